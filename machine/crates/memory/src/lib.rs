@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Units, guest RAM and the traits by which harts and devices reach it.
+//!
+//! Everything above this crate speaks of time in [`Cycle`]s of the core clock and of places in [`PhysAddr`]s.
+
+mod bus;
+mod ram;
+mod units;
+
+pub use bus::{BusError, Dma, MmioEffect};
+pub use ram::{PAGE_SHIFT, PAGE_SIZE, Ram, RamError};
+pub use units::{ClockHz, Cycle, PhysAddr, Picos};

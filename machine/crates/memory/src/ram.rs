@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Guest RAM: one region, with a mark on every page that holds predecoded code.
+
+use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
+
+use crate::{BusError, Dma, PhysAddr};
+
+/// log2 of the page size.
+pub const PAGE_SHIFT: u32 = 12;
+/// Bytes in a page.
+pub const PAGE_SIZE: u64 = 1 << PAGE_SHIFT;
+
+/// RAM could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum RamError {
+    /// The size is not a positive multiple of the page size.
+    #[error("memory size {0} is not a positive multiple of 4096 bytes")]
+    Size(u64),
+    /// The host refused the mapping.
+    #[error("cannot map {size} bytes of guest memory: {reason}")]
+    Map {
+        /// Size asked for, bytes.
+        size: u64,
+        /// What the host said.
+        reason: String,
+    },
+}
+
+/// Guest RAM. One region, zero at start, reached by one host thread.
+///
+/// A page from which a hart has predecoded instructions is marked; a write to it takes the mark off and is reported by
+/// [`Ram::take_overwritten_code`], so that the decoder can drop what it knew.
+pub struct Ram {
+    mem: GuestMemoryMmap,
+    base: u64,
+    size: u64,
+    host: *mut u8,
+    code: Vec<bool>,
+    overwritten: Vec<u64>,
+}
+
+impl Ram {
+    /// `size` bytes of zeroed RAM at `base`.
+    ///
+    /// # Errors
+    /// When `size` is not a positive multiple of the page size, or the host has no room.
+    pub fn new(base: PhysAddr, size: u64) -> Result<Ram, RamError> {
+        if size == 0 || size % PAGE_SIZE != 0 || base.0 % PAGE_SIZE != 0 {
+            return Err(RamError::Size(size));
+        }
+        let failed = |e: &dyn std::fmt::Display| RamError::Map { size, reason: e.to_string() };
+        let bytes = usize::try_from(size).map_err(|e| failed(&e))?;
+        let mem = GuestMemoryMmap::from_ranges(&[(GuestAddress(base.0), bytes)]).map_err(|e| failed(&e))?;
+        let host = mem.get_host_address(GuestAddress(base.0)).map_err(|e| failed(&e))?;
+        let pages = (size >> PAGE_SHIFT) as usize;
+        Ok(Ram { mem, base: base.0, size, host, code: vec![false; pages], overwritten: Vec::new() })
+    }
+
+    /// First address.
+    pub fn base(&self) -> PhysAddr {
+        PhysAddr(self.base)
+    }
+
+    /// Size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The vm-memory view, for loaders.
+    pub fn guest_memory(&self) -> &GuestMemoryMmap {
+        &self.mem
+    }
+
+    /// Offset of `[at, at + len)` from the base if it is wholly inside.
+    #[inline]
+    pub fn offset(&self, at: PhysAddr, len: u64) -> Option<u64> {
+        let off = at.0.wrapping_sub(self.base);
+        (off < self.size && len <= self.size - off).then_some(off)
+    }
+
+    /// Host address of RAM's first byte, valid as long as the RAM lives. For the hart's fast path, which checks bounds
+    /// when it fills its TLB and takes the slow path for pages marked as code.
+    pub fn host_base(&self) -> *mut u8 {
+        self.host
+    }
+
+    /// Reads a little-endian value of `N` bytes without marks; `None` outside RAM.
+    #[inline]
+    pub fn load<const N: usize>(&self, at: PhysAddr) -> Option<[u8; N]> {
+        let off = self.offset(at, N as u64)?;
+        // SAFETY: `offset` has checked that all N bytes lie inside the mapping, which lives as long as `self`; a byte
+        // array has no alignment, and no reference into RAM is ever made.
+        Some(unsafe { self.host.add(off as usize).cast::<[u8; N]>().read_unaligned() })
+    }
+
+    /// Writes `N` bytes and drops the code mark of the pages it touches; `None` outside RAM.
+    #[inline]
+    pub fn store<const N: usize>(&mut self, at: PhysAddr, value: [u8; N]) -> Option<()> {
+        let off = self.offset(at, N as u64)?;
+        self.note_write(off, N as u64);
+        // SAFETY: as in `load`; `&mut self` keeps other writers out.
+        unsafe { self.host.add(off as usize).cast::<[u8; N]>().write_unaligned(value) };
+        Some(())
+    }
+
+    /// Marks the page at `at` as predecoded. Outside RAM this does nothing.
+    pub fn mark_code(&mut self, at: PhysAddr) {
+        if let Some(off) = self.offset(at, 1) {
+            self.code[(off >> PAGE_SHIFT) as usize] = true;
+        }
+    }
+
+    /// Whether the page at `at` holds predecoded code.
+    pub fn is_code(&self, at: PhysAddr) -> bool {
+        self.offset(at, 1).is_some_and(|off| self.code[(off >> PAGE_SHIFT) as usize])
+    }
+
+    /// Whether any code page was written since the last [`Ram::take_overwritten_code`].
+    #[inline]
+    pub fn code_overwritten(&self) -> bool {
+        !self.overwritten.is_empty()
+    }
+
+    /// Page addresses of predecoded pages that were written since the last call; their marks are off.
+    pub fn take_overwritten_code(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.overwritten)
+    }
+
+    fn note_write(&mut self, off: u64, len: u64) {
+        if len == 0 {
+            return;
+        }
+        for page in (off >> PAGE_SHIFT)..=((off + len - 1) >> PAGE_SHIFT) {
+            if std::mem::take(&mut self.code[page as usize]) {
+                self.overwritten.push(self.base + (page << PAGE_SHIFT));
+            }
+        }
+    }
+}
+
+impl Dma for Ram {
+    fn read(&mut self, at: PhysAddr, buf: &mut [u8]) -> Result<(), BusError> {
+        self.mem.read_slice(buf, GuestAddress(at.0)).map_err(|_| BusError(at))
+    }
+
+    fn write(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
+        let off = self.offset(at, data.len() as u64).ok_or(BusError(at))?;
+        self.note_write(off, data.len() as u64);
+        self.mem.write_slice(data, GuestAddress(at.0)).map_err(|_| BusError(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ram() -> Ram {
+        Ram::new(PhysAddr(0x8000_0000), 4 * PAGE_SIZE).unwrap()
+    }
+
+    #[test]
+    fn accesses_past_the_end_fail_and_write_nothing() {
+        let mut r = ram();
+        let end = PhysAddr(0x8000_0000 + 4 * PAGE_SIZE);
+        assert_eq!(r.load::<8>(PhysAddr(end.0 - 4)), None);
+        assert_eq!(r.write(PhysAddr(end.0 - 4), &[1; 8]), Err(BusError(PhysAddr(end.0 - 4))));
+        assert_eq!(r.load::<4>(PhysAddr(end.0 - 4)), Some([0; 4]));
+        assert_eq!(r.load::<1>(PhysAddr(0x7fff_ffff)), None);
+        assert_eq!(r.load::<1>(PhysAddr(u64::MAX)), None);
+    }
+
+    #[test]
+    fn writes_to_code_pages_are_reported_once() {
+        let mut r = ram();
+        r.mark_code(PhysAddr(0x8000_1000));
+        r.mark_code(PhysAddr(0x8000_2000));
+        r.write(PhysAddr(0x8000_1ffc), &[7; 8]).unwrap();
+        assert_eq!(r.take_overwritten_code(), vec![0x8000_1000, 0x8000_2000]);
+        r.store(PhysAddr(0x8000_1000), [1]).unwrap();
+        assert!(!r.code_overwritten());
+    }
+}
