@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless test`: runs every test runner of the project and adds up what they say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab import build
+from lab.paths import CACHE, LAB, MACHINE, ROOT
+from lab.ui import UserError, say
+
+# Closing lines: cargo's "5 passed; 1 failed;", pytest's "2 failed, 30 passed in 0.1s" and our own "5 passed, 1 failed".
+_COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
+_CLOSING = re.compile(r"^(test result: |=+ .*\d+ (passed|failed|error)|\d+ (passed|failed|error))")
+
+
+@dataclass
+class Count:
+    """Tests passed and failed."""
+
+    passed: int = 0
+    failed: int = 0
+
+    def add(self, other: Count) -> None:
+        """Add another count to this one."""
+        self.passed += other.passed
+        self.failed += other.failed
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One runner: a command whose closing lines say how many tests passed and failed."""
+
+    name: str
+    command: list[str]
+    cwd: Path = ROOT
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def closing_count(line: str) -> Count | None:
+    """The count in a runner's closing line, or None if the line is not one."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
+    if not _CLOSING.match(plain):
+        return None
+    count = Count()
+    for number, word in _COUNT.findall(plain):
+        if word == "passed":
+            count.passed += int(number)
+        else:
+            count.failed += int(number)
+    return count
+
+
+def run_suite(suite: Suite) -> Count:
+    """Run one suite, pass its output on, and count. A runner that fails without a failed test counts as one failure."""
+    print(f"--- {suite.name}: {' '.join(suite.command)}", flush=True)
+    total, start = Count(), time.monotonic()
+    try:
+        process = subprocess.Popen(
+            suite.command, cwd=suite.cwd, env=os.environ | suite.env, text=True, errors="replace",
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+    except OSError as error:
+        print(f"{suite.name}: cannot start {suite.command[0]}: {error.strerror}")
+        return Count(failed=1)
+    assert process.stdout is not None
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        count = closing_count(line)
+        if count:
+            total.add(count)
+    status = process.wait()
+    if status != 0 and total.failed == 0:
+        print(f"{suite.name}: {suite.command[0]} ended with status {status}")
+        total.failed += 1
+    if total.passed + total.failed == 0:
+        print(f"{suite.name}: no test ran")
+        total.failed += 1
+    print(f"--- {suite.name}: {time.monotonic() - start:.0f} s", flush=True)
+    return total
+
+
+def suites(everything: bool) -> list[Suite]:
+    """Every runner, in the order of running. `everything` adds the long ones."""
+    pytest_args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(LAB)]
+    if not everything:
+        pytest_args += ["-m", "not long"]
+    found = [
+        Suite("rust", ["cargo", "test", "--locked", "-q"], MACHINE, build.cargo_env()),
+        Suite("lab", pytest_args),
+    ]
+    for script in sorted(ROOT.glob("*/checks/run")):
+        found.append(Suite(str(script.relative_to(ROOT)), [str(script)] + (["--all"] if everything else [])))
+    return found
+
+
+def run(everything: bool, only: list[str]) -> int:
+    """Run the suites named in `only` (all if empty); print the total; the exit status."""
+    chosen = [suite for suite in suites(everything) if not only or suite.name in only]
+    unknown = set(only) - {suite.name for suite in chosen}
+    if unknown:
+        raise UserError(f"no such test suite: {', '.join(sorted(unknown))}")
+    total, failing = Count(), []
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for suite in chosen:
+        count = run_suite(suite)
+        total.add(count)
+        if count.failed:
+            failing.append(suite.name)
+    if failing:
+        say(f"failing: {', '.join(failing)}")
+    print(f"{total.passed} passed, {total.failed} failed")
+    return 1 if total.failed else 0
