@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the SMU's steps cost.
+
+use serde::{Deserialize, Serialize};
+use trapless_memory::{ClockHz, Cycle, Picos};
+
+/// Time of each step of a miss, in core cycles. All of it is pipelined: steps of different misses overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmuTiming {
+    /// The walker writes its request.
+    pub request: Cycle,
+    /// Search of the PMSHR.
+    pub cam: Cycle,
+    /// The command is written to the submission queue.
+    pub command_write: Cycle,
+    /// The doorbell is written.
+    pub doorbell: Cycle,
+    /// A completion queue entry is taken and its command found.
+    pub completion: Cycle,
+    /// The three entry updates together: PTE, PMD and PUD at one third, two thirds and the end of it.
+    pub update: Cycle,
+    /// The answer travels to the walker.
+    pub notify: Cycle,
+    /// Distance of two looks at a completion queue; zero means that writes to it are snooped.
+    pub poll_interval: Cycle,
+    /// One entry of the free ring is read or one of the return ring written.
+    pub ring_read: Cycle,
+}
+
+impl SmuTiming {
+    /// The figures of ISCA20, figure 11 (they include the memory accesses), for a core clock. The poll interval is that
+    /// of a poller which reads memory back to back, one read taking as long as a ring entry's.
+    pub fn isca20(clock: ClockHz) -> SmuTiming {
+        let ns = |ns: f64| clock.cycles(Picos::from_nanos(ns));
+        SmuTiming {
+            request: Cycle(2),
+            cam: Cycle(5),
+            command_write: ns(77.16),
+            doorbell: ns(1.60),
+            completion: Cycle(2),
+            update: Cycle(97),
+            notify: Cycle(2),
+            poll_interval: ns(80.0),
+            ring_read: ns(80.0),
+        }
+    }
+}
