@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a profile says about a hart.
+
+use serde::{Deserialize, Serialize};
+
+/// Price of each class of instruction in core cycles. Every executed instruction costs at least its class; memory and
+/// translation may add more through [`crate::Timing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CostTable {
+    /// Integer arithmetic, logic, shifts, moves, `lui`, `auipc`, hints.
+    pub alu: u32,
+    /// Integer multiplication.
+    pub mul: u32,
+    /// Integer division and remainder.
+    pub div: u32,
+    /// Loads, also floating point.
+    pub load: u32,
+    /// Stores, also floating point.
+    pub store: u32,
+    /// LR, SC and AMO.
+    pub amo: u32,
+    /// Conditional branch that falls through.
+    pub branch: u32,
+    /// Added when a conditional branch is taken.
+    pub branch_taken: u32,
+    /// `jal` and `jalr`.
+    pub jump: u32,
+    /// CSR instructions, returns from traps, `wfi`, `ecall`, `ebreak`.
+    pub system: u32,
+    /// `fence`, `fence.i`, `sfence.vma`.
+    pub fence: u32,
+    /// Floating-point addition, subtraction, conversion.
+    pub fp_add: u32,
+    /// Floating-point multiplication and fused multiply-add.
+    pub fp_mul: u32,
+    /// Floating-point division.
+    pub fp_div: u32,
+    /// Floating-point square root.
+    pub fp_sqrt: u32,
+    /// Floating-point moves, comparisons, sign injection, classification.
+    pub fp_move: u32,
+    /// Entering a trap handler (pipeline flush). At least 1 is charged, so that a faulting trap vector cannot stop time.
+    pub trap: u32,
+    /// Each page-table entry that a walk reads.
+    pub pte_read: u32,
+    /// Added to a load or store that is not naturally aligned.
+    pub misaligned: u32,
+}
+
+impl Default for CostTable {
+    /// A single-issue in-order core with a short pipeline and single-cycle hits.
+    fn default() -> CostTable {
+        CostTable {
+            alu: 1,
+            mul: 2,
+            div: 32,
+            load: 1,
+            store: 1,
+            amo: 4,
+            branch: 1,
+            branch_taken: 2,
+            jump: 2,
+            system: 3,
+            fence: 2,
+            fp_add: 4,
+            fp_mul: 4,
+            fp_div: 20,
+            fp_sqrt: 25,
+            fp_move: 2,
+            trap: 5,
+            pte_read: 2,
+            misaligned: 2,
+        }
+    }
+}
+
+/// The paging extension is present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmuWalkConfig {
+    /// Reset value of CSR `shwdplim`, core cycles.
+    pub wait_limit: u64,
+}
+
+/// One hart of the machine.
+#[derive(Clone, Debug)]
+pub struct HartConfig {
+    /// `mhartid`.
+    pub id: u64,
+    /// Price of instructions.
+    pub costs: CostTable,
+    /// The paging extension with its two CSRs; `None` makes them illegal and armed entries ordinary invalid ones.
+    pub smu: Option<SmuWalkConfig>,
+    /// `ecall` from S-mode ends the run with [`crate::Exit::SbiCall`] instead of trapping.
+    pub sbi_exits: bool,
+    /// satp accepts Sv48 as well as Sv39.
+    pub sv48: bool,
+}
+
+impl HartConfig {
+    /// A hart without the paging extension, with default costs, whose firmware is a guest program.
+    pub fn new(id: u64) -> HartConfig {
+        HartConfig { id, costs: CostTable::default(), smu: None, sbi_exits: false, sv48: false }
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The world as a hart sees it.
+
+use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
+
+use crate::{Access, CodeCache, Privilege};
+
+/// RAM and devices.
+pub trait Bus {
+    /// Guest RAM. Always the same one: harts keep host addresses into it.
+    fn ram(&mut self) -> &mut Ram;
+
+    /// Reads `size` (1, 2, 4, 8) naturally aligned bytes outside RAM; the value is zero-extended.
+    ///
+    /// # Errors
+    /// Nothing answers: the hart takes an access fault.
+    fn mmio_read(&mut self, at: PhysAddr, size: u8, now: Cycle) -> Result<(u64, MmioEffect), BusError>;
+
+    /// Writes `size` (1, 2, 4, 8) naturally aligned bytes outside RAM.
+    ///
+    /// # Errors
+    /// Nothing answers: the hart takes an access fault.
+    fn mmio_write(&mut self, at: PhysAddr, size: u8, value: u64, now: Cycle) -> Result<MmioEffect, BusError>;
+
+    /// The `time` CSR: `mtime` at cycle `now`.
+    fn time(&mut self, now: Cycle) -> u64;
+}
+
+/// A trap that a hart takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrapInfo {
+    /// Value of `xcause`, with the interrupt bit.
+    pub cause: u64,
+    /// Value of `xtval`.
+    pub tval: u64,
+    /// Instruction that trapped, or the first that did not run.
+    pub pc: u64,
+    /// Mode before the trap.
+    pub from: Privilege,
+    /// Mode of the handler.
+    pub to: Privilege,
+    /// `satp`'s root page number.
+    pub root_ppn: u64,
+    /// The hart's local time.
+    pub now: Cycle,
+}
+
+/// A translation to a user page entered a hart's translation cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// `satp`'s root page number.
+    pub root_ppn: u64,
+    /// The address accessed.
+    pub va: u64,
+    /// The leaf entry.
+    pub pte: u64,
+    /// What for.
+    pub access: Access,
+    /// Effective mode of the access: the kernel also touches user pages.
+    pub privilege: Privilege,
+    /// The hart's local time.
+    pub now: Cycle,
+}
+
+/// Told what happens; costs nothing when it does nothing.
+pub trait Observer {
+    /// A trap is taken.
+    fn trap(&mut self, _trap: &TrapInfo) {}
+    /// A user page (U=1) was walked to, successfully. Comes at least once between a change of the entry with its fence
+    /// and the first access.
+    fn fill(&mut self, _fill: &Fill) {}
+}
+
+impl Observer for () {}
+
+/// Asked for cycles beyond the [`crate::CostTable`] where the hart's own translation cache misses.
+pub trait Timing {
+    /// A page-table entry is read at `at`.
+    fn pte_read(&mut self, _at: PhysAddr, _now: Cycle) -> u64 {
+        0
+    }
+    /// An access missed the hart's translation cache and goes to `at`.
+    fn fill(&mut self, _access: Access, _at: PhysAddr, _now: Cycle) -> u64 {
+        0
+    }
+}
+
+impl Timing for () {}
+
+/// What [`crate::Hart::run`] borrows for one run.
+pub struct Env<'a, B, O, T> {
+    /// RAM and devices.
+    pub bus: &'a mut B,
+    /// Predecoded code, shared by all harts of one RAM.
+    pub code: &'a mut CodeCache,
+    /// Told what happens.
+    pub observer: &'a mut O,
+    /// Extra cycles.
+    pub timing: &'a mut T,
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a run ended, and the conversation with the SMU.
+
+use serde::{Deserialize, Serialize};
+use trapless_memory::{Cycle, PhysAddr};
+
+/// Privilege mode; the number is the encoding in `mstatus.MPP`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Privilege {
+    /// U-mode.
+    User = 0,
+    /// S-mode.
+    Supervisor = 1,
+    /// M-mode.
+    Machine = 3,
+}
+
+/// Kind of a memory access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Instruction fetch.
+    Fetch,
+    /// Load or LR.
+    Load,
+    /// Store, SC or AMO.
+    Store,
+}
+
+/// Why [`crate::Hart::run`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// The cycle asked for is reached (or passed by a few instructions), or a device asked for a resync.
+    QuantumEnd,
+    /// `wfi` retired with nothing pending: run again when [`crate::Hart::wakes`] says so.
+    Wfi,
+    /// `ecall` from S-mode retired, with [`crate::HartConfig::sbi_exits`]. Arguments in a0..a7, results to a0 and a1.
+    SbiCall,
+    /// A marker retired: `slti x0, x0, imm`, imm in 0x7a1..=0x7a5. Arguments in a0, a1, a2.
+    Marker {
+        /// The immediate.
+        imm: u16,
+    },
+    /// The walk met an armed entry. The instruction has not retired, pc points at it. Call
+    /// [`crate::Hart::resume_walk`] before the next run.
+    SmuWait(WalkRequest),
+    /// [`crate::Hart::step`] has executed its instruction or taken its trap.
+    Step,
+}
+
+/// What the walker asks of the SMU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalkRequest {
+    /// Physical address of the armed entry.
+    pub pte_pa: PhysAddr,
+    /// Physical address of the entry above.
+    pub pmd_pa: PhysAddr,
+    /// Physical address of the entry above that.
+    pub pud_pa: PhysAddr,
+    /// The armed entry as read.
+    pub seen: u64,
+    /// Kind of access that missed.
+    pub access: Access,
+    /// Address that missed (of the part that missed, where an access crosses pages).
+    pub va: u64,
+    /// `satp`'s root page number.
+    pub root_ppn: u64,
+    /// Mode of the access.
+    pub privilege: Privilege,
+    /// The hart's local time when the access began.
+    pub started: Cycle,
+}
+
+/// How a waiting walk goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalkAnswer {
+    /// The entry is installed: walk again.
+    Done,
+    /// The entry had changed to this: walk again with it.
+    Changed(u64),
+    /// The ordinary page fault.
+    Failed,
+    /// The ordinary access fault: it outranks the page fault.
+    BusError,
+    /// An enabled interrupt abandons the wait; the instruction runs again after the handler.
+    Interrupted,
+    /// WAIT_LIMIT passed with interrupts masked: the ordinary page fault.
+    LimitReached,
+}
