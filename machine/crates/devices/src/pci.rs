@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A PCIe host with one bus: ECAM configuration space, memory window, INTx (PCI Express Base Specification, PCI Local
+//! Bus Specification 3.0). All functions are root complex integrated endpoints with one memory BAR.
+
+use trapless_memory::{MmioEffect, PhysAddr};
+
+/// What a function says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PciIds {
+    /// Vendor ID.
+    pub vendor: u16,
+    /// Device ID.
+    pub device: u16,
+    /// Class code: base class, subclass, programming interface.
+    pub class: u32,
+    /// Revision ID.
+    pub revision: u8,
+}
+
+const COMMAND: usize = 0x04;
+const STATUS: usize = 0x06;
+const BAR0: usize = 0x10;
+const SUBSYSTEM: usize = 0x2c;
+const CAPABILITIES: usize = 0x34;
+const INTERRUPT_LINE: usize = 0x3c;
+const INTERRUPT_PIN: usize = 0x3d;
+const PCIE_CAP: usize = 0x40;
+
+const COMMAND_MEMORY: u8 = 1 << 1;
+const COMMAND_MASTER: u8 = 1 << 2;
+const COMMAND_INTX_DISABLE: u8 = 1 << 2; // of the upper byte
+const STATUS_INTERRUPT: u8 = 1 << 3;
+const STATUS_CAPABILITIES: u8 = 1 << 4;
+
+/// Header and capabilities; the extended space above reads zero.
+const CONFIG_BYTES: usize = 256;
+
+/// One function's configuration space.
+#[derive(Clone, Debug)]
+pub struct PciFunction {
+    config: [u8; CONFIG_BYTES],
+    /// Bits that software may write.
+    writable: [u8; CONFIG_BYTES],
+    bar_size: u64,
+    interrupt: bool,
+}
+
+impl PciFunction {
+    /// An endpoint with a 64-bit memory BAR 0 of `bar_size` bytes (a power of two, at least 4 KiB; anything else is
+    /// rounded up) and INTA.
+    pub fn endpoint(ids: PciIds, bar_size: u64) -> PciFunction {
+        let mut f = PciFunction::bare(ids);
+        f.bar_size = bar_size.max(4096).next_power_of_two();
+        f.config[BAR0] = 0x4; // memory, 64-bit, not prefetchable
+        f.writable[BAR0..BAR0 + 8].copy_from_slice(&(!(f.bar_size - 1)).to_le_bytes());
+        f.writable[COMMAND] = COMMAND_MEMORY | COMMAND_MASTER | 0x40; // 0x40: parity error response
+        f.writable[COMMAND + 1] = 0x01 | COMMAND_INTX_DISABLE; // 0x01: SERR# enable
+        f.writable[INTERRUPT_LINE] = 0xff;
+        f.config[INTERRUPT_PIN] = 1;
+        f.config[STATUS] = STATUS_CAPABILITIES;
+        f.config[CAPABILITIES] = PCIE_CAP as u8;
+        // PCI Express capability, version 2, root complex integrated endpoint; no link registers for this type.
+        f.config[PCIE_CAP] = 0x10;
+        f.config[PCIE_CAP + 2] = 0x92;
+        f.config[PCIE_CAP + 5] = 0x80; // device capabilities: role-based error reporting; payload 128 bytes
+        f.writable[PCIE_CAP + 8] = 0xff; // device control
+        f.writable[PCIE_CAP + 9] = 0x7f;
+        f
+    }
+
+    /// The host bridge's own function: identifiers and nothing else.
+    fn bare(ids: PciIds) -> PciFunction {
+        let mut config = [0; CONFIG_BYTES];
+        config[0..2].copy_from_slice(&ids.vendor.to_le_bytes());
+        config[2..4].copy_from_slice(&ids.device.to_le_bytes());
+        config[8] = ids.revision;
+        config[9..12].copy_from_slice(&ids.class.to_le_bytes()[..3]);
+        config[SUBSYSTEM..SUBSYSTEM + 2].copy_from_slice(&ids.vendor.to_le_bytes());
+        config[SUBSYSTEM + 2..SUBSYSTEM + 4].copy_from_slice(&ids.device.to_le_bytes());
+        PciFunction { config, writable: [0; CONFIG_BYTES], bar_size: 0, interrupt: false }
+    }
+
+    /// Where BAR 0 is, if the function has one.
+    fn bar(&self) -> Option<u64> {
+        let mut low = [0; 8];
+        low.copy_from_slice(&self.config[BAR0..BAR0 + 8]);
+        (self.bar_size > 0).then(|| u64::from_le_bytes(low) & !0xf)
+    }
+
+    /// Memory Space Enable.
+    pub fn memory_enabled(&self) -> bool {
+        self.config[COMMAND] & COMMAND_MEMORY != 0
+    }
+
+    /// Bus Master Enable: without it the function may not touch memory.
+    pub fn bus_master(&self) -> bool {
+        self.config[COMMAND] & COMMAND_MASTER != 0
+    }
+
+    /// The INTx pin, after Interrupt Disable.
+    fn pin(&self) -> bool {
+        self.interrupt && self.config[COMMAND + 1] & COMMAND_INTX_DISABLE == 0
+    }
+
+    fn read(&self, register: usize, size: usize) -> u64 {
+        let mut value = [0; 8];
+        for (to, at) in value.iter_mut().zip(register..register + size) {
+            *to = self.config.get(at).copied().unwrap_or(0);
+        }
+        if self.interrupt && (register..register + size).contains(&STATUS) {
+            value[STATUS - register] |= STATUS_INTERRUPT;
+        }
+        u64::from_le_bytes(value)
+    }
+
+    fn write(&mut self, register: usize, size: usize, value: u64) {
+        for (from, at) in value.to_le_bytes().into_iter().zip(register..register + size) {
+            if let (Some(byte), Some(mask)) = (self.config.get_mut(at), self.writable.get(at)) {
+                *byte = (*byte & !mask) | (from & mask);
+            }
+        }
+    }
+}
+
+/// Devices on a bus.
+pub const PCI_DEVICES: usize = 32;
+
+/// The host bridge and its bus.
+#[derive(Clone, Debug)]
+pub struct PciHost {
+    window_base: u64,
+    window_size: u64,
+    functions: [Option<Box<PciFunction>>; PCI_DEVICES],
+}
+
+impl PciHost {
+    /// Bytes of ECAM for one bus.
+    pub const ECAM_SIZE: u64 = 0x10_0000;
+
+    /// A bus with nothing on it but the bridge (device 0). PCI addresses in the window are the processor's.
+    pub fn new(window_base: PhysAddr, window_size: u64) -> PciHost {
+        let mut functions = [const { None }; PCI_DEVICES];
+        // Red Hat's identifiers for a generic PCIe host, as QEMU's virtual machines have.
+        let bridge = PciIds { vendor: 0x1b36, device: 0x0008, class: 0x06_0000, revision: 0 };
+        functions[0] = Some(Box::new(PciFunction::bare(bridge)));
+        PciHost { window_base: window_base.0, window_size, functions }
+    }
+
+    /// Puts a function at `device`, function 0. A number above 31 is ignored.
+    pub fn add(&mut self, device: usize, function: PciFunction) {
+        if let Some(slot) = self.functions.get_mut(device) {
+            *slot = Some(Box::new(function));
+        }
+    }
+
+    /// The function at `device`.
+    pub fn function(&self, device: usize) -> Option<&PciFunction> {
+        self.functions.get(device)?.as_deref()
+    }
+
+    /// Reads configuration space; where no function is, all ones.
+    pub fn config_read(&self, offset: u64, size: u32) -> u64 {
+        let (device, register) = locate(offset);
+        let size = size.clamp(1, 8) as usize;
+        match device.and_then(|d| self.function(d)) {
+            Some(f) => f.read(register, size),
+            None => u64::MAX >> (64 - 8 * size),
+        }
+    }
+
+    /// Writes configuration space.
+    pub fn config_write(&mut self, offset: u64, size: u32, value: u64) -> MmioEffect {
+        let (device, register) = locate(offset);
+        match device.and_then(|d| self.functions[d].as_deref_mut()) {
+            Some(f) => {
+                f.write(register, size.clamp(1, 8) as usize, value);
+                MmioEffect::Resync
+            }
+            None => MmioEffect::None,
+        }
+    }
+
+    /// The device whose BAR holds all of an access to the memory window, and the offset into it. The lowest device wins
+    /// where BARs overlap.
+    pub fn route(&self, at: PhysAddr, size: u32) -> Option<(usize, u64)> {
+        if at.0.wrapping_sub(self.window_base) >= self.window_size {
+            return None;
+        }
+        self.functions.iter().enumerate().find_map(|(device, f)| {
+            let f = f.as_deref().filter(|f| f.memory_enabled())?;
+            let offset = at.0.checked_sub(f.bar()?)?;
+            (offset < f.bar_size && u64::from(size) <= f.bar_size - offset).then_some((device, offset))
+        })
+    }
+
+    /// Sets the interrupt that a device asks for.
+    pub fn set_interrupt(&mut self, device: usize, asserted: bool) {
+        if let Some(f) = self.functions.get_mut(device).and_then(Option::as_deref_mut) {
+            f.interrupt = asserted;
+        }
+    }
+
+    /// The host's inputs INTA to INTD: device `d`'s INTA is wired to input `d mod 4`.
+    pub fn lines(&self) -> [bool; 4] {
+        let mut lines = [false; 4];
+        for (device, f) in self.functions.iter().enumerate() {
+            lines[device % 4] |= f.as_deref().is_some_and(PciFunction::pin);
+        }
+        lines
+    }
+}
+
+/// Device and register of an ECAM offset; no device for a function number other than 0 or another bus.
+fn locate(offset: u64) -> (Option<usize>, usize) {
+    let device = (offset >> 15) as usize;
+    let function = offset >> 12 & 7;
+    ((function == 0 && device < PCI_DEVICES).then_some(device), (offset & 0xfff) as usize)
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The platform-level interrupt controller (RISC-V PLIC specification 1.0.0), with level-triggered sources.
+
+use trapless_memory::MmioEffect;
+
+/// Interrupt sources, source 0 does not exist.
+pub const SOURCES: usize = 64;
+
+const PENDING: u64 = 0x1000;
+const ENABLE: u64 = 0x2000;
+const ENABLE_STRIDE: u64 = 0x80;
+const CONTEXT: u64 = 0x20_0000;
+const CONTEXT_STRIDE: u64 = 0x1000;
+const MAX_PRIORITY: u32 = 7;
+
+#[derive(Clone, Debug, Default)]
+struct Context {
+    enable: u64,
+    threshold: u32,
+}
+
+/// The PLIC. A source is pending while its line is high and its gateway open; the gateway closes with the claim and
+/// opens with the completion.
+#[derive(Clone, Debug)]
+pub struct Plic {
+    priority: [u32; SOURCES],
+    /// Lines, one bit a source.
+    level: u64,
+    /// Latched requests: the gateway has forwarded them, nobody has claimed them.
+    pending: u64,
+    /// Claimed and not completed.
+    claimed: u64,
+    contexts: Vec<Context>,
+}
+
+impl Plic {
+    /// Bytes of register space.
+    pub const SIZE: u64 = 0x400_0000;
+
+    /// With `contexts` contexts (two a hart: M, then S), everything off.
+    pub fn new(contexts: usize) -> Plic {
+        Plic {
+            priority: [0; SOURCES],
+            level: 0,
+            pending: 0,
+            claimed: 0,
+            contexts: vec![Context::default(); contexts],
+        }
+    }
+
+    /// Sets the line of a source.
+    pub fn set_level(&mut self, source: u32, high: bool) {
+        if source == 0 || source as usize >= SOURCES {
+            return;
+        }
+        let bit = 1 << source;
+        self.level = if high { self.level | bit } else { self.level & !bit };
+        self.forward();
+    }
+
+    /// The interrupt line of a context.
+    pub fn pending(&self, context: usize) -> bool {
+        self.contexts.get(context).is_some_and(|c| {
+            // The threshold masks the notification; a claim ignores it.
+            self.best(c).is_some_and(|source| self.priority[source] > c.threshold)
+        })
+    }
+
+    /// Reads a register. Reading a context's claim register claims.
+    pub fn mmio_read(&mut self, offset: u64, _size: u32) -> u64 {
+        match offset {
+            0..PENDING => self.priority.get((offset / 4) as usize).copied().unwrap_or(0).into(),
+            PENDING..ENABLE => half(self.pending, (offset - PENDING) / 4).into(),
+            ENABLE..CONTEXT => {
+                let (context, word) = split(offset - ENABLE, ENABLE_STRIDE);
+                self.contexts.get(context).map_or(0, |c| half(c.enable, word / 4)).into()
+            }
+            CONTEXT..Self::SIZE => {
+                let (context, register) = split(offset - CONTEXT, CONTEXT_STRIDE);
+                match register {
+                    0 => self.contexts.get(context).map_or(0, |c| c.threshold).into(),
+                    4 => self.claim(context).into(),
+                    _ => 0,
+                }
+            }
+            _ => 0,
+        }
+    }
+
+    /// Writes a register. Writing a context's claim register completes.
+    pub fn mmio_write(&mut self, offset: u64, _size: u32, value: u64) -> MmioEffect {
+        let value = value as u32;
+        match offset {
+            0..PENDING => {
+                // Source 0 does not exist: its priority stays 0.
+                if let Some(p) = self.priority.get_mut((offset / 4) as usize).filter(|_| offset >= 4) {
+                    *p = value & MAX_PRIORITY;
+                }
+            }
+            ENABLE..CONTEXT => {
+                let (context, word) = split(offset - ENABLE, ENABLE_STRIDE);
+                if let Some(c) = self.contexts.get_mut(context) {
+                    match word / 4 {
+                        0 => c.enable = (c.enable & !0xffff_ffff) | u64::from(value & !1),
+                        1 => c.enable = (c.enable & 0xffff_ffff) | (u64::from(value) << 32),
+                        _ => {}
+                    }
+                }
+            }
+            CONTEXT..Self::SIZE => {
+                let (context, register) = split(offset - CONTEXT, CONTEXT_STRIDE);
+                match register {
+                    0 => {
+                        if let Some(c) = self.contexts.get_mut(context) {
+                            c.threshold = value & MAX_PRIORITY;
+                        }
+                    }
+                    4 => self.complete(context, value),
+                    _ => {}
+                }
+            }
+            _ => return MmioEffect::None,
+        }
+        MmioEffect::Resync
+    }
+
+    /// Open gateways forward the lines that are high; a request not yet claimed goes away with its line.
+    fn forward(&mut self) {
+        self.pending = self.level & !self.claimed;
+    }
+
+    /// The enabled pending source of highest priority, the lowest number among equals; priority 0 never interrupts.
+    fn best(&self, context: &Context) -> Option<usize> {
+        let mut candidates = self.pending & context.enable;
+        let mut best = None;
+        let mut priority = 0;
+        while candidates != 0 {
+            let source = candidates.trailing_zeros() as usize;
+            candidates &= candidates - 1;
+            if self.priority[source] > priority {
+                priority = self.priority[source];
+                best = Some(source);
+            }
+        }
+        best
+    }
+
+    fn claim(&mut self, context: usize) -> u32 {
+        let Some(source) = self.contexts.get(context).and_then(|c| self.best(c)) else { return 0 };
+        self.claimed |= 1 << source;
+        self.forward();
+        source as u32
+    }
+
+    /// A completion is ignored unless the source is enabled for the context (PLIC specification, "Interrupt Completion").
+    fn complete(&mut self, context: usize, source: u32) {
+        let enabled = self.contexts.get(context).map_or(0, |c| c.enable);
+        if (source as usize) < SOURCES && enabled >> source & 1 == 1 {
+            self.claimed &= !(1 << source);
+            self.forward();
+        }
+    }
+}
+
+fn split(offset: u64, stride: u64) -> (usize, u64) {
+    ((offset / stride) as usize, offset % stride)
+}
+
+fn half(bits: u64, word: u64) -> u32 {
+    match word {
+        0 => bits as u32,
+        1 => (bits >> 32) as u32,
+        _ => 0,
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The 16550 UART: vm-superio's registers, with the interrupt made a level.
+//!
+//! vm-superio signals edges to its host and forgets a pending interrupt when IIR is read. A PLIC source here is a level,
+//! so this wrapper keeps the one bit that the level needs beyond vm-superio's state and answers IIR itself.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use trapless_memory::MmioEffect;
+use vm_superio::serial::NoEvents;
+use vm_superio::{Serial, Trigger};
+
+const DATA: u8 = 0;
+const IER: u8 = 1;
+const IIR: u8 = 2;
+const LCR: u8 = 3;
+const LSR: u8 = 5;
+
+const IER_RECEIVE: u8 = 1;
+const IER_TRANSMIT: u8 = 2;
+const LCR_DLAB: u8 = 0x80;
+const LSR_DATA_READY: u8 = 1;
+const IIR_FIFO_ENABLED: u8 = 0xc0;
+const IIR_NONE: u8 = 1;
+const IIR_TRANSMIT: u8 = 2;
+const IIR_RECEIVE: u8 = 4;
+
+/// The edge signal of vm-superio, which the level below makes superfluous.
+struct NoTrigger;
+
+impl Trigger for NoTrigger {
+    type E = Infallible;
+
+    fn trigger(&self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// The UART. Input waits in a queue of the host's until the FIFO has room; output is fetched by [`Uart::take_output`].
+pub struct Uart {
+    serial: Serial<NoTrigger, NoEvents, Vec<u8>>,
+    input: VecDeque<u8>,
+    /// IER, which vm-superio hides behind the divisor latch.
+    interrupt_enable: u8,
+    /// The transmitter became empty since IIR last said so.
+    transmitter_emptied: bool,
+}
+
+impl Default for Uart {
+    fn default() -> Uart {
+        Uart::new()
+    }
+}
+
+impl Uart {
+    /// Bytes of register space.
+    pub const SIZE: u64 = 0x100;
+
+    /// A UART at reset.
+    pub fn new() -> Uart {
+        Uart {
+            serial: Serial::new(NoTrigger, Vec::new()),
+            input: VecDeque::new(),
+            interrupt_enable: 0,
+            transmitter_emptied: false,
+        }
+    }
+
+    /// What the guest has sent since the last call.
+    pub fn take_output(&mut self) -> Vec<u8> {
+        std::mem::take(self.serial.writer_mut())
+    }
+
+    /// Whether [`Uart::take_output`] has anything to give.
+    pub fn has_output(&self) -> bool {
+        !self.serial.writer().is_empty()
+    }
+
+    /// Bytes for the guest to receive.
+    pub fn push_input(&mut self, bytes: &[u8]) {
+        self.input.extend(bytes);
+        self.feed();
+    }
+
+    /// The interrupt line.
+    pub fn irq_asserted(&mut self) -> bool {
+        self.cause() != IIR_NONE
+    }
+
+    /// Reads a register; registers are bytes, wider accesses see the first.
+    pub fn mmio_read(&mut self, offset: u64, _size: u32) -> u64 {
+        let Ok(register @ 0..8) = u8::try_from(offset) else { return 0 };
+        if register == IIR {
+            let cause = self.cause();
+            if cause == IIR_TRANSMIT {
+                self.transmitter_emptied = false;
+            }
+            return (IIR_FIFO_ENABLED | cause).into();
+        }
+        let value = self.serial.read(register);
+        self.feed();
+        value.into()
+    }
+
+    /// Writes a register; registers are bytes, wider accesses write the low one.
+    pub fn mmio_write(&mut self, offset: u64, _size: u32, value: u64) -> MmioEffect {
+        let Ok(register @ 0..8) = u8::try_from(offset) else { return MmioEffect::None };
+        let value = value as u8;
+        let latched = self.dlab();
+        // Writing to a Vec and triggering nothing cannot fail.
+        let _ = self.serial.write(register, value);
+        match register {
+            DATA if !latched => self.transmitter_emptied = true,
+            IER if !latched => {
+                self.interrupt_enable = value;
+                self.transmitter_emptied |= value & IER_TRANSMIT != 0;
+            }
+            _ => {}
+        }
+        self.feed();
+        MmioEffect::Resync
+    }
+
+    fn dlab(&mut self) -> bool {
+        self.serial.read(LCR) & LCR_DLAB != 0
+    }
+
+    /// The interrupt of highest priority, as IIR tells it.
+    fn cause(&mut self) -> u8 {
+        let enabled = self.interrupt_enable;
+        if enabled & IER_RECEIVE != 0 && self.serial.read(LSR) & LSR_DATA_READY != 0 {
+            IIR_RECEIVE
+        } else if enabled & IER_TRANSMIT != 0 && self.transmitter_emptied {
+            IIR_TRANSMIT
+        } else {
+            IIR_NONE
+        }
+    }
+
+    /// Moves waiting input into the FIFO as far as there is room.
+    fn feed(&mut self) {
+        let room = self.serial.fifo_capacity().min(self.input.len());
+        if room > 0 {
+            let (front, _) = self.input.make_contiguous().split_at(room);
+            // In loopback mode the UART takes nothing; the input waits.
+            let taken = self.serial.enqueue_raw_bytes(front).unwrap_or(0);
+            self.input.drain(..taken);
+        }
+    }
+}

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Profiles: TOML files that say what a machine is made of and how long everything takes.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+use trapless_memory::{ClockHz, PAGE_SIZE};
+
+/// A profile could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// Neither a built-in profile nor a file.
+    #[error("profile {0}: no such built-in profile ({known}) and no such file", known = Profile::BUILT_IN.map(|p| p.0).join(", "))]
+    Unknown(String),
+    /// The file cannot be read.
+    #[error("profile {name}: cannot read it: {reason}")]
+    Read {
+        /// Profile name or file.
+        name: String,
+        /// What the host said.
+        reason: String,
+    },
+    /// Not TOML.
+    #[error("profile {name}: line {line}: {reason}")]
+    Syntax {
+        /// Profile name or file.
+        name: String,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A key is unknown, missing or of the wrong type.
+    #[error("profile {name}: {key}: {reason}")]
+    Key {
+        /// Profile name or file.
+        name: String,
+        /// The key, dotted.
+        key: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A value is out of range.
+    #[error("profile {name}: {key}: {value} is out of range ({range})")]
+    Range {
+        /// Profile name or file.
+        name: String,
+        /// The key, dotted.
+        key: &'static str,
+        /// The value found.
+        value: String,
+        /// What it should be.
+        range: String,
+    },
+    /// An override that is not `section.key=value`.
+    #[error("--set {0}: should be section.key=value")]
+    Override(String),
+}
+
+/// What a machine is made of and how long everything takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Name, as printed in results.
+    pub name: String,
+    /// Harts, clocks, memory.
+    pub machine: MachineParams,
+    /// Cycles an instruction.
+    pub core: CoreCosts,
+    /// The Storage Management Unit.
+    pub smu: SmuParams,
+    /// The SSDs, all alike.
+    pub ssd: SsdParams,
+}
+
+/// Harts, clocks, memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineParams {
+    /// Number of harts, 1 to 64.
+    pub harts: u32,
+    /// Core clock, Hz.
+    pub clock_hz: u64,
+    /// Clock of `mtime`, Hz.
+    pub timebase_hz: u64,
+    /// RAM, bytes.
+    pub memory_bytes: u64,
+    /// The longest turn a hart takes before the others run, cycles.
+    pub quantum_cycles: u64,
+    /// Cost of an SBI call that the machine serves itself, cycles.
+    pub sbi_call_cycles: u64,
+}
+
+/// Cycles that one instruction of each class takes when nothing misses, and the costs of traps and page table walks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // The names are the classes; the built-in profiles say what each stands for.
+pub struct CoreCosts {
+    pub alu: u32,
+    pub load: u32,
+    pub store: u32,
+    pub branch: u32,
+    pub branch_taken: u32,
+    pub jump: u32,
+    pub jump_indirect: u32,
+    pub mul: u32,
+    pub div: u32,
+    pub amo: u32,
+    pub fp_move: u32,
+    pub fp_add: u32,
+    pub fp_mul: u32,
+    pub fp_fma: u32,
+    pub fp_convert: u32,
+    pub fp_div: u32,
+    pub fp_sqrt: u32,
+    pub csr: u32,
+    pub fence: u32,
+    pub fence_i: u32,
+    pub sfence: u32,
+    pub xret: u32,
+    pub trap_entry: u32,
+    /// A page table walk costs this much for every level it reads.
+    pub walk_level: u32,
+    /// Added when an access is split.
+    pub misaligned: u32,
+    /// Added to a load or store that reaches a device.
+    pub mmio: u32,
+}
+
+/// The Storage Management Unit. Rules: spec/smu.md.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmuParams {
+    /// Whether there is one.
+    pub present: bool,
+    /// PMSHR entries, 1 to 255.
+    pub pmshr_entries: u32,
+    /// Frames the free page fetcher holds in advance, 1 to 255.
+    pub prefetch_entries: u32,
+    /// Reset value of the CSR `shwdplim`, cycles (ISA-4).
+    pub wait_limit_cycles: u64,
+    /// Walker to SMU, cycles.
+    pub request_cycles: u64,
+    /// PMSHR search, cycles.
+    pub cam_cycles: u64,
+    /// Writing the 64-byte command, ns.
+    pub command_write_ns: f64,
+    /// Writing the doorbell, ns.
+    pub doorbell_ns: f64,
+    /// Decoding a completion queue entry, cycles.
+    pub completion_cycles: u64,
+    /// Updating PTE, PMD and PUD, cycles for all three.
+    pub update_cycles: u64,
+    /// SMU to walker, cycles.
+    pub notify_cycles: u64,
+    /// Between two looks at the completion queue, cycles.
+    pub poll_interval_cycles: u64,
+    /// Reading a free ring entry, ns.
+    pub ring_read_ns: f64,
+}
+
+/// An SSD. Latencies are from the doorbell write to the completion queue entry, for 4 KiB on an idle drive.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SsdParams {
+    /// Read, us.
+    pub read_us: f64,
+    /// Write, us.
+    pub write_us: f64,
+    /// Flush, us.
+    pub flush_us: f64,
+    /// Any admin command, us.
+    pub admin_us: f64,
+    /// Doorbell write to the command being read from the queue, us; part of the latencies.
+    pub fetch_us: f64,
+    /// Commands in service at the same time.
+    pub channels: u32,
+    /// Data rate, 10^6 bytes a second.
+    pub mb_per_s: f64,
+    /// Logical block, 512 or 4096 bytes.
+    pub block_bytes: u32,
+    /// Largest transfer of one command in 4 KiB pages, a power of two (MDTS).
+    pub max_transfer_pages: u32,
+    /// I/O queue pairs, 1 to 64.
+    pub max_io_queues: u32,
+    /// Entries of the largest I/O queue, 2 to 65536.
+    pub max_queue_entries: u32,
+}
+
+impl Profile {
+    /// The built-in profiles: name and TOML text.
+    pub const BUILT_IN: [(&'static str, &'static str); 2] = [
+        ("vc707", include_str!("../../../profiles/vc707.toml")),
+        ("server", include_str!("../../../profiles/server.toml")),
+    ];
+
+    /// Loads the built-in profile called `name`, or else the file `name`, and applies `overrides`, each
+    /// `section.key=value`. A file may say `extends = "NAME"` to change only some keys of a built-in profile.
+    ///
+    /// # Errors
+    /// One line that names the profile and the key.
+    pub fn load(name: &str, overrides: &[String]) -> Result<Profile, ProfileError> {
+        let text = match Profile::BUILT_IN.iter().find(|p| p.0 == name) {
+            Some((_, text)) => (*text).to_owned(),
+            None => match std::fs::read_to_string(Path::new(name)) {
+                Ok(text) => text,
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(ProfileError::Unknown(name.into())),
+                Err(e) => return Err(ProfileError::Read { name: name.into(), reason: e.to_string() }),
+            },
+        };
+        Profile::parse(name, &text, overrides)
+    }
+
+    /// As [`Profile::load`], from a text; `name` is used in errors.
+    ///
+    /// # Errors
+    /// One line that names the profile and the key.
+    pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Profile, ProfileError> {
+        let mut table = parse_table(name, text)?;
+        if let Some(base) = table.remove("extends") {
+            let known = base.as_str().and_then(|base| Profile::BUILT_IN.iter().find(|p| p.0 == base));
+            let Some((base_name, base_text)) = known else {
+                return Err(ProfileError::Key {
+                    name: name.into(),
+                    key: "extends".into(),
+                    reason: format!("{base} is not a built-in profile"),
+                });
+            };
+            let own = std::mem::replace(&mut table, parse_table(base_name, base_text)?);
+            merge(&mut table, own);
+        }
+        for change in overrides {
+            apply(&mut table, change)?;
+        }
+        let profile: Profile = serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
+            let reason = e.inner().message().lines().next().unwrap_or_default().to_owned();
+            ProfileError::Key { name: name.into(), key: e.path().to_string(), reason }
+        })?;
+        profile.check(name)?;
+        Ok(profile)
+    }
+
+    /// The core clock.
+    pub fn clock(&self) -> ClockHz {
+        ClockHz(self.machine.clock_hz)
+    }
+
+    fn check(&self, name: &str) -> Result<(), ProfileError> {
+        let fail = |key: &'static str, value: String, range: String| {
+            Err(ProfileError::Range { name: name.into(), key, value, range })
+        };
+        let (m, s, d) = (&self.machine, &self.smu, &self.ssd);
+        let ints: [(&'static str, u64, u64, u64); 15] = [
+            ("machine.harts", m.harts.into(), 1, 64),
+            ("machine.clock_hz", m.clock_hz, 1_000_000, 100_000_000_000),
+            ("machine.timebase_hz", m.timebase_hz, 1_000, m.clock_hz.min(1_000_000_000)),
+            ("machine.memory_bytes", m.memory_bytes, 16 << 20, 64 << 30),
+            ("machine.quantum_cycles", m.quantum_cycles, 10, 10_000_000),
+            ("machine.sbi_call_cycles", m.sbi_call_cycles, 0, 1_000_000),
+            ("smu.pmshr_entries", s.pmshr_entries.into(), 1, 255),
+            ("smu.prefetch_entries", s.prefetch_entries.into(), 1, 255),
+            ("smu.wait_limit_cycles", s.wait_limit_cycles, 1, u64::MAX >> 1),
+            ("smu.poll_interval_cycles", s.poll_interval_cycles, 1, 1_000_000),
+            ("ssd.channels", d.channels.into(), 1, 1024),
+            ("ssd.max_transfer_pages", d.max_transfer_pages.into(), 1, 1024),
+            ("ssd.max_io_queues", d.max_io_queues.into(), 1, 64),
+            ("ssd.max_queue_entries", d.max_queue_entries.into(), 2, 65_536),
+            ("ssd.block_bytes", d.block_bytes.into(), 512, 4096),
+        ];
+        for (key, value, low, high) in ints {
+            if value < low || value > high {
+                return fail(key, value.to_string(), format!("{low} to {high}"));
+            }
+        }
+        let cycles = [
+            ("smu.request_cycles", s.request_cycles),
+            ("smu.cam_cycles", s.cam_cycles),
+            ("smu.completion_cycles", s.completion_cycles),
+            ("smu.update_cycles", s.update_cycles),
+            ("smu.notify_cycles", s.notify_cycles),
+        ];
+        for (key, value) in cycles {
+            if value > 1_000_000 {
+                return fail(key, value.to_string(), "0 to 1000000".into());
+            }
+        }
+        let fetch_and_transfer = d.fetch_us + 4096.0 / d.mb_per_s;
+        let floats = [
+            ("smu.command_write_ns", s.command_write_ns, 0.0, 1e6),
+            ("smu.doorbell_ns", s.doorbell_ns, 0.0, 1e6),
+            ("smu.ring_read_ns", s.ring_read_ns, 0.0, 1e6),
+            ("ssd.mb_per_s", d.mb_per_s, 0.1, 1e6),
+            ("ssd.fetch_us", d.fetch_us, 0.0, 1e6),
+            ("ssd.read_us", d.read_us, fetch_and_transfer, 1e7),
+            ("ssd.write_us", d.write_us, fetch_and_transfer, 1e7),
+            ("ssd.flush_us", d.flush_us, d.fetch_us, 1e7),
+            ("ssd.admin_us", d.admin_us, d.fetch_us, 1e7),
+        ];
+        for (key, value, low, high) in floats {
+            if !(low..=high).contains(&value) {
+                return fail(key, value.to_string(), format!("{low:.3} to {high}"));
+            }
+        }
+        if m.memory_bytes % PAGE_SIZE != 0 {
+            return fail("machine.memory_bytes", m.memory_bytes.to_string(), "a multiple of 4096".into());
+        }
+        if !matches!(d.block_bytes, 512 | 4096) {
+            return fail("ssd.block_bytes", d.block_bytes.to_string(), "512 or 4096".into());
+        }
+        if !d.max_transfer_pages.is_power_of_two() {
+            return fail("ssd.max_transfer_pages", d.max_transfer_pages.to_string(), "a power of two".into());
+        }
+        self.core.check(name)
+    }
+}
+
+impl CoreCosts {
+    fn check(&self, name: &str) -> Result<(), ProfileError> {
+        let c = self;
+        let costs = [
+            ("core.alu", c.alu),
+            ("core.load", c.load),
+            ("core.store", c.store),
+            ("core.branch", c.branch),
+            ("core.branch_taken", c.branch_taken),
+            ("core.jump", c.jump),
+            ("core.jump_indirect", c.jump_indirect),
+            ("core.mul", c.mul),
+            ("core.div", c.div),
+            ("core.amo", c.amo),
+            ("core.fp_move", c.fp_move),
+            ("core.fp_add", c.fp_add),
+            ("core.fp_mul", c.fp_mul),
+            ("core.fp_fma", c.fp_fma),
+            ("core.fp_convert", c.fp_convert),
+            ("core.fp_div", c.fp_div),
+            ("core.fp_sqrt", c.fp_sqrt),
+            ("core.csr", c.csr),
+            ("core.fence", c.fence),
+            ("core.fence_i", c.fence_i),
+            ("core.sfence", c.sfence),
+            ("core.xret", c.xret),
+            ("core.trap_entry", c.trap_entry),
+            ("core.walk_level", c.walk_level),
+            ("core.misaligned", c.misaligned),
+            ("core.mmio", c.mmio),
+        ];
+        for (key, value) in costs {
+            if !(1..=10_000).contains(&value) {
+                let (value, range) = (value.to_string(), "1 to 10000".into());
+                return Err(ProfileError::Range { name: name.into(), key, value, range });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse_table(name: &str, text: &str) -> Result<Table, ProfileError> {
+    text.parse::<Table>().map_err(|e| {
+        let at = e.span().map_or(0, |s| s.start.min(text.len()));
+        let line = 1 + text.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count();
+        let reason = e.message().lines().collect::<Vec<_>>().join("; ");
+        ProfileError::Syntax { name: name.into(), line, reason }
+    })
+}
+
+/// Lays `over` upon `base`, table by table.
+fn merge(base: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(b)), Value::Table(o)) => merge(b, o),
+            (_, value) => drop(base.insert(key, value)),
+        }
+    }
+}
+
+/// Applies one `section.key=value`. A value that is not TOML is taken as a string, so that names need no quotes.
+fn apply(table: &mut Table, change: &str) -> Result<(), ProfileError> {
+    let wrong = || ProfileError::Override(change.into());
+    let (path, text) = change.split_once('=').ok_or_else(wrong)?;
+    let (path, text) = (path.trim(), text.trim());
+    let value = format!("v = {text}")
+        .parse::<Table>()
+        .ok()
+        .and_then(|mut t| t.remove("v"))
+        .unwrap_or_else(|| Value::String(text.into()));
+    let (sections, key) = path.rsplit_once('.').map_or((None, path), |(s, k)| (Some(s), k));
+    if key.is_empty() {
+        return Err(wrong());
+    }
+    let mut at = table;
+    for section in sections.into_iter().flat_map(|s| s.split('.')) {
+        if section.is_empty() {
+            return Err(wrong());
+        }
+        at = at.entry(section).or_insert_with(|| Value::Table(Table::new())).as_table_mut().ok_or_else(wrong)?;
+    }
+    // An integer where a fraction is expected is meant as that fraction.
+    let value = match (at.get(key), value) {
+        (Some(Value::Float(_)), Value::Integer(i)) => Value::Float(i as f64),
+        (_, value) => value,
+    };
+    at.insert(key.into(), value);
+    Ok(())
+}
