@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Built things, kept by the content they are made from.
+
+A thing is a folder. It is built under a temporary name and renamed when whole, so what an interrupted or failed build
+leaves behind never counts; a lock file keeps two builds of one thing apart.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab.paths import CACHE
+from lab.ui import UserError, say, step
+
+
+def content_key(*parts: str | bytes | Path) -> str:
+    """A short hex key of texts, bytes and the contents (and names) of files and folders."""
+    digest = hashlib.sha256()
+    for part in parts:
+        for data in _contents(part):
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+    return digest.hexdigest()[:16]
+
+
+def _contents(part: str | bytes | Path) -> Iterator[bytes]:
+    if isinstance(part, str):
+        yield part.encode()
+    elif isinstance(part, bytes):
+        yield part
+    elif part.is_dir():
+        for path in sorted(part.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield str(path.relative_to(part)).encode()
+                yield path.read_bytes()
+    else:
+        yield part.name.encode()
+        yield part.read_bytes()
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Hold the lock of this name; says so if another process has it."""
+    folder = CACHE / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / name, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another trapless that builds {name}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def cached(kind: str, key: str, title: str, builder: Callable[[Path], None]) -> Path:
+    """The folder of `kind` with this key; built by `builder(folder)` if it is not there yet."""
+    final = CACHE / kind / key
+    if final.is_dir():
+        return final
+    with locked(f"{kind}-{key}"):
+        if final.is_dir():
+            return final
+        partial = CACHE / kind / f".partial-{key}"
+        remove_tree(partial)
+        try:
+            partial.mkdir(parents=True)
+            with step(title):
+                builder(partial)
+            partial.rename(final)
+        except OSError as error:
+            raise disk_error(error, CACHE) from error
+        finally:
+            remove_tree(partial)
+    return final
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder that may not be there, or that mmdebstrap made as another user."""
+    if path.exists():
+        shutil.rmtree(path, ignore_errors=True)
+        if path.exists():
+            subprocess.run([*as_root(), "rm", "-rf", "--", str(path)], check=False)
+
+
+def as_root() -> list[str]:
+    """The prefix that makes a command run as root."""
+    return [] if os.geteuid() == 0 else ["sudo"]
+
+
+def disk_error(error: OSError, place: Path) -> UserError:
+    """One line for a failure to write to `place`."""
+    name = error.filename or place
+    if error.errno == errno.ENOSPC:
+        return UserError(f"disk full while writing {name}")
+    return UserError(f"cannot write {name}: {error.strerror}")
+
+
+def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str, str] | None = None,
+             cwd: Path | None = None) -> None:
+    """Run a build tool with its output in `log`; a failure is one line with the tool's last word and the log's name."""
+    command = [str(part) for part in command]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "wb") as out:
+        try:
+            status = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                    env=os.environ | (env or {}), cwd=cwd, check=False).returncode
+        except FileNotFoundError:
+            raise UserError(f"{what}: {command[0]} not found (./trapless setup installs it)") from None
+    if status:
+        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        text = next((line for line in reversed(lines) if "error" in line.lower() or line.startswith("E:")), None)
+        full = any("No space left on device" in line for line in lines)
+        reason = "disk full" if full else (text or (lines[-1] if lines else f"status {status}")).strip()
+        raise UserError(f"{what} failed: {reason} (whole log: {log})")

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data disks: ext4 with one file of seeded random bytes, the same on every host."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+from lab.cache import cached, content_key
+from lab.images import ext4
+
+SEED = 2020
+FILE = "random.bin"
+_CHUNK = 4 << 20
+
+
+def write_random(path: Path, size: int, seed: int = SEED) -> None:
+    """Write `size` seeded random bytes."""
+    source = random.Random(seed)
+    with open(path, "wb") as out:
+        for at in range(0, size, _CHUNK):
+            out.write(source.randbytes(min(_CHUNK, size - at)))
+
+
+def image(size: int, seed: int = SEED) -> Path:
+    """The image of a data disk whose file random.bin has `size` bytes; default ext4 features, journal included."""
+    key = content_key(f"{size} {seed} {FILE}", Path(ext4.__file__), Path(__file__))
+    mib = size / ext4.MIB
+    return cached("data", key, f"making a data disk of {mib:.0f} MiB", lambda out: _build(out, size, seed)) / "data.img"
+
+
+def _build(out: Path, size: int, seed: int) -> None:
+    tree = out / "tree"
+    tree.mkdir()
+    write_random(tree / FILE, size, seed)
+    volume = ext4.Volume("trapless-data", (size * 9 // 8 // ext4.MIB + 48) * ext4.MIB)
+    ext4.make(volume, tree, out / "data.img")
+    shutil.rmtree(tree)

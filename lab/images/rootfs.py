@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guest's root file system: Debian trixie packages for riscv64, unpacked (never run) on the host, and our tools."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from lab import build
+from lab.cache import CACHE, as_root, cached, content_key, run_tool
+from lab.images import ext4
+from lab.ui import UserError
+
+SUITE = "trixie"
+PACKAGES = ("busybox-static", "fio")
+
+# Commands of busybox that get a link in /usr/bin. Debian's own binaries come first.
+APPLETS = (
+    "[ ash awk base64 basename cat chmod chown clear cmp cp cut date dd df dirname dmesg du echo env expr false find free "
+    "grep gunzip gzip head hexdump hostname id kill less ln ls md5sum mkdir mkfifo mknod mktemp more mount mv nproc od paste "
+    "pgrep pidof poweroff printenv printf ps pwd readlink realpath reboot renice reset rm rmdir sed seq sh sha256sum "
+    "sha512sum sleep sort split stat stty sum swapoff swapon sync tail tar taskset tee test time timeout top touch tr true "
+    "truncate tty umount uname uniq uptime vi watch wc which xargs xxd yes zcat"
+).split()
+
+# What a guest without network and users needs of /etc.
+ETC = {
+    "passwd": "root:x:0:0:root:/root:/bin/sh\n",
+    "group": "root:x:0:\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "hostname": "trapless\n",
+    "profile": "export PS1='trapless# '\n",
+}
+EMPTY = ("dev", "proc", "sys", "tmp", "run", "root", "job", "data", "mnt")
+DROPPED = (
+    "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/info", "usr/share/bug",
+    "usr/share/doc-base", "usr/share/fio", "var/lib/apt", "var/cache", "var/log", "var/lib/dpkg", "etc/apt",
+    "dev", "run", "tmp",
+)
+
+
+def debian_mirror() -> str:
+    """The Debian mirror that this host itself uses."""
+    try:
+        listing = subprocess.run(
+            ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)",
+             "Created-By: Packages"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise UserError("cannot ask apt-get for the Debian mirror of this host") from error
+    for line in listing.splitlines():
+        origin, label, component, uri = line.split("|", 3)
+        if (origin, label, component) == ("Debian", "Debian", "main"):
+            return uri
+    raise UserError("apt has no Debian mirror in its configuration (apt-get update may help)")
+
+
+def image() -> Path:
+    """The root image, built if need be."""
+    tools = build.guest_tools()
+    key = content_key(repr((SUITE, PACKAGES, APPLETS, ETC, EMPTY, DROPPED)), tools, Path(ext4.__file__), Path(__file__))
+    return cached("rootfs", key, "making the guest's root image", lambda out: _build(out, tools)) / "root.img"
+
+
+def _build(out: Path, tools: Path) -> None:
+    tree = out / "tree"
+    run_tool(
+        [*as_root(), "mmdebstrap", "--arch=riscv64", "--variant=extract", '--aptopt=Apt::Install-Recommends "false"',
+         f"--include={','.join(PACKAGES)}", SUITE, tree, debian_mirror()],
+        CACHE / "logs" / "mmdebstrap.log", "unpacking Debian packages for the guest")
+    if os.geteuid() != 0:
+        subprocess.run([*as_root(), "chown", "-R", f"{os.getuid()}:{os.getgid()}", str(tree)], check=True)
+    populate(tree, tools)
+    files = sum(1 for _ in tree.rglob("*"))
+    used = sum(path.lstat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
+    size = (used * 5 // 4 // ext4.MIB + 16) * ext4.MIB
+    ext4.make(ext4.Volume("trapless-root", size, ext4.LEAN, files + 256), tree, out / "root.img")
+    shutil.rmtree(tree)
+
+
+def populate(tree: Path, tools: Path) -> None:
+    """Turn unpacked packages into a root: links, empty folders, /etc and our tools; drop what no run reads."""
+    for name in DROPPED:
+        shutil.rmtree(tree / name, ignore_errors=True)
+    for name in EMPTY:
+        (tree / name).mkdir(exist_ok=True)
+    for name in ("bin", "sbin", "lib"):
+        (tree / "usr" / name).mkdir(parents=True, exist_ok=True)
+        if not (tree / name).exists():
+            (tree / name).symlink_to(f"usr/{name}")
+    for name, text in ETC.items():
+        (tree / "etc" / name).write_text(text)
+    busybox = next((path for path in (tree / "usr/bin/busybox", tree / "bin/busybox") if path.exists()), None)
+    if busybox is None:
+        raise UserError("the package busybox-static has no busybox")
+    for name in APPLETS:
+        link = tree / "usr/bin" / name
+        if not os.path.lexists(link):
+            link.symlink_to("busybox")
+    for name, place in build.GUEST_TOOLS.items():
+        target = tree / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(tools / name, target)
+        target.chmod(0o755)

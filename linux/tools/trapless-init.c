@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * trapless-init: the guest's first and only system process.
+ *
+ * Mounts the job disk (ext4, label trapless-job) at /job and the data disk (trapless-data) at /data, runs /job/cmd in
+ * /job/in with the console as its output, writes its exit status to /job/status, and powers off. With trapless.shell on
+ * the kernel command line it gives a shell on the console instead of the job.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "marker.h"
+
+#define LABEL_OFFSET (1024 + 120)	/* s_volume_name in the ext4 superblock */
+
+static void complain(const char *what, const char *name)
+{
+	fprintf(stderr, "trapless-init: %s %s: %s\n", what, name, strerror(errno));
+}
+
+static bool mounted(const char *source, const char *target, const char *type, unsigned long flags, const char *options)
+{
+	if (!mount(source, target, type, flags, options) || errno == EBUSY)
+		return true;
+	complain("cannot mount", target);
+	return false;
+}
+
+/* Write a small text to a file of /sys, /proc or a disk. */
+static bool put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/* The NVMe disk whose ext4 label is this one: controllers may be found in any order. */
+static bool find_disk(const char *label, char *name, size_t size)
+{
+	DIR *block = opendir("/sys/block");
+	struct dirent *entry;
+	bool found = false;
+
+	while (block && !found && (entry = readdir(block))) {
+		char path[280], text[17] = "";
+		if (strncmp(entry->d_name, "nvme", 4))
+			continue;
+		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		found = pread(fd, text, 16, LABEL_OFFSET) == 16 && !strcmp(text, label);
+		close(fd);
+		if (found)
+			snprintf(name, size, "%s", entry->d_name);
+	}
+	if (block)
+		closedir(block);
+	return found;
+}
+
+static bool mount_disk(const char *label, const char *target)
+{
+	char name[256], path[320];
+
+	if (!find_disk(label, name, sizeof(name)))
+		return false;
+	/* No readahead on what is measured, as in the papers. */
+	snprintf(path, sizeof(path), "/sys/block/%s/queue/read_ahead_kb", name);
+	if (!put(path, "0"))
+		complain("cannot write", path);
+	snprintf(path, sizeof(path), "/dev/%s", name);
+	return mounted(path, target, "ext4", MS_NOATIME, "noinit_itable");
+}
+
+static bool asked_for(const char *word)
+{
+	char line[4096];
+	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (length < 0)
+		return false;
+	line[length] = 0;
+	for (char *part = strtok(line, " \n"); part; part = strtok(NULL, " \n"))
+		if (!strcmp(part, word))
+			return true;
+	return false;
+}
+
+static int run(const char *directory, char *const argv[])
+{
+	int status;
+	pid_t child = fork();
+
+	if (child < 0) {
+		complain("cannot start", argv[0]);
+		return 126;
+	}
+	if (!child) {
+		setsid();
+		ioctl(0, TIOCSCTTY, 1);
+		if (chdir(directory))
+			complain("cannot enter", directory);
+		marker(MARKER_MILESTONE, 1, 0, 0);
+		execv(argv[0], argv);
+		complain("cannot run", argv[0]);
+		_exit(127);
+	}
+	for (;;) {
+		pid_t ended = wait(&status);
+		if (ended == child)
+			break;
+		if (ended < 0 && errno != EINTR)
+			return 126;
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void finish(int command)
+{
+	kill(-1, SIGTERM);
+	kill(-1, SIGKILL);
+	while (wait(NULL) > 0)
+		;
+	sync();
+	umount("/data");
+	if (umount("/job") && errno != EINVAL && errno != ENOENT)
+		mount(NULL, "/job", NULL, MS_REMOUNT | MS_RDONLY, NULL);
+	reboot(command);
+	_exit(0);
+}
+
+int main(void)
+{
+	if (fcntl(0, F_GETFD) < 0) {
+		mount("dev", "/dev", "devtmpfs", 0, NULL);
+		if (open("/dev/console", O_RDWR) == 0) {
+			dup(0);
+			dup(0);
+		}
+	}
+	mounted("proc", "/proc", "proc", 0, NULL);
+	mounted("sys", "/sys", "sysfs", 0, NULL);
+	mounted("dev", "/dev", "devtmpfs", 0, NULL);
+	mounted("tmp", "/tmp", "tmpfs", 0, NULL);
+	mounted("run", "/run", "tmpfs", 0, NULL);
+	mkdir("/dev/shm", 01777);
+	mounted("shm", "/dev/shm", "tmpfs", 0, NULL);
+	put("/proc/sys/kernel/printk", "4 4 1 7");
+	setenv("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", 1);
+	setenv("HOME", "/tmp", 1);
+	setenv("TERM", "linux", 0);
+
+	bool shell = asked_for("trapless.shell");
+	bool job = mount_disk("trapless-job", "/job");
+	mount_disk("trapless-data", "/data");
+	if (shell) {
+		char *const argv[] = { "/bin/sh", "-l", NULL };
+		run(job ? "/job/in" : "/tmp", argv);
+		finish(RB_POWER_OFF);
+	}
+	if (!job) {
+		fputs("trapless-init: no job disk\n", stderr);
+		finish(RB_AUTOBOOT);
+	}
+	char *const argv[] = { "/job/cmd", NULL };
+	char text[16];
+	snprintf(text, sizeof(text), "%d\n", run("/job/in", argv));
+	if (!put("/job/status", text)) {
+		complain("cannot write", "/job/status");
+		finish(RB_AUTOBOOT);
+	}
+	finish(RB_POWER_OFF);
+}
