@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A deterministic full-system RISC-V machine with page misses served in hardware.
+#[derive(Parser, Debug)]
+#[command(name = "trapless-machine", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Boot a Linux kernel.
+    Run(Run),
+    /// Run a bare-metal ELF that reports through `tohost`.
+    Elf(Elf),
+}
+
+/// Options of every command.
+#[derive(Args, Debug)]
+pub struct Common {
+    /// Name of a built-in profile, or a TOML file.
+    #[arg(long, default_value = "vc707")]
+    pub profile: String,
+    /// Change one value of the profile; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Guest memory (for instance 256M); the profile's if absent.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+    /// Number of harts; the profile's if absent.
+    #[arg(long)]
+    pub harts: Option<u32>,
+    /// Leave the SMU and the paging extension out.
+    #[arg(long)]
+    pub no_smu: bool,
+    /// Write what was measured here.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Where the console goes: `-` for standard output, or a file.
+    #[arg(long, default_value = "-", value_name = "FILE")]
+    pub console: String,
+    /// Stop after so many simulated seconds.
+    #[arg(long, value_name = "SECONDS")]
+    pub max_seconds: Option<f64>,
+}
+
+/// Options of `run`.
+#[derive(Args, Debug)]
+pub struct Run {
+    /// Options of every command.
+    #[command(flatten)]
+    pub common: Common,
+    /// RISC-V Linux Image.
+    #[arg(long, value_name = "FILE")]
+    pub kernel: PathBuf,
+    /// Initial RAM disk.
+    #[arg(long, value_name = "FILE")]
+    pub initrd: Option<PathBuf>,
+    /// Kernel command line.
+    #[arg(long, default_value = "", value_name = "TEXT")]
+    pub append: String,
+    /// Disk image as an NVMe drive; may be repeated. `ro`: writes fail; `snapshot`: writes are dropped at the end.
+    #[arg(long = "disk", value_name = "PATH[,ro|,snapshot]")]
+    pub disks: Vec<Disk>,
+    /// Machine-mode firmware instead of the built-in SBI (raw, loaded at the start of RAM).
+    #[arg(long, value_name = "FILE")]
+    pub bios: Option<PathBuf>,
+    /// Connect the terminal to the guest's console.
+    #[arg(long)]
+    pub interactive: bool,
+}
+
+/// Options of `elf`.
+#[derive(Args, Debug)]
+pub struct Elf {
+    /// Options of every command.
+    #[command(flatten)]
+    pub common: Common,
+    /// The program.
+    pub file: PathBuf,
+    /// Write memory from `begin_signature` to `end_signature` here, one 32-bit word a line in hex.
+    #[arg(long, value_name = "FILE")]
+    pub signature: Option<PathBuf>,
+}
+
+/// A size in bytes, written with K, M or G.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let (digits, shift) = match text.char_indices().last() {
+            Some((at, 'k' | 'K')) => (&text[..at], 10),
+            Some((at, 'm' | 'M')) => (&text[..at], 20),
+            Some((at, 'g' | 'G')) => (&text[..at], 30),
+            _ => (text, 0),
+        };
+        let number: u64 = digits.parse().map_err(|_| format!("'{text}' is not a size such as 256M"))?;
+        number.checked_mul(1 << shift).map(Size).ok_or_else(|| format!("'{text}' is too large"))
+    }
+}
+
+/// A disk image and how it may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// The image.
+    pub path: PathBuf,
+    /// What writes do.
+    pub mode: DiskMode,
+}
+
+/// What writes to a disk do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskMode {
+    /// Go to the file.
+    ReadWrite,
+    /// Fail.
+    ReadOnly,
+    /// Stay in memory.
+    Snapshot,
+}
+
+impl FromStr for Disk {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Disk, String> {
+        let (path, mode) = match text.rsplit_once(',') {
+            Some((path, "ro")) => (path, DiskMode::ReadOnly),
+            Some((path, "snapshot")) => (path, DiskMode::Snapshot),
+            Some((path, "rw")) => (path, DiskMode::ReadWrite),
+            Some((_, other)) if !other.contains('/') => return Err(format!("disk option '{other}' is not ro, rw or snapshot")),
+            _ => (text, DiskMode::ReadWrite),
+        };
+        Ok(Disk { path: path.into(), mode })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!("256M".parse(), Ok(Size(256 << 20)));
+        assert_eq!("4096".parse(), Ok(Size(4096)));
+        assert!("".parse::<Size>().is_err());
+        assert!("1Q".parse::<Size>().is_err());
+        assert!("99999999999999999G".parse::<Size>().is_err());
+    }
+
+    #[test]
+    fn disks() {
+        assert_eq!("a.img,ro".parse(), Ok(Disk { path: "a.img".into(), mode: DiskMode::ReadOnly }));
+        assert_eq!("a,b/c.img".parse(), Ok(Disk { path: "a,b/c.img".into(), mode: DiskMode::ReadWrite }));
+        assert!("a.img,rox".parse::<Disk>().is_err());
+    }
+
+    #[test]
+    fn command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `trapless-machine`: the command by which everything else uses the machine.
+//!
+//! Exit status: 0 after the guest powered off (or `tohost` said so), 2 for bad input, 3 after the guest reset itself, 4
+//! when the simulated time limit was reached, 130 after an interrupt. Errors are one line on standard error.
+
+mod args;
+mod console;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+use args::{Cli, Command, Common, DiskMode, Elf, Run};
+use clap::Parser;
+use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Limits, Machine, MachineConfig};
+use trapless_memory::Cycle;
+use trapless_timing::Profile;
+
+const BAD_INPUT: u8 = 2;
+const GUEST_RESET: u8 = 3;
+const TIME_LIMIT: u8 = 4;
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            // clap's help and version go to standard output with status 0, mistakes to standard error with 2.
+            let _ = e.print();
+            return ExitCode::from(e.exit_code() as u8);
+        }
+    };
+    let result = match cli.command {
+        Command::Run(options) => run(&options),
+        Command::Elf(options) => elf(&options),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(e) => {
+            eprintln!("trapless-machine: {e:#}");
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+fn run(options: &Run) -> Result<u8> {
+    let disks = options
+        .disks
+        .iter()
+        .map(|d| DiskConfig {
+            path: d.path.clone(),
+            writes: match d.mode {
+                DiskMode::ReadWrite => DiskWrites::ToFile,
+                DiskMode::ReadOnly => DiskWrites::Fail,
+                DiskMode::Snapshot => DiskWrites::InMemory,
+            },
+        })
+        .collect();
+    let boot = Boot::Linux {
+        kernel: options.kernel.clone(),
+        initrd: options.initrd.clone(),
+        append: options.append.clone(),
+        firmware: options.bios.clone(),
+    };
+    simulate(&options.common, boot, disks, options.interactive, None)
+}
+
+fn elf(options: &Elf) -> Result<u8> {
+    let boot = Boot::Elf { file: options.file.clone() };
+    simulate(&options.common, boot, Vec::new(), false, options.signature.as_deref())
+}
+
+/// The profile with the command line's changes; the short options are `--set` in other words.
+fn profile(common: &Common) -> Result<Profile> {
+    let mut changes = common.set.clone();
+    changes.extend(common.memory.map(|size| format!("machine.memory_bytes={}", size.0)));
+    changes.extend(common.harts.map(|harts| format!("machine.harts={harts}")));
+    changes.extend(common.no_smu.then(|| "smu.present=false".to_owned()));
+    Ok(Profile::load(&common.profile, &changes)?)
+}
+
+fn simulate(common: &Common, boot: Boot, disks: Vec<DiskConfig>, interactive: bool, signature: Option<&Path>) -> Result<u8> {
+    let profile = profile(common)?;
+    let max_cycle = match common.max_seconds {
+        Some(s) if s > 0.0 && s.is_finite() => Cycle((s * profile.machine.clock_hz as f64) as u64),
+        Some(s) => bail!("--max-seconds {s}: not a positive number"),
+        None => Cycle::NEVER,
+    };
+    if let Some(path) = &common.json {
+        check_writable(path)?;
+    }
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        // A second interrupt does not wait for an orderly end.
+        if raised.swap(true, Ordering::SeqCst) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+    })
+    .context("cannot install the interrupt handler")?;
+
+    let terminal = interactive.then(console::RawTerminal::new);
+    let input = interactive.then(|| {
+        let stop = Arc::clone(&stop);
+        console::input(move || stop.store(true, Ordering::SeqCst))
+    });
+    let console = Console { output: console::output(&common.console)?, input };
+    let mut machine = Machine::new(MachineConfig { profile, boot, disks }, console)?;
+    let end = machine.run(&Limits { max_cycle, stop: &stop });
+    drop(terminal);
+    let end = end?;
+
+    if let Some(path) = signature {
+        write_whole(path, machine.signature().context("the ELF has no begin_signature and end_signature")?.as_bytes())?;
+    }
+    if !matches!(end, End::Stopped)
+        && let Some(path) = &common.json
+    {
+        let mut text = serde_json::to_vec_pretty(&machine.report(&end))?;
+        text.push(b'\n');
+        write_whole(path, &text)?;
+    }
+    Ok(match end {
+        End::PowerOff => 0,
+        End::ToHost(code) => code,
+        End::Reset => {
+            eprintln!("trapless-machine: the guest reset itself");
+            GUEST_RESET
+        }
+        End::Failed(code) => {
+            eprintln!("trapless-machine: the guest reported failure {code}");
+            if code == 0 { GUEST_RESET } else { code.min(255) as u8 }
+        }
+        End::MaxCycle => {
+            eprintln!("trapless-machine: the simulated time limit is reached");
+            TIME_LIMIT
+        }
+        End::Stopped => {
+            eprintln!("trapless-machine: interrupted");
+            INTERRUPTED
+        }
+    })
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Finds out before the run, not after it, that the result has nowhere to go.
+fn check_writable(path: &Path) -> Result<()> {
+    tempfile::NamedTempFile::new_in(folder(path)).map(drop).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes a file whole or not at all.
+fn write_whole(path: &Path, data: &[u8]) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let mut file = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder(path))
+        .with_context(cannot)?;
+    file.write_all(data).with_context(cannot)?;
+    file.persist(path).with_context(cannot)?;
+    Ok(())
+}

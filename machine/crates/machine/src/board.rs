@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything but the harts: RAM, devices, drives, the SMU, and the wires between them.
+
+use trapless_devices::{Aclint, Finish, Finisher, PciFunction, PciHost, PciIds, Plic, Uart};
+use trapless_memory::{BusError, Cycle, Dma, MmioEffect, PhysAddr, Ram};
+use trapless_nvme::{CommandRecord, Controller};
+use trapless_riscv::Bus;
+use trapless_smu::{Smu, SmuBus, SmuSink};
+
+use crate::map;
+
+/// PCI identifiers of the NVMe controllers: QEMU's vendor number for things that are nobody's product.
+const NVME_IDS: PciIds = PciIds { vendor: 0x1b36, device: 0x0010, class: 0x01_0802, revision: 1 };
+
+/// RAM and devices.
+pub struct Board {
+    /// RAM.
+    pub ram: Ram,
+    /// Timer and software interrupts.
+    pub aclint: Aclint,
+    /// External interrupts.
+    pub plic: Plic,
+    /// Console.
+    pub uart: Uart,
+    /// Drives; the first is device 1 of the bus.
+    pub drives: Vec<Controller>,
+    /// The SMU, if the profile has one.
+    pub smu: Option<Smu>,
+    /// How the guest ended the run.
+    pub finish: Option<Finish>,
+    pci: PciHost,
+    finisher: Finisher,
+}
+
+impl Board {
+    /// Puts the devices together.
+    pub fn new(ram: Ram, aclint: Aclint, harts: usize, drives: Vec<Controller>, smu: Option<Smu>) -> Board {
+        let mut pci = PciHost::new(PhysAddr(map::PCIE_MMIO.base), map::PCIE_MMIO.size);
+        for device in 1..=drives.len() {
+            pci.add(device, PciFunction::endpoint(NVME_IDS, Controller::BAR_SIZE));
+        }
+        Board {
+            ram,
+            aclint,
+            plic: Plic::new(2 * harts),
+            uart: Uart::new(),
+            drives,
+            smu,
+            finish: None,
+            pci,
+            finisher: Finisher,
+        }
+    }
+
+    /// When the next device event is due.
+    pub fn next_event(&self) -> Cycle {
+        let drives = self.drives.iter().map(|d| d.next_event());
+        let smu = self.smu.as_ref().and_then(Smu::next_event);
+        drives.chain(smu).min().unwrap_or(Cycle::NEVER)
+    }
+
+    /// Does everything that is due at or before `now`, in the order of time: drives before the SMU at the same cycle,
+    /// so that a poll sees what was just written.
+    pub fn advance(&mut self, now: Cycle, observe: &mut dyn FnMut(usize, &CommandRecord), sink: &mut dyn SmuSink) {
+        loop {
+            let at = self.next_event();
+            if at > now {
+                break;
+            }
+            for (index, drive) in self.drives.iter_mut().enumerate() {
+                if drive.next_event() > at {
+                    continue;
+                }
+                let master = self.pci.function(index + 1).is_some_and(PciFunction::bus_master);
+                let mut port = DriveDma { ram: &mut self.ram, master };
+                let smu = &mut self.smu;
+                drive.advance(at, &mut port, &mut |record| {
+                    if let Some(smu) = smu {
+                        smu.completion_queue_written(record.completed);
+                    }
+                    observe(index, record);
+                });
+            }
+            if let Some(mut smu) = self.smu.take_if(|smu| smu.next_event().is_some_and(|next| next <= at)) {
+                let mut port = SmuPort { ram: &mut self.ram, pci: &self.pci, drives: &mut self.drives, now: at };
+                smu.advance(at, &mut port, sink);
+                self.smu = Some(smu);
+            }
+        }
+    }
+
+    /// Carries the devices' interrupts to the PLIC.
+    pub fn route_interrupts(&mut self) {
+        for (index, drive) in self.drives.iter().enumerate() {
+            self.pci.set_interrupt(index + 1, drive.irq_asserted());
+        }
+        for (line, level) in self.pci.lines().into_iter().enumerate() {
+            self.plic.set_level(map::PCIE_INTA_IRQ + line as u32, level);
+        }
+        self.plic.set_level(map::UART_IRQ, self.uart.irq_asserted());
+    }
+}
+
+/// A drive's way to memory: closed until the guest sets Bus Master Enable.
+struct DriveDma<'a> {
+    ram: &'a mut Ram,
+    master: bool,
+}
+
+impl Dma for DriveDma<'_> {
+    fn read(&mut self, at: PhysAddr, buf: &mut [u8]) -> Result<(), BusError> {
+        if self.master { Dma::read(self.ram, at, buf) } else { Err(BusError(at)) }
+    }
+
+    fn write(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
+        if self.master { Dma::write(self.ram, at, data) } else { Err(BusError(at)) }
+    }
+}
+
+/// The SMU's way to memory and to the drives' doorbells.
+struct SmuPort<'a> {
+    ram: &'a mut Ram,
+    pci: &'a PciHost,
+    drives: &'a mut [Controller],
+    now: Cycle,
+}
+
+impl SmuBus for SmuPort<'_> {
+    fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
+        self.ram.load::<8>(at).map(u64::from_le_bytes).ok_or(BusError(at))
+    }
+
+    fn write_u32(&mut self, at: PhysAddr, value: u32) -> Result<(), BusError> {
+        let (device, offset) = self.pci.route(at, 4).ok_or(BusError(at))?;
+        let drive = device.checked_sub(1).and_then(|i| self.drives.get_mut(i)).ok_or(BusError(at))?;
+        drive.mmio_write(offset, 4, value.into(), self.now);
+        Ok(())
+    }
+
+    fn read_bytes(&mut self, at: PhysAddr, buf: &mut [u8]) -> Result<(), BusError> {
+        Dma::read(self.ram, at, buf)
+    }
+
+    fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
+        Dma::write(self.ram, at, data)
+    }
+
+    fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, new: u64) -> Result<Result<u64, u64>, BusError> {
+        let seen = self.read_u64(at)?;
+        if seen != old {
+            return Ok(Err(seen));
+        }
+        self.ram.store(at, new.to_le_bytes()).ok_or(BusError(at))?;
+        Ok(Ok(seen))
+    }
+
+    fn fetch_or_u64(&mut self, at: PhysAddr, bits: u64) -> Result<u64, BusError> {
+        let seen = self.read_u64(at)?;
+        self.ram.store(at, (seen | bits).to_le_bytes()).ok_or(BusError(at))?;
+        Ok(seen)
+    }
+}
+
+impl Bus for Board {
+    fn ram(&mut self) -> &mut Ram {
+        &mut self.ram
+    }
+
+    fn mmio_read(&mut self, at: PhysAddr, size: u8, now: Cycle) -> Result<(u64, MmioEffect), BusError> {
+        let (len, wide) = (u64::from(size), u32::from(size));
+        if let Some(off) = map::UART.offset(at, len) {
+            return Ok((self.uart.mmio_read(off, wide), MmioEffect::Resync));
+        }
+        if let Some(off) = map::PLIC.offset(at, len) {
+            return Ok((self.plic.mmio_read(off, wide), MmioEffect::Resync));
+        }
+        if let Some((device, off)) = self.pci.route(at, wide) {
+            let drive = device.checked_sub(1).and_then(|i| self.drives.get_mut(i)).ok_or(BusError(at))?;
+            return Ok((drive.mmio_read(off, wide, now), MmioEffect::None));
+        }
+        let value = if let Some(off) = map::ACLINT.offset(at, len) {
+            self.aclint.mmio_read(off, wide, now)
+        } else if let (Some(off), Some(smu)) = (map::SMU.offset(at, len), &self.smu) {
+            smu.mmio_read(off, usize::from(size))
+        } else if let Some(off) = map::PCIE_ECAM.offset(at, len) {
+            self.pci.config_read(off, wide)
+        } else if let Some(off) = map::FINISHER.offset(at, len) {
+            self.finisher.mmio_read(off, wide)
+        } else {
+            return Err(BusError(at));
+        };
+        Ok((value, MmioEffect::None))
+    }
+
+    fn mmio_write(&mut self, at: PhysAddr, size: u8, value: u64, now: Cycle) -> Result<MmioEffect, BusError> {
+        let (len, wide) = (u64::from(size), u32::from(size));
+        if let Some((device, off)) = self.pci.route(at, wide) {
+            let drive = device.checked_sub(1).and_then(|i| self.drives.get_mut(i)).ok_or(BusError(at))?;
+            return Ok(drive.mmio_write(off, wide, value, now));
+        }
+        if let Some(off) = map::PLIC.offset(at, len) {
+            return Ok(self.plic.mmio_write(off, wide, value));
+        }
+        if let Some(off) = map::UART.offset(at, len) {
+            return Ok(self.uart.mmio_write(off, wide, value));
+        }
+        if let Some(off) = map::ACLINT.offset(at, len) {
+            return Ok(self.aclint.mmio_write(off, wide, value, now));
+        }
+        if let (Some(off), Some(smu)) = (map::SMU.offset(at, len), &mut self.smu) {
+            smu.mmio_write(off, usize::from(size), value, now);
+            return Ok(MmioEffect::Resync);
+        }
+        if let Some(off) = map::PCIE_ECAM.offset(at, len) {
+            return Ok(self.pci.config_write(off, wide, value));
+        }
+        if let Some(off) = map::FINISHER.offset(at, len) {
+            self.finish = self.finisher.mmio_write(off, wide, value).or(self.finish);
+            return Ok(MmioEffect::Resync);
+        }
+        Err(BusError(at))
+    }
+
+    fn time(&mut self, now: Cycle) -> u64 {
+        self.aclint.mtime(now)
+    }
+}

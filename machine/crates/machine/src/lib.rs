@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The full-system machine: harts, devices, SMU and SSD in one deterministic order of events.
+//!
+//! One host thread, one simulated clock. Harts run in turn for at most a quantum, never past the next device event;
+//! devices act at their own cycles, in the order of time. The same inputs give the same cycles and the same bytes.
+
+mod board;
+mod error;
+mod fdt;
+mod load;
+mod machine;
+mod map;
+mod recorder;
+mod report;
+mod sbi;
+mod stats;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Receiver;
+
+pub use error::Error;
+pub use machine::Machine;
+pub use report::Report;
+use trapless_memory::Cycle;
+use trapless_timing::Profile;
+
+/// What a machine is made of and starts with.
+pub struct MachineConfig {
+    /// Sizes and times.
+    pub profile: Profile,
+    /// What runs first.
+    pub boot: Boot,
+    /// Drives in the order of their names in the guest.
+    pub disks: Vec<DiskConfig>,
+}
+
+/// What runs first.
+#[derive(Clone, Debug)]
+pub enum Boot {
+    /// A Linux kernel, started by the built-in SBI or by firmware.
+    Linux {
+        /// The Image.
+        kernel: PathBuf,
+        /// Initial RAM disk.
+        initrd: Option<PathBuf>,
+        /// Command line.
+        append: String,
+        /// Machine-mode firmware instead of the built-in SBI.
+        firmware: Option<PathBuf>,
+    },
+    /// A bare-metal ELF with a `tohost` symbol.
+    Elf {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// A drive and its image.
+#[derive(Clone, Debug)]
+pub struct DiskConfig {
+    /// The image.
+    pub path: PathBuf,
+    /// Where writes go.
+    pub writes: DiskWrites,
+}
+
+/// Where writes to a drive go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskWrites {
+    /// To the file.
+    ToFile,
+    /// Nowhere: the namespace is read-only.
+    Fail,
+    /// Into memory, dropped at the end.
+    InMemory,
+}
+
+/// Where the guest's console is connected.
+pub struct Console {
+    /// Takes what the guest prints.
+    pub output: Box<dyn Write>,
+    /// What somebody types; with it the machine waits for input instead of ending when nothing else can happen.
+    pub input: Option<Receiver<u8>>,
+}
+
+/// When to stop a run that does not stop by itself.
+pub struct Limits<'a> {
+    /// Simulated time.
+    pub max_cycle: Cycle,
+    /// Raised from outside.
+    pub stop: &'a AtomicBool,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The guest powered off.
+    PowerOff,
+    /// The guest asked for a reset.
+    Reset,
+    /// The guest reported a failure through the finisher.
+    Failed(u16),
+    /// The program reported its exit status through `tohost`.
+    ToHost(u8),
+    /// [`Limits::max_cycle`].
+    MaxCycle,
+    /// [`Limits::stop`].
+    Stopped,
+}

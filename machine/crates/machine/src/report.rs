@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! stats.json: what a run measured.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use trapless_timing::Profile;
+
+use crate::stats::{LatencySummary, MissSummary, WatchCounts};
+
+/// Instructions retired, by privilege mode.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Instructions {
+    /// U-mode.
+    pub user: u64,
+    /// S-mode.
+    pub supervisor: u64,
+    /// M-mode.
+    pub machine: u64,
+}
+
+impl Instructions {
+    /// What was retired since `earlier`.
+    pub fn since(&self, earlier: &Instructions) -> Instructions {
+        Instructions {
+            user: self.user - earlier.user,
+            supervisor: self.supervisor - earlier.supervisor,
+            machine: self.machine - earlier.machine,
+        }
+    }
+
+    /// All modes.
+    pub fn total(&self) -> u64 {
+        self.user + self.supervisor + self.machine
+    }
+}
+
+/// A milestone (marker 0x7a5).
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Milestone {
+    /// Its number.
+    pub number: u64,
+    /// When, core cycles.
+    pub cycle: u64,
+    /// Instructions retired so far by all harts.
+    pub instructions: u64,
+    /// Host time since the start, seconds.
+    pub host_seconds: f64,
+}
+
+/// SMU counters by name.
+pub type SmuCounters = BTreeMap<&'static str, u64>;
+
+/// A region of interest (markers 0x7a1 and 0x7a2).
+#[derive(Clone, Debug, Serialize)]
+pub struct Roi {
+    /// Its number.
+    pub number: u64,
+    /// First core cycle.
+    pub begin_cycle: u64,
+    /// Last core cycle.
+    pub end_cycle: u64,
+    /// Simulated seconds.
+    pub sim_seconds: f64,
+    /// Host seconds.
+    pub host_seconds: f64,
+    /// Instructions retired in it by all harts.
+    pub instructions: Instructions,
+    /// Watched mappings, from when they were first watched.
+    pub watch: Vec<WatchCounts>,
+    /// SMU counters, difference over the region.
+    pub smu: SmuCounters,
+    /// Misses that ended in it with the page installed by the SMU; the first waiter of each.
+    pub hw_miss: MissSummary,
+    /// NVMe reads of all queues, doorbell to completion entry.
+    pub nvme_read: LatencySummary,
+}
+
+/// What a run measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Version of this form.
+    pub schema: u32,
+    /// How the run ended.
+    pub end: String,
+    /// The profile, with all changes.
+    pub profile: Profile,
+    /// Simulated core cycles.
+    pub sim_cycles: u64,
+    /// Simulated seconds.
+    pub sim_seconds: f64,
+    /// Host seconds.
+    pub host_seconds: f64,
+    /// Instructions retired by all harts.
+    pub instructions: u64,
+    /// The same by mode.
+    pub instructions_by_mode: Instructions,
+    /// Million instructions a host second.
+    pub mips: f64,
+    /// Milestones.
+    pub milestones: Vec<Milestone>,
+    /// Regions of interest.
+    pub rois: Vec<Roi>,
+    /// All watched mappings.
+    pub watch: Vec<WatchCounts>,
+    /// SMU counters over the whole run.
+    pub smu_counters: SmuCounters,
+}
