@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The controller.
+//! The controller: registers, doorbells and the order of events.
 
-use trapless_memory::{Cycle, Dma, MmioEffect, PhysAddr};
-use trapless_timing::SsdTiming;
+use std::collections::VecDeque;
 
-use crate::{Backend, BackendError};
+use trapless_memory::{BusError, Cycle, Dma, MmioEffect, PhysAddr};
+use trapless_timing::{SsdOp, SsdTiming};
 
-/// What distinguishes one controller from another.
+use crate::admin::Outcome;
+use crate::command::{Command, Completion, Status};
+use crate::feature::Features;
+use crate::in_flight::InFlightSet;
+use crate::io::Io;
+use crate::log::{self, Logs};
+use crate::queue::{CompletionQueue, InvalidDoorbell, SubmissionQueue, Waiting};
+use crate::{Backend, BackendError, regs};
+
+/// What distinguishes one controller from another. Values out of range are moved into it.
 #[derive(Clone, Debug)]
 pub struct ControllerConfig {
-    /// Serial number, at most 20 ASCII characters; makes the namespace's identifiers unique too.
+    /// Serial number, at most 20 ASCII characters; the namespace's identifiers are made from it, so it must be unique.
     pub serial: String,
     /// Logical block, 512 or 4096 bytes.
     pub block_bytes: u32,
-    /// Largest transfer in 4 KiB pages, a power of two.
+    /// Largest transfer in 4 KiB pages, a power of two up to 1024.
     pub max_transfer_pages: u32,
     /// I/O queue pairs, 1 to 64.
     pub max_io_queues: u32,
@@ -36,7 +45,7 @@ pub struct CommandRecord {
     pub slba: u64,
     /// Blocks of an I/O command.
     pub blocks: u32,
-    /// Status field of the completion without the phase tag: status code in [7:0], type in [10:8], ... DNR in [14].
+    /// Status field of the completion without the phase tag: status code in [7:0], type in [10:8], DNR in [14].
     pub status: u16,
     /// When the doorbell was written.
     pub doorbell: Cycle,
@@ -48,10 +57,82 @@ pub struct CommandRecord {
     pub cq_entry: PhysAddr,
 }
 
+/// What is to be done when a command is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    Admin,
+    Io(Io),
+    /// Refused when it was fetched.
+    Fail(Status),
+    /// An Asynchronous Event Request that has its event.
+    Event(u32),
+}
+
+/// A command between fetch and completion.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFlight {
+    pub command: Command,
+    pub sqid: u16,
+    pub cqid: u16,
+    pub doorbell: Cycle,
+    pub fetched: Cycle,
+    pub work: Work,
+    /// False for a command whose identifier was in use already.
+    pub owns_cid: bool,
+}
+
+/// Asynchronous events: only the one for invalid doorbell writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Events {
+    /// Requests that wait for an event.
+    pub requests: VecDeque<InFlight>,
+    /// An event that found no request: dword 0 of its completion.
+    pub pending: Option<u32>,
+    /// Reported, and the log page not read since: no further event of this type.
+    pub reported: bool,
+}
+
+/// Who is told of every completed command.
+pub(crate) type Observe<'a> = &'a mut dyn FnMut(&CommandRecord);
+
+/// Commands of one submission queue that the controller takes in before any is completed.
+const MAX_OUTSTANDING: usize = 1024;
+
 /// The controller with its SSD.
 pub struct Controller {
-    _timing: SsdTiming,
-    _backend: Box<dyn Backend>,
+    pub(crate) config: ControllerConfig,
+    pub(crate) backend: Box<dyn Backend>,
+    timing: SsdTiming,
+    pub(crate) cc: u32,
+    csts: u32,
+    aqa: u32,
+    asq: u64,
+    acq: u64,
+    /// Interrupt mask.
+    intm: u32,
+    /// Queues by identifier; 0 is the admin queue.
+    pub(crate) sqs: Vec<Option<SubmissionQueue>>,
+    pub(crate) cqs: Vec<Option<CompletionQueue>>,
+    pub(crate) in_flight: InFlightSet,
+    pub(crate) features: Features,
+    pub(crate) logs: Logs,
+    pub(crate) events: Events,
+    /// Time of the latest event done.
+    clock: Cycle,
+    /// Time of the next event.
+    next: Cycle,
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) host_error: Option<BackendError>,
+}
+
+/// What can be next.
+enum Event {
+    /// A full completion queue has room again.
+    Room(usize),
+    /// A command is done.
+    Due,
+    /// A submission queue has entries to fetch.
+    Fetch(usize),
 }
 
 impl Controller {
@@ -60,36 +141,314 @@ impl Controller {
 
     /// A controller after power on.
     pub fn new(config: ControllerConfig, timing: SsdTiming, backend: Box<dyn Backend>) -> Controller {
-        let _ = config;
-        Controller { _timing: timing, _backend: backend }
+        let config = ControllerConfig {
+            block_bytes: if config.block_bytes == 4096 { 4096 } else { 512 },
+            max_transfer_pages: config.max_transfer_pages.clamp(1, 1024).next_power_of_two(),
+            max_io_queues: config.max_io_queues.clamp(1, 64),
+            max_queue_entries: config.max_queue_entries.clamp(2, 65536),
+            ..config
+        };
+        let queues = config.max_io_queues as usize + 1;
+        Controller {
+            features: Features::new(config.max_io_queues),
+            config,
+            backend,
+            timing,
+            cc: 0,
+            csts: 0,
+            aqa: 0,
+            asq: 0,
+            acq: 0,
+            intm: 0,
+            sqs: vec![None; queues],
+            cqs: vec![None; queues],
+            in_flight: InFlightSet::default(),
+            logs: Logs::default(),
+            events: Events::default(),
+            clock: Cycle(0),
+            next: Cycle::NEVER,
+            buffer: Vec::new(),
+            host_error: None,
+        }
     }
 
-    /// Reads a register (32- or 64-bit accesses; anything else reads zero).
-    pub fn mmio_read(&mut self, _offset: u64, _size: u32, _now: Cycle) -> u64 {
-        0
+    /// Logical blocks of the namespace.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.backend.size() / u64::from(self.config.block_bytes)
     }
 
-    /// Writes a register or a doorbell.
-    pub fn mmio_write(&mut self, _offset: u64, _size: u32, _value: u64, _now: Cycle) -> MmioEffect {
-        MmioEffect::None
+    /// Reads a register. Accesses of 4 and 8 bytes are the specification's; narrower ones see their part.
+    pub fn mmio_read(&mut self, offset: u64, size: u32, _now: Cycle) -> u64 {
+        let word = u64::from(self.register(offset & !3));
+        match size {
+            8 => word | u64::from(self.register((offset & !3) + 4)) << 32,
+            4 => word,
+            _ => word >> (8 * (offset & 3)) & ((1 << (8 * size.min(2))) - 1),
+        }
+    }
+
+    fn register(&self, offset: u64) -> u32 {
+        let high = |r: u64| (r >> 32) as u32;
+        let cap = regs::capabilities(self.config.max_queue_entries);
+        match offset {
+            regs::CAP => cap as u32,
+            0x04 => high(cap),
+            regs::VS => regs::VERSION,
+            regs::INTMS | regs::INTMC => self.intm,
+            regs::CC => self.cc,
+            regs::CSTS => self.csts,
+            regs::AQA => self.aqa,
+            regs::ASQ => self.asq as u32,
+            0x2c => high(self.asq),
+            regs::ACQ => self.acq as u32,
+            0x34 => high(self.acq),
+            _ => 0,
+        }
+    }
+
+    /// Writes a register (4 or 8 bytes, aligned) or a doorbell (4 bytes); anything else is ignored.
+    pub fn mmio_write(&mut self, offset: u64, size: u32, value: u64, now: Cycle) -> MmioEffect {
+        match size {
+            4 if offset % 4 == 0 => self.write(offset, value as u32, now),
+            8 if offset % 8 == 0 && offset < regs::DOORBELLS => {
+                self.write(offset, value as u32, now);
+                self.write(offset + 4, (value >> 32) as u32, now);
+            }
+            _ => return MmioEffect::None,
+        }
+        self.next = self.next_due().map_or(Cycle::NEVER, |(at, _)| at);
+        MmioEffect::Resync
+    }
+
+    fn write(&mut self, offset: u64, value: u32, now: Cycle) {
+        let low = |r: u64| r & !0xffff_ffff | u64::from(value & !0xfff);
+        let high = |r: u64| r & 0xffff_ffff | u64::from(value) << 32;
+        let disabled = self.cc & regs::CC_EN == 0;
+        match offset {
+            regs::INTMS => self.intm |= value,
+            regs::INTMC => self.intm &= !value,
+            regs::CC => self.write_cc(value),
+            regs::AQA if disabled => self.aqa = value & 0x0fff_0fff,
+            regs::ASQ if disabled => self.asq = low(self.asq),
+            0x2c if disabled => self.asq = high(self.asq),
+            regs::ACQ if disabled => self.acq = low(self.acq),
+            0x34 if disabled => self.acq = high(self.acq),
+            regs::DOORBELLS.. if self.running() => {
+                let index = ((offset - regs::DOORBELLS) / 4) as usize;
+                let rung = if index % 2 == 0 {
+                    let sq = self.sqs.get_mut(index / 2).and_then(Option::as_mut);
+                    sq.map(|sq| sq.ring(value, now)).ok_or(0x00)
+                } else {
+                    let cq = self.cqs.get_mut(index / 2).and_then(Option::as_mut);
+                    cq.map(|cq| cq.ring(value, now)).ok_or(0x00)
+                };
+                match rung {
+                    Ok(Ok(())) => {}
+                    // Error events 00h and 01h: write to an invalid doorbell register, invalid value.
+                    Ok(Err(InvalidDoorbell)) => self.error_event(0x01, now),
+                    Err(no_queue) => self.error_event(no_queue, now),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn write_cc(&mut self, value: u32) {
+        let was_enabled = self.cc & regs::CC_EN != 0;
+        self.cc = value & regs::CC_WRITABLE;
+        match (was_enabled, value & regs::CC_EN != 0) {
+            (true, false) => self.reset(),
+            (false, true) => self.enable(),
+            _ => {}
+        }
+        if value & regs::CC_SHN != 0 && self.csts & regs::CSTS_CFS == 0 {
+            self.csts = self.csts & !regs::CSTS_SHST | regs::CSTS_SHST_COMPLETE;
+        }
+    }
+
+    /// Controller reset: everything goes but the admin queues' registers.
+    fn reset(&mut self) {
+        self.csts = 0;
+        self.intm = 0;
+        self.stop();
+        self.sqs.fill(None);
+        self.cqs.fill(None);
+        self.features = Features::new(self.config.max_io_queues);
+        self.timing.reset();
+    }
+
+    fn enable(&mut self) {
+        let (asqs, acqs) = ((self.aqa & 0xfff) + 1, (self.aqa >> 16 & 0xfff) + 1);
+        if self.cc & regs::CC_CSS_MPS_AMS != 0 || asqs < 2 || acqs < 2 {
+            self.csts = regs::CSTS_CFS;
+            return;
+        }
+        self.sqs[0] = Some(SubmissionQueue::new(PhysAddr(self.asq), asqs, 0));
+        self.cqs[0] = Some(CompletionQueue::new(PhysAddr(self.acq), acqs, Some(0)));
+        self.csts = regs::CSTS_RDY;
+    }
+
+    /// Ready and not failed.
+    fn running(&self) -> bool {
+        self.csts & (regs::CSTS_RDY | regs::CSTS_CFS) == regs::CSTS_RDY
+    }
+
+    /// Memory did not answer where a queue should be: Controller Fatal Status, until the host resets.
+    fn fatal(&mut self) {
+        self.csts |= regs::CSTS_CFS;
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        self.in_flight = InFlightSet::default();
+        self.events = Events::default();
     }
 
     /// The next cycle at which something is due; [`Cycle::NEVER`] if nothing is.
     pub fn next_event(&self) -> Cycle {
-        Cycle::NEVER
+        self.next
     }
 
     /// Does everything due at or before `now`, in the order of time; `observe` is told of every command completed.
-    pub fn advance(&mut self, _now: Cycle, _dma: &mut dyn Dma, _observe: &mut dyn FnMut(&CommandRecord)) {}
+    pub fn advance(&mut self, now: Cycle, dma: &mut dyn Dma, observe: &mut dyn FnMut(&CommandRecord)) {
+        while self.next <= now {
+            let Some((at, event)) = self.next_due() else { break };
+            // A queue that was held back is served now, not when its doorbell was due.
+            self.clock = self.clock.max(at);
+            match event {
+                Event::Room(id) => self.post_waiting(id, dma, observe),
+                Event::Due => self.finish(dma, observe),
+                Event::Fetch(id) => self.fetch(id, dma),
+            }
+            self.next = self.next_due().map_or(Cycle::NEVER, |(at, _)| at);
+        }
+    }
 
-    /// The INTx pin.
+    fn next_due(&self) -> Option<(Cycle, Event)> {
+        if !self.running() {
+            return None;
+        }
+        let room = self.cqs.iter().enumerate().filter_map(|(id, cq)| Some((cq.as_ref()?.room_at?, Event::Room(id))));
+        let due = self.in_flight.first_due().map(|at| (at, Event::Due));
+        let fetch = self.sqs.iter().enumerate().filter_map(|(id, sq)| {
+            let sq = sq.as_ref().filter(|sq| sq.outstanding.len() < MAX_OUTSTANDING)?;
+            Some((sq.doorbells.front()?.at + self.timing.fetch_delay(), Event::Fetch(id)))
+        });
+        // The first of equals, so the order never depends on anything but the guest.
+        room.chain(due).chain(fetch).min_by_key(|(at, _)| *at)
+    }
+
+    /// Fetches the entries of a queue's oldest doorbell write, as many as the controller takes in.
+    fn fetch(&mut self, id: usize, dma: &mut dyn Dma) {
+        let fetched = self.clock;
+        while let Some(sq) = self.sqs[id].as_mut().filter(|sq| sq.outstanding.len() < MAX_OUTSTANDING) {
+            let (command, doorbell) = match sq.fetch(dma) {
+                Ok(Some(entry)) => entry,
+                Ok(None) => return,
+                Err(BusError(_)) => return self.fatal(),
+            };
+            let cqid = sq.cqid;
+            let owns_cid = sq.outstanding.insert(command.cid);
+            let (work, op) = if !owns_cid {
+                (Work::Fail(Status::COMMAND_ID_CONFLICT), SsdOp::Refused)
+            } else if id == 0 {
+                (Work::Admin, SsdOp::Admin)
+            } else {
+                match self.plan(&command) {
+                    Ok(io) => (Work::Io(io), io.ssd_op()),
+                    Err(status) => (Work::Fail(status), SsdOp::Refused),
+                }
+            };
+            let due = self.timing.start(fetched, op);
+            self.in_flight.insert(due, InFlight { command, sqid: id as u16, cqid, doorbell, fetched, work, owns_cid });
+        }
+    }
+
+    /// Does the first command due and completes it.
+    fn finish(&mut self, dma: &mut dyn Dma, observe: Observe) {
+        let Some(request) = self.in_flight.pop_first() else { return };
+        let outcome = match request.work {
+            Work::Io(io) => self.execute_io(&request.command, io, dma).map(|()| 0),
+            Work::Fail(status) => Err(status),
+            Work::Event(event) => Ok(event),
+            Work::Admin => match self.execute_admin(&request, dma, observe) {
+                Ok(Outcome::Done(result)) => Ok(result),
+                Ok(Outcome::Kept) => return,
+                Err(status) => Err(status),
+            },
+        };
+        self.complete(&request, outcome, dma, observe);
+    }
+
+    /// Completes a command: its entry is written, or waits for room.
+    pub(crate) fn complete(&mut self, r: &InFlight, outcome: Result<u32, Status>, dma: &mut dyn Dma, observe: Observe) {
+        // An admin command that deleted queues, or an earlier entry that could not be written, may have changed all.
+        let Some(cq) = self.cqs[usize::from(r.cqid)].as_mut().filter(|_| self.csts & regs::CSTS_CFS == 0) else {
+            return;
+        };
+        let (result, status) = outcome.map_or_else(|status| (0, status), |result| (result, Status::SUCCESS));
+        let c = &r.command;
+        let (slba, blocks) = if r.sqid == 0 { (0, 0) } else { (c.slba(), c.blocks()) };
+        let record = CommandRecord {
+            sqid: r.sqid,
+            cqid: r.cqid,
+            cid: c.cid,
+            opcode: c.opcode,
+            slba,
+            blocks,
+            status: status.0,
+            doorbell: r.doorbell,
+            fetched: r.fetched,
+            completed: self.clock,
+            cq_entry: PhysAddr(0),
+        };
+        if status != Status::SUCCESS {
+            self.logs.command_failed(&record, c.nsid);
+        }
+        let completion = Completion { result, sqid: r.sqid, cid: c.cid, status };
+        cq.waiting.push_back(Waiting { completion, record, owns_cid: r.owns_cid });
+        self.post_waiting(usize::from(r.cqid), dma, observe);
+    }
+
+    /// Writes the completions that wait for a queue, as far as it has room.
+    fn post_waiting(&mut self, id: usize, dma: &mut dyn Dma, observe: Observe) {
+        let Some(cq) = &mut self.cqs[id] else { return };
+        cq.room_at = None;
+        while !cq.full() {
+            let Some(w) = cq.waiting.pop_front() else { return };
+            let Some(sq) = &mut self.sqs[usize::from(w.completion.sqid)] else { continue };
+            if w.owns_cid {
+                sq.outstanding.remove(&w.completion.cid);
+            }
+            match cq.post(&w.completion, sq.head(), dma) {
+                Ok(cq_entry) => observe(&CommandRecord { completed: self.clock, cq_entry, ..w.record }),
+                Err(BusError(_)) => return self.fatal(),
+            }
+        }
+    }
+
+    /// Reports an error event to the host, once until it reads the error log.
+    fn error_event(&mut self, info: u32, now: Cycle) {
+        self.logs.invalid_doorbell();
+        if std::mem::replace(&mut self.events.reported, true) {
+            return;
+        }
+        let event = u32::from(log::ERROR_PAGE) << 16 | info << 8;
+        match self.events.requests.pop_front() {
+            Some(request) => self.in_flight.insert(now + Cycle(1), InFlight { work: Work::Event(event), ..request }),
+            None => self.events.pending = Some(event),
+        }
+    }
+
+    /// The INTx pin: an entry is unread in a queue whose interrupts are enabled and not masked.
     pub fn irq_asserted(&self) -> bool {
-        false
+        let mut queues = self.cqs.iter().flatten();
+        queues.any(|cq| cq.unread() && cq.vector.is_some_and(|v| v < 32 && self.intm >> v & 1 == 0))
     }
 
     /// The first failure of the host since the machine began. The guest was told of a media error; the program should
     /// end with this line.
     pub fn host_error(&self) -> Option<&BackendError> {
-        None
+        self.host_error.as_ref()
     }
 }

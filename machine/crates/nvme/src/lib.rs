@@ -5,8 +5,20 @@
 //! model says when each is done, and only then is data moved and the completion queue entry written, in this order.
 //! Commands, lists and data cross guest memory by DMA and nothing else.
 
+mod admin;
 mod backend;
+mod command;
 mod controller;
+mod feature;
+mod identify;
+mod in_flight;
+mod io;
+mod log;
+mod overlay;
+mod prp;
+mod queue;
+mod regs;
 
-pub use backend::{Backend, BackendError, ImageMode, open_image};
+pub use backend::{Backend, BackendError, Image, ImageMode, open_image};
 pub use controller::{CommandRecord, Controller, ControllerConfig};
+pub use overlay::Overlay;

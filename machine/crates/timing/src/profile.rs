@@ -47,7 +47,7 @@ pub enum ProfileError {
         /// Profile name or file.
         name: String,
         /// The key, dotted.
-        key: &'static str,
+        key: String,
         /// The value found.
         value: String,
         /// What it should be.
@@ -247,8 +247,8 @@ impl Profile {
     }
 
     fn check(&self, name: &str) -> Result<(), ProfileError> {
-        let fail = |key: &'static str, value: String, range: String| {
-            Err(ProfileError::Range { name: name.into(), key, value, range })
+        let fail = |key: &str, value: String, range: String| {
+            Err(ProfileError::Range { name: name.into(), key: key.into(), value, range })
         };
         let (m, s, d) = (&self.machine, &self.smu, &self.ssd);
         let ints: [(&'static str, u64, u64, u64); 15] = [
@@ -311,48 +311,12 @@ impl Profile {
         if !d.max_transfer_pages.is_power_of_two() {
             return fail("ssd.max_transfer_pages", d.max_transfer_pages.to_string(), "a power of two".into());
         }
-        self.core.check(name)
-    }
-}
-
-impl CoreCosts {
-    fn check(&self, name: &str) -> Result<(), ProfileError> {
-        let c = self;
-        let costs = [
-            ("core.alu", c.alu),
-            ("core.load", c.load),
-            ("core.store", c.store),
-            ("core.branch", c.branch),
-            ("core.branch_taken", c.branch_taken),
-            ("core.jump", c.jump),
-            ("core.jump_indirect", c.jump_indirect),
-            ("core.mul", c.mul),
-            ("core.div", c.div),
-            ("core.amo", c.amo),
-            ("core.fp_move", c.fp_move),
-            ("core.fp_add", c.fp_add),
-            ("core.fp_mul", c.fp_mul),
-            ("core.fp_fma", c.fp_fma),
-            ("core.fp_convert", c.fp_convert),
-            ("core.fp_div", c.fp_div),
-            ("core.fp_sqrt", c.fp_sqrt),
-            ("core.csr", c.csr),
-            ("core.fence", c.fence),
-            ("core.fence_i", c.fence_i),
-            ("core.sfence", c.sfence),
-            ("core.xret", c.xret),
-            ("core.trap_entry", c.trap_entry),
-            ("core.walk_level", c.walk_level),
-            ("core.misaligned", c.misaligned),
-            ("core.mmio", c.mmio),
-        ];
-        for (key, value) in costs {
-            if !(1..=10_000).contains(&value) {
-                let (value, range) = (value.to_string(), "1 to 10000".into());
-                return Err(ProfileError::Range { name: name.into(), key, value, range });
-            }
+        // All costs of the core, by the names they have in the file.
+        let costs = Table::try_from(&self.core).unwrap_or_default();
+        match costs.iter().find(|(_, v)| !v.as_integer().is_some_and(|v| (1..=10_000).contains(&v))) {
+            Some((key, value)) => fail(&format!("core.{key}"), value.to_string(), "1 to 10000".into()),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

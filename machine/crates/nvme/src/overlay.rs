@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A snapshot: what is written stays in memory, over a base that does not change.
+
+use std::collections::BTreeMap;
+
+use crate::{Backend, BackendError};
+
+const PAGE: u64 = 4096;
+
+/// Writes over a base. Whole pages that were zeroed are kept as ranges, so that discarding a large disk is cheap.
+pub struct Overlay<B> {
+    base: B,
+    /// Pages written, by number. They come before `zeroed`.
+    pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
+    /// Ranges of pages that read as zero, first to one past the last; disjoint.
+    zeroed: BTreeMap<u64, u64>,
+}
+
+impl<B: Backend> Overlay<B> {
+    /// Nothing written yet.
+    pub fn new(base: B) -> Overlay<B> {
+        Overlay { base, pages: BTreeMap::new(), zeroed: BTreeMap::new() }
+    }
+
+    fn is_zeroed(&self, page: u64) -> bool {
+        self.zeroed.range(..=page).next_back().is_some_and(|(_, &end)| page < end)
+    }
+
+    /// The page for writing, with what it holds.
+    fn page_mut(&mut self, number: u64) -> Result<&mut [u8; PAGE as usize], BackendError> {
+        if !self.pages.contains_key(&number) {
+            let mut page = Box::new([0; PAGE as usize]);
+            if !self.is_zeroed(number) {
+                self.base.read(number * PAGE, &mut page[..])?;
+            }
+            self.pages.insert(number, page);
+        }
+        Ok(self.pages.entry(number).or_insert_with(|| Box::new([0; PAGE as usize])))
+    }
+
+    /// Marks whole pages as zero.
+    fn zero_pages(&mut self, first: u64, end: u64) {
+        if first >= end {
+            return;
+        }
+        let gone: Vec<u64> = self.pages.range(first..end).map(|(&number, _)| number).collect();
+        for number in gone {
+            self.pages.remove(&number);
+        }
+        // Swallow the ranges that touch this one.
+        let (mut low, mut high) = (first, end);
+        while let Some((&start, &stop)) = self.zeroed.range(..=high).next_back().filter(|(_, stop)| **stop >= low) {
+            self.zeroed.remove(&start);
+            (low, high) = (low.min(start), high.max(stop));
+        }
+        self.zeroed.insert(low, high);
+    }
+}
+
+/// Cuts `[offset, offset + len)` at page boundaries: page number, offset in the page, offset in the range, length.
+fn pieces(offset: u64, len: u64) -> impl Iterator<Item = (u64, usize, usize, usize)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        (done < len).then(|| {
+            let at = offset + done;
+            let within = at % PAGE;
+            let n = (PAGE - within).min(len - done);
+            let piece = (at / PAGE, within as usize, done as usize, n as usize);
+            done += n;
+            piece
+        })
+    })
+}
+
+impl<B: Backend> Backend for Overlay<B> {
+    fn size(&self) -> u64 {
+        self.base.size()
+    }
+
+    fn read_only(&self) -> bool {
+        false
+    }
+
+    fn read(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), BackendError> {
+        for (number, within, at, n) in pieces(offset, buf.len() as u64) {
+            let to = &mut buf[at..at + n];
+            if let Some(page) = self.pages.get(&number) {
+                to.copy_from_slice(&page[within..within + n]);
+            } else if self.is_zeroed(number) {
+                to.fill(0);
+            } else {
+                self.base.read(offset + at as u64, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BackendError> {
+        for (number, within, at, n) in pieces(offset, data.len() as u64) {
+            self.page_mut(number)?[within..within + n].copy_from_slice(&data[at..at + n]);
+        }
+        Ok(())
+    }
+
+    fn zero(&mut self, offset: u64, len: u64) -> Result<(), BackendError> {
+        let end = offset + len;
+        let (first, last) = (offset.div_ceil(PAGE), end / PAGE);
+        if first > last {
+            // Inside one page.
+            return self.write(offset, &vec![0; len as usize]);
+        }
+        self.write(offset, &vec![0; (first * PAGE - offset) as usize])?;
+        self.write(last * PAGE, &vec![0; (end - last * PAGE) as usize])?;
+        self.zero_pages(first, last);
+        Ok(())
+    }
+}

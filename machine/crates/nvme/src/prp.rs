@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Physical region pages (NVMe 1.4, section 4.3): where a command's data is.
+
+use trapless_memory::{Dma, PAGE_SIZE, PhysAddr};
+
+use crate::command::Status;
+
+/// A run of bytes inside one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    pub at: PhysAddr,
+    pub len: usize,
+}
+
+const ENTRY: u64 = 8;
+
+/// The segments that `len` bytes at PRP1 and PRP2 make up. Lists are read by DMA; the whole of it is checked before
+/// any data moves.
+pub fn segments(dma: &mut dyn Dma, prp1: u64, prp2: u64, len: u64) -> Result<Vec<Segment>, Status> {
+    if len == 0 {
+        return Ok(Vec::new());
+    }
+    if prp1 & 3 != 0 {
+        return Err(Status::PRP_OFFSET_INVALID);
+    }
+    let first = len.min(PAGE_SIZE - prp1 % PAGE_SIZE);
+    let mut out = vec![Segment { at: PhysAddr(prp1), len: first as usize }];
+    let mut left = len - first;
+    if left == 0 {
+        return Ok(out);
+    }
+    if left <= PAGE_SIZE {
+        push_page(&mut out, prp2, &mut left)?;
+        return Ok(out);
+    }
+    if prp2 % ENTRY != 0 {
+        return Err(Status::PRP_OFFSET_INVALID);
+    }
+    let mut list = prp2;
+    loop {
+        let room = (PAGE_SIZE - list % PAGE_SIZE) / ENTRY;
+        let pages = left.div_ceil(PAGE_SIZE);
+        // The last entry of a list page points to the next list if one page is not enough.
+        let chained = pages > room;
+        let mut bytes = vec![0; (pages.min(room) * ENTRY) as usize];
+        dma.read(PhysAddr(list), &mut bytes).map_err(|_| Status::DATA_TRANSFER_ERROR)?;
+        let mut entries = bytes.chunks_exact(ENTRY as usize).map(|b| {
+            let mut word = [0; 8];
+            word.copy_from_slice(b);
+            u64::from_le_bytes(word)
+        });
+        let next = if chained { entries.next_back() } else { None };
+        for entry in entries {
+            push_page(&mut out, entry, &mut left)?;
+        }
+        match next {
+            // A further list begins its page, so it holds 512 entries and the walk goes forward.
+            Some(next) if next % PAGE_SIZE == 0 => list = next,
+            Some(_) => return Err(Status::PRP_OFFSET_INVALID),
+            None => return Ok(out),
+        }
+    }
+}
+
+/// Adds the page at `entry`, whose offset must be zero.
+fn push_page(out: &mut Vec<Segment>, entry: u64, left: &mut u64) -> Result<(), Status> {
+    if entry % PAGE_SIZE != 0 {
+        return Err(Status::PRP_OFFSET_INVALID);
+    }
+    let len = (*left).min(PAGE_SIZE);
+    out.push(Segment { at: PhysAddr(entry), len: len as usize });
+    *left -= len;
+    Ok(())
+}
+
+/// Writes `data` to guest memory.
+pub fn scatter(dma: &mut dyn Dma, to: &[Segment], data: &[u8]) -> Result<(), Status> {
+    let mut rest = data;
+    for s in to {
+        let (part, tail) = rest.split_at(s.len.min(rest.len()));
+        dma.write(s.at, part).map_err(|_| Status::DATA_TRANSFER_ERROR)?;
+        rest = tail;
+    }
+    Ok(())
+}
+
+/// Reads guest memory into `data`.
+pub fn gather(dma: &mut dyn Dma, from: &[Segment], data: &mut [u8]) -> Result<(), Status> {
+    let mut rest = data;
+    for s in from {
+        let (part, tail) = rest.split_at_mut(s.len.min(rest.len()));
+        dma.read(s.at, part).map_err(|_| Status::DATA_TRANSFER_ERROR)?;
+        rest = tail;
+    }
+    Ok(())
+}
