@@ -198,7 +198,7 @@ class CExporter(Exporter):
 
     def render(self, block: Block, formats: list[dict]) -> str:
         out = [
-            "/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */",
+            "/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */",
             f"/* {NOTICE} */",
             "#ifndef TRAPLESS_SMU_REGS_H",
             "#define TRAPLESS_SMU_REGS_H",

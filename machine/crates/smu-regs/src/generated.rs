@@ -41,8 +41,8 @@ pub const STATUS_ENABLED: Field = Field::new(0, 1);
 pub const STATUS_IDLE: Field = Field::new(1, 1);
 /// No DMA outstanding: no command at a device, none quarantined.
 pub const STATUS_NO_DMA: Field = Field::new(2, 1);
-/// A bad configuration was written, or a ring, queue or doorbell met a bus error. Sticky; a write of CTRL with ENABLE
-/// = 0 while IDLE clears it.
+/// A bad configuration was written, a free ring entry was malformed, or an access of the SMU met a bus error. Sticky;
+/// a write of CTRL with ENABLE = 0 while IDLE clears it.
 pub const STATUS_ERROR: Field = Field::new(3, 1);
 /// The SMU keeps no frame: prefetch buffer empty, nothing waits for the return ring.
 pub const STATUS_NO_FRAMES: Field = Field::new(4, 1);
@@ -293,250 +293,58 @@ pub const DESC_COUNT: usize = 8;
 
 /// Every register that exists once, by offset.
 pub const REGISTERS: [Register; 34] = [
-    Register {
-        name: "ID",
-        offset: 0x000,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CAP",
-        offset: 0x008,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CTRL",
-        offset: 0x010,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "STATUS",
-        offset: 0x018,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "FENCE",
-        offset: 0x020,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "FENCE_DONE",
-        offset: 0x028,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "DRAIN",
-        offset: 0x030,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "DRAIN_DONE",
-        offset: 0x038,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "TIMEOUT",
-        offset: 0x040,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "LAST_ERROR",
-        offset: 0x048,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "FREE_BASE",
-        offset: 0x100,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "FREE_SIZE",
-        offset: 0x108,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "FREE_HEAD",
-        offset: 0x110,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "FREE_TAIL",
-        offset: 0x118,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "FREE_USED",
-        offset: 0x120,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "RET_BASE",
-        offset: 0x140,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "RET_SIZE",
-        offset: 0x148,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "RET_HEAD",
-        offset: 0x150,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "RET_TAIL",
-        offset: 0x158,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_REQUESTS",
-        offset: 0x200,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_COALESCED",
-        offset: 0x208,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_INSTALLED",
-        offset: 0x210,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_CHANGED",
-        offset: 0x218,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_FAIL_NO_FRAME",
-        offset: 0x220,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_FAIL_DEVICE",
-        offset: 0x228,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_FAIL_BUS",
-        offset: 0x230,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_FAIL_DISABLED",
-        offset: 0x238,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_FAIL_DESCRIPTOR",
-        offset: 0x240,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_FAIL_TIMEOUT",
-        offset: 0x248,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_PMSHR_FULL",
-        offset: 0x250,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_STRAY_CQE",
-        offset: 0x258,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_RETURNED",
-        offset: 0x260,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_COMMANDS",
-        offset: 0x268,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "CNT_COMPLETIONS",
-        offset: 0x270,
-        access: Access::ReadOnly,
-    },
+    Register { name: "ID", offset: 0x000, access: Access::ReadOnly },
+    Register { name: "CAP", offset: 0x008, access: Access::ReadOnly },
+    Register { name: "CTRL", offset: 0x010, access: Access::ReadWrite },
+    Register { name: "STATUS", offset: 0x018, access: Access::ReadOnly },
+    Register { name: "FENCE", offset: 0x020, access: Access::ReadWrite },
+    Register { name: "FENCE_DONE", offset: 0x028, access: Access::ReadOnly },
+    Register { name: "DRAIN", offset: 0x030, access: Access::ReadWrite },
+    Register { name: "DRAIN_DONE", offset: 0x038, access: Access::ReadOnly },
+    Register { name: "TIMEOUT", offset: 0x040, access: Access::ReadWrite },
+    Register { name: "LAST_ERROR", offset: 0x048, access: Access::ReadOnly },
+    Register { name: "FREE_BASE", offset: 0x100, access: Access::ReadWrite },
+    Register { name: "FREE_SIZE", offset: 0x108, access: Access::ReadWrite },
+    Register { name: "FREE_HEAD", offset: 0x110, access: Access::ReadOnly },
+    Register { name: "FREE_TAIL", offset: 0x118, access: Access::ReadWrite },
+    Register { name: "FREE_USED", offset: 0x120, access: Access::ReadOnly },
+    Register { name: "RET_BASE", offset: 0x140, access: Access::ReadWrite },
+    Register { name: "RET_SIZE", offset: 0x148, access: Access::ReadWrite },
+    Register { name: "RET_HEAD", offset: 0x150, access: Access::ReadWrite },
+    Register { name: "RET_TAIL", offset: 0x158, access: Access::ReadOnly },
+    Register { name: "CNT_REQUESTS", offset: 0x200, access: Access::ReadOnly },
+    Register { name: "CNT_COALESCED", offset: 0x208, access: Access::ReadOnly },
+    Register { name: "CNT_INSTALLED", offset: 0x210, access: Access::ReadOnly },
+    Register { name: "CNT_CHANGED", offset: 0x218, access: Access::ReadOnly },
+    Register { name: "CNT_FAIL_NO_FRAME", offset: 0x220, access: Access::ReadOnly },
+    Register { name: "CNT_FAIL_DEVICE", offset: 0x228, access: Access::ReadOnly },
+    Register { name: "CNT_FAIL_BUS", offset: 0x230, access: Access::ReadOnly },
+    Register { name: "CNT_FAIL_DISABLED", offset: 0x238, access: Access::ReadOnly },
+    Register { name: "CNT_FAIL_DESCRIPTOR", offset: 0x240, access: Access::ReadOnly },
+    Register { name: "CNT_FAIL_TIMEOUT", offset: 0x248, access: Access::ReadOnly },
+    Register { name: "CNT_PMSHR_FULL", offset: 0x250, access: Access::ReadOnly },
+    Register { name: "CNT_STRAY_CQE", offset: 0x258, access: Access::ReadOnly },
+    Register { name: "CNT_RETURNED", offset: 0x260, access: Access::ReadOnly },
+    Register { name: "CNT_COMMANDS", offset: 0x268, access: Access::ReadOnly },
+    Register { name: "CNT_COMPLETIONS", offset: 0x270, access: Access::ReadOnly },
 ];
 
 /// The registers of a queue descriptor, by offset from its start.
 pub const DESCRIPTOR_REGISTERS: [Register; 14] = [
-    Register {
-        name: "DESC_CTRL",
-        offset: 0x000,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "DESC_SQ_BASE",
-        offset: 0x008,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "DESC_CQ_BASE",
-        offset: 0x010,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "DESC_SQ_DB",
-        offset: 0x018,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "DESC_CQ_DB",
-        offset: 0x020,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "DESC_DEPTH",
-        offset: 0x028,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "DESC_NSID",
-        offset: 0x030,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "DESC_BLOCKS",
-        offset: 0x038,
-        access: Access::ReadWrite,
-    },
-    Register {
-        name: "DESC_SQ_TAIL",
-        offset: 0x040,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "DESC_CQ_HEAD",
-        offset: 0x048,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "DESC_N_SUBMITTED",
-        offset: 0x050,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "DESC_N_COMPLETED",
-        offset: 0x058,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "DESC_QUARANTINED",
-        offset: 0x060,
-        access: Access::ReadOnly,
-    },
-    Register {
-        name: "DESC_RELEASE",
-        offset: 0x068,
-        access: Access::WriteOnly,
-    },
+    Register { name: "DESC_CTRL", offset: 0x000, access: Access::ReadWrite },
+    Register { name: "DESC_SQ_BASE", offset: 0x008, access: Access::ReadWrite },
+    Register { name: "DESC_CQ_BASE", offset: 0x010, access: Access::ReadWrite },
+    Register { name: "DESC_SQ_DB", offset: 0x018, access: Access::ReadWrite },
+    Register { name: "DESC_CQ_DB", offset: 0x020, access: Access::ReadWrite },
+    Register { name: "DESC_DEPTH", offset: 0x028, access: Access::ReadWrite },
+    Register { name: "DESC_NSID", offset: 0x030, access: Access::ReadWrite },
+    Register { name: "DESC_BLOCKS", offset: 0x038, access: Access::ReadWrite },
+    Register { name: "DESC_SQ_TAIL", offset: 0x040, access: Access::ReadOnly },
+    Register { name: "DESC_CQ_HEAD", offset: 0x048, access: Access::ReadOnly },
+    Register { name: "DESC_N_SUBMITTED", offset: 0x050, access: Access::ReadOnly },
+    Register { name: "DESC_N_COMPLETED", offset: 0x058, access: Access::ReadOnly },
+    Register { name: "DESC_QUARANTINED", offset: 0x060, access: Access::ReadOnly },
+    Register { name: "DESC_RELEASE", offset: 0x068, access: Access::WriteOnly },
 ];
 
 /// The counters, in register order.

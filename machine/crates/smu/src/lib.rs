@@ -2,15 +2,37 @@
 //! Reference model of the Storage Management Unit (spec/smu.md): serves page misses from an NVMe device.
 //!
 //! Pure and deterministic: no threads, no clock of its own, no I/O but through [`SmuBus`]. The host calls
-//! [`Smu::request`], register accesses, and [`Smu::advance`] whenever [`Smu::next_event`] is due. Calls may come with
-//! times that run back a little (harts simulated in turn); the SMU takes such a call as made at its own latest time.
+//! [`Smu::request`], register accesses, and [`Smu::advance`] whenever [`Smu::next_event`] is due. A call may come with a
+//! time before that of the latest `advance` (harts are simulated in turn); it counts as made at the latter.
+//!
+//! Each step that touches memory is an event of its own, so whatever can come between two steps in hardware can come
+//! between them here: the PTE read again, the command, the doorbell, a look at the completion queue, the exchange of the
+//! PTE, the PMD's mark, the PUD's mark, the answer.
 
 mod bus;
+mod completion;
+mod fence;
+mod free_ring;
+mod miss;
+mod nvme_host;
+mod pmshr;
+mod regs;
+mod return_ring;
 mod timing;
 mod types;
+mod updater;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::Cycle;
+use trapless_smu_regs::{Counter, DESC_COUNT};
+
+use crate::fence::Tickets;
+use crate::free_ring::FreeRing;
+use crate::nvme_host::Descriptor;
+use crate::pmshr::{Entry, Pmshr};
+use crate::return_ring::{Keeper, ReturnRing, Returned};
 
 pub use bus::SmuBus;
 pub use timing::SmuTiming;
@@ -51,11 +73,64 @@ pub struct SmuConfig {
     pub timing: SmuTiming,
 }
 
+/// Something due at a time of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Event {
+    /// The stage of this PMSHR entry ends.
+    Step(usize),
+    /// A free ring entry has been read.
+    Fetch,
+    /// A return ring entry has been written.
+    Return,
+    /// This one of the late answers goes out.
+    Deliver(u64),
+}
+
+/// An answer that does not come from a PMSHR entry's broadcast.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct LateAnswer {
+    /// Its place in the order of acceptance, for fences.
+    seq: u64,
+    answer: Answer,
+}
+
+/// What comes next.
+enum Due {
+    Event,
+    Poll(usize),
+    Timeout(usize),
+}
+
+/// What the SMU acts on during one [`Smu::advance`].
+struct Outside<'a> {
+    bus: &'a mut dyn SmuBus,
+    sink: &'a mut dyn SmuSink,
+}
+
 /// The Storage Management Unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Smu {
     config: SmuConfig,
+    /// Everything before this has happened.
     now: Cycle,
+    events: BTreeMap<(Cycle, u64), Event>,
+    next_event_id: u64,
+    late: BTreeMap<u64, LateAnswer>,
+    timeouts: BTreeSet<(Cycle, usize)>,
+    pmshr: Pmshr,
+    /// PMSHR entries that wait for a frame, oldest first.
+    frame_waiters: Vec<usize>,
+    free: FreeRing,
+    returns: ReturnRing,
+    descriptors: Vec<Descriptor>,
+    fence: Tickets,
+    drain: Tickets,
+    enabled: bool,
+    error: bool,
+    timeout: u64,
+    last_status: u16,
+    last_reason: u8,
+    counters: Vec<u64>,
 }
 
 impl Smu {
@@ -64,41 +139,62 @@ impl Smu {
     /// # Errors
     /// [`SmuError::OutOfRange`] for a configuration outside the documented ranges.
     pub fn new(config: SmuConfig) -> Result<Smu, SmuError> {
-        Ok(Smu { config, now: Cycle(0) })
-    }
-
-    /// Register read of `size` 4 or 8 bytes at `offset` into the register block. Anything else reads zero.
-    pub fn mmio_read(&self, _offset: u64, _size: usize) -> u64 {
-        0
-    }
-
-    /// Register write of `size` 4 or 8 bytes at `offset` into the register block. Anything else is ignored.
-    /// [`Smu::next_event`] may change.
-    pub fn mmio_write(&mut self, _offset: u64, _size: usize, _value: u64, now: Cycle) {
-        self.now = self.now.max(now);
-    }
-
-    /// A walker asks. [`Smu::next_event`] may change.
-    pub fn request(&mut self, now: Cycle, _request: Request) -> Accept {
-        self.now = self.now.max(now);
-        Accept::Accepted
-    }
-
-    /// A walker no longer waits: no answer will come for (hart, id). The miss goes on.
-    pub fn abandon(&mut self, _hart: u32, _id: u64) {}
-
-    /// A device wrote to a completion queue (which one does not matter). [`Smu::next_event`] may change.
-    pub fn completion_queue_written(&mut self, now: Cycle) {
-        self.now = self.now.max(now);
+        let wrong = |field, value: u8, range| Err(SmuError::OutOfRange { field, value: value.into(), range });
+        if config.pmshr_entries == 0 {
+            return wrong("pmshr_entries", config.pmshr_entries, "1 to 255");
+        }
+        if config.socket > 7 {
+            return wrong("socket", config.socket, "0 to 7");
+        }
+        Ok(Smu {
+            now: Cycle(0),
+            events: BTreeMap::new(),
+            next_event_id: 0,
+            late: BTreeMap::new(),
+            timeouts: BTreeSet::new(),
+            pmshr: Pmshr::new(config.pmshr_entries.into()),
+            frame_waiters: Vec::new(),
+            free: FreeRing::default(),
+            returns: ReturnRing::default(),
+            descriptors: vec![Descriptor::new(); DESC_COUNT],
+            fence: Tickets::default(),
+            drain: Tickets::default(),
+            enabled: false,
+            error: false,
+            timeout: config.timeout.0,
+            last_status: 0,
+            last_reason: 0,
+            counters: vec![0; Counter::COUNT],
+            config,
+        })
     }
 
     /// When [`Smu::advance`] has something to do next; `None` while nothing is under way.
     pub fn next_event(&self) -> Option<Cycle> {
-        None
+        self.next_due().map(|(at, _)| at)
     }
 
     /// Does everything due at or before `now`, in time order, and gives the answers to `sink`.
-    pub fn advance(&mut self, now: Cycle, _bus: &mut dyn SmuBus, _sink: &mut dyn SmuSink) {
+    pub fn advance(&mut self, now: Cycle, bus: &mut dyn SmuBus, sink: &mut dyn SmuSink) {
+        let mut out = Outside { bus, sink };
+        while let Some((at, due)) = self.next_due() {
+            if at > now {
+                break;
+            }
+            self.now = self.now.max(at);
+            match due {
+                Due::Event => {
+                    if let Some((_, event)) = self.events.pop_first() {
+                        self.handle(event, &mut out);
+                    }
+                }
+                Due::Poll(descriptor) => self.poll(descriptor, &mut out),
+                Due::Timeout(slot) => {
+                    self.timeouts.pop_first();
+                    self.fail(slot, FailReason::Timeout);
+                }
+            }
+        }
         self.now = self.now.max(now);
     }
 
@@ -109,6 +205,100 @@ impl Smu {
 
     /// The counters' names and values, in register order.
     pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        std::iter::empty()
+        Counter::NAMES.iter().copied().zip(self.counters.iter().copied())
+    }
+
+    /// One counter.
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize]
+    }
+
+    /// The earliest thing to do. At one time: events first, in the order in which they were set up, then polls, then
+    /// timeouts, so that a completion that comes just in time counts.
+    fn next_due(&self) -> Option<(Cycle, Due)> {
+        let event = self.events.first_key_value().map(|(&(at, _), _)| (at, Due::Event));
+        let polls = self.descriptors.iter().enumerate().filter_map(|(i, d)| Some((d.poll_at?, Due::Poll(i))));
+        let timeout = self.timeouts.first().map(|&(at, slot)| (at, Due::Timeout(slot)));
+        event.into_iter().chain(polls).chain(timeout).min_by_key(|&(at, _)| at)
+    }
+
+    fn handle(&mut self, event: Event, out: &mut Outside<'_>) {
+        match event {
+            Event::Step(slot) => self.step(slot, out),
+            Event::Fetch => self.fetched(out),
+            Event::Return => self.returned(out),
+            Event::Deliver(key) => {
+                if let Some(late) = self.late.remove(&key) {
+                    out.sink.answer(late.answer);
+                    self.settle_fences();
+                }
+            }
+        }
+    }
+
+    fn schedule(&mut self, at: Cycle, event: Event) {
+        self.events.insert((at, self.next_event_id), event);
+        self.next_event_id += 1;
+    }
+
+    fn count(&mut self, counter: Counter) {
+        self.counters[counter as usize] += 1;
+    }
+
+    fn entry(&mut self, slot: usize) -> Option<&mut Entry> {
+        self.pmshr.slots.get_mut(slot)?.as_mut()
+    }
+
+    /// Sends a PMSHR entry's frame back. It stays with the entry until the return ring has it.
+    fn return_frame(&mut self, slot: usize) {
+        let Some(entry) = self.entry(slot) else { return };
+        let (Some(frame), None, false) = (entry.frame, entry.command, entry.returning) else { return };
+        entry.returning = true;
+        let reason = entry.reason;
+        self.returns.waiting.push_back(Returned { pfn: frame.pfn, reason, keeper: Keeper::Slot(slot) });
+        self.pump_returns();
+    }
+
+    /// Starts writing the return ring if it can be written.
+    fn pump_returns(&mut self) {
+        if !self.returns.writing && self.returns.can_write() {
+            self.returns.writing = true;
+            self.schedule(self.now + self.ring_time(), Event::Return);
+        }
+    }
+
+    /// A return ring entry is written: whoever kept the frame is free of it.
+    fn returned(&mut self, out: &mut Outside<'_>) {
+        match self.returns.write(out.bus) {
+            Err(_) => self.error = true,
+            Ok(None) => {}
+            Ok(Some(returned)) => {
+                self.count(Counter::Returned);
+                if let Keeper::Slot(slot) = returned.keeper {
+                    if let Some(entry) = self.entry(slot) {
+                        entry.frame = None;
+                        entry.returning = false;
+                    }
+                    self.release_slot(slot);
+                }
+            }
+        }
+        self.pump_returns();
+        self.pump_fetch();
+    }
+
+    /// One access to a ring. At least a cycle, so that a ring full of nonsense cannot hold time up.
+    fn ring_time(&self) -> Cycle {
+        self.config.timing.ring_read.max(Cycle(1))
+    }
+
+    /// Reports the fences and drains that are over.
+    fn settle_fences(&mut self) {
+        let live = self.pmshr.entries().filter(|e| e.is_live()).map(|e| e.seq);
+        let unanswered = live.chain(self.late.values().map(|late| late.seq)).min();
+        let writing = self.pmshr.entries().filter(|e| e.command.is_some()).map(|e| e.seq).min();
+        let next_seq = self.pmshr.next_seq;
+        self.fence.settle(next_seq, unanswered);
+        self.drain.settle(next_seq, unanswered.into_iter().chain(writing).min());
     }
 }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Completion unit: looks at the completion queues, finds the command's entry, ends quarantines.
+
+use trapless_memory::{Cycle, PhysAddr};
+use trapless_smu_regs::{self as regs, Counter};
+
+use crate::pmshr::Stage;
+use crate::{FailReason, Outside, Smu};
+
+impl Smu {
+    /// A device wrote to a completion queue (which one does not matter). [`Smu::next_event`] may change.
+    pub fn completion_queue_written(&mut self, now: Cycle) {
+        let slot = self.poll_slot(now.max(self.now));
+        for descriptor in &mut self.descriptors {
+            if descriptor.outstanding() && !descriptor.broken {
+                descriptor.poll_at = Some(descriptor.poll_at.map_or(slot, |at| at.min(slot)));
+            }
+        }
+    }
+
+    /// The first time at or after `at` at which the poller looks. It looks at multiples of its interval.
+    fn poll_slot(&self, at: Cycle) -> Cycle {
+        let interval = self.config.timing.poll_interval.0.max(1);
+        Cycle(at.0.checked_next_multiple_of(interval).unwrap_or(u64::MAX))
+    }
+
+    /// A command was submitted: look for its completion (REQ: SMU-9: only while one is outstanding).
+    pub(crate) fn start_polling(&mut self, index: usize) {
+        let slot = self.poll_slot(self.now);
+        let descriptor = &mut self.descriptors[index];
+        if !self.config.completion_hints && descriptor.poll_at.is_none() {
+            descriptor.poll_at = Some(slot);
+        }
+    }
+
+    /// One look at a completion queue.
+    pub(crate) fn poll(&mut self, index: usize, out: &mut Outside<'_>) {
+        let (now, next_slot) = (self.now, self.poll_slot(self.now + Cycle(1)));
+        let descriptor = &mut self.descriptors[index];
+        descriptor.poll_at = None;
+        if !descriptor.outstanding() || descriptor.broken {
+            return;
+        }
+        match descriptor.take_completion(out.bus) {
+            Err(_) => return self.completion_queue_lost(index),
+            Ok(None) => {
+                if !self.config.completion_hints {
+                    descriptor.poll_at = Some(next_slot);
+                }
+                return;
+            }
+            Ok(Some(entry)) => {
+                // Only the doorbell's failure is kept in mind: if the device then stops, commands time out.
+                let (doorbell, head) = (PhysAddr(descriptor.cq_doorbell), descriptor.cq_head);
+                self.error |= out.bus.write_u32(doorbell, head).is_err();
+                self.match_completion(index, entry);
+            }
+        }
+        let descriptor = &mut self.descriptors[index];
+        if descriptor.outstanding() {
+            descriptor.poll_at = Some(now + self.config.timing.completion.max(Cycle(1)));
+        }
+    }
+
+    /// A completion queue entry, by its command identifier. SQ head and SQ identifier are not used: nothing depends on
+    /// them, so nothing wrong in them can do harm (REQ: SMU-10).
+    fn match_completion(&mut self, index: usize, cqe: u64) {
+        let (now, slot) = (self.now, regs::CQE_CID.get(cqe) as usize);
+        let entry = self.entry(slot).filter(|e| e.command == Some(index) && !matches!(e.stage, Stage::Doorbell(_)));
+        let Some(entry) = entry else {
+            return self.count(Counter::StrayCqe);
+        };
+        entry.command = None;
+        if entry.stage == Stage::AtDevice {
+            entry.stamps.completion = Some(now);
+            self.timeouts.retain(|&(_, s)| s != slot);
+            let status = regs::CQE_STATUS.get(cqe) as u16;
+            self.enter(slot, Stage::Completing(status), self.config.timing.completion);
+        }
+        self.count(Counter::Completions);
+        self.descriptors[index].completed += 1;
+        self.quarantine_over(slot);
+    }
+
+    /// The command of an answered entry has ended: its frame may go back (REQ: SMU-7).
+    fn quarantine_over(&mut self, slot: usize) {
+        if self.entry(slot).is_some_and(|e| matches!(e.stage, Stage::Answering(_) | Stage::Over)) {
+            self.return_frame(slot);
+            self.release_slot(slot);
+        }
+        self.settle_fences();
+    }
+
+    /// The completion is decoded.
+    pub(crate) fn completed(&mut self, slot: usize, status: u16) {
+        if status == 0 {
+            return self.start_install(slot);
+        }
+        self.last_status = status;
+        self.fail(slot, FailReason::Device);
+    }
+
+    /// The completion queue cannot be read: whatever is at the device is out of sight, hence in quarantine until RELEASE.
+    fn completion_queue_lost(&mut self, index: usize) {
+        self.error = true;
+        self.descriptors[index].broken = true;
+        for slot in 0..self.pmshr.slots.len() {
+            if self.entry(slot).is_some_and(|e| e.command == Some(index) && e.stage == Stage::AtDevice) {
+                self.fail(slot, FailReason::Bus);
+            }
+        }
+    }
+
+    /// RELEASE: the OS says that no command of this descriptor can write any more.
+    pub(crate) fn release_descriptor(&mut self, index: usize) {
+        let descriptor = &mut self.descriptors[index];
+        descriptor.completed = descriptor.submitted;
+        descriptor.reset_indices();
+        descriptor.broken = false;
+        descriptor.poll_at = None;
+        for slot in 0..self.pmshr.slots.len() {
+            let Some(entry) = self.entry(slot).filter(|e| e.command == Some(index)) else { continue };
+            entry.command = None;
+            if entry.stage == Stage::AtDevice {
+                self.fail(slot, FailReason::Descriptor);
+            }
+            self.quarantine_over(slot);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The life of a miss up to the doorbell, and its end: acceptance, lookup, frame, command; failure, answer, release.
+
+use trapless_memory::{Cycle, PhysAddr};
+use trapless_smu_regs::{self as regs, Counter};
+
+use crate::free_ring::Fetched;
+use crate::pmshr::{Held, Stage, Waiter};
+use crate::return_ring::{Keeper, Returned};
+use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Request, Smu, Stamps};
+
+impl Smu {
+    /// A walker asks. [`Smu::next_event`] may change.
+    pub fn request(&mut self, now: Cycle, request: Request) -> Accept {
+        let asked = now.max(self.now);
+        if self.accept(Held { request, asked }, asked + self.config.timing.request) {
+            return Accept::Accepted;
+        }
+        self.count(Counter::PmshrFull);
+        self.pmshr.ports.insert(request.hart, Held { request, asked });
+        Accept::Full
+    }
+
+    /// A walker no longer waits: no answer will come for (hart, id). The miss goes on.
+    pub fn abandon(&mut self, hart: u32, id: u64) {
+        if self.pmshr.ports.get(&hart).is_some_and(|held| held.request.id == id) {
+            self.pmshr.ports.remove(&hart);
+        }
+        for entry in self.pmshr.slots.iter_mut().flatten() {
+            entry.waiters.retain(|w| (w.hart, w.id) != (hart, id));
+        }
+        self.late.retain(|_, late| (late.answer.hart, late.answer.id) != (hart, id));
+        self.settle_fences();
+    }
+
+    /// Takes a request that reaches the PMSHR at `arrives`, unless the PMSHR is full.
+    fn accept(&mut self, held: Held, arrives: Cycle) -> bool {
+        let Held { request, asked } = held;
+        let ready = arrives + self.config.timing.cam;
+        let mut waiter = Waiter { hart: request.hart, id: request.id, asked, ready, joined: false };
+        if !self.enabled {
+            self.count(Counter::Requests);
+            self.count(Counter::FailDisabled);
+            self.last_reason = FailReason::Disabled as u8;
+            let stamps = Stamps { requested: Some(asked), ..Stamps::default() };
+            self.deliver_later(self.pmshr.next_seq, waiter, Outcome::Failed(FailReason::Disabled), stamps, arrives);
+            self.pmshr.next_seq += 1;
+            return true;
+        }
+        if let Some(entry) = self.pmshr.find(request.pte).and_then(|slot| self.entry(slot)) {
+            // REQ: SMU-1
+            waiter.joined = true;
+            entry.waiters.push(waiter);
+            entry.requests = entry.requests.saturating_add(1);
+            self.count(Counter::Requests);
+            self.count(Counter::Coalesced);
+            return true;
+        }
+        let Some(slot) = self.pmshr.free_slot() else { return false };
+        self.pmshr.fill(slot, &request, waiter);
+        self.schedule(ready, Event::Step(slot));
+        self.count(Counter::Requests);
+        true
+    }
+
+    /// Accepts what waits at the ports, harts in turn (REQ: SMU-6). One that finds its miss under way joins it even while
+    /// no entry is free.
+    pub(crate) fn admit(&mut self) {
+        for hart in self.pmshr.ports_in_turn() {
+            let Some(&held) = self.pmshr.ports.get(&hart) else { continue };
+            if self.accept(held, self.now) {
+                self.pmshr.take_port(hart);
+            }
+        }
+    }
+
+    /// The stage of an entry ends.
+    pub(crate) fn step(&mut self, slot: usize, out: &mut Outside<'_>) {
+        let Some(stage) = self.entry(slot).map(|e| e.stage) else { return };
+        match stage {
+            Stage::Lookup => self.look_up(slot, out),
+            Stage::Command => self.write_command(slot, out),
+            Stage::Doorbell(tail) => self.ring_doorbell(slot, tail, out),
+            Stage::Completing(status) => self.completed(slot, status),
+            Stage::Pte => self.install_pte(slot, out),
+            Stage::Pmd(installed) => self.mark_pmd(slot, installed, out),
+            Stage::Pud(installed) => self.mark_pud(slot, installed, out),
+            Stage::Answering(outcome) => self.broadcast(slot, outcome, out),
+            Stage::WaitFrame | Stage::AtDevice | Stage::Over => {}
+        }
+    }
+
+    /// The next stage of an entry, which takes `time`.
+    pub(crate) fn enter(&mut self, slot: usize, stage: Stage, time: Cycle) {
+        if let Some(entry) = self.entry(slot) {
+            entry.stage = stage;
+            self.schedule(self.now + time, Event::Step(slot));
+        }
+    }
+
+    /// REQ: SMU-2. The PTE is read again before anything else is done.
+    fn look_up(&mut self, slot: usize, out: &mut Outside<'_>) {
+        let (now, socket) = (self.now, u64::from(self.config.socket));
+        let Some(entry) = self.entry(slot) else { return };
+        entry.stamps.allocated = Some(now);
+        let seen = entry.seen;
+        match out.bus.read_u64(entry.pte) {
+            Err(_) => return self.fail(slot, FailReason::Bus),
+            Ok(value) if value != seen => return self.changed(slot, value),
+            Ok(_) => {}
+        }
+        let descriptor = &self.descriptors[regs::PTE_DEVICE.get(seen) as usize];
+        if !regs::pte_is_armed(seen) || regs::PTE_SOCKET.get(seen) != socket || !descriptor.serves() {
+            return self.fail(slot, FailReason::Descriptor);
+        }
+        if let Some(entry) = self.entry(slot) {
+            entry.stage = Stage::WaitFrame;
+        }
+        self.frame_waiters.push(slot);
+        self.feed();
+    }
+
+    /// Gives fetched frames to the entries that wait for one, oldest first; keeps the fetcher going; ends the wait of those
+    /// for whom there is nothing to come.
+    pub(crate) fn feed(&mut self) {
+        while !self.frame_waiters.is_empty() {
+            let Some(frame) = self.free.take() else { break };
+            let (now, slot) = (self.now, self.frame_waiters.remove(0));
+            if let Some(entry) = self.entry(slot) {
+                entry.frame = Some(frame);
+                entry.stamps.frame = Some(now);
+            }
+            self.enter(slot, Stage::Command, self.config.timing.command_write);
+        }
+        if !self.enabled {
+            // REQ: SMU-5. What was fetched ahead goes back.
+            while let Some(frame) = self.free.buffer.pop_front() {
+                self.return_prefetched(frame.pfn, FailReason::Disabled as u64);
+            }
+        }
+        self.pump_fetch();
+        if !self.free.fetching && self.free.buffer.is_empty() {
+            for slot in std::mem::take(&mut self.frame_waiters) {
+                self.fail(slot, FailReason::NoFrame);
+            }
+        }
+    }
+
+    /// Starts a read of the free ring if a frame is wanted, there is one, and there is room for it.
+    pub(crate) fn pump_fetch(&mut self) {
+        let (depth, kept) = (usize::from(self.config.prefetch_depth), self.returns.kept_prefetch());
+        let ahead = self.enabled && self.free.buffer.len() + kept < depth;
+        let needed = self.free.buffer.len() < self.frame_waiters.len() && kept <= depth;
+        if (ahead || needed) && !self.free.fetching && self.free.has_entry() {
+            self.free.fetching = true;
+            self.schedule(self.now + self.ring_time(), Event::Fetch);
+        }
+    }
+
+    /// A free ring entry has been read.
+    pub(crate) fn fetched(&mut self, out: &mut Outside<'_>) {
+        match self.free.fetch(out.bus) {
+            Ok(Some(Fetched::Frame) | None) => {}
+            Ok(Some(Fetched::Malformed(pfn))) => {
+                self.error = true;
+                self.return_prefetched(pfn, regs::REASON_BAD_ENTRY);
+            }
+            Err(_) => self.error = true,
+        }
+        self.feed();
+    }
+
+    fn return_prefetched(&mut self, pfn: u64, reason: u64) {
+        self.returns.waiting.push_back(Returned { pfn, reason, keeper: Keeper::Prefetch });
+        self.pump_returns();
+    }
+
+    /// The command goes into the submission queue.
+    fn write_command(&mut self, slot: usize, out: &mut Outside<'_>) {
+        let now = self.now;
+        let Some((seen, Some(frame))) = self.entry(slot).map(|e| (e.seen, e.frame)) else { return };
+        let index = regs::PTE_DEVICE.get(seen) as usize;
+        let descriptor = &mut self.descriptors[index];
+        if !descriptor.serves() {
+            return self.fail(slot, FailReason::Descriptor);
+        }
+        match descriptor.write_command(slot, regs::PTE_LBA.get(seen), frame, out.bus) {
+            Err(_) => self.fail(slot, FailReason::Bus),
+            Ok(tail) => {
+                self.count(Counter::Commands);
+                if let Some(entry) = self.entry(slot) {
+                    entry.command = Some(index);
+                    entry.stamps.command = Some(now);
+                }
+                self.enter(slot, Stage::Doorbell(tail), self.config.timing.doorbell);
+            }
+        }
+    }
+
+    /// The doorbell is rung; from now on the device works and time runs out.
+    fn ring_doorbell(&mut self, slot: usize, tail: u32, out: &mut Outside<'_>) {
+        let (now, timeout) = (self.now, self.timeout);
+        let Some(entry) = self.entry(slot) else { return };
+        let Some(index) = entry.command else {
+            return self.fail(slot, FailReason::Descriptor); // released in between
+        };
+        entry.stamps.doorbell = Some(now);
+        entry.stage = Stage::AtDevice;
+        let descriptor = &self.descriptors[index];
+        if descriptor.broken || out.bus.write_u32(PhysAddr(descriptor.sq_doorbell), tail).is_err() {
+            // The command stands in the queue: a later doorbell would start it. Hence quarantine.
+            return self.fail(slot, FailReason::Bus);
+        }
+        if timeout != 0 {
+            self.timeouts.insert((now + Cycle(timeout), slot));
+        }
+        self.start_polling(index);
+    }
+
+    /// The miss fails. The frame goes back unless a command may still write it (REQ: SMU-7).
+    pub(crate) fn fail(&mut self, slot: usize, reason: FailReason) {
+        self.last_reason = reason as u8;
+        if reason == FailReason::Bus {
+            self.error = true;
+        }
+        self.conclude(slot, Outcome::Failed(reason), reason as u64);
+    }
+
+    /// Somebody else changed the entry.
+    pub(crate) fn changed(&mut self, slot: usize, value: u64) {
+        self.conclude(slot, Outcome::Changed(value), regs::REASON_CHANGED);
+    }
+
+    /// The answer is known.
+    pub(crate) fn conclude(&mut self, slot: usize, outcome: Outcome, reason: u64) {
+        self.timeouts.retain(|&(_, s)| s != slot);
+        if let Some(entry) = self.entry(slot) {
+            entry.reason = reason;
+        }
+        self.enter(slot, Stage::Answering(outcome), self.config.timing.notify);
+        self.return_frame(slot);
+    }
+
+    /// REQ: SMU-6. Everybody who waits gets the answer, once.
+    fn broadcast(&mut self, slot: usize, outcome: Outcome, out: &mut Outside<'_>) {
+        let now = self.now;
+        let Some(entry) = self.entry(slot) else { return };
+        entry.stage = Stage::Over;
+        entry.stamps.answered = Some(now);
+        let (waiters, seq, stamps) = (std::mem::take(&mut entry.waiters), entry.seq, entry.stamps);
+        let miss = Miss { pte: entry.pte, seen: entry.seen, outcome, requests: entry.requests, stamps };
+        self.count(match outcome {
+            Outcome::Done(_) => Counter::Installed,
+            Outcome::Changed(_) => Counter::Changed,
+            Outcome::Failed(FailReason::NoFrame) => Counter::FailNoFrame,
+            Outcome::Failed(FailReason::Device) => Counter::FailDevice,
+            Outcome::Failed(FailReason::Bus) => Counter::FailBus,
+            Outcome::Failed(FailReason::Disabled) => Counter::FailDisabled,
+            Outcome::Failed(FailReason::Descriptor) => Counter::FailDescriptor,
+            Outcome::Failed(FailReason::Timeout) => Counter::FailTimeout,
+        });
+        for waiter in waiters {
+            if waiter.ready > now {
+                self.deliver_later(seq, waiter, outcome, stamps, waiter.ready);
+            } else {
+                out.sink.answer(answer(waiter, outcome, stamps, now));
+            }
+        }
+        out.sink.miss_over(&miss);
+        self.release_slot(slot);
+    }
+
+    fn deliver_later(&mut self, seq: u64, waiter: Waiter, outcome: Outcome, stamps: Stamps, from: Cycle) {
+        let at = from + self.config.timing.notify;
+        let key = self.next_event_id;
+        self.late.insert(key, LateAnswer { seq, answer: answer(waiter, outcome, stamps, at) });
+        self.schedule(at, Event::Deliver(key));
+    }
+
+    /// Frees the entry if nothing holds it any more, and does what waited for that.
+    pub(crate) fn release_slot(&mut self, slot: usize) {
+        if self.pmshr.slots[slot].as_ref().is_some_and(|e| e.is_finished()) {
+            self.pmshr.slots[slot] = None;
+        }
+        self.settle_fences();
+        self.admit();
+    }
+}
+
+fn answer(waiter: Waiter, outcome: Outcome, stamps: Stamps, at: Cycle) -> Answer {
+    let Waiter { hart, id, asked, joined, .. } = waiter;
+    Answer { hart, id, outcome, at, asked, joined, stamps }
+}

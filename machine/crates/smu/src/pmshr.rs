@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Page miss status holding registers: the misses under way, and the requests that wait at the ports for a free one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use trapless_memory::{Cycle, PhysAddr};
+
+use crate::{FailReason, Outcome, Request, Stamps};
+
+/// How far a miss has come. Each stage but `WaitFrame`, `AtDevice` and `Over` ends with the entry's one pending step event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Stage {
+    /// The PMSHR is searched, then the PTE read again.
+    Lookup,
+    /// Waits for a frame.
+    WaitFrame,
+    /// The command is written.
+    Command,
+    /// The doorbell is written, with this tail.
+    Doorbell(u32),
+    /// The device works.
+    AtDevice,
+    /// The completion is decoded: its status field.
+    Completing(u16),
+    /// The PTE is exchanged.
+    Pte,
+    /// The PMD is marked; the PTE has this value now.
+    Pmd(u64),
+    /// The PUD is marked.
+    Pud(u64),
+    /// The answer is on its way.
+    Answering(Outcome),
+    /// Answered. The entry stays as long as it keeps a frame.
+    Over,
+}
+
+/// One that waits for a miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Waiter {
+    pub hart: u32,
+    pub id: u64,
+    pub asked: Cycle,
+    /// The answer cannot leave before this: the request itself has to reach the PMSHR.
+    pub ready: Cycle,
+    pub joined: bool,
+}
+
+/// A frame as the free ring gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Frame {
+    pub pfn: u64,
+    pub dma: u64,
+}
+
+/// A PMSHR entry.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// Position in the order of acceptance, for fences.
+    pub seq: u64,
+    pub pte: PhysAddr,
+    pub pmd: PhysAddr,
+    pub pud: PhysAddr,
+    pub seen: u64,
+    pub waiters: Vec<Waiter>,
+    pub requests: u32,
+    pub stage: Stage,
+    /// The descriptor at whose device a command of this entry may still write the frame.
+    pub command: Option<usize>,
+    pub frame: Option<Frame>,
+    /// The frame waits for the return ring.
+    pub returning: bool,
+    /// Why the frame goes back, should it.
+    pub reason: u64,
+    pub stamps: Stamps,
+}
+
+impl Entry {
+    pub fn is_live(&self) -> bool {
+        self.stage != Stage::Over
+    }
+
+    /// REQ: SMU-7. The miss is answered, or about to be, but its command may still write.
+    pub fn is_quarantined(&self) -> bool {
+        self.command.is_some() && matches!(self.stage, Stage::Answering(_) | Stage::Over)
+    }
+
+    /// Nothing holds the entry any more.
+    pub fn is_finished(&self) -> bool {
+        self.stage == Stage::Over && self.command.is_none() && self.frame.is_none()
+    }
+}
+
+/// A request not yet accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Held {
+    pub request: Request,
+    pub asked: Cycle,
+}
+
+/// The entries and the ports before them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Pmshr {
+    pub slots: Vec<Option<Entry>>,
+    pub ports: BTreeMap<u32, Held>,
+    /// The hart whose turn is next (REQ: SMU-6).
+    turn: u32,
+    pub next_seq: u64,
+}
+
+impl Pmshr {
+    pub fn new(entries: usize) -> Pmshr {
+        Pmshr { slots: vec![None; entries], ports: BTreeMap::new(), turn: 0, next_seq: 0 }
+    }
+
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.slots.iter().flatten()
+    }
+
+    /// The live miss for this PTE. An entry whose answer is out, kept by its quarantine or frame, is not found.
+    pub fn find(&self, pte: PhysAddr) -> Option<usize> {
+        self.slots.iter().position(|s| s.as_ref().is_some_and(|e| e.is_live() && e.pte == pte))
+    }
+
+    pub fn free_slot(&self) -> Option<usize> {
+        self.slots.iter().position(Option::is_none)
+    }
+
+    /// Puts a new entry into a free slot.
+    pub fn fill(&mut self, slot: usize, request: &Request, waiter: Waiter) {
+        let stamps = Stamps { requested: Some(waiter.asked), ..Stamps::default() };
+        self.slots[slot] = Some(Entry {
+            seq: self.next_seq,
+            pte: request.pte,
+            pmd: request.pmd,
+            pud: request.pud,
+            seen: request.seen,
+            waiters: vec![waiter],
+            requests: 1,
+            stage: Stage::Lookup,
+            command: None,
+            frame: None,
+            returning: false,
+            reason: FailReason::Disabled as u64,
+            stamps,
+        });
+        self.next_seq += 1;
+    }
+
+    /// Harts with a request at their port, in the order of their turns.
+    pub fn ports_in_turn(&self) -> Vec<u32> {
+        self.ports.range(self.turn..).chain(self.ports.range(..self.turn)).map(|(&hart, _)| hart).collect()
+    }
+
+    /// Takes the request from a hart's port; the next turn is the next hart's.
+    pub fn take_port(&mut self, hart: u32) -> Option<Held> {
+        let held = self.ports.remove(&hart)?;
+        self.turn = hart.wrapping_add(1);
+        Some(held)
+    }
+
+    pub fn live(&self) -> u64 {
+        self.entries().filter(|e| e.is_live()).count() as u64
+    }
+
+    pub fn quarantined(&self) -> u64 {
+        self.entries().filter(|e| e.is_quarantined()).count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(hart: u32) -> Request {
+        Request { pte: PhysAddr(8), pmd: PhysAddr(16), pud: PhysAddr(24), seen: 1, hart, id: 0 }
+    }
+
+    /// REQ: SMU-6. Turns go round: the hart served last comes last.
+    #[test]
+    fn ports_are_served_in_turn() {
+        let mut p = Pmshr::new(1);
+        for hart in [3, 0, 7] {
+            p.ports.insert(hart, Held { request: request(hart), asked: Cycle(0) });
+        }
+        assert_eq!(p.ports_in_turn(), [0, 3, 7]);
+        p.take_port(3);
+        p.ports.insert(3, Held { request: request(3), asked: Cycle(0) });
+        assert_eq!(p.ports_in_turn(), [7, 0, 3]);
+        assert!(p.take_port(9).is_none());
+    }
+
+    /// REQ: SMU-7. An entry kept by its quarantine does not catch new requests for its PTE.
+    #[test]
+    fn only_live_entries_are_found() {
+        let mut p = Pmshr::new(2);
+        let waiter = Waiter { hart: 0, id: 0, asked: Cycle(0), ready: Cycle(0), joined: false };
+        p.fill(0, &request(0), waiter);
+        assert_eq!(p.find(PhysAddr(8)), Some(0));
+        assert_eq!(p.find(PhysAddr(16)), None);
+        let e = p.slots[0].as_mut().unwrap();
+        e.stage = Stage::Over;
+        e.command = Some(0);
+        assert!(e.is_quarantined() && !e.is_finished());
+        assert_eq!(p.find(PhysAddr(8)), None);
+        assert_eq!((p.live(), p.quarantined()), (0, 1));
+    }
+}

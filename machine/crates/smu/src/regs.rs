@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The register file (spec/smu.rdl).
+
+use trapless_memory::Cycle;
+use trapless_smu_regs::{self as regs, Counter};
+
+use crate::Smu;
+use crate::free_ring::{ring_base_ok, ring_size_ok};
+
+impl Smu {
+    /// Register read of `size` 4 or 8 bytes at `offset` into the register block, naturally aligned. Anything else reads
+    /// zero.
+    pub fn mmio_read(&self, offset: u64, size: usize) -> u64 {
+        let value = self.register(offset & !7);
+        match (size, offset & 7) {
+            (8, 0) => value,
+            (4, 0) => value & 0xffff_ffff,
+            (4, 4) => value >> 32,
+            _ => 0,
+        }
+    }
+
+    /// Register write of `size` 4 or 8 bytes at `offset` into the register block, naturally aligned. Anything else is
+    /// ignored. A 32-bit write leaves the other half as it is. [`Smu::next_event`] may change.
+    pub fn mmio_write(&mut self, offset: u64, size: usize, value: u64, now: Cycle) {
+        let register = offset & !7;
+        let old = self.register(register);
+        let value = match (size, offset & 7) {
+            (8, 0) => value,
+            (4, 0) => (old & !0xffff_ffff) | (value & 0xffff_ffff),
+            (4, 4) => (old & 0xffff_ffff) | (value << 32),
+            _ => return,
+        };
+        // What the write sets in motion begins now; what is already due comes before it in `advance` all the same.
+        let before = self.now;
+        self.now = now.max(before);
+        self.set_register(register, value);
+        self.now = before;
+    }
+
+    fn register(&self, offset: u64) -> u64 {
+        if let Some((index, field)) = descriptor_at(offset) {
+            return self.descriptor_register(index, field);
+        }
+        match offset {
+            regs::ID => regs::ID_RESET,
+            regs::CAP => {
+                regs::CAP_PMSHR.of(self.config.pmshr_entries.into())
+                    | regs::CAP_DESCRIPTORS.of(regs::DESC_COUNT as u64)
+                    | regs::CAP_PREFETCH.of(self.config.prefetch_depth.into())
+                    | regs::CAP_HARTS.of(self.config.harts.into())
+                    | regs::CAP_SOCKET.of(self.config.socket.into())
+            }
+            regs::CTRL => regs::CTRL_ENABLE.of(self.enabled.into()),
+            regs::STATUS => self.status(),
+            regs::FENCE => self.fence.issued,
+            regs::FENCE_DONE => self.fence.done,
+            regs::DRAIN => self.drain.issued,
+            regs::DRAIN_DONE => self.drain.done,
+            regs::TIMEOUT => self.timeout,
+            regs::LAST_ERROR => {
+                regs::LAST_ERROR_STATUS.of(self.last_status.into())
+                    | regs::LAST_ERROR_REASON.of(self.last_reason.into())
+            }
+            regs::FREE_BASE => self.free.base,
+            regs::FREE_SIZE => self.free.size.into(),
+            regs::FREE_HEAD => self.free.head.into(),
+            regs::FREE_TAIL => self.free.tail.into(),
+            regs::FREE_USED => self.free.used.into(),
+            regs::RET_BASE => self.returns.base,
+            regs::RET_SIZE => self.returns.size.into(),
+            regs::RET_HEAD => self.returns.head.into(),
+            regs::RET_TAIL => self.returns.tail.into(),
+            _ => {
+                let counter = offset.wrapping_sub(Counter::BASE) / 8;
+                usize::try_from(counter).ok().and_then(|i| self.counters.get(i)).copied().unwrap_or(0)
+            }
+        }
+    }
+
+    fn status(&self) -> u64 {
+        regs::STATUS_ENABLED.of(self.enabled.into())
+            | regs::STATUS_IDLE.of(self.is_idle().into())
+            | regs::STATUS_NO_DMA.of(self.pmshr.entries().all(|e| e.command.is_none()).into())
+            | regs::STATUS_ERROR.of(self.error.into())
+            | regs::STATUS_NO_FRAMES.of(self.keeps_no_frame().into())
+            | regs::STATUS_LIVE.of(self.pmshr.live())
+            | regs::STATUS_QUARANTINED.of(self.pmshr.quarantined())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.pmshr.live() == 0 && self.late.is_empty()
+    }
+
+    fn keeps_no_frame(&self) -> bool {
+        self.free.buffer.is_empty()
+            && !self.free.fetching
+            && self.returns.waiting.is_empty()
+            && self.pmshr.entries().all(|e| e.frame.is_none())
+    }
+
+    fn set_register(&mut self, offset: u64, value: u64) {
+        if let Some((index, field)) = descriptor_at(offset) {
+            return self.set_descriptor_register(index, field, value);
+        }
+        match offset {
+            regs::CTRL => self.set_enabled(regs::CTRL_ENABLE.is_set(value)),
+            regs::FENCE => {
+                self.fence.issue();
+                self.settle_fences();
+            }
+            regs::DRAIN => {
+                self.drain.issue();
+                self.settle_fences();
+            }
+            regs::TIMEOUT => self.timeout = value,
+            regs::FREE_BASE | regs::FREE_SIZE | regs::RET_BASE | regs::RET_SIZE => self.set_ring(offset, value),
+            regs::FREE_TAIL => {
+                self.error |= !self.free.set_tail(regs::FREE_TAIL_INDEX.get(value) as u32);
+                self.pump_fetch();
+            }
+            regs::RET_HEAD => {
+                self.error |= !self.returns.set_head(regs::RET_HEAD_INDEX.get(value) as u32);
+                self.pump_returns();
+            }
+            _ => {}
+        }
+    }
+
+    fn set_enabled(&mut self, enabled: bool) {
+        if !enabled && self.is_idle() {
+            self.error = false;
+        }
+        self.enabled = enabled;
+        self.feed();
+        self.admit();
+    }
+
+    fn set_ring(&mut self, offset: u64, value: u64) {
+        let is_base = matches!(offset, regs::FREE_BASE | regs::RET_BASE);
+        let fits = if is_base { ring_base_ok(value) } else { ring_size_ok(value) };
+        if self.enabled || !self.is_idle() || !fits {
+            self.error = true;
+            return;
+        }
+        match offset {
+            regs::FREE_BASE => self.free.base = value,
+            regs::FREE_SIZE => self.free.size = value as u32,
+            regs::RET_BASE => self.returns.base = value,
+            _ => self.returns.size = value as u32,
+        }
+        match offset {
+            regs::FREE_BASE | regs::FREE_SIZE => self.free.reset(),
+            _ => self.returns.reset(),
+        }
+        self.pump_returns();
+    }
+
+    fn descriptor_register(&self, index: usize, field: u64) -> u64 {
+        let d = &self.descriptors[index];
+        match field {
+            regs::DESC_CTRL => d.valid.into(),
+            regs::DESC_SQ_BASE => d.sq_base,
+            regs::DESC_CQ_BASE => d.cq_base,
+            regs::DESC_SQ_DB => d.sq_doorbell,
+            regs::DESC_CQ_DB => d.cq_doorbell,
+            regs::DESC_DEPTH => d.depth.into(),
+            regs::DESC_NSID => d.nsid.into(),
+            regs::DESC_BLOCKS => d.blocks.into(),
+            regs::DESC_SQ_TAIL => d.sq_tail.into(),
+            regs::DESC_CQ_HEAD => {
+                regs::DESC_CQ_HEAD_INDEX.of(d.cq_head.into()) | regs::DESC_CQ_HEAD_PHASE.of(d.phase.into())
+            }
+            regs::DESC_N_SUBMITTED => d.submitted,
+            regs::DESC_N_COMPLETED => d.completed,
+            regs::DESC_QUARANTINED => {
+                self.pmshr.entries().filter(|e| e.is_quarantined() && e.command == Some(index)).count() as u64
+            }
+            _ => 0,
+        }
+    }
+
+    fn set_descriptor_register(&mut self, index: usize, field: u64, value: u64) {
+        let pmshr = self.pmshr.slots.len();
+        let d = &mut self.descriptors[index];
+        let mut done = true;
+        match field {
+            regs::DESC_CTRL => {
+                let wanted = regs::DESC_CTRL_VALID.is_set(value);
+                done = !wanted || d.valid || d.is_sound(pmshr);
+                d.valid = wanted && done;
+            }
+            regs::DESC_RELEASE if !d.valid => self.release_descriptor(index),
+            regs::DESC_RELEASE => done = false,
+            regs::DESC_SQ_BASE..=regs::DESC_BLOCKS if d.valid || d.outstanding() => done = false,
+            regs::DESC_SQ_BASE => d.sq_base = value,
+            regs::DESC_CQ_BASE => d.cq_base = value,
+            regs::DESC_SQ_DB => d.sq_doorbell = value,
+            regs::DESC_CQ_DB => d.cq_doorbell = value,
+            regs::DESC_DEPTH => d.depth = regs::DESC_DEPTH_ENTRIES.get(value) as u32,
+            regs::DESC_NSID => d.nsid = regs::DESC_NSID_ID.get(value) as u32,
+            regs::DESC_BLOCKS => d.blocks = regs::DESC_BLOCKS_LOG2.get(value) as u32,
+            _ => {}
+        }
+        if done && matches!(field, regs::DESC_SQ_BASE | regs::DESC_CQ_BASE | regs::DESC_DEPTH) {
+            self.descriptors[index].reset_indices();
+        }
+        self.error |= !done;
+    }
+}
+
+/// The descriptor that a register offset lies in, and the offset in it.
+fn descriptor_at(offset: u64) -> Option<(usize, u64)> {
+    let inside = offset.checked_sub(regs::DESC_BASE)?;
+    let index = usize::try_from(inside / regs::DESC_STRIDE).ok()?;
+    (index < regs::DESC_COUNT).then_some((index, inside % regs::DESC_STRIDE))
+}

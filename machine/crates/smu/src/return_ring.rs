@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Return ring: frames on their way back to the OS.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use trapless_memory::{BusError, PhysAddr};
+use trapless_smu_regs as regs;
+
+use crate::SmuBus;
+
+/// Who keeps a frame until it is in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Keeper {
+    /// A PMSHR entry, busy as long.
+    Slot(usize),
+    /// A place of the prefetch buffer.
+    Prefetch,
+}
+
+/// A frame that goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Returned {
+    pub pfn: u64,
+    pub reason: u64,
+    pub keeper: Keeper,
+}
+
+/// The ring and what waits for it (REQ: SMU-5). What waits is bounded: each frame keeps its PMSHR entry or its place in the
+/// prefetch buffer.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ReturnRing {
+    pub base: u64,
+    pub size: u32,
+    pub head: u32,
+    pub tail: u32,
+    /// A bus error was met; nothing is written until the ring is set up again.
+    pub broken: bool,
+    /// An entry is being written.
+    pub writing: bool,
+    pub waiting: VecDeque<Returned>,
+}
+
+impl ReturnRing {
+    /// Starts again with empty indices, after the base or size changed.
+    pub fn reset(&mut self) {
+        (self.head, self.tail, self.broken) = (0, 0, false);
+    }
+
+    /// Whether an entry can be written now.
+    pub fn can_write(&self) -> bool {
+        !self.broken && !self.waiting.is_empty() && self.tail.wrapping_sub(self.head) < self.size
+    }
+
+    /// Moves the consumer index, unless it would pass the producer's or go back.
+    pub fn set_head(&mut self, head: u32) -> bool {
+        let fits = self.tail.wrapping_sub(head) <= self.tail.wrapping_sub(self.head);
+        if fits {
+            self.head = head;
+        }
+        fits
+    }
+
+    /// Places of the prefetch buffer that waiting frames keep.
+    pub fn kept_prefetch(&self) -> usize {
+        self.waiting.iter().filter(|r| r.keeper == Keeper::Prefetch).count()
+    }
+
+    /// Writes the first waiting frame, if that is possible.
+    pub fn write(&mut self, bus: &mut dyn SmuBus) -> Result<Option<Returned>, BusError> {
+        self.writing = false;
+        if !self.can_write() {
+            return Ok(None);
+        }
+        let Some(&first) = self.waiting.front() else { return Ok(None) };
+        let at = self.base + u64::from(self.tail & (self.size - 1)) * regs::RET_ENTRY_SIZE;
+        let mut entry = [0; regs::RET_ENTRY_SIZE as usize];
+        for (offset, word) in [(regs::RET_ENTRY_PFN, first.pfn), (regs::RET_ENTRY_REASON, first.reason)] {
+            entry[offset as usize..][..8].copy_from_slice(&word.to_le_bytes());
+        }
+        bus.write_bytes(PhysAddr(at), &entry).inspect_err(|_| self.broken = true)?;
+        self.tail = self.tail.wrapping_add(1);
+        self.waiting.pop_front();
+        Ok(Some(first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_outside_the_filled_part_is_refused() {
+        let mut ring = ReturnRing { size: 8, head: u32::MAX, tail: 3, ..ReturnRing::default() };
+        assert!(!ring.set_head(4) && !ring.set_head(u32::MAX - 1));
+        assert!(ring.set_head(2) && ring.set_head(2) && ring.set_head(3));
+        assert!(!ring.set_head(2));
+    }
+}

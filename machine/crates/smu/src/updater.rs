@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Page table updater: PTE, then PMD, then PUD (REQ: SMU-3). Each is an event of its own, visible before the next.
+
+use trapless_memory::Cycle;
+use trapless_smu_regs as regs;
+
+use crate::pmshr::Stage;
+use crate::{FailReason, Outcome, Outside, Smu};
+
+impl Smu {
+    /// The data is in the frame: the three entries come next.
+    pub(crate) fn start_install(&mut self, slot: usize) {
+        self.enter(slot, Stage::Pte, self.update_time(1));
+    }
+
+    /// Duration of the `n`-th of the three updates; together they take the whole time.
+    fn update_time(&self, n: u64) -> Cycle {
+        let all = self.config.timing.update.0;
+        let until = |n: u64| (u128::from(all) * u128::from(n) / 3) as u64;
+        Cycle(until(n) - until(n - 1))
+    }
+
+    /// The exchange: only over the value that the walker saw.
+    pub(crate) fn install_pte(&mut self, slot: usize, out: &mut Outside<'_>) {
+        let now = self.now;
+        let Some(entry) = self.entry(slot) else { return };
+        let Some(frame) = entry.frame else { return };
+        let installed = regs::pte_installed(entry.seen, frame.pfn);
+        match out.bus.compare_exchange_u64(entry.pte, entry.seen, installed) {
+            Err(_) => self.fail(slot, FailReason::Bus),
+            Ok(Err(value)) => self.changed(slot, value),
+            Ok(Ok(_)) => {
+                entry.frame = None; // the page table's from here on
+                entry.stamps.pte = Some(now);
+                self.enter(slot, Stage::Pmd(installed), self.update_time(2));
+            }
+        }
+    }
+
+    pub(crate) fn mark_pmd(&mut self, slot: usize, installed: u64, out: &mut Outside<'_>) {
+        let now = self.now;
+        let Some(entry) = self.entry(slot) else { return };
+        if out.bus.fetch_or_u64(entry.pmd, regs::PTE_L.mask()).is_err() {
+            return self.fail(slot, FailReason::Bus);
+        }
+        entry.stamps.pmd = Some(now);
+        self.enter(slot, Stage::Pud(installed), self.update_time(3));
+    }
+
+    pub(crate) fn mark_pud(&mut self, slot: usize, installed: u64, out: &mut Outside<'_>) {
+        let now = self.now;
+        let Some(entry) = self.entry(slot) else { return };
+        if out.bus.fetch_or_u64(entry.pud, regs::PTE_L.mask()).is_err() {
+            return self.fail(slot, FailReason::Bus);
+        }
+        entry.stamps.pud = Some(now);
+        self.conclude(slot, Outcome::Done(installed), 0);
+    }
+}
