@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::op::{OPS, Op};
+
 /// Price of each class of instruction in core cycles. Every executed instruction costs at least its class; memory and
 /// translation may add more through [`crate::Timing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,4 +104,34 @@ impl HartConfig {
     pub fn new(id: u64) -> HartConfig {
         HartConfig { id, costs: CostTable::default(), smu: None, sbi_exits: false, sv48: false }
     }
+}
+
+/// What each operation adds to the hart's accumulator: one instruction and its price, at least one cycle. Operations
+/// that are no instruction (not decoded yet, end of a page) add nothing.
+pub(crate) fn op_costs(c: &CostTable) -> [u64; 256] {
+    let mut table = [0; 256];
+    for (n, entry) in table.iter_mut().enumerate().take(OPS).skip(Op::Illegal as usize) {
+        let n = n as u8;
+        let within = |first: Op, last: Op| (first as u8..=last as u8).contains(&n);
+        let price = match n {
+            _ if within(Op::Mul, Op::Mulhu) || n == Op::Mulw as u8 => c.mul,
+            _ if within(Op::Div, Op::Remu) || within(Op::Divw, Op::Remuw) => c.div,
+            _ if within(Op::Lb, Op::Fld) => c.load,
+            _ if within(Op::Sb, Op::Fsd) => c.store,
+            _ if within(Op::Lr, Op::Amo) => c.amo,
+            _ if within(Op::BeqIn, Op::BgeuOut) => c.branch,
+            _ if within(Op::JalIn, Op::JalOut) || n == Op::Jalr as u8 => c.jump,
+            _ if within(Op::Fence, Op::SfenceVma) => c.fence,
+            _ if n == Op::Marker as u8 => c.alu,
+            _ if n == Op::Csr as u8 || n == Op::Illegal as u8 || within(Op::Ecall, Op::Wfi) => c.system,
+            _ if n == Op::FpAdd as u8 => c.fp_add,
+            _ if n == Op::FpMul as u8 => c.fp_mul,
+            _ if n == Op::FpDiv as u8 => c.fp_div,
+            _ if n == Op::FpSqrt as u8 => c.fp_sqrt,
+            _ if n == Op::FpMove as u8 => c.fp_move,
+            _ => c.alu,
+        };
+        *entry = crate::exec::ONE | u64::from(price.max(1));
+    }
+    table
 }

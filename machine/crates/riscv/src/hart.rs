@@ -4,11 +4,13 @@
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, PhysAddr, Ram};
 
-use crate::{Bus, Env, Exit, HartConfig, Observer, Privilege, Timing, WalkAnswer};
-
-/// Predecoded instructions of guest RAM, shared by all harts.
-#[derive(Default)]
-pub struct CodeCache {}
+use crate::code::CodePage;
+use crate::config::op_costs;
+use crate::csr::{Csrs, status};
+use crate::op::{F0, REG_FILE};
+use crate::tlb::{DataEntry, DataSet, PAGE_MASK, Tlb};
+use crate::trap::Stop;
+use crate::{Bus, Env, Exit, HartConfig, Observer, Privilege, Timing, WalkAnswer, WalkRequest};
 
 /// Interrupt lines and pending bits, by their bit in `mip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ pub enum Interrupt {
     MachineExternal = 11,
 }
 
-/// Everything architectural about a hart, to save and restore.
+/// Everything architectural about a hart, to save and restore. Reservations are not: an SC after a restore fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HartState {
     /// x0..x31.
@@ -37,93 +39,401 @@ pub struct HartState {
     pub f: [u64; 32],
     /// Program counter.
     pub pc: u64,
+    /// Mode.
+    pub privilege: Privilege,
+    /// Control and status registers.
+    pub csr: Csrs,
+    /// Local time.
+    pub cycle: Cycle,
+    /// Instructions retired, by mode encoding.
+    pub retired: [u64; 4],
 }
+
+/// Longest stretch executed at once, cycles: the lower half of `acc` must not run over.
+const MAX_STRETCH: u64 = 1 << 30;
 
 /// One hart.
 pub struct Hart {
-    config: HartConfig,
-    cycle: u64,
+    /// x0..x31, the sink for writes to x0, and f0..f31 from [`F0`] on.
+    pub(crate) regs: [u64; REG_FILE],
+    /// What each operation adds to `acc`.
+    pub(crate) costs: [u64; 256],
+    /// What a taken branch adds to `acc`.
+    pub(crate) taken: u64,
+    /// Instructions (upper half) and cycles (lower half) since the last [`Hart::settle`].
+    pub(crate) acc: u64,
+    /// The hot loop ends when the lower half of `acc` reaches this.
+    pub(crate) limit: u32,
+    /// A device asked for the end of the run.
+    pub(crate) resync: bool,
+    /// mstatus.FS is dirty: floating point needs no further look at it.
+    pub(crate) fp_dirty: bool,
+    /// Fetch one instruction at a time.
+    pub(crate) stepping: bool,
+    pub(crate) privilege: Privilege,
+    /// Effective mode of loads and stores (mstatus.MPRV).
+    pub(crate) data_privilege: Privilege,
+    pub(crate) data_set: DataSet,
+    /// Entries of `data_set`.
+    pub(crate) dtlb: *const DataEntry,
+    pub(crate) pc: u64,
+    pub(crate) csr: Csrs,
+    pub(crate) tlb: Tlb,
+    /// Physical address that LR reserved.
+    pub(crate) reservation: Option<u64>,
+    /// Local time at the last [`Hart::settle`].
+    pub(crate) cycle: u64,
+    /// Instructions retired up to the last [`Hart::settle`], by mode.
+    pub(crate) retired: [u64; 4],
+    pub(crate) config: HartConfig,
+
+    /// Single instructions are executed from here: those that cross pages, and those that are stepped.
+    pub(crate) scratch: Box<CodePage>,
+    pub(crate) scratch_index: usize,
+    pub(crate) scratch_raw: u32,
+
+    /// Host address of RAM, guest address of its first byte.
+    pub(crate) ram_host: u64,
+    pub(crate) ram_base: u64,
+    pub(crate) code_epoch: u64,
+    pub(crate) code_generation: u64,
+
+    /// The request that the last run ended with.
+    pub(crate) wait: Option<WalkRequest>,
+    /// Value to take for the entry at an address in the next walk.
+    pub(crate) changed_pte: Option<(u64, u64)>,
+    /// Answers "changed" in a row, for the entry at an address.
+    pub(crate) retries: (u64, u32),
 }
 
-#[allow(unused_variables, missing_docs, clippy::missing_errors_doc)]
 impl Hart {
     /// A hart out of reset: M-mode, pc as given.
     pub fn new(config: HartConfig, pc: u64) -> Hart {
-        Hart { config, cycle: 0 }
+        let tlb = Tlb::new();
+        let mut hart = Hart {
+            regs: [0; REG_FILE],
+            costs: op_costs(&config.costs),
+            taken: u64::from(config.costs.branch_taken),
+            acc: 0,
+            limit: 0,
+            resync: false,
+            fp_dirty: false,
+            stepping: false,
+            privilege: Privilege::Machine,
+            data_privilege: Privilege::Machine,
+            data_set: DataSet::Machine,
+            dtlb: tlb.data_set(DataSet::Machine),
+            pc,
+            csr: Csrs::new(config.smu.map_or(0, |s| s.wait_limit)),
+            tlb,
+            reservation: None,
+            cycle: 0,
+            retired: [0; 4],
+            config,
+            scratch: CodePage::scratch(),
+            scratch_index: 0,
+            scratch_raw: 0,
+            ram_host: 0,
+            ram_base: 0,
+            code_epoch: 0,
+            code_generation: 0,
+            wait: None,
+            changed_pte: None,
+            retries: (0, 0),
+        };
+        hart.refresh();
+        hart
     }
-    /// Puts the hart where SBI firmware would leave it: S-mode at `pc`, bare satp, a0 = hart id, a1 = `opaque`,
-    /// everything delegated, counters readable, PMP open.
-    pub fn enter_supervisor(&mut self, pc: u64, opaque: u64) {}
-    /// Runs until local time reaches `until` or something else ends the run.
+
+    /// Puts the hart where SBI firmware would leave it: S-mode at `pc`, no translation, a0 = hart id, a1 = `opaque`,
+    /// everything a supervisor handles delegated, counters readable, PMP open.
+    pub fn enter_supervisor(&mut self, pc: u64, opaque: u64) {
+        self.csr = Csrs::new(self.config.smu.map_or(0, |s| s.wait_limit));
+        // All exceptions but ecall from S-mode, which is the firmware's.
+        self.csr.medeleg = 0xb1ff;
+        self.csr.mideleg = crate::csr::S_INTERRUPTS;
+        self.csr.mcounteren = 7;
+        self.csr.pmp.open();
+        self.regs = [0; REG_FILE];
+        self.set_x(10, self.config.id);
+        self.set_x(11, opaque);
+        self.privilege = Privilege::Supervisor;
+        self.reservation = None;
+        self.wait = None;
+        self.set_pc(pc);
+        self.tlb.flush();
+        self.refresh();
+    }
+
+    /// Runs until local time reaches `until` (or passes it by a few instructions) or something else ends the run.
+    ///
+    /// Interrupts are sampled at the start and wherever the hart itself may have unmasked one.
     pub fn run<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, until: Cycle) -> Exit {
-        Exit::QuantumEnd
+        self.begin(env);
+        loop {
+            let left = until.0.saturating_sub(self.cycle);
+            if left == 0 {
+                return Exit::QuantumEnd;
+            }
+            self.limit = left.min(MAX_STRETCH) as u32;
+            self.take_interrupt(env.observer);
+            let exit = self.execute(env);
+            self.settle();
+            if std::mem::take(&mut self.resync) || exit != Exit::QuantumEnd {
+                return exit;
+            }
+        }
     }
-    /// Executes one instruction, or takes one trap.
+
+    /// Executes one instruction, or takes one trap. Ends with [`Exit::Step`] where `run` would have gone on.
     pub fn step<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) -> Exit {
-        Exit::Step
+        self.begin(env);
+        if self.take_interrupt(env.observer) {
+            self.settle();
+            return Exit::Step;
+        }
+        self.limit = 1;
+        self.stepping = true;
+        let exit = self.execute(env);
+        self.stepping = false;
+        self.resync = false;
+        self.settle();
+        if exit == Exit::QuantumEnd { Exit::Step } else { exit }
     }
-    /// Continues after [`Exit::SmuWait`].
-    pub fn resume_walk<O: Observer>(&mut self, answer: WalkAnswer, observer: &mut O) {}
+
+    /// What others may have done since the last run.
+    fn begin<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) {
+        self.reservation = None;
+        let ram = env.bus.ram();
+        let (host, base) = (ram.host_base().expose_provenance() as u64, ram.base().0);
+        if (host, base) != (self.ram_host, self.ram_base) {
+            (self.ram_host, self.ram_base) = (host, base);
+            self.tlb.flush();
+        }
+        env.code.trim();
+        env.code.drop_overwritten(ram);
+        if self.code_generation != env.code.generation() {
+            self.code_generation = env.code.generation();
+            self.tlb.flush();
+        }
+        if self.code_epoch != env.code.epoch() {
+            self.code_epoch = env.code.epoch();
+            self.tlb.protect(None);
+        }
+    }
+
+    /// Continues after [`Exit::SmuWait`]. Without such an exit before, this does nothing.
+    pub fn resume_walk<O: Observer>(&mut self, answer: WalkAnswer, observer: &mut O) {
+        let Some(request) = self.wait.take() else { return };
+        let stop = match answer {
+            WalkAnswer::Done | WalkAnswer::Interrupted => return,
+            WalkAnswer::Changed(value) => {
+                if self.count_retry(request.pte_pa.0) {
+                    self.changed_pte = Some((request.pte_pa.0, value));
+                    return;
+                }
+                Stop::page_fault(request.access, request.va)
+            }
+            WalkAnswer::Failed | WalkAnswer::LimitReached => Stop::page_fault(request.access, request.va),
+            WalkAnswer::BusError => Stop::access_fault(request.access, request.va),
+        };
+        if let Stop::Trap { cause, tval } = stop {
+            self.take_trap(cause, tval, observer);
+            self.settle();
+        }
+    }
+
     /// `Some(limit)` when the current mode masks interrupts, so that a wait must end after `limit` cycles (ISA-4).
     pub fn wait_limit(&self) -> Option<Cycle> {
-        None
+        self.interrupts_masked().then_some(Cycle(self.csr.shwdplim))
     }
+
     /// Whether an interrupt is pending that would be taken now.
     pub fn interrupt_pending_enabled(&self) -> bool {
-        false
+        self.interrupt_deliverable()
     }
+
     /// Whether `wfi` would end: something is pending and enabled in `mie`, whatever the global enables say.
     pub fn wakes(&self) -> bool {
-        false
+        self.csr.mip() & self.csr.mie != 0
     }
+
     /// Drives an interrupt line (level).
-    pub fn set_line(&mut self, line: Interrupt, level: bool) {}
+    pub fn set_line(&mut self, line: Interrupt, level: bool) {
+        set_bit(&mut self.csr.mip_lines, line, level);
+    }
+
     /// Sets or clears a pending bit that software owns (SSIP, STIP, SEIP).
-    pub fn set_pending(&mut self, bit: Interrupt, pending: bool) {}
+    pub fn set_pending(&mut self, bit: Interrupt, pending: bool) {
+        set_bit(&mut self.csr.mip_soft, bit, pending);
+    }
+
     /// Local time.
     pub fn now(&self) -> Cycle {
         Cycle(self.cycle)
     }
+
+    /// Local time in the middle of a run.
+    #[inline]
+    pub(crate) fn local_now(&self) -> Cycle {
+        Cycle(self.cycle + (self.acc & 0xffff_ffff))
+    }
+
     /// Lets time pass without executing (idle, waiting). Earlier times do nothing.
-    pub fn advance_to(&mut self, at: Cycle) {}
+    pub fn advance_to(&mut self, at: Cycle) {
+        self.cycle = self.cycle.max(at.0);
+    }
+
+    /// Moves `acc` to the real counters.
+    pub(crate) fn settle(&mut self) {
+        let spent = self.acc & 0xffff_ffff;
+        self.cycle += spent;
+        self.retired[self.privilege as usize & 3] += self.acc >> 32;
+        self.limit = self.limit.saturating_sub(spent as u32);
+        self.acc = 0;
+    }
+
+    /// Recomputes what depends on the mode and on mstatus.
+    pub(crate) fn refresh(&mut self) {
+        let s = self.csr.mstatus;
+        let mprv = self.privilege == Privilege::Machine && s & status::MPRV != 0;
+        self.data_privilege = match (mprv, s >> status::MPP_SHIFT & 3) {
+            (false, _) => self.privilege,
+            (true, 0) => Privilege::User,
+            (true, 1) => Privilege::Supervisor,
+            (true, _) => Privilege::Machine,
+        };
+        self.data_set = DataSet::of(self.data_privilege, s & status::SUM != 0);
+        self.dtlb = self.tlb.data_set(self.data_set);
+        self.fp_dirty = s & status::FS == status::FS_DIRTY;
+    }
+
+    /// Floating-point state was written.
+    pub(crate) fn set_fp_dirty(&mut self) {
+        self.csr.mstatus |= status::FS_DIRTY;
+        self.fp_dirty = true;
+    }
+
     /// Instructions retired, by mode encoding: `[U, S, -, M]`.
     pub fn retired(&self) -> [u64; 4] {
-        [0; 4]
+        self.retired
     }
+
+    /// The configuration it was made with.
     pub fn config(&self) -> &HartConfig {
         &self.config
     }
+
+    /// Current mode.
     pub fn privilege(&self) -> Privilege {
-        Privilege::Machine
+        self.privilege
     }
+
+    /// Program counter.
     pub fn pc(&self) -> u64 {
-        0
+        self.pc
     }
-    pub fn set_pc(&mut self, pc: u64) {}
+
+    /// Sets the program counter; bit 0 is dropped.
+    pub fn set_pc(&mut self, pc: u64) {
+        self.pc = pc & !1;
+    }
+
+    /// Integer register `index` (0 to 31).
     pub fn x(&self, index: u8) -> u64 {
-        0
+        self.regs[usize::from(index & 31)]
     }
-    pub fn set_x(&mut self, index: u8, value: u64) {}
+
+    /// Sets integer register `index`; x0 stays zero.
+    pub fn set_x(&mut self, index: u8, value: u64) {
+        if index & 31 != 0 {
+            self.regs[usize::from(index & 31)] = value;
+        }
+    }
+
+    /// Floating-point register `index` (0 to 31).
     pub fn f(&self, index: u8) -> u64 {
-        0
+        self.regs[usize::from(F0 + (index & 31))]
     }
-    pub fn set_f(&mut self, index: u8, value: u64) {}
-    /// A CSR as M-mode reads it, without side effects; `None` when there is none.
+
+    /// Sets floating-point register `index`.
+    pub fn set_f(&mut self, index: u8, value: u64) {
+        self.regs[usize::from(F0 + (index & 31))] = value;
+    }
+
+    /// A CSR as M-mode reads it, without side effects; `None` when there is none. `time` belongs to the bus and reads 0.
     pub fn csr(&self, number: u16) -> Option<u64> {
-        None
+        let mut context = self.csr_context();
+        context.instret = self.retired.iter().sum();
+        self.csr.read(number, &context)
     }
+
     /// Writes a CSR as M-mode does; false when there is none or it is read-only.
     pub fn set_csr(&mut self, number: u16, value: u64) -> bool {
-        false
+        let mut context = self.csr_context();
+        // No instruction counts itself in here.
+        context.instret = self.retired.iter().sum::<u64>().wrapping_sub(1);
+        if number >> 10 == 3 || self.csr.read(number, &context).is_none() {
+            return false;
+        }
+        self.csr.write(number, value, &context);
+        self.tlb.flush();
+        self.refresh();
+        true
     }
-    /// Remote `sfence.vma`: of all addresses, or of the pages in `[start, start + len)`.
-    pub fn fence_vma(&mut self, range: Option<(u64, u64)>) {}
-    /// Translates for a debugger: current satp, no permission check, no side effects.
+
+    /// Remote `sfence.vma`: of all addresses, or of the pages that `(start, length)` in bytes touches.
+    pub fn fence_vma(&mut self, range: Option<(u64, u64)>) {
+        self.changed_pte = None;
+        match range {
+            Some((start, len)) if len > 0 => {
+                self.tlb.flush_range(start & PAGE_MASK, start.saturating_add(len - 1));
+            }
+            Some(_) => {}
+            None => self.tlb.flush(),
+        }
+    }
+
+    /// Translates for a debugger: by the tables alone, without permission checks or side effects.
     pub fn translate_debug(&self, ram: &Ram, va: u64) -> Option<PhysAddr> {
-        None
+        self.peek_translation(ram, va)
     }
+
+    /// Everything architectural.
     pub fn state(&self) -> HartState {
-        HartState { x: [0; 32], f: [0; 32], pc: 0 }
+        HartState {
+            x: std::array::from_fn(|i| self.x(i as u8)),
+            f: std::array::from_fn(|i| self.f(i as u8)),
+            pc: self.pc,
+            privilege: self.privilege,
+            csr: self.csr.clone(),
+            cycle: Cycle(self.cycle),
+            retired: self.retired,
+        }
     }
-    pub fn restore(&mut self, state: &HartState) {}
+
+    /// Goes on from a saved state.
+    pub fn restore(&mut self, state: &HartState) {
+        for i in 0..32 {
+            self.set_x(i, state.x[usize::from(i)]);
+            self.set_f(i, state.f[usize::from(i)]);
+        }
+        self.pc = state.pc;
+        self.privilege = state.privilege;
+        self.csr = state.csr.clone();
+        self.cycle = state.cycle.0;
+        self.retired = state.retired;
+        self.acc = 0;
+        self.reservation = None;
+        self.wait = None;
+        self.changed_pte = None;
+        self.retries = (0, 0);
+        self.tlb.flush();
+        self.refresh();
+    }
+}
+
+fn set_bit(word: &mut u64, bit: Interrupt, level: bool) {
+    let mask = 1 << bit as u8;
+    *word = if level { *word | mask } else { *word & !mask };
 }

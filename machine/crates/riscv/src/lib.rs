@@ -5,12 +5,27 @@
 //! instruction from a [`CostTable`], asks [`Timing`] for more when its own translation cache misses, and tells an
 //! [`Observer`] what happened. Harts that run in turn share one [`CodeCache`].
 
+mod code;
+mod compressed;
 mod config;
+mod csr;
+mod decode;
 mod env;
+mod exec;
 mod exit;
 mod hart;
+mod mmu;
+mod op;
+mod pmp;
+mod tlb;
+mod trap;
 
+pub use code::CodeCache;
 pub use config::{CostTable, HartConfig, SmuWalkConfig};
+pub use csr::{Csrs, number as csr_number};
 pub use env::{Bus, Env, Fill, Observer, Timing, TrapInfo};
 pub use exit::{Access, Exit, Privilege, WalkAnswer, WalkRequest};
-pub use hart::{CodeCache, Hart, HartState, Interrupt};
+pub use hart::{Hart, HartState, Interrupt};
+pub use mmu::{is_armed, pte};
+pub use pmp::Pmp;
+pub use trap::cause;

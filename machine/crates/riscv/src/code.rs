@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Predecoded instructions of guest RAM, one page of slots for each page that was executed.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trapless_memory::{PAGE_SHIFT, PAGE_SIZE, Ram};
+
+use crate::op::{Op, Slot};
+
+/// Slots of a page: one for every two bytes.
+pub const PAGE_SLOTS: usize = (PAGE_SIZE / 2) as usize;
+
+/// A page of slots. Two more behind the end send a hart that runs off the page back to fetch by pc.
+#[repr(C)]
+pub struct CodePage {
+    /// The slots.
+    pub slots: [Slot; PAGE_SLOTS + 2],
+    /// Physical address of the page.
+    pub pa: u64,
+}
+
+impl CodePage {
+    /// A zeroed page on the heap: all slots undecoded.
+    fn alloc(pa: u64) -> NonNull<CodePage> {
+        let layout = Layout::new::<CodePage>();
+        // SAFETY: the layout is not zero-sized.
+        let raw = unsafe { alloc_zeroed(layout) }.cast::<CodePage>();
+        let Some(page) = NonNull::new(raw) else { handle_alloc_error(layout) };
+        // SAFETY: freshly allocated with the layout of CodePage; all-zero is a valid value, as Op::Undecoded is 0.
+        unsafe {
+            (*raw).slots[PAGE_SLOTS] = Slot::REFETCH;
+            (*raw).slots[PAGE_SLOTS + 1] = Slot::REFETCH;
+            (*raw).pa = pa;
+        }
+        page
+    }
+
+    /// A page where every slot fetches by pc: the frame for single instructions.
+    pub fn scratch() -> Box<CodePage> {
+        Box::new(CodePage { slots: [Slot::REFETCH; PAGE_SLOTS + 2], pa: u64::MAX })
+    }
+}
+
+/// Predecoded instructions of guest RAM, shared by all harts.
+///
+/// Pages are emptied in place when their bytes change, so their addresses stay valid until [`CodeCache::generation`]
+/// changes; harts keep such addresses between runs.
+pub struct CodeCache {
+    pages: Vec<Option<NonNull<CodePage>>>,
+    live: usize,
+    epoch: u64,
+    generation: u64,
+}
+
+/// Numbers generations, over all caches of the process: equal numbers mean the same pages.
+static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
+
+impl Default for CodeCache {
+    fn default() -> CodeCache {
+        CodeCache { pages: Vec::new(), live: 0, epoch: 0, generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+/// Pages of slots kept at most (16 KiB each).
+const MAX_PAGES: usize = 24 * 1024;
+
+impl CodeCache {
+    /// Changes whenever a page of RAM began to hold code: write translations made before may now be wrong.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Changes whenever page addresses handed out before have died.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The slots of the RAM page at `pa` (page number `index` from RAM's base).
+    pub(crate) fn page(&mut self, index: usize, pa: u64) -> NonNull<CodePage> {
+        if index >= self.pages.len() {
+            self.pages.resize(index + 1, None);
+        }
+        let live = &mut self.live;
+        *self.pages[index].get_or_insert_with(|| {
+            *live += 1;
+            CodePage::alloc(pa)
+        })
+    }
+
+    /// A page of RAM holds code from now on.
+    pub(crate) fn note_new_code(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// Forgets the pages whose bytes were written behind the hart's back.
+    pub(crate) fn drop_overwritten(&mut self, ram: &mut Ram) {
+        if !ram.code_overwritten() {
+            return;
+        }
+        let base = ram.base().0;
+        for pa in ram.take_overwritten_code() {
+            if let Some(Some(page)) = self.pages.get(((pa - base) >> PAGE_SHIFT) as usize) {
+                // SAFETY: pages in the table are live and only reached through raw pointers; zero is a valid Slot.
+                unsafe { page.cast::<Slot>().write_bytes(0, PAGE_SLOTS) };
+            }
+        }
+    }
+
+    /// Forgets the instructions that overlap `[offset, offset + len)` of the page `index`.
+    pub(crate) fn forget(&mut self, index: usize, offset: u64, len: u64) {
+        let Some(Some(page)) = self.pages.get(index) else { return };
+        // A 32-bit instruction may begin one slot before.
+        let first = (offset as usize / 2).saturating_sub(1);
+        let last = ((offset + len - 1) as usize / 2).min(PAGE_SLOTS - 1);
+        for i in first..=last {
+            // SAFETY: i < PAGE_SLOTS; the page is live and only reached through raw pointers.
+            unsafe { (&raw mut (*page.as_ptr()).slots[i].op).write(Op::Undecoded) };
+        }
+    }
+
+    /// Between runs: makes room when there are too many pages.
+    pub(crate) fn trim(&mut self) {
+        if self.live > MAX_PAGES {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        for page in std::mem::take(&mut self.pages).into_iter().flatten() {
+            // SAFETY: allocated in CodePage::alloc with this layout, and removed from the table; harts compare the
+            // generation before they follow an address they kept.
+            unsafe { dealloc(page.as_ptr().cast(), Layout::new::<CodePage>()) };
+        }
+        self.live = 0;
+        self.generation = NEXT_GENERATION.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for CodeCache {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

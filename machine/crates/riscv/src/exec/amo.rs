@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! LR, SC and AMO. Harts run in turn, so an instruction is atomic by itself; a reservation dies at the end of a run.
+
+use trapless_memory::PhysAddr;
+
+use super::Flow;
+use crate::op::{Op, Slot};
+use crate::trap::{Stop, cause};
+use crate::{Access, Bus, Env, Hart, Observer, Timing};
+
+impl Hart {
+    pub(super) fn amo_op<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        s: Slot,
+    ) -> Result<Flow, Stop> {
+        let va = self.regs[s.rs1 as usize];
+        let size = 1u64 << (s.imm & 3);
+        let access = if s.op == Op::Lr { Access::Load } else { Access::Store };
+        if va & (size - 1) != 0 {
+            let cause = if s.op == Op::Lr { cause::LOAD_MISALIGNED } else { cause::STORE_MISALIGNED };
+            return Err(Stop::Trap { cause, tval: va });
+        }
+        let pa = self.locate(env, va, size, access)?;
+        let old = read(env, pa, size).ok_or(Stop::access_fault(access, va))?;
+        let b = self.regs[s.rs2 as usize];
+        let write = |hart: &mut Hart, env: &mut Env<'_, B, O, T>, v: u64| {
+            hart.write_ram(env, pa, &v.to_le_bytes()[..size as usize]);
+        };
+        self.regs[s.rd as usize] = match s.op {
+            Op::Lr => {
+                self.reservation = Some(pa.0);
+                old
+            }
+            Op::Sc => {
+                let held = self.reservation.take() == Some(pa.0);
+                if held {
+                    write(self, env, b);
+                }
+                u64::from(!held)
+            }
+            _ => {
+                // Words are compared as words.
+                let b = if size == 4 { b as i32 as u64 } else { b };
+                let unsigned = |v: u64| if size == 4 { v & 0xffff_ffff } else { v };
+                let new = match s.imm >> 8 {
+                    0 => old.wrapping_add(b),
+                    1 => b,
+                    4 => old ^ b,
+                    8 => old | b,
+                    12 => old & b,
+                    16 => (old as i64).min(b as i64) as u64,
+                    20 => (old as i64).max(b as i64) as u64,
+                    24 => unsigned(old).min(unsigned(b)),
+                    _ => unsigned(old).max(unsigned(b)),
+                };
+                write(self, env, new);
+                old
+            }
+        };
+        Ok(Flow::Next(2))
+    }
+}
+
+/// The value at `pa`, words sign-extended; `None` outside RAM, where there are no atomics.
+fn read<B: Bus, O: Observer, T: Timing>(env: &mut Env<'_, B, O, T>, pa: PhysAddr, size: u64) -> Option<u64> {
+    let ram = env.bus.ram();
+    if size == 4 {
+        ram.load::<4>(pa).map(|b| i32::from_le_bytes(b) as u64)
+    } else {
+        ram.load::<8>(pa).map(u64::from_le_bytes)
+    }
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The interpreter.
+//!
+//! The hot loop in [`Hart::execute`] works on predecoded slots and never calls out: whatever is not plain arithmetic, a
+//! jump to a page that is known, or a memory access that the translation cache answers, leaves it for `slow`.
+//!
+//! Instructions and cycles are counted in one 64-bit number, `acc`: retired instructions in the upper half, cycles in the
+//! lower one. [`Hart::settle`] moves it to the real counters.
+
+mod amo;
+mod fetch;
+mod fp;
+mod mem;
+mod slow;
+mod system;
+
+use crate::code::CodePage;
+use crate::op::{Op, Slot};
+use crate::tlb::{self, DataEntry, PAGE_MASK};
+use crate::{Bus, Env, Exit, Hart, Observer, Timing};
+
+/// One retired instruction in `acc`.
+pub(crate) const ONE: u64 = 1 << 32;
+
+/// How to go on after an instruction outside the hot loop.
+pub(crate) enum Flow {
+    /// Run the same slot again: it is decoded now.
+    Again,
+    /// On to the slot this many further.
+    Next(usize),
+    /// `pc` is set: fetch.
+    Fetch,
+    /// The scratch page holds the instruction at `pc`.
+    Scratch,
+    /// Leave; `pc` is set.
+    Exit(Exit),
+}
+
+/// Why the hot loop was left.
+enum Left {
+    /// The slot at hand needs the slow path.
+    Slow,
+    /// The limit is reached; the slot at hand comes next.
+    Limit,
+}
+
+impl Hart {
+    /// Runs until the limit or an exit. `pc` and `acc` are in `self` before and after.
+    #[allow(clippy::too_many_lines)]
+    pub(crate) fn execute<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) -> Exit {
+        let mut acc = self.acc;
+        'fetch: loop {
+            if acc as u32 >= self.limit {
+                self.acc = acc;
+                return Exit::QuantumEnd;
+            }
+            let entry = self.tlb.fetch_entry(self.privilege, self.pc);
+            let mut page: *const CodePage = entry.page;
+            if entry.tag != self.pc & PAGE_MASK || self.stepping {
+                self.acc = acc;
+                let flow = self.fetch_miss(env);
+                acc = self.acc;
+                match flow {
+                    Ok(p) => page = p,
+                    Err(Flow::Exit(exit)) => return exit,
+                    Err(_) => continue 'fetch,
+                }
+            }
+            'page: loop {
+                // Slots have four times the size of the code they stand for: pc = ip / 4 + bias.
+                let base = page.cast::<Slot>();
+                let bias = (self.pc & PAGE_MASK).wrapping_sub(base.addr() as u64 >> 2);
+                let mut ip = base.wrapping_add((self.pc & !PAGE_MASK) as usize >> 1);
+                macro_rules! pc {
+                    () => {
+                        (ip.addr() as u64 >> 2).wrapping_add(bias)
+                    };
+                }
+                loop {
+                    let dtlb = self.dtlb;
+                    let left = 'hot: loop {
+                        // SAFETY: ip points into the page's slots. It starts there; a decoded instruction moves it by at
+                        // most two slots, and two extra slots behind the last one stop it (Refetch is always slow); the
+                        // decoder makes in-page branches only to slots of the page. Pages live until the next run.
+                        let s: &Slot = unsafe { &*ip };
+                        acc += self.costs[s.op as usize];
+
+                        macro_rules! rs1 {
+                            () => {
+                                self.regs[s.rs1 as usize]
+                            };
+                        }
+                        macro_rules! rs2 {
+                            () => {
+                                self.regs[s.rs2 as usize]
+                            };
+                        }
+                        // R format.
+                        macro_rules! r {
+                            ($a:ident, $b:ident, $e:expr) => {{
+                                let ($a, $b) = (rs1!(), rs2!());
+                                self.regs[s.rd as usize] = $e;
+                                ip = ip.wrapping_add(s.imm as usize);
+                            }};
+                        }
+                        // I format.
+                        macro_rules! i {
+                            ($a:ident, $imm:ident, $e:expr) => {{
+                                let ($a, $imm) = (rs1!(), s.imm);
+                                self.regs[s.rd as usize] = $e;
+                                ip = ip.wrapping_add(s.rs2 as usize);
+                            }};
+                        }
+                        macro_rules! taken {
+                            () => {{
+                                acc += self.taken;
+                                ip = ip.wrapping_offset(s.imm as isize);
+                                if acc as u32 >= self.limit {
+                                    break 'hot Left::Limit;
+                                }
+                            }};
+                        }
+                        macro_rules! branch_in {
+                            ($a:ident, $b:ident, $e:expr) => {{
+                                let ($a, $b) = (rs1!(), rs2!());
+                                if $e {
+                                    taken!();
+                                } else {
+                                    ip = ip.wrapping_add(s.rd as usize);
+                                }
+                            }};
+                        }
+                        macro_rules! branch_out {
+                            ($a:ident, $b:ident, $e:expr) => {{
+                                let ($a, $b) = (rs1!(), rs2!());
+                                if $e {
+                                    acc += self.taken;
+                                    self.pc = pc!().wrapping_add(s.imm as u64);
+                                    continue 'fetch;
+                                }
+                                ip = ip.wrapping_add(s.rd as usize);
+                            }};
+                        }
+                        macro_rules! load {
+                            ($t:ty, $v:ident, $e:expr) => {{
+                                let va = rs1!().wrapping_add(s.imm as u64);
+                                // SAFETY: the set has ENTRIES entries and lives as long as the hart; index() is below.
+                                let e: &DataEntry = unsafe { &*dtlb.wrapping_add(tlb::index(va)) };
+                                if va & (PAGE_MASK | (size_of::<$t>() as u64 - 1)) != e.read {
+                                    break 'hot Left::Slow;
+                                }
+                                // SAFETY: the entry maps this page to host memory of guest RAM, which outlives the run;
+                                // the comparison above made sure of the page and of the alignment.
+                                let $v = unsafe { (va.wrapping_add(e.addend) as *const $t).read() };
+                                self.regs[s.rd as usize] = $e;
+                                ip = ip.wrapping_add(s.rs2 as usize);
+                            }};
+                        }
+                        macro_rules! store {
+                            ($t:ty) => {{
+                                let va = rs1!().wrapping_add(s.imm as u64);
+                                // SAFETY: as in load!.
+                                let e: &DataEntry = unsafe { &*dtlb.wrapping_add(tlb::index(va)) };
+                                if va & (PAGE_MASK | (size_of::<$t>() as u64 - 1)) != e.write {
+                                    break 'hot Left::Slow;
+                                }
+                                let v = rs2!() as $t;
+                                // SAFETY: as in load!; pages that hold predecoded code never have a write tag.
+                                unsafe { (va.wrapping_add(e.addend) as *mut $t).write(v) };
+                                ip = ip.wrapping_add(s.rd as usize);
+                            }};
+                        }
+                        macro_rules! fp_on {
+                            () => {
+                                if !self.fp_dirty {
+                                    break 'hot Left::Slow;
+                                }
+                            };
+                        }
+
+                        match s.op {
+                            Op::Li => {
+                                self.regs[s.rd as usize] = s.imm as u64;
+                                ip = ip.wrapping_add(s.rs2 as usize);
+                            }
+                            Op::Mv => i!(a, _imm, a),
+                            Op::Addi => i!(a, imm, a.wrapping_add(imm as u64)),
+                            Op::Slti => i!(a, imm, u64::from((a as i64) < i64::from(imm))),
+                            Op::Sltiu => i!(a, imm, u64::from(a < imm as u64)),
+                            Op::Xori => i!(a, imm, a ^ imm as u64),
+                            Op::Ori => i!(a, imm, a | imm as u64),
+                            Op::Andi => i!(a, imm, a & imm as u64),
+                            Op::Slli => i!(a, imm, a << (imm & 63)),
+                            Op::Srli => i!(a, imm, a >> (imm & 63)),
+                            Op::Srai => i!(a, imm, (a as i64 >> (imm & 63)) as u64),
+                            Op::Addiw => i!(a, imm, (a as i32).wrapping_add(imm) as u64),
+                            Op::Slliw => i!(a, imm, ((a as i32) << (imm & 31)) as u64),
+                            Op::Srliw => i!(a, imm, (a as u32 >> (imm & 31)) as i32 as u64),
+                            Op::Sraiw => i!(a, imm, (a as i32 >> (imm & 31)) as u64),
+                            Op::Lui => {
+                                self.regs[s.rd as usize] = s.imm as u64;
+                                ip = ip.wrapping_add(s.rs2 as usize);
+                            }
+                            Op::Auipc => {
+                                self.regs[s.rd as usize] = pc!().wrapping_add(s.imm as u64);
+                                ip = ip.wrapping_add(s.rs2 as usize);
+                            }
+
+                            Op::Add => r!(a, b, a.wrapping_add(b)),
+                            Op::Sub => r!(a, b, a.wrapping_sub(b)),
+                            Op::Sll => r!(a, b, a << (b & 63)),
+                            Op::Slt => r!(a, b, u64::from((a as i64) < b as i64)),
+                            Op::Sltu => r!(a, b, u64::from(a < b)),
+                            Op::Xor => r!(a, b, a ^ b),
+                            Op::Srl => r!(a, b, a >> (b & 63)),
+                            Op::Sra => r!(a, b, (a as i64 >> (b & 63)) as u64),
+                            Op::Or => r!(a, b, a | b),
+                            Op::And => r!(a, b, a & b),
+                            Op::Addw => r!(a, b, (a as i32).wrapping_add(b as i32) as u64),
+                            Op::Subw => r!(a, b, (a as i32).wrapping_sub(b as i32) as u64),
+                            Op::Sllw => r!(a, b, ((a as i32) << (b & 31)) as u64),
+                            Op::Srlw => r!(a, b, (a as u32 >> (b & 31)) as i32 as u64),
+                            Op::Sraw => r!(a, b, (a as i32 >> (b & 31)) as u64),
+
+                            Op::Mul => r!(a, b, a.wrapping_mul(b)),
+                            Op::Mulh => r!(a, b, (i128::from(a as i64) * i128::from(b as i64) >> 64) as u64),
+                            Op::Mulhsu => r!(a, b, (i128::from(a as i64).wrapping_mul(i128::from(b)) >> 64) as u64),
+                            Op::Mulhu => r!(a, b, (u128::from(a) * u128::from(b) >> 64) as u64),
+                            Op::Div => r!(a, b, match b as i64 {
+                                0 => u64::MAX,
+                                d => (a as i64).wrapping_div(d) as u64,
+                            }),
+                            Op::Divu => r!(a, b, a.checked_div(b).unwrap_or(u64::MAX)),
+                            Op::Rem => r!(a, b, match b as i64 {
+                                0 => a,
+                                d => (a as i64).wrapping_rem(d) as u64,
+                            }),
+                            Op::Remu => r!(a, b, a.checked_rem(b).unwrap_or(a)),
+                            Op::Mulw => r!(a, b, (a as i32).wrapping_mul(b as i32) as u64),
+                            Op::Divw => r!(a, b, match b as i32 {
+                                0 => u64::MAX,
+                                d => (a as i32).wrapping_div(d) as u64,
+                            }),
+                            Op::Divuw => r!(a, b, match b as u32 {
+                                0 => u64::MAX,
+                                d => (a as u32 / d) as i32 as u64,
+                            }),
+                            Op::Remw => r!(a, b, match b as i32 {
+                                0 => a as i32 as u64,
+                                d => (a as i32).wrapping_rem(d) as u64,
+                            }),
+                            Op::Remuw => r!(a, b, match b as u32 {
+                                0 => a as i32 as u64,
+                                d => (a as u32 % d) as i32 as u64,
+                            }),
+
+                            Op::BeqIn => branch_in!(a, b, a == b),
+                            Op::BneIn => branch_in!(a, b, a != b),
+                            Op::BltIn => branch_in!(a, b, (a as i64) < b as i64),
+                            Op::BgeIn => branch_in!(a, b, a as i64 >= b as i64),
+                            Op::BltuIn => branch_in!(a, b, a < b),
+                            Op::BgeuIn => branch_in!(a, b, a >= b),
+                            Op::BeqOut => branch_out!(a, b, a == b),
+                            Op::BneOut => branch_out!(a, b, a != b),
+                            Op::BltOut => branch_out!(a, b, (a as i64) < b as i64),
+                            Op::BgeOut => branch_out!(a, b, a as i64 >= b as i64),
+                            Op::BltuOut => branch_out!(a, b, a < b),
+                            Op::BgeuOut => branch_out!(a, b, a >= b),
+
+                            Op::JalIn => {
+                                self.regs[s.rd as usize] = pc!().wrapping_add(2 * u64::from(s.rs2));
+                                ip = ip.wrapping_offset(s.imm as isize);
+                                if acc as u32 >= self.limit {
+                                    break 'hot Left::Limit;
+                                }
+                            }
+                            Op::JalOut => {
+                                let pc = pc!();
+                                self.regs[s.rd as usize] = pc.wrapping_add(2 * u64::from(s.rs2));
+                                self.pc = pc.wrapping_add(s.imm as u64);
+                                continue 'fetch;
+                            }
+                            Op::Jalr => {
+                                let target = rs1!().wrapping_add(s.imm as u64) & !1;
+                                self.regs[s.rd as usize] = pc!().wrapping_add(2 * u64::from(s.rs2));
+                                self.pc = target;
+                                continue 'fetch;
+                            }
+
+                            Op::Lb => load!(i8, v, v as u64),
+                            Op::Lh => load!(i16, v, v as u64),
+                            Op::Lw => load!(i32, v, v as u64),
+                            Op::Ld => load!(u64, v, v),
+                            Op::Lbu => load!(u8, v, u64::from(v)),
+                            Op::Lhu => load!(u16, v, u64::from(v)),
+                            Op::Lwu => load!(u32, v, u64::from(v)),
+                            Op::Sb => store!(u8),
+                            Op::Sh => store!(u16),
+                            Op::Sw => store!(u32),
+                            Op::Sd => store!(u64),
+                            Op::Flw => {
+                                fp_on!();
+                                load!(u32, v, 0xffff_ffff << 32 | u64::from(v))
+                            }
+                            Op::Fld => {
+                                fp_on!();
+                                load!(u64, v, v)
+                            }
+                            Op::Fsw => {
+                                fp_on!();
+                                store!(u32)
+                            }
+                            Op::Fsd => {
+                                fp_on!();
+                                store!(u64)
+                            }
+                            Op::FpAdd | Op::FpMul | Op::FpDiv | Op::FpSqrt | Op::FpMove => {
+                                fp_on!();
+                                if !self.fp_execute(*s) {
+                                    break 'hot Left::Slow;
+                                }
+                                ip = ip.wrapping_add(2);
+                            }
+
+                            Op::Fence => ip = ip.wrapping_add(2),
+                            Op::Undecoded
+                            | Op::Refetch
+                            | Op::Cross
+                            | Op::Illegal
+                            | Op::Lr
+                            | Op::Sc
+                            | Op::Amo
+                            | Op::Csr
+                            | Op::FenceI
+                            | Op::SfenceVma
+                            | Op::Ecall
+                            | Op::Ebreak
+                            | Op::Mret
+                            | Op::Sret
+                            | Op::Wfi
+                            | Op::Marker => break 'hot Left::Slow,
+                        }
+                    };
+                    self.pc = pc!();
+                    self.acc = acc;
+                    if matches!(left, Left::Limit) {
+                        return Exit::QuantumEnd;
+                    }
+                    // SAFETY: as at the head of the hot loop.
+                    let slot = unsafe { *ip };
+                    let flow = self.slow(env, page, slot);
+                    acc = self.acc;
+                    match flow {
+                        Flow::Again => {}
+                        Flow::Next(n) => {
+                            ip = ip.wrapping_add(n);
+                            if acc as u32 >= self.limit {
+                                self.pc = pc!();
+                                return Exit::QuantumEnd;
+                            }
+                        }
+                        Flow::Fetch => continue 'fetch,
+                        Flow::Scratch => {
+                            page = &raw const *self.scratch;
+                            continue 'page;
+                        }
+                        Flow::Exit(exit) => return exit,
+                    }
+                }
+            }
+        }
+    }
+}

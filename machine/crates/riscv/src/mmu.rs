@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The page walker: Sv39 and Sv48 with Svade, and the entries armed for the SMU (CONTRACT rules ISA-1 to ISA-6).
+
+use trapless_memory::{Cycle, PAGE_SHIFT, PhysAddr, Ram};
+
+use crate::csr::status;
+use crate::pmp::Verdict;
+use crate::trap::Stop;
+use crate::{Access, Bus, Env, Fill, Hart, Observer, Privilege, Timing, WalkRequest};
+
+/// Bits of a page-table entry.
+#[allow(missing_docs)]
+pub mod pte {
+    pub const V: u64 = 1 << 0;
+    pub const R: u64 = 1 << 1;
+    pub const W: u64 = 1 << 2;
+    pub const X: u64 = 1 << 3;
+    pub const U: u64 = 1 << 4;
+    pub const G: u64 = 1 << 5;
+    pub const A: u64 = 1 << 6;
+    pub const D: u64 = 1 << 7;
+    /// LBA-augmented while V=0, unsynced while V=1.
+    pub const L: u64 = 1 << 9;
+    pub const PPN_SHIFT: u32 = 10;
+    pub const PPN_MASK: u64 = (1 << 44) - 1;
+    /// Must be zero in present entries: N, PBMT, reserved.
+    pub const RESERVED: u64 = 0x3ff << 54;
+    /// Must be zero in armed entries.
+    pub const ARMED_RESERVED: u64 = 0x7f << 57;
+}
+
+/// Answers "changed" that one access may get before it faults (SMU-3).
+const MAX_RETRIES: u32 = 4;
+
+/// A finished walk.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf {
+    /// Physical address.
+    pub pa: u64,
+    /// log2 of the mapping's size.
+    pub size: u32,
+    /// Loads are allowed as well.
+    pub read: bool,
+    /// Stores are allowed as well.
+    pub write: bool,
+}
+
+/// Page-table levels of a satp value; `None`: no translation.
+fn levels(satp: u64) -> Option<u32> {
+    match satp >> 60 {
+        8 => Some(3),
+        9 => Some(4),
+        _ => None,
+    }
+}
+
+fn canonical(va: u64, levels: u32) -> bool {
+    let unused = 64 - (PAGE_SHIFT + 9 * levels);
+    ((va << unused) as i64 >> unused) as u64 == va
+}
+
+/// Whether hardware handles a miss on this entry (ISA-1), the enable bit apart.
+pub fn is_armed(e: u64) -> bool {
+    let fixed = pte::V | pte::L | pte::G | pte::U | pte::D | pte::ARMED_RESERVED;
+    let leaf = e & (pte::R | pte::X) != 0;
+    // W without R is reserved in any entry.
+    let sane = e & (pte::R | pte::W) != pte::W;
+    e & fixed == pte::L | pte::U && leaf && sane
+}
+
+impl Hart {
+    /// Whether R, W, X and U of `e` allow an access.
+    fn permits(&self, e: u64, access: Access, p: Privilege) -> bool {
+        let user_page = e & pte::U != 0;
+        let reach = match p {
+            Privilege::User => user_page,
+            _ => !user_page || (access != Access::Fetch && self.csr.mstatus & status::SUM != 0),
+        };
+        let right = match access {
+            Access::Fetch => e & pte::X != 0,
+            Access::Load => e & pte::R != 0 || (e & pte::X != 0 && self.csr.mstatus & status::MXR != 0),
+            Access::Store => e & pte::W != 0,
+        };
+        reach && right
+    }
+
+    /// Translates `va` for an access of mode `p`.
+    ///
+    /// # Errors
+    /// Page fault, access fault on a page-table entry, or an armed entry that the SMU has to serve.
+    pub(crate) fn translate<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        va: u64,
+        access: Access,
+        p: Privilege,
+    ) -> Result<Leaf, Stop> {
+        let Some(levels) = levels(self.csr.satp).filter(|_| p != Privilege::Machine) else {
+            return Ok(Leaf { pa: va, size: PAGE_SHIFT, read: true, write: true });
+        };
+        let fault = || Stop::page_fault(access, va);
+        if !canonical(va, levels) {
+            return Err(fault());
+        }
+        let started = self.local_now();
+        let mut table = self.root_ppn() << PAGE_SHIFT;
+        // Addresses of the entries read, by level.
+        let mut at = [0u64; 4];
+        for level in (0..levels).rev() {
+            let shift = PAGE_SHIFT + 9 * level;
+            let pte_pa = table + (va >> shift & 0x1ff) * 8;
+            at[level as usize] = pte_pa;
+            let e = self.read_pte(env, pte_pa).ok_or(Stop::access_fault(access, va))?;
+            if e & pte::V == 0 {
+                if level == 0 && self.hardware_handles(e, access) {
+                    return Err(self.armed(e, &at, va, access, p, started));
+                }
+                return Err(fault());
+            }
+            if e & pte::RESERVED != 0 || e & (pte::R | pte::W) == pte::W {
+                return Err(fault());
+            }
+            let ppn = e >> pte::PPN_SHIFT & pte::PPN_MASK;
+            if e & (pte::R | pte::X) == 0 {
+                if e & (pte::A | pte::D | pte::U) != 0 {
+                    return Err(fault());
+                }
+                table = ppn << PAGE_SHIFT;
+                continue;
+            }
+            let dirty = e & pte::D != 0;
+            let misplaced = ppn & ((1 << (9 * level)) - 1) != 0;
+            if !self.permits(e, access, p) || misplaced || e & pte::A == 0 || (access == Access::Store && !dirty) {
+                return Err(fault());
+            }
+            let offset = va & ((1 << shift) - 1);
+            self.retries = (0, 0);
+            if e & pte::U != 0 {
+                let root_ppn = self.root_ppn();
+                let now = self.local_now();
+                env.observer.fill(&Fill { root_ppn, va, pte: e, access, privilege: p, now });
+            }
+            return Ok(Leaf {
+                pa: ppn << PAGE_SHIFT | offset,
+                size: shift,
+                read: self.permits(e, Access::Load, p),
+                write: dirty && self.permits(e, Access::Store, p),
+            });
+        }
+        Err(fault())
+    }
+
+    /// Reads an entry, or takes the value the SMU saw there; `None` where nothing answers.
+    fn read_pte<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, at: u64) -> Option<u64> {
+        if self.csr.pmp.check(at, 8, Access::Load, Privilege::Supervisor) == Verdict::Deny {
+            return None;
+        }
+        self.acc += u64::from(self.config.costs.pte_read);
+        self.acc += env.timing.pte_read(PhysAddr(at), self.local_now());
+        if let Some((pa, value)) = self.changed_pte {
+            if pa == at {
+                self.changed_pte = None;
+                return Some(value);
+            }
+        }
+        env.bus.ram().load(PhysAddr(at)).map(u64::from_le_bytes)
+    }
+
+    /// REQ: ISA-1, ISA-3: the extension is on, the entry is armed, and the access is an ordinary one.
+    fn hardware_handles(&self, e: u64, access: Access) -> bool {
+        let mprv = access != Access::Fetch
+            && self.privilege == Privilege::Machine
+            && self.csr.mstatus & status::MPRV != 0;
+        self.config.smu.is_some() && self.csr.shwdp & 1 != 0 && is_armed(e) && !mprv
+    }
+
+    /// REQ: ISA-2: permission first; what is forbidden traps at once.
+    fn armed(&self, e: u64, at: &[u64; 4], va: u64, access: Access, p: Privilege, started: Cycle) -> Stop {
+        if !self.permits(e, access, p) {
+            return Stop::page_fault(access, va);
+        }
+        Stop::Wait(WalkRequest {
+            pte_pa: PhysAddr(at[0]),
+            pmd_pa: PhysAddr(at[1]),
+            pud_pa: PhysAddr(at[2]),
+            seen: e,
+            access,
+            va,
+            root_ppn: self.root_ppn(),
+            privilege: p,
+            started,
+        })
+    }
+
+    /// Counts an answer "changed" for the entry at `pte_pa`; false when the access has had enough of them (SMU-3).
+    pub(crate) fn count_retry(&mut self, pte_pa: u64) -> bool {
+        let n = if self.retries.0 == pte_pa { self.retries.1 + 1 } else { 1 };
+        self.retries = (pte_pa, n);
+        n <= MAX_RETRIES
+    }
+
+    /// Page number of the root table.
+    pub(crate) fn root_ppn(&self) -> u64 {
+        self.csr.satp & pte::PPN_MASK
+    }
+
+    /// Translates by the tables alone: no permission check, no side effects.
+    pub(crate) fn peek_translation(&self, ram: &Ram, va: u64) -> Option<PhysAddr> {
+        let Some(levels) = levels(self.csr.satp).filter(|_| self.privilege != Privilege::Machine) else {
+            return Some(PhysAddr(va));
+        };
+        if !canonical(va, levels) {
+            return None;
+        }
+        let mut table = self.root_ppn() << PAGE_SHIFT;
+        for level in (0..levels).rev() {
+            let shift = PAGE_SHIFT + 9 * level;
+            let e = u64::from_le_bytes(ram.load(PhysAddr(table + (va >> shift & 0x1ff) * 8))?);
+            if e & pte::V == 0 {
+                return None;
+            }
+            let ppn = e >> pte::PPN_SHIFT & pte::PPN_MASK;
+            if e & (pte::R | pte::X) != 0 {
+                let offset = (1 << shift) - 1;
+                return Some(PhysAddr((ppn << PAGE_SHIFT) & !offset | va & offset));
+            }
+            table = ppn << PAGE_SHIFT;
+        }
+        None
+    }
+}

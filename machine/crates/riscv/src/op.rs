@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Predecoded instructions.
+
+/// Register index that takes writes to x0. Reads of x0 use index 0, which is never written.
+pub const SINK: u8 = 32;
+/// Index of f0 in the register file: integer and floating-point registers share one array.
+pub const F0: u8 = 64;
+/// Size of the register file: a power of two that any `u8` index fits, so that no access needs a bounds check.
+pub const REG_FILE: usize = 256;
+
+/// What a slot does. Where several instructions share an operation, `imm` tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[rustfmt::skip]
+pub enum Op {
+    /// Not decoded yet. Must be 0: fresh pages are zeroed.
+    Undecoded = 0,
+    /// Behind the last slot of a page: fetch by pc.
+    Refetch,
+    /// A 32-bit instruction that may cross into the next page.
+    Cross,
+    /// Illegal; `imm` holds the instruction's bits.
+    Illegal,
+
+    // R format: rd, rs1, rs2; imm = length in slots.
+    Add, Sub, Sll, Slt, Sltu, Xor, Srl, Sra, Or, And,
+    Addw, Subw, Sllw, Srlw, Sraw,
+    Mul, Mulh, Mulhsu, Mulhu, Div, Divu, Rem, Remu,
+    Mulw, Divw, Divuw, Remw, Remuw,
+
+    // I format: rd, rs1, imm; rs2 = length in slots.
+    Li, Mv, Addi, Slti, Sltiu, Xori, Ori, Andi, Slli, Srli, Srai,
+    Addiw, Slliw, Srliw, Sraiw,
+    Lb, Lh, Lw, Ld, Lbu, Lhu, Lwu, Flw, Fld,
+    Jalr,
+
+    // U and J format: rd, imm; rs2 = length in slots. `In`: imm counts slots and stays in the page; `Out`: bytes.
+    Lui, Auipc, JalIn, JalOut,
+
+    // S and B format: rs1, rs2, imm; rd = length in slots.
+    Sb, Sh, Sw, Sd, Fsw, Fsd,
+    BeqIn, BneIn, BltIn, BgeIn, BltuIn, BgeuIn,
+    BeqOut, BneOut, BltOut, BgeOut, BltuOut, BgeuOut,
+
+    // Two slots long from here on.
+    /// LR: rd, rs1; imm = log2 of the size.
+    Lr,
+    /// SC: rd, rs1, rs2; imm = log2 of the size.
+    Sc,
+    /// AMO: rd, rs1, rs2; imm = log2 of the size | funct5 << 8.
+    Amo,
+    /// CSR instruction: rd, rs1 (register or immediate); imm = number | funct3 << 12.
+    Csr,
+    Fence, FenceI, SfenceVma, Ecall, Ebreak, Mret, Sret, Wfi,
+    /// `slti x0, x0, imm` with a marker's immediate.
+    Marker,
+    // Floating point; imm = [`FpFn`] | rm << 8 | rs3 << 16. The operation only selects the price.
+    FpAdd, FpMul, FpDiv, FpSqrt, FpMove,
+}
+
+/// Number of operations.
+pub const OPS: usize = Op::FpMove as usize + 1;
+
+/// Floating-point operations. `S` works on single, `D` on double precision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[rustfmt::skip]
+#[allow(missing_docs)]
+pub enum FpFn {
+    AddS, SubS, MulS, DivS, SqrtS, MaddS, MsubS, NmsubS, NmaddS,
+    AddD, SubD, MulD, DivD, SqrtD, MaddD, MsubD, NmsubD, NmaddD,
+    SgnjS, SgnjnS, SgnjxS, MinS, MaxS, EqS, LtS, LeS, ClassS,
+    SgnjD, SgnjnD, SgnjxD, MinD, MaxD, EqD, LtD, LeD, ClassD,
+    CvtWS, CvtWuS, CvtLS, CvtLuS, CvtSW, CvtSWu, CvtSL, CvtSLu,
+    CvtWD, CvtWuD, CvtLD, CvtLuD, CvtDW, CvtDWu, CvtDL, CvtDLu,
+    CvtSD, CvtDS, MvXW, MvWX, MvXD, MvDX,
+}
+
+impl FpFn {
+    const LAST: u8 = FpFn::MvDX as u8;
+
+    /// The function in the low byte of a slot's `imm`.
+    #[inline]
+    pub fn from_imm(imm: i32) -> FpFn {
+        let n = (imm as u8).min(FpFn::LAST);
+        // SAFETY: the enum is repr(u8) with consecutive values from 0 to LAST, and n is in that range.
+        unsafe { std::mem::transmute::<u8, FpFn>(n) }
+    }
+}
+
+/// One predecoded instruction. There is a slot for every two bytes of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub struct Slot {
+    /// Operation.
+    pub op: Op,
+    /// Destination register, or the length in formats without one.
+    pub rd: u8,
+    /// First source.
+    pub rs1: u8,
+    /// Second source, or the length in formats without one.
+    pub rs2: u8,
+    /// Immediate, or the length in R format.
+    pub imm: i32,
+}
+
+impl Slot {
+    /// A slot that makes the hart fetch by pc.
+    pub const REFETCH: Slot = Slot { op: Op::Refetch, rd: 0, rs1: 0, rs2: 0, imm: 0 };
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Translation caches of the interpreter: direct mapped, from virtual page to host address or to predecoded code.
+//!
+//! What is here needs no check any more: permission, PMP, alignment to a host address and the absence of code were
+//! settled at the fill.
+
+use trapless_memory::{PAGE_SHIFT, PAGE_SIZE};
+
+use crate::Privilege;
+use crate::code::CodePage;
+
+/// Entries of a set.
+pub const ENTRIES: usize = 256;
+/// Mask of the page number in an address.
+pub const PAGE_MASK: u64 = !(PAGE_SIZE - 1);
+/// Matches no address: tags have the bits between the alignment bits and the page number clear.
+const NO_TAG: u64 = u64::MAX;
+
+/// One page for loads and stores.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct DataEntry {
+    /// Virtual page address if loads may use the entry.
+    pub read: u64,
+    /// Virtual page address if stores may use the entry.
+    pub write: u64,
+    /// Host address minus virtual address.
+    pub addend: u64,
+    /// Physical page address, and log2 of the translation's size in the low bits.
+    pub pa_size: u64,
+}
+
+const NO_DATA: DataEntry = DataEntry { read: NO_TAG, write: NO_TAG, addend: 0, pa_size: 0 };
+
+/// One page for fetches.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct FetchEntry {
+    /// Virtual page address.
+    pub tag: u64,
+    /// Its slots.
+    pub page: *const CodePage,
+    /// log2 of the translation's size.
+    pub size: u64,
+}
+
+const NO_FETCH: FetchEntry = FetchEntry { tag: NO_TAG, page: std::ptr::null(), size: 0 };
+
+/// A set of the data cache for each kind of access rights.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum DataSet {
+    User = 0,
+    Supervisor = 1,
+    /// S-mode with `sstatus.SUM`.
+    SupervisorUser = 2,
+    Machine = 3,
+}
+
+impl DataSet {
+    /// The set for accesses of mode `p`.
+    pub fn of(p: Privilege, sum: bool) -> DataSet {
+        match p {
+            Privilege::User => DataSet::User,
+            Privilege::Supervisor if sum => DataSet::SupervisorUser,
+            Privilege::Supervisor => DataSet::Supervisor,
+            Privilege::Machine => DataSet::Machine,
+        }
+    }
+}
+
+/// All translation caches of a hart.
+pub struct Tlb {
+    data: Box<[[DataEntry; ENTRIES]; 4]>,
+    fetch: Box<[[FetchEntry; ENTRIES]; 4]>,
+    /// Nothing was filled since the last full flush.
+    clean: bool,
+}
+
+/// Index of `va` in a set.
+#[inline]
+pub const fn index(va: u64) -> usize {
+    (va >> PAGE_SHIFT) as usize & (ENTRIES - 1)
+}
+
+impl Tlb {
+    /// An empty cache.
+    pub fn new() -> Tlb {
+        Tlb {
+            data: Box::new([[NO_DATA; ENTRIES]; 4]),
+            fetch: Box::new([[NO_FETCH; ENTRIES]; 4]),
+            clean: true,
+        }
+    }
+
+    /// The entries of a data set; the address is good as long as the cache lives.
+    #[inline]
+    pub fn data_set(&self, set: DataSet) -> *const DataEntry {
+        self.data[set as usize].as_ptr()
+    }
+
+    /// The fetch entry where `va` would be.
+    #[inline]
+    pub fn fetch_entry(&self, p: Privilege, va: u64) -> &FetchEntry {
+        &self.fetch[p as usize & 3][index(va)]
+    }
+
+    /// The data entry where `va` would be.
+    #[inline]
+    pub fn data_entry(&self, set: DataSet, va: u64) -> &DataEntry {
+        &self.data[set as usize][index(va)]
+    }
+
+    /// Enters a page for loads, stores or both. An older entry for the same page is widened.
+    pub fn fill_data(&mut self, set: DataSet, va: u64, pa: u64, host: u64, size: u32, read: bool, write: bool) {
+        self.clean = false;
+        let page = va & PAGE_MASK;
+        let e = &mut self.data[set as usize][index(va)];
+        let pa_size = pa & PAGE_MASK | u64::from(size);
+        let addend = (host & PAGE_MASK).wrapping_sub(page);
+        if e.pa_size != pa_size || e.addend != addend || (e.read != page && e.write != page) {
+            *e = DataEntry { addend, pa_size, ..NO_DATA };
+        }
+        if read {
+            e.read = page;
+        }
+        if write {
+            e.write = page;
+        }
+    }
+
+    /// Enters a page for fetches.
+    pub fn fill_fetch(&mut self, p: Privilege, va: u64, page: *const CodePage, size: u32) {
+        self.clean = false;
+        self.fetch[p as usize & 3][index(va)] = FetchEntry { tag: va & PAGE_MASK, page, size: u64::from(size) };
+    }
+
+    /// Forgets everything.
+    pub fn flush(&mut self) {
+        if !self.clean {
+            self.data.as_flattened_mut().fill(NO_DATA);
+            self.flush_fetch();
+            self.clean = true;
+        }
+    }
+
+    /// Forgets all fetch entries.
+    pub fn flush_fetch(&mut self) {
+        self.fetch.as_flattened_mut().fill(NO_FETCH);
+    }
+
+    /// Forgets the translations that cover any of `[first, last]` (page addresses), large pages whole.
+    pub fn flush_range(&mut self, first: u64, last: u64) {
+        if self.clean {
+            return;
+        }
+        let hit = |tag: u64, size: u64| {
+            let start = tag & !((1 << size) - 1);
+            start <= last && first <= start | ((1 << size) - 1)
+        };
+        for e in self.data.as_flattened_mut() {
+            let tag = if e.read != NO_TAG { e.read } else { e.write };
+            if tag != NO_TAG && hit(tag, e.pa_size & !PAGE_MASK) {
+                *e = NO_DATA;
+            }
+        }
+        for e in self.fetch.as_flattened_mut() {
+            if e.tag != NO_TAG && hit(e.tag, e.size) {
+                *e = NO_FETCH;
+            }
+        }
+    }
+
+    /// Stores to the physical page at `pa` take the slow path from now on; `None`: stores to any page.
+    pub fn protect(&mut self, pa: Option<u64>) {
+        for e in self.data.as_flattened_mut() {
+            if pa.is_none_or(|pa| e.pa_size & PAGE_MASK == pa) {
+                e.write = NO_TAG;
+            }
+        }
+    }
+}
