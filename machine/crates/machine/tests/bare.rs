@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bare-metal programs on the whole machine: page table extension, SMU, drive and harts together.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Limits, Machine, MachineConfig, Report};
+use trapless_memory::Cycle;
+use trapless_timing::Profile;
+
+const BLOCK: usize = 512;
+const BLOCKS: usize = 8192;
+
+fn build(program: &str, dir: &Path) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let out = dir.join(program);
+    let status = Command::new("riscv64-linux-gnu-gcc")
+        .args("-O1 -march=rv64gc -mabi=lp64d -mcmodel=medany -nostdlib -static -ffreestanding -fno-stack-protector".split(' '))
+        .args("-fno-pie -no-pie -Wall -Werror -Wl,--build-id=none -T link.ld start.S bare.c -I ../../../../../spec/generated".split(' '))
+        .arg(format!("{program}.c"))
+        .arg("-o")
+        .arg(&out)
+        .current_dir(here.join("tests/bare"))
+        .status()
+        .expect("riscv64-linux-gnu-gcc runs");
+    assert!(status.success(), "{program} does not build");
+    out
+}
+
+/// A drive whose block `n` is filled with 64-bit words `n`.
+fn disk(dir: &Path) -> PathBuf {
+    let path = dir.join("disk.img");
+    let mut data = Vec::with_capacity(BLOCK * BLOCKS);
+    for block in 0..BLOCKS as u64 {
+        data.extend(block.to_le_bytes().repeat(BLOCK / 8));
+    }
+    std::fs::File::create(&path).unwrap().write_all(&data).unwrap();
+    path
+}
+
+fn run(program: &str, changes: &[&str]) -> (End, Report) {
+    let dir = tempfile::tempdir().unwrap();
+    let changes: Vec<String> = changes.iter().map(|c| (*c).to_owned()).collect();
+    let config = MachineConfig {
+        profile: Profile::load("vc707", &changes).unwrap(),
+        boot: Boot::Elf { file: build(program, dir.path()) },
+        disks: vec![DiskConfig { path: disk(dir.path()), writes: DiskWrites::Fail }],
+    };
+    let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
+    let end = machine.run(&Limits { max_cycle: Cycle(1_000_000_000), stop: &AtomicBool::new(false) }).unwrap();
+    let report = machine.report(&end);
+    (end, report)
+}
+
+#[test]
+fn one_hart_through_every_answer() {
+    // A failed check ends the program with its source line (modulo 128).
+    assert_eq!(run("one_hart", &[]).0, End::ToHost(0));
+}
+
+#[test]
+fn four_harts_share_misses_and_commands_are_read_from_memory() {
+    assert_eq!(run("four_harts", &[]).0, End::ToHost(0));
+}
+
+#[test]
+fn a_pmshr_of_one_entry_serves_four_harts_in_turn() {
+    let (end, report) = run("four_harts", &["smu.pmshr_entries=1"]);
+    assert_eq!(end, End::ToHost(0));
+    assert_eq!(report.smu_counters["installed"], 65);
+}
+
+#[test]
+fn the_same_run_twice_is_the_same_to_the_cycle() {
+    let (a, b) = (run("four_harts", &[]).1, run("four_harts", &[]).1);
+    assert_eq!(a.sim_cycles, b.sim_cycles);
+    assert_eq!(a.instructions, b.instructions);
+    assert_eq!(a.smu_counters, b.smu_counters);
+}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every hart gets a stack and goes to main(hart) in S-mode, with page faults delegated to it.
+.section .text.start, "ax"
+.globl _start
+_start:
+	csrr	t0, mhartid
+	la	sp, stacks
+	addi	t1, t0, 1
+	slli	t1, t1, 14
+	add	sp, sp, t1
+	mv	tp, t0
+	li	t1, -1			# one PMP region over everything
+	csrw	pmpaddr0, t1
+	li	t1, 0x1f
+	csrw	pmpcfg0, t1
+	li	t1, -1
+	csrw	mcounteren, t1
+	li	t1, 0xffff
+	csrw	medeleg, t1
+	la	t1, fail_m
+	csrw	mtvec, t1
+	la	t1, trap_entry
+	csrw	stvec, t1
+	li	t1, 0x1800
+	csrc	mstatus, t1
+	li	t1, 0x0800
+	csrs	mstatus, t1
+	la	t1, 1f
+	csrw	mepc, t1
+	mret
+1:	mv	a0, tp
+	call	main
+	mv	a0, zero
+	call	finish
+	.balign	4
+fail_m:
+	li	a0, 98
+	call	finish
+
+# Records a fault and resumes at the address in `resume` of this hart.
+	.balign	4
+trap_entry:
+	la	t0, faults
+	slli	t1, tp, 5
+	add	t0, t0, t1
+	csrr	t1, scause
+	sd	t1, 0(t0)
+	csrr	t1, stval
+	sd	t1, 8(t0)
+	ld	t1, 16(t0)		# address to go on at; none: unexpected
+	beqz	t1, 2f
+	sd	zero, 16(t0)
+	csrw	sepc, t1
+	csrr	t1, sstatus		# back to S-mode
+	ori	t1, t1, 0x100
+	csrw	sstatus, t1
+	sret
+2:	li	a0, 99
+	call	finish
+
+# probe_load(address): 1 when the load faulted; probe_store(address, value) likewise. The value loaded is in `loaded`.
+.globl probe_load
+probe_load:
+	la	t0, faults
+	slli	t1, tp, 5
+	add	t0, t0, t1
+	la	t1, 3f
+	sd	t1, 16(t0)
+	ld	a1, 0(a0)
+	sd	zero, 16(t0)
+	sd	a1, 24(t0)
+	li	a0, 0
+	ret
+3:	li	a0, 1
+	ret
+.globl probe_store
+probe_store:
+	la	t0, faults
+	slli	t1, tp, 5
+	add	t0, t0, t1
+	la	t1, 3b
+	sd	t1, 16(t0)
+	sd	a1, 0(a0)
+	sd	zero, 16(t0)
+	li	a0, 0
+	ret
+
+# finish(code): 0 passes.
+.globl finish
+finish:
+	slli	a0, a0, 1
+	ori	a0, a0, 1
+	la	t0, tohost
+	sd	a0, 0(t0)
+1:	j	1b
+
+.section .tohost, "aw"
+.balign 64
+.globl tohost
+tohost:	.dword 0
+.globl fromhost
+fromhost: .dword 0
+.bss
+.balign 4096
+.globl faults
+faults:	.skip 32 * 8
+.balign 4096
+stacks:	.skip 16384 * 8
