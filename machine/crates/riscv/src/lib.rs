@@ -13,6 +13,7 @@ mod decode;
 mod env;
 mod exec;
 mod exit;
+mod fp;
 mod hart;
 mod mmu;
 mod op;
