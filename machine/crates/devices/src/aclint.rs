@@ -64,8 +64,10 @@ impl Aclint {
 
     /// The first cycle at which `mtime` is at least `ticks`; for timers kept elsewhere (stimecmp, SBI).
     pub fn cycle_of(&self, ticks: u64) -> Cycle {
+        // The offset is a signed number: mtime may have been set back as well as forward.
+        let since_start = i128::from(ticks) - i128::from(self.mtime_offset as i64);
         // A tick before the offset was already reached at cycle 0.
-        self.clock.cycle_of_tick(ticks.saturating_sub(self.mtime_offset), self.timebase_hz)
+        self.clock.cycle_of_tick(u64::try_from(since_start.max(0)).unwrap_or(u64::MAX), self.timebase_hz)
     }
 
     /// The next cycle after `now` at which a timer interrupt begins.
@@ -117,4 +119,68 @@ fn with_part(word: u64, offset: u64, size: u32, value: u64) -> u64 {
     let shift = 8 * (offset % 8);
     let mask = if size >= 8 { u64::MAX } else { (1 << (8 * size)) - 1 };
     (word & !(mask << shift)) | ((value & mask) << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCK: ClockHz = ClockHz(100_000_000);
+
+    fn aclint() -> Aclint {
+        Aclint::new(4, CLOCK, 10_000_000)
+    }
+
+    #[test]
+    fn mtime_counts_cycles_in_ticks() {
+        let a = aclint();
+        assert_eq!(a.mtime(Cycle(0)), 0);
+        assert_eq!(a.mtime(Cycle(99)), 9);
+        assert_eq!(a.mmio_read(MTIME, 8, Cycle(1000)), 100);
+        assert_eq!(a.mmio_read(MTIME + 4, 4, Cycle(10 << 33)), 2);
+    }
+
+    #[test]
+    fn the_timer_interrupt_begins_at_its_event_and_not_a_cycle_earlier() {
+        let mut a = aclint();
+        a.mmio_write(MTIMECMP + 8, 8, 7, Cycle(3));
+        let at = a.next_event(Cycle(3));
+        assert_eq!(at, Cycle(70));
+        assert!(!a.mtip(1, Cycle(69)));
+        assert!(a.mtip(1, at));
+        assert!(!a.mtip(0, at));
+        assert_eq!(a.next_event(at), Cycle::NEVER);
+    }
+
+    #[test]
+    fn halves_of_mtimecmp_are_written_apart() {
+        let mut a = aclint();
+        a.mmio_write(MTIMECMP, 4, 0x1111_2222, Cycle(0));
+        a.mmio_write(MTIMECMP + 4, 4, 0x3333_4444, Cycle(0));
+        assert_eq!(a.mtimecmp(0), 0x3333_4444_1111_2222);
+        assert_eq!(a.mmio_read(MTIMECMP + 4, 4, Cycle(0)), 0x3333_4444);
+    }
+
+    #[test]
+    fn mtime_may_be_set_forward_and_back() {
+        let mut a = aclint();
+        a.mmio_write(MTIME, 8, 5_000, Cycle(100));
+        assert_eq!(a.mtime(Cycle(110)), 5_001);
+        assert_eq!(a.cycle_of(5_001), Cycle(110));
+        a.mmio_write(MTIME, 8, 0, Cycle(1000));
+        assert_eq!(a.mtime(Cycle(1010)), 1);
+        assert_eq!(a.cycle_of(1), Cycle(1010));
+    }
+
+    #[test]
+    fn msip_is_one_bit_a_hart() {
+        let mut a = aclint();
+        a.mmio_write(8, 4, 0xffff_ffff, Cycle(0));
+        assert_eq!([0, 1, 2, 3].map(|h| a.msip(h)), [false, false, true, false]);
+        assert_eq!(a.mmio_read(8, 4, Cycle(0)), 1);
+        a.mmio_write(8, 4, 0xfffe, Cycle(0));
+        assert!(!a.msip(2));
+        a.mmio_write(4 * 4, 4, 1, Cycle(0)); // no such hart
+        assert_eq!(a.mmio_read(4 * 4, 4, Cycle(0)), 0);
+    }
 }

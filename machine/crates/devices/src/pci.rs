@@ -216,3 +216,92 @@ fn locate(offset: u64) -> (Option<usize>, usize) {
     let function = offset >> 12 & 7;
     ((function == 0 && device < PCI_DEVICES).then_some(device), (offset & 0xfff) as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: u64 = 0x4000_0000;
+    const IDS: PciIds = PciIds { vendor: 0x1b36, device: 0x0010, class: 0x01_0802, revision: 2 };
+
+    fn register(device: u64, register: usize) -> u64 {
+        device << 15 | register as u64
+    }
+
+    /// A host with an endpoint of 16 KiB at device 1, its BAR at the window's second megabyte.
+    fn host() -> PciHost {
+        let mut h = PciHost::new(PhysAddr(WINDOW), 0x4000_0000);
+        h.add(1, PciFunction::endpoint(IDS, 0x4000));
+        h.config_write(register(1, BAR0), 4, WINDOW + 0x10_0000);
+        h
+    }
+
+    #[test]
+    fn absent_functions_read_all_ones() {
+        let mut h = host();
+        assert_eq!(h.config_read(register(2, 0), 4), 0xffff_ffff);
+        assert_eq!(h.config_read(register(1, 0) | 1 << 12, 2), 0xffff, "no function 1");
+        assert_eq!(h.config_read(1 << 20, 4), 0xffff_ffff, "no bus 1");
+        h.config_write(register(2, 4), 4, 0xffff_ffff);
+        h.config_write(u64::MAX, 8, 0);
+    }
+
+    #[test]
+    fn the_header_says_what_the_function_is() {
+        let h = host();
+        assert_eq!(h.config_read(register(1, 0), 4), 0x0010_1b36);
+        assert_eq!(h.config_read(register(1, 8), 4), 0x0108_0202);
+        assert_eq!(h.config_read(register(1, INTERRUPT_PIN), 1), 1);
+        let cap = h.config_read(register(1, CAPABILITIES), 1);
+        assert_eq!(h.config_read(register(1, cap as usize), 4), 0x0092_0010);
+        assert_eq!(h.config_read(register(1, 0x100), 4), 0, "no extended capabilities");
+        assert_eq!(h.config_read(register(0, 8), 4) >> 8, 0x06_0000);
+    }
+
+    #[test]
+    fn sizing_a_bar_gives_its_size_and_type() {
+        let mut h = host();
+        h.config_write(register(1, BAR0), 4, 0xffff_ffff);
+        h.config_write(register(1, BAR0 + 4), 4, 0xffff_ffff);
+        assert_eq!(h.config_read(register(1, BAR0), 4), 0xffff_c004);
+        assert_eq!(h.config_read(register(1, BAR0 + 4), 4), 0xffff_ffff);
+        h.config_write(register(1, BAR0 + 8), 4, 0xffff_ffff);
+        assert_eq!(h.config_read(register(1, BAR0 + 8), 4), 0, "there is one BAR");
+    }
+
+    #[test]
+    fn memory_is_routed_only_while_enabled_and_inside_the_bar() {
+        let mut h = host();
+        let bar = WINDOW + 0x10_0000;
+        assert_eq!(h.route(PhysAddr(bar), 4), None);
+        h.config_write(register(1, COMMAND), 2, 2);
+        assert_eq!(h.route(PhysAddr(bar), 4), Some((1, 0)));
+        assert_eq!(h.route(PhysAddr(bar + 0x3ffc), 4), Some((1, 0x3ffc)));
+        assert_eq!(h.route(PhysAddr(bar + 0x3ffc), 8), None);
+        assert_eq!(h.route(PhysAddr(bar - 1), 1), None);
+        assert_eq!(h.route(PhysAddr(WINDOW - 4), 4), None);
+        assert_eq!(h.route(PhysAddr(u64::MAX), 8), None);
+        h.config_write(register(1, BAR0), 4, 0x8000_0000);
+        assert_eq!(h.route(PhysAddr(0x8000_0000), 4), None, "outside the window");
+    }
+
+    #[test]
+    fn bus_mastering_is_the_hosts_to_allow() {
+        let mut h = host();
+        assert!(!h.function(1).unwrap().bus_master());
+        h.config_write(register(1, COMMAND), 2, 6);
+        assert!(h.function(1).unwrap().bus_master());
+    }
+
+    #[test]
+    fn interrupts_show_in_status_and_on_the_swizzled_line() {
+        let mut h = host();
+        h.set_interrupt(1, true);
+        h.set_interrupt(9, true); // nobody there
+        assert_eq!(h.lines(), [false, true, false, false]);
+        assert_ne!(h.config_read(register(1, COMMAND), 4) & 1 << 19, 0);
+        h.config_write(register(1, COMMAND), 2, 0x400);
+        assert_eq!(h.lines(), [false; 4]);
+        assert_ne!(h.config_read(register(1, STATUS), 2) & 1 << 3, 0);
+    }
+}

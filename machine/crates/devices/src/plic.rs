@@ -39,13 +39,7 @@ impl Plic {
 
     /// With `contexts` contexts (two a hart: M, then S), everything off.
     pub fn new(contexts: usize) -> Plic {
-        Plic {
-            priority: [0; SOURCES],
-            level: 0,
-            pending: 0,
-            claimed: 0,
-            contexts: vec![Context::default(); contexts],
-        }
+        Plic { priority: [0; SOURCES], level: 0, pending: 0, claimed: 0, contexts: vec![Context::default(); contexts] }
     }
 
     /// Sets the line of a source.
@@ -171,5 +165,93 @@ fn half(bits: u64, word: u64) -> u32 {
         0 => bits as u32,
         1 => (bits >> 32) as u32,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLAIM: u64 = CONTEXT + 4;
+
+    /// Two contexts; sources 3 and 40 enabled for context 0.
+    fn plic() -> Plic {
+        let mut p = Plic::new(2);
+        p.mmio_write(4 * 3, 4, 1);
+        p.mmio_write(4 * 40, 4, 2);
+        p.mmio_write(ENABLE, 4, 1 << 3);
+        p.mmio_write(ENABLE + 4, 4, 1 << (40 - 32));
+        p
+    }
+
+    #[test]
+    fn the_highest_priority_is_claimed_first_and_a_level_returns_after_completion() {
+        let mut p = plic();
+        assert!(!p.pending(0));
+        p.set_level(3, true);
+        p.set_level(40, true);
+        assert!(p.pending(0) && !p.pending(1));
+        assert_eq!(p.mmio_read(CLAIM, 4), 40);
+        assert_eq!(p.mmio_read(CLAIM, 4), 3);
+        assert!(!p.pending(0), "both gateways are closed");
+        assert_eq!(p.mmio_read(CLAIM, 4), 0);
+        p.set_level(3, false);
+        p.mmio_write(CLAIM, 4, 3);
+        assert!(!p.pending(0), "its line is low");
+        p.mmio_write(CLAIM, 4, 40);
+        assert!(p.pending(0), "its line is still high");
+    }
+
+    #[test]
+    fn equals_are_claimed_by_number() {
+        let mut p = plic();
+        p.mmio_write(4 * 40, 4, 1);
+        p.set_level(40, true);
+        p.set_level(3, true);
+        assert_eq!(p.mmio_read(CLAIM, 4), 3);
+    }
+
+    #[test]
+    fn the_threshold_holds_the_line_down_but_does_not_hide_the_source() {
+        let mut p = plic();
+        p.set_level(3, true);
+        p.mmio_write(CONTEXT, 4, 1);
+        assert!(!p.pending(0));
+        assert_eq!(p.mmio_read(CLAIM, 4), 3);
+    }
+
+    #[test]
+    fn priority_zero_never_interrupts() {
+        let mut p = plic();
+        p.mmio_write(4 * 3, 4, 0);
+        p.set_level(3, true);
+        assert!(!p.pending(0));
+        assert_eq!(p.mmio_read(CLAIM, 4), 0);
+        assert_eq!(p.mmio_read(PENDING, 4), 1 << 3);
+    }
+
+    #[test]
+    fn a_completion_from_a_context_without_the_source_is_ignored() {
+        let mut p = plic();
+        p.set_level(3, true);
+        assert_eq!(p.mmio_read(CLAIM, 4), 3);
+        p.mmio_write(CLAIM + CONTEXT_STRIDE, 4, 3);
+        p.mmio_write(CLAIM, 4, 63);
+        p.mmio_write(CLAIM, 4, 0xffff_ffff);
+        assert!(!p.pending(0));
+        p.mmio_write(CLAIM, 4, 3);
+        assert!(p.pending(0));
+    }
+
+    #[test]
+    fn source_zero_does_not_exist() {
+        let mut p = plic();
+        p.mmio_write(0, 4, 7);
+        p.mmio_write(ENABLE, 4, 0xffff_ffff);
+        p.set_level(0, true);
+        p.set_level(64, true);
+        assert!(!p.pending(0));
+        assert_eq!(p.mmio_read(0, 4), 0);
+        assert_eq!(p.mmio_read(ENABLE, 4), 0xffff_fffe);
     }
 }

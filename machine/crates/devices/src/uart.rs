@@ -108,6 +108,7 @@ impl Uart {
         let Ok(register @ 0..8) = u8::try_from(offset) else { return MmioEffect::None };
         let value = value as u8;
         let latched = self.dlab();
+        let before = self.irq_asserted();
         // Writing to a Vec and triggering nothing cannot fail.
         let _ = self.serial.write(register, value);
         match register {
@@ -119,7 +120,7 @@ impl Uart {
             _ => {}
         }
         self.feed();
-        MmioEffect::Resync
+        if self.irq_asserted() == before { MmioEffect::None } else { MmioEffect::Resync }
     }
 
     fn dlab(&mut self) -> bool {
@@ -147,5 +148,92 @@ impl Uart {
             let taken = self.serial.enqueue_raw_bytes(front).unwrap_or(0);
             self.input.drain(..taken);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(u: &mut Uart, register: u8, value: u8) {
+        u.mmio_write(register.into(), 1, value.into());
+    }
+
+    #[test]
+    fn output_arrives_in_order() {
+        let mut u = Uart::new();
+        for b in *b"hello" {
+            assert_eq!(u.mmio_read(LSR.into(), 1) & 0x60, 0x60, "always ready to send");
+            write(&mut u, DATA, b);
+        }
+        assert!(u.has_output());
+        assert_eq!(u.take_output(), b"hello");
+        assert!(!u.has_output());
+    }
+
+    #[test]
+    fn input_longer_than_the_fifo_arrives_whole() {
+        let mut u = Uart::new();
+        let sent: Vec<u8> = (0..=255).collect();
+        u.push_input(&sent);
+        let mut got = Vec::new();
+        while u.mmio_read(LSR.into(), 1) & u64::from(LSR_DATA_READY) != 0 {
+            got.push(u.mmio_read(DATA.into(), 1) as u8);
+        }
+        assert_eq!(got, sent);
+    }
+
+    #[test]
+    fn the_receive_interrupt_is_a_level() {
+        let mut u = Uart::new();
+        u.push_input(b"ab");
+        assert!(!u.irq_asserted(), "not enabled");
+        write(&mut u, IER, IER_RECEIVE);
+        assert!(u.irq_asserted());
+        assert_eq!(u.mmio_read(IIR.into(), 1), 0xc4);
+        assert!(u.irq_asserted(), "reading IIR takes no data");
+        u.mmio_read(DATA.into(), 1);
+        assert!(u.irq_asserted(), "one byte is left");
+        u.mmio_read(DATA.into(), 1);
+        assert!(!u.irq_asserted());
+        assert_eq!(u.mmio_read(IIR.into(), 1), 0xc1);
+    }
+
+    #[test]
+    fn the_transmit_interrupt_ends_when_iir_tells_it() {
+        let mut u = Uart::new();
+        write(&mut u, IER, IER_TRANSMIT);
+        assert!(u.irq_asserted());
+        assert_eq!(u.mmio_read(IIR.into(), 1), 0xc2);
+        assert!(!u.irq_asserted());
+        write(&mut u, DATA, b'x');
+        assert!(u.irq_asserted());
+        write(&mut u, IER, 0);
+        assert!(!u.irq_asserted());
+    }
+
+    #[test]
+    fn the_divisor_latch_hides_data_and_ier() {
+        let mut u = Uart::new();
+        write(&mut u, LCR, LCR_DLAB);
+        write(&mut u, DATA, 0x12);
+        write(&mut u, IER, 0x0f);
+        assert!(u.take_output().is_empty());
+        assert!(!u.irq_asserted());
+        assert_eq!(u.mmio_read(DATA.into(), 1), 0x12);
+        write(&mut u, LCR, 3);
+        assert_eq!(u.mmio_read(IER.into(), 1), 0);
+    }
+
+    #[test]
+    fn input_waits_while_the_uart_loops_back() {
+        let mut u = Uart::new();
+        write(&mut u, 4, 0x10);
+        u.push_input(b"z");
+        write(&mut u, DATA, b'l');
+        assert_eq!(u.mmio_read(DATA.into(), 1), u64::from(b'l'));
+        write(&mut u, 4, 0);
+        assert_eq!(u.mmio_read(DATA.into(), 1), u64::from(b'z'));
+        assert!(u.take_output().is_empty());
     }
 }

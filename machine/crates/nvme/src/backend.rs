@@ -132,10 +132,9 @@ impl Image {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
         };
-        match flock(&file, lock) {
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(BackendError::Busy { path: path.into() }),
-            // A file system without locks is no reason to refuse.
-            Ok(()) | Err(_) => {}
+        // A file system without locks is no reason to refuse.
+        if flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
+            return Err(BackendError::Busy { path: path.into() });
         }
         Ok(Image { file, path: path.into(), size, read_only })
     }

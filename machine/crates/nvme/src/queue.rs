@@ -36,15 +36,7 @@ pub struct SubmissionQueue {
 impl SubmissionQueue {
     /// An empty queue of `size` entries (at least 2).
     pub fn new(base: PhysAddr, size: u32, cqid: u16) -> SubmissionQueue {
-        SubmissionQueue {
-            base,
-            size,
-            head: 0,
-            tail: 0,
-            cqid,
-            doorbells: VecDeque::new(),
-            outstanding: BTreeSet::new(),
-        }
+        SubmissionQueue { base, size, head: 0, tail: 0, cqid, doorbells: VecDeque::new(), outstanding: BTreeSet::new() }
     }
 
     /// The head, as completion queue entries report it.

@@ -368,3 +368,79 @@ fn apply(table: &mut Table, change: &str) -> Result<(), ProfileError> {
     at.insert(key.into(), value);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vc707(overrides: &[&str]) -> Result<Profile, ProfileError> {
+        Profile::load("vc707", &overrides.iter().map(ToString::to_string).collect::<Vec<_>>())
+    }
+
+    fn message(overrides: &[&str]) -> String {
+        let text = vc707(overrides).unwrap_err().to_string();
+        assert!(!text.contains('\n'), "more than one line: {text}");
+        text
+    }
+
+    #[test]
+    fn built_in_profiles_are_valid() {
+        for (name, _) in Profile::BUILT_IN {
+            assert_eq!(Profile::load(name, &[]).unwrap().name, name);
+        }
+    }
+
+    #[test]
+    fn overrides_change_one_value() {
+        let p = vc707(&["ssd.read_us=10", "machine.harts = 2", "smu.present=false", "name=mine"]).unwrap();
+        assert_eq!((p.ssd.read_us, p.machine.harts, p.smu.present, p.name.as_str()), (10.0, 2, false, "mine"));
+        assert_eq!(p.core, vc707(&[]).unwrap().core);
+    }
+
+    #[test]
+    fn errors_name_the_profile_and_the_key() {
+        assert!(message(&["machine.hearts=4"]).starts_with("profile vc707: machine.hearts: unknown field"));
+        assert!(message(&["machine.harts=four"]).starts_with("profile vc707: machine.harts: invalid type"));
+        assert_eq!(message(&["machine.harts=0"]), "profile vc707: machine.harts: 0 is out of range (1 to 64)");
+        assert_eq!(message(&["core.load=0"]), "profile vc707: core.load: 0 is out of range (1 to 10000)");
+        assert!(message(&["ssd.read_us=nan"]).starts_with("profile vc707: ssd.read_us: NaN is out of range"));
+        assert!(message(&["ssd.read_us=1"]).contains("ssd.read_us"), "less than fetch and transfer take");
+        assert!(message(&["ssd.block_bytes=1024"]).contains("512 or 4096"));
+        assert!(message(&["ssd.max_transfer_pages=3"]).contains("a power of two"));
+        assert!(message(&["machine.memory_bytes=100000001"]).contains("a multiple of 4096"));
+        assert!(message(&["machine.harts=-1"]).contains("machine.harts"));
+        for wrong in ["harts", "=1", "machine.=1", ".harts=1", "machine.harts.x=1"] {
+            assert_eq!(message(&[wrong]), format!("--set {wrong}: should be section.key=value"));
+        }
+    }
+
+    #[test]
+    fn a_missing_key_is_named() {
+        let text = Profile::BUILT_IN[0].1.replace("harts = 4", "");
+        let e = Profile::parse("f.toml", &text, &[]).unwrap_err().to_string();
+        assert_eq!(e, "profile f.toml: machine: missing field `harts`");
+    }
+
+    #[test]
+    fn syntax_errors_name_the_line() {
+        let e = Profile::parse("f.toml", "a = 1\nb = = 2\n", &[]).unwrap_err().to_string();
+        assert!(e.starts_with("profile f.toml: line 2: ") && !e.contains('\n'), "{e}");
+    }
+
+    #[test]
+    fn a_profile_may_extend_a_built_in_one() {
+        let text = "extends = 'server'\nname = 'optane'\n[ssd]\nread_us = 6.5\n";
+        let p = Profile::parse("f.toml", text, &[]).unwrap();
+        assert_eq!((p.name.as_str(), p.ssd.read_us, p.machine.harts), ("optane", 6.5, 8));
+        let e = Profile::parse("f.toml", "extends = 'x'", &[]).unwrap_err().to_string();
+        assert_eq!(e, "profile f.toml: extends: \"x\" is not a built-in profile");
+    }
+
+    #[test]
+    fn a_profile_that_is_not_there_is_named() {
+        let e = Profile::load("no/such.toml", &[]).unwrap_err().to_string();
+        assert!(e.starts_with("profile no/such.toml: no such built-in profile (vc707, server)"), "{e}");
+        let e = Profile::load("/", &[]).unwrap_err().to_string();
+        assert!(e.starts_with("profile /: cannot read it"), "{e}");
+    }
+}

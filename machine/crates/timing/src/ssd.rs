@@ -100,3 +100,63 @@ impl SsdTiming {
         Cycle(u64::try_from(cycles).unwrap_or(u64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+
+    const CLOCK: ClockHz = ClockHz(100_000_000);
+
+    fn drive() -> (SsdTiming, SsdParams) {
+        let params = Profile::load("vc707", &[]).unwrap().ssd;
+        (SsdTiming::new(&params, CLOCK), params)
+    }
+
+    #[test]
+    fn an_idle_drive_takes_the_latency_of_the_profile() {
+        let (mut t, _) = drive();
+        let doorbell = Cycle(1000);
+        assert_eq!(t.start(doorbell + t.fetch_delay(), SsdOp::Read(4096)), doorbell + Cycle(2816));
+        let (mut t, _) = drive();
+        assert_eq!(t.start(doorbell + t.fetch_delay(), SsdOp::Write(4096)), doorbell + Cycle(3000));
+    }
+
+    #[test]
+    fn reads_overlap_up_to_the_number_of_channels() {
+        let (mut t, params) = drive();
+        let done: Vec<_> = (0..=params.channels).map(|_| t.start(Cycle(0), SsdOp::Read(512))).collect();
+        let (parallel, queued) = done.split_at(params.channels as usize);
+        assert!(parallel[parallel.len() - 1].since(parallel[0]) < Cycle(params.channels as u64 * 50));
+        assert!(queued[0].0 > 2 * parallel[0].0 - 100, "one more waits for a channel: {done:?}");
+    }
+
+    #[test]
+    fn the_link_carries_data_at_its_rate_and_no_faster() {
+        let (mut t, params) = drive();
+        let (bytes, n) = (128 << 10, 70);
+        let last = (0..n).map(|_| t.start(Cycle(0), SsdOp::Read(bytes))).max().unwrap();
+        let rate = (bytes * n) as f64 / CLOCK.micros(last);
+        assert!(rate <= params.mb_per_s && rate > params.mb_per_s * 0.9, "{rate} MB/s");
+    }
+
+    #[test]
+    fn the_time_of_a_command_depends_on_earlier_ones_only() {
+        let run = || {
+            let (mut t, _) = drive();
+            (0..100).map(|i| t.start(Cycle(i * 37), SsdOp::Read(512 * (1 + i % 16)))).collect::<Vec<_>>()
+        };
+        assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn a_reset_forgets_work() {
+        let (mut t, params) = drive();
+        let alone = t.clone().start(Cycle(0), SsdOp::Read(4096));
+        for _ in 0..params.channels * 2 {
+            t.start(Cycle(0), SsdOp::Read(4096));
+        }
+        t.reset();
+        assert_eq!(t.start(Cycle(0), SsdOp::Read(4096)), alone);
+    }
+}
