@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless demo`: the whole of it, from an empty machine to a table and a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from lab import build
+from lab.cache import disk_error
+from lab.experiments import miss_latency
+from lab.images import dataset, rootfs
+from lab.report import html, table
+from lab.runner import guest as guests
+from lab.runner.job import Job
+from lab.ui import UserError, say, step
+
+
+def output_folder(out: Path) -> Path:
+    """Make the output folder, and be sure that one can write to it before hours are spent."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out) as probe:
+            probe.write(b"x")
+            probe.flush()
+    except OSError as error:
+        raise disk_error(error, out) from error
+    return out
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that it is either whole or not there."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text)
+        partial.replace(path)
+    except OSError as error:
+        raise disk_error(error, path) from error
+
+
+def guest_for(profile: str, settings: tuple[str, ...], load: miss_latency.Load, kernel: Path | None) -> guests.Guest:
+    """The demo's guest: patched kernel, root image, a data disk for the load."""
+    return guests.Guest(kernel=kernel or build.kernel(), root=rootfs.image(), data=dataset.image(load.file_bytes),
+                        profile=profile, settings=settings, max_seconds=600)
+
+
+def run(out: Path, profile: str, settings: tuple[str, ...], threads: int, kernel: Path | None, serial: bool,
+        quick: bool = False) -> int:
+    """Measure the three kinds, print the table, write results.json and report.html into `out`."""
+    output_folder(out)
+    records = measure(out, profile, settings, threads, kernel, serial, quick)
+    write_whole(out / "results.json", json.dumps(records, indent=1) + "\n")
+    partial = out / ".report.html.partial"
+    try:
+        html.write(records, partial)
+        partial.replace(out / "report.html")
+    except OSError as error:
+        raise disk_error(error, out) from error
+    table.show(records, Console(width=None if os.isatty(1) else 160, highlight=False))
+    for record in records:
+        if record.get("boot_mips"):
+            say(f"{record['kind']}: boot to the first command {record['boot_host_seconds']:.2f} s of host time, "
+                f"{record['boot_mips']:.0f} MIPS")
+    say(f"results: {out / 'results.json'}, report: {out / 'report.html'}")
+    return 0
+
+
+def measure(out: Path, profile: str = "vc707", settings: tuple[str, ...] = (), threads: int = 1,
+            kernel: Path | None = None, serial: bool = False, quick: bool = False) -> list[dict]:
+    """Records of the three kinds; each kind's raw files go to `out`/KIND."""
+    load = miss_latency.Load(threads=threads)
+    if quick:
+        load = miss_latency.small_load(load)
+    program = build.machine()
+    guest = guest_for(profile, settings, load, kernel)
+
+    def runner(guest: guests.Guest, job: Job, folder: Path) -> guests.Outcome:
+        return guests.run_on_machine(program, guest, job, folder)
+
+    at_once = 1 if serial else min(2, os.cpu_count() or 1)
+    with step(f"running fio for {', '.join(miss_latency.KINDS)} on profile {profile} ({at_once} at a time)"):
+        records = miss_latency.measure(runner, guest, load, out, at_once=at_once)
+    for record in records:
+        record["runs_at_once"] = at_once
+        if record["instructions"] is None and not record.get("mips"):
+            raise UserError(f"{record['kind']}: the machine left no figures")
+    return records

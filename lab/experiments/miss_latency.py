@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time of one page miss, by kind of demand paging (FPGA figure 8; THESIS figures 5.3 and 5.4).
+
+Stock fio reads 4 KiB blocks at random through one mapping: 64 MiB out of a file of 320 MiB, cold, readahead off.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lab.cache import disk_error
+from lab.images import ext4
+from lab.runner import guest as guests
+from lab.runner.job import Job
+from lab.ui import UserError
+
+KINDS = ("ideal", "osdp", "hwdp")
+
+
+@dataclass(frozen=True)
+class Load:
+    """What fio does."""
+
+    file_bytes: int = 320 * ext4.MIB
+    read_bytes: int = 64 * ext4.MIB
+    threads: int = 1
+    seed: int = 8
+    """fio's own random seed. With this one no thread draws the file's last block: fio's mmap engine maps the whole file
+    anew whenever it meets that block."""
+
+    def command(self, kind: str) -> str:
+        """Shell command for this load."""
+        share = " -s" if self.threads > 1 else ""
+        return (
+            f"hwdp -k {kind}{share} -- fio --name=miss --filename=/data/random.bin --readonly --rw=randread --bs=4k "
+            f"--ioengine=mmap --size={self.file_bytes} --io_size={self.read_bytes} --thread --numjobs={self.threads} "
+            f"--randseed={self.seed} --clocksource=clock_gettime --invalidate=0 --group_reporting --eta=never "
+            "--percentile_list=50:99:99.9 --output-format=json --output=/job/out/fio.json"
+        )
+
+    def job(self, kind: str) -> Job:
+        """The job for one kind."""
+        return Job("\n".join([
+            f"{self.command(kind)} || exit $?",
+            "cp /proc/vmstat /job/out/vmstat",
+            "[ -e /sys/kernel/mm/hwdp/stats ] && cp /sys/kernel/mm/hwdp/stats /job/out/hwdp-stats",
+            "exit 0",
+        ]))
+
+
+# Runs a job on some simulator: (guest, job, folder for its files) -> outcome.
+Runner = Callable[[guests.Guest, Job, Path], guests.Outcome]
+
+
+def measure(runner: Runner, guest: guests.Guest, load: Load, out: Path, kinds: tuple[str, ...] = KINDS,
+            at_once: int = 1) -> list[dict]:
+    """Run each kind, keep its raw files in `out`/KIND, and return one record a kind, in the order of `kinds`."""
+
+    def one(kind: str) -> dict:
+        folder = out / kind
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise disk_error(error, folder) from error
+        outcome = runner(guest, load.job(kind), folder)
+        (folder / "console.txt").write_text(outcome.console)
+        if outcome.status:
+            raise UserError(f"{kind}: fio ended with status {outcome.status}: {outcome.console.strip()[-300:]}")
+        fio = json.loads((folder / "fio.json").read_text())
+        (folder / "stats.json").write_text(json.dumps(outcome.stats, indent=1))
+        return record(kind, fio, outcome, load, guest)
+
+    with ThreadPoolExecutor(max_workers=at_once) as pool:
+        records = list(pool.map(one, kinds))
+    return breakdown(records)
+
+
+def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: guests.Guest) -> dict:
+    """One kind's record: fio's view and the machine's. Times in us unless the name says otherwise."""
+    job = fio["jobs"][0]
+    if job.get("error"):
+        raise UserError(f"{kind}: fio reports error {job['error']}")
+    read = job["read"]
+    clat = read["clat_ns"]
+    stats = outcome.stats
+    ops = read["total_ios"]
+    result = {
+        "kind": kind,
+        "ops": ops,
+        "mean_us": clat["mean"] / 1000,
+        "p50_us": _percentile(clat, "50.000000"),
+        "p99_us": _percentile(clat, "99.000000"),
+        "p999_us": _percentile(clat, "99.900000"),
+        "device_us": None,
+        "nondevice_us": None,
+        "hw_misses": None,
+        "os_faults": None,
+        "resident": None,
+        "distinct_pages": None,
+        "kernel_instructions_per_op": None,
+        "user_instructions_per_op": None,
+        "bandwidth_mb_s": read["bw_bytes"] / 1e6,
+        "threads": load.threads,
+        "file_bytes": load.file_bytes,
+        "read_bytes": load.read_bytes * load.threads,
+        "fio_seed": load.seed,
+        "fio": fio.get("fio version"),
+        "profile": guest.profile,
+        "settings": list(guest.settings),
+        "host_seconds": outcome.host_seconds,
+        "sim_seconds": stats.get("sim_seconds"),
+        "mips": stats.get("mips"),
+        "git": stats.get("git"),
+        "instructions": stats.get("instructions"),
+    }
+    for milestone in stats.get("milestones", []):
+        if milestone["number"] == 1:
+            result["boot_host_seconds"] = milestone["host_seconds"]
+            result["boot_instructions"] = milestone["instructions"]
+            if milestone["host_seconds"]:
+                result["boot_mips"] = milestone["instructions"] / milestone["host_seconds"] / 1e6
+    if stats.get("rois"):
+        _add_region(result, stats["rois"], ops)
+    return result
+
+
+def _percentile(clat: dict, name: str) -> float:
+    value = clat.get("percentile", {}).get(name)
+    return value / 1000 if value is not None else 0.0
+
+
+def _add_region(result: dict, regions: list[dict], ops: int) -> None:
+    """Add what the machine counted in the region of interest."""
+    kind = result["kind"]
+    if len(regions) != 1:
+        raise UserError(f"{kind}: expected one region of interest, found {len(regions)}")
+    region = regions[0]
+    watches = region.get("watch", [])
+    result["hw_misses"] = sum(watch["hw_misses"] for watch in watches)
+    result["os_faults"] = sum(watch["os_faults"] for watch in watches)
+    result["resident"] = sum(watch["resident"] for watch in watches)
+    result["distinct_pages"] = sum(watch["pages_touched"] for watch in watches)
+    result["kernel_instructions_per_op"] = region["instructions"]["supervisor"] / ops
+    result["user_instructions_per_op"] = region["instructions"]["user"] / ops
+    result["smu"] = region.get("smu")
+    if kind == "hwdp":
+        miss = region["hw_miss"]
+        result["device_us"] = miss["device_mean_us"]
+        result["nondevice_us"] = miss["nondevice_mean_us"]
+        result["hw_miss"] = miss
+    elif kind == "ideal":
+        result["device_us"] = result["nondevice_us"] = 0.0
+    else:
+        result["device_us"] = region["nvme_read"]["mean_us"]
+
+
+def breakdown(records: list[dict]) -> list[dict]:
+    """Add what needs more than one kind: time of a miss by difference to `ideal`, and ratios to `osdp`."""
+    by_kind = {entry["kind"]: entry for entry in records}
+    ideal, osdp = by_kind.get("ideal"), by_kind.get("osdp")
+    for entry in records:
+        if ideal and entry["kind"] != "ideal" and entry["device_us"] is not None:
+            miss = entry["mean_us"] - ideal["mean_us"]
+            entry["miss_by_difference_us"] = miss
+            entry["nondevice_by_difference_us"] = miss - entry["device_us"]
+            if entry["nondevice_us"] is None:
+                entry["nondevice_us"] = entry["nondevice_by_difference_us"]
+        if osdp and entry["mean_us"]:
+            entry["latency_ratio_to_osdp"] = osdp["mean_us"] / entry["mean_us"]
+        if osdp and osdp["kernel_instructions_per_op"]:
+            entry["kernel_instructions_share_of_osdp"] = (
+                entry["kernel_instructions_per_op"] / osdp["kernel_instructions_per_op"])
+    return records
+
+
+def small_load(load: Load) -> Load:
+    """The same with a sixteenth of the reads: for quick checks."""
+    return replace(load, read_bytes=load.read_bytes // 16)

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boots a guest with a job, on the Trapless machine or (without an SMU) on QEMU, and brings back what it did."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.cache import CACHE, disk_error
+from lab.images import ext4
+from lab.runner import job as jobs
+from lab.ui import UserError
+
+BOOT = "root=/dev/nvme0n1 ro rootfstype=ext4 console=ttyS0 earlycon=sbi init=/sbin/trapless-init panic=-1"
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A guest to boot."""
+
+    kernel: Path
+    root: Path
+    data: Path | None = None
+    """Data disk (label trapless-data)."""
+    data_kept: bool = False
+    """Writes to the data disk go to the file; otherwise they are dropped at the end."""
+    profile: str = "vc707"
+    settings: tuple[str, ...] = ()
+    """Single profile values, `key=value`."""
+    memory: str | None = None
+    harts: int | None = None
+    smu: bool = True
+    append: str = ""
+    """More of the kernel's command line."""
+    quiet: bool = True
+    max_seconds: float | None = None
+    """Give up after so many simulated seconds (QEMU: host seconds)."""
+
+    def command_line(self) -> str:
+        """The kernel's command line."""
+        return " ".join(part for part in (BOOT, "quiet" if self.quiet else "", self.append) if part)
+
+
+@dataclass
+class Outcome:
+    """What a run left."""
+
+    status: int
+    """Exit status of the guest's command."""
+    stats: dict = field(default_factory=dict)
+    """The machine's record (stats.json); empty on QEMU."""
+    console: str = ""
+    """What the console showed, if it was captured."""
+    host_seconds: float = 0.0
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """A folder for one run, removed afterwards; on the cache's disk, because job disks can be large."""
+    base = CACHE / "runs"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=base))
+    except OSError as error:
+        raise disk_error(error, base) from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, console: str,
+                    interactive: bool = False) -> list[str]:
+    """Command line of the machine for this guest."""
+    command = [str(program), "run", "--profile", guest.profile, "--kernel", str(guest.kernel),
+               "--append", guest.command_line(), "--disk", f"{guest.root},snapshot", "--disk", str(job_disk)]
+    for setting in guest.settings:
+        command += ["--set", setting]
+    if guest.data:
+        command += ["--disk", str(guest.data) + ("" if guest.data_kept else ",snapshot")]
+    if guest.memory:
+        command += ["--memory", guest.memory]
+    if guest.harts:
+        command += ["--harts", str(guest.harts)]
+    if not guest.smu:
+        command.append("--no-smu")
+    if guest.max_seconds:
+        command += ["--max-seconds", str(guest.max_seconds)]
+    if interactive:
+        command.append("--interactive")
+    else:
+        command += ["--console", console]
+    return [*command, "--json", str(stats)]
+
+
+def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
+    """Command line of QEMU for this guest: its own virt board, NVMe disks only.
+
+    Interrupts are messages (AIA): QEMU 7.2's NVMe now and then loses one on a shared interrupt line, and the driver then
+    waits 30 s.
+    """
+    command = ["qemu-system-riscv64", "-M", "virt,aia=aplic-imsic", "-nographic", "-no-reboot", "-nic", "none",
+               "-smp", str(guest.harts or 4), "-m", guest.memory or "1G",
+               "-kernel", str(guest.kernel), "-append", guest.command_line().replace("ttyS0", "hvc0")]
+    disks = [(guest.root, False), (job_disk, True)] + ([(guest.data, guest.data_kept)] if guest.data else [])
+    for number, (path, kept) in enumerate(disks):
+        snapshot = "off" if kept else "on"
+        command += ["-drive", f"if=none,id=disk{number},format=raw,snapshot={snapshot},file={path}",
+                    "-device", f"nvme,serial=trapless{number},drive=disk{number}"]
+    return command
+
+
+def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False,
+                   interactive: bool = False) -> Outcome:
+    """Boot `guest` on the machine and do `job`. Files of /job/out go to `out`; `show` passes the console through."""
+    with workspace() as folder:
+        disk, stats_file = folder / "job.img", folder / "stats.json"
+        jobs.write_disk(job, disk)
+        command = machine_command(program, guest, disk, stats_file, "-", interactive)
+        outcome = _run(command, show, interactive, None)
+        machine_status = outcome.status
+        if machine_status == 130:
+            raise KeyboardInterrupt
+        if machine_status == 2:
+            raise UserError(_last_line(outcome.console) or "the machine refused its command line")
+        if machine_status != 0:
+            reason = {3: "the guest crashed or rebooted"}.get(machine_status, f"the machine ended with status {machine_status}")
+            raise UserError(f"{reason}; the console's end: {_last_line(outcome.console) or '(nothing)'}")
+        if stats_file.exists():
+            outcome.stats = json.loads(stats_file.read_text())
+        return _collect(outcome, disk, out, interactive)
+
+
+def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False) -> Outcome:
+    """Boot `guest` on QEMU and do `job`."""
+    with workspace() as folder:
+        disk = folder / "job.img"
+        jobs.write_disk(job, disk)
+        outcome = _run(qemu_command(guest, disk), show, False, guest.max_seconds or 600)
+        if outcome.status != 0:
+            raise UserError(f"QEMU ended with status {outcome.status}: {_last_line(outcome.console)}")
+        return _collect(outcome, disk, out, False)
+
+
+def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) -> Outcome:
+    status = jobs.read_status(disk)
+    if status is None and not interactive:
+        raise UserError(f"the guest ended before its command did; the console's end: {_last_line(outcome.console)}")
+    outcome.status = status or 0
+    if out is not None:
+        ext4.read_tree(disk, "/out", out)
+    return outcome
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _run(command: list[str], show: bool, interactive: bool, limit: float | None) -> Outcome:
+    """Run a simulator; capture its console, or pass it through as well."""
+    start = time.monotonic()
+    captured: list[str] = []
+    try:
+        if interactive:
+            process = subprocess.Popen(command)
+            status = process.wait()
+        else:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            emit = captured.append if not show else _both(captured)
+            status = _pump(process, emit, start + limit if limit else None)
+    except FileNotFoundError:
+        raise UserError(f"{command[0]} not found (./trapless setup installs it)") from None
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+    return Outcome(status, console="".join(captured), host_seconds=time.monotonic() - start)
+
+
+def _both(captured: list[str]) -> Callable[[str], None]:
+    def emit(text: str) -> None:
+        captured.append(text)
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    return emit
+
+
+def _pump(process: subprocess.Popen, emit: Callable[[str], None], deadline: float | None) -> int:
+    """Copy the console to `emit` as it comes; the exit status. Past `deadline` (monotonic) the process is ended."""
+    assert process.stdout is not None
+    fresh = ConsoleFilter()
+    while data := process.stdout.read1(65536):
+        emit(fresh.feed(data.decode(errors="replace")))
+        if deadline and time.monotonic() > deadline:
+            process.kill()
+            process.wait()
+            raise UserError(f"{Path(process.args[0]).name} did not end in time")
+    emit(fresh.rest())
+    return process.wait()
+
+
+class ConsoleFilter:
+    """Takes carriage returns and the kernel's own word of farewell out of a console stream."""
+
+    _FAREWELL = re.compile(r"\[ *\d+\.\d+\] reboot: Power down\n")
+    _MAYBE = re.compile(r"\[[^\n]{0,60}\Z")
+
+    def __init__(self) -> None:
+        """Start with nothing held back."""
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """What can be shown now of the stream so far."""
+        text = self._FAREWELL.sub("", (self._held + text).replace("\r\n", "\n"))
+        hold = self._MAYBE.search(text)
+        cut = hold.start() if hold else len(text) - text.endswith("\r")
+        self._held = text[cut:]
+        return text[:cut]
+
+    def rest(self) -> str:
+        """What was held back when the stream ended."""
+        rest, self._held = self._held, ""
+        return rest

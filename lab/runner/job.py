@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job: a command for the guest, files that go in, files that come out, an exit status. It travels on an ext4 disk."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.images import ext4
+from lab.ui import UserError
+
+LABEL = "trapless-job"
+_ROOM = 256 * ext4.MIB
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the guest's init is to do."""
+
+    script: str
+    """Body of a shell script; runs in /job/in, may write files to /job/out."""
+    inputs: tuple[Path, ...] = ()
+    """Host files and folders that appear in /job/in."""
+
+
+def command_job(argv: list[str], kind: str | None = None, inputs: tuple[Path, ...] = (), share: bool = False) -> Job:
+    """A job that runs one command, its file mappings of /data paged as `kind` says (None: left alone)."""
+    launcher = ["hwdp", "-k", kind, *(["-s"] if share else []), "--"] if kind else []
+    return Job(f"exec {shlex.join(launcher + argv)}", inputs)
+
+
+def write_disk(job: Job, image: Path) -> None:
+    """Make the job's disk."""
+    tree = image.with_suffix(".tree")
+    (tree / "in").mkdir(parents=True)
+    (tree / "out").mkdir()
+    command = tree / "cmd"
+    command.write_text(f"#!/bin/sh\n{job.script}\n")
+    command.chmod(0o755)
+    for path in job.inputs:
+        target = tree / "in" / path.name
+        if target.exists():
+            raise UserError(f"two inputs have the name {path.name}")
+        try:
+            if path.is_dir():
+                shutil.copytree(path, target, symlinks=True)
+            else:
+                shutil.copy(path, target)
+        except OSError as error:
+            raise UserError(f"cannot read input {error.filename or path}: {error.strerror}") from error
+    used = sum(path.lstat().st_size for path in tree.rglob("*"))
+    size = (used * 5 // 4 + _ROOM) // ext4.MIB * ext4.MIB
+    ext4.make(ext4.Volume(LABEL, size, ext4.LEAN), tree, image)
+    shutil.rmtree(tree)
+
+
+def read_status(image: Path) -> int | None:
+    """The command's exit status; None if the guest never got so far."""
+    text = ext4.read_file(image, "/status")
+    try:
+        return int(text) if text is not None else None
+    except ValueError:
+        return None
