@@ -42,6 +42,9 @@ pub struct Common {
     /// Leave the SMU and the paging extension out.
     #[arg(long)]
     pub no_smu: bool,
+    /// Disk image as an NVMe drive; may be repeated. `ro`: writes fail; `snapshot`: writes are dropped at the end.
+    #[arg(long = "disk", value_name = "PATH[,ro|,snapshot]")]
+    pub disks: Vec<Disk>,
     /// Write what was measured here.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -68,9 +71,6 @@ pub struct Run {
     /// Kernel command line.
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub append: String,
-    /// Disk image as an NVMe drive; may be repeated. `ro`: writes fail; `snapshot`: writes are dropped at the end.
-    #[arg(long = "disk", value_name = "PATH[,ro|,snapshot]")]
-    pub disks: Vec<Disk>,
     /// Machine-mode firmware instead of the built-in SBI (raw, loaded at the start of RAM).
     #[arg(long, value_name = "FILE")]
     pub bios: Option<PathBuf>,

@@ -48,30 +48,18 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Run) -> Result<u8> {
-    let disks = options
-        .disks
-        .iter()
-        .map(|d| DiskConfig {
-            path: d.path.clone(),
-            writes: match d.mode {
-                DiskMode::ReadWrite => DiskWrites::ToFile,
-                DiskMode::ReadOnly => DiskWrites::Fail,
-                DiskMode::Snapshot => DiskWrites::InMemory,
-            },
-        })
-        .collect();
     let boot = Boot::Linux {
         kernel: options.kernel.clone(),
         initrd: options.initrd.clone(),
         append: options.append.clone(),
         firmware: options.bios.clone(),
     };
-    simulate(&options.common, boot, disks, options.interactive, None)
+    simulate(&options.common, boot, options.interactive, None)
 }
 
 fn elf(options: &Elf) -> Result<u8> {
     let boot = Boot::Elf { file: options.file.clone() };
-    simulate(&options.common, boot, Vec::new(), false, options.signature.as_deref())
+    simulate(&options.common, boot, false, options.signature.as_deref())
 }
 
 /// The profile with the command line's changes; the short options are `--set` in other words.
@@ -83,7 +71,19 @@ fn profile(common: &Common) -> Result<Profile> {
     Ok(Profile::load(&common.profile, &changes)?)
 }
 
-fn simulate(common: &Common, boot: Boot, disks: Vec<DiskConfig>, interactive: bool, signature: Option<&Path>) -> Result<u8> {
+fn disks(common: &Common) -> Vec<DiskConfig> {
+    let disk = |d: &args::Disk| DiskConfig {
+        path: d.path.clone(),
+        writes: match d.mode {
+            DiskMode::ReadWrite => DiskWrites::ToFile,
+            DiskMode::ReadOnly => DiskWrites::Fail,
+            DiskMode::Snapshot => DiskWrites::InMemory,
+        },
+    };
+    common.disks.iter().map(disk).collect()
+}
+
+fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&Path>) -> Result<u8> {
     let profile = profile(common)?;
     let max_cycle = match common.max_seconds {
         Some(s) if s > 0.0 && s.is_finite() => Cycle((s * profile.machine.clock_hz as f64) as u64),
@@ -110,7 +110,7 @@ fn simulate(common: &Common, boot: Boot, disks: Vec<DiskConfig>, interactive: bo
         console::input(move || stop.store(true, Ordering::SeqCst))
     });
     let console = Console { output: console::output(&common.console)?, input };
-    let mut machine = Machine::new(MachineConfig { profile, boot, disks }, console)?;
+    let mut machine = Machine::new(MachineConfig { profile, boot, disks: disks(common) }, console)?;
     let end = machine.run(&Limits { max_cycle, stop: &stop });
     drop(terminal);
     let end = end?;

@@ -138,12 +138,15 @@ impl Watches {
     }
 }
 
+/// Longer latencies, in cycles, count as this long.
+const MAX_LATENCY: u64 = 1 << 40;
+
 /// A span of latencies in cycles, to three significant digits.
 pub struct Latency(Histogram<u64>);
 
 impl Default for Latency {
     fn default() -> Self {
-        Latency(Histogram::new(3).expect("three significant digits are always allowed"))
+        Latency(Histogram::new_with_bounds(1, MAX_LATENCY, 3).expect("bounds and digits are constants in range"))
     }
 }
 

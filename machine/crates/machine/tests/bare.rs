@@ -57,7 +57,14 @@ fn run(program: &str, changes: &[&str]) -> (End, Report) {
 #[test]
 fn one_hart_through_every_answer() {
     // A failed check ends the program with its source line (modulo 128).
-    assert_eq!(run("one_hart", &[]).0, End::ToHost(0));
+    let (end, report) = run("one_hart", &[]);
+    assert_eq!(end, End::ToHost(0));
+    // The life of the one miss in the region: all of it accounted for, the drive's part as in the profile.
+    let miss = &report.rois[0].hw_miss;
+    assert_eq!(miss.whole.count, 1);
+    assert!((miss.device_mean_us - 28.16).abs() < 0.02, "{miss:?}");
+    eprintln!("{miss:#?}");
+    assert!((miss.device_mean_us + miss.nondevice_mean_us - miss.whole.mean_us).abs() < 0.02, "{miss:?}");
 }
 
 #[test]

@@ -102,6 +102,8 @@ pub struct Hart {
     pub(crate) wait: Option<WalkRequest>,
     /// Value to take for the entry at an address in the next walk.
     pub(crate) changed_pte: Option<(u64, u64)>,
+    /// The next walk is the rest of one that the SMU has answered.
+    pub(crate) walk_answered: bool,
     /// Answers "changed" in a row, for the entry at an address.
     pub(crate) retries: (u64, u32),
 }
@@ -139,6 +141,7 @@ impl Hart {
             code_generation: 0,
             wait: None,
             changed_pte: None,
+            walk_answered: false,
             retries: (0, 0),
         };
         hart.refresh();
@@ -226,8 +229,13 @@ impl Hart {
     pub fn resume_walk<O: Observer>(&mut self, answer: WalkAnswer, observer: &mut O) {
         let Some(request) = self.wait.take() else { return };
         let stop = match answer {
-            WalkAnswer::Done | WalkAnswer::Interrupted => return,
+            WalkAnswer::Interrupted => return,
+            WalkAnswer::Done => {
+                self.walk_answered = true;
+                return;
+            }
             WalkAnswer::Changed(value) => {
+                self.walk_answered = true;
                 if self.count_retry(request.pte_pa.0) {
                     self.changed_pte = Some((request.pte_pa.0, value));
                     return;
@@ -385,6 +393,7 @@ impl Hart {
     /// Remote `sfence.vma`: of all addresses, or of the pages that `(start, length)` in bytes touches.
     pub fn fence_vma(&mut self, range: Option<(u64, u64)>) {
         self.changed_pte = None;
+        self.walk_answered = false;
         match range {
             Some((start, len)) if len > 0 => {
                 self.tlb.flush_range(start & PAGE_MASK, start.saturating_add(len - 1));
@@ -427,6 +436,7 @@ impl Hart {
         self.reservation = None;
         self.wait = None;
         self.changed_pte = None;
+        self.walk_answered = false;
         self.retries = (0, 0);
         self.tlb.flush();
         self.refresh();

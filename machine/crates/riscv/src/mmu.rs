@@ -103,6 +103,8 @@ impl Hart {
             return Err(fault());
         }
         let started = self.local_now();
+        // A walk that the SMU has answered goes on at its last step; the levels above cost nothing again.
+        let resumed = std::mem::take(&mut self.walk_answered);
         let mut table = self.root_ppn() << PAGE_SHIFT;
         // Addresses of the entries read, by level.
         let mut at = [0u64; 4];
@@ -110,7 +112,8 @@ impl Hart {
             let shift = PAGE_SHIFT + 9 * level;
             let pte_pa = table + (va >> shift & 0x1ff) * 8;
             at[level as usize] = pte_pa;
-            let e = self.read_pte(env, pte_pa).ok_or(Stop::access_fault(access, va))?;
+            let charged = !resumed || level == 0;
+            let e = self.read_pte(env, pte_pa, charged).ok_or(Stop::access_fault(access, va))?;
             if e & pte::V == 0 {
                 if level == 0 && self.hardware_handles(e, access) {
                     return Err(self.armed(e, &at, va, access, p, started));
@@ -151,12 +154,19 @@ impl Hart {
     }
 
     /// Reads an entry, or takes the value the SMU saw there; `None` where nothing answers.
-    fn read_pte<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, at: u64) -> Option<u64> {
+    fn read_pte<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        at: u64,
+        charged: bool,
+    ) -> Option<u64> {
         if self.csr.pmp.check(at, 8, Access::Load, Privilege::Supervisor) == Verdict::Deny {
             return None;
         }
-        self.acc += u64::from(self.config.costs.pte_read);
-        self.acc += env.timing.pte_read(PhysAddr(at), self.local_now());
+        if charged {
+            self.acc += u64::from(self.config.costs.pte_read);
+            self.acc += env.timing.pte_read(PhysAddr(at), self.local_now());
+        }
         if let Some((pa, value)) = self.changed_pte {
             if pa == at {
                 self.changed_pte = None;

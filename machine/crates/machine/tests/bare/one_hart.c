@@ -23,6 +23,7 @@ void main(u64 hart)
 	CHECK(csr_read(0x5c0) == SMU_SHWDP_EN);
 
 	/* REQ: SMU-3: the page, its entry and the marks above are there; the load goes on without a trap. */
+	MARKER(SMU_MARKER_ROI_BEGIN, 1, 0, 0);
 	u64 before = pte[5];
 	u64 t0 = csr_read(cycle);
 	CHECK(word(5) == 5 * 8);
@@ -36,6 +37,8 @@ void main(u64 hart)
 		CHECK(*(volatile u64 *)(AREA + 5 * PAGE + b * 512) == 5 * 8 + b);
 	/* REQ: ISA-5: a page installed so takes its next read without any trap or request. */
 	CHECK(word(5) == 5 * 8 && smu(SMU_CNT_REQUESTS) == 1);
+
+	MARKER(SMU_MARKER_ROI_END, 1, 0, 0);
 
 	/* REQ: ISA-2: a forbidden access traps at once and asks nothing. */
 	u64 requests = smu(SMU_CNT_REQUESTS);
