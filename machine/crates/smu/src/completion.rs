@@ -4,6 +4,7 @@
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu_regs::{self as regs, Counter};
 
+use crate::bugs::Bug;
 use crate::pmshr::Stage;
 use crate::{FailReason, Outside, Smu};
 
@@ -54,6 +55,9 @@ impl Smu {
                 let (doorbell, head) = (PhysAddr(descriptor.cq_doorbell), descriptor.cq_head);
                 self.error |= out.bus.write_u32(doorbell, head).is_err();
                 self.match_completion(index, entry);
+                if self.bug(Bug::UpperMarksFirst) {
+                    self.mark_early(out);
+                }
             }
         }
         let descriptor = &mut self.descriptors[index];
@@ -65,7 +69,10 @@ impl Smu {
     /// A completion queue entry, by its command identifier. SQ head and SQ identifier are not used: nothing depends on
     /// them, so nothing wrong in them can do harm (REQ: SMU-10).
     fn match_completion(&mut self, index: usize, cqe: u64) {
-        let (now, slot) = (self.now, regs::CQE_CID.get(cqe) as usize);
+        let (now, mut slot) = (self.now, regs::CQE_CID.get(cqe) as usize);
+        if self.bug(Bug::WrapCommandId) {
+            slot %= self.pmshr.slots.len();
+        }
         let entry = self.entry(slot).filter(|e| e.command == Some(index) && !matches!(e.stage, Stage::Doorbell(_)));
         let Some(entry) = entry else {
             return self.count(Counter::StrayCqe);

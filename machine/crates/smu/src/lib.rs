@@ -9,6 +9,7 @@
 //! between them here: the PTE read again, the command, the doorbell, a look at the completion queue, the exchange of the
 //! PTE, the PMD's mark, the PUD's mark, the answer.
 
+mod bugs;
 mod bus;
 mod completion;
 mod fence;
@@ -18,6 +19,8 @@ mod nvme_host;
 mod pmshr;
 mod regs;
 mod return_ring;
+#[cfg(test)]
+mod tests;
 mod timing;
 mod types;
 mod updater;
@@ -28,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use trapless_memory::Cycle;
 use trapless_smu_regs::{Counter, DESC_COUNT};
 
+use crate::bugs::Bug;
 use crate::fence::Tickets;
 use crate::free_ring::FreeRing;
 use crate::nvme_host::Descriptor;
@@ -131,6 +135,8 @@ pub struct Smu {
     last_status: u16,
     last_reason: u8,
     counters: Vec<u64>,
+    #[cfg(test)]
+    seeded: Option<Bug>,
 }
 
 impl Smu {
@@ -165,6 +171,8 @@ impl Smu {
             last_status: 0,
             last_reason: 0,
             counters: vec![0; Counter::COUNT],
+            #[cfg(test)]
+            seeded: None,
             config,
         })
     }
@@ -294,9 +302,11 @@ impl Smu {
 
     /// Reports the fences and drains that are over.
     fn settle_fences(&mut self) {
-        let live = self.pmshr.entries().filter(|e| e.is_live()).map(|e| e.seq);
+        let overlooked = |e: &Entry| self.bug(Bug::FenceOverlooksDevice) && e.stage == pmshr::Stage::AtDevice;
+        let live = self.pmshr.entries().filter(|e| e.is_live() && !overlooked(e)).map(|e| e.seq);
         let unanswered = live.chain(self.late.values().map(|late| late.seq)).min();
-        let writing = self.pmshr.entries().filter(|e| e.command.is_some()).map(|e| e.seq).min();
+        let overlooked = |e: &Entry| self.bug(Bug::DrainOverlooksQuarantine) && e.is_quarantined();
+        let writing = self.pmshr.entries().filter(|e| e.command.is_some() && !overlooked(e)).map(|e| e.seq).min();
         let next_seq = self.pmshr.next_seq;
         self.fence.settle(next_seq, unanswered);
         self.drain.settle(next_seq, unanswered.into_iter().chain(writing).min());

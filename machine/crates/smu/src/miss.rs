@@ -4,6 +4,7 @@
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu_regs::{self as regs, Counter};
 
+use crate::bugs::Bug;
 use crate::free_ring::Fetched;
 use crate::pmshr::{Held, Stage, Waiter};
 use crate::return_ring::{Keeper, Returned};
@@ -39,12 +40,7 @@ impl Smu {
         let ready = arrives + self.config.timing.cam;
         let mut waiter = Waiter { hart: request.hart, id: request.id, asked, ready, joined: false };
         if !self.enabled {
-            self.count(Counter::Requests);
-            self.count(Counter::FailDisabled);
-            self.last_reason = FailReason::Disabled as u8;
-            let stamps = Stamps { requested: Some(asked), ..Stamps::default() };
-            self.deliver_later(self.pmshr.next_seq, waiter, Outcome::Failed(FailReason::Disabled), stamps, arrives);
-            self.pmshr.next_seq += 1;
+            self.refuse(waiter, FailReason::Disabled, arrives);
             return true;
         }
         if let Some(entry) = self.pmshr.find(request.pte).and_then(|slot| self.entry(slot)) {
@@ -56,11 +52,28 @@ impl Smu {
             self.count(Counter::Coalesced);
             return true;
         }
-        let Some(slot) = self.pmshr.free_slot() else { return false };
+        let Some(slot) = self.pmshr.free_slot() else {
+            // REQ: SMU-10. Quarantine in every entry may last for ever; waiting for its end must not.
+            let hopeless = self.pmshr.live() == 0;
+            if hopeless {
+                self.refuse(waiter, FailReason::Timeout, ready);
+            }
+            return hopeless;
+        };
         self.pmshr.fill(slot, &request, waiter);
         self.schedule(ready, Event::Step(slot));
         self.count(Counter::Requests);
         true
+    }
+
+    /// Accepts a request only to fail it.
+    fn refuse(&mut self, waiter: Waiter, reason: FailReason, from: Cycle) {
+        self.last_reason = reason as u8;
+        self.count(Counter::Requests);
+        self.count(outcome_counter(Outcome::Failed(reason)));
+        let stamps = Stamps { requested: Some(waiter.asked), ..Stamps::default() };
+        self.deliver_later(self.pmshr.next_seq, waiter, Outcome::Failed(reason), stamps, from);
+        self.pmshr.next_seq += 1;
     }
 
     /// Accepts what waits at the ports, harts in turn (REQ: SMU-6). One that finds its miss under way joins it even while
@@ -101,12 +114,13 @@ impl Smu {
     /// REQ: SMU-2. The PTE is read again before anything else is done.
     fn look_up(&mut self, slot: usize, out: &mut Outside<'_>) {
         let (now, socket) = (self.now, u64::from(self.config.socket));
+        let second_look = !self.bug(Bug::NoSecondLook);
         let Some(entry) = self.entry(slot) else { return };
         entry.stamps.allocated = Some(now);
         let seen = entry.seen;
         match out.bus.read_u64(entry.pte) {
             Err(_) => return self.fail(slot, FailReason::Bus),
-            Ok(value) if value != seen => return self.changed(slot, value),
+            Ok(value) if value != seen && second_look => return self.changed(slot, value),
             Ok(_) => {}
         }
         let descriptor = &self.descriptors[regs::PTE_DEVICE.get(seen) as usize];
@@ -132,7 +146,7 @@ impl Smu {
             }
             self.enter(slot, Stage::Command, self.config.timing.command_write);
         }
-        if !self.enabled {
+        if !self.enabled && !self.bug(Bug::KeepPrefetched) {
             // REQ: SMU-5. What was fetched ahead goes back.
             while let Some(frame) = self.free.buffer.pop_front() {
                 self.return_prefetched(frame.pfn, FailReason::Disabled as u64);
@@ -220,6 +234,9 @@ impl Smu {
     /// The miss fails. The frame goes back unless a command may still write it (REQ: SMU-7).
     pub(crate) fn fail(&mut self, slot: usize, reason: FailReason) {
         self.last_reason = reason as u8;
+        if reason == FailReason::Timeout && self.bug(Bug::NoQuarantine) {
+            self.pmshr.slots[slot].as_mut().into_iter().for_each(|e| e.command = None);
+        }
         if reason == FailReason::Bus {
             self.error = true;
         }
@@ -228,6 +245,9 @@ impl Smu {
 
     /// Somebody else changed the entry.
     pub(crate) fn changed(&mut self, slot: usize, value: u64) {
+        if self.bug(Bug::LoseFrame) {
+            self.pmshr.slots[slot].as_mut().into_iter().for_each(|e| e.frame = None);
+        }
         self.conclude(slot, Outcome::Changed(value), regs::REASON_CHANGED);
     }
 
@@ -249,17 +269,14 @@ impl Smu {
         entry.stamps.answered = Some(now);
         let (waiters, seq, stamps) = (std::mem::take(&mut entry.waiters), entry.seq, entry.stamps);
         let miss = Miss { pte: entry.pte, seen: entry.seen, outcome, requests: entry.requests, stamps };
-        self.count(match outcome {
-            Outcome::Done(_) => Counter::Installed,
-            Outcome::Changed(_) => Counter::Changed,
-            Outcome::Failed(FailReason::NoFrame) => Counter::FailNoFrame,
-            Outcome::Failed(FailReason::Device) => Counter::FailDevice,
-            Outcome::Failed(FailReason::Bus) => Counter::FailBus,
-            Outcome::Failed(FailReason::Disabled) => Counter::FailDisabled,
-            Outcome::Failed(FailReason::Descriptor) => Counter::FailDescriptor,
-            Outcome::Failed(FailReason::Timeout) => Counter::FailTimeout,
-        });
+        self.count(outcome_counter(outcome));
         for waiter in waiters {
+            if waiter.joined && self.bug(Bug::ForgetJoiners) {
+                continue;
+            }
+            if self.bug(Bug::AnswerTwice) {
+                out.sink.answer(answer(waiter, outcome, stamps, now));
+            }
             if waiter.ready > now {
                 self.deliver_later(seq, waiter, outcome, stamps, waiter.ready);
             } else {
@@ -290,4 +307,17 @@ impl Smu {
 fn answer(waiter: Waiter, outcome: Outcome, stamps: Stamps, at: Cycle) -> Answer {
     let Waiter { hart, id, asked, joined, .. } = waiter;
     Answer { hart, id, outcome, at, asked, joined, stamps }
+}
+
+fn outcome_counter(outcome: Outcome) -> Counter {
+    match outcome {
+        Outcome::Done(_) => Counter::Installed,
+        Outcome::Changed(_) => Counter::Changed,
+        Outcome::Failed(FailReason::NoFrame) => Counter::FailNoFrame,
+        Outcome::Failed(FailReason::Device) => Counter::FailDevice,
+        Outcome::Failed(FailReason::Bus) => Counter::FailBus,
+        Outcome::Failed(FailReason::Disabled) => Counter::FailDisabled,
+        Outcome::Failed(FailReason::Descriptor) => Counter::FailDescriptor,
+        Outcome::Failed(FailReason::Timeout) => Counter::FailTimeout,
+    }
 }

@@ -45,7 +45,7 @@ pub enum FailReason {
     Disabled = 4,
     /// The entry names another socket, or a descriptor that is not valid.
     Descriptor = 5,
-    /// The device did not answer in time.
+    /// The device did not answer in time, or every PMSHR entry is taken by commands of which that is true.
     Timeout = 6,
 }
 

@@ -4,6 +4,7 @@
 use trapless_memory::Cycle;
 use trapless_smu_regs as regs;
 
+use crate::bugs::Bug;
 use crate::pmshr::Stage;
 use crate::{FailReason, Outcome, Outside, Smu};
 
@@ -22,11 +23,12 @@ impl Smu {
 
     /// The exchange: only over the value that the walker saw.
     pub(crate) fn install_pte(&mut self, slot: usize, out: &mut Outside<'_>) {
-        let now = self.now;
+        let (now, overwrite) = (self.now, self.bug(Bug::OverwritePte));
         let Some(entry) = self.entry(slot) else { return };
         let Some(frame) = entry.frame else { return };
         let installed = regs::pte_installed(entry.seen, frame.pfn);
-        match out.bus.compare_exchange_u64(entry.pte, entry.seen, installed) {
+        let expected = if overwrite { out.bus.read_u64(entry.pte).unwrap_or(0) } else { entry.seen };
+        match out.bus.compare_exchange_u64(entry.pte, expected, installed) {
             Err(_) => self.fail(slot, FailReason::Bus),
             Ok(Err(value)) => self.changed(slot, value),
             Ok(Ok(_)) => {
@@ -38,9 +40,9 @@ impl Smu {
     }
 
     pub(crate) fn mark_pmd(&mut self, slot: usize, installed: u64, out: &mut Outside<'_>) {
-        let now = self.now;
+        let (now, marked) = (self.now, self.bug(Bug::UpperMarksFirst));
         let Some(entry) = self.entry(slot) else { return };
-        if out.bus.fetch_or_u64(entry.pmd, regs::PTE_L.mask()).is_err() {
+        if !marked && out.bus.fetch_or_u64(entry.pmd, regs::PTE_L.mask()).is_err() {
             return self.fail(slot, FailReason::Bus);
         }
         entry.stamps.pmd = Some(now);
@@ -48,12 +50,20 @@ impl Smu {
     }
 
     pub(crate) fn mark_pud(&mut self, slot: usize, installed: u64, out: &mut Outside<'_>) {
-        let now = self.now;
+        let (now, marked) = (self.now, self.bug(Bug::UpperMarksFirst));
         let Some(entry) = self.entry(slot) else { return };
-        if out.bus.fetch_or_u64(entry.pud, regs::PTE_L.mask()).is_err() {
+        if !marked && out.bus.fetch_or_u64(entry.pud, regs::PTE_L.mask()).is_err() {
             return self.fail(slot, FailReason::Bus);
         }
         entry.stamps.pud = Some(now);
         self.conclude(slot, Outcome::Done(installed), 0);
+    }
+
+    /// The seeded bug: marks of entries whose PTE is still to come.
+    pub(crate) fn mark_early(&mut self, out: &mut Outside<'_>) {
+        for entry in self.pmshr.entries().filter(|e| matches!(e.stage, Stage::Completing(0))) {
+            let _ = out.bus.fetch_or_u64(entry.pmd, regs::PTE_L.mask());
+            let _ = out.bus.fetch_or_u64(entry.pud, regs::PTE_L.mask());
+        }
     }
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Seeded bugs. The checks must catch each of them; outside the crate's own tests they do not exist.
+
+use crate::Smu;
+
+/// One way to get the SMU wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(not(test), allow(dead_code))]
+pub(crate) enum Bug {
+    /// SMU-1: a request that joins a miss is forgotten.
+    ForgetJoiners,
+    /// SMU-2: the PTE is not read again before I/O.
+    NoSecondLook,
+    /// SMU-3: the PTE is overwritten whatever it holds.
+    OverwritePte,
+    /// SMU-3: PMD and PUD are marked before the PTE is there.
+    UpperMarksFirst,
+    /// SMU-3: the frame of a failed exchange is lost.
+    LoseFrame,
+    /// SMU-5: prefetched frames stay when the SMU is disabled.
+    KeepPrefetched,
+    /// SMU-6: an answer is sent twice.
+    AnswerTwice,
+    /// SMU-7: a timed-out command gives up its frame at once.
+    NoQuarantine,
+    /// SMU-8: a fence overlooks what is at the device.
+    FenceOverlooksDevice,
+    /// SMU-8: a drain overlooks quarantined commands.
+    DrainOverlooksQuarantine,
+    /// SMU-10: a completion with an impossible command identifier ends some command.
+    WrapCommandId,
+}
+
+impl Smu {
+    /// Whether this bug is seeded.
+    #[cfg(test)]
+    pub(crate) fn bug(&self, bug: Bug) -> bool {
+        self.seeded == Some(bug)
+    }
+
+    /// Whether this bug is seeded.
+    #[cfg(not(test))]
+    #[inline]
+    pub(crate) const fn bug(&self, _bug: Bug) -> bool {
+        false
+    }
+}

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The SMU in its world, with walkers and an operating system that keeps its side of the contract.
+
+use std::collections::BTreeMap;
+
+use trapless_memory::{Cycle, PhysAddr};
+use trapless_smu_regs::{self as regs, Counter};
+
+use super::world::{self, FREE_ENTRIES, FRAMES, PTES, Place, RET_ENTRIES, World};
+use crate::bugs::Bug;
+use crate::{Accept, Answer, Outcome, Request, Smu, SmuConfig, SmuTiming};
+
+pub const HARTS: usize = 4;
+pub const PMSHR: u8 = 4;
+
+/// A walker that waits.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    page: usize,
+    /// Place in the order of acceptance; `None` while at the port.
+    accepted: Option<u64>,
+}
+
+pub struct Sim {
+    pub smu: Smu,
+    pub world: World,
+    pub now: Cycle,
+    /// What each hart's walker read last.
+    looks: [Option<(usize, u64)>; HARTS],
+    waiting: BTreeMap<(u32, u64), Wait>,
+    next_id: u64,
+    acceptances: u64,
+    /// Tickets taken and the acceptances before them.
+    fences: Vec<(u64, u64)>,
+    drains: Vec<(u64, u64)>,
+    generation: u64,
+    /// A withdrawn page may be armed again only after this fence.
+    withdrawn: [u64; PTES],
+    pub answers: Vec<Answer>,
+}
+
+pub fn timing() -> SmuTiming {
+    SmuTiming {
+        request: Cycle(2),
+        cam: Cycle(5),
+        command_write: Cycle(8),
+        doorbell: Cycle(1),
+        completion: Cycle(2),
+        update: Cycle(97),
+        notify: Cycle(2),
+        poll_interval: Cycle(10),
+        ring_read: Cycle(4),
+    }
+}
+
+pub fn config(hints: bool) -> SmuConfig {
+    SmuConfig {
+        pmshr_entries: PMSHR,
+        prefetch_depth: 2,
+        harts: HARTS as u8,
+        socket: 0,
+        timeout: Cycle(0),
+        completion_hints: hints,
+        timing: timing(),
+    }
+}
+
+impl Sim {
+    /// All pages armed, rings and descriptors set up, SMU enabled, `frames` frames in the ring.
+    pub fn new(config: SmuConfig, seeded: Option<Bug>, frames: usize) -> Sim {
+        let mut smu = Smu::new(config).unwrap();
+        smu.seeded = seeded;
+        let mut sim = Sim {
+            smu,
+            world: World::new(),
+            now: Cycle(0),
+            looks: [None; HARTS],
+            waiting: BTreeMap::new(),
+            next_id: 0,
+            acceptances: 0,
+            fences: Vec::new(),
+            drains: Vec::new(),
+            generation: 0,
+            withdrawn: [0; PTES],
+            answers: Vec::new(),
+        };
+        for p in 0..PTES {
+            sim.world.mem.insert(world::PT + 8 * p as u64, world::armed(p, 0));
+        }
+        for (register, value) in [
+            (regs::FREE_BASE, world::FREE_RING),
+            (regs::FREE_SIZE, FREE_ENTRIES),
+            (regs::RET_BASE, world::RET_RING),
+            (regs::RET_SIZE, RET_ENTRIES),
+        ] {
+            sim.write(register, value);
+        }
+        for d in 0..world::DESCRIPTORS {
+            sim.set_up_descriptor(d);
+        }
+        sim.write(regs::CTRL, 1);
+        sim.refill(frames);
+        assert_eq!(sim.read(regs::STATUS) & regs::STATUS_ERROR.mask(), 0);
+        sim
+    }
+
+    pub fn read(&self, register: u64) -> u64 {
+        self.smu.mmio_read(register, 8)
+    }
+
+    pub fn status(&self, field: regs::Field) -> u64 {
+        field.get(self.read(regs::STATUS))
+    }
+
+    pub fn write(&mut self, register: u64, value: u64) {
+        self.smu.mmio_write(register, 8, value, self.now);
+        self.settle();
+    }
+
+    pub fn count(&self, counter: Counter) -> u64 {
+        self.smu.counter(counter)
+    }
+
+    pub fn desc(d: usize, register: u64) -> u64 {
+        regs::DESC_BASE + regs::DESC_STRIDE * d as u64 + register
+    }
+
+    pub fn set_up_descriptor(&mut self, d: usize) {
+        for (register, value) in [
+            (regs::DESC_SQ_BASE, world::sq(d)),
+            (regs::DESC_CQ_BASE, world::cq(d)),
+            (regs::DESC_SQ_DB, world::sq_doorbell(d)),
+            (regs::DESC_CQ_DB, world::cq_doorbell(d)),
+            (regs::DESC_DEPTH, world::DEPTH),
+            (regs::DESC_NSID, 1 + d as u64),
+            (regs::DESC_BLOCKS, 3),
+            (regs::DESC_CTRL, 1),
+        ] {
+            self.write(Self::desc(d, register), value);
+        }
+    }
+
+    /// Time goes on, event by event.
+    pub fn run(&mut self, cycles: u64) {
+        let end = self.now + Cycle(cycles);
+        while let Some(at) = self.smu.next_event().filter(|&at| at <= end) {
+            self.world.check(at >= self.now, "time", || format!("next event at {at:?} lies in the past"));
+            self.now = self.now.max(at);
+            let mut answers = Vec::new();
+            self.smu.advance(at, &mut self.world, &mut |answer: Answer| answers.push(answer));
+            answers.into_iter().for_each(|answer| self.answered(answer));
+            self.settle();
+        }
+        self.now = end;
+        self.smu.advance(end, &mut self.world, &mut |_: Answer| unreachable!("everything due was done"));
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        let wait = self.waiting.remove(&(answer.hart, answer.id));
+        self.world.check(wait.is_some(), "SMU-6", || format!("nobody waits for {answer:?}"));
+        self.world.check(answer.at == self.now, "time", || format!("{answer:?} at {:?}", self.now));
+        if let Some(Wait { page, .. }) = wait {
+            let marked = self.world.is_marked(page);
+            if matches!(answer.outcome, Outcome::Done(_)) {
+                self.world.check(marked, "SMU-3", || format!("page {page} answered before its marks"));
+            }
+            self.world.accepted[page] = self.world.accepted[page].min(self.acceptances + 1);
+        }
+        self.answers.push(answer);
+    }
+
+    /// What finished fences and drains promise.
+    fn settle(&mut self) {
+        let (fenced, drained) = (self.read(regs::FENCE_DONE), self.read(regs::DRAIN_DONE));
+        let over = |tickets: &mut Vec<(u64, u64)>, done| {
+            let upto = tickets.iter().filter(|(t, _)| *t <= done).map(|(_, a)| *a).max();
+            tickets.retain(|(t, _)| *t > done);
+            upto.unwrap_or(0)
+        };
+        let fence_upto = over(&mut self.fences, fenced);
+        let drain_upto = over(&mut self.drains, drained);
+        self.world.fenced = self.world.fenced.max(fence_upto).max(drain_upto);
+        self.world.drained = self.world.drained.max(drain_upto);
+        let limit = self.world.fenced;
+        let left = self.waiting.iter().find(|(_, w)| w.accepted.is_some_and(|a| a <= limit));
+        let left = left.map(|(key, wait)| format!("{key:?} {wait:?} still waits after a fence"));
+        self.world.check(left.is_none(), "SMU-8", || left.unwrap_or_default());
+    }
+
+    // ---- walkers
+
+    /// The walker reads an entry.
+    pub fn look(&mut self, hart: usize, page: usize) {
+        self.looks[hart] = Some((page, self.world.pte(page))).filter(|(_, pte)| regs::pte_is_armed(*pte));
+    }
+
+    /// The walker asks with what it read.
+    pub fn send(&mut self, hart: usize) -> Option<Accept> {
+        if self.waiting.keys().any(|&(h, _)| h == hart as u32) {
+            return None;
+        }
+        let (page, seen) = self.looks[hart].take()?;
+        self.next_id += 1;
+        let at = |base: u64| PhysAddr(base + 8 * page as u64);
+        let request = Request {
+            pte: at(world::PT),
+            pmd: at(world::PMD),
+            pud: at(world::PUD),
+            seen,
+            hart: hart as u32,
+            id: self.next_id,
+        };
+        let accept = self.smu.request(self.now, request);
+        let accepted = (accept == Accept::Accepted).then(|| {
+            self.acceptances += 1;
+            self.acceptances
+        });
+        // One at the port may be accepted at any time, so nothing can be held against its page.
+        self.world.accepted[page] = accepted.unwrap_or(u64::MAX);
+        self.waiting.insert((hart as u32, self.next_id), Wait { page, accepted });
+        Some(accept)
+    }
+
+    pub fn ask(&mut self, hart: usize, page: usize) -> Option<Accept> {
+        self.look(hart, page);
+        self.send(hart)
+    }
+
+    pub fn abandon(&mut self, hart: usize) {
+        if let Some((&key, _)) = self.waiting.iter().find(|((h, _), _)| *h == hart as u32) {
+            self.waiting.remove(&key);
+            self.smu.abandon(key.0, key.1);
+            self.settle();
+        }
+    }
+
+    // ---- devices
+
+    pub fn complete(&mut self, d: usize, which: usize, status: u16) -> bool {
+        let done = self.world.complete(d, which, status);
+        self.smu.completion_queue_written(self.now);
+        done
+    }
+
+    /// A completion for a command that was never given. (One that the device had, or that the SMU is about to give, would
+    /// be a lie about data written; nothing can guard against that.)
+    pub fn stray(&mut self, d: usize, cid: u16) {
+        self.world.post(d, cid, 0);
+        self.smu.completion_queue_written(self.now);
+    }
+
+    // ---- the operating system
+
+    /// Puts up to `n` frames into the free ring.
+    pub fn refill(&mut self, n: usize) {
+        for _ in 0..n {
+            self.put(0);
+        }
+    }
+
+    /// Puts a frame into the free ring; `spoil` is mixed into its data address.
+    pub fn put(&mut self, spoil: u64) {
+        let (head, tail) = (self.read(regs::FREE_HEAD), self.read(regs::FREE_TAIL));
+        let room = (tail.wrapping_sub(head) & 0xffff_ffff) < FREE_ENTRIES;
+        let Some(frame) = self.world.places.iter().position(|p| *p == Place::Os).filter(|_| room) else { return };
+        let at = world::FREE_RING + 16 * (tail % FREE_ENTRIES);
+        self.world.mem.insert(at, world::pfn(frame));
+        self.world.mem.insert(at + 8, world::dma(frame) | spoil);
+        self.world.places[frame] = Place::Smu;
+        self.write(regs::FREE_TAIL, (tail + 1) & 0xffff_ffff);
+    }
+
+    /// Empties the return ring; gives the reasons.
+    pub fn take_returned(&mut self) -> Vec<u64> {
+        let (mut head, tail) = (self.read(regs::RET_HEAD), self.read(regs::RET_TAIL));
+        let mut reasons = Vec::new();
+        while head != tail {
+            let at = world::RET_RING + 16 * (head % RET_ENTRIES);
+            if let Some(frame) = self.world.frame(self.world.word(at)) {
+                self.world.take_back(frame);
+            }
+            reasons.push(self.world.word(at + 8));
+            head = (head + 1) & 0xffff_ffff;
+        }
+        self.write(regs::RET_HEAD, head);
+        reasons
+    }
+
+    pub fn fence(&mut self) -> u64 {
+        self.fences.push((self.read(regs::FENCE) + 1, self.acceptances));
+        self.write(regs::FENCE, 0);
+        self.read(regs::FENCE)
+    }
+
+    pub fn drain(&mut self) -> u64 {
+        self.drains.push((self.read(regs::DRAIN) + 1, self.acceptances));
+        self.write(regs::DRAIN, 0);
+        self.read(regs::DRAIN)
+    }
+
+    /// Takes a page out of the page table, armed or present, and fences.
+    pub fn withdraw(&mut self, page: usize) {
+        let pte = self.world.pte(page);
+        self.world.mem.insert(world::PT + 8 * page as u64, 0);
+        if regs::PTE_V.is_set(pte) {
+            let frame = self.world.frame(regs::PTE_PFN.get(pte));
+            frame.into_iter().for_each(|f| self.world.take_back(f));
+        }
+        self.withdrawn[page] = self.fence();
+    }
+
+    /// Arms a page again, with another block or the same, once the fence of its withdrawal is over.
+    pub fn arm(&mut self, page: usize, other_block: bool) {
+        if self.world.pte(page) == 0 && self.read(regs::FENCE_DONE) >= self.withdrawn[page] {
+            self.generation += u64::from(other_block);
+            self.world.mem.insert(world::PT + 8 * page as u64, world::armed(page, self.generation));
+            self.world.lost_mark.remove(&page);
+        }
+    }
+
+    /// What kpted does: clears the marks from the top, then looks below (OS-6).
+    pub fn adopt(&mut self, page: usize) {
+        let clear = |world: &mut World, base: u64| {
+            let at = base + 8 * page as u64;
+            let value = world.word(at);
+            world.mem.insert(at, value & !regs::PTE_L.mask());
+            regs::PTE_L.is_set(value)
+        };
+        if clear(&mut self.world, world::PUD) && clear(&mut self.world, world::PMD) {
+            let pte = self.world.pte(page);
+            if regs::PTE_V.is_set(pte) {
+                clear(&mut self.world, world::PT);
+            }
+        }
+    }
+
+    pub fn invalidate(&mut self, d: usize) {
+        self.write(Self::desc(d, regs::DESC_CTRL), 0);
+    }
+
+    /// Deletes a descriptor's queues and says so.
+    pub fn release(&mut self, d: usize) {
+        if self.read(Self::desc(d, regs::DESC_CTRL)) == 0 {
+            self.world.delete_queues(d);
+            self.write(Self::desc(d, regs::DESC_RELEASE), 0);
+        }
+    }
+
+    /// Lets everything end and looks at what is left. The devices answer all they have; then the SMU is shut down in
+    /// order.
+    pub fn finish(&mut self) {
+        self.world.faults.clear();
+        for _ in 0..4 * PTES {
+            for d in 0..world::DESCRIPTORS {
+                while self.complete(d, 0, 0) {}
+            }
+            self.take_returned();
+            self.run(500);
+        }
+        let (status, waiting) = (self.read(regs::STATUS), format!("{:?}", self.waiting));
+        self.world.check(regs::STATUS_LIVE.get(status) == 0, "SMU-10", || format!("a miss hangs: {waiting}"));
+        self.world.check(self.waiting.is_empty(), "SMU-6", || format!("never answered: {waiting}"));
+        self.write(regs::CTRL, 0);
+        for d in 0..world::DESCRIPTORS {
+            self.invalidate(d);
+            self.release(d);
+        }
+        self.take_returned();
+        self.write(regs::RET_BASE, world::RET_RING); // mends the ring after a bus error
+        for _ in 0..FRAMES {
+            self.run(200);
+            self.take_returned();
+        }
+        let want = regs::STATUS_IDLE.mask() | regs::STATUS_NO_DMA.mask() | regs::STATUS_NO_FRAMES.mask();
+        let status = self.read(regs::STATUS) & !regs::STATUS_ERROR.mask();
+        self.world.check(status == want, "SMU-5", || format!("not at rest: status {status:#x}"));
+        for (issued, done) in [(regs::FENCE, regs::FENCE_DONE), (regs::DRAIN, regs::DRAIN_DONE)] {
+            let (issued, done) = (self.read(issued), self.read(done));
+            self.world.check(issued == done, "SMU-8", || format!("ticket {issued}, done {done}"));
+        }
+        self.check_frames();
+        self.check_marks();
+        self.check_counters();
+    }
+
+    /// Every frame is somewhere: what the SMU was given and did not install or return still stands in the ring.
+    fn check_frames(&mut self) {
+        let (head, tail) = (self.read(regs::FREE_HEAD), self.read(regs::FREE_TAIL));
+        let mut in_ring: Vec<usize> = (0..tail.wrapping_sub(head) & 0xffff_ffff)
+            .filter_map(|i| self.world.frame(self.world.word(world::FREE_RING + 16 * ((head + i) % FREE_ENTRIES))))
+            .collect();
+        in_ring.sort_unstable();
+        let with_smu: Vec<usize> = (0..FRAMES).filter(|&f| self.world.places[f] == Place::Smu).collect();
+        self.world.check(in_ring == with_smu, "SMU-5", || format!("frames {with_smu:?} given, {in_ring:?} in the ring"));
+    }
+
+    /// A page not yet adopted can be found from above.
+    fn check_marks(&mut self) {
+        for p in 0..PTES {
+            let pte = self.world.pte(p);
+            let unsynced = regs::PTE_V.is_set(pte) && regs::PTE_L.is_set(pte);
+            let above = |base: u64| regs::PTE_L.is_set(self.world.word(base + 8 * p as u64));
+            let found = above(world::PMD) && above(world::PUD);
+            let excused = self.world.lost_mark.contains(&p);
+            self.world.check(!unsynced || found || excused, "SMU-3", || format!("page {p} is lost to kpted"));
+        }
+    }
+
+    fn check_counters(&mut self) {
+        let outcomes = Counter::Coalesced as usize..=Counter::FailTimeout as usize;
+        let values: Vec<(&str, u64)> = self.smu.counters().collect();
+        let sum: u64 = values[outcomes].iter().map(|(_, n)| n).sum();
+        self.world.check(values[0].1 == sum, "SMU-10", || format!("counters do not add up: {values:?}"));
+    }
+}

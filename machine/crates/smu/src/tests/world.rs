@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory, page tables, rings and NVMe devices around the SMU. The world sees every access and keeps the first breach of
+//! a rule.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use trapless_memory::{BusError, PhysAddr};
+use trapless_smu_regs as regs;
+
+use crate::SmuBus;
+
+pub const PTES: usize = 12;
+pub const FRAMES: usize = 10;
+pub const DESCRIPTORS: usize = 2;
+pub const FREE_ENTRIES: u64 = 8;
+/// Smaller than a driver would make it, so that it gets full.
+pub const RET_ENTRIES: u64 = 4;
+pub const DEPTH: u64 = 7;
+
+pub const PT: u64 = 0x8000_0000;
+pub const PMD: u64 = 0x8001_0000;
+pub const PUD: u64 = 0x8002_0000;
+pub const FREE_RING: u64 = 0x8003_0000;
+pub const RET_RING: u64 = 0x8004_0000;
+const QUEUES: u64 = 0x8010_0000;
+const DOORBELLS: u64 = 0x4000_1000;
+/// First frame number, and where the device sees frame 0 of memory.
+const FIRST_PFN: u64 = 0x9_0000;
+const IOMMU: u64 = 1 << 40;
+
+pub fn sq(d: usize) -> u64 {
+    QUEUES + 0x2_0000 * d as u64
+}
+
+pub fn cq(d: usize) -> u64 {
+    sq(d) + 0x1_0000
+}
+
+pub fn sq_doorbell(d: usize) -> u64 {
+    DOORBELLS + 8 * d as u64
+}
+
+pub fn cq_doorbell(d: usize) -> u64 {
+    sq_doorbell(d) + 4
+}
+
+pub fn pfn(frame: usize) -> u64 {
+    FIRST_PFN + frame as u64
+}
+
+pub fn dma(frame: usize) -> u64 {
+    (pfn(frame) << 12) + IOMMU
+}
+
+/// The armed entry of page `p`, whose block address tells `p` and how often it was armed.
+pub fn armed(p: usize, generation: u64) -> u64 {
+    let flags = regs::PTE_L.mask() | regs::PTE_U.mask() | regs::PTE_R.mask() | regs::PTE_A.mask();
+    flags | regs::PTE_LBA.of(8 * (p as u64 + PTES as u64 * generation)) | regs::PTE_DEVICE.of((p % DESCRIPTORS) as u64)
+}
+
+fn page_of_lba(lba: u64) -> usize {
+    (lba / 8) as usize % PTES
+}
+
+/// Parts of the address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Area {
+    Pte,
+    Pmd,
+    Pud,
+    FreeRing,
+    RetRing,
+    Sq,
+    Cq,
+    SqDoorbell,
+    CqDoorbell,
+}
+
+pub const AREAS: [Area; 9] = [
+    Area::Pte,
+    Area::Pmd,
+    Area::Pud,
+    Area::FreeRing,
+    Area::RetRing,
+    Area::Sq,
+    Area::Cq,
+    Area::SqDoorbell,
+    Area::CqDoorbell,
+];
+
+/// The area of an address and which of its kind it is: page, ring entry, descriptor.
+fn area(at: u64) -> Option<(Area, usize)> {
+    let within = |base: u64, len: u64| (base..base + len).contains(&at).then(|| (at - base) / 8);
+    let word = |base, n: usize| within(base, 8 * n as u64).map(|i| i as usize);
+    if let Some(i) = word(PT, PTES) {
+        return Some((Area::Pte, i));
+    }
+    if let Some(i) = word(PMD, PTES) {
+        return Some((Area::Pmd, i));
+    }
+    if let Some(i) = word(PUD, PTES) {
+        return Some((Area::Pud, i));
+    }
+    if let Some(i) = within(FREE_RING, 16 * FREE_ENTRIES) {
+        return Some((Area::FreeRing, i as usize / 2));
+    }
+    if let Some(i) = within(RET_RING, 16 * RET_ENTRIES) {
+        return Some((Area::RetRing, i as usize / 2));
+    }
+    (0..DESCRIPTORS).find_map(|d| {
+        if within(sq(d), 64 * DEPTH).is_some() {
+            return Some((Area::Sq, d));
+        }
+        if within(cq(d), 16 * DEPTH).is_some() {
+            return Some((Area::Cq, d));
+        }
+        (at == sq_doorbell(d)).then_some((Area::SqDoorbell, d)).or((at == cq_doorbell(d)).then_some((Area::CqDoorbell, d)))
+    })
+}
+
+/// Where a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The OS has it.
+    Os,
+    /// In the free ring or with the SMU.
+    Smu,
+    /// In the return ring.
+    Returned,
+    /// Mapped by this page.
+    Page(usize),
+}
+
+/// A command that a device has fetched.
+#[derive(Clone, Copy, Debug)]
+pub struct Command {
+    pub cid: u16,
+    pub lba: u64,
+    pub frame: usize,
+}
+
+/// An NVMe queue pair's other end.
+#[derive(Clone, Debug, Default)]
+pub struct Device {
+    sq_head: u64,
+    cq_tail: u64,
+    cq_head: u64,
+    wraps: u64,
+    pub pending: Vec<Command>,
+}
+
+#[derive(Clone, Debug)]
+pub struct World {
+    pub mem: BTreeMap<u64, u64>,
+    pub faults: BTreeSet<Area>,
+    pub breach: Option<String>,
+    pub places: Vec<Place>,
+    /// Which block each frame holds.
+    content: Vec<Option<u64>>,
+    pub devices: Vec<Device>,
+    /// Last step of each page's install.
+    installed: Vec<Option<Area>>,
+    /// Pages whose marks met a bus error: nobody will find them.
+    pub lost_mark: BTreeSet<usize>,
+    /// Order of acceptance of each page's latest request, and the last that a finished fence and drain cover.
+    pub accepted: Vec<u64>,
+    pub fenced: u64,
+    pub drained: u64,
+    /// Accesses in order, for the rule tests.
+    pub log: Vec<(Area, usize)>,
+}
+
+impl World {
+    pub fn new() -> World {
+        World {
+            mem: BTreeMap::new(),
+            faults: BTreeSet::new(),
+            breach: None,
+            places: vec![Place::Os; FRAMES],
+            content: vec![None; FRAMES],
+            devices: vec![Device::default(); DESCRIPTORS],
+            installed: vec![None; PTES],
+            lost_mark: BTreeSet::new(),
+            accepted: vec![0; PTES],
+            fenced: 0,
+            drained: 0,
+            log: Vec::new(),
+        }
+    }
+
+    pub fn check(&mut self, holds: bool, rule: &str, what: impl FnOnce() -> String) {
+        if !holds && self.breach.is_none() {
+            self.breach = Some(format!("{rule}: {}", what()));
+        }
+    }
+
+    pub fn word(&self, at: u64) -> u64 {
+        self.mem.get(&at).copied().unwrap_or(0)
+    }
+
+    pub fn pte(&self, p: usize) -> u64 {
+        self.word(PT + 8 * p as u64)
+    }
+
+    /// Whether the whole install of this page was seen since it last began.
+    pub fn is_marked(&self, p: usize) -> bool {
+        self.installed[p] == Some(Area::Pud)
+    }
+
+    fn access(&mut self, at: PhysAddr, allowed: &[Area]) -> Result<(Area, usize), BusError> {
+        let found = area(at.0).filter(|(a, _)| allowed.contains(a));
+        self.check(found.is_some(), "SMU-10", || format!("access to {at:?}, expected {allowed:?}"));
+        let (area, index) = found.ok_or(BusError(at))?;
+        if self.faults.contains(&area) {
+            if matches!(area, Area::Pmd | Area::Pud) {
+                self.lost_mark.insert(index);
+            }
+            return Err(BusError(at));
+        }
+        self.log.push((area, index));
+        Ok((area, index))
+    }
+
+    pub fn frame(&self, number: u64) -> Option<usize> {
+        number.checked_sub(FIRST_PFN).map(|f| f as usize).filter(|&f| f < FRAMES)
+    }
+
+    fn install(&mut self, p: usize, seen: u64, new: u64) {
+        let (accepted, fenced) = (self.accepted[p], self.fenced);
+        self.check(accepted > fenced, "SMU-8", || format!("page {p} installed after a fence over its request"));
+        let Some(frame) = self.frame(regs::PTE_PFN.get(new)) else {
+            return self.check(false, "SMU-3", || format!("page {p} got a frame that nobody gave: {new:#x}"));
+        };
+        let (place, content) = (self.places[frame], self.content[frame]);
+        self.check(place == Place::Smu, "SMU-3", || format!("frame {frame} installed from {place:?}"));
+        let lba = regs::PTE_LBA.get(seen);
+        self.check(content == Some(lba), "SMU-4", || format!("page {p} installed with {content:?}, not block {lba}"));
+        self.check(new == regs::pte_installed(seen, pfn(frame)), "SMU-3", || format!("page {p} installed as {new:#x}"));
+        self.places[frame] = Place::Page(p);
+        self.installed[p] = Some(Area::Pte);
+    }
+
+    /// The device takes what its doorbell announces.
+    pub fn fetch_commands(&mut self, d: usize, tail: u64) {
+        let mut device = self.devices[d].clone();
+        while device.sq_head != tail {
+            let word = |n: u64| self.word(sq(d) + 64 * device.sq_head + 8 * n);
+            let (cdw0, prp1, slba, cdw12) = (word(0), word(3), word(5), word(6));
+            let frame = self.frame(prp1.wrapping_sub(IOMMU) >> 12);
+            let sound = cdw0 & 0xffff == 2 && cdw12 == 7 && cdw0 >> 32 == 1 + d as u64 && prp1 % 4096 == 0;
+            self.check(sound && frame.is_some(), "SMU-9", || format!("command {cdw0:#x} {prp1:#x} {slba:#x} {cdw12:#x}"));
+            let cid = (cdw0 >> 16) as u16;
+            let twice = device.pending.iter().any(|c| c.cid == cid);
+            self.check(!twice, "SMU-7", || format!("command identifier {cid} used again"));
+            device.pending.extend(frame.map(|frame| Command { cid, lba: slba, frame }));
+            device.sq_head = (device.sq_head + 1) % DEPTH;
+        }
+        self.devices[d] = device;
+    }
+
+    /// The device ends a command. Data are written whatever the status says.
+    pub fn complete(&mut self, d: usize, which: usize, status: u16) -> bool {
+        let Some(len) = Some(self.devices[d].pending.len()).filter(|&n| n > 0) else { return false };
+        let command = self.devices[d].pending[which % len];
+        if !self.post(d, command.cid, status) {
+            return false;
+        }
+        self.devices[d].pending.swap_remove(which % len);
+        let (place, page) = (self.places[command.frame], page_of_lba(command.lba));
+        self.check(place == Place::Smu, "SMU-7", || format!("device wrote frame {} in {place:?}", command.frame));
+        let (accepted, drained) = (self.accepted[page], self.drained);
+        self.check(accepted > drained, "SMU-8", || format!("device wrote for page {page} after a drain over it"));
+        self.content[command.frame] = (status == 0).then_some(command.lba);
+        true
+    }
+
+    /// The device writes a completion queue entry, if there is room.
+    pub fn post(&mut self, d: usize, cid: u16, status: u16) -> bool {
+        let device = &mut self.devices[d];
+        let (tail, phase) = (device.cq_tail, u64::from(device.wraps % 2 == 0));
+        if (tail + 1) % DEPTH == device.cq_head {
+            return false;
+        }
+        device.cq_tail = (tail + 1) % DEPTH;
+        device.wraps += u64::from(device.cq_tail == 0);
+        // SQ head and SQ identifier are nonsense on purpose.
+        let upper = 0xdead_beef | u64::from(cid) << 32 | phase << 48 | u64::from(status) << 49;
+        self.mem.insert(cq(d) + 16 * tail + 8, upper);
+        true
+    }
+
+    /// The OS deletes the queue pair and clears its memory for the next one.
+    pub fn delete_queues(&mut self, d: usize) {
+        self.devices[d] = Device::default();
+        self.mem.retain(|at, _| !(cq(d)..cq(d) + 16 * DEPTH).contains(at));
+    }
+
+    /// The OS takes a frame back.
+    pub fn take_back(&mut self, frame: usize) {
+        self.places[frame] = Place::Os;
+        self.content[frame] = None;
+    }
+}
+
+impl SmuBus for World {
+    fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
+        self.access(at, &[Area::Pte, Area::FreeRing, Area::Cq])?;
+        Ok(self.word(at.0))
+    }
+
+    fn write_u32(&mut self, at: PhysAddr, value: u32) -> Result<(), BusError> {
+        let (area, d) = self.access(at, &[Area::SqDoorbell, Area::CqDoorbell])?;
+        self.check(u64::from(value) < DEPTH, "SMU-9", || format!("doorbell {area:?} {d} rung with {value}"));
+        match area {
+            Area::SqDoorbell => self.fetch_commands(d, u64::from(value)),
+            _ => self.devices[d].cq_head = u64::from(value),
+        }
+        Ok(())
+    }
+
+    fn read_bytes(&mut self, at: PhysAddr, _: &mut [u8]) -> Result<(), BusError> {
+        self.access(at, &[]).map(|_| ())
+    }
+
+    fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
+        let (area, _) = self.access(at, &[Area::Sq, Area::RetRing])?;
+        let size = if area == Area::Sq { 64 } else { 16 };
+        self.check(data.len() == size && at.0 % size as u64 == 0, "SMU-10", || format!("write of {} at {at:?}", data.len()));
+        for (i, word) in data.chunks_exact(8).enumerate() {
+            let word = word.try_into().map(u64::from_le_bytes).unwrap_or(0);
+            self.mem.insert(at.0 + 8 * i as u64, word);
+        }
+        if area == Area::RetRing {
+            let number = self.word(at.0);
+            let frame = self.frame(number);
+            let held = frame.is_some_and(|f| self.places[f] == Place::Smu);
+            self.check(held, "SMU-5", || format!("frame {number:#x} returned, which the SMU did not hold"));
+            frame.into_iter().for_each(|f| self.places[f] = Place::Returned);
+        }
+        Ok(())
+    }
+
+    fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, new: u64) -> Result<Result<u64, u64>, BusError> {
+        let (_, p) = self.access(at, &[Area::Pte])?;
+        let value = self.word(at.0);
+        if value != old {
+            return Ok(Err(value));
+        }
+        self.check(regs::pte_is_armed(value), "SMU-3", || format!("page {p} overwritten while it was {value:#x}"));
+        self.install(p, old, new);
+        self.mem.insert(at.0, new);
+        Ok(Ok(old))
+    }
+
+    fn fetch_or_u64(&mut self, at: PhysAddr, bits: u64) -> Result<u64, BusError> {
+        let (area, p) = self.access(at, &[Area::Pmd, Area::Pud])?;
+        let before = if area == Area::Pmd { Area::Pte } else { Area::Pmd };
+        let last = self.installed[p];
+        self.check(last == Some(before), "SMU-3", || format!("page {p}: {area:?} marked after {last:?}"));
+        self.check(bits == regs::PTE_L.mask(), "SMU-3", || format!("marked with {bits:#x}"));
+        self.installed[p] = Some(area);
+        let value = self.word(at.0);
+        self.mem.insert(at.0, value | bits);
+        Ok(value)
+    }
+}
