@@ -14,6 +14,7 @@ mod recorder;
 mod report;
 mod sbi;
 mod stats;
+mod walk_cache;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use trapless_devices::{Aclint, Finish};
 use trapless_memory::{ClockHz, Cycle, Dma, PhysAddr, Ram};
 use trapless_nvme::{Controller, ControllerConfig, ImageMode, open_image};
 use trapless_riscv::{
-    CodeCache, CostTable, Env, Exit, Hart, HartConfig, Interrupt, SmuWalkConfig, WalkAnswer, WalkRequest,
+    CodeCache, CostTable, Env, Exit, Hart, HartConfig, Interrupt, SmuWalkConfig, Timing, WalkAnswer, WalkRequest,
 };
 use trapless_smu::{Answer, FailReason, Outcome, Request, Smu, SmuConfig, SmuTiming};
 use trapless_timing::{CoreCosts, Profile, SsdTiming};
@@ -17,6 +17,7 @@ use crate::fdt::{self, FdtConfig};
 use crate::recorder::Recorder;
 use crate::report::{Instructions, Milestone, Report, Roi, SmuCounters};
 use crate::sbi::{self, Call};
+use crate::walk_cache::{self, WalkCache};
 use crate::{Boot, Console, DiskConfig, DiskWrites, End, Error, Limits, MachineConfig, load, map};
 
 /// Windows between two looks at the stop flag and the host's health.
@@ -73,6 +74,7 @@ pub struct Machine {
     /// SBI timers: the tick of `time` at which STIP rises, and whether it has.
     timers: Vec<(u64, bool)>,
     code: CodeCache,
+    walk_caches: Vec<WalkCache>,
     recorder: Recorder,
     console: Console,
     builtin_sbi: bool,
@@ -127,6 +129,7 @@ impl Machine {
             phases,
             timers: vec![(u64::MAX, false); harts],
             code: CodeCache::default(),
+            walk_caches: vec![WalkCache::new(profile.machine.walk_cache_entries, profile.core.walk_level); harts],
             recorder: Recorder::new(harts),
             console,
             builtin_sbi,
@@ -253,7 +256,7 @@ impl Machine {
                 bus: &mut self.board,
                 code: &mut self.code,
                 observer: &mut self.recorder,
-                timing: &mut (),
+                timing: &mut self.walk_caches[hart],
             };
             let exit = self.harts[hart].run(&mut env, end);
             let early = self.harts[hart].now() < end || self.board.finish.is_some();
@@ -431,6 +434,7 @@ impl Machine {
     fn remote_fence(&mut self, hart: usize, start: u64, size: u64, at: Cycle) {
         let whole = size == u64::MAX || (start == 0 && size == 0);
         self.harts[hart].fence_vma((!whole).then_some((start, size)));
+        self.walk_caches[hart].fence();
         if let Phase::Waiting { id, accepted: false, .. } = self.phases[hart] {
             self.stop_waiting(hart, id, WalkAnswer::Interrupted, at);
         }
@@ -695,7 +699,7 @@ fn cost_table(c: &CoreCosts) -> CostTable {
         fp_sqrt: c.fp_sqrt,
         fp_move: c.fp_move,
         trap: c.trap_entry,
-        pte_read: c.walk_level,
+        pte_read: walk_cache::HIT,
         misaligned: c.misaligned,
     }
 }

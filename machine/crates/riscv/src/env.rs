@@ -75,10 +75,12 @@ impl Observer for () {}
 
 /// Asked for cycles beyond the [`crate::CostTable`] where the hart's own translation cache misses.
 pub trait Timing {
-    /// A page-table entry is read at `at`.
-    fn pte_read(&mut self, _at: PhysAddr, _now: Cycle) -> u64 {
+    /// The page-table entry of `level` (0 is the leaf level) is read at `at`.
+    fn pte_read(&mut self, _at: PhysAddr, _level: u32, _now: Cycle) -> u64 {
         0
     }
+    /// `sfence.vma` is executed: whatever walks have cached is out of date.
+    fn fence(&mut self) {}
     /// An access missed the hart's translation cache and goes to `at`.
     fn fill(&mut self, _access: Access, _at: PhysAddr, _now: Cycle) -> u64 {
         0

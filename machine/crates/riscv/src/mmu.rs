@@ -113,7 +113,7 @@ impl Hart {
             let pte_pa = table + (va >> shift & 0x1ff) * 8;
             at[level as usize] = pte_pa;
             let charged = !resumed || level == 0;
-            let e = self.read_pte(env, pte_pa, charged).ok_or(Stop::access_fault(access, va))?;
+            let e = self.read_pte(env, pte_pa, level, charged).ok_or(Stop::access_fault(access, va))?;
             if e & pte::V == 0 {
                 if level == 0 && self.hardware_handles(e, access) {
                     return Err(self.armed(e, &at, va, access, p, started));
@@ -158,6 +158,7 @@ impl Hart {
         &mut self,
         env: &mut Env<'_, B, O, T>,
         at: u64,
+        level: u32,
         charged: bool,
     ) -> Option<u64> {
         if self.csr.pmp.check(at, 8, Access::Load, Privilege::Supervisor) == Verdict::Deny {
@@ -165,7 +166,7 @@ impl Hart {
         }
         if charged {
             self.acc += u64::from(self.config.costs.pte_read);
-            self.acc += env.timing.pte_read(PhysAddr(at), self.local_now());
+            self.acc += env.timing.pte_read(PhysAddr(at), level, self.local_now());
         }
         if let Some((pa, value)) = self.changed_pte {
             if pa == at {

@@ -88,6 +88,8 @@ pub struct MachineParams {
     pub memory_bytes: u64,
     /// The longest turn a hart takes before the others run, cycles.
     pub quantum_cycles: u64,
+    /// Upper page table entries that each hart's walker keeps; 0: none. One that it has costs a cycle to read.
+    pub walk_cache_entries: u32,
     /// Cost of an SBI call that the machine serves itself, cycles.
     pub sbi_call_cycles: u64,
 }
@@ -251,12 +253,13 @@ impl Profile {
             Err(ProfileError::Range { name: name.into(), key: key.into(), value, range })
         };
         let (m, s, d) = (&self.machine, &self.smu, &self.ssd);
-        let ints: [(&'static str, u64, u64, u64); 15] = [
+        let ints: [(&'static str, u64, u64, u64); 16] = [
             ("machine.harts", m.harts.into(), 1, 64),
             ("machine.clock_hz", m.clock_hz, 1_000_000, 100_000_000_000),
             ("machine.timebase_hz", m.timebase_hz, 1_000, m.clock_hz.min(1_000_000_000)),
             ("machine.memory_bytes", m.memory_bytes, 16 << 20, 64 << 30),
             ("machine.quantum_cycles", m.quantum_cycles, 10, 10_000_000),
+            ("machine.walk_cache_entries", m.walk_cache_entries.into(), 0, 1024),
             ("machine.sbi_call_cycles", m.sbi_call_cycles, 0, 1_000_000),
             ("smu.pmshr_entries", s.pmshr_entries.into(), 1, 255),
             ("smu.prefetch_entries", s.prefetch_entries.into(), 1, 255),

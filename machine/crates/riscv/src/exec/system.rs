@@ -86,6 +86,7 @@ impl Hart {
                     self.tlb.flush_range(va, va);
                 }
                 self.changed_pte = None;
+                env.timing.fence();
                 self.pc = self.pc.wrapping_add(4);
                 Ok(Flow::Fetch)
             }
