@@ -156,6 +156,8 @@ impl Hart {
         self.csr.medeleg = 0xb1ff;
         self.csr.mideleg = crate::csr::S_INTERRUPTS;
         self.csr.mcounteren = 7;
+        // As OpenSBI does: without a PMU driver Linux leaves it alone, and the vDSO reads `time` from user mode.
+        self.csr.scounteren = 7;
         self.csr.pmp.open();
         self.regs = [0; REG_FILE];
         self.set_x(10, self.config.id);
