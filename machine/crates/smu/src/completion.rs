@@ -9,8 +9,12 @@ use crate::pmshr::Stage;
 use crate::{FailReason, Outside, Smu};
 
 impl Smu {
-    /// A device wrote to a completion queue (which one does not matter). [`Smu::next_event`] may change.
+    /// A device wrote to a completion queue (which one does not matter). [`Smu::next_event`] may change. Without
+    /// [`SmuConfig::completion_hints`](crate::SmuConfig) this does nothing: the poller looks anyway.
     pub fn completion_queue_written(&mut self, now: Cycle) {
+        if !self.config.completion_hints {
+            return;
+        }
         let slot = self.poll_slot(now.max(self.now));
         for descriptor in &mut self.descriptors {
             if descriptor.outstanding() && !descriptor.broken {
@@ -25,11 +29,12 @@ impl Smu {
         Cycle(at.0.checked_next_multiple_of(interval).unwrap_or(u64::MAX))
     }
 
-    /// A command was submitted: look for its completion (REQ: SMU-9: only while one is outstanding).
+    /// A command was submitted: look for its completion (REQ: SMU-9: only while one is outstanding). The first look is
+    /// taken even with hints, for what a device wrote while nothing was outstanding.
     pub(crate) fn start_polling(&mut self, index: usize) {
         let slot = self.poll_slot(self.now);
         let descriptor = &mut self.descriptors[index];
-        if !self.config.completion_hints && descriptor.poll_at.is_none() {
+        if descriptor.poll_at.is_none() {
             descriptor.poll_at = Some(slot);
         }
     }

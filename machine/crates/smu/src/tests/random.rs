@@ -3,13 +3,13 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use trapless_memory::Cycle;
+use trapless_memory::{BusError, Cycle, PhysAddr};
 use trapless_smu_regs as regs;
 
 use super::sim::{self, HARTS, PMSHR, Sim};
 use super::world::{AREAS, Area, DESCRIPTORS, PTES};
 use crate::bugs::Bug;
-use crate::{Answer, Request, Smu};
+use crate::{Answer, Request, Smu, SmuBus, SmuConfig, SmuTiming};
 
 #[derive(Clone, Copy, Debug)]
 enum Action {
@@ -149,4 +149,181 @@ fn seeded_bugs_are_caught() {
         let found = hunt(3000, false, Some(bug)).expect_err(&format!("{bug:?} was not caught"));
         assert!(found.contains(rule), "{bug:?} was caught as something else: {found}");
     }
+}
+
+/// With hints the polls that find nothing are left out, and nothing else changes.
+#[test]
+fn hints_change_no_answer() {
+    let games = prop::collection::vec(action(false), 1..160);
+    let answers = |actions: &[Action], hints| {
+        let mut sim = Sim::new(sim::config(hints), None, 4);
+        for &action in actions {
+            // In a machine a device's write comes before the SMU's look at the same time. Here looks at `now` are over.
+            if sim.now.0 % sim::timing().poll_interval.0 == 0 {
+                sim.run(1);
+            }
+            act(&mut sim, action);
+        }
+        sim.run(1000);
+        sim.answers
+    };
+    runner(1500)
+        .run(&games, |actions| {
+            prop_assert_eq!(answers(&actions, false), answers(&actions, true));
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// A bus that answers anything, from a seed.
+struct Chaos {
+    state: u64,
+    accesses: u64,
+}
+
+impl Chaos {
+    fn next(&mut self) -> u64 {
+        self.accesses += 1;
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state ^ (self.state >> 29)
+    }
+
+    fn answer<T>(&mut self, at: PhysAddr, value: impl FnOnce(u64) -> T) -> Result<T, BusError> {
+        let n = self.next();
+        if n % 16 == 0 { Err(BusError(at)) } else { Ok(value(self.next())) }
+    }
+}
+
+impl SmuBus for Chaos {
+    fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
+        self.answer(at, |n| n)
+    }
+    fn write_u32(&mut self, at: PhysAddr, _: u32) -> Result<(), BusError> {
+        self.answer(at, |_| ())
+    }
+    fn read_bytes(&mut self, at: PhysAddr, _: &mut [u8]) -> Result<(), BusError> {
+        self.answer(at, |_| ())
+    }
+    fn write_bytes(&mut self, at: PhysAddr, _: &[u8]) -> Result<(), BusError> {
+        self.answer(at, |_| ())
+    }
+    fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, _: u64) -> Result<Result<u64, u64>, BusError> {
+        self.answer(at, |n| if n % 2 == 0 { Ok(old) } else { Err(n) })
+    }
+    fn fetch_or_u64(&mut self, at: PhysAddr, _: u64) -> Result<u64, BusError> {
+        self.answer(at, |n| n)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Nonsense {
+    Write { offset: u64, size: usize, value: u64 },
+    Ask(Request),
+    Abandon { hart: u32, id: u64 },
+    Run { cycles: u64 },
+    Hint,
+}
+
+fn nonsense() -> impl Strategy<Value = Nonsense> {
+    let offset = prop_oneof![9 => (0..0x200_u64).prop_map(|r| r * 8), 1 => any::<u64>()];
+    let value = prop_oneof![
+        3 => any::<u64>(),
+        3 => 0..64_u64,
+        3 => (0..64_u32).prop_map(|bit| 1 << bit),
+        1 => Just(u64::MAX),
+    ];
+    let address = prop_oneof![(0..4_u64).prop_map(|p| 0x8000_0000 + 8 * p), any::<u64>()];
+    // Entries that look armed, so that requests get far.
+    let seen = (any::<u64>(), any::<bool>()).prop_map(|(n, tidy)| {
+        let must = regs::PTE_L.mask() | regs::PTE_U.mask() | regs::PTE_R.mask();
+        let never = regs::PTE_V.mask()
+            | regs::PTE_G.mask()
+            | regs::PTE_D.mask()
+            | regs::PTE_HIGH.mask()
+            | regs::PTE_SOCKET.mask();
+        if tidy { (n | must) & !never } else { n }
+    });
+    let ask = (address.clone(), address.clone(), address, seen, prop_oneof![0..4_u32, any::<u32>()], 0..8_u64);
+    prop_oneof![
+        10 => (offset, prop_oneof![Just(8_usize), Just(4), 0..9_usize], value)
+            .prop_map(|(offset, size, value)| Nonsense::Write { offset, size, value }),
+        6 => ask.prop_map(|(pte, pmd, pud, seen, hart, id)| Nonsense::Ask(Request {
+            pte: PhysAddr(pte), pmd: PhysAddr(pmd), pud: PhysAddr(pud), seen, hart, id
+        })),
+        1 => (0..4_u32, 0..8_u64).prop_map(|(hart, id)| Nonsense::Abandon { hart, id }),
+        6 => (0..300_u64).prop_map(|cycles| Nonsense::Run { cycles }),
+        1 => Just(Nonsense::Hint),
+    ]
+}
+
+/// REQ: SMU-10. Any register content, any memory content, any timing, down to steps that take no time: no panic, and time
+/// goes on with a bounded number of accesses a cycle.
+#[test]
+fn nonsense_neither_stops_nor_breaks_it() {
+    let games = (prop::collection::vec(nonsense(), 1..200), any::<u64>(), any::<bool>(), any::<bool>(), 0..9_u8);
+    runner(3000)
+        .run(&games, |(actions, seed, hints, instant, depth)| {
+            let mut config = SmuConfig { prefetch_depth: depth, ..sim::config(hints) };
+            if instant {
+                let zero = Cycle(0);
+                config.timing = SmuTiming {
+                    request: zero,
+                    cam: zero,
+                    command_write: zero,
+                    doorbell: zero,
+                    completion: zero,
+                    update: zero,
+                    notify: zero,
+                    poll_interval: zero,
+                    ring_read: zero,
+                };
+            }
+            let mut smu = Smu::new(config).map_err(|e| TestCaseError::fail(e.to_string()))?;
+            // Set up well enough that nonsense reaches every part.
+            for d in 0..8 {
+                smu.mmio_write(Sim::desc(d, regs::DESC_DEPTH), 8, 64, Cycle(0));
+                smu.mmio_write(Sim::desc(d, regs::DESC_CTRL), 8, 1, Cycle(0));
+            }
+            for (register, value) in
+                [(regs::FREE_SIZE, 64), (regs::RET_SIZE, 16), (regs::CTRL, 1), (regs::FREE_TAIL, 64)]
+            {
+                smu.mmio_write(register, 8, value, Cycle(0));
+            }
+            let mut bus = Chaos { state: seed, accesses: 0 };
+            let mut now = Cycle(0);
+            let mut answers = 0_u64;
+            for action in actions {
+                match action {
+                    Nonsense::Write { offset, size, value } => smu.mmio_write(offset, size, value, now),
+                    Nonsense::Ask(request) => drop(smu.request(now, request)),
+                    Nonsense::Abandon { hart, id } => smu.abandon(hart, id),
+                    Nonsense::Hint => smu.completion_queue_written(now),
+                    Nonsense::Run { cycles } => {
+                        let before = bus.accesses;
+                        now = now + Cycle(cycles);
+                        smu.advance(now, &mut bus, &mut |_: Answer| answers += 1);
+                        prop_assert!(
+                            bus.accesses - before < 10_000 + 100 * cycles,
+                            "{} accesses",
+                            bus.accesses - before
+                        );
+                        prop_assert!(smu.next_event().is_none_or(|at| at > now));
+                    }
+                }
+                for offset in (0..0x1000).step_by(8) {
+                    smu.mmio_read(offset, 8);
+                }
+            }
+            prop_assert!(answers <= smu.counters().next().map_or(0, |(_, requests)| requests));
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// A long hunt: `cargo test -p trapless-smu --release -- --ignored`.
+#[test]
+#[ignore = "minutes long"]
+fn long_hunt() {
+    hunt(100_000, false, None).unwrap();
+    hunt(100_000, true, None).unwrap();
 }

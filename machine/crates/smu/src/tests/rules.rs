@@ -1,2 +1,629 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One test or more for each rule of the contract.
+//! Each rule of the contract by an example; `random` covers what lies between.
+
+use trapless_memory::{Cycle, PhysAddr};
+use trapless_smu_regs::{self as regs, Counter};
+
+use super::sim::{self, HARTS, PMSHR, Sim};
+use super::world::{self, Area, FRAMES, PTES, Place};
+use crate::bugs::Bug;
+use crate::{Accept, Answer, FailReason, Outcome, Smu, SmuConfig, SmuError};
+
+/// Long enough for everything but a device.
+const LONG: u64 = 1000;
+
+fn new() -> Sim {
+    Sim::new(sim::config(false), None, 4)
+}
+
+/// A fresh SMU with its prefetch buffer filled.
+fn warm() -> Sim {
+    let mut sim = new();
+    sim.run(100);
+    sim
+}
+
+/// The end of a test: nothing was broken, and nothing is left.
+fn finish(mut sim: Sim) {
+    sim.finish();
+    assert_eq!(sim.world.breach, None);
+}
+
+fn outcomes(sim: &Sim) -> Vec<Outcome> {
+    sim.answers.iter().map(|a| a.outcome).collect()
+}
+
+fn failed(sim: &Sim, reason: FailReason) -> bool {
+    outcomes(sim) == [Outcome::Failed(reason)]
+        && regs::LAST_ERROR_REASON.get(sim.read(regs::LAST_ERROR)) == reason as u64
+}
+
+#[test]
+fn a_miss_takes_exactly_the_time_of_its_steps() {
+    let mut sim = warm();
+    let t0 = sim.now;
+    sim.ask(0, 3);
+    sim.run(40);
+    let written = sim.now; // 140: a time at which the poller looks, but the look is over
+    assert!(sim.complete(1, 0, 0));
+    sim.run(LONG);
+    let Answer { outcome, at, asked, joined, stamps, .. } = sim.answers[0];
+    assert_eq!((outcome, joined, asked), (Outcome::Done(sim.world.pte(3)), false, t0));
+    let after = |base: Cycle, cycles| Some(base + Cycle(cycles));
+    assert_eq!(stamps.requested, Some(t0));
+    assert_eq!(stamps.allocated, after(t0, 2 + 5));
+    assert_eq!(stamps.frame, after(t0, 7), "a prefetched frame costs nothing");
+    assert_eq!(stamps.command, after(t0, 7 + 8));
+    assert_eq!(stamps.doorbell, after(t0, 15 + 1));
+    assert_eq!(stamps.completion, after(written, 10), "the next look");
+    let seen = written + Cycle(10);
+    assert_eq!(stamps.pte, after(seen, 2 + 32));
+    assert_eq!(stamps.pmd, after(seen, 2 + 64));
+    assert_eq!(stamps.pud, after(seen, 2 + 97));
+    assert_eq!(stamps.answered, after(seen, 2 + 97 + 2));
+    assert_eq!(Some(at), stamps.answered);
+    finish(sim);
+}
+
+/// Misses overlap: four of them take hardly longer than one.
+#[test]
+fn misses_are_pipelined() {
+    let mut sim = warm();
+    for hart in 0..HARTS {
+        sim.ask(hart, 2 * hart);
+    }
+    sim.run(60);
+    while sim.complete(0, 0, 0) {}
+    let start = sim.now;
+    sim.run(LONG);
+    assert_eq!(sim.answers.len(), HARTS);
+    let last = sim.answers.iter().map(|a| a.at).max().unwrap();
+    assert!(last.since(start) < Cycle(130), "{:?}", last.since(start));
+    finish(sim);
+}
+
+/// REQ: SMU-1
+#[test]
+fn requests_for_one_page_join_and_all_are_answered() {
+    let mut sim = warm();
+    sim.ask(0, 5);
+    sim.run(30);
+    sim.ask(1, 5);
+    sim.ask(3, 5);
+    assert_eq!(sim.status(regs::STATUS_LIVE), 1);
+    assert!(sim.complete(1, 0, 0));
+    sim.run(LONG);
+    let value = sim.world.pte(5);
+    assert_eq!(outcomes(&sim), [Outcome::Done(value); 3]);
+    assert_eq!(sim.answers.iter().map(|a| (a.hart, a.joined)).collect::<Vec<_>>(), [(0, false), (1, true), (3, true)]);
+    assert_eq!((sim.count(Counter::Commands), sim.count(Counter::Coalesced)), (1, 2));
+    finish(sim);
+}
+
+/// REQ: SMU-1. A request that joins at the last moment is not answered before it can have reached the PMSHR.
+#[test]
+fn a_late_joiner_is_answered_late() {
+    let mut sim = warm();
+    sim.ask(0, 5);
+    sim.run(39);
+    sim.complete(1, 0, 0);
+    sim.look(1, 5);
+    sim.run(101);
+    assert!(sim.answers.is_empty());
+    let asked = sim.now;
+    sim.send(1);
+    let fence = sim.fence();
+    sim.run(5);
+    assert_eq!(sim.answers.len(), 1, "the first is answered in these cycles");
+    assert_ne!(sim.read(regs::FENCE_DONE), fence, "the fence waits for the joiner's answer too");
+    sim.run(LONG);
+    assert_eq!((sim.answers[1].at, sim.answers[1].joined), (asked + Cycle(2 + 5 + 2), true));
+    assert_eq!(sim.answers[1].outcome, sim.answers[0].outcome);
+    finish(sim);
+}
+
+/// REQ: SMU-1, ISA-4
+#[test]
+fn an_abandoned_wait_gets_no_answer_and_the_miss_goes_on() {
+    let mut sim = warm();
+    sim.ask(0, 5);
+    sim.run(20);
+    sim.abandon(0);
+    sim.complete(1, 0, 0);
+    sim.run(LONG);
+    assert!(sim.answers.is_empty());
+    assert!(regs::PTE_V.is_set(sim.world.pte(5)));
+    assert_eq!(sim.count(Counter::Installed), 1);
+    finish(sim);
+}
+
+/// REQ: SMU-1. An abandoned request that was not accepted yet never starts a miss.
+#[test]
+fn a_request_at_the_port_can_be_withdrawn() {
+    let mut sim = Sim::new(SmuConfig { pmshr_entries: 1, ..sim::config(false) }, None, 4);
+    assert_eq!(sim.ask(0, 0), Some(Accept::Accepted));
+    assert_eq!(sim.ask(1, 1), Some(Accept::Full));
+    sim.abandon(1);
+    sim.run(50);
+    sim.complete(0, 0, 0);
+    sim.run(LONG);
+    assert_eq!((sim.count(Counter::Requests), sim.count(Counter::PmshrFull)), (1, 1));
+    finish(sim);
+}
+
+/// REQ: SMU-2
+#[test]
+fn an_entry_that_changed_before_the_lookup_starts_no_io() {
+    for (bug, commands) in [(None, 0), (Some(Bug::NoSecondLook), 1)] {
+        let mut sim = Sim::new(sim::config(false), bug, 4);
+        sim.look(0, 2);
+        sim.withdraw(2);
+        sim.send(0);
+        sim.run(100);
+        assert_eq!(sim.count(Counter::Commands), commands, "{bug:?}");
+        if bug.is_none() {
+            assert_eq!(outcomes(&sim), [Outcome::Changed(0)]);
+            assert_eq!(sim.read(regs::FREE_USED), 0);
+            finish(sim);
+        }
+    }
+}
+
+/// REQ: SMU-3, SMU-4. Completion queue entry, PTE, PMD, PUD; each at a time of its own; the answer last.
+#[test]
+fn installs_go_from_the_leaf_up() {
+    let mut sim = warm();
+    sim.ask(0, 7);
+    sim.run(40);
+    sim.world.log.clear();
+    sim.complete(1, 0, 0);
+    let mut steps = Vec::new();
+    while sim.answers.is_empty() {
+        sim.run(1);
+        let areas: Vec<Area> =
+            sim.world.log.drain(..).map(|(area, _)| area).filter(|a| *a != Area::CqDoorbell).collect();
+        steps.extend((!areas.is_empty()).then_some(areas));
+    }
+    assert_eq!(steps, [[Area::Cq], [Area::Pte], [Area::Pmd], [Area::Pud]]);
+    let pte = sim.world.pte(7);
+    assert_eq!(pte & 0x3ff, 0b10_0101_0011, "V R U A L");
+    finish(sim);
+}
+
+/// REQ: SMU-3
+#[test]
+fn an_entry_that_changed_during_the_io_is_left_alone() {
+    let mut sim = warm();
+    sim.ask(0, 7);
+    sim.run(50);
+    sim.withdraw(7);
+    sim.complete(1, 0, 0);
+    sim.run(LONG);
+    assert_eq!(outcomes(&sim), [Outcome::Changed(0)]);
+    assert_eq!(sim.world.pte(7), 0);
+    assert_eq!(sim.take_returned(), [regs::REASON_CHANGED]);
+    assert!(!sim.world.log.iter().any(|(area, _)| matches!(area, Area::Pmd | Area::Pud)));
+    finish(sim);
+}
+
+/// REQ: SMU-5, SMU-6
+#[test]
+fn an_empty_ring_fails_the_miss() {
+    let mut sim = Sim::new(sim::config(false), None, 0);
+    sim.ask(0, 0);
+    sim.run(100);
+    assert!(failed(&sim, FailReason::NoFrame));
+    sim.refill(1);
+    sim.ask(0, 0);
+    sim.run(100);
+    assert_eq!(sim.count(Counter::Commands), 1);
+    finish(sim);
+}
+
+/// REQ: SMU-5
+#[test]
+fn frames_are_prefetched_and_counted() {
+    let mut sim = warm();
+    assert_eq!((sim.read(regs::FREE_HEAD), sim.read(regs::FREE_USED)), (2, 0));
+    sim.ask(0, 0);
+    sim.run(100);
+    assert_eq!((sim.read(regs::FREE_HEAD), sim.read(regs::FREE_USED)), (3, 1));
+    finish(sim);
+}
+
+/// REQ: SMU-5
+#[test]
+fn without_a_prefetch_buffer_frames_are_fetched_on_demand() {
+    let mut sim = Sim::new(SmuConfig { prefetch_depth: 0, ..sim::config(false) }, None, 4);
+    sim.run(100);
+    assert_eq!(sim.read(regs::FREE_HEAD), 0);
+    let asked = sim.now;
+    sim.ask(0, 0);
+    sim.run(100);
+    sim.complete(0, 0, 0);
+    sim.run(LONG);
+    assert_eq!(sim.answers[0].stamps.frame, Some(asked + Cycle(7 + 4)));
+    finish(sim);
+}
+
+/// REQ: SMU-5, SMU-6
+#[test]
+fn disabling_hands_prefetched_frames_back_and_lets_accepted_misses_end() {
+    let mut sim = warm();
+    sim.ask(0, 0);
+    sim.run(50);
+    sim.write(regs::CTRL, 0);
+    sim.ask(1, 2);
+    sim.run(50);
+    assert!(failed(&sim, FailReason::Disabled));
+    assert_eq!(sim.take_returned(), [regs::REASON_DISABLED; 2]);
+    assert_eq!(sim.status(regs::STATUS_NO_FRAMES), 0, "one is at the device");
+    sim.complete(0, 0, 0);
+    sim.run(LONG);
+    assert_eq!(sim.count(Counter::Installed), 1);
+    assert_eq!(sim.status(regs::STATUS_NO_FRAMES), 1);
+    finish(sim);
+}
+
+/// REQ: SMU-5
+#[test]
+fn a_full_return_ring_makes_the_smu_keep_frames() {
+    let mut sim = new();
+    for page in 0..5 {
+        sim.refill(8);
+        sim.ask(0, page);
+        sim.run(50);
+        sim.complete(page % 2, 0, 1);
+        sim.run(LONG);
+    }
+    assert_eq!(sim.read(regs::RET_TAIL), world::RET_ENTRIES);
+    assert_eq!((sim.status(regs::STATUS_LIVE), sim.status(regs::STATUS_IDLE)), (0, 1));
+    assert_eq!(sim.take_returned(), [regs::REASON_DEVICE; 4]);
+    sim.run(100);
+    assert_eq!(sim.take_returned(), [regs::REASON_DEVICE]);
+    finish(sim);
+}
+
+/// REQ: SMU-5, SMU-10
+#[test]
+fn malformed_ring_entries_go_back() {
+    let mut sim = Sim::new(sim::config(false), None, 0);
+    sim.put(8); // not a page
+    sim.run(100);
+    assert_eq!(sim.take_returned(), [regs::REASON_BAD_ENTRY]);
+    assert_eq!(sim.status(regs::STATUS_ERROR), 1);
+    finish(sim);
+}
+
+/// REQ: SMU-6
+#[test]
+fn a_device_error_is_told_and_its_frame_returned() {
+    let mut sim = warm();
+    sim.ask(0, 0);
+    sim.run(50);
+    sim.complete(0, 0, 0x281); // media error, unrecovered read
+    sim.run(LONG);
+    assert!(failed(&sim, FailReason::Device));
+    assert_eq!(regs::LAST_ERROR_STATUS.get(sim.read(regs::LAST_ERROR)), 0x281);
+    assert_eq!(sim.take_returned(), [regs::REASON_DEVICE]);
+    assert_eq!(sim.world.pte(0), world::armed(0, 0));
+    finish(sim);
+}
+
+/// REQ: SMU-6
+#[test]
+fn bus_errors_fail_the_miss_wherever_they_happen() {
+    for area in [Area::Pte, Area::Sq, Area::SqDoorbell, Area::Cq, Area::Pmd, Area::Pud] {
+        let mut sim = warm();
+        if matches!(area, Area::Pmd | Area::Pud) {
+            sim.ask(0, 0);
+            sim.run(50);
+            sim.complete(0, 0, 0);
+            sim.world.faults.insert(area);
+        } else {
+            sim.world.faults.insert(area);
+            sim.ask(0, 0);
+        }
+        sim.run(LONG);
+        assert!(failed(&sim, FailReason::Bus), "{area:?}: {:?}", outcomes(&sim));
+        assert_eq!(sim.status(regs::STATUS_ERROR), 1, "{area:?}");
+        let quarantined = u64::from(matches!(area, Area::SqDoorbell | Area::Cq));
+        assert_eq!(sim.status(regs::STATUS_QUARANTINED), quarantined, "{area:?}");
+        finish(sim);
+    }
+}
+
+/// REQ: SMU-6. An unusable ring is the OS's to mend, not the program's fault.
+#[test]
+fn a_bus_error_on_the_free_ring_means_no_frame() {
+    let mut sim = Sim::new(SmuConfig { prefetch_depth: 0, ..sim::config(false) }, None, 4);
+    sim.world.faults.insert(Area::FreeRing);
+    sim.ask(0, 0);
+    sim.run(100);
+    assert!(failed(&sim, FailReason::NoFrame));
+    assert_eq!(sim.status(regs::STATUS_ERROR), 1);
+    finish(sim);
+}
+
+/// REQ: SMU-6
+#[test]
+fn bad_descriptors_and_foreign_sockets_fail() {
+    let mut sim = warm();
+    sim.invalidate(0);
+    sim.ask(0, 0);
+    sim.run(100);
+    assert!(failed(&sim, FailReason::Descriptor));
+    finish(sim);
+
+    let mut sim = Sim::new(SmuConfig { socket: 1, ..sim::config(false) }, None, 4);
+    sim.ask(0, 0);
+    sim.run(100);
+    assert!(failed(&sim, FailReason::Descriptor));
+    finish(sim);
+}
+
+/// REQ: SMU-6
+#[test]
+fn a_full_pmshr_takes_waiting_harts_in_turn() {
+    let mut sim = Sim::new(SmuConfig { pmshr_entries: 1, ..sim::config(false) }, None, 8);
+    let accepts: Vec<_> = [2, 1, 0, 3].into_iter().map(|hart| sim.ask(hart, 2 * hart).unwrap()).collect();
+    assert_eq!(accepts, [Accept::Accepted, Accept::Full, Accept::Full, Accept::Full]);
+    assert_eq!(sim.count(Counter::PmshrFull), 3);
+    for _ in 0..HARTS {
+        sim.run(60);
+        sim.complete(0, 0, 0);
+        sim.run(200);
+    }
+    assert_eq!(sim.answers.iter().map(|a| a.hart).collect::<Vec<_>>(), [2, 0, 1, 3]);
+    finish(sim);
+}
+
+/// REQ: SMU-6. One that waits for a free entry joins its miss when somebody else has started it.
+#[test]
+fn a_waiting_request_joins_too() {
+    let mut sim = Sim::new(SmuConfig { pmshr_entries: 1, ..sim::config(false) }, None, 8);
+    sim.ask(0, 0);
+    sim.ask(1, 2);
+    sim.ask(2, 2);
+    sim.run(60);
+    sim.complete(0, 0, 0);
+    sim.run(200);
+    sim.complete(0, 0, 0);
+    sim.run(200);
+    assert_eq!((sim.answers.len(), sim.count(Counter::Coalesced)), (3, 1));
+    finish(sim);
+}
+
+/// REQ: SMU-7
+#[test]
+fn a_timed_out_command_keeps_its_frame_until_the_completion_comes() {
+    let mut sim = warm();
+    sim.write(regs::TIMEOUT, 300);
+    sim.ask(0, 0);
+    sim.run(400);
+    assert!(failed(&sim, FailReason::Timeout));
+    assert_eq!((sim.status(regs::STATUS_QUARANTINED), sim.status(regs::STATUS_NO_DMA)), (1, 0));
+    assert!(sim.take_returned().is_empty());
+    sim.complete(0, 0, 0);
+    sim.run(LONG);
+    assert_eq!(sim.world.pte(0), world::armed(0, 0), "install stays forbidden");
+    assert_eq!(sim.take_returned(), [regs::REASON_TIMEOUT]);
+    assert_eq!(sim.status(regs::STATUS_NO_DMA), 1);
+    finish(sim);
+}
+
+/// REQ: SMU-7
+#[test]
+fn release_ends_quarantine_and_waiting() {
+    let mut sim = warm();
+    sim.write(regs::TIMEOUT, 300);
+    sim.ask(0, 0);
+    sim.run(400);
+    sim.write(regs::TIMEOUT, 0);
+    sim.ask(1, 2);
+    sim.run(400);
+    sim.write(Sim::desc(0, regs::DESC_RELEASE), 0);
+    assert_eq!(sim.status(regs::STATUS_ERROR), 1, "refused while valid");
+    sim.invalidate(0);
+    sim.release(0);
+    sim.run(100);
+    assert_eq!(outcomes(&sim)[1], Outcome::Failed(FailReason::Descriptor));
+    assert_eq!(sim.take_returned(), [regs::REASON_TIMEOUT, regs::REASON_DESCRIPTOR]);
+    assert_eq!(sim.read(Sim::desc(0, regs::DESC_SQ_TAIL)), 0);
+    sim.set_up_descriptor(0);
+    sim.ask(0, 4);
+    sim.run(50);
+    assert!(sim.complete(0, 0, 0));
+    sim.run(LONG);
+    assert_eq!(sim.count(Counter::Installed), 1);
+    finish(sim);
+}
+
+/// REQ: SMU-7, SMU-10. With every entry in quarantine nobody waits for what may never come.
+#[test]
+fn a_pmshr_full_of_quarantine_fails_requests_at_once() {
+    let mut sim = new();
+    sim.write(regs::TIMEOUT, 100);
+    for hart in 0..usize::from(PMSHR) {
+        sim.ask(hart, 2 * hart);
+    }
+    sim.run(300);
+    assert_eq!(sim.status(regs::STATUS_QUARANTINED), u64::from(PMSHR));
+    assert_eq!(sim.ask(0, 1), Some(Accept::Accepted));
+    sim.run(20);
+    assert_eq!(outcomes(&sim), [Outcome::Failed(FailReason::Timeout); 5]);
+    finish(sim);
+}
+
+/// REQ: SMU-8
+#[test]
+fn a_fence_waits_for_the_device_but_not_for_quarantine_and_a_drain_does() {
+    let mut sim = warm();
+    assert_eq!(sim.fence(), 1);
+    assert_eq!(sim.read(regs::FENCE_DONE), 1, "nothing to wait for");
+    sim.write(regs::TIMEOUT, 300);
+    sim.ask(0, 0);
+    sim.run(100);
+    let (fence, drain) = (sim.fence(), sim.drain());
+    sim.run(100);
+    assert_eq!((sim.read(regs::FENCE_DONE), sim.read(regs::DRAIN_DONE)), (1, 0));
+    sim.ask(1, 2); // came later, is not waited for
+    sim.run(150);
+    assert_eq!(sim.read(regs::FENCE_DONE), fence);
+    assert_eq!(sim.read(regs::DRAIN_DONE), 0);
+    sim.complete(0, 0, 0);
+    sim.run(20);
+    assert_eq!(sim.read(regs::DRAIN_DONE), drain);
+    assert_eq!(sim.status(regs::STATUS_LIVE), 1);
+    finish(sim);
+}
+
+/// REQ: SMU-9
+#[test]
+fn the_completion_queue_is_read_only_while_a_command_is_outstanding() {
+    let looks = |sim: &Sim| sim.world.log.iter().filter(|(area, _)| *area == Area::Cq).count();
+    let mut sim = warm();
+    sim.run(LONG);
+    assert_eq!(looks(&sim), 0);
+    sim.ask(0, 0);
+    sim.run(116);
+    assert_eq!(looks(&sim), 10, "one every ten cycles");
+    sim.complete(0, 0, 0);
+    sim.run(LONG);
+    assert_eq!(looks(&sim), 11);
+    finish(sim);
+}
+
+/// REQ: SMU-9. Several rounds of both queues: tails, heads and the phase bit wrap.
+#[test]
+fn queues_wrap() {
+    let mut sim = Sim::new(sim::config(true), None, 8);
+    for round in 0..3 * world::DEPTH {
+        sim.ask(0, 0);
+        sim.run(60);
+        assert!(sim.complete(0, 0, 0), "round {round}");
+        sim.run(200);
+        sim.withdraw(0);
+        sim.arm(0, true);
+        sim.refill(1);
+    }
+    assert_eq!(sim.count(Counter::Installed), 3 * world::DEPTH);
+    assert_eq!(regs::DESC_CQ_HEAD_PHASE.get(sim.read(Sim::desc(0, regs::DESC_CQ_HEAD))), 0);
+    finish(sim);
+}
+
+/// REQ: SMU-10
+#[test]
+fn stray_completions_are_counted_and_dropped() {
+    let mut sim = warm();
+    sim.ask(0, 0);
+    sim.run(100);
+    for cid in [1, u16::from(PMSHR), 0xffff] {
+        sim.stray(0, cid);
+    }
+    sim.run(100);
+    assert_eq!(sim.count(Counter::StrayCqe), 3);
+    assert!(sim.answers.is_empty());
+    finish(sim);
+}
+
+/// REQ: SMU-10
+#[test]
+fn settings_cannot_change_while_in_use() {
+    let mut sim = new();
+    let error = |sim: &mut Sim, register, value| {
+        sim.write(register, value);
+        sim.status(regs::STATUS_ERROR)
+    };
+    let before = sim.read(regs::FREE_BASE);
+    assert_eq!(error(&mut sim, regs::FREE_BASE, 0x1000), 1);
+    assert_eq!(sim.read(regs::FREE_BASE), before);
+    sim.write(regs::CTRL, 0);
+    assert_eq!(sim.status(regs::STATUS_ERROR), 0, "cleared by disabling while idle");
+    assert_eq!(error(&mut sim, regs::FREE_SIZE, 3), 1);
+    sim.write(regs::CTRL, 0);
+    assert_eq!(error(&mut sim, Sim::desc(1, regs::DESC_NSID), 9), 1);
+    assert_eq!(sim.read(Sim::desc(1, regs::DESC_NSID)), 2);
+    sim.invalidate(1);
+    sim.write(Sim::desc(1, regs::DESC_DEPTH), u64::from(PMSHR));
+    sim.write(regs::CTRL, 0);
+    assert_eq!(error(&mut sim, Sim::desc(1, regs::DESC_CTRL), 1), 1, "queue too short");
+    assert_eq!(sim.read(Sim::desc(1, regs::DESC_CTRL)), 0);
+    finish(sim);
+}
+
+#[test]
+fn registers_can_be_reached_by_halves() {
+    let mut sim = new();
+    assert_eq!(sim.smu.mmio_read(regs::ID, 4), u64::from(u32::from_le_bytes(*b"SMU1")));
+    assert_eq!(sim.smu.mmio_read(regs::ID + 4, 4), 1);
+    let at = Cycle(1);
+    sim.smu.mmio_write(regs::TIMEOUT, 8, 0x1_0000_0002, at);
+    sim.smu.mmio_write(regs::TIMEOUT + 4, 4, 7, at);
+    sim.smu.mmio_write(regs::TIMEOUT, 4, u64::MAX, at);
+    assert_eq!(sim.read(regs::TIMEOUT), 0x7_ffff_ffff);
+    for (offset, size) in [(regs::TIMEOUT + 2, 4), (regs::TIMEOUT, 2), (regs::TIMEOUT + 4, 8), (1 << 40, 8)] {
+        sim.smu.mmio_write(offset, size, 1, at);
+        assert_eq!(sim.smu.mmio_read(offset, size), 0);
+    }
+    assert_eq!(sim.read(regs::TIMEOUT), 0x7_ffff_ffff);
+    let cap = sim.read(regs::CAP);
+    let fields = [regs::CAP_PMSHR, regs::CAP_DESCRIPTORS, regs::CAP_PREFETCH, regs::CAP_HARTS, regs::CAP_SOCKET];
+    assert_eq!(fields.map(|f| f.get(cap)), [4, 8, 2, 4, 0]);
+}
+
+/// The generated map and the model agree on what exists: every register that reads back what was written is RW, and
+/// every RO register stays as it is.
+#[test]
+fn read_only_registers_ignore_writes() {
+    let mut sim = warm();
+    for register in regs::REGISTERS.iter().filter(|r| r.access == regs::Access::ReadOnly) {
+        let before = sim.read(register.offset);
+        sim.write(register.offset, !before);
+        assert_eq!(sim.read(register.offset), before, "{}", register.name);
+    }
+    finish(sim);
+}
+
+#[test]
+fn impossible_configurations_are_refused() {
+    let zero = Smu::new(SmuConfig { pmshr_entries: 0, ..sim::config(false) }).unwrap_err();
+    assert_eq!(zero.to_string(), "smu.pmshr_entries is 0, must be 1 to 255");
+    let socket = Smu::new(SmuConfig { socket: 8, ..sim::config(false) }).unwrap_err();
+    assert!(matches!(socket, SmuError::OutOfRange { field: "socket", value: 8, .. }));
+}
+
+/// The same calls give the same state, to the last field.
+#[test]
+fn the_model_is_deterministic() {
+    let play = || {
+        let mut sim = warm();
+        for page in 0..PTES {
+            sim.ask(page % HARTS, page);
+            sim.run(33);
+            sim.complete(page % 2, page, 0);
+            sim.refill(1);
+        }
+        format!("{:?} {:?}", sim.smu, sim.answers)
+    };
+    assert_eq!(play(), play());
+}
+
+/// REQ: OS-4. Why the fence must come before a page is armed again with the same block: without it, the old miss installs
+/// into the new entry. The world calls that a breach when the OS says it fenced and did not.
+#[test]
+fn arming_again_without_a_fence_lets_a_stale_exchange_succeed() {
+    let mut sim = warm();
+    sim.ask(0, 0);
+    sim.run(50);
+    let at = PhysAddr(world::PT).0;
+    sim.world.mem.insert(at, 0);
+    sim.run(50);
+    sim.world.mem.insert(at, world::armed(0, 0));
+    sim.complete(0, 0, 0);
+    sim.run(LONG);
+    assert!(matches!(outcomes(&sim)[..], [Outcome::Done(_)]));
+    assert_eq!(sim.world.places.iter().filter(|p| matches!(p, Place::Page(0))).count(), 1);
+    assert!(sim.world.places.len() == FRAMES);
+    finish(sim);
+}

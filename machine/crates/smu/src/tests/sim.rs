@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu_regs::{self as regs, Counter};
 
-use super::world::{self, FREE_ENTRIES, FRAMES, PTES, Place, RET_ENTRIES, World};
+use super::world::{self, FRAMES, FREE_ENTRIES, PTES, Place, RET_ENTRIES, World};
 use crate::bugs::Bug;
 use crate::{Accept, Answer, Outcome, Request, Smu, SmuConfig, SmuTiming};
 
@@ -391,7 +391,8 @@ impl Sim {
             .collect();
         in_ring.sort_unstable();
         let with_smu: Vec<usize> = (0..FRAMES).filter(|&f| self.world.places[f] == Place::Smu).collect();
-        self.world.check(in_ring == with_smu, "SMU-5", || format!("frames {with_smu:?} given, {in_ring:?} in the ring"));
+        self.world
+            .check(in_ring == with_smu, "SMU-5", || format!("frames {with_smu:?} given, {in_ring:?} in the ring"));
     }
 
     /// A page not yet adopted can be found from above.

@@ -114,7 +114,9 @@ fn area(at: u64) -> Option<(Area, usize)> {
         if within(cq(d), 16 * DEPTH).is_some() {
             return Some((Area::Cq, d));
         }
-        (at == sq_doorbell(d)).then_some((Area::SqDoorbell, d)).or((at == cq_doorbell(d)).then_some((Area::CqDoorbell, d)))
+        (at == sq_doorbell(d))
+            .then_some((Area::SqDoorbell, d))
+            .or((at == cq_doorbell(d)).then_some((Area::CqDoorbell, d)))
     })
 }
 
@@ -248,7 +250,9 @@ impl World {
             let (cdw0, prp1, slba, cdw12) = (word(0), word(3), word(5), word(6));
             let frame = self.frame(prp1.wrapping_sub(IOMMU) >> 12);
             let sound = cdw0 & 0xffff == 2 && cdw12 == 7 && cdw0 >> 32 == 1 + d as u64 && prp1 % 4096 == 0;
-            self.check(sound && frame.is_some(), "SMU-9", || format!("command {cdw0:#x} {prp1:#x} {slba:#x} {cdw12:#x}"));
+            self.check(sound && frame.is_some(), "SMU-9", || {
+                format!("command {cdw0:#x} {prp1:#x} {slba:#x} {cdw12:#x}")
+            });
             let cid = (cdw0 >> 16) as u16;
             let twice = device.pending.iter().any(|c| c.cid == cid);
             self.check(!twice, "SMU-7", || format!("command identifier {cid} used again"));
@@ -325,7 +329,9 @@ impl SmuBus for World {
     fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
         let (area, _) = self.access(at, &[Area::Sq, Area::RetRing])?;
         let size = if area == Area::Sq { 64 } else { 16 };
-        self.check(data.len() == size && at.0 % size as u64 == 0, "SMU-10", || format!("write of {} at {at:?}", data.len()));
+        self.check(data.len() == size && at.0 % size as u64 == 0, "SMU-10", || {
+            format!("write of {} at {at:?}", data.len())
+        });
         for (i, word) in data.chunks_exact(8).enumerate() {
             let word = word.try_into().map(u64::from_le_bytes).unwrap_or(0);
             self.mem.insert(at.0 + 8 * i as u64, word);
