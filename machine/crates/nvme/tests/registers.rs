@@ -44,6 +44,9 @@ fn a_reset_drops_commands_in_service() {
     h.until(h.now + Cycle(1000));
     h.mem.writes.clear();
     h.write(0x14, 0x0046_0000);
+    h.until(h.now + Cycle(100));
+    h.poke(ACQ, &[0; 256]);
+    h.enable();
     h.until(h.now + Cycle(1_000_000));
     assert!(h.mem.writes.is_empty());
 }
@@ -160,10 +163,30 @@ fn wrong_doorbell_values_are_reported_and_do_nothing() {
     };
     assert_eq!(event(0x1008, 16), 0x0001_0100, "tail out of range");
     assert_eq!(event(0x1008, 0), 0x0001_0100, "tail unchanged");
+    assert_eq!(event(0x100c, 0), 0x0001_0100, "head unchanged");
     assert_eq!(event(0x100c, 1), 0x0001_0100, "head beyond what was completed");
     assert_eq!(event(0x100c, 0xffff_ffff), 0x0001_0100);
     assert_eq!(event(0x1010, 1), 0x0001_0000, "no such queue");
     assert_eq!(event(0x3ffc, 1), 0x0001_0000, "no such register");
+}
+
+#[test]
+fn a_doorbell_cannot_overfill_its_queue_or_leave_it() {
+    let mut h = Host::new();
+    let mut p = h.io;
+    for cid in 0..15 {
+        h.push(&mut p, read(0, 1).cid(cid));
+    }
+    h.ring_sq(&p);
+    for tail in [0, 3, 14, 16] {
+        h.write(0x1008, tail);
+    }
+    h.settle();
+    let done = std::iter::from_fn(|| h.poll(&mut p)).count();
+    assert_eq!(done, 15, "the entries of the first doorbell and no others");
+    h.ring_cq(&p);
+    h.io = p;
+    assert_eq!(h.io(read(0, 1)).status, 0);
 }
 
 #[test]
