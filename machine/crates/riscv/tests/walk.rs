@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The page walker: fault causes, and the rules for armed entries.
+
+mod common;
+use common::*;
+use trapless_riscv::{Access, Exit, Hart, HartConfig, Interrupt, Privilege, WalkAnswer, WalkRequest, cause, csr_number, pte};
+
+const OK: u64 = pte::V | pte::R | pte::W | pte::U | pte::A | pte::D;
+
+/// A user program that loads from (x5) into x6, or stores x6 there.
+fn user_load() -> Rig {
+    rig_at(ld(6, 5, 0), VA)
+}
+
+fn rig_at(instruction: u32, va: u64) -> Rig {
+    let mut rig = Rig::paged(&[instruction, STOP], Privilege::User);
+    rig.hart.set_x(5, va);
+    rig.hart.set_x(6, 0x1234);
+    rig
+}
+
+fn wait(exit: Exit) -> WalkRequest {
+    match exit {
+        Exit::SmuWait(request) => request,
+        other => panic!("no wait but {other:?}"),
+    }
+}
+
+#[test]
+fn every_defect_of_an_entry_is_the_page_fault_of_the_access() {
+    let good = entry(DATA, OK);
+    // (entry, load faults, store faults)
+    let table = [
+        (good, false, false),
+        (good & !pte::V, true, true),
+        (good & !pte::R, true, true),
+        (good & !pte::W, false, true),
+        (good & !pte::U, true, true),
+        (good & !pte::A, true, true),
+        (good & !pte::D, false, true),
+        (good & !(pte::R | pte::W), true, true),
+        (good & !(pte::R | pte::W) | pte::X, true, true),
+        (good | 1 << 54, true, true),
+        (good | 1 << 63, true, true),
+        (good | pte::L | 1 << 8 | pte::G, false, false),
+    ];
+    for (e, load, store) in table {
+        for (instruction, faults, code) in [(ld(7, 5, 0), load, cause::LOAD_PAGE), (sd(6, 5, 0), store, cause::STORE_PAGE)] {
+            let mut rig = rig_at(instruction, VA + 8);
+            rig.map(0, e);
+            assert_eq!(rig.step(), Exit::Step);
+            if faults {
+                assert_eq!(rig.only_trap(), (code, VA + 8), "entry {e:#x}");
+                assert_eq!(rig.hart.csr(csr_number::MEPC), Some(TEXT));
+            } else {
+                assert!(rig.log.traps.is_empty(), "entry {e:#x} {:x?}", rig.log.traps);
+            }
+        }
+    }
+}
+
+#[test]
+fn upper_levels_are_checked_too() {
+    let cases: [(&str, u64, u64); 6] = [
+        ("large page out of place", MID, entry(DATA + 0x1000, OK)),
+        ("pointer with U", MID, entry(LEAF, pte::V | pte::U)),
+        ("pointer with A", MID, entry(LEAF, pte::V | pte::A)),
+        ("W alone", MID, entry(LEAF, pte::V | pte::W)),
+        ("invalid", ROOT + 8, 0),
+        ("pointer at the last level", LEAF, entry(DATA, pte::V)),
+    ];
+    for (name, at, e) in cases {
+        let mut rig = user_load();
+        rig.map(0, entry(DATA, OK));
+        rig.put64(at, e);
+        rig.step();
+        assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA), "{name}");
+    }
+    // Tables where nothing is: an access fault.
+    let mut rig = user_load();
+    rig.put64(MID, entry(0x1_0000_0000, pte::V));
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::LOAD_ACCESS, VA));
+}
+
+#[test]
+fn addresses_that_are_not_canonical_fault() {
+    for va in [1 << 39, 0x40_0000_0000, 0x8000_0000_0000_0000, !0 << 38 ^ 1 << 50] {
+        let mut rig = rig_at(ld(6, 5, 0), va);
+        rig.step();
+        assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, va), "{va:#x}");
+    }
+}
+
+#[test]
+fn supervisor_reaches_user_pages_only_with_sum_and_never_fetches_them() {
+    let mut rig = Rig::paged(&[ld(6, 5, 0), STOP], Privilege::Supervisor);
+    rig.hart.set_x(5, VA);
+    rig.map(0, entry(DATA, OK));
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
+
+    let mut rig = Rig::paged(&[ld(6, 5, 0), jalr(0, 5, 0)], Privilege::Supervisor);
+    rig.hart.set_x(5, VA);
+    rig.put64(DATA, 77);
+    rig.map(0, entry(DATA, OK | pte::X));
+    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18);
+    rig.step();
+    assert_eq!(rig.hart.x(6), 77);
+    rig.step();
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::FETCH_PAGE, VA));
+}
+
+#[test]
+fn mxr_makes_executable_pages_readable_and_its_removal_is_seen() {
+    let mut rig = Rig::paged(&[ld(6, 5, 0), csrrw(0, csr_number::SSTATUS, 0), ld(6, 5, 0), STOP], Privilege::Supervisor);
+    rig.hart.set_x(5, VA);
+    rig.map(0, entry(DATA, pte::V | pte::X | pte::A));
+    rig.hart.set_csr(csr_number::MSTATUS, 1 << 19);
+    rig.step();
+    assert!(rig.log.traps.is_empty());
+    rig.step();
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
+}
+
+#[test]
+fn fence_of_one_address_drops_large_pages_whole_and_leaves_others() {
+    let fence = 0x1200_0073 | 7 << 15;
+    let mut rig = Rig::paged(&[ld(6, 5, 0), ld(6, 8, 0), fence, ld(6, 8, 0), ld(6, 5, 0), STOP], Privilege::Supervisor);
+    let all = pte::V | pte::R | pte::A;
+    rig.put64(MID, entry(BASE, all));
+    rig.put64(MID + 8, entry(BASE, all));
+    rig.hart.set_x(5, VA + 0x5000);
+    rig.hart.set_x(8, VA + 0x20_0000);
+    // Another address of the first large page.
+    rig.hart.set_x(7, VA + 0x9000);
+    for _ in 0..2 {
+        rig.step();
+    }
+    rig.put64(MID, 0);
+    rig.put64(MID + 8, 0);
+    rig.step();
+    rig.step();
+    assert!(rig.log.traps.is_empty(), "the other page went too");
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA + 0x5000));
+}
+
+#[test]
+fn user_fills_are_observed_with_their_access() {
+    let mut rig = rig_at(sd(6, 5, 0), VA);
+    rig.map(0, entry(DATA, OK));
+    rig.step();
+    let fill = rig.log.fills.iter().find(|f| f.va == VA).unwrap();
+    assert_eq!((fill.access, fill.privilege, fill.root_ppn), (Access::Store, Privilege::User, ROOT >> 12));
+    assert!(rig.log.fills.iter().any(|f| f.access == Access::Fetch && f.va == TEXT));
+}
+
+/// REQ: ISA-1
+#[test]
+fn an_armed_entry_waits_and_nothing_else_does() {
+    let mut rig = user_load();
+    rig.map(0, armed(0x123));
+    let before = rig.hart.retired();
+    let request = wait(rig.run(1000));
+    assert_eq!(request.pte_pa.0, LEAF);
+    assert_eq!(request.pmd_pa.0, MID);
+    assert_eq!(request.pud_pa.0, ROOT + 8);
+    assert_eq!((request.seen, request.va, request.access), (armed(0x123), VA, Access::Load));
+    assert_eq!((rig.hart.pc(), rig.hart.retired()), (TEXT, before));
+    assert!(rig.log.traps.is_empty());
+
+    let a = armed(0x123);
+    let not_armed = [
+        ("G, as PROT_NONE has it", a | pte::G),
+        ("no U", a & !pte::U),
+        ("dirty", a | pte::D),
+        ("no L", a & !pte::L),
+        ("neither R nor X", a & !pte::R),
+        ("W without R", a & !pte::R | pte::X | pte::W),
+        ("bit 57", a | 1 << 57),
+        ("bit 63", a | 1 << 63),
+        ("PROT_NONE", pte::R | pte::L | pte::G),
+    ];
+    for (name, e) in not_armed {
+        let mut rig = user_load();
+        rig.map(0, e);
+        assert_eq!(rig.step(), Exit::Step, "{name}");
+        assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA), "{name}");
+    }
+}
+
+/// REQ: ISA-1
+#[test]
+fn without_the_enable_bit_or_the_extension_it_is_an_ordinary_invalid_entry() {
+    let mut rig = user_load();
+    rig.map(0, armed(1));
+    rig.hart.set_csr(csr_number::SHWDP, 0);
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
+    assert_eq!(Hart::new(rig.hart.config().clone(), 0).csr(csr_number::SHWDP), Some(0), "resets to off");
+
+    let mut rig = Rig::with(HartConfig::new(0), &[ld(6, 5, 0), STOP]);
+    rig.page(Privilege::User);
+    rig.hart.set_x(5, VA);
+    rig.map(0, armed(1));
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
+    assert_eq!(rig.hart.csr(csr_number::SHWDP), None);
+}
+
+/// REQ: ISA-1: only the last level can be armed.
+#[test]
+fn an_armed_pattern_in_an_upper_level_faults() {
+    for at in [MID, ROOT + 8] {
+        let mut rig = user_load();
+        rig.put64(at, armed(1));
+        rig.step();
+        assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
+    }
+}
+
+/// REQ: ISA-2
+#[test]
+fn forbidden_accesses_to_armed_entries_trap_at_once() {
+    let mut rig = rig_at(sd(6, 5, 0), VA);
+    rig.map(0, armed(1));
+    assert_eq!(rig.step(), Exit::Step);
+    assert_eq!(rig.only_trap(), (cause::STORE_PAGE, VA));
+
+    let mut rig = rig_at(jalr(0, 5, 0), VA);
+    rig.map(0, armed(1));
+    rig.step();
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::FETCH_PAGE, VA));
+
+    let mut rig = Rig::paged(&[ld(6, 5, 0), STOP], Privilege::Supervisor);
+    rig.hart.set_x(5, VA);
+    rig.map(0, armed(1));
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA), "no SUM");
+}
+
+/// REQ: ISA-3
+#[test]
+fn loads_stores_amos_fetches_and_sum_accesses_start_misses_but_mprv_does_not() {
+    let rw = armed(1) | pte::W;
+    for (instruction, e, access) in [
+        (ld(6, 5, 0), armed(1), Access::Load),
+        (amo(2, true, 6, 5, 0), armed(1), Access::Load),
+        (sd(6, 5, 0), rw, Access::Store),
+        (amo(0, true, 7, 5, 6), rw, Access::Store),
+    ] {
+        let mut rig = rig_at(instruction, VA);
+        rig.map(0, e);
+        assert_eq!(wait(rig.run(100)).access, access);
+    }
+    let mut rig = rig_at(jalr(0, 5, 0), VA);
+    rig.map(0, armed(1) | pte::X);
+    assert_eq!(wait(rig.run(100)).access, Access::Fetch);
+    assert_eq!(rig.hart.pc(), VA);
+
+    let mut rig = Rig::paged(&[ld(6, 5, 0), STOP], Privilege::Supervisor);
+    rig.hart.set_x(5, VA);
+    rig.map(0, armed(1));
+    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18);
+    assert_eq!(wait(rig.run(100)).privilege, Privilege::Supervisor);
+
+    // M-mode with MPRV and MPP = U.
+    let mut rig = user_load();
+    rig.map(0, armed(1));
+    rig.enter(Privilege::Machine);
+    rig.hart.set_csr(csr_number::MSTATUS, 1 << 17);
+    assert_eq!(rig.step(), Exit::Step);
+    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
+}
+
+/// REQ: ISA-3: armed entries are not cached.
+#[test]
+fn after_the_install_the_access_needs_no_fence() {
+    let mut rig = user_load();
+    rig.put64(DATA, 99);
+    rig.map(0, armed(1));
+    wait(rig.run(100));
+    rig.put64(LEAF, entry(DATA, pte::V | pte::L | pte::R | pte::U | pte::A));
+    rig.answer(WalkAnswer::Done);
+    rig.finish();
+    assert_eq!(rig.hart.x(6), 99);
+    assert!(rig.log.traps.is_empty());
+    let touched = rig.log.fills.iter().filter(|f| f.va == VA).count();
+    assert_eq!(touched, 1);
+}
+
+/// REQ: ISA-4
+#[test]
+fn an_enabled_interrupt_abandons_the_wait_and_the_instruction_runs_again() {
+    let mut rig = user_load();
+    rig.map(0, armed(1));
+    rig.hart.set_csr(csr_number::MIDELEG, 0x222);
+    rig.hart.set_csr(csr_number::MIE, 0x222);
+    wait(rig.run(100));
+    assert_eq!(rig.hart.wait_limit(), None, "user mode masks nothing");
+    assert!(!rig.hart.interrupt_pending_enabled());
+    rig.hart.set_line(Interrupt::SupervisorTimer, true);
+    assert!(rig.hart.interrupt_pending_enabled());
+    rig.answer(WalkAnswer::Interrupted);
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::INTERRUPT | 5, 0));
+    assert_eq!(rig.hart.csr(csr_number::SEPC), Some(TEXT), "the load comes again");
+    assert_eq!(rig.hart.x(6), 0x1234);
+}
+
+/// REQ: ISA-4
+#[test]
+fn a_wait_with_interrupts_masked_ends_in_the_page_fault() {
+    let mut rig = Rig::paged(&[ld(6, 5, 0), STOP], Privilege::Supervisor);
+    rig.hart.set_x(5, VA);
+    rig.map(0, armed(1));
+    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18);
+    rig.hart.set_csr(csr_number::MIDELEG, 0x222);
+    rig.hart.set_csr(csr_number::MIE, 0x222);
+    rig.hart.set_csr(csr_number::MEDELEG, 0xb3ff);
+    wait(rig.run(100));
+    rig.hart.set_line(Interrupt::SupervisorTimer, true);
+    assert!(!rig.hart.interrupt_pending_enabled(), "SIE is clear in S-mode");
+    assert_eq!(rig.hart.wait_limit().map(|c| c.0), Some(1000));
+    rig.answer(WalkAnswer::LimitReached);
+    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
+    assert_eq!(rig.hart.pc(), HANDLER + 0x1000);
+    // With SIE set the supervisor's own wait is interruptible.
+    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18 | 1 << 1);
+    assert_eq!(rig.hart.wait_limit(), None);
+    assert!(rig.hart.interrupt_pending_enabled());
+}
+
+/// REQ: ISA-5
+#[test]
+fn a_page_installed_with_a_set_does_not_trap_on_its_first_read_and_traps_on_a_store() {
+    let mut rig = rig_at(ld(6, 5, 0), VA);
+    rig.program(TEXT, &[ld(6, 5, 0), sd(6, 5, 0), STOP]);
+    rig.map(0, armed(1) | pte::W);
+    wait(rig.run(100));
+    rig.put64(LEAF, entry(DATA, pte::V | pte::L | pte::R | pte::W | pte::U | pte::A));
+    rig.answer(WalkAnswer::Done);
+    rig.step();
+    assert!(rig.log.traps.is_empty());
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::STORE_PAGE, VA), "D=0 is software's");
+}
+
+/// REQ: ISA-6
+#[test]
+fn failures_are_the_ordinary_faults_of_the_access() {
+    for (answer, code) in [(WalkAnswer::Failed, cause::LOAD_PAGE), (WalkAnswer::BusError, cause::LOAD_ACCESS)] {
+        let mut rig = user_load();
+        rig.map(0, armed(1));
+        wait(rig.run(100));
+        rig.answer(answer);
+        assert_eq!(rig.only_trap(), (code, VA));
+        assert_eq!(rig.hart.csr(csr_number::MEPC), Some(TEXT));
+        assert_eq!(rig.hart.csr(csr_number::MTVAL), Some(VA));
+    }
+    let mut rig = rig_at(jalr(0, 5, 0), VA);
+    rig.map(0, armed(1) | pte::X);
+    wait(rig.run(100));
+    rig.answer(WalkAnswer::Failed);
+    assert_eq!(rig.only_trap(), (cause::FETCH_PAGE, VA));
+}
+
+/// REQ: ISA-6: rights as carried.
+#[test]
+fn the_installed_page_has_the_rights_that_the_entry_carried() {
+    let mut rig = rig_at(ld(6, 5, 0), VA);
+    rig.program(TEXT, &[ld(6, 5, 0), jalr(0, 5, 0)]);
+    rig.map(0, armed(1));
+    wait(rig.run(100));
+    rig.put64(LEAF, entry(DATA, pte::V | pte::L | pte::R | pte::U | pte::A));
+    rig.answer(WalkAnswer::Done);
+    for _ in 0..3 {
+        rig.step();
+    }
+    assert_eq!(rig.only_trap(), (cause::FETCH_PAGE, VA));
+}
+
+/// REQ: SMU-3: the walker uses the value in the answer and faults after four retries.
+#[test]
+fn changed_answers_are_used_and_counted() {
+    let mut rig = user_load();
+    rig.put64(DATA, 5);
+    rig.map(0, armed(1));
+    wait(rig.run(100));
+    // Memory still says armed; the SMU saw a present entry.
+    rig.answer(WalkAnswer::Changed(entry(DATA, pte::V | pte::R | pte::U | pte::A)));
+    rig.step();
+    assert_eq!(rig.hart.x(6), 5);
+
+    let mut rig = user_load();
+    rig.map(0, armed(1));
+    for _ in 0..5 {
+        wait(rig.run(100));
+        assert!(rig.log.traps.is_empty());
+        rig.answer(WalkAnswer::Changed(armed(2)));
+    }
+    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
+}
+
+/// REQ: SMU-3: a value from an answer does not outlive an interrupt.
+#[test]
+fn a_changed_value_is_dropped_when_the_handler_runs_first() {
+    let mut rig = user_load();
+    rig.map(0, armed(1));
+    rig.hart.set_csr(csr_number::MIE, 1 << 7);
+    wait(rig.run(100));
+    rig.hart.set_line(Interrupt::MachineTimer, true);
+    rig.answer(WalkAnswer::Changed(entry(DATA, pte::V | pte::R | pte::U | pte::A)));
+    rig.step();
+    assert_eq!(rig.log.traps.len(), 1);
+    rig.hart.set_line(Interrupt::MachineTimer, false);
+    rig.enter(Privilege::User);
+    rig.hart.set_pc(TEXT);
+    assert_eq!(wait(rig.run(100)).seen, armed(1));
+}
+
+/// REQ: ISA-3: an access over two pages waits for each, and happens whole.
+#[test]
+fn a_load_over_two_armed_pages_waits_twice() {
+    let mut rig = rig_at(ld(6, 5, 0), VA + 0xffc);
+    rig.put64(DATA + 0xff8, 0x1111_1111 << 32);
+    rig.put64(DATA + 0x1000, 0x2222_2222);
+    rig.map(0, armed(1));
+    rig.map(1, armed(2));
+    assert_eq!(wait(rig.run(100)).pte_pa.0, LEAF);
+    rig.put64(LEAF, entry(DATA, OK));
+    rig.answer(WalkAnswer::Done);
+    let second = wait(rig.run(100));
+    assert_eq!((second.pte_pa.0, second.va), (LEAF + 8, VA + 0x1000));
+    rig.put64(LEAF + 8, entry(DATA + 0x1000, OK));
+    rig.answer(WalkAnswer::Done);
+    rig.finish();
+    assert_eq!(rig.hart.x(6), 0x2222_2222_1111_1111);
+}
