@@ -48,6 +48,9 @@ pub struct Common {
     /// Write what was measured here.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Print the speed of the run on standard error, and when the guest ran its first command.
+    #[arg(long)]
+    pub summary: bool,
     /// Where the console goes: `-` for standard output, or a file.
     #[arg(long, default_value = "-", value_name = "FILE")]
     pub console: String,

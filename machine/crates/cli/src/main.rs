@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 use args::{Cli, Command, Common, DiskMode, Elf, Run};
 use clap::Parser;
-use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Limits, Machine, MachineConfig};
+use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Limits, Machine, MachineConfig, Report};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
@@ -118,10 +118,14 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
     if let Some(path) = signature {
         write_whole(path, machine.signature().context("the ELF has no begin_signature and end_signature")?.as_bytes())?;
     }
+    let report = machine.report(&end);
+    if common.summary {
+        summarize(&report);
+    }
     if !matches!(end, End::Stopped)
         && let Some(path) = &common.json
     {
-        let mut text = serde_json::to_vec_pretty(&machine.report(&end))?;
+        let mut text = serde_json::to_vec_pretty(&report)?;
         text.push(b'\n');
         write_whole(path, &text)?;
     }
@@ -145,6 +149,28 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
             INTERRUPTED
         }
     })
+}
+
+/// Number of the milestone that the guest's init sets before its first command (spec/platform.md).
+const FIRST_COMMAND: u64 = 1;
+
+fn summarize(report: &Report) {
+    let mips = |instructions: u64, seconds: f64| instructions as f64 / 1e6 / seconds.max(1e-9);
+    if let Some(m) = report.milestones.iter().find(|m| m.number == FIRST_COMMAND) {
+        eprintln!(
+            "trapless-machine: first command after {:.2} s on the host, {:.1} M instructions, {:.0} MIPS",
+            m.host_seconds,
+            m.instructions as f64 / 1e6,
+            mips(m.instructions, m.host_seconds)
+        );
+    }
+    eprintln!(
+        "trapless-machine: {:.3} s simulated in {:.2} s on the host, {:.1} M instructions, {:.0} MIPS",
+        report.sim_seconds,
+        report.host_seconds,
+        report.instructions as f64 / 1e6,
+        report.mips
+    );
 }
 
 fn folder(path: &Path) -> &Path {
