@@ -7,14 +7,14 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read or written.
-    #[error("{what} {}: {source}", path.display())]
+    #[error("{what} {}: {cause}", path.display())]
     File {
         /// What the file is for.
         what: &'static str,
         /// Where it is.
         path: PathBuf,
         /// What the host said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// The kernel is not a RISC-V Image.
     #[error("kernel {}: not a RISC-V Linux Image (no RSC\\x05 at byte 56)", path.display())]

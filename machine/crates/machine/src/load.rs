@@ -34,7 +34,7 @@ pub struct LoadedImage {
 /// # Errors
 /// Names the file.
 pub fn read_file(path: &Path, what: &'static str) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|source| Error::File { what, path: path.to_owned(), source })
+    std::fs::read(path).map_err(|cause| Error::File { what, path: path.to_owned(), cause })
 }
 
 fn write(ram: &mut Ram, at: u64, data: &[u8], what: &'static str, path: &Path) -> Result<(), Error> {
