@@ -82,6 +82,16 @@ def _fix_inodes(image: Path, entries: int, env: dict[str, str], log: Path) -> No
         script.unlink()
 
 
+def label(image: Path) -> str | None:
+    """The label of an ext4 image; None if it is something else."""
+    with open(image, "rb") as disk:
+        disk.seek(1024)
+        block = disk.read(1024)
+    if len(block) < 1024 or block[56:58] != b"\x53\xef":
+        return None
+    return block[120:136].rstrip(b"\0").decode(errors="replace")
+
+
 def read_file(image: Path, path: str) -> bytes | None:
     """Contents of a file in an image, or None if it has no such file."""
     done = subprocess.run(["debugfs", "-R", f"cat {path}", str(image)], capture_output=True, check=False)

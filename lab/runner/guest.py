@@ -120,8 +120,9 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
 
 
 def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False,
-                   interactive: bool = False) -> Outcome:
-    """Boot `guest` on the machine and do `job`. Files of /job/out go to `out`; `show` passes the console through."""
+                   interactive: bool = False, keep_stats: Path | None = None) -> Outcome:
+    """Boot `guest` on the machine and do `job`. Files of /job/out go to `out`, the machine's record to `keep_stats`;
+    `show` passes the console through."""
     with workspace() as folder:
         disk, stats_file = folder / "job.img", folder / "stats.json"
         jobs.write_disk(job, disk)
@@ -137,18 +138,24 @@ def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None 
             raise UserError(f"{reason}; the console's end: {_last_line(outcome.console) or '(nothing)'}")
         if stats_file.exists():
             outcome.stats = json.loads(stats_file.read_text())
+            if keep_stats:
+                try:
+                    shutil.copy(stats_file, keep_stats)
+                except OSError as error:
+                    raise disk_error(error, keep_stats) from error
         return _collect(outcome, disk, out, interactive)
 
 
-def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False) -> Outcome:
+def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False,
+                interactive: bool = False) -> Outcome:
     """Boot `guest` on QEMU and do `job`."""
     with workspace() as folder:
         disk = folder / "job.img"
         jobs.write_disk(job, disk)
-        outcome = _run(qemu_command(guest, disk), show, False, guest.max_seconds or 600)
+        outcome = _run(qemu_command(guest, disk), show, interactive, guest.max_seconds or 600)
         if outcome.status != 0:
             raise UserError(f"QEMU ended with status {outcome.status}: {_last_line(outcome.console)}")
-        return _collect(outcome, disk, out, False)
+        return _collect(outcome, disk, out, interactive)
 
 
 def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) -> Outcome:
@@ -212,8 +219,9 @@ def _pump(process: subprocess.Popen, emit: Callable[[str], None], deadline: floa
 class ConsoleFilter:
     """Takes carriage returns and the kernel's own word of farewell out of a console stream."""
 
-    _FAREWELL = re.compile(r"\[ *\d+\.\d+\] reboot: Power down\n")
-    _MAYBE = re.compile(r"\[[^\n]{0,60}\Z")
+    # With or without the kernel's time stamp.
+    _FAREWELL = re.compile(r"^(\[ *\d+\.\d+\] )?reboot: Power down\n", re.MULTILINE)
+    _MAYBE = re.compile(r"^(\[[ \d.]{0,20}(\] ?)?)?(r|re|reb|rebo|reboo|reboot|reboot:[^\n]{0,20})?\Z", re.MULTILINE)
 
     def __init__(self) -> None:
         """Start with nothing held back."""

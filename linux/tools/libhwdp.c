@@ -109,6 +109,15 @@ static struct area *managed(const void *start)
 	return NULL;
 }
 
+/* Bring a range into the page cache with large reads. One POSIX_FADV_WILLNEED reads no more than the device takes at once. */
+static void read_ahead(int fd, off_t offset, size_t length)
+{
+	const size_t chunk = 128 << 10;
+
+	for (size_t at = 0; at < length; at += chunk)
+		posix_fadvise(fd, offset + at, length - at < chunk ? length - at : chunk, POSIX_FADV_WILLNEED);
+}
+
 static void *map_managed(void *start, size_t length, int protection, int flags, int fd, off_t offset,
 			 const struct stat *st)
 {
@@ -124,7 +133,7 @@ static void *map_managed(void *start, size_t length, int protection, int flags, 
 
 	int kind_flags = 0;
 	if (state.kind == KIND_IDEAL) {
-		posix_fadvise(fd, offset, length, POSIX_FADV_WILLNEED);
+		read_ahead(fd, offset, length);
 		kind_flags = MAP_POPULATE;
 	} else if (state.kind == KIND_HWDP) {
 		kind_flags = MAP_HWDP;

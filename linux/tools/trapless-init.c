@@ -135,8 +135,19 @@ static int run(const char *directory, char *const argv[])
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Let the console say its last words, but do not wait for ever: QEMU's serial port can lose an interrupt. */
+static void drain_console(void)
+{
+	for (int tries = 0, queued = 1; tries < 50 && queued; tries++) {
+		if (ioctl(1, TIOCOUTQ, &queued) || !queued)
+			break;
+		usleep(10000);
+	}
+}
+
 static void finish(int command)
 {
+	drain_console();
 	kill(-1, SIGTERM);
 	kill(-1, SIGKILL);
 	while (wait(NULL) > 0)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless doctor` says what is there; `./trapless setup` builds what is missing, so that later runs need no network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from lab import build
+from lab.cache import CACHE
+from lab.experiments import miss_latency
+from lab.images import dataset, rootfs
+from lab.paths import LINUX, ROOT
+
+TOOLS = ("git", "cargo", "gcc", "make", "riscv64-linux-gnu-gcc", "flex", "bison", "bc", "mmdebstrap", "mke2fs", "debugfs",
+         "qemu-system-riscv64")
+
+
+def run() -> int:
+    """Print one line a thing; 1 if something that the demo needs is missing."""
+    missing = 0
+    for tool in TOOLS:
+        place = shutil.which(tool)
+        needed = tool != "qemu-system-riscv64"
+        missing += place is None and needed
+        print(f"{'ok     ' if place else 'missing' if needed else 'absent '} {tool}{'' if place else '' if needed else ' (tests only)'}")
+    print(f"ok      python {sys.version.split()[0]}")
+    print(f"        rust: {_word(['rustc', '--version'])}")
+    print(f"        checkout: {ROOT}, {_word(['git', '-C', str(ROOT), 'describe', '--always', '--dirty'])}")
+    free = shutil.disk_usage(CACHE).free / 2**30
+    print(f"        cache: {CACHE}, {free:.0f} GiB free, {os.cpu_count()} cores")
+    for kind in ("kernel", "rootfs", "data", "tools"):
+        count = sum(1 for path in (CACHE / kind).glob("[!.]*")) if (CACHE / kind).is_dir() else 0
+        print(f"        cached {kind}: {count}")
+    print(f"        kernel build script: {'there' if (LINUX / 'build').exists() else 'missing'}")
+    return 1 if missing else 0
+
+
+def _word(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "not found"
+
+
+def setup() -> int:
+    """Build everything that the demo needs."""
+    build.machine()
+    build.kernel()
+    rootfs.image()
+    dataset.image(miss_latency.Load().file_bytes)
+    return 0

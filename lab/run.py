@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless run`: one command in a guest, or one bare-metal ELF file."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import build
+from lab.demo import output_folder
+from lab.images import dataset, ext4, rootfs
+from lab.runner import guest as guests
+from lab.runner.job import Job, command_job
+from lab.ui import UserError
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    argv: list[str]
+    kind: str | None
+    share: bool
+    inputs: tuple[Path, ...]
+    out: Path | None
+    data: str | None
+    """A size (a file of random bytes), an image, or None for no data disk."""
+    profile: str
+    settings: tuple[str, ...]
+    memory: str | None
+    harts: int | None
+    append: str
+    kernel: Path | None
+    stock: bool
+    simulator: str
+    interactive: bool
+    verbose: bool
+    max_seconds: float | None
+    stats: Path | None
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes of a size like 320M or 1G; None if the text is not a size."""
+    match = re.fullmatch(r"(\d+)([KMG])", text)
+    return int(match[1]) << {"K": 10, "M": 20, "G": 30}[match[2]] if match else None
+
+
+def data_disk(text: str | None) -> tuple[Path | None, bool]:
+    """The data disk for `--data`, and whether writes to it are kept (only in an image of the user's own)."""
+    if text is None:
+        return None, False
+    size = parse_size(text)
+    if size is not None:
+        return dataset.image(size), False
+    image = Path(text)
+    if not image.is_file():
+        raise UserError(f"--data {text}: no such image, and not a size like 320M")
+    if ext4.label(image) != "trapless-data":
+        raise UserError(f"--data {text}: not an ext4 image with the label trapless-data (e2label sets it)")
+    return image, True
+
+
+def run(request: Request) -> int:
+    """Boot, run the command, bring its files back; its exit status."""
+    for path in request.inputs:
+        if not path.exists():
+            raise UserError(f"--in {path}: no such file")
+    if request.out:
+        output_folder(request.out)
+    if request.kernel and not request.kernel.is_file():
+        raise UserError(f"--kernel {request.kernel}: no such file")
+    data, kept = data_disk(request.data)
+    program = build.machine() if request.simulator == "machine" else None
+    guest = guests.Guest(
+        kernel=request.kernel or build.kernel(stock=request.stock), root=rootfs.image(), data=data, data_kept=kept,
+        profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
+        append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
+        quiet=not request.verbose, max_seconds=request.max_seconds)
+    job = (Job("exit 0", request.inputs) if request.interactive
+           else command_job(request.argv, request.kind, request.inputs, request.share))
+    if program is None:
+        return guests.run_on_qemu(guest, job, request.out, show=True, interactive=request.interactive).status
+    outcome = guests.run_on_machine(program, guest, job, request.out, show=True, interactive=request.interactive,
+                                    keep_stats=request.stats)
+    return outcome.status
+
+
+def run_elf(elf: Path, profile: str, settings: tuple[str, ...]) -> int:
+    """Run a bare-metal ELF that ends through `tohost`; its exit status."""
+    if not elf.is_file():
+        raise UserError(f"--elf {elf}: no such file")
+    command = [str(build.machine()), "elf", str(elf), "--profile", profile]
+    for setting in settings:
+        command += ["--set", setting]
+    return subprocess.run(command, check=False).returncode
+
