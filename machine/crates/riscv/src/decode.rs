@@ -332,3 +332,80 @@ impl Fields {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_compressed_space_expands_to_legal_instructions_or_is_reserved() {
+        // Reserved encodings by quadrant and funct3, counted from the specification's tables.
+        let mut reserved = std::collections::BTreeMap::new();
+        for c in (0..=u16::MAX).filter(|&c| !is_wide(c)) {
+            let slot = decode(u32::from(c), 0);
+            match compressed::expand(c) {
+                Some(w) => {
+                    assert!(is_wide(w as u16));
+                    assert_ne!(slot.op, Op::Illegal, "{c:#06x} -> {w:#010x}");
+                }
+                None => {
+                    assert_eq!((slot.op, slot.imm), (Op::Illegal, i32::from(c)));
+                    *reserved.entry((c & 3, c >> 13)).or_insert(0) += 1;
+                }
+            }
+        }
+        let want = [
+            ((0, 0), 8),    // c.addi4spn with zero
+            ((0, 4), 2048), // Zcb
+            ((1, 1), 64),   // c.addiw to x0
+            ((1, 3), 32),   // c.lui, c.addi16sp with zero
+            ((1, 4), 128),  // two free rows of the register operations
+            ((2, 2), 64),   // c.lwsp to x0
+            ((2, 3), 64),   // c.ldsp to x0
+            ((2, 4), 1),    // c.jr x0
+        ];
+        assert_eq!(reserved.into_iter().collect::<Vec<_>>(), want.map(|((q, f), n)| ((q, f), n)));
+    }
+
+    #[test]
+    fn compressed_samples_match_the_assembler() {
+        // Pairs from riscv64-linux-gnu-as.
+        for (c, w) in [
+            (0x1141, 0xff01_0113), // addi sp, sp, -16
+            (0xe406, 0x0011_3423), // sd ra, 8(sp)
+            (0x60a2, 0x0081_3083), // ld ra, 8(sp)
+            (0x8082, 0x0000_8067), // ret
+            (0x9002, 0x0010_0073), // ebreak
+            (0x6505, 0x0000_1537), // lui a0, 1
+            (0x715d, 0xfb01_0113), // addi sp, sp, -80
+            (0x08a8, 0x0581_0513), // addi a0, sp, 88
+            (0xa001, 0x0000_006f), // j .
+            (0xdfe5, 0xfe07_8ce3), // beqz a5, . - 8
+            (0x8f95, 0x40d7_87b3), // sub a5, a5, a3
+            (0x97ba, 0x00e7_87b3), // add a5, a5, a4
+            (0x4118, 0x0005_2703), // lw a4, 0(a0)
+        ] {
+            assert_eq!(compressed::expand(c), Some(w), "{c:#06x}");
+        }
+    }
+
+    #[test]
+    fn every_word_decodes_within_the_register_file() {
+        let mut w = 0x2545_f491u32;
+        for _ in 0..2_000_000 {
+            w ^= w << 13;
+            w ^= w >> 17;
+            w ^= w << 5;
+            let s = decode(w | 3, (w >> 5) as usize % PAGE_SLOTS);
+            assert!(s.rd < F0 + 32 && s.rs1 < F0 + 32 && s.rs2 < F0 + 32, "{w:#x}");
+            assert_ne!(s.op, Op::Undecoded);
+        }
+    }
+
+    #[test]
+    fn branches_know_whether_they_stay_in_the_page() {
+        let beq_minus_8 = 0xfe00_0ce3;
+        assert_eq!(decode(beq_minus_8, 4), Slot { op: Op::BeqIn, rd: 2, rs1: 0, rs2: 0, imm: -4 });
+        assert_eq!(decode(beq_minus_8, 3), Slot { op: Op::BeqOut, rd: 2, rs1: 0, rs2: 0, imm: -8 });
+    }
+}

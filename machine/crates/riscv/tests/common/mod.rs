@@ -230,6 +230,14 @@ pub fn sw(rs2: u32, rs1: u32, imm: i32) -> u32 {
 pub fn jalr(rd: u32, rs1: u32, imm: i32) -> u32 {
     i(0x67, 0, rd, rs1, imm)
 }
+pub fn bne(rs1: u32, rs2: u32, offset: i32) -> u32 {
+    let o = offset as u32;
+    (o >> 12 & 1) << 31 | (o >> 5 & 63) << 25 | rs2 << 20 | rs1 << 15 | 1 << 12 | (o >> 1 & 15) << 8 | (o >> 11 & 1) << 7 | 0x63
+}
+pub fn jal(rd: u32, offset: i32) -> u32 {
+    let o = offset as u32;
+    (o >> 20 & 1) << 31 | (o >> 1 & 0x3ff) << 21 | (o >> 11 & 1) << 20 | (o >> 12 & 0xff) << 12 | rd << 7 | 0x6f
+}
 pub fn csrrw(rd: u32, csr: u16, rs1: u32) -> u32 {
     i(0x73, 1, rd, rs1, i32::from(csr))
 }
