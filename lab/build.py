@@ -43,9 +43,17 @@ def machine() -> Path:
 
 
 def kernel(stock: bool = False, source: str | None = None) -> Path:
-    """The kernel's Image: Linux 6.12 with the series, or as it is if `stock`. `source` names another 6.12 tree."""
+    """The kernel's Image: Linux 6.12 with the series, or as it is if `stock`. `source` names another 6.12 tree.
+
+    TRAPLESS_KERNEL and TRAPLESS_STOCK_KERNEL name Images to take instead.
+    """
     arguments = (["--stock"] if stock else []) + (["--source", source] if source else [])
     script = LINUX / "build"
+    named = os.environ.get("TRAPLESS_STOCK_KERNEL" if stock else "TRAPLESS_KERNEL")
+    if named and not source:
+        if not Path(named).is_file():
+            raise UserError(f"{'TRAPLESS_STOCK_KERNEL' if stock else 'TRAPLESS_KERNEL'}: no kernel at {named}")
+        return Path(named)
     if not script.exists():
         raise UserError(f"no kernel build script at {script}")
     asked = subprocess.run([str(script), *arguments, "--key"], capture_output=True, text=True, check=False)

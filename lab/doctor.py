@@ -25,7 +25,8 @@ def run() -> int:
         place = shutil.which(tool)
         needed = tool != "qemu-system-riscv64"
         missing += place is None and needed
-        print(f"{'ok     ' if place else 'missing' if needed else 'absent '} {tool}{'' if place else '' if needed else ' (tests only)'}")
+        state = "ok" if place else "missing" if needed else "absent"
+        print(f"{state:7} {tool}{'' if place or needed else ' (tests only)'}")
     print(f"ok      python {sys.version.split()[0]}")
     print(f"        rust: {_word(['rustc', '--version'])}")
     print(f"        checkout: {ROOT}, {_word(['git', '-C', str(ROOT), 'describe', '--always', '--dirty'])}")

@@ -29,7 +29,7 @@ class Volume:
     size: int
     """Bytes; the file is sparse."""
     features: str = ""
-    """mke2fs -O; empty for the defaults with a 16 MiB journal."""
+    """mke2fs -O; empty for the defaults with a small journal."""
     inodes: int = 0
     """0 lets mke2fs choose."""
 
@@ -44,7 +44,7 @@ def make(volume: Volume, source: Path, image: Path) -> None:
     if volume.features:
         command += ["-O", volume.features]
     else:
-        command += ["-J", "size=16"]
+        command += ["-J", f"size={16 if volume.size >= 128 * MIB else 4}"]
     if volume.inodes:
         command += ["-N", str(volume.inodes)]
     command += [str(image), f"{volume.size // 1024}k"]

@@ -83,9 +83,10 @@ def _summary(by_kind: dict[str, dict]) -> str:
     if not hwdp or not osdp or not hwdp["distinct_pages"]:
         return ""
     share = 100 * hwdp["hw_misses"] / hwdp["distinct_pages"]
-    return (f"Unmodified fio reads {hwdp['ops']:,} cold pages at random through a mapping. Hardware served {share:.2f} % of them, "
-            f"{_number(hwdp['nondevice_us'])} us of each miss were not the device, and a read took "
-            f"{_number(hwdp['mean_us'], digits=1)} us on average instead of {_number(osdp['mean_us'], digits=1)} us with page faults.")
+    return (f"Unmodified fio reads {hwdp['ops']:,} cold pages at random through a mapping. "
+            f"Hardware served {share:.2f} % of them, {_number(hwdp['nondevice_us'])} us of each miss were not the device, "
+            f"and a read took {_number(hwdp['mean_us'], digits=1)} us on average instead of "
+            f"{_number(osdp['mean_us'], digits=1)} us with page faults.")
 
 
 def _comparison(by_kind: dict[str, dict]) -> list[tuple[str, str, str]]:

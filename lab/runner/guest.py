@@ -224,16 +224,21 @@ class ConsoleFilter:
     _MAYBE = re.compile(r"^(\[[ \d.]{0,20}(\] ?)?)?(r|re|reb|rebo|reboo|reboot|reboot:[^\n]{0,20})?\Z", re.MULTILINE)
 
     def __init__(self) -> None:
-        """Start with nothing held back."""
+        """Start with nothing held back, at the start of a line."""
         self._held = ""
+        self._inside = False
 
     def feed(self, text: str) -> str:
         """What can be shown now of the stream so far."""
-        text = self._FAREWELL.sub("", (self._held + text).replace("\r\n", "\n"))
+        # A mark stands for what was shown of an unfinished line, so that the patterns do not match inside it.
+        mark = "\0" if self._inside else ""
+        text = self._FAREWELL.sub("", mark + (self._held + text).replace("\r\n", "\n"))
         hold = self._MAYBE.search(text)
         cut = hold.start() if hold else len(text) - text.endswith("\r")
-        self._held = text[cut:]
-        return text[:cut]
+        shown, self._held = text[len(mark):cut], text[cut:]
+        if shown:
+            self._inside = not shown.endswith("\n")
+        return shown
 
     def rest(self) -> str:
         """What was held back when the stream ended."""

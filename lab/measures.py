@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures behind the claims. Each takes the session, which runs every experiment at most once."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from lab import build, demo
+from lab.cache import CACHE
+from lab.experiments import miss_latency
+from lab.images import rootfs
+from lab.runner import guest as guests
+from lab.runner.job import Job
+
+
+class Session:
+    """Experiments of one `./trapless claims`."""
+
+    def __init__(self, quick: bool) -> None:
+        """`quick` takes smaller loads."""
+        self.quick = quick
+        self.demo_seconds = 0.0
+
+    @cached_property
+    def demo(self) -> dict[str, dict]:
+        """The demo's records by kind."""
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            build.machine()
+            demo.guest_for("vc707", (), miss_latency.Load(), None)
+            start = time.monotonic()
+            records = demo.measure(Path(folder), quick=self.quick)
+            self.demo_seconds = time.monotonic() - start
+        return {record["kind"]: record for record in records}
+
+    @cached_property
+    def boots(self) -> list[dict]:
+        """Machine records of a few boots that do nothing, one at a time."""
+        program = build.machine()
+        guest = guests.Guest(build.kernel(), rootfs.image())
+        return [guests.run_on_machine(program, guest, Job("exit 0")).stats for _ in range(2 if self.quick else 5)]
+
+
+def hardware_share(session: Session) -> float:
+    """Percent of first touches that hardware served."""
+    hwdp = session.demo["hwdp"]
+    return 100 * hwdp["hw_misses"] / hwdp["distinct_pages"]
+
+
+def touches_uncounted(session: Session) -> float:
+    """Distinct pages less hardware misses and OS faults, in pages."""
+    hwdp = session.demo["hwdp"]
+    return abs(hwdp["distinct_pages"] - hwdp["hw_misses"] - hwdp["os_faults"])
+
+
+def hwdp_nondevice(session: Session) -> float:
+    """Time of a hardware miss outside the device, in us."""
+    return session.demo["hwdp"]["nondevice_us"]
+
+
+def kernel_instructions_share(session: Session) -> float:
+    """Kernel instructions an operation, hwdp in percent of osdp."""
+    return 100 * session.demo["hwdp"]["kernel_instructions_share_of_osdp"]
+
+
+def latency_ratio(session: Session) -> float:
+    """Mean latency of osdp over that of hwdp."""
+    return session.demo["hwdp"]["latency_ratio_to_osdp"]
+
+
+def demo_host_seconds(session: Session) -> float:
+    """Host seconds of the demo with everything built."""
+    return session.demo and session.demo_seconds
+
+
+def _first_command(stats: dict) -> dict:
+    return next(milestone for milestone in stats["milestones"] if milestone["number"] == 1)
+
+
+def boot_seconds(session: Session) -> float:
+    """Host seconds to the first command (median)."""
+    return statistics.median(_first_command(stats)["host_seconds"] for stats in session.boots)
+
+
+def boot_mips(session: Session) -> float:
+    """Million instructions a host second up to the first command (median)."""
+    points = [_first_command(stats) for stats in session.boots]
+    return statistics.median(point["instructions"] / point["host_seconds"] / 1e6 for point in points)
+
+
+def cycles_between_equal_runs(session: Session) -> float:
+    """Largest difference between equal runs, in cycles and instructions."""
+    ends = [(stats["sim_cycles"], stats["instructions"]) for stats in session.boots]
+    return max(abs(a - b) for pair in zip(ends, ends[1:], strict=False) for a, b in zip(*pair, strict=True))
+
+
+MEASURES: dict[str, Callable[[Session], float]] = {
+    measure.__name__: measure
+    for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, latency_ratio,
+                    demo_host_seconds, boot_seconds, boot_mips, cycles_between_equal_runs)
+}

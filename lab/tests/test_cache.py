@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Half-built things never count; every failure is one line."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from lab import cache
+from lab.ui import UserError
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
+
+
+def test_built_once() -> None:
+    calls = []
+
+    def builder(folder: Path) -> None:
+        calls.append(folder)
+        (folder / "x").write_text("1")
+
+    first = cache.cached("k", "key", "building", builder)
+    assert cache.cached("k", "key", "building", builder) == first
+    assert (first / "x").read_text() == "1"
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("failure", [UserError("no"), KeyboardInterrupt(), OSError(errno.ENOSPC, "No space", "f")])
+def test_failure_leaves_nothing(failure: BaseException) -> None:
+    def builder(folder: Path) -> None:
+        (folder / "half").write_text("half")
+        raise failure
+
+    with pytest.raises((UserError, KeyboardInterrupt)):
+        cache.cached("k", "key", "building", builder)
+    assert list((cache.CACHE / "k").iterdir()) == []
+
+
+def test_leftover_of_a_killed_build_is_dropped() -> None:
+    partial = cache.CACHE / "k" / ".partial-key"
+    partial.mkdir(parents=True)
+    (partial / "half").write_text("half")
+    built = cache.cached("k", "key", "building", lambda folder: (folder / "whole").touch())
+    assert [path.name for path in built.iterdir()] == ["whole"]
+
+
+def test_key_follows_content(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "f").write_text("1")
+    one = cache.content_key("t", tmp_path / "d")
+    (tmp_path / "d" / "f").write_text("2")
+    two = cache.content_key("t", tmp_path / "d")
+    (tmp_path / "d" / "f").rename(tmp_path / "d" / "g")
+    assert len({one, two, cache.content_key("t", tmp_path / "d")}) == 3
+    assert cache.content_key("ab", "c") != cache.content_key("a", "bc")
+
+
+def test_tool_failure_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="making x failed: error: broken"):
+        cache.run_tool(["sh", "-c", "echo fine; echo error: broken; exit 3"], tmp_path / "log", "making x")
+    with pytest.raises(UserError, match="disk full"):
+        cache.run_tool(["sh", "-c", "echo write: No space left on device; exit 1"], tmp_path / "log", "making x")
+    with pytest.raises(UserError, match="nonexistent-tool not found"):
+        cache.run_tool(["nonexistent-tool"], tmp_path / "log", "making x")
+
+
+def test_disk_full_names_the_place(tmp_path: Path) -> None:
+    assert str(cache.disk_error(OSError(errno.ENOSPC, "x"), tmp_path)) == f"disk full while writing {tmp_path}"
+    assert "Read-only" in str(cache.disk_error(OSError(errno.EROFS, "Read-only file system"), tmp_path))

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every claim is measured, every measure claimed, and documents state no result outside the register."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lab import claims, measures
+from lab.paths import ROOT
+from lab.ui import UserError
+
+# A measured figure in a text: a number with one of these units. Facts from elsewhere stand on a line marked `<!-- given -->`.
+RESULT = re.compile(r"\d[\d.,]* ?(us|µs|MIPS|host s|x faster|times faster)\b")
+
+
+def test_register_is_sound() -> None:
+    found, tables = claims.load()
+    assert found
+    for stated in tables:
+        assert claims.table_cells((ROOT / stated.file).read_text(), stated.id)
+
+
+def test_every_measure_is_claimed() -> None:
+    found, _ = claims.load()
+    assert set(measures.MEASURES) == {claim.measure for claim in found}
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ('measure = "nothing"\ndirection = "at most"', "nothing measures"),
+        ('measure = "boot_mips"\ndirection = "about"', "direction"),
+        ('measure = "boot_mips"\n', "direction"),
+    ],
+)
+def test_faulty_register(tmp_path: Path, fault: str, message: str) -> None:
+    path = tmp_path / "claims.toml"
+    path.write_text(f'[[claim]]\nid = "x"\narea = "a"\nsentence = "s"\naim = 1\nunit = "s"\n{fault}\n')
+    with pytest.raises(UserError, match=message):
+        claims.load(path)
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("results*.md"))]
+
+
+def unregistered(text: str) -> list[str]:
+    """Lines that state a result and stand neither in a measured table nor under a claim's id nor as given facts."""
+    text = re.sub(r"<!-- table .*?<!-- end -->", "", text, flags=re.DOTALL)
+    ids = {claim.id for claim in claims.load()[0]}
+    bad = []
+    for line in text.splitlines():
+        named = re.findall(r"<!-- claim (\S+) -->", line)
+        if set(named) - ids or (RESULT.search(line) and not named and "<!-- given -->" not in line):
+            bad.append(line)
+    return bad
+
+
+def test_documents_state_only_what_is_measured() -> None:
+    for path in documents():
+        if path.exists():
+            assert unregistered(path.read_text()) == [], path
+
+
+def test_unregistered_numbers_are_found() -> None:
+    assert unregistered("A miss takes 29.1 us.")
+    assert unregistered("It runs at 200 MIPS. <!-- claim no-such -->")
+    assert not unregistered("It runs at 80 MIPS or more. <!-- claim boot-mips -->")
+    assert not unregistered("The paper has 27.9 us. <!-- given -->")
+
+
+def test_verdicts() -> None:
+    claim = claims.Claim("i", "a", "s", "m", 10.0, "u", "at most")
+    assert claim.holds(10.0)
+    assert not claim.holds(10.1)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images are whole, repeatable and read back as written."""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+from lab.images import dataset, ext4
+from lab.images.rootfs import APPLETS, debian_mirror
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_image_is_sound_and_comes_back(tree: Path, volume: ext4.Volume, tmp_path: Path) -> None:
+    image = tmp_path / "x.img"
+    ext4.make(volume, tree, image)
+    checked = subprocess.run(["e2fsck", "-fn", image], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+    assert ext4.label(image) == "trapless-data"
+    assert ext4.read_file(image, "/a") == b"alpha\n"
+    assert ext4.read_file(image, "/none") is None
+    ext4.read_tree(image, "/sub", tmp_path / "back")
+    assert (tmp_path / "back" / "with space").read_bytes() == bytes(range(256)) * 64
+
+
+def test_same_input_same_bytes(tree: Path, volume: ext4.Volume, tmp_path: Path) -> None:
+    ext4.make(volume, tree, tmp_path / "1.img")
+    (tree / "a").touch()
+    (tree / "a").chmod(0o600)
+    (tree / "a").chmod(0o644)
+    ext4.make(volume, tree, tmp_path / "2.img")
+    assert digest(tmp_path / "1.img") == digest(tmp_path / "2.img")
+
+
+def test_random_file_is_seeded(tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        dataset.write_random(tmp_path / name, 5_000_001, seed)
+    assert (tmp_path / "a").stat().st_size == 5_000_001
+    assert digest(tmp_path / "a") == digest(tmp_path / "b") != digest(tmp_path / "c")
+
+
+def test_not_an_image(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"hello")
+    assert ext4.label(tmp_path / "x") is None
+
+
+def test_mirror_is_the_hosts_own() -> None:
+    assert debian_mirror().startswith(("http", "file", "copy", "mirror"))
+
+
+def test_applets_stand_once() -> None:
+    assert len(APPLETS) == len(set(APPLETS))

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs, command lines and the console, without a guest."""
+
+from pathlib import Path
+
+import pytest
+
+from lab.experiments import miss_latency
+from lab.images import ext4
+from lab.report import html, table
+from lab.run import parse_size
+from lab.runner import guest as guests
+from lab.runner import job as jobs
+from lab.ui import UserError
+
+
+def test_job_disk(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("input")
+    job = jobs.command_job(["echo", "two words"], "hwdp", (tmp_path / "in.txt",), share=True)
+    jobs.write_disk(job, tmp_path / "job.img")
+    assert ext4.read_file(tmp_path / "job.img", "/cmd") == b"#!/bin/sh\nexec hwdp -k hwdp -s -- echo 'two words'\n"
+    assert ext4.read_file(tmp_path / "job.img", "/in/in.txt") == b"input"
+    assert jobs.read_status(tmp_path / "job.img") is None
+    assert ext4.label(tmp_path / "job.img") == jobs.LABEL
+
+
+def test_inputs_must_differ_in_name(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    for path in (tmp_path / "x", tmp_path / "d" / "x"):
+        path.write_text("")
+    with pytest.raises(UserError, match="two inputs have the name x"):
+        jobs.write_disk(jobs.Job("true", (tmp_path / "x", tmp_path / "d" / "x")), tmp_path / "job.img")
+
+
+def test_machine_command_line() -> None:
+    guest = guests.Guest(Path("K"), Path("R"), data=Path("D"), settings=("ssd.read_us=2.1",), memory="64M", harts=1,
+                         smu=False, append="hwdp.ring=64", max_seconds=5)
+    command = guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-")
+    assert command[:2] == ["M", "run"]
+    text = " ".join(command)
+    for part in ("--disk R,snapshot --disk J", "--disk D,snapshot", "--set ssd.read_us=2.1", "--memory 64M", "--harts 1",
+                 "--no-smu", "--max-seconds 5", "--console -", "--json S"):
+        assert part in text
+    assert "quiet hwdp.ring=64" in guest.command_line()
+
+
+def feed(parts: list[str]) -> str:
+    console = guests.ConsoleFilter()
+    return "".join(console.feed(part) for part in parts) + console.rest()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one\r\ntwo\r\n", "one\ntwo\n"),
+        ("last\r\n[   12.345678] reboot: Power down\r\n", "last\n"),
+        ("last\r\nreboot: Power down\r\n", "last\n"),
+        ("[not a time]\r\n", "[not a time]\n"),
+        ("prompt> re", "prompt> re"),
+        ("re", "re"),
+        ("saying reboot: Power down\r\n", "saying reboot: Power down\n"),
+    ],
+)
+def test_console(text: str, shown: str) -> None:
+    assert feed([text]) == shown
+    assert feed(list(text)) == shown
+
+
+def test_sizes() -> None:
+    assert parse_size("320M") == 320 << 20
+    assert parse_size("1G") == 1 << 30
+    assert parse_size("disk.img") is None
+
+
+def records() -> list[dict]:
+    """Records such as a demo makes."""
+    base = {"ops": 100, "p50_us": 1.0, "p99_us": 2.0, "p999_us": 3.0, "resident": 0, "profile": "vc707", "settings": [],
+            "fio": "fio-3.39", "read_bytes": 1 << 26, "file_bytes": 1 << 28, "threads": 1, "fio_seed": 8, "git": "abc",
+            "sim_seconds": 1.0, "host_seconds": 2.0, "mips": 150.0, "nondevice_us": None, "distinct_pages": 100}
+    miss = {"mean_us": 29.0, "device_mean_us": 28.2, "nondevice_mean_us": 0.8, "steps": {"walk": 0.1, "device": 28.2}}
+    return miss_latency.breakdown([
+        base | {"kind": "ideal", "mean_us": 30.0, "device_us": 0.0, "nondevice_us": 0.0, "hw_misses": 0, "os_faults": 0,
+                "kernel_instructions_per_op": 10.0},
+        base | {"kind": "osdp", "mean_us": 260.0, "device_us": 28.2, "hw_misses": 0, "os_faults": 100,
+                "kernel_instructions_per_op": 18000.0},
+        base | {"kind": "hwdp", "mean_us": 60.0, "device_us": 28.2, "nondevice_us": 0.8, "hw_misses": 100, "os_faults": 0,
+                "kernel_instructions_per_op": 1800.0, "hw_miss": miss},
+    ])
+
+
+def test_breakdown() -> None:
+    ideal, osdp, hwdp = records()
+    assert osdp["nondevice_us"] == pytest.approx(230 - 28.2)
+    assert hwdp["nondevice_us"] == 0.8
+    assert hwdp["nondevice_by_difference_us"] == pytest.approx(30 - 28.2)
+    assert hwdp["latency_ratio_to_osdp"] == pytest.approx(260 / 60)
+    assert hwdp["kernel_instructions_share_of_osdp"] == pytest.approx(0.1)
+    assert "miss_by_difference_us" not in ideal
+
+
+def test_report_is_self_contained(tmp_path: Path) -> None:
+    html.write(records(), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "230.0 (28.2 + 201.8)" in page
+    assert "823.9" in page
+    assert "viewport" in page and "prefers-color-scheme: dark" in page
+    for outside in ("http://", "https://", "<script", "<link", "src="):
+        assert outside not in page
+
+
+def test_unknown_cells_are_dashes() -> None:
+    assert table.cells({"kind": "x"})[1:] == ["-"] * (len(table.COLUMNS) - 1)
