@@ -72,8 +72,8 @@ impl DataSet {
 pub struct Tlb {
     data: Box<[[DataEntry; ENTRIES]; 4]>,
     fetch: Box<[[FetchEntry; ENTRIES]; 4]>,
-    /// Nothing was filled since the last full flush.
-    clean: bool,
+    /// Sets that may hold something: data sets in bits 0 to 3, fetch sets in bits 4 to 7.
+    used: u8,
 }
 
 /// Index of `va` in a set.
@@ -88,7 +88,7 @@ impl Tlb {
         Tlb {
             data: Box::new([[NO_DATA; ENTRIES]; 4]),
             fetch: Box::new([[NO_FETCH; ENTRIES]; 4]),
-            clean: true,
+            used: 0,
         }
     }
 
@@ -112,7 +112,7 @@ impl Tlb {
 
     /// Enters a page for loads, stores or both. An older entry for the same page is widened.
     pub fn fill_data(&mut self, set: DataSet, va: u64, pa: u64, host: u64, size: u32, read: bool, write: bool) {
-        self.clean = false;
+        self.used |= 1 << set as u8;
         let page = va & PAGE_MASK;
         let e = &mut self.data[set as usize][index(va)];
         let pa_size = pa & PAGE_MASK | u64::from(size);
@@ -130,40 +130,48 @@ impl Tlb {
 
     /// Enters a page for fetches.
     pub fn fill_fetch(&mut self, p: Privilege, va: u64, page: *const CodePage, size: u32) {
-        self.clean = false;
+        self.used |= 0x10 << p as u8;
         self.fetch[p as usize & 3][index(va)] = FetchEntry { tag: va & PAGE_MASK, page, size: u64::from(size) };
     }
 
     /// Forgets everything.
     pub fn flush(&mut self) {
-        if !self.clean {
-            self.data.as_flattened_mut().fill(NO_DATA);
-            self.flush_fetch();
-            self.clean = true;
+        for set in 0..4 {
+            if self.used >> set & 1 != 0 {
+                self.data[set].fill(NO_DATA);
+            }
+            if self.used >> set & 0x10 != 0 {
+                self.fetch[set].fill(NO_FETCH);
+            }
         }
+        self.used = 0;
     }
 
-    /// Forgets all fetch entries.
-    pub fn flush_fetch(&mut self) {
-        self.fetch.as_flattened_mut().fill(NO_FETCH);
+    /// The data entries that may hold something.
+    fn live_data(&mut self) -> impl Iterator<Item = &mut DataEntry> {
+        let used = self.used;
+        self.data.iter_mut().enumerate().filter(move |(i, _)| used >> i & 1 != 0).flat_map(|(_, set)| set)
+    }
+
+    /// The fetch entries that may hold something.
+    fn live_fetch(&mut self) -> impl Iterator<Item = &mut FetchEntry> {
+        let used = self.used;
+        self.fetch.iter_mut().enumerate().filter(move |(i, _)| used >> i & 0x10 != 0).flat_map(|(_, set)| set)
     }
 
     /// Forgets the translations that cover any of `[first, last]` (page addresses), large pages whole.
     pub fn flush_range(&mut self, first: u64, last: u64) {
-        if self.clean {
-            return;
-        }
         let hit = |tag: u64, size: u64| {
             let start = tag & !((1 << size) - 1);
             start <= last && first <= start | ((1 << size) - 1)
         };
-        for e in self.data.as_flattened_mut() {
+        for e in self.live_data() {
             let tag = if e.read != NO_TAG { e.read } else { e.write };
             if tag != NO_TAG && hit(tag, e.pa_size & !PAGE_MASK) {
                 *e = NO_DATA;
             }
         }
-        for e in self.fetch.as_flattened_mut() {
+        for e in self.live_fetch() {
             if e.tag != NO_TAG && hit(e.tag, e.size) {
                 *e = NO_FETCH;
             }
@@ -172,7 +180,7 @@ impl Tlb {
 
     /// Stores to the physical page at `pa` take the slow path from now on; `None`: stores to any page.
     pub fn protect(&mut self, pa: Option<u64>) {
-        for e in self.data.as_flattened_mut() {
+        for e in self.live_data() {
             if pa.is_none_or(|pa| e.pa_size & PAGE_MASK == pa) {
                 e.write = NO_TAG;
             }

@@ -32,33 +32,48 @@ impl Hart {
             self.fetch_single(env)?;
             return Ok(&raw const *self.scratch);
         }
-        let (pc, p) = (self.pc, self.privilege);
-        let leaf = self.translate(env, pc, Access::Fetch, p)?;
-        let page_pa = leaf.pa & PAGE_MASK;
-        let verdict = self.csr.pmp.check(leaf.pa, 2, Access::Fetch, p);
-        if verdict == Verdict::Deny || env.bus.ram().offset(PhysAddr(page_pa), PAGE_SIZE).is_none() {
-            return Err(Stop::access_fault(Access::Fetch, pc));
+        let pc = self.pc;
+        match self.fetch_location(env, pc)? {
+            (_, Some(page)) => Ok(page),
+            (_, None) => {
+                self.fetch_single(env)?;
+                Ok(&raw const *self.scratch)
+            }
         }
-        if verdict == Verdict::Partial {
-            self.fetch_single(env)?;
-            return Ok(&raw const *self.scratch);
-        }
-        self.acc += env.timing.fill(Access::Fetch, PhysAddr(leaf.pa), self.local_now());
-        let page = env.code.page(((page_pa - self.ram_base) >> PAGE_SHIFT) as usize, page_pa).as_ptr();
-        self.tlb.fill_fetch(p, pc, page, leaf.size);
-        Ok(page)
     }
 
-    /// Reads 16 bits of code.
-    fn fetch_half<B: Bus, O: Observer, T: Timing>(
+    /// Physical address of code, and its page's slots if PMP treats the whole page alike.
+    fn fetch_location<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
         va: u64,
-    ) -> Result<u16, Stop> {
+    ) -> Result<(u64, Option<*const CodePage>), Stop> {
         let p = self.privilege;
+        let entry = self.tlb.fetch_entry(p, va);
+        if entry.tag == va & PAGE_MASK {
+            // SAFETY: pages in the translation cache are live: `begin` drops them when the code cache does.
+            let pa = unsafe { (*entry.page).pa };
+            return Ok((pa | va & !PAGE_MASK, Some(entry.page)));
+        }
         let leaf = self.translate(env, va, Access::Fetch, p)?;
-        let allowed = self.csr.pmp.check(leaf.pa, 2, Access::Fetch, p) != Verdict::Deny;
-        let bytes = env.bus.ram().load::<2>(PhysAddr(leaf.pa)).filter(|_| allowed);
+        let page_pa = leaf.pa & PAGE_MASK;
+        let verdict = self.csr.pmp.check(leaf.pa, 2, Access::Fetch, p);
+        if verdict == Verdict::Deny || env.bus.ram().offset(PhysAddr(page_pa), PAGE_SIZE).is_none() {
+            return Err(Stop::access_fault(Access::Fetch, va));
+        }
+        self.acc += env.timing.fill(Access::Fetch, PhysAddr(leaf.pa), self.local_now());
+        if verdict == Verdict::Partial {
+            return Ok((leaf.pa, None));
+        }
+        let page = env.code.page(((page_pa - self.ram_base) >> PAGE_SHIFT) as usize, page_pa).as_ptr();
+        self.tlb.fill_fetch(p, va, page, leaf.size);
+        Ok((leaf.pa, Some(page)))
+    }
+
+    /// Reads 16 bits of code.
+    fn fetch_half<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, va: u64) -> Result<u16, Stop> {
+        let (pa, _) = self.fetch_location(env, va)?;
+        let bytes = env.bus.ram().load::<2>(PhysAddr(pa));
         bytes.map(u16::from_le_bytes).ok_or(Stop::access_fault(Access::Fetch, va))
     }
 
