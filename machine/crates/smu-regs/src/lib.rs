@@ -73,7 +73,9 @@ pub struct Register {
 pub const fn pte_is_armed(pte: u64) -> bool {
     let must_be_set = PTE_L.mask() | PTE_U.mask();
     let must_be_clear = PTE_V.mask() | PTE_G.mask() | PTE_D.mask() | PTE_HIGH.mask();
-    pte & must_be_set == must_be_set && pte & must_be_clear == 0 && pte & (PTE_R.mask() | PTE_X.mask()) != 0
+    let leaf = PTE_R.is_set(pte) || PTE_X.is_set(pte);
+    let reserved = PTE_W.is_set(pte) && !PTE_R.is_set(pte);
+    pte & must_be_set == must_be_set && pte & must_be_clear == 0 && leaf && !reserved
 }
 
 /// The entry that the SMU installs for `armed` with a frame (REQ: SMU-3): valid, unsynced, protection as carried.
@@ -121,6 +123,8 @@ mod tests {
         for field in [PTE_L, PTE_U, PTE_R] {
             assert!(!pte_is_armed(armed & !field.mask()));
         }
+        assert!(pte_is_armed(armed | PTE_W.mask()));
+        assert!(!pte_is_armed(armed & !PTE_R.mask() | PTE_X.mask() | PTE_W.mask()));
         // Linux's PROT_NONE with bit 9: R kept, V and U clear, G set.
         assert!(!pte_is_armed(PTE_L.mask() | PTE_R.mask() | PTE_G.mask()));
     }

@@ -56,10 +56,13 @@ impl Smu {
                 return;
             }
             Ok(Some(entry)) => {
-                // Only the doorbell's failure is kept in mind: if the device then stops, commands time out.
                 let (doorbell, head) = (PhysAddr(descriptor.cq_doorbell), descriptor.cq_head);
-                self.error |= out.bus.write_u32(doorbell, head).is_err();
+                let rung = out.bus.write_u32(doorbell, head);
                 self.match_completion(index, entry);
+                if rung.is_err() {
+                    // The device will take the queue for full some day.
+                    return self.completion_queue_lost(index);
+                }
                 if self.bug(Bug::UpperMarksFirst) {
                     self.mark_early(out);
                 }
@@ -112,7 +115,7 @@ impl Smu {
         self.fail(slot, FailReason::Device);
     }
 
-    /// The completion queue cannot be read: whatever is at the device is out of sight, hence in quarantine until RELEASE.
+    /// The completion queue cannot be read, or not be freed: whatever is at the device is out of sight, hence in quarantine until RELEASE.
     fn completion_queue_lost(&mut self, index: usize) {
         self.error = true;
         self.descriptors[index].broken = true;

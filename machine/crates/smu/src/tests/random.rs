@@ -300,7 +300,7 @@ fn nonsense_neither_stops_nor_breaks_it() {
                     Nonsense::Hint => smu.completion_queue_written(now),
                     Nonsense::Run { cycles } => {
                         let before = bus.accesses;
-                        now = now + Cycle(cycles);
+                        now += Cycle(cycles);
                         smu.advance(now, &mut bus, &mut |_: Answer| answers += 1);
                         prop_assert!(
                             bus.accesses - before < 10_000 + 100 * cycles,

@@ -333,6 +333,22 @@ fn bus_errors_fail_the_miss_wherever_they_happen() {
     }
 }
 
+/// REQ: SMU-10. Without its doorbell a device would take the completion queue for full some day, and fall silent.
+#[test]
+fn a_lost_completion_doorbell_ends_what_is_at_the_device() {
+    let mut sim = warm();
+    sim.ask(0, 0);
+    sim.ask(1, 2);
+    sim.run(50);
+    sim.world.faults.insert(Area::CqDoorbell);
+    sim.complete(0, 0, 0);
+    sim.run(LONG);
+    let done = Outcome::Done(sim.world.pte(0));
+    assert_eq!(outcomes(&sim), [Outcome::Failed(FailReason::Bus), done]);
+    assert_eq!(sim.status(regs::STATUS_QUARANTINED), 1);
+    finish(sim);
+}
+
 /// REQ: SMU-6. An unusable ring is the OS's to mend, not the program's fault.
 #[test]
 fn a_bus_error_on_the_free_ring_means_no_frame() {
