@@ -35,7 +35,13 @@ const fn s_type(opcode: u32, funct3: u32, rs1: u32, rs2: u32, imm: u32) -> u32 {
 
 const fn b_type(funct3: u32, rs1: u32, imm: i32) -> u32 {
     let i = imm as u32;
-    field(i, 12, 12, 31) | field(i, 10, 5, 25) | rs1 << 15 | funct3 << 12 | field(i, 4, 1, 8) | field(i, 11, 11, 7) | 0x63
+    field(i, 12, 12, 31)
+        | field(i, 10, 5, 25)
+        | rs1 << 15
+        | funct3 << 12
+        | field(i, 4, 1, 8)
+        | field(i, 11, 11, 7)
+        | 0x63
 }
 
 const fn jal(rd: u32, imm: i32) -> u32 {
@@ -76,11 +82,8 @@ pub fn expand(c: u16) -> Option<u32> {
         (1, 2) => i_type(OP_IMM, 0, rd, 0, imm6),
         (1, 3) if imm6 == 0 => return None,
         (1, 3) if rd == 2 => {
-            let imm = field(c, 12, 12, 9)
-                | field(c, 6, 6, 4)
-                | field(c, 5, 5, 6)
-                | field(c, 4, 3, 7)
-                | field(c, 2, 2, 5);
+            let imm =
+                field(c, 12, 12, 9) | field(c, 6, 6, 4) | field(c, 5, 5, 6) | field(c, 4, 3, 7) | field(c, 2, 2, 5);
             i_type(OP_IMM, 0, 2, 2, sext(imm, 10))
         }
         (1, 3) => (imm6 as u32) << 12 | rd << 7 | 0x37,
@@ -110,11 +113,8 @@ pub fn expand(c: u16) -> Option<u32> {
             jal(0, sext(imm, 12))
         }
         (1, f @ (6 | 7)) => {
-            let imm = field(c, 12, 12, 8)
-                | field(c, 11, 10, 3)
-                | field(c, 6, 5, 6)
-                | field(c, 4, 3, 1)
-                | field(c, 2, 2, 5);
+            let imm =
+                field(c, 12, 12, 8) | field(c, 11, 10, 3) | field(c, 6, 5, 6) | field(c, 4, 3, 1) | field(c, 2, 2, 5);
             b_type(f & 1, rs1p, sext(imm, 9))
         }
         (2, 0) => i_type(OP_IMM, 1, rd, rd, shamt as i32),

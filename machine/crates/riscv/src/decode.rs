@@ -15,13 +15,14 @@ pub const fn is_wide(low: u16) -> bool {
 
 /// Decodes the instruction at slot `index` of its page. `raw` has the upper half clear when the instruction is short.
 pub fn decode(raw: u32, index: usize) -> Slot {
-    let (wide, len) = if is_wide(raw as u16) {
-        (Some(raw), 2)
-    } else {
-        (compressed::expand(raw as u16), 1)
-    };
-    wide.and_then(|w| Fields { w, len, index }.decode())
-        .unwrap_or(Slot { op: Op::Illegal, rd: 0, rs1: 0, rs2: 0, imm: raw as i32 })
+    let (wide, len) = if is_wide(raw as u16) { (Some(raw), 2) } else { (compressed::expand(raw as u16), 1) };
+    wide.and_then(|w| Fields { w, len, index }.decode()).unwrap_or(Slot {
+        op: Op::Illegal,
+        rd: 0,
+        rs1: 0,
+        rs2: 0,
+        imm: raw as i32,
+    })
 }
 
 struct Fields {
@@ -179,9 +180,7 @@ impl Fields {
 
     fn op(&self) -> Option<Slot> {
         Some(match (self.funct7(), self.funct3()) {
-            (0, 0) if self.rs1() == 0 => {
-                Slot { rs1: self.rs2(), ..self.i(Op::Mv, 0) }
-            }
+            (0, 0) if self.rs1() == 0 => Slot { rs1: self.rs2(), ..self.i(Op::Mv, 0) },
             (0, 0) => self.r(Op::Add),
             (0x20, 0) => self.r(Op::Sub),
             (0, 1) => self.r(Op::Sll),
@@ -192,7 +191,9 @@ impl Fields {
             (0x20, 5) => self.r(Op::Sra),
             (0, 6) => self.r(Op::Or),
             (0, 7) => self.r(Op::And),
-            (1, f) => self.r([Op::Mul, Op::Mulh, Op::Mulhsu, Op::Mulhu, Op::Div, Op::Divu, Op::Rem, Op::Remu][f as usize]),
+            (1, f) => {
+                self.r([Op::Mul, Op::Mulh, Op::Mulhsu, Op::Mulhu, Op::Div, Op::Divu, Op::Rem, Op::Remu][f as usize])
+            }
             _ => return None,
         })
     }

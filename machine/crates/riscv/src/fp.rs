@@ -205,12 +205,54 @@ macro_rules! precision {
 }
 
 precision!(
-    single, u32, f32, float32_t, f32_add, f32_sub, f32_mul, f32_div, f32_sqrt, f32_mulAdd, f32_eq, f32_lt, f32_le,
-    f32_to_i32, f32_to_ui32, f32_to_i64, f32_to_ui64, i32_to_f32, ui32_to_f32, i64_to_f32, ui64_to_f32, super::NAN32, 23
+    single,
+    u32,
+    f32,
+    float32_t,
+    f32_add,
+    f32_sub,
+    f32_mul,
+    f32_div,
+    f32_sqrt,
+    f32_mulAdd,
+    f32_eq,
+    f32_lt,
+    f32_le,
+    f32_to_i32,
+    f32_to_ui32,
+    f32_to_i64,
+    f32_to_ui64,
+    i32_to_f32,
+    ui32_to_f32,
+    i64_to_f32,
+    ui64_to_f32,
+    super::NAN32,
+    23
 );
 precision!(
-    double, u64, f64, float64_t, f64_add, f64_sub, f64_mul, f64_div, f64_sqrt, f64_mulAdd, f64_eq, f64_lt, f64_le,
-    f64_to_i32, f64_to_ui32, f64_to_i64, f64_to_ui64, i32_to_f64, ui32_to_f64, i64_to_f64, ui64_to_f64, super::NAN64, 52
+    double,
+    u64,
+    f64,
+    float64_t,
+    f64_add,
+    f64_sub,
+    f64_mul,
+    f64_div,
+    f64_sqrt,
+    f64_mulAdd,
+    f64_eq,
+    f64_lt,
+    f64_le,
+    f64_to_i32,
+    f64_to_ui32,
+    f64_to_i64,
+    f64_to_ui64,
+    i32_to_f64,
+    ui32_to_f64,
+    i64_to_f64,
+    ui64_to_f64,
+    super::NAN64,
+    52
 );
 
 /// Double to single.
@@ -293,6 +335,15 @@ mod tests {
             };
             assert_eq!(all(0), all(flag::NX), "{a:#x} {b:#x} {c:#x}");
         }
+    }
+
+    #[test]
+    fn underflow_is_detected_after_rounding_with_an_unbounded_exponent() {
+        // Rounds up to the smallest normal number, and was tiny all the same.
+        let mut flags = flag::NX;
+        let f = &mut flags;
+        assert_eq!(double::mul(0x3fdf_ffff_ffff_ffff, 0x0020_0000_0000_0000, 0, f), 0x0010_0000_0000_0000);
+        assert_eq!(*f, 0b11);
     }
 
     #[test]

@@ -179,9 +179,8 @@ impl Hart {
 
     /// REQ: ISA-1, ISA-3: the extension is on, the entry is armed, and the access is an ordinary one.
     fn hardware_handles(&self, e: u64, access: Access) -> bool {
-        let mprv = access != Access::Fetch
-            && self.privilege == Privilege::Machine
-            && self.csr.mstatus & status::MPRV != 0;
+        let mprv =
+            access != Access::Fetch && self.privilege == Privilege::Machine && self.csr.mstatus & status::MPRV != 0;
         self.config.smu.is_some() && self.csr.shwdp & 1 != 0 && is_armed(e) && !mprv
     }
 

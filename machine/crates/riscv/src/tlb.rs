@@ -32,6 +32,20 @@ pub struct DataEntry {
 
 const NO_DATA: DataEntry = DataEntry { read: NO_TAG, write: NO_TAG, addend: 0, pa_size: 0 };
 
+/// What [`Tlb::fill_data`] enters.
+pub struct DataPage {
+    /// Physical address of the access.
+    pub pa: u64,
+    /// Host address of the access.
+    pub host: u64,
+    /// log2 of the translation's size.
+    pub size: u32,
+    /// Loads may use it.
+    pub read: bool,
+    /// Stores may use it.
+    pub write: bool,
+}
+
 /// One page for fetches.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -85,11 +99,7 @@ pub const fn index(va: u64) -> usize {
 impl Tlb {
     /// An empty cache.
     pub fn new() -> Tlb {
-        Tlb {
-            data: Box::new([[NO_DATA; ENTRIES]; 4]),
-            fetch: Box::new([[NO_FETCH; ENTRIES]; 4]),
-            used: 0,
-        }
+        Tlb { data: Box::new([[NO_DATA; ENTRIES]; 4]), fetch: Box::new([[NO_FETCH; ENTRIES]; 4]), used: 0 }
     }
 
     /// The entries of a data set; the address is good as long as the cache lives.
@@ -111,19 +121,19 @@ impl Tlb {
     }
 
     /// Enters a page for loads, stores or both. An older entry for the same page is widened.
-    pub fn fill_data(&mut self, set: DataSet, va: u64, pa: u64, host: u64, size: u32, read: bool, write: bool) {
+    pub fn fill_data(&mut self, set: DataSet, va: u64, to: &DataPage) {
         self.used |= 1 << set as u8;
         let page = va & PAGE_MASK;
         let e = &mut self.data[set as usize][index(va)];
-        let pa_size = pa & PAGE_MASK | u64::from(size);
-        let addend = (host & PAGE_MASK).wrapping_sub(page);
+        let pa_size = to.pa & PAGE_MASK | u64::from(to.size);
+        let addend = (to.host & PAGE_MASK).wrapping_sub(page);
         if e.pa_size != pa_size || e.addend != addend || (e.read != page && e.write != page) {
             *e = DataEntry { addend, pa_size, ..NO_DATA };
         }
-        if read {
+        if to.read {
             e.read = page;
         }
-        if write {
+        if to.write {
             e.write = page;
         }
     }

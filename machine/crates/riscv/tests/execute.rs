@@ -91,7 +91,8 @@ fn shifts_use_the_low_bits_and_words_are_sign_extended() {
 
 #[test]
 fn x0_stays_zero_whoever_writes_it() {
-    let mut rig = Rig::new(&[addi(0, 0, 5), ld(0, 5, 0), jalr(0, 6, 0), STOP, amo(0, true, 0, 5, 5), addi(7, 0, 0), STOP]);
+    let mut rig =
+        Rig::new(&[addi(0, 0, 5), ld(0, 5, 0), jalr(0, 6, 0), STOP, amo(0, true, 0, 5, 5), addi(7, 0, 0), STOP]);
     rig.hart.set_x(5, DATA);
     rig.hart.set_x(6, TEXT + 16);
     rig.hart.set_x(7, 1);
@@ -156,15 +157,8 @@ fn code_across_a_page_boundary_runs_and_faults_on_its_second_half() {
 #[test]
 fn code_that_overwrites_itself_is_decoded_again() {
     // Stores over the instruction at +16, twice: before it ran, and after.
-    let mut rig = Rig::new(&[
-        sw(6, 5, 16),
-        addi(8, 8, 1),
-        sw(7, 5, 16),
-        FENCE_I,
-        addi(9, 9, 100),
-        jalr(0, 10, 0),
-        STOP,
-    ]);
+    let mut rig =
+        Rig::new(&[sw(6, 5, 16), addi(8, 8, 1), sw(7, 5, 16), FENCE_I, addi(9, 9, 100), jalr(0, 10, 0), STOP]);
     rig.hart.set_x(5, TEXT);
     rig.hart.set_x(6, u64::from(addi(9, 9, 1)));
     rig.hart.set_x(7, u64::from(addi(9, 9, 10)));
@@ -177,6 +171,18 @@ fn code_that_overwrites_itself_is_decoded_again() {
     rig.hart.set_pc(TEXT);
     rig.finish();
     assert_eq!(rig.hart.x(9), 1010);
+}
+
+#[test]
+fn a_store_to_the_second_half_of_an_instruction_is_seen() {
+    let mut rig = Rig::new(&[s(0x23, 1, 5, 6, 6), addi(9, 9, 1), STOP]);
+    rig.hart.set_x(5, TEXT);
+    rig.hart.set_x(6, u64::from(addi(9, 9, 1) >> 16));
+    rig.finish();
+    rig.hart.set_x(6, u64::from(addi(9, 9, 100) >> 16));
+    rig.hart.set_pc(TEXT);
+    rig.finish();
+    assert_eq!(rig.hart.x(9), 101);
 }
 
 #[test]
@@ -274,6 +280,8 @@ fn every_amo_computes_on_its_width() {
         (0x00, false, 0x5_ffff_ffff, 1, 0x5_0000_0000),
         (0x10, false, 0x5_ffff_fff0, 1, 0x5_ffff_fff0),
         (0x14, false, 0x5_ffff_fff0, 1, 0x5_0000_0001),
+        (0x14, false, 0x5_0000_0001, 0xffff_fff0, 0x5_0000_0001),
+        (0x1c, false, 0x5_0000_0001, 0xffff_fff0, 0x5_ffff_fff0),
         (0x18, false, 0x5_ffff_fff0, neg32 + 1, 0x5_ffff_fff0),
         (0x1c, false, 0x5_ffff_fff0, neg32 + 1, 0x5_ffff_fff1),
     ] {
@@ -365,13 +373,7 @@ fn stepping_and_running_agree() {
 #[test]
 fn retired_instructions_and_minstret_count_exactly() {
     let minstret = csr_number::MINSTRET;
-    let mut rig = Rig::new(&[
-        NOP,
-        csrrs(7, minstret, 0),
-        csrrw(0, minstret, 8),
-        csrrs(9, minstret, 0),
-        ECALL,
-    ]);
+    let mut rig = Rig::new(&[NOP, csrrs(7, minstret, 0), csrrw(0, minstret, 8), csrrs(9, minstret, 0), ECALL]);
     rig.hart.set_x(8, 1000);
     for _ in 0..5 {
         rig.step();
@@ -384,7 +386,8 @@ fn retired_instructions_and_minstret_count_exactly() {
 #[test]
 fn markers_exit_and_their_neighbours_are_hints() {
     let marker = |imm| i(0x13, 2, 0, 0, imm);
-    let mut rig = Rig::new(&[marker(0x7a0), marker(0x7a1), marker(0x7a5), marker(0x7a6), i(0x13, 2, 7, 0, 0x7a1), STOP]);
+    let mut rig =
+        Rig::new(&[marker(0x7a0), marker(0x7a1), marker(0x7a5), marker(0x7a6), i(0x13, 2, 7, 0, 0x7a1), STOP]);
     assert_eq!(rig.run(100), Exit::Marker { imm: 0x7a1 });
     assert_eq!(rig.hart.pc(), TEXT + 8);
     assert_eq!(rig.run(100), Exit::Marker { imm: 0x7a5 });

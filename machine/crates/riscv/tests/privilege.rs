@@ -55,7 +55,8 @@ fn delegated_exceptions_go_to_s_mode_but_never_from_m_mode() {
 fn interrupts_follow_priority_delegation_and_enables() {
     // (mode, mstatus, mideleg, lines, taken cause)
     use Interrupt::*;
-    let table: [(Privilege, u64, u64, &[Interrupt], Option<u64>); 9] = [
+    type Case = (Privilege, u64, u64, &'static [Interrupt], Option<u64>);
+    let table: [Case; 9] = [
         (Privilege::Machine, 0, 0, &[MachineTimer], None),
         (Privilege::Machine, MIE_BIT, 0, &[MachineTimer, MachineSoft], Some(3)),
         (Privilege::Machine, MIE_BIT, 0, &[MachineTimer, MachineSoft, MachineExternal], Some(11)),
@@ -288,6 +289,11 @@ fn pmp_forbids_by_the_first_match_and_by_default_outside_m_mode() {
     rig.hart.set_pc(TEXT + 8);
     rig.step();
     assert_eq!(rig.only_trap(), (cause::LOAD_ACCESS, AT - 4), "an access half inside fails");
+    let mut rig = setup(Privilege::Supervisor);
+    rig.hart.set_csr(0x3a0, 0x1f11);
+    rig.hart.set_pc(TEXT + 8);
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::LOAD_ACCESS, AT - 4), "even where both entries would allow it");
     let mut rig = setup(Privilege::Machine);
     rig.step();
     assert!(rig.log.traps.is_empty(), "M-mode ignores entries that are not locked");

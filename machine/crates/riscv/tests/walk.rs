@@ -3,7 +3,9 @@
 
 mod common;
 use common::*;
-use trapless_riscv::{Access, Exit, Hart, HartConfig, Interrupt, Privilege, WalkAnswer, WalkRequest, cause, csr_number, pte};
+use trapless_riscv::{
+    Access, Exit, Hart, HartConfig, Interrupt, Privilege, WalkAnswer, WalkRequest, cause, csr_number, pte,
+};
 
 const OK: u64 = pte::V | pte::R | pte::W | pte::U | pte::A | pte::D;
 
@@ -45,7 +47,9 @@ fn every_defect_of_an_entry_is_the_page_fault_of_the_access() {
         (good | pte::L | 1 << 8 | pte::G, false, false),
     ];
     for (e, load, store) in table {
-        for (instruction, faults, code) in [(ld(7, 5, 0), load, cause::LOAD_PAGE), (sd(6, 5, 0), store, cause::STORE_PAGE)] {
+        for (instruction, faults, code) in
+            [(ld(7, 5, 0), load, cause::LOAD_PAGE), (sd(6, 5, 0), store, cause::STORE_PAGE)]
+        {
             let mut rig = rig_at(instruction, VA + 8);
             rig.map(0, e);
             assert_eq!(rig.step(), Exit::Step);
@@ -114,7 +118,8 @@ fn supervisor_reaches_user_pages_only_with_sum_and_never_fetches_them() {
 
 #[test]
 fn mxr_makes_executable_pages_readable_and_its_removal_is_seen() {
-    let mut rig = Rig::paged(&[ld(6, 5, 0), csrrw(0, csr_number::SSTATUS, 0), ld(6, 5, 0), STOP], Privilege::Supervisor);
+    let mut rig =
+        Rig::paged(&[ld(6, 5, 0), csrrw(0, csr_number::SSTATUS, 0), ld(6, 5, 0), STOP], Privilege::Supervisor);
     rig.hart.set_x(5, VA);
     rig.map(0, entry(DATA, pte::V | pte::X | pte::A));
     rig.hart.set_csr(csr_number::MSTATUS, 1 << 19);

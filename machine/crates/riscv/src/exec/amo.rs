@@ -40,9 +40,8 @@ impl Hart {
                 u64::from(!held)
             }
             _ => {
-                // Words are compared as words.
+                // Sign extension keeps the order of words, signed and unsigned.
                 let b = if size == 4 { b as i32 as u64 } else { b };
-                let unsigned = |v: u64| if size == 4 { v & 0xffff_ffff } else { v };
                 let new = match s.imm >> 8 {
                     0 => old.wrapping_add(b),
                     1 => b,
@@ -51,8 +50,8 @@ impl Hart {
                     12 => old & b,
                     16 => (old as i64).min(b as i64) as u64,
                     20 => (old as i64).max(b as i64) as u64,
-                    24 => unsigned(old).min(unsigned(b)),
-                    _ => unsigned(old).max(unsigned(b)),
+                    24 => old.min(b),
+                    _ => old.max(b),
                 };
                 write(self, env, new);
                 old

@@ -13,9 +13,28 @@ fn rounds(f: FpFn) -> bool {
     use FpFn::*;
     !matches!(
         f,
-        SgnjS | SgnjnS | SgnjxS | MinS | MaxS | EqS | LtS | LeS | ClassS
-            | SgnjD | SgnjnD | SgnjxD | MinD | MaxD | EqD | LtD | LeD | ClassD
-            | MvXW | MvWX | MvXD | MvDX
+        SgnjS
+            | SgnjnS
+            | SgnjxS
+            | MinS
+            | MaxS
+            | EqS
+            | LtS
+            | LeS
+            | ClassS
+            | SgnjD
+            | SgnjnD
+            | SgnjxD
+            | MinD
+            | MaxD
+            | EqD
+            | LtD
+            | LeD
+            | ClassD
+            | MvXW
+            | MvWX
+            | MvXD
+            | MvDX
     )
 }
 

@@ -7,7 +7,7 @@ use super::Flow;
 use super::slow::illegal;
 use crate::op::{Op, Slot};
 use crate::pmp::Verdict;
-use crate::tlb::PAGE_MASK;
+use crate::tlb::{DataPage, PAGE_MASK};
 use crate::trap::Stop;
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
 
@@ -85,7 +85,8 @@ impl Hart {
             let whole = |pmp: &crate::pmp::Pmp, a| pmp.check(leaf.pa, len, a, p) == Verdict::Page;
             let read = leaf.read && whole(&self.csr.pmp, Access::Load);
             let write = leaf.write && whole(&self.csr.pmp, Access::Store) && !env.bus.ram().is_code(pa);
-            self.tlb.fill_data(self.data_set, va, leaf.pa, self.ram_host + offset, leaf.size, read, write);
+            let to = DataPage { pa: leaf.pa, host: self.ram_host + offset, size: leaf.size, read, write };
+            self.tlb.fill_data(self.data_set, va, &to);
         }
         Ok(pa)
     }

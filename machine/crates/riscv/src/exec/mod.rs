@@ -10,6 +10,7 @@
 mod amo;
 mod fetch;
 mod fp;
+mod int;
 mod mem;
 mod slow;
 mod system;
@@ -223,36 +224,18 @@ impl Hart {
                             Op::Sraw => r!(a, b, (a as i32 >> (b & 31)) as u64),
 
                             Op::Mul => r!(a, b, a.wrapping_mul(b)),
-                            Op::Mulh => r!(a, b, (i128::from(a as i64) * i128::from(b as i64) >> 64) as u64),
-                            Op::Mulhsu => r!(a, b, (i128::from(a as i64).wrapping_mul(i128::from(b)) >> 64) as u64),
-                            Op::Mulhu => r!(a, b, (u128::from(a) * u128::from(b) >> 64) as u64),
-                            Op::Div => r!(a, b, match b as i64 {
-                                0 => u64::MAX,
-                                d => (a as i64).wrapping_div(d) as u64,
-                            }),
-                            Op::Divu => r!(a, b, a.checked_div(b).unwrap_or(u64::MAX)),
-                            Op::Rem => r!(a, b, match b as i64 {
-                                0 => a,
-                                d => (a as i64).wrapping_rem(d) as u64,
-                            }),
-                            Op::Remu => r!(a, b, a.checked_rem(b).unwrap_or(a)),
+                            Op::Mulh => r!(a, b, int::mulh(a as i64, b as i64)),
+                            Op::Mulhsu => r!(a, b, int::mulhsu(a as i64, b)),
+                            Op::Mulhu => r!(a, b, int::mulhu(a, b)),
+                            Op::Div => r!(a, b, int::div(a as i64, b as i64) as u64),
+                            Op::Divu => r!(a, b, int::divu(a, b)),
+                            Op::Rem => r!(a, b, int::rem(a as i64, b as i64) as u64),
+                            Op::Remu => r!(a, b, int::remu(a, b)),
                             Op::Mulw => r!(a, b, (a as i32).wrapping_mul(b as i32) as u64),
-                            Op::Divw => r!(a, b, match b as i32 {
-                                0 => u64::MAX,
-                                d => (a as i32).wrapping_div(d) as u64,
-                            }),
-                            Op::Divuw => r!(a, b, match b as u32 {
-                                0 => u64::MAX,
-                                d => (a as u32 / d) as i32 as u64,
-                            }),
-                            Op::Remw => r!(a, b, match b as i32 {
-                                0 => a as i32 as u64,
-                                d => (a as i32).wrapping_rem(d) as u64,
-                            }),
-                            Op::Remuw => r!(a, b, match b as u32 {
-                                0 => a as i32 as u64,
-                                d => (a as u32 % d) as i32 as u64,
-                            }),
+                            Op::Divw => r!(a, b, int::div(a as i32 as i64, b as i32 as i64) as i32 as u64),
+                            Op::Divuw => r!(a, b, int::divu(a as u32 as u64, b as u32 as u64) as i32 as u64),
+                            Op::Remw => r!(a, b, int::rem(a as i32 as i64, b as i32 as i64) as i32 as u64),
+                            Op::Remuw => r!(a, b, int::remu(a as u32 as u64, b as u32 as u64) as i32 as u64),
 
                             Op::BeqIn => branch_in!(a, b, a == b),
                             Op::BneIn => branch_in!(a, b, a != b),

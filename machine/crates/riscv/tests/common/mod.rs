@@ -36,7 +36,11 @@ impl Bus for Board {
         &mut self.ram
     }
     fn mmio_read(&mut self, at: PhysAddr, size: u8, _: Cycle) -> Result<(u64, MmioEffect), BusError> {
-        if at.0 & !7 == DEVICE { Ok((0x8877_6655_4433_2211 >> (8 * (8 - u32::from(size))), self.effect)) } else { Err(BusError(at)) }
+        if at.0 & !7 == DEVICE {
+            Ok((0x8877_6655_4433_2211 >> (8 * (8 - u32::from(size))), self.effect))
+        } else {
+            Err(BusError(at))
+        }
     }
     fn mmio_write(&mut self, at: PhysAddr, size: u8, value: u64, now: Cycle) -> Result<MmioEffect, BusError> {
         if at.0 & !7 != DEVICE {
@@ -232,7 +236,14 @@ pub fn jalr(rd: u32, rs1: u32, imm: i32) -> u32 {
 }
 pub fn bne(rs1: u32, rs2: u32, offset: i32) -> u32 {
     let o = offset as u32;
-    (o >> 12 & 1) << 31 | (o >> 5 & 63) << 25 | rs2 << 20 | rs1 << 15 | 1 << 12 | (o >> 1 & 15) << 8 | (o >> 11 & 1) << 7 | 0x63
+    (o >> 12 & 1) << 31
+        | (o >> 5 & 63) << 25
+        | rs2 << 20
+        | rs1 << 15
+        | 1 << 12
+        | (o >> 1 & 15) << 8
+        | (o >> 11 & 1) << 7
+        | 0x63
 }
 pub fn jal(rd: u32, offset: i32) -> u32 {
     let o = offset as u32;
