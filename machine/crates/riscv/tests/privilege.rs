@@ -312,6 +312,19 @@ fn pmp_forbids_by_the_first_match_and_by_default_outside_m_mode() {
 }
 
 #[test]
+fn a_pmp_write_takes_effect_on_pages_already_in_use() {
+    // M-mode with MPRV and MPP = S loads, closes the entry, loads again.
+    let mut rig = Rig::new(&[lw(6, 5, 0), csrrw(0, 0x3a0, 0), lw(6, 5, 0)]);
+    rig.hart.set_x(5, DATA);
+    rig.hart.set_csr(n::MSTATUS, 1 << 17 | 1 << 11);
+    rig.step();
+    rig.step();
+    assert!(rig.log.traps.is_empty());
+    rig.step();
+    assert_eq!(rig.only_trap(), (cause::LOAD_ACCESS, DATA));
+}
+
+#[test]
 fn code_in_a_page_that_pmp_splits_is_checked_instruction_by_instruction() {
     let mut rig = Rig::new(&[addi(6, 6, 1), addi(6, 6, 1), addi(6, 6, 1), STOP]);
     // TOR: open below TEXT + 8, closed above.
