@@ -227,7 +227,7 @@ impl Hart {
         }
     }
 
-    /// Continues after [`Exit::SmuWait`]. Without such an exit before, this does nothing.
+    /// Continues after [`Exit::SmuWait`]: REQ: ISA-6, failures are the ordinary faults of the access. Without such an exit before, this does nothing.
     pub fn resume_walk<O: Observer>(&mut self, answer: WalkAnswer, observer: &mut O) {
         let Some(request) = self.wait.take() else { return };
         let stop = match answer {
@@ -253,7 +253,7 @@ impl Hart {
         }
     }
 
-    /// `Some(limit)` when the current mode masks interrupts, so that a wait must end after `limit` cycles (ISA-4).
+    /// `Some(limit)` when no interrupt could be taken as the enables stand, so that a wait must end after `limit` cycles (ISA-4).
     pub fn wait_limit(&self) -> Option<Cycle> {
         self.interrupts_masked().then_some(Cycle(self.csr.shwdplim))
     }

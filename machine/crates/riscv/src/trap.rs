@@ -64,13 +64,10 @@ impl Stop {
 const PRIORITY: [u32; 6] = [11, 3, 7, 9, 1, 5];
 
 impl Hart {
-    /// Interrupts that are pending, enabled in `mie`, and would be taken in this mode.
-    fn deliverable(&self) -> u64 {
-        let pending = self.csr.mip() & self.csr.mie;
-        if pending == 0 {
-            return 0;
-        }
-        let (to_s, to_m) = (pending & self.csr.mideleg, pending & !self.csr.mideleg);
+    /// Those of `interrupts` that would be taken in this mode if they were pending and enabled in `mie`: all that go to
+    /// M-mode, or else all that go to S-mode.
+    fn takeable(&self, interrupts: u64) -> u64 {
+        let (to_s, to_m) = (interrupts & self.csr.mideleg, interrupts & !self.csr.mideleg);
         let m_open = self.privilege < Privilege::Machine || self.csr.mstatus & status::MIE != 0;
         if to_m != 0 && m_open {
             return to_m;
@@ -80,13 +77,14 @@ impl Hart {
         if s_open { to_s } else { 0 }
     }
 
-    /// Whether the current mode keeps out the interrupts that the supervisor would handle (ISA-4).
+    /// Interrupts that are pending and enabled, and would be taken in this mode.
+    fn deliverable(&self) -> u64 {
+        self.takeable(self.csr.mip() & self.csr.mie)
+    }
+
+    /// REQ: ISA-4: no interrupt, pending or not, could be taken as the enables stand.
     pub(crate) fn interrupts_masked(&self) -> bool {
-        match self.privilege {
-            Privilege::User => false,
-            Privilege::Supervisor => self.csr.mstatus & status::SIE == 0,
-            Privilege::Machine => self.csr.mstatus & status::MIE == 0,
-        }
+        self.takeable(self.csr.mie) == 0
     }
 
     pub(crate) fn interrupt_deliverable(&self) -> bool {

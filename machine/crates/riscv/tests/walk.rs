@@ -336,6 +336,15 @@ fn a_wait_with_interrupts_masked_ends_in_the_page_fault() {
     rig.answer(WalkAnswer::LimitReached);
     assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
     assert_eq!(rig.hart.pc(), HANDLER + 0x1000);
+    // Nothing enabled is as good as masked; what goes to M-mode is not kept out by SIE.
+    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18 | 1 << 1);
+    rig.hart.set_csr(csr_number::MIE, 0);
+    assert!(rig.hart.wait_limit().is_some());
+    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18);
+    rig.hart.set_csr(csr_number::MIE, 0x80);
+    assert_eq!(rig.hart.wait_limit(), None);
+    rig.hart.set_csr(csr_number::MIE, 0x222);
+    assert!(rig.hart.wait_limit().is_some());
     // With SIE set the supervisor's own wait is interruptible.
     rig.hart.set_csr(csr_number::MSTATUS, 1 << 18 | 1 << 1);
     assert_eq!(rig.hart.wait_limit(), None);
