@@ -137,10 +137,6 @@ impl SmuBus for SmuPort<'_> {
         Ok(())
     }
 
-    fn read_bytes(&mut self, at: PhysAddr, buf: &mut [u8]) -> Result<(), BusError> {
-        Dma::read(self.ram, at, buf)
-    }
-
     fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
         Dma::write(self.ram, at, data)
     }

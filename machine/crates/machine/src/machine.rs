@@ -10,6 +10,7 @@ use trapless_riscv::{
     CodeCache, CostTable, Env, Exit, Hart, HartConfig, Interrupt, SmuWalkConfig, Timing, WalkAnswer, WalkRequest,
 };
 use trapless_smu::{Answer, FailReason, Outcome, Request, Smu, SmuConfig, SmuTiming};
+use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARKER_UNWATCH, MARKER_WATCH};
 use trapless_timing::{CoreCosts, Profile, SsdTiming};
 
 use crate::board::Board;
@@ -476,20 +477,20 @@ impl Machine {
         let x = |r: u8| self.harts[hart].x(A0 + r);
         let (a0, a1, a2) = (x(0), x(1), x(2));
         let root = self.harts[hart].csr(SATP).unwrap_or(0) & SATP_PPN;
-        match imm {
-            0x7a1 => self.begin_roi(a0),
-            0x7a2 => {
+        match u64::from(imm) {
+            MARKER_ROI_BEGIN => self.begin_roi(a0),
+            MARKER_ROI_END => {
                 if let Some(open) = self.open_roi.take_if(|open| open.number == a0) {
                     self.close_roi(open);
                 }
             }
-            0x7a3 => {
+            MARKER_WATCH => {
                 self.recorder.watches.add(a2, root, a0, a1);
                 // What the hart has translated before must be seen again to be counted.
                 self.harts.iter_mut().for_each(|h| h.fence_vma(Some((a0, a1))));
             }
-            0x7a4 => self.recorder.watches.remove(root, a0),
-            0x7a5 => self.milestones.push(Milestone {
+            MARKER_UNWATCH => self.recorder.watches.remove(root, a0),
+            MARKER_MILESTONE => self.milestones.push(Milestone {
                 number: a0,
                 cycle: self.harts[hart].now().0,
                 instructions: self.instructions().total(),

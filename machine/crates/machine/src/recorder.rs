@@ -7,6 +7,7 @@ use trapless_memory::{Cycle, PAGE_SHIFT};
 use trapless_nvme::CommandRecord;
 use trapless_riscv::{Fill, Observer, Privilege, TrapInfo, WalkRequest};
 use trapless_smu::{Answer, Outcome};
+use trapless_smu_regs::PTE_LBA;
 
 use crate::stats::{Latency, MissTimes, Misses, Watches};
 
@@ -16,10 +17,6 @@ const PAGE_FAULTS: [u64; 3] = [12, 13, 15];
 const NVME_READ: u8 = 0x02;
 /// Completions remembered to find the device's end of a miss; more than any PMSHR has entries.
 const REMEMBERED: usize = 512;
-
-/// LBA field of an armed entry (spec/isa.md).
-const ARMED_LBA_SHIFT: u32 = 10;
-const ARMED_LBA_MASK: u64 = (1 << 41) - 1;
 
 /// A miss that a hart waits for, or has been answered and not yet resumed from.
 #[derive(Clone, Copy)]
@@ -94,7 +91,7 @@ impl Recorder {
             self.pending[hart] = None;
             return;
         };
-        let lba = request.seen >> ARMED_LBA_SHIFT & ARMED_LBA_MASK;
+        let lba = PTE_LBA.get(request.seen);
         let end = self.recent.iter().rev().find(|(slba, rung, _)| *slba == lba && *rung == doorbell);
         let t = &mut pending.times;
         t.allocated = s.allocated.unwrap_or(t.request);

@@ -14,9 +14,6 @@ pub trait SmuBus {
     /// Writes an aligned 32-bit value: a doorbell.
     fn write_u32(&mut self, at: PhysAddr, value: u32) -> Result<(), BusError>;
 
-    /// Fills `buf` from `at`.
-    fn read_bytes(&mut self, at: PhysAddr, buf: &mut [u8]) -> Result<(), BusError>;
-
     /// Writes `data` to `at`.
     fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError>;
 

@@ -200,11 +200,7 @@ impl SmuBus for Chaos {
     }
     fn write_u32(&mut self, at: PhysAddr, _: u32) -> Result<(), BusError> {
         self.answer(at, |_| ())
-    }
-    fn read_bytes(&mut self, at: PhysAddr, _: &mut [u8]) -> Result<(), BusError> {
-        self.answer(at, |_| ())
-    }
-    fn write_bytes(&mut self, at: PhysAddr, _: &[u8]) -> Result<(), BusError> {
+    }    fn write_bytes(&mut self, at: PhysAddr, _: &[u8]) -> Result<(), BusError> {
         self.answer(at, |_| ())
     }
     fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, _: u64) -> Result<Result<u64, u64>, BusError> {

@@ -322,10 +322,6 @@ impl SmuBus for World {
         Ok(())
     }
 
-    fn read_bytes(&mut self, at: PhysAddr, _: &mut [u8]) -> Result<(), BusError> {
-        self.access(at, &[]).map(|_| ())
-    }
-
     fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
         let (area, _) = self.access(at, &[Area::Sq, Area::RetRing])?;
         let size = if area == Area::Sq { 64 } else { 16 };
