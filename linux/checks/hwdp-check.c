@@ -962,7 +962,7 @@ static bool t_frames(void)
 static const struct test {
 	const char *name;
 	bool (*run)(void);
-	bool optional;
+	bool optional;	/* needs -p or its name */
 } tests[] = {
 	{ "read_private_1", t_read_private_1 },
 	{ "read_shared_1", t_read_shared_1 },
