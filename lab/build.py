@@ -38,7 +38,7 @@ def machine() -> Path:
         title = "bringing the machine up to date" if program.exists() else "building the machine (release)"
         with step(title):
             run_tool(["cargo", "build", "--release", "--locked", "-p", "trapless-cli"], CACHE / "logs" / "cargo.log",
-                     "building the machine", cargo_env(), MACHINE)
+                     "building the machine", cargo_env(), MACHINE, show=r"^ *Compiling trapless-")
     return program
 
 
@@ -62,7 +62,8 @@ def kernel(stock: bool = False, source: str | None = None) -> Path:
     title = f"building the {'stock' if stock else 'patched'} kernel (about 4 minutes)"
 
     def builder(out: Path) -> None:
-        run_tool([str(script), *arguments, "--out", str(out)], CACHE / "logs" / "kernel.log", "building the kernel")
+        run_tool([str(script), *arguments, "--out", str(out)], CACHE / "logs" / "kernel.log", "building the kernel",
+                 show=r"^linux: ")
         if not (out / "Image").exists():
             raise UserError(f"linux/build left no Image (whole log: {CACHE / 'logs' / 'kernel.log'})")
 

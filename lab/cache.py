@@ -11,6 +11,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -69,7 +70,8 @@ def cached(kind: str, key: str, title: str, builder: Callable[[Path], None]) -> 
         if final.is_dir():
             return final
         partial = CACHE / kind / f".partial-{key}"
-        remove_tree(partial)
+        for leftover in (CACHE / kind).glob(f".partial-{key}*"):
+            remove_tree(leftover)
         try:
             partial.mkdir(parents=True)
             with step(title):
@@ -104,19 +106,33 @@ def disk_error(error: OSError, place: Path) -> UserError:
 
 
 def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str, str] | None = None,
-             cwd: Path | None = None) -> None:
-    """Run a build tool with its output in `log`; a failure is one line with the tool's last word and the log's name."""
+             cwd: Path | None = None, show: str | None = None) -> None:
+    """Run a build tool with its output in `log`; lines that match the pattern `show` are passed on as progress.
+
+    A failure is one line with the tool's last word and the log's name.
+    """
     command = [str(part) for part in command]
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "wb") as out:
-        try:
-            status = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                    env=os.environ | (env or {}), cwd=cwd, check=False).returncode
-        except FileNotFoundError:
-            raise UserError(f"{what}: {command[0]} not found (./trapless setup installs it)") from None
+    lines: list[str] = []
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "w") as out, subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
+            env=os.environ | (env or {}), cwd=cwd,
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                out.write(line)
+                if line.strip():
+                    lines.append(line.strip())
+                if show and re.search(show, line):
+                    say(line.strip())
+            status = process.wait()
+    except FileNotFoundError:
+        raise UserError(f"{what}: {command[0]} not found (./trapless setup installs it)") from None
+    except OSError as error:
+        raise disk_error(error, log) from error
     if status:
-        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        text = next((line for line in reversed(lines) if "error" in line.lower() or line.startswith("E:")), None)
+        said = next((line for line in reversed(lines) if "error" in line.lower() or line.startswith("E:")), None)
         full = any("No space left on device" in line for line in lines)
-        reason = "disk full" if full else (text or (lines[-1] if lines else f"status {status}")).strip()
+        reason = "disk full" if full else said or (lines[-1] if lines else f"status {status}")
         raise UserError(f"{what} failed: {reason} (whole log: {log})")

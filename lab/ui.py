@@ -19,7 +19,11 @@ class UserError(Exception):
 
 def say(text: str) -> None:
     """Print one line of progress."""
-    print(f"trapless: {text}", file=sys.stderr, flush=True)
+    if console.is_terminal:
+        # Through the console, so that a spinner under way stays whole.
+        console.print(f"trapless: {text}", markup=False, soft_wrap=True)
+    else:
+        print(f"trapless: {text}", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from lab.images import ext4
 from lab.runner import job as jobs
 from lab.ui import UserError
 
-BOOT = "root=/dev/nvme0n1 ro rootfstype=ext4 console=ttyS0 earlycon=sbi init=/sbin/trapless-init panic=-1"
+BOOT = "root=/dev/nvme0n1 ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Guest:
 
     def command_line(self) -> str:
         """The kernel's command line."""
-        return " ".join(part for part in (BOOT, "quiet" if self.quiet else "", self.append) if part)
+        return " ".join(part for part in (BOOT, "quiet" if self.quiet else "earlycon=sbi", self.append) if part)
 
 
 @dataclass
@@ -59,7 +59,9 @@ class Outcome:
     stats: dict = field(default_factory=dict)
     """The machine's record (stats.json); empty on QEMU."""
     console: str = ""
-    """What the console showed, if it was captured."""
+    """What the guest's console showed, if it was captured."""
+    messages: str = ""
+    """What the simulator itself said."""
     host_seconds: float = 0.0
 
 
@@ -132,10 +134,12 @@ def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None 
         if machine_status == 130:
             raise KeyboardInterrupt
         if machine_status == 2:
-            raise UserError(_last_line(outcome.console) or "the machine refused its command line")
+            raise UserError(_complaint(outcome.messages) or "the machine refused its command line")
         if machine_status != 0:
             reason = {3: "the guest crashed or rebooted"}.get(machine_status, f"the machine ended with status {machine_status}")
-            raise UserError(f"{reason}; the console's end: {_last_line(outcome.console) or '(nothing)'}")
+            raise UserError(f"{reason}; its last words: {_last_line(outcome.messages + outcome.console) or '(none)'}")
+        if show:
+            sys.stderr.write(outcome.messages)
         if stats_file.exists():
             outcome.stats = json.loads(stats_file.read_text())
             if keep_stats:
@@ -154,7 +158,7 @@ def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: b
         jobs.write_disk(job, disk)
         outcome = _run(qemu_command(guest, disk), show, interactive, guest.max_seconds or 600)
         if outcome.status != 0:
-            raise UserError(f"QEMU ended with status {outcome.status}: {_last_line(outcome.console)}")
+            raise UserError(f"QEMU ended with status {outcome.status}: {_last_line(outcome.messages or outcome.console)}")
         return _collect(outcome, disk, out, interactive)
 
 
@@ -168,6 +172,12 @@ def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) 
     return outcome
 
 
+def _complaint(text: str) -> str:
+    """The machine's own word on bad input: its line that says error, else its last."""
+    lines = [line for line in text.splitlines() if line.startswith("error: ")]
+    return (lines[0] if lines else _last_line(text)).removeprefix("error: ").removeprefix("trapless-machine: ")
+
+
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
@@ -177,20 +187,26 @@ def _run(command: list[str], show: bool, interactive: bool, limit: float | None)
     """Run a simulator; capture its console, or pass it through as well."""
     start = time.monotonic()
     captured: list[str] = []
+    said = ""
+    messages = tempfile.TemporaryFile()
     try:
         if interactive:
             process = subprocess.Popen(command)
             status = process.wait()
         else:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages)
             emit = captured.append if not show else _both(captured)
             status = _pump(process, emit, start + limit if limit else None)
+            messages.seek(0)
+            said = messages.read().decode(errors="replace")
     except FileNotFoundError:
         raise UserError(f"{command[0]} not found (./trapless setup installs it)") from None
     except KeyboardInterrupt:
         process.wait()
         raise
-    return Outcome(status, console="".join(captured), host_seconds=time.monotonic() - start)
+    finally:
+        messages.close()
+    return Outcome(status, console="".join(captured), messages=said, host_seconds=time.monotonic() - start)
 
 
 def _both(captured: list[str]) -> Callable[[str], None]:

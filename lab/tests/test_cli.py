@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: bad input is one line that names the thing, and a status that is not 0."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.paths import ROOT
+
+
+def trapless(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
+    return subprocess.run([ROOT / "trapless", *arguments], cwd=cwd, capture_output=True, text=True, check=False, timeout=600)
+
+
+def complaint(done: subprocess.CompletedProcess) -> str:
+    """The one line of complaint: the last on stderr; there is no trace of a program's insides."""
+    assert done.returncode not in (0, 101)
+    assert "Traceback" not in done.stderr and "panicked" not in done.stderr
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_help_from_any_folder(tmp_path: Path) -> None:
+    done = trapless("help", cwd=tmp_path)
+    assert done.returncode == 0
+    for command in ("demo", "run", "test", "claims", "doctor", "setup"):
+        assert command in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["run"], "no command"),
+        (["run", "--in", "/no/such/file", "--", "true"], "/no/such/file"),
+        (["run", "--kernel", "/no/such/Image", "--", "true"], "/no/such/Image"),
+        (["run", "--data", "/no/such.img", "--", "true"], "/no/such.img"),
+        (["run", "--data", str(ROOT / "trapless"), "--", "true"], "trapless-data"),
+        (["run", "--elf", "/no/such.elf"], "/no/such.elf"),
+        (["run", "--out", "/proc/no", "--", "true"], "/proc/no"),
+        (["demo", "--out", "/proc/no"], "/proc/no"),
+        (["demo", "--kernel", "/no/such/Image"], "/no/such/Image"),
+        (["demo", "--threads", "0"], "--threads 0"),
+        (["demo", "extra"], "extra"),
+        (["claims", "--area", "nothing"], "nothing"),
+        (["test", "nothing"], "nothing"),
+        (["nothing"], "nothing"),
+    ],
+)
+def test_bad_input(arguments: list[str], names: str) -> None:
+    assert names in complaint(trapless(*arguments))
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--profile", "nothing"], "nothing"),
+        (["--profile", "/no/such.toml"], "/no/such.toml"),
+        (["--set", "ssd.read_us=-1"], "ssd.read_us"),
+        (["--set", "ssd.nothing=1"], "nothing"),
+        (["--memory", "lots"], "lots"),
+        (["--kernel", str(ROOT / "LICENSE")], "LICENSE"),
+    ],
+)
+def test_bad_machine(arguments: list[str], names: str) -> None:
+    assert names in complaint(trapless("run", *arguments, "--", "true"))
+
+
+@pytest.mark.guest
+def test_run_passes_the_status_on(tmp_path: Path) -> None:
+    (tmp_path / "name").write_text("world\n")
+    done = trapless("run", "--in", "name", "--out", "o", "--", "sh", "-c", "echo hello $(cat name); echo x > /job/out/y; exit 3",
+                    cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stdout == "hello world\n"
+    assert (tmp_path / "o" / "y").read_text() == "x\n"
+
+
+@pytest.mark.guest
+def test_interrupt_ends_with_130(tmp_path: Path) -> None:
+    process = subprocess.Popen([ROOT / "trapless", "run", "--", "sh", "-c", "echo up; sleep 100000"], cwd=tmp_path, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.strip().splitlines()[-1] == "trapless: interrupted"
+    assert "Traceback" not in errors
+
+
+@pytest.mark.guest
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a file system of its own")
+def test_disk_full_names_the_folder(tmp_path: Path) -> None:
+    script = (f'mount -t tmpfs -o size=64k none "{tmp_path}" && dd if=/dev/zero of="{tmp_path}/fill" 2>/dev/null; '
+              f'exec "{ROOT}/trapless" run --out "{tmp_path}" -- true')
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
+    if "mount" in done.stderr:
+        pytest.skip("cannot mount a tmpfs here")
+    assert "disk full" in complaint(done)

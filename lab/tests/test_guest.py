@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guests boot, do their jobs, and read the bytes that are in their files, by every kind of paging."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import build
+from lab.experiments import miss_latency
+from lab.images import dataset, ext4
+from lab.runner import guest as guests
+from lab.runner.job import Job
+from lab.ui import UserError
+
+pytestmark = pytest.mark.guest
+Boot = Callable[..., guests.Outcome]
+
+CLI_FIO = "fio --filename=/data/random.bin --readonly --rw=randread --bs=4k --ioengine=mmap --thread --invalidate=0 --eta=never"
+
+
+@pytest.fixture(scope="session")
+def small_data() -> Path:
+    return dataset.image(64 * ext4.MIB)
+
+
+def host_sum(image: Path, folder: Path) -> str:
+    """mapsum of the image's random.bin, computed by the host's own read()."""
+    copy = folder / "random.bin"
+    subprocess.run(["debugfs", "-R", f"dump /random.bin {copy}", image], check=True, capture_output=True)
+    done = subprocess.run([build.host_mapsum(), "-r", copy], check=True, capture_output=True, text=True)
+    copy.unlink()
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def small_sum(small_data: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return host_sum(small_data, tmp_path_factory.mktemp("sum"))
+
+
+def test_unmodified_linux_boots(boot: Boot, stock: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("from the host\n")
+    outcome = boot(stock, "cat text; uname -m > /job/out/machine; mkdir /job/out/d; echo x > /job/out/d/x; exit 7",
+                   inputs=(tmp_path / "text",), smu=False)
+    assert outcome.status == 7
+    assert "from the host" in outcome.console
+    assert (tmp_path / "out" / "machine").read_text() == "riscv64\n"
+    assert (tmp_path / "out" / "d" / "x").read_text() == "x\n"
+    assert [milestone["number"] for milestone in outcome.stats["milestones"]] == [1]
+
+
+def test_killed_command(boot: Boot, patched: Path) -> None:
+    assert boot(patched, "kill -9 $$").status == 137
+
+
+def test_crash_is_no_success(boot: Boot, patched: Path) -> None:
+    with pytest.raises(UserError, match="the guest crashed or rebooted"):
+        boot(patched, "reboot -f; sleep 10")
+
+
+@pytest.mark.parametrize("kernel", ["stock", "patched"])
+def test_same_kernel_and_userland_boot_on_qemu(request: pytest.FixtureRequest, kernel: str, root: Path, small_data: Path,
+                                               small_sum: str, tmp_path: Path) -> None:
+    if shutil.which("qemu-system-riscv64") is None:
+        pytest.fail("qemu-system-riscv64 is not installed")
+    guest = guests.Guest(request.getfixturevalue(kernel), root, small_data, max_seconds=240)
+    script = (f"hwdp -k osdp -- mapsum -t 2 /data/random.bin > /job/out/sum || exit 1; "
+              f"hwdp -k osdp -- {CLI_FIO} --name=x --size=64M --io_size=4M --clocksource=clock_gettime > /job/out/fio.txt")
+    outcome = guests.run_on_qemu(guest, Job(script), tmp_path / "out")
+    assert outcome.status == 0, outcome.console
+    assert (tmp_path / "out" / "sum").read_text().strip() == small_sum
+    assert "err= 0" in (tmp_path / "out" / "fio.txt").read_text()
+
+
+def test_same_run_same_cycle(boot: Boot, patched: Path, small_data: Path, tmp_path: Path) -> None:
+    script = f"hwdp -k osdp -- {CLI_FIO} --name=x --size=64M --io_size=2M --output-format=json --output=/job/out/fio.json"
+    ends = []
+    for _ in range(2):
+        outcome = boot(patched, script, data=small_data)
+        assert outcome.status == 0, outcome.console
+        stats = outcome.stats
+        rois = [{key: value for key, value in roi.items() if key != "host_seconds"} for roi in stats["rois"]]
+        ends.append((stats["sim_cycles"], stats["instructions"], rois, outcome.console,
+                     (tmp_path / "out" / "fio.json").read_text()))
+        shutil.rmtree(tmp_path / "out")
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("kind", ["ideal", "osdp"])
+@pytest.mark.parametrize("reading", ["-t 1", "-t 4", "-t 4 -o same -p"])
+def test_contents(boot: Boot, patched: Path, small_data: Path, small_sum: str, kind: str, reading: str) -> None:
+    outcome = boot(patched, f"hwdp -k {kind} -- mapsum {reading} /data/random.bin", data=small_data)
+    assert outcome.console.splitlines()[-1:] == [small_sum]
+
+
+@pytest.mark.series
+@pytest.mark.parametrize("ring", [1024, 64])
+@pytest.mark.parametrize("reading", ["-t 1", "-t 4", "-t 4 -o same", "-t 4 -o shuffle -p", "-t 1 -p"])
+def test_contents_by_hardware(boot: Boot, patched: Path, small_data: Path, small_sum: str, ring: int, reading: str) -> None:
+    """Rings of 4 MB and of 64 frames. REQ: OS-2 REQ: SMU-5"""
+    outcome = boot(patched, f"hwdp -k hwdp -- mapsum {reading} /data/random.bin", data=small_data,
+                   append=f"hwdp.ring={ring}")
+    assert outcome.console.splitlines()[-1:] == [small_sum]
+    counts = outcome.stats["rois"][0]["watch"][0]
+    assert counts["pages_touched"] == 16384
+    assert counts["hw_misses"] > 0
+    if ring >= 1024:
+        assert counts["hw_misses"] >= 0.99 * counts["pages_touched"]
+
+
+@pytest.mark.parametrize(("file_mib", "memory"), [(256, "64M"), pytest.param(1024, "256M", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", ["osdp", pytest.param("hwdp", marks=pytest.mark.series)])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_file_larger_than_memory(boot: Boot, patched: Path, tmp_path: Path, file_mib: int, memory: str, kind: str,
+                                 threads: int) -> None:
+    data = dataset.image(file_mib * ext4.MIB)
+    script = f"hwdp -k {kind} -- mapsum -t {threads} /data/random.bin && hwdp -k {kind} -- mapsum -t {threads} /data/random.bin"
+    outcome = boot(patched, script, data=data, memory=memory, append="hwdp.ring=1024")
+    assert outcome.console.splitlines()[-2:] == [host_sum(data, tmp_path)] * 2
+
+
+@pytest.mark.parametrize("kind", ["ideal", "osdp", pytest.param("hwdp", marks=pytest.mark.series)])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_fio_verify(boot: Boot, patched: Path, small_data: Path, kind: str, threads: int) -> None:
+    """fio writes blocks that carry checksums, and finds them again through the mapping."""
+    common = "--name=v --filename=/data/verified --bs=4k --size=16M --verify=crc32c --thread --eta=never"
+    outcome = boot(patched, "\n".join([
+        f"fio {common} --rw=write --do_verify=0 --ioengine=psync --end_fsync=1 > /job/out/write.txt || exit 1",
+        "echo 3 > /proc/sys/vm/drop_caches",
+        f"hwdp -k {kind} -s -- fio {common} --rw=randread --numjobs={threads} --ioengine=mmap --invalidate=0 "
+        "--verify_fatal=1 > /job/out/read.txt || { cat /job/out/read.txt; exit 2; }",
+    ]), data=small_data)
+    assert outcome.status == 0, outcome.console
+
+
+@pytest.mark.series
+def test_demo_load_by_hardware(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
+    """The demo with a sixteenth of the reads: every figure is there, and hardware serves the misses."""
+    load = miss_latency.small_load(miss_latency.Load())
+    guest = guests.Guest(patched, root, dataset.image(load.file_bytes), max_seconds=300)
+
+    def runner(guest: guests.Guest, job: Job, folder: Path) -> guests.Outcome:
+        return guests.run_on_machine(program, guest, job, folder)
+
+    ideal, osdp, hwdp = miss_latency.measure(runner, guest, load, tmp_path)
+    for record in (ideal, osdp, hwdp):
+        assert record["ops"] == record["distinct_pages"] == load.read_bytes // 4096
+        assert record["hw_misses"] + record["os_faults"] + record["resident"] == record["distinct_pages"]
+    assert osdp["os_faults"] == osdp["distinct_pages"]
+    assert ideal["resident"] == ideal["distinct_pages"]
+    assert hwdp["hw_misses"] >= 0.99 * hwdp["distinct_pages"]
+    assert hwdp["nondevice_us"] <= 1.5
