@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The kernel at the mapping, memory pressure, devices, and the final account. */
+#include "check.h"
+
+/* The kernel reads user memory: write(2) from the mapping, and by pinning. */
+bool t_kernel_access(void)
+{
+	char *map, buf[PAGE];
+	struct iovec local, remote;
+	int out;
+
+	if (!setup("kacc", 28, 512, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	out = open(path("copy"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+	for (size_t p = 0; p < 256; p++) {
+		CHECK(pwrite(out, map + p * PAGE, PAGE, p * PAGE) == PAGE,
+		      "write from the mapping");
+		CHECK(pread(out, buf, PAGE, p * PAGE) == PAGE, "pread");
+		CHECK(same(buf, 28, p), "copied page %zu", p);
+	}
+	for (size_t p = 256; p < 512; p++) {
+		if (p % 2)
+			CHECK(same(map + p * PAGE, 28, p), "page %zu", p);
+		local = (struct iovec){ buf, PAGE };
+		remote = (struct iovec){ map + p * PAGE, PAGE };
+		CHECK(process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == PAGE,
+		      "process_vm_readv: %s", strerror(errno));
+		CHECK(same(buf, 28, p), "pinned page %zu", p);
+	}
+	close(out);
+	out = open(path("copy"), O_RDWR | O_DIRECT);
+	for (size_t p = 0; p < 64; p++)
+		CHECK(pwrite(out, map + (256 + 2 * p) * PAGE, PAGE, p * PAGE) ==
+		      PAGE, "direct write from the mapping: %s", strerror(errno));
+	close(out);
+	out = open(path("copy"), O_RDONLY);
+	for (size_t p = 0; p < 64; p++) {
+		CHECK(pread(out, buf, PAGE, p * PAGE) == PAGE, "pread");
+		CHECK(same(buf, 28, 256 + 2 * p), "direct copy of page %zu", p);
+	}
+	close(out);
+	munmap(map, 512 * PAGE);
+	return true;
+}
+
+bool t_proc(void)
+{
+	static const char * const files[] = { "/proc/self/smaps",
+		"/proc/self/pagemap", "/proc/self/maps", "/proc/self/smaps_rollup" };
+	static char buf[1 << 16];
+	uint64_t entry;
+	char *map;
+	int fd;
+
+	if (!setup("proc", 29, 512, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	if (!read_all(map, 29, 0, 100))
+		return false;
+	for (unsigned i = 0; i < 4; i++) {
+		if (i == 1)
+			continue;
+		fd = open(files[i], O_RDONLY);
+		CHECK(fd >= 0, "open %s", files[i]);
+		while (read(fd, buf, sizeof(buf)) > 0)
+			;
+		close(fd);
+	}
+	fd = open(files[1], O_RDONLY);
+	for (size_t p = 0; p < 512; p++) {
+		CHECK(pread(fd, &entry, 8, ((uintptr_t)map / PAGE + p) * 8) == 8,
+		      "pagemap");
+		CHECK(!(entry >> 62 & 1), "page %zu shown as swapped", p);
+		CHECK(p >= 100 || entry >> 63, "page %zu not present", p);
+	}
+	close(fd);
+	fd = open("/proc/self/clear_refs", O_WRONLY);
+	CHECK(fd >= 0 && write(fd, "1", 1) == 1, "clear_refs");
+	close(fd);
+	if (!read_all(map, 29, 0, 512))
+		return false;
+	munmap(map, 512 * PAGE);
+	return true;
+}
+
+bool t_drop_caches(void)
+{
+	char *map;
+
+	if (!setup("drop", 30, 1024, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	for (int i = 0; i < 4; i++) {
+		if (!read_all(map, 30, 0, 256 * (i + 1)))
+			return false;
+		drop_caches();
+	}
+	munmap(map, 1024 * PAGE);
+	return true;
+}
+
+bool t_fixed_over(void)
+{
+	char *map, *anon;
+
+	if (!setup("over", 31, 512, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	if (!read_all(map, 31, 0, 64))
+		return false;
+	anon = mmap(map + 16 * PAGE, 16 * PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	CHECK(anon == map + 16 * PAGE, "MAP_FIXED");
+	for (size_t p = 0; p < 512; p++) {
+		if (p >= 16 && p < 32)
+			CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu", p);
+		else
+			CHECK(same(map + p * PAGE, 31, p), "page %zu", p);
+	}
+	munmap(map, 512 * PAGE);
+	return true;
+}
+
+/* Mapped and unmapped again and again at one address: no second life. */
+bool t_again(void)
+{
+	if (!make_file("again", 32, 256))
+		return false;
+	for (int i = 0; i < 20; i++) {
+		char *map;
+
+		drop_caches();
+		map = map_file("again", 256, PROT_READ, MAP_SHARED, NULL);
+		CHECK(map != MAP_FAILED, "mmap");
+		if (!read_all(map + i * PAGE, 32, i, 5))
+			return false;
+		munmap(map, 256 * PAGE);
+	}
+	return true;
+}
+
+bool t_off_on(void)
+{
+	char *map;
+	int fd;
+
+	if (!have_smu())
+		return true;
+	if (!setup("off", 33, 512, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	if (!read_all(map, 33, 0, 64))
+		return false;
+	fd = open("/sys/kernel/mm/hwdp/enabled", O_WRONLY);
+	CHECK(fd >= 0 && pwrite(fd, "0", 1, 0) == 1, "off");
+	if (!read_all(map, 33, 0, 512))
+		return false;
+	munmap(map, 512 * PAGE);
+	CHECK(pwrite(fd, "1", 1, 0) == 1, "on");
+	close(fd);
+	return true;
+}
+
+/* Memory pressure: a file larger than memory, read twice by 4 threads. */
+bool t_pressure(void)
+{
+	size_t pages = 4 * (size_t)sysconf(_SC_PHYS_PAGES);
+	struct reader r[4];
+	pthread_t t[4];
+	char *map;
+
+	if (!setup("huge", 34, pages, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	for (int i = 0; i < 4; i++) {
+		r[i] = (struct reader){ map, 34, pages, 1 + 2 * i, false };
+		pthread_create(&t[i], NULL, reader, &r[i]);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	for (int i = 0; i < 4; i++)
+		CHECK(r[i].ok, "thread %d", i);
+	munmap(map, pages * PAGE);
+	unlink(path("huge"));
+	return true;
+}
+
+/* The controller is reset under the readers: the OS serves what is left. */
+bool t_reset(void)
+{
+	struct reader r[3];
+	pthread_t t[3];
+	char *map;
+	int fd;
+
+	if (!setup("reset", 35, 4096, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	for (int i = 0; i < 3; i++) {
+		r[i] = (struct reader){ map, 35, 4096, 3 + 2 * i, false };
+		pthread_create(&t[i], NULL, reader, &r[i]);
+	}
+	usleep(5000);
+	fd = open("/sys/class/nvme/nvme0/reset_controller", O_WRONLY);
+	CHECK(fd >= 0 && write(fd, "1", 1) == 1, "reset: %s", strerror(errno));
+	close(fd);
+	for (int i = 0; i < 3; i++)
+		pthread_join(t[i], NULL);
+	for (int i = 0; i < 3; i++)
+		CHECK(r[i].ok, "thread %d", i);
+	munmap(map, 4096 * PAGE);
+	return true;
+}
+
+/* At the end: every frame that the unit took has been accounted for. */
+bool t_frames(void)
+{
+	long used, settled, areas;
+
+	if (!have_smu())
+		return true;
+	sleep(1);
+	used = stat_of("smu_installed");
+	settled = stat_of("pages_adopted") + stat_of("pages_discarded");
+	CHECK(used == settled, "installed %ld, adopted or discarded %ld", used,
+	      settled);
+	CHECK(stat_of("smu_stray_cqe") == 0, "stray completions");
+	areas = stat_of("areas_made");
+	CHECK(areas <= all_withdrawn(), "%ld areas, %ld withdrawn", areas,
+	      all_withdrawn());
+	return true;
+}
