@@ -50,10 +50,11 @@ def guest_for(profile: str, settings: tuple[str, ...], load: miss_latency.Load, 
 
 def run(out: Path, profile: str, settings: tuple[str, ...], threads: int, kernel: Path | None, serial: bool,
         quick: bool = False) -> int:
-    """Measure the three kinds, print the table, write results.json and report.html into `out`."""
+    """Measure the three kinds, print the table, write results.json, results.md and report.html into `out`."""
     output_folder(out)
     records = measure(out, profile, settings, threads, kernel, serial, quick)
     write_whole(out / "results.json", json.dumps(records, indent=1) + "\n")
+    write_whole(out / "results.md", table.markdown(records))
     partial = out / ".report.html.partial"
     try:
         html.write(records, partial)

@@ -30,6 +30,14 @@ def cells(record: dict) -> list[str]:
     return [format(record[key], form) if record.get(key) is not None else "-" for _, key, form in COLUMNS]
 
 
+def markdown(records: list[dict]) -> str:
+    """The table as Markdown, as README.md has it."""
+    lines = ["| " + " | ".join(heading for heading, _, _ in COLUMNS) + " |",
+             "| --- |" + " ---: |" * (len(COLUMNS) - 1)]
+    lines += ["| " + " | ".join(cells(record)) + " |" for record in records]
+    return "\n".join(lines) + "\n"
+
+
 def show(records: list[dict], to: Console) -> None:
     """Print the table. A narrow terminal gets one line a figure instead of one a kind."""
     if to.width >= 140 or not to.is_terminal:

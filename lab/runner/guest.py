@@ -187,25 +187,22 @@ def _run(command: list[str], show: bool, interactive: bool, limit: float | None)
     """Run a simulator; capture its console, or pass it through as well."""
     start = time.monotonic()
     captured: list[str] = []
-    said = ""
-    messages = tempfile.TemporaryFile()
-    try:
-        if interactive:
-            process = subprocess.Popen(command)
-            status = process.wait()
-        else:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages)
-            emit = captured.append if not show else _both(captured)
-            status = _pump(process, emit, start + limit if limit else None)
-            messages.seek(0)
-            said = messages.read().decode(errors="replace")
-    except FileNotFoundError:
-        raise UserError(f"{command[0]} not found (./trapless setup installs it)") from None
-    except KeyboardInterrupt:
-        process.wait()
-        raise
-    finally:
-        messages.close()
+    with tempfile.TemporaryFile() as messages:
+        try:
+            if interactive:
+                process = subprocess.Popen(command)
+                status = process.wait()
+            else:
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages)
+                emit = captured.append if not show else _both(captured)
+                status = _pump(process, emit, start + limit if limit else None)
+        except FileNotFoundError:
+            raise UserError(f"{command[0]} not found (./trapless setup installs it)") from None
+        except KeyboardInterrupt:
+            process.wait()
+            raise
+        messages.seek(0)
+        said = messages.read().decode(errors="replace")
     return Outcome(status, console="".join(captured), messages=said, host_seconds=time.monotonic() - start)
 
 

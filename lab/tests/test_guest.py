@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from lab import build
+from lab.cache import CACHE, cached, content_key, run_tool
 from lab.experiments import miss_latency
 from lab.images import dataset, ext4
+from lab.paths import LINUX
 from lab.runner import guest as guests
 from lab.runner.job import Job
 from lab.ui import UserError
@@ -26,6 +28,15 @@ CLI_FIO = "fio --filename=/data/random.bin --readonly --rw=randread --bs=4k --io
 @pytest.fixture(scope="session")
 def small_data() -> Path:
     return dataset.image(64 * ext4.MIB)
+
+
+@pytest.fixture(scope="session")
+def kernel_check() -> Path:
+    source = LINUX / "checks" / "hwdp-check.c"
+    folder = cached("kernel-check", content_key(source), "building the kernel's guest checks", lambda out: run_tool(
+        ["riscv64-linux-gnu-gcc", "-O2", "-pthread", "-o", out / "hwdp-check", source], CACHE / "logs" / "check.log",
+        "building hwdp-check"))
+    return folder / "hwdp-check"
 
 
 def host_sum(image: Path, folder: Path) -> str:
@@ -154,3 +165,14 @@ def test_demo_load_by_hardware(program: Path, patched: Path, root: Path, tmp_pat
     assert ideal["resident"] == ideal["distinct_pages"]
     assert hwdp["hw_misses"] >= 0.99 * hwdp["distinct_pages"]
     assert hwdp["nondevice_us"] <= 1.5
+
+
+@pytest.mark.series
+@pytest.mark.parametrize(("options", "smu"), [("", True), ("-p", True), ("", False)])
+def test_kernel_checks(boot: Boot, patched: Path, kernel_check: Path, options: str, smu: bool) -> None:
+    """The kernel's own guest checks; with -p a file larger than memory; without an SMU the mappings are ordinary."""
+    outcome = boot(patched, f"rm /data/random.bin; ./{kernel_check.name} {options} /data", data=dataset.image(160 * ext4.MIB),
+                   inputs=(kernel_check,), memory="64M" if options else "256M", smu=smu)
+    closing = outcome.console.strip().splitlines()[-1]
+    assert closing.endswith(" passed, 0 failed"), outcome.console
+    assert int(closing.split()[0]) >= 20
