@@ -45,6 +45,7 @@ int main(void)
 	mount("proc", "/proc", "proc", 0, NULL);
 	mount("sysfs", "/sys", "sysfs", 0, NULL);
 	mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
+	mount("cgroup2", "/sys/fs/cgroup", "cgroup2", 0, NULL);
 	for (tries = 0; tries < 100; tries++) {
 		if (!mount("/dev/nvme0n1", "/mnt", "ext4", 0, NULL))
 			break;

@@ -180,6 +180,66 @@ bool t_pressure(void)
 	return true;
 }
 
+static bool put(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Pages that hardware brings are charged to the cgroup. REQ: OS-9 */
+bool t_cgroup(void)
+{
+	const char *group = "/sys/fs/cgroup/hwdp-check";
+	long max = 8 << 20, slack = 4 << 20, current = -1, peak = 0;
+	char file[128], procs[128], *map;
+	int status;
+	pid_t pid;
+	FILE *f;
+
+	if (!put("/sys/fs/cgroup/cgroup.subtree_control", "+memory"))
+		return true;	/* no cgroup v2 here */
+	mkdir(group, 0755);
+	snprintf(file, sizeof(file), "%s/memory.max", group);
+	CHECK(put(file, "8388608"), "memory.max");
+	if (!make_file("cg", 36, 8192))
+		return false;
+	drop_caches();
+	snprintf(procs, sizeof(procs), "%s/cgroup.procs", group);
+	pid = fork();
+	if (!pid) {
+		if (!put(procs, "0"))
+			_exit(1);
+		map = map_file("cg", 8192, PROT_READ, MAP_SHARED, NULL);
+		if (map == MAP_FAILED || !read_all(map, 36, 0, 8192))
+			_exit(2);
+		if (fsync(open(path("cg"), O_RDONLY)))	/* adopts all */
+			_exit(3);
+		snprintf(file, sizeof(file), "%s/memory.current", group);
+		f = fopen(file, "r");
+		if (!f || fscanf(f, "%ld", &current) != 1)
+			_exit(4);
+		fclose(f);
+		if (current > max + slack)
+			_exit(5);
+		if (have_smu() && current < max / 2)
+			_exit(6);	/* charged elsewhere */
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	snprintf(file, sizeof(file), "%s/memory.peak", group);
+	f = fopen(file, "r");
+	if (f && fscanf(f, "%ld", &peak) == 1)
+		fclose(f);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "child %x, peak %ld",
+	      status, peak);
+	rmdir(group);
+	return true;
+}
+
 /* The controller is reset under the readers: the OS serves what is left. */
 bool t_reset(void)
 {

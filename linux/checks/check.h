@@ -91,6 +91,7 @@ struct reader {
 	T(fixed_over, false) \
 	T(again, false) \
 	T(off_on, false) \
+	T(cgroup, false) \
 	T(pressure, true) \
 	T(reset, true) \
 	T(frames, false)
