@@ -82,6 +82,21 @@ def _fix_inodes(image: Path, entries: int, env: dict[str, str], log: Path) -> No
         script.unlink()
 
 
+def partition(volume: Path, disk: Path, signature: int) -> None:
+    """Write `disk`: a DOS partition table with the signature, and `volume` as its one partition. Linux finds it as
+    PARTUUID=<signature>-01 whatever order it meets its drives in."""
+    start, sectors = MIB // 512, volume.stat().st_size // 512
+    table = bytearray(512)
+    table[440:444] = signature.to_bytes(4, "little")
+    table[450] = 0x83  # Linux
+    table[454:462] = start.to_bytes(4, "little") + sectors.to_bytes(4, "little")
+    table[510:512] = b"\x55\xaa"
+    disk.write_bytes(table)
+    command = ["dd", f"if={volume}", f"of={disk}", f"bs={MIB}", "seek=1", "conv=sparse,notrunc", "status=none"]
+    run_tool(command, CACHE / "logs" / f"partition-{os.getpid()}.log", f"making {disk.name}")
+    os.truncate(disk, MIB + volume.stat().st_size)
+
+
 def label(image: Path) -> str | None:
     """The label of an ext4 image; None if it is something else."""
     with open(image, "rb") as disk:

@@ -16,6 +16,10 @@ from lab.ui import UserError
 SUITE = "trixie"
 PACKAGES = ("busybox-static", "fio")
 
+# Drives get their names in the order in which their probes end; the kernel finds its root by this.
+SIGNATURE = 0x54504C31
+PARTUUID = f"{SIGNATURE:08x}-01"
+
 # Commands of busybox that get a link in /usr/bin. Debian's own binaries come first.
 APPLETS = (
     "[ ash awk base64 basename cat chmod chown clear cmp cp cut date dd df dirname dmesg du echo env expr false find free "
@@ -76,7 +80,10 @@ def _build(out: Path, tools: Path) -> None:
     files = sum(1 for _ in tree.rglob("*"))
     used = sum(path.lstat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
     size = (used * 5 // 4 // ext4.MIB + 16) * ext4.MIB
-    ext4.make(ext4.Volume("trapless-root", size, ext4.LEAN, files + 256), tree, out / "root.img")
+    volume = out / "volume.img"
+    ext4.make(ext4.Volume("trapless-root", size, ext4.LEAN, files + 256), tree, volume)
+    ext4.partition(volume, out / "root.img", SIGNATURE)
+    volume.unlink()
     shutil.rmtree(tree)
 
 

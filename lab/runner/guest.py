@@ -17,10 +17,11 @@ from pathlib import Path
 
 from lab.cache import CACHE, disk_error
 from lab.images import ext4
+from lab.images.rootfs import PARTUUID
 from lab.runner import job as jobs
 from lab.ui import UserError
 
-BOOT = "root=/dev/nvme0n1 ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
+BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,16 @@ def test_same_input_same_bytes(tree: Path, volume: ext4.Volume, tmp_path: Path) 
     assert digest(tmp_path / "1.img") == digest(tmp_path / "2.img")
 
 
+def test_partitioned_disk_holds_the_volume(tree: Path, volume: ext4.Volume, tmp_path: Path) -> None:
+    ext4.make(volume, tree, tmp_path / "v.img")
+    ext4.partition(tmp_path / "v.img", tmp_path / "d.img", 0x12345678)
+    disk = (tmp_path / "d.img").read_bytes()
+    assert disk[ext4.MIB:] == (tmp_path / "v.img").read_bytes()
+    found = subprocess.run(["partx", "--show", "--noheadings", "--output", "START,SECTORS,UUID", tmp_path / "d.img"],
+                           capture_output=True, text=True, check=True).stdout
+    assert found.split() == ["2048", str(volume.size // 512), "12345678-01"]
+
+
 def test_random_file_is_seeded(tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         dataset.write_random(tmp_path / name, 5_000_001, seed)
