@@ -99,6 +99,7 @@ def suites(everything: bool) -> list[Suite]:
     found = [
         Suite("spec-generated", ["spec/generate", "--check"], plain=True),
         Suite("spec-rules", ["spec/rules", "--strict"], plain=True),
+        Suite("linux-series", ["linux/checks/check-series"]),
         Suite("lint", ruff, plain=True),
         Suite("rust", ["cargo", "test", "--locked", "-q"], MACHINE, env=build.cargo_env()),
         Suite("lab", pytest_args),

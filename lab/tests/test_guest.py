@@ -32,10 +32,9 @@ def small_data() -> Path:
 
 @pytest.fixture(scope="session")
 def kernel_check() -> Path:
-    source = LINUX / "checks" / "hwdp-check.c"
-    folder = cached("kernel-check", content_key(source), "building the kernel's guest checks", lambda out: run_tool(
-        ["riscv64-linux-gnu-gcc", "-O2", "-pthread", "-o", out / "hwdp-check", source], CACHE / "logs" / "check.log",
-        "building hwdp-check"))
+    sources = LINUX / "checks"
+    folder = cached("kernel-check", content_key(sources), "building the kernel's guest checks", lambda out: run_tool(
+        ["make", "-C", sources, f"OUT={out}"], CACHE / "logs" / "check.log", "building hwdp-check"))
     return folder / "hwdp-check"
 
 
