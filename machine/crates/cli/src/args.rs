@@ -142,7 +142,9 @@ impl FromStr for Disk {
             Some((path, "ro")) => (path, DiskMode::ReadOnly),
             Some((path, "snapshot")) => (path, DiskMode::Snapshot),
             Some((path, "rw")) => (path, DiskMode::ReadWrite),
-            Some((_, other)) if !other.contains('/') => return Err(format!("disk option '{other}' is not ro, rw or snapshot")),
+            Some((_, other)) if !other.contains('/') => {
+                return Err(format!("disk option '{other}' is not ro, rw or snapshot"));
+            }
             _ => (text, DiskMode::ReadWrite),
         };
         Ok(Disk { path: path.into(), mode })

@@ -4,13 +4,16 @@
 //! One host thread, one simulated clock. Harts run in turn for at most a quantum, never past the next device event;
 //! devices act at their own cycles, in the order of time. The same inputs give the same cycles and the same bytes.
 
+mod assemble;
 mod board;
 mod error;
 mod fdt;
+mod firmware;
 mod load;
 mod machine;
 mod map;
 mod recorder;
+mod regions;
 mod report;
 mod sbi;
 mod stats;

@@ -56,11 +56,9 @@ pub fn linux_image(ram: &mut Ram, path: &Path) -> Result<LoadedImage, Error> {
     }
     let entry = map::RAM_BASE.0.checked_add(text_offset).ok_or_else(|| Error::NotAnImage { path: path.to_owned() })?;
     let end = entry.checked_add(size.max(data.len() as u64));
-    let end = end.filter(|end| ram.offset(PhysAddr(entry), end - entry).is_some()).ok_or_else(|| Error::DoesNotFit {
-        what: "kernel",
-        path: path.to_owned(),
-        memory: ram.size(),
-    })?;
+    let end = end
+        .filter(|end| ram.offset(PhysAddr(entry), end - entry).is_some())
+        .ok_or_else(|| Error::DoesNotFit { what: "kernel", path: path.to_owned(), memory: ram.size() })?;
     // The header tells the size in memory only, with the zeroed data that the file leaves out. That is a small part of a
     // kernel; a file that lacks more than a quarter has been cut short.
     if (data.len() as u64) < size / 4 * 3 {

@@ -70,7 +70,9 @@ impl Watches {
     /// Watches `[va, va + len)` of the address space whose root table is page `root`. Absurd sizes are ignored.
     pub fn add(&mut self, number: u64, root: u64, va: u64, len: u64) {
         let first = va >> PAGE_SHIFT;
-        let Some(last) = len.checked_sub(1).and_then(|l| va.checked_add(l)).map(|end| end >> PAGE_SHIFT) else { return };
+        let Some(last) = len.checked_sub(1).and_then(|l| va.checked_add(l)).map(|end| end >> PAGE_SHIFT) else {
+            return;
+        };
         let count = last - first + 1;
         if count > MAX_WATCHED_PAGES {
             return;
@@ -261,17 +263,8 @@ pub struct MissSummary {
 impl Misses {
     /// Adds a miss that ended with the page installed.
     pub fn add(&mut self, t: &MissTimes) {
-        let marks = [
-            t.walk,
-            t.request,
-            t.allocated,
-            t.frame,
-            t.doorbell,
-            t.device_done,
-            t.seen,
-            t.installed,
-            t.resumed,
-        ];
+        let marks =
+            [t.walk, t.request, t.allocated, t.frame, t.doorbell, t.device_done, t.seen, t.installed, t.resumed];
         for (sum, pair) in self.sums.iter_mut().zip(marks.windows(2)) {
             *sum += pair[1].since(pair[0]).0;
         }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Putting a machine together from a profile, images and what runs first.
+
+use std::time::Instant;
+
+use trapless_devices::Aclint;
+use trapless_memory::{Cycle, Picos, Ram};
+use trapless_nvme::{Controller, ControllerConfig, ImageMode, open_image};
+use trapless_riscv::{CodeCache, CostTable, Hart, HartConfig, SmuWalkConfig};
+use trapless_smu::{Smu, SmuConfig, SmuTiming};
+use trapless_timing::{CoreCosts, Profile, SsdTiming};
+
+use crate::board::Board;
+use crate::fdt::{self, FdtConfig};
+use crate::machine::{A0, A1, Machine, Phase};
+use crate::recorder::Recorder;
+use crate::walk_cache::{self, WalkCache};
+use crate::{Boot, Console, DiskConfig, DiskWrites, Error, MachineConfig, load, map};
+
+impl Machine {
+    /// Builds the machine and loads what it starts with.
+    ///
+    /// # Errors
+    /// One line that names the file or value that is wrong.
+    pub fn new(config: MachineConfig, console: Console) -> Result<Machine, Error> {
+        let MachineConfig { profile, boot, disks } = config;
+        let clock = profile.clock();
+        let harts = profile.machine.harts as usize;
+        let mut ram = Ram::new(map::RAM_BASE, profile.machine.memory_bytes)?;
+        let drives = open_drives(&disks, &profile)?;
+        let smu = profile.smu.present.then(|| Smu::new(smu_config(&profile))).transpose();
+        let smu = smu.map_err(|e| Error::Profile(e.to_string()))?;
+
+        let builtin_sbi = matches!(&boot, Boot::Linux { firmware: None, .. });
+        let walk = smu.is_some().then_some(SmuWalkConfig { wait_limit: profile.smu.wait_limit_cycles });
+        let costs = cost_table(&profile.core);
+        let make = |id: usize| {
+            let config = HartConfig { costs, smu: walk, sbi_exits: builtin_sbi, ..HartConfig::new(id as u64) };
+            Hart::new(config, map::RAM_BASE.0)
+        };
+        let mut cores: Vec<Hart> = (0..harts).map(make).collect();
+        let mut phases = vec![Phase::Running; harts];
+        let elf = boot_images(&mut ram, &boot, &profile, &mut cores)?;
+        if builtin_sbi {
+            phases[1..].fill(Phase::Stopped);
+        }
+        let aclint = Aclint::new(harts, clock, profile.machine.timebase_hz);
+        Ok(Machine {
+            board: Board::new(ram, aclint, harts, drives, smu),
+            clock,
+            harts: cores,
+            phases,
+            timers: vec![(u64::MAX, false); harts],
+            code: CodeCache::default(),
+            walk_caches: vec![WalkCache::new(profile.machine.walk_cache_entries, profile.core.walk_level); harts],
+            recorder: Recorder::new(harts),
+            console,
+            builtin_sbi,
+            elf,
+            next_request: 0,
+            now: Cycle(0),
+            stale_interrupts: true,
+            end: None,
+            started: Instant::now(),
+            host_seconds: 0.0,
+            milestones: Vec::new(),
+            open_roi: None,
+            rois: Vec::new(),
+            profile,
+        })
+    }
+}
+
+fn open_drives(disks: &[DiskConfig], profile: &Profile) -> Result<Vec<Controller>, Error> {
+    /// Bus 0 has 32 devices, one of them the bridge.
+    const MOST: usize = 31;
+    if disks.len() > MOST {
+        return Err(Error::TooManyDisks(disks.len()));
+    }
+    let open = |(index, disk): (usize, &DiskConfig)| {
+        let mode = match disk.writes {
+            DiskWrites::ToFile => ImageMode::ReadWrite,
+            DiskWrites::Fail => ImageMode::ReadOnly,
+            DiskWrites::InMemory => ImageMode::Snapshot,
+        };
+        let backend = open_image(&disk.path, mode).map_err(|e| Error::Disk(e.to_string()))?;
+        let config = ControllerConfig {
+            serial: format!("TRAPLESS{index}"),
+            block_bytes: profile.ssd.block_bytes,
+            max_transfer_pages: profile.ssd.max_transfer_pages,
+            max_io_queues: profile.ssd.max_io_queues,
+            max_queue_entries: profile.ssd.max_queue_entries,
+        };
+        let timing = SsdTiming::new(&profile.ssd, profile.clock());
+        Ok(Controller::new(config, timing, backend))
+    };
+    disks.iter().enumerate().map(open).collect()
+}
+
+fn smu_config(profile: &Profile) -> SmuConfig {
+    let s = &profile.smu;
+    let ns = |ns: f64| profile.clock().cycles(Picos::from_nanos(ns));
+    SmuConfig {
+        pmshr_entries: s.pmshr_entries.min(255) as u8,
+        prefetch_depth: s.prefetch_entries.min(255) as u8,
+        harts: profile.machine.harts.min(255) as u8,
+        socket: 0,
+        timeout: Cycle(0),
+        completion_hints: true,
+        timing: SmuTiming {
+            request: Cycle(s.request_cycles),
+            cam: Cycle(s.cam_cycles),
+            command_write: ns(s.command_write_ns),
+            doorbell: ns(s.doorbell_ns),
+            completion: Cycle(s.completion_cycles),
+            update: Cycle(s.update_cycles),
+            notify: Cycle(s.notify_cycles),
+            poll_interval: Cycle(s.poll_interval_cycles),
+            ring_read: ns(s.ring_read_ns),
+        },
+    }
+}
+
+fn cost_table(c: &CoreCosts) -> CostTable {
+    CostTable {
+        alu: c.alu,
+        mul: c.mul,
+        div: c.div,
+        load: c.load,
+        store: c.store,
+        amo: c.amo,
+        branch: c.branch,
+        branch_taken: c.branch_taken.saturating_sub(c.branch),
+        jump: c.jump,
+        system: c.csr,
+        fence: c.fence,
+        fp_add: c.fp_add,
+        fp_mul: c.fp_mul,
+        fp_div: c.fp_div,
+        fp_sqrt: c.fp_sqrt,
+        fp_move: c.fp_move,
+        trap: c.trap_entry,
+        pte_read: walk_cache::HIT,
+        misaligned: c.misaligned,
+    }
+}
+
+/// Loads what runs first and sets the harts to it.
+fn boot_images(
+    ram: &mut Ram,
+    boot: &Boot,
+    profile: &Profile,
+    harts: &mut [Hart],
+) -> Result<Option<load::LoadedElf>, Error> {
+    let (kernel, initrd, append, firmware) = match boot {
+        Boot::Elf { file } => {
+            let elf = load::elf(ram, file)?;
+            for hart in harts {
+                hart.set_pc(elf.entry);
+            }
+            return Ok(Some(elf));
+        }
+        Boot::Linux { kernel, initrd, append, firmware } => (kernel, initrd, append, firmware),
+    };
+    let image = load::linux_image(ram, kernel)?;
+    let top = (map::RAM_BASE.0 + ram.size()).saturating_sub(load::DEVICE_TREE_ROOM);
+    let initrd = initrd.as_deref().map(|path| load::initrd(ram, path, image.end, top)).transpose()?;
+    let floor = initrd.map_or(image.end, |(_, end)| end);
+    let tree = fdt::build(&FdtConfig {
+        harts: profile.machine.harts,
+        memory: ram.size(),
+        timebase_hz: profile.machine.timebase_hz,
+        bootargs: append,
+        initrd,
+        smu: profile.smu.present,
+    })
+    .map_err(|e| Error::CommandLine(e.to_string()))?;
+    let dtb = load::device_tree(ram, &tree, floor)?;
+    if let Some(path) = firmware {
+        load::firmware(ram, path)?;
+        for (id, hart) in harts.iter_mut().enumerate() {
+            hart.set_x(A0, id as u64);
+            hart.set_x(A1, dtb);
+        }
+    } else {
+        harts[0].enter_supervisor(image.entry, dtb);
+    }
+    Ok(None)
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Markers, regions of interest and the report.
+
+use std::time::Instant;
+
+use trapless_memory::{Cycle, PhysAddr};
+use trapless_smu::Smu;
+use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARKER_UNWATCH, MARKER_WATCH};
+
+use crate::End;
+use crate::machine::{A0, Machine};
+use crate::report::{Instructions, Milestone, Report, Roi, SmuCounters};
+
+/// CSR number of `satp` and its root page number.
+const SATP: u16 = 0x180;
+const SATP_PPN: u64 = (1 << 44) - 1;
+
+/// A region of interest that has begun.
+pub(crate) struct OpenRoi {
+    number: u64,
+    begin: Cycle,
+    started: Instant,
+    instructions: Instructions,
+    smu: SmuCounters,
+}
+
+impl Machine {
+    pub(crate) fn marker(&mut self, hart: usize, imm: u16) {
+        let x = |r: u8| self.harts[hart].x(A0 + r);
+        let (a0, a1, a2) = (x(0), x(1), x(2));
+        let root = self.harts[hart].csr(SATP).unwrap_or(0) & SATP_PPN;
+        match u64::from(imm) {
+            MARKER_ROI_BEGIN => self.begin_roi(a0),
+            MARKER_ROI_END => {
+                if let Some(open) = self.open_roi.take_if(|open| open.number == a0) {
+                    self.close_roi(open);
+                }
+            }
+            MARKER_WATCH => {
+                self.recorder.watches.add(a2, root, a0, a1);
+                // What the hart has translated before must be seen again to be counted.
+                self.harts.iter_mut().for_each(|h| h.fence_vma(Some((a0, a1))));
+            }
+            MARKER_UNWATCH => self.recorder.watches.remove(root, a0),
+            MARKER_MILESTONE => self.milestones.push(Milestone {
+                number: a0,
+                cycle: self.harts[hart].now().0,
+                instructions: self.instructions().total(),
+                host_seconds: self.started.elapsed().as_secs_f64(),
+            }),
+            _ => {}
+        }
+    }
+
+    fn begin_roi(&mut self, number: u64) {
+        self.recorder.reset();
+        self.open_roi = Some(OpenRoi {
+            number,
+            begin: self.now,
+            started: Instant::now(),
+            instructions: self.instructions(),
+            smu: self.smu_counters(),
+        });
+    }
+
+    pub(crate) fn close_roi(&mut self, open: OpenRoi) {
+        let counters = self.smu_counters();
+        self.rois.push(Roi {
+            number: open.number,
+            begin_cycle: open.begin.0,
+            end_cycle: self.now.0,
+            sim_seconds: self.clock.micros(self.now - open.begin) / 1e6,
+            host_seconds: open.started.elapsed().as_secs_f64(),
+            instructions: self.instructions().since(&open.instructions),
+            watch: self.recorder.watches.counts(),
+            smu: counters.iter().map(|(k, v)| (*k, v - open.smu.get(k).unwrap_or(&0))).collect(),
+            hw_miss: self.recorder.misses.summary(self.clock),
+            nvme_read: self.recorder.nvme_reads.summary(self.clock),
+        });
+    }
+
+    fn smu_counters(&self) -> SmuCounters {
+        self.board.smu.iter().flat_map(Smu::counters).collect()
+    }
+
+    fn instructions(&self) -> Instructions {
+        self.harts.iter().fold(Instructions::default(), |sum, h| {
+            let [user, supervisor, _, machine] = h.retired();
+            Instructions {
+                user: sum.user + user,
+                supervisor: sum.supervisor + supervisor,
+                machine: sum.machine + machine,
+            }
+        })
+    }
+
+    /// What was measured, after [`Machine::run`].
+    pub fn report(&self, end: &End) -> Report {
+        let by_mode = self.instructions();
+        Report {
+            schema: 1,
+            end: format!("{end:?}"),
+            profile: self.profile.clone(),
+            sim_cycles: self.now.0,
+            sim_seconds: self.clock.micros(self.now) / 1e6,
+            host_seconds: self.host_seconds,
+            instructions: by_mode.total(),
+            instructions_by_mode: by_mode,
+            mips: by_mode.total() as f64 / 1e6 / self.host_seconds.max(1e-9),
+            milestones: self.milestones.clone(),
+            rois: self.rois.clone(),
+            watch: self.recorder.watches.counts(),
+            smu_counters: self.smu_counters(),
+        }
+    }
+
+    /// Memory between `begin_signature` and `end_signature` of an ELF run, a 32-bit word a line in hex.
+    pub fn signature(&self) -> Option<String> {
+        use std::fmt::Write;
+        let (begin, end) = self.elf.as_ref()?.signature?;
+        let mut text = String::new();
+        for at in (begin..end).step_by(4) {
+            let word = self.board.ram.load::<4>(PhysAddr(at)).map_or(0, u32::from_le_bytes);
+            writeln!(text, "{word:08x}").ok()?;
+        }
+        Some(text)
+    }
+}
