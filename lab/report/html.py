@@ -65,7 +65,7 @@ def chart(by_kind: dict[str, dict]) -> dict:
         if record and total is not None:
             bars.append((kind.upper() if kind != "trap" else "HWDP-trap", total, min(record["device_us"], total), False))
         bars.append((paper.label, paper.total, paper.device, True))
-    scale = (_WIDTH - _LEFT - 130) / max(total for _, total, _, _ in bars)
+    scale = (_WIDTH - _LEFT - 150) / max(total for _, total, _, _ in bars)
     drawn = [
         {"label": label, "y": 4 + number * _ROW, "device_width": device * scale, "rest_width": (total - device) * scale,
          "text": f"{total:.1f} ({device:.1f} + {total - device:.1f})", "paper": paper}
