@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Differential test: the same bare-metal programs on the machine and on QEMU, compared register by register.
+
+pub mod asm;
+pub mod compare;
+pub mod coverage;
+pub mod csrs;
+pub mod elf;
+pub mod insn;
+pub mod layout;
+pub mod listing;
+pub mod operands;
+pub mod paging;
+pub mod privileged;
+pub mod program;
+pub mod random;
+pub mod run;
+pub mod runtime;
+pub mod suite;
+pub mod tables;

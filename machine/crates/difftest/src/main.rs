@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `difftest`: runs the same programs on the machine and on QEMU and compares registers and memory.
+//!
+//! Exit status: 0 when nothing differs and everything is covered, 1 otherwise, 2 when a program could not be run.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use trapless_difftest::suite::{self, Options};
+
+/// Runs random and hand-made RISC-V programs on the Trapless machine and on QEMU, and compares registers and memory.
+#[derive(Parser)]
+#[command(name = "difftest", version)]
+struct Cli {
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Instructions to compare at least.
+    #[arg(long, default_value_t = 1_000_000)]
+    instructions: u64,
+    /// Keep the programs here.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// QEMU.
+    #[arg(long, default_value = "qemu-system-riscv64", value_name = "PATH")]
+    qemu: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let options = Options { seed: cli.seed, instructions: cli.instructions, keep: cli.keep, qemu: cli.qemu };
+    let summary = match suite::run_all(&options) {
+        Ok(summary) => summary,
+        Err(e) => {
+            eprintln!("difftest: {e:#}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut complete = true;
+    for share in summary.coverage.shares() {
+        println!("covered {} of {} {}", share.all - share.missing.len(), share.all, share.name);
+        if !share.missing.is_empty() {
+            complete = false;
+            println!("  missing: {}", share.missing.join(", "));
+        }
+    }
+    println!(
+        "compared {} instructions, seed {} ({} with the test runtime's own)",
+        summary.instructions, options.seed, summary.machine_instructions
+    );
+    let failed = summary.failed + usize::from(!complete);
+    println!("difftest: {} passed, {failed} failed", summary.passed + usize::from(complete));
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

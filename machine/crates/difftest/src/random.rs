@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Blocks of random instructions, in every mode.
+
+use fastrand::Rng;
+
+use crate::asm::Asm;
+use crate::insn::{self, CForm, Form, Insn, SHORT, WIDE};
+use crate::layout::*;
+use crate::operands;
+use crate::program::{Block, Mode, Program};
+use crate::runtime::csr;
+use crate::tables::Sv39;
+
+/// Instructions that a block aims at.
+const LENGTH: usize = 90;
+/// Immediates of `slti x0, x0` that the machine takes for markers.
+const MARKERS: std::ops::RangeInclusive<u32> = 0x7a1..=0x7a5;
+/// CSRs that random code of each mode reads and writes: they have no effect on how it goes on.
+/// mtval is not among them: after a breakpoint it may be zero or the address.
+const M_CSRS: [u16; 6] = [csr::STVAL, csr::SCAUSE, csr::MCAUSE, csr::FCSR, 0x001, 0x002];
+const S_CSRS: [u16; 5] = [csr::STVAL, csr::SCAUSE, csr::FCSR, 0x001, 0x002];
+const U_CSRS: [u16; 3] = [csr::FCSR, 0x001, 0x002];
+
+struct Generator<'a> {
+    rng: &'a mut Rng,
+    a: Asm,
+    block: Block,
+    /// Registers that hold addresses in the block's window, with the offset in it. They are never written.
+    pointers: Vec<(u8, u64)>,
+    /// Counter of the loop around, never written by others.
+    counter: Option<u8>,
+    /// Inside code that a branch may skip.
+    uncertain: bool,
+    certain_factor: u64,
+}
+
+/// Adds a block of random instructions.
+pub fn block(program: &mut Program, rng: &mut Rng, number: u64) {
+    let (mode, paging) = match rng.u8(..8) {
+        0 | 1 => (Mode::Machine, false),
+        2 => (Mode::Supervisor, false),
+        3 | 4 => (Mode::Supervisor, true),
+        5 => (Mode::User, false),
+        _ => (Mode::User, true),
+    };
+    let name = format!("random {number}, {mode:?}{}", if paging { " with Sv39" } else { "" });
+    let mut block = Block::new(name, mode);
+    let window = program.window(|| operands::memory(rng));
+    if paging {
+        block.satp = if mode == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
+    }
+    for x in 1..32 {
+        block.x[x] = operands::integer(rng);
+        block.f[x] = operands::floating(rng);
+    }
+    block.f[0] = operands::floating(rng);
+    // Mostly legal rounding modes; a reserved one makes every instruction that uses it illegal.
+    let frm = if rng.u8(..40) == 0 { rng.u64(5..8) } else { rng.u64(..5) };
+    block.fcsr = frm << 5 | rng.u64(..32);
+    block.repeat = rng.u64(1..=3);
+
+    // A window that straddles a page is not one piece in the alias.
+    let whole = window / 4096 == (window + WINDOW - 1) / 4096;
+    let mut pointers = Vec::new();
+    let any = 16 + rng.u8(..16);
+    for register in [2, 8 + rng.u8(..4), 12 + rng.u8(..4), any] {
+        let offset = rng.u64(..900) & if rng.bool() { !7 } else { !0 };
+        let at = if paging && whole { Sv39::alias(window) } else { DATA + window };
+        block.x[usize::from(register)] = at + offset;
+        pointers.push((register, offset));
+    }
+    let mut g =
+        Generator { rng, a: program.asm(), block, pointers, counter: None, uncertain: false, certain_factor: 1 };
+    g.body();
+    let Generator { a, mut block, .. } = g;
+    // On average far fewer: reserved rounding modes and words.
+    block.traps = LENGTH as u64 / 2;
+    program.add(a, block);
+}
+
+impl Generator<'_> {
+    fn body(&mut self) {
+        let end = self.a.here() + LENGTH as u64 * 4;
+        while self.a.here() < end {
+            match self.rng.u8(..40) {
+                0 => self.counted_loop(),
+                1 => self.jump(),
+                2..6 => self.branch(),
+                _ => self.straight(),
+            }
+        }
+    }
+
+    fn ran(&mut self, name: &'static str) {
+        if !self.uncertain {
+            *self.block.executed.entry(name).or_default() += self.certain_factor;
+        }
+    }
+
+    /// A register to write: none that the block relies on.
+    fn rd(&mut self) -> u8 {
+        loop {
+            let r = self.rng.u8(..32);
+            if !self.pointers.iter().any(|p| p.0 == r) && self.counter != Some(r) {
+                return r;
+            }
+        }
+    }
+
+    fn rs(&mut self) -> u8 {
+        self.rng.u8(..32)
+    }
+
+    fn counted_loop(&mut self) {
+        if self.counter.is_some() || self.uncertain {
+            return;
+        }
+        let counter = loop {
+            let r = self.rd();
+            // c.bnez wants x8..x15.
+            if (8..16).contains(&r) {
+                break r;
+            }
+        };
+        let rounds = self.rng.u64(2..5);
+        self.a.li(counter, rounds);
+        self.counter = Some(counter);
+        self.certain_factor = rounds;
+        let top = self.a.bound();
+        for _ in 0..self.rng.u8(1..12) {
+            self.straight();
+        }
+        self.a.i("addi", counter, counter, -1);
+        self.ran("addi");
+        match self.rng.u8(..4) {
+            0 => {
+                self.a.cb(false, counter, top);
+                self.ran("c.bnez");
+            }
+            1 => {
+                self.a.b("blt", 0, counter, top);
+                self.ran("blt");
+            }
+            2 => {
+                self.a.b("bltu", 0, counter, top);
+                self.ran("bltu");
+            }
+            _ => {
+                self.a.b("bne", counter, 0, top);
+                self.ran("bne");
+            }
+        }
+        self.counter = None;
+        self.certain_factor = 1;
+    }
+
+    /// Code that may be or is skipped. What is in it does not count as having run.
+    fn skipped(&mut self) {
+        let outer = std::mem::replace(&mut self.uncertain, true);
+        for _ in 0..self.rng.u8(..5) {
+            self.straight();
+        }
+        self.uncertain = outer;
+    }
+
+    fn branch(&mut self) {
+        let target = self.a.label();
+        if self.rng.u8(..3) == 0 {
+            let equal = self.rng.bool();
+            let r = 8 + self.rng.u8(..8);
+            self.a.cb(equal, r, target);
+            self.ran(if equal { "c.beqz" } else { "c.bnez" });
+        } else {
+            let rows: Vec<&Insn> = WIDE.iter().filter(|i| i.form == Form::Branch).collect();
+            let row = self.rng.choice(&rows).expect("not empty").name;
+            let (rs1, mut rs2) = (self.rs(), self.rs());
+            if self.rng.u8(..6) == 0 {
+                rs2 = rs1;
+            }
+            self.a.b(row, rs1, rs2, target);
+            self.ran(row);
+        }
+        self.skipped();
+        self.a.bind(target);
+    }
+
+    fn jump(&mut self) {
+        let target = self.a.label();
+        let link = self.rd();
+        match self.rng.u8(..5) {
+            0 => {
+                self.a.cj(target);
+                self.ran("c.j");
+            }
+            1 => {
+                self.a.jal(link, target);
+                self.ran("jal");
+            }
+            kind => {
+                let to = self.fresh(&[]);
+                self.a.la(to, target);
+                self.ran("auipc");
+                match kind {
+                    2 => {
+                        self.a.half(0x8002 | u16::from(to) << 7);
+                        self.ran("c.jr");
+                    }
+                    // c.jalr links in ra.
+                    3 if !self.pointers.iter().any(|p| p.0 == 1) && self.counter != Some(1) => {
+                        self.a.half(0x9002 | u16::from(to) << 7);
+                        self.ran("c.jalr");
+                    }
+                    _ => {
+                        // The lowest bit of the target is ignored.
+                        let odd = self.rng.i64(0..2);
+                        self.a.i("jalr", link, to, odd);
+                        self.ran("jalr");
+                    }
+                }
+            }
+        }
+        self.skipped();
+        self.a.bind(target);
+    }
+
+    fn straight(&mut self) {
+        match self.rng.u8(..100) {
+            0..22 => self.short(),
+            22..24 => self.reserved(),
+            24..27 => self.load_reserved(),
+            27 => self.environment(),
+            // Fresh operands, lest everything becomes NaN.
+            28..31 => {
+                let rd = self.rd();
+                let value = operands::integer(self.rng);
+                self.a.li(rd, value);
+            }
+            _ => {
+                // A quarter of the table is loads, stores and AMOs already.
+                let row = self.rng.choice(WIDE).expect("not empty");
+                self.wide(row);
+            }
+        }
+    }
+
+    /// A pointer and an offset to it, so that 16 bytes are inside the window.
+    fn place(&mut self, align: u64) -> (u8, i64) {
+        let (register, base) = *self.rng.choice(&self.pointers).expect("never empty");
+        let mut to = self.rng.u64(..WINDOW - 16);
+        if self.rng.u8(..4) > 0 {
+            to &= !(align - 1);
+        }
+        (register, to as i64 - base as i64)
+    }
+
+    fn rounding(&mut self) -> u32 {
+        match self.rng.u8(..64) {
+            0 => self.rng.u32(5..7),
+            1..24 => self.rng.u32(..5),
+            _ => 7,
+        }
+    }
+
+    /// A 32-bit instruction.
+    fn wide(&mut self, row: &'static Insn) {
+        let (rd, rs1, rs2) = (u32::from(self.rd()), u32::from(self.rs()), u32::from(self.rs()));
+        let f = [self.rng.u32(..32), self.rng.u32(..32), self.rng.u32(..32), self.rng.u32(..32)];
+        let imm = self.rng.u32(..4096);
+        let (d, s1, s2) = (rd << 7, rs1 << 15, rs2 << 20);
+        let (fd, fs1, fs2) = (f[0] << 7, f[1] << 15, f[2] << 20);
+        let operands = match row.form {
+            Form::R => d | s1 | s2,
+            Form::I => {
+                if row.name == "slti" && rd == 0 && rs1 == 0 && MARKERS.contains(&imm) {
+                    return;
+                }
+                d | s1 | imm << 20
+            }
+            Form::Shift64 => d | s1 | (imm & 63) << 20,
+            Form::Shift32 => d | s1 | (imm & 31) << 20,
+            Form::U => d | self.rng.u32(..) & 0xffff_f000,
+            Form::Load | Form::LoadFp => {
+                let (p, offset) = self.place(8);
+                let d = if row.form == Form::Load { d } else { fd };
+                d | u32::from(p) << 15 | (offset as u32) << 20
+            }
+            Form::Store | Form::StoreFp => {
+                let (p, offset) = self.place(8);
+                let o = offset as u32;
+                let s2 = if row.form == Form::Store { s2 } else { fs2 };
+                s2 | u32::from(p) << 15 | (o & 31) << 7 | (o >> 5 & 0x7f) << 25
+            }
+            Form::Amo => {
+                let address = self.address(if row.name.ends_with('w') { 4 } else { 8 });
+                d | u32::from(address) << 15 | s2 | self.rng.u32(..4) << 25
+            }
+            Form::F2 => fd | fs1 | fs2,
+            Form::F2Round => fd | fs1 | fs2 | self.rounding() << 12,
+            Form::F1Round => fd | fs1 | self.rounding() << 12,
+            Form::F3Round => fd | fs1 | fs2 | f[3] << 27 | self.rounding() << 12,
+            Form::FCompare => d | fs1 | fs2,
+            Form::FToInt => d | fs1,
+            Form::FToIntRound => d | fs1 | self.rounding() << 12,
+            Form::IntToF => fd | s1,
+            Form::IntToFRound => fd | s1 | self.rounding() << 12,
+            Form::Fence => imm << 20,
+            Form::FenceI => 0,
+            Form::Csr | Form::CsrI => {
+                let set: &[u16] = match self.block.mode {
+                    Mode::Machine => &M_CSRS,
+                    Mode::Supervisor => &S_CSRS,
+                    Mode::User => &U_CSRS,
+                };
+                d | s1 | u32::from(*self.rng.choice(set).expect("not empty")) << 20
+            }
+            // These are made where their labels and partners are.
+            Form::Branch | Form::Jal | Form::Jalr | Form::Lr | Form::Sc | Form::System | Form::Sfence => return,
+        };
+        self.a.word(row.bits | operands);
+        self.ran(row.name);
+    }
+
+    /// A register with an address in the window, mostly aligned.
+    fn address(&mut self, align: u64) -> u8 {
+        let mask = if self.rng.u8(..16) == 0 { 0 } else { align - 1 };
+        self.place_in_register(mask)
+    }
+
+    fn place_in_register(&mut self, clear: u64) -> u8 {
+        let (p, base) = *self.rng.choice(&self.pointers).expect("never empty");
+        let at = self.rng.u64(..WINDOW - 16) & !clear;
+        let r = self.fresh(&[]);
+        self.a.i("addi", r, p, at as i64 - base as i64);
+        r
+    }
+
+    /// LR and SC in the loop that must succeed in the end: either machine may let an SC fail when it likes. Then an SC
+    /// without a reservation, which must fail.
+    fn load_reserved(&mut self) {
+        let (width, align) = if self.rng.bool() { ("w", 4) } else { ("d", 8) };
+        // Always aligned: QEMU lets a misaligned SC fail without the exception that the specification wants.
+        let address = self.place_in_register(align - 1);
+        let [rd, to, success] = [(); 3].map(|()| self.fresh(&[address]));
+        let (from, source) = (self.rs(), self.rs());
+        if to == from || to == success || rd == success || success == from || success == source {
+            return;
+        }
+        let order = self.rng.u32(..4) << 25;
+        let lr = insn::by_name(if width == "w" { "lr.w" } else { "lr.d" });
+        let sc = insn::by_name(if width == "w" { "sc.w" } else { "sc.d" });
+        let store = |to: u8| sc.bits | order | u32::from(to) << 7 | u32::from(address) << 15 | u32::from(source) << 20;
+        let top = self.a.bound();
+        self.a.word(lr.bits | order | u32::from(rd) << 7 | u32::from(address) << 15);
+        self.a.i("xori", to, from, 5);
+        self.a.word(store(success));
+        self.a.b("bne", success, 0, top);
+        for name in [lr.name, "xori", sc.name, "bne"] {
+            self.ran(name);
+        }
+        if self.rng.bool() {
+            let failure = self.rd();
+            self.a.word(store(failure));
+            self.ran(sc.name);
+        }
+    }
+
+    /// A register to write that is neither x0 nor one of `taken`.
+    fn fresh(&mut self, taken: &[u8]) -> u8 {
+        loop {
+            let r = self.rd();
+            if r != 0 && !taken.contains(&r) {
+                return r;
+            }
+        }
+    }
+
+    /// A 16-bit instruction.
+    fn short(&mut self) {
+        let row = self.rng.choice(SHORT).expect("not empty");
+        let random = self.rng.u16(..) & !row.mask | row.bits;
+        // Another row may have a stronger claim, and reserved forms are for `reserved`.
+        let Some(row) = insn::find_short(random) else { return };
+        let half = match row.form {
+            CForm::Compute => {
+                if !self.writable(random) {
+                    return;
+                }
+                random
+            }
+            CForm::Load(size) | CForm::Store(size) => {
+                let compact: Vec<_> = self.pointers.iter().filter(|p| (8..16).contains(&p.0)).copied().collect();
+                let (p, base) = *self.rng.choice(&compact).expect("two of the pointers are in x8..x15");
+                // The largest offset is 31 * 8.
+                debug_assert!(base + 31 * u64::from(size) < WINDOW);
+                let half = random & !(7 << 7) | u16::from(p - 8) << 7;
+                if let ("c.lw" | "c.ld", true) = (row.name, self.reserved_register(8 + (half >> 2 & 7) as u8)) {
+                    return;
+                }
+                half
+            }
+            CForm::LoadSp(_) => {
+                if row.name != "c.fldsp" && self.reserved_register((random >> 7 & 31) as u8) {
+                    return;
+                }
+                random
+            }
+            CForm::StoreSp(_) => random,
+            CForm::Jump | CForm::Branch | CForm::JumpRegister | CForm::Break => return,
+        };
+        self.a.half(half);
+        self.ran(row.name);
+    }
+
+    fn reserved_register(&self, r: u8) -> bool {
+        self.counter == Some(r) || self.pointers.iter().any(|p| p.0 == r)
+    }
+
+    /// Whether the destination of a computing 16-bit instruction is free.
+    fn writable(&self, half: u16) -> bool {
+        let rd = match (half & 3, half >> 13) {
+            (0, _) => 8 + (half >> 2 & 7),
+            (1, 4) => 8 + (half >> 7 & 7),
+            _ => half >> 7 & 31,
+        };
+        !self.reserved_register(rd as u8)
+    }
+
+    /// Bits that are no instruction: both must say so, with the bits as trap value.
+    fn reserved(&mut self) {
+        for _ in 0..20 {
+            let word = self.rng.u32(..) | 3;
+            let opcode = word & 0x7f;
+            // SYSTEM is swept by the CSR tests; the custom opcodes and longer formats belong to others.
+            if insn::find_wide(word).is_none() && opcode != 0x73 && word & 0x1f != 0x1f {
+                self.a.word(word);
+                return;
+            }
+        }
+    }
+
+    fn environment(&mut self) {
+        if self.rng.bool() {
+            self.a.plain("ecall");
+            self.ran("ecall");
+        } else if self.rng.bool() {
+            self.a.plain("ebreak");
+            self.ran("ebreak");
+        } else {
+            self.a.half(0x9002);
+            self.ran("c.ebreak");
+        }
+    }
+}
+
+/// Adds blocks with every 16-bit word that only computes or is reserved.
+pub fn all_short_words(program: &mut Program, rng: &mut Rng) {
+    let words: Vec<u16> = (0..=u16::MAX)
+        .filter(|h| h & 3 != 3)
+        .filter(|&h| insn::find_short(h).is_none_or(|row| row.form == CForm::Compute))
+        .collect();
+    for (n, chunk) in words.chunks(400).enumerate() {
+        let mode = [Mode::Machine, Mode::Supervisor, Mode::User][n % 3];
+        let mut block =
+            Block::new(format!("16-bit words {:04x}..{:04x}, {mode:?}", chunk[0], chunk[chunk.len() - 1]), mode);
+        for x in block.x.iter_mut().skip(1) {
+            *x = operands::integer(rng);
+        }
+        let mut a = program.asm();
+        for &half in chunk {
+            a.half(half);
+            match insn::find_short(half) {
+                Some(row) => block.ran(row.name),
+                None => block.traps += 1,
+            }
+        }
+        program.add(a, block);
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Running a program on QEMU and on the machine, and reading back its memory.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use trapless_machine::{Boot, Console, End, Limits, Machine, MachineConfig};
+use trapless_memory::Cycle;
+use trapless_timing::Profile;
+
+use crate::layout::*;
+
+/// RV64GC as in the machine: what QEMU's generic CPU has beyond it is off. Names of properties of QEMU 7.2; newer ones
+/// have more that default to off for `rv64`.
+const QEMU_CPU: &str =
+    "rv64,h=false,v=false,zba=false,zbb=false,zbc=false,zbs=false,sstc=false,svinval=false,svnapot=false,svpbmt=false";
+/// A program of ordinary size ends within seconds.
+const QEMU_TIMEOUT: Duration = Duration::from_secs(60);
+/// Far more than any program needs.
+const MAX_CYCLE: Cycle = Cycle(1_000_000_000);
+
+/// Runs the program at `elf` on QEMU. Returns `length` bytes from [`DATA`] on.
+///
+/// # Errors
+/// When QEMU cannot be started, fails, or does not end.
+pub fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec<u8>> {
+    // A file of its own, gone with the folder even when QEMU has to be ended.
+    let scratch = tempfile::tempdir_in(folder).context("making a folder for QEMU's memory")?;
+    let memory = scratch.path().join("memory");
+    // Two harts, so that QEMU makes AMOs the way it does for parallel harts: a fault is then a store fault.
+    let mut child = Command::new(qemu)
+        .args(["-machine", "virt,memory-backend=ram", "-smp", "2", "-cpu", QEMU_CPU, "-bios", "none"])
+        .arg("-object")
+        .arg(format!("memory-backend-file,id=ram,size={MEMORY},share=on,mem-path={}", memory.display()))
+        .args([
+            "-m",
+            &format!("{}M", MEMORY >> 20),
+            "-display",
+            "none",
+            "-serial",
+            "null",
+            "-monitor",
+            "none",
+            "-no-reboot",
+        ])
+        .arg("-kernel")
+        .arg(elf)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {}", qemu.display()))?;
+    let started = Instant::now();
+    let status = loop {
+        match child.try_wait().context("waiting for QEMU")? {
+            Some(status) => break status,
+            None if started.elapsed() > QEMU_TIMEOUT => {
+                child.kill().context("ending QEMU")?;
+                child.wait().context("ending QEMU")?;
+                bail!("QEMU did not end within {} s", QEMU_TIMEOUT.as_secs());
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    if !status.success() {
+        let mut text = String::new();
+        let _ = child.stderr.take().map(|mut e| e.read_to_string(&mut text));
+        bail!("QEMU failed ({status}): {}", text.trim());
+    }
+    let mut bytes = vec![0; length];
+    File::open(&memory)
+        .and_then(|f| f.read_exact_at(&mut bytes, DATA - RUNTIME))
+        .with_context(|| format!("reading {}", memory.display()))?;
+    Ok(bytes)
+}
+
+/// What a run on the machine gave.
+pub struct MachineRun {
+    /// Bytes from [`DATA`] on.
+    pub memory: Vec<u8>,
+    /// How it ended, if not by power off.
+    pub trouble: Option<String>,
+    /// Instructions in all, the runtime's included.
+    pub instructions: u64,
+}
+
+/// Runs the program at `elf` on the machine.
+///
+/// # Errors
+/// When the machine cannot be built.
+pub fn machine(elf: &Path) -> Result<MachineRun> {
+    let changes = ["machine.harts=1".to_owned(), format!("machine.memory_bytes={MEMORY}")];
+    let config = MachineConfig {
+        profile: Profile::load("vc707", &changes)?,
+        boot: Boot::Elf { file: elf.to_owned() },
+        disks: Vec::new(),
+    };
+    let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
+    let stop = AtomicBool::new(false);
+    let trouble = match machine.run(&Limits { max_cycle: MAX_CYCLE, stop: &stop }) {
+        Ok(End::PowerOff) => None,
+        Ok(end) => Some(format!("the machine ended with {end:?}")),
+        Err(e) => Some(format!("the machine ended with: {e}")),
+    };
+    let text = machine.signature().context("the program has its signature symbols")?;
+    let memory = text
+        .lines()
+        .map(|line| u32::from_str_radix(line, 16))
+        .collect::<Result<Vec<_>, _>>()
+        .context("signature of the machine")?;
+    let memory = memory.into_iter().flat_map(u32::to_le_bytes).collect();
+    Ok(MachineRun { memory, trouble, instructions: machine.report(&End::PowerOff).instructions })
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All programs of a run, one after another.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use fastrand::Rng;
+
+use crate::coverage::Coverage;
+use crate::program::Program;
+use crate::{compare, csrs, listing, paging, privileged, random, run};
+
+/// Instructions of a random program, so that a few of them make a million.
+const BATCH: u64 = 300_000;
+/// Differences shown of one program.
+const SHOWN: usize = 8;
+
+/// What to run.
+pub struct Options {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Test instructions to compare at least.
+    pub instructions: u64,
+    /// Where program files stay; otherwise they are gone at the end.
+    pub keep: Option<PathBuf>,
+    /// QEMU.
+    pub qemu: PathBuf,
+}
+
+/// How it went.
+#[derive(Default)]
+pub struct Summary {
+    /// Programs without a difference.
+    pub passed: usize,
+    /// The others.
+    pub failed: usize,
+    /// Test instructions that ran on both, those of the runtime not counted.
+    pub instructions: u64,
+    /// Instructions in all on the machine.
+    pub machine_instructions: u64,
+    /// What was covered.
+    pub coverage: Coverage,
+}
+
+/// Runs all programs; prints a line for each, and what differs.
+///
+/// # Errors
+/// When a machine cannot run a program at all.
+pub fn run_all(options: &Options) -> Result<Summary> {
+    let scratch = tempfile::tempdir().context("making a scratch folder")?;
+    let folder = options.keep.as_deref().unwrap_or(scratch.path());
+    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    let mut rng = Rng::with_seed(options.seed);
+    let mut summary = Summary::default();
+    let mut go =
+        |name: &str, program: &Program, reference: bool| one(name, program, reference, options, folder, &mut summary);
+
+    let made = |make: &mut dyn FnMut(&mut Program)| {
+        let mut program = Program::new();
+        make(&mut program);
+        program
+    };
+    go("paging", &made(&mut paging::common), true)?;
+    go("privileged", &made(&mut privileged::all), true)?;
+    go(
+        "machine-only",
+        &made(&mut |p| {
+            paging::machine_only(p);
+            privileged::machine_only(p)
+        }),
+        false,
+    )?;
+    go(
+        "csrs",
+        &made(&mut |p| {
+            csrs::probes(p, &mut rng);
+            csrs::sweep(p)
+        }),
+        true,
+    )?;
+    let words = made(&mut |p| random::all_short_words(p, &mut rng));
+    let mut done = go("words", &words, true)?;
+    let mut block = 0;
+    let mut batch = 0;
+    while done < options.instructions {
+        let mut program = Program::new();
+        while program.has_room() && program.instructions() < BATCH.min(options.instructions - done) {
+            random::block(&mut program, &mut rng, block);
+            block += 1;
+        }
+        batch += 1;
+        done = go(&format!("random-{batch}"), &program, true)?;
+    }
+    Ok(summary)
+}
+
+/// Runs one program. Returns how many instructions have been compared so far.
+fn one(name: &str, program: &Program, reference: bool, o: &Options, folder: &Path, s: &mut Summary) -> Result<u64> {
+    let elf = folder.join(format!("{name}.elf"));
+    std::fs::write(&elf, program.elf()).with_context(|| format!("writing {}", elf.display()))?;
+    let ours = run::machine(&elf)?;
+    let log = compare::records(&ours.memory);
+    let mut problems: Vec<String> = ours.trouble.into_iter().collect();
+    if !compare::complete(program, &log) {
+        problems.push("the machine did not come to the end of the program".into());
+    }
+    problems.extend(compare::broken_expectations(program, &log, "the machine"));
+    if reference {
+        let theirs = run::qemu(&o.qemu, &elf, folder, program.compared())?;
+        let log = compare::records(&theirs);
+        if !compare::complete(program, &log) {
+            problems.push("QEMU did not come to the end of the program".into());
+        }
+        problems.extend(compare::broken_expectations(program, &log, "QEMU"));
+        problems.extend(compare::differences(program, &ours.memory, &theirs, SHOWN));
+    }
+    s.machine_instructions += ours.instructions;
+    let what = format!("{} blocks, {} instructions", program.blocks.len(), program.instructions());
+    if problems.is_empty() {
+        println!("{name}: {what}: ok");
+        s.passed += 1;
+        if reference {
+            s.instructions += program.instructions();
+            s.coverage.add(program, compare::causes(&log));
+        }
+    } else {
+        println!("{name}: {what}: {} problems, seed {}", problems.len(), o.seed);
+        problems.iter().take(SHOWN).for_each(|p| println!("  {p}"));
+        let named = |p: &String| program.blocks.iter().filter(|b| p.starts_with(&b.name)).max_by_key(|b| b.name.len());
+        let block = problems.iter().find_map(named);
+        if let Some(block) = block {
+            println!("  code of {}:\n{}", block.name, listing::listing(block, folder));
+        }
+        s.failed += 1;
+        // Counted, so that a run with a difference ends too.
+        s.instructions += program.instructions();
+    }
+    if o.keep.is_none() {
+        let _ = std::fs::remove_file(&elf);
+    }
+    Ok(s.instructions)
+}

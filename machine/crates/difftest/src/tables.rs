@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Page tables of the test programs: two address spaces that hold the program, and a playground of every leaf and
+//! pointer that can fault.
+
+use crate::layout::*;
+
+/// Bits of a page table entry.
+#[allow(missing_docs)]
+pub mod pte {
+    pub const V: u64 = 1;
+    pub const R: u64 = 2;
+    pub const W: u64 = 4;
+    pub const X: u64 = 8;
+    pub const U: u64 = 16;
+    pub const G: u64 = 32;
+    pub const A: u64 = 64;
+    pub const D: u64 = 128;
+    pub const RWX: u64 = R | W | X;
+    pub const AD: u64 = A | D;
+}
+use pte::*;
+
+/// A leaf or pointer for physical address `pa`.
+pub fn entry(pa: u64, bits: u64) -> u64 {
+    pa >> 12 << 10 | bits
+}
+
+/// Pages of entries from [`TABLES`] on.
+#[derive(Clone, Default)]
+pub struct Tables {
+    pages: Vec<[u64; 512]>,
+}
+
+impl Tables {
+    /// A new, empty table; its physical address.
+    pub fn page(&mut self) -> u64 {
+        self.pages.push([0; 512]);
+        assert!(TABLES + self.pages.len() as u64 * 4096 <= PLAYGROUND, "too many page tables");
+        TABLES + (self.pages.len() as u64 - 1) * 4096
+    }
+
+    fn slot(&mut self, table: u64, index: u64) -> &mut u64 {
+        &mut self.pages[((table - TABLES) / 4096) as usize][index as usize]
+    }
+
+    /// Sets the entry of `va` at `level` (0: 4 KiB), making the tables above it as needed.
+    pub fn set(&mut self, root: u64, va: u64, level: u32, value: u64) {
+        let mut table = root;
+        for l in (level + 1..3).rev() {
+            let index = va >> (12 + 9 * l) & 511;
+            let seen = *self.slot(table, index);
+            table = if seen == 0 {
+                let page = self.page();
+                *self.slot(table, index) = entry(page, V);
+                page
+            } else {
+                seen >> 10 << 12
+            };
+        }
+        *self.slot(table, va >> (12 + 9 * level) & 511) = value;
+    }
+
+    /// For the ELF file.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.pages.iter().flatten().flat_map(|e| e.to_le_bytes()).collect()
+    }
+}
+
+/// One way to reach memory, and what it should allow.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What is special.
+    pub name: String,
+    /// Virtual address of the page.
+    pub va: u64,
+    /// The leaf as a walk finds it; `None` when a walk finds none, whatever the access.
+    pub leaf: Option<u64>,
+}
+
+impl Case {
+    /// Whether the leaf lacks A or D. QEMU 7.2 sets them itself; the machine faults (Svade).
+    pub fn lacks_ad(&self) -> bool {
+        self.leaf.is_some_and(|l| l & V != 0 && l & AD != AD)
+    }
+}
+
+/// The address spaces.
+#[derive(Clone)]
+pub struct Sv39 {
+    /// All tables.
+    pub tables: Tables,
+    /// `satp` for S-mode blocks: code and data are supervisor pages.
+    pub s_satp: u64,
+    /// `satp` for U-mode blocks.
+    pub u_satp: u64,
+    /// What the playground has.
+    pub cases: Vec<Case>,
+    /// Content of [`PLAYGROUND`]: `ret` at the start of the page, data behind.
+    pub playground: Vec<u8>,
+}
+
+const MODE_SV39: u64 = 8 << 60;
+/// Data pages are scattered: page i of the alias is page i * 397 of the data.
+const SCATTER: u64 = 397;
+const SMALL: u64 = 0xc0_0000_0000 >> 2;
+/// Offset in a playground page that loads and stores use.
+pub const DATA_OFFSET: u64 = 64;
+
+impl Default for Sv39 {
+    fn default() -> Sv39 {
+        Sv39::new()
+    }
+}
+
+impl Sv39 {
+    /// Builds all tables.
+    pub fn new() -> Sv39 {
+        let mut tables = Tables::default();
+        let mut satp = [0; 2];
+        let mut cases = Vec::new();
+        for (user, satp) in satp.iter_mut().enumerate() {
+            let root = tables.page();
+            *satp = MODE_SV39 | root >> 12;
+            let user_bit = if user == 1 { U } else { 0 };
+            for at in (RUNTIME..RUNTIME + MEMORY).step_by(2 << 20) {
+                let test = (CODE..LOG).contains(&at);
+                tables.set(root, at, 1, entry(at, V | RWX | AD | if test { user_bit } else { 0 }));
+            }
+            let pages = DATA_SIZE / 4096;
+            for page in 0..pages {
+                let to = DATA + page * SCATTER % pages * 4096;
+                tables.set(root, ALIAS + page * 4096, 0, entry(to, V | RWX | AD | user_bit));
+            }
+            cases = playground(&mut tables, root);
+        }
+        let mut playground = vec![0; 4096];
+        // `ret` at 0 and 2. The last two bytes begin an `addi x0` that ends with whatever the next page begins with.
+        playground[..4].copy_from_slice(&0x8082_8082u32.to_le_bytes());
+        for (n, byte) in playground.iter_mut().enumerate().skip(DATA_OFFSET as usize) {
+            *byte = n as u8;
+        }
+        playground[4094..].copy_from_slice(&0x0013u16.to_le_bytes());
+        Sv39 { tables, s_satp: satp[0], u_satp: satp[1], cases, playground }
+    }
+
+    /// Where the byte at `offset` of the data is in the alias.
+    pub fn alias(offset: u64) -> u64 {
+        let pages = DATA_SIZE / 4096;
+        let page = (0..pages).find(|p| p * SCATTER % pages == offset / 4096).expect("the factor is odd");
+        ALIAS + page * 4096 + offset % 4096
+    }
+}
+
+/// Maps the playground page in every way. The virtual addresses are the same in each address space.
+fn playground(tables: &mut Tables, root: u64) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let full = V | RWX | AD;
+    let mut small = 0;
+    let mut leaf = |tables: &mut Tables, name: String, value: u64, seen: Option<u64>| {
+        let va = SMALL + small * 4096;
+        small += 1;
+        tables.set(root, va, 0, value);
+        cases.push(Case { name, va, leaf: seen });
+    };
+    for bits in 0..32 {
+        let value = entry(PLAYGROUND, bits | AD);
+        leaf(tables, format!("4 KiB leaf, UXWRV = {bits:05b}"), value, Some(value));
+    }
+    for (name, bits) in [("G", G), ("RSW 01", 1 << 8), ("RSW 10", 2 << 8), ("RSW 11", 3 << 8)] {
+        let value = entry(PLAYGROUND, full | U | bits);
+        leaf(tables, format!("4 KiB leaf with {name}"), value, Some(value));
+    }
+    for bits in 0..4 {
+        for u in [0, U] {
+            let value = entry(PLAYGROUND, V | RWX | u | bits << 6);
+            leaf(tables, format!("4 KiB leaf, U = {}, DA = {bits:02b}", u / U), value, Some(value));
+        }
+    }
+    for bit in 54..64 {
+        for u in [0, U] {
+            let value = entry(PLAYGROUND, full | u | 1 << bit);
+            leaf(tables, format!("4 KiB leaf, U = {}, reserved bit {bit}", u / U), value, None);
+        }
+    }
+    for (name, bits) in [("plain", 0), ("A", A), ("D", D), ("U", U), ("G", G)] {
+        let value = entry(PLAYGROUND, V | bits);
+        leaf(tables, format!("pointer at the last level ({name})"), value, None);
+    }
+
+    // Larger leaves, and pointers with bits that only leaves may have: a table of their own each 2 MiB.
+    let mut medium = SMALL + (1 << 30);
+    let two_mib = PLAYGROUND & !0x1f_ffff;
+    for (name, value, good) in [
+        ("2 MiB leaf", entry(two_mib, full), true),
+        ("2 MiB leaf with U", entry(two_mib, full | U), true),
+        ("2 MiB leaf, read only, U", entry(two_mib, V | R | U | AD), true),
+        ("2 MiB leaf, execute only, U", entry(two_mib, V | X | U | AD), true),
+        ("2 MiB leaf, misaligned", entry(PLAYGROUND | 4096, full), false),
+        ("2 MiB leaf with U, misaligned", entry(PLAYGROUND | 0x10_0000, full | U), false),
+        ("2 MiB leaf, W without R", entry(two_mib, V | W | AD), false),
+        ("2 MiB leaf, reserved bit", entry(two_mib, full | 1 << 60), false),
+        ("2 MiB entry invalid", 0, false),
+        ("2 MiB entry invalid, all else set", entry(two_mib, (full | U) & !V), false),
+    ] {
+        tables.set(root, medium, 1, value);
+        cases.push(Case { name: name.into(), va: medium | PLAYGROUND & 0x1f_ffff, leaf: good.then_some(value) });
+        medium += 2 << 20;
+    }
+    let inner = tables.page();
+    let inner_leaf = entry(PLAYGROUND, full | U);
+    *tables.slot(inner, 0) = inner_leaf;
+    let medium_pointers = [
+        ("", 0),
+        ("A", A),
+        ("D", D),
+        ("U", U),
+        ("G", G),
+        ("RSW 11", 3 << 8),
+        ("reserved bit 54", 1 << 54),
+        ("reserved bit 63", 1 << 63),
+    ];
+    for (name, bits) in medium_pointers {
+        let good = bits & (A | D | U) == 0 && bits >> 54 == 0;
+        tables.set(root, medium, 1, entry(inner, V | bits));
+        let name = format!("pointer to a 4 KiB leaf with {name}");
+        cases.push(Case { name, va: medium, leaf: good.then_some(inner_leaf) });
+        medium += 2 << 20;
+    }
+
+    let mut large = SMALL + (2 << 30);
+    let one_gib = PLAYGROUND & !0x3fff_ffff;
+    for (name, value, good) in [
+        ("1 GiB leaf", entry(one_gib, full), true),
+        ("1 GiB leaf with U", entry(one_gib, full | U), true),
+        ("1 GiB leaf, misaligned by 4 KiB", entry(one_gib | 4096, full | U), false),
+        ("1 GiB leaf, misaligned by 2 MiB", entry(one_gib | 0x20_0000, full | U), false),
+        ("1 GiB leaf, W without R", entry(one_gib, V | W | X | AD), false),
+        ("1 GiB leaf, reserved bit", entry(one_gib, full | 1 << 59), false),
+        ("1 GiB entry invalid", 0, false),
+    ] {
+        tables.set(root, large, 2, value);
+        cases.push(Case { name: name.into(), va: large | PLAYGROUND & 0x3fff_ffff, leaf: good.then_some(value) });
+        large += 1 << 30;
+    }
+    for (name, bits) in [("A", A), ("D", D), ("U", U), ("reserved bit 58", 1 << 58)] {
+        let table = tables.page();
+        *tables.slot(table, 0) = entry(inner, V);
+        tables.set(root, large, 2, entry(table, V | bits));
+        cases.push(Case { name: format!("pointer to a 2 MiB table with {name}"), va: large, leaf: None });
+        large += 1 << 30;
+    }
+
+    // Addresses whose upper bits are not copies of bit 38, next to some that are.
+    let high = 0xffff_ffff_c000_0000;
+    tables.set(root, high, 0, inner_leaf);
+    cases.push(Case { name: "upper half".into(), va: high, leaf: Some(inner_leaf) });
+    for va in [high & !(1 << 63), high & !(1 << 39), SMALL | 1 << 38, SMALL | 1 << 39, SMALL | 1 << 63, 1 << 38] {
+        cases.push(Case { name: format!("non-canonical address {va:#x}"), va, leaf: None });
+    }
+    cases
+}
