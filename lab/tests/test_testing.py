@@ -15,6 +15,7 @@ from lab.testing import Count, Suite, closing_count, run_suite
         ("2 failed, 30 passed in 0.10s", Count(30, 2)),
         ("=== 1 failed, 4 passed, 1 error in 2.00s ===", Count(4, 2)),
         ("7 passed, 1 failed", Count(7, 1)),
+        ("difftest: 9 passed, 2 failed", Count(9, 2)),
         ("running 12 tests", None),
         ("note: 5 passed through here", None),
     ],
