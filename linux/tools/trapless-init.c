@@ -106,6 +106,29 @@ static bool asked_for(const char *word)
 	return false;
 }
 
+/* /dev/console cannot be a controlling terminal (no Ctrl-C); the device behind it can. */
+static void take_terminal(void)
+{
+	char active[64] = "", path[80];
+	int fd = open("/sys/class/tty/console/active", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		if (read(fd, active, sizeof(active) - 1) > 0)
+			active[strcspn(active, " \n")] = 0;
+		close(fd);
+	}
+	snprintf(path, sizeof(path), "/dev/%s", active);
+	setsid();
+	fd = open(path, O_RDWR);
+	if (fd < 0)
+		return;
+	ioctl(fd, TIOCSCTTY, 1);
+	for (int standard = 0; standard < 3; standard++)
+		dup2(fd, standard);
+	if (fd > 2)
+		close(fd);
+}
+
 static int run(const char *directory, char *const argv[])
 {
 	int status;
@@ -116,8 +139,7 @@ static int run(const char *directory, char *const argv[])
 		return 126;
 	}
 	if (!child) {
-		setsid();
-		ioctl(0, TIOCSCTTY, 1);
+		take_terminal();
 		if (chdir(directory))
 			complain("cannot enter", directory);
 		marker(MARKER_MILESTONE, 1, 0, 0);
