@@ -115,6 +115,16 @@ pub fn probes(program: &mut Program, rng: &mut Rng) {
         block.covers.push(format!("CSR {}", p.name));
         let mut a = program.asm();
         let read_only = p.number >> 10 == 3;
+        let whole = match p.number {
+            csr::SSTATUS => Some((csr::MSTATUS, MSTATUS)),
+            csr::SIE => Some((csr::MIE, INTERRUPTS)),
+            csr::SIP => Some((csr::MIP, 0x222)),
+            _ => None,
+        };
+        if whole.is_some() {
+            // Else sie and sip are all zero.
+            block.mideleg = 0x222;
+        }
         if p.number == csr::MTVAL {
             // The last block's end has left its address, or zero.
             a.csr("csrrw", 0, p.number, 0);
@@ -159,9 +169,17 @@ pub fn probes(program: &mut Program, rng: &mut Rng) {
                 a.r("sub", sum, T3, sum);
                 a.r("xor", sum, sum, value);
             }
+            // What S-mode registers do to the M-mode ones that they are a part of.
+            if let Some((whole, mask)) = whole {
+                a.csr("csrrs", T3, whole, 0);
+                a.li(T4, mask);
+                a.r("and", T3, T3, T4);
+                a.i("slli", T4, S3, 5);
+                a.r("xor", S3, T4, T3);
+            }
             // The first few values stay visible.
             if n < 6 {
-                a.i("addi", 18 + n as u8, T2, 0);
+                a.i("addi", 20 + n as u8, T2, 0);
             }
         }
         if !read_only {

@@ -9,6 +9,7 @@ pub mod elf;
 pub mod insn;
 pub mod layout;
 pub mod listing;
+pub mod nonsense;
 pub mod operands;
 pub mod paging;
 pub mod privileged;

@@ -50,6 +50,6 @@ fn main() -> ExitCode {
         summary.instructions, options.seed, summary.machine_instructions
     );
     let failed = summary.failed + usize::from(!complete);
-    println!("difftest: {} passed, {failed} failed", summary.passed + usize::from(complete));
+    println!("{} passed, {failed} failed", summary.passed + usize::from(complete));
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

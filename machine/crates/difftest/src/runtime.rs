@@ -20,6 +20,7 @@ pub mod reg {
     pub const S1: u8 = 9;
     pub const A0: u8 = 10;
     pub const A1: u8 = 11;
+    pub const A2: u8 = 12;
     pub const S2: u8 = 18;
     pub const S3: u8 = 19;
     pub const T3: u8 = 28;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `nonsense`: guests that write nonsense into every device register, ring, queue and page table. The machine must not
+//! panic and must come to an end; what the guests do to themselves is their business.
+//!
+//! Exit status: 0 when every run ended, 1 otherwise. A seed that fails is printed, and makes the same run again.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use trapless_difftest::nonsense::{self, DRIVES, HARTS, MEMORY};
+use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Error, Limits, Machine, MachineConfig};
+use trapless_memory::Cycle;
+use trapless_timing::Profile;
+
+/// Runs guests that write nonsense into the machine's devices.
+#[derive(Parser)]
+#[command(name = "nonsense", version)]
+struct Cli {
+    /// First seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Number of runs, each with the next seed.
+    #[arg(long, default_value_t = 200)]
+    runs: u64,
+    /// Simulated cycles of a run at most.
+    #[arg(long, default_value_t = 4_000_000)]
+    cycles: u64,
+    /// Host seconds after which a run counts as hanging.
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run_all(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("nonsense: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_all(cli: &Cli) -> Result<()> {
+    let current = Arc::new(AtomicU64::new(cli.seed));
+    let seed = Arc::clone(&current);
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        eprintln!("nonsense: seed {} panics", seed.load(Ordering::Relaxed));
+        report(info);
+    }));
+    watch(Arc::clone(&current), Duration::from_secs(cli.seconds));
+
+    let started = Instant::now();
+    let folder = tempfile::tempdir().context("making a scratch folder")?;
+    let disk = folder.path().join("disk");
+    std::fs::write(&disk, vec![0x5a; 4 << 20]).context("making a disk")?;
+    let mut ends: BTreeMap<String, u64> = BTreeMap::new();
+    let mut counters: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in cli.seed..cli.seed + cli.runs {
+        current.store(seed, Ordering::Relaxed);
+        let elf = folder.path().join("program");
+        std::fs::write(&elf, nonsense::program(seed)).context("writing a program")?;
+        let changes =
+            [format!("machine.harts={HARTS}"), format!("machine.memory_bytes={MEMORY}"), "smu.present=true".into()];
+        let config = MachineConfig {
+            profile: Profile::load("vc707", &changes)?,
+            boot: Boot::Elf { file: elf },
+            disks: (0..DRIVES).map(|_| DiskConfig { path: disk.clone(), writes: DiskWrites::InMemory }).collect(),
+        };
+        let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
+        let stop = AtomicBool::new(false);
+        let end = match machine.run(&Limits { max_cycle: Cycle(cli.cycles), stop: &stop }) {
+            Ok(end) => format!("{end:?}"),
+            // Every hart sleeps and nothing can wake it: an end as well.
+            Err(Error::Deadlock(_)) => "all asleep".into(),
+            Err(e) => return Err(e).with_context(|| format!("seed {seed}")),
+        };
+        for (name, count) in &machine.report(&End::MaxCycle).smu_counters {
+            *counters.entry(name.to_string()).or_default() += count;
+        }
+        *ends.entry(end).or_default() += 1;
+    }
+    // What the runs reached, so that a set-up that never works is seen.
+    println!("ends: {}", list(&ends));
+    println!("SMU: {}", list(&counters));
+    println!("seeds {}..{}, {:.1} s", cli.seed, cli.seed + cli.runs, started.elapsed().as_secs_f64());
+    let idle: Vec<_> = ["requests", "installed", "commands", "fail_device", "fail_no_frame"]
+        .into_iter()
+        .filter(|name| counters.get(*name).is_none_or(|n| *n == 0))
+        .collect();
+    anyhow::ensure!(idle.is_empty() || cli.runs < 50, "the runs never reached: {}", idle.join(", "));
+    println!("{} passed, 0 failed", cli.runs);
+    Ok(())
+}
+
+fn list(map: &BTreeMap<String, u64>) -> String {
+    map.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Ends the program when one seed takes too long.
+fn watch(current: Arc<AtomicU64>, limit: Duration) {
+    std::thread::spawn(move || {
+        let (mut seed, mut since) = (u64::MAX, Instant::now());
+        loop {
+            std::thread::sleep(Duration::from_millis(200));
+            let now = current.load(Ordering::Relaxed);
+            if now != seed {
+                (seed, since) = (now, Instant::now());
+            } else if since.elapsed() > limit {
+                eprintln!("nonsense: seed {seed} has not ended after {} s", limit.as_secs());
+                println!("0 passed, 1 failed");
+                std::process::exit(1);
+            }
+        }
+    });
+}
