@@ -97,3 +97,53 @@ bool t_reuse(void)
 	unlink(path("other"));
 	return true;
 }
+
+/* Pages changed in the page cache but not yet on the disk when the file is
+ * mapped. REQ: OS-2 */
+bool t_dirty(void)
+{
+	char *map, buf[PAGE];
+	int fd;
+
+	if (!make_file("dirty", 40, 512))
+		return false;
+	drop_caches();
+	fd = open(path("dirty"), O_RDWR);
+	for (size_t p = 0; p < 512; p += 3) {
+		fill(buf, 41, p);
+		CHECK(pwrite(fd, buf, PAGE, p * PAGE) == PAGE, "pwrite");
+	}
+	map = map_file("dirty", 512, PROT_READ, MAP_SHARED, NULL);
+	CHECK(map != MAP_FAILED, "mmap");
+	for (size_t p = 0; p < 512; p++)
+		CHECK(same(map + p * PAGE, p % 3 ? 40 : 41, p), "page %zu", p);
+	munmap(map, 512 * PAGE);
+	close(fd);
+	return true;
+}
+
+/* Blocks that were allocated but never written hold what a file before them
+ * left. REQ: OS-11 */
+bool t_unwritten(void)
+{
+	size_t pages = 16384;
+	char *map;
+	int fd;
+
+	if (!make_file("stale", 42, pages))
+		return false;
+	unlink(path("stale"));
+	sync();
+	fd = open(path("fresh"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+	CHECK(fallocate(fd, 0, 0, pages * PAGE) == 0, "fallocate");
+	fsync(fd);
+	close(fd);
+	drop_caches();
+	map = map_file("fresh", pages, PROT_READ, MAP_SHARED, NULL);
+	CHECK(map != MAP_FAILED, "mmap");
+	for (size_t p = 0; p < pages; p += 17)
+		CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu not 0", p);
+	munmap(map, pages * PAGE);
+	unlink(path("fresh"));
+	return true;
+}

@@ -152,6 +152,65 @@ bool t_mprotect(void)
 	return true;
 }
 
+/* The same for a mapping that needs no split. */
+bool t_mprotect_whole(void)
+{
+	char *map;
+	int fd;
+
+	if (!setup("protw", 37, 512, PROT_READ, MAP_SHARED, &fd, &map))
+		return false;
+	if (!read_all(map, 37, 0, 64))
+		return false;
+	CHECK(mprotect(map, 512 * PAGE, PROT_NONE) == 0, "PROT_NONE");
+	for (size_t p = 0; p < 512; p += 50) {
+		int status;
+		pid_t pid = fork();
+
+		if (!pid) {
+			volatile char c = map[p * PAGE];
+
+			(void)c;
+			_exit(0);
+		}
+		waitpid(pid, &status, 0);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
+		      "page %zu readable", p);
+	}
+	CHECK(mprotect(map, 512 * PAGE, PROT_READ | PROT_WRITE) == 0, "rw");
+	for (size_t p = 32; p < 96; p++)
+		fill(map + p * PAGE, 38, p);
+	for (size_t p = 0; p < 512; p++)
+		CHECK(same(map + p * PAGE, p >= 32 && p < 96 ? 38 : 37, p),
+		      "page %zu", p);
+	munmap(map, 512 * PAGE);
+	close(fd);
+	return true;
+}
+
+/* Split without any other change; then one part goes, page tables and all. */
+bool t_split(void)
+{
+	for (int round = 0; round < 4; round++) {
+		size_t advised = round & 1 ? 2048 : 0;
+		size_t gone = round & 2 ? 2048 : 0, left = gone ^ 2048;
+		char *map;
+
+		if (!setup("split", 39, 4096, PROT_READ, MAP_SHARED, NULL, &map))
+			return false;
+		/* few enough to be still without metadata */
+		if (!read_all(map + gone * PAGE, 39, gone, 1000))
+			return false;
+		CHECK(madvise(map + advised * PAGE, 2048 * PAGE,
+			      MADV_SEQUENTIAL) == 0, "madvise");
+		munmap(map + gone * PAGE, 2048 * PAGE);
+		if (!read_all(map + left * PAGE, 39, left, 2048))
+			return false;
+		munmap(map + left * PAGE, 2048 * PAGE);
+	}
+	return true;
+}
+
 bool t_mremap(void)
 {
 	char *map, *to;
@@ -213,6 +272,20 @@ bool t_mlock(void)
 	if (!read_all(map, 27, 0, 512))
 		return false;
 	munlock(map, 64 * PAGE);
+	munmap(map, 512 * PAGE);
+
+	/* all of it, without a split */
+	if (!setup("lockw", 27, 512, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	if (!read_all(map, 27, 0, 20))
+		return false;
+	CHECK(mlock(map, 512 * PAGE) == 0, "mlock: %s", strerror(errno));
+	CHECK(mincore(map, 64 * PAGE, vec) == 0, "mincore");
+	for (int i = 0; i < 64; i++)
+		CHECK(vec[i] & 1, "locked page %d of all not in core", i);
+	drop_caches();
+	if (!read_all(map, 27, 0, 512))
+		return false;
 	munmap(map, 512 * PAGE);
 	return true;
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -76,12 +77,16 @@ struct reader {
 	T(punch, false) \
 	T(collapse, false) \
 	T(reuse, false) \
+	T(dirty, false) \
+	T(unwritten, false) \
 	T(munmap_middle, false) \
+	T(split, false) \
 	T(munmap_busy, false) \
 	T(exit_middle, false) \
 	T(fork, false) \
 	T(two_mappings, false) \
 	T(mprotect, false) \
+	T(mprotect_whole, false) \
 	T(mremap, false) \
 	T(madvise, false) \
 	T(mlock, false) \
