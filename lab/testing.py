@@ -17,7 +17,8 @@ from lab.ui import UserError, say
 
 # Closing lines: cargo's "5 passed; 1 failed;", pytest's "2 failed, 30 passed in 0.1s" and our own "5 passed, 1 failed".
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
-_CLOSING = re.compile(r"^(test result: |=+ .*\d+ (passed|failed|error)|\d+ (passed|failed|error)|[\w-]+: \d+ passed, \d+ failed$)")
+_CLOSING = re.compile(r"^(test result: |=+ .*\d+ (passed|failed|error)|\d+ (passed|failed|error)"
+                      r"|[\w-]+: \d+ passed, \d+ failed$)")
 
 
 @dataclass
@@ -102,8 +103,11 @@ def suites(everything: bool) -> list[Suite]:
         Suite("linux-series", ["linux/checks/check-series"]),
         Suite("lint", ruff, plain=True),
         Suite("rust", ["cargo", "test", "--locked", "-q"], MACHINE, env=build.cargo_env()),
-        Suite("difftest", ["cargo", "run", "--release", "--locked", "-q", "-p", "trapless-difftest", "--bin", "difftest",
-                           *(["--", "--instructions", "20000000"] if everything else [])], MACHINE, env=build.cargo_env()),
+        # The profile of the tests: the crates are built already, and arithmetic overflows are caught.
+        Suite("difftest", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "difftest",
+                           "--", "--instructions", "20000000" if everything else "1000000"], MACHINE, env=build.cargo_env()),
+        Suite("nonsense", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "nonsense",
+                           "--", "--runs", "20000" if everything else "1000"], MACHINE, env=build.cargo_env()),
         Suite("lab", pytest_args),
     ]
     return found

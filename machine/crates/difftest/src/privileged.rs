@@ -544,14 +544,16 @@ fn physical_memory_protection(program: &mut Program) {
 
 /// Code that writes its own next instructions, and `fence.i`.
 fn self_modifying(program: &mut Program) {
-    for (mode, paging) in [
+    let modes = [
         (Mode::Machine, false),
         (Mode::Supervisor, false),
         (Mode::Supervisor, true),
         (Mode::User, false),
         (Mode::User, true),
-    ] {
-        let mut block = Block::new(format!("self-modifying code in {mode:?}, Sv39 {paging}"), mode);
+    ];
+    for ((mode, paging), across) in modes.into_iter().flat_map(|m| [(m, false), (m, true)]) {
+        let place_name = if across { " across pages" } else { "" };
+        let mut block = Block::new(format!("self-modifying code in {mode:?}, Sv39 {paging}{place_name}"), mode);
         if paging {
             block.satp = if mode == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
         }
@@ -566,7 +568,20 @@ fn self_modifying(program: &mut Program) {
         a.i("slli", T1, T2, 20);
         a.li(T3, 0x0004_0413);
         a.r("or", T1, T1, T3);
-        a.s("sw", T1, T0, 0);
+        if across {
+            let (whole, done) = (a.label(), a.label());
+            a.i("andi", T3, T2, 1);
+            a.b("beq", T3, 0, whole);
+            a.i("srli", T1, T1, 16);
+            a.s("sh", T1, T0, 2);
+            a.j(done);
+            a.bind(whole);
+            a.s("sw", T1, T0, 0);
+            a.bind(done);
+        } else {
+            a.s("sw", T1, T0, 0);
+            *block.executed.entry("sw").or_default() += rounds;
+        }
         // Two halves: c.addi s1, 1 and c.slli s1, 2 in turn with c.slli s1, 1.
         a.i("andi", T3, T2, 1);
         a.i("slli", T3, T3, 2);
@@ -574,16 +589,23 @@ fn self_modifying(program: &mut Program) {
         a.r("add", T4, T4, T3);
         a.s("sh", T4, T0, 6);
         a.plain("fence.i");
+        // A 32-bit instruction whose halves are in two pages; only its second half is written in odd rounds.
+        while across && a.here() % 4096 != 4094 {
+            a.half(1);
+        }
         a.bind(place);
         a.word(0);
         a.half(0x0485);
         a.half(0);
         a.i("addi", T2, T2, -1);
-        a.b("bne", T2, 0, top);
-        for name in ["slli", "sw", "sh", "fence.i", "addi", "c.addi", "c.slli"] {
+        let out = a.label();
+        a.b("beq", T2, 0, out);
+        a.j(top);
+        a.bind(out);
+        for name in ["slli", "sh", "fence.i", "addi", "c.addi", "c.slli"] {
             *block.executed.entry(name).or_default() += rounds;
         }
-        // Put back what the next run expects to find.
+        // Put back what the next run expects to find: nothing that runs.
         a.s("sw", 0, T0, 0);
         block.traps = 2;
         program.add(a, block);
