@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -117,6 +118,7 @@ def main() -> int:
         cut = argv.index("--")
         argv, guest_argv = argv[:cut], argv[cut + 1:]
     args = parser().parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return dispatch(args, guest_argv)
     except UserError as error:

@@ -120,12 +120,16 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
             env=os.environ | (env or {}), cwd=cwd,
         ) as process:
             assert process.stdout is not None
-            for line in process.stdout:
-                out.write(line)
-                if line.strip():
-                    lines.append(line.strip())
-                if show and re.search(show, line):
-                    say(line.strip())
+            try:
+                for line in process.stdout:
+                    out.write(line)
+                    if line.strip():
+                        lines.append(line.strip())
+                    if show and re.search(show, line):
+                        say(line.strip())
+            except BaseException:
+                process.terminate()
+                raise
             status = process.wait()
     except FileNotFoundError:
         raise UserError(f"{what}: {command[0]} not found (./trapless setup installs it)") from None

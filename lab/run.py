@@ -59,6 +59,8 @@ def data_disk(text: str | None) -> tuple[Path | None, bool]:
         raise UserError(f"--data {text}: no such image, and not a size like 320M")
     if ext4.label(image) != "trapless-data":
         raise UserError(f"--data {text}: not an ext4 image with the label trapless-data (e2label sets it)")
+    if ext4.is_cut_short(image):
+        raise UserError(f"--data {text}: cut short: the file is shorter than its file system")
     return image, True
 
 

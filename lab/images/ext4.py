@@ -107,6 +107,15 @@ def label(image: Path) -> str | None:
     return block[120:136].rstrip(b"\0").decode(errors="replace")
 
 
+def is_cut_short(image: Path) -> bool:
+    """Does the ext4 image say that it is longer than its file?"""
+    with open(image, "rb") as disk:
+        disk.seek(1024)
+        block = disk.read(1024)
+    blocks, block_size = int.from_bytes(block[4:8], "little"), 1024 << block[24]
+    return blocks * block_size > image.stat().st_size
+
+
 def read_file(image: Path, path: str) -> bytes | None:
     """Contents of a file in an image, or None if it has no such file."""
     done = subprocess.run(["debugfs", "-R", f"cat {path}", str(image)], capture_output=True, check=False)

@@ -23,6 +23,9 @@ from lab.ui import UserError
 
 BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
 
+# Exit statuses of the machine that mean the guest did not end in order.
+_ENDS = {3: "the guest crashed or rebooted", 4: "the run is longer than --max-seconds"}
+
 
 @dataclass(frozen=True)
 class Guest:
@@ -137,7 +140,7 @@ def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None 
         if machine_status == 2:
             raise UserError(_complaint(outcome.messages) or "the machine refused its command line")
         if machine_status != 0:
-            reason = {3: "the guest crashed or rebooted"}.get(machine_status, f"the machine ended with status {machine_status}")
+            reason = _ENDS.get(machine_status, f"the machine ended with status {machine_status}")
             raise UserError(f"{reason}; its last words: {_last_line(outcome.messages + outcome.console) or '(none)'}")
         if show:
             sys.stderr.write(outcome.messages)
@@ -199,7 +202,9 @@ def _run(command: list[str], show: bool, interactive: bool, limit: float | None)
                 status = _pump(process, emit, start + limit if limit else None)
         except FileNotFoundError:
             raise UserError(f"{command[0]} not found (./trapless setup installs it)") from None
-        except KeyboardInterrupt:
+        except BaseException:
+            # Ctrl-C reached the simulator as well; other ends did not.
+            process.terminate()
             process.wait()
             raise
         messages.seek(0)

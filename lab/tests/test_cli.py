@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lab import build
+from lab.images import dataset
 from lab.paths import ROOT
 
 
@@ -69,6 +71,34 @@ def test_bad_input(arguments: list[str], names: str) -> None:
 )
 def test_bad_machine(arguments: list[str], names: str) -> None:
     assert names in complaint(trapless("run", *arguments, "--", "true"))
+
+
+@pytest.mark.guest
+def test_cut_short(tmp_path: Path) -> None:
+    (tmp_path / "Image").write_bytes(build.kernel().read_bytes()[:1000000])
+    assert "cut short" in complaint(trapless("run", "--kernel", str(tmp_path / "Image"), "--", "true"))
+    (tmp_path / "data.img").write_bytes(dataset.image(64 << 20).read_bytes()[:5000000])
+    assert "cut short" in complaint(trapless("run", "--data", str(tmp_path / "data.img"), "--", "true"))
+    (tmp_path / "p.toml").write_text("[ssd]\nread_uss = 3\n")
+    assert "p.toml: ssd.read_uss" in complaint(trapless("run", "--profile", str(tmp_path / "p.toml"), "--", "true"))
+
+
+@pytest.mark.guest
+def test_guest_trouble() -> None:
+    assert "--max-seconds" in complaint(trapless("run", "--max-seconds", "1.5", "--", "sleep", "1000"))
+    assert "crashed or rebooted" in complaint(trapless("run", "--append", "init=/nothing", "--", "true"))
+    assert trapless("run", "--", "nosuchcommand").returncode == 127
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_elf(tmp_path: Path, code: int) -> None:
+    """An ELF in the style of riscv-tests: exit status from tohost."""
+    (tmp_path / "t.S").write_text(
+        f".globl _start\n_start: li t0, {code << 1 | 1}\nla t1, tohost\nsd t0, 0(t1)\n1: j 1b\n"
+        '.section .tohost,"aw",@progbits\n.align 6\n.globl tohost\ntohost: .dword 0\n.globl fromhost\nfromhost: .dword 0\n')
+    subprocess.run(["riscv64-linux-gnu-gcc", "-nostdlib", "-static", "-march=rv64gc", "-w", "-Wl,-N,--build-id=none",
+                    "-Wl,-Ttext=0x80000000", "-o", tmp_path / "t.elf", tmp_path / "t.S"], check=True, capture_output=True)
+    assert trapless("run", "--elf", str(tmp_path / "t.elf")).returncode == code
 
 
 @pytest.mark.guest
