@@ -2,10 +2,13 @@
 //! Sv39: every reason for a page fault, with every kind of access, in every mode. What must happen is computed here from
 //! the privileged specification (section "Virtual Address Translation Process") and demanded of both machines.
 
+use fastrand::Rng;
+
 use crate::asm::Asm;
+use crate::layout::PLAYGROUND;
 use crate::program::{Block, Expected, Mode, Program};
 use crate::runtime::{csr, reg::*};
-use crate::tables::{Case, DATA_OFFSET, pte};
+use crate::tables::{Case, DATA_OFFSET, PLAYGROUND_PAGES, SCRATCH, entry, pte};
 
 /// Exception codes.
 mod cause {
@@ -242,5 +245,85 @@ fn crossing(program: &mut Program) {
             block.expected = Some(expected);
             program.add(a, block);
         }
+    }
+}
+
+/// Entries, SUM and MXR that change while translations are cached: after the fence that the specification wants, or at
+/// once where it wants none, accesses follow the change.
+pub fn changes(program: &mut Program, rng: &mut Rng) {
+    for n in 0..24 {
+        let mode = if n % 2 == 0 { Mode::Supervisor } else { Mode::Machine };
+        let mut block = Block::new(format!("translations that change, {n}, {mode:?}"), mode);
+        block.satp = program.sv39.s_satp;
+        let (middle, table) = (program.sv39.scratch_middle, program.sv39.scratch_table);
+        let mut a = program.asm();
+        if mode == Mode::Machine {
+            // The entries are written, and the accesses made, as S-mode would.
+            a.li(T3, MPRV | (Mode::Supervisor as u64) << 11);
+            a.csr("csrrs", 0, csr::MSTATUS, T3);
+        }
+        let status = if mode == Mode::Machine { csr::MSTATUS } else { csr::SSTATUS };
+        for _ in 0..150 {
+            let page = rng.u64(..3);
+            let va = SCRATCH + page * 4096;
+            let target = PLAYGROUND + rng.u64(..PLAYGROUND_PAGES) * 4096;
+            let bits = rng.u64(..32) | if rng.bool() { pte::V | pte::R } else { 0 } | pte::AD;
+            match rng.u8(..10) {
+                0..3 => {
+                    a.li(T1, table + page * 8);
+                    a.li(T2, entry(target, bits));
+                    a.s("sd", T2, T1, 0);
+                    a.li(T1, va + rng.u64(..4096));
+                    if rng.bool() {
+                        a.r("sfence.vma", 0, T1, 0);
+                    } else {
+                        a.plain("sfence.vma");
+                    }
+                    block.ran("sfence.vma");
+                }
+                3 if rng.bool() => {
+                    // The entry above: a table, a large page, nothing.
+                    let large = entry(PLAYGROUND & !0x1f_ffff, bits);
+                    let value = [entry(table, pte::V), entry(table, pte::V), large, 0][rng.usize(..4)];
+                    a.li(T1, middle);
+                    a.li(T2, value);
+                    a.s("sd", T2, T1, 0);
+                    a.plain("sfence.vma");
+                    block.ran("sfence.vma");
+                }
+                4 => {
+                    a.li(T1, *rng.choice(&[SUM, MXR, SUM | MXR]).expect("not empty"));
+                    a.csr(if rng.bool() { "csrrs" } else { "csrrc" }, 0, status, T1);
+                }
+                _ => {
+                    let access = *rng.choice(&Access::ALL).expect("not empty");
+                    if access == Fetch && mode == Mode::Machine {
+                        continue;
+                    }
+                    let offset = if access == Fetch { 0 } else { 2048 + rng.u64(..240) * 8 };
+                    a.li(T1, va + offset);
+                    a.li(T2, 0);
+                    access.emit(&mut a, &mut block);
+                    a.i("slli", T3, S0, 3);
+                    a.r("xor", S0, S0, T3);
+                    a.r("add", S0, S0, T2);
+                }
+            }
+            if mode == Mode::Machine {
+                // A trap has left MPP at U.
+                a.li(T3, (Mode::Supervisor as u64) << 11);
+                a.csr("csrrs", 0, csr::MSTATUS, T3);
+            }
+        }
+        // As the next block expects it.
+        if mode == Mode::Machine {
+            a.li(T3, MPRV);
+            a.csr("csrrc", 0, csr::MSTATUS, T3);
+        }
+        a.li(T1, middle);
+        a.li(T2, entry(table, pte::V));
+        a.s("sd", T2, T1, 0);
+        block.traps = 150;
+        program.add(a, block);
     }
 }

@@ -551,9 +551,9 @@ fn self_modifying(program: &mut Program) {
         (Mode::User, false),
         (Mode::User, true),
     ];
-    for ((mode, paging), across) in modes.into_iter().flat_map(|m| [(m, false), (m, true)]) {
-        let place_name = if across { " across pages" } else { "" };
-        let mut block = Block::new(format!("self-modifying code in {mode:?}, Sv39 {paging}{place_name}"), mode);
+    for ((mode, paging), style) in modes.into_iter().flat_map(|m| [(m, ""), (m, ", by halves"), (m, ", across pages")])
+    {
+        let mut block = Block::new(format!("self-modifying code in {mode:?}, Sv39 {paging}{style}"), mode);
         if paging {
             block.satp = if mode == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
         }
@@ -568,7 +568,11 @@ fn self_modifying(program: &mut Program) {
         a.i("slli", T1, T2, 20);
         a.li(T3, 0x0004_0413);
         a.r("or", T1, T1, T3);
-        if across {
+        if style.is_empty() {
+            a.s("sw", T1, T0, 0);
+            *block.executed.entry("sw").or_default() += rounds;
+        } else {
+            // Only the second half in odd rounds.
             let (whole, done) = (a.label(), a.label());
             a.i("andi", T3, T2, 1);
             a.b("beq", T3, 0, whole);
@@ -578,9 +582,6 @@ fn self_modifying(program: &mut Program) {
             a.bind(whole);
             a.s("sw", T1, T0, 0);
             a.bind(done);
-        } else {
-            a.s("sw", T1, T0, 0);
-            *block.executed.entry("sw").or_default() += rounds;
         }
         // Two halves: c.addi s1, 1 and c.slli s1, 2 in turn with c.slli s1, 1.
         a.i("andi", T3, T2, 1);
@@ -589,8 +590,7 @@ fn self_modifying(program: &mut Program) {
         a.r("add", T4, T4, T3);
         a.s("sh", T4, T0, 6);
         a.plain("fence.i");
-        // A 32-bit instruction whose halves are in two pages; only its second half is written in odd rounds.
-        while across && a.here() % 4096 != 4094 {
+        while style == ", across pages" && a.here() % 4096 != 4094 {
             a.half(1);
         }
         a.bind(place);

@@ -476,3 +476,57 @@ pub fn all_short_words(program: &mut Program, rng: &mut Rng) {
         program.add(a, block);
     }
 }
+
+/// Adds blocks of random 32-bit words in every opcode, those left out that access memory, jump, or change how the
+/// program goes on; and every word of SYSTEM without a register.
+pub fn raw_words(program: &mut Program, rng: &mut Rng) {
+    let harmless = |word: u32| match insn::find_wide(word) {
+        None => true,
+        Some(row) if row.name == "slti" && word & 0xf_8f80 == 0 => !MARKERS.contains(&(word >> 20)),
+        Some(row) => matches!(
+            row.form,
+            Form::R
+                | Form::I
+                | Form::Shift64
+                | Form::Shift32
+                | Form::U
+                | Form::F2
+                | Form::F2Round
+                | Form::F1Round
+                | Form::F3Round
+                | Form::FCompare
+                | Form::FToInt
+                | Form::FToIntRound
+                | Form::IntToF
+                | Form::IntToFRound
+                | Form::Fence
+                | Form::FenceI
+        ),
+    };
+    let system = (0..4096).flat_map(|imm: u32| [imm << 20 | 0x73, imm << 20 | 0x4073]);
+    // Opcodes below 0x1f; the custom ones and those of longer formats are others' business.
+    let opcodes: Vec<u32> = (0..32).filter(|o| o & 7 != 7 && ![2, 10, 22, 30, 28].contains(o)).collect();
+    let random = std::iter::repeat_with(|| {
+        let opcode = *rng.choice(&opcodes).expect("not empty");
+        rng.u32(..) & !0x7f | opcode << 2 | 3
+    });
+    let words: Vec<u32> = system.chain(random.take(24_000)).filter(|&w| harmless(w)).collect();
+    for (n, chunk) in words.chunks(500).enumerate() {
+        let mode = [Mode::Machine, Mode::Supervisor, Mode::User][n % 3];
+        let mut block = Block::new(format!("32-bit words, piece {n}, {mode:?}"), mode);
+        for x in 1..32 {
+            block.x[x] = operands::integer(rng);
+            block.f[x] = operands::floating(rng);
+        }
+        let mut a = program.asm();
+        for &word in chunk {
+            a.word(word);
+            match insn::find_wide(word) {
+                Some(row) => block.ran(row.name),
+                None => block.traps += 1,
+            }
+        }
+        block.traps += 100;
+        program.add(a, block);
+    }
+}

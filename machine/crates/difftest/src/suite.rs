@@ -61,6 +61,7 @@ pub fn run_all(options: &Options) -> Result<Summary> {
         program
     };
     go("paging", &made(&mut paging::common), true)?;
+    go("translations", &made(&mut |p| paging::changes(p, &mut rng)), true)?;
     go("privileged", &made(&mut privileged::all), true)?;
     go(
         "machine-only",
@@ -79,7 +80,9 @@ pub fn run_all(options: &Options) -> Result<Summary> {
         true,
     )?;
     let words = made(&mut |p| random::all_short_words(p, &mut rng));
-    let mut done = go("words", &words, true)?;
+    go("words", &words, true)?;
+    let raw = made(&mut |p| random::raw_words(p, &mut rng));
+    let mut done = go("raw", &raw, true)?;
     let mut block = 0;
     let mut batch = 0;
     while done < options.instructions {

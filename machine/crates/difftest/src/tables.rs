@@ -93,12 +93,20 @@ pub struct Sv39 {
     pub s_satp: u64,
     /// `satp` for U-mode blocks.
     pub u_satp: u64,
+    /// Physical address of the level 1 entry of [`SCRATCH`] in the supervisor's tables.
+    pub scratch_middle: u64,
+    /// Physical address of the level 0 table below it.
+    pub scratch_table: u64,
     /// What the playground has.
     pub cases: Vec<Case>,
     /// Content of [`PLAYGROUND`]: `ret` at the start of the page, data behind.
     pub playground: Vec<u8>,
 }
 
+/// Virtual addresses whose entries the tests change while they run.
+pub const SCRATCH: u64 = 0x20_0000_0000;
+/// Pages of the playground.
+pub const PLAYGROUND_PAGES: u64 = 4;
 const MODE_SV39: u64 = 8 << 60;
 /// Data pages are scattered: page i of the alias is page i * 397 of the data.
 const SCATTER: u64 = 397;
@@ -133,6 +141,11 @@ impl Sv39 {
             }
             cases = playground(&mut tables, root);
         }
+        let scratch_table = tables.page();
+        let root = satp[0] << 12 & 0xff_ffff_f000;
+        tables.set(root, SCRATCH, 1, entry(scratch_table, V));
+        let scratch_middle = (*tables.slot(root, SCRATCH >> 30 & 511) >> 10 << 12) + (SCRATCH >> 21 & 511) * 8;
+
         let mut playground = vec![0; 4096];
         // `ret` at 0 and 2. The last two bytes begin an `addi x0` that ends with whatever the next page begins with.
         playground[..4].copy_from_slice(&0x8082_8082u32.to_le_bytes());
@@ -140,7 +153,15 @@ impl Sv39 {
             *byte = n as u8;
         }
         playground[4094..].copy_from_slice(&0x0013u16.to_le_bytes());
-        Sv39 { tables, s_satp: satp[0], u_satp: satp[1], cases, playground }
+        // The other pages differ from the first in their last bytes.
+        for page in 1..PLAYGROUND_PAGES as usize {
+            playground.extend_from_within(..4096);
+            for byte in &mut playground[page * 4096 + 2048..page * 4096 + 4000] {
+                *byte = byte.wrapping_mul(2 * page as u8 + 1);
+            }
+        }
+        let [s_satp, u_satp] = satp;
+        Sv39 { tables, s_satp, u_satp, scratch_middle, scratch_table, cases, playground }
     }
 
     /// Where the byte at `offset` of the data is in the alias.

@@ -66,8 +66,15 @@ fn run_all(cli: &Cli) -> Result<()> {
         current.store(seed, Ordering::Relaxed);
         let elf = folder.path().join("program");
         std::fs::write(&elf, nonsense::program(seed)).context("writing a program")?;
-        let changes =
-            [format!("machine.harts={HARTS}"), format!("machine.memory_bytes={MEMORY}"), "smu.present=true".into()];
+        // Few entries make harts wait for each other; one block a page has its own arithmetic.
+        let (pmshr, block_bytes) = ([32, 1, 2, 64][seed as usize % 4], if seed % 5 == 0 { 4096 } else { 512 });
+        let changes = [
+            format!("machine.harts={HARTS}"),
+            format!("machine.memory_bytes={MEMORY}"),
+            "smu.present=true".into(),
+            format!("smu.pmshr_entries={pmshr}"),
+            format!("ssd.block_bytes={block_bytes}"),
+        ];
         let config = MachineConfig {
             profile: Profile::load("vc707", &changes)?,
             boot: Boot::Elf { file: elf },
