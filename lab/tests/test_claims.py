@@ -19,6 +19,10 @@ def test_register_is_sound() -> None:
     assert found
     for stated in tables:
         assert claims.table_cells((ROOT / stated.file).read_text(), stated.id)
+    stated_ids = {(stated.file, stated.id) for stated in tables}
+    for path in documents():
+        for name in re.findall(r"<!-- table (\S+) -->", path.read_text()):
+            assert (str(path.relative_to(ROOT)), name) in stated_ids, "a table that nothing measures"
 
 
 def test_every_measure_is_claimed() -> None:
