@@ -28,7 +28,8 @@ PAPER = {
     "hwdp": PaperBar("HWDP, paper", 27.9, 27.9),
 }
 PAPER_MEAN_US = {"osdp": 921.9, "ideal": 109.4}
-_LEFT, _WIDTH, _ROW = 128, 560, 25
+# In SVG units, of which a phone shows about one a pixel: a line of text, and its bar below it.
+_WIDTH, _ROW = 380, 40
 
 
 def write(records: list[dict], path: Path) -> None:
@@ -65,13 +66,13 @@ def chart(by_kind: dict[str, dict]) -> dict:
         if record and total is not None:
             bars.append((kind.upper() if kind != "trap" else "HWDP-trap", total, min(record["device_us"], total), False))
         bars.append((paper.label, paper.total, paper.device, True))
-    scale = (_WIDTH - _LEFT - 150) / max(total for _, total, _, _ in bars)
+    scale = _WIDTH / max(total for _, total, _, _ in bars)
     drawn = [
-        {"label": label, "y": 4 + number * _ROW, "device_width": device * scale, "rest_width": (total - device) * scale,
+        {"label": label, "y": number * _ROW, "device_width": device * scale, "rest_width": (total - device) * scale,
          "text": f"{total:.1f} ({device:.1f} + {total - device:.1f})", "paper": paper}
         for number, (label, total, device, paper) in enumerate(bars)
     ]
-    return {"bars": drawn, "left": _LEFT, "width": _WIDTH, "height": len(drawn) * _ROW + 36}
+    return {"bars": drawn, "width": _WIDTH, "height": len(drawn) * _ROW + 36}
 
 
 def _number(value: float | None, unit: str = "", digits: int = 2) -> str:

@@ -34,6 +34,12 @@ def test_status_comes_from_tohost(program: Path, tmp_path: Path, name: str, stat
     assert run(program, assemble(name, tmp_path)).returncode == status
 
 
+@pytest.mark.parametrize("quantum", [10, 37, 1000])
+def test_harts_lose_no_count(program: Path, tmp_path: Path, quantum: int) -> None:
+    elf = assemble("harts", tmp_path)
+    assert run(program, elf, "--harts", "4", "--set", f"machine.quantum_cycles={quantum}").returncode == 0
+
+
 def test_armed_entries_fault_where_there_is_no_smu(program: Path, tmp_path: Path) -> None:
     """REQ: ISA-1."""
     assert run(program, assemble("armed", tmp_path, "-DABSENT"), "--no-smu").returncode == 0
