@@ -27,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--out", type=Path, default=Path("out/demo"), metavar="DIR", help="where results go (default out/demo)")
     demo.add_argument("--threads", type=int, default=1, metavar="N", help="fio threads on one mapping (default 1)")
     demo.add_argument("--serial", action="store_true", help="one kind at a time: true host speed")
-    demo.add_argument("--quick", action="store_true", help="a sixteenth of the reads")
+    demo.add_argument("--quick", action="store_true", help="a quarter of the reads")
     _profile_options(demo)
 
     run = commands.add_parser("run", help="run any command in a guest, or a bare-metal ELF file",

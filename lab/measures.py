@@ -68,6 +68,11 @@ def kernel_instructions_share(session: Session) -> float:
     return 100 * session.demo["hwdp"]["kernel_instructions_share_of_osdp"]
 
 
+def arming_per_page(session: Session) -> float:
+    """Time that mmap takes for each page it arms, in us."""
+    return session.demo["hwdp"]["arming_us_per_page"]
+
+
 def latency_ratio(session: Session) -> float:
     """Mean latency of osdp over that of hwdp."""
     return session.demo["hwdp"]["latency_ratio_to_osdp"]
@@ -101,6 +106,6 @@ def cycles_between_equal_runs(session: Session) -> float:
 
 MEASURES: dict[str, Callable[[Session], float]] = {
     measure.__name__: measure
-    for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, latency_ratio,
-                    demo_host_seconds, boot_seconds, boot_mips, cycles_between_equal_runs)
+    for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,
+                    latency_ratio, demo_host_seconds, boot_seconds, boot_mips, cycles_between_equal_runs)
 }

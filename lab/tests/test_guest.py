@@ -149,7 +149,7 @@ def test_fio_verify(boot: Boot, patched: Path, small_data: Path, kind: str, thre
 
 @pytest.mark.series
 def test_demo_load_by_hardware(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
-    """The demo with a sixteenth of the reads: every figure is there, and hardware serves the misses."""
+    """The demo with a quarter of the reads: every figure is there, and hardware serves the misses."""
     load = miss_latency.small_load(miss_latency.Load())
     guest = guests.Guest(patched, root, dataset.image(load.file_bytes), max_seconds=300)
 
