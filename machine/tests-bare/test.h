@@ -2,12 +2,18 @@
 /* Start-up and verdict of a bare-metal test in the convention of riscv-tests: 1 in `tohost` is success, (n << 1 | 1)
  * the failure of test case n. */
 
+/* ALL_HARTS, defined before, lets every hart run the test; else the others stay out of it. */
+#ifdef ALL_HARTS
+#define ONLY_FIRST
+#else
+#define ONLY_FIRST csrr t0, mhartid; bnez t0, park
+#endif
+
 #define BEGIN                                                                                                          \
 	.section .text.init, "ax", @progbits;                                                                          \
 	.globl _start;                                                                                                 \
 _start:                                                                                                                \
-	csrr t0, mhartid;                                                                                              \
-	bnez t0, park;                                                                                                 \
+	ONLY_FIRST;                                                                                                    \
 	/* What a hart may lack is tried under a trap vector just behind it. */                                        \
 	la t0, 1f;                                                                                                     \
 	csrw mtvec, t0;                                                                                                \

@@ -51,6 +51,8 @@ pub struct HartState {
 
 /// Longest stretch executed at once, cycles: the lower half of `acc` must not run over.
 const MAX_STRETCH: u64 = 1 << 30;
+/// Cycles after an LR in which a run goes on past its end: room for the 16 instructions of a constrained loop.
+const RESERVATION_GRACE: u64 = 64;
 
 /// One hart.
 pub struct Hart {
@@ -81,6 +83,8 @@ pub struct Hart {
     pub(crate) tlb: Tlb,
     /// Physical address that LR reserved.
     pub(crate) reservation: Option<u64>,
+    /// Local time of the LR that made it.
+    pub(crate) reserved_at: u64,
     /// Local time at the last [`Hart::settle`].
     pub(crate) cycle: u64,
     /// Instructions retired up to the last [`Hart::settle`], by mode.
@@ -129,6 +133,7 @@ impl Hart {
             csr: Csrs::new(config.smu.map_or(0, |s| s.wait_limit)),
             tlb,
             reservation: None,
+            reserved_at: 0,
             cycle: 0,
             retired: [0; 4],
             config,
@@ -172,13 +177,20 @@ impl Hart {
 
     /// Runs until local time reaches `until` (or passes it by a few instructions) or something else ends the run.
     ///
+    /// A run does not end shortly after an LR, so that the loops of LR and SC for which the unprivileged specification
+    /// wants eventual success get there however short the runs are.
+    ///
     /// Interrupts are sampled at the start and wherever the hart itself may have unmasked one.
     pub fn run<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, until: Cycle) -> Exit {
         self.begin(env);
         loop {
-            let left = until.0.saturating_sub(self.cycle);
+            let mut left = until.0.saturating_sub(self.cycle);
             if left == 0 {
-                return Exit::QuantumEnd;
+                if self.reservation.is_none() || self.cycle - self.reserved_at >= RESERVATION_GRACE {
+                    return Exit::QuantumEnd;
+                }
+                // On to the next place where a run may end.
+                left = 1;
             }
             self.limit = left.min(MAX_STRETCH) as u32;
             self.take_interrupt(env.observer);

@@ -30,6 +30,7 @@ impl Hart {
         self.regs[s.rd as usize] = match s.op {
             Op::Lr => {
                 self.reservation = Some(pa.0);
+                self.reserved_at = self.local_now().0;
                 old
             }
             Op::Sc => {
