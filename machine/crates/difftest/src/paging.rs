@@ -263,6 +263,9 @@ pub fn changes(program: &mut Program, rng: &mut Rng) {
             a.csr("csrrs", 0, csr::MSTATUS, T3);
         }
         let status = if mode == Mode::Machine { csr::MSTATUS } else { csr::SSTATUS };
+        // Whether the entries of the three pages, and the large page over them, may be for U-mode: at first they are
+        // what the block before has left.
+        let mut user = [true; 4];
         for _ in 0..150 {
             let page = rng.u64(..3);
             let va = SCRATCH + page * 4096;
@@ -270,6 +273,7 @@ pub fn changes(program: &mut Program, rng: &mut Rng) {
             let bits = rng.u64(..32) | if rng.bool() { pte::V | pte::R } else { 0 } | pte::AD;
             match rng.u8(..10) {
                 0..3 => {
+                    user[page as usize] = bits & pte::U != 0;
                     a.li(T1, table + page * 8);
                     a.li(T2, entry(target, bits));
                     a.s("sd", T2, T1, 0);
@@ -285,6 +289,7 @@ pub fn changes(program: &mut Program, rng: &mut Rng) {
                     // The entry above: a table, a large page, nothing.
                     let large = entry(PLAYGROUND & !0x1f_ffff, bits);
                     let value = [entry(table, pte::V), entry(table, pte::V), large, 0][rng.usize(..4)];
+                    user[3] = bits & pte::U != 0;
                     a.li(T1, middle);
                     a.li(T2, value);
                     a.s("sd", T2, T1, 0);
@@ -299,6 +304,11 @@ pub fn changes(program: &mut Program, rng: &mut Rng) {
                     let access = *rng.choice(&Access::ALL).expect("not empty");
                     if access == Fetch && mode == Mode::Machine {
                         continue;
+                    }
+                    if access == Fetch && (user[page as usize] || user[3]) {
+                        // QEMU 7.2 executes a user page in S-mode when a load with SUM has cached its translation.
+                        a.plain("sfence.vma");
+                        block.ran("sfence.vma");
                     }
                     let offset = if access == Fetch { 0 } else { 2048 + rng.u64(..240) * 8 };
                     a.li(T1, va + offset);
