@@ -128,9 +128,10 @@ def test_contents_by_hardware(boot: Boot, patched: Path, small_data: Path, small
 def test_file_larger_than_memory(boot: Boot, patched: Path, tmp_path: Path, file_mib: int, memory: str, kind: str,
                                  threads: int) -> None:
     data = dataset.image(file_mib * ext4.MIB)
-    script = f"hwdp -k {kind} -- mapsum -t {threads} /data/random.bin && hwdp -k {kind} -- mapsum -t {threads} /data/random.bin"
-    outcome = boot(patched, script, data=data, memory=memory, append="hwdp.ring=1024")
-    assert outcome.console.splitlines()[-2:] == [host_sum(data, tmp_path)] * 2
+    passes = 2 if file_mib <= 256 else 1
+    script = " && ".join([f"hwdp -k {kind} -- mapsum -t {threads} /data/random.bin"] * passes)
+    outcome = boot(patched, script, data=data, memory=memory, append="hwdp.ring=1024", max_seconds=3000)
+    assert outcome.console.splitlines()[-passes:] == [host_sum(data, tmp_path)] * passes
 
 
 @pytest.mark.parametrize("kind", ["ideal", "osdp", pytest.param("hwdp", marks=pytest.mark.series)])
