@@ -19,3 +19,9 @@ pub mod run;
 pub mod runtime;
 pub mod suite;
 pub mod tables;
+
+/// Prints a line; somebody who has stopped listening is no reason to stop.
+pub fn say(line: impl std::fmt::Display) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

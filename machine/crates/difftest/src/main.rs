@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use trapless_difftest::say;
 use trapless_difftest::suite::{self, Options};
 
 /// Runs random and hand-made RISC-V programs on the Trapless machine and on QEMU, and compares registers and memory.
@@ -39,17 +40,17 @@ fn main() -> ExitCode {
     };
     let mut complete = true;
     for share in summary.coverage.shares() {
-        println!("covered {} of {} {}", share.all - share.missing.len(), share.all, share.name);
+        say(format_args!("covered {} of {} {}", share.all - share.missing.len(), share.all, share.name));
         if !share.missing.is_empty() {
             complete = false;
-            println!("  missing: {}", share.missing.join(", "));
+            say(format_args!("  missing: {}", share.missing.join(", ")));
         }
     }
-    println!(
+    say(format_args!(
         "compared {} instructions, seed {} ({} with the test runtime's own)",
         summary.instructions, options.seed, summary.machine_instructions
-    );
+    ));
     let failed = summary.failed + usize::from(!complete);
-    println!("{} passed, {failed} failed", summary.passed + usize::from(complete));
+    say(format_args!("{} passed, {failed} failed", summary.passed + usize::from(complete)));
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

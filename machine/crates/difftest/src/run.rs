@@ -25,6 +25,16 @@ const QEMU_TIMEOUT: Duration = Duration::from_secs(60);
 /// Far more than any program needs.
 const MAX_CYCLE: Cycle = Cycle(1_000_000_000);
 
+/// What QEMU calls itself. The list of what is not compared is for 7.2; others may differ in other things.
+///
+/// # Errors
+/// When QEMU cannot be started.
+pub fn version(qemu: &Path) -> Result<String> {
+    let out = Command::new(qemu).arg("--version").output();
+    let out = out.with_context(|| format!("cannot start {}", qemu.display()))?;
+    Ok(String::from_utf8_lossy(&out.stdout).lines().next().unwrap_or_default().to_owned())
+}
+
 /// Runs the program at `elf` on QEMU. Returns `length` bytes from [`DATA`] on.
 ///
 /// # Errors

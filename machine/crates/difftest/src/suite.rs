@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 use crate::coverage::Coverage;
 use crate::program::Program;
-use crate::{compare, csrs, listing, paging, privileged, random, run};
+use crate::{compare, csrs, listing, paging, privileged, random, run, say};
 
 /// Instructions of a random program, so that a few of them make a million.
 const BATCH: u64 = 300_000;
@@ -47,6 +47,7 @@ pub struct Summary {
 /// # Errors
 /// When a machine cannot run a program at all.
 pub fn run_all(options: &Options) -> Result<Summary> {
+    say(run::version(&options.qemu)?);
     let scratch = tempfile::tempdir().context("making a scratch folder")?;
     let folder = options.keep.as_deref().unwrap_or(scratch.path());
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
@@ -120,19 +121,19 @@ fn one(name: &str, program: &Program, reference: bool, o: &Options, folder: &Pat
     s.machine_instructions += ours.instructions;
     let what = format!("{} blocks, {} instructions", program.blocks.len(), program.instructions());
     if problems.is_empty() {
-        println!("{name}: {what}: ok");
+        say(format_args!("{name}: {what}: ok"));
         s.passed += 1;
         if reference {
             s.instructions += program.instructions();
             s.coverage.add(program, compare::causes(&log));
         }
     } else {
-        println!("{name}: {what}: {} problems, seed {}", problems.len(), o.seed);
-        problems.iter().take(SHOWN).for_each(|p| println!("  {p}"));
+        say(format_args!("{name}: {what}: {} problems, seed {}", problems.len(), o.seed));
+        problems.iter().take(SHOWN).for_each(|p| say(format_args!("  {p}")));
         let named = |p: &String| program.blocks.iter().filter(|b| p.starts_with(&b.name)).max_by_key(|b| b.name.len());
         let block = problems.iter().find_map(named);
         if let Some(block) = block {
-            println!("  code of {}:\n{}", block.name, listing::listing(block, folder));
+            say(format_args!("  code of {}:\n{}", block.name, listing::listing(block, folder)));
         }
         s.failed += 1;
         // Counted, so that a run with a difference ends too.

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Parser;
 use trapless_difftest::nonsense::{self, DRIVES, HARTS, MEMORY};
+use trapless_difftest::say;
 use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Error, Limits, Machine, MachineConfig};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
@@ -94,15 +95,15 @@ fn run_all(cli: &Cli) -> Result<()> {
         *ends.entry(end).or_default() += 1;
     }
     // What the runs reached, so that a set-up that never works is seen.
-    println!("ends: {}", list(&ends));
-    println!("SMU: {}", list(&counters));
-    println!("seeds {}..{}, {:.1} s", cli.seed, cli.seed + cli.runs, started.elapsed().as_secs_f64());
+    say(format_args!("ends: {}", list(&ends)));
+    say(format_args!("SMU: {}", list(&counters)));
+    say(format_args!("seeds {}..{}, {:.1} s", cli.seed, cli.seed + cli.runs, started.elapsed().as_secs_f64()));
     let idle: Vec<_> = ["requests", "installed", "commands", "fail_device", "fail_no_frame"]
         .into_iter()
         .filter(|name| counters.get(*name).is_none_or(|n| *n == 0))
         .collect();
     anyhow::ensure!(idle.is_empty() || cli.runs < 50, "the runs never reached: {}", idle.join(", "));
-    println!("{} passed, 0 failed", cli.runs);
+    say(format_args!("{} passed, 0 failed", cli.runs));
     Ok(())
 }
 
@@ -121,7 +122,7 @@ fn watch(current: Arc<AtomicU64>, limit: Duration) {
                 (seed, since) = (now, Instant::now());
             } else if since.elapsed() > limit {
                 eprintln!("nonsense: seed {seed} has not ended after {} s", limit.as_secs());
-                println!("0 passed, 1 failed");
+                say(format_args!("0 passed, 1 failed"));
                 std::process::exit(1);
             }
         }
