@@ -131,6 +131,6 @@ def test_disk_full_names_the_folder(tmp_path: Path) -> None:
     script = (f'mount -t tmpfs -o size=64k none "{tmp_path}" && dd if=/dev/zero of="{tmp_path}/fill" 2>/dev/null; '
               f'exec "{ROOT}/trapless" run --out "{tmp_path}" -- true')
     done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False)
-    if "mount" in done.stderr:
+    if done.stderr.startswith(("mount:", "unshare:")):
         pytest.skip("cannot mount a tmpfs here")
     assert "disk full" in complaint(done)

@@ -171,7 +171,7 @@ def test_demo_load_by_hardware(program: Path, patched: Path, root: Path, tmp_pat
 @pytest.mark.parametrize(("options", "smu"), [("", True), ("-p", True), ("", False)])
 def test_kernel_checks(boot: Boot, patched: Path, kernel_check: Path, options: str, smu: bool) -> None:
     """The kernel's own guest checks; with -p a file larger than memory; without an SMU the mappings are ordinary."""
-    outcome = boot(patched, f"rm /data/random.bin; ./{kernel_check.name} {options} /data", data=dataset.image(160 * ext4.MIB),
+    outcome = boot(patched, f"rm /data/random.bin; ./{kernel_check.name} {options} /data", data=dataset.image(320 * ext4.MIB),
                    inputs=(kernel_check,), memory="64M" if options else "256M", smu=smu)
     closing = outcome.console.strip().splitlines()[-1]
     assert closing.endswith(" passed, 0 failed"), outcome.console
