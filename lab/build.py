@@ -56,9 +56,14 @@ def kernel(stock: bool = False, source: str | None = None) -> Path:
         return Path(named)
     if not script.exists():
         raise UserError(f"no kernel build script at {script}")
-    asked = subprocess.run([str(script), *arguments, "--key"], capture_output=True, text=True, check=False)
-    if asked.returncode:
-        raise UserError((asked.stderr.strip().splitlines() or [f"{script} --key failed"])[-1])
+
+    def ask_key() -> str:
+        asked = subprocess.run([str(script), *arguments, "--key"], capture_output=True, text=True, check=False)
+        if asked.returncode:
+            raise UserError((asked.stderr.strip().splitlines() or [f"{script} --key failed"])[-1])
+        return asked.stdout.strip()
+
+    key = ask_key()
     title = f"building the {'stock' if stock else 'patched'} kernel (about 4 minutes)"
 
     def builder(out: Path) -> None:
@@ -66,8 +71,10 @@ def kernel(stock: bool = False, source: str | None = None) -> Path:
                  show=r"^linux: ")
         if not (out / "Image").exists():
             raise UserError(f"linux/build left no Image (whole log: {CACHE / 'logs' / 'kernel.log'})")
+        if ask_key() != key:
+            raise UserError("linux/ was changed while the kernel was being built: run again")
 
-    return cached("kernel", asked.stdout.strip(), title, builder) / "Image"
+    return cached("kernel", key, title, builder) / "Image"
 
 
 def guest_tools() -> Path:
