@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -118,6 +119,8 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
         with open(log, "w") as out, subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
             env=os.environ | (env or {}), cwd=cwd,
+            # A group of its own, so that all of it can be ended; but sudo may have to ask at the terminal.
+            process_group=None if command[0] == "sudo" else 0,
         ) as process:
             assert process.stdout is not None
             try:
@@ -128,7 +131,8 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
                     if show and re.search(show, line):
                         say(line.strip())
             except BaseException:
-                process.terminate()
+                if command[0] != "sudo":
+                    os.killpg(process.pid, signal.SIGTERM)
                 raise
             status = process.wait()
     except FileNotFoundError:

@@ -2,6 +2,7 @@
 """Half-built things never count; every failure is one line."""
 
 import errno
+import time
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,21 @@ def test_tool_failure_is_one_line(tmp_path: Path) -> None:
 def test_disk_full_names_the_place(tmp_path: Path) -> None:
     assert str(cache.disk_error(OSError(errno.ENOSPC, "x"), tmp_path)) == f"disk full while writing {tmp_path}"
     assert "Read-only" in str(cache.disk_error(OSError(errno.EROFS, "Read-only file system"), tmp_path))
+
+
+def test_interrupted_tool_ends_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while a build script waits for its compiler: nothing goes on behind our back."""
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cache, "say", interrupt)
+    script = f"sh -c 'echo $$ > {tmp_path}/pid; echo now; sleep 100; true'; true"
+    with pytest.raises(KeyboardInterrupt):
+        cache.run_tool(["sh", "-c", script], tmp_path / "log", "making x", show="now")
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(50):
+        if not Path(f"/proc/{pid}").exists() or "zombie" in Path(f"/proc/{pid}/status").read_text():
+            return
+        time.sleep(0.1)
+    pytest.fail("a child of the tool is still there")
