@@ -18,6 +18,7 @@ from lab.images import ext4
 from lab.runner import guest as guests
 from lab.runner.job import Job
 from lab.ui import UserError
+from lab.version import git_describe
 
 KINDS = ("ideal", "osdp", "hwdp")
 
@@ -119,7 +120,7 @@ def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: gue
         "host_seconds": outcome.host_seconds,
         "sim_seconds": stats.get("sim_seconds"),
         "mips": stats.get("mips"),
-        "git": stats.get("git"),
+        "git": git_describe(),
         "instructions": stats.get("instructions"),
     }
     for milestone in stats.get("milestones", []):
