@@ -65,14 +65,27 @@ def read_register(node: RegNode, prefix: str = "") -> Register:
 
 
 @dataclass
+class Array:
+    """Registers that exist several times, in blocks."""
+
+    name: str
+    title: str
+    base: int
+    stride: int
+    count: int
+    registers: list[Register]
+
+
+@dataclass
 class Block:
-    """All registers: those that exist once, and those of the descriptor array."""
+    """All registers: those that exist once, and the arrays."""
 
     single: list[Register]
-    array: list[Register]
-    array_base: int
-    array_stride: int
-    array_count: int
+    arrays: list[Array]
+
+    @property
+    def registers(self) -> list[Register]:
+        return self.single + [r for a in self.arrays for r in a.registers]
 
     @property
     def counters(self) -> list[Register]:
@@ -80,16 +93,17 @@ class Block:
 
 
 def read_block(top) -> Block:
-    single, array, base, stride, count = [], [], 0, 0, 0
+    single, arrays = [], []
     for child in top.children():
         if isinstance(child, RegNode):
             single.append(read_register(child))
         elif isinstance(child, RegfileNode):
-            base, stride, (count,) = child.raw_address_offset, child.array_stride, child.array_dimensions
-            array = [read_register(r, child.inst_name + "_") for r in child.registers()]
+            registers = [read_register(r, child.inst_name + "_") for r in child.registers()]
+            (count,), title = child.array_dimensions, plain(child.get_property("name")) + "s"
+            arrays.append(Array(child.inst_name, title, child.raw_address_offset, child.array_stride, count, registers))
         elif not isinstance(child, FieldNode):
             raise SystemExit(f"smu.rdl: {child.inst_name}: this kind of component is not supported")
-    return Block(single, array, base, stride, count)
+    return Block(single, arrays)
 
 
 def read_formats(path: Path) -> list[dict]:
@@ -127,26 +141,27 @@ class RustExporter(Exporter):
             "",
             "use crate::{Access, Field, Register};",
         ]
-        for reg in block.single + block.array:
+        for reg in block.registers:
             out += ["", *self.register(reg)]
-        first = block.array[0].name.split("_")[0]
+        for a in block.arrays:
+            out += [
+                "",
+                f"/// {a.title}: offset of the first.",
+                f"pub const {a.name}_BASE: u64 = {a.base:#x};",
+                f"/// {a.title}: bytes from one to the next.",
+                f"pub const {a.name}_STRIDE: u64 = {a.stride:#x};",
+                f"/// {a.title}: how many.",
+                f"pub const {a.name}_COUNT: usize = {a.count};",
+                f"/// {a.title}: the registers of one, by offset from its start.",
+                f"pub const {a.name}_REGISTERS: [Register; {len(a.registers)}] = [",
+                *[self.table_row(r) for r in a.registers],
+                "];",
+            ]
         out += [
-            "",
-            "/// Offset of the first queue descriptor.",
-            f"pub const {first}_BASE: u64 = {block.array_base:#x};",
-            "/// Bytes from one queue descriptor to the next.",
-            f"pub const {first}_STRIDE: u64 = {block.array_stride:#x};",
-            "/// Queue descriptors.",
-            f"pub const {first}_COUNT: usize = {block.array_count};",
             "",
             "/// Every register that exists once, by offset.",
             f"pub const REGISTERS: [Register; {len(block.single)}] = [",
-            *[self.table_row(r, r.name) for r in block.single],
-            "];",
-            "",
-            "/// The registers of a queue descriptor, by offset from its start.",
-            f"pub const DESCRIPTOR_REGISTERS: [Register; {len(block.array)}] = [",
-            *[self.table_row(r, r.name) for r in block.array],
+            *[self.table_row(r) for r in block.single],
             "];",
             "",
             "/// The counters, in register order.",
@@ -186,9 +201,9 @@ class RustExporter(Exporter):
             out += [*wrap("/// ", f.doc), f"pub const {reg.name}_{f.name}: Field = Field::new({f.low}, {f.width});"]
         return out
 
-    def table_row(self, reg: Register, name: str) -> str:
+    def table_row(self, reg: Register) -> str:
         access = {"RW": "ReadWrite", "RO": "ReadOnly", "WO": "WriteOnly"}[reg.access]
-        return f'    Register {{ name: "{name}", offset: {reg.offset:#05x}, access: Access::{access} }},'
+        return f'    Register {{ name: "{reg.name}", offset: {reg.offset:#05x}, access: Access::{access} }},'
 
 
 class CExporter(Exporter):
@@ -203,20 +218,22 @@ class CExporter(Exporter):
             "#ifndef TRAPLESS_SMU_REGS_H",
             "#define TRAPLESS_SMU_REGS_H",
         ]
-        for reg in block.single + block.array:
+        for reg in block.registers:
             out += ["", *wrap_c(f"{reg.doc} {reg.access}."), self.define(f"SMU_{reg.name}", f"{reg.offset:#05x}")]
             for f in reg.fields:
                 if f.width < 64:
                     out += [self.define(f"SMU_{reg.name}_{f.name}", f"{f.mask:#x}ULL")]
                 if f.reset:
                     out += [self.define(f"SMU_{reg.name}_{f.name}_RESET", f"{f.reset:#x}ULL")]
-        first = block.array[0].name.split("_")[0]
+        for a in block.arrays:
+            out += [
+                "",
+                f"/* {a.title}: offset of the first, distance, number. */",
+                self.define(f"SMU_{a.name}_BASE", f"{a.base:#x}"),
+                self.define(f"SMU_{a.name}_STRIDE", f"{a.stride:#x}"),
+                self.define(f"SMU_{a.name}_COUNT", f"{a.count}"),
+            ]
         out += [
-            "",
-            "/* Queue descriptors: offset of the first, distance, number. */",
-            self.define(f"SMU_{first}_BASE", f"{block.array_base:#x}"),
-            self.define(f"SMU_{first}_STRIDE", f"{block.array_stride:#x}"),
-            self.define(f"SMU_{first}_COUNT", f"{block.array_count}"),
             "",
             "/* Counters in register order: the first one's offset, how many, their names as string literals. */",
             self.define("SMU_CNT_BASE", f"{block.counters[0].offset:#x}"),

@@ -18,6 +18,7 @@
 #define SMU_CAP_PREFETCH		0xff0000ULL
 #define SMU_CAP_HARTS			0xff000000ULL
 #define SMU_CAP_SOCKET			0x700000000ULL
+#define SMU_CAP_PORTS			0xff0000000000ULL
 
 /* Control. RW. */
 #define SMU_CTRL			0x010
@@ -132,6 +133,9 @@
 /* Completion queue entries that matched a command. RO. */
 #define SMU_CNT_COMPLETIONS		0x270
 
+/* Of the requests accepted, those of software request ports. RO. */
+#define SMU_CNT_PORT_REQUESTS		0x278
+
 /* Descriptor control. RW. */
 #define SMU_DESC_CTRL			0x000
 #define SMU_DESC_CTRL_VALID		0x1ULL
@@ -183,14 +187,40 @@
 /* Release. WO. */
 #define SMU_DESC_RELEASE		0x068
 
+/* PTE address. RW. */
+#define SMU_PORT_PTE_ADDR		0x000
+
+/* PMD address. RW. */
+#define SMU_PORT_PMD_ADDR		0x008
+
+/* PUD address. RW. */
+#define SMU_PORT_PUD_ADDR		0x010
+
+/* Entry seen. RW. */
+#define SMU_PORT_ENTRY			0x018
+
+/* Port status. RO. */
+#define SMU_PORT_STATUS			0x020
+#define SMU_PORT_STATUS_BUSY		0x1ULL
+#define SMU_PORT_STATUS_OUTCOME		0xcULL
+#define SMU_PORT_STATUS_REASON		0xff00ULL
+
+/* Answer. RO. */
+#define SMU_PORT_ANSWER			0x028
+
 /* Queue descriptors: offset of the first, distance, number. */
 #define SMU_DESC_BASE			0x400
 #define SMU_DESC_STRIDE			0x80
 #define SMU_DESC_COUNT			8
 
+/* Software request ports: offset of the first, distance, number. */
+#define SMU_PORT_BASE			0x800
+#define SMU_PORT_STRIDE			0x40
+#define SMU_PORT_COUNT			32
+
 /* Counters in register order: the first one's offset, how many, their names as string literals. */
 #define SMU_CNT_BASE			0x200
-#define SMU_CNT_COUNT			15
+#define SMU_CNT_COUNT			16
 #define SMU_CNT_NAMES \
 	"requests", \
 	"coalesced", \
@@ -206,7 +236,8 @@
 	"stray_cqe", \
 	"returned", \
 	"commands", \
-	"completions"
+	"completions", \
+	"port_requests"
 
 /* Page table entry bits (isa.md; the rest as in the RISC-V privileged specification). */
 #define SMU_PTE_V			0x1ULL	/* Valid. */
@@ -222,7 +253,8 @@
 #define SMU_PTE_LBA			0x7fffffffffc00ULL	/* Armed: logical block address, in blocks of the namespace. */
 #define SMU_PTE_DEVICE			0x38000000000000ULL	/* Armed: SMU descriptor. */
 #define SMU_PTE_SOCKET			0x1c0000000000000ULL	/* Armed: which SMU. */
-#define SMU_PTE_HIGH			0xfe00000000000000ULL	/* Zero in an armed entry. */
+#define SMU_PTE_SOFT			0x200000000000000ULL	/* Armed for software alone: walkers take the entry for an ordinary invalid one. */
+#define SMU_PTE_HIGH			0xfc00000000000000ULL	/* Zero in an armed entry. */
 
 /* Free ring entry: 16 bytes, two 64-bit words. */
 #define SMU_FREE_ENTRY_SIZE		0x10	/* Bytes of an entry. */
@@ -243,6 +275,11 @@
 #define SMU_REASON_TIMEOUT		0x6	/* The device did not answer in time. */
 #define SMU_REASON_CHANGED		0x7	/* Return ring only: the entry was changed before the install. */
 #define SMU_REASON_BAD_ENTRY		0x8	/* Return ring only: the free ring's entry was malformed. */
+
+/* Outcomes of a software request port's request. */
+#define SMU_OUTCOME_DONE		0x1	/* Installed and marked. */
+#define SMU_OUTCOME_CHANGED		0x2	/* The entry did not hold the value seen. */
+#define SMU_OUTCOME_FAILED		0x3	/* Not served. */
 
 /* What the SMU writes into and reads from the NVMe queues (NVM Express base and NVM command set
  * specifications). */

@@ -45,6 +45,10 @@ pub struct Common {
     /// Disk image as an NVMe drive; may be repeated. `ro`: writes fail; `snapshot`: writes are dropped at the end.
     #[arg(long = "disk", value_name = "PATH[,ro|,snapshot]")]
     pub disks: Vec<Disk>,
+    /// Make a drive fail; may be repeated. KIND: media-error, abort, hang, fatal, remove. Keys: disk=N (needed; the first is
+    /// 1), lba=FIRST[-LAST], queue=ID, op=read|write|flush, skip=N, count=N, after=SECONDS (docs/nvme.md).
+    #[arg(long = "fault", value_name = "KIND,KEY=VALUE...")]
+    pub faults: Vec<String>,
     /// Write what was measured here.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

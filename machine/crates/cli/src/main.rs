@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 use args::{Cli, Command, Common, DiskMode, Elf, Run};
 use clap::Parser;
-use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Limits, Machine, MachineConfig, Report};
+use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Fault, Limits, Machine, MachineConfig, Report};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
@@ -83,6 +83,10 @@ fn disks(common: &Common) -> Vec<DiskConfig> {
     common.disks.iter().map(disk).collect()
 }
 
+fn faults(common: &Common) -> Result<Vec<Fault>> {
+    common.faults.iter().map(|text| text.parse().with_context(|| format!("--fault {text}"))).collect()
+}
+
 fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&Path>) -> Result<u8> {
     let profile = profile(common)?;
     let max_cycle = match common.max_seconds {
@@ -110,7 +114,8 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
         console::input(move || stop.store(true, Ordering::SeqCst))
     });
     let console = Console { output: console::output(&common.console)?, input };
-    let mut machine = Machine::new(MachineConfig { profile, boot, disks: disks(common) }, console)?;
+    let mut machine =
+        Machine::new(MachineConfig { profile, boot, disks: disks(common), faults: faults(common)? }, console)?;
     let end = machine.run(&Limits { max_cycle, stop: &stop });
     drop(terminal);
     let end = end?;

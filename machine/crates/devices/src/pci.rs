@@ -131,6 +131,8 @@ pub struct PciHost {
     window_base: u64,
     window_size: u64,
     functions: [Option<Box<PciFunction>>; PCI_DEVICES],
+    /// Devices, a bit each, that do not answer in configuration space any more.
+    removed: u32,
 }
 
 impl PciHost {
@@ -143,7 +145,7 @@ impl PciHost {
         // Red Hat's identifiers for a generic PCIe host, as QEMU's virtual machines have.
         let bridge = PciIds { vendor: 0x1b36, device: 0x0008, class: 0x06_0000, revision: 0 };
         functions[0] = Some(Box::new(PciFunction::bare(bridge)));
-        PciHost { window_base: window_base.0, window_size, functions }
+        PciHost { window_base: window_base.0, window_size, functions, removed: 0 }
     }
 
     /// Puts a function at `device`, function 0. A number above 31 is ignored.
@@ -151,6 +153,17 @@ impl PciHost {
         if let Some(slot) = self.functions.get_mut(device) {
             *slot = Some(Box::new(function));
         }
+    }
+
+    /// Takes a device out of its slot: configuration space reads all ones. The bridge goes on routing to its BAR, where the
+    /// device itself has to read all ones.
+    pub fn remove(&mut self, device: usize) {
+        self.removed |= 1_u32.checked_shl(device as u32).unwrap_or(0);
+        self.set_interrupt(device, false);
+    }
+
+    fn is_removed(&self, device: usize) -> bool {
+        self.removed >> device & 1 != 0
     }
 
     /// The function at `device`.
@@ -162,7 +175,7 @@ impl PciHost {
     pub fn config_read(&self, offset: u64, size: u32) -> u64 {
         let (device, register) = locate(offset);
         let size = size.clamp(1, 8) as usize;
-        match device.and_then(|d| self.function(d)) {
+        match device.filter(|&d| !self.is_removed(d)).and_then(|d| self.function(d)) {
             Some(f) => f.read(register, size),
             None => u64::MAX >> (64 - 8 * size),
         }
@@ -171,7 +184,7 @@ impl PciHost {
     /// Writes configuration space.
     pub fn config_write(&mut self, offset: u64, size: u32, value: u64) -> MmioEffect {
         let (device, register) = locate(offset);
-        match device.and_then(|d| self.functions[d].as_deref_mut()) {
+        match device.filter(|&d| !self.is_removed(d)).and_then(|d| self.functions[d].as_deref_mut()) {
             Some(f) => {
                 f.write(register, size.clamp(1, 8) as usize, value);
                 MmioEffect::Resync
@@ -244,6 +257,19 @@ mod tests {
         assert_eq!(h.config_read(1 << 20, 4), 0xffff_ffff, "no bus 1");
         h.config_write(register(2, 4), 4, 0xffff_ffff);
         h.config_write(u64::MAX, 8, 0);
+    }
+
+    #[test]
+    fn a_removed_device_reads_all_ones_and_keeps_its_addresses() {
+        let mut h = host();
+        h.config_write(register(1, COMMAND), 2, 2);
+        h.set_interrupt(1, true);
+        h.remove(1);
+        h.remove(99); // nobody there
+        assert_eq!(h.config_read(register(1, 0), 4), 0xffff_ffff);
+        h.config_write(register(1, COMMAND), 2, 0);
+        assert_eq!(h.route(PhysAddr(WINDOW + 0x10_0000), 4), Some((1, 0)));
+        assert_eq!(h.lines(), [false; 4]);
     }
 
     #[test]

@@ -109,6 +109,7 @@ pub fn machine(elf: &Path) -> Result<MachineRun> {
         profile: Profile::load("vc707", &changes)?,
         boot: Boot::Elf { file: elf.to_owned() },
         disks: Vec::new(),
+        faults: Vec::new(),
     };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
     let stop = AtomicBool::new(false);

@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use trapless_devices::Aclint;
-use trapless_memory::{Cycle, Picos, Ram};
-use trapless_nvme::{Controller, ControllerConfig, ImageMode, open_image};
+use trapless_memory::{ClockHz, Cycle, Picos, Ram};
+use trapless_nvme::{Controller, ControllerConfig, Fault, ImageMode, open_image};
 use trapless_riscv::{CodeCache, CostTable, Hart, HartConfig, SmuWalkConfig};
 use trapless_smu::{Smu, SmuConfig, SmuTiming};
 use trapless_timing::{CoreCosts, Profile, SsdTiming};
@@ -23,11 +23,12 @@ impl Machine {
     /// # Errors
     /// One line that names the file or value that is wrong.
     pub fn new(config: MachineConfig, console: Console) -> Result<Machine, Error> {
-        let MachineConfig { profile, boot, disks } = config;
+        let MachineConfig { profile, boot, disks, faults } = config;
         let clock = profile.clock();
         let harts = profile.machine.harts as usize;
         let mut ram = Ram::new(map::RAM_BASE, profile.machine.memory_bytes)?;
-        let drives = open_drives(&disks, &profile)?;
+        let mut drives = open_drives(&disks, &profile)?;
+        inject(&mut drives, &faults, clock)?;
         let smu = profile.smu.present.then(|| Smu::new(smu_config(&profile))).transpose();
         let smu = smu.map_err(|e| Error::Profile(e.to_string()))?;
 
@@ -95,6 +96,19 @@ fn open_drives(disks: &[DiskConfig], profile: &Profile) -> Result<Vec<Controller
         Ok(Controller::new(config, timing, backend))
     };
     disks.iter().enumerate().map(open).collect()
+}
+
+/// Puts the faults into their drives.
+fn inject(drives: &mut [Controller], faults: &[Fault], clock: ClockHz) -> Result<(), Error> {
+    let disks = drives.len();
+    for fault in faults {
+        let wrong = |reason: String| Error::Fault { fault: fault.to_string(), reason };
+        let Some(drive) = drives.get_mut(fault.disk() - 1) else {
+            return Err(wrong(format!("the last disk is {disks}")));
+        };
+        drive.inject(fault.clone(), clock.cycles(fault.after())).map_err(|e| wrong(e.to_string()))?;
+    }
+    Ok(())
 }
 
 fn smu_config(profile: &Profile) -> SmuConfig {
@@ -169,6 +183,7 @@ fn boot_images(
     let tree = fdt::build(&FdtConfig {
         harts: profile.machine.harts,
         memory: ram.size(),
+        clock_hz: profile.machine.clock_hz,
         timebase_hz: profile.machine.timebase_hz,
         bootargs: append,
         initrd,

@@ -80,6 +80,9 @@ impl Board {
                     }
                     observe(index, record);
                 });
+                if drive.is_removed() {
+                    self.pci.remove(index + 1);
+                }
             }
             if let Some(mut smu) = self.smu.take_if(|smu| smu.next_event().is_some_and(|next| next <= at)) {
                 let mut port = SmuPort { ram: &mut self.ram, pci: &self.pci, drives: &mut self.drives, now: at };

@@ -73,6 +73,14 @@ pub enum Error {
     /// The profile asks for a machine that cannot be.
     #[error("profile: {0}")]
     Profile(String),
+    /// A fault that cannot be.
+    #[error("fault {fault}: {reason}")]
+    Fault {
+        /// As it was written.
+        fault: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// Too many disks.
     #[error("{0} disks given; bus 0 has room for 31")]
     TooManyDisks(usize),

@@ -12,6 +12,8 @@ pub struct FdtConfig<'a> {
     pub harts: u32,
     /// RAM in bytes.
     pub memory: u64,
+    /// The clock of harts and SMU in hertz.
+    pub clock_hz: u64,
     /// Frequency of `mtime` in hertz.
     pub timebase_hz: u64,
     /// Kernel command line.
@@ -171,6 +173,10 @@ fn soc(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
         let node = f.begin_node("smu@11000000")?;
         f.property_string("compatible", "trapless,smu-1.0")?;
         reg(f, map::SMU)?;
+        // One cell, as the binding of clocks has it; a faster clock stays unsaid.
+        if let Ok(hz) = u32::try_from(cfg.clock_hz) {
+            f.property_u32("clock-frequency", hz)?;
+        }
         f.property_null("dma-coherent")?;
         f.end_node(node)?;
     }

@@ -28,6 +28,7 @@ pub use error::Error;
 pub use machine::Machine;
 pub use report::Report;
 use trapless_memory::Cycle;
+pub use trapless_nvme::Fault;
 use trapless_timing::Profile;
 
 /// What a machine is made of and starts with.
@@ -38,6 +39,8 @@ pub struct MachineConfig {
     pub boot: Boot,
     /// Drives in the order of their names in the guest.
     pub disks: Vec<DiskConfig>,
+    /// Faults of drives.
+    pub faults: Vec<Fault>,
 }
 
 /// What runs first.

@@ -7,7 +7,7 @@ use trapless_devices::Finish;
 use trapless_memory::{ClockHz, Cycle, PhysAddr};
 use trapless_nvme::Controller;
 use trapless_riscv::{CodeCache, Env, Exit, Hart, Interrupt, WalkAnswer, WalkRequest};
-use trapless_smu::{Answer, FailReason, Outcome, Request};
+use trapless_smu::{Answer, FailReason, Outcome, Request, SmuSink};
 use trapless_timing::Profile;
 
 use crate::board::Board;
@@ -40,7 +40,7 @@ pub(crate) enum Phase {
     /// In `wfi`.
     Asleep,
     /// For the SMU's answer.
-    Waiting { request: WalkRequest, id: u64, accepted: bool, deadline: Cycle },
+    Waiting { id: u64, accepted: bool, deadline: Cycle },
     /// Stopped in the sense of SBI's hart state management.
     Stopped,
 }
@@ -72,8 +72,22 @@ pub struct Machine {
     pub(crate) rois: Vec<Roi>,
 }
 
-/// Sinks that need the machine collect first.
-type Answers = Vec<Answer>;
+/// What the SMU says. Walkers' answers need the whole machine, so they are collected first.
+#[derive(Default)]
+struct Answers {
+    walkers: Vec<Answer>,
+    ports: Vec<Answer>,
+}
+
+impl SmuSink for Answers {
+    fn answer(&mut self, answer: Answer) {
+        self.walkers.push(answer);
+    }
+
+    fn port_answered(&mut self, answer: &Answer) {
+        self.ports.push(*answer);
+    }
+}
 
 impl Machine {
     /// Runs until the guest or a limit ends it.
@@ -154,10 +168,13 @@ impl Machine {
 
     /// Does what is due at or before `at`.
     fn events(&mut self, at: Cycle) {
-        let mut answers = Answers::new();
+        let mut answers = Answers::default();
         let Machine { board, recorder, .. } = self;
-        board.advance(at, &mut |_, record| recorder.command(record), &mut |answer| answers.push(answer));
-        for answer in &answers {
+        board.advance(at, &mut |_, record| recorder.command(record), &mut answers);
+        for answer in &answers.ports {
+            recorder.port_answered(answer);
+        }
+        for answer in &answers.walkers {
             self.answer(answer);
         }
         for hart in 0..self.harts.len() {
@@ -219,17 +236,17 @@ impl Machine {
         self.recorder.requested(hart, &walk, now);
         let deadline = self.harts[hart].wait_limit().map_or(Cycle::NEVER, |limit| now + limit);
         let accepted = matches!(accept, trapless_smu::Accept::Accepted);
-        self.phases[hart] = Phase::Waiting { request: walk, id, accepted, deadline };
+        self.phases[hart] = Phase::Waiting { id, accepted, deadline };
     }
 
     /// Takes the SMU's answer to the hart that waits for it.
     fn answer(&mut self, answer: &Answer) {
         let hart = answer.hart as usize;
-        let Some(Phase::Waiting { request, id, .. }) = self.phases.get(hart).copied() else { return };
+        let Some(Phase::Waiting { id, .. }) = self.phases.get(hart).copied() else { return };
         if id != answer.id {
             return;
         }
-        self.recorder.answered(hart, &request, answer);
+        self.recorder.answered(hart, answer);
         let walk = match answer.outcome {
             Outcome::Done(_) => WalkAnswer::Done,
             Outcome::Changed(pte) => WalkAnswer::Changed(pte),

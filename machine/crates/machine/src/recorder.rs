@@ -31,8 +31,10 @@ struct Pending {
 pub struct Recorder {
     /// Watched mappings.
     pub watches: Watches,
-    /// Misses served by the SMU, in the current region.
+    /// Misses that walkers had the SMU serve, in the current region.
     pub misses: Misses,
+    /// The same of software request ports.
+    pub port_misses: Misses,
     /// NVMe reads, doorbell to completion entry, in the current region.
     pub nvme_reads: Latency,
     hart: usize,
@@ -54,6 +56,7 @@ impl Recorder {
     /// Starts the measurements of a region afresh.
     pub fn reset(&mut self) {
         self.misses = Misses::default();
+        self.port_misses = Misses::default();
         self.nvme_reads = Latency::default();
     }
 
@@ -79,30 +82,48 @@ impl Recorder {
     }
 
     /// The SMU answered a hart that waited.
-    pub fn answered(&mut self, hart: usize, request: &WalkRequest, answer: &Answer) {
+    pub fn answered(&mut self, hart: usize, answer: &Answer) {
+        let times = self.times(answer);
         let Some(pending) = &mut self.pending[hart] else { return };
-        // A request that joined another's miss shares its end but not its beginning: only first requests are timed.
+        match times {
+            Some(t) => {
+                pending.times = MissTimes { walk: pending.times.walk, request: pending.times.request, ..t };
+                pending.answered = true;
+            }
+            None => self.pending[hart] = None,
+        }
+    }
+
+    /// The SMU answered a software request port. When software notices is its own affair: the miss ends with the answer.
+    pub fn port_answered(&mut self, answer: &Answer) {
+        if let Some(times) = self.times(answer) {
+            self.port_misses.add(&MissTimes { resumed: answer.at, ..times });
+        }
+    }
+
+    /// The steps of a miss that ended with the page installed, for the one who asked first: one who joined shares its end
+    /// but not its beginning.
+    fn times(&self, answer: &Answer) -> Option<MissTimes> {
         if !matches!(answer.outcome, Outcome::Done(_)) || answer.joined {
-            self.pending[hart] = None;
-            return;
+            return None;
         }
         let s = &answer.stamps;
-        let (Some(doorbell), Some(seen)) = (s.doorbell, s.completion) else {
-            self.pending[hart] = None;
-            return;
-        };
-        let lba = PTE_LBA.get(request.seen);
+        let (doorbell, seen) = (s.doorbell?, s.completion?);
+        let lba = PTE_LBA.get(answer.seen);
         let end = self.recent.iter().rev().find(|(slba, rung, _)| *slba == lba && *rung == doorbell);
-        let t = &mut pending.times;
-        t.allocated = s.allocated.unwrap_or(t.request);
-        t.frame = s.frame.unwrap_or(t.allocated);
-        t.command = s.command.unwrap_or(t.frame);
-        t.doorbell = doorbell;
-        t.seen = seen;
-        t.device_done = end.map_or(seen, |e| e.2);
-        t.installed = s.pud.or(s.pte).unwrap_or(seen);
-        t.answered = answer.at;
-        pending.answered = true;
+        let allocated = s.allocated.unwrap_or(answer.asked);
+        let frame = s.frame.unwrap_or(allocated);
+        Some(MissTimes {
+            walk: answer.asked,
+            request: answer.asked,
+            allocated,
+            frame,
+            doorbell,
+            device_done: end.map_or(seen, |e| e.2),
+            seen,
+            installed: s.pud.or(s.pte).unwrap_or(seen),
+            resumed: Cycle(0),
+        })
     }
 
     /// The hart stopped waiting without an answer.

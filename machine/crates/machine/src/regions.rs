@@ -4,12 +4,13 @@
 use std::time::Instant;
 
 use trapless_memory::{Cycle, PhysAddr};
+use trapless_nvme::Controller;
 use trapless_smu::Smu;
 use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARKER_UNWATCH, MARKER_WATCH};
 
 use crate::End;
 use crate::machine::{A0, Machine};
-use crate::report::{Instructions, Milestone, Report, Roi, SmuCounters};
+use crate::report::{FaultCount, Instructions, Milestone, Report, Roi, SmuCounters};
 
 /// CSR number of `satp` and its root page number.
 const SATP: u16 = 0x180;
@@ -75,6 +76,7 @@ impl Machine {
             watch: self.recorder.watches.counts(),
             smu: counters.iter().map(|(k, v)| (*k, v - open.smu.get(k).unwrap_or(&0))).collect(),
             hw_miss: self.recorder.misses.summary(self.clock),
+            port_miss: self.recorder.port_misses.summary(self.clock),
             nvme_read: self.recorder.nvme_reads.summary(self.clock),
         });
     }
@@ -111,6 +113,13 @@ impl Machine {
             rois: self.rois.clone(),
             watch: self.recorder.watches.counts(),
             smu_counters: self.smu_counters(),
+            faults: self
+                .board
+                .drives
+                .iter()
+                .flat_map(Controller::faults)
+                .map(|(fault, struck)| FaultCount { fault: fault.to_owned(), struck })
+                .collect(),
         }
     }
 

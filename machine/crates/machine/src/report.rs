@@ -48,6 +48,15 @@ pub struct Milestone {
     pub host_seconds: f64,
 }
 
+/// A fault and what came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct FaultCount {
+    /// As it was written.
+    pub fault: String,
+    /// Commands that it struck.
+    pub struck: u64,
+}
+
 /// SMU counters by name.
 pub type SmuCounters = BTreeMap<&'static str, u64>;
 
@@ -72,6 +81,8 @@ pub struct Roi {
     pub smu: SmuCounters,
     /// Misses that ended in it with the page installed by the SMU; the first waiter of each.
     pub hw_miss: MissSummary,
+    /// The same for software request ports, from the write that asks to the answer.
+    pub port_miss: MissSummary,
     /// NVMe reads of all queues, doorbell to completion entry.
     pub nvme_read: LatencySummary,
 }
@@ -105,4 +116,6 @@ pub struct Report {
     pub watch: Vec<WatchCounts>,
     /// SMU counters over the whole run.
     pub smu_counters: SmuCounters,
+    /// The faults put into drives.
+    pub faults: Vec<FaultCount>,
 }

@@ -200,8 +200,6 @@ pub struct MissTimes {
     pub allocated: Cycle,
     /// A free frame was there.
     pub frame: Cycle,
-    /// The command was in the submission queue.
-    pub command: Cycle,
     /// The doorbell was rung.
     pub doorbell: Cycle,
     /// The device wrote its completion entry.
@@ -210,8 +208,6 @@ pub struct MissTimes {
     pub seen: Cycle,
     /// The entry and the upper marks were written.
     pub installed: Cycle,
-    /// The answer left the SMU.
-    pub answered: Cycle,
     /// The hart went on.
     pub resumed: Cycle,
 }
@@ -319,12 +315,10 @@ mod tests {
             request: at(20),
             allocated: at(27),
             frame: at(27),
-            command: at(35),
             doorbell: at(36),
             device_done: at(2852),
             seen: at(2854),
             installed: at(2951),
-            answered: at(2953),
             resumed: at(2960),
         });
         let s = m.summary(ClockHz(100_000_000));

@@ -47,6 +47,7 @@ fn run(program: &str, changes: &[&str]) -> (End, Report) {
         profile: Profile::load("vc707", &changes).unwrap(),
         boot: Boot::Elf { file: build(program, dir.path()) },
         disks: vec![DiskConfig { path: disk(dir.path()), writes: DiskWrites::Fail }],
+        faults: Vec::new(),
     };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
     let end = machine.run(&Limits { max_cycle: Cycle(1_000_000_000), stop: &AtomicBool::new(false) }).unwrap();
@@ -77,6 +78,22 @@ fn a_pmshr_of_one_entry_serves_four_harts_in_turn() {
     let (end, report) = run("four_harts", &["smu.pmshr_entries=1"]);
     assert_eq!(end, End::ToHost(0));
     assert_eq!(report.smu_counters["installed"], 65);
+}
+
+/// REQ: SMU-11
+#[test]
+fn software_asks_through_ports() {
+    let (end, report) = run("port", &[]);
+    assert_eq!(end, End::ToHost(0));
+    // The one miss of the region is the port's, and told apart from walkers'.
+    let roi = &report.rois[0];
+    let miss = &roi.port_miss;
+    assert_eq!((miss.whole.count, roi.hw_miss.whole.count), (1, 0));
+    assert!((miss.device_mean_us - 28.16).abs() < 0.02, "{miss:?}");
+    assert!(miss.nondevice_mean_us > 1.0 && miss.nondevice_mean_us < 4.0, "{miss:?}");
+    assert_eq!((roi.smu["port_requests"], roi.smu["installed"]), (1, 1));
+    // One PMSHR entry: ports and walkers take turns.
+    assert_eq!(run("port", &["smu.pmshr_entries=1"]).0, End::ToHost(0));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use trapless_timing::{SsdOp, SsdTiming};
 
 use crate::admin::Outcome;
 use crate::command::{Command, Completion, Status};
+use crate::fault::{Armed, Strike};
 use crate::feature::Features;
 use crate::in_flight::InFlightSet;
 use crate::io::Io;
@@ -117,6 +118,9 @@ pub struct Controller {
     pub(crate) features: Features,
     pub(crate) logs: Logs,
     pub(crate) events: Events,
+    pub(crate) faults: Vec<Armed>,
+    /// Taken out of its slot: registers read all ones, and nothing is done any more.
+    removed: bool,
     /// Time of the latest event done.
     clock: Cycle,
     /// Time of the next event.
@@ -165,6 +169,8 @@ impl Controller {
             in_flight: InFlightSet::default(),
             logs: Logs::default(),
             events: Events::default(),
+            faults: Vec::new(),
+            removed: false,
             clock: Cycle(0),
             next: Cycle::NEVER,
             buffer: Vec::new(),
@@ -188,6 +194,9 @@ impl Controller {
     }
 
     fn register(&self, offset: u64) -> u32 {
+        if self.removed {
+            return u32::MAX;
+        }
         let high = |r: u64| (r >> 32) as u32;
         let cap = regs::capabilities(self.config.max_queue_entries);
         match offset {
@@ -221,6 +230,9 @@ impl Controller {
     }
 
     fn write(&mut self, offset: u64, value: u32, now: Cycle) {
+        if self.removed {
+            return;
+        }
         let low = |r: u64| r & !0xffff_ffff | u64::from(value & !0xfff);
         let high = |r: u64| r & 0xffff_ffff | u64::from(value) << 32;
         let disabled = self.cc & regs::CC_EN == 0;
@@ -299,6 +311,17 @@ impl Controller {
         self.stop();
     }
 
+    /// The device is taken out of its slot.
+    fn remove(&mut self) {
+        self.reset();
+        self.removed = true;
+    }
+
+    /// Whether the device has been taken out of its slot.
+    pub fn is_removed(&self) -> bool {
+        self.removed
+    }
+
     fn stop(&mut self) {
         self.in_flight = InFlightSet::default();
         self.events = Events::default();
@@ -355,7 +378,13 @@ impl Controller {
                 (Work::Admin, SsdOp::Admin)
             } else {
                 match self.plan(&command) {
-                    Ok(io) => (Work::Io(io), io.ssd_op()),
+                    Ok(io) => match self.strike(id as u16, &command, fetched) {
+                        None => (Work::Io(io), io.ssd_op()),
+                        Some(Strike::Fail(status)) => (Work::Fail(status), io.ssd_op()),
+                        Some(Strike::Hang) => continue,
+                        Some(Strike::Fatal) => return self.fatal(),
+                        Some(Strike::Remove) => return self.remove(),
+                    },
                     Err(status) => (Work::Fail(status), SsdOp::Refused),
                 }
             };

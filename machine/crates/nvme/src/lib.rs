@@ -9,6 +9,7 @@ mod admin;
 mod backend;
 mod command;
 mod controller;
+mod fault;
 mod feature;
 mod identify;
 mod in_flight;
@@ -21,4 +22,5 @@ mod regs;
 
 pub use backend::{Backend, BackendError, Image, ImageMode, open_image};
 pub use controller::{CommandRecord, Controller, ControllerConfig};
+pub use fault::{Fault, FaultError};
 pub use overlay::Overlay;

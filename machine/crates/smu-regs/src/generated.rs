@@ -26,6 +26,8 @@ pub const CAP_PREFETCH: Field = Field::new(16, 8);
 pub const CAP_HARTS: Field = Field::new(24, 8);
 /// Socket number of this SMU.
 pub const CAP_SOCKET: Field = Field::new(32, 3);
+/// Software request ports; 0: none (REQ: SMU-11).
+pub const CAP_PORTS: Field = Field::new(40, 8);
 
 /// Control. RW.
 pub const CTRL: u64 = 0x010;
@@ -207,6 +209,11 @@ pub const CNT_COMPLETIONS: u64 = 0x270;
 /// Events since reset.
 pub const CNT_COMPLETIONS_COUNT: Field = Field::new(0, 64);
 
+/// Of the requests accepted, those of software request ports. RO.
+pub const CNT_PORT_REQUESTS: u64 = 0x278;
+/// Events since reset.
+pub const CNT_PORT_REQUESTS_COUNT: Field = Field::new(0, 64);
+
 /// Descriptor control. RW.
 pub const DESC_CTRL: u64 = 0x000;
 /// 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad. When cleared,
@@ -284,15 +291,83 @@ pub const DESC_RELEASE: u64 = 0x068;
 /// failed(descriptor), indices and phase are reset. While VALID = 1 ignored, and STATUS.ERROR is set.
 pub const DESC_RELEASE_ANY: Field = Field::new(0, 64);
 
-/// Offset of the first queue descriptor.
+/// PTE address. RW.
+pub const PORT_PTE_ADDR: u64 = 0x000;
+/// Physical address of the leaf entry, a multiple of 8.
+pub const PORT_PTE_ADDR_ADDRESS: Field = Field::new(0, 64);
+
+/// PMD address. RW.
+pub const PORT_PMD_ADDR: u64 = 0x008;
+/// Physical address of the entry above it, a multiple of 8.
+pub const PORT_PMD_ADDR_ADDRESS: Field = Field::new(0, 64);
+
+/// PUD address. RW.
+pub const PORT_PUD_ADDR: u64 = 0x010;
+/// Physical address of the entry above that, a multiple of 8.
+pub const PORT_PUD_ADDR_ADDRESS: Field = Field::new(0, 64);
+
+/// Entry seen. RW.
+pub const PORT_ENTRY: u64 = 0x018;
+/// The armed entry that software saw, PTE.SOFT as it may be. Writing it starts the request; of two 32-bit writes,
+/// that of the upper half does.
+pub const PORT_ENTRY_VALUE: Field = Field::new(0, 64);
+
+/// Port status. RO.
+pub const PORT_STATUS: u64 = 0x020;
+/// The request is not answered yet.
+pub const PORT_STATUS_BUSY: Field = Field::new(0, 1);
+/// Outcome of the last request, see formats.toml; 0 while there is none.
+pub const PORT_STATUS_OUTCOME: Field = Field::new(2, 2);
+/// Why it failed, see formats.toml; else 0.
+pub const PORT_STATUS_REASON: Field = Field::new(8, 8);
+
+/// Answer. RO.
+pub const PORT_ANSWER: u64 = 0x028;
+/// The entry as answered: done: as installed; changed: as it was found; failed: 0.
+pub const PORT_ANSWER_VALUE: Field = Field::new(0, 64);
+
+/// Queue descriptors: offset of the first.
 pub const DESC_BASE: u64 = 0x400;
-/// Bytes from one queue descriptor to the next.
+/// Queue descriptors: bytes from one to the next.
 pub const DESC_STRIDE: u64 = 0x80;
-/// Queue descriptors.
+/// Queue descriptors: how many.
 pub const DESC_COUNT: usize = 8;
+/// Queue descriptors: the registers of one, by offset from its start.
+pub const DESC_REGISTERS: [Register; 14] = [
+    Register { name: "DESC_CTRL", offset: 0x000, access: Access::ReadWrite },
+    Register { name: "DESC_SQ_BASE", offset: 0x008, access: Access::ReadWrite },
+    Register { name: "DESC_CQ_BASE", offset: 0x010, access: Access::ReadWrite },
+    Register { name: "DESC_SQ_DB", offset: 0x018, access: Access::ReadWrite },
+    Register { name: "DESC_CQ_DB", offset: 0x020, access: Access::ReadWrite },
+    Register { name: "DESC_DEPTH", offset: 0x028, access: Access::ReadWrite },
+    Register { name: "DESC_NSID", offset: 0x030, access: Access::ReadWrite },
+    Register { name: "DESC_BLOCKS", offset: 0x038, access: Access::ReadWrite },
+    Register { name: "DESC_SQ_TAIL", offset: 0x040, access: Access::ReadOnly },
+    Register { name: "DESC_CQ_HEAD", offset: 0x048, access: Access::ReadOnly },
+    Register { name: "DESC_N_SUBMITTED", offset: 0x050, access: Access::ReadOnly },
+    Register { name: "DESC_N_COMPLETED", offset: 0x058, access: Access::ReadOnly },
+    Register { name: "DESC_QUARANTINED", offset: 0x060, access: Access::ReadOnly },
+    Register { name: "DESC_RELEASE", offset: 0x068, access: Access::WriteOnly },
+];
+
+/// Software request ports: offset of the first.
+pub const PORT_BASE: u64 = 0x800;
+/// Software request ports: bytes from one to the next.
+pub const PORT_STRIDE: u64 = 0x40;
+/// Software request ports: how many.
+pub const PORT_COUNT: usize = 32;
+/// Software request ports: the registers of one, by offset from its start.
+pub const PORT_REGISTERS: [Register; 6] = [
+    Register { name: "PORT_PTE_ADDR", offset: 0x000, access: Access::ReadWrite },
+    Register { name: "PORT_PMD_ADDR", offset: 0x008, access: Access::ReadWrite },
+    Register { name: "PORT_PUD_ADDR", offset: 0x010, access: Access::ReadWrite },
+    Register { name: "PORT_ENTRY", offset: 0x018, access: Access::ReadWrite },
+    Register { name: "PORT_STATUS", offset: 0x020, access: Access::ReadOnly },
+    Register { name: "PORT_ANSWER", offset: 0x028, access: Access::ReadOnly },
+];
 
 /// Every register that exists once, by offset.
-pub const REGISTERS: [Register; 34] = [
+pub const REGISTERS: [Register; 35] = [
     Register { name: "ID", offset: 0x000, access: Access::ReadOnly },
     Register { name: "CAP", offset: 0x008, access: Access::ReadOnly },
     Register { name: "CTRL", offset: 0x010, access: Access::ReadWrite },
@@ -327,24 +402,7 @@ pub const REGISTERS: [Register; 34] = [
     Register { name: "CNT_RETURNED", offset: 0x260, access: Access::ReadOnly },
     Register { name: "CNT_COMMANDS", offset: 0x268, access: Access::ReadOnly },
     Register { name: "CNT_COMPLETIONS", offset: 0x270, access: Access::ReadOnly },
-];
-
-/// The registers of a queue descriptor, by offset from its start.
-pub const DESCRIPTOR_REGISTERS: [Register; 14] = [
-    Register { name: "DESC_CTRL", offset: 0x000, access: Access::ReadWrite },
-    Register { name: "DESC_SQ_BASE", offset: 0x008, access: Access::ReadWrite },
-    Register { name: "DESC_CQ_BASE", offset: 0x010, access: Access::ReadWrite },
-    Register { name: "DESC_SQ_DB", offset: 0x018, access: Access::ReadWrite },
-    Register { name: "DESC_CQ_DB", offset: 0x020, access: Access::ReadWrite },
-    Register { name: "DESC_DEPTH", offset: 0x028, access: Access::ReadWrite },
-    Register { name: "DESC_NSID", offset: 0x030, access: Access::ReadWrite },
-    Register { name: "DESC_BLOCKS", offset: 0x038, access: Access::ReadWrite },
-    Register { name: "DESC_SQ_TAIL", offset: 0x040, access: Access::ReadOnly },
-    Register { name: "DESC_CQ_HEAD", offset: 0x048, access: Access::ReadOnly },
-    Register { name: "DESC_N_SUBMITTED", offset: 0x050, access: Access::ReadOnly },
-    Register { name: "DESC_N_COMPLETED", offset: 0x058, access: Access::ReadOnly },
-    Register { name: "DESC_QUARANTINED", offset: 0x060, access: Access::ReadOnly },
-    Register { name: "DESC_RELEASE", offset: 0x068, access: Access::WriteOnly },
+    Register { name: "CNT_PORT_REQUESTS", offset: 0x278, access: Access::ReadOnly },
 ];
 
 /// The counters, in register order.
@@ -381,11 +439,13 @@ pub enum Counter {
     Commands,
     /// Completion queue entries that matched a command.
     Completions,
+    /// Of the requests accepted, those of software request ports.
+    PortRequests,
 }
 
 impl Counter {
     /// How many there are.
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 16;
     /// Names in register order, lower case.
     pub const NAMES: [&'static str; Self::COUNT] = [
         "requests",
@@ -403,6 +463,7 @@ impl Counter {
         "returned",
         "commands",
         "completions",
+        "port_requests",
     ];
     /// Offset of the first counter.
     pub const BASE: u64 = 0x200;
@@ -435,8 +496,10 @@ pub const PTE_LBA: Field = Field::new(10, 41);
 pub const PTE_DEVICE: Field = Field::new(51, 3);
 /// Armed: which SMU.
 pub const PTE_SOCKET: Field = Field::new(54, 3);
+/// Armed for software alone: walkers take the entry for an ordinary invalid one.
+pub const PTE_SOFT: Field = Field::new(57, 1);
 /// Zero in an armed entry.
-pub const PTE_HIGH: Field = Field::new(57, 7);
+pub const PTE_HIGH: Field = Field::new(58, 6);
 
 // ---- Free ring entry: 16 bytes, two 64-bit words
 /// Bytes of an entry.
@@ -471,6 +534,14 @@ pub const REASON_TIMEOUT: u64 = 0x6;
 pub const REASON_CHANGED: u64 = 0x7;
 /// Return ring only: the free ring's entry was malformed.
 pub const REASON_BAD_ENTRY: u64 = 0x8;
+
+// ---- Outcomes of a software request port's request
+/// Installed and marked.
+pub const OUTCOME_DONE: u64 = 0x1;
+/// The entry did not hold the value seen.
+pub const OUTCOME_CHANGED: u64 = 0x2;
+/// Not served.
+pub const OUTCOME_FAILED: u64 = 0x3;
 
 // ---- What the SMU writes into and reads from the NVMe queues (NVM Express base and NVM command set specifications)
 /// Bytes of a submission queue entry.

@@ -71,6 +71,11 @@ pub struct Register {
 
 /// Whether `pte` is a leaf entry that hardware may serve (REQ: ISA-1), the enable bit aside.
 pub const fn pte_is_armed(pte: u64) -> bool {
+    pte_names_block(pte) && !PTE_SOFT.is_set(pte)
+}
+
+/// Whether `pte` is an armed entry, for walkers or for software alone: what the SMU serves (REQ: SMU-11).
+pub const fn pte_names_block(pte: u64) -> bool {
     let must_be_set = PTE_L.mask() | PTE_U.mask();
     let must_be_clear = PTE_V.mask() | PTE_G.mask() | PTE_D.mask() | PTE_HIGH.mask();
     let leaf = PTE_R.is_set(pte) || PTE_X.is_set(pte);
@@ -90,7 +95,7 @@ mod tests {
 
     #[test]
     fn registers_ascend_without_overlap_and_counters_sit_where_the_table_says() {
-        for map in [&REGISTERS[..], &DESCRIPTOR_REGISTERS[..]] {
+        for map in [&REGISTERS[..], &DESC_REGISTERS[..], &PORT_REGISTERS[..]] {
             for pair in map.windows(2) {
                 assert!(pair[0].offset + 8 <= pair[1].offset, "{} and {}", pair[0].name, pair[1].name);
             }
@@ -125,6 +130,8 @@ mod tests {
         }
         assert!(pte_is_armed(armed | PTE_W.mask()));
         assert!(!pte_is_armed(armed & !PTE_R.mask() | PTE_X.mask() | PTE_W.mask()));
+        let outside = (58..64).find(|bit| pte_names_block(armed | 1 << bit));
+        assert_eq!((pte_names_block(armed | PTE_SOFT.mask()), outside), (true, None));
         // Linux's PROT_NONE with bit 9: R kept, V and U clear, G set.
         assert!(!pte_is_armed(PTE_L.mask() | PTE_R.mask() | PTE_G.mask()));
     }
@@ -132,7 +139,13 @@ mod tests {
     /// REQ: ISA-6
     #[test]
     fn the_installed_entry_carries_the_protection_and_nothing_of_the_block_address() {
-        let armed = PTE_L.mask() | PTE_U.mask() | PTE_R.mask() | PTE_X.mask() | PTE_LBA.mask() | PTE_SOCKET.of(5);
+        let armed = PTE_L.mask()
+            | PTE_U.mask()
+            | PTE_R.mask()
+            | PTE_X.mask()
+            | PTE_LBA.mask()
+            | PTE_SOCKET.of(5)
+            | PTE_SOFT.mask();
         let installed = pte_installed(armed, 0x8_1234);
         assert_eq!(installed, (0x8_1234 << 10) | 0b10_0001_1011);
     }

@@ -29,6 +29,8 @@ pub(crate) enum Bug {
     DrainOverlooksQuarantine,
     /// SMU-10: a completion with an impossible command identifier ends some command.
     WrapCommandId,
+    /// SMU-11: a port's answer never comes to its registers.
+    ForgetPorts,
 }
 
 impl Smu {

@@ -17,6 +17,7 @@ mod free_ring;
 mod miss;
 mod nvme_host;
 mod pmshr;
+mod port;
 mod regs;
 mod return_ring;
 #[cfg(test)]
@@ -29,13 +30,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::Cycle;
-use trapless_smu_regs::{Counter, DESC_COUNT};
+use trapless_smu_regs::{Counter, DESC_COUNT, PORT_COUNT};
 
 use crate::bugs::Bug;
 use crate::fence::Tickets;
 use crate::free_ring::FreeRing;
 use crate::nvme_host::Descriptor;
-use crate::pmshr::{Entry, Pmshr};
+use crate::pmshr::{Entry, Pmshr, Waiter};
+use crate::port::Port;
 use crate::return_ring::{Keeper, ReturnRing, Returned};
 
 pub use bus::SmuBus;
@@ -64,7 +66,7 @@ pub struct SmuConfig {
     pub pmshr_entries: u8,
     /// Frames fetched from the free ring in advance.
     pub prefetch_depth: u8,
-    /// Harts that may ask (shown in CAP).
+    /// Harts that may ask (shown in CAP); as many of the software request ports exist.
     pub harts: u8,
     /// Which socket field of an armed entry means this SMU, 0 to 7.
     pub socket: u8,
@@ -95,7 +97,10 @@ enum Event {
 struct LateAnswer {
     /// Its place in the order of acceptance, for fences.
     seq: u64,
-    answer: Answer,
+    waiter: Waiter,
+    outcome: Outcome,
+    stamps: Stamps,
+    at: Cycle,
 }
 
 /// What comes next.
@@ -127,6 +132,7 @@ pub struct Smu {
     free: FreeRing,
     returns: ReturnRing,
     descriptors: Vec<Descriptor>,
+    ports: Vec<Port>,
     fence: Tickets,
     drain: Tickets,
     enabled: bool,
@@ -163,6 +169,7 @@ impl Smu {
             free: FreeRing::default(),
             returns: ReturnRing::default(),
             descriptors: vec![Descriptor::new(); DESC_COUNT],
+            ports: vec![Port::default(); PORT_COUNT.min(config.harts.into())],
             fence: Tickets::default(),
             drain: Tickets::default(),
             enabled: false,
@@ -237,7 +244,7 @@ impl Smu {
             Event::Return => self.returned(out),
             Event::Deliver(key) => {
                 if let Some(late) = self.late.remove(&key) {
-                    out.sink.answer(late.answer);
+                    self.tell(late.waiter, late.outcome, late.stamps, late.at, out);
                     self.settle_fences();
                 }
             }

@@ -6,39 +6,44 @@ use trapless_smu_regs::{self as regs, Counter};
 
 use crate::bugs::Bug;
 use crate::free_ring::Fetched;
-use crate::pmshr::{Held, Stage, Waiter};
+use crate::pmshr::{Held, Source, Stage, Waiter};
 use crate::return_ring::{Keeper, Returned};
 use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Request, Smu, Stamps};
 
 impl Smu {
     /// A walker asks. [`Smu::next_event`] may change.
     pub fn request(&mut self, now: Cycle, request: Request) -> Accept {
-        let asked = now.max(self.now);
-        if self.accept(Held { request, asked }, asked + self.config.timing.request) {
+        self.ask(Held { from: Source::Walker(request.hart), request, asked: now.max(self.now) })
+    }
+
+    /// Accepts a request, or lets it wait for its turn.
+    pub(crate) fn ask(&mut self, held: Held) -> Accept {
+        if self.accept(held, held.asked + self.config.timing.request) {
             return Accept::Accepted;
         }
         self.count(Counter::PmshrFull);
-        self.pmshr.ports.insert(request.hart, Held { request, asked });
+        self.pmshr.held.insert(held.from, held);
         Accept::Full
     }
 
     /// A walker no longer waits: no answer will come for (hart, id). The miss goes on.
     pub fn abandon(&mut self, hart: u32, id: u64) {
-        if self.pmshr.ports.get(&hart).is_some_and(|held| held.request.id == id) {
-            self.pmshr.ports.remove(&hart);
+        let wait = (Source::Walker(hart), id);
+        if self.pmshr.held.get(&wait.0).is_some_and(|held| held.request.id == id) {
+            self.pmshr.held.remove(&wait.0);
         }
         for entry in self.pmshr.slots.iter_mut().flatten() {
-            entry.waiters.retain(|w| (w.hart, w.id) != (hart, id));
+            entry.waiters.retain(|w| (w.from, w.id) != wait);
         }
-        self.late.retain(|_, late| (late.answer.hart, late.answer.id) != (hart, id));
+        self.late.retain(|_, late| (late.waiter.from, late.waiter.id) != wait);
         self.settle_fences();
     }
 
     /// Takes a request that reaches the PMSHR at `arrives`, unless the PMSHR is full.
     fn accept(&mut self, held: Held, arrives: Cycle) -> bool {
-        let Held { request, asked } = held;
+        let Held { from, request, asked } = held;
         let ready = arrives + self.config.timing.cam;
-        let mut waiter = Waiter { hart: request.hart, id: request.id, asked, ready, joined: false };
+        let mut waiter = Waiter { from, id: request.id, seen: request.seen, asked, ready, joined: false };
         if !self.enabled {
             self.refuse(waiter, FailReason::Disabled, arrives);
             return true;
@@ -48,7 +53,7 @@ impl Smu {
             waiter.joined = true;
             entry.waiters.push(waiter);
             entry.requests = entry.requests.saturating_add(1);
-            self.count(Counter::Requests);
+            self.count_request(from);
             self.count(Counter::Coalesced);
             return true;
         }
@@ -62,27 +67,33 @@ impl Smu {
         };
         self.pmshr.fill(slot, &request, waiter);
         self.schedule(ready, Event::Step(slot));
-        self.count(Counter::Requests);
+        self.count_request(from);
         true
+    }
+
+    fn count_request(&mut self, from: Source) {
+        self.count(Counter::Requests);
+        if matches!(from, Source::Port(_)) {
+            self.count(Counter::PortRequests);
+        }
     }
 
     /// Accepts a request only to fail it.
     fn refuse(&mut self, waiter: Waiter, reason: FailReason, from: Cycle) {
         self.last_reason = reason as u8;
-        self.count(Counter::Requests);
+        self.count_request(waiter.from);
         self.count(outcome_counter(Outcome::Failed(reason)));
         let stamps = Stamps { requested: Some(waiter.asked), ..Stamps::default() };
         self.deliver_later(self.pmshr.next_seq, waiter, Outcome::Failed(reason), stamps, from);
         self.pmshr.next_seq += 1;
     }
 
-    /// Accepts what waits at the ports, harts in turn (REQ: SMU-6). One that finds its miss under way joins it even while
-    /// no entry is free.
+    /// Accepts what waits for its turn (REQ: SMU-6). One that finds its miss under way joins it even while no entry is free.
     pub(crate) fn admit(&mut self) {
-        for hart in self.pmshr.ports_in_turn() {
-            let Some(&held) = self.pmshr.ports.get(&hart) else { continue };
+        for from in self.pmshr.held_in_turn() {
+            let Some(&held) = self.pmshr.held.get(&from) else { continue };
             if self.accept(held, self.now) {
-                self.pmshr.take_port(hart);
+                self.pmshr.take_held(from);
             }
         }
     }
@@ -118,13 +129,16 @@ impl Smu {
         let Some(entry) = self.entry(slot) else { return };
         entry.stamps.allocated = Some(now);
         let seen = entry.seen;
+        if [entry.pte, entry.pmd, entry.pud].iter().any(|at| at.0 % 8 != 0) {
+            return self.fail(slot, FailReason::Descriptor); // only software can ask so
+        }
         match out.bus.read_u64(entry.pte) {
             Err(_) => return self.fail(slot, FailReason::Bus),
             Ok(value) if value != seen && second_look => return self.changed(slot, value),
             Ok(_) => {}
         }
         let descriptor = &self.descriptors[regs::PTE_DEVICE.get(seen) as usize];
-        if !regs::pte_is_armed(seen) || regs::PTE_SOCKET.get(seen) != socket || !descriptor.serves() {
+        if !regs::pte_names_block(seen) || regs::PTE_SOCKET.get(seen) != socket || !descriptor.serves() {
             return self.fail(slot, FailReason::Descriptor);
         }
         if let Some(entry) = self.entry(slot) {
@@ -275,12 +289,12 @@ impl Smu {
                 continue;
             }
             if self.bug(Bug::AnswerTwice) {
-                out.sink.answer(answer(waiter, outcome, stamps, now));
+                self.tell(waiter, outcome, stamps, now, out);
             }
             if waiter.ready > now {
                 self.deliver_later(seq, waiter, outcome, stamps, waiter.ready);
             } else {
-                out.sink.answer(answer(waiter, outcome, stamps, now));
+                self.tell(waiter, outcome, stamps, now, out);
             }
         }
         out.sink.miss_over(&miss);
@@ -290,8 +304,22 @@ impl Smu {
     fn deliver_later(&mut self, seq: u64, waiter: Waiter, outcome: Outcome, stamps: Stamps, from: Cycle) {
         let at = from + self.config.timing.notify;
         let key = self.next_event_id;
-        self.late.insert(key, LateAnswer { seq, answer: answer(waiter, outcome, stamps, at) });
+        self.late.insert(key, LateAnswer { seq, waiter, outcome, stamps, at });
         self.schedule(at, Event::Deliver(key));
+    }
+
+    /// One who waits gets the answer.
+    pub(crate) fn tell(&mut self, waiter: Waiter, outcome: Outcome, stamps: Stamps, at: Cycle, out: &mut Outside<'_>) {
+        let Waiter { from, id, seen, asked, joined, .. } = waiter;
+        let (Source::Walker(hart) | Source::Port(hart)) = from;
+        let answer = Answer { hart, id, seen, outcome, at, asked, joined, stamps };
+        match from {
+            Source::Walker(_) => out.sink.answer(answer),
+            Source::Port(port) => {
+                self.answer_port(port, outcome);
+                out.sink.port_answered(&answer);
+            }
+        }
     }
 
     /// Frees the entry if nothing holds it any more, and does what waited for that.
@@ -302,11 +330,6 @@ impl Smu {
         self.settle_fences();
         self.admit();
     }
-}
-
-fn answer(waiter: Waiter, outcome: Outcome, stamps: Stamps, at: Cycle) -> Answer {
-    let Waiter { hart, id, asked, joined, .. } = waiter;
-    Answer { hart, id, outcome, at, asked, joined, stamps }
 }
 
 fn outcome_counter(outcome: Outcome) -> Counter {

@@ -35,11 +35,21 @@ pub(crate) enum Stage {
     Over,
 }
 
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Source {
+    /// The walker of this hart.
+    Walker(u32),
+    /// This software request port.
+    Port(u32),
+}
+
 /// One that waits for a miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Waiter {
-    pub hart: u32,
+    pub from: Source,
     pub id: u64,
+    pub seen: u64,
     pub asked: Cycle,
     /// The answer cannot leave before this: the request itself has to reach the PMSHR.
     pub ready: Cycle,
@@ -94,23 +104,24 @@ impl Entry {
 /// A request not yet accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Held {
+    pub from: Source,
     pub request: Request,
     pub asked: Cycle,
 }
 
-/// The entries and the ports before them.
+/// The entries, and what waits before them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pmshr {
     pub slots: Vec<Option<Entry>>,
-    pub ports: BTreeMap<u32, Held>,
-    /// The hart whose turn is next (REQ: SMU-6).
-    turn: u32,
+    pub held: BTreeMap<Source, Held>,
+    /// Who had the last turn (REQ: SMU-6).
+    last: Option<Source>,
     pub next_seq: u64,
 }
 
 impl Pmshr {
     pub fn new(entries: usize) -> Pmshr {
-        Pmshr { slots: vec![None; entries], ports: BTreeMap::new(), turn: 0, next_seq: 0 }
+        Pmshr { slots: vec![None; entries], held: BTreeMap::new(), last: None, next_seq: 0 }
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -147,15 +158,17 @@ impl Pmshr {
         self.next_seq += 1;
     }
 
-    /// Harts with a request at their port, in the order of their turns.
-    pub fn ports_in_turn(&self) -> Vec<u32> {
-        self.ports.range(self.turn..).chain(self.ports.range(..self.turn)).map(|(&hart, _)| hart).collect()
+    /// Those whose request is not accepted yet, in the order of their turns.
+    pub fn held_in_turn(&self) -> Vec<Source> {
+        let all = self.held.keys().copied();
+        let (before, after): (Vec<_>, Vec<_>) = all.partition(|from| Some(*from) <= self.last);
+        [after, before].concat()
     }
 
-    /// Takes the request from a hart's port; the next turn is the next hart's.
-    pub fn take_port(&mut self, hart: u32) -> Option<Held> {
-        let held = self.ports.remove(&hart)?;
-        self.turn = hart.wrapping_add(1);
+    /// Takes the request that waits; the next turn is the next one's.
+    pub fn take_held(&mut self, from: Source) -> Option<Held> {
+        let held = self.held.remove(&from)?;
+        self.last = Some(from);
         Some(held)
     }
 
@@ -176,25 +189,31 @@ mod tests {
         Request { pte: PhysAddr(8), pmd: PhysAddr(16), pud: PhysAddr(24), seen: 1, hart, id: 0 }
     }
 
-    /// REQ: SMU-6. Turns go round: the hart served last comes last.
+    /// REQ: SMU-6, SMU-11. Turns go round, harts and ports alike: the one served last comes last.
     #[test]
-    fn ports_are_served_in_turn() {
+    fn those_who_wait_are_served_in_turn() {
+        use Source::{Port, Walker};
         let mut p = Pmshr::new(1);
-        for hart in [3, 0, 7] {
-            p.ports.insert(hart, Held { request: request(hart), asked: Cycle(0) });
+        let hold = |p: &mut Pmshr, from| p.held.insert(from, Held { from, request: request(3), asked: Cycle(0) });
+        for from in [Walker(3), Port(1), Walker(0)] {
+            hold(&mut p, from);
         }
-        assert_eq!(p.ports_in_turn(), [0, 3, 7]);
-        p.take_port(3);
-        p.ports.insert(3, Held { request: request(3), asked: Cycle(0) });
-        assert_eq!(p.ports_in_turn(), [7, 0, 3]);
-        assert!(p.take_port(9).is_none());
+        assert_eq!(p.held_in_turn(), [Walker(0), Walker(3), Port(1)]);
+        p.take_held(Walker(3));
+        hold(&mut p, Walker(3));
+        assert_eq!(p.held_in_turn(), [Port(1), Walker(0), Walker(3)]);
+        p.take_held(Port(1));
+        hold(&mut p, Port(1));
+        assert_eq!(p.held_in_turn(), [Walker(0), Walker(3), Port(1)]);
+        assert!(p.take_held(Port(3)).is_none());
     }
 
     /// REQ: SMU-7. An entry kept by its quarantine does not catch new requests for its PTE.
     #[test]
     fn only_live_entries_are_found() {
         let mut p = Pmshr::new(2);
-        let waiter = Waiter { hart: 0, id: 0, asked: Cycle(0), ready: Cycle(0), joined: false };
+        let waiter =
+            Waiter { from: Source::Walker(0), id: 0, seen: 1, asked: Cycle(0), ready: Cycle(0), joined: false };
         p.fill(0, &request(0), waiter);
         assert_eq!(p.find(PhysAddr(8)), Some(0));
         assert_eq!(p.find(PhysAddr(16)), None);

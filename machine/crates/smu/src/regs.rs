@@ -31,16 +31,23 @@ impl Smu {
             (4, 4) => (old & 0xffff_ffff) | (value << 32),
             _ => return,
         };
+        let upper_half = (size, offset & 7) != (4, 0);
         // What the write sets in motion begins now; what is already due comes before it in `advance` all the same.
         let before = self.now;
         self.now = now.max(before);
-        self.set_register(register, value);
+        match self.port_at(register) {
+            Some((port, field)) => self.set_port_register(port, field, value, upper_half),
+            None => self.set_register(register, value),
+        }
         self.now = before;
     }
 
     fn register(&self, offset: u64) -> u64 {
         if let Some((index, field)) = descriptor_at(offset) {
             return self.descriptor_register(index, field);
+        }
+        if let Some((port, field)) = self.port_at(offset) {
+            return self.ports[port].register(field);
         }
         match offset {
             regs::ID => regs::ID_RESET,
@@ -50,6 +57,7 @@ impl Smu {
                     | regs::CAP_PREFETCH.of(self.config.prefetch_depth.into())
                     | regs::CAP_HARTS.of(self.config.harts.into())
                     | regs::CAP_SOCKET.of(self.config.socket.into())
+                    | regs::CAP_PORTS.of(self.ports.len() as u64)
             }
             regs::CTRL => regs::CTRL_ENABLE.of(self.enabled.into()),
             regs::STATUS => self.status(),
@@ -211,7 +219,12 @@ impl Smu {
 
 /// The descriptor that a register offset lies in, and the offset in it.
 fn descriptor_at(offset: u64) -> Option<(usize, u64)> {
-    let inside = offset.checked_sub(regs::DESC_BASE)?;
-    let index = usize::try_from(inside / regs::DESC_STRIDE).ok()?;
-    (index < regs::DESC_COUNT).then_some((index, inside % regs::DESC_STRIDE))
+    block_at(offset, regs::DESC_BASE, regs::DESC_STRIDE, regs::DESC_COUNT)
+}
+
+/// The one of `count` register blocks from `base` on that a register offset lies in, and the offset in it.
+pub(crate) fn block_at(offset: u64, base: u64, stride: u64, count: usize) -> Option<(usize, u64)> {
+    let inside = offset.checked_sub(base)?;
+    let index = usize::try_from(inside / stride).ok()?;
+    (index < count).then_some((index, inside % stride))
 }

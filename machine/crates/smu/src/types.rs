@@ -63,10 +63,12 @@ pub enum Outcome {
 /// An answer to one wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Whose request.
+    /// Whose request: the hart, or the number of the software request port.
     pub hart: u32,
-    /// The request's id.
+    /// The request's id; zero of a port's.
     pub id: u64,
+    /// The entry that the one who asked saw.
+    pub seen: u64,
     /// What came of it.
     pub outcome: Outcome,
     /// When the answer reaches the walker; never later than the `now` of the call that gives it.
@@ -123,6 +125,9 @@ pub struct Miss {
 pub trait SmuSink {
     /// A wait is answered.
     fn answer(&mut self, answer: Answer);
+
+    /// The answer to a software request port stands in its registers. For observers.
+    fn port_answered(&mut self, _answer: &Answer) {}
 
     /// A miss is over. For observers.
     fn miss_over(&mut self, _miss: &Miss) {}

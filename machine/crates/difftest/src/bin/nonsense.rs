@@ -80,6 +80,7 @@ fn run_all(cli: &Cli) -> Result<()> {
             profile: Profile::load("vc707", &changes)?,
             boot: Boot::Elf { file: elf },
             disks: (0..DRIVES).map(|_| DiskConfig { path: disk.clone(), writes: DiskWrites::InMemory }).collect(),
+            faults: Vec::new(),
         };
         let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
         let stop = AtomicBool::new(false);

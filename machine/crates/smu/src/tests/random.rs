@@ -17,11 +17,13 @@ enum Action {
     Send { hart: usize },
     Ask { hart: usize, page: usize },
     Abandon { hart: usize },
+    AskPort { port: usize, page: usize },
     Run { cycles: u64 },
     Complete { device: usize, which: usize, status: u16 },
     Stray { device: usize, cid: u16 },
     Withdraw { page: usize },
     Arm { page: usize, other_block: bool },
+    ArmSoft { page: usize },
     Adopt { page: usize },
     Refill { frames: usize },
     Spoiled { bits: u64 },
@@ -44,13 +46,15 @@ fn action(faults: bool) -> impl Strategy<Value = Action> {
         4 => (hart.clone(), page.clone()).prop_map(|(hart, page)| Look { hart, page }),
         6 => hart.clone().prop_map(|hart| Send { hart }),
         20 => (hart.clone(), page.clone()).prop_map(|(hart, page)| Ask { hart, page }),
-        3 => hart.prop_map(|hart| Abandon { hart }),
+        3 => hart.clone().prop_map(|hart| Abandon { hart }),
+        8 => (hart, page.clone()).prop_map(|(port, page)| AskPort { port, page }),
         30 => (1..60_u64).prop_map(|cycles| Run { cycles }),
         20 => (device.clone(), 0..4_usize, prop_oneof![6 => Just(0), 1 => 1..0x8000_u16])
             .prop_map(|(device, which, status)| Complete { device, which, status }),
         2 => (device.clone(), prop_oneof![u16::from(PMSHR)..8, u16::from(PMSHR)..=u16::MAX]).prop_map(|(device, cid)| Stray { device, cid }),
         6 => page.clone().prop_map(|page| Withdraw { page }),
         8 => (page.clone(), any::<bool>()).prop_map(|(page, other_block)| Arm { page, other_block }),
+        4 => page.clone().prop_map(|page| ArmSoft { page }),
         6 => page.prop_map(|page| Adopt { page }),
         8 => (1..5_usize).prop_map(|frames| Refill { frames }),
         1 => (1..4096_u64).prop_map(|bits| Spoiled { bits }),
@@ -73,11 +77,13 @@ fn act(sim: &mut Sim, action: Action) {
         Action::Send { hart } => drop(sim.send(hart)),
         Action::Ask { hart, page } => drop(sim.ask(hart, page)),
         Action::Abandon { hart } => sim.abandon(hart),
+        Action::AskPort { port, page } => sim.ask_port(port, page),
         Action::Run { cycles } => sim.run(cycles),
         Action::Complete { device, which, status } => drop(sim.complete(device, which, status)),
         Action::Stray { device, cid } => sim.stray(device, cid),
         Action::Withdraw { page } => sim.withdraw(page),
         Action::Arm { page, other_block } => sim.arm(page, other_block),
+        Action::ArmSoft { page } => sim.arm_soft(page),
         Action::Adopt { page } => sim.adopt(page),
         Action::Refill { frames } => sim.refill(frames),
         Action::Spoiled { bits } => sim.put(bits),
@@ -118,7 +124,7 @@ fn hunt(cases: u32, faults: bool, bug: Option<Bug>) -> Result<(), String> {
         .map_err(|failure| failure.to_string())
 }
 
-/// REQ: SMU-1, SMU-2, SMU-3, SMU-4, SMU-5, SMU-6, SMU-7, SMU-8, SMU-9, SMU-10
+/// REQ: SMU-1, SMU-2, SMU-3, SMU-4, SMU-5, SMU-6, SMU-7, SMU-8, SMU-9, SMU-10, SMU-11
 #[test]
 fn no_rule_is_broken_without_bus_errors() {
     hunt(3000, false, None).unwrap();
@@ -144,6 +150,7 @@ fn seeded_bugs_are_caught() {
         (Bug::FenceOverlooksDevice, "SMU-8"),
         (Bug::DrainOverlooksQuarantine, "SMU-8"),
         (Bug::WrapCommandId, "SMU-"),
+        (Bug::ForgetPorts, "SMU-11"),
     ];
     for (bug, rule) in bugs {
         let found = hunt(3000, false, Some(bug)).expect_err(&format!("{bug:?} was not caught"));
@@ -200,7 +207,8 @@ impl SmuBus for Chaos {
     }
     fn write_u32(&mut self, at: PhysAddr, _: u32) -> Result<(), BusError> {
         self.answer(at, |_| ())
-    }    fn write_bytes(&mut self, at: PhysAddr, _: &[u8]) -> Result<(), BusError> {
+    }
+    fn write_bytes(&mut self, at: PhysAddr, _: &[u8]) -> Result<(), BusError> {
         self.answer(at, |_| ())
     }
     fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, _: u64) -> Result<Result<u64, u64>, BusError> {
@@ -310,7 +318,7 @@ fn nonsense_neither_stops_nor_breaks_it() {
                     smu.mmio_read(offset, 8);
                 }
             }
-            prop_assert!(answers <= smu.counters().next().map_or(0, |(_, requests)| requests));
+            prop_assert!(answers <= smu.counter(regs::Counter::Requests));
             Ok(())
         })
         .unwrap();

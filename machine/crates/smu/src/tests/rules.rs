@@ -10,26 +10,26 @@ use crate::bugs::Bug;
 use crate::{Accept, Answer, FailReason, Outcome, Smu, SmuConfig, SmuError};
 
 /// Long enough for everything but a device.
-const LONG: u64 = 1000;
+pub const LONG: u64 = 1000;
 
 fn new() -> Sim {
     Sim::new(sim::config(false), None, 4)
 }
 
 /// A fresh SMU with its prefetch buffer filled.
-fn warm() -> Sim {
+pub fn warm() -> Sim {
     let mut sim = new();
     sim.run(100);
     sim
 }
 
 /// The end of a test: nothing was broken, and nothing is left.
-fn finish(mut sim: Sim) {
+pub fn finish(mut sim: Sim) {
     sim.finish();
     assert_eq!(sim.world.breach, None);
 }
 
-fn outcomes(sim: &Sim) -> Vec<Outcome> {
+pub fn outcomes(sim: &Sim) -> Vec<Outcome> {
     sim.answers.iter().map(|a| a.outcome).collect()
 }
 

@@ -14,7 +14,7 @@ pub const HARTS: usize = 4;
 pub const PMSHR: u8 = 4;
 
 /// A walker that waits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wait {
     page: usize,
     /// Place in the order of acceptance; `None` while at the port.
@@ -28,6 +28,8 @@ pub struct Sim {
     /// What each hart's walker read last.
     looks: [Option<(usize, u64)>; HARTS],
     waiting: BTreeMap<(u32, u64), Wait>,
+    /// What each software request port was asked for.
+    asked_ports: [Option<Wait>; HARTS],
     next_id: u64,
     acceptances: u64,
     /// Tickets taken and the acceptances before them.
@@ -76,6 +78,7 @@ impl Sim {
             now: Cycle(0),
             looks: [None; HARTS],
             waiting: BTreeMap::new(),
+            asked_ports: [None; HARTS],
             next_id: 0,
             acceptances: 0,
             fences: Vec::new(),
@@ -149,6 +152,7 @@ impl Sim {
             let mut answers = Vec::new();
             self.smu.advance(at, &mut self.world, &mut |answer: Answer| answers.push(answer));
             answers.into_iter().for_each(|answer| self.answered(answer));
+            self.poll_ports();
             self.settle();
         }
         self.now = end;
@@ -185,6 +189,8 @@ impl Sim {
         let left = self.waiting.iter().find(|(_, w)| w.accepted.is_some_and(|a| a <= limit));
         let left = left.map(|(key, wait)| format!("{key:?} {wait:?} still waits after a fence"));
         self.world.check(left.is_none(), "SMU-8", || left.unwrap_or_default());
+        let left = self.asked_ports.iter().flatten().find(|w| w.accepted.is_some_and(|a| a <= limit)).copied();
+        self.world.check(left.is_none(), "SMU-8", || format!("a port with {left:?} is busy after a fence"));
     }
 
     // ---- walkers
@@ -231,6 +237,59 @@ impl Sim {
             self.waiting.remove(&key);
             self.smu.abandon(key.0, key.1);
             self.settle();
+        }
+    }
+
+    // ---- software request ports
+
+    pub fn port(port: usize, register: u64) -> u64 {
+        regs::PORT_BASE + regs::PORT_STRIDE * port as u64 + register
+    }
+
+    /// Software asks through a port for a page that it saw armed.
+    pub fn ask_port(&mut self, port: usize, page: usize) {
+        let seen = self.world.pte(page);
+        if self.asked_ports[port].is_some() || !regs::pte_names_block(seen) {
+            return;
+        }
+        for (register, base) in
+            [(regs::PORT_PTE_ADDR, world::PT), (regs::PORT_PMD_ADDR, world::PMD), (regs::PORT_PUD_ADDR, world::PUD)]
+        {
+            self.write(Self::port(port, register), base + 8 * page as u64);
+        }
+        let requests = self.count(Counter::Requests);
+        self.write(Self::port(port, regs::PORT_ENTRY), seen);
+        let accepted = (self.count(Counter::Requests) > requests).then(|| {
+            self.acceptances += 1;
+            self.acceptances
+        });
+        self.world.accepted[page] = accepted.unwrap_or(u64::MAX);
+        self.asked_ports[port] = Some(Wait { page, accepted });
+    }
+
+    /// Outcome, reason and answer of a port that is not busy.
+    pub fn port_answer(&self, port: usize) -> Option<(u64, u64, u64)> {
+        let status = self.read(Self::port(port, regs::PORT_STATUS));
+        let (outcome, reason) = (regs::PORT_STATUS_OUTCOME.get(status), regs::PORT_STATUS_REASON.get(status));
+        let busy = regs::PORT_STATUS_BUSY.is_set(status);
+        (!busy).then(|| (outcome, reason, self.read(Self::port(port, regs::PORT_ANSWER))))
+    }
+
+    fn poll_ports(&mut self) {
+        for port in 0..HARTS {
+            let (Some(Wait { page, .. }), Some((outcome, _, value))) = (self.asked_ports[port], self.port_answer(port))
+            else {
+                continue;
+            };
+            self.asked_ports[port] = None;
+            let (marked, known) =
+                (self.world.is_marked(page), (regs::OUTCOME_DONE..=regs::OUTCOME_FAILED).contains(&outcome));
+            self.world.check(known, "SMU-11", || format!("port {port} is idle without an answer"));
+            if outcome == regs::OUTCOME_DONE {
+                self.world.check(marked, "SMU-3", || format!("page {page} answered before its marks"));
+                self.world.check(regs::PTE_V.is_set(value), "SMU-11", || format!("page {page} done with {value:#x}"));
+            }
+            self.world.accepted[page] = self.world.accepted[page].min(self.acceptances + 1);
         }
     }
 
@@ -318,6 +377,15 @@ impl Sim {
         }
     }
 
+    /// As [`Sim::arm`], for software alone.
+    pub fn arm_soft(&mut self, page: usize) {
+        self.arm(page, true);
+        let pte = self.world.pte(page);
+        if regs::pte_is_armed(pte) {
+            self.world.mem.insert(world::PT + 8 * page as u64, pte | regs::PTE_SOFT.mask());
+        }
+    }
+
     /// What kpted does: clears the marks from the top, then looks below (OS-6).
     pub fn adopt(&mut self, page: usize) {
         let clear = |world: &mut World, base: u64| {
@@ -360,6 +428,8 @@ impl Sim {
         let (status, waiting) = (self.read(regs::STATUS), format!("{:?}", self.waiting));
         self.world.check(regs::STATUS_LIVE.get(status) == 0, "SMU-10", || format!("a miss hangs: {waiting}"));
         self.world.check(self.waiting.is_empty(), "SMU-6", || format!("never answered: {waiting}"));
+        let ports = self.asked_ports;
+        self.world.check(ports == [None; HARTS], "SMU-11", || format!("ports never answered: {ports:?}"));
         self.write(regs::CTRL, 0);
         for d in 0..world::DESCRIPTORS {
             self.invalidate(d);

@@ -348,7 +348,7 @@ impl SmuBus for World {
         if value != old {
             return Ok(Err(value));
         }
-        self.check(regs::pte_is_armed(value), "SMU-3", || format!("page {p} overwritten while it was {value:#x}"));
+        self.check(regs::pte_names_block(value), "SMU-3", || format!("page {p} overwritten while it was {value:#x}"));
         self.install(p, old, new);
         self.mem.insert(at.0, new);
         Ok(Ok(old))

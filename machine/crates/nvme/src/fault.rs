@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Faults put into a controller on purpose (docs/nvme.md). What happens depends on the guest's commands and simulated time
+//! alone, so the same run meets the same faults.
+
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use trapless_memory::{Cycle, Picos};
+
+use crate::command::{Command, Status, nvm};
+use crate::controller::Controller;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Unrecovered Read Error, or Write Fault of a write.
+    MediaError,
+    /// Command Abort Requested, though nobody did.
+    Abort,
+    /// No completion, whatever the host does but reset.
+    Hang,
+    /// Controller Fatal Status.
+    Fatal,
+    /// The device is gone.
+    Remove,
+}
+
+/// Names and kinds, as written.
+const KINDS: [(&str, Kind); 5] = [
+    ("media-error", Kind::MediaError),
+    ("abort", Kind::Abort),
+    ("hang", Kind::Hang),
+    ("fatal", Kind::Fatal),
+    ("remove", Kind::Remove),
+];
+
+/// A fault: `KIND[,KEY=VALUE...]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    text: String,
+    kind: Kind,
+    /// The disk, counted from 1.
+    disk: usize,
+    lbas: Option<RangeInclusive<u64>>,
+    queue: Option<u16>,
+    opcode: Option<u8>,
+    /// Commands that match and are left alone before the first that is struck.
+    skip: u64,
+    /// Commands that are struck.
+    count: u64,
+    after: Picos,
+}
+
+/// Why a fault cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FaultError(String);
+
+impl Fault {
+    /// The disk it is meant for, counted from 1.
+    pub fn disk(&self) -> usize {
+        self.disk
+    }
+
+    /// Before this simulated time it does nothing.
+    pub fn after(&self) -> Picos {
+        self.after
+    }
+
+    fn matches(&self, sqid: u16, command: &Command) -> bool {
+        let has_blocks = matches!(command.opcode, nvm::READ | nvm::WRITE | nvm::WRITE_ZEROES);
+        let touches = |range: &RangeInclusive<u64>| {
+            let last = command.slba().saturating_add(u64::from(command.blocks()) - 1);
+            has_blocks && command.slba() <= *range.end() && last >= *range.start()
+        };
+        self.queue.is_none_or(|queue| queue == sqid)
+            && self.opcode.is_none_or(|opcode| opcode == command.opcode)
+            && self.lbas.as_ref().is_none_or(touches)
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn number<T: FromStr>(key: &str, value: &str) -> Result<T, FaultError> {
+    value.parse().map_err(|_| FaultError(format!("{key}={value} is not a number in range")))
+}
+
+impl FromStr for Fault {
+    type Err = FaultError;
+
+    fn from_str(text: &str) -> Result<Fault, FaultError> {
+        let wrong = |what: String| Err(FaultError(what));
+        let mut parts = text.split(',');
+        let name = parts.next().unwrap_or_default();
+        let Some(&(_, kind)) = KINDS.iter().find(|(n, _)| *n == name) else {
+            let names = KINDS.map(|(n, _)| n).join(", ");
+            return wrong(format!("no such fault: '{name}' (there are {names})"));
+        };
+        let count = if kind == Kind::MediaError { u64::MAX } else { 1 };
+        let (mut disk, mut lbas, mut queue, mut opcode) = (None, None, None, None);
+        let mut fault = Fault {
+            text: text.to_owned(),
+            kind,
+            disk: 0,
+            lbas: None,
+            queue: None,
+            opcode: None,
+            skip: 0,
+            count,
+            after: Picos(0),
+        };
+        for part in parts {
+            let Some((key, value)) = part.split_once('=') else {
+                return wrong(format!("'{part}' is not KEY=VALUE"));
+            };
+            match key {
+                "disk" => disk = Some(number::<usize>(key, value)?),
+                "lba" => {
+                    let (first, last) = value.split_once('-').unwrap_or((value, value));
+                    let (first, last) = (number::<u64>(key, first)?, number::<u64>(key, last)?);
+                    if first > last {
+                        return wrong(format!("lba={value} ends before it begins"));
+                    }
+                    lbas = Some(first..=last);
+                }
+                "queue" => queue = Some(number::<u16>(key, value)?),
+                "op" => {
+                    opcode = Some(match value {
+                        "read" => nvm::READ,
+                        "write" => nvm::WRITE,
+                        "flush" => nvm::FLUSH,
+                        _ => return wrong(format!("op={value} is not read, write or flush")),
+                    });
+                }
+                "skip" => fault.skip = number(key, value)?,
+                "count" => fault.count = number(key, value)?,
+                "after" => {
+                    let seconds: f64 = number(key, value)?;
+                    // Some thousand years of simulated time are the most that Picos can tell.
+                    if !(0.0..=1e6).contains(&seconds) {
+                        return wrong(format!("after={value} is not a time in seconds"));
+                    }
+                    fault.after = Picos::from_micros(seconds * 1e6);
+                }
+                _ => {
+                    return wrong(format!("no such key: '{key}' (there are disk, lba, queue, op, skip, count, after)"));
+                }
+            }
+        }
+        match disk {
+            None => return wrong("disk=N is missing".to_owned()),
+            Some(0) => return wrong("disk=0: disks are counted from 1".to_owned()),
+            Some(disk) => fault.disk = disk,
+        }
+        if queue == Some(0) {
+            return wrong("queue=0: only I/O queues have faults".to_owned());
+        }
+        if fault.count == 0 {
+            return wrong("count=0: the fault would never happen".to_owned());
+        }
+        if kind == Kind::Remove && fault.count != 1 {
+            return wrong(format!("count={}: a device can be removed once", fault.count));
+        }
+        Ok(Fault { lbas, queue, opcode, ..fault })
+    }
+}
+
+/// What becomes of a command that a fault strikes.
+pub(crate) enum Strike {
+    /// It fails after its time.
+    Fail(Status),
+    /// It is never heard of again.
+    Hang,
+    /// The controller fails.
+    Fatal,
+    /// The device goes.
+    Remove,
+}
+
+/// A fault at work.
+#[derive(Clone, Debug)]
+pub(crate) struct Armed {
+    fault: Fault,
+    from: Cycle,
+    passed: u64,
+    struck: u64,
+}
+
+impl Controller {
+    /// Puts a fault in. It begins to look at commands at `from`.
+    ///
+    /// # Errors
+    /// When it could never happen: blocks beyond the namespace's end, or a queue that there never is.
+    pub fn inject(&mut self, fault: Fault, from: Cycle) -> Result<(), FaultError> {
+        let blocks = self.blocks();
+        if let Some(range) = fault.lbas.as_ref().filter(|range| *range.end() >= blocks) {
+            return Err(FaultError(format!("block {} is beyond the disk's {blocks} blocks", range.end())));
+        }
+        if let Some(queue) = fault.queue.filter(|&queue| u32::from(queue) > self.config.max_io_queues) {
+            return Err(FaultError(format!("queue={queue}: the last queue is {}", self.config.max_io_queues)));
+        }
+        self.faults.push(Armed { fault, from, passed: 0, struck: 0 });
+        Ok(())
+    }
+
+    /// The faults as they were written, and how many commands each has struck.
+    pub fn faults(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.faults.iter().map(|armed| (armed.fault.text.as_str(), armed.struck))
+    }
+
+    /// What becomes of an I/O command fetched at `now`: the first fault that it meets.
+    pub(crate) fn strike(&mut self, sqid: u16, command: &Command, now: Cycle) -> Option<Strike> {
+        let armed = self.faults.iter_mut().find_map(|armed| {
+            if now < armed.from || armed.struck == armed.fault.count || !armed.fault.matches(sqid, command) {
+                return None;
+            }
+            armed.passed += 1;
+            (armed.passed > armed.fault.skip).then_some(armed)
+        })?;
+        armed.struck += 1;
+        Some(match armed.fault.kind {
+            Kind::MediaError => {
+                self.logs.count_media_error();
+                Strike::Fail(if command.opcode == nvm::READ {
+                    Status::UNRECOVERED_READ_ERROR
+                } else {
+                    Status::WRITE_FAULT
+                })
+            }
+            Kind::Abort => Strike::Fail(Status::ABORT_REQUESTED),
+            Kind::Hang => Strike::Hang,
+            Kind::Fatal => Strike::Fatal,
+            Kind::Remove => Strike::Remove,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(text: &str) -> String {
+        text.parse::<Fault>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_fault_says_what_where_and_when() {
+        let f: Fault = "abort,disk=3,lba=8-15,queue=5,op=read,skip=2,count=4,after=1.5".parse().unwrap();
+        assert_eq!((f.kind, f.disk(), f.lbas.clone(), f.queue), (Kind::Abort, 3, Some(8..=15), Some(5)));
+        assert_eq!((f.opcode, f.skip, f.count, f.after()), (Some(nvm::READ), 2, 4, Picos::from_micros(1.5e6)));
+        let f: Fault = "media-error,disk=1,lba=7".parse().unwrap();
+        assert_eq!((f.lbas, f.count), (Some(7..=7), u64::MAX));
+    }
+
+    #[test]
+    fn a_mistake_is_named() {
+        assert!(why("").contains("no such fault: ''"));
+        assert!(why("melt,disk=1").contains("melt"));
+        assert!(why("hang").contains("disk=N is missing"));
+        assert!(why("hang,disk=0").contains("disk=0"));
+        assert!(why("hang,disk=x").contains("disk=x"));
+        assert!(why("hang,disk=1,lba=9-8").contains("lba=9-8"));
+        assert!(why("hang,disk=1,lba=-").contains("lba="));
+        assert!(why("hang,disk=1,queue=0").contains("queue=0"));
+        assert!(why("hang,disk=1,queue=70000").contains("queue=70000"));
+        assert!(why("hang,disk=1,op=erase").contains("op=erase"));
+        assert!(why("hang,disk=1,count=0").contains("count=0"));
+        assert!(why("remove,disk=1,count=2").contains("count=2"));
+        assert!(why("hang,disk=1,after=-1").contains("after=-1"));
+        assert!(why("hang,disk=1,after=nan").contains("after=nan"));
+        assert!(why("hang,disk=1,soon").contains("soon"));
+        assert!(why("hang,disk=1,colour=red").contains("colour"));
+    }
+}

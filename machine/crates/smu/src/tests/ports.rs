@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The software request ports by examples.
+
+use trapless_smu_regs::{self as regs, Counter};
+
+use super::rules::{LONG, finish, outcomes, warm};
+use super::sim::{self, HARTS, Sim};
+use super::world;
+use crate::{Outcome, SmuConfig};
+
+/// Addresses of a page's three entries, by register.
+fn entries(page: u64) -> [(u64, u64); 3] {
+    [(regs::PORT_PTE_ADDR, world::PT), (regs::PORT_PMD_ADDR, world::PMD), (regs::PORT_PUD_ADDR, world::PUD)]
+        .map(|(register, base)| (register, base + 8 * page))
+}
+
+/// REQ: SMU-11. A port asks as a walker does, also for an entry that walkers leave alone.
+#[test]
+fn software_asks_through_a_port() {
+    let mut sim = warm();
+    assert_eq!(regs::CAP_PORTS.get(sim.read(regs::CAP)), HARTS as u64);
+    sim.withdraw(3);
+    sim.run(10);
+    sim.arm_soft(3);
+    sim.look(0, 3);
+    assert_eq!(sim.send(0), None, "REQ: ISA-1: an ordinary invalid entry for walkers");
+    assert_eq!(sim.port_answer(1), Some((0, 0, 0)));
+    sim.ask_port(1, 3);
+    assert_eq!(sim.port_answer(1), None);
+    sim.run(40);
+    assert!(sim.complete(1, 0, 0));
+    sim.run(LONG);
+    let installed = sim.world.pte(3);
+    assert_eq!(sim.port_answer(1), Some((regs::OUTCOME_DONE, 0, installed)));
+    assert!(regs::PTE_V.is_set(installed) && !regs::PTE_SOFT.is_set(installed) && sim.world.is_marked(3));
+    assert!(sim.answers.is_empty(), "no walker hears of it");
+    assert_eq!((sim.count(Counter::Requests), sim.count(Counter::PortRequests)), (1, 1));
+    finish(sim);
+}
+
+/// REQ: SMU-1, SMU-11. Walkers and ports join each other's misses.
+#[test]
+fn ports_and_walkers_join() {
+    let mut sim = warm();
+    sim.ask_port(2, 5);
+    sim.run(20);
+    sim.ask(0, 5);
+    sim.ask_port(0, 5);
+    sim.run(20);
+    assert!(sim.complete(1, 0, 0));
+    sim.run(LONG);
+    let done = Some((regs::OUTCOME_DONE, 0, sim.world.pte(5)));
+    assert_eq!((sim.port_answer(2), sim.port_answer(0)), (done, done));
+    assert_eq!(outcomes(&sim), [Outcome::Done(sim.world.pte(5))]);
+    assert_eq!(
+        (sim.count(Counter::Commands), sim.count(Counter::Coalesced), sim.count(Counter::PortRequests)),
+        (1, 2, 2)
+    );
+    finish(sim);
+}
+
+/// REQ: SMU-2, SMU-11. The whole entry is compared, SOFT too.
+#[test]
+fn a_port_hears_that_the_entry_changed() {
+    let mut sim = warm();
+    let armed = sim.world.pte(4);
+    for (register, at) in entries(4) {
+        sim.write(Sim::port(0, register), at);
+    }
+    sim.write(Sim::port(0, regs::PORT_ENTRY), armed | regs::PTE_SOFT.mask());
+    sim.run(LONG);
+    assert_eq!(sim.port_answer(0), Some((regs::OUTCOME_CHANGED, 0, armed)));
+    assert_eq!(sim.count(Counter::Commands), 0);
+    finish(sim);
+}
+
+/// REQ: SMU-11. Bad requests fail: unaligned addresses, an entry that is not armed. So does a disabled SMU.
+#[test]
+fn a_port_refuses_what_no_walker_would_ask() {
+    for bad in [regs::PORT_PTE_ADDR, regs::PORT_PMD_ADDR, regs::PORT_PUD_ADDR] {
+        let mut sim = warm();
+        for (register, at) in entries(0) {
+            sim.write(Sim::port(0, register), at + u64::from(register == bad));
+        }
+        sim.world.log.clear();
+        sim.write(Sim::port(0, regs::PORT_ENTRY), sim.world.pte(0));
+        sim.run(LONG);
+        assert_eq!(sim.port_answer(0), Some((regs::OUTCOME_FAILED, regs::REASON_DESCRIPTOR, 0)));
+        assert!(sim.world.log.is_empty(), "memory is left alone");
+        finish(sim);
+    }
+    let mut sim = warm();
+    let armed = sim.world.pte(0);
+    sim.world.mem.insert(world::PT, armed | regs::PTE_D.mask());
+    sim.write(Sim::port(0, regs::PORT_PTE_ADDR), world::PT);
+    sim.write(Sim::port(0, regs::PORT_ENTRY), armed | regs::PTE_D.mask());
+    sim.run(LONG);
+    assert_eq!(sim.port_answer(0), Some((regs::OUTCOME_FAILED, regs::REASON_DESCRIPTOR, 0)));
+    sim.write(regs::CTRL, 0);
+    sim.ask_port(1, 1);
+    sim.run(LONG);
+    assert_eq!(sim.port_answer(1), Some((regs::OUTCOME_FAILED, regs::REASON_DISABLED, 0)));
+    finish(sim);
+}
+
+/// REQ: SMU-11. A busy port takes no writes; of two half writes of ENTRY the upper one asks; ports beyond CAP.PORTS are not.
+#[test]
+fn a_port_holds_one_request() {
+    let mut sim = warm();
+    sim.ask_port(0, 2);
+    sim.write(Sim::port(0, regs::PORT_PTE_ADDR), 8);
+    sim.write(Sim::port(0, regs::PORT_ENTRY), 0);
+    assert_eq!(sim.read(Sim::port(0, regs::PORT_PTE_ADDR)), world::PT + 16);
+    assert_eq!(sim.status(regs::STATUS_ERROR), 1);
+    let entry = sim.world.pte(3);
+    sim.world.accepted[3] = u64::MAX; // asked for below, register by register
+    for (register, at) in entries(3) {
+        sim.write(Sim::port(1, register), at);
+    }
+    sim.smu.mmio_write(Sim::port(1, regs::PORT_ENTRY), 4, entry & 0xffff_ffff, sim.now);
+    assert_eq!(sim.port_answer(1), Some((0, 0, 0)));
+    sim.smu.mmio_write(Sim::port(1, regs::PORT_ENTRY) + 4, 4, entry >> 32, sim.now);
+    assert_eq!(sim.port_answer(1), None);
+    sim.write(Sim::port(HARTS, regs::PORT_PTE_ADDR), 8);
+    sim.write(Sim::port(HARTS, regs::PORT_ENTRY), entry);
+    assert_eq!(sim.read(Sim::port(HARTS, regs::PORT_PTE_ADDR)), 0);
+    assert_eq!(sim.status(regs::STATUS_LIVE), 2);
+    sim.run(40);
+    assert!(sim.complete(0, 0, 0) && sim.complete(1, 0, 0));
+    sim.run(LONG);
+    assert_eq!(sim.port_answer(1), Some((regs::OUTCOME_DONE, 0, sim.world.pte(3))));
+    finish(sim);
+}
+
+/// REQ: SMU-6, SMU-11. While the PMSHR is full a port's request waits for its turn.
+#[test]
+fn a_port_waits_for_a_free_entry() {
+    let mut sim = Sim::new(SmuConfig { pmshr_entries: 1, ..sim::config(false) }, None, 4);
+    sim.ask_port(0, 0);
+    sim.ask_port(1, 1);
+    sim.ask(0, 2);
+    assert_eq!((sim.count(Counter::Requests), sim.count(Counter::PmshrFull)), (1, 2));
+    for device in [0, 0, 1] {
+        sim.run(60);
+        assert!(sim.complete(device, 0, 0));
+        sim.run(150);
+    }
+    sim.run(LONG);
+    assert!([0, 1, 2].iter().all(|&p| regs::PTE_V.is_set(sim.world.pte(p))));
+    finish(sim);
+}
