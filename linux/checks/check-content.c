@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading and writing through the mapping and beside it. REQ: OS-1, OS-2 */
+/* Reading and writing through the mapping and beside it. REQ: OS-1, OS-2, OS-10, OS-15 */
 #include "check.h"
 
 static long ring_depth(void)
@@ -21,7 +21,7 @@ static bool read_threads(int flags, unsigned threads)
 	static const unsigned muls[4] = { 1, 2731, 4099, 9973 };
 	struct reader r[4];
 	pthread_t t[4];
-	long hw = stat_of("smu_installed"), now, least;
+	long hw = fast_pages(), now, least;
 	char *map;
 
 	if (!setup("big", 1, big_pages, PROT_READ, flags, NULL, &map))
@@ -34,7 +34,7 @@ static bool read_threads(int flags, unsigned threads)
 		pthread_join(t[i], NULL);
 	for (unsigned i = 0; i < threads; i++)
 		CHECK(r[i].ok, "thread %u read something else", i);
-	now = stat_of("smu_installed");
+	now = fast_pages();
 	CHECK(munmap(map, big_pages * PAGE) == 0, "munmap");
 	/* A small ring may run dry; then most must be fast. */
 	least = ring_depth() >= 4096 ? big_pages * 99 / 100 : big_pages / 2;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Smallest init for the guest tests: an initramfs with this as /init and
- * hwdp-check as /hwdp-check. Mounts the first NVMe disk (ext4, writable), runs
- * the check with the arguments of the kernel command line's check="...", prints
- * the statistics and powers off.
+ * hwdp-check as /hwdp-check. Mounts the first NVMe disk (ext4, writable) or
+ * its first partition, the second one as the small file system of -s, for the
+ * attack the third one instead; runs the program of the kernel command line's
+ * run= (/hwdp-check if absent) with the arguments of check= and, after the
+ * folder, those of only=, both separated by commas; prints the statistics and
+ * powers off.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +17,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "../tools/marker.h"
 
 static void cat(const char *path)
 {
@@ -30,37 +35,50 @@ static void cat(const char *path)
 
 int main(void)
 {
-	char *argv[16] = { "/hwdp-check" }, *args = getenv("check");
+	char *program = getenv("run"), *args = getenv("check");
+	char *argv[64] = { program ? program : "/hwdp-check" };
+	const char *disk = "/dev/nvme0n1";
+	char *folder = "/mnt";
 	int argc = 1, status = 0, tries;
 	pid_t pid;
 
 	/* milestone 1 of the platform: the guest's first command runs */
-	register long a0 __asm__("a0") = 1;
-	__asm__ volatile("slti x0, x0, 0x7a5" : : "r"(a0));
+	marker(MARKER_MILESTONE, 1, 0, 0);
 
 	mkdir("/proc", 0755);
 	mkdir("/sys", 0755);
 	mkdir("/dev", 0755);
 	mkdir("/mnt", 0755);
+	mkdir("/small", 0755);
+	mkdir("/tiny", 0755);
 	mount("proc", "/proc", "proc", 0, NULL);
 	mount("sysfs", "/sys", "sysfs", 0, NULL);
 	mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
 	mount("cgroup2", "/sys/fs/cgroup", "cgroup2", 0, NULL);
 	for (tries = 0; tries < 100; tries++) {
-		if (!mount("/dev/nvme0n1", "/mnt", "ext4", 0, NULL))
+		if (!access("/dev/nvme0n1", F_OK))
 			break;
 		usleep(20000);
 	}
-	if (tries == 100)
-		perror("mount /dev/nvme0n1");
+	if (!access("/dev/nvme0n1p1", F_OK))
+		disk = "/dev/nvme0n1p1";
+	if (mount(disk, "/mnt", "ext4", 0, NULL))
+		perror(disk);
 
-	for (args = args ? strtok(args, ",") : NULL; args && argc < 14;
+	for (args = args ? strtok(args, ",") : NULL; args && argc < 16;
 	     args = strtok(NULL, ","))
 		argv[argc++] = args;
-	argv[argc++] = "/mnt";
+	if (!strcmp(argv[0], "/attack")) {
+		if (!mount("/dev/nvme0n1p3", "/tiny", "ext4", 0, NULL))
+			folder = "/tiny";
+	} else if (!mount("/dev/nvme0n1p2", "/small", "ext4", 0, NULL)) {
+		argv[argc++] = "-s";
+		argv[argc++] = "/small";
+	}
+	argv[argc++] = folder;
 	/* names of tests follow the folder */
 	args = getenv("only");
-	for (args = args ? strtok(args, ",") : NULL; args && argc < 15;
+	for (args = args ? strtok(args, ",") : NULL; args && argc < 63;
 	     args = strtok(NULL, ","))
 		argv[argc++] = args;
 	pid = fork();
@@ -73,6 +91,8 @@ int main(void)
 	printf("status %d\n", status);
 	fflush(stdout);
 	cat("/sys/kernel/mm/hwdp/stats");
+	umount("/small");
+	umount("/tiny");
 	umount("/mnt");
 	sync();
 	reboot(RB_POWER_OFF);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What the tests are made of: files with known content, mappings, readers. */
 #include "check.h"
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <setjmp.h>
+#include <sys/ioctl.h>
 
 /* Every word of a page depends on file, version and page. */
 
@@ -122,9 +126,33 @@ long all_withdrawn(void)
 	return sum;
 }
 
+/* Pages that hardware has installed and Linux knows nothing of, once all areas are gone. */
+long unsettled(void)
+{
+	long left = 0;
+
+	/* what a worker or a dying process still does is soon done */
+	for (int tries = 0; tries < 200; tries++) {
+		left = not_adopted();
+		if (!have_smu() || !left)
+			return 0;
+		usleep(10000);
+	}
+	return left;
+}
+
+/* A unit serves the system's kind: without an SMU that is osdp, unless another is chosen. */
 bool have_smu(void)
 {
-	return access("/sys/kernel/mm/hwdp/stats", R_OK) == 0;
+	FILE *f = fopen("/sys/kernel/mm/hwdp/kind", "r");
+	char kinds[80] = "[osdp]";
+
+	if (f) {
+		if (!fgets(kinds, sizeof(kinds), f))
+			kinds[0] = '\0';
+		fclose(f);
+	}
+	return !strstr(kinds, "[osdp]");
 }
 
 /* A fresh file, cache dropped, mapped. */
@@ -159,4 +187,158 @@ void *reader(void *arg)
 			r->ok = false;
 	}
 	return NULL;
+}
+
+bool put_text(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+long number_in(const char *file)
+{
+	FILE *f = fopen(file, "r");
+	long value = -1;
+
+	if (f) {
+		if (fscanf(f, "%ld", &value) != 1)
+			value = -1;
+		fclose(f);
+	}
+	return value;
+}
+
+static __thread sigjmp_buf fault_return;
+
+static void on_fault(int sig)
+{
+	siglongjmp(fault_return, sig);
+}
+
+/* Read a byte: 0, or the signal that this brought. */
+int touch(const volatile char *p)
+{
+	struct sigaction action = { .sa_handler = on_fault }, bus, segv;
+	int sig;
+
+	sigaction(SIGBUS, &action, &bus);
+	sigaction(SIGSEGV, &action, &segv);
+	sig = sigsetjmp(fault_return, 1);
+	if (!sig)
+		(void)*p;
+	sigaction(SIGBUS, &bus, NULL);
+	sigaction(SIGSEGV, &segv, NULL);
+	return sig;
+}
+
+bool is_zero(const void *p)
+{
+	const volatile uint64_t *w = p;
+
+	for (unsigned i = 0; i < PAGE / 8; i++)
+		if (w[i])
+			return false;
+	return true;
+}
+
+/* Where byte @offset of the file lies on its disk, in bytes; 0 if nowhere. */
+uint64_t physical(int fd, uint64_t offset)
+{
+	struct {
+		struct fiemap map;
+		struct fiemap_extent extent;
+	} f = { .map = { .fm_start = offset, .fm_length = 1, .fm_extent_count = 1,
+			 .fm_flags = FIEMAP_FLAG_SYNC } };
+
+	if (ioctl(fd, FS_IOC_FIEMAP, &f) || !f.map.fm_mapped_extents ||
+	    f.extent.fe_flags & (FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_DATA_INLINE))
+		return 0;
+	return f.extent.fe_physical + offset - f.extent.fe_logical;
+}
+
+/* Pages that the unit in hardware, and the one in software, have brought so far. */
+long fast_pages(void)
+{
+	long hard = stat_of("smu_installed"), soft = stat_of("soft_installed");
+
+	return (hard > 0 ? hard : 0) + (soft > 0 ? soft : 0);
+}
+
+/* Of them, those that Linux has no metadata of. */
+long not_adopted(void)
+{
+	return fast_pages() - stat_of("pages_adopted") - stat_of("pages_discarded");
+}
+
+/* Run @body in a process of its own; its exit status, or minus the signal that ended it. */
+int in_child(int (*body)(void *arg), void *arg)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(body(arg));
+	waitpid(pid, &status, 0);
+	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* A reader that goes on until @stop; how many pages it has seen, and whether all were right. */
+static void *endless_reader(void *arg)
+{
+	struct endless *e = arg;
+	uint64_t x = e->seed * 2654435761u + 1;
+
+	while (!__atomic_load_n(&e->stop, __ATOMIC_RELAXED)) {
+		size_t p;
+
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		p = x % e->pages;
+		if (!same(e->map + p * PAGE, e->seed, p))
+			e->wrong++;
+		e->seen++;
+	}
+	return NULL;
+}
+
+void start_readers(struct endless *e, const char *map, uint64_t seed, size_t pages)
+{
+	for (int i = 0; i < READERS; i++) {
+		e[i] = (struct endless){ .map = map, .seed = seed, .pages = pages };
+		pthread_create(&e[i].thread, NULL, endless_reader, &e[i]);
+	}
+}
+
+/* True if every reader saw only right pages. */
+bool stop_readers(struct endless *e)
+{
+	bool ok = true;
+
+	for (int i = 0; i < READERS; i++)
+		__atomic_store_n(&e[i].stop, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < READERS; i++) {
+		pthread_join(e[i].thread, NULL);
+		ok &= !e[i].wrong;
+	}
+	return ok;
+}
+
+/* Make the first page of the open file a swap area's head. */
+bool make_swap(int fd, size_t pages)
+{
+	struct {
+		char boot[1024];
+		uint32_t version, last_page, bad_pages;
+		char rest[PAGE - 1024 - 12 - 10];
+		char magic[10];
+	} __attribute__((packed)) head = { .version = 1, .last_page = pages - 1 };
+
+	memcpy(head.magic, "SWAPSPACE2", 10);
+	CHECK(pwrite(fd, &head, PAGE, 0) == PAGE && !fsync(fd), "swap head");
+	return true;
 }

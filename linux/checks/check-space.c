@@ -253,9 +253,26 @@ bool t_madvise(void)
 	return true;
 }
 
+static long vmstat(const char *name)
+{
+	FILE *f = fopen("/proc/vmstat", "r");
+	char key[80];
+	long value, found = -1;
+
+	/* what each processor counts for itself is added up */
+	put_text("/proc/sys/vm/stat_refresh", "1");
+	while (f && fscanf(f, "%79s %ld", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	if (f)
+		fclose(f);
+	return found;
+}
+
 bool t_mlock(void)
 {
 	unsigned char vec[64];
+	long before;
 	char *map;
 
 	if (!setup("lock", 27, 512, PROT_READ, MAP_SHARED, NULL, &map))
@@ -275,6 +292,7 @@ bool t_mlock(void)
 	munmap(map, 512 * PAGE);
 
 	/* all of it, without a split */
+	before = vmstat("nr_mlock");
 	if (!setup("lockw", 27, 512, PROT_READ, MAP_SHARED, NULL, &map))
 		return false;
 	if (!read_all(map, 27, 0, 20))
@@ -283,9 +301,60 @@ bool t_mlock(void)
 	CHECK(mincore(map, 64 * PAGE, vec) == 0, "mincore");
 	for (int i = 0; i < 64; i++)
 		CHECK(vec[i] & 1, "locked page %d of all not in core", i);
+	CHECK(vmstat("nr_mlock") - before == 512, "%ld of 512 pages are locked",
+	      vmstat("nr_mlock") - before);
 	drop_caches();
 	if (!read_all(map, 27, 0, 512))
 		return false;
 	munmap(map, 512 * PAGE);
+	return true;
+}
+
+/* Two mappings of one file, one behind the other, in memory as in the file. */
+bool t_adjacent(void)
+{
+	char *map, *more;
+	int fd;
+
+	if (!make_file("adj", 43, 512))
+		return false;
+	drop_caches();
+	map = mmap(NULL, 512 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	fd = open(path("adj"), O_RDWR);
+	CHECK(mmap(map, 256 * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_HWDP, fd, 0) == map,
+	      "mmap");
+	more = mmap(map + 256 * PAGE, 256 * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_HWDP,
+		    fd, 256 * PAGE);
+	CHECK(more == map + 256 * PAGE, "mmap behind");
+	if (!read_all(map, 43, 0, 300))
+		return false;
+	munmap(more, 256 * PAGE);
+	if (!read_all(map, 43, 0, 256))
+		return false;
+	munmap(map, 256 * PAGE);
+	return true;
+}
+
+/* Locked, unlocked, evicted, unmapped: what is mapped there afterwards is fresh. */
+bool t_munlock(void)
+{
+	char *map, *anon;
+
+	if (!setup("unlock", 181, 512, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	if (!read_all(map, 181, 0, 20))
+		return false;
+	CHECK(!mlock(map, 512 * PAGE) && !munlock(map, 512 * PAGE), "mlock: %s", strerror(errno));
+	CHECK(!madvise(map, 512 * PAGE, MADV_PAGEOUT), "pageout");
+	drop_caches();
+	usleep(50000);
+	if (!read_all(map, 181, 0, 20))
+		return false;
+	munmap(map, 512 * PAGE);
+	anon = mmap(map, 512 * PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	CHECK(anon == map, "mmap over");
+	for (size_t p = 0; p < 512; p++)
+		CHECK(is_zero(anon + p * PAGE), "page %zu of fresh memory", p);
 	return true;
 }

@@ -24,16 +24,27 @@
 #define MAP_HWDP 0x200000
 #endif
 #define PAGE 4096ul
+#define WHY_MAX 256
 
 extern const char *dir;		/* where the files go */
-extern char why[256];		/* what failed */
+extern const char *small_dir;	/* another: ext4 of 1 KiB blocks, inline data; or NULL */
+extern const char *mount_point;	/* the file system of dir */
+extern char *why;		/* what failed, or why the test was skipped */
+extern bool *skipped;
 extern size_t big_pages;	/* pages of the large file */
 
 #define CHECK(cond, ...) do {						\
 	if (!(cond)) {							\
-		snprintf(why, sizeof(why), __VA_ARGS__);		\
+		snprintf(why, WHY_MAX, __VA_ARGS__);			\
 		return false;						\
 	}								\
+} while (0)
+
+/* The kernel, or what it runs on, lacks what the test is about. */
+#define SKIP(...) do {							\
+	snprintf(why, WHY_MAX, __VA_ARGS__);				\
+	*skipped = true;						\
+	return true;							\
 } while (0)
 
 uint64_t word(uint64_t seed, uint64_t page, unsigned i);
@@ -45,10 +56,22 @@ bool make_file(const char *name, uint64_t seed, size_t pages);
 void *map_file(const char *name, size_t pages, int prot, int flags, int *fdp);
 long stat_of(const char *name);
 long all_withdrawn(void);
+long unsettled(void);
 bool have_smu(void);
 bool setup(const char *name, uint64_t seed, size_t pages, int prot, int flags, int *fd, char **map);
 bool read_all(const char *map, uint64_t seed, size_t first, size_t pages);
 void *reader(void *arg);
+bool put_text(const char *file, const char *text);
+long number_in(const char *file);
+int touch(const volatile char *p);
+bool is_zero(const void *p);
+uint64_t physical(int fd, uint64_t offset);
+/* Give @fd the blocks of a new file, and its own to yet another (check-extents.c). */
+bool defragment(int fd, size_t pages);
+long fast_pages(void);
+long not_adopted(void);
+bool make_swap(int fd, size_t pages);
+int in_child(int (*body)(void *arg), void *arg);
 
 /* A thread that reads every page of @map once, in an order of its own. */
 struct reader {
@@ -58,6 +81,20 @@ struct reader {
 	unsigned mul;
 	bool ok;
 };
+
+/* A thread that reads pages at random until it is told to stop. */
+struct endless {
+	const char *map;
+	uint64_t seed;
+	size_t pages;
+	pthread_t thread;
+	bool stop;
+	unsigned long seen, wrong;
+};
+
+#define READERS 3
+void start_readers(struct endless *e, const char *map, uint64_t seed, size_t pages);
+bool stop_readers(struct endless *e);
 
 /* Every test: its name, and whether it runs only when named (or with -p). */
 #define TESTS(T) \
@@ -79,6 +116,20 @@ struct reader {
 	T(reuse, false) \
 	T(dirty, false) \
 	T(unwritten, false) \
+	T(insert_range, false) \
+	T(zero_range, false) \
+	T(swap_boot, false) \
+	T(defrag, false) \
+	T(defrag_busy, false) \
+	T(resize, false) \
+	T(remount, false) \
+	T(freeze, false) \
+	T(blocks_1k, false) \
+	T(fragmented, false) \
+	T(inline_data, false) \
+	T(dirty_tail, false) \
+	T(data_journal, false) \
+	T(swap_file, false) \
 	T(munmap_middle, false) \
 	T(split, false) \
 	T(munmap_busy, false) \
@@ -90,15 +141,101 @@ struct reader {
 	T(mremap, false) \
 	T(madvise, false) \
 	T(mlock, false) \
+	T(munlock, false) \
 	T(kernel_access, false) \
 	T(proc, false) \
 	T(drop_caches, false) \
+	T(direct_into_private, false) \
+	T(direct_into_shared, false) \
+	T(vmsplice, false) \
+	T(splice, false) \
+	T(readahead, false) \
+	T(ptrace, false) \
+	T(core, false) \
+	T(futex, false) \
+	T(copy_from, false) \
+	T(dontneed, false) \
+	T(willneed, false) \
+	T(cold, false) \
+	T(pageout, false) \
+	T(free, false) \
+	T(populate_read, false) \
+	T(populate_read_now, false) \
+	T(populate_write, false) \
+	T(remove, false) \
+	T(mlock_onfault, false) \
+	T(mlockall, false) \
+	T(msync, false) \
+	T(mincore, false) \
+	T(smaps, false) \
+	T(rss, false) \
+	T(protect_all, false) \
+	T(protect_middle, false) \
+	T(read_only, false) \
+	T(mremap_grow, false) \
+	T(mremap_move, false) \
 	T(fixed_over, false) \
 	T(again, false) \
 	T(off_on, false) \
 	T(cgroup, false) \
+	T(cgroup_debt, false) \
+	T(adjacent, false) \
+	T(aba, false) \
+	T(late_answer, false) \
+	T(direct_busy, false) \
+	T(bound, false) \
+	T(adopt_all, false) \
+	T(pageout_now, false) \
+	T(suspend, false) \
+	T(exec, false) \
+	T(kill_busy, false) \
+	T(oom, false) \
+	T(fork_busy, false) \
+	T(vfork, false) \
+	T(two_processes, false) \
+	T(write_busy, false) \
+	T(punch_busy, false) \
+	T(swap, false) \
+	T(reclaim, false) \
+	T(rearm, false) \
+	T(reclaim_dirty, false) \
+	T(reclaim_busy, false) \
+	T(compact, false) \
+	T(move_pages, false) \
+	T(migrate_pages, false) \
+	T(numa_hints, false) \
+	T(ksm, false) \
+	T(soft_offline, false) \
+	T(hwpoison, false) \
+	T(idle_tracking, false) \
+	T(refused, false) \
+	T(secretmem, false) \
+	T(hugetlb, false) \
+	T(thp, false) \
+	T(userfaultfd, false) \
+	T(io_limit, false) \
+	T(io_limit_later, false) \
+	T(memory_offline, false) \
+	T(cpu_offline, false) \
 	T(pressure, true) \
 	T(reset, true) \
+	T(shutdown, true) \
+	T(removal, true) \
+	T(rearm_evict, false) \
+	T(rearm_drop_caches, false) \
+	T(rearm_cached, false) \
+	T(rearm_dirty, false) \
+	T(rearm_private, false) \
+	T(rearm_moved, false) \
+	T(rearm_truncate, false) \
+	T(rearm_append, false) \
+	T(rearm_punch, false) \
+	T(rearm_direct, false) \
+	T(rearm_fork, false) \
+	T(rearm_two, false) \
+	T(rearm_busy, false) \
+	T(populate_async, false) \
+	T(rearm_reset, true) \
 	T(frames, false)
 
 #define DECLARE_TEST(name, optional) bool t_##name(void);

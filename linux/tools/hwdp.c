@@ -1,48 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0
-/* hwdp: runs an unmodified program with its file mappings paged in a chosen way. See libhwdp.c. */
+/* hwdp: runs an unmodified program with its file mappings paged in a chosen way. See hwdp.1. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
+
+#include "kinds.h"
 
 #define LIBRARY "/usr/lib/libhwdp.so"
 
 static int usage(void)
 {
-	fputs("usage: hwdp -k ideal|osdp|hwdp [-f PATHPREFIX] [-s] -- COMMAND [ARGUMENT]...\n"
-	      "  -k  how misses on file mappings are served: all resident, by the OS, by hardware\n"
-	      "  -f  only files whose path begins so (default /data/)\n"
+	fputs("usage: hwdp -k ideal|osdp|emulated|trap|hwdp [-f PATHPREFIX] [-s] -- COMMAND [ARGUMENT]...\n"
+	      "  -k  who serves misses on file mappings: nobody (all resident), the OS, an SMU in software,\n"
+	      "      the SMU asked by the OS, the SMU asked by the page table walker\n"
+	      "  -f  only mappings of files whose path begins so (/data/ with -s or ideal)\n"
 	      "  -s  threads that map the same file share one mapping\n", stderr);
 	return 2;
 }
 
+/* Ask the kernel to page all of this program so; complains if it cannot. */
+static bool choose(const struct kind *kind)
+{
+	if (!prctl(PR_SET_HWDP, kind->number, 0, 0, 0))
+		return true;
+	if (errno == ENODEV)
+		fprintf(stderr, "hwdp: nothing here serves kind %s (/sys/kernel/mm/hwdp/kind lists what is there)\n", kind->name);
+	else
+		fputs("hwdp: this kernel has no hardware paging (CONFIG_HWDP)\n", stderr);
+	return false;
+}
+
+/* Before there was a prctl, the flag of mmap() was all: kind hwdp, through the library. */
+static bool only_flag(void)
+{
+	return prctl(PR_GET_HWDP, 0, 0, 0, 0) < 0 && !access("/sys/kernel/mm/hwdp", F_OK);
+}
+
 int main(int argc, char **argv)
 {
-	const char *kind = NULL;
+	const char *name = NULL, *prefix = NULL;
+	bool share = false;
 	int option;
 
 	while ((option = getopt(argc, argv, "+k:f:s")) != -1) {
 		if (option == 'k')
-			kind = optarg;
+			name = optarg;
 		else if (option == 'f')
-			setenv("HWDP_PREFIX", optarg, 1);
+			prefix = optarg;
 		else if (option == 's')
-			setenv("HWDP_SHARE", "1", 1);
+			share = true;
 		else
 			return usage();
 	}
-	if (!kind || optind == argc)
+	if (!name || optind == argc)
 		return usage();
-	if (strcmp(kind, "ideal") && strcmp(kind, "osdp") && strcmp(kind, "hwdp")) {
-		fprintf(stderr, "hwdp: no such kind: %s\n", kind);
+	const struct kind *kind = find_kind(name);
+	if (!kind) {
+		fprintf(stderr, "hwdp: no such kind: %s\n", name);
 		return usage();
 	}
-	if (!strcmp(kind, "hwdp") && access("/sys/kernel/mm/hwdp", F_OK)) {
-		fputs("hwdp: this kernel has no hardware paging (/sys/kernel/mm/hwdp is missing)\n", stderr);
+	bool library = prefix || share || kind->number < 0, flag = !strcmp(name, "hwdp") && only_flag();
+	/* For osdp any kernel will do. With the library this is only to see whether the kernel knows the kind. */
+	if (kind->advice && !flag && !choose(kind))
 		return 2;
+	if (kind->advice && !flag && library)
+		prctl(PR_SET_HWDP, 0, 0, 0, 0);
+	if (!kind->advice && kind->number > 0)
+		prctl(PR_SET_HWDP, kind->number, 0, 0, 0);
+	if (library || flag) {
+		setenv("HWDP_KIND", name, 1);
+		setenv("HWDP_PREFIX", prefix ? prefix : "/data/", 1);
+		if (share)
+			setenv("HWDP_SHARE", "1", 1);
+		setenv("LD_PRELOAD", LIBRARY, 1);
 	}
-	setenv("HWDP_KIND", kind, 1);
-	setenv("LD_PRELOAD", LIBRARY, 1);
 	execvp(argv[optind], argv + optind);
 	fprintf(stderr, "hwdp: cannot run %s: ", argv[optind]);
 	perror(NULL);

@@ -3,9 +3,10 @@
  * libhwdp: lets an unmodified program choose how its file mappings are paged (preloaded by hwdp(1)).
  *
  * A file mapping whose path begins with HWDP_PREFIX is made
- *   ideal  with all its pages resident (read ahead, then MAP_POPULATE),
- *   osdp   as it is: the operating system serves the faults,
- *   hwdp   with MAP_HWDP: hardware serves the misses.
+ *   ideal     with all its pages resident (read ahead, then MAP_POPULATE),
+ *   osdp      as it is: the operating system serves the faults,
+ *   emulated, trap, hwdp
+ *             as it is, and then given to that kind by madvise().
  * Readahead is off for every kind, and the program's own readahead hints are dropped.
  *
  * With HWDP_SHARE, identical mappings of one file in one process are one mapping with a reference count: threads that
@@ -21,17 +22,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kinds.h"
 #include "marker.h"
 
-#define MAP_HWDP 0x200000
 #define PAGE 4096UL
 #define AREAS_MAX 64
-
-enum kind { KIND_OFF, KIND_IDEAL, KIND_OSDP, KIND_HWDP };
 
 struct area {
 	char *start;
@@ -45,7 +45,8 @@ struct area {
 };
 
 static struct {
-	enum kind kind;
+	const struct kind *kind;	/* NULL: change nothing */
+	bool by_flag;			/* this kernel knows the flag of mmap() only */
 	bool share;
 	const char *prefix;
 	pthread_mutex_t lock;
@@ -66,7 +67,7 @@ static bool wanted(int protection, int flags, int fd, struct stat *st)
 	unsigned digits = fd;
 	int shift = 1;
 
-	if (state.kind == KIND_OFF || (flags & (MAP_ANONYMOUS | MAP_FIXED)) || fd < 0 || (protection & PROT_EXEC))
+	if (!state.kind || (flags & (MAP_ANONYMOUS | MAP_FIXED)) || fd < 0 || (protection & PROT_EXEC))
 		return false;
 	if (fstat(fd, st) || !S_ISREG(st->st_mode))
 		return false;
@@ -132,20 +133,24 @@ static void *map_managed(void *start, size_t length, int protection, int flags, 
 		return raw_mmap(start, length, protection, flags, fd, offset);
 
 	int kind_flags = 0;
-	if (state.kind == KIND_IDEAL) {
+	if (state.kind->number < 0) {
 		read_ahead(fd, offset, length);
 		kind_flags = MAP_POPULATE;
-	} else if (state.kind == KIND_HWDP) {
+	} else if (state.by_flag) {
 		kind_flags = MAP_HWDP;
 	}
 	char *got = raw_mmap(start, length, protection, flags | kind_flags, fd, offset);
 	if (got == MAP_FAILED)
 		return got;
-	syscall(SYS_madvise, got, (length + PAGE - 1) & -PAGE, MADV_RANDOM);
+	size_t whole = (length + PAGE - 1) & -PAGE;
+	syscall(SYS_madvise, got, whole, MADV_RANDOM);
+	/* A mapping that the kernel refuses stays ordinary: its statistics say why. */
+	if (state.kind->advice && !state.by_flag)
+		syscall(SYS_madvise, got, whole, state.kind->advice);
 	*area = (struct area){ .start = got, .length = length, .references = 1, .number = state.watches++,
 			       .device = st->st_dev, .inode = st->st_ino, .offset = offset,
 			       .protection = protection, .flags = flags };
-	marker(MARKER_WATCH, got, (length + PAGE - 1) & -PAGE, area->number);
+	marker(MARKER_WATCH, got, whole, area->number);
 	if (!state.live++)
 		marker(MARKER_ROI_BEGIN, state.regions, 0, 0);
 	return got;
@@ -238,9 +243,8 @@ __attribute__((constructor)) static void begin(void)
 		state.prefix = "/data/";
 	state.share = getenv("HWDP_SHARE") != NULL;
 	pthread_atfork(NULL, NULL, forget_in_child);
-	state.kind = !strcmp(kind, "ideal") ? KIND_IDEAL :
-		     !strcmp(kind, "osdp")  ? KIND_OSDP :
-		     !strcmp(kind, "hwdp")  ? KIND_HWDP : KIND_OFF;
+	state.kind = find_kind(kind);
+	state.by_flag = state.kind && state.kind->advice && prctl(PR_GET_HWDP, 0, 0, 0, 0) < 0;
 }
 
 __attribute__((destructor)) static void end(void)

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What must not happen while a request is under way, and what must be caught up
+ * with in time. Slow settings of the machine (ssd.read_us, ssd.write_us,
+ * smu.poll_interval_cycles) make these races wide. REQ: OS-4, OS-6, OS-9
+ */
+#include "check.h"
+#include <sys/syscall.h>
+
+static struct toucher {
+	char *volatile page;
+	volatile bool stop;
+	pthread_t thread;
+} toucher;
+
+/* Reads the page again and again; it may be mapped or not. */
+static void *touch_for_ever(void *arg)
+{
+	(void)arg;
+	while (!toucher.stop)
+		touch(toucher.page);
+	return NULL;
+}
+
+static void start_touching(char *page)
+{
+	toucher.stop = false;
+	toucher.page = page;
+	pthread_create(&toucher.thread, NULL, touch_for_ever, NULL);
+}
+
+static void stop_touching(void)
+{
+	toucher.stop = true;
+	pthread_join(toucher.thread, NULL);
+}
+
+/*
+ * The same address, entry and block come back with new content while a miss on
+ * the first life may still be under way: its late answer must not count. The
+ * neighbours keep the page table.
+ */
+bool t_aba(void)
+{
+	char *map, *neighbour, page[PAGE];
+	int fd;
+
+	if (!setup("aba", 44, 16, PROT_READ, MAP_SHARED, &fd, &map))
+		return false;
+	neighbour = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memset(neighbour, 1, 4 << 20);
+	munmap(map, 16 * PAGE);
+	map = (char *)(((uintptr_t)neighbour + (2 << 20)) & -(2ul << 20)) + 64 * PAGE;
+	start_touching(map + 3 * PAGE);
+	for (int round = 0; round < 40; round++) {
+		CHECK(mmap(map, 16 * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_HWDP, fd, 0) ==
+		      map, "mmap");
+		usleep(round * 37 % 400);
+		CHECK(mmap(map, 16 * PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == map, "mmap over");
+		fill(page, 200 + round, 3);
+		CHECK(pwrite(fd, page, PAGE, 3 * PAGE) == PAGE && !fdatasync(fd), "pwrite");
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		CHECK(mmap(map, 16 * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_HWDP, fd, 0) ==
+		      map, "mmap again");
+		CHECK(same(map + 3 * PAGE, 200 + round, 3), "old content in round %d", round);
+		munmap(map, 16 * PAGE);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	}
+	stop_touching();
+	return true;
+}
+
+/* The same within one life of the mapping: the page is rewritten, evicted, armed again. */
+bool t_late_answer(void)
+{
+	char *map, page[PAGE];
+	int fd;
+
+	if (!setup("late", 45, 16, PROT_READ, MAP_SHARED, &fd, &map))
+		return false;
+	start_touching(map + 3 * PAGE);
+	for (int round = 0; round < 40; round++) {
+		usleep(200 + round * 37 % 800);
+		fill(page, 200 + round, 3);
+		CHECK(pwrite(fd, page, PAGE, 3 * PAGE) == PAGE && !fdatasync(fd), "pwrite");
+		/* mapped pages stay, so take the mapping's entry away first */
+		madvise(map, 16 * PAGE, MADV_DONTNEED);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		usleep(15000);
+		CHECK(same(map + 3 * PAGE, 200 + round, 3), "old content in round %d", round);
+		madvise(map, 16 * PAGE, MADV_DONTNEED);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		usleep(6000);
+	}
+	stop_touching();
+	return true;
+}
+
+static struct late_touch {
+	const char *page;
+	volatile bool writing;
+	long fast;		/* pages that hardware brought while the write was under way */
+} late;
+
+/* Later than kpoold needs to arm a page again. */
+static void *touch_late(void *arg)
+{
+	bool writing;
+	long before;
+
+	(void)arg;
+	usleep(6500);
+	before = fast_pages();
+	writing = late.writing;
+	touch(late.page);
+	if (writing)
+		late.fast += fast_pages() - before;
+	return NULL;
+}
+
+/*
+ * Somebody reads the page for the first time while a direct write to it is under
+ * way, late enough that it could have been armed again: when the write is over,
+ * nobody sees the old page.
+ */
+bool t_direct_busy(void)
+{
+	char *map, *page;
+	int fd;
+
+	if (!setup("dbusy", 46, 16, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	fd = open(path("dbusy"), O_RDWR | O_DIRECT);
+	CHECK(fd >= 0 && !posix_memalign((void **)&page, PAGE, PAGE), "O_DIRECT");
+	late = (struct late_touch){ .page = map + 3 * PAGE };
+	for (int round = 0; round < 12; round++) {
+		pthread_t t;
+
+		fill(page, 200 + round, 3);
+		late.writing = true;
+		pthread_create(&t, NULL, touch_late, NULL);
+		CHECK(pwrite(fd, page, PAGE, 3 * PAGE) == PAGE, "pwrite: %s", strerror(errno));
+		late.writing = false;
+		CHECK(same(map + 3 * PAGE, 200 + round, 3), "old content in round %d", round);
+		pthread_join(t, NULL);
+		CHECK(same(map + 3 * PAGE, 200 + round, 3), "old content later in round %d", round);
+	}
+	CHECK(!late.fast, "hardware read %ld pages that were being written", late.fast);
+	return true;
+}
+
+static long number_of(const char *name, long otherwise)
+{
+	char file[96];
+	long value;
+
+	snprintf(file, sizeof(file), "/sys/kernel/mm/hwdp/%s", name);
+	value = number_in(file);
+	return value < 0 ? otherwise : value;
+}
+
+/* Frames filled and not adopted are never more than the ring has. REQ: OS-9 */
+bool t_bound(void)
+{
+	struct endless e[READERS];
+	long depth = number_of("ring_depth", 0), most = 0;
+	char *map;
+
+	if (!have_smu())
+		return true;
+	if (!setup("bound", 47, 8192, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	start_readers(e, map, 47, 8192);
+	for (int i = 0; i < 200; i++) {
+		long now = not_adopted();
+
+		most = now > most ? now : most;
+		usleep(300);
+	}
+	CHECK(stop_readers(e), "a reader saw a wrong page");
+	/* the counters are read one after the other: some pages more */
+	CHECK(most <= depth + 64, "%ld frames without metadata, the ring has %ld", most, depth);
+	return true;
+}
+
+/* Every page that hardware brought is adopted soon, whatever comes in between. REQ: OS-6 */
+bool t_adopt_all(void)
+{
+	char *map;
+
+	if (!have_smu())
+		return true;
+	CHECK(put_text("/sys/kernel/mm/hwdp/kpted_period_ms", "10"), "kpted_period_ms");
+	sleep(1);	/* for the last period of the old length */
+	for (int round = 0; round < 4; round++) {
+		long left = 1, runs = stat_of("kpted_runs");
+
+		if (!setup("adopt", 48, 2048, PROT_READ, MAP_SHARED, NULL, &map))
+			return false;
+		/* with pauses, so that kpted passes between and during the reads */
+		for (size_t p = 0; p < 2048; p++) {
+			CHECK(same(map + p * PAGE, 48, p), "page %zu", p);
+			if (p % 64 == (size_t)round * 16)
+				usleep(3000);
+		}
+		for (int tries = 0; tries < 50 && left; tries++) {
+			usleep(10000);
+			left = not_adopted();
+		}
+		CHECK(!left, "%ld pages are never adopted, in round %d, %ld passes of kpted", left,
+		      round, stat_of("kpted_runs") - runs);
+		munmap(map, 2048 * PAGE);
+	}
+	put_text("/sys/kernel/mm/hwdp/kpted_period_ms", "1000");
+	return true;
+}
+
+/* Pages that hardware brought can be reclaimed at once when asked for. */
+bool t_pageout_now(void)
+{
+	unsigned char vec[64];
+	unsigned there = 0;
+	char *map;
+
+	if (!setup("out", 49, 512, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	if (!read_all(map, 49, 0, 64))
+		return false;
+	CHECK(!madvise(map, 64 * PAGE, MADV_PAGEOUT), "pageout");
+	CHECK(!mincore(map, 64 * PAGE, vec), "mincore");
+	for (unsigned p = 0; p < 64; p++)
+		there += vec[p] & 1;
+	CHECK(there < 16, "%u of 64 pages are still in memory", there);
+	return read_all(map, 49, 0, 512);
+}
+
+/* The whole system sleeps and wakes while threads miss. REQ: OS-5 */
+bool t_suspend(void)
+{
+	struct endless e[READERS];
+	long fast;
+	char *map;
+
+	if (!put_text("/sys/power/pm_test", "devices"))
+		SKIP("no test of suspending");
+	if (!setup("sleep", 180, 4096, PROT_READ, MAP_SHARED, NULL, &map))
+		return false;
+	start_readers(e, map, 180, 1024);
+	usleep(3000);
+	CHECK(put_text("/sys/power/state", "freeze"), "suspend: %s", strerror(errno));
+	CHECK(stop_readers(e), "a reader saw a wrong page");
+	usleep(100000);
+	fast = fast_pages();
+	if (!read_all(map, 180, 0, 4096))
+		return false;
+	CHECK(!have_smu() || fast_pages() - fast > 2500, "only %ld pages by hardware afterwards",
+	      fast_pages() - fast);
+	return true;
+}
