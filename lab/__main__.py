@@ -6,8 +6,10 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from lab.runner.job import KINDS
 from lab.ui import UserError, say
 
 
@@ -32,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run any command in a guest, or a bare-metal ELF file",
                               usage="trapless run [OPTIONS] -- COMMAND [ARGUMENT]... | --interactive | --elf FILE")
-    run.add_argument("--kind", choices=("ideal", "osdp", "hwdp"), help="how its mappings of files below /data are paged")
+    run.add_argument("--kind", choices=KINDS, help="how its mappings of files below /data are paged")
     run.add_argument("--share", action="store_true", help="threads that map the same file share one mapping")
     run.add_argument("--in", action="append", default=[], type=Path, metavar="FILE", dest="inputs",
                      help="file or folder that appears in the command's folder")
@@ -42,13 +44,49 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--harts", type=int, metavar="N")
     run.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
     run.add_argument("--stock", action="store_true", help="the unmodified kernel")
-    run.add_argument("--on", choices=("machine", "qemu"), default="machine", dest="simulator")
+    run.add_argument("--on", "--simulator", choices=("machine", "qemu"), default="machine", dest="simulator",
+                     help="what the guest runs on (default machine)")
+    run.add_argument("--arch", choices=("riscv", "x86_64"), default="riscv", help="architecture of the guest (default riscv)")
     run.add_argument("--interactive", action="store_true", help="a shell on the console")
     run.add_argument("--verbose", action="store_true", help="show the kernel's messages")
     run.add_argument("--max-seconds", type=float, metavar="S", help="give up after S simulated seconds")
     run.add_argument("--stats", type=Path, metavar="FILE", help="keep the machine's record (JSON)")
     run.add_argument("--elf", type=Path, metavar="FILE", help="run this instead; exit status from tohost")
     _profile_options(run)
+
+    experiment = commands.add_parser("experiment", help="one experiment: records and tables in out/NAME; without a name, a list")
+    experiment.add_argument("name", nargs="?", metavar="NAME")
+    experiment.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME)")
+    experiment.add_argument("--kinds", default="", metavar="KIND,...", help="only these kinds")
+    experiment.add_argument("--quick", action="store_true", help="smaller loads")
+    experiment.add_argument("--serial", action="store_true", help="one run at a time")
+    experiment.add_argument("--measured", action="store_true", help="show the records of the last run again, do not run")
+    experiment.add_argument("--docs", action="store_true", help="write the tables into the documents that state them")
+    _profile_options(experiment)
+
+    soak = commands.add_parser("soak", help="many misses under memory pressure, on a kernel that checks itself")
+    soak.add_argument("--misses", type=int, default=2_000_000, metavar="N", help="at least so many (default 2000000)")
+    soak.add_argument("--kernel", default="debug", metavar="debug|plain|IMAGE",
+                      help="with all checks (default), the ordinary patched one, or another")
+    soak.add_argument("--kind", choices=KINDS[2:], default="hwdp")
+    soak.add_argument("--data", type=int, default=1024, metavar="MIB", help="size of the file; memory is a quarter of it")
+    soak.add_argument("--out", type=Path, default=Path("out/soak"), metavar="DIR", help="where logs go (default out/soak)")
+
+    selftests = commands.add_parser("selftests", help="the kernel's own mm selftests: unpatched kernel, feature off and on")
+    selftests.add_argument("test", nargs="*", help="only these")
+    selftests.add_argument("--kind", choices=KINDS[2:], default="hwdp")
+    selftests.add_argument("--full", action="store_true", help="on kernels with all that the tests can test (builds two)")
+    selftests.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
+    selftests.add_argument("--out", type=Path, default=Path("out/selftests"), metavar="DIR",
+                           help="where logs go (default out/selftests)")
+
+    attack = commands.add_parser("attack", help="can an unprivileged program read another user's blocks?")
+    attack.add_argument("--rounds", type=int, default=10_000, metavar="N", help="rounds that reuse a block (default 10000)")
+    attack.add_argument("--way", choices=("truncate", "punch", "collapse", "unmap", "mixed"), default="mixed",
+                        help="how blocks are given back (default mixed)")
+    attack.add_argument("--kind", choices=KINDS[2:], default="hwdp")
+    attack.add_argument("--seed", type=int, default=1, metavar="N")
+    attack.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
 
     test = commands.add_parser("test", help="run all tests")
     test.add_argument("--all", action="store_true", help="the long ones, too")
@@ -75,6 +113,25 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         if args.threads < 1:
             raise UserError(f"--threads {args.threads}: at least 1")
         return demo.run(args.out, args.profile, tuple(args.settings), args.threads, args.kernel, args.serial, args.quick)
+    if args.command == "experiment":
+        return _experiment(args)
+    if args.command == "selftests":
+        from lab import selftests
+
+        return selftests.run(selftests.Request(kind=args.kind, kernel=args.kernel, only=tuple(args.test),
+                                               full=args.full, out=args.out))
+    if args.command == "soak":
+        from lab import soak
+
+        image = None if args.kernel in ("debug", "plain") else Path(args.kernel)
+        if image and not image.is_file():
+            raise UserError(f"--kernel {image}: neither debug nor plain nor a kernel")
+        return soak.run(soak.Request(misses=args.misses, debug=args.kernel == "debug", kind=args.kind, kernel=image,
+                                     out=args.out, data_mib=args.data))
+    if args.command == "attack":
+        from lab.checks import attack
+
+        return attack.run(args.rounds, args.way, args.seed, args.kernel, args.kind)
     if args.command == "run":
         return _run(args, guest_argv)
     if args.command == "test":
@@ -97,6 +154,22 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     return 0
 
 
+def _experiment(args: argparse.Namespace) -> int:
+    from lab import experiment
+    from lab.experiments.setup import Setup
+
+    kinds = tuple(args.kinds.split(",")) if args.kinds else ()
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UserError(f"--kinds: no such kind: {kind}")
+    if args.docs and (args.quick or kinds):
+        raise UserError("--docs: only with the whole experiment")
+    setup = Setup(args.out or Path(), args.profile, tuple(args.settings), args.kernel, args.quick, kinds)
+    if args.serial:
+        setup = replace(setup, at_once=1)
+    return experiment.run(args.name, setup, args.out, args.docs, args.measured)
+
+
 def _run(args: argparse.Namespace, guest_argv: list[str]) -> int:
     from lab import run
 
@@ -107,8 +180,8 @@ def _run(args: argparse.Namespace, guest_argv: list[str]) -> int:
     return run.run(run.Request(
         argv=guest_argv, kind=args.kind, share=args.share, inputs=tuple(args.inputs), out=args.out, data=args.data,
         profile=args.profile, settings=tuple(args.settings), memory=args.memory, harts=args.harts, append=args.append,
-        kernel=args.kernel, stock=args.stock, simulator=args.simulator, interactive=args.interactive,
-        verbose=args.verbose, max_seconds=args.max_seconds, stats=args.stats))
+        kernel=args.kernel, stock=args.stock, simulator=args.simulator, arch=args.arch,
+        interactive=args.interactive, verbose=args.verbose, max_seconds=args.max_seconds, stats=args.stats))
 
 
 def main() -> int:

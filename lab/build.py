@@ -6,11 +6,35 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from lab.cache import CACHE, cached, content_key, locked, run_tool
 from lab.paths import LINUX, MACHINE
 from lab.ui import UserError, step
+
+
+@dataclass(frozen=True)
+class Arch:
+    """An architecture that guests can have."""
+
+    kernel: str
+    """linux/build --arch"""
+    debian: str
+    machine: str
+    """`uname -m`; in the names of compilers and of QEMU."""
+    image: str
+
+    def compiler_prefix(self) -> str:
+        """What CROSS_COMPILE must be on this host."""
+        return "" if os.uname().machine == self.machine else f"{self.machine}-linux-gnu-"
+
+
+ARCHS = {arch.kernel: arch for arch in (
+    Arch("riscv", "riscv64", "riscv64", "Image"),
+    Arch("x86_64", "amd64", "x86_64", "bzImage"),
+)}
+RISCV = ARCHS["riscv"]
 
 # Guest program -> its place in the root image.
 GUEST_TOOLS = {
@@ -42,17 +66,21 @@ def machine() -> Path:
     return program
 
 
-def kernel(stock: bool = False, source: str | None = None) -> Path:
-    """The kernel's Image: Linux 6.12 with the series, or as it is if `stock`. `source` names another 6.12 tree.
+def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, configs: tuple[str, ...] = ()) -> Path:
+    """The kernel's image: Linux 6.12 with the series, or as it is if `stock`. `source` names another 6.12 tree,
+    `configs` more fragments of linux/configs.
 
-    TRAPLESS_KERNEL and TRAPLESS_STOCK_KERNEL name Images to take instead.
+    TRAPLESS_KERNEL and TRAPLESS_STOCK_KERNEL (for x86_64 with _X86_64 behind) name images to take instead.
     """
-    arguments = (["--stock"] if stock else []) + (["--source", source] if source else [])
+    arguments = ["--arch", arch.kernel, *(["--stock"] if stock else []), *(["--source", source] if source else [])]
+    for fragment in configs:
+        arguments += ["--config", str(LINUX / "configs" / fragment)]
     script = LINUX / "build"
-    named = os.environ.get("TRAPLESS_STOCK_KERNEL" if stock else "TRAPLESS_KERNEL")
-    if named and not source:
+    variable = f"TRAPLESS_{'STOCK_' if stock else ''}KERNEL{'' if arch is RISCV else f'_{arch.kernel.upper()}'}"
+    named = os.environ.get(variable)
+    if named and not source and not configs:
         if not Path(named).is_file():
-            raise UserError(f"{'TRAPLESS_STOCK_KERNEL' if stock else 'TRAPLESS_KERNEL'}: no kernel at {named}")
+            raise UserError(f"{variable}: no kernel at {named}")
         return Path(named)
     if not script.exists():
         raise UserError(f"no kernel build script at {script}")
@@ -64,29 +92,40 @@ def kernel(stock: bool = False, source: str | None = None) -> Path:
         return asked.stdout.strip()
 
     key = ask_key()
-    title = f"building the {'stock' if stock else 'patched'} kernel (about 4 minutes)"
+    title = (f"building the {'stock' if stock else 'patched'} kernel for {arch.machine}"
+             f"{' with ' if configs else ''}{', '.join(configs)} ({'about 4' if not configs else 'many'} minutes)")
 
     def builder(out: Path) -> None:
         run_tool([str(script), *arguments, "--out", str(out)], CACHE / "logs" / "kernel.log", "building the kernel",
                  show=r"^linux: ")
-        if not (out / "Image").exists():
-            raise UserError(f"linux/build left no Image (whole log: {CACHE / 'logs' / 'kernel.log'})")
+        if not (out / arch.image).exists():
+            raise UserError(f"linux/build left no {arch.image} (whole log: {CACHE / 'logs' / 'kernel.log'})")
         if ask_key() != key:
             raise UserError("linux/ was changed while the kernel was being built: run again")
 
-    return cached("kernel", key, title, builder) / "Image"
+    return cached("kernel", key, title, builder) / arch.image
 
 
-def guest_tools() -> Path:
-    """Folder with our programs for the guest, cross-compiled."""
-    sources = LINUX / "tools"
-    compiler = shutil.which("riscv64-linux-gnu-gcc")
+def guest_tools(arch: Arch = RISCV) -> Path:
+    """Folder with our programs for the guest, compiled for its architecture."""
+    return _guest_programs(LINUX / "tools", "tools", "building the guest's tools", arch)
+
+
+def guest_checks(arch: Arch = RISCV) -> Path:
+    """Folder with the series' own tests for the guest (hwdp-check, attack, check-init)."""
+    return _guest_programs(LINUX / "checks", "checks", "building the kernel's guest checks", arch)
+
+
+def _guest_programs(sources: Path, kind: str, title: str, arch: Arch) -> Path:
+    prefix = arch.compiler_prefix()
+    compiler = shutil.which(f"{prefix}gcc")
     if compiler is None:
-        raise UserError("riscv64-linux-gnu-gcc not found (./trapless setup installs it)")
+        raise UserError(f"{prefix}gcc not found (./trapless setup installs it)")
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
-    key = content_key(sources, version.splitlines()[0])
-    return cached("tools", key, "building the guest's tools", lambda out: run_tool(
-        ["make", "-C", sources, f"OUT={out}"], CACHE / "logs" / "tools.log", "building the guest's tools"))
+    files = [path for path in sorted(sources.iterdir()) if path.suffix in (".c", ".h") or path.name == "Makefile"]
+    key = content_key(*files, LINUX / "tools" / "marker.h", arch.kernel, version.splitlines()[0])
+    return cached(kind, key, title, lambda out: run_tool(
+        ["make", "-C", sources, f"OUT={out}", f"CROSS_COMPILE={prefix}"], CACHE / "logs" / f"{kind}.log", title))
 
 
 def host_mapsum() -> Path:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import measures
-from lab.demo import output_folder, write_whole
+from lab.experiments.catalogue import EXPERIMENTS
+from lab.outputs import output_folder, write_whole
 from lab.paths import LAB, ROOT
 from lab.report import table
 from lab.ui import UserError
@@ -98,22 +99,39 @@ def table_cells(text: str, name: str) -> list[dict[str, str]]:
     return [dict(zip(rows[0], row, strict=True)) for row in rows[2:]]
 
 
+def measured_table(name: str, session: measures.Session) -> tuple[tuple[table.Column, ...], int, dict[tuple[str, ...], dict]]:
+    """Columns of a stated table, how many of them name a row, and its records by name."""
+    columns, names = table.COLUMNS, 1
+    rows = None
+    for experiment, entry in EXPERIMENTS.items():
+        if name in entry.tables:
+            shown = entry.tables[name]
+            columns, names, rows = shown.columns, shown.keys, shown.rows(session.experiment(experiment))
+    if rows is None:
+        rows = list(session.demo.values())
+    return columns, names, {tuple(table.cells(row, columns)[:names]): row for row in rows}
+
+
 def check_table(stated: StatedTable, session: measures.Session) -> list[Figure]:
     """Compare each number of a stated table with a fresh measurement."""
     figures = []
-    keys = {heading: key for heading, key, _ in table.COLUMNS}
+    columns, names, records = measured_table(stated.id, session)
+    keys = {heading: key for heading, key, _ in columns}
     for row in table_cells((ROOT / stated.file).read_text(), stated.id):
-        record = session.demo[row["kind"]]
-        for heading, cell in row.items():
+        name = tuple(row[heading] for heading, _, _ in columns[:names])
+        if name not in records:
+            raise UserError(f"{stated.file}: table {stated.id}: nothing measures the row {' '.join(name)}")
+        record = records[name]
+        for heading, cell in list(row.items())[names:]:
             value = record.get(keys[heading])
-            if heading == "kind" or cell == "-" or value is None:
+            if cell == "-" or value is None:
                 continue
             aim = float(cell.replace(",", ""))
             near = abs(value - aim) <= max(abs(aim) * stated.tolerance_percent / 100, 0.05)
             figures.append(Figure(
-                id=f"{stated.id}-{row['kind']}-{keys[heading]}", area=stated.area,
+                id=f"{stated.id}-{'-'.join(name)}-{keys[heading]}".replace(" ", "-"), area=stated.area,
                 command=f"./trapless claims --area {stated.area}",
-                sentence=f"{stated.file}, table {stated.id}: {heading} of {row['kind']} is {cell}", figure=value, aim=aim,
+                sentence=f"{stated.file}, table {stated.id}: {heading} of {' '.join(name)} is {cell}", figure=value, aim=aim,
                 unit=heading.split()[-1], direction=f"within {stated.tolerance_percent} %",
                 holds=None if heading in stated.host else near))
     return figures

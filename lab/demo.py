@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 
 from rich.console import Console
@@ -14,32 +13,11 @@ from lab import build
 from lab.cache import disk_error
 from lab.experiments import miss_latency
 from lab.images import dataset, rootfs
+from lab.outputs import output_folder, write_whole
 from lab.report import html, table
 from lab.runner import guest as guests
 from lab.runner.job import Job
 from lab.ui import UserError, say, step
-
-
-def output_folder(out: Path) -> Path:
-    """Make the output folder, and be sure that one can write to it before hours are spent."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out) as probe:
-            probe.write(b"x")
-            probe.flush()
-    except OSError as error:
-        raise disk_error(error, out) from error
-    return out
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is either whole or not there."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text)
-        partial.replace(path)
-    except OSError as error:
-        raise disk_error(error, path) from error
 
 
 def guest_for(profile: str, settings: tuple[str, ...], load: miss_latency.Load, kernel: Path | None) -> guests.Guest:

@@ -15,7 +15,7 @@ from lab.images import dataset, rootfs
 from lab.paths import LINUX, ROOT
 
 TOOLS = ("git", "cargo", "gcc", "make", "riscv64-linux-gnu-gcc", "flex", "bison", "bc", "mmdebstrap", "mke2fs", "debugfs",
-         "qemu-system-riscv64")
+         "qemu-system-riscv64", "qemu-system-x86_64")
 
 
 def run() -> int:
@@ -23,7 +23,7 @@ def run() -> int:
     missing = 0
     for tool in TOOLS:
         place = shutil.which(tool)
-        needed = tool != "qemu-system-riscv64"
+        needed = not tool.startswith("qemu-")
         missing += place is None and needed
         state = "ok" if place else "missing" if needed else "absent"
         print(f"{state:7} {tool}{'' if place or needed else ' (tests only)'}")

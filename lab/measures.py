@@ -13,6 +13,8 @@ from pathlib import Path
 from lab import build, demo
 from lab.cache import CACHE
 from lab.experiments import miss_latency
+from lab.experiments.catalogue import EXPERIMENTS
+from lab.experiments.setup import Setup
 from lab.images import rootfs
 from lab.runner import guest as guests
 from lab.runner.job import Job
@@ -25,6 +27,15 @@ class Session:
         """`quick` takes smaller loads."""
         self.quick = quick
         self.demo_seconds = 0.0
+        self._records: dict[str, list[dict]] = {}
+
+    def experiment(self, name: str) -> list[dict]:
+        """Records of an experiment."""
+        if name not in self._records:
+            CACHE.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+                self._records[name] = EXPERIMENTS[name].measure(Setup(Path(folder), quick=self.quick))
+        return self._records[name]
 
     @cached_property
     def demo(self) -> dict[str, dict]:
@@ -104,8 +115,46 @@ def cycles_between_equal_runs(session: Session) -> float:
     return max(abs(a - b) for pair in zip(ends, ends[1:], strict=False) for a, b in zip(*pair, strict=True))
 
 
+def off_cost(session: Session) -> float:
+    """Largest difference in kernel instructions a page fault that the series makes where it is off, in percent."""
+    return max(abs(entry["over_stock_percent"]) for entry in session.experiment("off_cost"))
+
+
+def _small(session: Session, kind: str, kpoold: str | None, key: str) -> list[float]:
+    """One figure of the setting `small`, for each number of threads."""
+    return [entry[key] for entry in session.experiment("small_no_refill")
+            if (entry["setting"], entry["kind"], entry["kpoold"]) == ("small", kind, kpoold)]
+
+
+def small_latency_ratio(session: Session) -> float:
+    """Mean latency of osdp over that of hwdp, kpoold on: the lowest of all numbers of threads."""
+    return min(_small(session, "hwdp", "on", "latency_ratio_to_osdp"))
+
+
+def small_latency_ratio_to_emulated(session: Session) -> float:
+    """Mean latency of emulated over that of hwdp, kpoold off: the lowest of all numbers of threads."""
+    return min(_small(session, "hwdp", "off", "latency_ratio_to_emulated"))
+
+
+def small_bandwidth_ratio(session: Session) -> float:
+    """Bandwidth of hwdp over that of osdp, kpoold off: the lowest of all numbers of threads."""
+    return min(_small(session, "hwdp", "off", "bandwidth_ratio_to_osdp"))
+
+
+def refill_faults_removed(session: Session) -> float:
+    """Percent of hwdp's faults for want of a frame that kpoold removes: the lowest of all numbers of threads."""
+    return min(_small(session, "hwdp", "on", "refill_faults_removed"))
+
+
+def refill_overlap(session: Session) -> float:
+    """Percent of the device's time that refilling in the fault fills, kpoold off, 1 thread."""
+    return _small(session, "hwdp", "off", "refill_overlap_percent")[0]
+
+
 MEASURES: dict[str, Callable[[Session], float]] = {
     measure.__name__: measure
     for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,
-                    latency_ratio, demo_host_seconds, boot_seconds, boot_mips, cycles_between_equal_runs)
+                    latency_ratio, demo_host_seconds, boot_seconds, boot_mips, cycles_between_equal_runs, off_cost,
+                    small_latency_ratio, small_latency_ratio_to_emulated, small_bandwidth_ratio, refill_faults_removed,
+                    refill_overlap)
 }

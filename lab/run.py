@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import build
-from lab.demo import output_folder
 from lab.images import dataset, ext4, rootfs
+from lab.outputs import output_folder
 from lab.runner import guest as guests
 from lab.runner.job import Job, command_job
 from lab.ui import UserError
@@ -35,6 +35,7 @@ class Request:
     kernel: Path | None
     stock: bool
     simulator: str
+    arch: str
     interactive: bool
     verbose: bool
     max_seconds: float | None
@@ -73,10 +74,14 @@ def run(request: Request) -> int:
         output_folder(request.out)
     if request.kernel and not request.kernel.is_file():
         raise UserError(f"--kernel {request.kernel}: no such file")
+    arch = build.ARCHS[request.arch]
+    if request.simulator == "machine" and arch is not build.RISCV:
+        raise UserError(f"--arch {request.arch}: only with --on qemu")
     data, kept = data_disk(request.data)
     program = build.machine() if request.simulator == "machine" else None
     guest = guests.Guest(
-        kernel=request.kernel or build.kernel(stock=request.stock), root=rootfs.image(), data=data, data_kept=kept,
+        kernel=request.kernel or build.kernel(stock=request.stock, arch=arch), root=rootfs.image(arch), data=data,
+        data_kept=kept, arch=arch,
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds)

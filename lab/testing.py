@@ -43,6 +43,8 @@ class Suite:
     cwd: Path = ROOT
     plain: bool = False
     """The command has no tests of its own: its exit status is the one test."""
+    long: bool = False
+    """Runs with --all, or when named."""
     env: dict[str, str] = field(default_factory=dict)
 
 
@@ -101,6 +103,7 @@ def suites(everything: bool) -> list[Suite]:
         Suite("spec-generated", ["spec/generate", "--check"], plain=True),
         Suite("spec-rules", ["spec/rules", "--strict"], plain=True),
         Suite("linux-series", ["linux/checks/check-series"]),
+        Suite("protocol", ["spec/protocol/check", *(["--all"] if everything else [])]),
         Suite("lint", ruff, plain=True),
         Suite("rust", ["cargo", "test", "--locked", "-q"], MACHINE, env=build.cargo_env()),
         # The profile of the tests: the crates are built already, and arithmetic overflows are caught.
@@ -109,13 +112,16 @@ def suites(everything: bool) -> list[Suite]:
         Suite("nonsense", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "nonsense",
                            "--", "--runs", "20000" if everything else "1000"], MACHINE, env=build.cargo_env()),
         Suite("lab", pytest_args),
+        Suite("mutations", [sys.executable, "linux/checks/mutations"], long=True),
+        Suite("selftests", [sys.executable, "-m", "lab", "selftests", "--full"], long=True),
     ]
     return found
 
 
 def run(everything: bool, only: list[str]) -> int:
     """Run the suites named in `only` (all if empty); print the total; the exit status."""
-    chosen = [suite for suite in suites(everything) if not only or suite.name in only]
+    chosen = [suite for suite in suites(everything)
+              if suite.name in only or not only and (everything or not suite.long)]
     unknown = set(only) - {suite.name for suite in chosen}
     if unknown:
         raise UserError(f"no such test suite: {', '.join(sorted(unknown))}")

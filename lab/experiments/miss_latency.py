@@ -7,6 +7,7 @@ Stock fio reads 4 KiB blocks at random through one mapping: 64 MiB out of a file
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +15,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab.cache import disk_error
-from lab.images import ext4
+from lab.experiments.setup import Experiment, Setup, Table
+from lab.images import dataset, ext4
+from lab.report import table
 from lab.runner import guest as guests
-from lab.runner.job import Job
+from lab.runner import job as jobs
+from lab.runner.job import Job, launcher
 from lab.ui import UserError
 from lab.version import git_describe
 
 KINDS = ("ideal", "osdp", "hwdp")
+"""The demo's kinds; experiments take all that the launcher knows (runner.job.KINDS)."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +38,42 @@ class Load:
     seed: int = 8
     """fio's own random seed. With this one no thread draws the file's last block: fio's mmap engine maps the whole file
     anew whenever it meets that block."""
+    ring: int | None = None
+    """Frames of the pool; None leaves it to the kernel (4096)."""
+    kpoold: bool = True
+    """Refill the pool in the background; otherwise only faults do."""
+    kpted: bool = True
+    """Give metadata to pages in the background, too; otherwise only where it is needed."""
+    log: bool = False
+    """Keep each read's latency (clat.log: time in ms, latency in ns, ...)."""
 
     def command(self, kind: str) -> str:
         """Shell command for this load."""
-        share = " -s" if self.threads > 1 else ""
         return (
-            f"hwdp -k {kind}{share} -- fio --name=miss --filename=/data/random.bin --readonly --rw=randread --bs=4k "
-            f"--ioengine=mmap --size={self.file_bytes} --io_size={self.read_bytes} --thread --numjobs={self.threads} "
-            f"--randseed={self.seed} --clocksource=clock_gettime --invalidate=0 --group_reporting --eta=never "
-            "--percentile_list=50:99:99.9 --output-format=json --output=/job/out/fio.json"
+            f"{shlex.join(launcher(kind, share=self.threads > 1))} fio --name=miss --filename=/data/random.bin --readonly "
+            f"--rw=randread --bs=4k --ioengine=mmap --size={self.file_bytes} --io_size={self.read_bytes} "
+            f"--thread --numjobs={self.threads} --randseed={self.seed} --clocksource=clock_gettime "
+            "--invalidate=0 --group_reporting --eta=never --percentile_list=50:99:99.9 "
+            "--output-format=json --output=/job/out/fio.json"
+            + (" --write_lat_log=/job/out/fio" if self.log else "")
         )
 
     def job(self, kind: str) -> Job:
         """The job for one kind."""
+        settings = "/sys/kernel/mm/hwdp"
         return Job("\n".join([
+            "" if self.kpoold or kind in ("ideal", "osdp") else f"echo 0 > {settings}/kpoold || exit $?",
+            "" if self.kpted else f"echo 60000 > {settings}/kpted_period_ms || exit $?",
             f"{self.command(kind)} || exit $?",
             "cp /proc/vmstat /job/out/vmstat",
-            "[ -e /sys/kernel/mm/hwdp/stats ] && cp /sys/kernel/mm/hwdp/stats /job/out/hwdp-stats",
+            f"[ -e {settings}/stats ] && cp {settings}/stats /job/out/hwdp-stats",
             "exit 0",
         ]))
+
+    def guest(self, guest: guests.Guest) -> guests.Guest:
+        """The guest with this load's settings at boot."""
+        ring = f"hwdp.ring={self.ring}" if self.ring else ""
+        return replace(guest, append=" ".join(part for part in (guest.append, ring) if part))
 
 
 # Runs a job on some simulator: (guest, job, folder for its files) -> outcome.
@@ -61,28 +83,28 @@ Runner = Callable[[guests.Guest, Job, Path], guests.Outcome]
 def measure(runner: Runner, guest: guests.Guest, load: Load, out: Path, kinds: tuple[str, ...] = KINDS,
             at_once: int = 1) -> list[dict]:
     """Run each kind, keep its raw files in `out`/KIND, and return one record a kind, in the order of `kinds`."""
-
-    def one(kind: str) -> dict:
-        folder = out / kind
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            folder.mkdir(parents=True)
-        except OSError as error:
-            raise disk_error(error, folder) from error
-        outcome = runner(guest, load.job(kind), folder)
-        (folder / "console.txt").write_text(outcome.console)
-        if outcome.status:
-            raise UserError(f"{kind}: fio ended with status {outcome.status}: {outcome.console.strip()[-300:]}")
-        fio = json.loads((folder / "fio.json").read_text())
-        (folder / "stats.json").write_text(json.dumps(outcome.stats, indent=1))
-        result = record(kind, fio, outcome, load, guest)
-        if (folder / "hwdp-stats").exists():
-            _add_kernel_stats(result, (folder / "hwdp-stats").read_text())
-        return result
-
     with ThreadPoolExecutor(max_workers=at_once) as pool:
-        records = list(pool.map(one, kinds))
+        records = list(pool.map(lambda kind: run_one(runner, guest, load, kind, out / kind), kinds))
     return breakdown(records)
+
+
+def run_one(runner: Runner, guest: guests.Guest, load: Load, kind: str, folder: Path) -> dict:
+    """The record of one run; its raw files stay in `folder`."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise disk_error(error, folder) from error
+    outcome = runner(load.guest(guest), load.job(kind), folder)
+    (folder / "console.txt").write_text(outcome.console)
+    if outcome.status:
+        raise UserError(f"{kind}: fio ended with status {outcome.status}: {outcome.console.strip()[-300:]}")
+    fio = json.loads((folder / "fio.json").read_text())
+    (folder / "stats.json").write_text(json.dumps(outcome.stats, indent=1))
+    result = record(kind, fio, outcome, load, guest)
+    if (folder / "hwdp-stats").exists():
+        _add_kernel_stats(result, (folder / "hwdp-stats").read_text())
+    return result
 
 
 def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: guests.Guest) -> dict:
@@ -114,6 +136,9 @@ def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: gue
         "file_bytes": load.file_bytes,
         "read_bytes": load.read_bytes * load.threads,
         "fio_seed": load.seed,
+        "ring": load.ring,
+        "kpoold": load.kpoold,
+        "runtime_seconds": read["runtime"] / 1000,
         "fio": fio.get("fio version"),
         "profile": guest.profile,
         "settings": list(guest.settings),
@@ -160,6 +185,7 @@ def _add_region(result: dict, regions: list[dict], ops: int) -> None:
     result["distinct_pages"] = sum(watch["pages_touched"] for watch in watches)
     result["kernel_instructions_per_op"] = region["instructions"]["supervisor"] / ops
     result["user_instructions_per_op"] = region["instructions"]["user"] / ops
+    result["region_seconds"] = region["sim_seconds"]
     result["smu"] = region.get("smu")
     if kind == "hwdp":
         miss = region["hw_miss"]
@@ -194,3 +220,14 @@ def breakdown(records: list[dict]) -> list[dict]:
 def small_load(load: Load) -> Load:
     """The same with a quarter of the reads: for quick checks."""
     return replace(load, read_bytes=load.read_bytes // 4)
+
+
+def measure_all(setup: Setup) -> list[dict]:
+    """Every kind, by the demo's load."""
+    load = small_load(Load()) if setup.quick else Load()
+    runner, guest = setup.runner(), setup.guest(dataset.image(load.file_bytes))
+    return breakdown(setup.each("running fio for each kind", setup.kinds or jobs.KINDS, lambda kind: run_one(
+        runner, guest, load, kind, setup.out / kind)))
+
+
+EXPERIMENT = Experiment("time of a miss, all kinds (FPGA figure 8)", measure_all, {"miss_latency": Table(table.COLUMNS)})

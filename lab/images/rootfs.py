@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest's root file system: Debian trixie packages for riscv64, unpacked (never run) on the host, and our tools."""
+"""The guest's root file system: Debian trixie packages for its architecture, unpacked (never run) on the host, and our tools."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ DROPPED = (
     "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/info", "usr/share/bug",
     "usr/share/doc-base", "usr/share/fio", "var/lib/apt", "var/cache", "var/log", "var/lib/dpkg", "etc/apt",
     "dev", "run", "tmp",
+    # Drawing, which stress-ng could test as well.
+    "usr/lib/*/libLLVM*", "usr/lib/*/libgallium*", "usr/lib/*/dri", "usr/lib/*/libz3*",
 )
 
 
@@ -61,18 +63,21 @@ def debian_mirror() -> str:
     raise UserError("apt has no Debian mirror in its configuration (apt-get update may help)")
 
 
-def image() -> Path:
-    """The root image, built if need be."""
-    tools = build.guest_tools()
-    key = content_key(repr((SUITE, PACKAGES, APPLETS, ETC, EMPTY, DROPPED)), tools, Path(ext4.__file__), Path(__file__))
-    return cached("rootfs", key, "making the guest's root image", lambda out: _build(out, tools)) / "root.img"
+def image(arch: build.Arch = build.RISCV, more: tuple[str, ...] = ()) -> Path:
+    """The root image, built if need be; `more` names packages that only some runs want."""
+    tools = build.guest_tools(arch)
+    packages = PACKAGES + more
+    key = content_key(repr((SUITE, packages, APPLETS, ETC, EMPTY, DROPPED)), arch.debian, tools, Path(ext4.__file__),
+                      Path(__file__))
+    title = f"making the guest's root image for {arch.machine}{' with ' if more else ''}{', '.join(more)}"
+    return cached("rootfs", key, title, lambda out: _build(out, tools, arch, packages)) / "root.img"
 
 
-def _build(out: Path, tools: Path) -> None:
+def _build(out: Path, tools: Path, arch: build.Arch, packages: tuple[str, ...]) -> None:
     tree = out / "tree"
     run_tool(
-        [*as_root(), "mmdebstrap", "--arch=riscv64", "--variant=extract", '--aptopt=Apt::Install-Recommends "false"',
-         f"--include={','.join(PACKAGES)}", SUITE, tree, debian_mirror()],
+        [*as_root(), "mmdebstrap", f"--arch={arch.debian}", "--variant=extract", '--aptopt=Apt::Install-Recommends "false"',
+         f"--include={','.join(packages)}", SUITE, tree, debian_mirror()],
         CACHE / "logs" / "mmdebstrap.log", "unpacking Debian packages for the guest")
     if os.geteuid() != 0:
         subprocess.run([*as_root(), "chown", "-R", f"{os.getuid()}:{os.getgid()}", str(tree)], check=True)
@@ -90,13 +95,19 @@ def _build(out: Path, tools: Path) -> None:
 def populate(tree: Path, tools: Path) -> None:
     """Turn unpacked packages into a root: links, empty folders, /etc and our tools; drop what no run reads."""
     for name in DROPPED:
-        shutil.rmtree(tree / name, ignore_errors=True)
+        for path in list(tree.glob(name)):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
     for name in EMPTY:
         (tree / name).mkdir(exist_ok=True)
     for name in ("bin", "sbin", "lib"):
         (tree / "usr" / name).mkdir(parents=True, exist_ok=True)
         if not (tree / name).exists():
             (tree / name).symlink_to(f"usr/{name}")
+    if (tree / "usr/lib64").exists() and not (tree / "lib64").exists():
+        (tree / "lib64").symlink_to("usr/lib64")  # where programs of amd64 look for their loader
     for name, text in ETC.items():
         (tree / "etc" / name).write_text(text)
     busybox = next((path for path in (tree / "usr/bin/busybox", tree / "bin/busybox") if path.exists()), None)

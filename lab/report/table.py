@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result table on a terminal."""
+"""Result tables on a terminal and in documents."""
 
 from __future__ import annotations
+
+import re
 
 from rich.console import Console
 from rich.table import Table
 
-# Heading, key of the record, format. Times in us.
-COLUMNS: tuple[tuple[str, str, str], ...] = (
+Column = tuple[str, str, str]
+"""Heading, key of the record, format. Times in us."""
+
+COLUMNS: tuple[Column, ...] = (
     ("kind", "kind", "s"),
     ("ops", "ops", ",d"),
     ("mean us", "mean_us", ".2f"),
@@ -25,33 +29,39 @@ COLUMNS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def cells(record: dict) -> list[str]:
+def cells(record: dict, columns: tuple[Column, ...] = COLUMNS) -> list[str]:
     """One record's cells as text; what is not known is a dash."""
-    return [format(record[key], form) if record.get(key) is not None else "-" for _, key, form in COLUMNS]
+    return [format(record[key], form) if record.get(key) is not None else "-" for _, key, form in columns]
 
 
-def markdown(records: list[dict]) -> str:
-    """The table as Markdown, as README.md has it."""
-    lines = ["| " + " | ".join(heading for heading, _, _ in COLUMNS) + " |",
-             "| --- |" + " ---: |" * (len(COLUMNS) - 1)]
-    lines += ["| " + " | ".join(cells(record)) + " |" for record in records]
+def markdown(records: list[dict], columns: tuple[Column, ...] = COLUMNS) -> str:
+    """The table as Markdown, as documents have it."""
+    lines = ["| " + " | ".join(heading for heading, _, _ in columns) + " |",
+             "| " + " | ".join("---" if form == "s" else "---:" for _, _, form in columns) + " |"]
+    lines += ["| " + " | ".join(cells(record, columns)) + " |" for record in records]
     return "\n".join(lines) + "\n"
 
 
-def show(records: list[dict], to: Console) -> None:
+def replace(text: str, name: str, table: str) -> str:
+    """`text` with what stands between `<!-- table NAME -->` and `<!-- end -->` replaced by `table`."""
+    return re.sub(rf"(<!-- table {re.escape(name)} -->\n).*?(?=<!-- end -->)", lambda match: match[1] + table, text,
+                  flags=re.DOTALL)
+
+
+def show(records: list[dict], to: Console, columns: tuple[Column, ...] = COLUMNS) -> None:
     """Print the table. A narrow terminal gets one line a figure instead of one a kind."""
     if to.width >= 140 or not to.is_terminal:
         table = Table(box=None, pad_edge=False)
-        for number, (heading, _, _) in enumerate(COLUMNS):
-            table.add_column(heading, justify="left" if number == 0 else "right", no_wrap=True)
+        for heading, _, form in columns:
+            table.add_column(heading, justify="left" if form == "s" else "right", no_wrap=True)
         for record in records:
-            table.add_row(*cells(record))
+            table.add_row(*cells(record, columns))
     else:
         table = Table(box=None, pad_edge=False)
         table.add_column("")
         for record in records:
-            table.add_column(record["kind"], justify="right", no_wrap=True)
-        columns = [cells(record) for record in records]
-        for number, (heading, _, _) in enumerate(COLUMNS[1:], 1):
-            table.add_row(heading, *(column[number] for column in columns))
+            table.add_column(cells(record, columns)[0], justify="right", no_wrap=True)
+        texts = [cells(record, columns) for record in records]
+        for number, (heading, _, _) in enumerate(columns[1:], 1):
+            table.add_row(heading, *(text[number] for text in texts))
     to.print(table)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.build import RISCV, Arch
 from lab.cache import CACHE, disk_error
 from lab.images import ext4
 from lab.images.rootfs import PARTUUID
@@ -22,6 +23,9 @@ from lab.runner import job as jobs
 from lab.ui import UserError
 
 BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
+
+# The data disk's number among the machine's disks: after the root disk and the job's.
+DATA_DISK = 3
 
 # Exit statuses of the machine that mean the guest did not end in order.
 _ENDS = {3: "the guest crashed or rebooted", 4: "the run is longer than --max-seconds"}
@@ -35,6 +39,8 @@ class Guest:
     root: Path
     data: Path | None = None
     """Data disk (label trapless-data)."""
+    faults: tuple[str, ...] = ()
+    """Faults of disks (docs/nvme.md); the data disk is DATA_DISK."""
     data_kept: bool = False
     """Writes to the data disk go to the file; otherwise they are dropped at the end."""
     profile: str = "vc707"
@@ -43,6 +49,10 @@ class Guest:
     memory: str | None = None
     harts: int | None = None
     smu: bool = True
+    arch: Arch = RISCV
+    """Others than RISC-V run on QEMU only."""
+    cpu: str | None = None
+    """QEMU's -cpu."""
     append: str = ""
     """More of the kernel's command line."""
     quiet: bool = True
@@ -91,6 +101,8 @@ def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, co
                "--append", guest.command_line(), "--disk", f"{guest.root},snapshot", "--disk", str(job_disk)]
     for setting in guest.settings:
         command += ["--set", setting]
+    for fault in guest.faults:
+        command += ["--fault", fault]
     if guest.data:
         command += ["--disk", str(guest.data) + ("" if guest.data_kept else ",snapshot")]
     if guest.memory:
@@ -109,14 +121,19 @@ def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, co
 
 
 def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
-    """Command line of QEMU for this guest: its own virt board, NVMe disks only.
+    """Command line of QEMU for this guest: its own board, NVMe disks only.
 
-    Interrupts are messages (AIA): QEMU 7.2's NVMe now and then loses one on a shared interrupt line, and the driver then
-    waits 30 s.
+    Interrupts are messages (on RISC-V that needs AIA): QEMU 7.2's NVMe now and then loses one on a shared interrupt line,
+    and the driver then waits 30 s.
     """
-    command = ["qemu-system-riscv64", "-M", "virt,aia=aplic-imsic", "-nographic", "-no-reboot", "-nic", "none",
-               "-smp", str(guest.harts or 4), "-m", guest.memory or "1G",
-               "-kernel", str(guest.kernel), "-append", guest.command_line().replace("ttyS0", "hvc0")]
+    board, append = "q35", guest.command_line().replace("earlycon=sbi", "earlyprintk=serial")
+    if guest.arch is RISCV:
+        board, append = "virt,aia=aplic-imsic", guest.command_line().replace("ttyS0", "hvc0")
+    command = [f"qemu-system-{guest.arch.machine}", "-M", board, "-display", "none", "-serial", "mon:stdio",
+               "-no-reboot", "-nic", "none", "-smp", str(guest.harts or 4), "-m", guest.memory or "1G",
+               "-kernel", str(guest.kernel), "-append", append]
+    if guest.cpu:
+        command += ["-cpu", guest.cpu]
     disks = [(guest.root, False), (job_disk, True)] + ([(guest.data, guest.data_kept)] if guest.data else [])
     for number, (path, kept) in enumerate(disks):
         snapshot = "off" if kept else "on"
@@ -251,9 +268,9 @@ class ConsoleFilter:
         """What can be shown now of the stream so far."""
         # A mark stands for what was shown of an unfinished line, so that the patterns do not match inside it.
         mark = "\0" if self._inside else ""
-        text = self._FAREWELL.sub("", mark + (self._held + text).replace("\r\n", "\n"))
+        text = self._FAREWELL.sub("", re.sub(r"\r+\n", "\n", mark + self._held + text))
         hold = self._MAYBE.search(text)
-        cut = hold.start() if hold else len(text) - text.endswith("\r")
+        cut = hold.start() if hold else len(text.rstrip("\r"))
         shown, self._held = text[len(mark):cut], text[cut:]
         if shown:
             self._inside = not shown.endswith("\n")

@@ -12,6 +12,8 @@ from lab.images import ext4
 from lab.ui import UserError
 
 LABEL = "trapless-job"
+KINDS = ("ideal", "osdp", "emulated", "trap", "hwdp")
+"""Kinds of demand paging that the guest's launcher knows."""
 _ROOM = 256 * ext4.MIB
 
 
@@ -27,8 +29,12 @@ class Job:
 
 def command_job(argv: list[str], kind: str | None = None, inputs: tuple[Path, ...] = (), share: bool = False) -> Job:
     """A job that runs one command, its file mappings of /data paged as `kind` says (None: left alone)."""
-    launcher = ["hwdp", "-k", kind, *(["-s"] if share else []), "--"] if kind else []
-    return Job(f"exec {shlex.join(launcher + argv)}", inputs)
+    return Job(f"exec {shlex.join(launcher(kind, share) + argv)}", inputs)
+
+
+def launcher(kind: str | None, share: bool = False) -> list[str]:
+    """What stands before a command so that its mappings of /data are paged as `kind` says."""
+    return ["hwdp", "-k", kind, "-f", "/data/", *(["-s"] if share else []), "--"] if kind else []
 
 
 def write_disk(job: Job, image: Path) -> None:

@@ -22,6 +22,7 @@ from lab.ui import UserError
 pytestmark = pytest.mark.guest
 Boot = Callable[..., guests.Outcome]
 
+OSDP = "hwdp -k osdp -f /data/ --"
 CLI_FIO = "fio --filename=/data/random.bin --readonly --rw=randread --bs=4k --ioengine=mmap --thread --invalidate=0 --eta=never"
 
 
@@ -78,8 +79,8 @@ def test_same_kernel_and_userland_boot_on_qemu(request: pytest.FixtureRequest, k
     if shutil.which("qemu-system-riscv64") is None:
         pytest.fail("qemu-system-riscv64 is not installed")
     guest = guests.Guest(request.getfixturevalue(kernel), root, small_data, max_seconds=240)
-    script = (f"hwdp -k osdp -- mapsum -t 2 /data/random.bin > /job/out/sum || exit 1; "
-              f"hwdp -k osdp -- {CLI_FIO} --name=x --size=64M --io_size=4M --clocksource=clock_gettime > /job/out/fio.txt")
+    script = (f"{OSDP} mapsum -t 2 /data/random.bin > /job/out/sum || exit 1; "
+              f"{OSDP} {CLI_FIO} --name=x --size=64M --io_size=4M --clocksource=clock_gettime > /job/out/fio.txt")
     outcome = guests.run_on_qemu(guest, Job(script), tmp_path / "out")
     assert outcome.status == 0, outcome.console
     assert (tmp_path / "out" / "sum").read_text().strip() == small_sum
@@ -87,7 +88,7 @@ def test_same_kernel_and_userland_boot_on_qemu(request: pytest.FixtureRequest, k
 
 
 def test_same_run_same_cycle(boot: Boot, patched: Path, small_data: Path, tmp_path: Path) -> None:
-    script = f"hwdp -k osdp -- {CLI_FIO} --name=x --size=64M --io_size=2M --output-format=json --output=/job/out/fio.json"
+    script = f"{OSDP} {CLI_FIO} --name=x --size=64M --io_size=2M --output-format=json --output=/job/out/fio.json"
     ends = []
     for _ in range(2):
         outcome = boot(patched, script, data=small_data)
@@ -103,7 +104,7 @@ def test_same_run_same_cycle(boot: Boot, patched: Path, small_data: Path, tmp_pa
 @pytest.mark.parametrize("kind", ["ideal", "osdp"])
 @pytest.mark.parametrize("reading", ["-t 1", "-t 4", "-t 4 -o same -p"])
 def test_contents(boot: Boot, patched: Path, small_data: Path, small_sum: str, kind: str, reading: str) -> None:
-    outcome = boot(patched, f"hwdp -k {kind} -- mapsum {reading} /data/random.bin", data=small_data)
+    outcome = boot(patched, f"hwdp -k {kind} -f /data/ -- mapsum {reading} /data/random.bin", data=small_data)
     assert outcome.console.splitlines()[-1:] == [small_sum]
 
 
@@ -112,7 +113,7 @@ def test_contents(boot: Boot, patched: Path, small_data: Path, small_sum: str, k
 @pytest.mark.parametrize("reading", ["-t 1", "-t 4", "-t 4 -o same", "-t 4 -o shuffle -p", "-t 1 -p"])
 def test_contents_by_hardware(boot: Boot, patched: Path, small_data: Path, small_sum: str, ring: int, reading: str) -> None:
     """Rings of 4 MB and of 64 frames. REQ: OS-2 REQ: SMU-5"""
-    outcome = boot(patched, f"hwdp -k hwdp -- mapsum {reading} /data/random.bin", data=small_data,
+    outcome = boot(patched, f"hwdp -k hwdp -f /data/ -- mapsum {reading} /data/random.bin", data=small_data,
                    append=f"hwdp.ring={ring}")
     assert outcome.console.splitlines()[-1:] == [small_sum]
     counts = outcome.stats["rois"][0]["watch"][0]
@@ -129,7 +130,7 @@ def test_file_larger_than_memory(boot: Boot, patched: Path, tmp_path: Path, file
                                  threads: int) -> None:
     data = dataset.image(file_mib * ext4.MIB)
     passes = 2 if file_mib <= 256 else 1
-    script = " && ".join([f"hwdp -k {kind} -- mapsum -t {threads} /data/random.bin"] * passes)
+    script = " && ".join([f"hwdp -k {kind} -f /data/ -- mapsum -t {threads} /data/random.bin"] * passes)
     outcome = boot(patched, script, data=data, memory=memory, append="hwdp.ring=1024", max_seconds=3000)
     assert outcome.console.splitlines()[-passes:] == [host_sum(data, tmp_path)] * passes
 

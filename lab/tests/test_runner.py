@@ -18,7 +18,7 @@ def test_job_disk(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("input")
     job = jobs.command_job(["echo", "two words"], "hwdp", (tmp_path / "in.txt",), share=True)
     jobs.write_disk(job, tmp_path / "job.img")
-    assert ext4.read_file(tmp_path / "job.img", "/cmd") == b"#!/bin/sh\nexec hwdp -k hwdp -s -- echo 'two words'\n"
+    assert ext4.read_file(tmp_path / "job.img", "/cmd") == b"#!/bin/sh\nexec hwdp -k hwdp -f /data/ -s -- echo 'two words'\n"
     assert ext4.read_file(tmp_path / "job.img", "/in/in.txt") == b"input"
     assert jobs.read_status(tmp_path / "job.img") is None
     assert ext4.label(tmp_path / "job.img") == jobs.LABEL
@@ -55,6 +55,7 @@ def feed(parts: list[str]) -> str:
         ("one\r\ntwo\r\n", "one\ntwo\n"),
         ("last\r\n[   12.345678] reboot: Power down\r\n", "last\n"),
         ("last\r\nreboot: Power down\r\n", "last\n"),
+        ("last\r\nreboot: Power down\r\r\n", "last\n"),
         ("[not a time]\r\n", "[not a time]\n"),
         ("prompt> re", "prompt> re"),
         ("re", "re"),

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All experiments by name."""
+
+from __future__ import annotations
+
+from lab.experiments import miss_latency, off_cost, small_no_refill
+from lab.experiments.setup import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.__name__.rpartition(".")[2]: module.EXPERIMENT for module in (miss_latency, off_cost, small_no_refill)
+}

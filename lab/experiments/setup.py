@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an experiment is, and what it needs to run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from lab import build
+from lab.images import rootfs
+from lab.report.table import Column
+from lab.runner import guest as guests
+from lab.runner.job import Job
+from lab.ui import step
+
+Case = TypeVar("Case")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How to run: on which machine, with which kernel, where to leave the files."""
+
+    out: Path
+    profile: str = "vc707"
+    settings: tuple[str, ...] = ()
+    kernel: Path | None = None
+    """None: the patched kernel of this tree."""
+    quick: bool = False
+    """Smaller loads: for checks, not for figures."""
+    kinds: tuple[str, ...] = ()
+    """Empty: all of the experiment's."""
+    at_once: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
+
+    def guest(self, data: Path | None, stock: bool = False) -> guests.Guest:
+        """A guest with this data disk."""
+        kernel = build.kernel(stock=True) if stock else self.kernel or build.kernel()
+        return guests.Guest(kernel=kernel, root=rootfs.image(), data=data, profile=self.profile, settings=self.settings,
+                            max_seconds=600)
+
+    def runner(self) -> Callable[[guests.Guest, Job, Path], guests.Outcome]:
+        """Runs a job on the machine: (guest, job, folder for its files) -> outcome."""
+        program = build.machine()
+        return lambda guest, job, folder: guests.run_on_machine(program, guest, job, folder)
+
+    def each(self, title: str, cases: Iterable[Case], run: Callable[[Case], dict]) -> list[dict]:
+        """Run all cases, some at once; records in the order of the cases."""
+        with step(f"{title} ({self.at_once} at a time)"), ThreadPoolExecutor(max_workers=self.at_once) as pool:
+            return list(pool.map(run, cases))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that shows an experiment's records."""
+
+    columns: tuple[Column, ...]
+    keys: int = 1
+    """So many columns at the left name a row; the others are figures."""
+    rows: Callable[[list[dict]], list[dict]] = list
+    """Rows from the records, if they are not the records themselves."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment: records, and the tables that show them, by name."""
+
+    title: str
+    measure: Callable[[Setup], list[dict]]
+    tables: dict[str, Table]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What experiments, soak and selftests make of what a guest left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab import claims, experiment, selftests, soak
+from lab.experiments import small_no_refill
+from lab.experiments.catalogue import EXPERIMENTS
+from lab.experiments.setup import Setup
+from lab.report import table
+from lab.runner.job import KINDS
+from lab.ui import UserError
+
+
+def test_every_table_of_an_experiment_is_stated_and_measured() -> None:
+    stated = {entry.id for entry in claims.load()[1]}
+    for entry in EXPERIMENTS.values():
+        assert set(entry.tables) <= stated
+
+
+def test_cases_cover_the_papers_settings() -> None:
+    cases = small_no_refill.cases(KINDS, quick=False)
+    assert len({case.name for case in cases}) == len(cases)
+    for kind in ("emulated", "trap", "hwdp"):
+        for threads in (1, 2, 4):
+            kpoold = {case.load.kpoold for case in cases
+                      if (case.setting, case.kind, case.load.threads) == ("small", kind, threads) and not case.device}
+            assert kpoold == {True, False}
+
+
+def run_of(kind: str, kpoold: str | None, mean: float, **more: float) -> dict:
+    return {"setting": "small", "threads": 1, "kind": kind, "kpoold": kpoold, "mean_us": mean, "bandwidth_mb_s": 100 / mean,
+            "read_bytes": 1e6, "runtime_seconds": 1.0, **more}
+
+
+def test_ratios() -> None:
+    records = small_no_refill.compare([
+        run_of("ideal", None, 30), run_of("osdp", None, 240), run_of("emulated", "off", 90),
+        run_of("hwdp", "off", 60, refill_faults=100), run_of("hwdp", "on", 48, refill_faults=25)])
+    off, on = records[3:]
+    assert off["latency_ratio_to_osdp"] == 4
+    assert off["latency_ratio_to_emulated"] == 1.5
+    assert off["miss_by_difference_us"] == 30
+    assert on["latency_change_by_kpoold"] == pytest.approx(-20)
+    assert on["refill_faults_removed"] == 75
+    assert "latency_ratio_to_emulated" not in on
+    rows = {row["figure"]: row for row in small_no_refill.against_papers(records)}
+    assert rows["ISCA20: refill faults that kpoold removes, %"]["low"] == 75
+
+
+def test_overlap() -> None:
+    usual = {"refill_fault_us": 500.0, "device_us": 28.0}
+    assert small_no_refill.overlap(usual, {"refill_fault_us": 500.0, "device_us": 128.0}) == 100
+    assert small_no_refill.overlap(usual, {"refill_fault_us": 600.0, "device_us": 128.0}) == 0
+    assert small_no_refill.overlap({}, usual) is None
+
+
+def test_table_is_replaced_in_a_document() -> None:
+    text = "a\n<!-- table x -->\nold\n<!-- end -->\nb\n<!-- table y -->\nkept\n<!-- end -->\n"
+    assert table.replace(text, "x", "| new |\n") == text.replace("old", "| new |")
+
+
+def test_experiment_complaints(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not one of"):
+        experiment.run("nothing", Setup(tmp_path), None, False)
+    with pytest.raises(UserError, match="no records of an earlier run"):
+        experiment.run("off_cost", Setup(tmp_path), tmp_path, False, measured=True)
+
+
+SOUND = {"stats": "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframes_returned 3\n", "dmesg": "[1] all is well\n",
+         "failures": "", "kmemleak": "", "page_owner": ""}
+
+
+@pytest.mark.parametrize(("file", "text", "found"), [
+    ("stats", "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframes_returned 2\n", "1 frames lost"),
+    ("dmesg", "[2] BUG: KASAN: slab-use-after-free in hwdp_area_put\n", "KASAN"),
+    ("dmesg", "[2] WARNING: possible circular locking dependency detected\n", "circular"),
+    ("dmesg", "[2] BUG: Bad rss-counter state mm:1 type:MM_FILEPAGES val:1\n", "rss"),
+    ("kmemleak", "unreferenced object 0xff (size 64):\n", "unreferenced"),
+    ("page_owner", "Page allocated via order 0\n hwdp_refill\n", "still allocated"),
+    ("failures", "round 3: mapsum read 1 instead of 2\n", "instead of"),
+])
+def test_soak_finds_what_is_wrong(tmp_path: Path, file: str, text: str, found: str) -> None:
+    for name, sound in SOUND.items():
+        (tmp_path / name).write_text(sound)
+    assert soak.faults(tmp_path) == []
+    (tmp_path / file).write_text(text)
+    assert any(found in line for line in soak.faults(tmp_path))
+
+
+def test_selftests_compare_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "0.txt").write_text("TAP version 13\nok 1 mapped at 0x7f00 after 3 ms\nnoise\nnot ok 2 other\nstatus 1\n")
+    lines = selftests.result(tmp_path / "0.txt")
+    assert lines == ["ok N mapped at N after N ms", "not ok N other", "status 1"]
+    changed = ["not ok N mapped at N after N ms", *lines[1:]]
+    assert selftests.verdict(tmp_path, ["./t"], {"stock": {"./t": lines}, "off": {"./t": lines}, "on": {"./t": lines}}, {}) == 0
+    assert selftests.verdict(tmp_path, ["./t"], {"stock": {"./t": lines}, "off": {"./t": lines}, "on": {"./t": changed}}, {}) == 1
+    assert "only on: not ok" in capsys.readouterr().out

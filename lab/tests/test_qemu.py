@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kind `emulated` needs no hardware of ours: the same series on stock QEMU, for riscv64 and for x86_64."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lab import build
+from lab.images import dataset, ext4, rootfs
+from lab.paths import LINUX
+from lab.runner import guest as guests
+from lab.runner.job import Job
+from lab.tests.test_guest import host_sum
+
+pytestmark = [pytest.mark.guest, pytest.mark.series]
+
+
+@dataclass(frozen=True)
+class Board:
+    """A guest's processor."""
+
+    arch: str
+    cpu: str | None = None
+    append: str = ""
+
+
+BOARDS = {
+    "riscv64": Board("riscv"),
+    "x86_64": Board("x86_64"),
+    # Five levels of page tables, and page table isolation.
+    "x86_64-la57-pti": Board("x86_64", "max", "pti=on"),
+}
+Qemu = Callable[..., guests.Outcome]
+
+
+@pytest.fixture(params=["riscv64", "x86_64", pytest.param("x86_64-la57-pti", marks=pytest.mark.long)])
+def qemu(request: pytest.FixtureRequest, tmp_path: Path) -> Qemu:
+    """Boots a guest with a job on QEMU; files of /job/out appear in tmp_path/out."""
+    if not (LINUX / "series" / "series").exists() or "mm/hwdp/soft.c" not in "".join(
+            path.read_text() for path in (LINUX / "series").glob("*.patch")):
+        pytest.skip("the series has no software unit")
+    board = BOARDS[request.param]
+    arch = build.ARCHS[board.arch]
+    if shutil.which(f"qemu-system-{arch.machine}") is None:
+        pytest.fail(f"qemu-system-{arch.machine} is not installed")
+
+    def run(script: str, append: str = "", inputs: tuple[Path, ...] = (), **options: object) -> guests.Outcome:
+        guest = guests.Guest(build.kernel(arch=arch), rootfs.image(arch), arch=arch, cpu=board.cpu,
+                             append=f"{board.append} {append}".strip(), **{"max_seconds": 600, **options})
+        outcome = guests.run_on_qemu(guest, Job(script, inputs), tmp_path / "out")
+        assert outcome.status == 0, outcome.console
+        return outcome
+
+    return run
+
+
+def counts(folder: Path) -> dict[str, int]:
+    """The statistics that a script has copied to /job/out/stats."""
+    pairs = (line.split() for line in (folder / "out" / "stats").read_text().splitlines())
+    return {name: int(value) for name, value in pairs}
+
+
+def read_emulated(reading: str) -> str:
+    """A script that reads the whole file by misses that the software unit serves."""
+    return (f"hwdp -k emulated -f /data/ -- mapsum {reading} /data/random.bin > /job/out/sum && "
+            "cat /sys/kernel/mm/hwdp/stats > /job/out/stats")
+
+
+@pytest.mark.parametrize("reading", ["-t 1", "-t 4", "-t 4 -o same -p"])
+def test_contents(qemu: Qemu, tmp_path: Path, reading: str) -> None:
+    """Every page comes from the software unit, none from the OS, and the bytes are the file's. REQ: OS-2"""
+    data = dataset.image(64 * ext4.MIB)
+    qemu(read_emulated(reading), data=data)
+    assert (tmp_path / "out" / "sum").read_text().strip() == host_sum(data, tmp_path)
+    stats = counts(tmp_path)
+    pages = 64 * ext4.MIB // 4096
+    assert stats["pages_armed"] >= pages
+    assert stats["pages_adopted"] >= 0.99 * pages
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_file_larger_than_memory(qemu: Qemu, tmp_path: Path, threads: int) -> None:
+    """Twice: what the first pass leaves is evicted by the second. REQ: OS-9"""
+    data = dataset.image(256 * ext4.MIB)
+    qemu(f"{read_emulated(f'-t {threads}')} && {read_emulated(f'-t {threads}')}", data=data, memory="160M",
+         append="hwdp.ring=1024")
+    assert (tmp_path / "out" / "sum").read_text().strip() == host_sum(data, tmp_path)
+    assert counts(tmp_path)["pages_adopted"] > 256 * ext4.MIB // 4096
+
+
+def test_kernel_checks(qemu: Qemu, request: pytest.FixtureRequest) -> None:
+    """The kernel's own guest checks, with every fast mapping served by the software unit."""
+    arch = build.ARCHS[BOARDS[request.node.callspec.params["qemu"]].arch]
+    check = build.guest_checks(arch) / "hwdp-check"
+    outcome = qemu(f"rm /data/random.bin; ./{check.name} /data", append="hwdp.kind=emulated", inputs=(check,),
+                   data=dataset.image(320 * ext4.MIB), memory="512M", max_seconds=1200)
+    closing = outcome.console.strip().splitlines()[-1]
+    assert closing.endswith(" passed, 0 failed"), outcome.console
+    assert int(closing.split()[0]) >= 20
