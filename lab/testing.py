@@ -112,6 +112,8 @@ def suites(everything: bool) -> list[Suite]:
         Suite("nonsense", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "nonsense",
                            "--", "--runs", "20000" if everything else "1000"], MACHINE, env=build.cargo_env()),
         Suite("lab", pytest_args),
+        Suite("soak", [sys.executable, "-m", "lab", "soak", "--kernel", "plain", "--misses", "40000", "--data", "256",
+                       "--out", str(CACHE / "test-soak")]),
         Suite("mutations", [sys.executable, "linux/checks/mutations"], long=True),
         Suite("selftests", [sys.executable, "-m", "lab", "selftests", "--full"], long=True),
     ]

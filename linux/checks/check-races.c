@@ -71,7 +71,39 @@ bool t_aba(void)
 	return true;
 }
 
-/* The same within one life of the mapping: the page is rewritten, evicted, armed again. */
+/* Requests that the units have accepted and not answered. */
+static long unanswered(void)
+{
+	static const char * const answers[] = { "smu_coalesced", "smu_installed", "smu_changed",
+		"smu_fail_no_frame", "smu_fail_device", "smu_fail_bus", "smu_fail_disabled",
+		"smu_fail_descriptor", "smu_fail_timeout" };
+	long n = stat_of("smu_requests");
+
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+		n -= stat_of(answers[i]);
+	return n;
+}
+
+/* When munmap() returns, its page tables may be another's: no request may know them. */
+bool t_munmap_waits(void)
+{
+	char *map;
+	int fd;
+
+	for (int round = 0; round < 8; round++) {
+		if (!setup("unmap", 46, 16, PROT_READ, MAP_SHARED, &fd, &map))
+			return false;
+		start_touching(map + 3 * PAGE);
+		usleep(300 + 100 * round);
+		munmap(map, 16 * PAGE);
+		CHECK(!unanswered(), "%ld requests outlived munmap()", unanswered());
+		stop_touching();
+		close(fd);
+	}
+	return true;
+}
+
+/* An old answer within one life of the mapping: the page is rewritten, evicted, armed again. */
 bool t_late_answer(void)
 {
 	char *map, page[PAGE];

@@ -181,6 +181,7 @@ bool stop_readers(struct endless *e);
 	T(cgroup_debt, false) \
 	T(adjacent, false) \
 	T(aba, false) \
+	T(munmap_waits, false) \
 	T(late_answer, false) \
 	T(direct_busy, false) \
 	T(bound, false) \
