@@ -170,6 +170,21 @@ bool t_rearm_moved(void)
 	return served(map, 97, 0, 512, "after the move");
 }
 
+/* Blocks move while kpoold arms what was evicted: it stores no block of before. REQ: OS-3 */
+bool t_rearm_moving(void)
+{
+	char *map;
+	int fd;
+
+	if (!setup("moving", 98, 1024, PROT_READ, MAP_SHARED, &fd, &map))
+		return false;
+	if (!read_all(map, 98, 0, 1024) || !evict(map, 1024) || !defragment(fd, 1024))
+		return false;
+	drop_caches();
+	settle();
+	return read_all(map, 98, 0, 1024);
+}
+
 /* A shorter file, then a longer one, whose new end is other data. */
 bool t_rearm_truncate(void)
 {

@@ -182,6 +182,7 @@ bool stop_readers(struct endless *e);
 	T(adjacent, false) \
 	T(aba, false) \
 	T(munmap_waits, false) \
+	T(exchange, false) \
 	T(late_answer, false) \
 	T(direct_busy, false) \
 	T(bound, false) \
@@ -228,6 +229,7 @@ bool stop_readers(struct endless *e);
 	T(rearm_dirty, false) \
 	T(rearm_private, false) \
 	T(rearm_moved, false) \
+	T(rearm_moving, false) \
 	T(rearm_truncate, false) \
 	T(rearm_append, false) \
 	T(rearm_punch, false) \
