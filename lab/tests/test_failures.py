@@ -153,7 +153,9 @@ def check_unit(kind: str, seen: Seen, **outcomes: int) -> None:
     for name, least in outcomes.items():
         assert s["smu_" + name] >= least, name
     assert s["smu_installed"] == s["pages_adopted"] + s["pages_discarded"]
-    assert s["smu_commands"] - s["smu_installed"] == s["smu_returned"]
+    # The unit in software takes the frame before it finds that the queue is gone, and sends no command then.
+    came_back = s["smu_returned"] - (s["smu_commands"] - s["smu_installed"])
+    assert 0 <= came_back <= (s["smu_fail_descriptor"] if kind == "emulated" else 0)
     # The unit in software puts them into its free ring again by itself.
     assert kind == "emulated" or s["smu_returned"] == s["frames_returned"]
 
