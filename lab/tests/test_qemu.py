@@ -120,5 +120,5 @@ def test_dax(qemu: Qemu, tmp_path: Path) -> None:
          append=f"memmap={mib}M!256M", inputs=(disk,), memory="512M")
     assert (tmp_path / "out" / "sum").read_text().strip() == host_sum(disk, tmp_path)
     stats = counts(tmp_path)
-    assert stats["refused_inode"] == 1
+    assert stats["refused_file_system"] == 1
     assert stats["areas_made"] == 0
