@@ -121,9 +121,9 @@ def off_cost(session: Session) -> float:
 
 
 def _small(session: Session, kind: str, kpoold: str | None, key: str) -> list[float]:
-    """One figure of the setting `small`, for each number of threads."""
+    """One figure of the setting `small`, for each number of threads that has it."""
     return [entry[key] for entry in session.experiment("small_no_refill")
-            if (entry["setting"], entry["kind"], entry["kpoold"]) == ("small", kind, kpoold)]
+            if (entry["setting"], entry["kind"], entry["kpoold"]) == ("small", kind, kpoold) and entry.get(key) is not None]
 
 
 def small_latency_ratio(session: Session) -> float:

@@ -78,3 +78,19 @@ def test_verdicts() -> None:
     claim = claims.Claim("i", "a", "s", "m", 10.0, "u", "at most")
     assert claim.holds(10.0)
     assert not claim.holds(10.1)
+
+
+def test_small_measures() -> None:
+    """Each takes its worst or only figure from records of 1, 2 and 4 threads; only the first has the overlap."""
+    session = measures.Session(quick=True)
+    session._records["small_no_refill"] = [
+        {"setting": "small", "threads": threads, "kind": "hwdp", "kpoold": kpoold, "latency_ratio_to_osdp": 5 - threads,
+         "latency_ratio_to_emulated": 1.5, "bandwidth_ratio_to_osdp": 2.5,
+         **({"refill_faults_removed": 99.0 + threads / 10} if kpoold == "on" else {}),
+         **({"refill_overlap_percent": 95.0} if (threads, kpoold) == (1, "off") else {})}
+        for threads in (1, 2, 4) for kpoold in ("on", "off")]
+    found = {name: measures.MEASURES[name](session) for name in (
+        "small_latency_ratio", "small_latency_ratio_to_emulated", "small_bandwidth_ratio", "refill_faults_removed",
+        "refill_overlap")}
+    assert found == {"small_latency_ratio": 1, "small_latency_ratio_to_emulated": 1.5, "small_bandwidth_ratio": 2.5,
+                     "refill_faults_removed": 99.1, "refill_overlap": 95.0}
