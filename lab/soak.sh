@@ -23,9 +23,8 @@ cp /proc/meminfo $out/meminfo.before
 verify="--name=verify --filename=$work/verified --bs=4k --size=16M --verify=crc32c --verify_fatal=1 --thread --eta=never"
 fio $verify --rw=write --do_verify=0 --ioengine=psync --end_fsync=1 >$out/fio-write.txt 2>&1 || fail "fio cannot write"
 
-# Memory, mappings, faults and advice of all sorts, each over files of the data disk, for as long as the readers run; nicer than
-# these, which are to miss.
-nice -n 10 hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
+# Memory, mappings, faults and advice of all sorts, each over files of the data disk, for as long as the readers run.
+hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
 	--vm 1 --vm-bytes 16m --vm-method incdec --timeout 0 --oom-avoid >$out/stress.txt 2>&1 &
 stress=$!
 

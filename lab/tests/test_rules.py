@@ -13,8 +13,8 @@ from lab.checks import guest
 pytestmark = [pytest.mark.guest, pytest.mark.series]
 
 # Tests in which something happens while misses are under way.
-RACES = ("munmap_busy", "munmap_waits", "exit_middle", "aba", "kill_busy", "fork_busy", "two_processes", "write_busy", "punch_busy",
-         "defrag_busy", "reclaim_busy", "remount", "frames")
+RACES = ("munmap_busy", "munmap_waits", "exit_middle", "aba", "exchange", "kill_busy", "fork_busy", "two_processes",
+         "write_busy", "punch_busy", "defrag_busy", "reclaim_busy", "remount", "frames")
 # Tests that see every kind of entry and every level of the tables.
 BROAD = ("read_shared_4", "eof", "hole", "write_private", "write_shared", "truncate", "unwritten", "munmap_middle", "split",
          "protect_middle", "mremap_move", "smaps", "frames")

@@ -157,14 +157,20 @@ static int run(const char *directory, char *const argv[])
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Let the console say its last words, but do not wait for ever: QEMU's serial port can lose an interrupt. */
+/*
+ * Let the console say its last words, but do not wait for ever: QEMU's serial port can lose an interrupt. One more
+ * character makes it go on.
+ */
 static void drain_console(void)
 {
-	for (int tries = 0, queued = 1; tries < 50 && queued; tries++) {
+	for (int tries = 1, queued = 1; tries < 300 && queued; tries++) {
 		if (ioctl(1, TIOCOUTQ, &queued) || !queued)
+			break;
+		if (tries % 25 == 0 && write(1, "\r", 1) < 0)
 			break;
 		usleep(10000);
 	}
+	usleep(20000);	/* what the port itself holds */
 }
 
 static void finish(int command)
