@@ -38,7 +38,7 @@ def measure(setup: Setup) -> list[dict]:
         folder = setup.out / name.replace(" ", "-")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        outcome = runner(replace(setup.guest(data, stock), smu=smu, append=append, harts=1), job, folder)
+        outcome = runner(replace(setup.guest(data, stock), smu=smu, append=f"norandmaps {append}".strip(), harts=1), job, folder)
         if outcome.status:
             raise UserError(f"{name}: mapsum ended with status {outcome.status}: {outcome.console.strip()[-300:]}")
         (folder / "stats.json").write_text(json.dumps(outcome.stats, indent=1))

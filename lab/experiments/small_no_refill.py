@@ -18,12 +18,10 @@ from lab.runner.job import KINDS
 
 NO_REFILL = miss_latency.Load(ring=32768, log=True)
 """A pool of 128 MiB, twice what is read, is never refilled. (The papers' has 320 MiB: a power of two must do here.)"""
-READ_US = 28.16
-"""The profile's ssd.read_us."""
 SMALL = miss_latency.Load(file_bytes=4096 * ext4.MIB, ring=1024, log=True)
 THREADS = (1, 2, 4)
-SLOW_DEVICE = 1000.0
-"""So many us does the device take longer in the run that shows what refilling overlaps."""
+SLOW_READ_US = 1000.0
+"""So many us does the device take in the run that shows what refilling overlaps; a refill takes longer still."""
 POOLED = ("emulated", "trap", "hwdp")
 """Kinds that take frames from the pool."""
 
@@ -73,7 +71,7 @@ def measure(setup: Setup) -> list[dict]:
     def one(case: Case) -> dict:
         folder, guest = setup.out / case.name, setup.guest(disks[case.load.file_bytes])
         if case.device == "slow":
-            guest = replace(guest, settings=(*guest.settings, f"ssd.read_us={READ_US + SLOW_DEVICE}"))
+            guest = replace(guest, settings=(*guest.settings, f"ssd.read_us={SLOW_READ_US}"))
         entry = miss_latency.run_one(runner, guest, case.load, case.kind, folder)
         entry["setting"] = case.setting
         entry["kpoold"] = ("on" if case.load.kpoold else "off") if case.kind in POOLED else None
