@@ -24,6 +24,8 @@ from lab.ui import UserError, say, step
 MISSES = 2_000_000
 SCRIPT = Path(__file__).with_suffix(".sh")
 DEBUG = ("debug.config",)
+DEBUG_MIB = 128
+"""What that kernel takes of the memory for itself, more than the ordinary one: KASAN's shadow, page owners, lock tables."""
 # What the kernel says when one of its checks fails.
 REPORT = re.compile(
     r"BUG[: ]|WARNING: |KASAN|UBSAN|KFENCE|Oops|general protection|[Cc]all [Tt]race|INFO: (task|rcu|trying|possible)"
@@ -51,7 +53,8 @@ def run(request: Request) -> int:
     program = build.machine()
     kernel = request.kernel or build.kernel(configs=DEBUG if request.debug else ())
     data = dataset.image(request.data_mib * ext4.MIB)
-    guest = guests.Guest(kernel, rootfs.image(more=("stress-ng",)), data, memory=f"{request.data_mib // 4}M",
+    memory = request.data_mib // 4 + (DEBUG_MIB if request.debug else 0)
+    guest = guests.Guest(kernel, rootfs.image(more=("stress-ng",)), data, memory=f"{memory}M",
                          append="page_owner=on hwdp.ring=1024")
     script = f"sh {SCRIPT.name} {request.kind} {request.misses} {_sum(data)}"
     for old in request.out.glob("*"):
@@ -64,8 +67,8 @@ def run(request: Request) -> int:
     for line in found:
         print(line)
     pages = counters(request.out).get("pages_adopted", 0)
-    say(f"{pages:,} pages served and adopted, {outcome.stats['sim_seconds']:.0f} s of simulated time, "
-        f"{outcome.host_seconds:.0f} s here; files in {request.out}")
+    say(f"{pages:,} pages served and adopted with {usable(request.out)} MiB of memory for {request.data_mib} MiB of data, "
+        f"{outcome.stats['sim_seconds']:.0f} s of simulated time, {outcome.host_seconds:.0f} s here; files in {request.out}")
     print("1 passed, 0 failed" if not found else "0 passed, 1 failed")
     return 1 if found else 0
 
@@ -85,6 +88,12 @@ def counters(folder: Path) -> dict[str, int]:
     except OSError:
         raise UserError("the guest left no counters: see console.txt") from None
     return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
+
+
+def usable(folder: Path) -> int:
+    """MiB of memory that the kernel had to give."""
+    found = re.search(r"MemTotal: +(\d+) kB", (folder / "meminfo.before").read_text())
+    return int(found[1]) >> 10 if found else 0
 
 
 def faults(folder: Path) -> list[str]:

@@ -23,8 +23,10 @@ cp /proc/meminfo $out/meminfo.before
 verify="--name=verify --filename=$work/verified --bs=4k --size=16M --verify=crc32c --verify_fatal=1 --thread --eta=never"
 fio $verify --rw=write --do_verify=0 --ioengine=psync --end_fsync=1 >$out/fio-write.txt 2>&1 || fail "fio cannot write"
 
-# Memory, mappings, faults and advice of all sorts, each over files of the data disk, for as long as the readers run.
-hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
+# Memory, mappings, faults and advice of all sorts, each over files of the data disk, for as long as the readers run. They
+# take what the readers leave of the harts.
+sh -c 'renice -n 10 -p $$ >/dev/null && exec "$@"' sh \
+	hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
 	--vm 1 --vm-bytes 16m --vm-method incdec --timeout 0 --oom-avoid >$out/stress.txt 2>&1 &
 stress=$!
 
@@ -36,7 +38,7 @@ while [ "$(count)" -lt "$misses" ]; do
 	got=$(hwdp -k $kind -f /data/ -- mapsum -t 4 -o $order /data/random.bin) || fail "round $round: mapsum failed"
 	[ "$got" = "$sum" ] || fail "round $round: mapsum read $got instead of $sum"
 	hwdp -k $kind -f /data/ -s -- fio $verify --rw=randread --numjobs=2 --ioengine=mmap --invalidate=1 \
-		>$out/fio-read.txt 2>&1 || { fail "round $round: fio found a wrong byte"; cp $out/fio-read.txt $out/fio-bad.txt; }
+		>$out/fio-read.txt 2>&1 || { fail "round $round: fio does not verify"; cp $out/fio-read.txt $out/fio-bad.txt; }
 	kill -0 $stress 2>/dev/null || { fail "stress-ng ended early"; break; }
 	note "round $round: $(count) pages by $kind"
 done
