@@ -101,9 +101,12 @@ def faults(folder: Path) -> list[str]:
     found = [line for line in _lines(folder / "failures")]
     found += [f"kernel: {line}" for line in _lines(folder / "dmesg") if REPORT.search(line)]
     found += [f"kmemleak: {line}" for line in _lines(folder / "kmemleak") if line.startswith("unreferenced")]
-    owned = sum(line.startswith("Page allocated") for line in _lines(folder / "page_owner"))
-    if owned:
-        found.append(f"{owned} frames of the ring are still allocated (page_owner)")
+    before, after = (sum(line.startswith("Page allocated") for line in _lines(folder / name))
+                     for name in ("page_owner.before", "page_owner"))
+    if after:
+        found.append(f"{after} frames of the ring are still allocated (page_owner)")
+    if (folder / "page_owner").exists() and not before:
+        found.append("page_owner knew no frame of the full ring: its word at the end means nothing")
     stats = counters(folder)
     lost = stats["frames_refilled"] - sum(stats[name] for name in FRAMES_OUT)
     if lost:

@@ -10,6 +10,8 @@ out=/job/out
 fail() { echo "soak: $*" >>$out/failures; }
 stat() { awk -v name="$1" '$1 == name { print $2 }' $hwdp/stats; }
 count() { stat pages_adopted; }
+# Frames of the ring that are allocated, with the stacks of who did. The file gives whole records to large reads alone.
+owned() { dd if=/sys/kernel/debug/page_owner bs=4k 2>/dev/null | awk -v RS= '/hwdp_refill/' >$1; }
 note() { echo "soak: $*"; echo "$*" >>$out/notes; }
 
 mkdir -p $work
@@ -45,6 +47,10 @@ done
 kill -TERM $stress
 wait $stress
 
+owner=
+[ -e /sys/kernel/debug/page_owner ] && owner=1
+[ -z "$owner" ] || owned $out/page_owner.before
+
 # All areas are gone with their programs. Setting the depth takes the rings' frames back; then none may be out.
 echo 0 >$hwdp/enabled
 sleep 2
@@ -64,6 +70,6 @@ if [ -e /sys/kernel/debug/kmemleak ]; then
 	echo scan >/sys/kernel/debug/kmemleak
 	cat /sys/kernel/debug/kmemleak >$out/kmemleak
 fi
-[ -e /sys/kernel/debug/page_owner ] && awk -v RS= '/hwdp_refill/' /sys/kernel/debug/page_owner >$out/page_owner
+[ -z "$owner" ] || owned $out/page_owner
 dmesg >$out/dmesg
 exit 0

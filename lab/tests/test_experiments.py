@@ -72,7 +72,7 @@ def test_experiment_complaints(tmp_path: Path) -> None:
 
 
 SOUND = {"stats": "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframes_returned 3\n", "dmesg": "[1] all is well\n",
-         "failures": "", "kmemleak": "", "page_owner": ""}
+         "failures": "", "kmemleak": "", "page_owner.before": "Page allocated via order 0\n hwdp_refill\n", "page_owner": ""}
 
 
 @pytest.mark.parametrize(("file", "text", "found"), [
@@ -82,6 +82,7 @@ SOUND = {"stats": "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframe
     ("dmesg", "[2] BUG: Bad rss-counter state mm:1 type:MM_FILEPAGES val:1\n", "rss"),
     ("kmemleak", "unreferenced object 0xff (size 64):\n", "unreferenced"),
     ("page_owner", "Page allocated via order 0\n hwdp_refill\n", "still allocated"),
+    ("page_owner.before", "", "means nothing"),
     ("failures", "round 3: mapsum read 1 instead of 2\n", "instead of"),
 ])
 def test_soak_finds_what_is_wrong(tmp_path: Path, file: str, text: str, found: str) -> None:
