@@ -106,6 +106,9 @@ def suites(everything: bool) -> list[Suite]:
         Suite("protocol", ["spec/protocol/check", *(["--all"] if everything else [])]),
         Suite("lint", ruff, plain=True),
         Suite("rust", ["cargo", "test", "--locked", "-q"], MACHINE, env=build.cargo_env()),
+        # What hosts without a translator have.
+        Suite("interpreter", ["cargo", "check", "--locked", "-q", "-p", "trapless-riscv", "--no-default-features"],
+              MACHINE, plain=True, env=build.cargo_env()),
         # The profile of the tests: the crates are built already, and arithmetic overflows are caught.
         Suite("difftest", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "difftest",
                            "--", "--instructions", "20000000" if everything else "1000000"], MACHINE, env=build.cargo_env()),

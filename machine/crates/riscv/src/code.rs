@@ -7,10 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trapless_memory::{PAGE_SHIFT, PAGE_SIZE, Ram};
 
+use crate::HartConfig;
+use crate::config::op_costs;
+use crate::jit::Translator;
 use crate::op::{Op, Slot};
 
 /// Slots of a page: one for every two bytes.
 pub const PAGE_SLOTS: usize = (PAGE_SIZE / 2) as usize;
+
+/// Where the translated code for each slot of a page begins.
+pub type Entries = [*const u8; PAGE_SLOTS];
+
+/// Jumps into a page before it is translated.
+const HEAT: u32 = 16;
 
 /// A page of slots. Two more behind the end send a hart that runs off the page back to fetch by pc.
 #[repr(C)]
@@ -19,11 +28,15 @@ pub struct CodePage {
     pub slots: [Slot; PAGE_SLOTS + 2],
     /// Physical address of the page.
     pub pa: u64,
+    /// Translated code; null where there is no translator.
+    pub entries: *const Entries,
+    /// Jumps into the page until it is translated.
+    pub heat: u32,
 }
 
 impl CodePage {
     /// A zeroed page on the heap: all slots undecoded.
-    fn alloc(pa: u64) -> NonNull<CodePage> {
+    fn alloc(pa: u64, entries: *const Entries) -> NonNull<CodePage> {
         let layout = Layout::new::<CodePage>();
         // SAFETY: the layout is not zero-sized.
         let raw = unsafe { alloc_zeroed(layout) }.cast::<CodePage>();
@@ -33,13 +46,20 @@ impl CodePage {
             (*raw).slots[PAGE_SLOTS] = Slot::REFETCH;
             (*raw).slots[PAGE_SLOTS + 1] = Slot::REFETCH;
             (*raw).pa = pa;
+            (*raw).entries = entries;
+            (*raw).heat = HEAT;
         }
         page
     }
 
     /// A page where every slot fetches by pc: the frame for single instructions.
     pub fn scratch() -> Box<CodePage> {
-        Box::new(CodePage { slots: [Slot::REFETCH; PAGE_SLOTS + 2], pa: u64::MAX })
+        Box::new(CodePage {
+            slots: [Slot::REFETCH; PAGE_SLOTS + 2],
+            pa: u64::MAX,
+            entries: std::ptr::null(),
+            heat: u32::MAX,
+        })
     }
 }
 
@@ -52,6 +72,7 @@ pub struct CodeCache {
     live: usize,
     epoch: u64,
     generation: u64,
+    translator: Option<Translator>,
 }
 
 /// Numbers generations, over all caches of the process: equal numbers mean the same pages.
@@ -59,7 +80,13 @@ static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
 
 impl Default for CodeCache {
     fn default() -> CodeCache {
-        CodeCache { pages: Vec::new(), live: 0, epoch: 0, generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed) }
+        CodeCache {
+            pages: Vec::new(),
+            live: 0,
+            epoch: 0,
+            generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed),
+            translator: None,
+        }
     }
 }
 
@@ -67,6 +94,18 @@ impl Default for CodeCache {
 const MAX_PAGES: usize = 24 * 1024;
 
 impl CodeCache {
+    /// A cache that also translates, where the host can do that, for harts with the costs of `config`.
+    pub fn translating(config: &HartConfig) -> CodeCache {
+        let mut cache = CodeCache::default();
+        cache.translator = Translator::new(op_costs(&config.costs), u64::from(config.costs.branch_taken));
+        cache
+    }
+
+    /// The translator, if there is one.
+    pub(crate) fn translator(&mut self) -> Option<&mut Translator> {
+        self.translator.as_mut()
+    }
+
     /// Changes whenever a page of RAM began to hold code: write translations made before may now be wrong.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
@@ -83,9 +122,10 @@ impl CodeCache {
             self.pages.resize(index + 1, None);
         }
         let live = &mut self.live;
+        let entries = self.translator.as_ref().map_or(std::ptr::null(), Translator::cold_entries);
         *self.pages[index].get_or_insert_with(|| {
             *live += 1;
-            CodePage::alloc(pa)
+            CodePage::alloc(pa, entries)
         })
     }
 
@@ -101,7 +141,11 @@ impl CodeCache {
         }
         let base = ram.base().0;
         for pa in ram.take_overwritten_code() {
-            if let Some(Some(page)) = self.pages.get(((pa - base) >> PAGE_SHIFT) as usize) {
+            let index = ((pa - base) >> PAGE_SHIFT) as usize;
+            if let Some(Some(page)) = self.pages.get(index) {
+                if let Some(translator) = &mut self.translator {
+                    translator.forget(index);
+                }
                 // SAFETY: pages in the table are live and only reached through raw pointers; zero is a valid Slot.
                 unsafe { page.cast::<Slot>().write_bytes(0, PAGE_SLOTS) };
             }
@@ -114,9 +158,19 @@ impl CodeCache {
         // A 32-bit instruction may begin one slot before.
         let first = (offset as usize / 2).saturating_sub(1);
         let last = ((offset + len - 1) as usize / 2).min(PAGE_SLOTS - 1);
+        let mut known = false;
         for i in first..=last {
             // SAFETY: i < PAGE_SLOTS; the page is live and only reached through raw pointers.
-            unsafe { (&raw mut (*page.as_ptr()).slots[i].op).write(Op::Undecoded) };
+            let op = unsafe { &raw mut (*page.as_ptr()).slots[i].op };
+            // SAFETY: as above.
+            unsafe {
+                known |= *op != Op::Undecoded;
+                op.write(Op::Undecoded);
+            }
+        }
+        // Data beside code is written more often than code.
+        if known && let Some(translator) = &mut self.translator {
+            translator.forget(index);
         }
     }
 
@@ -132,6 +186,9 @@ impl CodeCache {
             // SAFETY: allocated in CodePage::alloc with this layout, and removed from the table; harts compare the
             // generation before they follow an address they kept.
             unsafe { dealloc(page.as_ptr().cast(), Layout::new::<CodePage>()) };
+        }
+        if let Some(translator) = &mut self.translator {
+            translator.clear();
         }
         self.live = 0;
         self.generation = NEXT_GENERATION.fetch_add(1, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use crate::code::CodePage;
 use crate::config::op_costs;
 use crate::csr::{Csrs, status};
 use crate::op::{F0, REG_FILE};
-use crate::tlb::{DataEntry, DataSet, PAGE_MASK, Tlb};
+use crate::tlb::{DataEntry, DataSet, FetchEntry, PAGE_MASK, Tlb};
 use crate::trap::Stop;
 use crate::{Bus, Env, Exit, HartConfig, Observer, Privilege, Timing, WalkAnswer, WalkRequest};
 
@@ -78,6 +78,10 @@ pub struct Hart {
     pub(crate) data_set: DataSet,
     /// Entries of `data_set`.
     pub(crate) dtlb: *const DataEntry,
+    /// Entries for fetches in this mode.
+    pub(crate) ftlb: *const FetchEntry,
+    /// The page that translated code runs in.
+    pub(crate) code_page: *const CodePage,
     pub(crate) pc: u64,
     pub(crate) csr: Csrs,
     pub(crate) tlb: Tlb,
@@ -129,6 +133,8 @@ impl Hart {
             data_privilege: Privilege::Machine,
             data_set: DataSet::Machine,
             dtlb: tlb.data_set(DataSet::Machine),
+            ftlb: tlb.fetch_set(Privilege::Machine),
+            code_page: std::ptr::null(),
             pc,
             csr: Csrs::new(config.smu.map_or(0, |s| s.wait_limit)),
             tlb,
@@ -327,6 +333,7 @@ impl Hart {
         };
         self.data_set = DataSet::of(self.data_privilege, s & status::SUM != 0);
         self.dtlb = self.tlb.data_set(self.data_set);
+        self.ftlb = self.tlb.fetch_set(self.privilege);
         self.fp_dirty = s & status::FS == status::FS_DIRTY;
     }
 

@@ -15,6 +15,8 @@ mod exec;
 mod exit;
 mod fp;
 mod hart;
+#[cfg_attr(not(all(feature = "translator", target_arch = "x86_64", target_os = "linux")), path = "no_jit.rs")]
+mod jit;
 mod mmu;
 mod op;
 mod pmp;

@@ -46,9 +46,9 @@ pub struct DataPage {
     pub write: bool,
 }
 
-/// One page for fetches.
+/// One page for fetches. Its size is a power of two, as that of [`DataEntry`]: translated code finds entries by shifting.
 #[derive(Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(32))]
 pub struct FetchEntry {
     /// Virtual page address.
     pub tag: u64,
@@ -106,6 +106,12 @@ impl Tlb {
     #[inline]
     pub fn data_set(&self, set: DataSet) -> *const DataEntry {
         self.data[set as usize].as_ptr()
+    }
+
+    /// The entries of a fetch set; the address is good as long as the cache lives.
+    #[inline]
+    pub fn fetch_set(&self, p: Privilege) -> *const FetchEntry {
+        self.fetch[p as usize & 3].as_ptr()
     }
 
     /// The fetch entry where `va` would be.

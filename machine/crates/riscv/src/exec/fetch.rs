@@ -94,11 +94,12 @@ impl Hart {
         Ok(())
     }
 
-    /// Decodes the slot at `pc` of `page` and those that will most likely follow it.
+    /// Decodes the slot `first` of `page` and those that will most likely follow it.
     pub(super) fn decode_run<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
         page: *const CodePage,
+        first: usize,
     ) {
         // SAFETY: the page is live (see the hot loop).
         let pa = unsafe { (*page).pa };
@@ -109,7 +110,6 @@ impl Hart {
             self.code_epoch = env.code.epoch();
             self.tlb.protect(Some(pa));
         }
-        let first = (self.pc & !PAGE_MASK) as usize / 2;
         let mut index = first;
         while index < PAGE_SLOTS && index < first + RUN_AHEAD {
             let half = |i: usize| ram.load::<2>(PhysAddr(pa + 2 * i as u64)).map_or(0, u16::from_le_bytes);

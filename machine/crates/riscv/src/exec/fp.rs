@@ -41,7 +41,7 @@ fn rounds(f: FpFn) -> bool {
 impl Hart {
     /// Executes a floating-point computation; false when its rounding mode is illegal.
     #[inline(never)]
-    pub(super) fn fp_execute(&mut self, s: Slot) -> bool {
+    pub(crate) fn fp_execute(&mut self, s: Slot) -> bool {
         use FpFn::*;
         let f = FpFn::from_imm(s.imm);
         let mut rm = (s.imm >> 8 & 7) as u8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The interpreter.
+//! The interpreter, and the way from it into translated code and back.
 //!
 //! The hot loop in [`Hart::execute`] works on predecoded slots and never calls out: whatever is not plain arithmetic, a
 //! jump to a page that is known, or a memory access that the translation cache answers, leaves it for `slow`.
@@ -7,13 +7,14 @@
 //! Instructions and cycles are counted in one 64-bit number, `acc`: retired instructions in the upper half, cycles in the
 //! lower one. [`Hart::settle`] moves it to the real counters.
 
-mod amo;
+pub(crate) mod amo;
 mod fetch;
 mod fp;
 mod int;
 mod mem;
 mod slow;
 mod system;
+mod translated;
 
 use crate::code::CodePage;
 use crate::op::{Op, Slot};
@@ -43,28 +44,70 @@ enum Left {
     Slow,
     /// The limit is reached; the slot at hand comes next.
     Limit,
+    /// The page has become one to be translated; the slot at hand comes next.
+    Warm,
+}
+
+/// Counts a jump into a page; true once the page is to be translated.
+#[inline(always)]
+fn warm(page: *const CodePage) -> bool {
+    // SAFETY: the page is live (see the hot loop), and no reference to this field exists.
+    unsafe {
+        let heat = &raw mut (*page.cast_mut()).heat;
+        if *heat == 0 {
+            return true;
+        }
+        *heat -= 1;
+    }
+    false
 }
 
 impl Hart {
     /// Runs until the limit or an exit. `pc` and `acc` are in `self` before and after.
-    #[allow(clippy::too_many_lines)]
     pub(crate) fn execute<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) -> Exit {
+        loop {
+            if let Some(exit) = self.interpret(env, None) {
+                return exit;
+            }
+            if let Some(exit) = self.run_translated(env) {
+                return exit;
+            }
+        }
+    }
+
+    /// Interprets until the limit, an exit, or a jump into a page that is to be translated (`None`). Begins with the
+    /// instruction in the scratch page if `single` is given.
+    #[allow(clippy::too_many_lines)]
+    fn interpret<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        mut single: Option<*const CodePage>,
+    ) -> Option<Exit> {
         let mut acc = self.acc;
         'fetch: loop {
-            if acc as u32 >= self.limit {
-                self.acc = acc;
-                return Exit::QuantumEnd;
-            }
-            let entry = self.tlb.fetch_entry(self.privilege, self.pc);
-            let mut page: *const CodePage = entry.page;
-            if entry.tag != self.pc & PAGE_MASK || self.stepping {
-                self.acc = acc;
-                let flow = self.fetch_miss(env);
-                acc = self.acc;
-                match flow {
-                    Ok(p) => page = p,
-                    Err(Flow::Exit(exit)) => return exit,
-                    Err(_) => continue 'fetch,
+            let mut page: *const CodePage;
+            if let Some(scratch) = single.take() {
+                page = scratch;
+            } else {
+                if acc as u32 >= self.limit {
+                    self.acc = acc;
+                    return Some(Exit::QuantumEnd);
+                }
+                let entry = self.tlb.fetch_entry(self.privilege, self.pc);
+                page = entry.page;
+                if entry.tag != self.pc & PAGE_MASK || self.stepping {
+                    self.acc = acc;
+                    let flow = self.fetch_miss(env);
+                    acc = self.acc;
+                    match flow {
+                        Ok(p) => page = p,
+                        Err(Flow::Exit(exit)) => return Some(exit),
+                        Err(_) => continue 'fetch,
+                    }
+                }
+                if warm(page) {
+                    self.acc = acc;
+                    return None;
                 }
             }
             'page: loop {
@@ -118,6 +161,9 @@ impl Hart {
                                 ip = ip.wrapping_offset(s.imm as isize);
                                 if acc as u32 >= self.limit {
                                     break 'hot Left::Limit;
+                                }
+                                if warm(page) {
+                                    break 'hot Left::Warm;
                                 }
                             }};
                         }
@@ -326,8 +372,10 @@ impl Hart {
                     };
                     self.pc = pc!();
                     self.acc = acc;
-                    if matches!(left, Left::Limit) {
-                        return Exit::QuantumEnd;
+                    match left {
+                        Left::Slow => {}
+                        Left::Limit => return Some(Exit::QuantumEnd),
+                        Left::Warm => return None,
                     }
                     // SAFETY: as at the head of the hot loop.
                     let slot = unsafe { *ip };
@@ -339,7 +387,7 @@ impl Hart {
                             ip = ip.wrapping_add(n);
                             if acc as u32 >= self.limit {
                                 self.pc = pc!();
-                                return Exit::QuantumEnd;
+                                return Some(Exit::QuantumEnd);
                             }
                         }
                         Flow::Fetch => continue 'fetch,
@@ -347,7 +395,7 @@ impl Hart {
                             page = &raw const *self.scratch;
                             continue 'page;
                         }
-                        Flow::Exit(exit) => return exit,
+                        Flow::Exit(exit) => return Some(exit),
                     }
                 }
             }

@@ -19,7 +19,7 @@ impl Hart {
         let done =
             match s.op {
                 Op::Undecoded => {
-                    self.decode_run(env, page);
+                    self.decode_run(env, page, (self.pc & !crate::tlb::PAGE_MASK) as usize / 2);
                     return Flow::Again;
                 }
                 Op::Refetch => return Flow::Fetch,

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Running translated code, and doing for it what it leaves to the interpreter.
+
+use std::ptr::NonNull;
+
+use trapless_memory::PAGE_SHIFT;
+
+use super::Flow;
+use crate::code::{CodePage, PAGE_SLOTS};
+use crate::jit::{self, Left};
+use crate::op::Op;
+use crate::tlb::PAGE_MASK;
+use crate::{Bus, Env, Exit, Hart, Observer, Timing};
+
+impl Hart {
+    /// Runs translated code from `pc`, whose page is in the translation cache and warm, until the limit, an exit, or code
+    /// that is better interpreted (`None`).
+    pub(super) fn run_translated<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+    ) -> Option<Exit> {
+        let mut page = self.tlb.fetch_entry(self.privilege, self.pc).page;
+        self.code_page = page;
+        let mut target = self.entry(page);
+        if env.code.translator().is_none() {
+            // SAFETY: the page is live (see the hot loop).
+            unsafe { (*page.cast_mut()).heat = u32::MAX };
+            return None;
+        }
+        loop {
+            let hart: *mut Hart = self;
+            let translator = env.code.translator()?;
+            let epoch = translator.epoch();
+            let Left { kind, resume } = translator.enter(hart, target);
+            match kind {
+                jit::LIMIT => return Some(Exit::QuantumEnd),
+                jit::COLD => {
+                    page = self.code_page;
+                    // SAFETY: the page is live (see the hot loop).
+                    if unsafe { (*page).heat } > 0 {
+                        return None;
+                    }
+                    target = self.translate_block(env, page)?;
+                    continue;
+                }
+                jit::SLOW => {}
+                _ => return None,
+            }
+            // Not that of the translation cache, which an instruction may have emptied since.
+            page = self.code_page;
+            let index = (self.pc & !PAGE_MASK) as usize / 2;
+            // SAFETY: the page is live; pc is inside it.
+            let slot = unsafe { (*page).slots[index] };
+            match self.slow(env, page, slot) {
+                Flow::Again => target = self.entry(page),
+                Flow::Next(n) => {
+                    let next = self.pc.wrapping_add(2 * n as u64);
+                    let same = env.code.translator().is_some_and(|t| t.epoch() == epoch);
+                    if (self.acc as u32) < self.limit && same && !resume.is_null() {
+                        // pc stays: it tells the page, which the next instruction may not be in any more.
+                        target = resume;
+                        continue;
+                    }
+                    self.pc = next;
+                    if self.acc as u32 >= self.limit {
+                        return Some(Exit::QuantumEnd);
+                    }
+                    if index + n >= PAGE_SLOTS {
+                        return None;
+                    }
+                    target = self.entry(page);
+                }
+                Flow::Fetch => return None,
+                Flow::Scratch => return self.interpret(env, Some(&raw const *self.scratch)),
+                Flow::Exit(exit) => return Some(exit),
+            }
+        }
+    }
+
+    /// Where the code for `pc` in `page` begins.
+    fn entry(&self, page: *const CodePage) -> *const u8 {
+        // SAFETY: the page is live (see the hot loop), and so are its entries; null entries belong to pages of caches
+        // without a translator, whose entries nobody follows.
+        unsafe {
+            let entries = (*page).entries;
+            if entries.is_null() { std::ptr::null() } else { (*entries)[(self.pc & !PAGE_MASK) as usize / 2] }
+        }
+    }
+
+    /// Translates the block at `pc`.
+    fn translate_block<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        page: *const CodePage,
+    ) -> Option<*const u8> {
+        let first = (self.pc & !PAGE_MASK) as usize / 2;
+        // SAFETY: the page is live (see the hot loop).
+        let pa = unsafe { (*page).pa };
+        // Everything up to the next jump.
+        let mut index = first;
+        while index < PAGE_SLOTS {
+            // SAFETY: as above; index is in the page.
+            let op = unsafe { (*page).slots[index].op };
+            if op == Op::Undecoded {
+                self.decode_run(env, page, index);
+            }
+            // SAFETY: as above.
+            let slot = unsafe { (*page).slots[index] };
+            match jit::length(slot) {
+                Some(n) if index - first < 2 * jit::LONGEST => index += n,
+                _ => break,
+            }
+        }
+        let number = ((pa - self.ram_base) >> PAGE_SHIFT) as usize;
+        env.code.translator()?.translate(number, NonNull::new(page.cast_mut())?, first)
+    }
+}

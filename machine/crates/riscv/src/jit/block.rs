@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Translates one block: instructions of a page in a row, up to a jump or whatever the interpreter keeps to itself.
+//!
+//! Guest registers live in host registers inside a block and in the hart outside. Instructions and cycles are summed up
+//! at translation and added where control leaves, so that every way out has what the interpreter would have counted.
+
+mod arithmetic;
+mod control;
+mod memory;
+
+use dynasmrt::x64::X64Relocation;
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
+
+use super::calls;
+use super::layout::{self, reg};
+use super::stubs::Stubs;
+use crate::code::{CodePage, PAGE_SLOTS};
+use crate::op::{Op, SINK, Slot};
+
+pub type Asm = VecAssembler<X64Relocation>;
+
+/// Instructions of a block at most.
+pub const LONGEST: usize = 96;
+/// Host registers for guest registers. rax, rcx and rdx are scratch; rbx is the hart, r12 `acc`, r13 the data entries,
+/// r15 the virtual address of the page.
+const POOL: [u8; 8] = [6, 7, 8, 9, 10, 11, 5, 14];
+const RAX: u8 = 0;
+
+/// What a host register of the pool holds.
+#[derive(Clone, Copy)]
+struct Held {
+    guest: u8,
+    dirty: bool,
+    used: u32,
+}
+
+type Cache = [Option<Held>; POOL.len()];
+
+/// Code out of the way of the block.
+enum Cold {
+    /// Let the interpreter do the instruction of slot `index`; `resume` is where the block goes on behind it.
+    Slow { label: DynamicLabel, index: usize, before: Cache, after: Cache, cost: u64, resume: Option<DynamicLabel> },
+    /// To another slot of the page.
+    Taken { label: DynamicLabel, to: usize, before: Cache, cost: u64 },
+    /// To another page.
+    Leave { label: DynamicLabel, offset: i32, before: Cache, cost: u64 },
+}
+
+/// A block being translated.
+pub struct Block<'a> {
+    ops: Asm,
+    stubs: &'a Stubs,
+    costs: &'a [u64; 256],
+    taken: u64,
+    entries: *const *const u8,
+    cache: Cache,
+    clock: u32,
+    cost: u64,
+    fp_checked: bool,
+    cold: Vec<Cold>,
+}
+
+impl<'a> Block<'a> {
+    /// Translates the block that begins in slot `first` of `page`, for execution at `at`.
+    ///
+    /// # Safety
+    /// The page is live, and no other reference to it is.
+    pub unsafe fn translate(
+        page: *const CodePage,
+        first: usize,
+        at: *const u8,
+        stubs: &'a Stubs,
+        costs: &'a [u64; 256],
+        taken: u64,
+    ) -> Vec<u8> {
+        // SAFETY: the page is live.
+        let entries = unsafe { (*page).entries }.cast::<*const u8>();
+        let mut block = Block {
+            ops: Asm::new(at.addr()),
+            stubs,
+            costs,
+            taken,
+            entries,
+            cache: [None; POOL.len()],
+            clock: 0,
+            cost: 0,
+            fp_checked: false,
+            cold: Vec::new(),
+        };
+        let mut index = first;
+        for n in 0.. {
+            if index >= PAGE_SLOTS {
+                block.leave_at(layout::PAGE_BYTES + 2 * (index - PAGE_SLOTS) as i32);
+                break;
+            }
+            if n == LONGEST {
+                block.go_on_at(index);
+                break;
+            }
+            // SAFETY: index is below PAGE_SLOTS; the page is live.
+            let slot = unsafe { (*page).slots[index] };
+            match block.instruction(slot, index) {
+                Some(length) => index += length,
+                None => break,
+            }
+        }
+        block.finish()
+    }
+
+    /// Translates one instruction: the slots to the next one, or `None` where the block ends.
+    fn instruction(&mut self, s: Slot, index: usize) -> Option<usize> {
+        let here = 2 * index as i32;
+        let price = self.costs[s.op as usize];
+        self.cost += price;
+        match s.op {
+            Op::Add | Op::Sub | Op::Xor | Op::Or | Op::And => self.binary(s),
+            Op::Addw | Op::Subw => self.binary_word(s),
+            Op::Sll | Op::Srl | Op::Sra | Op::Sllw | Op::Srlw | Op::Sraw => self.shift(s),
+            Op::Slt | Op::Sltu => {
+                let (a, b) = (self.src(s.rs1), self.src(s.rs2));
+                dynasm!(self.ops; .arch x64; cmp Rq(a), Rq(b));
+                self.set_flag(s.rd, s.op == Op::Slt);
+            }
+            Op::Slti | Op::Sltiu => {
+                let a = self.src(s.rs1);
+                dynasm!(self.ops; .arch x64; cmp Rq(a), s.imm);
+                self.set_flag(s.rd, s.op == Op::Slti);
+            }
+            Op::Mul | Op::Mulw => self.multiply(s),
+            Op::Mulh | Op::Mulhu | Op::Mulhsu => self.multiply_high(s),
+            Op::Div | Op::Divu | Op::Rem | Op::Remu | Op::Divw | Op::Divuw | Op::Remw | Op::Remuw => self.divide(s),
+            Op::Li | Op::Lui => {
+                let d = self.dst(s.rd);
+                if s.imm == 0 {
+                    dynasm!(self.ops; .arch x64; xor Rd(d), Rd(d));
+                } else {
+                    dynasm!(self.ops; .arch x64; mov Rq(d), DWORD s.imm);
+                }
+            }
+            Op::Auipc => {
+                let d = self.dst(s.rd);
+                dynasm!(self.ops; .arch x64; lea Rq(d), [r15 + here + s.imm]);
+            }
+            Op::Mv => {
+                let (a, d) = (self.src(s.rs1), self.dst(s.rd));
+                dynasm!(self.ops; .arch x64; mov Rq(d), Rq(a));
+            }
+            Op::Addi | Op::Addiw | Op::Xori | Op::Ori | Op::Andi => self.immediate(s),
+            Op::Slli | Op::Srli | Op::Srai | Op::Slliw | Op::Srliw | Op::Sraiw => self.shift_immediate(s),
+
+            Op::Lb | Op::Lh | Op::Lw | Op::Ld | Op::Lbu | Op::Lhu | Op::Lwu => self.load(s, index),
+            Op::Flw | Op::Fld => {
+                self.check_fp(index);
+                self.load(s, index);
+            }
+            Op::Sb | Op::Sh | Op::Sw | Op::Sd => self.store(s, index),
+            Op::Fsw | Op::Fsd => {
+                self.check_fp(index);
+                self.store(s, index);
+            }
+            Op::FpAdd | Op::FpMul | Op::FpDiv | Op::FpSqrt | Op::FpMove => {
+                self.check_fp(index);
+                self.call(s, index, calls::floating_point);
+            }
+            Op::Fence => {}
+            Op::Lr | Op::Sc | Op::Amo => self.atomic(s, index),
+            Op::Csr if calls::knows(s) => self.csr(s, index),
+
+            Op::BeqIn | Op::BneIn | Op::BltIn | Op::BgeIn | Op::BltuIn | Op::BgeuIn => {
+                let label = self.ops.new_dynamic_label();
+                self.branch(s, s.op as u8 - Op::BeqIn as u8, label);
+                let to = (index as i64 + i64::from(s.imm)) as usize;
+                self.cold.push(Cold::Taken { label, to, before: self.cache, cost: self.cost + self.taken });
+            }
+            Op::BeqOut | Op::BneOut | Op::BltOut | Op::BgeOut | Op::BltuOut | Op::BgeuOut => {
+                let label = self.ops.new_dynamic_label();
+                self.branch(s, s.op as u8 - Op::BeqOut as u8, label);
+                let offset = here + s.imm;
+                self.cold.push(Cold::Leave { label, offset, before: self.cache, cost: self.cost + self.taken });
+            }
+            Op::JalIn => {
+                self.link(s, here);
+                self.write_back(self.cache);
+                self.add_cost(self.cost);
+                self.jump_checked((index as i64 + i64::from(s.imm)) as usize);
+                return None;
+            }
+            Op::JalOut => {
+                self.link(s, here);
+                self.leave_at(here + s.imm);
+                return None;
+            }
+            Op::Jalr => {
+                let a = self.src(s.rs1);
+                dynasm!(self.ops; .arch x64; lea rax, [Rq(a) + s.imm]; and rax, -2);
+                self.link(s, here);
+                self.write_back(self.cache);
+                self.add_cost(self.cost);
+                let fetch = self.stubs.fetch.addr();
+                dynasm!(self.ops; .arch x64; jmp extern fetch);
+                return None;
+            }
+
+            // The interpreter's.
+            Op::Undecoded
+            | Op::Refetch
+            | Op::Cross
+            | Op::Illegal
+            | Op::Csr
+            | Op::FenceI
+            | Op::SfenceVma
+            | Op::Ecall
+            | Op::Ebreak
+            | Op::Mret
+            | Op::Sret
+            | Op::Wfi
+            | Op::Marker => {
+                self.slow_exit(index, self.cache, self.cost, None);
+                return None;
+            }
+        }
+        length(s)
+    }
+
+    // Guest registers.
+
+    /// The host register that holds guest register `g`.
+    fn src(&mut self, g: u8) -> u8 {
+        if let Some(i) = self.find(g) {
+            return POOL[i];
+        }
+        let i = self.place(g, false);
+        dynasm!(self.ops; .arch x64; mov Rq(POOL[i]), [rbx + reg(g)]);
+        POOL[i]
+    }
+
+    /// The host register for a new value of guest register `g`.
+    fn dst(&mut self, g: u8) -> u8 {
+        let i = self.find(g).unwrap_or_else(|| self.place(g, true));
+        if let Some(held) = &mut self.cache[i] {
+            held.dirty = true;
+        }
+        POOL[i]
+    }
+
+    fn find(&mut self, g: u8) -> Option<usize> {
+        let i = self.cache.iter().position(|h| h.is_some_and(|h| h.guest == g))?;
+        self.clock += 1;
+        if let Some(held) = &mut self.cache[i] {
+            held.used = self.clock;
+        }
+        Some(i)
+    }
+
+    /// A place for `g`: a free one, or that of the register that was not used for longest.
+    fn place(&mut self, guest: u8, dirty: bool) -> usize {
+        let free = self.cache.iter().position(Option::is_none);
+        let i =
+            free.unwrap_or_else(|| (0..POOL.len()).min_by_key(|&i| self.cache[i].map_or(0, |h| h.used)).unwrap_or(0));
+        self.write_back_one(i, self.cache[i]);
+        self.clock += 1;
+        self.cache[i] = Some(Held { guest, dirty, used: self.clock });
+        i
+    }
+
+    fn write_back_one(&mut self, i: usize, held: Option<Held>) {
+        if let Some(Held { guest, dirty: true, .. }) = held
+            && guest != SINK
+        {
+            dynasm!(self.ops; .arch x64; mov [rbx + reg(guest)], Rq(POOL[i]));
+        }
+    }
+
+    fn write_back(&mut self, cache: Cache) {
+        for (i, held) in cache.into_iter().enumerate() {
+            self.write_back_one(i, held);
+        }
+    }
+
+    fn reload(&mut self, cache: Cache) {
+        for (i, held) in cache.into_iter().enumerate() {
+            if let Some(held) = held {
+                dynasm!(self.ops; .arch x64; mov Rq(POOL[i]), [rbx + reg(held.guest)]);
+            }
+        }
+    }
+
+    /// Adds to `acc`; uses rcx.
+    fn add_cost(&mut self, cost: u64) {
+        if cost != 0 {
+            dynasm!(self.ops; .arch x64; mov rcx, QWORD cost as i64; add r12, rcx);
+        }
+    }
+
+    /// Adds the code out of the way.
+    fn finish(mut self) -> Vec<u8> {
+        for cold in std::mem::take(&mut self.cold) {
+            match cold {
+                Cold::Slow { label, index, before, after, cost, resume } => {
+                    let back = resume.map(|_| self.ops.new_dynamic_label());
+                    dynasm!(self.ops; .arch x64; =>label);
+                    self.slow_exit(index, before, cost, back);
+                    if let (Some(back), Some(resume)) = (back, resume) {
+                        dynasm!(self.ops; .arch x64; =>back);
+                        self.reload(after);
+                        self.add_cost(cost.wrapping_neg());
+                        dynasm!(self.ops; .arch x64; jmp =>resume);
+                    }
+                }
+                Cold::Taken { label, to, before, cost } => {
+                    dynasm!(self.ops; .arch x64; =>label);
+                    self.write_back(before);
+                    self.add_cost(cost);
+                    self.jump_checked(to);
+                }
+                Cold::Leave { label, offset, before, cost } => {
+                    dynasm!(self.ops; .arch x64; =>label);
+                    self.write_back(before);
+                    self.add_cost(cost);
+                    self.to_page(offset);
+                }
+            }
+        }
+        // Every label is defined: each is bound where it is made or in this function.
+        self.ops.finalize().unwrap_or_default()
+    }
+}
+
+/// Slots to the next instruction, or `None` for one that ends a block.
+pub fn length(s: Slot) -> Option<usize> {
+    let is = |first: Op, last: Op| (first as u8..=last as u8).contains(&(s.op as u8));
+    match s.op {
+        Op::Jalr | Op::JalIn | Op::JalOut => None,
+        Op::Fence => Some(2),
+        _ if is(Op::Add, Op::Remuw) => Some(s.imm as usize),
+        _ if is(Op::Li, Op::Auipc) => Some(usize::from(s.rs2)),
+        _ if is(Op::Sb, Op::BgeuOut) => Some(usize::from(s.rd)),
+        _ if is(Op::FpAdd, Op::FpMove) || is(Op::Lr, Op::Amo) => Some(2),
+        Op::Csr if calls::knows(s) => Some(2),
+        _ => None,
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Branches, jumps and the other ways out of a block.
+
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+
+use super::{Block, Cache};
+use crate::jit::layout;
+use crate::op::{SINK, Slot};
+
+impl Block<'_> {
+    /// Compares and jumps to `label` if the condition of this number (beq, bne, blt, bge, bltu, bgeu) holds.
+    pub(super) fn branch(&mut self, s: Slot, condition: u8, label: DynamicLabel) {
+        let (a, b) = (self.src(s.rs1), self.src(s.rs2));
+        if s.rs2 == 0 {
+            dynasm!(self.ops; .arch x64; test Rq(a), Rq(a));
+        } else {
+            dynasm!(self.ops; .arch x64; cmp Rq(a), Rq(b));
+        }
+        match condition {
+            0 => dynasm!(self.ops; .arch x64; je =>label),
+            1 => dynasm!(self.ops; .arch x64; jne =>label),
+            2 => dynasm!(self.ops; .arch x64; jl =>label),
+            3 => dynasm!(self.ops; .arch x64; jge =>label),
+            4 => dynasm!(self.ops; .arch x64; jb =>label),
+            _ => dynasm!(self.ops; .arch x64; jae =>label),
+        }
+    }
+
+    /// rd = address of the next instruction.
+    pub(super) fn link(&mut self, s: Slot, here: i32) {
+        if s.rd != SINK {
+            let d = self.dst(s.rd);
+            dynasm!(self.ops; .arch x64; lea Rq(d), [r15 + here + 2 * i32::from(s.rs2)]);
+        }
+    }
+
+    /// Ends the block: on in another page, `offset` bytes from this one's beginning.
+    pub(super) fn leave_at(&mut self, offset: i32) {
+        self.write_back(self.cache);
+        self.add_cost(self.cost);
+        self.to_page(offset);
+    }
+
+    pub(super) fn to_page(&mut self, offset: i32) {
+        let fetch = self.stubs.fetch.addr();
+        dynasm!(self.ops; .arch x64; lea rax, [r15 + offset]; jmp extern fetch);
+    }
+
+    /// Ends the block: on in slot `index`, wherever that is translated.
+    pub(super) fn go_on_at(&mut self, index: usize) {
+        self.write_back(self.cache);
+        self.add_cost(self.cost);
+        dynasm!(self.ops; .arch x64; mov eax, 2 * index as i32);
+        self.to_slot(index);
+    }
+
+    /// To slot `index` through the page's table; eax is its offset already. Uses rcx.
+    pub(super) fn to_slot(&mut self, index: usize) {
+        let entry = self.entries.wrapping_add(index).addr() as i64;
+        dynasm!(self.ops; .arch x64; mov rcx, QWORD entry; jmp QWORD [rcx]);
+    }
+
+    /// To slot `index` unless the limit is reached.
+    pub(super) fn jump_checked(&mut self, index: usize) {
+        let limit = self.stubs.limit.addr();
+        dynasm!(self.ops
+            ; .arch x64
+            ; mov eax, 2 * index as i32
+            ; cmp r12d, [rbx + layout::LIMIT]
+            ; jae extern limit);
+        self.to_slot(index);
+    }
+
+    /// Hands the instruction of slot `index` to the interpreter.
+    pub(super) fn slow_exit(&mut self, index: usize, before: Cache, cost: u64, resume: Option<DynamicLabel>) {
+        self.write_back(before);
+        self.add_cost(cost);
+        match resume {
+            Some(label) => dynasm!(self.ops; .arch x64; lea rdx, [=>label]),
+            None => dynasm!(self.ops; .arch x64; xor edx, edx),
+        }
+        let slow = self.stubs.slow.addr();
+        dynasm!(self.ops; .arch x64; mov eax, 2 * index as i32; jmp extern slow);
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory for translated code: one file in memory, mapped once for writing and once for execution.
+
+use std::ptr::{NonNull, copy_nonoverlapping, null_mut};
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Bytes of translated code kept at most.
+const SIZE: usize = 64 << 20;
+
+/// A stack of translated code.
+pub struct CodeBuffer {
+    write: NonNull<u8>,
+    run: NonNull<u8>,
+    used: usize,
+}
+
+impl CodeBuffer {
+    /// Empty; `None` where the host forbids executable memory.
+    pub fn new() -> Option<CodeBuffer> {
+        let file = memfd_create("trapless-code", MemfdFlags::CLOEXEC).ok()?;
+        ftruncate(&file, SIZE as u64).ok()?;
+        let map = |access| {
+            // SAFETY: a fresh mapping at an address of the system's choice.
+            let at = unsafe { mmap(null_mut(), SIZE, access, MapFlags::SHARED, &file, 0) }.ok()?;
+            NonNull::new(at.cast::<u8>())
+        };
+        let write = map(ProtFlags::READ | ProtFlags::WRITE)?;
+        let Some(run) = map(ProtFlags::READ | ProtFlags::EXEC) else {
+            // SAFETY: mapped above with this size, and nobody has its address.
+            let _ = unsafe { munmap(write.as_ptr().cast(), SIZE) };
+            return None;
+        };
+        Some(CodeBuffer { write, run, used: 0 })
+    }
+
+    /// Where the next code will run.
+    pub fn next(&self) -> *const u8 {
+        self.run.as_ptr().wrapping_add(self.used)
+    }
+
+    /// Adds code that was made for [`CodeBuffer::next`]; `None` when it does not fit.
+    pub fn push(&mut self, code: &[u8]) -> Option<*const u8> {
+        if code.len() > SIZE - self.used {
+            return None;
+        }
+        let at = self.next();
+        // SAFETY: the bytes fit behind what is used, and the host's instruction cache sees writes through any mapping.
+        unsafe { copy_nonoverlapping(code.as_ptr(), self.write.as_ptr().add(self.used), code.len()) };
+        self.used = (self.used + code.len()).next_multiple_of(16).min(SIZE);
+        Some(at)
+    }
+
+    /// Gives up everything behind the first `used` bytes.
+    pub fn truncate(&mut self, used: usize) {
+        self.used = used;
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+}
+
+impl Drop for CodeBuffer {
+    fn drop(&mut self) {
+        // SAFETY: both were mapped in `new` with this size; code only runs in calls that borrow the buffer's owner.
+        unsafe {
+            let _ = munmap(self.write.as_ptr().cast(), SIZE);
+            let _ = munmap(self.run.as_ptr().cast(), SIZE);
+        }
+    }
+}

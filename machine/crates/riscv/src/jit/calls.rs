@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What translated code calls: instructions that are too long to be templates and too frequent to leave for.
+//!
+//! Each takes the hart and a slot, and either does the whole instruction (true) or nothing (false: the interpreter does).
+
+use crate::Hart;
+use crate::csr::{number, status};
+use crate::exec::amo::combine;
+use crate::op::{Op, Slot};
+use crate::tlb::PAGE_MASK;
+
+/// A function that translated code calls; the slot is given as its bytes.
+pub type Call = extern "sysv64" fn(hart: *mut Hart, slot: u64) -> bool;
+
+/// The slot's bytes.
+pub fn pack(s: Slot) -> u64 {
+    let imm = s.imm.to_le_bytes();
+    u64::from_le_bytes([s.op as u8, s.rd, s.rs1, s.rs2, imm[0], imm[1], imm[2], imm[3]])
+}
+
+fn unpack(op: Op, slot: u64) -> Slot {
+    let b = slot.to_le_bytes();
+    Slot { op, rd: b[1], rs1: b[2], rs2: b[3], imm: i32::from_le_bytes([b[4], b[5], b[6], b[7]]) }
+}
+
+macro_rules! call {
+    ($(#[$doc:meta])* $name:ident, $op:expr, $does:expr) => {
+        $(#[$doc])*
+        pub extern "sysv64" fn $name(hart: *mut Hart, slot: u64) -> bool {
+            // SAFETY: translated code passes the hart that runs it, which the caller of `enter` has lent exclusively.
+            let hart = unsafe { &mut *hart };
+            $does(hart, unpack($op, slot))
+        }
+    };
+}
+
+// The class only decides the price, which is paid for already.
+call!(
+    /// Arithmetic; false: illegal.
+    floating_point, Op::FpMove, |hart: &mut Hart, s| hart.fp_execute(s)
+);
+call!(
+    /// A CSR of supervisor mode that has no effect but on the hart itself.
+    csr, Op::Csr, control
+);
+call!(
+    /// LR on a page that the data entries know.
+    load_reserved, Op::Lr, atomic
+);
+call!(
+    /// SC on a page that the data entries know.
+    store_conditional, Op::Sc, atomic
+);
+call!(
+    /// AMO on a page that the data entries know.
+    amo, Op::Amo, atomic
+);
+
+/// Whether [`csr`] may be able to do a CSR instruction.
+pub fn knows(s: Slot) -> bool {
+    matches!((s.imm & 0xfff) as u16, number::SSTATUS | number::SSCRATCH | number::SEPC | number::SCAUSE | number::STVAL)
+}
+
+fn control(hart: &mut Hart, s: Slot) -> bool {
+    let n = (s.imm & 0xfff) as u16;
+    let funct3 = s.imm >> 12;
+    let source = if funct3 & 4 != 0 { u64::from(s.rs1) } else { hart.regs[s.rs1 as usize] };
+    let writes = funct3 & 3 == 1 || s.rs1 != 0;
+    if !hart.csr.accessible(n, hart.privilege, writes) {
+        return false;
+    }
+    let context = hart.csr_context();
+    let Some(old) = hart.csr.read(n, &context) else { return false };
+    if writes {
+        let before = hart.csr.mstatus;
+        let new = match funct3 & 3 {
+            1 => source,
+            2 => old | source,
+            _ => old & !source,
+        };
+        hart.csr.write(n, new, &context);
+        if n == number::SSTATUS {
+            hart.refresh();
+            if (before ^ hart.csr.mstatus) & status::MXR != 0 || hart.interrupt_deliverable() {
+                hart.csr.mstatus = before;
+                hart.refresh();
+                return false;
+            }
+        }
+    }
+    hart.regs[s.rd as usize] = old;
+    true
+}
+
+fn atomic(hart: &mut Hart, s: Slot) -> bool {
+    let va = hart.regs[s.rs1 as usize];
+    let size = 1u64 << (s.imm & 3);
+    let entry = hart.tlb.data_entry(hart.data_set, va);
+    let tag = if s.op == Op::Lr { entry.read } else { entry.write };
+    if va & (PAGE_MASK | (size - 1)) != tag {
+        return false;
+    }
+    let pa = entry.pa_size & PAGE_MASK | va & !PAGE_MASK;
+    let host = va.wrapping_add(entry.addend);
+    let b = hart.regs[s.rs2 as usize];
+    // SAFETY: the entry maps this page to host memory of guest RAM, which outlives the run, for the access asked for; the
+    // comparison above made sure of the page and of the alignment.
+    let old = unsafe { if size == 4 { (host as *const i32).read() as u64 } else { (host as *const u64).read() } };
+    let write = |v: u64| {
+        // SAFETY: as above; pages that hold code never have a write tag.
+        unsafe { if size == 4 { (host as *mut u32).write(v as u32) } else { (host as *mut u64).write(v) } }
+    };
+    hart.regs[s.rd as usize] = match s.op {
+        Op::Lr => {
+            hart.reservation = Some(pa);
+            hart.reserved_at = hart.local_now().0;
+            old
+        }
+        Op::Sc => {
+            let held = hart.reservation.take() == Some(pa);
+            if held {
+                write(b);
+            }
+            u64::from(!held)
+        }
+        _ => {
+            write(combine(s, old, b));
+            old
+        }
+    };
+    true
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The translator: pages of guest code that are executed often become code of the host (docs/decisions/040-translator.md).
+//!
+//! It does what the interpreter does, to the cycle, and leaves to it whatever is rare.
+
+mod block;
+mod buffer;
+mod calls;
+mod layout;
+mod stubs;
+
+use std::ptr::NonNull;
+
+pub use block::{LONGEST, length};
+pub use stubs::{COLD, LIMIT, Left, SLOW};
+
+use crate::Hart;
+use crate::code::{CodePage, Entries, PAGE_SLOTS};
+use buffer::CodeBuffer;
+use stubs::{Enter, Stubs};
+
+/// Translated code of all harts.
+pub struct Translator {
+    buffer: CodeBuffer,
+    stubs: Stubs,
+    /// Bytes of the common code.
+    common: usize,
+    enter: Enter,
+    /// What pages without translated code have.
+    cold: Box<Entries>,
+    /// Pages with entries of their own, by page of RAM.
+    tables: Vec<Option<Box<Entries>>>,
+    costs: [u64; 256],
+    taken: u64,
+    epoch: u64,
+}
+
+impl Translator {
+    /// A translator for harts with these prices; `None` where the host forbids executable memory.
+    pub fn new(costs: [u64; 256], taken: u64) -> Option<Translator> {
+        let mut buffer = CodeBuffer::new()?;
+        let (code, stubs) = stubs::make(buffer.next());
+        let at = buffer.push(&code)?;
+        debug_assert_eq!(at, stubs.enter);
+        // SAFETY: the code at `enter` follows the calling convention and is never changed or unmapped while self lives.
+        let enter = unsafe { std::mem::transmute::<*const u8, Enter>(stubs.enter) };
+        let common = buffer.used();
+        let cold = Box::new([stubs.cold; PAGE_SLOTS]);
+        Some(Translator { buffer, stubs, common, enter, cold, tables: Vec::new(), costs, taken, epoch: 0 })
+    }
+
+    /// Entries of a page that has nothing translated.
+    pub fn cold_entries(&self) -> *const Entries {
+        &raw const *self.cold
+    }
+
+    /// Changes whenever translated code has died.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Runs the hart from `at`, which is translated code for its `pc`.
+    pub fn enter(&self, hart: *mut Hart, at: *const u8) -> Left {
+        (self.enter)(hart, at)
+    }
+
+    /// Translates the block at slot `first` of the RAM page number `index`; its address.
+    pub fn translate(&mut self, index: usize, page: NonNull<CodePage>, first: usize) -> Option<*const u8> {
+        if index >= self.tables.len() {
+            self.tables.resize_with(index + 1, || None);
+        }
+        let cold = self.stubs.cold;
+        let table = self.tables[index].get_or_insert_with(|| Box::new([cold; PAGE_SLOTS]));
+        let entries: *mut Entries = &raw mut **table;
+        // SAFETY: the page is live and only reached through raw pointers.
+        unsafe { (*page.as_ptr()).entries = entries };
+        for _ in 0..2 {
+            // SAFETY: the page is live.
+            let code = unsafe {
+                block::Block::translate(page.as_ptr(), first, self.buffer.next(), &self.stubs, &self.costs, self.taken)
+            };
+            if let Some(at) = self.buffer.push(&code) {
+                // SAFETY: the table lives in self.tables; first is below PAGE_SLOTS.
+                unsafe { (*entries)[first] = at };
+                return Some(at);
+            }
+            self.flush();
+        }
+        None
+    }
+
+    /// Forgets what was translated of the RAM page number `index`.
+    pub fn forget(&mut self, index: usize) {
+        if let Some(Some(table)) = self.tables.get_mut(index) {
+            table.fill(self.stubs.cold);
+            self.epoch += 1;
+        }
+    }
+
+    /// Forgets all translated code.
+    pub fn flush(&mut self) {
+        for table in self.tables.iter_mut().flatten() {
+            table.fill(self.stubs.cold);
+        }
+        self.buffer.truncate(self.common);
+        self.epoch += 1;
+    }
+
+    /// Forgets all translated code and all pages.
+    pub fn clear(&mut self) {
+        self.flush();
+        self.tables.clear();
+    }
+}

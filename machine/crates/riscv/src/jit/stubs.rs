@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ways into and out of translated code.
+//!
+//! In translated code rbx points at the hart ([`layout::BIAS`]), r12 is `acc`, r13 the data entries, r15 the virtual address
+//! of the page. Whoever jumps to a slot's entry has the slot's offset in its page in rax.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+
+use super::block::Asm;
+use super::layout;
+use crate::Hart;
+use crate::tlb::PAGE_MASK;
+
+/// Why translated code was left; `pc` is set.
+#[repr(C)]
+pub struct Left {
+    /// One of the kinds below.
+    pub kind: u64,
+    /// Where to go on when the interpreter has done the instruction of [`SLOW`]; null: at the next slot's entry.
+    pub resume: *const u8,
+}
+
+/// The limit is reached.
+pub const LIMIT: u64 = 0;
+/// The instruction at `pc` is the interpreter's; its price is in `acc`.
+pub const SLOW: u64 = 1;
+/// `pc` is not translated yet.
+pub const COLD: u64 = 2;
+/// `pc` is in a page that the translation cache does not know.
+pub const FETCH: u64 = 3;
+
+/// Enters translated code.
+pub type Enter = extern "sysv64" fn(hart: *mut Hart, at: *const u8) -> Left;
+
+/// Addresses of the common code.
+pub struct Stubs {
+    pub enter: *const u8,
+    pub limit: *const u8,
+    pub slow: *const u8,
+    pub cold: *const u8,
+    pub fetch: *const u8,
+}
+
+/// Makes the common code for execution at `at`.
+pub fn make(at: *const u8) -> (Vec<u8>, Stubs) {
+    let mut ops = Asm::new(at.addr());
+    let here = |ops: &Asm| at.wrapping_add(ops.offset().0);
+    let leave = ops.new_dynamic_label();
+
+    let enter = here(&ops);
+    // Seven words with the return address, one more to keep the stack aligned for calls.
+    dynasm!(ops
+        ; .arch x64
+        ; push rbx ; push rbp ; push r12 ; push r13 ; push r14 ; push r15 ; sub rsp, 8
+        ; lea rbx, [rdi + layout::BIAS]
+        ; mov r12, [rbx + layout::ACC]
+        ; mov r13, [rbx + layout::DTLB]
+        ; mov r15, [rbx + layout::PC]
+        ; mov eax, r15d
+        ; and eax, layout::PAGE_BYTES - 1
+        ; and r15, PAGE_MASK as i32
+        ; jmp rsi
+        ; =>leave
+        ; mov [rbx + layout::ACC], r12
+        ; add rsp, 8 ; pop r15 ; pop r14 ; pop r13 ; pop r12 ; pop rbp ; pop rbx
+        ; ret);
+    let mut at_offset = |kind: u64| {
+        let stub = here(&ops);
+        dynasm!(ops; .arch x64; add rax, r15; mov [rbx + layout::PC], rax; mov eax, kind as i32; jmp =>leave);
+        stub
+    };
+    let (limit, slow, cold) = (at_offset(LIMIT), at_offset(SLOW), at_offset(COLD));
+
+    // On at the address in rax, in another page.
+    let fetch = here(&ops);
+    let shift = (trapless_memory::PAGE_SHIFT - layout::FETCH_ENTRY_SHIFT) as i8;
+    dynasm!(ops
+        ; .arch x64
+        ; cmp r12d, [rbx + layout::LIMIT]
+        ; jae >limit
+        ; mov rcx, rax
+        ; mov rdx, rax
+        ; shr rcx, shift
+        ; and rdx, PAGE_MASK as i32
+        ; and ecx, layout::FETCH_INDEX
+        ; add rcx, [rbx + layout::FTLB]
+        ; cmp rdx, [rcx + layout::TAG]
+        ; jne >miss
+        ; mov rcx, [rcx + layout::PAGE]
+        ; mov r15, rdx
+        ; mov [rbx + layout::CODE_PAGE], rcx
+        ; mov rcx, [rcx + layout::ENTRIES]
+        ; and eax, layout::PAGE_BYTES - 1
+        ; jmp QWORD [rcx + rax * 4]
+        ; limit:
+        ; mov [rbx + layout::PC], rax
+        ; mov eax, LIMIT as i32
+        ; jmp =>leave
+        ; miss:
+        ; mov [rbx + layout::PC], rax
+        ; mov eax, FETCH as i32
+        ; jmp =>leave);
+    (ops.finalize().unwrap_or_default(), Stubs { enter, limit, slow, cold, fetch })
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! In place of the translator on hosts that it does not know: there is none.
+
+use std::ptr::NonNull;
+
+use crate::Hart;
+use crate::code::{CodePage, Entries};
+use crate::op::Slot;
+
+/// There is no value of this type.
+pub enum Translator {}
+
+/// As in the translator; never made.
+pub struct Left {
+    pub kind: u64,
+    pub resume: *const u8,
+}
+
+pub const LIMIT: u64 = 0;
+pub const SLOW: u64 = 1;
+pub const COLD: u64 = 2;
+pub const LONGEST: usize = 0;
+
+/// No instruction is translated.
+pub fn length(_: Slot) -> Option<usize> {
+    None
+}
+
+impl Translator {
+    pub fn new(_: [u64; 256], _: u64) -> Option<Translator> {
+        None
+    }
+
+    pub fn cold_entries(&self) -> *const Entries {
+        match *self {}
+    }
+
+    pub fn epoch(&self) -> u64 {
+        match *self {}
+    }
+
+    pub fn enter(&self, _: *mut Hart, _: *const u8) -> Left {
+        match *self {}
+    }
+
+    pub fn translate(&mut self, _: usize, _: NonNull<CodePage>, _: usize) -> Option<*const u8> {
+        match *self {}
+    }
+
+    pub fn forget(&mut self, _: usize) {
+        match *self {}
+    }
+
+    pub fn clear(&mut self) {
+        match *self {}
+    }
+}
