@@ -49,6 +49,9 @@ pub struct Common {
     /// 1), lba=FIRST[-LAST], queue=ID, op=read|write|flush, skip=N, count=N, after=SECONDS (docs/nvme.md).
     #[arg(long = "fault", value_name = "KIND,KEY=VALUE...")]
     pub faults: Vec<String>,
+    /// How instructions are executed; the guest cannot tell.
+    #[arg(long, value_enum, default_value_t = Engine::Translator)]
+    pub engine: Engine,
     /// Write what was measured here.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -61,6 +64,15 @@ pub struct Common {
     /// Stop after so many simulated seconds.
     #[arg(long, value_name = "SECONDS")]
     pub max_seconds: Option<f64>,
+}
+
+/// How instructions are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// One by one.
+    Interpreter,
+    /// What is executed often becomes code of the host, where the host can do that.
+    Translator,
 }
 
 /// Options of `run`.

@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 use args::{Cli, Command, Common, DiskMode, Elf, Run};
 use clap::Parser;
-use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Fault, Limits, Machine, MachineConfig, Report};
+use trapless_machine::{
+    Boot, Console, DiskConfig, DiskWrites, End, Engine, Fault, Limits, Machine, MachineConfig, Report,
+};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
@@ -114,9 +116,13 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
         console::input(move || stop.store(true, Ordering::SeqCst))
     });
     let console = Console { output: console::output(&common.console)?, input };
-    let mut machine =
-        Machine::new(MachineConfig { profile, boot, disks: disks(common), faults: faults(common)? }, console)?;
-    let end = machine.run(&Limits { max_cycle, stop: &stop });
+    let engine = match common.engine {
+        args::Engine::Interpreter => Engine::Interpreter,
+        args::Engine::Translator => Engine::Translator,
+    };
+    let config = MachineConfig { profile, boot, disks: disks(common), faults: faults(common)?, engine };
+    let mut machine = Machine::new(config, console)?;
+    let end = machine.run(&Limits { max_cycle, window: None, stop: &stop });
     drop(terminal);
     let end = end?;
 

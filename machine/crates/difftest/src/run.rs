@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use trapless_machine::{Boot, Console, End, Limits, Machine, MachineConfig};
+use trapless_machine::{Boot, Console, End, Engine, Limits, Machine, MachineConfig};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
@@ -110,10 +110,11 @@ pub fn machine(elf: &Path) -> Result<MachineRun> {
         boot: Boot::Elf { file: elf.to_owned() },
         disks: Vec::new(),
         faults: Vec::new(),
+        engine: Engine::default(),
     };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
     let stop = AtomicBool::new(false);
-    let trouble = match machine.run(&Limits { max_cycle: MAX_CYCLE, stop: &stop }) {
+    let trouble = match machine.run(&Limits { max_cycle: MAX_CYCLE, window: None, stop: &stop }) {
         Ok(End::PowerOff) => None,
         Ok(end) => Some(format!("the machine ended with {end:?}")),
         Err(e) => Some(format!("the machine ended with: {e}")),

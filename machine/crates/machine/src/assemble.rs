@@ -15,7 +15,7 @@ use crate::fdt::{self, FdtConfig};
 use crate::machine::{A0, A1, Machine, Phase};
 use crate::recorder::Recorder;
 use crate::walk_cache::{self, WalkCache};
-use crate::{Boot, Console, DiskConfig, DiskWrites, Error, MachineConfig, load, map};
+use crate::{Boot, Console, DiskConfig, DiskWrites, Engine, Error, MachineConfig, load, map};
 
 impl Machine {
     /// Builds the machine and loads what it starts with.
@@ -23,7 +23,7 @@ impl Machine {
     /// # Errors
     /// One line that names the file or value that is wrong.
     pub fn new(config: MachineConfig, console: Console) -> Result<Machine, Error> {
-        let MachineConfig { profile, boot, disks, faults } = config;
+        let MachineConfig { profile, boot, disks, faults, engine } = config;
         let clock = profile.clock();
         let harts = profile.machine.harts as usize;
         let mut ram = Ram::new(map::RAM_BASE, profile.machine.memory_bytes)?;
@@ -49,10 +49,13 @@ impl Machine {
         Ok(Machine {
             board: Board::new(ram, aclint, harts, drives, smu),
             clock,
+            code: match engine {
+                Engine::Interpreter => CodeCache::default(),
+                Engine::Translator => CodeCache::translating(cores[0].config()),
+            },
             harts: cores,
             phases,
             timers: vec![(u64::MAX, false); harts],
-            code: CodeCache::default(),
             walk_caches: vec![WalkCache::new(profile.machine.walk_cache_entries, profile.core.walk_level); harts],
             recorder: Recorder::new(harts),
             console,

@@ -41,6 +41,18 @@ pub struct MachineConfig {
     pub disks: Vec<DiskConfig>,
     /// Faults of drives.
     pub faults: Vec<Fault>,
+    /// How instructions are executed.
+    pub engine: Engine,
+}
+
+/// How instructions are executed. The guest cannot tell: both take the same cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// One by one.
+    Interpreter,
+    /// What is executed often is translated to code of the host, where the host can do that.
+    #[default]
+    Translator,
 }
 
 /// What runs first.
@@ -96,6 +108,8 @@ pub struct Console {
 pub struct Limits<'a> {
     /// Simulated time.
     pub max_cycle: Cycle,
+    /// Longest stretch without a look at the other limits; `None`: what is fastest.
+    pub window: Option<Cycle>,
     /// Raised from outside.
     pub stop: &'a AtomicBool,
 }

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use trapless_devices::Finish;
-use trapless_memory::{ClockHz, Cycle, PhysAddr};
+use trapless_memory::{ClockHz, Cycle, PhysAddr, Ram};
 use trapless_nvme::Controller;
-use trapless_riscv::{CodeCache, Env, Exit, Hart, Interrupt, WalkAnswer, WalkRequest};
+use trapless_riscv::{CodeCache, Env, Exit, Hart, HartState, Interrupt, WalkAnswer, WalkRequest};
 use trapless_smu::{Answer, FailReason, Outcome, Request, SmuSink};
 use trapless_timing::Profile;
 
@@ -90,6 +90,21 @@ impl SmuSink for Answers {
 }
 
 impl Machine {
+    /// Everything architectural of every hart.
+    pub fn harts(&self) -> Vec<HartState> {
+        self.harts.iter().map(Hart::state).collect()
+    }
+
+    /// The time up to which the machine has run.
+    pub fn now(&self) -> Cycle {
+        self.now
+    }
+
+    /// Guest RAM.
+    pub fn ram(&self) -> &Ram {
+        &self.board.ram
+    }
+
     /// Runs until the guest or a limit ends it.
     ///
     /// # Errors
@@ -109,7 +124,7 @@ impl Machine {
     }
 
     fn run_windows(&mut self, limits: &Limits<'_>) -> Result<End, Error> {
-        let longest = if self.elf.is_some() { TOHOST_WINDOW } else { MAX_WINDOW };
+        let longest = limits.window.unwrap_or(if self.elf.is_some() { TOHOST_WINDOW } else { MAX_WINDOW });
         let mut windows: u64 = 0;
         loop {
             if windows % HOUSEKEEPING == 0 {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Limits, Machine, MachineConfig, Report};
+use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Engine, Limits, Machine, MachineConfig, Report};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
@@ -48,9 +48,11 @@ fn run(program: &str, changes: &[&str]) -> (End, Report) {
         boot: Boot::Elf { file: build(program, dir.path()) },
         disks: vec![DiskConfig { path: disk(dir.path()), writes: DiskWrites::Fail }],
         faults: Vec::new(),
+        engine: Engine::default(),
     };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
-    let end = machine.run(&Limits { max_cycle: Cycle(1_000_000_000), stop: &AtomicBool::new(false) }).unwrap();
+    let end =
+        machine.run(&Limits { max_cycle: Cycle(1_000_000_000), window: None, stop: &AtomicBool::new(false) }).unwrap();
     let report = machine.report(&end);
     (end, report)
 }

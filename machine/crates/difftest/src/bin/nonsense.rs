@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use trapless_difftest::nonsense::{self, DRIVES, HARTS, MEMORY};
 use trapless_difftest::say;
-use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Error, Limits, Machine, MachineConfig};
+use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Engine, Error, Limits, Machine, MachineConfig};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
@@ -81,10 +81,11 @@ fn run_all(cli: &Cli) -> Result<()> {
             boot: Boot::Elf { file: elf },
             disks: (0..DRIVES).map(|_| DiskConfig { path: disk.clone(), writes: DiskWrites::InMemory }).collect(),
             faults: Vec::new(),
+            engine: Engine::default(),
         };
         let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
         let stop = AtomicBool::new(false);
-        let end = match machine.run(&Limits { max_cycle: Cycle(cli.cycles), stop: &stop }) {
+        let end = match machine.run(&Limits { max_cycle: Cycle(cli.cycles), window: None, stop: &stop }) {
             Ok(end) => format!("{end:?}"),
             // Every hart sleeps and nothing can wake it: an end as well.
             Err(Error::Deadlock(_)) => "all asleep".into(),
