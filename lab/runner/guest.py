@@ -124,7 +124,8 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
     """Command line of QEMU for this guest: its own board, NVMe disks only.
 
     Interrupts are messages (on RISC-V that needs AIA): QEMU 7.2's NVMe now and then loses one on a shared interrupt line,
-    and the driver then waits 30 s.
+    and the driver then waits 30 s. x86 processors take turns on one host thread: with a thread each, one may meet another's
+    half-patched instruction (int3) when Linux has put the whole one there already, and the guest dies of it.
     """
     board, append = "q35", guest.command_line().replace("earlycon=sbi", "earlyprintk=serial")
     if guest.arch is RISCV:
@@ -132,6 +133,8 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
     command = [f"qemu-system-{guest.arch.machine}", "-M", board, "-display", "none", "-serial", "mon:stdio",
                "-no-reboot", "-nic", "none", "-smp", str(guest.harts or 4), "-m", guest.memory or "1G",
                "-kernel", str(guest.kernel), "-append", append]
+    if guest.arch is not RISCV:
+        command += ["-accel", "tcg,thread=single"]
     if guest.cpu:
         command += ["-cpu", guest.cpu]
     disks = [(guest.root, False), (job_disk, True)] + ([(guest.data, guest.data_kept)] if guest.data else [])
