@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Profiles: what a machine is made of and how long everything takes, and the timing model of the SSD.
+//! Profiles: what a machine is made of and how long everything takes, and the timing models: caches, memory, TLBs, SSD.
 
+mod cache;
+mod detail;
+mod dram;
+mod hierarchy;
 mod profile;
 mod ssd;
+mod tlb;
 
+pub use cache::{Cache, LINE_SHIFT, Line};
+pub use detail::{CacheParams, Detail, DramParams, PredictorParams, TlbParams};
+pub use dram::{Dram, DramTiming};
+pub use hierarchy::{Answer, Granted, Hierarchy, HierarchyConfig, Level, Loss, Lost, Want};
 pub use profile::{CoreCosts, MachineParams, Profile, ProfileError, SmuParams, SsdParams};
 pub use ssd::{SsdOp, SsdTiming};
+pub use tlb::{Side, Tlb, TlbConfig};

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use trapless_memory::{ClockHz, PAGE_SIZE};
 
+use crate::Detail;
+
 /// A profile could not be had.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
@@ -72,6 +74,9 @@ pub struct Profile {
     pub smu: SmuParams,
     /// The SSDs, all alike.
     pub ssd: SsdParams,
+    /// What detailed timing needs besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Detail>,
 }
 
 /// Harts, clocks, memory.
@@ -314,6 +319,9 @@ impl Profile {
         if !d.max_transfer_pages.is_power_of_two() {
             return fail("ssd.max_transfer_pages", d.max_transfer_pages.to_string(), "a power of two".into());
         }
+        if let Some((key, value, range)) = self.detail.as_ref().and_then(Detail::wrong) {
+            return fail(key, value, range);
+        }
         // All costs of the core, by the names they have in the file.
         let costs = Table::try_from(&self.core).unwrap_or_default();
         match costs.iter().find(|(_, v)| !v.as_integer().is_some_and(|v| (1..=10_000).contains(&v))) {
@@ -376,6 +384,8 @@ fn apply(table: &mut Table, change: &str) -> Result<(), ProfileError> {
 mod tests {
     use super::*;
 
+    const CLOCK: ClockHz = ClockHz(2_800_000_000);
+
     fn vc707(overrides: &[&str]) -> Result<Profile, ProfileError> {
         Profile::load("vc707", &overrides.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
@@ -415,6 +425,26 @@ mod tests {
         for wrong in ["harts", "=1", "machine.=1", ".harts=1", "machine.harts.x=1"] {
             assert_eq!(message(&[wrong]), format!("--set {wrong}: should be section.key=value"));
         }
+    }
+
+    #[test]
+    fn what_detailed_timing_needs_is_checked() {
+        let wrong = |change: &str| Profile::load("server", &[change.to_owned()]).unwrap_err().to_string();
+        for (change, key) in [
+            ("detail.caches.l1d_ways=3", "detail.caches.l1d_kib"),
+            ("detail.caches.last_ways=0", "detail.caches.last_kib"),
+            ("detail.tlb.data_entries=0", "detail.tlb.data_entries"),
+            ("detail.dram.banks=3", "detail.dram.banks"),
+            ("detail.dram.column_ns=nan", "detail.dram.column_ns"),
+            ("detail.predictor.history_bits=17", "detail.predictor.history_bits"),
+            ("detail.predictor.targets=8192", "detail.predictor.targets"),
+            ("detail.tlb.second_cycles=20000", "detail.tlb.second_cycles"),
+            ("detail.caches.l3_kib=1", "detail.caches.l3_kib: unknown field"),
+        ] {
+            assert!(wrong(change).starts_with(&format!("profile server: {key}")), "{}", wrong(change));
+        }
+        let config = Profile::load("server", &["detail.caches.l2_kib=0".into()]).unwrap().detail.unwrap();
+        assert!(config.hierarchy(1, CLOCK).l2.is_none());
     }
 
     #[test]

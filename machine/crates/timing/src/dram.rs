@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! DRAM: banks with one open row each.
+
+use trapless_memory::Cycle;
+
+use crate::cache::Line;
+
+/// Times in core cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct DramTiming {
+    /// From the request to the data of an open row.
+    pub column: u64,
+    /// Opening a row.
+    pub activate: u64,
+    /// Closing the row that is open.
+    pub precharge: u64,
+    /// How long a request keeps its bank busy after the data.
+    pub burst: u64,
+    /// Banks, a power of two.
+    pub banks: usize,
+    /// Lines of a row, a power of two.
+    pub row_lines: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bank {
+    row: Option<u64>,
+    busy_until: u64,
+}
+
+/// The memory behind all caches.
+#[derive(Clone, Debug)]
+pub struct Dram {
+    timing: DramTiming,
+    banks: Vec<Bank>,
+}
+
+impl Dram {
+    /// All rows closed.
+    pub fn new(timing: DramTiming) -> Dram {
+        Dram { timing, banks: vec![Bank::default(); timing.banks] }
+    }
+
+    /// Cycles from `now` until a line is there. Consecutive rows lie in different banks.
+    pub fn access(&mut self, line: Line, now: Cycle) -> u64 {
+        let t = &self.timing;
+        let row = line.0 / t.row_lines;
+        let bank = &mut self.banks[(row % t.banks as u64) as usize];
+        let wait = bank.busy_until.saturating_sub(now.0);
+        let open = match bank.row {
+            Some(open) if open == row => 0,
+            Some(_) => t.precharge + t.activate,
+            None => t.activate,
+        };
+        bank.row = Some(row);
+        let cycles = wait + open + t.column;
+        bank.busy_until = now.0 + cycles + t.burst;
+        cycles
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stay_open_and_banks_stay_busy() {
+        let timing = DramTiming { column: 10, activate: 20, precharge: 30, burst: 4, banks: 2, row_lines: 8 };
+        let mut dram = Dram::new(timing);
+        assert_eq!(dram.access(Line(0), Cycle(0)), 30);
+        assert_eq!(dram.access(Line(7), Cycle(100)), 10);
+        // Another row of the same bank, then another bank.
+        assert_eq!(dram.access(Line(16), Cycle(200)), 60);
+        assert_eq!(dram.access(Line(8), Cycle(200)), 30);
+        // Busy until 264.
+        assert_eq!(dram.access(Line(17), Cycle(210)), 54 + 10);
+    }
+}
