@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
+use trapless_machine::DetailFrom;
 
 /// A deterministic full-system RISC-V machine with page misses served in hardware.
 #[derive(Parser, Debug)]
@@ -52,6 +53,9 @@ pub struct Common {
     /// How instructions are executed; the guest cannot tell.
     #[arg(long, value_enum, default_value_t = Engine::Translator)]
     pub engine: Engine,
+    /// Detailed timing, as the profile's `detail` says: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on.
+    #[arg(long, value_name = "FROM")]
+    pub detail: Option<DetailFrom>,
     /// Write what was measured here.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -120,7 +120,8 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
         args::Engine::Interpreter => Engine::Interpreter,
         args::Engine::Translator => Engine::Translator,
     };
-    let config = MachineConfig { profile, boot, disks: disks(common), faults: faults(common)?, engine };
+    let (disks, faults, detail) = (disks(common), faults(common)?, common.detail.unwrap_or_default());
+    let config = MachineConfig { profile, boot, disks, faults, engine, detail };
     let mut machine = Machine::new(config, console)?;
     let end = machine.run(&Limits { max_cycle, window: None, stop: &stop });
     drop(terminal);

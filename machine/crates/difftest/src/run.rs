@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use trapless_machine::{Boot, Console, End, Engine, Limits, Machine, MachineConfig};
+use trapless_machine::{Boot, Console, DetailFrom, End, Engine, Limits, Machine, MachineConfig};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
@@ -111,6 +111,7 @@ pub fn machine(elf: &Path) -> Result<MachineRun> {
         disks: Vec::new(),
         faults: Vec::new(),
         engine: Engine::default(),
+        detail: DetailFrom::Never,
     };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
     let stop = AtomicBool::new(false);

@@ -14,8 +14,9 @@ use crate::board::Board;
 use crate::fdt::{self, FdtConfig};
 use crate::machine::{A0, A1, Machine, Phase};
 use crate::recorder::Recorder;
-use crate::walk_cache::{self, WalkCache};
-use crate::{Boot, Console, DiskConfig, DiskWrites, Engine, Error, MachineConfig, load, map};
+use crate::times::Times;
+use crate::walk_cache;
+use crate::{Boot, Console, DetailFrom, DiskConfig, DiskWrites, Engine, Error, MachineConfig, load, map};
 
 impl Machine {
     /// Builds the machine and loads what it starts with.
@@ -23,7 +24,10 @@ impl Machine {
     /// # Errors
     /// One line that names the file or value that is wrong.
     pub fn new(config: MachineConfig, console: Console) -> Result<Machine, Error> {
-        let MachineConfig { profile, boot, disks, faults, engine } = config;
+        let MachineConfig { profile, boot, disks, faults, engine, detail } = config;
+        if detail != DetailFrom::Never && profile.detail.is_none() {
+            return Err(Error::NoDetail(profile.name));
+        }
         let clock = profile.clock();
         let harts = profile.machine.harts as usize;
         let mut ram = Ram::new(map::RAM_BASE, profile.machine.memory_bytes)?;
@@ -56,7 +60,8 @@ impl Machine {
             harts: cores,
             phases,
             timers: vec![(u64::MAX, false); harts],
-            walk_caches: vec![WalkCache::new(profile.machine.walk_cache_entries, profile.core.walk_level); harts],
+            times: Times::new(harts, profile.machine.walk_cache_entries, profile.core.walk_level),
+            detail,
             recorder: Recorder::new(harts),
             console,
             builtin_sbi,

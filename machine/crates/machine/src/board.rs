@@ -12,6 +12,15 @@ use crate::map;
 /// PCI identifiers of the NVMe controllers: QEMU's vendor number for things that are nobody's product.
 const NVME_IDS: PciIds = PciIds { vendor: 0x1b36, device: 0x0010, class: 0x01_0802, revision: 1 };
 
+/// An access to memory that does not come from a hart.
+#[derive(Clone, Copy, Debug)]
+pub enum Touched {
+    /// A drive has written so many bytes.
+    ByDrive(PhysAddr, u64),
+    /// The SMU has read or written a word or a line.
+    BySmu { write: bool, at: PhysAddr, now: Cycle },
+}
+
 /// RAM and devices.
 pub struct Board {
     /// RAM.
@@ -30,6 +39,8 @@ pub struct Board {
     pub finish: Option<Finish>,
     pci: PciHost,
     finisher: Finisher,
+    /// Accesses to memory since the last look, if anybody looks.
+    accesses: Option<Vec<Touched>>,
 }
 
 impl Board {
@@ -49,7 +60,18 @@ impl Board {
             finish: None,
             pci,
             finisher: Finisher,
+            accesses: None,
         }
+    }
+
+    /// Begins or ends keeping the accesses of drives and SMU.
+    pub fn track_accesses(&mut self, on: bool) {
+        self.accesses = on.then(Vec::new);
+    }
+
+    /// The accesses since the last call.
+    pub fn take_accesses(&mut self) -> Vec<Touched> {
+        self.accesses.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// When the next device event is due.
@@ -72,7 +94,7 @@ impl Board {
                     continue;
                 }
                 let master = self.pci.function(index + 1).is_some_and(PciFunction::bus_master);
-                let mut port = DriveDma { ram: &mut self.ram, master };
+                let mut port = DriveDma { ram: &mut self.ram, master, accesses: &mut self.accesses };
                 let smu = &mut self.smu;
                 drive.advance(at, &mut port, &mut |record| {
                     if let Some(smu) = smu {
@@ -85,7 +107,8 @@ impl Board {
                 }
             }
             if let Some(mut smu) = self.smu.take_if(|smu| smu.next_event().is_some_and(|next| next <= at)) {
-                let mut port = SmuPort { ram: &mut self.ram, pci: &self.pci, drives: &mut self.drives, now: at };
+                let Board { ram, pci, drives, accesses, .. } = self;
+                let mut port = SmuPort { ram, pci, drives, accesses, now: at };
                 smu.advance(at, &mut port, sink);
                 self.smu = Some(smu);
             }
@@ -108,6 +131,7 @@ impl Board {
 struct DriveDma<'a> {
     ram: &'a mut Ram,
     master: bool,
+    accesses: &'a mut Option<Vec<Touched>>,
 }
 
 impl Dma for DriveDma<'_> {
@@ -116,7 +140,13 @@ impl Dma for DriveDma<'_> {
     }
 
     fn write(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
-        if self.master { Dma::write(self.ram, at, data) } else { Err(BusError(at)) }
+        if !self.master {
+            return Err(BusError(at));
+        }
+        if let Some(accesses) = self.accesses {
+            accesses.push(Touched::ByDrive(at, data.len() as u64));
+        }
+        Dma::write(self.ram, at, data)
     }
 }
 
@@ -125,11 +155,21 @@ struct SmuPort<'a> {
     ram: &'a mut Ram,
     pci: &'a PciHost,
     drives: &'a mut [Controller],
+    accesses: &'a mut Option<Vec<Touched>>,
     now: Cycle,
+}
+
+impl SmuPort<'_> {
+    fn touch(&mut self, write: bool, at: PhysAddr) {
+        if let Some(accesses) = self.accesses {
+            accesses.push(Touched::BySmu { write, at, now: self.now });
+        }
+    }
 }
 
 impl SmuBus for SmuPort<'_> {
     fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
+        self.touch(false, at);
         self.ram.load::<8>(at).map(u64::from_le_bytes).ok_or(BusError(at))
     }
 
@@ -141,6 +181,7 @@ impl SmuBus for SmuPort<'_> {
     }
 
     fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
+        self.touch(true, at);
         Dma::write(self.ram, at, data)
     }
 
@@ -149,12 +190,14 @@ impl SmuBus for SmuPort<'_> {
         if seen != old {
             return Ok(Err(seen));
         }
+        self.touch(true, at);
         self.ram.store(at, new.to_le_bytes()).ok_or(BusError(at))?;
         Ok(Ok(seen))
     }
 
     fn fetch_or_u64(&mut self, at: PhysAddr, bits: u64) -> Result<u64, BusError> {
         let seen = self.read_u64(at)?;
+        self.touch(true, at);
         self.ram.store(at, (seen | bits).to_le_bytes()).ok_or(BusError(at))?;
         Ok(seen)
     }

@@ -16,6 +16,9 @@ pub enum Error {
         /// What the host said.
         cause: std::io::Error,
     },
+    /// Detailed timing was asked for.
+    #[error("profile {0}: has no section `detail`, which detailed timing needs")]
+    NoDetail(String),
     /// The kernel is not a RISC-V Image.
     #[error("kernel {}: not a RISC-V Linux Image (no RSC\\x05 at byte 56)", path.display())]
     NotAnImage {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What SBI calls do (the calls themselves are decoded in `sbi.rs`).
 
-use trapless_memory::{Cycle, Dma, PhysAddr};
+use trapless_memory::{Cycle, Dma, PAGE_SIZE, PhysAddr};
 use trapless_riscv::{Interrupt, Timing, WalkAnswer};
 
 use crate::End;
@@ -79,7 +79,8 @@ impl Machine {
     fn remote_fence(&mut self, hart: usize, start: u64, size: u64, at: Cycle) {
         let whole = size == u64::MAX || (start == 0 && size == 0);
         self.harts[hart].fence_vma((!whole).then_some((start, size)));
-        self.walk_caches[hart].fence();
+        let one_page = !whole && start % PAGE_SIZE + size <= PAGE_SIZE;
+        self.times.of(hart).fence(one_page.then_some(start));
         if let Phase::Waiting { id, accepted: false, .. } = self.phases[hart] {
             self.stop_waiting(hart, id, WalkAnswer::Interrupted, at);
         }

@@ -17,6 +17,7 @@ mod regions;
 mod report;
 mod sbi;
 mod stats;
+mod times;
 mod walk_cache;
 
 use std::io::Write;
@@ -27,6 +28,7 @@ use std::sync::mpsc::Receiver;
 pub use error::Error;
 pub use machine::Machine;
 pub use report::Report;
+pub use times::{MissCounts, Misses};
 use trapless_memory::Cycle;
 pub use trapless_nvme::Fault;
 use trapless_timing::Profile;
@@ -43,6 +45,25 @@ pub struct MachineConfig {
     pub faults: Vec<Fault>,
     /// How instructions are executed.
     pub engine: Engine,
+    /// When timing is detailed.
+    pub detail: DetailFrom,
+}
+
+/// When timing is detailed: caches, TLBs, branch prediction and DRAM as the profile's `detail` says. Otherwise instructions
+/// cost what their class costs, every access hits, and only page walks cost more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DetailFrom {
+    /// Never.
+    #[default]
+    Never,
+    /// From the first instruction on.
+    Start,
+    /// In regions of interest.
+    Rois,
+    /// From the milestone with this number on.
+    Milestone(u64),
+    /// From about so many retired instructions on: the end of the window in which they are reached.
+    Instructions(u64),
 }
 
 /// How instructions are executed. The guest cannot tell: both take the same cycles.
@@ -53,6 +74,22 @@ pub enum Engine {
     /// What is executed often is translated to code of the host, where the host can do that.
     #[default]
     Translator,
+}
+
+impl std::str::FromStr for DetailFrom {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DetailFrom, String> {
+        let number = |n: &str| n.parse::<u64>().ok();
+        let from = match text.split_once(':') {
+            None if text == "start" => Some(DetailFrom::Start),
+            None if text == "roi" => Some(DetailFrom::Rois),
+            Some(("milestone", n)) => number(n).map(DetailFrom::Milestone),
+            Some(("instructions", n)) => number(n).map(DetailFrom::Instructions),
+            _ => None,
+        };
+        from.ok_or_else(|| "should be start, roi, milestone:N or instructions:N".to_owned())
+    }
 }
 
 /// What runs first.

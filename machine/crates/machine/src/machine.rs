@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use trapless_devices::Finish;
 use trapless_memory::{ClockHz, Cycle, PhysAddr, Ram};
 use trapless_nvme::Controller;
-use trapless_riscv::{CodeCache, Env, Exit, Hart, HartState, Interrupt, WalkAnswer, WalkRequest};
+use trapless_riscv::{CodeCache, Env, Exit, Hart, HartState, Interrupt, PredictorConfig, WalkAnswer, WalkRequest};
 use trapless_smu::{Answer, FailReason, Outcome, Request, SmuSink};
 use trapless_timing::Profile;
 
-use crate::board::Board;
+use crate::board::{Board, Touched};
 use crate::recorder::Recorder;
 use crate::regions::OpenRoi;
 use crate::report::{Milestone, Roi};
-use crate::walk_cache::WalkCache;
-use crate::{Console, End, Error, Limits, load};
+use crate::times::Times;
+use crate::{Console, DetailFrom, End, Error, Limits, load};
 
 /// Windows between two looks at the stop flag and the host's health.
 const HOUSEKEEPING: u64 = 1024;
@@ -55,7 +55,9 @@ pub struct Machine {
     /// SBI timers: the tick of `time` at which STIP rises, and whether it has.
     pub(crate) timers: Vec<(u64, bool)>,
     pub(crate) code: CodeCache,
-    pub(crate) walk_caches: Vec<WalkCache>,
+    pub(crate) times: Times,
+    /// When timing becomes detailed.
+    pub(crate) detail: DetailFrom,
     pub(crate) recorder: Recorder,
     pub(crate) console: Console,
     pub(crate) builtin_sbi: bool,
@@ -111,6 +113,9 @@ impl Machine {
     /// When the guest can never go on, or the host failed a drive or the console.
     pub fn run(&mut self, limits: &Limits<'_>) -> Result<End, Error> {
         self.started = Instant::now();
+        if self.detail == DetailFrom::Start {
+            self.set_detail(true);
+        }
         let result = self.run_windows(limits);
         self.host_seconds = self.started.elapsed().as_secs_f64();
         let flushed = self.flush_console();
@@ -153,6 +158,11 @@ impl Machine {
                 self.carry_interrupts(at);
             }
             self.window(at, longest);
+            if let DetailFrom::Instructions(n) = self.detail
+                && self.instructions().total() >= n
+            {
+                self.set_detail(true);
+            }
             if self.board.uart.has_output() {
                 self.flush_console()?;
             }
@@ -160,6 +170,24 @@ impl Machine {
                 return Ok(end);
             }
         }
+    }
+
+    /// Begins or ends detailed timing; a decision for good, unless regions of interest decide.
+    pub(crate) fn set_detail(&mut self, on: bool) {
+        if self.detail != DetailFrom::Rois {
+            self.detail = DetailFrom::Never;
+        }
+        let detail = self.profile.detail.as_ref().filter(|_| on);
+        let predictor = detail.map(|d| PredictorConfig {
+            history_bits: d.predictor.history_bits,
+            targets: d.predictor.targets,
+            returns: d.predictor.returns,
+            mispredict_cycles: d.predictor.mispredict_cycles,
+        });
+        self.times.set_detail(detail, self.clock);
+        self.board.track_accesses(on);
+        self.code.set_detail(predictor);
+        self.harts.iter_mut().for_each(|h| h.set_detail(predictor));
     }
 
     fn earliest_running(&self) -> Option<Cycle> {
@@ -184,8 +212,14 @@ impl Machine {
     /// Does what is due at or before `at`.
     fn events(&mut self, at: Cycle) {
         let mut answers = Answers::default();
-        let Machine { board, recorder, .. } = self;
+        let Machine { board, recorder, times, .. } = self;
         board.advance(at, &mut |_, record| recorder.command(record), &mut answers);
+        for touched in board.take_accesses() {
+            match touched {
+                Touched::ByDrive(at, len) => times.overwritten(at, len),
+                Touched::BySmu { write, at, now } => times.reached_by_smu(write, at, now),
+            }
+        }
         for answer in &answers.ports {
             recorder.port_answered(answer);
         }
@@ -217,7 +251,7 @@ impl Machine {
                 bus: &mut self.board,
                 code: &mut self.code,
                 observer: &mut self.recorder,
-                timing: &mut self.walk_caches[hart],
+                timing: &mut self.times.of(hart),
             };
             let exit = self.harts[hart].run(&mut env, end);
             let early = self.harts[hart].now() < end || self.board.finish.is_some();

@@ -5,12 +5,14 @@ use std::time::Instant;
 
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_nvme::Controller;
+use trapless_riscv::Hart;
 use trapless_smu::Smu;
 use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARKER_UNWATCH, MARKER_WATCH};
 
-use crate::End;
 use crate::machine::{A0, Machine};
 use crate::report::{FaultCount, Instructions, Milestone, Report, Roi, SmuCounters};
+use crate::times::Misses;
+use crate::{DetailFrom, End};
 
 /// CSR number of `satp` and its root page number.
 const SATP: u16 = 0x180;
@@ -23,6 +25,7 @@ pub(crate) struct OpenRoi {
     started: Instant,
     instructions: Instructions,
     smu: SmuCounters,
+    misses: Option<Misses>,
 }
 
 impl Machine {
@@ -43,24 +46,33 @@ impl Machine {
                 self.harts.iter_mut().for_each(|h| h.fence_vma(Some((a0, a1))));
             }
             MARKER_UNWATCH => self.recorder.watches.remove(root, a0),
-            MARKER_MILESTONE => self.milestones.push(Milestone {
-                number: a0,
-                cycle: self.harts[hart].now().0,
-                instructions: self.instructions().total(),
-                host_seconds: self.started.elapsed().as_secs_f64(),
-            }),
+            MARKER_MILESTONE => {
+                self.milestones.push(Milestone {
+                    number: a0,
+                    cycle: self.harts[hart].now().0,
+                    instructions: self.instructions().total(),
+                    host_seconds: self.started.elapsed().as_secs_f64(),
+                });
+                if self.detail == DetailFrom::Milestone(a0) {
+                    self.set_detail(true);
+                }
+            }
             _ => {}
         }
     }
 
     fn begin_roi(&mut self, number: u64) {
         self.recorder.reset();
+        if self.detail == DetailFrom::Rois {
+            self.set_detail(true);
+        }
         self.open_roi = Some(OpenRoi {
             number,
             begin: self.now,
             started: Instant::now(),
             instructions: self.instructions(),
             smu: self.smu_counters(),
+            misses: self.misses(),
         });
     }
 
@@ -74,18 +86,32 @@ impl Machine {
             host_seconds: open.started.elapsed().as_secs_f64(),
             instructions: self.instructions().since(&open.instructions),
             watch: self.recorder.watches.counts(),
+            misses: self.misses().map(|m| m.since(&open.misses.unwrap_or_default())),
             smu: counters.iter().map(|(k, v)| (*k, v - open.smu.get(k).unwrap_or(&0))).collect(),
             hw_miss: self.recorder.misses.summary(self.clock),
             port_miss: self.recorder.port_misses.summary(self.clock),
             nvme_read: self.recorder.nvme_reads.summary(self.clock),
         });
+        if self.detail == DetailFrom::Rois {
+            self.set_detail(false);
+        }
     }
 
     fn smu_counters(&self) -> SmuCounters {
         self.board.smu.iter().flat_map(Smu::counters).collect()
     }
 
-    fn instructions(&self) -> Instructions {
+    /// What caches, TLBs and predictors have missed, if timing is detailed.
+    fn misses(&self) -> Option<Misses> {
+        let mut misses = self.times.misses()?;
+        for [user, supervisor, _, machine] in self.harts.iter().map(Hart::mispredicted) {
+            misses.user.branches += user;
+            misses.kernel.branches += supervisor + machine;
+        }
+        Some(misses)
+    }
+
+    pub(crate) fn instructions(&self) -> Instructions {
         self.harts.iter().fold(Instructions::default(), |sum, h| {
             let [user, supervisor, _, machine] = h.retired();
             Instructions {
@@ -109,6 +135,7 @@ impl Machine {
             instructions: by_mode.total(),
             instructions_by_mode: by_mode,
             mips: by_mode.total() as f64 / 1e6 / self.host_seconds.max(1e-9),
+            misses: self.misses(),
             milestones: self.milestones.clone(),
             rois: self.rois.clone(),
             watch: self.recorder.watches.counts(),

@@ -7,6 +7,7 @@ use serde::Serialize;
 use trapless_timing::Profile;
 
 use crate::stats::{LatencySummary, MissSummary, WatchCounts};
+use crate::times::Misses;
 
 /// Instructions retired, by privilege mode.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -75,6 +76,8 @@ pub struct Roi {
     pub host_seconds: f64,
     /// Instructions retired in it by all harts.
     pub instructions: Instructions,
+    /// Cache, TLB and branch misses in it, if timing was detailed.
+    pub misses: Option<Misses>,
     /// Watched mappings, from when they were first watched.
     pub watch: Vec<WatchCounts>,
     /// SMU counters, difference over the region.
@@ -108,6 +111,8 @@ pub struct Report {
     pub instructions_by_mode: Instructions,
     /// Million instructions a host second.
     pub mips: f64,
+    /// Cache, TLB and branch misses, if timing was detailed at the end.
+    pub misses: Option<Misses>,
     /// Milestones.
     pub milestones: Vec<Milestone>,
     /// Regions of interest.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Timing of page walks: a hart's page walk cache.
 
-use trapless_memory::{Cycle, PhysAddr};
-use trapless_riscv::Timing;
+use trapless_memory::PhysAddr;
 
 /// A hit costs this, in cycles; the hart's cost table charges it for every entry read.
 pub const HIT: u32 = 1;
@@ -22,10 +21,9 @@ impl WalkCache {
     pub fn new(entries: u32, read: u32) -> WalkCache {
         WalkCache { entries: entries as usize, miss: u64::from(read.saturating_sub(HIT)), recent: Vec::new() }
     }
-}
 
-impl Timing for WalkCache {
-    fn pte_read(&mut self, at: PhysAddr, level: u32, _now: Cycle) -> u64 {
+    /// Reads an entry of `level`; cycles beyond those of a hit.
+    pub fn read(&mut self, at: PhysAddr, level: u32) -> u64 {
         if level == 0 || self.entries == 0 {
             return self.miss;
         }
@@ -39,7 +37,8 @@ impl Timing for WalkCache {
         if known.is_some() { 0 } else { self.miss }
     }
 
-    fn fence(&mut self) {
+    /// Forgets everything.
+    pub fn fence(&mut self) {
         self.recent.clear();
     }
 }
@@ -51,11 +50,11 @@ mod tests {
     #[test]
     fn upper_entries_hit_until_pushed_out_or_fenced() {
         let mut c = WalkCache::new(2, 10);
-        let mut read = |at, level| c.pte_read(PhysAddr(at), level, Cycle(0));
+        let mut read = |at, level| c.read(PhysAddr(at), level);
         assert_eq!((read(8, 2), read(16, 1), read(24, 0)), (9, 9, 9));
         assert_eq!((read(8, 2), read(16, 1), read(24, 0)), (0, 0, 9));
         assert_eq!((read(32, 1), read(16, 1), read(8, 2)), (9, 0, 9));
         c.fence();
-        assert_eq!(c.pte_read(PhysAddr(16), 1, Cycle(0)), 9);
+        assert_eq!(c.read(PhysAddr(16), 1), 9);
     }
 }

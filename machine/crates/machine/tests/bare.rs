@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bare-metal programs on the whole machine: page table extension, SMU, drive and harts together.
 
+mod common;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::AtomicBool;
 
-use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Engine, Limits, Machine, MachineConfig, Report};
-use trapless_memory::Cycle;
+use common::{build, run_elf};
+use trapless_machine::{DetailFrom, DiskConfig, DiskWrites, End, Engine, Report};
 use trapless_timing::Profile;
 
 const BLOCK: usize = 512;
 const BLOCKS: usize = 8192;
-
-fn build(program: &str, dir: &Path) -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let out = dir.join(program);
-    let status = Command::new("riscv64-linux-gnu-gcc")
-        .args("-O1 -march=rv64gc -mabi=lp64d -mcmodel=medany -nostdlib -static -ffreestanding -fno-stack-protector".split(' '))
-        .args("-fno-pie -no-pie -Wall -Werror -Wl,--build-id=none -T link.ld start.S bare.c -I ../../../../../spec/generated".split(' '))
-        .arg(format!("{program}.c"))
-        .arg("-o")
-        .arg(&out)
-        .current_dir(here.join("tests/bare"))
-        .status()
-        .expect("riscv64-linux-gnu-gcc runs");
-    assert!(status.success(), "{program} does not build");
-    out
-}
 
 /// A drive whose block `n` is filled with 64-bit words `n`.
 fn disk(dir: &Path) -> PathBuf {
@@ -43,16 +27,9 @@ fn disk(dir: &Path) -> PathBuf {
 fn run(program: &str, changes: &[&str]) -> (End, Report) {
     let dir = tempfile::tempdir().unwrap();
     let changes: Vec<String> = changes.iter().map(|c| (*c).to_owned()).collect();
-    let config = MachineConfig {
-        profile: Profile::load("vc707", &changes).unwrap(),
-        boot: Boot::Elf { file: build(program, dir.path()) },
-        disks: vec![DiskConfig { path: disk(dir.path()), writes: DiskWrites::Fail }],
-        faults: Vec::new(),
-        engine: Engine::default(),
-    };
-    let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
-    let end =
-        machine.run(&Limits { max_cycle: Cycle(1_000_000_000), window: None, stop: &AtomicBool::new(false) }).unwrap();
+    let profile = Profile::load("vc707", &changes).unwrap();
+    let disks = vec![DiskConfig { path: disk(dir.path()), writes: DiskWrites::Fail }];
+    let (end, machine) = run_elf(build(program, dir.path()), profile, Engine::default(), DetailFrom::Never, disks);
     let report = machine.report(&end);
     (end, report)
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trapless_memory::{PAGE_SHIFT, PAGE_SIZE, Ram};
 
-use crate::HartConfig;
 use crate::config::op_costs;
 use crate::jit::Translator;
 use crate::op::{Op, Slot};
+use crate::{HartConfig, PredictorConfig};
 
 /// Slots of a page: one for every two bytes.
 pub const PAGE_SLOTS: usize = (PAGE_SIZE / 2) as usize;
@@ -72,6 +72,7 @@ pub struct CodeCache {
     live: usize,
     epoch: u64,
     generation: u64,
+    forgotten: u64,
     translator: Option<Translator>,
 }
 
@@ -85,6 +86,7 @@ impl Default for CodeCache {
             live: 0,
             epoch: 0,
             generation: NEXT_GENERATION.fetch_add(1, Ordering::Relaxed),
+            forgotten: 0,
             translator: None,
         }
     }
@@ -101,6 +103,13 @@ impl CodeCache {
         cache
     }
 
+    /// Between runs: begins detailed timing with this predictor, or ends it, for translated code; harts must be told as well.
+    pub fn set_detail(&mut self, predictor: Option<PredictorConfig>) {
+        if let Some(translator) = &mut self.translator {
+            translator.set_detail(predictor.map(PredictorConfig::cut));
+        }
+    }
+
     /// The translator, if there is one.
     pub(crate) fn translator(&mut self) -> Option<&mut Translator> {
         self.translator.as_mut()
@@ -109,6 +118,11 @@ impl CodeCache {
     /// Changes whenever a page of RAM began to hold code: write translations made before may now be wrong.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Changes whenever instructions may have been forgotten.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten
     }
 
     /// Changes whenever page addresses handed out before have died.
@@ -140,6 +154,7 @@ impl CodeCache {
             return;
         }
         let base = ram.base().0;
+        self.forgotten += 1;
         for pa in ram.take_overwritten_code() {
             let index = ((pa - base) >> PAGE_SHIFT) as usize;
             if let Some(Some(page)) = self.pages.get(index) {
@@ -155,6 +170,7 @@ impl CodeCache {
     /// Forgets the instructions that overlap `[offset, offset + len)` of the page `index`.
     pub(crate) fn forget(&mut self, index: usize, offset: u64, len: u64) {
         let Some(Some(page)) = self.pages.get(index) else { return };
+        self.forgotten += 1;
         // A 32-bit instruction may begin one slot before.
         let first = (offset as usize / 2).saturating_sub(1);
         let last = ((offset + len - 1) as usize / 2).min(PAGE_SLOTS - 1);

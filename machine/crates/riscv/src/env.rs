@@ -73,17 +73,50 @@ pub trait Observer {
 
 impl Observer for () {}
 
-/// Asked for cycles beyond the [`crate::CostTable`] where the hart's own translation cache misses.
+/// What a core's caches or TLBs have lost, and its harts must not take for granted any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The line with this number (physical address / 64) from the first-level data cache.
+    Data(u64),
+    /// The right to write that line.
+    Right(u64),
+    /// That line from the first-level code cache.
+    Code(u64),
+    /// The page at this virtual address from the data TLB.
+    DataPage(u64),
+    /// The page at this virtual address from the code TLB.
+    CodePage(u64),
+}
+
+/// Asked for cycles beyond the [`crate::CostTable`] where the hart itself does not know that an access hits.
+///
+/// All but `pte_read` and `fence` are for detailed timing ([`crate::Hart::set_detail`]) alone.
 pub trait Timing {
     /// The page-table entry of `level` (0 is the leaf level) is read at `at`.
     fn pte_read(&mut self, _at: PhysAddr, _level: u32, _now: Cycle) -> u64 {
         0
     }
-    /// `sfence.vma` is executed: whatever walks have cached is out of date.
-    fn fence(&mut self) {}
-    /// An access missed the hart's translation cache and goes to `at`.
-    fn fill(&mut self, _access: Access, _at: PhysAddr, _now: Cycle) -> u64 {
+    /// `sfence.vma` of one page, or of all: whatever walks have cached is out of date.
+    fn fence(&mut self, _page: Option<u64>) {}
+    /// `satp` was written.
+    fn switched(&mut self) {}
+    /// Looks for the translation of `va` in the TLBs: the cycles it takes, and whether it is there; otherwise the hart walks.
+    fn find(&mut self, _access: Access, _va: u64, _by: Privilege) -> (u64, bool) {
+        (0, true)
+    }
+    /// A walk has found the translation of `va`, of a page of 2^`size` bytes.
+    fn walked(&mut self, _access: Access, _va: u64, _size: u32) {}
+    /// A load or store reaches the line of `at`: cycles, and whether stores may follow.
+    fn data(&mut self, _access: Access, _at: PhysAddr, _now: Cycle, _by: Privilege) -> (u64, bool) {
+        (0, true)
+    }
+    /// Code in the line of `at` is executed.
+    fn code(&mut self, _at: PhysAddr, _now: Cycle, _by: Privilege) -> u64 {
         0
+    }
+    /// Takes one thing that this hart's core has lost.
+    fn lost(&mut self) -> Option<Loss> {
+        None
     }
 }
 

@@ -8,9 +8,10 @@ use crate::code::CodePage;
 use crate::config::op_costs;
 use crate::csr::{Csrs, status};
 use crate::op::{F0, REG_FILE};
+use crate::predictor::{Predictor, PredictorConfig};
 use crate::tlb::{DataEntry, DataSet, FetchEntry, PAGE_MASK, Tlb};
 use crate::trap::Stop;
-use crate::{Bus, Env, Exit, HartConfig, Observer, Privilege, Timing, WalkAnswer, WalkRequest};
+use crate::{Bus, Env, Exit, HartConfig, Loss, Observer, Privilege, Timing, WalkAnswer, WalkRequest};
 
 /// Interrupt lines and pending bits, by their bit in `mip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,13 @@ const MAX_STRETCH: u64 = 1 << 30;
 /// Cycles after an LR in which a run goes on past its end: room for the 16 instructions of a constrained loop.
 const RESERVATION_GRACE: u64 = 64;
 
+/// Lines of code known at most.
+pub(crate) const CODE_LINES: usize = 2048;
+/// Number of no line.
+pub(crate) const NO_LINE: u32 = u32::MAX;
+/// What a hart has that does not need one.
+const NO_PREDICTOR: PredictorConfig = PredictorConfig { history_bits: 1, targets: 1, returns: 1, mispredict_cycles: 0 };
+
 /// One hart.
 pub struct Hart {
     /// x0..x31, the sink for writes to x0, and f0..f31 from [`F0`] on.
@@ -94,6 +102,13 @@ pub struct Hart {
     /// Instructions retired up to the last [`Hart::settle`], by mode.
     pub(crate) retired: [u64; 4],
     pub(crate) config: HartConfig,
+    /// Detailed timing: lines of data and of code that the caches are known to have, branches that are predicted.
+    pub(crate) detailed: bool,
+    /// By the low bits of its number, a line of code known to be in the first-level cache.
+    pub(crate) code_lines: [u32; CODE_LINES],
+    pub(crate) predictor: Predictor,
+    /// Branches predicted wrong up to the last [`Hart::settle`], by mode.
+    pub(crate) mispredicted: [u64; 4],
 
     /// Single instructions are executed from here: those that cross pages, and those that are stepped.
     pub(crate) scratch: Box<CodePage>,
@@ -143,6 +158,10 @@ impl Hart {
             cycle: 0,
             retired: [0; 4],
             config,
+            detailed: false,
+            code_lines: [NO_LINE; CODE_LINES],
+            predictor: Predictor::new(NO_PREDICTOR),
+            mispredicted: [0; 4],
             scratch: CodePage::scratch(),
             scratch_index: 0,
             scratch_raw: 0,
@@ -243,6 +262,34 @@ impl Hart {
             self.code_epoch = env.code.epoch();
             self.tlb.protect(None);
         }
+        self.take_losses(env.timing);
+    }
+
+    /// Forgets what the core has lost.
+    pub(crate) fn take_losses<T: Timing>(&mut self, timing: &mut T) {
+        while let Some(loss) = timing.lost() {
+            match loss {
+                Loss::Data(line) => self.tlb.lines.forget(line),
+                Loss::Right(line) => self.tlb.lines.forget_right(line),
+                Loss::Code(line) => {
+                    let known = &mut self.code_lines[line as usize % CODE_LINES];
+                    if *known == line as u32 {
+                        *known = NO_LINE;
+                    }
+                }
+                Loss::DataPage(va) => self.tlb.lines.forget_page(va),
+                Loss::CodePage(va) => self.tlb.forget_fetch(va),
+            }
+        }
+    }
+
+    /// Between runs: begins detailed timing with this predictor, or ends it. The [`crate::CodeCache`] must be told as well.
+    pub fn set_detail(&mut self, predictor: Option<PredictorConfig>) {
+        self.detailed = predictor.is_some();
+        self.predictor = Predictor::new(predictor.unwrap_or(NO_PREDICTOR));
+        self.code_lines.fill(NO_LINE);
+        self.tlb.flush();
+        self.refresh();
     }
 
     /// Continues after [`Exit::SmuWait`]: REQ: ISA-6, failures are the ordinary faults of the access. Without such an exit before, this does nothing.
@@ -317,6 +364,7 @@ impl Hart {
         let spent = self.acc & 0xffff_ffff;
         self.cycle += spent;
         self.retired[self.privilege as usize & 3] += self.acc >> 32;
+        self.mispredicted[self.privilege as usize & 3] += std::mem::take(&mut self.predictor.missed);
         self.limit = self.limit.saturating_sub(spent as u32);
         self.acc = 0;
     }
@@ -332,7 +380,7 @@ impl Hart {
             (true, _) => Privilege::Machine,
         };
         self.data_set = DataSet::of(self.data_privilege, s & status::SUM != 0);
-        self.dtlb = self.tlb.data_set(self.data_set);
+        self.dtlb = if self.detailed { self.tlb.lines.set(self.data_set) } else { self.tlb.data_set(self.data_set) };
         self.ftlb = self.tlb.fetch_set(self.privilege);
         self.fp_dirty = s & status::FS == status::FS_DIRTY;
     }
@@ -346,6 +394,11 @@ impl Hart {
     /// Instructions retired, by mode encoding: `[U, S, -, M]`.
     pub fn retired(&self) -> [u64; 4] {
         self.retired
+    }
+
+    /// Branches predicted wrong in detailed timing, by mode encoding: `[U, S, -, M]`.
+    pub fn mispredicted(&self) -> [u64; 4] {
+        self.mispredicted
     }
 
     /// The configuration it was made with.

@@ -17,18 +17,21 @@ mod fp;
 mod hart;
 #[cfg_attr(not(all(feature = "translator", target_arch = "x86_64", target_os = "linux")), path = "no_jit.rs")]
 mod jit;
+mod lines;
 mod mmu;
 mod op;
 mod pmp;
+mod predictor;
 mod tlb;
 mod trap;
 
 pub use code::CodeCache;
 pub use config::{CostTable, HartConfig, SmuWalkConfig};
 pub use csr::{Csrs, number as csr_number};
-pub use env::{Bus, Env, Fill, Observer, Timing, TrapInfo};
+pub use env::{Bus, Env, Fill, Loss, Observer, Timing, TrapInfo};
 pub use exit::{Access, Exit, Privilege, WalkAnswer, WalkRequest};
 pub use hart::{Hart, HartState, Interrupt};
 pub use mmu::{is_armed, pte};
 pub use pmp::Pmp;
+pub use predictor::PredictorConfig;
 pub use trap::cause;

@@ -84,7 +84,7 @@ impl Hart {
         reach && right
     }
 
-    /// Translates `va` for an access of mode `p`.
+    /// Translates `va` for an access of mode `p`; unless `charged`, the TLBs know what the tables say, and it costs nothing.
     ///
     /// # Errors
     /// Page fault, access fault on a page-table entry, or an armed entry that the SMU has to serve.
@@ -94,6 +94,46 @@ impl Hart {
         va: u64,
         access: Access,
         p: Privilege,
+        charged: bool,
+    ) -> Result<Leaf, Stop> {
+        let leaf = self.walk(env, va, access, p, charged)?;
+        if self.detailed && charged && self.translates(p) {
+            env.timing.walked(access, va, leaf.size);
+            self.take_losses(env.timing);
+        }
+        Ok(leaf)
+    }
+
+    /// Asks the TLBs of detailed timing for the translation of `va`; true if a walk takes time.
+    pub(crate) fn must_walk<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        va: u64,
+        access: Access,
+        p: Privilege,
+    ) -> bool {
+        if !self.detailed || !self.translates(p) {
+            return true;
+        }
+        let (cycles, found) = env.timing.find(access, va, p);
+        self.take_losses(env.timing);
+        self.acc += cycles;
+        !found
+    }
+
+    /// Whether addresses of mode `p` are virtual.
+    fn translates(&self, p: Privilege) -> bool {
+        p != Privilege::Machine && levels(self.csr.satp).is_some()
+    }
+
+    /// Walks the tables; `charged`: in their own time.
+    fn walk<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        va: u64,
+        access: Access,
+        p: Privilege,
+        charged: bool,
     ) -> Result<Leaf, Stop> {
         let Some(levels) = levels(self.csr.satp).filter(|_| p != Privilege::Machine) else {
             return Ok(Leaf { pa: va, size: PAGE_SHIFT, read: true, write: true });
@@ -112,7 +152,7 @@ impl Hart {
             let shift = PAGE_SHIFT + 9 * level;
             let pte_pa = table + (va >> shift & 0x1ff) * 8;
             at[level as usize] = pte_pa;
-            let charged = !resumed || level == 0;
+            let charged = charged && (!resumed || level == 0);
             let e = self.read_pte(env, pte_pa, level, charged).ok_or(Stop::access_fault(access, va))?;
             if e & pte::V == 0 {
                 if level == 0 && self.hardware_handles(e, access) {
@@ -167,6 +207,7 @@ impl Hart {
         if charged {
             self.acc += u64::from(self.config.costs.pte_read);
             self.acc += env.timing.pte_read(PhysAddr(at), level, self.local_now());
+            self.take_losses(env.timing);
         }
         if let Some((pa, value)) = self.changed_pte {
             if pa == at {

@@ -3,9 +3,8 @@
 
 use std::ptr::NonNull;
 
-use crate::Hart;
 use crate::code::{CodePage, Entries};
-use crate::op::Slot;
+use crate::{Hart, PredictorConfig};
 
 /// There is no value of this type.
 pub enum Translator {}
@@ -19,12 +18,8 @@ pub struct Left {
 pub const LIMIT: u64 = 0;
 pub const SLOW: u64 = 1;
 pub const COLD: u64 = 2;
+pub const LINE: u64 = 4;
 pub const LONGEST: usize = 0;
-
-/// No instruction is translated.
-pub fn length(_: Slot) -> Option<usize> {
-    None
-}
 
 impl Translator {
     pub fn new(_: [u64; 256], _: u64) -> Option<Translator> {
@@ -44,6 +39,10 @@ impl Translator {
     }
 
     pub fn translate(&mut self, _: usize, _: NonNull<CodePage>, _: usize) -> Option<*const u8> {
+        match *self {}
+    }
+
+    pub fn set_detail(&mut self, _: Option<PredictorConfig>) {
         match *self {}
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Predecoded instructions.
 
+use crate::csr::number;
+
 /// Register index that takes writes to x0. Reads of x0 use index 0, which is never written.
 pub const SINK: u8 = 32;
 /// Index of f0 in the register file: integer and floating-point registers share one array.
@@ -107,4 +109,24 @@ pub struct Slot {
 impl Slot {
     /// A slot that makes the hart fetch by pc.
     pub const REFETCH: Slot = Slot { op: Op::Refetch, rd: 0, rs1: 0, rs2: 0, imm: 0 };
+}
+
+/// Slots to the next instruction; `None` for one that jumps, or that translated code never holds.
+pub fn length(s: Slot) -> Option<usize> {
+    let is = |first: Op, last: Op| (first as u8..=last as u8).contains(&(s.op as u8));
+    match s.op {
+        Op::Jalr | Op::JalIn | Op::JalOut => None,
+        Op::Fence => Some(2),
+        _ if is(Op::Add, Op::Remuw) => Some(s.imm as usize),
+        _ if is(Op::Li, Op::Auipc) => Some(usize::from(s.rs2)),
+        _ if is(Op::Sb, Op::BgeuOut) => Some(usize::from(s.rd)),
+        _ if is(Op::FpAdd, Op::FpMove) || is(Op::Lr, Op::Amo) => Some(2),
+        Op::Csr if is_local_csr(s) => Some(2),
+        _ => None,
+    }
+}
+
+/// Whether a CSR instruction is about a register of supervisor mode that mostly has no effect but on the hart itself.
+pub fn is_local_csr(s: Slot) -> bool {
+    matches!((s.imm & 0xfff) as u16, number::SSTATUS | number::SSCRATCH | number::SEPC | number::SCAUSE | number::STVAL)
 }

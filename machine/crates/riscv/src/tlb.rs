@@ -8,13 +8,14 @@ use trapless_memory::{PAGE_SHIFT, PAGE_SIZE};
 
 use crate::Privilege;
 use crate::code::CodePage;
+use crate::lines::Lines;
 
 /// Entries of a set.
 pub const ENTRIES: usize = 256;
 /// Mask of the page number in an address.
 pub const PAGE_MASK: u64 = !(PAGE_SIZE - 1);
 /// Matches no address: tags have the bits between the alignment bits and the page number clear.
-const NO_TAG: u64 = u64::MAX;
+pub const NO_TAG: u64 = u64::MAX;
 
 /// One page for loads and stores.
 #[derive(Clone, Copy)]
@@ -30,7 +31,7 @@ pub struct DataEntry {
     pub pa_size: u64,
 }
 
-const NO_DATA: DataEntry = DataEntry { read: NO_TAG, write: NO_TAG, addend: 0, pa_size: 0 };
+pub const NO_DATA: DataEntry = DataEntry { read: NO_TAG, write: NO_TAG, addend: 0, pa_size: 0 };
 
 /// What [`Tlb::fill_data`] enters.
 pub struct DataPage {
@@ -86,8 +87,17 @@ impl DataSet {
 pub struct Tlb {
     data: Box<[[DataEntry; ENTRIES]; 4]>,
     fetch: Box<[[FetchEntry; ENTRIES]; 4]>,
+    /// In detailed timing, in place of `data` on the fast path.
+    pub lines: Lines,
     /// Sets that may hold something: data sets in bits 0 to 3, fetch sets in bits 4 to 7.
     used: u8,
+    /// Whether there may be pieces of large pages in the lower and in the upper half of the address space.
+    large: [bool; 2],
+}
+
+/// Half of the address space: 0 is the lower one, user programs'.
+const fn half(va: u64) -> usize {
+    (va >> 63) as usize
 }
 
 /// Index of `va` in a set.
@@ -99,7 +109,13 @@ pub const fn index(va: u64) -> usize {
 impl Tlb {
     /// An empty cache.
     pub fn new() -> Tlb {
-        Tlb { data: Box::new([[NO_DATA; ENTRIES]; 4]), fetch: Box::new([[NO_FETCH; ENTRIES]; 4]), used: 0 }
+        Tlb {
+            data: Box::new([[NO_DATA; ENTRIES]; 4]),
+            fetch: Box::new([[NO_FETCH; ENTRIES]; 4]),
+            lines: Lines::new(),
+            used: 0,
+            large: [false; 2],
+        }
     }
 
     /// The entries of a data set; the address is good as long as the cache lives.
@@ -126,9 +142,25 @@ impl Tlb {
         &self.data[set as usize][index(va)]
     }
 
+    /// Enters the line of `va` with the rights of its page's entry, if there is one.
+    pub fn fill_line(&mut self, set: DataSet, va: u64, writable: bool) {
+        let page = *self.data_entry(set, va);
+        let tag = va & PAGE_MASK;
+        let (read, write) = (page.read == tag, page.write == tag && writable);
+        if read || write {
+            self.lines.fill(set, va, &page, read, write);
+        }
+    }
+
+    /// Something in a page of 2^`size` bytes is entered.
+    fn note_large(&mut self, va: u64, size: u32) {
+        self.large[half(va)] |= size > PAGE_SHIFT;
+    }
+
     /// Enters a page for loads, stores or both. An older entry for the same page is widened.
     pub fn fill_data(&mut self, set: DataSet, va: u64, to: &DataPage) {
         self.used |= 1 << set as u8;
+        self.note_large(va, to.size);
         let page = va & PAGE_MASK;
         let e = &mut self.data[set as usize][index(va)];
         let pa_size = to.pa & PAGE_MASK | u64::from(to.size);
@@ -147,6 +179,7 @@ impl Tlb {
     /// Enters a page for fetches.
     pub fn fill_fetch(&mut self, p: Privilege, va: u64, page: *const CodePage, size: u32) {
         self.used |= 0x10 << p as u8;
+        self.note_large(va, size);
         self.fetch[p as usize & 3][index(va)] = FetchEntry { tag: va & PAGE_MASK, page, size: u64::from(size) };
     }
 
@@ -161,12 +194,25 @@ impl Tlb {
             }
         }
         self.used = 0;
+        self.large = [false; 2];
+        self.lines.flush();
     }
 
-    /// The data entries that may hold something.
+    /// The code TLB of detailed timing has lost the page at `va`.
+    pub fn forget_fetch(&mut self, va: u64) {
+        for set in self.fetch.iter_mut() {
+            let e = &mut set[index(va)];
+            if e.tag == va & PAGE_MASK {
+                *e = NO_FETCH;
+            }
+        }
+    }
+
+    /// The data entries that may hold something, lines included.
     fn live_data(&mut self) -> impl Iterator<Item = &mut DataEntry> {
         let used = self.used;
-        self.data.iter_mut().enumerate().filter(move |(i, _)| used >> i & 1 != 0).flat_map(|(_, set)| set)
+        let pages = self.data.iter_mut().enumerate().filter(move |(i, _)| used >> i & 1 != 0).flat_map(|(_, set)| set);
+        pages.chain(self.lines.live())
     }
 
     /// The fetch entries that may hold something.
@@ -177,6 +223,10 @@ impl Tlb {
 
     /// Forgets the translations that cover any of `[first, last]` (page addresses), large pages whole.
     pub fn flush_range(&mut self, first: u64, last: u64) {
+        if (first ^ last) & PAGE_MASK == 0 && !self.large[half(first)] {
+            self.flush_page(first);
+            return;
+        }
         let hit = |tag: u64, size: u64| {
             let start = tag & !((1 << size) - 1);
             start <= last && first <= start | ((1 << size) - 1)
@@ -192,6 +242,18 @@ impl Tlb {
                 *e = NO_FETCH;
             }
         }
+    }
+
+    /// Forgets the one page at `va`, no piece of a larger one.
+    fn flush_page(&mut self, va: u64) {
+        for set in self.data.iter_mut() {
+            let e = &mut set[index(va)];
+            if e.read == va & PAGE_MASK || e.write == va & PAGE_MASK {
+                *e = NO_DATA;
+            }
+        }
+        self.forget_fetch(va);
+        self.lines.forget_page(va);
     }
 
     /// Stores to the physical page at `pa` take the slow path from now on; `None`: stores to any page.

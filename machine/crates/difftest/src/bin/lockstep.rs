@@ -10,7 +10,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use clap::Parser;
 use trapless_difftest::say;
-use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Engine, Limits, Machine, MachineConfig};
+use trapless_machine::{
+    Boot, Console, DetailFrom, DiskConfig, DiskWrites, End, Engine, Limits, Machine, MachineConfig,
+};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
@@ -35,6 +37,9 @@ struct Cli {
     /// Change one value of the profile; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Detailed timing: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on.
+    #[arg(long, value_name = "FROM")]
+    detail: Option<DetailFrom>,
     /// Cycles between two comparisons.
     #[arg(long, default_value_t = 100_000)]
     step: u64,
@@ -69,6 +74,7 @@ impl Pair {
                 disks: cli.disks.iter().map(disk).collect(),
                 faults: Vec::new(),
                 engine,
+                detail: cli.detail.unwrap_or_default(),
             };
             Ok(Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?)
         };
@@ -130,8 +136,10 @@ fn compare(cli: &Cli) -> Result<bool> {
         let ends = pair.run(until, None)?;
         steps += 1;
         let over = ends.0 != End::MaxCycle || ends.1 != End::MaxCycle || until == end;
-        if ends.0 != ends.1 || pair.difference(over || steps % MEMORY_EVERY == 0).is_some() {
-            say(format_args!("they differ between cycles {} and {}", equal.0, until.0));
+        let what = pair.difference(over || steps % MEMORY_EVERY == 0);
+        if ends.0 != ends.1 || what.is_some() {
+            let what = what.unwrap_or_else(|| format!("ends {ends:?}"));
+            say(format_args!("they differ between cycles {} and {}: {what}", equal.0, until.0));
             return narrow(cli, equal, until).map(|()| false);
         }
         equal = until;

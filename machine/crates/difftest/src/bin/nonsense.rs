@@ -14,7 +14,9 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use trapless_difftest::nonsense::{self, DRIVES, HARTS, MEMORY};
 use trapless_difftest::say;
-use trapless_machine::{Boot, Console, DiskConfig, DiskWrites, End, Engine, Error, Limits, Machine, MachineConfig};
+use trapless_machine::{
+    Boot, Console, DetailFrom, DiskConfig, DiskWrites, End, Engine, Error, Limits, Machine, MachineConfig,
+};
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
@@ -82,6 +84,7 @@ fn run_all(cli: &Cli) -> Result<()> {
             disks: (0..DRIVES).map(|_| DiskConfig { path: disk.clone(), writes: DiskWrites::InMemory }).collect(),
             faults: Vec::new(),
             engine: Engine::default(),
+            detail: DetailFrom::Never,
         };
         let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
         let stop = AtomicBool::new(false);

@@ -55,13 +55,13 @@ impl Hart {
             let pa = unsafe { (*entry.page).pa };
             return Ok((pa | va & !PAGE_MASK, Some(entry.page)));
         }
-        let leaf = self.translate(env, va, Access::Fetch, p)?;
+        let charged = self.must_walk(env, va, Access::Fetch, p);
+        let leaf = self.translate(env, va, Access::Fetch, p, charged)?;
         let page_pa = leaf.pa & PAGE_MASK;
         let verdict = self.csr.pmp.check(leaf.pa, 2, Access::Fetch, p);
         if verdict == Verdict::Deny || env.bus.ram().offset(PhysAddr(page_pa), PAGE_SIZE).is_none() {
             return Err(Stop::access_fault(Access::Fetch, va));
         }
-        self.acc += env.timing.fill(Access::Fetch, PhysAddr(leaf.pa), self.local_now());
         if verdict == Verdict::Partial {
             return Ok((leaf.pa, None));
         }

@@ -5,9 +5,10 @@ use trapless_memory::{MmioEffect, PAGE_SHIFT, PAGE_SIZE, PhysAddr};
 
 use super::Flow;
 use super::slow::illegal;
+use crate::lines::LINE_MASK;
 use crate::op::{Op, Slot};
 use crate::pmp::Verdict;
-use crate::tlb::{DataPage, PAGE_MASK};
+use crate::tlb::{DataEntry, DataPage, PAGE_MASK};
 use crate::trap::Stop;
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
 
@@ -68,25 +69,69 @@ impl Hart {
         len: u64,
         access: Access,
     ) -> Result<PhysAddr, Stop> {
-        let entry = self.tlb.data_entry(self.data_set, va);
-        let tag = if access == Access::Store { entry.write } else { entry.read };
-        if tag == va & PAGE_MASK {
-            return Ok(PhysAddr(entry.pa_size & PAGE_MASK | va & !PAGE_MASK));
+        let known = |entry: &DataEntry, mask: u64| {
+            let tag = if access == Access::Store { entry.write } else { entry.read };
+            (tag == va & mask).then_some(PhysAddr(entry.pa_size & PAGE_MASK | va & !PAGE_MASK))
+        };
+        if self.detailed
+            && let Some(pa) = known(self.tlb.lines.entry(self.data_set, va), LINE_MASK)
+        {
+            return Ok(pa);
         }
         let p = self.data_privilege;
-        let leaf = self.translate(env, va, access, p)?;
+        let charged = self.must_walk(env, va, access, p);
+        let page = self.tlb.data_entry(self.data_set, va);
+        let pa = match known(page, PAGE_MASK) {
+            Some(pa) if !self.detailed || !charged => pa,
+            _ => self.locate_by_walk(env, va, len, access, charged)?,
+        };
+        if self.detailed && env.bus.ram().offset(pa, 1).is_some() {
+            let (cycles, writable) = env.timing.data(access, pa, self.local_now(), p);
+            self.acc += cycles;
+            self.take_losses(env.timing);
+            self.tlb.fill_line(self.data_set, va, writable);
+        }
+        Ok(pa)
+    }
+
+    /// As `locate`, when the translation cache does not know the page, or does not count.
+    fn locate_by_walk<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        va: u64,
+        len: u64,
+        access: Access,
+        charged: bool,
+    ) -> Result<PhysAddr, Stop> {
+        let p = self.data_privilege;
+        let leaf = self.translate(env, va, access, p, charged)?;
         let verdict = self.csr.pmp.check(leaf.pa, len, access, p);
         if verdict == Verdict::Deny {
             return Err(Stop::access_fault(access, va));
         }
         let pa = PhysAddr(leaf.pa);
         if let Some(offset) = env.bus.ram().offset(pa, len) {
-            self.acc += env.timing.fill(access, pa, self.local_now());
             let whole = |pmp: &crate::pmp::Pmp, a| pmp.check(leaf.pa, len, a, p) == Verdict::Page;
             let read = leaf.read && whole(&self.csr.pmp, Access::Load);
             let write = leaf.write && whole(&self.csr.pmp, Access::Store) && !env.bus.ram().is_code(pa);
             let to = DataPage { pa: leaf.pa, host: self.ram_host + offset, size: leaf.size, read, write };
             self.tlb.fill_data(self.data_set, va, &to);
+        }
+        Ok(pa)
+    }
+
+    /// The physical address of an access inside one page that may reach into a second line.
+    fn locate_all<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        va: u64,
+        len: u64,
+        access: Access,
+    ) -> Result<PhysAddr, Stop> {
+        let pa = self.locate(env, va, len, access)?;
+        let last = va.wrapping_add(len - 1);
+        if self.detailed && (va ^ last) & LINE_MASK != 0 {
+            self.locate(env, last, 1, access)?;
         }
         Ok(pa)
     }
@@ -103,14 +148,14 @@ impl Hart {
             self.acc += u64::from(self.config.costs.misaligned);
             if size > head {
                 // Both pages first: the load happens whole or not at all.
-                let first = self.locate(env, va, head, Access::Load)?;
-                let second = self.locate(env, va.wrapping_add(head), size - head, Access::Load)?;
+                let first = self.locate_all(env, va, head, Access::Load)?;
+                let second = self.locate_all(env, va.wrapping_add(head), size - head, Access::Load)?;
                 let low = self.read_bytes(env, first, va, head)?;
                 let high = self.read_bytes(env, second, va.wrapping_add(head), size - head)?;
                 return Ok(high << (8 * head) | low);
             }
         }
-        let pa = self.locate(env, va, size, Access::Load)?;
+        let pa = self.locate_all(env, va, size, Access::Load)?;
         if env.bus.ram().offset(pa, size).is_some() || va & (size - 1) != 0 {
             return self.read_bytes(env, pa, va, size);
         }
@@ -157,8 +202,8 @@ impl Hart {
             self.acc += u64::from(self.config.costs.misaligned);
             if size > head {
                 let next = va.wrapping_add(head);
-                let first = self.locate(env, va, head, Access::Store)?;
-                let second = self.locate(env, next, size - head, Access::Store)?;
+                let first = self.locate_all(env, va, head, Access::Store)?;
+                let second = self.locate_all(env, next, size - head, Access::Store)?;
                 let ram = env.bus.ram();
                 if ram.offset(first, head).is_none() {
                     return Err(Stop::access_fault(Access::Store, va));
@@ -171,7 +216,7 @@ impl Hart {
                 return Ok(());
             }
         }
-        let pa = self.locate(env, va, size, Access::Store)?;
+        let pa = self.locate_all(env, va, size, Access::Store)?;
         if self.write_ram(env, pa, &bytes[..size as usize]) {
             return Ok(());
         }

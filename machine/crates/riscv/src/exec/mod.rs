@@ -8,6 +8,7 @@
 //! lower one. [`Hart::settle`] moves it to the real counters.
 
 pub(crate) mod amo;
+mod detail;
 mod fetch;
 mod fp;
 mod int;
@@ -17,7 +18,8 @@ mod system;
 mod translated;
 
 use crate::code::CodePage;
-use crate::op::{Op, Slot};
+use crate::lines::{self, LINE_MASK, LINE_SHIFT};
+use crate::op::{Op, Slot, length};
 use crate::tlb::{self, DataEntry, PAGE_MASK};
 use crate::{Bus, Env, Exit, Hart, Observer, Timing};
 
@@ -48,6 +50,21 @@ enum Left {
     Warm,
 }
 
+/// Slots of a line of code.
+const SLOTS_OF_LINE: usize = 1 << (LINE_SHIFT - 1);
+
+/// Index of `va` in what the hot loop looks into: pages, or lines.
+#[inline(always)]
+fn index<const DETAIL: bool>(va: u64) -> usize {
+    if DETAIL { lines::index(va) } else { tlb::index(va) }
+}
+
+/// Mask of what the tags there stand for.
+#[inline(always)]
+fn mask<const DETAIL: bool>() -> u64 {
+    if DETAIL { LINE_MASK } else { PAGE_MASK }
+}
+
 /// Counts a jump into a page; true once the page is to be translated.
 #[inline(always)]
 fn warm(page: *const CodePage) -> bool {
@@ -66,7 +83,7 @@ impl Hart {
     /// Runs until the limit or an exit. `pc` and `acc` are in `self` before and after.
     pub(crate) fn execute<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) -> Exit {
         loop {
-            if let Some(exit) = self.interpret(env, None) {
+            if let Some(exit) = self.interpret_for(env, None) {
                 return exit;
             }
             if let Some(exit) = self.run_translated(env) {
@@ -75,10 +92,23 @@ impl Hart {
         }
     }
 
-    /// Interprets until the limit, an exit, or a jump into a page that is to be translated (`None`). Begins with the
+    /// Interprets until the limit, an exit, or a jump into a page that is to be translated (`None`: `code_page`). Begins with the
     /// instruction in the scratch page if `single` is given.
+    fn interpret_for<B: Bus, O: Observer, T: Timing>(
+        &mut self,
+        env: &mut Env<'_, B, O, T>,
+        single: Option<*const CodePage>,
+    ) -> Option<Exit> {
+        if self.detailed {
+            self.interpret::<B, O, T, true>(env, single)
+        } else {
+            self.interpret::<B, O, T, false>(env, single)
+        }
+    }
+
+    /// The interpreter itself, with or without detailed timing.
     #[allow(clippy::too_many_lines)]
-    fn interpret<B: Bus, O: Observer, T: Timing>(
+    fn interpret<B: Bus, O: Observer, T: Timing, const DETAIL: bool>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
         mut single: Option<*const CodePage>,
@@ -107,6 +137,7 @@ impl Hart {
                 }
                 if warm(page) {
                     self.acc = acc;
+                    self.code_page = page;
                     return None;
                 }
             }
@@ -115,6 +146,15 @@ impl Hart {
                 let base = page.cast::<Slot>();
                 let bias = (self.pc & PAGE_MASK).wrapping_sub(base.addr() as u64 >> 2);
                 let mut ip = base.wrapping_add((self.pc & !PAGE_MASK) as usize >> 1);
+                // The line of code at hand, counted from the beginning of the page; none after jumps.
+                let mut line = usize::MAX;
+                // Physical address of the instruction at hand.
+                macro_rules! pa {
+                    () => {
+                        // SAFETY: the page is live (see the hot loop).
+                        unsafe { (*page).pa }.wrapping_add((ip.addr() - base.addr()) as u64 >> 2)
+                    };
+                }
                 macro_rules! pc {
                     () => {
                         (ip.addr() as u64 >> 2).wrapping_add(bias)
@@ -127,6 +167,15 @@ impl Hart {
                         // most two slots, and two extra slots behind the last one stop it (Refetch is always slow); the
                         // decoder makes in-page branches only to slots of the page. Pages live until the next run.
                         let s: &Slot = unsafe { &*ip };
+                        if DETAIL {
+                            let here = (ip.addr() - base.addr()) / (SLOTS_OF_LINE * size_of::<Slot>());
+                            if here != line && s.op != Op::Refetch && !std::ptr::eq(page, &raw const *self.scratch) {
+                                line = here;
+                                self.acc = acc;
+                                self.enter_line(env, pa!());
+                                acc = self.acc;
+                            }
+                        }
                         acc += self.costs[s.op as usize];
 
                         macro_rules! rs1 {
@@ -155,8 +204,17 @@ impl Hart {
                                 ip = ip.wrapping_add(s.rs2 as usize);
                             }};
                         }
+                        macro_rules! predict {
+                            ($taken:expr) => {
+                                if DETAIL {
+                                    acc += self.predictor.conditional(pa!(), $taken);
+                                }
+                            };
+                        }
                         macro_rules! taken {
                             () => {{
+                                predict!(true);
+                                line = usize::MAX;
                                 acc += self.taken;
                                 ip = ip.wrapping_offset(s.imm as isize);
                                 if acc as u32 >= self.limit {
@@ -173,6 +231,7 @@ impl Hart {
                                 if $e {
                                     taken!();
                                 } else {
+                                    predict!(false);
                                     ip = ip.wrapping_add(s.rd as usize);
                                 }
                             }};
@@ -181,10 +240,12 @@ impl Hart {
                             ($a:ident, $b:ident, $e:expr) => {{
                                 let ($a, $b) = (rs1!(), rs2!());
                                 if $e {
+                                    predict!(true);
                                     acc += self.taken;
                                     self.pc = pc!().wrapping_add(s.imm as u64);
                                     continue 'fetch;
                                 }
+                                predict!(false);
                                 ip = ip.wrapping_add(s.rd as usize);
                             }};
                         }
@@ -192,8 +253,8 @@ impl Hart {
                             ($t:ty, $v:ident, $e:expr) => {{
                                 let va = rs1!().wrapping_add(s.imm as u64);
                                 // SAFETY: the set has ENTRIES entries and lives as long as the hart; index() is below.
-                                let e: &DataEntry = unsafe { &*dtlb.wrapping_add(tlb::index(va)) };
-                                if va & (PAGE_MASK | (size_of::<$t>() as u64 - 1)) != e.read {
+                                let e: &DataEntry = unsafe { &*dtlb.wrapping_add(index::<DETAIL>(va)) };
+                                if va & (mask::<DETAIL>() | (size_of::<$t>() as u64 - 1)) != e.read {
                                     break 'hot Left::Slow;
                                 }
                                 // SAFETY: the entry maps this page to host memory of guest RAM, which outlives the run;
@@ -207,8 +268,8 @@ impl Hart {
                             ($t:ty) => {{
                                 let va = rs1!().wrapping_add(s.imm as u64);
                                 // SAFETY: as in load!.
-                                let e: &DataEntry = unsafe { &*dtlb.wrapping_add(tlb::index(va)) };
-                                if va & (PAGE_MASK | (size_of::<$t>() as u64 - 1)) != e.write {
+                                let e: &DataEntry = unsafe { &*dtlb.wrapping_add(index::<DETAIL>(va)) };
+                                if va & (mask::<DETAIL>() | (size_of::<$t>() as u64 - 1)) != e.write {
                                     break 'hot Left::Slow;
                                 }
                                 let v = rs2!() as $t;
@@ -297,7 +358,12 @@ impl Hart {
                             Op::BgeuOut => branch_out!(a, b, a >= b),
 
                             Op::JalIn => {
-                                self.regs[s.rd as usize] = pc!().wrapping_add(2 * u64::from(s.rs2));
+                                let to = pc!().wrapping_add(2 * u64::from(s.rs2));
+                                self.regs[s.rd as usize] = to;
+                                if DETAIL {
+                                    line = usize::MAX;
+                                    self.predict_call(*s, to);
+                                }
                                 ip = ip.wrapping_offset(s.imm as isize);
                                 if acc as u32 >= self.limit {
                                     break 'hot Left::Limit;
@@ -305,13 +371,21 @@ impl Hart {
                             }
                             Op::JalOut => {
                                 let pc = pc!();
-                                self.regs[s.rd as usize] = pc.wrapping_add(2 * u64::from(s.rs2));
+                                let to = pc.wrapping_add(2 * u64::from(s.rs2));
+                                self.regs[s.rd as usize] = to;
+                                if DETAIL {
+                                    self.predict_call(*s, to);
+                                }
                                 self.pc = pc.wrapping_add(s.imm as u64);
                                 continue 'fetch;
                             }
                             Op::Jalr => {
                                 let target = rs1!().wrapping_add(s.imm as u64) & !1;
-                                self.regs[s.rd as usize] = pc!().wrapping_add(2 * u64::from(s.rs2));
+                                let to = pc!().wrapping_add(2 * u64::from(s.rs2));
+                                self.regs[s.rd as usize] = to;
+                                if DETAIL {
+                                    acc += self.predict_jump(*s, pa!(), target, to);
+                                }
                                 self.pc = target;
                                 continue 'fetch;
                             }
@@ -375,12 +449,20 @@ impl Hart {
                     match left {
                         Left::Slow => {}
                         Left::Limit => return Some(Exit::QuantumEnd),
-                        Left::Warm => return None,
+                        Left::Warm => {
+                            self.code_page = page;
+                            return None;
+                        }
                     }
                     // SAFETY: as at the head of the hot loop.
                     let slot = unsafe { *ip };
+                    let forgotten = env.code.forgotten();
                     let flow = self.slow(env, page, slot);
                     acc = self.acc;
+                    if DETAIL && (length(slot).is_none() || forgotten != env.code.forgotten()) {
+                        // Where the translator begins a new block, it looks at the line again.
+                        line = usize::MAX;
+                    }
                     match flow {
                         Flow::Again => {}
                         Flow::Next(n) => {

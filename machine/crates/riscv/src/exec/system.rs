@@ -45,6 +45,7 @@ impl Hart {
         match n {
             number::FFLAGS | number::FRM | number::FCSR => self.set_fp_dirty(),
             number::SATP | 0x3a0..=0x3ef => {
+                env.timing.switched();
                 // What was translated and allowed before may not be now, fetches included.
                 self.tlb.flush();
                 self.pc = self.pc.wrapping_add(4);
@@ -79,14 +80,13 @@ impl Hart {
                 if p == Privilege::User || trapped_in_s(status::TVM) {
                     return Err(illegal());
                 }
-                if s.rs1 == 0 {
-                    self.tlb.flush();
-                } else {
-                    let va = self.regs[s.rs1 as usize];
-                    self.tlb.flush_range(va, va);
+                let page = (s.rs1 != 0).then(|| self.regs[s.rs1 as usize]);
+                match page {
+                    None => self.tlb.flush(),
+                    Some(va) => self.tlb.flush_range(va, va),
                 }
                 self.changed_pte = None;
-                env.timing.fence();
+                env.timing.fence(page);
                 self.pc = self.pc.wrapping_add(4);
                 Ok(Flow::Fetch)
             }

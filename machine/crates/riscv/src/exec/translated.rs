@@ -8,19 +8,18 @@ use trapless_memory::PAGE_SHIFT;
 use super::Flow;
 use crate::code::{CodePage, PAGE_SLOTS};
 use crate::jit::{self, Left};
-use crate::op::Op;
+use crate::op::{Op, length};
 use crate::tlb::PAGE_MASK;
 use crate::{Bus, Env, Exit, Hart, Observer, Timing};
 
 impl Hart {
-    /// Runs translated code from `pc`, whose page is in the translation cache and warm, until the limit, an exit, or code
+    /// Runs translated code from `pc`, which is in the warm page `code_page`, until the limit, an exit, or code
     /// that is better interpreted (`None`).
     pub(super) fn run_translated<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
     ) -> Option<Exit> {
-        let mut page = self.tlb.fetch_entry(self.privilege, self.pc).page;
-        self.code_page = page;
+        let mut page = self.code_page;
         let mut target = self.entry(page);
         if env.code.translator().is_none() {
             // SAFETY: the page is live (see the hot loop).
@@ -44,6 +43,13 @@ impl Hart {
                     continue;
                 }
                 jit::SLOW => {}
+                jit::LINE => {
+                    // SAFETY: the page is live (see the hot loop).
+                    let pa = unsafe { (*self.code_page).pa } | self.pc & !PAGE_MASK;
+                    self.enter_line(env, pa);
+                    target = resume;
+                    continue;
+                }
                 _ => return None,
             }
             // Not that of the translation cache, which an instruction may have emptied since.
@@ -51,11 +57,13 @@ impl Hart {
             let index = (self.pc & !PAGE_MASK) as usize / 2;
             // SAFETY: the page is live; pc is inside it.
             let slot = unsafe { (*page).slots[index] };
+            let forgotten = env.code.forgotten();
             match self.slow(env, page, slot) {
                 Flow::Again => target = self.entry(page),
                 Flow::Next(n) => {
                     let next = self.pc.wrapping_add(2 * n as u64);
-                    let same = env.code.translator().is_some_and(|t| t.epoch() == epoch);
+                    let same =
+                        env.code.forgotten() == forgotten && env.code.translator().is_some_and(|t| t.epoch() == epoch);
                     if (self.acc as u32) < self.limit && same && !resume.is_null() {
                         // pc stays: it tells the page, which the next instruction may not be in any more.
                         target = resume;
@@ -71,7 +79,7 @@ impl Hart {
                     target = self.entry(page);
                 }
                 Flow::Fetch => return None,
-                Flow::Scratch => return self.interpret(env, Some(&raw const *self.scratch)),
+                Flow::Scratch => return self.interpret_for(env, Some(&raw const *self.scratch)),
                 Flow::Exit(exit) => return Some(exit),
             }
         }
@@ -106,7 +114,7 @@ impl Hart {
             }
             // SAFETY: as above.
             let slot = unsafe { (*page).slots[index] };
-            match jit::length(slot) {
+            match length(slot) {
                 Some(n) if index - first < 2 * jit::LONGEST => index += n,
                 _ => break,
             }

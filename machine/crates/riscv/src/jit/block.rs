@@ -7,20 +7,25 @@
 mod arithmetic;
 mod control;
 mod memory;
+mod prediction;
 
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
 
+use super::Prices;
 use super::calls;
 use super::layout::{self, reg};
 use super::stubs::Stubs;
 use crate::code::{CodePage, PAGE_SLOTS};
-use crate::op::{Op, SINK, Slot};
+use crate::lines::LINE_SHIFT;
+use crate::op::{F0, Op, SINK, Slot, is_local_csr, length};
 
 pub type Asm = VecAssembler<X64Relocation>;
 
-/// Instructions of a block at most.
+/// Instructions of a block at most; with detailed timing a block goes on to the end of its line.
 pub const LONGEST: usize = 96;
+/// Slots of a line of code.
+const SLOTS_OF_LINE: usize = 1 << (LINE_SHIFT - 1);
 /// Host registers for guest registers. rax, rcx and rdx are scratch; rbx is the hart, r12 `acc`, r13 the data entries,
 /// r15 the virtual address of the page.
 const POOL: [u8; 8] = [6, 7, 8, 9, 10, 11, 5, 14];
@@ -39,20 +44,27 @@ type Cache = [Option<Held>; POOL.len()];
 /// Code out of the way of the block.
 enum Cold {
     /// Let the interpreter do the instruction of slot `index`; `resume` is where the block goes on behind it.
-    Slow { label: DynamicLabel, index: usize, before: Cache, after: Cache, cost: u64, resume: Option<DynamicLabel> },
-    /// To another slot of the page.
-    Taken { label: DynamicLabel, to: usize, before: Cache, cost: u64 },
-    /// To another page.
-    Leave { label: DynamicLabel, offset: i32, before: Cache, cost: u64 },
+    Slow { label: DynamicLabel, index: usize, before: Cache, after: Cache, cost: u64, resume: DynamicLabel },
+    /// Have the line of slot `index` looked at, and go on at `resume`.
+    Line { label: DynamicLabel, index: usize, before: Cache, cost: u64, resume: DynamicLabel },
+    /// The branch of slot `index` goes to another slot of the page.
+    Taken { label: DynamicLabel, index: usize, to: usize, before: Cache, cost: u64 },
+    /// The branch of slot `index` goes to another page.
+    Leave { label: DynamicLabel, index: usize, offset: i32, before: Cache, cost: u64 },
+    /// A branch met a counter that was not saturated its way.
+    Count { label: DynamicLabel, taken: bool, back: DynamicLabel },
+    /// An indirect jump was predicted wrong; its target is noted in the slot, if there is one.
+    Wrong { label: DynamicLabel, target: Option<i32>, back: DynamicLabel },
 }
 
 /// A block being translated.
 pub struct Block<'a> {
     ops: Asm,
     stubs: &'a Stubs,
-    costs: &'a [u64; 256],
-    taken: u64,
+    prices: &'a Prices,
     entries: *const *const u8,
+    /// Number of the page's first line of code.
+    first_line: u64,
     cache: Cache,
     clock: u32,
     cost: u64,
@@ -70,17 +82,16 @@ impl<'a> Block<'a> {
         first: usize,
         at: *const u8,
         stubs: &'a Stubs,
-        costs: &'a [u64; 256],
-        taken: u64,
+        prices: &'a Prices,
     ) -> Vec<u8> {
         // SAFETY: the page is live.
-        let entries = unsafe { (*page).entries }.cast::<*const u8>();
+        let (entries, pa) = unsafe { ((*page).entries.cast::<*const u8>(), (*page).pa) };
         let mut block = Block {
             ops: Asm::new(at.addr()),
             stubs,
-            costs,
-            taken,
+            prices,
             entries,
+            first_line: pa >> LINE_SHIFT,
             cache: [None; POOL.len()],
             clock: 0,
             cost: 0,
@@ -88,14 +99,20 @@ impl<'a> Block<'a> {
             cold: Vec::new(),
         };
         let mut index = first;
+        let mut line = None;
         for n in 0.. {
             if index >= PAGE_SLOTS {
                 block.leave_at(layout::PAGE_BYTES + 2 * (index - PAGE_SLOTS) as i32);
                 break;
             }
-            if n == LONGEST {
+            // With detailed timing, only where the line is looked at anyway.
+            let entered = line.replace(index / SLOTS_OF_LINE) != Some(index / SLOTS_OF_LINE);
+            if n >= LONGEST && (entered || prices.predictor.is_none()) {
                 block.go_on_at(index);
                 break;
+            }
+            if entered && prices.predictor.is_some() {
+                block.check_line(index);
             }
             // SAFETY: index is below PAGE_SLOTS; the page is live.
             let slot = unsafe { (*page).slots[index] };
@@ -110,7 +127,7 @@ impl<'a> Block<'a> {
     /// Translates one instruction: the slots to the next one, or `None` where the block ends.
     fn instruction(&mut self, s: Slot, index: usize) -> Option<usize> {
         let here = 2 * index as i32;
-        let price = self.costs[s.op as usize];
+        let price = self.prices.costs[s.op as usize];
         self.cost += price;
         match s.op {
             Op::Add | Op::Sub | Op::Xor | Op::Or | Op::And => self.binary(s),
@@ -149,44 +166,47 @@ impl<'a> Block<'a> {
             Op::Slli | Op::Srli | Op::Srai | Op::Slliw | Op::Srliw | Op::Sraiw => self.shift_immediate(s),
 
             Op::Lb | Op::Lh | Op::Lw | Op::Ld | Op::Lbu | Op::Lhu | Op::Lwu => self.load(s, index),
-            Op::Flw | Op::Fld => {
-                self.check_fp(index);
-                self.load(s, index);
-            }
+            Op::Flw | Op::Fld => self.with_fp(index, true, |block| block.load(s, index)),
             Op::Sb | Op::Sh | Op::Sw | Op::Sd => self.store(s, index),
-            Op::Fsw | Op::Fsd => {
-                self.check_fp(index);
-                self.store(s, index);
-            }
+            Op::Fsw | Op::Fsd => self.with_fp(index, false, |block| block.store(s, index)),
             Op::FpAdd | Op::FpMul | Op::FpDiv | Op::FpSqrt | Op::FpMove => {
-                self.check_fp(index);
-                self.call(s, index, calls::floating_point);
+                self.with_fp(index, s.rd >= F0, |block| block.call(s, index, calls::floating_point));
             }
             Op::Fence => {}
             Op::Lr | Op::Sc | Op::Amo => self.atomic(s, index),
-            Op::Csr if calls::knows(s) => self.csr(s, index),
+            Op::Csr if is_local_csr(s) => self.csr(s, index),
 
             Op::BeqIn | Op::BneIn | Op::BltIn | Op::BgeIn | Op::BltuIn | Op::BgeuIn => {
                 let label = self.ops.new_dynamic_label();
                 self.branch(s, s.op as u8 - Op::BeqIn as u8, label);
                 let to = (index as i64 + i64::from(s.imm)) as usize;
-                self.cold.push(Cold::Taken { label, to, before: self.cache, cost: self.cost + self.taken });
+                self.cold.push(Cold::Taken {
+                    label,
+                    index,
+                    to,
+                    before: self.cache,
+                    cost: self.cost + self.prices.taken,
+                });
+                self.predict_branch(index, false);
             }
             Op::BeqOut | Op::BneOut | Op::BltOut | Op::BgeOut | Op::BltuOut | Op::BgeuOut => {
                 let label = self.ops.new_dynamic_label();
                 self.branch(s, s.op as u8 - Op::BeqOut as u8, label);
-                let offset = here + s.imm;
-                self.cold.push(Cold::Leave { label, offset, before: self.cache, cost: self.cost + self.taken });
+                let (before, cost) = (self.cache, self.cost + self.prices.taken);
+                self.cold.push(Cold::Leave { label, index, offset: here + s.imm, before, cost });
+                self.predict_branch(index, false);
             }
             Op::JalIn => {
                 self.link(s, here);
                 self.write_back(self.cache);
                 self.add_cost(self.cost);
+                self.predict_call(s, here);
                 self.jump_checked((index as i64 + i64::from(s.imm)) as usize);
                 return None;
             }
             Op::JalOut => {
                 self.link(s, here);
+                self.predict_call(s, here);
                 self.leave_at(here + s.imm);
                 return None;
             }
@@ -196,6 +216,8 @@ impl<'a> Block<'a> {
                 self.link(s, here);
                 self.write_back(self.cache);
                 self.add_cost(self.cost);
+                self.predict_jump(s, index);
+                self.predict_call(s, here);
                 let fetch = self.stubs.fetch.addr();
                 dynasm!(self.ops; .arch x64; jmp extern fetch);
                 return None;
@@ -215,7 +237,7 @@ impl<'a> Block<'a> {
             | Op::Sret
             | Op::Wfi
             | Op::Marker => {
-                self.slow_exit(index, self.cache, self.cost, None);
+                self.exit(self.stubs.slow, index, self.cache, self.cost, None);
                 return None;
             }
         }
@@ -294,49 +316,63 @@ impl<'a> Block<'a> {
 
     /// Adds the code out of the way.
     fn finish(mut self) -> Vec<u8> {
-        for cold in std::mem::take(&mut self.cold) {
-            match cold {
-                Cold::Slow { label, index, before, after, cost, resume } => {
-                    let back = resume.map(|_| self.ops.new_dynamic_label());
-                    dynasm!(self.ops; .arch x64; =>label);
-                    self.slow_exit(index, before, cost, back);
-                    if let (Some(back), Some(resume)) = (back, resume) {
-                        dynasm!(self.ops; .arch x64; =>back);
-                        self.reload(after);
-                        self.add_cost(cost.wrapping_neg());
-                        dynasm!(self.ops; .arch x64; jmp =>resume);
-                    }
-                }
-                Cold::Taken { label, to, before, cost } => {
-                    dynasm!(self.ops; .arch x64; =>label);
-                    self.write_back(before);
-                    self.add_cost(cost);
-                    self.jump_checked(to);
-                }
-                Cold::Leave { label, offset, before, cost } => {
-                    dynasm!(self.ops; .arch x64; =>label);
-                    self.write_back(before);
-                    self.add_cost(cost);
-                    self.to_page(offset);
-                }
-            }
+        while let Some(cold) = self.cold.pop() {
+            self.out_of_the_way(cold);
         }
         // Every label is defined: each is bound where it is made or in this function.
         self.ops.finalize().unwrap_or_default()
     }
-}
 
-/// Slots to the next instruction, or `None` for one that ends a block.
-pub fn length(s: Slot) -> Option<usize> {
-    let is = |first: Op, last: Op| (first as u8..=last as u8).contains(&(s.op as u8));
-    match s.op {
-        Op::Jalr | Op::JalIn | Op::JalOut => None,
-        Op::Fence => Some(2),
-        _ if is(Op::Add, Op::Remuw) => Some(s.imm as usize),
-        _ if is(Op::Li, Op::Auipc) => Some(usize::from(s.rs2)),
-        _ if is(Op::Sb, Op::BgeuOut) => Some(usize::from(s.rd)),
-        _ if is(Op::FpAdd, Op::FpMove) || is(Op::Lr, Op::Amo) => Some(2),
-        Op::Csr if calls::knows(s) => Some(2),
-        _ => None,
+    fn out_of_the_way(&mut self, cold: Cold) {
+        match cold {
+            Cold::Slow { label, index, before, after, cost, resume } => {
+                dynasm!(self.ops; .arch x64; =>label);
+                self.leave_and_resume(self.stubs.slow, index, before, after, cost, resume);
+            }
+            Cold::Line { label, index, before, cost, resume } => {
+                dynasm!(self.ops; .arch x64; =>label);
+                self.leave_and_resume(self.stubs.line, index, before, before, cost, resume);
+            }
+            Cold::Taken { label, index, to, before, cost } => {
+                dynasm!(self.ops; .arch x64; =>label);
+                self.predict_branch(index, true);
+                self.write_back(before);
+                self.add_cost(cost);
+                self.jump_checked(to);
+            }
+            Cold::Leave { label, index, offset, before, cost } => {
+                dynasm!(self.ops; .arch x64; =>label);
+                self.predict_branch(index, true);
+                self.write_back(before);
+                self.add_cost(cost);
+                self.to_page(offset);
+            }
+            Cold::Count { label, taken, back } => self.count(label, taken, back),
+            Cold::Wrong { label, target, back } => {
+                dynasm!(self.ops; .arch x64; =>label);
+                if let Some(at) = target {
+                    dynasm!(self.ops; .arch x64; mov [rbx + at], rax);
+                }
+                self.mispredicted(back);
+            }
+        }
+    }
+
+    /// Leaves through `stub` and goes on at `resume`, whatever the registers held before and hold after.
+    fn leave_and_resume(
+        &mut self,
+        stub: *const u8,
+        index: usize,
+        before: Cache,
+        after: Cache,
+        cost: u64,
+        resume: DynamicLabel,
+    ) {
+        let back = self.ops.new_dynamic_label();
+        self.exit(stub, index, before, cost, Some(back));
+        dynasm!(self.ops; .arch x64; =>back);
+        self.reload(after);
+        self.add_cost(cost.wrapping_neg());
+        dynasm!(self.ops; .arch x64; jmp =>resume);
     }
 }

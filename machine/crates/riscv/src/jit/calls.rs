@@ -6,6 +6,7 @@
 use crate::Hart;
 use crate::csr::{number, status};
 use crate::exec::amo::combine;
+use crate::lines::LINE_MASK;
 use crate::op::{Op, Slot};
 use crate::tlb::PAGE_MASK;
 
@@ -56,11 +57,6 @@ call!(
     amo, Op::Amo, atomic
 );
 
-/// Whether [`csr`] may be able to do a CSR instruction.
-pub fn knows(s: Slot) -> bool {
-    matches!((s.imm & 0xfff) as u16, number::SSTATUS | number::SSCRATCH | number::SEPC | number::SCAUSE | number::STVAL)
-}
-
 fn control(hart: &mut Hart, s: Slot) -> bool {
     let n = (s.imm & 0xfff) as u16;
     let funct3 = s.imm >> 12;
@@ -95,9 +91,13 @@ fn control(hart: &mut Hart, s: Slot) -> bool {
 fn atomic(hart: &mut Hart, s: Slot) -> bool {
     let va = hart.regs[s.rs1 as usize];
     let size = 1u64 << (s.imm & 3);
-    let entry = hart.tlb.data_entry(hart.data_set, va);
+    let (entry, mask) = if hart.detailed {
+        (hart.tlb.lines.entry(hart.data_set, va), LINE_MASK)
+    } else {
+        (hart.tlb.data_entry(hart.data_set, va), PAGE_MASK)
+    };
     let tag = if s.op == Op::Lr { entry.read } else { entry.write };
-    if va & (PAGE_MASK | (size - 1)) != tag {
+    if va & (mask | (size - 1)) != tag {
         return false;
     }
     let pa = entry.pa_size & PAGE_MASK | va & !PAGE_MASK;

@@ -5,6 +5,8 @@ use std::mem::offset_of;
 
 use crate::Hart;
 use crate::code::CodePage;
+use crate::lines::LINES;
+use crate::predictor::Predictor;
 use crate::tlb::{DataEntry, ENTRIES as ENTRIES_OF_SET, FetchEntry};
 
 /// rbx minus the hart's address.
@@ -19,6 +21,16 @@ pub const DTLB: i32 = offset_of!(Hart, dtlb) as i32 - BIAS;
 pub const FTLB: i32 = offset_of!(Hart, ftlb) as i32 - BIAS;
 pub const CODE_PAGE: i32 = offset_of!(Hart, code_page) as i32 - BIAS;
 pub const FP_DIRTY: i32 = offset_of!(Hart, fp_dirty) as i32 - BIAS;
+
+pub const CODE_LINES: i32 = offset_of!(Hart, code_lines) as i32 - BIAS;
+
+const PREDICTOR: i32 = offset_of!(Hart, predictor) as i32 - BIAS;
+pub const HISTORY: i32 = PREDICTOR + offset_of!(Predictor, history) as i32;
+pub const TOP: i32 = PREDICTOR + offset_of!(Predictor, top) as i32;
+pub const MISSED: i32 = PREDICTOR + offset_of!(Predictor, missed) as i32;
+pub const COUNTERS: i32 = PREDICTOR + offset_of!(Predictor, counters) as i32;
+pub const TARGETS: i32 = PREDICTOR + offset_of!(Predictor, targets) as i32;
+pub const RETURNS: i32 = PREDICTOR + offset_of!(Predictor, returns) as i32;
 
 pub const READ: i32 = offset_of!(DataEntry, read) as i32;
 pub const WRITE: i32 = offset_of!(DataEntry, write) as i32;
@@ -35,6 +47,8 @@ pub const DATA_ENTRY_SHIFT: u32 = size_of::<DataEntry>().trailing_zeros();
 pub const FETCH_ENTRY_SHIFT: u32 = size_of::<FetchEntry>().trailing_zeros();
 /// Mask of an entry's offset in a set of data entries.
 pub const DATA_INDEX: i32 = ((ENTRIES_OF_SET - 1) << DATA_ENTRY_SHIFT) as i32;
+/// Mask of a line's entry's offset in its set.
+pub const LINE_INDEX: i32 = ((LINES - 1) << DATA_ENTRY_SHIFT) as i32;
 /// Mask of an entry's offset in a set of fetch entries.
 pub const FETCH_INDEX: i32 = ((ENTRIES_OF_SET - 1) << FETCH_ENTRY_SHIFT) as i32;
 

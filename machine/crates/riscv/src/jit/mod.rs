@@ -11,11 +11,11 @@ mod stubs;
 
 use std::ptr::NonNull;
 
-pub use block::{LONGEST, length};
-pub use stubs::{COLD, LIMIT, Left, SLOW};
+pub use block::LONGEST;
+pub use stubs::{COLD, LIMIT, LINE, Left, SLOW};
 
-use crate::Hart;
 use crate::code::{CodePage, Entries, PAGE_SLOTS};
+use crate::{Hart, PredictorConfig};
 use buffer::CodeBuffer;
 use stubs::{Enter, Stubs};
 
@@ -30,9 +30,18 @@ pub struct Translator {
     cold: Box<Entries>,
     /// Pages with entries of their own, by page of RAM.
     tables: Vec<Option<Box<Entries>>>,
-    costs: [u64; 256],
-    taken: u64,
+    prices: Prices,
     epoch: u64,
+}
+
+/// What translated code adds to `acc`.
+pub struct Prices {
+    /// By operation.
+    costs: [u64; 256],
+    /// For a taken branch.
+    taken: u64,
+    /// Detailed timing.
+    predictor: Option<PredictorConfig>,
 }
 
 impl Translator {
@@ -46,7 +55,8 @@ impl Translator {
         let enter = unsafe { std::mem::transmute::<*const u8, Enter>(stubs.enter) };
         let common = buffer.used();
         let cold = Box::new([stubs.cold; PAGE_SLOTS]);
-        Some(Translator { buffer, stubs, common, enter, cold, tables: Vec::new(), costs, taken, epoch: 0 })
+        let prices = Prices { costs, taken, predictor: None };
+        Some(Translator { buffer, stubs, common, enter, cold, tables: Vec::new(), prices, epoch: 0 })
     }
 
     /// Entries of a page that has nothing translated.
@@ -76,9 +86,8 @@ impl Translator {
         unsafe { (*page.as_ptr()).entries = entries };
         for _ in 0..2 {
             // SAFETY: the page is live.
-            let code = unsafe {
-                block::Block::translate(page.as_ptr(), first, self.buffer.next(), &self.stubs, &self.costs, self.taken)
-            };
+            let code =
+                unsafe { block::Block::translate(page.as_ptr(), first, self.buffer.next(), &self.stubs, &self.prices) };
             if let Some(at) = self.buffer.push(&code) {
                 // SAFETY: the table lives in self.tables; first is below PAGE_SLOTS.
                 unsafe { (*entries)[first] = at };
@@ -87,6 +96,12 @@ impl Translator {
             self.flush();
         }
         None
+    }
+
+    /// Begins detailed timing with this predictor, or ends it.
+    pub fn set_detail(&mut self, predictor: Option<PredictorConfig>) {
+        self.prices.predictor = predictor;
+        self.flush();
     }
 
     /// Forgets what was translated of the RAM page number `index`.

@@ -29,6 +29,9 @@ pub const COLD: u64 = 2;
 /// `pc` is in a page that the translation cache does not know.
 pub const FETCH: u64 = 3;
 
+/// The instruction at `pc` begins in a line of code that is not known to be cached; go on at `resume`.
+pub const LINE: u64 = 4;
+
 /// Enters translated code.
 pub type Enter = extern "sysv64" fn(hart: *mut Hart, at: *const u8) -> Left;
 
@@ -38,6 +41,7 @@ pub struct Stubs {
     pub limit: *const u8,
     pub slow: *const u8,
     pub cold: *const u8,
+    pub line: *const u8,
     pub fetch: *const u8,
 }
 
@@ -69,7 +73,7 @@ pub fn make(at: *const u8) -> (Vec<u8>, Stubs) {
         dynasm!(ops; .arch x64; add rax, r15; mov [rbx + layout::PC], rax; mov eax, kind as i32; jmp =>leave);
         stub
     };
-    let (limit, slow, cold) = (at_offset(LIMIT), at_offset(SLOW), at_offset(COLD));
+    let (limit, slow, cold, line) = (at_offset(LIMIT), at_offset(SLOW), at_offset(COLD), at_offset(LINE));
 
     // On at the address in rax, in another page.
     let fetch = here(&ops);
@@ -100,5 +104,5 @@ pub fn make(at: *const u8) -> (Vec<u8>, Stubs) {
         ; mov [rbx + layout::PC], rax
         ; mov eax, FETCH as i32
         ; jmp =>leave);
-    (ops.finalize().unwrap_or_default(), Stubs { enter, limit, slow, cold, fetch })
+    (ops.finalize().unwrap_or_default(), Stubs { enter, limit, slow, cold, line, fetch })
 }

@@ -71,15 +71,22 @@ impl Block<'_> {
         self.to_slot(index);
     }
 
-    /// Hands the instruction of slot `index` to the interpreter.
-    pub(super) fn slow_exit(&mut self, index: usize, before: Cache, cost: u64, resume: Option<DynamicLabel>) {
+    /// Leaves translated code through `stub` at slot `index`, to come back to `resume`.
+    pub(super) fn exit(
+        &mut self,
+        stub: *const u8,
+        index: usize,
+        before: Cache,
+        cost: u64,
+        resume: Option<DynamicLabel>,
+    ) {
         self.write_back(before);
         self.add_cost(cost);
         match resume {
             Some(label) => dynasm!(self.ops; .arch x64; lea rdx, [=>label]),
             None => dynasm!(self.ops; .arch x64; xor edx, edx),
         }
-        let slow = self.stubs.slow.addr();
-        dynasm!(self.ops; .arch x64; mov eax, 2 * index as i32; jmp extern slow);
+        let stub = stub.addr();
+        dynasm!(self.ops; .arch x64; mov eax, 2 * index as i32; jmp extern stub);
     }
 }

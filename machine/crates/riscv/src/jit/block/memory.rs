@@ -6,21 +6,26 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use super::{Block, Cold, POOL};
 use crate::jit::calls::{self, Call, pack};
 use crate::jit::layout;
+use crate::lines::{LINE_MASK, LINE_SHIFT};
 use crate::op::{Op, Slot};
 use crate::tlb::PAGE_MASK;
 
 impl Block<'_> {
     /// Finds the entry for the address in rax, and leaves in rcx what to add to it; goes to `slow` if there is none.
     pub(super) fn look_up(&mut self, size: i32, tag: i32, slow: DynamicLabel) {
-        let mask = PAGE_MASK as i32 | (size - 1);
-        let shift = (trapless_memory::PAGE_SHIFT - layout::DATA_ENTRY_SHIFT) as i8;
+        let (unit, unit_shift, indices) = match self.prices.predictor {
+            None => (PAGE_MASK, trapless_memory::PAGE_SHIFT, layout::DATA_INDEX),
+            Some(_) => (LINE_MASK, LINE_SHIFT, layout::LINE_INDEX),
+        };
+        let mask = unit as i32 | (size - 1);
+        let shift = unit_shift as i8 - layout::DATA_ENTRY_SHIFT as i8;
         dynasm!(self.ops
             ; .arch x64
             ; mov rcx, rax
             ; mov rdx, rax
             ; shr rcx, shift
             ; and rdx, mask
-            ; and ecx, layout::DATA_INDEX
+            ; and ecx, indices
             ; cmp rdx, [r13 + rcx + tag]
             ; jne =>slow
             ; mov rcx, [r13 + rcx + layout::ADDEND]);
@@ -61,14 +66,7 @@ impl Block<'_> {
             _ => dynasm!(self.ops; .arch x64; mov Rq(d), [rax + rcx]),
         }
         dynasm!(self.ops; .arch x64; =>resume);
-        self.cold.push(Cold::Slow {
-            label: slow,
-            index,
-            before,
-            after: self.cache,
-            cost: self.cost,
-            resume: Some(resume),
-        });
+        self.cold.push(Cold::Slow { label: slow, index, before, after: self.cache, cost: self.cost, resume });
     }
 
     pub(super) fn store(&mut self, s: Slot, index: usize) {
@@ -90,40 +88,29 @@ impl Block<'_> {
         }
         dynasm!(self.ops; .arch x64; =>resume);
         let cache = self.cache;
-        self.cold.push(Cold::Slow {
-            label: slow,
-            index,
-            before: cache,
-            after: cache,
-            cost: self.cost,
-            resume: Some(resume),
-        });
+        self.cold.push(Cold::Slow { label: slow, index, before: cache, after: cache, cost: self.cost, resume });
     }
 
-    /// Once a block: the state must be dirty already, or the interpreter looks at it.
-    pub(super) fn check_fp(&mut self, index: usize) {
+    /// Emits an instruction that needs floating point: its state must be dirty already, or the interpreter does the
+    /// instruction. What `dirties` the state makes that sure for the rest of the block.
+    pub(super) fn with_fp(&mut self, index: usize, dirties: bool, emit: impl FnOnce(&mut Self)) {
         if self.fp_checked {
-            return;
+            return emit(self);
         }
-        self.fp_checked = true;
-        let label = self.ops.new_dynamic_label();
+        self.fp_checked = dirties;
+        let (label, resume) = (self.ops.new_dynamic_label(), self.ops.new_dynamic_label());
         dynasm!(self.ops; .arch x64; cmp BYTE [rbx + layout::FP_DIRTY], 0; je =>label);
-        // What follows in the block is translated as if the instruction had been done here.
-        self.cold.push(Cold::Slow {
-            label,
-            index,
-            before: self.cache,
-            after: self.cache,
-            cost: self.cost,
-            resume: None,
-        });
+        let before = self.cache;
+        emit(self);
+        dynasm!(self.ops; .arch x64; =>resume);
+        self.cold.push(Cold::Slow { label, index, before, after: self.cache, cost: self.cost, resume });
     }
 
     /// Calls for an instruction, or leaves it to the interpreter; no host register of the pool survives.
     pub(super) fn call(&mut self, s: Slot, index: usize, function: Call) {
         self.write_back(self.cache);
         self.cache = [None; POOL.len()];
-        let label = self.ops.new_dynamic_label();
+        let (label, resume) = (self.ops.new_dynamic_label(), self.ops.new_dynamic_label());
         dynasm!(self.ops
             ; .arch x64
             ; lea rdi, [rbx + layout::HART]
@@ -131,15 +118,10 @@ impl Block<'_> {
             ; mov rax, QWORD function as *const () as i64
             ; call rax
             ; test al, al
-            ; jz =>label);
-        self.cold.push(Cold::Slow {
-            label,
-            index,
-            before: self.cache,
-            after: self.cache,
-            cost: self.cost,
-            resume: None,
-        });
+            ; jz =>label
+            ; =>resume);
+        let cache = self.cache;
+        self.cold.push(Cold::Slow { label, index, before: cache, after: cache, cost: self.cost, resume });
     }
 
     /// LR, SC and AMO; LR notes the time.
@@ -160,7 +142,7 @@ impl Block<'_> {
         self.check_limit(index + 2);
     }
 
-    /// CSRs that the call does not know end the block.
+    /// A CSR that only concerns the hart, mostly.
     pub(super) fn csr(&mut self, s: Slot, index: usize) {
         self.call(s, index, calls::csr);
         // Memory may be open to other accesses now, and the floating-point state another.

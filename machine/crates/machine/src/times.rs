@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What memory accesses cost each hart: its page walk cache always, caches and TLBs in detailed timing.
+
+use serde::Serialize;
+use trapless_memory::{ClockHz, Cycle, PhysAddr};
+use trapless_riscv::{Access, Loss, Privilege, Timing};
+use trapless_timing::{Answer, Detail, Hierarchy, LINE_SHIFT, Line, Loss as CacheLoss, Side, Tlb, Want};
+
+use crate::walk_cache::WalkCache;
+
+/// What was not where the core looks first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MissCounts {
+    /// Lines of code not in the first level.
+    pub l1i: u64,
+    /// Lines of data not in the first level, those of page walks included.
+    pub l1d: u64,
+    /// Of both, those not in the core's second level either.
+    pub l2: u64,
+    /// Of those, the ones that came from memory.
+    pub last: u64,
+    /// Pages of code not in the first-level TLB.
+    pub itlb: u64,
+    /// Pages of data not in the first-level TLB.
+    pub dtlb: u64,
+    /// Of both, those not in the second level either: page walks.
+    pub walks: u64,
+    /// Branches predicted wrong.
+    pub branches: u64,
+}
+
+/// Misses of user programs and of the kernel (with the firmware).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Misses {
+    /// U-mode.
+    pub user: MissCounts,
+    /// The other modes.
+    pub kernel: MissCounts,
+}
+
+macro_rules! each_count {
+    ($a:expr, $b:expr, $f:expr) => {{
+        let (a, b, f) = ($a, $b, $f);
+        MissCounts {
+            l1i: f(a.l1i, b.l1i),
+            l1d: f(a.l1d, b.l1d),
+            l2: f(a.l2, b.l2),
+            last: f(a.last, b.last),
+            itlb: f(a.itlb, b.itlb),
+            dtlb: f(a.dtlb, b.dtlb),
+            walks: f(a.walks, b.walks),
+            branches: f(a.branches, b.branches),
+        }
+    }};
+}
+
+impl Misses {
+    /// What was missed since `earlier`.
+    pub fn since(&self, earlier: &Misses) -> Misses {
+        let less = |a: u64, b: u64| a - b;
+        Misses {
+            user: each_count!(self.user, earlier.user, less),
+            kernel: each_count!(self.kernel, earlier.kernel, less),
+        }
+    }
+
+    /// Both together.
+    pub fn and(&self, other: &Misses) -> Misses {
+        let plus = |a: u64, b: u64| a + b;
+        Misses { user: each_count!(self.user, other.user, plus), kernel: each_count!(self.kernel, other.kernel, plus) }
+    }
+
+    /// The counts of a mode.
+    pub fn of(&mut self, mode: Privilege) -> &mut MissCounts {
+        if mode == Privilege::User { &mut self.user } else { &mut self.kernel }
+    }
+}
+
+/// One core's part of detailed timing.
+#[derive(Clone, Debug)]
+struct Core {
+    tlb: Tlb,
+    /// What its hart has not been told yet.
+    lost: Vec<Loss>,
+    misses: Misses,
+    /// Mode of the walk that is going on.
+    walking: Privilege,
+}
+
+/// Caches and TLBs of all cores.
+#[derive(Clone, Debug)]
+struct Caches {
+    hierarchy: Hierarchy,
+    cores: Vec<Core>,
+    l1_cycles: u64,
+}
+
+/// Costs of memory accesses of all harts.
+#[derive(Clone, Debug)]
+pub struct Times {
+    walk_caches: Vec<WalkCache>,
+    caches: Option<Caches>,
+}
+
+impl Times {
+    /// Without detailed timing; page walk caches of `entries` entries, each entry read otherwise costs `read` cycles.
+    pub fn new(harts: usize, entries: u32, read: u32) -> Times {
+        Times { walk_caches: vec![WalkCache::new(entries, read); harts], caches: None }
+    }
+
+    /// Begins detailed timing with everything empty, or ends it.
+    pub fn set_detail(&mut self, detail: Option<&Detail>, clock: ClockHz) {
+        let harts = self.walk_caches.len();
+        self.caches = detail.map(|d| {
+            let core = Core {
+                tlb: Tlb::new(d.tlb()),
+                lost: Vec::new(),
+                misses: Misses::default(),
+                walking: Privilege::Supervisor,
+            };
+            Caches {
+                hierarchy: Hierarchy::new(d.hierarchy(harts, clock)),
+                cores: vec![core; harts],
+                l1_cycles: d.caches.l1_cycles.into(),
+            }
+        });
+    }
+
+    /// The costs of one hart.
+    pub fn of(&mut self, hart: usize) -> HartTimes<'_> {
+        HartTimes { hart, times: self }
+    }
+
+    /// A device has written memory.
+    pub fn overwritten(&mut self, at: PhysAddr, len: u64) {
+        let Some(caches) = &mut self.caches else { return };
+        let last = (at.0 + len.max(1) - 1) >> LINE_SHIFT;
+        for line in at.0 >> LINE_SHIFT..=last {
+            caches.hierarchy.overwritten(PhysAddr(line << LINE_SHIFT));
+        }
+        caches.route();
+    }
+
+    /// The SMU reads or writes memory.
+    pub fn reached_by_smu(&mut self, write: bool, at: PhysAddr, now: Cycle) {
+        if let Some(caches) = &mut self.caches {
+            caches.hierarchy.access_by_device(write, at, now);
+            caches.route();
+        }
+    }
+
+    /// Misses of all harts, branches apart.
+    pub fn misses(&self) -> Option<Misses> {
+        let caches = self.caches.as_ref()?;
+        Some(caches.cores.iter().fold(Misses::default(), |sum, core| sum.and(&core.misses)))
+    }
+}
+
+impl Caches {
+    /// Tells the cores' harts what they have lost.
+    fn route(&mut self) {
+        if !self.hierarchy.has_lost() {
+            return;
+        }
+        let Caches { hierarchy, cores, .. } = self;
+        for lost in hierarchy.take_lost() {
+            let Line(line) = lost.line;
+            cores[lost.core].lost.push(match lost.what {
+                CacheLoss::Code => Loss::Code(line),
+                CacheLoss::Data => Loss::Data(line),
+                CacheLoss::Right => Loss::Right(line),
+            });
+        }
+    }
+
+    fn access(&mut self, core: usize, want: Want, at: PhysAddr, now: Cycle, by: Privilege) -> (u64, bool) {
+        let granted = self.hierarchy.access(core, want, at, now);
+        if granted.from > Answer::First {
+            let counts = self.cores[core].misses.of(by);
+            match want {
+                Want::Fetch => counts.l1i += 1,
+                Want::Load | Want::Store => counts.l1d += 1,
+            }
+            counts.l2 += u64::from(granted.from > Answer::Second);
+            counts.last += u64::from(granted.from > Answer::Last);
+            self.route();
+        }
+        (granted.cycles, granted.writable)
+    }
+}
+
+/// What accesses cost one hart.
+pub struct HartTimes<'a> {
+    hart: usize,
+    times: &'a mut Times,
+}
+
+impl HartTimes<'_> {
+    fn core(&mut self) -> Option<&mut Core> {
+        self.times.caches.as_mut().map(|c| &mut c.cores[self.hart])
+    }
+}
+
+fn side(access: Access) -> Side {
+    if access == Access::Fetch { Side::Code } else { Side::Data }
+}
+
+impl Timing for HartTimes<'_> {
+    fn pte_read(&mut self, at: PhysAddr, level: u32, now: Cycle) -> u64 {
+        let known = self.times.walk_caches[self.hart].read(at, level);
+        match &mut self.times.caches {
+            None => known,
+            Some(_) if known == 0 => 0,
+            Some(caches) => {
+                let by = caches.cores[self.hart].walking;
+                caches.access(self.hart, Want::Load, at, now, by).0 + caches.l1_cycles
+            }
+        }
+    }
+
+    fn fence(&mut self, page: Option<u64>) {
+        self.times.walk_caches[self.hart].fence();
+        if let Some(core) = self.core() {
+            core.tlb.fence(page);
+        }
+    }
+
+    fn switched(&mut self) {
+        // There are no address space identifiers.
+        if let Some(core) = self.core() {
+            core.tlb.fence(None);
+        }
+    }
+
+    fn find(&mut self, access: Access, va: u64, by: Privilege) -> (u64, bool) {
+        let Some(core) = self.core() else { return (0, true) };
+        let (cycles, found) = core.tlb.find(side(access), va);
+        if cycles > 0 || !found {
+            let counts = core.misses.of(by);
+            match side(access) {
+                Side::Code => counts.itlb += 1,
+                Side::Data => counts.dtlb += 1,
+            }
+            counts.walks += u64::from(!found);
+            core.walking = by;
+            core.take_pages();
+        }
+        (cycles, found)
+    }
+
+    fn walked(&mut self, access: Access, va: u64, size: u32) {
+        if let Some(core) = self.core() {
+            core.tlb.enter(side(access), va, size);
+            core.take_pages();
+        }
+    }
+
+    fn data(&mut self, access: Access, at: PhysAddr, now: Cycle, by: Privilege) -> (u64, bool) {
+        let want = if access == Access::Store { Want::Store } else { Want::Load };
+        match &mut self.times.caches {
+            Some(caches) => caches.access(self.hart, want, at, now, by),
+            None => (0, true),
+        }
+    }
+
+    fn code(&mut self, at: PhysAddr, now: Cycle, by: Privilege) -> u64 {
+        match &mut self.times.caches {
+            Some(caches) => caches.access(self.hart, Want::Fetch, at, now, by).0,
+            None => 0,
+        }
+    }
+
+    fn lost(&mut self) -> Option<Loss> {
+        self.core()?.lost.pop()
+    }
+}
+
+impl Core {
+    fn take_pages(&mut self) {
+        while let Some((side, va)) = self.tlb.take_lost() {
+            self.lost.push(match side {
+                Side::Code => Loss::CodePage(va),
+                Side::Data => Loss::DataPage(va),
+            });
+        }
+    }
+}

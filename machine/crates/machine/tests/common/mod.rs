@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bare-metal programs in C: how they are built and run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use trapless_machine::{Boot, Console, DetailFrom, DiskConfig, End, Engine, Limits, Machine, MachineConfig};
+use trapless_memory::Cycle;
+use trapless_timing::Profile;
+
+/// Builds tests/bare/`program`.c into `dir`.
+pub fn build(program: &str, dir: &Path) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let out = dir.join(program);
+    let status = Command::new("riscv64-linux-gnu-gcc")
+        .args("-O1 -march=rv64gc -mabi=lp64d -mcmodel=medany -nostdlib -static -ffreestanding -fno-stack-protector".split(' '))
+        .args("-fno-pie -no-pie -Wall -Werror -Wl,--build-id=none -T link.ld start.S bare.c -I ../../../../../spec/generated".split(' '))
+        .arg(format!("{program}.c"))
+        .arg("-o")
+        .arg(&out)
+        .current_dir(here.join("tests/bare"))
+        .status()
+        .expect("riscv64-linux-gnu-gcc runs");
+    assert!(status.success(), "{program} does not build");
+    out
+}
+
+/// Runs an ELF to its end.
+pub fn run_elf(
+    file: PathBuf,
+    profile: Profile,
+    engine: Engine,
+    detail: DetailFrom,
+    disks: Vec<DiskConfig>,
+) -> (End, Machine) {
+    let config = MachineConfig { profile, boot: Boot::Elf { file }, disks, faults: Vec::new(), engine, detail };
+    let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
+    let limits = Limits { max_cycle: Cycle(2_000_000_000), window: None, stop: &AtomicBool::new(false) };
+    let end = machine.run(&limits).unwrap();
+    (end, machine)
+}
