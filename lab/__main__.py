@@ -51,6 +51,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--verbose", action="store_true", help="show the kernel's messages")
     run.add_argument("--max-seconds", type=float, metavar="S", help="give up after S simulated seconds")
     run.add_argument("--stats", type=Path, metavar="FILE", help="keep the machine's record (JSON)")
+    run.add_argument("--detail", metavar="FROM",
+                     help="detailed timing: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on")
     run.add_argument("--elf", type=Path, metavar="FILE", help="run this instead; exit status from tohost")
     _profile_options(run)
 
@@ -97,6 +99,10 @@ def parser() -> argparse.ArgumentParser:
     claims.add_argument("--quick", action="store_true", help="with smaller loads")
     claims.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
 
+    speed = commands.add_parser("speed", help="instructions a second of the machine and of QEMU, side by side")
+    speed.add_argument("--out", type=Path, default=Path("out/speed"), metavar="DIR", help="where speed.json goes")
+    speed.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each; the median counts (default 3)")
+
     commands.add_parser("doctor", help="say what is there and what is missing")
     commands.add_parser("setup", help="install and build what is missing")
     commands.add_parser("help", help="show this help")
@@ -142,6 +148,12 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         from lab import claims
 
         return claims.run(args.area, args.quick, args.json)
+    if args.command == "speed":
+        from lab import speed
+
+        if args.rounds < 1:
+            raise UserError(f"--rounds {args.rounds}: at least 1")
+        return speed.run(args.out, args.rounds)
     if args.command == "doctor":
         from lab import doctor
 
@@ -174,14 +186,15 @@ def _run(args: argparse.Namespace, guest_argv: list[str]) -> int:
     from lab import run
 
     if args.elf:
-        return run.run_elf(args.elf, args.profile, tuple(args.settings))
+        return run.run_elf(args.elf, args.profile, tuple(args.settings), args.detail)
     if not guest_argv and not args.interactive:
         raise UserError("run: no command (trapless run [OPTIONS] -- COMMAND ...)")
     return run.run(run.Request(
         argv=guest_argv, kind=args.kind, share=args.share, inputs=tuple(args.inputs), out=args.out, data=args.data,
         profile=args.profile, settings=tuple(args.settings), memory=args.memory, harts=args.harts, append=args.append,
         kernel=args.kernel, stock=args.stock, simulator=args.simulator, arch=args.arch,
-        interactive=args.interactive, verbose=args.verbose, max_seconds=args.max_seconds, stats=args.stats))
+        interactive=args.interactive, verbose=args.verbose, max_seconds=args.max_seconds, stats=args.stats,
+        detail=args.detail))
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from lab import build, demo
+from lab import build, demo, speed
 from lab.cache import CACHE
 from lab.experiments import miss_latency
 from lab.experiments.catalogue import EXPERIMENTS
@@ -55,6 +55,12 @@ class Session:
         program = build.machine()
         guest = guests.Guest(build.kernel(), rootfs.image())
         return [guests.run_on_machine(program, guest, Job("exit 0")).stats for _ in range(2 if self.quick else 5)]
+
+
+    @cached_property
+    def mips(self) -> dict[str, dict[str, float]]:
+        """Million instructions a host second, by simulator and part of the guest's work."""
+        return speed.measure(1 if self.quick else 3)["mips"]
 
 
 def hardware_share(session: Session) -> float:
@@ -158,3 +164,23 @@ MEASURES: dict[str, Callable[[Session], float]] = {
                     small_latency_ratio, small_latency_ratio_to_emulated, small_bandwidth_ratio, refill_faults_removed,
                     refill_overlap)
 }
+
+
+def functional_boot_ratio(session: Session) -> float:
+    """Speed in the boot with functional timing, in that of QEMU."""
+    return session.mips["functional"]["boot"] / session.mips["qemu"]["boot"]
+
+
+def functional_user_ratio(session: Session) -> float:
+    """Speed in a loop of the shell with functional timing, in that of QEMU."""
+    return session.mips["functional"]["user"] / session.mips["qemu"]["user"]
+
+
+def detailed_least_ratio(session: Session) -> float:
+    """Least speed of all parts with detailed timing, in that of QEMU with -icount."""
+    return min(session.mips["detailed"][part] / session.mips["qemu-icount"][part] for part in speed.PARTS)
+
+
+def detailed_least_mips(session: Session) -> float:
+    """Million instructions a host second with detailed timing, in the slowest part."""
+    return min(session.mips["detailed"].values())

@@ -40,6 +40,7 @@ class Request:
     verbose: bool
     max_seconds: float | None
     stats: Path | None
+    detail: str | None
 
 
 def parse_size(text: str) -> int | None:
@@ -77,6 +78,8 @@ def run(request: Request) -> int:
     arch = build.ARCHS[request.arch]
     if request.simulator == "machine" and arch is not build.RISCV:
         raise UserError(f"--arch {request.arch}: only with --on qemu")
+    if request.simulator != "machine" and request.detail:
+        raise UserError("--detail: not with --on qemu")
     data, kept = data_disk(request.data)
     program = build.machine() if request.simulator == "machine" else None
     guest = guests.Guest(
@@ -84,7 +87,7 @@ def run(request: Request) -> int:
         data_kept=kept, arch=arch,
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
-        quiet=not request.verbose, max_seconds=request.max_seconds)
+        quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail)
     job = (Job("exit 0", request.inputs) if request.interactive
            else command_job(request.argv, request.kind, request.inputs, request.share))
     if program is None:
@@ -94,12 +97,14 @@ def run(request: Request) -> int:
     return outcome.status
 
 
-def run_elf(elf: Path, profile: str, settings: tuple[str, ...]) -> int:
+def run_elf(elf: Path, profile: str, settings: tuple[str, ...], detail: str | None = None) -> int:
     """Run a bare-metal ELF that ends through `tohost`; its exit status."""
     if not elf.is_file():
         raise UserError(f"--elf {elf}: no such file")
     command = [str(build.machine()), "elf", str(elf), "--profile", profile]
     for setting in settings:
         command += ["--set", setting]
+    if detail:
+        command += ["--detail", detail]
     return subprocess.run(command, check=False).returncode
 

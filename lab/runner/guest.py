@@ -46,6 +46,8 @@ class Guest:
     profile: str = "vc707"
     settings: tuple[str, ...] = ()
     """Single profile values, `key=value`."""
+    detail: str | None = None
+    """When timing is detailed (machine/crates/cli, --detail)."""
     memory: str | None = None
     harts: int | None = None
     smu: bool = True
@@ -111,6 +113,8 @@ def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, co
         command += ["--harts", str(guest.harts)]
     if not guest.smu:
         command.append("--no-smu")
+    if guest.detail:
+        command += ["--detail", guest.detail]
     if guest.max_seconds:
         command += ["--max-seconds", str(guest.max_seconds)]
     if interactive:

@@ -86,6 +86,10 @@ def test_cut_short(tmp_path: Path) -> None:
 @pytest.mark.guest
 def test_guest_trouble() -> None:
     assert "--max-seconds" in complaint(trapless("run", "--max-seconds", "1.5", "--", "sleep", "1000"))
+    assert "should be start" in complaint(trapless("run", "--detail", "now", "--", "true"))
+    assert "no section `detail`" in complaint(trapless("run", "--detail", "start", "--", "true"))
+    assert "--detail" in complaint(trapless("run", "--on", "qemu", "--detail", "start", "--", "true"))
+    assert "--rounds 0" in complaint(trapless("speed", "--rounds", "0"))
     assert "crashed or rebooted" in complaint(trapless("run", "--append", "init=/nothing", "--", "true"))
     assert trapless("run", "--", "nosuchcommand").returncode == 127
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,22 @@ def lockstep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=MACHINE, env=os.environ | build.cargo_env(), text=True, capture_output=True)
 
 
-def test_linux_runs_equally_on_both_engines(patched: Path, root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("timing", [(), ("--profile", "server", "--set", "machine.harts=2", "--detail", "start",
+                                           "--max-cycles", "450000000")], ids=["functional", "detailed"])
+def test_linux_runs_equally_on_both_engines(timing: tuple[str, ...], patched: Path, root: Path, tmp_path: Path) -> None:
     disk, data = tmp_path / "job.img", dataset.image(64 * ext4.MIB)
     jobs.write_disk(jobs.command_job(["mapsum", "-t", "4", "-p", "rand", "-n", "2000", "/data/random.bin"], "hwdp"), disk)
     guest = guests.Guest(patched, root, data)
-    done = lockstep(patched, "--append", guest.command_line(), "--disk", root, "--disk", disk, "--disk", data)
+    done = lockstep(patched, "--append", guest.command_line(), "--disk", root, "--disk", disk, "--disk", data,
+                    *timing)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "equal (PowerOff)" in done.stdout
+    assert f"equal ({'MaxCycle' if timing else 'PowerOff'})" in done.stdout
+
+
+def test_detailed_timing_repeats_to_the_cycle(boot: Callable[..., guests.Outcome], patched: Path) -> None:
+    records = []
+    for _ in range(2):
+        stats = boot(patched, "ls -lR /usr > /dev/null", profile="server", harts=2, memory="512M", detail="milestone:1").stats
+        assert stats["misses"]["kernel"]["l1d"] > 1000 and stats["misses"]["user"]["branches"] > 1000
+        records.append({key: stats[key] for key in ("sim_cycles", "instructions_by_mode", "misses")})
+    assert records[0] == records[1]
