@@ -103,6 +103,9 @@ def parser() -> argparse.ArgumentParser:
     speed.add_argument("--out", type=Path, default=Path("out/speed"), metavar="DIR", help="where speed.json goes")
     speed.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each; the median counts (default 3)")
 
+    repeat = commands.add_parser("repeat", help="the same run many times, on an idle and on a busy host: all must be identical")
+    repeat.add_argument("--runs", type=int, default=20, metavar="N", help="how many (default 20)")
+
     commands.add_parser("doctor", help="say what is there and what is missing")
     commands.add_parser("setup", help="install and build what is missing")
     commands.add_parser("help", help="show this help")
@@ -154,6 +157,12 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         if args.rounds < 1:
             raise UserError(f"--rounds {args.rounds}: at least 1")
         return speed.run(args.out, args.rounds)
+    if args.command == "repeat":
+        from lab.checks import repeat
+
+        if args.runs < 2:
+            raise UserError(f"--runs {args.runs}: at least 2")
+        return repeat.run(args.runs)
     if args.command == "doctor":
         from lab import doctor
 

@@ -157,6 +157,12 @@ def refill_overlap(session: Session) -> float:
     return _small(session, "hwdp", "off", "refill_overlap_percent")[0]
 
 
+def several_harts_ratio(session: Session) -> float:
+    """Speed of several harts together, in that of one."""
+    one, several = speed.measure_harts(1 if session.quick else 3).values()
+    return several / one
+
+
 def functional_boot_ratio(session: Session) -> float:
     """Speed in the boot with functional timing, in that of QEMU."""
     return session.mips["functional"]["boot"] / session.mips["qemu"]["boot"]
@@ -182,5 +188,6 @@ MEASURES: dict[str, Callable[[Session], float]] = {
     for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,
                     latency_ratio, demo_host_seconds, boot_seconds, boot_mips, cycles_between_equal_runs, off_cost,
                     small_latency_ratio, small_latency_ratio_to_emulated, small_bandwidth_ratio, refill_faults_removed,
-                    refill_overlap, functional_boot_ratio, functional_user_ratio, detailed_least_ratio, detailed_least_mips)
+                    refill_overlap, functional_boot_ratio, functional_user_ratio, detailed_least_ratio, detailed_least_mips,
+                    several_harts_ratio)
 }

@@ -48,6 +48,10 @@ SIMULATORS = (
 )
 
 
+HARTS = 4
+"""For the speed of several harts together."""
+
+
 def script(parts: list[str]) -> str:
     """The guest's program: a line on the console before each part and at the end."""
     lines = [f"echo '{_MARK}{part}'\n{PARTS[part]}" for part in parts if part != "boot"]
@@ -78,11 +82,30 @@ def measure(rounds: int) -> dict:
     return {"profile": PROFILE, "rounds": rounds, "instructions": counts, "seconds": seconds, "mips": mips}
 
 
+def measure_harts(rounds: int) -> dict[int, float]:
+    """Million instructions a host second of one hart and of several, a loop of the shell on each, with detailed timing."""
+    program, kernel, root = build.machine(), build.kernel(), rootfs.image()
+    found: dict[int, list[float]] = {1: [], HARTS: []}
+    for number in range(rounds):
+        for harts, speeds in found.items():
+            guest = guests.Guest(kernel, root, profile=PROFILE, harts=harts, memory="1G", smu=False, detail="start")
+            loops = "\n".join([f"( {PARTS['user']} ) &"] * harts)
+            with step(f"round {number + 1} of {rounds}: harts {harts}"):
+                stats = guests.run_on_machine(program, guest, jobs.Job(f"{loops}\nwait")).stats
+            first = stats["milestones"][0]
+            instructions = stats["instructions"] - first["instructions"]
+            speeds.append(instructions / 1e6 / (stats["host_seconds"] - first["host_seconds"]))
+    return {harts: statistics.median(speeds) for harts, speeds in found.items()}
+
+
 def run(out: Path, rounds: int) -> int:
     """Measure, print the table, write speed.json."""
     output_folder(out)
     record = measure(rounds)
     _table(record["mips"], record["instructions"])
+    record["harts"] = measure_harts(rounds)
+    one, several = record["harts"].values()
+    print(f"detailed, harts together: {one:.0f} with one, {several:.0f} with {HARTS}: {several / one:.2f}")
     write_whole(out / "speed.json", json.dumps(record, indent=1) + "\n")
     return 0
 
