@@ -29,7 +29,7 @@ def lockstep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("timing", [(), ("--profile", "server", "--set", "machine.harts=2", "--detail", "start",
                                            "--max-cycles", "450000000")], ids=["functional", "detailed"])
 def test_linux_runs_equally_on_both_engines(timing: tuple[str, ...], patched: Path, root: Path, tmp_path: Path) -> None:
-    disk, data = tmp_path / "job.img", dataset.image(64 * ext4.MIB)
+    disk, data = tmp_path / "job.img", dataset.image(16 * ext4.MIB)
     jobs.write_disk(jobs.command_job(["mapsum", "-t", "4", "-o", "shuffle", "/data/random.bin"], "hwdp"), disk)
     guest = guests.Guest(patched, root, data)
     done = lockstep(patched, "--append", guest.command_line(), "--disk", root, "--disk", disk, "--disk", data,

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use trapless_memory::{ClockHz, Cycle, PhysAddr};
 use trapless_riscv::{Access, Loss, Privilege, Timing};
-use trapless_timing::{Answer, Detail, Hierarchy, LINE_SHIFT, Line, Loss as CacheLoss, Side, Tlb, Want};
+use trapless_timing::{Answer, Detail, Hierarchy, LINE_SHIFT, Line, Loss as CacheLoss, Side, StoreBuffer, Tlb, Want};
 
 use crate::walk_cache::WalkCache;
 
@@ -80,6 +80,7 @@ impl Misses {
 #[derive(Clone, Debug)]
 struct Core {
     tlb: Tlb,
+    stores: StoreBuffer,
     /// What its hart has not been told yet.
     lost: Vec<Loss>,
     misses: Misses,
@@ -114,6 +115,7 @@ impl Times {
         self.caches = detail.map(|d| {
             let core = Core {
                 tlb: Tlb::new(d.tlb()),
+                stores: StoreBuffer::new(d.caches.store_buffer as usize),
                 lost: Vec::new(),
                 misses: Misses::default(),
                 walking: Privilege::Supervisor,
@@ -255,12 +257,16 @@ impl Timing for HartTimes<'_> {
         }
     }
 
-    fn data(&mut self, access: Access, at: PhysAddr, now: Cycle, by: Privilege) -> (u64, bool) {
-        let want = if access == Access::Store { Want::Store } else { Want::Load };
-        match &mut self.times.caches {
-            Some(caches) => caches.access(self.hart, want, at, now, by),
-            None => (0, true),
+    fn data(&mut self, access: Access, waits: bool, at: PhysAddr, now: Cycle, by: Privilege) -> (u64, bool) {
+        let Some(caches) = &mut self.times.caches else { return (0, true) };
+        if access != Access::Store {
+            return caches.access(self.hart, Want::Load, at, now, by);
         }
+        let (cycles, writable) = caches.access(self.hart, Want::Store, at, now, by);
+        if cycles == 0 || waits {
+            return (cycles, writable);
+        }
+        (caches.cores[self.hart].stores.push(now, cycles), writable)
     }
 
     fn code(&mut self, at: PhysAddr, now: Cycle, by: Privilege) -> u64 {

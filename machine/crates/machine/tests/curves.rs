@@ -15,6 +15,7 @@ const STRIDE: u32 = 2;
 const PAGES: u32 = 3;
 const BRANCH: u32 = 4;
 const SPREAD: u32 = 5;
+const STORE: u32 = 6;
 
 /// Cycles by kind and size.
 type Curves = BTreeMap<(u32, u32), f64>;
@@ -39,7 +40,8 @@ fn curves_show_sizes_and_latencies() {
     let profile = server();
     let curves = measure(Engine::default(), profile.clone());
     for ((kind, size), cycles) in &curves {
-        let name = ["", "chase, bytes", "stride, bytes", "pages", "branch, period", "other pages"][*kind as usize];
+        let name = ["", "chase, bytes", "stride, bytes", "pages", "branch, period", "other pages", "stores, bytes"]
+            [*kind as usize];
         eprintln!("{name:16}{size:>10} {cycles:9.3} cycles");
     }
     let detail = profile.detail.clone().unwrap();
@@ -66,6 +68,10 @@ fn curves_show_sizes_and_latencies() {
     for loads in [2u32, 4, 8] {
         near("a line for some loads", whole - at(STRIDE, 64 / loads), miss - miss / f64::from(loads), 1.0);
     }
+
+    // Stores: the core goes on while their lines come, until memory itself is too slow.
+    near("stores to the last level", at(STORE, 8 << 20) - at(STORE, 128 << 10), 0.0, 0.0);
+    near("stores to memory", at(STORE, 64 << 20), 2.8 * detail.dram.burst_ns, 25.0);
 
     // Pages: first level, second level, walks.
     let t = &detail.tlb;
@@ -101,8 +107,11 @@ fn another_profile_gives_other_curves() {
     let mut profile = server();
     profile.detail.as_mut().unwrap().caches.l1d_kib = 16;
     profile.detail.as_mut().unwrap().predictor.mispredict_cycles = 30;
+    profile.detail.as_mut().unwrap().caches.store_buffer = 0;
     let other = measure(Engine::default(), profile);
     let size = (CHASE, 32 << 10);
     assert!(other[&size] > base[&size] + 4.0, "half the first level: {} against {}", other[&size], base[&size]);
+    let last = f64::from(server().detail.unwrap().caches.last_cycles);
+    assert!(other[&(STORE, 8 << 20)] > base[&(STORE, 8 << 20)] + 0.9 * last, "every store waits");
     assert!(other[&(BRANCH, 0)] > base[&(BRANCH, 0)] + 5.0);
 }

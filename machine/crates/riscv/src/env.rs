@@ -106,8 +106,9 @@ pub trait Timing {
     }
     /// A walk has found the translation of `va`, of a page of 2^`size` bytes.
     fn walked(&mut self, _access: Access, _va: u64, _size: u32) {}
-    /// A load or store reaches the line of `at`: cycles, and whether stores may follow.
-    fn data(&mut self, _access: Access, _at: PhysAddr, _now: Cycle, _by: Privilege) -> (u64, bool) {
+    /// A load or store reaches the line of `at`: cycles, and whether stores may follow. The core needs not wait for the line
+    /// of a store unless it `waits`, as for an atomic operation.
+    fn data(&mut self, _access: Access, _waits: bool, _at: PhysAddr, _now: Cycle, _by: Privilege) -> (u64, bool) {
         (0, true)
     }
     /// Code in the line of `at` is executed.

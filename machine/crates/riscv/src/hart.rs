@@ -76,6 +76,8 @@ pub struct Hart {
     pub(crate) limit: u32,
     /// A device asked for the end of the run.
     pub(crate) resync: bool,
+    /// The access at hand is atomic.
+    pub(crate) atomic: bool,
     /// mstatus.FS is dirty: floating point needs no further look at it.
     pub(crate) fp_dirty: bool,
     /// Fetch one instruction at a time.
@@ -142,6 +144,7 @@ impl Hart {
             acc: 0,
             limit: 0,
             resync: false,
+            atomic: false,
             fp_dirty: false,
             stepping: false,
             privilege: Privilege::Machine,

@@ -43,6 +43,8 @@ pub struct CacheParams {
     pub last_cycles: u32,
     /// Added when another core has to give up a line or the right to write it.
     pub snoop_cycles: u32,
+    /// Stores of a core that may wait for their lines while it goes on; 0: it waits.
+    pub store_buffer: u32,
 }
 
 /// Memory: banks with one open row each.
@@ -59,7 +61,7 @@ pub struct DramParams {
     pub activate_ns: f64,
     /// Closing one, ns.
     pub precharge_ns: f64,
-    /// How long a bank is busy after the data, ns.
+    /// How long a request keeps the bank of an open row busy, ns.
     pub burst_ns: f64,
 }
 
@@ -133,6 +135,7 @@ impl Detail {
             ("detail.caches.l2_cycles", c.l2_cycles),
             ("detail.caches.last_cycles", c.last_cycles),
             ("detail.caches.snoop_cycles", c.snoop_cycles),
+            ("detail.caches.store_buffer", c.store_buffer),
             ("detail.tlb.second_cycles", t.second_cycles),
             ("detail.predictor.mispredict_cycles", p.mispredict_cycles),
         ];

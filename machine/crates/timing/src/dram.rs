@@ -8,13 +8,13 @@ use crate::cache::Line;
 /// Times in core cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct DramTiming {
-    /// From the request to the data of an open row.
+    /// From the request to the data of an open row; requests to one row follow each other at the distance of `burst`.
     pub column: u64,
     /// Opening a row.
     pub activate: u64,
     /// Closing the row that is open.
     pub precharge: u64,
-    /// How long a request keeps its bank busy after the data.
+    /// How long a request keeps the open row's bank busy.
     pub burst: u64,
     /// Banks, a power of two.
     pub banks: usize,
@@ -53,9 +53,8 @@ impl Dram {
             None => t.activate,
         };
         bank.row = Some(row);
-        let cycles = wait + open + t.column;
-        bank.busy_until = now.0 + cycles + t.burst;
-        cycles
+        bank.busy_until = now.0 + wait + open + t.burst;
+        wait + open + t.column
     }
 }
 
@@ -69,10 +68,12 @@ mod tests {
         let mut dram = Dram::new(timing);
         assert_eq!(dram.access(Line(0), Cycle(0)), 30);
         assert_eq!(dram.access(Line(7), Cycle(100)), 10);
+        // The next one of the same row waits for the burst.
+        assert_eq!(dram.access(Line(6), Cycle(101)), 3 + 10);
         // Another row of the same bank, then another bank.
         assert_eq!(dram.access(Line(16), Cycle(200)), 60);
         assert_eq!(dram.access(Line(8), Cycle(200)), 30);
-        // Busy until 264.
-        assert_eq!(dram.access(Line(17), Cycle(210)), 54 + 10);
+        // Busy until 254.
+        assert_eq!(dram.access(Line(17), Cycle(210)), 44 + 10);
     }
 }

@@ -7,6 +7,7 @@ mod dram;
 mod hierarchy;
 mod profile;
 mod ssd;
+mod store_buffer;
 mod tlb;
 
 pub use cache::{Cache, LINE_SHIFT, Line};
@@ -15,4 +16,5 @@ pub use dram::{Dram, DramTiming};
 pub use hierarchy::{Answer, Granted, Hierarchy, HierarchyConfig, Level, Loss, Lost, Want};
 pub use profile::{CoreCosts, MachineParams, Profile, ProfileError, SmuParams, SsdParams};
 pub use ssd::{SsdOp, SsdTiming};
+pub use store_buffer::StoreBuffer;
 pub use tlb::{Side, Tlb, TlbConfig};

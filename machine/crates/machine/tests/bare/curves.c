@@ -10,6 +10,8 @@
 #define KIND_BRANCH 4	/* size: period of the pattern; 0: none */
 
 #define RESULTS 48
+#define KIND_STORE 6	/* size: bytes, stores to one line after the other */
+
 #define LINE 64UL
 #define MOST (64UL << 20)
 #define WINDOW 0x2000000000UL
@@ -62,6 +64,19 @@ static void stride(u64 bytes)
 	result(KIND_STRIDE, bytes, from, n);
 }
 
+static void store(u64 bytes)
+{
+	u64 from;
+
+	for (u64 warm = 0; warm < 2; warm++) {
+		from = csr_read(cycle);
+		for (unsigned char *at = area; at < area + bytes; at += 4 * LINE)
+			asm volatile("sd zero, (%0)\nsd zero, 64(%0)\nsd zero, 128(%0)\nsd zero, 192(%0)" :: "r"(at) : "memory");
+		from = csr_read(cycle) - from;
+	}
+	result(KIND_STORE, bytes, from, bytes / LINE);
+}
+
 static void pages(u32 kind, u64 count)
 {
 	u64 from = 0, rounds = 32;
@@ -108,6 +123,10 @@ void main(u64 hart)
 		chase(kib << 10);
 	for (u64 bytes = 8; bytes <= 256; bytes *= 2)
 		stride(bytes);
+	store(16 << 10);
+	store(128 << 10);
+	store(8 << 20);
+	store(MOST);
 	branches(1);
 	branches(7);
 	branches(0);

@@ -21,7 +21,10 @@ impl Hart {
             let cause = if s.op == Op::Lr { cause::LOAD_MISALIGNED } else { cause::STORE_MISALIGNED };
             return Err(Stop::Trap { cause, tval: va });
         }
-        let pa = self.locate(env, va, size, access)?;
+        self.atomic = true;
+        let found = self.locate(env, va, size, access);
+        self.atomic = false;
+        let pa = found?;
         let old = read(env, pa, size).ok_or(Stop::access_fault(access, va))?;
         let b = self.regs[s.rs2 as usize];
         let write = |hart: &mut Hart, env: &mut Env<'_, B, O, T>, v: u64| {

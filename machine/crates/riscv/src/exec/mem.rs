@@ -86,7 +86,7 @@ impl Hart {
             _ => self.locate_by_walk(env, va, len, access, charged)?,
         };
         if self.detailed && env.bus.ram().offset(pa, 1).is_some() {
-            let (cycles, writable) = env.timing.data(access, pa, self.local_now(), p);
+            let (cycles, writable) = env.timing.data(access, self.atomic, pa, self.local_now(), p);
             self.acc += cycles;
             self.take_losses(env.timing);
             self.tlb.fill_line(self.data_set, va, writable);
