@@ -55,6 +55,8 @@ class Guest:
     """Others than RISC-V run on QEMU only."""
     cpu: str | None = None
     """QEMU's -cpu."""
+    threads: bool = False
+    """QEMU gives each x86 processor a host thread of its own (see qemu_command)."""
     append: str = ""
     """More of the kernel's command line."""
     quiet: bool = True
@@ -129,7 +131,8 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
 
     Interrupts are messages (on RISC-V that needs AIA): QEMU 7.2's NVMe now and then loses one on a shared interrupt line,
     and the driver then waits 30 s. x86 processors take turns on one host thread: with a thread each, one may meet another's
-    half-patched instruction (int3) when Linux has put the whole one there already, and the guest dies of it.
+    half-patched instruction (int3) when Linux has put the whole one there already, and the guest dies of it. That is rare;
+    `threads` takes the risk for guests whose processors never rest, which take turns badly.
     """
     board, append = "q35", guest.command_line().replace("earlycon=sbi", "earlyprintk=serial")
     if guest.arch is RISCV:
@@ -137,7 +140,7 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
     command = [f"qemu-system-{guest.arch.machine}", "-M", board, "-display", "none", "-serial", "mon:stdio",
                "-no-reboot", "-nic", "none", "-smp", str(guest.harts or 4), "-m", guest.memory or "1G",
                "-kernel", str(guest.kernel), "-append", append]
-    if guest.arch is not RISCV:
+    if guest.arch is not RISCV and not guest.threads:
         command += ["-accel", "tcg,thread=single"]
     if guest.cpu:
         command += ["-cpu", guest.cpu]

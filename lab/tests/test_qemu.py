@@ -104,7 +104,8 @@ def test_kernel_checks(qemu: Qemu, request: pytest.FixtureRequest, tmp_path: Pat
     check = build.guest_checks(arch) / "hwdp-check"
     # Not by the console: QEMU's serial port can lose its last words.
     qemu(f"rm /data/random.bin; ./{check.name} /data > /job/out/checks || {{ cat /job/out/checks; exit 1; }}",
-         append="hwdp.kind=emulated", inputs=(check,), data=dataset.image(320 * ext4.MIB), memory="512M", max_seconds=1200)
+         append="hwdp.kind=emulated", inputs=(check,), data=dataset.image(320 * ext4.MIB), memory="512M", max_seconds=1200,
+         threads=True)
     said = (tmp_path / "out" / "checks").read_text()
     closing = said.strip().splitlines()[-1]
     assert closing.endswith(" passed, 0 failed"), said
