@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
-use trapless_machine::DetailFrom;
+use trapless_machine::{DetailFrom, Moment};
 
 /// A deterministic full-system RISC-V machine with page misses served in hardware.
 #[derive(Parser, Debug)]
@@ -23,6 +23,8 @@ pub enum Command {
     Run(Run),
     /// Run a bare-metal ELF that reports through `tohost`.
     Elf(Elf),
+    /// Go on from a checkpoint, with the same disks in the same order; times of the profile may differ.
+    Resume(Resume),
 }
 
 /// Options of every command.
@@ -56,6 +58,12 @@ pub struct Common {
     /// Detailed timing, as the profile's `detail` says: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on.
     #[arg(long, value_name = "FROM")]
     pub detail: Option<DetailFrom>,
+    /// Write a checkpoint to this folder and end.
+    #[arg(long, value_name = "DIR", requires = "checkpoint_at")]
+    pub checkpoint: Option<PathBuf>,
+    /// When: `milestone:N` or `instructions:N`.
+    #[arg(long, value_name = "MOMENT", requires = "checkpoint")]
+    pub checkpoint_at: Option<Moment>,
     /// Write what was measured here.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -113,6 +121,19 @@ pub struct Elf {
     /// Write memory from `begin_signature` to `end_signature` here, one 32-bit word a line in hex.
     #[arg(long, value_name = "FILE")]
     pub signature: Option<PathBuf>,
+}
+
+/// Options of `resume`.
+#[derive(Args, Debug)]
+pub struct Resume {
+    /// Options of every command.
+    #[command(flatten)]
+    pub common: Common,
+    /// The checkpoint's folder.
+    pub dir: PathBuf,
+    /// Connect the terminal to the guest's console.
+    #[arg(long)]
+    pub interactive: bool,
 }
 
 /// A size in bytes, written with K, M or G.

@@ -39,6 +39,10 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(options) => run(&options),
         Command::Elf(options) => elf(&options),
+        Command::Resume(options) => {
+            let boot = Boot::Checkpoint { dir: options.dir.clone() };
+            simulate(&options.common, boot, options.interactive, None)
+        }
     };
     match result {
         Ok(status) => ExitCode::from(status),
@@ -121,7 +125,8 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
         args::Engine::Translator => Engine::Translator,
     };
     let (disks, faults, detail) = (disks(common), faults(common)?, common.detail.unwrap_or_default());
-    let config = MachineConfig { profile, boot, disks, faults, engine, detail };
+    let checkpoint = common.checkpoint_at.zip(common.checkpoint.clone());
+    let config = MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint };
     let mut machine = Machine::new(config, console)?;
     let end = machine.run(&Limits { max_cycle, window: None, stop: &stop });
     drop(terminal);
@@ -142,7 +147,7 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
         write_whole(path, &text)?;
     }
     Ok(match end {
-        End::PowerOff => 0,
+        End::PowerOff | End::Checkpoint => 0,
         End::ToHost(code) => code,
         End::Reset => {
             eprintln!("trapless-machine: the guest reset itself");

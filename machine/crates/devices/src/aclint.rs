@@ -2,6 +2,7 @@
 //! ACLINT in the layout of SiFive's CLINT: MSWI (software interrupts) at 0, MTIMER at 0x4000 (RISC-V ACLINT
 //! specification, chapter "Backward compatibility").
 
+use serde::{Deserialize, Serialize};
 use trapless_memory::{ClockHz, Cycle, MmioEffect};
 
 const MTIMECMP: u64 = 0x4000;
@@ -9,7 +10,7 @@ const MTIME: u64 = 0xbff8;
 
 /// The ACLINT. `mtime` is a function of the cycle, so it has no state of its own except the offset that a write to it
 /// leaves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Aclint {
     clock: ClockHz,
     timebase_hz: u64,

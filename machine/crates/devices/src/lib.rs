@@ -14,4 +14,4 @@ pub use aclint::Aclint;
 pub use finisher::{Finish, Finisher};
 pub use pci::{PciFunction, PciHost, PciIds};
 pub use plic::Plic;
-pub use uart::Uart;
+pub use uart::{Uart, UartState};

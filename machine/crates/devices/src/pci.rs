@@ -2,6 +2,8 @@
 //! A PCIe host with one bus: ECAM configuration space, memory window, INTx (PCI Express Base Specification, PCI Local
 //! Bus Specification 3.0). All functions are root complex integrated endpoints with one memory BAR.
 
+use serde::{Deserialize, Serialize};
+use serde_big_array::BigArray;
 use trapless_memory::{MmioEffect, PhysAddr};
 
 /// What a function says it is.
@@ -36,10 +38,12 @@ const STATUS_CAPABILITIES: u8 = 1 << 4;
 const CONFIG_BYTES: usize = 256;
 
 /// One function's configuration space.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PciFunction {
+    #[serde(with = "BigArray")]
     config: [u8; CONFIG_BYTES],
     /// Bits that software may write.
+    #[serde(with = "BigArray")]
     writable: [u8; CONFIG_BYTES],
     bar_size: u64,
     interrupt: bool,
@@ -126,7 +130,7 @@ impl PciFunction {
 pub const PCI_DEVICES: usize = 32;
 
 /// The host bridge and its bus.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PciHost {
     window_base: u64,
     window_size: u64,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The platform-level interrupt controller (RISC-V PLIC specification 1.0.0), with level-triggered sources.
 
+use serde::{Deserialize, Serialize};
+use serde_big_array::BigArray;
 use trapless_memory::MmioEffect;
 
 /// Interrupt sources, source 0 does not exist.
@@ -13,7 +15,7 @@ const CONTEXT: u64 = 0x20_0000;
 const CONTEXT_STRIDE: u64 = 0x1000;
 const MAX_PRIORITY: u32 = 7;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Context {
     enable: u64,
     threshold: u32,
@@ -21,8 +23,9 @@ struct Context {
 
 /// The PLIC. A source is pending while its line is high and its gateway open; the gateway closes with the claim and
 /// opens with the completion.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plic {
+    #[serde(with = "BigArray")]
     priority: [u32; SOURCES],
     /// Lines, one bit a source.
     level: u64,

@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
+use serde::{Deserialize, Serialize};
 use trapless_memory::MmioEffect;
-use vm_superio::serial::NoEvents;
+use vm_superio::serial::{NoEvents, SerialState};
 use vm_superio::{Serial, Trigger};
 
 const DATA: u8 = 0;
@@ -47,6 +48,17 @@ pub struct Uart {
     transmitter_emptied: bool,
 }
 
+/// All that a UART knows, output not yet taken apart.
+#[derive(Serialize, Deserialize)]
+pub struct UartState {
+    /// Registers in the order of vm-superio's state.
+    registers: [u8; 9],
+    fifo: Vec<u8>,
+    input: VecDeque<u8>,
+    interrupt_enable: u8,
+    transmitter_emptied: bool,
+}
+
 impl Default for Uart {
     fn default() -> Uart {
         Uart::new()
@@ -65,6 +77,49 @@ impl Uart {
             interrupt_enable: 0,
             transmitter_emptied: false,
         }
+    }
+
+    /// The state, to go on from elsewhere.
+    pub fn save(&self) -> UartState {
+        let s = self.serial.state();
+        UartState {
+            registers: [
+                s.baud_divisor_low,
+                s.baud_divisor_high,
+                s.interrupt_enable,
+                s.interrupt_identification,
+                s.line_control,
+                s.line_status,
+                s.modem_control,
+                s.modem_status,
+                s.scratch,
+            ],
+            fifo: s.in_buffer,
+            input: self.input.clone(),
+            interrupt_enable: self.interrupt_enable,
+            transmitter_emptied: self.transmitter_emptied,
+        }
+    }
+
+    /// Goes on from a state; false if no UART can be in it.
+    pub fn restore(&mut self, state: UartState) -> bool {
+        let r = state.registers;
+        let serial = SerialState {
+            baud_divisor_low: r[0],
+            baud_divisor_high: r[1],
+            interrupt_enable: r[2],
+            interrupt_identification: r[3],
+            line_control: r[4],
+            line_status: r[5],
+            modem_control: r[6],
+            modem_status: r[7],
+            scratch: r[8],
+            in_buffer: state.fifo,
+        };
+        let Ok(serial) = Serial::from_state(&serial, NoTrigger, NoEvents, Vec::new()) else { return false };
+        let UartState { input, interrupt_enable, transmitter_emptied, .. } = state;
+        *self = Uart { serial, input, interrupt_enable, transmitter_emptied };
+        true
     }
 
     /// What the guest has sent since the last call.

@@ -112,6 +112,7 @@ pub fn machine(elf: &Path) -> Result<MachineRun> {
         faults: Vec::new(),
         engine: Engine::default(),
         detail: DetailFrom::Never,
+        checkpoint: None,
     };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
     let stop = AtomicBool::new(false);

@@ -11,6 +11,7 @@ use trapless_smu::{Smu, SmuConfig, SmuTiming};
 use trapless_timing::{CoreCosts, Profile, SsdTiming};
 
 use crate::board::Board;
+use crate::checkpoint;
 use crate::fdt::{self, FdtConfig};
 use crate::machine::{A0, A1, Machine, Phase};
 use crate::recorder::Recorder;
@@ -24,19 +25,29 @@ impl Machine {
     /// # Errors
     /// One line that names the file or value that is wrong.
     pub fn new(config: MachineConfig, console: Console) -> Result<Machine, Error> {
-        let MachineConfig { profile, boot, disks, faults, engine, detail } = config;
+        let MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint: save_at } = config;
         if detail != DetailFrom::Never && profile.detail.is_none() {
             return Err(Error::NoDetail(profile.name));
         }
         let clock = profile.clock();
         let harts = profile.machine.harts as usize;
-        let mut ram = Ram::new(map::RAM_BASE, profile.machine.memory_bytes)?;
+        let mut ram = match &boot {
+            Boot::Checkpoint { dir } => checkpoint::memory(dir, &profile)?,
+            _ => Ram::new(map::RAM_BASE, profile.machine.memory_bytes)?,
+        };
         let mut drives = open_drives(&disks, &profile)?;
         inject(&mut drives, &faults, clock)?;
         let smu = profile.smu.present.then(|| Smu::new(smu_config(&profile))).transpose();
         let smu = smu.map_err(|e| Error::Profile(e.to_string()))?;
 
-        let builtin_sbi = matches!(&boot, Boot::Linux { firmware: None, .. });
+        let saved = match &boot {
+            Boot::Checkpoint { dir } => Some(checkpoint::state(dir, &profile)?),
+            _ => None,
+        };
+        let builtin_sbi = match (&boot, &saved) {
+            (_, Some(saved)) => saved.builtin_sbi,
+            (boot, None) => matches!(boot, Boot::Linux { firmware: None, .. }),
+        };
         let walk = smu.is_some().then_some(SmuWalkConfig { wait_limit: profile.smu.wait_limit_cycles });
         let costs = cost_table(&profile.core);
         let make = |id: usize| {
@@ -50,7 +61,7 @@ impl Machine {
             phases[1..].fill(Phase::Stopped);
         }
         let aclint = Aclint::new(harts, clock, profile.machine.timebase_hz);
-        Ok(Machine {
+        let mut machine = Machine {
             board: Board::new(ram, aclint, harts, drives, smu),
             clock,
             code: match engine {
@@ -62,6 +73,8 @@ impl Machine {
             timers: vec![(u64::MAX, false); harts],
             times: Times::new(harts, profile.machine.walk_cache_entries, profile.core.walk_level),
             detail,
+            checkpoint: save_at,
+            reached: false,
             recorder: Recorder::new(harts),
             console,
             builtin_sbi,
@@ -76,7 +89,11 @@ impl Machine {
             open_roi: None,
             rois: Vec::new(),
             profile,
-        })
+        };
+        if let (Boot::Checkpoint { dir }, Some(saved)) = (&boot, saved) {
+            machine.restore(dir, saved)?;
+        }
+        Ok(machine)
     }
 }
 
@@ -182,6 +199,7 @@ fn boot_images(
             }
             return Ok(Some(elf));
         }
+        Boot::Checkpoint { .. } => return Ok(None),
         Boot::Linux { kernel, initrd, append, firmware } => (kernel, initrd, append, firmware),
     };
     let image = load::linux_image(ram, kernel)?;

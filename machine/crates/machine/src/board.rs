@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything but the harts: RAM, devices, drives, the SMU, and the wires between them.
 
-use trapless_devices::{Aclint, Finish, Finisher, PciFunction, PciHost, PciIds, Plic, Uart};
+use serde::{Deserialize, Serialize};
+use trapless_devices::{Aclint, Finish, Finisher, PciFunction, PciHost, PciIds, Plic, Uart, UartState};
 use trapless_memory::{BusError, Cycle, Dma, MmioEffect, PhysAddr, Ram};
-use trapless_nvme::{CommandRecord, Controller};
+use trapless_nvme::{CommandRecord, Controller, ControllerState};
 use trapless_riscv::Bus;
 use trapless_smu::{Smu, SmuBus, SmuSink};
 
@@ -19,6 +20,17 @@ pub enum Touched {
     ByDrive(PhysAddr, u64),
     /// The SMU has read or written a word or a line.
     BySmu { write: bool, at: PhysAddr, now: Cycle },
+}
+
+/// What [`Board::save`] gives: everything but RAM and the drives' images.
+#[derive(Serialize, Deserialize)]
+pub struct BoardState {
+    aclint: Aclint,
+    plic: Plic,
+    uart: UartState,
+    pci: PciHost,
+    smu: Option<Smu>,
+    drives: Vec<ControllerState>,
 }
 
 /// RAM and devices.
@@ -72,6 +84,42 @@ impl Board {
     /// The accesses since the last call.
     pub fn take_accesses(&mut self) -> Vec<Touched> {
         self.accesses.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// All that devices and SMU know, to go on from elsewhere.
+    ///
+    /// # Errors
+    /// The number of the drive whose image was written to: only writes in memory can be saved.
+    pub fn save(&self) -> Result<BoardState, usize> {
+        let drives = self.drives.iter().enumerate().map(|(n, drive)| drive.save().ok_or(n + 1));
+        Ok(BoardState {
+            aclint: self.aclint.clone(),
+            plic: self.plic.clone(),
+            uart: self.uart.save(),
+            pci: self.pci.clone(),
+            smu: self.smu.clone(),
+            drives: drives.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Goes on from a state.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn restore(&mut self, state: BoardState) -> Result<(), String> {
+        if state.drives.len() != self.drives.len() {
+            return Err(format!("has {} disks", state.drives.len()));
+        }
+        for (n, (drive, saved)) in self.drives.iter_mut().zip(state.drives).enumerate() {
+            drive.restore(saved).map_err(|what| format!("its disk {} {what}", n + 1))?;
+        }
+        self.smu = match (state.smu, self.smu.as_ref().map(|smu| smu.config().clone())) {
+            (None, None) => None,
+            (Some(smu), Some(config)) => Some(smu.with_times_of(config).ok_or("its SMU has other sizes")?),
+            (saved, _) => return Err(format!("has {} SMU", if saved.is_some() { "an" } else { "no" })),
+        };
+        (self.aclint, self.plic, self.pci) = (state.aclint, state.plic, state.pci);
+        if self.uart.restore(state.uart) { Ok(()) } else { Err("its console is in no state".into()) }
     }
 
     /// When the next device event is due.

@@ -16,6 +16,14 @@ pub enum Error {
         /// What the host said.
         cause: std::io::Error,
     },
+    /// A checkpoint cannot be written, or does not fit.
+    #[error("checkpoint {}: {reason}", path.display())]
+    Checkpoint {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// Detailed timing was asked for.
     #[error("profile {0}: has no section `detail`, which detailed timing needs")]
     NoDetail(String),

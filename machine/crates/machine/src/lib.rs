@@ -6,6 +6,7 @@
 
 mod assemble;
 mod board;
+mod checkpoint;
 mod error;
 mod fdt;
 mod firmware;
@@ -47,6 +48,33 @@ pub struct MachineConfig {
     pub engine: Engine,
     /// When timing is detailed.
     pub detail: DetailFrom,
+    /// When to write a checkpoint, and where; the run ends there.
+    pub checkpoint: Option<(Moment, PathBuf)>,
+}
+
+/// A moment of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The milestone with this number.
+    Milestone(u64),
+    /// The end of the window in which so many instructions are retired.
+    Instructions(u64),
+}
+
+impl std::str::FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Moment, String> {
+        let moment = text.split_once(':').and_then(|(what, n)| {
+            let n = n.parse().ok()?;
+            match what {
+                "milestone" => Some(Moment::Milestone(n)),
+                "instructions" => Some(Moment::Instructions(n)),
+                _ => None,
+            }
+        });
+        moment.ok_or_else(|| "should be milestone:N or instructions:N".to_owned())
+    }
 }
 
 /// When timing is detailed: caches, TLBs, branch prediction and DRAM as the profile's `detail` says. Otherwise instructions
@@ -60,10 +88,8 @@ pub enum DetailFrom {
     Start,
     /// In regions of interest.
     Rois,
-    /// From the milestone with this number on.
-    Milestone(u64),
-    /// From about so many retired instructions on: the end of the window in which they are reached.
-    Instructions(u64),
+    /// From this moment on.
+    Moment(Moment),
 }
 
 /// How instructions are executed. The guest cannot tell: both take the same cycles.
@@ -80,15 +106,14 @@ impl std::str::FromStr for DetailFrom {
     type Err = String;
 
     fn from_str(text: &str) -> Result<DetailFrom, String> {
-        let number = |n: &str| n.parse::<u64>().ok();
-        let from = match text.split_once(':') {
-            None if text == "start" => Some(DetailFrom::Start),
-            None if text == "roi" => Some(DetailFrom::Rois),
-            Some(("milestone", n)) => number(n).map(DetailFrom::Milestone),
-            Some(("instructions", n)) => number(n).map(DetailFrom::Instructions),
-            _ => None,
-        };
-        from.ok_or_else(|| "should be start, roi, milestone:N or instructions:N".to_owned())
+        match text {
+            "start" => Ok(DetailFrom::Start),
+            "roi" => Ok(DetailFrom::Rois),
+            _ => text
+                .parse()
+                .map(DetailFrom::Moment)
+                .map_err(|_| "should be start, roi, milestone:N or instructions:N".to_owned()),
+        }
     }
 }
 
@@ -110,6 +135,11 @@ pub enum Boot {
     Elf {
         /// The file.
         file: PathBuf,
+    },
+    /// What another machine was doing when it wrote a checkpoint.
+    Checkpoint {
+        /// The folder.
+        dir: PathBuf,
     },
 }
 
@@ -166,4 +196,6 @@ pub enum End {
     MaxCycle,
     /// [`Limits::stop`].
     Stopped,
+    /// The checkpoint is written.
+    Checkpoint,
 }

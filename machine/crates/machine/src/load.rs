@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use object::{Object, ObjectSegment, ObjectSymbol};
+use serde::{Deserialize, Serialize};
 use trapless_memory::{Dma, PhysAddr, Ram};
 
 use crate::{Error, map};
@@ -105,7 +106,7 @@ pub fn device_tree(ram: &mut Ram, dtb: &[u8], floor: u64) -> Result<u64, Error> 
 }
 
 /// An ELF program in RAM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LoadedElf {
     /// Entry point.
     pub entry: u64,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The order of events: harts in turn, devices at their cycles, interrupts between (docs/design/machine.md).
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use trapless_devices::Finish;
 use trapless_memory::{ClockHz, Cycle, PhysAddr, Ram};
 use trapless_nvme::Controller;
@@ -15,7 +17,7 @@ use crate::recorder::Recorder;
 use crate::regions::OpenRoi;
 use crate::report::{Milestone, Roi};
 use crate::times::Times;
-use crate::{Console, DetailFrom, End, Error, Limits, load};
+use crate::{Console, DetailFrom, End, Error, Limits, Moment, load};
 
 /// Windows between two looks at the stop flag and the host's health.
 const HOUSEKEEPING: u64 = 1024;
@@ -33,7 +35,7 @@ pub(crate) const A6: u8 = 16;
 pub(crate) const A7: u8 = 17;
 
 /// What a hart is doing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Phase {
     /// Executing.
     Running,
@@ -58,6 +60,9 @@ pub struct Machine {
     pub(crate) times: Times,
     /// When timing becomes detailed.
     pub(crate) detail: DetailFrom,
+    /// When to write a checkpoint and end, and whether its milestone was passed.
+    pub(crate) checkpoint: Option<(Moment, PathBuf)>,
+    pub(crate) reached: bool,
     pub(crate) recorder: Recorder,
     pub(crate) console: Console,
     pub(crate) builtin_sbi: bool,
@@ -88,6 +93,14 @@ impl SmuSink for Answers {
 
     fn port_answered(&mut self, answer: &Answer) {
         self.ports.push(*answer);
+    }
+}
+
+/// Whether a moment has come; `reached`: its milestone was passed.
+fn is_due(moment: Moment, reached: bool, harts: &[Hart]) -> bool {
+    match moment {
+        Moment::Milestone(_) => reached,
+        Moment::Instructions(n) => harts.iter().flat_map(Hart::retired).sum::<u64>() >= n,
     }
 }
 
@@ -158,10 +171,13 @@ impl Machine {
                 self.carry_interrupts(at);
             }
             self.window(at, longest);
-            if let DetailFrom::Instructions(n) = self.detail
-                && self.instructions().total() >= n
-            {
+            if self.detail_is_due() {
                 self.set_detail(true);
+            }
+            if let Some((_, dir)) = self.checkpoint.take_if(|(moment, _)| is_due(*moment, self.reached, &self.harts)) {
+                self.flush_console()?;
+                self.save(&dir)?;
+                return Ok(End::Checkpoint);
             }
             if self.board.uart.has_output() {
                 self.flush_console()?;
@@ -188,6 +204,10 @@ impl Machine {
         self.board.track_accesses(on);
         self.code.set_detail(predictor);
         self.harts.iter_mut().for_each(|h| h.set_detail(predictor));
+    }
+
+    fn detail_is_due(&self) -> bool {
+        matches!(self.detail, DetailFrom::Moment(moment @ Moment::Instructions(_)) if is_due(moment, false, &self.harts))
     }
 
     fn earliest_running(&self) -> Option<Cycle> {

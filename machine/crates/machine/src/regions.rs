@@ -12,7 +12,7 @@ use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARK
 use crate::machine::{A0, Machine};
 use crate::report::{FaultCount, Instructions, Milestone, Report, Roi, SmuCounters};
 use crate::times::Misses;
-use crate::{DetailFrom, End};
+use crate::{DetailFrom, End, Moment};
 
 /// CSR number of `satp` and its root page number.
 const SATP: u16 = 0x180;
@@ -53,9 +53,10 @@ impl Machine {
                     instructions: self.instructions().total(),
                     host_seconds: self.started.elapsed().as_secs_f64(),
                 });
-                if self.detail == DetailFrom::Milestone(a0) {
+                if self.detail == DetailFrom::Moment(Moment::Milestone(a0)) {
                     self.set_detail(true);
                 }
+                self.reached |= matches!(self.checkpoint, Some((Moment::Milestone(n), _)) if n == a0);
             }
             _ => {}
         }

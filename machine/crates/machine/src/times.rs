@@ -128,6 +128,14 @@ impl Times {
         });
     }
 
+    /// Forgets all that caches, TLBs and walks have learnt.
+    pub fn forget(&mut self, detail: Option<&Detail>, clock: ClockHz) {
+        self.walk_caches.iter_mut().for_each(WalkCache::fence);
+        if self.caches.is_some() {
+            self.set_detail(detail, clock);
+        }
+    }
+
     /// The costs of one hart.
     pub fn of(&mut self, hart: usize) -> HartTimes<'_> {
         HartTimes { hart, times: self }

@@ -3,26 +3,9 @@
 
 mod common;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-
-use common::{build, run_elf};
+use common::{build, disk, run_elf};
 use trapless_machine::{DetailFrom, DiskConfig, DiskWrites, End, Engine, Report};
 use trapless_timing::Profile;
-
-const BLOCK: usize = 512;
-const BLOCKS: usize = 8192;
-
-/// A drive whose block `n` is filled with 64-bit words `n`.
-fn disk(dir: &Path) -> PathBuf {
-    let path = dir.join("disk.img");
-    let mut data = Vec::with_capacity(BLOCK * BLOCKS);
-    for block in 0..BLOCKS as u64 {
-        data.extend(block.to_le_bytes().repeat(BLOCK / 8));
-    }
-    std::fs::File::create(&path).unwrap().write_all(&data).unwrap();
-    path
-}
 
 fn run(program: &str, changes: &[&str]) -> (End, Report) {
     let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Guest RAM: one region, with a mark on every page that holds predecoded code.
 
-use vm_memory::{Bytes, GuestAddress, GuestMemoryBackend, GuestMemoryMmap};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use vm_memory::mmap::MmapRegionBuilder;
+use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestRegionMmap};
 
 use crate::{BusError, Dma, PhysAddr};
 
@@ -51,9 +55,60 @@ impl Ram {
         let failed = |e: &dyn std::fmt::Display| RamError::Map { size, reason: e.to_string() };
         let bytes = usize::try_from(size).map_err(|e| failed(&e))?;
         let mem = GuestMemoryMmap::from_ranges(&[(GuestAddress(base.0), bytes)]).map_err(|e| failed(&e))?;
+        Ram::over(mem, base, size)
+    }
+
+    /// RAM with the contents that [`Ram::save`] has written to `file`. Pages are read when they are first used, and writes
+    /// do not reach the file.
+    ///
+    /// # Errors
+    /// As [`Ram::new`]; the file's length must be `size`.
+    pub fn restore(base: PhysAddr, size: u64, file: File) -> Result<Ram, RamError> {
+        let failed = |e: &dyn std::fmt::Display| RamError::Map { size, reason: e.to_string() };
+        let found = file.metadata().map_err(|e| failed(&e))?.len();
+        if found != size {
+            return Err(failed(&format!("the file has {found} bytes")));
+        }
+        let bytes = usize::try_from(size).map_err(|e| failed(&e))?;
+        let region = MmapRegionBuilder::new(bytes)
+            .with_mmap_prot(libc::PROT_READ | libc::PROT_WRITE)
+            .with_mmap_flags(libc::MAP_NORESERVE | libc::MAP_PRIVATE)
+            .with_file_offset(FileOffset::new(file, 0))
+            .build()
+            .map_err(|e| failed(&e))?;
+        let region = GuestRegionMmap::new(region, GuestAddress(base.0)).ok_or(RamError::Size(size))?;
+        let mem = GuestMemoryMmap::from_regions(vec![region]).map_err(|e| failed(&e))?;
+        Ram::over(mem, base, size)
+    }
+
+    fn over(mem: GuestMemoryMmap, base: PhysAddr, size: u64) -> Result<Ram, RamError> {
+        let failed = |e: &dyn std::fmt::Display| RamError::Map { size, reason: e.to_string() };
         let host = mem.get_host_address(GuestAddress(base.0)).map_err(|e| failed(&e))?;
         let pages = (size >> PAGE_SHIFT) as usize;
         Ok(Ram { mem, base: base.0, size, host, code: vec![false; pages], overwritten: Vec::new() })
+    }
+
+    /// Writes the contents to an empty file, which stays sparse where pages are zero. All marks are taken off.
+    ///
+    /// # Errors
+    /// The host cannot write the file.
+    pub fn save(&mut self, file: &File) -> std::io::Result<()> {
+        const CHUNK: usize = 1 << 20;
+        self.code.fill(false);
+        self.overwritten.clear();
+        file.set_len(self.size)?;
+        let mut buffer = vec![0; CHUNK.min(self.size as usize)];
+        for offset in (0..self.size).step_by(CHUNK) {
+            let n = CHUNK.min((self.size - offset) as usize);
+            let read = self.mem.read_slice(&mut buffer[..n], GuestAddress(self.base + offset));
+            read.map_err(std::io::Error::other)?;
+            for (page, bytes) in buffer[..n].chunks(PAGE_SIZE as usize).enumerate() {
+                if bytes.iter().any(|b| *b != 0) {
+                    file.write_all_at(bytes, offset + page as u64 * PAGE_SIZE)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// First address.
@@ -167,6 +222,21 @@ mod tests {
         assert_eq!(r.load::<4>(PhysAddr(end.0 - 4)), Some([0; 4]));
         assert_eq!(r.load::<1>(PhysAddr(0x7fff_ffff)), None);
         assert_eq!(r.load::<1>(PhysAddr(u64::MAX)), None);
+    }
+
+    #[test]
+    fn what_is_saved_comes_back_and_stays() {
+        let mut r = ram();
+        r.write(PhysAddr(0x8000_1ffc), &[7; 8]).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        r.save(&file).unwrap();
+        let again = || Ram::restore(PhysAddr(0x8000_0000), 4 * PAGE_SIZE, file.try_clone().unwrap()).unwrap();
+        let mut copy = again();
+        assert_eq!(copy.load::<8>(PhysAddr(0x8000_1ffc)), Some([7; 8]));
+        assert_eq!(copy.load::<8>(PhysAddr(0x8000_0000)), Some([0; 8]));
+        copy.store(PhysAddr(0x8000_1ffc), [9; 4]).unwrap();
+        assert_eq!(again().load::<8>(PhysAddr(0x8000_1ffc)), Some([7; 8]));
+        assert!(Ram::restore(PhysAddr(0x8000_0000), 8 * PAGE_SIZE, file).is_err());
     }
 
     #[test]

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the SSD's contents are kept.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use serde::{Deserialize, Serialize};
 
 use crate::overlay::Overlay;
 
@@ -81,11 +83,30 @@ pub trait Backend {
     /// The host failed.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BackendError>;
 
+    /// What was written so far; `None` when it went where it cannot be had back from.
+    fn written(&self) -> Option<Written> {
+        None
+    }
+
+    /// Takes what another one had written, before anything is read; false when that is not possible.
+    fn set_written(&mut self, _written: Written) -> bool {
+        false
+    }
+
     /// Makes `[offset, offset + len)` read as zero, giving back space where that is cheap.
     ///
     /// # Errors
     /// The host failed.
     fn zero(&mut self, offset: u64, len: u64) -> Result<(), BackendError>;
+}
+
+/// What was written over an image.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Pages of 4 KiB by number.
+    pub pages: BTreeMap<u64, Vec<u8>>,
+    /// Ranges of pages that read as zero, first to one past the last.
+    pub zeroed: BTreeMap<u64, u64>,
 }
 
 /// Opens an image file.
@@ -106,6 +127,7 @@ pub struct Image {
     path: PathBuf,
     size: u64,
     read_only: bool,
+    touched: bool,
 }
 
 /// What is written at a time where the host cannot punch holes.
@@ -136,7 +158,7 @@ impl Image {
         if flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
             return Err(BackendError::Busy { path: path.into() });
         }
-        Ok(Image { file, path: path.into(), size, read_only })
+        Ok(Image { file, path: path.into(), size, read_only, touched: false })
     }
 
     fn failed(&self, what: &'static str, offset: u64, source: io::Error) -> BackendError {
@@ -153,15 +175,25 @@ impl Backend for Image {
         self.read_only
     }
 
+    fn written(&self) -> Option<Written> {
+        (!self.touched).then(Written::default)
+    }
+
+    fn set_written(&mut self, written: Written) -> bool {
+        written == Written::default()
+    }
+
     fn read(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), BackendError> {
         self.file.read_exact_at(buf, offset).map_err(|e| self.failed("read", offset, e))
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BackendError> {
+        self.touched = true;
         self.file.write_all_at(data, offset).map_err(|e| self.failed("write", offset, e))
     }
 
     fn zero(&mut self, offset: u64, len: u64) -> Result<(), BackendError> {
+        self.touched = true;
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         if fallocate(&self.file, punch, offset, len).is_ok() {
             return Ok(());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Submission and completion queue entries (NVMe 1.4, sections 4.2, 4.6) and status codes (section 4.6.1).
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes of a submission queue entry.
 pub const SQE_BYTES: u64 = 64;
 /// Bytes of a completion queue entry.
@@ -30,7 +32,7 @@ pub mod nvm {
 }
 
 /// A status field: status code in [7:0], status code type in [10:8], do-not-retry in [14].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status(pub u16);
 
 impl Status {
@@ -63,7 +65,7 @@ impl Status {
 }
 
 /// A submission queue entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     pub opcode: u8,
     /// FUSE in [1:0], PSDT in [7:6].
@@ -118,7 +120,7 @@ impl Command {
 }
 
 /// A completion queue entry without its phase tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// Dword 0, command specific.
     pub result: u32,

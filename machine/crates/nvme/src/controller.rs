@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
 use trapless_memory::{BusError, Cycle, Dma, MmioEffect, PhysAddr};
-use trapless_timing::{SsdOp, SsdTiming};
+use trapless_timing::{SsdOp, SsdState, SsdTiming};
 
 use crate::admin::Outcome;
 use crate::command::{Command, Completion, Status};
@@ -14,7 +15,7 @@ use crate::in_flight::InFlightSet;
 use crate::io::Io;
 use crate::log::{self, Logs};
 use crate::queue::{CompletionQueue, InvalidDoorbell, SubmissionQueue, Waiting};
-use crate::{Backend, BackendError, regs};
+use crate::{Backend, BackendError, Written, regs};
 
 /// What distinguishes one controller from another. Values out of range are moved into it.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub struct ControllerConfig {
 }
 
 /// One command's life, told when its completion queue entry has been written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRecord {
     /// Submission queue, 0 is the admin queue.
     pub sqid: u16,
@@ -59,7 +60,7 @@ pub struct CommandRecord {
 }
 
 /// What is to be done when a command is due.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Work {
     Admin,
     Io(Io),
@@ -70,7 +71,7 @@ pub(crate) enum Work {
 }
 
 /// A command between fetch and completion.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct InFlight {
     pub command: Command,
     pub sqid: u16,
@@ -83,7 +84,7 @@ pub(crate) struct InFlight {
 }
 
 /// Asynchronous events: only the one for invalid doorbell writes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Events {
     /// Requests that wait for an event.
     pub requests: VecDeque<InFlight>,
@@ -127,6 +128,30 @@ pub struct Controller {
     next: Cycle,
     pub(crate) buffer: Vec<u8>,
     pub(crate) host_error: Option<BackendError>,
+}
+
+/// What a controller knows: all that its configuration, its faults and its SSD's image do not say.
+#[derive(Serialize, Deserialize)]
+pub struct ControllerState {
+    cc: u32,
+    csts: u32,
+    aqa: u32,
+    asq: u64,
+    acq: u64,
+    intm: u32,
+    sqs: Vec<Option<SubmissionQueue>>,
+    cqs: Vec<Option<CompletionQueue>>,
+    in_flight: InFlightSet,
+    features: Features,
+    logs: Logs,
+    events: Events,
+    removed: bool,
+    clock: Cycle,
+    next: Cycle,
+    busy: SsdState,
+    /// Bytes of the image, and what was written over it in memory.
+    image_bytes: u64,
+    written: Written,
 }
 
 /// What can be next.
@@ -176,6 +201,53 @@ impl Controller {
             buffer: Vec::new(),
             host_error: None,
         }
+    }
+
+    /// The state, to go on from elsewhere; `None` when the image itself was written to, which a state cannot hold.
+    pub fn save(&self) -> Option<ControllerState> {
+        Some(ControllerState {
+            cc: self.cc,
+            csts: self.csts,
+            aqa: self.aqa,
+            asq: self.asq,
+            acq: self.acq,
+            intm: self.intm,
+            sqs: self.sqs.clone(),
+            cqs: self.cqs.clone(),
+            in_flight: self.in_flight.clone(),
+            features: self.features.clone(),
+            logs: self.logs.clone(),
+            events: self.events.clone(),
+            removed: self.removed,
+            clock: self.clock,
+            next: self.next,
+            busy: self.timing.save(),
+            image_bytes: self.backend.size(),
+            written: self.backend.written()?,
+        })
+    }
+
+    /// Goes on from a state.
+    ///
+    /// # Errors
+    /// What does not fit: the number of queues, the image's size, or that the image takes no writes in memory.
+    pub fn restore(&mut self, state: ControllerState) -> Result<(), &'static str> {
+        if state.sqs.len() != self.sqs.len() || state.cqs.len() != self.cqs.len() {
+            return Err("has another number of queues");
+        }
+        if state.image_bytes != self.backend.size() {
+            return Err("has another size");
+        }
+        if !self.backend.set_written(state.written) {
+            return Err("was attached as a snapshot");
+        }
+        let ControllerState { cc, csts, aqa, asq, acq, intm, sqs, cqs, in_flight, features, logs, events, .. } = state;
+        (self.cc, self.csts, self.aqa, self.asq, self.acq, self.intm) = (cc, csts, aqa, asq, acq, intm);
+        (self.sqs, self.cqs, self.in_flight) = (sqs, cqs, in_flight);
+        (self.features, self.logs, self.events) = (features, logs, events);
+        (self.removed, self.clock, self.next) = (state.removed, state.clock, state.next);
+        self.timing.restore(&state.busy);
+        Ok(())
     }
 
     /// Logical blocks of the namespace.

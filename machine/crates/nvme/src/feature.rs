@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Features (NVMe 1.4, section 5.21). None is saveable; none but the number of queues changes what the model does.
 
+use serde::{Deserialize, Serialize};
+
 use crate::command::{Command, Status};
 
 const POWER_MANAGEMENT: usize = 0x02;
@@ -14,7 +16,7 @@ const COUNT: usize = 0x0c;
 const DEFAULT_THRESHOLD: u32 = 353;
 
 /// The current values, by feature identifier.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Features {
     current: [u32; COUNT],
     max_io_queues: u32,

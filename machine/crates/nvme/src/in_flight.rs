@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use trapless_memory::Cycle;
 
 use crate::controller::InFlight;
 
 /// Commands by the cycle at which they are due, then by the order of their arrival.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct InFlightSet {
     commands: BTreeMap<(Cycle, u64), InFlight>,
     arrivals: u64,

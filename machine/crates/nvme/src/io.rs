@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NVM commands (NVMe 1.4, section 6).
 
+use serde::{Deserialize, Serialize};
 use trapless_memory::{Dma, PAGE_SIZE};
 use trapless_timing::SsdOp;
 
@@ -9,7 +10,7 @@ use crate::controller::Controller;
 use crate::prp;
 
 /// A command that has passed the checks that need no memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Io {
     /// Byte offset and length on the medium.
     Read(u64, u64),

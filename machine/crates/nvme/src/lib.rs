@@ -20,7 +20,7 @@ mod prp;
 mod queue;
 mod regs;
 
-pub use backend::{Backend, BackendError, Image, ImageMode, open_image};
-pub use controller::{CommandRecord, Controller, ControllerConfig};
+pub use backend::{Backend, BackendError, Image, ImageMode, Written, open_image};
+pub use controller::{CommandRecord, Controller, ControllerConfig, ControllerState};
 pub use fault::{Fault, FaultError};
 pub use overlay::Overlay;

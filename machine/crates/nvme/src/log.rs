@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::CommandRecord;
 use crate::command::Status;
 use crate::identify::{ERROR_LOG_LIMIT, FIRMWARE};
@@ -14,7 +16,7 @@ const FIRMWARE_SLOT: u32 = 0x03;
 /// The page that [`Logs::invalid_doorbell`]'s event points to.
 pub const ERROR_PAGE: u8 = ERROR as u8;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ErrorEntry {
     count: u64,
     sqid: u16,
@@ -25,7 +27,7 @@ struct ErrorEntry {
 }
 
 /// What the log pages are made from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Logs {
     errors: VecDeque<ErrorEntry>,
     error_count: u64,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Backend, BackendError};
+use crate::{Backend, BackendError, Written};
 
 const PAGE: u64 = 4096;
 
@@ -79,6 +79,22 @@ impl<B: Backend> Backend for Overlay<B> {
 
     fn read_only(&self) -> bool {
         false
+    }
+
+    fn written(&self) -> Option<Written> {
+        let pages = self.pages.iter().map(|(number, page)| (*number, page.to_vec())).collect();
+        Some(Written { pages, zeroed: self.zeroed.clone() })
+    }
+
+    fn set_written(&mut self, written: Written) -> bool {
+        let pages: Option<BTreeMap<_, _>> = written
+            .pages
+            .into_iter()
+            .map(|(number, page)| Some((number, page.into_boxed_slice().try_into().ok()?)))
+            .collect();
+        let Some(pages) = pages else { return false };
+        (self.pages, self.zeroed) = (pages, written.zeroed);
+        true
     }
 
     fn read(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), BackendError> {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use serde::{Deserialize, Serialize};
 use trapless_memory::{BusError, Cycle, Dma, PhysAddr};
 
 use crate::CommandRecord;
@@ -13,14 +14,14 @@ use crate::command::{CQE_BYTES, Command, Completion, SQE_BYTES};
 pub struct InvalidDoorbell;
 
 /// Entries that a doorbell write has handed over.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Doorbell {
     pub tail: u32,
     pub at: Cycle,
 }
 
 /// A submission queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SubmissionQueue {
     base: PhysAddr,
     size: u32,
@@ -70,7 +71,7 @@ impl SubmissionQueue {
 }
 
 /// A completion that waits for room in its queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Waiting {
     pub completion: Completion,
     pub record: CommandRecord,
@@ -79,7 +80,7 @@ pub struct Waiting {
 }
 
 /// A completion queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompletionQueue {
     base: PhysAddr,
     size: u32,

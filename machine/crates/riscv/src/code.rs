@@ -197,7 +197,8 @@ impl CodeCache {
         }
     }
 
-    fn clear(&mut self) {
+    /// Between runs: forgets all code.
+    pub fn clear(&mut self) {
         for page in std::mem::take(&mut self.pages).into_iter().flatten() {
             // SAFETY: allocated in CodePage::alloc with this layout, and removed from the table; harts compare the
             // generation before they follow an address they kept.

@@ -17,7 +17,7 @@ pub enum Privilege {
 }
 
 /// Kind of a memory access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// Instruction fetch.
     Fetch,
@@ -49,7 +49,7 @@ pub enum Exit {
 }
 
 /// What the walker asks of the SMU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WalkRequest {
     /// Physical address of the armed entry.
     pub pte_pa: PhysAddr,

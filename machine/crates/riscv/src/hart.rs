@@ -50,6 +50,16 @@ pub struct HartState {
     pub retired: [u64; 4],
 }
 
+/// A hart between two runs, with what it waits for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Suspended {
+    state: HartState,
+    wait: Option<WalkRequest>,
+    changed_pte: Option<(u64, u64)>,
+    walk_answered: bool,
+    retries: (u64, u32),
+}
+
 /// Longest stretch executed at once, cycles: the lower half of `acc` must not run over.
 const MAX_STRETCH: u64 = 1 << 30;
 /// Cycles after an LR in which a run goes on past its end: room for the 16 instructions of a constrained loop.
@@ -496,6 +506,30 @@ impl Hart {
             cycle: Cycle(self.cycle),
             retired: self.retired,
         }
+    }
+
+    /// Between runs: all that the hart knows. What it has translated and learnt is forgotten, so that it goes on as one
+    /// does that is [`Hart::resume`]d from this.
+    pub fn suspend(&mut self) -> Suspended {
+        let predictor = self.detailed.then_some(self.predictor.config);
+        self.set_detail(predictor);
+        self.reservation = None;
+        Suspended {
+            state: self.state(),
+            wait: self.wait,
+            changed_pte: self.changed_pte,
+            walk_answered: self.walk_answered,
+            retries: self.retries,
+        }
+    }
+
+    /// Goes on where another hart was suspended.
+    pub fn resume(&mut self, from: &Suspended) {
+        self.restore(&from.state);
+        self.wait = from.wait;
+        self.changed_pte = from.changed_pte;
+        self.walk_answered = from.walk_answered;
+        self.retries = from.retries;
     }
 
     /// Goes on from a saved state.

@@ -30,7 +30,7 @@ pub use config::{CostTable, HartConfig, SmuWalkConfig};
 pub use csr::{Csrs, number as csr_number};
 pub use env::{Bus, Env, Fill, Loss, Observer, Timing, TrapInfo};
 pub use exit::{Access, Exit, Privilege, WalkAnswer, WalkRequest};
-pub use hart::{Hart, HartState, Interrupt};
+pub use hart::{Hart, HartState, Interrupt, Suspended};
 pub use mmu::{is_armed, pte};
 pub use pmp::Pmp;
 pub use predictor::PredictorConfig;

@@ -184,6 +184,16 @@ impl Smu {
         })
     }
 
+    /// Goes on from a saved state with the times of `config`; `None` if the sizes differ.
+    pub fn with_times_of(mut self, config: SmuConfig) -> Option<Smu> {
+        let sizes = |c: &SmuConfig| (c.pmshr_entries, c.prefetch_depth, c.harts, c.socket);
+        if sizes(&self.config) != sizes(&config) {
+            return None;
+        }
+        self.config = config;
+        Some(self)
+    }
+
     /// When [`Smu::advance`] has something to do next; `None` while nothing is under way.
     pub fn next_event(&self) -> Option<Cycle> {
         self.next_due().map(|(at, _)| at)

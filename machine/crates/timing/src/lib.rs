@@ -15,6 +15,6 @@ pub use detail::{CacheParams, Detail, DramParams, PredictorParams, TlbParams};
 pub use dram::{Dram, DramTiming};
 pub use hierarchy::{Answer, Granted, Hierarchy, HierarchyConfig, Level, Loss, Lost, Want};
 pub use profile::{CoreCosts, MachineParams, Profile, ProfileError, SmuParams, SsdParams};
-pub use ssd::{SsdOp, SsdTiming};
+pub use ssd::{SsdOp, SsdState, SsdTiming};
 pub use store_buffer::StoreBuffer;
 pub use tlb::{Side, Tlb, TlbConfig};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! When an SSD is done with a command: a function of the commands before it and nothing else.
 
+use serde::{Deserialize, Serialize};
 use trapless_memory::{ClockHz, Cycle, Picos};
 
 use crate::SsdParams;
@@ -35,6 +36,13 @@ pub struct SsdTiming {
     /// When each channel is free again.
     channels: Vec<Cycle>,
     /// When the link is free again.
+    link: Cycle,
+}
+
+/// What an SSD is busy with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SsdState {
+    channels: Vec<Cycle>,
     link: Cycle,
 }
 
@@ -77,6 +85,19 @@ impl SsdTiming {
             SsdOp::Flush => fetched + self.flush,
             SsdOp::Admin => fetched + self.admin,
             SsdOp::Refused => fetched + Cycle(1),
+        }
+    }
+
+    /// What it is busy with.
+    pub fn save(&self) -> SsdState {
+        SsdState { channels: self.channels.clone(), link: self.link }
+    }
+
+    /// Goes on from a state; an SSD with another number of channels begins idle.
+    pub fn restore(&mut self, state: &SsdState) {
+        if state.channels.len() == self.channels.len() {
+            self.channels.clone_from(&state.channels);
+            self.link = state.link;
         }
     }
 

@@ -75,6 +75,7 @@ impl Pair {
                 faults: Vec::new(),
                 engine,
                 detail: cli.detail.unwrap_or_default(),
+                checkpoint: None,
             };
             Ok(Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?)
         };

@@ -85,6 +85,7 @@ fn run_all(cli: &Cli) -> Result<()> {
             faults: Vec::new(),
             engine: Engine::default(),
             detail: DetailFrom::Never,
+            checkpoint: None,
         };
         let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
         let stop = AtomicBool::new(false);

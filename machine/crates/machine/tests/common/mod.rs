@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bare-metal programs in C: how they are built and run.
+#![allow(dead_code)] // Each test program uses some of it.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -26,6 +28,20 @@ pub fn build(program: &str, dir: &Path) -> PathBuf {
     out
 }
 
+const BLOCK: usize = 512;
+const BLOCKS: usize = 8192;
+
+/// A drive whose block `n` is filled with 64-bit words `n`.
+pub fn disk(dir: &Path) -> PathBuf {
+    let path = dir.join("disk.img");
+    let mut data = Vec::with_capacity(BLOCK * BLOCKS);
+    for block in 0..BLOCKS as u64 {
+        data.extend(block.to_le_bytes().repeat(BLOCK / 8));
+    }
+    std::fs::File::create(&path).unwrap().write_all(&data).unwrap();
+    path
+}
+
 /// Runs an ELF to its end.
 pub fn run_elf(
     file: PathBuf,
@@ -34,7 +50,15 @@ pub fn run_elf(
     detail: DetailFrom,
     disks: Vec<DiskConfig>,
 ) -> (End, Machine) {
-    let config = MachineConfig { profile, boot: Boot::Elf { file }, disks, faults: Vec::new(), engine, detail };
+    let config = MachineConfig {
+        profile,
+        boot: Boot::Elf { file },
+        disks,
+        faults: Vec::new(),
+        engine,
+        detail,
+        checkpoint: None,
+    };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
     let limits = Limits { max_cycle: Cycle(2_000_000_000), window: None, stop: &AtomicBool::new(false) };
     let end = machine.run(&limits).unwrap();
