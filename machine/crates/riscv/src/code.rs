@@ -92,8 +92,8 @@ impl Default for CodeCache {
     }
 }
 
-/// Pages of slots kept at most (16 KiB each).
-const MAX_PAGES: usize = 24 * 1024;
+/// Pages of slots kept at most: 16 KiB each, and as much for the entries of a translated one, so 160 MiB in all.
+const MAX_PAGES: usize = 5 * 1024;
 
 impl CodeCache {
     /// A cache that also translates, where the host can do that, for harts with the costs of `config`.
