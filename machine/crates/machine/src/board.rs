@@ -191,10 +191,11 @@ impl Dma for DriveDma<'_> {
         if !self.master {
             return Err(BusError(at));
         }
+        Dma::write(self.ram, at, data)?;
         if let Some(accesses) = self.accesses {
             accesses.push(Touched::ByDrive(at, data.len() as u64));
         }
-        Dma::write(self.ram, at, data)
+        Ok(())
     }
 }
 

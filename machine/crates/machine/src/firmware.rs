@@ -79,7 +79,7 @@ impl Machine {
     fn remote_fence(&mut self, hart: usize, start: u64, size: u64, at: Cycle) {
         let whole = size == u64::MAX || (start == 0 && size == 0);
         self.harts[hart].fence_vma((!whole).then_some((start, size)));
-        let one_page = !whole && start % PAGE_SIZE + size <= PAGE_SIZE;
+        let one_page = !whole && size <= PAGE_SIZE - start % PAGE_SIZE;
         self.times.of(hart).fence(one_page.then_some(start));
         if let Phase::Waiting { id, accepted: false, .. } = self.phases[hart] {
             self.stop_waiting(hart, id, WalkAnswer::Interrupted, at);

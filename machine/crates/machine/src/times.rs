@@ -128,11 +128,14 @@ impl Times {
         });
     }
 
-    /// Forgets all that caches, TLBs and walks have learnt.
+    /// Forgets all that caches, TLBs and walks have learnt, but not what was counted.
     pub fn forget(&mut self, detail: Option<&Detail>, clock: ClockHz) {
         self.walk_caches.iter_mut().for_each(WalkCache::fence);
-        if self.caches.is_some() {
-            self.set_detail(detail, clock);
+        let Some(before) = self.caches.take() else { return };
+        self.set_detail(detail, clock);
+        let cores = self.caches.iter_mut().flat_map(|c| &mut c.cores);
+        for (core, before) in cores.zip(before.cores) {
+            core.misses = before.misses;
         }
     }
 
@@ -217,10 +220,12 @@ fn side(access: Access) -> Side {
 
 impl Timing for HartTimes<'_> {
     fn pte_read(&mut self, at: PhysAddr, level: u32, now: Cycle) -> u64 {
-        let known = self.times.walk_caches[self.hart].read(at, level);
+        let walks = &mut self.times.walk_caches[self.hart];
+        if walks.holds(at, level) {
+            return 0;
+        }
         match &mut self.times.caches {
-            None => known,
-            Some(_) if known == 0 => 0,
+            None => walks.miss,
             Some(caches) => {
                 let by = caches.cores[self.hart].walking;
                 caches.access(self.hart, Want::Load, at, now, by).0 + caches.l1_cycles

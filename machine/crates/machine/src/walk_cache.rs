@@ -12,7 +12,8 @@ pub const HIT: u32 = 1;
 #[derive(Clone, Debug)]
 pub struct WalkCache {
     entries: usize,
-    miss: u64,
+    /// Cycles of a read that misses, beyond those of a hit.
+    pub miss: u64,
     recent: Vec<u64>,
 }
 
@@ -22,10 +23,10 @@ impl WalkCache {
         WalkCache { entries: entries as usize, miss: u64::from(read.saturating_sub(HIT)), recent: Vec::new() }
     }
 
-    /// Reads an entry of `level`; cycles beyond those of a hit.
-    pub fn read(&mut self, at: PhysAddr, level: u32) -> u64 {
+    /// Whether an entry of `level` that a walk reads is here; from now on it is, if it may be.
+    pub fn holds(&mut self, at: PhysAddr, level: u32) -> bool {
         if level == 0 || self.entries == 0 {
-            return self.miss;
+            return false;
         }
         let known = self.recent.iter().position(|a| *a == at.0);
         if let Some(place) = known {
@@ -34,7 +35,7 @@ impl WalkCache {
             self.recent.remove(0);
         }
         self.recent.push(at.0);
-        if known.is_some() { 0 } else { self.miss }
+        known.is_some()
     }
 
     /// Forgets everything.
@@ -50,11 +51,12 @@ mod tests {
     #[test]
     fn upper_entries_hit_until_pushed_out_or_fenced() {
         let mut c = WalkCache::new(2, 10);
-        let mut read = |at, level| c.read(PhysAddr(at), level);
-        assert_eq!((read(8, 2), read(16, 1), read(24, 0)), (9, 9, 9));
-        assert_eq!((read(8, 2), read(16, 1), read(24, 0)), (0, 0, 9));
-        assert_eq!((read(32, 1), read(16, 1), read(8, 2)), (9, 0, 9));
+        let mut held = |at, level| c.holds(PhysAddr(at), level);
+        assert_eq!((held(8, 2), held(16, 1), held(24, 0)), (false, false, false));
+        assert_eq!((held(8, 2), held(16, 1), held(24, 0)), (true, true, false));
+        assert_eq!((held(32, 1), held(16, 1), held(8, 2)), (false, true, false));
         c.fence();
-        assert_eq!(c.read(PhysAddr(16), 1), 9);
+        assert!(!c.holds(PhysAddr(16), 1));
+        assert_eq!(c.miss, 9);
     }
 }
