@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the SMU reaches memory and the doorbells.
 
-use trapless_memory::{BusError, PhysAddr};
+use trapless_memory::{BusError, Cycle, PhysAddr};
 
 /// The SMU's port to the physical address space: RAM and, for doorbells, device registers.
 ///
@@ -19,6 +19,12 @@ pub trait SmuBus {
 
     /// Replaces the 64-bit value at `at` by `new` if it is `old`. `Ok(Ok(old))` when replaced, `Ok(Err(seen))` when not.
     fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, new: u64) -> Result<Result<u64, u64>, BusError>;
+
+    /// Cycles that the accesses since the last call took beyond the times of [`crate::SmuTiming`]: what a bus says that
+    /// models memory, whose SMU has the times without memory ([`crate::SmuTiming::logic`]). The SMU goes on after them.
+    fn took(&mut self) -> Cycle {
+        Cycle(0)
+    }
 
     /// Sets `bits` in the 64-bit value at `at` and returns the value before.
     fn fetch_or_u64(&mut self, at: PhysAddr, bits: u64) -> Result<u64, BusError>;

@@ -122,6 +122,8 @@ pub struct Smu {
     config: SmuConfig,
     /// Everything before this has happened.
     now: Cycle,
+    /// How long the accesses took that the present event has made; what it leads to comes after them.
+    lag: Cycle,
     events: BTreeMap<(Cycle, u64), Event>,
     next_event_id: u64,
     late: BTreeMap<u64, LateAnswer>,
@@ -160,6 +162,7 @@ impl Smu {
         }
         Ok(Smu {
             now: Cycle(0),
+            lag: Cycle(0),
             events: BTreeMap::new(),
             next_event_id: 0,
             late: BTreeMap::new(),
@@ -182,6 +185,11 @@ impl Smu {
             seeded: None,
             config,
         })
+    }
+
+    /// Other times from now on; what is under way keeps its own.
+    pub fn set_timing(&mut self, timing: SmuTiming) {
+        self.config.timing = timing;
     }
 
     /// Goes on from a saved state with the times of `config`; `None` if the sizes differ.
@@ -207,6 +215,7 @@ impl Smu {
                 break;
             }
             self.now = self.now.max(at);
+            out.bus.took();
             match due {
                 Due::Event => {
                     if let Some((_, event)) = self.events.pop_first() {
@@ -219,6 +228,7 @@ impl Smu {
                     self.fail(slot, FailReason::Timeout);
                 }
             }
+            self.lag = Cycle(0);
         }
         self.now = self.now.max(now);
     }
@@ -288,13 +298,15 @@ impl Smu {
     fn pump_returns(&mut self) {
         if !self.returns.writing && self.returns.can_write() {
             self.returns.writing = true;
-            self.schedule(self.now + self.ring_time(), Event::Return);
+            self.schedule(self.now + self.lag + self.ring_time(), Event::Return);
         }
     }
 
     /// A return ring entry is written: whoever kept the frame is free of it.
     fn returned(&mut self, out: &mut Outside<'_>) {
-        match self.returns.write(out.bus) {
+        let written = self.returns.write(out.bus);
+        self.lag = self.lag + out.bus.took();
+        match written {
             Err(_) => self.error = true,
             Ok(None) => {}
             Ok(Some(returned)) => {

@@ -118,7 +118,7 @@ impl Smu {
     pub(crate) fn enter(&mut self, slot: usize, stage: Stage, time: Cycle) {
         if let Some(entry) = self.entry(slot) {
             entry.stage = stage;
-            self.schedule(self.now + time, Event::Step(slot));
+            self.schedule(self.now + self.lag + time, Event::Step(slot));
         }
     }
 
@@ -132,7 +132,9 @@ impl Smu {
         if [entry.pte, entry.pmd, entry.pud].iter().any(|at| at.0 % 8 != 0) {
             return self.fail(slot, FailReason::Descriptor); // only software can ask so
         }
-        match out.bus.read_u64(entry.pte) {
+        let found = out.bus.read_u64(entry.pte);
+        self.lag = self.lag + out.bus.took();
+        match found {
             Err(_) => return self.fail(slot, FailReason::Bus),
             Ok(value) if value != seen && second_look => return self.changed(slot, value),
             Ok(_) => {}
@@ -181,13 +183,15 @@ impl Smu {
         let needed = self.free.buffer.len() < self.frame_waiters.len() && kept <= depth;
         if (ahead || needed) && !self.free.fetching && self.free.has_entry() {
             self.free.fetching = true;
-            self.schedule(self.now + self.ring_time(), Event::Fetch);
+            self.schedule(self.now + self.lag + self.ring_time(), Event::Fetch);
         }
     }
 
     /// A free ring entry has been read.
     pub(crate) fn fetched(&mut self, out: &mut Outside<'_>) {
-        match self.free.fetch(out.bus) {
+        let fetched = self.free.fetch(out.bus);
+        self.lag = self.lag + out.bus.took();
+        match fetched {
             Ok(Some(Fetched::Frame) | None) => {}
             Ok(Some(Fetched::Malformed(pfn))) => {
                 self.error = true;
@@ -212,7 +216,9 @@ impl Smu {
         if !descriptor.serves() {
             return self.fail(slot, FailReason::Descriptor);
         }
-        match descriptor.write_command(slot, regs::PTE_LBA.get(seen), frame, out.bus) {
+        let written = descriptor.write_command(slot, regs::PTE_LBA.get(seen), frame, out.bus);
+        self.lag = self.lag + out.bus.took();
+        match written {
             Err(_) => self.fail(slot, FailReason::Bus),
             Ok(tail) => {
                 self.count(Counter::Commands);

@@ -28,6 +28,11 @@ pub struct SmuTiming {
 }
 
 impl SmuTiming {
+    /// The same without the memory accesses, for a bus that times them: each unit then needs a cycle for its own step.
+    pub fn logic(self) -> SmuTiming {
+        SmuTiming { command_write: Cycle(1), update: Cycle(3), ring_read: Cycle(1), ..self }
+    }
+
     /// The figures of ISCA20, figure 11 (they include the memory accesses), for a core clock. The poll interval is that
     /// of a poller which reads memory back to back, one read taking as long as a ring entry's.
     pub fn isca20(clock: ClockHz) -> SmuTiming {

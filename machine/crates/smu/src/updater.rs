@@ -28,10 +28,13 @@ impl Smu {
         let Some(frame) = entry.frame else { return };
         let installed = regs::pte_installed(entry.seen, frame.pfn);
         let expected = if overwrite { out.bus.read_u64(entry.pte).unwrap_or(0) } else { entry.seen };
-        match out.bus.compare_exchange_u64(entry.pte, expected, installed) {
+        let exchanged = out.bus.compare_exchange_u64(entry.pte, expected, installed);
+        self.lag = self.lag + out.bus.took();
+        match exchanged {
             Err(_) => self.fail(slot, FailReason::Bus),
             Ok(Err(value)) => self.changed(slot, value),
             Ok(Ok(_)) => {
+                let Some(entry) = self.entry(slot) else { return };
                 entry.frame = None; // the page table's from here on
                 entry.stamps.pte = Some(now);
                 self.enter(slot, Stage::Pmd(installed), self.update_time(2));
@@ -46,6 +49,7 @@ impl Smu {
             return self.fail(slot, FailReason::Bus);
         }
         entry.stamps.pmd = Some(now);
+        self.lag = self.lag + out.bus.took();
         self.enter(slot, Stage::Pud(installed), self.update_time(3));
     }
 
@@ -56,6 +60,7 @@ impl Smu {
             return self.fail(slot, FailReason::Bus);
         }
         entry.stamps.pud = Some(now);
+        self.lag = self.lag + out.bus.took();
         self.conclude(slot, Outcome::Done(installed), 0);
     }
 

@@ -102,6 +102,8 @@ fn act(sim: &mut Sim, action: Action) {
 
 fn play(actions: &[Action], hints: bool, bug: Option<Bug>) -> Result<(), String> {
     let mut sim = Sim::new(sim::config(hints), bug, 4);
+    // On a bus that takes no time, some, or more than other steps.
+    sim.world.latency = actions.len() as u64 % 3 * 40;
     for &action in actions {
         act(&mut sim, action);
         if let Some(breach) = sim.world.breach {

@@ -65,6 +65,33 @@ fn a_miss_takes_exactly_the_time_of_its_steps() {
     finish(sim);
 }
 
+#[test]
+fn where_the_bus_takes_time_each_step_waits_for_the_access_before_it() {
+    let mut sim = warm();
+    sim.smu.set_timing(super::sim::timing().logic());
+    sim.world.latency = 50;
+    let t0 = sim.now;
+    sim.ask(0, 3);
+    sim.run(200);
+    let written = sim.now; // 300: see above
+    assert!(sim.complete(1, 0, 0));
+    sim.run(LONG);
+    let Answer { outcome, at, stamps, .. } = sim.answers[0];
+    assert_eq!(outcome, Outcome::Done(sim.world.pte(3)));
+    let after = |base: Cycle, cycles| Some(base + Cycle(cycles));
+    assert_eq!(stamps.allocated, after(t0, 2 + 5));
+    assert_eq!(stamps.command, after(t0, 7 + 50 + 1), "after the second look");
+    assert_eq!(stamps.doorbell, after(t0, 58 + 50 + 1), "after the write of the command");
+    let seen = written + Cycle(10);
+    assert_eq!(stamps.completion, Some(seen));
+    assert_eq!(stamps.pte, after(seen, 2 + 1));
+    assert_eq!(stamps.pmd, after(seen, 2 + 1 + 51));
+    assert_eq!(stamps.pud, after(seen, 2 + 1 + 2 * 51));
+    assert_eq!(stamps.answered, after(seen, 2 + 1 + 2 * 51 + 50 + 2));
+    assert_eq!(Some(at), stamps.answered);
+    finish(sim);
+}
+
 /// Misses overlap: four of them take hardly longer than one.
 #[test]
 fn misses_are_pipelined() {

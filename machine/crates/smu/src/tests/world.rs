@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trapless_memory::{BusError, PhysAddr};
+use trapless_memory::{BusError, Cycle, PhysAddr};
 use trapless_smu_regs as regs;
 
 use crate::SmuBus;
@@ -170,6 +170,9 @@ pub struct World {
     pub drained: u64,
     /// Accesses in order, for the rule tests.
     pub log: Vec<(Area, usize)>,
+    /// Cycles that each access takes, and those that the SMU has not been told yet.
+    pub latency: u64,
+    took: u64,
 }
 
 impl World {
@@ -182,6 +185,8 @@ impl World {
             content: vec![None; FRAMES],
             devices: vec![Device::default(); DESCRIPTORS],
             installed: vec![None; PTES],
+            latency: 0,
+            took: 0,
             lost_mark: BTreeSet::new(),
             accepted: vec![0; PTES],
             fenced: 0,
@@ -220,6 +225,7 @@ impl World {
             return Err(BusError(at));
         }
         self.log.push((area, index));
+        self.took += self.latency;
         Ok((area, index))
     }
 
@@ -310,6 +316,10 @@ impl SmuBus for World {
     fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
         self.access(at, &[Area::Pte, Area::FreeRing, Area::Cq])?;
         Ok(self.word(at.0))
+    }
+
+    fn took(&mut self) -> Cycle {
+        Cycle(std::mem::take(&mut self.took))
     }
 
     fn write_u32(&mut self, at: PhysAddr, value: u32) -> Result<(), BusError> {
