@@ -15,6 +15,7 @@ use crate::checkpoint;
 use crate::fdt::{self, FdtConfig};
 use crate::machine::{A0, A1, Machine, Phase};
 use crate::recorder::Recorder;
+use crate::slots::Slots;
 use crate::times::Times;
 use crate::walk_cache;
 use crate::{Boot, Console, DetailFrom, DiskConfig, DiskWrites, Engine, Error, MachineConfig, load, map};
@@ -31,6 +32,7 @@ impl Machine {
         }
         let clock = profile.clock();
         let harts = profile.machine.harts as usize;
+        let threads = (profile.machine.threads_per_core as usize).min(harts);
         let mut ram = match &boot {
             Boot::Checkpoint { dir } => checkpoint::memory(dir, &profile)?,
             _ => Ram::new(map::RAM_BASE, profile.machine.memory_bytes)?,
@@ -71,7 +73,8 @@ impl Machine {
             harts: cores,
             phases,
             timers: vec![(u64::MAX, false); harts],
-            times: Times::new(harts, profile.machine.walk_cache_entries, profile.core.walk_level),
+            times: Times::new(harts, threads, profile.machine.walk_cache_entries, profile.core.walk_level),
+            slots: Slots::new(harts, threads),
             detail,
             checkpoint: save_at,
             reached: false,
@@ -138,7 +141,6 @@ fn inject(drives: &mut [Controller], faults: &[Fault], clock: ClockHz) -> Result
 
 fn smu_config(profile: &Profile) -> SmuConfig {
     let s = &profile.smu;
-    let ns = |ns: f64| profile.clock().cycles(Picos::from_nanos(ns));
     SmuConfig {
         pmshr_entries: s.pmshr_entries.min(255) as u8,
         prefetch_depth: s.prefetch_entries.min(255) as u8,
@@ -146,17 +148,24 @@ fn smu_config(profile: &Profile) -> SmuConfig {
         socket: 0,
         timeout: Cycle(0),
         completion_hints: true,
-        timing: SmuTiming {
-            request: Cycle(s.request_cycles),
-            cam: Cycle(s.cam_cycles),
-            command_write: ns(s.command_write_ns),
-            doorbell: ns(s.doorbell_ns),
-            completion: Cycle(s.completion_cycles),
-            update: Cycle(s.update_cycles),
-            notify: Cycle(s.notify_cycles),
-            poll_interval: Cycle(s.poll_interval_cycles),
-            ring_read: ns(s.ring_read_ns),
-        },
+        timing: smu_timing(profile),
+    }
+}
+
+/// The SMU's times, memory accesses included.
+pub(crate) fn smu_timing(profile: &Profile) -> SmuTiming {
+    let s = &profile.smu;
+    let ns = |ns: f64| profile.clock().cycles(Picos::from_nanos(ns));
+    SmuTiming {
+        request: Cycle(s.request_cycles),
+        cam: Cycle(s.cam_cycles),
+        command_write: ns(s.command_write_ns),
+        doorbell: ns(s.doorbell_ns),
+        completion: Cycle(s.completion_cycles),
+        update: Cycle(s.update_cycles),
+        notify: Cycle(s.notify_cycles),
+        poll_interval: Cycle(s.poll_interval_cycles),
+        ring_read: ns(s.ring_read_ns),
     }
 }
 
@@ -208,6 +217,7 @@ fn boot_images(
     let floor = initrd.map_or(image.end, |(_, end)| end);
     let tree = fdt::build(&FdtConfig {
         harts: profile.machine.harts,
+        threads: profile.machine.threads_per_core.min(profile.machine.harts),
         memory: ram.size(),
         clock_hz: profile.machine.clock_hz,
         timebase_hz: profile.machine.timebase_hz,

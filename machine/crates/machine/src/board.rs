@@ -7,20 +7,13 @@ use trapless_memory::{BusError, Cycle, Dma, MmioEffect, PhysAddr, Ram};
 use trapless_nvme::{CommandRecord, Controller, ControllerState};
 use trapless_riscv::Bus;
 use trapless_smu::{Smu, SmuBus, SmuSink};
+use trapless_timing::Line;
 
 use crate::map;
+use crate::times::Times;
 
 /// PCI identifiers of the NVMe controllers: QEMU's vendor number for things that are nobody's product.
 const NVME_IDS: PciIds = PciIds { vendor: 0x1b36, device: 0x0010, class: 0x01_0802, revision: 1 };
-
-/// An access to memory that does not come from a hart.
-#[derive(Clone, Copy, Debug)]
-pub enum Touched {
-    /// A drive has written so many bytes.
-    ByDrive(PhysAddr, u64),
-    /// The SMU has read or written a word or a line.
-    BySmu { write: bool, at: PhysAddr, now: Cycle },
-}
 
 /// What [`Board::save`] gives: everything but RAM and the drives' images.
 #[derive(Serialize, Deserialize)]
@@ -51,8 +44,6 @@ pub struct Board {
     pub finish: Option<Finish>,
     pci: PciHost,
     finisher: Finisher,
-    /// Accesses to memory since the last look, if anybody looks.
-    accesses: Option<Vec<Touched>>,
 }
 
 impl Board {
@@ -72,18 +63,7 @@ impl Board {
             finish: None,
             pci,
             finisher: Finisher,
-            accesses: None,
         }
-    }
-
-    /// Begins or ends keeping the accesses of drives and SMU.
-    pub fn track_accesses(&mut self, on: bool) {
-        self.accesses = on.then(Vec::new);
-    }
-
-    /// The accesses since the last call.
-    pub fn take_accesses(&mut self) -> Vec<Touched> {
-        self.accesses.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// All that devices and SMU know, to go on from elsewhere.
@@ -130,8 +110,14 @@ impl Board {
     }
 
     /// Does everything that is due at or before `now`, in the order of time: drives before the SMU at the same cycle,
-    /// so that a poll sees what was just written.
-    pub fn advance(&mut self, now: Cycle, observe: &mut dyn FnMut(usize, &CommandRecord), sink: &mut dyn SmuSink) {
+    /// so that a poll sees what was just written. `times` hears of each access to memory.
+    pub fn advance(
+        &mut self,
+        now: Cycle,
+        times: &mut Times,
+        observe: &mut dyn FnMut(usize, &CommandRecord),
+        sink: &mut dyn SmuSink,
+    ) {
         loop {
             let at = self.next_event();
             if at > now {
@@ -142,7 +128,7 @@ impl Board {
                     continue;
                 }
                 let master = self.pci.function(index + 1).is_some_and(PciFunction::bus_master);
-                let mut port = DriveDma { ram: &mut self.ram, master, accesses: &mut self.accesses };
+                let mut port = DriveDma { ram: &mut self.ram, master, times };
                 let smu = &mut self.smu;
                 drive.advance(at, &mut port, &mut |record| {
                     if let Some(smu) = smu {
@@ -155,8 +141,8 @@ impl Board {
                 }
             }
             if let Some(mut smu) = self.smu.take_if(|smu| smu.next_event().is_some_and(|next| next <= at)) {
-                let Board { ram, pci, drives, accesses, .. } = self;
-                let mut port = SmuPort { ram, pci, drives, accesses, now: at };
+                let Board { ram, pci, drives, .. } = self;
+                let mut port = SmuPort { ram, pci, drives, times, now: at, line: None, took: 0 };
                 smu.advance(at, &mut port, sink);
                 self.smu = Some(smu);
             }
@@ -179,7 +165,7 @@ impl Board {
 struct DriveDma<'a> {
     ram: &'a mut Ram,
     master: bool,
-    accesses: &'a mut Option<Vec<Touched>>,
+    times: &'a mut Times,
 }
 
 impl Dma for DriveDma<'_> {
@@ -192,9 +178,7 @@ impl Dma for DriveDma<'_> {
             return Err(BusError(at));
         }
         Dma::write(self.ram, at, data)?;
-        if let Some(accesses) = self.accesses {
-            accesses.push(Touched::ByDrive(at, data.len() as u64));
-        }
+        self.times.overwritten(at, data.len() as u64);
         Ok(())
     }
 }
@@ -204,14 +188,19 @@ struct SmuPort<'a> {
     ram: &'a mut Ram,
     pci: &'a PciHost,
     drives: &'a mut [Controller],
-    accesses: &'a mut Option<Vec<Touched>>,
+    times: &'a mut Times,
     now: Cycle,
+    /// The line of the last access.
+    line: Option<Line>,
+    /// Cycles of the accesses since the SMU asked.
+    took: u64,
 }
 
 impl SmuPort<'_> {
     fn touch(&mut self, write: bool, at: PhysAddr) {
-        if let Some(accesses) = self.accesses {
-            accesses.push(Touched::BySmu { write, at, now: self.now });
+        // A line that it has at hand costs nothing more.
+        if self.line.replace(Line::of(at)) != Some(Line::of(at)) || write {
+            self.took += self.times.reached_by_smu(write, at, self.now + Cycle(self.took));
         }
     }
 }
@@ -220,6 +209,11 @@ impl SmuBus for SmuPort<'_> {
     fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
         self.touch(false, at);
         self.ram.load::<8>(at).map(u64::from_le_bytes).ok_or(BusError(at))
+    }
+
+    fn took(&mut self) -> Cycle {
+        self.line = None;
+        Cycle(std::mem::take(&mut self.took))
     }
 
     fn write_u32(&mut self, at: PhysAddr, value: u32) -> Result<(), BusError> {
@@ -235,18 +229,18 @@ impl SmuBus for SmuPort<'_> {
     }
 
     fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, new: u64) -> Result<Result<u64, u64>, BusError> {
+        self.touch(true, at);
         let seen = self.read_u64(at)?;
         if seen != old {
             return Ok(Err(seen));
         }
-        self.touch(true, at);
         self.ram.store(at, new.to_le_bytes()).ok_or(BusError(at))?;
         Ok(Ok(seen))
     }
 
     fn fetch_or_u64(&mut self, at: PhysAddr, bits: u64) -> Result<u64, BusError> {
-        let seen = self.read_u64(at)?;
         self.touch(true, at);
+        let seen = self.read_u64(at)?;
         self.ram.store(at, (seen | bits).to_le_bytes()).ok_or(BusError(at))?;
         Ok(seen)
     }

@@ -26,6 +26,7 @@ const MEMORY: &str = "memory";
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     harts: u32,
+    threads_per_core: u32,
     memory_bytes: u64,
     clock_hz: u64,
     timebase_hz: u64,
@@ -70,6 +71,7 @@ pub(crate) fn state(dir: &Path, profile: &Profile) -> Result<Saved, Error> {
     let m = &profile.machine;
     let sizes = [
         ("machine.harts", saved.harts.into(), m.harts.into()),
+        ("machine.threads_per_core", saved.threads_per_core.into(), m.threads_per_core.into()),
         ("machine.memory_bytes", saved.memory_bytes, m.memory_bytes),
         ("machine.clock_hz", saved.clock_hz, m.clock_hz),
         ("machine.timebase_hz", saved.timebase_hz, m.timebase_hz),
@@ -103,9 +105,11 @@ impl Machine {
             .map_err(|n| wrong(dir, format!("disk {n} was written to, and only writes to a snapshot can be saved")))?;
         self.code.clear();
         self.times.forget(self.profile.detail.as_ref(), self.clock);
+        self.slots.forget();
         let m = &self.profile.machine;
         let saved = Saved {
             harts: m.harts,
+            threads_per_core: m.threads_per_core,
             memory_bytes: m.memory_bytes,
             clock_hz: m.clock_hz,
             timebase_hz: m.timebase_hz,

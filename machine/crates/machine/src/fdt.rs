@@ -10,6 +10,8 @@ use crate::map;
 pub struct FdtConfig<'a> {
     /// Number of harts.
     pub harts: u32,
+    /// Harts of a core.
+    pub threads: u32,
     /// RAM in bytes.
     pub memory: u64,
     /// The clock of harts and SMU in hertz.
@@ -32,6 +34,8 @@ const PAGING_EXTENSION: &str = "xtraplesshwdp";
 const PHANDLE_PLIC: u32 = 1;
 const PHANDLE_FINISHER: u32 = 2;
 const PHANDLE_HART0: u32 = 0x10;
+/// The harts themselves; those above are their interrupt controllers.
+const PHANDLE_CPU0: u32 = 0x100;
 
 /// Interrupt numbers at a hart's local controller (privileged specification, mcause).
 const IRQ_M_SOFT: u32 = 3;
@@ -106,6 +110,9 @@ fn cpus(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
         f.property_string("riscv,isa", &isa)?;
         f.property_string("riscv,isa-base", "rv64i")?;
         strings(f, "riscv,isa-extensions", &extensions)?;
+        if cfg.threads > 1 {
+            f.property_phandle(PHANDLE_CPU0 + hart)?;
+        }
         f.property_string("mmu-type", "riscv,sv39")?;
         let intc = f.begin_node("interrupt-controller")?;
         f.property_u32("#interrupt-cells", 1)?;
@@ -115,7 +122,28 @@ fn cpus(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
         f.end_node(intc)?;
         f.end_node(cpu)?;
     }
+    if cfg.threads > 1 {
+        threads(f, cfg)?;
+    }
     f.end_node(cpus)
+}
+
+/// Which harts are threads of one core.
+fn threads(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
+    let map = f.begin_node("cpu-map")?;
+    let cluster = f.begin_node("cluster0")?;
+    let harts: Vec<u32> = (0..cfg.harts).collect();
+    for (number, harts) in harts.chunks(cfg.threads as usize).enumerate() {
+        let core = f.begin_node(&format!("core{number}"))?;
+        for (number, hart) in harts.iter().enumerate() {
+            let thread = f.begin_node(&format!("thread{number}"))?;
+            f.property_u32("cpu", PHANDLE_CPU0 + hart)?;
+            f.end_node(thread)?;
+        }
+        f.end_node(core)?;
+    }
+    f.end_node(cluster)?;
+    f.end_node(map)
 }
 
 /// `interrupts-extended` with two local interrupts of every hart.

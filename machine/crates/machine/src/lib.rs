@@ -17,6 +17,7 @@ mod recorder;
 mod regions;
 mod report;
 mod sbi;
+mod slots;
 mod stats;
 mod times;
 mod walk_cache;

@@ -12,10 +12,12 @@ use trapless_riscv::{CodeCache, Env, Exit, Hart, HartState, Interrupt, Predictor
 use trapless_smu::{Answer, FailReason, Outcome, Request, SmuSink};
 use trapless_timing::Profile;
 
-use crate::board::{Board, Touched};
+use crate::assemble;
+use crate::board::Board;
 use crate::recorder::Recorder;
 use crate::regions::OpenRoi;
 use crate::report::{Milestone, Roi};
+use crate::slots::Slots;
 use crate::times::Times;
 use crate::{Console, DetailFrom, End, Error, Limits, Moment, load};
 
@@ -58,6 +60,7 @@ pub struct Machine {
     pub(crate) timers: Vec<(u64, bool)>,
     pub(crate) code: CodeCache,
     pub(crate) times: Times,
+    pub(crate) slots: Slots,
     /// When timing becomes detailed.
     pub(crate) detail: DetailFrom,
     /// When to write a checkpoint and end, and whether its milestone was passed.
@@ -201,7 +204,10 @@ impl Machine {
             mispredict_cycles: d.predictor.mispredict_cycles,
         });
         self.times.set_detail(detail, self.clock);
-        self.board.track_accesses(on);
+        if let Some(smu) = &mut self.board.smu {
+            let timing = assemble::smu_timing(&self.profile);
+            smu.set_timing(if detail.is_some() { timing.logic() } else { timing });
+        }
         self.code.set_detail(predictor);
         self.harts.iter_mut().for_each(|h| h.set_detail(predictor));
     }
@@ -233,13 +239,7 @@ impl Machine {
     fn events(&mut self, at: Cycle) {
         let mut answers = Answers::default();
         let Machine { board, recorder, times, .. } = self;
-        board.advance(at, &mut |_, record| recorder.command(record), &mut answers);
-        for touched in board.take_accesses() {
-            match touched {
-                Touched::ByDrive(at, len) => times.overwritten(at, len),
-                Touched::BySmu { write, at, now } => times.reached_by_smu(write, at, now),
-            }
-        }
+        board.advance(at, times, &mut |_, record| recorder.command(record), &mut answers);
         for answer in &answers.ports {
             recorder.port_answered(answer);
         }
@@ -258,8 +258,14 @@ impl Machine {
 
     /// Lets every running hart run up to the end of the window that begins at `at`.
     fn window(&mut self, at: Cycle, longest: Cycle) {
-        let running = self.phases.iter().filter(|p| matches!(p, Phase::Running)).count();
-        let quantum = if running > 1 { Cycle(self.profile.machine.quantum_cycles) } else { longest };
+        let running = |hart: usize| matches!(self.phases[hart], Phase::Running);
+        let harts = 0..self.phases.len();
+        let shared = harts.clone().any(|hart| running(hart) && self.slots.sibling(hart).is_some_and(running));
+        let quantum = match harts.filter(|hart| running(*hart)).count() {
+            0 | 1 => longest,
+            _ if shared => Cycle(self.profile.machine.quantum_cycles.min(self.profile.machine.thread_turn_cycles)),
+            _ => Cycle(self.profile.machine.quantum_cycles),
+        };
         // An event that is due keeps the window from being empty: whatever runs makes at least one step.
         let end = (at + quantum.min(longest)).min(self.next_event()).max(at + Cycle(1));
         for hart in 0..self.harts.len() {
@@ -273,8 +279,15 @@ impl Machine {
                 observer: &mut self.recorder,
                 timing: &mut self.times.of(hart),
             };
-            let exit = self.harts[hart].run(&mut env, end);
-            let early = self.harts[hart].now() < end || self.board.finish.is_some();
+            let issued = |h: &Hart| h.retired().iter().sum::<u64>();
+            let beside = self.slots.sibling(hart).is_some_and(|other| matches!(self.phases[other], Phase::Running));
+            let h = &mut self.harts[hart];
+            let (began, before) = (h.now(), issued(h));
+            let end = self.slots.reach(hart, began, end, beside);
+            let exit = h.run(&mut env, end);
+            let early = h.now() < end || self.board.finish.is_some();
+            let wait = self.slots.turn(hart, issued(h) - before, h.now() - began, beside);
+            h.advance_to(h.now() + wait);
             match exit {
                 Exit::QuantumEnd | Exit::Step => {}
                 Exit::Wfi => self.phases[hart] = Phase::Asleep,

@@ -23,7 +23,7 @@ pub(crate) struct OpenRoi {
     number: u64,
     begin: Cycle,
     started: Instant,
-    instructions: Instructions,
+    instructions: Vec<Instructions>,
     smu: SmuCounters,
     misses: Option<Misses>,
 }
@@ -71,7 +71,7 @@ impl Machine {
             number,
             begin: self.now,
             started: Instant::now(),
-            instructions: self.instructions(),
+            instructions: self.instructions_by_hart().collect(),
             smu: self.smu_counters(),
             misses: self.misses(),
         });
@@ -79,13 +79,16 @@ impl Machine {
 
     pub(crate) fn close_roi(&mut self, open: OpenRoi) {
         let counters = self.smu_counters();
+        let by_hart = self.instructions_by_hart().zip(&open.instructions).map(|(now, before)| now.since(before));
+        let by_hart: Vec<Instructions> = by_hart.collect();
         self.rois.push(Roi {
             number: open.number,
             begin_cycle: open.begin.0,
             end_cycle: self.now.0,
             sim_seconds: self.clock.micros(self.now - open.begin) / 1e6,
             host_seconds: open.started.elapsed().as_secs_f64(),
-            instructions: self.instructions().since(&open.instructions),
+            instructions: Instructions::sum(by_hart.iter().copied()),
+            instructions_by_hart: by_hart,
             watch: self.recorder.watches.counts(),
             misses: self.misses().map(|m| m.since(&open.misses.unwrap_or_default())),
             smu: counters.iter().map(|(k, v)| (*k, v - open.smu.get(k).unwrap_or(&0))).collect(),
@@ -113,13 +116,13 @@ impl Machine {
     }
 
     pub(crate) fn instructions(&self) -> Instructions {
-        self.harts.iter().fold(Instructions::default(), |sum, h| {
+        Instructions::sum(self.instructions_by_hart())
+    }
+
+    fn instructions_by_hart(&self) -> impl Iterator<Item = Instructions> {
+        self.harts.iter().map(|h| {
             let [user, supervisor, _, machine] = h.retired();
-            Instructions {
-                user: sum.user + user,
-                supervisor: sum.supervisor + supervisor,
-                machine: sum.machine + machine,
-            }
+            Instructions { user, supervisor, machine }
         })
     }
 

@@ -30,6 +30,15 @@ impl Instructions {
         }
     }
 
+    /// Of several harts together.
+    pub fn sum(harts: impl Iterator<Item = Instructions>) -> Instructions {
+        harts.fold(Instructions::default(), |sum, h| Instructions {
+            user: sum.user + h.user,
+            supervisor: sum.supervisor + h.supervisor,
+            machine: sum.machine + h.machine,
+        })
+    }
+
     /// All modes.
     pub fn total(&self) -> u64 {
         self.user + self.supervisor + self.machine
@@ -76,6 +85,8 @@ pub struct Roi {
     pub host_seconds: f64,
     /// Instructions retired in it by all harts.
     pub instructions: Instructions,
+    /// The same by hart.
+    pub instructions_by_hart: Vec<Instructions>,
     /// Cache, TLB and branch misses in it, if timing was detailed.
     pub misses: Option<Misses>,
     /// Watched mappings, from when they were first watched.

@@ -4,7 +4,9 @@
 use serde::Serialize;
 use trapless_memory::{ClockHz, Cycle, PhysAddr};
 use trapless_riscv::{Access, Loss, Privilege, Timing};
-use trapless_timing::{Answer, Detail, Hierarchy, LINE_SHIFT, Line, Loss as CacheLoss, Side, StoreBuffer, Tlb, Want};
+use trapless_timing::{
+    Answer, Detail, Hierarchy, LINE_SHIFT, Line, Loss as CacheLoss, Side, StoreBuffer, Thread, Tlb, Want,
+};
 
 use crate::walk_cache::WalkCache;
 
@@ -76,23 +78,41 @@ impl Misses {
     }
 }
 
-/// One core's part of detailed timing.
+/// A hart that sleeps while others use its core loses more than it ever had: with so many losses it is told to forget
+/// everything instead.
+const MOST_LOSSES: usize = 4096;
+
+/// One hart's part of detailed timing.
 #[derive(Clone, Debug)]
-struct Core {
-    tlb: Tlb,
+struct Own {
     stores: StoreBuffer,
-    /// What its hart has not been told yet.
+    /// What the hart has not been told yet.
     lost: Vec<Loss>,
     misses: Misses,
     /// Mode of the walk that is going on.
     walking: Privilege,
 }
 
+impl Own {
+    fn lose(&mut self, loss: Loss) {
+        if self.lost.len() == MOST_LOSSES {
+            self.lost.clear();
+            self.lost.push(Loss::Everything);
+        }
+        self.lost.push(loss);
+    }
+}
+
 /// Caches and TLBs of all cores.
 #[derive(Clone, Debug)]
 struct Caches {
     hierarchy: Hierarchy,
-    cores: Vec<Core>,
+    /// Of each core.
+    tlbs: Vec<Tlb>,
+    /// Of each hart.
+    own: Vec<Own>,
+    /// Harts of a core.
+    threads: usize,
     l1_cycles: u64,
 }
 
@@ -100,29 +120,31 @@ struct Caches {
 #[derive(Clone, Debug)]
 pub struct Times {
     walk_caches: Vec<WalkCache>,
+    /// Harts of a core.
+    threads: usize,
     caches: Option<Caches>,
 }
 
 impl Times {
-    /// Without detailed timing; page walk caches of `entries` entries, each entry read otherwise costs `read` cycles.
-    pub fn new(harts: usize, entries: u32, read: u32) -> Times {
-        Times { walk_caches: vec![WalkCache::new(entries, read); harts], caches: None }
+    /// Without detailed timing, with `threads` harts a core; page walk caches of `entries` entries, each entry read
+    /// otherwise costs `read` cycles.
+    pub fn new(harts: usize, threads: usize, entries: u32, read: u32) -> Times {
+        Times { walk_caches: vec![WalkCache::new(entries, read); harts], threads, caches: None }
     }
 
     /// Begins detailed timing with everything empty, or ends it.
     pub fn set_detail(&mut self, detail: Option<&Detail>, clock: ClockHz) {
-        let harts = self.walk_caches.len();
+        let (harts, threads) = (self.walk_caches.len(), self.threads);
+        let cores = harts.div_ceil(threads);
         self.caches = detail.map(|d| {
-            let core = Core {
-                tlb: Tlb::new(d.tlb()),
-                stores: StoreBuffer::new(d.caches.store_buffer as usize),
-                lost: Vec::new(),
-                misses: Misses::default(),
-                walking: Privilege::Supervisor,
-            };
+            // A thread has its share of the entries.
+            let stores = StoreBuffer::new(d.caches.store_buffer as usize / threads);
+            let own = Own { stores, lost: Vec::new(), misses: Misses::default(), walking: Privilege::Supervisor };
             Caches {
-                hierarchy: Hierarchy::new(d.hierarchy(harts, clock)),
-                cores: vec![core; harts],
+                hierarchy: Hierarchy::new(d.hierarchy(cores, clock)),
+                tlbs: vec![Tlb::new(d.tlb(), threads); cores],
+                own: vec![own; harts],
+                threads,
                 l1_cycles: d.caches.l1_cycles.into(),
             }
         });
@@ -133,9 +155,9 @@ impl Times {
         self.walk_caches.iter_mut().for_each(WalkCache::fence);
         let Some(before) = self.caches.take() else { return };
         self.set_detail(detail, clock);
-        let cores = self.caches.iter_mut().flat_map(|c| &mut c.cores);
-        for (core, before) in cores.zip(before.cores) {
-            core.misses = before.misses;
+        let own = self.caches.iter_mut().flat_map(|c| &mut c.own);
+        for (own, before) in own.zip(before.own) {
+            own.misses = before.misses;
         }
     }
 
@@ -154,18 +176,18 @@ impl Times {
         caches.route();
     }
 
-    /// The SMU reads or writes memory.
-    pub fn reached_by_smu(&mut self, write: bool, at: PhysAddr, now: Cycle) {
-        if let Some(caches) = &mut self.caches {
-            caches.hierarchy.access_by_device(write, at, now);
-            caches.route();
-        }
+    /// The SMU reads or writes memory; the cycles that takes, if timing is detailed.
+    pub fn reached_by_smu(&mut self, write: bool, at: PhysAddr, now: Cycle) -> u64 {
+        let Some(caches) = &mut self.caches else { return 0 };
+        let cycles = caches.hierarchy.access_by_device(write, at, now);
+        caches.route();
+        cycles
     }
 
     /// Misses of all harts, branches apart.
     pub fn misses(&self) -> Option<Misses> {
         let caches = self.caches.as_ref()?;
-        Some(caches.cores.iter().fold(Misses::default(), |sum, core| sum.and(&core.misses)))
+        Some(caches.own.iter().fold(Misses::default(), |sum, own| sum.and(&own.misses)))
     }
 }
 
@@ -175,21 +197,22 @@ impl Caches {
         if !self.hierarchy.has_lost() {
             return;
         }
-        let Caches { hierarchy, cores, .. } = self;
+        let Caches { hierarchy, own, threads, .. } = self;
         for lost in hierarchy.take_lost() {
             let Line(line) = lost.line;
-            cores[lost.core].lost.push(match lost.what {
+            let loss = match lost.what {
                 CacheLoss::Code => Loss::Code(line),
                 CacheLoss::Data => Loss::Data(line),
                 CacheLoss::Right => Loss::Right(line),
-            });
+            };
+            own.iter_mut().skip(lost.core * *threads).take(*threads).for_each(|own| own.lose(loss));
         }
     }
 
-    fn access(&mut self, core: usize, want: Want, at: PhysAddr, now: Cycle, by: Privilege) -> (u64, bool) {
-        let granted = self.hierarchy.access(core, want, at, now);
+    fn access(&mut self, hart: usize, want: Want, at: PhysAddr, now: Cycle, by: Privilege) -> (u64, bool) {
+        let granted = self.hierarchy.access(hart / self.threads, want, at, now);
         if granted.from > Answer::First {
-            let counts = self.cores[core].misses.of(by);
+            let counts = self.own[hart].misses.of(by);
             match want {
                 Want::Fetch => counts.l1i += 1,
                 Want::Load | Want::Store => counts.l1d += 1,
@@ -200,18 +223,28 @@ impl Caches {
         }
         (granted.cycles, granted.writable)
     }
+
+    /// The TLB that a hart uses, the thread of the core that it is, and what is its own.
+    fn tlb(&mut self, hart: usize) -> (&mut Tlb, Thread, &mut Own) {
+        (&mut self.tlbs[hart / self.threads], (hart % self.threads) as Thread, &mut self.own[hart])
+    }
+
+    /// Tells a core's harts which pages its TLB has lost.
+    fn take_pages(&mut self, hart: usize) {
+        let core = hart / self.threads;
+        while let Some((thread, side, va)) = self.tlbs[core].take_lost() {
+            self.own[core * self.threads + usize::from(thread)].lose(match side {
+                Side::Code => Loss::CodePage(va),
+                Side::Data => Loss::DataPage(va),
+            });
+        }
+    }
 }
 
 /// What accesses cost one hart.
 pub struct HartTimes<'a> {
     hart: usize,
     times: &'a mut Times,
-}
-
-impl HartTimes<'_> {
-    fn core(&mut self) -> Option<&mut Core> {
-        self.times.caches.as_mut().map(|c| &mut c.cores[self.hart])
-    }
 }
 
 fn side(access: Access) -> Side {
@@ -227,7 +260,7 @@ impl Timing for HartTimes<'_> {
         match &mut self.times.caches {
             None => walks.miss,
             Some(caches) => {
-                let by = caches.cores[self.hart].walking;
+                let by = caches.own[self.hart].walking;
                 caches.access(self.hart, Want::Load, at, now, by).0 + caches.l1_cycles
             }
         }
@@ -235,38 +268,42 @@ impl Timing for HartTimes<'_> {
 
     fn fence(&mut self, page: Option<u64>) {
         self.times.walk_caches[self.hart].fence();
-        if let Some(core) = self.core() {
-            core.tlb.fence(page);
+        if let Some(caches) = &mut self.times.caches {
+            let (tlb, thread, _) = caches.tlb(self.hart);
+            tlb.fence(thread, page);
         }
     }
 
     fn switched(&mut self) {
         // There are no address space identifiers.
-        if let Some(core) = self.core() {
-            core.tlb.fence(None);
+        if let Some(caches) = &mut self.times.caches {
+            let (tlb, thread, _) = caches.tlb(self.hart);
+            tlb.fence(thread, None);
         }
     }
 
     fn find(&mut self, access: Access, va: u64, by: Privilege) -> (u64, bool) {
-        let Some(core) = self.core() else { return (0, true) };
-        let (cycles, found) = core.tlb.find(side(access), va);
+        let Some(caches) = &mut self.times.caches else { return (0, true) };
+        let (tlb, thread, own) = caches.tlb(self.hart);
+        let (cycles, found) = tlb.find(thread, side(access), va);
         if cycles > 0 || !found {
-            let counts = core.misses.of(by);
+            let counts = own.misses.of(by);
             match side(access) {
                 Side::Code => counts.itlb += 1,
                 Side::Data => counts.dtlb += 1,
             }
             counts.walks += u64::from(!found);
-            core.walking = by;
-            core.take_pages();
+            own.walking = by;
+            caches.take_pages(self.hart);
         }
         (cycles, found)
     }
 
     fn walked(&mut self, access: Access, va: u64, size: u32) {
-        if let Some(core) = self.core() {
-            core.tlb.enter(side(access), va, size);
-            core.take_pages();
+        if let Some(caches) = &mut self.times.caches {
+            let (tlb, thread, _) = caches.tlb(self.hart);
+            tlb.enter(thread, side(access), va, size);
+            caches.take_pages(self.hart);
         }
     }
 
@@ -279,7 +316,7 @@ impl Timing for HartTimes<'_> {
         if cycles == 0 || waits {
             return (cycles, writable);
         }
-        (caches.cores[self.hart].stores.push(now, cycles), writable)
+        (caches.own[self.hart].stores.push(now, cycles), writable)
     }
 
     fn code(&mut self, at: PhysAddr, now: Cycle, by: Privilege) -> u64 {
@@ -290,17 +327,6 @@ impl Timing for HartTimes<'_> {
     }
 
     fn lost(&mut self) -> Option<Loss> {
-        self.core()?.lost.pop()
-    }
-}
-
-impl Core {
-    fn take_pages(&mut self) {
-        while let Some((side, va)) = self.tlb.take_lost() {
-            self.lost.push(match side {
-                Side::Code => Loss::CodePage(va),
-                Side::Data => Loss::DataPage(va),
-            });
-        }
+        self.times.caches.as_mut()?.own[self.hart].lost.pop()
     }
 }

@@ -86,6 +86,8 @@ pub enum Loss {
     DataPage(u64),
     /// The page at this virtual address from the code TLB.
     CodePage(u64),
+    /// More than can be told one by one.
+    Everything,
 }
 
 /// Asked for cycles beyond the [`crate::CostTable`] where the hart itself does not know that an access hits.

@@ -292,6 +292,10 @@ impl Hart {
                 }
                 Loss::DataPage(va) => self.tlb.lines.forget_page(va),
                 Loss::CodePage(va) => self.tlb.forget_fetch(va),
+                Loss::Everything => {
+                    self.code_lines.fill(NO_LINE);
+                    self.tlb.flush();
+                }
             }
         }
     }

@@ -101,6 +101,15 @@ impl<S: Copy + Default> Cache<S> {
         Some(self.states[at])
     }
 
+    /// Takes out the lines that `stays` does not want.
+    pub fn retain(&mut self, stays: impl Fn(Line) -> bool) {
+        for (line, used) in self.lines.iter_mut().zip(&mut self.used) {
+            if *line != NONE && !stays(*line) {
+                (*line, *used) = (NONE, 0);
+            }
+        }
+    }
+
     /// Takes all lines out.
     pub fn clear(&mut self) {
         self.lines.fill(NONE);

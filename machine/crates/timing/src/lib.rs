@@ -17,4 +17,4 @@ pub use hierarchy::{Answer, Granted, Hierarchy, HierarchyConfig, Level, Loss, Lo
 pub use profile::{CoreCosts, MachineParams, Profile, ProfileError, SmuParams, SsdParams};
 pub use ssd::{SsdOp, SsdState, SsdTiming};
 pub use store_buffer::StoreBuffer;
-pub use tlb::{Side, Tlb, TlbConfig};
+pub use tlb::{Side, Thread, Tlb, TlbConfig};

@@ -85,6 +85,9 @@ pub struct Profile {
 pub struct MachineParams {
     /// Number of harts, 1 to 64.
     pub harts: u32,
+    /// Harts that share a core with its issue slots, caches and TLBs, 1 or 2: harts 0 and 1 are the first core's.
+    #[serde(default = "one_thread")]
+    pub threads_per_core: u32,
     /// Core clock, Hz.
     pub clock_hz: u64,
     /// Clock of `mtime`, Hz.
@@ -93,10 +96,21 @@ pub struct MachineParams {
     pub memory_bytes: u64,
     /// The longest turn a hart takes before the others run, cycles.
     pub quantum_cycles: u64,
+    /// The same while both harts of a core run: how soon the one feels that the other stalls.
+    #[serde(default = "a_thousand")]
+    pub thread_turn_cycles: u64,
     /// Upper page table entries that each hart's walker keeps; 0: none. One that it has costs a cycle to read.
     pub walk_cache_entries: u32,
     /// Cost of an SBI call that the machine serves itself, cycles.
     pub sbi_call_cycles: u64,
+}
+
+fn one_thread() -> u32 {
+    1
+}
+
+fn a_thousand() -> u64 {
+    1000
 }
 
 /// Cycles that one instruction of each class takes when nothing misses, and the costs of traps and page table walks.
@@ -258,12 +272,14 @@ impl Profile {
             Err(ProfileError::Range { name: name.into(), key: key.into(), value, range })
         };
         let (m, s, d) = (&self.machine, &self.smu, &self.ssd);
-        let ints: [(&'static str, u64, u64, u64); 16] = [
+        let ints: [(&'static str, u64, u64, u64); 18] = [
             ("machine.harts", m.harts.into(), 1, 64),
             ("machine.clock_hz", m.clock_hz, 1_000_000, 100_000_000_000),
             ("machine.timebase_hz", m.timebase_hz, 1_000, m.clock_hz.min(1_000_000_000)),
             ("machine.memory_bytes", m.memory_bytes, 16 << 20, 64 << 30),
             ("machine.quantum_cycles", m.quantum_cycles, 10, 10_000_000),
+            ("machine.threads_per_core", m.threads_per_core.into(), 1, 2),
+            ("machine.thread_turn_cycles", m.thread_turn_cycles, 10, 10_000_000),
             ("machine.walk_cache_entries", m.walk_cache_entries.into(), 0, 1024),
             ("machine.sbi_call_cycles", m.sbi_call_cycles, 0, 1_000_000),
             ("smu.pmshr_entries", s.pmshr_entries.into(), 1, 255),
