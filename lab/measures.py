@@ -163,6 +163,26 @@ def several_harts_ratio(session: Session) -> float:
     return several / one
 
 
+def _smt(session: Session, key: str) -> list[float]:
+    """A figure of every hwdp run beside another program."""
+    return [entry[key] for entry in session.experiment("smt") if entry["kind"] == "hwdp" and "beside_ratio" in entry]
+
+
+def smt_fio_ratio(session: Session) -> float:
+    """Least speed of fio beside another program, in that of osdp."""
+    return min(_smt(session, "fio_ratio"))
+
+
+def smt_beside_ratio(session: Session) -> float:
+    """Least speed of the program beside fio, in that of osdp."""
+    return min(_smt(session, "beside_ratio"))
+
+
+def smt_instructions_change(session: Session) -> float:
+    """Change of the instructions that fio's thread executes in the same time, in percent: the one nearest to none."""
+    return max(_smt(session, "fio_instructions_change"))
+
+
 def functional_boot_ratio(session: Session) -> float:
     """Speed in the boot with functional timing, in that of QEMU."""
     return session.mips["functional"]["boot"] / session.mips["qemu"]["boot"]
@@ -189,5 +209,5 @@ MEASURES: dict[str, Callable[[Session], float]] = {
                     latency_ratio, demo_host_seconds, boot_seconds, boot_mips, cycles_between_equal_runs, off_cost,
                     small_latency_ratio, small_latency_ratio_to_emulated, small_bandwidth_ratio, refill_faults_removed,
                     refill_overlap, functional_boot_ratio, functional_user_ratio, detailed_least_ratio, detailed_least_mips,
-                    several_harts_ratio)
+                    several_harts_ratio, smt_fio_ratio, smt_beside_ratio, smt_instructions_change)
 }

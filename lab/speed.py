@@ -49,7 +49,7 @@ SIMULATORS = (
 
 
 HARTS = 4
-"""For the speed of several harts together."""
+"""For the speed of several harts together, each with a core of its own."""
 
 
 def script(parts: list[str]) -> str:
@@ -88,7 +88,8 @@ def measure_harts(rounds: int) -> dict[int, float]:
     found: dict[int, list[float]] = {1: [], HARTS: []}
     for number in range(rounds):
         for harts, speeds in found.items():
-            guest = guests.Guest(kernel, root, profile=PROFILE, harts=harts, memory="1G", smu=False, detail="start")
+            guest = guests.Guest(kernel, root, profile=PROFILE, harts=harts, memory="1G", smu=False, detail="start",
+                                 settings=("machine.threads_per_core=1",))
             loops = "\n".join([f"( {PARTS['user']} ) &"] * harts)
             with step(f"round {number + 1} of {rounds}: harts {harts}"):
                 stats = guests.run_on_machine(program, guest, jobs.Job(f"{loops}\nwait")).stats

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from lab.experiments import miss_latency, off_cost, small_no_refill
+from lab.experiments import miss_latency, off_cost, small_no_refill, smt
 from lab.experiments.setup import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    module.__name__.rpartition(".")[2]: module.EXPERIMENT for module in (miss_latency, off_cost, small_no_refill)
+    module.__name__.rpartition(".")[2]: module.EXPERIMENT for module in (miss_latency, off_cost, small_no_refill, smt)
 }
