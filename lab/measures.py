@@ -183,6 +183,26 @@ def smt_instructions_change(session: Session) -> float:
     return max(_smt(session, "fio_instructions_change"))
 
 
+def _large(session: Session, key: str) -> float:
+    """The largest of a figure of setting `large`."""
+    return max(entry[key] for entry in session.experiment("large"))
+
+
+def large_host_seconds(session: Session) -> float:
+    """Host seconds of the slowest kind."""
+    return _large(session, "host_seconds")
+
+
+def large_host_memory(session: Session) -> float:
+    """The host's memory beyond the guest's, in MiB."""
+    return _large(session, "host_mib_over_guest")
+
+
+def large_disk(session: Session) -> float:
+    """What the disk image takes of the host's disk, in MiB."""
+    return _large(session, "disk_mib")
+
+
 def functional_boot_ratio(session: Session) -> float:
     """Speed in the boot with functional timing, in that of QEMU."""
     return session.mips["functional"]["boot"] / session.mips["qemu"]["boot"]
@@ -209,5 +229,6 @@ MEASURES: dict[str, Callable[[Session], float]] = {
                     latency_ratio, demo_host_seconds, boot_seconds, boot_mips, cycles_between_equal_runs, off_cost,
                     small_latency_ratio, small_latency_ratio_to_emulated, small_bandwidth_ratio, refill_faults_removed,
                     refill_overlap, functional_boot_ratio, functional_user_ratio, detailed_least_ratio, detailed_least_mips,
-                    several_harts_ratio, smt_fio_ratio, smt_beside_ratio, smt_instructions_change)
+                    several_harts_ratio, smt_fio_ratio, smt_beside_ratio, smt_instructions_change,
+                    large_host_seconds, large_host_memory, large_disk)
 }

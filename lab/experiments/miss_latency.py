@@ -149,6 +149,8 @@ def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: gue
         "git": git_describe(),
         "instructions": stats.get("instructions"),
     }
+    if stats.get("host_peak_bytes"):
+        result["host_mib_over_guest"] = (stats["host_peak_bytes"] - stats["profile"]["machine"]["memory_bytes"]) / ext4.MIB
     for milestone in stats.get("milestones", []):
         if milestone["number"] == 1:
             result["boot_host_seconds"] = milestone["host_seconds"]

@@ -13,7 +13,7 @@ import pytest
 from lab import build
 from lab.cache import CACHE, cached, content_key, run_tool
 from lab.experiments import miss_latency
-from lab.images import dataset, ext4
+from lab.images import dataset, ext4, sparse
 from lab.paths import LINUX
 from lab.runner import guest as guests
 from lab.runner.job import Job
@@ -177,3 +177,16 @@ def test_kernel_checks(boot: Boot, patched: Path, kernel_check: Path, options: s
     closing = outcome.console.strip().splitlines()[-1]
     assert closing.endswith(" passed, 0 failed"), outcome.console
     assert int(closing.split()[0]) >= 20
+
+
+def test_a_sparse_file_takes_the_room_of_what_is_written(boot: Boot, patched: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "data.img"
+    subprocess.run(["cp", "--sparse=always", sparse.image(16 << 30), disk], check=True)
+    before = disk.stat().st_blocks * 512
+    write = "dd if=/dev/urandom of=/data/random.bin bs=1M count=8 seek=9000 conv=notrunc 2> /dev/null"
+    outcome = boot(patched, f"{write} && hwdp -k hwdp -f /data/ -- {CLI_FIO} --name=r --size=16g --io_size=4m",
+                   data=disk, data_kept=True)
+    assert outcome.status == 0, outcome.console
+    grown = disk.stat().st_blocks * 512 - before
+    assert 8 * ext4.MIB <= grown <= 10 * ext4.MIB
+    assert outcome.stats["host_peak_bytes"] <= outcome.stats["profile"]["machine"]["memory_bytes"] + 300_000_000

@@ -5,7 +5,7 @@ import hashlib
 import subprocess
 from pathlib import Path
 
-from lab.images import dataset, ext4
+from lab.images import dataset, ext4, sparse
 from lab.images.rootfs import APPLETS, debian_mirror
 
 
@@ -62,3 +62,14 @@ def test_mirror_is_the_hosts_own() -> None:
 
 def test_applets_stand_once() -> None:
     assert len(APPLETS) == len(set(APPLETS))
+
+
+def test_a_sparse_data_disk_has_written_blocks_and_takes_no_room() -> None:
+    image = sparse.image(16 << 30)
+    checked = subprocess.run(["e2fsck", "-fn", image], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+    shown = subprocess.run(["debugfs", "-R", f"ex /{dataset.FILE}", image], capture_output=True, text=True, check=True).stdout
+    extents = [line for line in shown.splitlines() if line.lstrip().startswith("1/ 1")]
+    assert sum(int(line.split()[-1]) for line in extents) == (16 << 30) // ext4.BLOCK  # lengths; a flag would come last
+    assert image.stat().st_size > 16 << 30
+    assert image.stat().st_blocks * 512 < 16 * ext4.MIB

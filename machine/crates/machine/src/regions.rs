@@ -10,7 +10,7 @@ use trapless_smu::Smu;
 use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARKER_UNWATCH, MARKER_WATCH};
 
 use crate::machine::{A0, Machine};
-use crate::report::{FaultCount, Instructions, Milestone, Report, Roi, SmuCounters};
+use crate::report::{FaultCount, Instructions, Milestone, Report, Roi, SmuCounters, host_peak_bytes};
 use crate::times::Misses;
 use crate::{DetailFrom, End, Moment};
 
@@ -136,6 +136,7 @@ impl Machine {
             sim_cycles: self.now.0,
             sim_seconds: self.clock.micros(self.now) / 1e6,
             host_seconds: self.host_seconds,
+            host_peak_bytes: host_peak_bytes().unwrap_or(0),
             instructions: by_mode.total(),
             instructions_by_mode: by_mode,
             mips: by_mode.total() as f64 / 1e6 / self.host_seconds.max(1e-9),

@@ -116,6 +116,8 @@ pub struct Report {
     pub sim_seconds: f64,
     /// Host seconds.
     pub host_seconds: f64,
+    /// The most memory of the host that the program had, guest memory that was used included, bytes; 0: unknown.
+    pub host_peak_bytes: u64,
     /// Instructions retired by all harts.
     pub instructions: u64,
     /// The same by mode.
@@ -134,4 +136,11 @@ pub struct Report {
     pub smu_counters: SmuCounters,
     /// The faults put into drives.
     pub faults: Vec<FaultCount>,
+}
+
+/// The most memory that this process had so far, bytes, as Linux counts it (proc(5), VmHWM).
+pub(crate) fn host_peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
