@@ -193,19 +193,17 @@ impl Times {
 
 impl Caches {
     /// Tells the cores' harts what they have lost.
+    #[inline]
     fn route(&mut self) {
-        if !self.hierarchy.has_lost() {
-            return;
-        }
-        let Caches { hierarchy, own, threads, .. } = self;
-        for lost in hierarchy.take_lost() {
+        while let Some(lost) = self.hierarchy.take_lost() {
             let Line(line) = lost.line;
             let loss = match lost.what {
                 CacheLoss::Code => Loss::Code(line),
                 CacheLoss::Data => Loss::Data(line),
                 CacheLoss::Right => Loss::Right(line),
             };
-            own.iter_mut().skip(lost.core * *threads).take(*threads).for_each(|own| own.lose(loss));
+            let first = lost.core * self.threads;
+            self.own[first..].iter_mut().take(self.threads).for_each(|own| own.lose(loss));
         }
     }
 

@@ -18,31 +18,59 @@ impl Line {
     }
 }
 
-/// No line: the number of none, as lines are shorter than addresses.
-const NONE: Line = Line(u64::MAX);
+/// How a cache keeps the numbers of its lines: in as few bytes as it may.
+pub trait Key: Copy + PartialEq {
+    /// No line: the number of none.
+    const NONE: Self;
+    /// As it is kept.
+    fn of(line: Line) -> Self;
+    /// As it was.
+    fn line(self) -> Line;
+}
+
+/// Of memory below 256 GiB.
+impl Key for u32 {
+    const NONE: u32 = u32::MAX;
+    #[inline]
+    fn of(line: Line) -> u32 {
+        line.0 as u32
+    }
+    #[inline]
+    fn line(self) -> Line {
+        Line(self.into())
+    }
+}
+
+/// Any.
+impl Key for u64 {
+    const NONE: u64 = u64::MAX;
+    #[inline]
+    fn of(line: Line) -> u64 {
+        line.0
+    }
+    #[inline]
+    fn line(self) -> Line {
+        Line(self)
+    }
+}
 
 /// A set-associative cache. Each line carries a state `S`; the least recently used line of a set goes first.
 #[derive(Clone, Debug)]
-pub struct Cache<S> {
+pub struct Cache<S, K = u32> {
     ways: usize,
     mask: u64,
-    /// Counts uses.
-    clock: u64,
-    /// The sets one after the other.
-    lines: Vec<Line>,
-    /// When each line was last used; 0 where there is none.
-    used: Vec<u64>,
+    /// The sets one after the other, in each the lines as they were used, the last one first, and behind them no lines.
+    lines: Vec<K>,
     /// The lines' states.
     states: Vec<S>,
 }
 
-impl<S: Copy + Default> Cache<S> {
+impl<S: Copy + Default, K: Key> Cache<S, K> {
     /// An empty cache of `sets` (a power of two) times `ways` lines.
-    pub fn new(sets: usize, ways: usize) -> Cache<S> {
+    pub fn new(sets: usize, ways: usize) -> Cache<S, K> {
         debug_assert!(sets.is_power_of_two() && ways > 0);
         let size = sets * ways;
-        let (lines, used, states) = (vec![NONE; size], vec![0; size], vec![S::default(); size]);
-        Cache { ways, mask: sets as u64 - 1, clock: 0, lines, used, states }
+        Cache { ways, mask: sets as u64 - 1, lines: vec![K::NONE; size], states: vec![S::default(); size] }
     }
 
     /// Where the set of a line begins.
@@ -54,22 +82,27 @@ impl<S: Copy + Default> Cache<S> {
     /// Where a line is.
     #[inline]
     fn find(&self, line: Line) -> Option<usize> {
-        let first = self.first(line);
-        self.lines[first..first + self.ways].iter().position(|l| *l == line).map(|at| first + at)
+        let (first, key) = (self.first(line), K::of(line));
+        self.lines[first..first + self.ways].iter().position(|l| *l == key).map(|at| first + at)
     }
 
+    /// Puts a line where the set begins; those up to `at` move on by one.
     #[inline]
-    fn use_now(&mut self, at: usize) {
-        self.clock += 1;
-        self.used[at] = self.clock;
+    fn put_first(&mut self, first: usize, at: usize, key: K, state: S) -> &mut S {
+        if at > first {
+            self.lines.copy_within(first..at, first + 1);
+            self.states.copy_within(first..at, first + 1);
+        }
+        self.lines[first] = key;
+        self.states[first] = state;
+        &mut self.states[first]
     }
 
     /// The state of a line, which becomes the most recently used one of its set.
     #[inline]
     pub fn touch(&mut self, line: Line) -> Option<&mut S> {
         let at = self.find(line)?;
-        self.use_now(at);
-        Some(&mut self.states[at])
+        Some(self.put_first(self.first(line), at, K::of(line), self.states[at]))
     }
 
     /// The state of a line, without using it.
@@ -83,37 +116,39 @@ impl<S: Copy + Default> Cache<S> {
     #[inline]
     pub fn insert(&mut self, line: Line, state: S) -> Option<(Line, S)> {
         let first = self.first(line);
-        let mut at = first;
-        for other in first + 1..first + self.ways {
-            if self.used[other] < self.used[at] {
-                at = other;
-            }
-        }
-        self.use_now(at);
-        let out = (std::mem::replace(&mut self.lines[at], line), std::mem::replace(&mut self.states[at], state));
-        (out.0 != NONE).then_some(out)
+        let last = first + self.ways - 1;
+        let out = (self.lines[last], self.states[last]);
+        self.put_first(first, last, K::of(line), state);
+        (out.0 != K::NONE).then(|| (out.0.line(), out.1))
     }
 
     /// Takes a line out.
     pub fn remove(&mut self, line: Line) -> Option<S> {
         let at = self.find(line)?;
-        (self.lines[at], self.used[at]) = (NONE, 0);
-        Some(self.states[at])
+        let (state, last) = (self.states[at], self.first(line) + self.ways - 1);
+        self.lines.copy_within(at + 1..=last, at);
+        self.states.copy_within(at + 1..=last, at);
+        self.lines[last] = K::NONE;
+        Some(state)
     }
 
     /// Takes out the lines that `stays` does not want.
     pub fn retain(&mut self, stays: impl Fn(Line) -> bool) {
-        for (line, used) in self.lines.iter_mut().zip(&mut self.used) {
-            if *line != NONE && !stays(*line) {
-                (*line, *used) = (NONE, 0);
+        for first in (0..self.lines.len()).step_by(self.ways) {
+            let mut to = first;
+            for at in first..first + self.ways {
+                let key = std::mem::replace(&mut self.lines[at], K::NONE);
+                if key != K::NONE && stays(key.line()) {
+                    (self.lines[to], self.states[to]) = (key, self.states[at]);
+                    to += 1;
+                }
             }
         }
     }
 
     /// Takes all lines out.
     pub fn clear(&mut self) {
-        self.lines.fill(NONE);
-        self.used.fill(0);
+        self.lines.fill(K::NONE);
     }
 }
 
@@ -125,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_line_goes() {
-        let mut c = Cache::new(2, 2);
+        let mut c: Cache<char> = Cache::new(2, 2);
         assert_eq!(c.insert(Line(0), 'a'), None);
         assert_eq!(c.insert(Line(2), 'b'), None);
         assert_eq!(c.insert(Line(1), 'x'), None);
@@ -140,13 +175,18 @@ mod tests {
     proptest! {
         /// Against a list of what was used, newest first.
         #[test]
-        fn it_holds_what_a_list_of_recent_lines_holds(uses in prop::collection::vec((0..24u64, 0..8u8), 1..400)) {
+        fn it_holds_what_a_list_of_recent_lines_holds(uses in prop::collection::vec((0..24u64, 0..16u8), 1..400)) {
             const WAYS: usize = 3;
-            let mut cache = Cache::new(4, WAYS);
+            let mut cache: Cache<()> = Cache::new(4, WAYS);
             let mut recent: [Vec<u64>; 4] = Default::default();
             for (n, kind) in uses {
                 let list = &mut recent[n as usize % 4];
                 let known = list.iter().position(|l| *l == n);
+                if kind == 1 {
+                    cache.retain(|l| l.0 != n);
+                    known.map(|at| list.remove(at));
+                    continue;
+                }
                 if kind == 0 {
                     prop_assert_eq!(cache.remove(Line(n)).is_some(), known.is_some());
                     known.map(|at| list.remove(at));

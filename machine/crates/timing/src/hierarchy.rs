@@ -205,15 +205,10 @@ impl Hierarchy {
         self.last.remove(line);
     }
 
-    /// Takes what the cores have lost since the last call.
-    pub fn take_lost(&mut self) -> std::vec::Drain<'_, Lost> {
-        self.lost.drain(..)
-    }
-
-    /// Whether [`Hierarchy::take_lost`] has anything to give.
+    /// Takes one thing that a core has lost.
     #[inline]
-    pub fn has_lost(&self) -> bool {
-        !self.lost.is_empty()
+    pub fn take_lost(&mut self) -> Option<Lost> {
+        self.lost.pop()
     }
 
     /// The line from the last level or from beyond, with the right to write it if that comes for free or is wanted.

@@ -39,9 +39,9 @@ const THREAD_SHIFT: u32 = u64::BITS - PAGE_SHIFT;
 /// The buffers. The first level holds pieces of 4 KiB, also of larger pages; the second holds translations whole.
 #[derive(Clone, Debug)]
 pub struct Tlb {
-    data: Cache<()>,
-    code: Cache<()>,
-    second: Cache<()>,
+    data: Cache<(), u64>,
+    code: Cache<(), u64>,
+    second: Cache<(), u64>,
     second_cycles: u64,
     /// Bit n: the second level may hold translations of `SIZES[n]`.
     sizes: u8,
@@ -65,7 +65,7 @@ impl Tlb {
         }
     }
 
-    fn first(&mut self, side: Side) -> &mut Cache<()> {
+    fn first(&mut self, side: Side) -> &mut Cache<(), u64> {
         match side {
             Side::Data => &mut self.data,
             Side::Code => &mut self.code,

@@ -43,15 +43,24 @@ fn a_writer_is_alone() {
         h.access(1, Want::Load, at(5), Cycle(1000)),
         Granted { from: Answer::Last, cycles: 30 + 40, writable: false }
     );
-    assert_eq!(h.take_lost().collect::<Vec<_>>(), [Lost { core: 0, line: Line(5), what: Loss::Right }]);
+    assert_eq!(
+        std::iter::from_fn(|| h.take_lost()).collect::<Vec<_>>(),
+        [Lost { core: 0, line: Line(5), what: Loss::Right }]
+    );
     assert_eq!(
         h.access(0, Want::Store, at(5), Cycle(2000)),
         Granted { from: Answer::Last, cycles: 30 + 40, writable: true }
     );
-    assert_eq!(h.take_lost().collect::<Vec<_>>(), [Lost { core: 1, line: Line(5), what: Loss::Data }]);
+    assert_eq!(
+        std::iter::from_fn(|| h.take_lost()).collect::<Vec<_>>(),
+        [Lost { core: 1, line: Line(5), what: Loss::Data }]
+    );
     assert_eq!(h.access(0, Want::Store, at(5), Cycle(3000)).cycles, 0);
     h.overwritten(at(5));
-    assert_eq!(h.take_lost().collect::<Vec<_>>(), [Lost { core: 0, line: Line(5), what: Loss::Data }]);
+    assert_eq!(
+        std::iter::from_fn(|| h.take_lost()).collect::<Vec<_>>(),
+        [Lost { core: 0, line: Line(5), what: Loss::Data }]
+    );
     assert!(h.access(0, Want::Load, at(5), Cycle(4000)).cycles > 100);
 }
 
@@ -118,7 +127,7 @@ proptest! {
                 }
             };
             let granted = want.map(|want| h.access(core, want, at(line), now));
-            for lost in h.take_lost() {
+            while let Some(lost) = h.take_lost() {
                 match lost.what {
                     Loss::Code => { noted.remove(&(lost.core, lost.line.0, true)); }
                     Loss::Data => { noted.remove(&(lost.core, lost.line.0, false)); }
