@@ -17,6 +17,7 @@ mod fp;
 mod hart;
 #[cfg_attr(not(all(feature = "translator", target_arch = "x86_64", target_os = "linux")), path = "no_jit.rs")]
 mod jit;
+mod left;
 mod lines;
 mod mmu;
 mod op;

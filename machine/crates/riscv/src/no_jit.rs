@@ -4,21 +4,12 @@
 use std::ptr::NonNull;
 
 use crate::code::{CodePage, Entries};
+use crate::left::Left;
 use crate::{Hart, PredictorConfig};
 
 /// There is no value of this type.
 pub enum Translator {}
 
-/// As in the translator; never made.
-pub struct Left {
-    pub kind: u64,
-    pub resume: *const u8,
-}
-
-pub const LIMIT: u64 = 0;
-pub const SLOW: u64 = 1;
-pub const COLD: u64 = 2;
-pub const LINE: u64 = 4;
 pub const LONGEST: usize = 0;
 
 impl Translator {

@@ -7,7 +7,8 @@ use trapless_memory::PAGE_SHIFT;
 
 use super::Flow;
 use crate::code::{CodePage, PAGE_SLOTS};
-use crate::jit::{self, Left};
+use crate::jit;
+use crate::left::{self, Left};
 use crate::op::{Op, length};
 use crate::tlb::PAGE_MASK;
 use crate::{Bus, Env, Exit, Hart, Observer, Timing};
@@ -32,8 +33,8 @@ impl Hart {
             let epoch = translator.epoch();
             let Left { kind, resume } = translator.enter(hart, target);
             match kind {
-                jit::LIMIT => return Some(Exit::QuantumEnd),
-                jit::COLD => {
+                left::LIMIT => return Some(Exit::QuantumEnd),
+                left::COLD => {
                     page = self.code_page;
                     // SAFETY: the page is live (see the hot loop).
                     if unsafe { (*page).heat } > 0 {
@@ -42,8 +43,8 @@ impl Hart {
                     target = self.translate_block(env, page)?;
                     continue;
                 }
-                jit::SLOW => {}
-                jit::LINE => {
+                left::SLOW => {}
+                left::LINE => {
                     // SAFETY: the page is live (see the hot loop).
                     let pa = unsafe { (*self.code_page).pa } | self.pc & !PAGE_MASK;
                     self.enter_line(env, pa);

@@ -12,9 +12,9 @@ mod stubs;
 use std::ptr::NonNull;
 
 pub use block::LONGEST;
-pub use stubs::{COLD, LIMIT, LINE, Left, SLOW};
 
 use crate::code::{CodePage, Entries, PAGE_SLOTS};
+use crate::left::Left;
 use crate::{Hart, PredictorConfig};
 use buffer::CodeBuffer;
 use stubs::{Enter, Stubs};

@@ -9,28 +9,8 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 use super::block::Asm;
 use super::layout;
 use crate::Hart;
+use crate::left::{COLD, FETCH, LIMIT, LINE, Left, SLOW};
 use crate::tlb::PAGE_MASK;
-
-/// Why translated code was left; `pc` is set.
-#[repr(C)]
-pub struct Left {
-    /// One of the kinds below.
-    pub kind: u64,
-    /// Where to go on when the interpreter has done the instruction of [`SLOW`]; null: at the next slot's entry.
-    pub resume: *const u8,
-}
-
-/// The limit is reached.
-pub const LIMIT: u64 = 0;
-/// The instruction at `pc` is the interpreter's; its price is in `acc`.
-pub const SLOW: u64 = 1;
-/// `pc` is not translated yet.
-pub const COLD: u64 = 2;
-/// `pc` is in a page that the translation cache does not know.
-pub const FETCH: u64 = 3;
-
-/// The instruction at `pc` begins in a line of code that is not known to be cached; go on at `resume`.
-pub const LINE: u64 = 4;
 
 /// Enters translated code.
 pub type Enter = extern "sysv64" fn(hart: *mut Hart, at: *const u8) -> Left;

@@ -62,13 +62,25 @@ impl Block<'_> {
 
     /// To slot `index` unless the limit is reached.
     pub(super) fn jump_checked(&mut self, index: usize) {
+        self.leave_at_limit(index);
+        self.to_slot(index);
+    }
+
+    /// Where the interpreter looks at the limit in the middle of a block, before slot `next`. Nothing is cached there.
+    pub(super) fn check_limit(&mut self, next: usize) {
+        let cost = std::mem::take(&mut self.cost);
+        self.add_cost(cost);
+        self.leave_at_limit(next);
+    }
+
+    /// Leaves translated code before slot `index` if the limit is reached; the slot's offset stays in eax.
+    fn leave_at_limit(&mut self, index: usize) {
         let limit = self.stubs.limit.addr();
         dynasm!(self.ops
             ; .arch x64
             ; mov eax, 2 * index as i32
             ; cmp r12d, [rbx + layout::LIMIT]
             ; jae extern limit);
-        self.to_slot(index);
     }
 
     /// Leaves translated code through `stub` at slot `index`, to come back to `resume`.

@@ -150,16 +150,4 @@ impl Block<'_> {
         self.fp_checked = false;
         self.check_limit(index + 2);
     }
-
-    /// Where the interpreter looks at the limit in the middle of a block, before slot `next`. Nothing is cached there.
-    pub(super) fn check_limit(&mut self, next: usize) {
-        let cost = std::mem::take(&mut self.cost);
-        self.add_cost(cost);
-        let limit = self.stubs.limit.addr();
-        dynasm!(self.ops
-            ; .arch x64
-            ; mov eax, 2 * next as i32
-            ; cmp r12d, [rbx + layout::LIMIT]
-            ; jae extern limit);
-    }
 }
