@@ -5,6 +5,8 @@
 //! instruction from a [`CostTable`], asks [`Timing`] for more when its own translation cache misses, and tells an
 //! [`Observer`] what happened. Harts that run in turn share one [`CodeCache`].
 
+#[cfg_attr(not(feature = "seeded-bugs"), allow(dead_code, unreachable_pub))]
+mod bugs;
 mod code;
 mod compressed;
 mod config;
@@ -26,6 +28,8 @@ mod predictor;
 mod tlb;
 mod trap;
 
+#[cfg(feature = "seeded-bugs")]
+pub use bugs::{Bug, seed as seed_bug};
 pub use code::CodeCache;
 pub use config::{CostTable, HartConfig, SmuWalkConfig};
 pub use csr::{Csrs, number as csr_number};

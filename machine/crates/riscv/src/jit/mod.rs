@@ -13,6 +13,7 @@ use std::ptr::NonNull;
 
 pub use block::LONGEST;
 
+use crate::bugs::{self, Bug};
 use crate::code::{CodePage, Entries, PAGE_SLOTS};
 use crate::left::Left;
 use crate::{Hart, PredictorConfig};
@@ -106,7 +107,9 @@ impl Translator {
 
     /// Forgets what was translated of the RAM page number `index`.
     pub fn forget(&mut self, index: usize) {
-        if let Some(Some(table)) = self.tables.get_mut(index) {
+        if let Some(Some(table)) = self.tables.get_mut(index)
+            && !bugs::has(Bug::CodeStays)
+        {
             table.fill(self.stubs.cold);
             self.epoch += 1;
         }

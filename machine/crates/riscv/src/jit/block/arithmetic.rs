@@ -4,6 +4,7 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
 use super::{Block, RAX};
+use crate::bugs::{self, Bug};
 use crate::op::{Op, SINK, Slot};
 
 impl Block<'_> {
@@ -50,7 +51,7 @@ impl Block<'_> {
             Op::Srl => dynasm!(self.ops; .arch x64; shr rax, cl),
             Op::Sra => dynasm!(self.ops; .arch x64; sar rax, cl),
             Op::Sllw => dynasm!(self.ops; .arch x64; shl eax, cl),
-            Op::Srlw => dynasm!(self.ops; .arch x64; shr eax, cl),
+            _ if s.op == Op::Srlw || bugs::has(Bug::SrawLogical) => dynasm!(self.ops; .arch x64; shr eax, cl),
             _ => dynasm!(self.ops; .arch x64; sar eax, cl),
         }
         self.result(d, matches!(s.op, Op::Sllw | Op::Srlw | Op::Sraw));
@@ -139,7 +140,7 @@ impl Block<'_> {
         dynasm!(self.ops; .arch x64; mov rax, Rq(a));
         match s.op {
             Op::Mulh => dynasm!(self.ops; .arch x64; imul Rq(b)),
-            Op::Mulhu => dynasm!(self.ops; .arch x64; mul Rq(b)),
+            _ if s.op == Op::Mulhu || bugs::has(Bug::MulhsuUnsigned) => dynasm!(self.ops; .arch x64; mul Rq(b)),
             _ => dynasm!(self.ops
                 ; .arch x64
                 ; mul Rq(b)
@@ -179,7 +180,7 @@ impl Block<'_> {
         if signed {
             if quotient {
                 dynasm!(self.ops; .arch x64; neg rax);
-            } else {
+            } else if !bugs::has(Bug::RemainderOfMinusOne) {
                 dynasm!(self.ops; .arch x64; xor eax, eax);
             }
             dynasm!(self.ops; .arch x64; jmp =>done);

@@ -4,6 +4,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::{Block, Cold, POOL};
+use crate::bugs::{self, Bug};
 use crate::jit::calls::{self, Call, pack};
 use crate::jit::layout;
 use crate::lines::{LINE_MASK, LINE_SHIFT};
@@ -57,6 +58,7 @@ impl Block<'_> {
             Op::Lbu => dynasm!(self.ops; .arch x64; movzx Rd(d), BYTE [rax + rcx]),
             Op::Lhu => dynasm!(self.ops; .arch x64; movzx Rd(d), WORD [rax + rcx]),
             Op::Lwu => dynasm!(self.ops; .arch x64; mov Rd(d), [rax + rcx]),
+            Op::Flw if bugs::has(Bug::FlwUnboxed) => dynasm!(self.ops; .arch x64; mov Rd(d), [rax + rcx]),
             Op::Flw => dynasm!(self.ops
                 ; .arch x64
                 ; mov ecx, [rax + rcx]
