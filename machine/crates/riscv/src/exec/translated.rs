@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use trapless_memory::PAGE_SHIFT;
 
-use super::Flow;
+use super::{Flow, SLOTS_OF_LINE};
 use crate::code::{CodePage, PAGE_SLOTS};
 use crate::jit;
 use crate::left::{self, Left};
@@ -105,7 +105,8 @@ impl Hart {
         let first = (self.pc & !PAGE_MASK) as usize / 2;
         // SAFETY: the page is live (see the hot loop).
         let pa = unsafe { (*page).pa };
-        // Everything up to the next jump.
+        // Everything up to the next jump, or as far as a block may go: what is not decoded when it is translated would be
+        // left to the interpreter for good.
         let mut index = first;
         while index < PAGE_SLOTS {
             // SAFETY: as above; index is in the page.
@@ -116,7 +117,7 @@ impl Hart {
             // SAFETY: as above.
             let slot = unsafe { (*page).slots[index] };
             match length(slot) {
-                Some(n) if index - first < 2 * jit::LONGEST => index += n,
+                Some(n) if index - first < 2 * jit::LONGEST + SLOTS_OF_LINE => index += n,
                 _ => break,
             }
         }
