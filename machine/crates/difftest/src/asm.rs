@@ -98,9 +98,9 @@ impl Asm {
         self.code.extend(half.to_le_bytes());
     }
 
-    /// Pads with `c.nop` to a multiple of `n` bytes.
+    /// Pads with `c.nop` up to an address that is a multiple of `n`.
     pub fn align(&mut self, n: usize) {
-        while self.code.len() % n != 0 {
+        while self.here() % n as u64 != 0 {
             self.half(1);
         }
     }

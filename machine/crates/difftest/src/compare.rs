@@ -6,9 +6,6 @@ use std::collections::BTreeSet;
 use crate::layout::*;
 use crate::program::{Block, Program};
 
-/// Fields of `mstatus` and `sstatus` that both have. QEMU 7.2 also lets VS, MPV and GVA be written without the
-/// extensions that define them.
-const STATUS: u64 = 0x8000_000f_007f_79aa;
 const FS_AND_SD: u64 = 1 << 63 | 3 << 13;
 const MPRV: u64 = 1 << 17;
 const BREAKPOINT: u64 = 3;
@@ -31,7 +28,7 @@ pub enum Record {
     End {
         /// Block.
         block: usize,
-        /// x1..x31, f0..f31, fcsr, mstatus, sepc, scause, stval.
+        /// x1..x31, f0..f31, fcsr, mstatus, sepc, scause, stval, hash of traps.
         words: Vec<u64>,
     },
 }
@@ -73,16 +70,17 @@ pub fn records(memory: &[u8]) -> Vec<Record> {
     list
 }
 
-fn name_of(word: usize) -> String {
+/// What word `n` of an end record holds.
+pub(crate) fn name_of(word: usize) -> String {
     match word {
         0..31 => format!("x{}", word + 1),
         31..63 => format!("f{}", word - 31),
-        _ => ["fcsr", "mstatus", "sepc", "scause", "stval"][word - 63].to_owned(),
+        _ => ["fcsr", "mstatus", "sepc", "scause", "stval", "hash of traps"][word - 63].to_owned(),
     }
 }
 
 /// Which bits of word `n` of an end record are compared.
-fn end_mask(block: &Block, n: usize) -> u64 {
+pub(crate) fn end_mask(block: &Block, n: usize) -> u64 {
     match n {
         0..31 if block.relax.x >> (n + 1) & 1 == 1 => 0,
         64 => status_mask(block),

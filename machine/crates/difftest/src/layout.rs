@@ -38,6 +38,8 @@ pub const MEMORY: u64 = 128 << 20;
 
 /// Other virtual addresses of the data pages, in a different order, for blocks that run with Sv39.
 pub const ALIAS: u64 = 0x10_0000_0000;
+/// The code of the blocks once more, as user pages in both address spaces: U-mode parts of S-mode blocks run here.
+pub const USER_CODE: u64 = 0x18_0000_0000;
 /// Physical addresses where nothing is, on either machine.
 pub const NOWHERE: u64 = 0x0800_0000;
 
@@ -74,6 +76,8 @@ pub mod save {
     pub const HEADER: i64 = 552;
     /// Vector that was taken, 0 for none; in both.
     pub const VECTOR: i64 = 560;
+    /// Hash of the traps that were not logged; M area only.
+    pub const TRAP_HASH: i64 = 568;
     /// The S handler's save area, relative to the M handler's.
     pub const S_AREA: i64 = 1024;
 }
@@ -93,10 +97,18 @@ pub mod descriptor {
     pub const HEADER: i64 = 72;
 }
 
+/// Multiplier of all hashes: odd, so that a difference never gets lost in the multiplication (Knuth's constant for MMIX).
+pub const HASH_FACTOR: u64 = 6_364_136_223_846_793_005;
+/// Fields of `mstatus` and `sstatus` that both machines have. QEMU 7.2 also lets VS, MPV and GVA be written without the
+/// extensions that define them.
+pub const STATUS: u64 = 0x8000_000f_007f_79aa;
+
 /// Flags of a block.
 pub mod flag {
     /// `ecall` comes back in M-mode.
     pub const ECALL_TO_M: u64 = 1;
+    /// Traps are not logged but go into the hash that the end record has.
+    pub const HASH_TRAPS: u64 = 2;
 }
 
 /// Log records: 64-bit words, first the kind in the top byte, then the vector, then the block's number.
@@ -105,10 +117,10 @@ pub mod record {
     pub const TRAP_M: u64 = 1;
     /// A trap that the S handler took.
     pub const TRAP_S: u64 = 2;
-    /// A block's end: x1..x31, f0..f31, fcsr, mstatus, sepc, scause, stval.
+    /// A block's end: x1..x31, f0..f31, fcsr, mstatus, sepc, scause, stval, hash of traps.
     pub const END: u64 = 3;
     /// Words of a trap record.
     pub const TRAP_WORDS: usize = 5;
     /// Words of an end record.
-    pub const END_WORDS: usize = 1 + 31 + 32 + 1 + 4;
+    pub const END_WORDS: usize = 1 + 31 + 32 + 1 + 5;
 }

@@ -2,6 +2,9 @@
 //! Differential test: the same bare-metal programs on the machine and on QEMU, compared register by register.
 
 pub mod asm;
+pub mod bisect;
+pub mod campaign;
+pub mod cells;
 pub mod compare;
 pub mod coverage;
 pub mod csrs;
@@ -17,6 +20,7 @@ pub mod program;
 pub mod random;
 pub mod run;
 pub mod runtime;
+mod special;
 pub mod suite;
 pub mod tables;
 

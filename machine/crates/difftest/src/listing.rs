@@ -1,22 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A block's code for people: by objdump where it is installed, in hex otherwise.
+//! Code for people: by objdump where it is installed, in hex otherwise.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::program::Block;
+use crate::insn;
 
-/// The code of a block with its addresses.
-pub fn listing(block: &Block, folder: &Path) -> String {
-    disassemble(block, folder).unwrap_or_else(|| hex(block))
+/// The code at an address.
+pub fn listing(code: &[u8], at: u64, folder: &Path) -> String {
+    disassemble(code, at, folder).unwrap_or_else(|| hex(code, at))
 }
 
-fn disassemble(block: &Block, folder: &Path) -> Option<String> {
+/// Instructions with their addresses; what is cut short is left out.
+pub fn instructions(code: &[u8], at: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let low = code.get(from..from + 2)?;
+        let length = if low[0] & 3 == 3 { 4 } else { 2 };
+        let bytes = code.get(from..from + length)?;
+        from += length;
+        Some((at + (from - length) as u64, bytes))
+    })
+}
+
+/// The mnemonic of an instruction.
+pub fn mnemonic(bytes: &[u8]) -> &'static str {
+    let name = match bytes {
+        [a, b] => insn::find_short(u16::from_le_bytes([*a, *b])).map(|i| i.name),
+        [a, b, c, d] => insn::find_wide(u32::from_le_bytes([*a, *b, *c, *d])).map(|i| i.name),
+        _ => None,
+    };
+    name.unwrap_or("(none)")
+}
+
+fn disassemble(code: &[u8], at: u64, folder: &Path) -> Option<String> {
     let file = folder.join("block.bin");
-    std::fs::write(&file, &block.code).ok()?;
+    std::fs::write(&file, code).ok()?;
     let out = Command::new("riscv64-linux-gnu-objdump")
-        .args(["-D", "-b", "binary", "-m", "riscv:rv64", "-M", "no-aliases"])
-        .arg(format!("--adjust-vma={:#x}", block.entry))
+        .args(["-D", "-b", "binary", "-m", "riscv:rv64", "-M", "no-aliases,numeric"])
+        .arg(format!("--adjust-vma={:#x}", at))
         .arg(&file)
         .output()
         .ok()
@@ -26,15 +48,10 @@ fn disassemble(block: &Block, folder: &Path) -> Option<String> {
     Some(text.lines().filter(|l| l.contains(":\t")).collect::<Vec<_>>().join("\n"))
 }
 
-fn hex(block: &Block) -> String {
-    let mut lines = Vec::new();
-    let mut at = 0;
-    while let Some(low) = block.code.get(at..at + 2) {
-        let length = if low[0] & 3 == 3 { 4 } else { 2 };
-        let bytes = block.code.get(at..at + length).unwrap_or(low);
+fn hex(code: &[u8], at: u64) -> String {
+    let line = |(at, bytes): (u64, &[u8])| {
         let word: String = bytes.iter().rev().map(|b| format!("{b:02x}")).collect();
-        lines.push(format!("{:x}: {word}", block.entry + at as u64));
-        at += length;
-    }
-    lines.join("\n")
+        format!("{at:x}: {word} {}", mnemonic(bytes))
+    };
+    instructions(code, at).map(line).collect::<Vec<_>>().join("\n")
 }

@@ -18,8 +18,11 @@ struct Cli {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Instructions to compare at least.
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = 10_000_000)]
     instructions: u64,
+    /// So many of them in blocks that leave all registers; the others are in self-hashing blocks.
+    #[arg(long, default_value_t = 300_000)]
+    logged: u64,
     /// Keep the programs here.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -30,7 +33,8 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let options = Options { seed: cli.seed, instructions: cli.instructions, keep: cli.keep, qemu: cli.qemu };
+    let Cli { seed, instructions, logged, keep, qemu } = cli;
+    let options = Options { seed, instructions, logged, keep, qemu };
     let summary = match suite::run_all(&options) {
         Ok(summary) => summary,
         Err(e) => {

@@ -140,6 +140,8 @@ pub struct Program {
     pub sv39: Sv39,
     /// Initial content of [`DATA`].
     pub data: Vec<u8>,
+    /// Code of all blocks, for [`CODE`] on.
+    pub code: Vec<u8>,
     next_code: u64,
     next_window: u64,
     log_words: usize,
@@ -160,6 +162,7 @@ impl Program {
             runtime: runtime::build(1),
             sv39: Sv39::new(),
             data: Vec::new(),
+            code: Vec::new(),
             next_code: CODE,
             next_window: 0,
             log_words: 0,
@@ -187,12 +190,28 @@ impl Program {
         asm.plain("ebreak");
         self.next_code = asm.here();
         block.code = asm.finish();
+        self.code.extend(&block.code);
         assert!(self.next_code <= CODE + CODE_SIZE, "too much code");
         let records = record::END_WORDS + block.traps as usize * record::TRAP_WORDS;
         self.log_words += records * block.repeat as usize;
         assert!(self.log_words * 8 < LOG_SIZE as usize, "log would overflow");
         self.blocks.push(block);
         assert!(DESCRIPTORS + self.blocks.len() as u64 * DESCRIPTOR_SIZE <= INITIAL, "too many blocks");
+    }
+
+    /// The program with this block only; code and data stay where they are.
+    pub fn only(&self, block: usize) -> Program {
+        let blocks = vec![self.blocks[block].clone()];
+        let log_words = record::END_WORDS + blocks[0].traps as usize * record::TRAP_WORDS;
+        Program {
+            blocks,
+            runtime: runtime::build(1),
+            sv39: self.sv39.clone(),
+            data: self.data.clone(),
+            code: self.code.clone(),
+            log_words,
+            ..*self
+        }
     }
 
     /// Whether there is room for another block of ordinary size.
@@ -217,7 +236,6 @@ impl Program {
     pub fn elf(&self) -> Vec<u8> {
         let mut descriptors = Vec::new();
         let mut initial = Vec::new();
-        let mut code = Vec::new();
         for (number, b) in self.blocks.iter().enumerate() {
             let mut d = vec![0; DESCRIPTOR_SIZE as usize / 8];
             let mut set = |at: i64, value: u64| d[at as usize / 8] = value;
@@ -233,7 +251,6 @@ impl Program {
             set(descriptor::HEADER, number as u64);
             descriptors.extend(d.into_iter().flat_map(u64::to_le_bytes));
             initial.extend(b.x.iter().chain(&b.f).chain([&b.fcsr]).flat_map(|v| v.to_le_bytes()));
-            code.extend(&b.code);
         }
         let runtime = runtime::build(self.blocks.len());
         assert_eq!((runtime.m_vectors, runtime.s_vectors), (self.runtime.m_vectors, self.runtime.s_vectors));
@@ -246,7 +263,7 @@ impl Program {
                 elf::Segment { at: INITIAL, data: &initial, size: initial.len() as u64 },
                 elf::Segment { at: TABLES, data: &tables.bytes(), size: tables.bytes().len() as u64 },
                 elf::Segment { at: PLAYGROUND, data: &self.sv39.playground, size: self.sv39.playground.len() as u64 },
-                elf::Segment { at: CODE, data: &code, size: code.len() as u64 },
+                elf::Segment { at: CODE, data: &self.code, size: self.code.len() as u64 },
                 elf::Segment { at: DATA, data: &self.data, size: DATA_SIZE },
                 elf::Segment { at: LOG, data: &[], size: LOG_SIZE },
             ],

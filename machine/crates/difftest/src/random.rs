@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-use crate::asm::Asm;
+use crate::asm::{Asm, Label};
 use crate::insn::{self, CForm, Form, Insn, SHORT, WIDE};
 use crate::layout::*;
 use crate::operands;
@@ -21,17 +21,25 @@ const M_CSRS: [u16; 6] = [csr::STVAL, csr::SCAUSE, csr::MCAUSE, csr::FCSR, 0x001
 const S_CSRS: [u16; 5] = [csr::STVAL, csr::SCAUSE, csr::FCSR, 0x001, 0x002];
 const U_CSRS: [u16; 3] = [csr::FCSR, 0x001, 0x002];
 
-struct Generator<'a> {
-    rng: &'a mut Rng,
-    a: Asm,
-    block: Block,
+/// Where a part of a block's code is that could be left out: its first byte's address, and the one behind.
+pub type Span = std::ops::Range<u64>;
+
+/// Writes random instructions.
+pub(crate) struct Generator<'a> {
+    pub(crate) rng: &'a mut Rng,
+    pub(crate) a: Asm,
+    pub(crate) block: Block,
     /// Registers that hold addresses in the block's window, with the offset in it. They are never written.
-    pointers: Vec<(u8, u64)>,
+    pub(crate) pointers: Vec<(u8, u64)>,
     /// Counter of the loop around, never written by others.
     counter: Option<u8>,
     /// Inside code that a branch may skip.
     uncertain: bool,
     certain_factor: u64,
+    /// Offset in the window where a page ends, if some accesses are to straddle it.
+    pub(crate) page_end: Option<u64>,
+    /// Parts that could be left out, in the order of their addresses.
+    pub(crate) spans: Vec<Span>,
 }
 
 /// Adds a block of random instructions.
@@ -69,18 +77,24 @@ pub fn block(program: &mut Program, rng: &mut Rng, number: u64) {
         block.x[usize::from(register)] = at + offset;
         pointers.push((register, offset));
     }
-    let mut g =
-        Generator { rng, a: program.asm(), block, pointers, counter: None, uncertain: false, certain_factor: 1 };
-    g.body();
+    let mut g = Generator::new(rng, program.asm(), block, pointers, 1);
+    g.body(LENGTH);
     let Generator { a, mut block, .. } = g;
     // On average far fewer: reserved rounding modes and words.
     block.traps = LENGTH as u64 / 2;
     program.add(a, block);
 }
 
-impl Generator<'_> {
-    fn body(&mut self) {
-        let end = self.a.here() + LENGTH as u64 * 4;
+impl<'a> Generator<'a> {
+    /// A generator for code that runs `rounds` times in one run of the block.
+    pub(crate) fn new(rng: &'a mut Rng, a: Asm, block: Block, pointers: Vec<(u8, u64)>, rounds: u64) -> Self {
+        let (counter, uncertain, page_end, spans) = (None, false, None, Vec::new());
+        Generator { rng, a, block, pointers, counter, uncertain, certain_factor: rounds, page_end, spans }
+    }
+
+    /// Code of about so many instructions.
+    pub(crate) fn body(&mut self, length: usize) {
+        let end = self.a.here() + length as u64 * 4;
         while self.a.here() < end {
             match self.rng.u8(..40) {
                 0 => self.counted_loop(),
@@ -91,14 +105,23 @@ impl Generator<'_> {
         }
     }
 
-    fn ran(&mut self, name: &'static str) {
+    /// Something that can be left out as a whole.
+    pub(crate) fn span(&mut self, emit: impl FnOnce(&mut Self)) {
+        let from = self.a.here();
+        emit(self);
+        if self.a.here() > from {
+            self.spans.push(from..self.a.here());
+        }
+    }
+
+    pub(crate) fn ran(&mut self, name: &'static str) {
         if !self.uncertain {
             *self.block.executed.entry(name).or_default() += self.certain_factor;
         }
     }
 
     /// A register to write: none that the block relies on.
-    fn rd(&mut self) -> u8 {
+    pub(crate) fn rd(&mut self) -> u8 {
         loop {
             let r = self.rng.u8(..32);
             if !self.pointers.iter().any(|p| p.0 == r) && self.counter != Some(r) {
@@ -107,7 +130,7 @@ impl Generator<'_> {
         }
     }
 
-    fn rs(&mut self) -> u8 {
+    pub(crate) fn rs(&mut self) -> u8 {
         self.rng.u8(..32)
     }
 
@@ -125,7 +148,7 @@ impl Generator<'_> {
         let rounds = self.rng.u64(2..5);
         self.a.li(counter, rounds);
         self.counter = Some(counter);
-        self.certain_factor = rounds;
+        self.certain_factor *= rounds;
         let top = self.a.bound();
         for _ in 0..self.rng.u8(1..12) {
             self.straight();
@@ -151,20 +174,35 @@ impl Generator<'_> {
             }
         }
         self.counter = None;
-        self.certain_factor = 1;
+        self.certain_factor /= rounds;
     }
 
     /// Code that may be or is skipped. What is in it does not count as having run.
     fn skipped(&mut self) {
+        let count = self.rng.u8(..5);
+        self.perhaps(|g| (0..count).for_each(|_| g.straight()));
+    }
+
+    /// Code that need not run to its end.
+    pub(crate) fn perhaps(&mut self, emit: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.uncertain, true);
-        for _ in 0..self.rng.u8(..5) {
-            self.straight();
-        }
+        emit(self);
         self.uncertain = outer;
+    }
+
+    /// Whether the register holds an address in the window.
+    pub(crate) fn is_pointer(&self, register: u8) -> bool {
+        self.pointers.iter().any(|p| p.0 == register)
     }
 
     fn branch(&mut self) {
         let target = self.a.label();
+        self.span(|g| g.branch_to(target));
+        self.skipped();
+        self.a.bind(target);
+    }
+
+    fn branch_to(&mut self, target: Label) {
         if self.rng.u8(..3) == 0 {
             let equal = self.rng.bool();
             let r = 8 + self.rng.u8(..8);
@@ -180,12 +218,16 @@ impl Generator<'_> {
             self.a.b(row, rs1, rs2, target);
             self.ran(row);
         }
-        self.skipped();
-        self.a.bind(target);
     }
 
     fn jump(&mut self) {
         let target = self.a.label();
+        self.span(|g| g.jump_to(target));
+        self.skipped();
+        self.a.bind(target);
+    }
+
+    fn jump_to(&mut self, target: Label) {
         let link = self.rd();
         match self.rng.u8(..5) {
             0 => {
@@ -219,11 +261,13 @@ impl Generator<'_> {
                 }
             }
         }
-        self.skipped();
-        self.a.bind(target);
     }
 
-    fn straight(&mut self) {
+    pub(crate) fn straight(&mut self) {
+        self.span(Self::any);
+    }
+
+    fn any(&mut self) {
         match self.rng.u8(..100) {
             0..22 => self.short(),
             22..24 => self.reserved(),
@@ -247,6 +291,11 @@ impl Generator<'_> {
     fn place(&mut self, align: u64) -> (u8, i64) {
         let (register, base) = *self.rng.choice(&self.pointers).expect("never empty");
         let mut to = self.rng.u64(..WINDOW - 16);
+        if let Some(end) = self.page_end
+            && self.rng.u8(..12) == 0
+        {
+            return (register, (end - self.rng.u64(1..8)) as i64 - base as i64);
+        }
         if self.rng.u8(..4) > 0 {
             to &= !(align - 1);
         }
@@ -365,7 +414,7 @@ impl Generator<'_> {
     }
 
     /// A register to write that is neither x0 nor one of `taken`.
-    fn fresh(&mut self, taken: &[u8]) -> u8 {
+    pub(crate) fn fresh(&mut self, taken: &[u8]) -> u8 {
         loop {
             let r = self.rd();
             if r != 0 && !taken.contains(&r) {
@@ -375,7 +424,7 @@ impl Generator<'_> {
     }
 
     /// A 16-bit instruction.
-    fn short(&mut self) {
+    pub(crate) fn short(&mut self) {
         let row = self.rng.choice(SHORT).expect("not empty");
         let random = self.rng.u16(..) & !row.mask | row.bits;
         // Another row may have a stronger claim, and reserved forms are for `reserved`.

@@ -4,17 +4,18 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use trapless_machine::{Boot, Console, DetailFrom, End, Engine, Limits, Machine, MachineConfig};
-use trapless_memory::Cycle;
+use trapless_memory::{Cycle, PhysAddr};
 use trapless_timing::Profile;
 
 use crate::layout::*;
+use crate::program::Program;
 
 /// RV64GC as in the machine: what QEMU's generic CPU has beyond it is off. Names of properties of QEMU 7.2; newer ones
 /// have more that default to off for `rv64`.
@@ -23,7 +24,9 @@ const QEMU_CPU: &str =
 /// A program of ordinary size ends within seconds.
 const QEMU_TIMEOUT: Duration = Duration::from_secs(60);
 /// Far more than any program needs.
-const MAX_CYCLE: Cycle = Cycle(1_000_000_000);
+const MAX_CYCLE: Cycle = Cycle(4_000_000_000);
+/// Nobody looks at the machine in between, so that translated code runs as it does elsewhere.
+const WINDOW_CYCLES: Cycle = Cycle(1_000_000);
 
 /// What QEMU calls itself. The list of what is not compared is for 7.2; others may differ in other things.
 ///
@@ -39,7 +42,7 @@ pub fn version(qemu: &Path) -> Result<String> {
 ///
 /// # Errors
 /// When QEMU cannot be started, fails, or does not end.
-pub fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec<u8>> {
+fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec<u8>> {
     // A file of its own, gone with the folder even when QEMU has to be ended.
     let scratch = tempfile::tempdir_in(folder).context("making a folder for QEMU's memory")?;
     let memory = scratch.path().join("memory");
@@ -89,44 +92,83 @@ pub fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec
     Ok(bytes)
 }
 
-/// What a run on the machine gave.
-pub struct MachineRun {
+/// What a program is run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runner {
+    /// The QEMU at this path.
+    Qemu(PathBuf),
+    /// The machine.
+    Machine {
+        /// How it executes instructions.
+        engine: Engine,
+        /// With detailed timing.
+        detailed: bool,
+    },
+}
+
+/// The machine in all ways that must not make a difference.
+pub const MACHINES: [Runner; 4] = [
+    Runner::Machine { engine: Engine::Translator, detailed: false },
+    Runner::Machine { engine: Engine::Interpreter, detailed: false },
+    Runner::Machine { engine: Engine::Translator, detailed: true },
+    Runner::Machine { engine: Engine::Interpreter, detailed: true },
+];
+
+impl std::fmt::Display for Runner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Runner::Machine { engine, detailed } = self else { return f.write_str("QEMU") };
+        let engine = if *engine == Engine::Translator { "translator" } else { "interpreter" };
+        write!(f, "{engine}{}", if *detailed { " with detailed timing" } else { "" })
+    }
+}
+
+/// What a run gave.
+pub struct Run {
     /// Bytes from [`DATA`] on.
     pub memory: Vec<u8>,
     /// How it ended, if not by power off.
     pub trouble: Option<String>,
-    /// Instructions in all, the runtime's included.
+    /// Instructions in all, the runtime's included; 0 where nobody counts.
     pub instructions: u64,
 }
 
+impl Runner {
+    /// Runs a program; `folder` is for its file.
+    ///
+    /// # Errors
+    /// When what it is to run on cannot be started or does not come to an end.
+    pub fn run(&self, program: &Program, folder: &Path) -> Result<Run> {
+        let elf = folder.join("program.elf");
+        std::fs::write(&elf, program.elf()).with_context(|| format!("writing {}", elf.display()))?;
+        let length = program.compared();
+        match self {
+            Runner::Qemu(path) => Ok(Run { memory: qemu(path, &elf, folder, length)?, trouble: None, instructions: 0 }),
+            Runner::Machine { engine, detailed } => machine(&elf, length, *engine, *detailed),
+        }
+    }
+}
+
 /// Runs the program at `elf` on the machine.
-///
-/// # Errors
-/// When the machine cannot be built.
-pub fn machine(elf: &Path) -> Result<MachineRun> {
+fn machine(elf: &Path, length: usize, engine: Engine, detailed: bool) -> Result<Run> {
     let changes = ["machine.harts=1".to_owned(), format!("machine.memory_bytes={MEMORY}")];
     let config = MachineConfig {
-        profile: Profile::load("vc707", &changes)?,
+        profile: Profile::load(if detailed { "server" } else { "vc707" }, &changes)?,
         boot: Boot::Elf { file: elf.to_owned() },
         disks: Vec::new(),
         faults: Vec::new(),
-        engine: Engine::default(),
-        detail: DetailFrom::Never,
+        engine,
+        detail: if detailed { DetailFrom::Start } else { DetailFrom::Never },
         checkpoint: None,
     };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
     let stop = AtomicBool::new(false);
-    let trouble = match machine.run(&Limits { max_cycle: MAX_CYCLE, window: None, stop: &stop }) {
+    let trouble = match machine.run(&Limits { max_cycle: MAX_CYCLE, window: Some(WINDOW_CYCLES), stop: &stop }) {
         Ok(End::PowerOff) => None,
         Ok(end) => Some(format!("the machine ended with {end:?}")),
         Err(e) => Some(format!("the machine ended with: {e}")),
     };
-    let text = machine.signature().context("the program has its signature symbols")?;
-    let memory = text
-        .lines()
-        .map(|line| u32::from_str_radix(line, 16))
-        .collect::<Result<Vec<_>, _>>()
-        .context("signature of the machine")?;
-    let memory = memory.into_iter().flat_map(u32::to_le_bytes).collect();
-    Ok(MachineRun { memory, trouble, instructions: machine.report(&End::PowerOff).instructions })
+    let ram = machine.ram();
+    let word = |at: usize| ram.load::<8>(PhysAddr(DATA + at as u64)).unwrap_or_default();
+    let memory = (0..length).step_by(8).flat_map(word).take(length).collect();
+    Ok(Run { memory, trouble, instructions: machine.report(&End::PowerOff).instructions })
 }

@@ -23,6 +23,7 @@ pub mod reg {
     pub const A2: u8 = 12;
     pub const S2: u8 = 18;
     pub const S3: u8 = 19;
+    pub const S4: u8 = 20;
     pub const T3: u8 = 28;
     pub const T4: u8 = 29;
     pub const T5: u8 = 30;
@@ -140,8 +141,15 @@ fn save_integers(a: &mut Asm, level: &Level) {
     csrr(a, S3, level.status);
 }
 
-/// Appends a record: S0..S3 are its words.
+/// Appends a record: S0..S3 are its words. Blocks that hash their traps have them hashed instead.
 fn log_trap(a: &mut Asm, level: &Level) {
+    let (log, done) = (a.label(), a.label());
+    a.i("ld", T0, T6, level.shared + save::FLAGS);
+    a.i("andi", T0, T0, flag::HASH_TRAPS as i64);
+    a.b("beq", T0, 0, log);
+    hash_trap(a, level);
+    a.j(done);
+    a.bind(log);
     a.i("ld", T0, T6, level.shared + save::LOG_POINTER);
     a.i("ld", T1, T6, level.shared + save::HEADER);
     a.i("ld", T2, T6, save::VECTOR);
@@ -154,7 +162,28 @@ fn log_trap(a: &mut Asm, level: &Level) {
     }
     a.i("addi", T0, T0, record::TRAP_WORDS as i64 * 8);
     a.s("sd", T0, T6, level.shared + save::LOG_POINTER);
+    a.bind(done);
     a.s("sd", 0, T6, save::VECTOR);
+}
+
+/// Adds S0..S3 and the vector to the hash, as far as they are compared.
+fn hash_trap(a: &mut Asm, level: &Level) {
+    let not_breakpoint = a.label();
+    // The trap value of a breakpoint may be zero or the address.
+    a.i("addi", T0, S0, -3);
+    a.b("bne", T0, 0, not_breakpoint);
+    a.li(S2, 0);
+    a.bind(not_breakpoint);
+    a.li(T0, STATUS);
+    a.r("and", S3, S3, T0);
+    a.i("ld", T0, T6, level.shared + save::TRAP_HASH);
+    a.li(T1, HASH_FACTOR);
+    a.i("ld", T2, T6, save::VECTOR);
+    for reg in [S0, S1, S2, S3, T2] {
+        a.r("mul", T0, T0, T1);
+        a.r("add", T0, T0, reg);
+    }
+    a.s("sd", T0, T6, level.shared + save::TRAP_HASH);
 }
 
 /// Quiets an interrupt, chooses where to go on, restores and returns. S0 is the cause, S1 the pc.
@@ -166,10 +195,15 @@ fn dispose(a: &mut Asm, level: &Level) {
         a.li(T1, cause);
         a.b("beq", S0, T1, use_ra);
     }
-    a.li(T1, CODE);
-    a.r("sub", T2, S1, T1);
-    a.li(T1, CODE_SIZE);
-    a.b("bltu", T2, T1, in_code);
+    for base in [CODE, USER_CODE] {
+        // S4 is where the code is in physical memory.
+        a.li(T1, base);
+        a.r("sub", T2, S1, T1);
+        a.li(S4, CODE);
+        a.r("add", S4, S4, T2);
+        a.li(T1, CODE_SIZE);
+        a.b("bltu", T2, T1, in_code);
+    }
     a.bind(use_ra);
     a.i("ld", S1, T6, 8);
     a.j(done);
@@ -205,6 +239,7 @@ fn dispose(a: &mut Asm, level: &Level) {
     a.r("sub", T2, S1, T1);
     a.li(T1, CODE_SIZE);
     a.b("bgeu", T2, T1, done);
+    a.i("addi", S4, S1, 0);
     read_code(a, level, "lwu");
     a.li(T2, u64::from(SELF_LOOP));
     a.b("bne", T1, T2, done);
@@ -218,14 +253,14 @@ fn dispose(a: &mut Asm, level: &Level) {
     a.plain(level.ret);
 }
 
-/// T1 = what is at pc; in S-mode the page may be a user page.
+/// T1 = what is at S4; in S-mode the page may be a user page.
 fn read_code(a: &mut Asm, level: &Level, load: &str) {
     if level.shared == 0 {
-        return a.i(load, T1, S1, 0);
+        return a.i(load, T1, S4, 0);
     }
     a.li(T3, SUM);
     a.csr("csrrs", T4, SSTATUS, T3);
-    a.i(load, T1, S1, 0);
+    a.i(load, T1, S4, 0);
     csrw(a, SSTATUS, T4);
 }
 
@@ -360,6 +395,9 @@ pub fn build(blocks: usize) -> Runtime {
         csrr(a, T0, csr);
         a.s("sd", T0, S0, (66 + n as i64) * 8);
     }
+    a.i("ld", T0, T6, save::TRAP_HASH);
+    a.s("sd", T0, S0, 69 * 8);
+    a.s("sd", 0, T6, save::TRAP_HASH);
     a.i("addi", S0, S0, record::END_WORDS as i64 * 8);
     a.s("sd", S0, T6, save::LOG_POINTER);
     a.s("sd", 0, T6, save::VECTOR);

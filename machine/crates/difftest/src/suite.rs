@@ -8,7 +8,8 @@ use fastrand::Rng;
 
 use crate::coverage::Coverage;
 use crate::program::Program;
-use crate::{compare, csrs, listing, paging, privileged, random, run, say};
+use crate::run::Runner;
+use crate::{campaign, compare, csrs, listing, paging, privileged, random, run, say};
 
 /// Instructions of a random program, so that a few of them make a million.
 const BATCH: u64 = 300_000;
@@ -21,6 +22,8 @@ pub struct Options {
     pub seed: u64,
     /// Test instructions to compare at least.
     pub instructions: u64,
+    /// So many of them in blocks that leave all registers; the others are in self-hashing blocks.
+    pub logged: u64,
     /// Where program files stay; otherwise they are gone at the end.
     pub keep: Option<PathBuf>,
     /// QEMU.
@@ -86,23 +89,25 @@ pub fn run_all(options: &Options) -> Result<Summary> {
     let mut done = go("raw", &raw, true)?;
     let mut block = 0;
     let mut batch = 0;
-    while done < options.instructions {
+    let logged = options.logged.min(options.instructions);
+    while done < logged {
         let mut program = Program::new();
-        while program.has_room() && program.instructions() < BATCH.min(options.instructions - done) {
+        while program.has_room() && program.instructions() < BATCH.min(logged - done) {
             random::block(&mut program, &mut rng, block);
             block += 1;
         }
         batch += 1;
         done = go(&format!("random-{batch}"), &program, true)?;
     }
+    hashing(&mut rng, options, folder, &mut summary)?;
     Ok(summary)
 }
 
 /// Runs one program. Returns how many instructions have been compared so far.
 fn one(name: &str, program: &Program, reference: bool, o: &Options, folder: &Path, s: &mut Summary) -> Result<u64> {
-    let elf = folder.join(format!("{name}.elf"));
-    std::fs::write(&elf, program.elf()).with_context(|| format!("writing {}", elf.display()))?;
-    let ours = run::machine(&elf)?;
+    keep(name, program, o, folder)?;
+    let translated = &run::MACHINES[0];
+    let ours = translated.run(program, folder)?;
     let log = compare::records(&ours.memory);
     let mut problems: Vec<String> = ours.trouble.into_iter().collect();
     if !compare::complete(program, &log) {
@@ -110,13 +115,18 @@ fn one(name: &str, program: &Program, reference: bool, o: &Options, folder: &Pat
     }
     problems.extend(compare::broken_expectations(program, &log, "the machine"));
     if reference {
-        let theirs = run::qemu(&o.qemu, &elf, folder, program.compared())?;
+        let theirs = Runner::Qemu(o.qemu.clone()).run(program, folder)?.memory;
         let log = compare::records(&theirs);
         if !compare::complete(program, &log) {
             problems.push("QEMU did not come to the end of the program".into());
         }
         problems.extend(compare::broken_expectations(program, &log, "QEMU"));
         problems.extend(compare::differences(program, &ours.memory, &theirs, SHOWN));
+    }
+    for machine in &run::MACHINES[1..] {
+        let other = machine.run(program, folder)?;
+        let more = compare::differences(program, &other.memory, &ours.memory, SHOWN);
+        problems.extend(other.trouble.into_iter().chain(more).map(|p| format!("{p} ({machine}, {translated})")));
     }
     s.machine_instructions += ours.instructions;
     let what = format!("{} blocks, {} instructions", program.blocks.len(), program.instructions());
@@ -133,14 +143,49 @@ fn one(name: &str, program: &Program, reference: bool, o: &Options, folder: &Pat
         let named = |p: &String| program.blocks.iter().filter(|b| p.starts_with(&b.name)).max_by_key(|b| b.name.len());
         let block = problems.iter().find_map(named);
         if let Some(block) = block {
-            say(format_args!("  code of {}:\n{}", block.name, listing::listing(block, folder)));
+            say(format_args!("  code of {}:\n{}", block.name, listing::listing(&block.code, block.entry, folder)));
         }
         s.failed += 1;
         // Counted, so that a run with a difference ends too.
         s.instructions += program.instructions();
     }
-    if o.keep.is_none() {
-        let _ = std::fs::remove_file(&elf);
-    }
     Ok(s.instructions)
+}
+
+/// Keeps the program where that is wanted.
+fn keep(name: &str, program: &Program, o: &Options, folder: &Path) -> Result<()> {
+    if o.keep.is_some() {
+        let elf = folder.join(format!("{name}.elf"));
+        std::fs::write(&elf, program.elf()).with_context(|| format!("writing {}", elf.display()))?;
+    }
+    Ok(())
+}
+
+/// Programs of self-hashing blocks up to the wanted number of instructions.
+fn hashing(rng: &mut Rng, o: &Options, folder: &Path, s: &mut Summary) -> Result<()> {
+    let mut batch = 0;
+    while s.instructions < o.instructions {
+        batch += 1;
+        let cells = campaign::program(rng, o.instructions - s.instructions);
+        let name = format!("hashing-{batch}");
+        keep(&name, &cells.program, o, folder)?;
+        let outcome = campaign::run(&cells, &Runner::Qemu(o.qemu.clone()), &run::MACHINES, folder)?;
+        let what = format!("{} blocks, {} instructions", cells.cells.len(), cells.program.instructions());
+        s.machine_instructions += outcome.machine_instructions;
+        s.instructions += cells.program.instructions();
+        if outcome.problems.is_empty() {
+            say(format_args!("{name}: {what}: ok"));
+            s.passed += 1;
+            s.coverage.add(&cells.program, Default::default());
+            continue;
+        }
+        s.failed += 1;
+        say(format_args!("{name}: {what}: {} problems, seed {}", outcome.problems.len(), o.seed));
+        outcome.problems.iter().for_each(|p| say(format_args!("  {p}")));
+        match outcome.culprit {
+            Some(c) => say(format_args!("  bisected: {}, round {}:\n{}", c.cell, c.round, c.text.trim_end())),
+            None => say("  the block by itself does not differ"),
+        }
+    }
+    Ok(())
 }

@@ -107,6 +107,8 @@ pub struct Sv39 {
 pub const SCRATCH: u64 = 0x20_0000_0000;
 /// Pages of the playground.
 pub const PLAYGROUND_PAGES: u64 = 4;
+/// Pages at [`SCRATCH`] that self-hashing blocks map.
+pub const SCRATCH_PAGES: u64 = PLAYGROUND_PAGES;
 const MODE_SV39: u64 = 8 << 60;
 /// Data pages are scattered: page i of the alias is page i * 397 of the data.
 const SCATTER: u64 = 397;
@@ -134,9 +136,12 @@ impl Sv39 {
                 let test = (CODE..LOG).contains(&at);
                 tables.set(root, at, 1, entry(at, V | RWX | AD | if test { user_bit } else { 0 }));
             }
+            for offset in (0..CODE_SIZE).step_by(2 << 20) {
+                tables.set(root, USER_CODE + offset, 1, entry(CODE + offset, V | RWX | AD | U));
+            }
             let pages = DATA_SIZE / 4096;
             for page in 0..pages {
-                let to = DATA + page * SCATTER % pages * 4096;
+                let to = DATA + Sv39::page_behind(page) * 4096;
                 tables.set(root, ALIAS + page * 4096, 0, entry(to, V | RWX | AD | user_bit));
             }
             cases = playground(&mut tables, root);
@@ -164,10 +169,15 @@ impl Sv39 {
         Sv39 { tables, s_satp, u_satp, scratch_middle, scratch_table, cases, playground }
     }
 
+    /// The page of the data behind a page of the alias.
+    pub fn page_behind(page: u64) -> u64 {
+        page * SCATTER % (DATA_SIZE / 4096)
+    }
+
     /// Where the byte at `offset` of the data is in the alias.
     pub fn alias(offset: u64) -> u64 {
         let pages = DATA_SIZE / 4096;
-        let page = (0..pages).find(|p| p * SCATTER % pages == offset / 4096).expect("the factor is odd");
+        let page = (0..pages).find(|p| Sv39::page_behind(*p) == offset / 4096).expect("the factor is odd");
         ALIAS + page * 4096 + offset % 4096
     }
 }
