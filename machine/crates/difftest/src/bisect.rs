@@ -12,12 +12,14 @@ use crate::cells::Cell;
 use crate::compare::{self, Record};
 use crate::layout::*;
 use crate::listing;
-use crate::program::Program;
+use crate::program::{Block, Mode, Program};
 use crate::run::{Run, Runner};
 
 /// `addi x0, x0, 0` and `c.nop`.
 const NOP: [u8; 4] = 0x13u32.to_le_bytes();
 const C_NOP: [u8; 2] = 1u16.to_le_bytes();
+/// How often a page is entered before its code is tried: far more than make it worth translating.
+const WARM_UP: u64 = 64;
 /// Traps of a cell for which there is room in the log.
 const TRAPS: u64 = 100_000;
 /// Differences shown.
@@ -36,7 +38,7 @@ pub struct Culprit {
     pub text: String,
 }
 
-/// A cell by itself on two runners.
+/// A cell, the last block of its program, on two runners.
 struct Pair<'a> {
     program: Program,
     cell: &'a Cell,
@@ -45,7 +47,7 @@ struct Pair<'a> {
     folder: &'a Path,
 }
 
-/// Finds out which of a cell's instructions goes wrong; `None` if the cell by itself does not.
+/// Finds out which of a cell's instructions goes wrong; `None` if it does not with the cells before it.
 ///
 /// # Errors
 /// When a program cannot be run.
@@ -56,24 +58,44 @@ pub fn bisect(
     reference: &Runner,
     folder: &Path,
 ) -> Result<Option<Culprit>> {
-    let pair = Pair { program: program.only(cell.block), cell, ours, reference, folder };
-    let all = cell.spans.len();
-    if !pair.differ(&vec![true; all], cell.rounds)? {
-        return Ok(None);
+    let mut pair = Pair { program: program.only(cell.block), cell, ours, reference, folder };
+    let name = program.blocks[cell.block].name.clone();
+    let all = vec![true; cell.spans.len()];
+    if !pair.differ(&all, cell.rounds)? {
+        // What other cells left in the pages that all share may be needed.
+        pair.program = program.with(program.blocks[..=cell.block].to_vec());
+        if !pair.differ(&all, cell.rounds)? {
+            return Ok(None);
+        }
     }
-    // The shortest beginning that goes wrong: its last part is what does. More rounds are more operands.
-    let first = |count: usize| (0..all).map(|n| n < count).collect::<Vec<_>>();
-    let count = lowest(0, all as u64, |count| pair.differ(&first(count as usize), cell.rounds))? as usize;
+    // The one round that goes wrong, from the state in which the reference enters it. Where that is not enough, because what
+    // is wrong has to do with the rounds before, all of them.
+    let round = lowest(1, cell.rounds, |rounds| pair.differ(&all, rounds))?;
+    let (mut rounds, mut before) = (round, None);
+    if let Some(program) = pair.enter(round)? {
+        let whole = std::mem::replace(&mut pair.program, program);
+        if pair.differ(&all, 1)? {
+            rounds = 1;
+        } else {
+            before = Some(std::mem::replace(&mut pair.program, whole));
+            rounds = cell.rounds;
+        }
+    }
+    // The shortest beginning that goes wrong: its last part is what does.
+    let first = |count: usize| (0..all.len()).map(|n| n < count).collect::<Vec<_>>();
+    let count = lowest(0, all.len() as u64, |count| pair.differ(&first(count as usize), rounds))? as usize;
+    let Some(culprit) = count.checked_sub(1) else {
+        let block = pair.program.blocks.last().expect("the cell");
+        let listing = listing::listing(&block.code, block.entry, folder);
+        let text = format!("  none of its instructions, but what is around them:\n{listing}\n");
+        return Ok(Some(Culprit { cell: name, round, mnemonics: Vec::new(), text }));
+    };
     let mut keep = first(count);
-    if count > 0 {
-        pair.leave_out(&mut keep, count - 1)?;
-    }
-    let round = lowest(1, cell.rounds, |rounds| pair.differ(&keep, rounds))?;
-    let text = pair.describe(&keep, count.checked_sub(1), round)?;
-    let mnemonics = count.checked_sub(1).map(|n| pair.code_of(n)).map_or(Vec::new(), |(at, code)| {
-        listing::instructions(code, at).map(|(_, bytes)| listing::mnemonic(bytes)).collect()
-    });
-    Ok(Some(Culprit { cell: pair.program.blocks[0].name.clone(), round, mnemonics, text }))
+    pair.leave_out(&mut keep, culprit, rounds)?;
+    let text = pair.describe(&keep, culprit, rounds, before.is_none())?;
+    let (at, code) = pair.code_of(culprit);
+    let mnemonics = listing::instructions(code, at).map(|(_, bytes)| listing::mnemonic(bytes)).collect();
+    Ok(Some(Culprit { cell: name, round, mnemonics, text }))
 }
 
 /// The first cell whose end or memory differs.
@@ -114,7 +136,7 @@ fn lowest(mut low: u64, mut high: u64, mut is: impl FnMut(u64) -> Result<bool>) 
 impl Pair<'_> {
     /// The program with these parts of the cell, for so many rounds.
     fn variant(&self, keep: &[bool], rounds: u64) -> Program {
-        let mut program = self.program.only(0);
+        let mut program = self.program.with(self.program.blocks.clone());
         program.data[self.cell.counter..self.cell.counter + 8].copy_from_slice(&rounds.to_le_bytes());
         for (span, _) in self.cell.spans.iter().zip(keep).filter(|(_, keep)| !**keep) {
             let range = (span.start - CODE) as usize..(span.end - CODE) as usize;
@@ -133,15 +155,42 @@ impl Pair<'_> {
         Ok(a.trouble.is_some() || !compare::differences(&program, &a.memory, &b.memory, 1).is_empty())
     }
 
+    /// The program that begins with round `round`, in the state in which the reference enters it and with the pages of its code
+    /// as warm as they were; `None` for the first round, which needs no other program.
+    fn enter(&self, round: u64) -> Result<Option<Program>> {
+        if round == 1 {
+            return Ok(None);
+        }
+        let run = self.reference.run(&self.variant(&vec![true; self.cell.spans.len()], round - 1), self.folder)?;
+        let words = end_words(&run);
+        let mut block = self.program.blocks.last().expect("the cell").clone();
+        if let (Some(x), Some(f), Some(fcsr)) = (words.get(..31), words.get(31..63), words.get(63)) {
+            block.x[1..].copy_from_slice(x);
+            block.f.copy_from_slice(f);
+            block.fcsr = *fcsr;
+        }
+        // Blocks that are nothing but an `ebreak`: that of the cell, and that of the one before it.
+        let nothing = |at: u64| {
+            let mut block = Block::new("warm-up", Mode::Machine);
+            (block.entry, block.end, block.repeat) = (at, at, WARM_UP);
+            block
+        };
+        let before = block.entry.checked_sub(4).filter(|at| *at >= CODE);
+        let warm_up = before.into_iter().chain([block.end]).map(nothing);
+        let mut program = self.program.with(warm_up.chain([block.clone()]).collect());
+        program.data.copy_from_slice(&run.memory[..DATA_SIZE as usize]);
+        Ok(Some(program))
+    }
+
     /// Leaves out whatever is not needed for part `culprit` to go wrong.
-    fn leave_out(&self, keep: &mut [bool], culprit: usize) -> Result<()> {
+    fn leave_out(&self, keep: &mut [bool], culprit: usize, rounds: u64) -> Result<()> {
         let mut size = culprit.div_ceil(2);
         while size > 0 {
             for from in (0..culprit).step_by(size) {
                 let range = from..(from + size).min(culprit);
                 let mut without = keep.to_vec();
                 without[range.clone()].fill(false);
-                if without != keep && self.differ(&without, self.cell.rounds)? {
+                if without != keep && self.differ(&without, rounds)? {
                     keep[range].fill(false);
                 }
             }
@@ -156,69 +205,48 @@ impl Pair<'_> {
         (span.start, &self.program.code[(span.start - CODE) as usize..(span.end - CODE) as usize])
     }
 
-    /// What goes wrong in `round`, in which the parts of `keep` run and `culprit` is the last.
-    fn describe(&self, keep: &[bool], culprit: Option<usize>, round: u64) -> Result<String> {
-        let mut text = String::new();
-        let Some(culprit) = culprit else {
-            let block = &self.program.blocks[0];
-            let listing = listing::listing(&block.code, block.entry, self.folder);
-            return Ok(format!("  not one of its instructions alone, but what is around them:\n{listing}\n"));
-        };
+    /// What goes wrong when the parts of `keep` run, of which `culprit` is the last; with its operands if only one round runs.
+    fn describe(&self, keep: &[bool], culprit: usize, rounds: u64, one_round: bool) -> Result<String> {
         let (at, code) = self.code_of(culprit);
-        text += &format!("{}\n", listing::listing(code, at, self.folder));
+        let mut text = format!("{}\n", listing::listing(code, at, self.folder));
         let others: Vec<String> = (0..culprit)
             .filter(|n| keep[*n])
             .map(|n| listing::listing(self.code_of(n).1, self.code_of(n).0, self.folder))
             .collect();
         if !others.is_empty() {
-            text += &format!("  only after\n{}\n", others.join("\n"));
+            text += &format!("  after\n{}\n", others.join("\n"));
         }
-
-        // The reference's state before the round, run on without the culprit: what the culprit gets.
-        let mut before = self.variant(keep, 1);
-        if round > 1 {
-            let run = self.reference.run(&self.variant(keep, round - 1), self.folder)?;
-            restart(&mut before, &run);
-            before.data[self.cell.counter..self.cell.counter + 8].copy_from_slice(&1u64.to_le_bytes());
+        if one_round {
+            // The reference without the culprit: what the culprit gets.
+            let mut without = keep.to_vec();
+            without[culprit] = false;
+            let input = end_words(&self.reference.run(&self.variant(&without, rounds), self.folder)?);
+            let operands = operands(code).into_iter().filter_map(|n| {
+                let value = input.get(n)?;
+                Some(format!("{} = {value:#x}", compare::name_of(n)))
+            });
+            text += &format!("  with {}\n", operands.collect::<Vec<_>>().join(", "));
         }
-        let mut without = keep.to_vec();
-        without[culprit] = false;
-        let mut input = self.variant(&without, 1);
-        (input.blocks, input.data) = (before.blocks.clone(), before.data.clone());
-        let input = end_words(&self.reference.run(&input, self.folder)?);
-        let operands = operands(code).into_iter().filter_map(|n| {
-            let value = input.get(n)?;
-            Some(format!("{} = {value:#x}", compare::name_of(n)))
-        });
-        text += &format!("  with {}\n", operands.collect::<Vec<_>>().join(", "));
         // With a log of its traps, if it is the hash of traps that differs.
-        let mut program = self.variant(keep, round);
-        program.blocks[0].flags &= !flag::HASH_TRAPS;
-        program.blocks[0].traps = TRAPS;
-        let program = program.only(0);
+        let program = self.variant(keep, rounds);
+        let mut blocks = program.blocks.clone();
+        if let Some(cell) = blocks.last_mut() {
+            cell.flags &= !flag::HASH_TRAPS;
+            cell.traps = TRAPS;
+        }
+        let program = program.with(blocks);
         let (a, b) = (self.ours.run(&program, self.folder)?, self.reference.run(&program, self.folder)?);
         for line in a.trouble.into_iter().chain(compare::differences(&program, &a.memory, &b.memory, SHOWN)) {
-            text += &format!("  {}\n", line);
+            text += &format!("  {line}\n");
         }
         Ok(text)
     }
 }
 
-/// Lets a program of one block begin where a run of it ended.
-fn restart(program: &mut Program, run: &Run) {
-    let words = end_words(run);
-    let block = &mut program.blocks[0];
-    if let (Some(x), Some(f), Some(fcsr)) = (words.get(..31), words.get(31..63), words.get(63)) {
-        block.x[1..].copy_from_slice(x);
-        block.f.copy_from_slice(f);
-        block.fcsr = *fcsr;
-    }
-    program.data.copy_from_slice(&run.memory[..DATA_SIZE as usize]);
-}
-
+/// The last end record: warm-up comes first.
 fn end_words(run: &Run) -> Vec<u64> {
     let end = |r| if let Record::End { words, .. } = r { Some(words) } else { None };
-    compare::records(&run.memory).into_iter().find_map(end).unwrap_or_default()
+    compare::records(&run.memory).into_iter().rev().find_map(end).unwrap_or_default()
 }
 
 /// Words of an end record that an instruction may read, whatever it is: its fields for registers.

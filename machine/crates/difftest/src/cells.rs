@@ -270,7 +270,7 @@ impl Frame {
             a.r("add", t1, t1, t0);
             for _ in 0..12 {
                 let register = if load == "ld" { *g.rng.choice(&free).expect("not empty") } else { g.rng.u8(..32) };
-                a.i(load, register, t1, 8 * g.rng.i64(..OPERANDS as i64));
+                a.i(load, register, t1, 8 * g.rng.i64(0..OPERANDS as i64));
             }
         }
         for (n, register) in self.registers.into_iter().enumerate() {

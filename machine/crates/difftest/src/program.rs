@@ -128,6 +128,11 @@ impl Block {
     pub fn instructions(&self) -> u64 {
         self.executed.values().sum::<u64>() * self.repeat
     }
+
+    /// Words that it logs at most.
+    fn log_words(&self) -> usize {
+        (record::END_WORDS + self.traps as usize * record::TRAP_WORDS) * self.repeat as usize
+    }
 }
 
 /// A program being put together.
@@ -192,8 +197,7 @@ impl Program {
         block.code = asm.finish();
         self.code.extend(&block.code);
         assert!(self.next_code <= CODE + CODE_SIZE, "too much code");
-        let records = record::END_WORDS + block.traps as usize * record::TRAP_WORDS;
-        self.log_words += records * block.repeat as usize;
+        self.log_words += block.log_words();
         assert!(self.log_words * 8 < LOG_SIZE as usize, "log would overflow");
         self.blocks.push(block);
         assert!(DESCRIPTORS + self.blocks.len() as u64 * DESCRIPTOR_SIZE <= INITIAL, "too many blocks");
@@ -201,15 +205,18 @@ impl Program {
 
     /// The program with this block only; code and data stay where they are.
     pub fn only(&self, block: usize) -> Program {
-        let blocks = vec![self.blocks[block].clone()];
-        let log_words = record::END_WORDS + blocks[0].traps as usize * record::TRAP_WORDS;
+        self.with(vec![self.blocks[block].clone()])
+    }
+
+    /// The program with other blocks of the same code.
+    pub fn with(&self, blocks: Vec<Block>) -> Program {
         Program {
-            blocks,
             runtime: runtime::build(1),
             sv39: self.sv39.clone(),
             data: self.data.clone(),
             code: self.code.clone(),
-            log_words,
+            log_words: blocks.iter().map(Block::log_words).sum(),
+            blocks,
             ..*self
         }
     }

@@ -38,6 +38,8 @@ pub(crate) struct Generator<'a> {
     certain_factor: u64,
     /// Offset in the window where a page ends, if some accesses are to straddle it.
     pub(crate) page_end: Option<u64>,
+    /// The window can be reached: loops until an SC succeeds come to an end.
+    pub(crate) in_reach: bool,
     /// Parts that could be left out, in the order of their addresses.
     pub(crate) spans: Vec<Span>,
 }
@@ -88,8 +90,18 @@ pub fn block(program: &mut Program, rng: &mut Rng, number: u64) {
 impl<'a> Generator<'a> {
     /// A generator for code that runs `rounds` times in one run of the block.
     pub(crate) fn new(rng: &'a mut Rng, a: Asm, block: Block, pointers: Vec<(u8, u64)>, rounds: u64) -> Self {
-        let (counter, uncertain, page_end, spans) = (None, false, None, Vec::new());
-        Generator { rng, a, block, pointers, counter, uncertain, certain_factor: rounds, page_end, spans }
+        Generator {
+            rng,
+            a,
+            block,
+            pointers,
+            counter: None,
+            uncertain: false,
+            certain_factor: rounds,
+            page_end: None,
+            in_reach: true,
+            spans: Vec::new(),
+        }
     }
 
     /// Code of about so many instructions.
@@ -271,7 +283,7 @@ impl<'a> Generator<'a> {
         match self.rng.u8(..100) {
             0..22 => self.short(),
             22..24 => self.reserved(),
-            24..27 => self.load_reserved(),
+            24..27 if self.in_reach => self.load_reserved(),
             27 => self.environment(),
             // Fresh operands, lest everything becomes NaN.
             28..31 => {

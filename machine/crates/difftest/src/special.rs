@@ -189,7 +189,9 @@ impl Generator<'_> {
         self.a.csr("csrrc", 0, csr::SSTATUS, other);
         self.a.plain("sret");
         self.a.bind(user);
+        self.in_reach = false;
         self.perhaps(|g| (0..16).for_each(|_| g.straight()));
+        self.in_reach = true;
         self.a.plain("ecall");
         // Trap vectors are multiples of four.
         self.a.align(4);

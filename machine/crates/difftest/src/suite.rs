@@ -184,7 +184,7 @@ fn hashing(rng: &mut Rng, o: &Options, folder: &Path, s: &mut Summary) -> Result
         outcome.problems.iter().for_each(|p| say(format_args!("  {p}")));
         match outcome.culprit {
             Some(c) => say(format_args!("  bisected: {}, round {}:\n{}", c.cell, c.round, c.text.trim_end())),
-            None => say("  the block by itself does not differ"),
+            None => say("  the block does not differ again"),
         }
     }
     Ok(())
