@@ -33,6 +33,9 @@ pub struct Common {
     /// Name of a built-in profile, or a TOML file.
     #[arg(long, default_value = "vc707")]
     pub profile: String,
+    /// Name of a built-in drive, or a TOML file: what the drives are; the profile's if absent.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub ssd: Option<String>,
     /// Change one value of the profile; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -45,11 +48,13 @@ pub struct Common {
     /// Leave the SMU and the paging extension out.
     #[arg(long)]
     pub no_smu: bool,
-    /// Disk image as an NVMe drive; may be repeated. `ro`: writes fail; `snapshot`: writes are dropped at the end.
-    #[arg(long = "disk", value_name = "PATH[,ro|,snapshot]")]
+    /// Disk image as an NVMe drive; may be repeated. Options: `ro`, writes fail; `snapshot`, writes are dropped at the end;
+    /// block=512|4096; ssd=NAME|FILE, another drive than the others; namespace=PATH, one more, with options of its own.
+    #[arg(long = "disk", value_name = "PATH[,OPTION...]")]
     pub disks: Vec<Disk>,
-    /// Make a drive fail; may be repeated. KIND: media-error, abort, hang, fatal, remove. Keys: disk=N (needed; the first is
-    /// 1), lba=FIRST[-LAST], queue=ID, op=read|write|flush, skip=N, count=N, after=SECONDS (docs/nvme.md).
+    /// Make a drive fail; may be repeated. KIND: media-error, abort, late, hang, fatal, remove. Keys: disk=N (needed; the
+    /// first is 1), namespace=ID, lba=FIRST[-LAST], queue=ID, op=read|write|flush, skip=N, every=N, count=N, after=SECONDS,
+    /// by=SECONDS (docs/nvme.md).
     #[arg(long = "fault", value_name = "KIND,KEY=VALUE...")]
     pub faults: Vec<String>,
     /// How instructions are executed; the guest cannot tell.
@@ -155,13 +160,24 @@ impl FromStr for Size {
     }
 }
 
-/// A disk image and how it may be written.
+/// A drive: its namespaces' images and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
+    /// Name or file of the drive, if it is another than the profile's.
+    pub ssd: Option<String>,
+    /// Its namespaces.
+    pub namespaces: Vec<Namespace>,
+}
+
+/// An image and how it may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
     /// The image.
     pub path: PathBuf,
     /// What writes do.
     pub mode: DiskMode,
+    /// Bytes of a logical block.
+    pub block: Option<u32>,
 }
 
 /// What writes to a disk do.
@@ -175,20 +191,51 @@ pub enum DiskMode {
     Snapshot,
 }
 
+impl Namespace {
+    fn new(path: &str) -> Namespace {
+        Namespace { path: path.into(), mode: DiskMode::ReadWrite, block: None }
+    }
+}
+
 impl FromStr for Disk {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Disk, String> {
-        let (path, mode) = match text.rsplit_once(',') {
-            Some((path, "ro")) => (path, DiskMode::ReadOnly),
-            Some((path, "snapshot")) => (path, DiskMode::Snapshot),
-            Some((path, "rw")) => (path, DiskMode::ReadWrite),
-            Some((_, other)) if !other.contains('/') => {
-                return Err(format!("disk option '{other}' is not ro, rw or snapshot"));
+        let mut parts = text.split(',');
+        let mut namespace = Namespace::new(parts.next().unwrap_or_default());
+        let mut disk = Disk { ssd: None, namespaces: Vec::new() };
+        // Paths may have commas in them.
+        let mut in_path = true;
+        for part in parts {
+            let was_in_path = std::mem::replace(&mut in_path, false);
+            match (part, part.split_once('=')) {
+                ("ro", _) => namespace.mode = DiskMode::ReadOnly,
+                ("rw", _) => namespace.mode = DiskMode::ReadWrite,
+                ("snapshot", _) => namespace.mode = DiskMode::Snapshot,
+                (_, Some(("block", size))) => match size {
+                    "512" => namespace.block = Some(512),
+                    "4096" => namespace.block = Some(4096),
+                    _ => return Err(format!("block={size} is not 512 or 4096")),
+                },
+                (_, Some(("ssd", name))) => disk.ssd = Some(name.into()),
+                (_, Some(("namespace", path))) => {
+                    disk.namespaces.push(std::mem::replace(&mut namespace, Namespace::new(path)));
+                    in_path = true;
+                }
+                (more, _) if was_in_path && more.contains('/') => {
+                    let path = namespace.path.as_mut_os_string();
+                    path.push(",");
+                    path.push(more);
+                    in_path = true;
+                }
+                (other, _) => {
+                    let known = "ro, rw, snapshot, block=, ssd=, namespace=";
+                    return Err(format!("disk option '{other}' is not one of {known}"));
+                }
             }
-            _ => (text, DiskMode::ReadWrite),
-        };
-        Ok(Disk { path: path.into(), mode })
+        }
+        disk.namespaces.push(namespace);
+        Ok(disk)
     }
 }
 
@@ -207,9 +254,24 @@ mod tests {
 
     #[test]
     fn disks() {
-        assert_eq!("a.img,ro".parse(), Ok(Disk { path: "a.img".into(), mode: DiskMode::ReadOnly }));
-        assert_eq!("a,b/c.img".parse(), Ok(Disk { path: "a,b/c.img".into(), mode: DiskMode::ReadWrite }));
-        assert!("a.img,rox".parse::<Disk>().is_err());
+        let one = |path: &str, mode, block| Namespace { path: path.into(), mode, block };
+        let disk = |text: &str| text.parse::<Disk>();
+        let plain = |namespaces| Ok(Disk { ssd: None, namespaces });
+        assert_eq!(disk("a.img,ro"), plain(vec![one("a.img", DiskMode::ReadOnly, None)]));
+        assert_eq!(disk("a,b/c.img"), plain(vec![one("a,b/c.img", DiskMode::ReadWrite, None)]));
+        assert_eq!(disk("a,b/c,snapshot"), plain(vec![one("a,b/c", DiskMode::Snapshot, None)]));
+        let two = disk("a,ssd=x/tlc.toml,block=4096,namespace=b,c/d,ro,namespace=e,block=512").unwrap();
+        assert_eq!(two.ssd.as_deref(), Some("x/tlc.toml"));
+        let expected = [
+            one("a", DiskMode::ReadWrite, Some(4096)),
+            one("b,c/d", DiskMode::ReadOnly, None),
+            one("e", DiskMode::ReadWrite, Some(512)),
+        ];
+        assert_eq!(two.namespaces, expected);
+        for (wrong, names) in [("a,rox", "rox"), ("a,block=1024", "1024"), ("a,ro,b/c", "b/c"), ("a,size=4", "size=4")]
+        {
+            assert!(disk(wrong).unwrap_err().contains(names), "{wrong}");
+        }
     }
 
     #[test]

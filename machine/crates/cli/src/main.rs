@@ -17,10 +17,10 @@ use anyhow::{Context, Result, bail};
 use args::{Cli, Command, Common, DiskMode, Elf, Run};
 use clap::Parser;
 use trapless_machine::{
-    Boot, Console, DiskConfig, DiskWrites, End, Engine, Fault, Limits, Machine, MachineConfig, Report,
+    Boot, Console, DiskConfig, DiskWrites, End, Engine, Fault, Limits, Machine, MachineConfig, NamespaceConfig, Report,
 };
 use trapless_memory::Cycle;
-use trapless_timing::Profile;
+use trapless_timing::{Profile, SsdParams};
 
 const BAD_INPUT: u8 = 2;
 const GUEST_RESET: u8 = 3;
@@ -70,21 +70,27 @@ fn elf(options: &Elf) -> Result<u8> {
 
 /// The profile with the command line's changes; the short options are `--set` in other words.
 fn profile(common: &Common) -> Result<Profile> {
-    let mut changes = common.set.clone();
+    let mut changes: Vec<_> = common.ssd.iter().map(|name| format!("ssd={name}")).collect();
+    changes.extend_from_slice(&common.set);
     changes.extend(common.memory.map(|size| format!("machine.memory_bytes={}", size.0)));
     changes.extend(common.harts.map(|harts| format!("machine.harts={harts}")));
     changes.extend(common.no_smu.then(|| "smu.present=false".to_owned()));
     Ok(Profile::load(&common.profile, &changes)?)
 }
 
-fn disks(common: &Common) -> Vec<DiskConfig> {
-    let disk = |d: &args::Disk| DiskConfig {
-        path: d.path.clone(),
-        writes: match d.mode {
+fn disks(common: &Common) -> Result<Vec<DiskConfig>> {
+    let namespace = |n: &args::Namespace| NamespaceConfig {
+        path: n.path.clone(),
+        writes: match n.mode {
             DiskMode::ReadWrite => DiskWrites::ToFile,
             DiskMode::ReadOnly => DiskWrites::Fail,
             DiskMode::Snapshot => DiskWrites::InMemory,
         },
+        block_bytes: n.block,
+    };
+    let disk = |d: &args::Disk| {
+        let ssd = d.ssd.as_deref().map(SsdParams::load).transpose()?;
+        Ok(DiskConfig { ssd, namespaces: d.namespaces.iter().map(namespace).collect() })
     };
     common.disks.iter().map(disk).collect()
 }
@@ -124,7 +130,7 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
         args::Engine::Interpreter => Engine::Interpreter,
         args::Engine::Translator => Engine::Translator,
     };
-    let (disks, faults, detail) = (disks(common), faults(common)?, common.detail.unwrap_or_default());
+    let (disks, faults, detail) = (disks(common)?, faults(common)?, common.detail.unwrap_or_default());
     let checkpoint = common.checkpoint_at.zip(common.checkpoint.clone());
     let config = MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint };
     let mut machine = Machine::new(config, console)?;

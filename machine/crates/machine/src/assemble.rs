@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use trapless_devices::Aclint;
 use trapless_memory::{ClockHz, Cycle, Picos, Ram};
-use trapless_nvme::{Controller, ControllerConfig, Fault, ImageMode, open_image};
+use trapless_nvme::{Controller, ControllerConfig, Fault, ImageMode, MAX_NAMESPACES, open_image};
 use trapless_riscv::{CodeCache, CostTable, Hart, HartConfig, SmuWalkConfig};
 use trapless_smu::{Smu, SmuConfig, SmuTiming};
 use trapless_timing::{CoreCosts, Profile, SsdTiming};
@@ -18,7 +18,9 @@ use crate::recorder::Recorder;
 use crate::slots::Slots;
 use crate::times::Times;
 use crate::walk_cache;
-use crate::{Boot, Console, DetailFrom, DiskConfig, DiskWrites, Engine, Error, MachineConfig, load, map};
+use crate::{
+    Boot, Console, DetailFrom, DiskConfig, DiskWrites, Engine, Error, MachineConfig, NamespaceConfig, load, map,
+};
 
 impl Machine {
     /// Builds the machine and loads what it starts with.
@@ -107,21 +109,27 @@ fn open_drives(disks: &[DiskConfig], profile: &Profile) -> Result<Vec<Controller
         return Err(Error::TooManyDisks(disks.len()));
     }
     let open = |(index, disk): (usize, &DiskConfig)| {
-        let mode = match disk.writes {
-            DiskWrites::ToFile => ImageMode::ReadWrite,
-            DiskWrites::Fail => ImageMode::ReadOnly,
-            DiskWrites::InMemory => ImageMode::Snapshot,
-        };
-        let backend = open_image(&disk.path, mode).map_err(|e| Error::Disk(e.to_string()))?;
+        let ssd = disk.ssd.as_ref().unwrap_or(&profile.ssd);
         let config = ControllerConfig {
             serial: format!("TRAPLESS{index}"),
-            block_bytes: profile.ssd.block_bytes,
-            max_transfer_pages: profile.ssd.max_transfer_pages,
-            max_io_queues: profile.ssd.max_io_queues,
-            max_queue_entries: profile.ssd.max_queue_entries,
+            max_transfer_pages: ssd.max_transfer_pages,
+            max_io_queues: ssd.max_io_queues,
+            max_queue_entries: ssd.max_queue_entries,
         };
-        let timing = SsdTiming::new(&profile.ssd, profile.clock());
-        Ok(Controller::new(config, timing, backend))
+        if disk.namespaces.is_empty() || disk.namespaces.len() > MAX_NAMESPACES {
+            return Err(Error::Namespaces { disk: index + 1, count: disk.namespaces.len() });
+        }
+        let contents = |ns: &NamespaceConfig| {
+            let mode = match ns.writes {
+                DiskWrites::ToFile => ImageMode::ReadWrite,
+                DiskWrites::Fail => ImageMode::ReadOnly,
+                DiskWrites::InMemory => ImageMode::Snapshot,
+            };
+            let backend = open_image(&ns.path, mode).map_err(|e| Error::Disk(e.to_string()))?;
+            Ok((backend, ns.block_bytes.unwrap_or(ssd.block_bytes)))
+        };
+        let contents = disk.namespaces.iter().map(contents).collect::<Result<_, Error>>()?;
+        Ok(Controller::new(config, SsdTiming::new(ssd, profile.clock(), index as u64), contents))
     };
     disks.iter().enumerate().map(open).collect()
 }
@@ -134,7 +142,7 @@ fn inject(drives: &mut [Controller], faults: &[Fault], clock: ClockHz) -> Result
         let Some(drive) = drives.get_mut(fault.disk() - 1) else {
             return Err(wrong(format!("the last disk is {disks}")));
         };
-        drive.inject(fault.clone(), clock.cycles(fault.after())).map_err(|e| wrong(e.to_string()))?;
+        drive.inject(fault.clone(), clock).map_err(|e| wrong(e.to_string()))?;
     }
     Ok(())
 }

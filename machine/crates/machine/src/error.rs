@@ -95,6 +95,14 @@ pub enum Error {
     /// Too many disks.
     #[error("{0} disks given; bus 0 has room for 31")]
     TooManyDisks(usize),
+    /// None or too many namespaces.
+    #[error("disk {disk}: {count} namespaces given; it can have 1 to 64")]
+    Namespaces {
+        /// The disk, counted from 1.
+        disk: usize,
+        /// Its namespaces.
+        count: usize,
+    },
     /// Nothing can ever happen again.
     #[error("the guest waits for ever: every hart is asleep and no event is due (cycle {0})")]
     Deadlock(u64),

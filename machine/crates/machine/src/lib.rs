@@ -33,7 +33,7 @@ pub use report::Report;
 pub use times::{MissCounts, Misses};
 use trapless_memory::Cycle;
 pub use trapless_nvme::Fault;
-use trapless_timing::Profile;
+use trapless_timing::{Profile, SsdParams};
 
 /// What a machine is made of and starts with.
 pub struct MachineConfig {
@@ -144,16 +144,34 @@ pub enum Boot {
     },
 }
 
-/// A drive and its image.
+/// A drive.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
+    /// What it is; `None`: as the profile says.
+    pub ssd: Option<SsdParams>,
+    /// Its namespaces, 1 to 64.
+    pub namespaces: Vec<NamespaceConfig>,
+}
+
+impl DiskConfig {
+    /// A drive as the profile says, with one namespace.
+    pub fn new(path: impl Into<PathBuf>, writes: DiskWrites) -> DiskConfig {
+        DiskConfig { ssd: None, namespaces: vec![NamespaceConfig { path: path.into(), writes, block_bytes: None }] }
+    }
+}
+
+/// A namespace of a drive.
+#[derive(Clone, Debug)]
+pub struct NamespaceConfig {
     /// The image.
     pub path: PathBuf,
     /// Where writes go.
     pub writes: DiskWrites,
+    /// Its logical block, 512 or 4096 bytes; `None`: the drive's.
+    pub block_bytes: Option<u32>,
 }
 
-/// Where writes to a drive go.
+/// Where writes to a namespace go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskWrites {
     /// To the file.

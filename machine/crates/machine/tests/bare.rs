@@ -11,7 +11,7 @@ fn run(program: &str, changes: &[&str]) -> (End, Report) {
     let dir = tempfile::tempdir().unwrap();
     let changes: Vec<String> = changes.iter().map(|c| (*c).to_owned()).collect();
     let profile = Profile::load("vc707", &changes).unwrap();
-    let disks = vec![DiskConfig { path: disk(dir.path()), writes: DiskWrites::Fail }];
+    let disks = vec![DiskConfig::new(disk(dir.path()), DiskWrites::Fail)];
     let (end, machine) = run_elf(build(program, dir.path()), profile, Engine::default(), DetailFrom::Never, disks);
     let report = machine.report(&end);
     (end, report)

@@ -24,7 +24,7 @@ fn machine(
     let config = MachineConfig {
         profile: Profile::load("server", &changes).unwrap(),
         boot,
-        disks: vec![DiskConfig { path: disk.into(), writes: DiskWrites::InMemory }],
+        disks: vec![DiskConfig::new(disk, DiskWrites::InMemory)],
         faults: Vec::new(),
         engine: Engine::default(),
         detail,

@@ -5,7 +5,7 @@ use trapless_memory::{Dma, PAGE_SIZE, PhysAddr};
 
 use crate::command::{Command, Status, admin};
 use crate::controller::{Controller, InFlight, Observe};
-use crate::identify::{self, ASYNC_EVENT_LIMIT, Namespace};
+use crate::identify::{self, ASYNC_EVENT_LIMIT};
 use crate::queue::{CompletionQueue, SubmissionQueue};
 use crate::{log, prp, regs};
 
@@ -150,15 +150,14 @@ impl Controller {
 
     fn identify(&mut self, c: &Command, dma: &mut dyn Dma) -> Result<u32, Status> {
         let data = match c.dw(10) & 0xff {
-            0x00 if c.nsid == 1 => {
-                let read_only = self.backend.read_only();
-                let ns = Namespace { blocks: self.blocks(), block_bytes: self.config.block_bytes, read_only };
-                identify::namespace(&self.config, &ns)
+            0x00 => {
+                let ns = self.namespace(c.nsid).ok_or(Status::INVALID_NAMESPACE)?;
+                identify::namespace(&self.config, c.nsid, ns)
             }
-            0x01 => identify::controller(&self.config),
-            0x02 if c.nsid < 0xffff_fffe => identify::active_namespaces(c.nsid),
-            0x03 if c.nsid == 1 => identify::namespace_descriptors(&self.config),
-            0x00 | 0x02 | 0x03 => return Err(Status::INVALID_NAMESPACE),
+            0x01 => identify::controller(&self.config, self.namespaces.len() as u32),
+            0x02 if c.nsid < 0xffff_fffe => identify::active_namespaces(c.nsid, self.namespaces.len() as u32),
+            0x03 if self.namespace(c.nsid).is_some() => identify::namespace_descriptors(&self.config, c.nsid),
+            0x02 | 0x03 => return Err(Status::INVALID_NAMESPACE),
             _ => return Err(Status::INVALID_FIELD),
         };
         let to = prp::segments(dma, c.prp1, c.prp2, data.len() as u64)?;

@@ -20,10 +20,8 @@ use crate::{Backend, BackendError, Written, regs};
 /// What distinguishes one controller from another. Values out of range are moved into it.
 #[derive(Clone, Debug)]
 pub struct ControllerConfig {
-    /// Serial number, at most 20 ASCII characters; the namespace's identifiers are made from it, so it must be unique.
+    /// Serial number, at most 20 ASCII characters; the namespaces' identifiers are made from it, so it must be unique.
     pub serial: String,
-    /// Logical block, 512 or 4096 bytes.
-    pub block_bytes: u32,
     /// Largest transfer in 4 KiB pages, a power of two up to 1024.
     pub max_transfer_pages: u32,
     /// I/O queue pairs, 1 to 64.
@@ -57,6 +55,25 @@ pub struct CommandRecord {
     pub completed: Cycle,
     /// Where the completion queue entry was written.
     pub cq_entry: PhysAddr,
+}
+
+/// Namespaces of a controller at most.
+pub const MAX_NAMESPACES: usize = 64;
+
+/// A namespace.
+pub(crate) struct Namespace {
+    /// Bytes in a logical block, a power of two.
+    pub block_bytes: u32,
+    /// Where it begins on the medium that all namespaces share, bytes.
+    pub begin: u64,
+    pub backend: Box<dyn Backend>,
+}
+
+impl Namespace {
+    /// Logical blocks.
+    pub fn blocks(&self) -> u64 {
+        self.backend.size() / u64::from(self.block_bytes)
+    }
 }
 
 /// What is to be done when a command is due.
@@ -103,7 +120,8 @@ const MAX_OUTSTANDING: usize = 1024;
 /// The controller with its SSD.
 pub struct Controller {
     pub(crate) config: ControllerConfig,
-    pub(crate) backend: Box<dyn Backend>,
+    /// By identifier, the first being 1.
+    pub(crate) namespaces: Vec<Namespace>,
     timing: SsdTiming,
     pub(crate) cc: u32,
     csts: u32,
@@ -149,9 +167,8 @@ pub struct ControllerState {
     clock: Cycle,
     next: Cycle,
     busy: SsdState,
-    /// Bytes of the image, and what was written over it in memory.
-    image_bytes: u64,
-    written: Written,
+    /// Of each namespace: its bytes and block size, and what was written over its image in memory.
+    namespaces: Vec<(u64, u32, Written)>,
 }
 
 /// What can be next.
@@ -168,10 +185,18 @@ impl Controller {
     /// Bytes of the BAR.
     pub const BAR_SIZE: u64 = 0x4000;
 
-    /// A controller after power on.
-    pub fn new(config: ControllerConfig, timing: SsdTiming, backend: Box<dyn Backend>) -> Controller {
+    /// A controller after power on. Its namespaces, at least one and [`MAX_NAMESPACES`] at most, are given by what they hold
+    /// and the bytes of their logical block, 512 or 4096.
+    pub fn new(config: ControllerConfig, timing: SsdTiming, contents: Vec<(Box<dyn Backend>, u32)>) -> Controller {
+        let mut begin = 0;
+        let namespace = |(backend, block_bytes): (Box<dyn Backend>, u32)| {
+            let block_bytes = if block_bytes == 4096 { 4096 } else { 512 };
+            let namespace = Namespace { block_bytes, begin, backend };
+            begin += namespace.backend.size();
+            namespace
+        };
+        let namespaces = contents.into_iter().take(MAX_NAMESPACES).map(namespace).collect();
         let config = ControllerConfig {
-            block_bytes: if config.block_bytes == 4096 { 4096 } else { 512 },
             max_transfer_pages: config.max_transfer_pages.clamp(1, 1024).next_power_of_two(),
             max_io_queues: config.max_io_queues.clamp(1, 64),
             max_queue_entries: config.max_queue_entries.clamp(2, 65536),
@@ -181,7 +206,7 @@ impl Controller {
         Controller {
             features: Features::new(config.max_io_queues),
             config,
-            backend,
+            namespaces,
             timing,
             cc: 0,
             csts: 0,
@@ -222,24 +247,35 @@ impl Controller {
             clock: self.clock,
             next: self.next,
             busy: self.timing.save(),
-            image_bytes: self.backend.size(),
-            written: self.backend.written()?,
+            namespaces: self
+                .namespaces
+                .iter()
+                .map(|ns| Some((ns.backend.size(), ns.block_bytes, ns.backend.written()?)))
+                .collect::<Option<_>>()?,
         })
     }
 
     /// Goes on from a state.
     ///
     /// # Errors
-    /// What does not fit: the number of queues, the image's size, or that the image takes no writes in memory.
+    /// What does not fit: the number of queues or namespaces, an image's size or format, or that it takes no writes in memory.
     pub fn restore(&mut self, state: ControllerState) -> Result<(), &'static str> {
         if state.sqs.len() != self.sqs.len() || state.cqs.len() != self.cqs.len() {
             return Err("has another number of queues");
         }
-        if state.image_bytes != self.backend.size() {
-            return Err("has another size");
+        if state.namespaces.len() != self.namespaces.len() {
+            return Err("has another number of namespaces");
         }
-        if !self.backend.set_written(state.written) {
-            return Err("was attached as a snapshot");
+        for (ns, (bytes, block_bytes, written)) in self.namespaces.iter_mut().zip(state.namespaces) {
+            if bytes != ns.backend.size() {
+                return Err("has another size");
+            }
+            if block_bytes != ns.block_bytes {
+                return Err("has blocks of another size");
+            }
+            if !ns.backend.set_written(written) {
+                return Err("was attached as a snapshot");
+            }
         }
         let ControllerState { cc, csts, aqa, asq, acq, intm, sqs, cqs, in_flight, features, logs, events, .. } = state;
         (self.cc, self.csts, self.aqa, self.asq, self.acq, self.intm) = (cc, csts, aqa, asq, acq, intm);
@@ -250,9 +286,9 @@ impl Controller {
         Ok(())
     }
 
-    /// Logical blocks of the namespace.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.backend.size() / u64::from(self.config.block_bytes)
+    /// The namespace with this identifier.
+    pub(crate) fn namespace(&self, nsid: u32) -> Option<&Namespace> {
+        self.namespaces.get((nsid as usize).checked_sub(1)?)
     }
 
     /// Reads a register. Accesses of 4 and 8 bytes are the specification's; narrower ones see their part.
@@ -444,6 +480,7 @@ impl Controller {
             };
             let cqid = sq.cqid;
             let owns_cid = sq.outstanding.insert(command.cid);
+            let mut late = Cycle(0);
             let (work, op) = if !owns_cid {
                 (Work::Fail(Status::COMMAND_ID_CONFLICT), SsdOp::Refused)
             } else if id == 0 {
@@ -453,6 +490,10 @@ impl Controller {
                     Ok(io) => match self.strike(id as u16, &command, fetched) {
                         None => (Work::Io(io), io.ssd_op()),
                         Some(Strike::Fail(status)) => (Work::Fail(status), io.ssd_op()),
+                        Some(Strike::Late(by)) => {
+                            late = by;
+                            (Work::Io(io), io.ssd_op())
+                        }
                         Some(Strike::Hang) => continue,
                         Some(Strike::Fatal) => return self.fatal(),
                         Some(Strike::Remove) => return self.remove(),
@@ -460,7 +501,7 @@ impl Controller {
                     Err(status) => (Work::Fail(status), SsdOp::Refused),
                 }
             };
-            let due = self.timing.start(fetched, op);
+            let due = self.timing.start(fetched, op) + late;
             self.in_flight.insert(due, InFlight { command, sqid: id as u16, cqid, doorbell, fetched, work, owns_cid });
         }
     }

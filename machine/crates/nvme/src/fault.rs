@@ -5,10 +5,10 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use trapless_memory::{Cycle, Picos};
+use trapless_memory::{ClockHz, Cycle, Picos};
 
 use crate::command::{Command, Status, nvm};
-use crate::controller::Controller;
+use crate::controller::{Controller, Namespace};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ enum Kind {
     MediaError,
     /// Command Abort Requested, though nobody did.
     Abort,
+    /// Done, but later.
+    Late,
     /// No completion, whatever the host does but reset.
     Hang,
     /// Controller Fatal Status.
@@ -26,9 +28,10 @@ enum Kind {
 }
 
 /// Names and kinds, as written.
-const KINDS: [(&str, Kind); 5] = [
+const KINDS: [(&str, Kind); 6] = [
     ("media-error", Kind::MediaError),
     ("abort", Kind::Abort),
+    ("late", Kind::Late),
     ("hang", Kind::Hang),
     ("fatal", Kind::Fatal),
     ("remove", Kind::Remove),
@@ -44,11 +47,17 @@ pub struct Fault {
     lbas: Option<RangeInclusive<u64>>,
     queue: Option<u16>,
     opcode: Option<u8>,
+    nsid: Option<u32>,
     /// Commands that match and are left alone before the first that is struck.
     skip: u64,
+    /// Of those that match then, the first of so many is struck.
+    every: u64,
     /// Commands that are struck.
     count: u64,
+    /// Before this simulated time it does nothing.
     after: Picos,
+    /// How much later a late command is done.
+    by: Picos,
 }
 
 /// Why a fault cannot be.
@@ -62,11 +71,6 @@ impl Fault {
         self.disk
     }
 
-    /// Before this simulated time it does nothing.
-    pub fn after(&self) -> Picos {
-        self.after
-    }
-
     fn matches(&self, sqid: u16, command: &Command) -> bool {
         let has_blocks = matches!(command.opcode, nvm::READ | nvm::WRITE | nvm::WRITE_ZEROES);
         let touches = |range: &RangeInclusive<u64>| {
@@ -74,6 +78,7 @@ impl Fault {
             has_blocks && command.slba() <= *range.end() && last >= *range.start()
         };
         self.queue.is_none_or(|queue| queue == sqid)
+            && self.nsid.is_none_or(|nsid| nsid == command.nsid)
             && self.opcode.is_none_or(|opcode| opcode == command.opcode)
             && self.lbas.as_ref().is_none_or(touches)
     }
@@ -83,6 +88,15 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+fn seconds(key: &str, value: &str) -> Result<Picos, FaultError> {
+    let seconds: f64 = number(key, value)?;
+    // Some thousand years of simulated time are the most that Picos can tell.
+    if !(0.0..=1e6).contains(&seconds) {
+        return Err(FaultError(format!("{key}={value} is not a time in seconds")));
+    }
+    Ok(Picos::from_micros(seconds * 1e6))
 }
 
 fn number<T: FromStr>(key: &str, value: &str) -> Result<T, FaultError> {
@@ -100,8 +114,7 @@ impl FromStr for Fault {
             let names = KINDS.map(|(n, _)| n).join(", ");
             return wrong(format!("no such fault: '{name}' (there are {names})"));
         };
-        let count = if kind == Kind::MediaError { u64::MAX } else { 1 };
-        let (mut disk, mut lbas, mut queue, mut opcode) = (None, None, None, None);
+        let (mut disk, mut lbas, mut queue, mut opcode, mut count) = (None, None, None, None, None);
         let mut fault = Fault {
             text: text.to_owned(),
             kind,
@@ -109,9 +122,12 @@ impl FromStr for Fault {
             lbas: None,
             queue: None,
             opcode: None,
+            nsid: None,
             skip: 0,
-            count,
+            every: 1,
+            count: 1,
             after: Picos(0),
+            by: Picos(0),
         };
         for part in parts {
             let Some((key, value)) = part.split_once('=') else {
@@ -137,17 +153,14 @@ impl FromStr for Fault {
                     });
                 }
                 "skip" => fault.skip = number(key, value)?,
-                "count" => fault.count = number(key, value)?,
-                "after" => {
-                    let seconds: f64 = number(key, value)?;
-                    // Some thousand years of simulated time are the most that Picos can tell.
-                    if !(0.0..=1e6).contains(&seconds) {
-                        return wrong(format!("after={value} is not a time in seconds"));
-                    }
-                    fault.after = Picos::from_micros(seconds * 1e6);
-                }
+                "every" => fault.every = number(key, value)?,
+                "count" => count = Some(number(key, value)?),
+                "after" => fault.after = seconds(key, value)?,
+                "by" => fault.by = seconds(key, value)?,
+                "namespace" => fault.nsid = Some(number(key, value)?),
                 _ => {
-                    return wrong(format!("no such key: '{key}' (there are disk, lba, queue, op, skip, count, after)"));
+                    let keys = "disk, namespace, lba, queue, op, skip, every, count, after, by";
+                    return wrong(format!("no such key: '{key}' (there are {keys})"));
                 }
             }
         }
@@ -158,6 +171,15 @@ impl FromStr for Fault {
         }
         if queue == Some(0) {
             return wrong("queue=0: only I/O queues have faults".to_owned());
+        }
+        // What comes again and again, or lies somewhere, does so until somebody says that it ends.
+        let lasting = kind == Kind::MediaError || fault.every > 1;
+        fault.count = count.unwrap_or(if lasting { u64::MAX } else { 1 });
+        if fault.every == 0 {
+            return wrong("every=0: the fault would never happen".to_owned());
+        }
+        if (kind == Kind::Late) != (fault.by > Picos(0)) {
+            return wrong("by=SECONDS says how much later a late command is done, and nothing else".to_owned());
         }
         if fault.count == 0 {
             return wrong("count=0: the fault would never happen".to_owned());
@@ -173,6 +195,8 @@ impl FromStr for Fault {
 pub(crate) enum Strike {
     /// It fails after its time.
     Fail(Status),
+    /// It is done so much later.
+    Late(Cycle),
     /// It is never heard of again.
     Hang,
     /// The controller fails.
@@ -186,24 +210,33 @@ pub(crate) enum Strike {
 pub(crate) struct Armed {
     fault: Fault,
     from: Cycle,
+    by: Cycle,
     passed: u64,
     struck: u64,
 }
 
 impl Controller {
-    /// Puts a fault in. It begins to look at commands at `from`.
+    /// Puts a fault in, with its times in cycles of `clock`.
     ///
     /// # Errors
-    /// When it could never happen: blocks beyond the namespace's end, or a queue that there never is.
-    pub fn inject(&mut self, fault: Fault, from: Cycle) -> Result<(), FaultError> {
-        let blocks = self.blocks();
+    /// When it could never happen: blocks beyond the namespace's end, or a namespace or queue that there never is.
+    pub fn inject(&mut self, fault: Fault, clock: ClockHz) -> Result<(), FaultError> {
+        let last = self.namespaces.len();
+        let blocks = match fault.nsid {
+            None => self.namespaces.iter().map(Namespace::blocks).max().unwrap_or(0),
+            Some(nsid) => match self.namespace(nsid) {
+                Some(ns) => ns.blocks(),
+                None => return Err(FaultError(format!("namespace={nsid}: the last namespace is {last}"))),
+            },
+        };
         if let Some(range) = fault.lbas.as_ref().filter(|range| *range.end() >= blocks) {
             return Err(FaultError(format!("block {} is beyond the disk's {blocks} blocks", range.end())));
         }
         if let Some(queue) = fault.queue.filter(|&queue| u32::from(queue) > self.config.max_io_queues) {
             return Err(FaultError(format!("queue={queue}: the last queue is {}", self.config.max_io_queues)));
         }
-        self.faults.push(Armed { fault, from, passed: 0, struck: 0 });
+        let (from, by) = (clock.cycles(fault.after), clock.cycles(fault.by));
+        self.faults.push(Armed { fault, from, by, passed: 0, struck: 0 });
         Ok(())
     }
 
@@ -218,8 +251,10 @@ impl Controller {
             if now < armed.from || armed.struck == armed.fault.count || !armed.fault.matches(sqid, command) {
                 return None;
             }
+            let passed = armed.passed;
             armed.passed += 1;
-            (armed.passed > armed.fault.skip).then_some(armed)
+            let due = passed.checked_sub(armed.fault.skip).is_some_and(|n| n % armed.fault.every == 0);
+            due.then_some(armed)
         })?;
         armed.struck += 1;
         Some(match armed.fault.kind {
@@ -232,6 +267,7 @@ impl Controller {
                 })
             }
             Kind::Abort => Strike::Fail(Status::ABORT_REQUESTED),
+            Kind::Late => Strike::Late(armed.by),
             Kind::Hang => Strike::Hang,
             Kind::Fatal => Strike::Fatal,
             Kind::Remove => Strike::Remove,
@@ -251,9 +287,11 @@ mod tests {
     fn a_fault_says_what_where_and_when() {
         let f: Fault = "abort,disk=3,lba=8-15,queue=5,op=read,skip=2,count=4,after=1.5".parse().unwrap();
         assert_eq!((f.kind, f.disk(), f.lbas.clone(), f.queue), (Kind::Abort, 3, Some(8..=15), Some(5)));
-        assert_eq!((f.opcode, f.skip, f.count, f.after()), (Some(nvm::READ), 2, 4, Picos::from_micros(1.5e6)));
+        assert_eq!((f.opcode, f.skip, f.count, f.after), (Some(nvm::READ), 2, 4, Picos::from_micros(1.5e6)));
         let f: Fault = "media-error,disk=1,lba=7".parse().unwrap();
         assert_eq!((f.lbas, f.count), (Some(7..=7), u64::MAX));
+        let f: Fault = "late,disk=1,namespace=2,every=100,by=0.002".parse().unwrap();
+        assert_eq!((f.nsid, f.every, f.count, f.by), (Some(2), 100, u64::MAX, Picos::from_micros(2e3)));
     }
 
     #[test]
@@ -273,6 +311,10 @@ mod tests {
         assert!(why("hang,disk=1,after=-1").contains("after=-1"));
         assert!(why("hang,disk=1,after=nan").contains("after=nan"));
         assert!(why("hang,disk=1,soon").contains("soon"));
+        assert!(why("late,disk=1").contains("by=SECONDS"));
+        assert!(why("hang,disk=1,by=1").contains("by=SECONDS"));
+        assert!(why("hang,disk=1,every=0").contains("every=0"));
+        assert!(why("hang,disk=1,namespace=x").contains("namespace=x"));
         assert!(why("hang,disk=1,colour=red").contains("colour"));
     }
 }

@@ -2,6 +2,7 @@
 //! Identify data structures (NVMe 1.4, section 5.15.2).
 
 use crate::ControllerConfig;
+use crate::controller::Namespace;
 
 /// Every identify structure has this many bytes.
 pub const IDENTIFY_BYTES: usize = 4096;
@@ -38,18 +39,11 @@ impl Page {
     }
 }
 
-/// The namespace as its structures tell it.
-pub struct Namespace {
-    /// Logical blocks.
-    pub blocks: u64,
-    /// Bytes in a logical block, a power of two.
-    pub block_bytes: u32,
-    /// Writes are refused.
-    pub read_only: bool,
-}
+/// The formats there are: log2 of the bytes in a logical block.
+const FORMATS: [u8; 2] = [9, 12];
 
 /// CNS 01h.
-pub fn controller(config: &ControllerConfig) -> Box<[u8; IDENTIFY_BYTES]> {
+pub fn controller(config: &ControllerConfig, namespaces: u32) -> Box<[u8; IDENTIFY_BYTES]> {
     let mut p = Page::new();
     p.put(0, &VENDOR.to_le_bytes());
     p.put(2, &VENDOR.to_le_bytes());
@@ -66,10 +60,10 @@ pub fn controller(config: &ControllerConfig) -> Box<[u8; IDENTIFY_BYTES]> {
     p.put(266, &343u16.to_le_bytes()); // WCTEMP, kelvin
     p.put(268, &353u16.to_le_bytes()); // CCTEMP, kelvin
     p.put(512, &[0x66, 0x44]); // SQES, CQES: 64 and 16 bytes
-    p.put(516, &1u32.to_le_bytes()); // NN
+    p.put(516, &namespaces.to_le_bytes()); // NN
     p.put(520, &0x000cu16.to_le_bytes()); // ONCS: dataset management, write zeroes
     p.put(525, &[0x07]); // VWC: present, flush of all namespaces
-    let uuid = hex(&identifier(config));
+    let uuid = hex(&identifier(config, 1));
     let nqn = format!(
         "nqn.2014-08.org.nvmexpress:uuid:{}-{}-{}-{}-{}",
         &uuid[0..8],
@@ -84,39 +78,44 @@ pub fn controller(config: &ControllerConfig) -> Box<[u8; IDENTIFY_BYTES]> {
 }
 
 /// CNS 00h.
-pub fn namespace(config: &ControllerConfig, ns: &Namespace) -> Box<[u8; IDENTIFY_BYTES]> {
+pub fn namespace(config: &ControllerConfig, nsid: u32, ns: &Namespace) -> Box<[u8; IDENTIFY_BYTES]> {
     let mut p = Page::new();
     for at in [0, 8, 16] {
-        p.put(at, &ns.blocks.to_le_bytes()); // NSZE, NCAP, NUSE
+        p.put(at, &ns.blocks().to_le_bytes()); // NSZE, NCAP, NUSE
     }
+    let format = FORMATS.iter().position(|log2| 1 << log2 == ns.block_bytes).unwrap_or(0);
+    p.put(25, &[FORMATS.len() as u8 - 1, format as u8]); // NLBAF, zero-based; FLBAS
     p.put(33, &[0x09]); // DLFEAT: deallocated blocks read as zero, Write Zeroes may deallocate
-    p.put(99, &[u8::from(ns.read_only)]); // NSATTR
-    p.put(104, &identifier(config)); // NGUID
-    p.put(130, &[ns.block_bytes.ilog2() as u8]); // LBAF0: LBADS
+    p.put(99, &[u8::from(ns.backend.read_only())]); // NSATTR
+    p.put(104, &identifier(config, nsid)); // NGUID
+    for (i, log2) in FORMATS.iter().enumerate() {
+        p.put(128 + 4 * i + 2, &[*log2]); // LBAF: LBADS
+    }
     p.0
 }
 
 /// CNS 02h: active namespace identifiers above `above`.
-pub fn active_namespaces(above: u32) -> Box<[u8; IDENTIFY_BYTES]> {
+pub fn active_namespaces(above: u32, namespaces: u32) -> Box<[u8; IDENTIFY_BYTES]> {
     let mut p = Page::new();
-    if above < 1 {
-        p.put(0, &1u32.to_le_bytes());
+    for (i, nsid) in (1..=namespaces).filter(|nsid| *nsid > above).enumerate() {
+        p.put(4 * i, &nsid.to_le_bytes());
     }
     p.0
 }
 
 /// CNS 03h.
-pub fn namespace_descriptors(config: &ControllerConfig) -> Box<[u8; IDENTIFY_BYTES]> {
+pub fn namespace_descriptors(config: &ControllerConfig, nsid: u32) -> Box<[u8; IDENTIFY_BYTES]> {
     let mut p = Page::new();
     p.put(0, &[2, 16]); // NGUID
-    p.put(4, &identifier(config));
+    p.put(4, &identifier(config, nsid));
     p.0
 }
 
-/// 16 bytes that are the same for the same serial number and differ otherwise (FNV-1a, 128 bits).
-fn identifier(config: &ControllerConfig) -> [u8; 16] {
+/// 16 bytes that are the same for the same serial number and namespace and differ otherwise (FNV-1a, 128 bits).
+fn identifier(config: &ControllerConfig, nsid: u32) -> [u8; 16] {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    for b in config.serial.bytes() {
+    // The first namespace adds nothing.
+    for b in config.serial.bytes().chain((1..nsid).map(|_| 0)) {
         hash = (hash ^ u128::from(b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
     }
     hash.to_be_bytes()

@@ -6,19 +6,22 @@ use trapless_memory::{Dma, PAGE_SIZE};
 use trapless_timing::SsdOp;
 
 use crate::command::{Command, Status, nvm};
-use crate::controller::Controller;
-use crate::prp;
+use crate::controller::{Controller, Namespace};
+use crate::{Backend, prp};
 
 /// A command that has passed the checks that need no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Io {
-    /// Byte offset and length on the medium.
-    Read(u64, u64),
+    /// Byte offset in the namespace, length, and where on the medium that is.
+    Read(u64, u64, u64),
+    /// Byte offset in the namespace, length.
     Write(u64, u64),
     WriteZeroes(u64, u64),
     /// Number of ranges.
     Deallocate(u32),
-    /// Nothing to do: a flush, or hints.
+    /// What is written is in the image, or in memory by intent: only the medium has to do with it.
+    Flush,
+    /// Hints.
     Nothing,
 }
 
@@ -26,9 +29,10 @@ impl Io {
     /// What the medium is asked for.
     pub fn ssd_op(self) -> SsdOp {
         match self {
-            Io::Read(_, bytes) => SsdOp::Read(bytes),
+            Io::Read(_, bytes, at) => SsdOp::Read { at, bytes },
             Io::Write(_, bytes) => SsdOp::Write(bytes),
-            Io::WriteZeroes(..) | Io::Deallocate(_) | Io::Nothing => SsdOp::Flush,
+            Io::Flush => SsdOp::Flush,
+            Io::WriteZeroes(..) | Io::Deallocate(_) | Io::Nothing => SsdOp::NoData,
         }
     }
 }
@@ -45,30 +49,30 @@ impl Controller {
             _ => return Err(Status::INVALID_OPCODE),
         };
         c.check_flags()?;
-        if c.nsid != 1 && !(all_namespaces && c.nsid == u32::MAX) {
-            return Err(Status::INVALID_NAMESPACE);
+        if all_namespaces && c.nsid == u32::MAX {
+            return Ok(Io::Flush);
         }
-        // The host has no cache of ours to flush: what is written is in the image, or in memory by intent.
+        let ns = self.namespace(c.nsid).ok_or(Status::INVALID_NAMESPACE)?;
         if c.opcode == nvm::FLUSH {
-            return Ok(Io::Nothing);
+            return Ok(Io::Flush);
         }
         if c.opcode == nvm::DATASET_MANAGEMENT {
             let deallocate = c.dw(11) & 1 << 2 != 0;
-            return match (deallocate, self.backend.read_only()) {
+            return match (deallocate, ns.backend.read_only()) {
                 (false, _) => Ok(Io::Nothing),
                 (true, true) => Err(Status::WRITE_PROTECTED),
                 (true, false) => Ok(Io::Deallocate((c.dw(10) & 0xff) + 1)),
             };
         }
-        let (offset, bytes) = self.extent(c.slba(), c.blocks())?;
+        let (offset, bytes) = ns.extent(c.slba(), c.blocks())?;
         if c.opcode != nvm::WRITE_ZEROES && bytes > u64::from(self.config.max_transfer_pages) * PAGE_SIZE {
             return Err(Status::INVALID_FIELD);
         }
-        if c.opcode != nvm::READ && self.backend.read_only() {
+        if c.opcode != nvm::READ && ns.backend.read_only() {
             return Err(Status::WRITE_PROTECTED);
         }
         Ok(match c.opcode {
-            nvm::READ => Io::Read(offset, bytes),
+            nvm::READ => Io::Read(offset, bytes, ns.begin + offset),
             nvm::WRITE => Io::Write(offset, bytes),
             _ => Io::WriteZeroes(offset, bytes),
         })
@@ -77,10 +81,10 @@ impl Controller {
     /// Does a planned command: data moves here.
     pub(crate) fn execute_io(&mut self, c: &Command, io: Io, dma: &mut dyn Dma) -> Result<(), Status> {
         match io {
-            Io::Read(offset, bytes) => {
+            Io::Read(offset, bytes, _) => {
                 let to = prp::segments(dma, c.prp1, c.prp2, bytes)?;
                 let mut data = self.take_buffer(bytes);
-                let outcome = match self.backend.read(offset, &mut data) {
+                let outcome = match self.contents(c)?.read(offset, &mut data) {
                     Ok(()) => prp::scatter(dma, &to, &data),
                     Err(e) => Err(self.media_error(e, Status::UNRECOVERED_READ_ERROR)),
                 };
@@ -92,48 +96,46 @@ impl Controller {
                 let from = prp::segments(dma, c.prp1, c.prp2, bytes)?;
                 let mut data = self.take_buffer(bytes);
                 let outcome = prp::gather(dma, &from, &mut data).and_then(|()| {
-                    self.backend.write(offset, &data).map_err(|e| self.media_error(e, Status::WRITE_FAULT))
+                    self.contents(c)?.write(offset, &data).map_err(|e| self.media_error(e, Status::WRITE_FAULT))
                 });
                 self.buffer = data;
                 outcome?;
                 self.logs.count_write(bytes);
             }
-            Io::WriteZeroes(offset, bytes) => self.zero(offset, bytes)?,
+            Io::WriteZeroes(offset, bytes) => self.zero(c, offset, bytes)?,
             Io::Deallocate(ranges) => {
                 let mut list = vec![0; ranges as usize * RANGE_BYTES];
                 let from = prp::segments(dma, c.prp1, c.prp2, list.len() as u64)?;
                 prp::gather(dma, &from, &mut list)?;
+                let ns = self.namespace(c.nsid).ok_or(Status::INVALID_NAMESPACE)?;
                 let mut extents = Vec::new();
                 for range in list.chunks_exact(RANGE_BYTES) {
                     let (mut blocks, mut slba) = ([0; 4], [0; 8]);
                     blocks.copy_from_slice(&range[4..8]);
                     slba.copy_from_slice(&range[8..16]);
-                    extents.push(self.extent(u64::from_le_bytes(slba), u32::from_le_bytes(blocks))?);
+                    extents.push(ns.extent(u64::from_le_bytes(slba), u32::from_le_bytes(blocks))?);
                 }
                 for (offset, bytes) in extents {
-                    self.zero(offset, bytes)?;
+                    self.zero(c, offset, bytes)?;
                 }
             }
-            Io::Nothing => {}
+            Io::Flush | Io::Nothing => {}
         }
         Ok(())
     }
 
-    /// Byte offset and length of a range of blocks inside the namespace.
-    fn extent(&self, slba: u64, blocks: u32) -> Result<(u64, u64), Status> {
-        let end = slba.checked_add(u64::from(blocks)).ok_or(Status::LBA_OUT_OF_RANGE)?;
-        if end > self.blocks() {
-            return Err(Status::LBA_OUT_OF_RANGE);
-        }
-        let block = u64::from(self.config.block_bytes);
-        Ok((slba * block, u64::from(blocks) * block))
+    /// What the command's namespace holds.
+    fn contents(&mut self, c: &Command) -> Result<&mut dyn Backend, Status> {
+        let index = (c.nsid as usize).checked_sub(1);
+        let ns = index.and_then(|index| self.namespaces.get_mut(index)).ok_or(Status::INVALID_NAMESPACE)?;
+        Ok(&mut *ns.backend)
     }
 
-    fn zero(&mut self, offset: u64, bytes: u64) -> Result<(), Status> {
+    fn zero(&mut self, c: &Command, offset: u64, bytes: u64) -> Result<(), Status> {
         if bytes == 0 {
             return Ok(());
         }
-        self.backend.zero(offset, bytes).map_err(|e| self.media_error(e, Status::WRITE_FAULT))
+        self.contents(c)?.zero(offset, bytes).map_err(|e| self.media_error(e, Status::WRITE_FAULT))
     }
 
     /// The buffer that data passes through; put back into `self.buffer` after use, to be used again.
@@ -148,5 +150,17 @@ impl Controller {
         self.logs.count_media_error();
         self.host_error.get_or_insert(error);
         status
+    }
+}
+
+impl Namespace {
+    /// Byte offset and length of a range of its blocks.
+    fn extent(&self, slba: u64, blocks: u32) -> Result<(u64, u64), Status> {
+        let end = slba.checked_add(u64::from(blocks)).ok_or(Status::LBA_OUT_OF_RANGE)?;
+        if end > self.blocks() {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        let block = u64::from(self.block_bytes);
+        Ok((slba * block, u64::from(blocks) * block))
     }
 }

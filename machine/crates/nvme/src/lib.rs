@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An NVMe controller with one namespace (NVM Express Base Specification 1.4, a subset) and the SSD behind it.
+//! An NVMe controller with its namespaces (NVM Express Base Specification 1.4, a subset) and the SSD behind it.
 //!
 //! Everything happens in simulated time: a doorbell write makes the controller fetch commands a little later, the timing
 //! model says when each is done, and only then is data moved and the completion queue entry written, in this order.
@@ -21,6 +21,6 @@ mod queue;
 mod regs;
 
 pub use backend::{Backend, BackendError, Image, ImageMode, Written, open_image};
-pub use controller::{CommandRecord, Controller, ControllerConfig, ControllerState};
+pub use controller::{CommandRecord, Controller, ControllerConfig, ControllerState, MAX_NAMESPACES};
 pub use fault::{Fault, FaultError};
 pub use overlay::Overlay;

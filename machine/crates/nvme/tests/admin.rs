@@ -34,7 +34,7 @@ fn identify_namespace() {
     assert_eq!(h.admin(Sqe::new(6, 1).prp(DATA, 0)).status, 0);
     let id = h.peek(DATA, 4096);
     assert_eq!([0, 8, 16].map(|at| u64_at(&id, at)), [2048; 3]);
-    assert_eq!((id[25], id[26], id[130]), (0, 0, 9));
+    assert_eq!((id[25], id[26], id[130], id[134]), (1, 0, 9, 12), "two formats, the first in use");
     assert_eq!(id[99], 1, "write protected");
     assert_ne!(&id[104..120], &[0; 16]);
     assert_eq!(h.admin(Sqe::new(6, 1).prp(DATA, 0).dw(10, 3)).status, 0);

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{CSTS, DATA, Disk, Host, IO_CQ, IO_SQ, Pair, Sqe, read, write};
+use common::{CLOCK, CSTS, DATA, Disk, Host, IO_CQ, IO_SQ, Pair, Sqe, read, write};
 use trapless_memory::Cycle;
 
 const MEDIA: u16 = 0x281;
@@ -15,7 +15,7 @@ const CFS: u32 = 2;
 fn host(faults: &[&str]) -> Host {
     let mut host = Host::new();
     for fault in faults {
-        host.ctrl.inject(fault.parse().unwrap(), Cycle(0)).unwrap();
+        host.ctrl.inject(fault.parse().unwrap(), CLOCK).unwrap();
     }
     host
 }
@@ -63,10 +63,57 @@ fn count_skip_op_and_queue_choose_the_command() {
 }
 
 #[test]
+fn every_so_many_commands_one_is_struck() {
+    let mut h = host(&["media-error,disk=1,op=read,skip=2,every=3,count=2"]);
+    let statuses: Vec<u16> = (0..10).map(|n| h.io(read(n, 1)).status).collect();
+    assert_eq!(statuses, [0, 0, MEDIA, 0, 0, MEDIA, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_late_command_is_done_late_and_whole() {
+    let mut h = host(&["late,disk=1,skip=1,every=2,by=0.001"]);
+    let mut times = Vec::new();
+    for n in 0..4 {
+        let start = h.now;
+        assert_eq!(h.io(read(n, 1)).status, 0);
+        assert_eq!(h.peek(DATA, 8), n.to_le_bytes());
+        times.push(h.now.since(start));
+    }
+    assert_eq!((times[2], times[3]), (times[0], times[1]));
+    assert_eq!(times[1].since(times[0]), Cycle(100_000));
+    // Until then Abort finds it.
+    let mut p = h.io;
+    h.push(&mut p, read(0, 1));
+    h.push(&mut p, read(0, 1).cid(9));
+    h.ring_sq(&p);
+    let soon = h.now + Cycle(50_000);
+    h.until(soon);
+    let mut admin = h.admin;
+    h.push(&mut admin, Sqe::new(0x08, 0).dw(10, 1 | 9 << 16));
+    h.ring_sq(&admin);
+    let soon = h.now + Cycle(10_000);
+    h.until(soon);
+    let done = [h.poll(&mut p), h.poll(&mut p)].map(|c| c.unwrap().status);
+    assert_eq!((done, h.poll(&mut admin).unwrap().result & 1), ([0, ABORTED], 0));
+}
+
+#[test]
+fn a_fault_has_its_namespace() {
+    let mut h = Host::with_namespaces(vec![(Disk::numbered(1 << 20), 512), (Disk::numbered(1 << 20), 4096)]);
+    h.ctrl.inject("media-error,disk=1,namespace=2,lba=255".parse().unwrap(), CLOCK).unwrap();
+    let second = |lba| read(lba, 1).nsid(2);
+    assert_eq!((h.io(read(255, 1)).status, h.io(second(255)).status, h.io(second(254)).status), (0, MEDIA, 0));
+    let mut why = |text: &str| h.ctrl.inject(text.parse().unwrap(), CLOCK).unwrap_err().to_string();
+    assert!(why("hang,disk=1,namespace=2,lba=256").contains("256 blocks"));
+    assert!(why("hang,disk=1,namespace=3").contains("the last namespace is 2"));
+    assert!(why("hang,disk=1,namespace=0").contains("the last namespace is 2"));
+}
+
+#[test]
 fn time_puts_a_fault_off() {
     let mut h = Host::new();
     let from = h.now + Cycle(1_000_000);
-    h.ctrl.inject("abort,disk=1,count=1".parse().unwrap(), from).unwrap();
+    h.ctrl.inject(format!("abort,disk=1,after={}", CLOCK.micros(from) / 1e6).parse().unwrap(), CLOCK).unwrap();
     assert_eq!(h.io(read(0, 1)).status, 0);
     h.until(from);
     assert_eq!(h.io(read(0, 1)).status, ABORTED);
@@ -120,7 +167,7 @@ fn a_removed_device_reads_all_ones_and_does_nothing_more() {
 #[test]
 fn a_fault_that_could_never_happen_is_refused() {
     let mut h = Host::with(Disk::numbered(1 << 20));
-    let mut why = |text: &str| h.ctrl.inject(text.parse().unwrap(), Cycle(0)).unwrap_err().to_string();
+    let mut why = |text: &str| h.ctrl.inject(text.parse().unwrap(), CLOCK).unwrap_err().to_string();
     assert!(why("hang,disk=1,lba=2048").contains("2048 blocks"));
     assert!(why("hang,disk=1,queue=65").contains("queue=65"));
 }

@@ -8,6 +8,7 @@ use toml::{Table, Value};
 use trapless_memory::{ClockHz, PAGE_SIZE};
 
 use crate::Detail;
+use crate::drive::{self, SsdParams};
 
 /// A profile could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,9 @@ pub enum ProfileError {
     /// Neither a built-in profile nor a file.
     #[error("profile {0}: no such built-in profile ({known}) and no such file", known = Profile::BUILT_IN.map(|p| p.0).join(", "))]
     Unknown(String),
+    /// Neither a built-in drive nor a file.
+    #[error("ssd {0}: no such built-in drive ({known}) and no such file", known = SsdParams::BUILT_IN.map(|d| d.0).join(", "))]
+    UnknownDrive(String),
     /// The file cannot be read.
     #[error("profile {name}: cannot read it: {reason}")]
     Read {
@@ -72,7 +76,7 @@ pub struct Profile {
     pub core: CoreCosts,
     /// The Storage Management Unit.
     pub smu: SmuParams,
-    /// The SSDs, all alike.
+    /// The SSDs, all alike unless a disk has its own.
     pub ssd: SsdParams,
     /// What detailed timing needs besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,34 +185,6 @@ pub struct SmuParams {
     pub ring_read_ns: f64,
 }
 
-/// An SSD. Latencies are from the doorbell write to the completion queue entry, for 4 KiB on an idle drive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SsdParams {
-    /// Read, us.
-    pub read_us: f64,
-    /// Write, us.
-    pub write_us: f64,
-    /// Flush, us.
-    pub flush_us: f64,
-    /// Any admin command, us.
-    pub admin_us: f64,
-    /// Doorbell write to the command being read from the queue, us; part of the latencies.
-    pub fetch_us: f64,
-    /// Commands in service at the same time.
-    pub channels: u32,
-    /// Data rate, 10^6 bytes a second.
-    pub mb_per_s: f64,
-    /// Logical block, 512 or 4096 bytes.
-    pub block_bytes: u32,
-    /// Largest transfer of one command in 4 KiB pages, a power of two (MDTS).
-    pub max_transfer_pages: u32,
-    /// I/O queue pairs, 1 to 64.
-    pub max_io_queues: u32,
-    /// Entries of the largest I/O queue, 2 to 65536.
-    pub max_queue_entries: u32,
-}
-
 impl Profile {
     /// The built-in profiles: name and TOML text.
     pub const BUILT_IN: [(&'static str, &'static str); 2] = [
@@ -217,7 +193,8 @@ impl Profile {
     ];
 
     /// Loads the built-in profile called `name`, or else the file `name`, and applies `overrides`, each
-    /// `section.key=value`. A file may say `extends = "NAME"` to change only some keys of a built-in profile.
+    /// `section.key=value`. A file may say `extends = "NAME"` to change only some keys of a built-in profile. Its `ssd` is the
+    /// name or file of a drive, or a section, which again may say `extends = "NAME"`; `ssd=NAME` changes the drive.
     ///
     /// # Errors
     /// One line that names the profile and the key.
@@ -239,6 +216,7 @@ impl Profile {
     /// One line that names the profile and the key.
     pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Profile, ProfileError> {
         let mut table = parse_table(name, text)?;
+        let whole_drive = drive::expand(&mut table)?;
         if let Some(base) = table.remove("extends") {
             let known = base.as_str().and_then(|base| Profile::BUILT_IN.iter().find(|p| p.0 == base));
             let Some((base_name, base_text)) = known else {
@@ -249,15 +227,17 @@ impl Profile {
                 });
             };
             let own = std::mem::replace(&mut table, parse_table(base_name, base_text)?);
+            // Nothing of the base's drive is left when there is another.
+            if !whole_drive {
+                drive::expand(&mut table)?;
+            }
             merge(&mut table, own);
         }
         for change in overrides {
             apply(&mut table, change)?;
+            drive::expand(&mut table)?;
         }
-        let profile: Profile = serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
-            let reason = e.inner().message().lines().next().unwrap_or_default().to_owned();
-            ProfileError::Key { name: name.into(), key: e.path().to_string(), reason }
-        })?;
+        let profile: Profile = deserialize(name, table)?;
         profile.check(name)?;
         Ok(profile)
     }
@@ -271,8 +251,8 @@ impl Profile {
         let fail = |key: &str, value: String, range: String| {
             Err(ProfileError::Range { name: name.into(), key: key.into(), value, range })
         };
-        let (m, s, d) = (&self.machine, &self.smu, &self.ssd);
-        let ints: [(&'static str, u64, u64, u64); 18] = [
+        let (m, s) = (&self.machine, &self.smu);
+        let ints: [(&'static str, u64, u64, u64); 13] = [
             ("machine.harts", m.harts.into(), 1, 64),
             ("machine.clock_hz", m.clock_hz, 1_000_000, 100_000_000_000),
             ("machine.timebase_hz", m.timebase_hz, 1_000, m.clock_hz.min(1_000_000_000)),
@@ -286,11 +266,6 @@ impl Profile {
             ("smu.prefetch_entries", s.prefetch_entries.into(), 1, 255),
             ("smu.wait_limit_cycles", s.wait_limit_cycles, 1, u64::MAX >> 1),
             ("smu.poll_interval_cycles", s.poll_interval_cycles, 1, 1_000_000),
-            ("ssd.channels", d.channels.into(), 1, 1024),
-            ("ssd.max_transfer_pages", d.max_transfer_pages.into(), 1, 1024),
-            ("ssd.max_io_queues", d.max_io_queues.into(), 1, 64),
-            ("ssd.max_queue_entries", d.max_queue_entries.into(), 2, 65_536),
-            ("ssd.block_bytes", d.block_bytes.into(), 512, 4096),
         ];
         for (key, value, low, high) in ints {
             if value < low || value > high {
@@ -309,17 +284,10 @@ impl Profile {
                 return fail(key, value.to_string(), "0 to 1000000".into());
             }
         }
-        let fetch_and_transfer = d.fetch_us + 4096.0 / d.mb_per_s;
         let floats = [
             ("smu.command_write_ns", s.command_write_ns, 0.0, 1e6),
             ("smu.doorbell_ns", s.doorbell_ns, 0.0, 1e6),
             ("smu.ring_read_ns", s.ring_read_ns, 0.0, 1e6),
-            ("ssd.mb_per_s", d.mb_per_s, 0.1, 1e6),
-            ("ssd.fetch_us", d.fetch_us, 0.0, 1e6),
-            ("ssd.read_us", d.read_us, fetch_and_transfer, 1e7),
-            ("ssd.write_us", d.write_us, fetch_and_transfer, 1e7),
-            ("ssd.flush_us", d.flush_us, d.fetch_us, 1e7),
-            ("ssd.admin_us", d.admin_us, d.fetch_us, 1e7),
         ];
         for (key, value, low, high) in floats {
             if !(low..=high).contains(&value) {
@@ -329,11 +297,8 @@ impl Profile {
         if m.memory_bytes % PAGE_SIZE != 0 {
             return fail("machine.memory_bytes", m.memory_bytes.to_string(), "a multiple of 4096".into());
         }
-        if !matches!(d.block_bytes, 512 | 4096) {
-            return fail("ssd.block_bytes", d.block_bytes.to_string(), "512 or 4096".into());
-        }
-        if !d.max_transfer_pages.is_power_of_two() {
-            return fail("ssd.max_transfer_pages", d.max_transfer_pages.to_string(), "a power of two".into());
+        if let Some((key, value, range)) = self.ssd.wrong() {
+            return fail(&format!("ssd.{key}"), value, range);
         }
         if let Some((key, value, range)) = self.detail.as_ref().and_then(Detail::wrong) {
             return fail(key, value, range);
@@ -347,7 +312,15 @@ impl Profile {
     }
 }
 
-fn parse_table(name: &str, text: &str) -> Result<Table, ProfileError> {
+/// A struct from a table; errors name the profile and the key.
+pub(crate) fn deserialize<T: serde::de::DeserializeOwned>(name: &str, table: Table) -> Result<T, ProfileError> {
+    serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
+        let reason = e.inner().message().lines().next().unwrap_or_default().to_owned();
+        ProfileError::Key { name: name.into(), key: e.path().to_string(), reason }
+    })
+}
+
+pub(crate) fn parse_table(name: &str, text: &str) -> Result<Table, ProfileError> {
     text.parse::<Table>().map_err(|e| {
         let at = e.span().map_or(0, |s| s.start.min(text.len()));
         let line = 1 + text.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count();
@@ -357,7 +330,7 @@ fn parse_table(name: &str, text: &str) -> Result<Table, ProfileError> {
 }
 
 /// Lays `over` upon `base`, table by table.
-fn merge(base: &mut Table, over: Table) {
+pub(crate) fn merge(base: &mut Table, over: Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {
             (Some(Value::Table(b)), Value::Table(o)) => merge(b, o),

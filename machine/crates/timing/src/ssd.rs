@@ -4,72 +4,103 @@
 use serde::{Deserialize, Serialize};
 use trapless_memory::{ClockHz, Cycle, Picos};
 
-use crate::SsdParams;
+use crate::flash::{Dies, FlashTimes};
+use crate::shape::{Shape, scatter};
+use crate::{Latency, SsdParams};
 
 /// What the drive is asked to do, as far as its time goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SsdOp {
-    /// Read of this many bytes.
-    Read(u64),
-    /// Write of this many bytes.
+    /// Read of `bytes` from byte `at` of the medium on.
+    Read {
+        /// First byte.
+        at: u64,
+        /// Length.
+        bytes: u64,
+    },
+    /// Write of so many bytes.
     Write(u64),
-    /// Flush, or a command that moves no data.
+    /// Flush.
     Flush,
+    /// A command that moves no data.
+    NoData,
     /// An admin command.
     Admin,
     /// A command refused before it reaches the medium.
     Refused,
 }
 
-/// The drive's timing model: `channels` units that each serve one command at a time, then one link that carries the
-/// data at a fixed rate. A 4 KiB command on an idle drive takes exactly the latency of the profile, doorbell to
-/// completion queue entry.
+/// The drive's timing model: a medium that serves several commands at a time, then one link that carries the data at a
+/// fixed rate. A 4 KiB command on an idle drive takes exactly the latency of the profile, doorbell to completion queue
+/// entry, or the latency drawn in its place.
 #[derive(Clone, Debug)]
 pub struct SsdTiming {
     fetch: Cycle,
-    read_media: Cycle,
-    write_media: Cycle,
+    read: Shape,
+    write: Shape,
     flush: Cycle,
     admin: Cycle,
     clock: ClockHz,
     bytes_per_second: u64,
-    /// When each channel is free again.
-    channels: Vec<Cycle>,
-    /// When the link is free again.
-    link: Cycle,
+    flash: Option<FlashTimes>,
+    state: SsdState,
 }
 
-/// What an SSD is busy with.
+/// What an SSD is busy with, and the state of its generator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SsdState {
-    channels: Vec<Cycle>,
+    medium: Medium,
+    /// When the link is free again.
     link: Cycle,
+    random: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Medium {
+    /// Units that serve one command each, whatever its address: when each is free again.
+    Pool(Vec<Cycle>),
+    Flash(Dies),
+}
+
+impl Medium {
+    fn count(&self) -> usize {
+        match self {
+            Medium::Pool(units) => units.len(),
+            Medium::Flash(dies) => dies.count(),
+        }
+    }
 }
 
 /// The size that the latencies of a profile are stated for, bytes.
 const REFERENCE_BYTES: u64 = 4096;
 
 impl SsdTiming {
-    /// A drive at rest. `params` is taken as checked by [`crate::Profile`].
-    pub fn new(params: &SsdParams, clock: ClockHz) -> SsdTiming {
+    /// A drive at rest. `params` is taken as checked by [`crate::Profile`]; drives of another `number` draw other latencies.
+    pub fn new(params: &SsdParams, clock: ClockHz, number: u64) -> SsdTiming {
         let cycles = |us: f64| clock.cycles(Picos::from_micros(us));
         let fetch = cycles(params.fetch_us);
         let bytes_per_second = ((params.mb_per_s * 1e6) as u64).max(1);
-        let mut t = SsdTiming {
+        let reference = fetch + transfer(REFERENCE_BYTES, clock, bytes_per_second);
+        let shape = |us: f64, table: &[(f64, f64)]| {
+            let table = if params.latency == Latency::Shape { table } else { &[] };
+            Shape::new(us, table, reference, clock)
+        };
+        let flash = params.flash.as_ref().map(|flash| FlashTimes::new(flash, clock));
+        SsdTiming {
             fetch,
-            read_media: Cycle(0),
-            write_media: Cycle(0),
+            read: shape(params.read_us, &params.read_shape),
+            write: shape(params.write_us, &params.write_shape),
             flush: cycles(params.flush_us) - fetch,
             admin: cycles(params.admin_us) - fetch,
             clock,
             bytes_per_second,
-            channels: vec![Cycle(0); params.channels.max(1) as usize],
-            link: Cycle(0),
-        };
-        let reference = fetch + t.transfer(REFERENCE_BYTES);
-        t.read_media = cycles(params.read_us) - reference;
-        t.write_media = cycles(params.write_us) - reference;
-        t
+            state: SsdState {
+                medium: at_rest(flash.is_some(), params.channels.max(1) as usize),
+                link: Cycle(0),
+                random: scatter(params.seed ^ scatter(number.wrapping_add(1))),
+            },
+            flash,
+        }
     }
 
     /// From a doorbell write to the controller reading the command.
@@ -77,12 +108,35 @@ impl SsdTiming {
         self.fetch
     }
 
-    /// Starts a command that the controller holds from cycle `fetched` on; returns the cycle of its completion.
+    /// Starts a command that the controller holds from cycle `fetched` on; returns the cycle of its completion. Calls are in
+    /// the order of `fetched`.
     pub fn start(&mut self, fetched: Cycle, op: SsdOp) -> Cycle {
         match op {
-            SsdOp::Read(bytes) => self.serve(fetched, self.read_media, bytes),
-            SsdOp::Write(bytes) => self.serve(fetched, self.write_media, bytes),
-            SsdOp::Flush => fetched + self.flush,
+            SsdOp::Read { at, bytes } => {
+                let SsdState { medium, random, .. } = &mut self.state;
+                let media = || self.read.sample(random);
+                let read = match (medium, &self.flash) {
+                    (Medium::Flash(dies), Some(t)) => dies.read(t, fetched, at, bytes, media),
+                    (Medium::Pool(units), _) => serve(units, fetched, media),
+                    (Medium::Flash(_), None) => fetched,
+                };
+                self.carry(read, bytes)
+            }
+            SsdOp::Write(bytes) => {
+                let SsdState { medium, random, .. } = &mut self.state;
+                let mut media = || self.write.sample(random);
+                let written = match (medium, &self.flash) {
+                    (Medium::Flash(dies), Some(t)) => dies.write(t, fetched, bytes) + media(),
+                    (Medium::Pool(units), _) => serve(units, fetched, media),
+                    (Medium::Flash(_), None) => fetched,
+                };
+                self.carry(written, bytes)
+            }
+            SsdOp::Flush => match (&mut self.state.medium, &self.flash) {
+                (Medium::Flash(dies), Some(t)) => dies.flush(t, fetched) + self.flush,
+                _ => fetched + self.flush,
+            },
+            SsdOp::NoData => fetched + self.flush,
             SsdOp::Admin => fetched + self.admin,
             SsdOp::Refused => fetched + Cycle(1),
         }
@@ -90,94 +144,251 @@ impl SsdTiming {
 
     /// What it is busy with.
     pub fn save(&self) -> SsdState {
-        SsdState { channels: self.channels.clone(), link: self.link }
+        self.state.clone()
     }
 
-    /// Goes on from a state; an SSD with another number of channels begins idle.
+    /// Goes on from a state; an SSD with another medium begins idle.
     pub fn restore(&mut self, state: &SsdState) {
-        if state.channels.len() == self.channels.len() {
-            self.channels.clone_from(&state.channels);
-            self.link = state.link;
+        let same_kind = std::mem::discriminant(&state.medium) == std::mem::discriminant(&self.state.medium);
+        if same_kind && state.medium.count() == self.state.medium.count() {
+            self.state.clone_from(state);
         }
     }
 
-    /// Forgets all work: the controller was reset.
+    /// Forgets all work: the controller was reset. The generator goes on.
     pub fn reset(&mut self) {
-        self.channels.fill(Cycle(0));
-        self.link = Cycle(0);
+        self.state.medium = at_rest(self.flash.is_some(), self.state.medium.count());
+        self.state.link = Cycle(0);
     }
 
-    fn serve(&mut self, fetched: Cycle, media: Cycle, bytes: u64) -> Cycle {
-        let transfer = self.transfer(bytes);
-        let Some(channel) = self.channels.iter_mut().min() else { return fetched + media + transfer };
-        let read = fetched.max(*channel) + media;
-        *channel = read;
-        self.link = self.link.max(read) + transfer;
-        self.link
+    /// Carries data over the link from `ready` on; when it has arrived.
+    fn carry(&mut self, ready: Cycle, bytes: u64) -> Cycle {
+        self.state.link = self.state.link.max(ready) + transfer(bytes, self.clock, self.bytes_per_second);
+        self.state.link
     }
+}
 
-    fn transfer(&self, bytes: u64) -> Cycle {
-        let cycles = (u128::from(bytes) * u128::from(self.clock.0)).div_ceil(u128::from(self.bytes_per_second));
-        Cycle(u64::try_from(cycles).unwrap_or(u64::MAX))
-    }
+fn at_rest(flash: bool, channels: usize) -> Medium {
+    if flash { Medium::Flash(Dies::new(channels)) } else { Medium::Pool(vec![Cycle(0); channels]) }
+}
+
+/// Has the unit that is free first do a command.
+fn serve(units: &mut [Cycle], fetched: Cycle, mut media: impl FnMut() -> Cycle) -> Cycle {
+    let Some(unit) = units.iter_mut().min() else { return fetched };
+    *unit = fetched.max(*unit) + media();
+    *unit
+}
+
+fn transfer(bytes: u64, clock: ClockHz, bytes_per_second: u64) -> Cycle {
+    let cycles = (u128::from(bytes) * u128::from(clock.0)).div_ceil(u128::from(bytes_per_second));
+    Cycle(u64::try_from(cycles).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
+    use crate::shape::draw;
 
     const CLOCK: ClockHz = ClockHz(100_000_000);
 
-    fn drive() -> (SsdTiming, SsdParams) {
-        let params = Profile::load("vc707", &[]).unwrap().ssd;
-        (SsdTiming::new(&params, CLOCK), params)
+    fn drive(name: &str) -> (SsdTiming, SsdParams) {
+        let params = SsdParams::load(name).unwrap();
+        (SsdTiming::new(&params, CLOCK, 0), params)
+    }
+
+    /// A drive with these changes.
+    fn changed(name: &str, change: impl Fn(&mut SsdParams)) -> SsdTiming {
+        let mut params = SsdParams::load(name).unwrap();
+        change(&mut params);
+        SsdTiming::new(&params, CLOCK, 0)
+    }
+
+    fn read(page: u64) -> SsdOp {
+        SsdOp::Read { at: page * 4096, bytes: 4096 }
+    }
+
+    /// Commands a second with `depth` random reads of `bytes` outstanding at any time.
+    fn rate(t: &mut SsdTiming, depth: usize, bytes: u64) -> f64 {
+        const COMMANDS: u64 = 20_000;
+        let mut outstanding = std::collections::BinaryHeap::new();
+        let (mut now, mut random) = (Cycle(0), 99);
+        for _ in 0..COMMANDS {
+            if outstanding.len() == depth {
+                let std::cmp::Reverse(done) = outstanding.pop().unwrap();
+                now = now.max(done);
+            }
+            let at = (draw(&mut random) * 1e6) as u64 * 4096;
+            outstanding.push(std::cmp::Reverse(t.start(now + t.fetch_delay(), SsdOp::Read { at, bytes })));
+        }
+        (COMMANDS - depth as u64) as f64 / (CLOCK.micros(now) / 1e6)
     }
 
     #[test]
     fn an_idle_drive_takes_the_latency_of_the_profile() {
-        let (mut t, _) = drive();
-        let doorbell = Cycle(1000);
-        assert_eq!(t.start(doorbell + t.fetch_delay(), SsdOp::Read(4096)), doorbell + Cycle(2816));
-        let (mut t, _) = drive();
-        assert_eq!(t.start(doorbell + t.fetch_delay(), SsdOp::Write(4096)), doorbell + Cycle(3000));
+        for name in SsdParams::BUILT_IN.map(|d| d.0) {
+            let mut params = SsdParams::load(name).unwrap();
+            params.latency = Latency::Constant;
+            let doorbell = Cycle(1000);
+            let cycles = |us: f64| doorbell + Cycle((us * 100.0).round() as u64);
+            let mut t = SsdTiming::new(&params, CLOCK, 0);
+            assert_eq!(t.start(doorbell + t.fetch_delay(), read(3)), cycles(params.read_us), "{name}");
+            let mut t = SsdTiming::new(&params, CLOCK, 0);
+            assert_eq!(t.start(doorbell + t.fetch_delay(), SsdOp::Write(4096)), cycles(params.write_us), "{name}");
+        }
     }
 
     #[test]
     fn reads_overlap_up_to_the_number_of_channels() {
-        let (mut t, params) = drive();
-        let done: Vec<_> = (0..=params.channels).map(|_| t.start(Cycle(0), SsdOp::Read(512))).collect();
+        let (mut t, params) = drive("optane-m2");
+        let done: Vec<_> = (0..=u64::from(params.channels)).map(|_| t.start(Cycle(0), read(0))).collect();
         let (parallel, queued) = done.split_at(params.channels as usize);
-        assert!(parallel[parallel.len() - 1].since(parallel[0]) < Cycle(params.channels as u64 * 50));
-        assert!(queued[0].0 > 2 * parallel[0].0 - 100, "one more waits for a channel: {done:?}");
+        assert!(parallel[parallel.len() - 1].since(parallel[0]) < Cycle(params.channels as u64 * 400));
+        assert!(queued[0].0 > 2 * parallel[0].0 - 500, "one more waits for a channel: {done:?}");
     }
 
+    /// The more is outstanding the more is done at a time, until channels or link are the limit.
     #[test]
-    fn the_link_carries_data_at_its_rate_and_no_faster() {
-        let (mut t, params) = drive();
-        let (bytes, n) = (128 << 10, 70);
-        let last = (0..n).map(|_| t.start(Cycle(0), SsdOp::Read(bytes))).max().unwrap();
-        let rate = (bytes * n) as f64 / CLOCK.micros(last);
-        assert!(rate <= params.mb_per_s && rate > params.mb_per_s * 0.9, "{rate} MB/s");
+    fn depth_pays_until_the_channels_or_the_link_are_full() {
+        for name in ["optane-m2", "z-ssd", "optane-ssd", "optane-pmm"] {
+            let (_, params) = drive(name);
+            let alone = rate(&mut drive(name).0, 1, 4096);
+            assert!((alone * params.read_us / 1e6 - 1.0).abs() < 0.01, "{name}: {alone}");
+            let two = rate(&mut drive(name).0, 2, 4096);
+            assert!((two / alone - 2.0).abs() < 0.05, "{name}: {two}");
+            let link = params.mb_per_s * 1e6 / 4096.0;
+            let media = params.read_us - params.fetch_us - 4096.0 / params.mb_per_s;
+            let most = (f64::from(params.channels) / media * 1e6).min(link);
+            for depth in [64, 256] {
+                let many = rate(&mut drive(name).0, depth, 4096);
+                assert!(many <= most * 1.01 && many > most * 0.95, "{name}: {many} of {most}");
+            }
+            let bytes = rate(&mut drive(name).0, 64, 128 << 10) * f64::from(128 << 10);
+            assert!(bytes <= params.mb_per_s * 1.01e6 && bytes > params.mb_per_s * 0.95e6, "{name}: {bytes}");
+        }
+        // Dies are met by chance: some wait while others rest, the more the less is outstanding.
+        let tlc = |depth| rate(&mut changed("tlc", |p| p.latency = Latency::Constant), depth, 4096);
+        let (few, many) = (tlc(32), tlc(512));
+        assert!(few > 150_000.0 && few < 330_000.0, "{few}");
+        assert!(many > few * 1.2 && many < 25.0 / 64.4e-6, "{many}");
     }
 
     #[test]
     fn the_time_of_a_command_depends_on_earlier_ones_only() {
-        let run = || {
-            let (mut t, _) = drive();
-            (0..100).map(|i| t.start(Cycle(i * 37), SsdOp::Read(512 * (1 + i % 16)))).collect::<Vec<_>>()
+        for name in SsdParams::BUILT_IN.map(|d| d.0) {
+            let run = |number| {
+                let mut t = SsdTiming::new(&SsdParams::load(name).unwrap(), CLOCK, number);
+                let op = |i: u64| match i % 7 {
+                    0..4 => SsdOp::Read { at: 4096 * (i * i), bytes: 512 * (1 + i % 16) },
+                    4 | 5 => SsdOp::Write(4096 * (1 + i % 16)),
+                    _ => SsdOp::Flush,
+                };
+                (0..500).map(|i| t.start(Cycle(i * 37), op(i))).collect::<Vec<_>>()
+            };
+            assert_eq!(run(0), run(0));
+            assert_eq!(run(0) != run(1), name == "tlc", "only what is drawn differs by drive: {name}");
+        }
+    }
+
+    #[test]
+    fn a_shape_is_turned_on_by_one_word() {
+        let times = |latency| {
+            let mut t = changed("optane-ssd", |p| p.latency = latency);
+            (0..10_000u64).map(|i| t.start(Cycle(i * 100_000), read(i)).since(Cycle(i * 100_000)).0).collect::<Vec<_>>()
         };
-        assert_eq!(run(), run());
+        let constant = times(Latency::Constant);
+        assert!(constant.iter().all(|&c| c == constant[0]));
+        let mut drawn = times(Latency::Shape);
+        drawn.sort_unstable();
+        let fetch = 60;
+        assert!((drawn[5000] + fetch).abs_diff(899) < 5, "{}", drawn[5000]);
+        assert!((drawn[9900] + fetch).abs_diff(997) < 20, "{}", drawn[9900]);
+    }
+
+    /// A read that meets a program waits for it, and not for those that have not begun.
+    #[test]
+    fn programs_make_reads_wait() {
+        let one_die = |p: &mut SsdParams| {
+            p.channels = 1;
+            p.latency = Latency::Constant;
+        };
+        let mut t = changed("tlc", one_die);
+        let start = Cycle(1_000_000);
+        let alone = t.clone().start(start, read(0)).since(start);
+        for _ in 0..8 {
+            t.start(start, SsdOp::Write(16 << 10));
+        }
+        let first = t.start(start + Cycle(1), read(0)).since(start);
+        assert_eq!(first, Cycle(70_000) + alone, "the one program that has begun");
+        let second = t.start(start + Cycle(1), read(0)).since(start);
+        assert!(second > first && second < first + alone + Cycle(200), "then reads, before the other seven");
+        let flushed = t.start(start + Cycle(2), SsdOp::Flush).since(start);
+        assert!(flushed > Cycle(8 * 70_000) && flushed < Cycle(8 * 70_000 + 30_000), "{flushed:?}");
+        assert_eq!(t.start(start + Cycle(10_000_000), SsdOp::Flush), start + Cycle(10_001_900), "nothing left");
+    }
+
+    #[test]
+    fn every_so_many_programs_a_die_erases() {
+        let mut t = changed("tlc", |p| {
+            p.channels = 1;
+            if let Some(flash) = &mut p.flash {
+                flash.erase_every = 2;
+            }
+        });
+        for _ in 0..4 {
+            t.start(Cycle(0), SsdOp::Write(16 << 10));
+        }
+        let flushed = t.start(Cycle(1), SsdOp::Flush);
+        assert_eq!(flushed, Cycle(4 * 70_000 + 2 * 380_000 + 1_900));
+    }
+
+    /// Until the buffer is full writes are quick; then they are as fast as programs make room.
+    #[test]
+    fn a_full_buffer_makes_writes_wait() {
+        let mut t = changed("tlc", |p| {
+            if let Some(flash) = &mut p.flash {
+                flash.erase_every = 0;
+            }
+        });
+        let bytes = 64 << 10;
+        let (mut now, mut done) = (Cycle(0), Vec::new());
+        for _ in 0..2000 {
+            now = t.start(now, SsdOp::Write(bytes));
+            done.push(now);
+        }
+        let rate =
+            |from: usize, to: usize| bytes as f64 * (to - from) as f64 / CLOCK.micros(done[to].since(done[from]));
+        assert!(rate(0, 50) > 1500.0, "{} MB/s at first", rate(0, 50));
+        let sustained = rate(1000, 1999);
+        assert!((sustained / (25.0 * 16384.0 / 700.0) - 1.0).abs() < 0.02, "{sustained} MB/s");
     }
 
     #[test]
     fn a_reset_forgets_work() {
-        let (mut t, params) = drive();
-        let alone = t.clone().start(Cycle(0), SsdOp::Read(4096));
-        for _ in 0..params.channels * 2 {
-            t.start(Cycle(0), SsdOp::Read(4096));
+        for name in ["optane-m2", "tlc"] {
+            let mut t = changed(name, |p| p.latency = Latency::Constant);
+            let alone = t.clone().start(Cycle(0), read(0));
+            for _ in 0..100 {
+                t.start(Cycle(0), read(0));
+                t.start(Cycle(0), SsdOp::Write(16 << 10));
+            }
+            t.reset();
+            assert_eq!(t.start(Cycle(0), read(0)), alone);
         }
-        t.reset();
-        assert_eq!(t.start(Cycle(0), SsdOp::Read(4096)), alone);
+    }
+
+    #[test]
+    fn a_saved_state_goes_on_alike() {
+        for name in SsdParams::BUILT_IN.map(|d| d.0) {
+            let (mut t, params) = drive(name);
+            for i in 0..200 {
+                t.start(Cycle(i * 100), if i % 3 == 0 { SsdOp::Write(8192) } else { read(i * 5) });
+            }
+            let mut other = SsdTiming::new(&params, CLOCK, 0);
+            other.restore(&t.save());
+            for i in 200..400 {
+                let op = if i % 3 == 0 { SsdOp::Write(8192) } else { read(i * 5) };
+                assert_eq!(t.start(Cycle(i * 100), op), other.start(Cycle(i * 100), op));
+            }
+        }
     }
 }

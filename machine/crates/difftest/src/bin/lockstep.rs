@@ -67,7 +67,7 @@ impl Pair {
                 let (kernel, append) = (cli.guest.clone(), cli.append.clone());
                 Boot::Linux { kernel, append, initrd: None, firmware: None }
             };
-            let disk = |path: &PathBuf| DiskConfig { path: path.clone(), writes: DiskWrites::InMemory };
+            let disk = |path: &PathBuf| DiskConfig::new(path, DiskWrites::InMemory);
             let config = MachineConfig {
                 profile: Profile::load(&cli.profile, &cli.set)?,
                 boot,

@@ -81,7 +81,7 @@ fn run_all(cli: &Cli) -> Result<()> {
         let config = MachineConfig {
             profile: Profile::load("vc707", &changes)?,
             boot: Boot::Elf { file: elf },
-            disks: (0..DRIVES).map(|_| DiskConfig { path: disk.clone(), writes: DiskWrites::InMemory }).collect(),
+            disks: (0..DRIVES).map(|_| DiskConfig::new(&disk, DiskWrites::InMemory)).collect(),
             faults: Vec::new(),
             engine: Engine::default(),
             detail: DetailFrom::Never,

@@ -4,7 +4,7 @@
 
 use trapless_memory::{BusError, ClockHz, Cycle, Dma, PhysAddr, Ram};
 use trapless_nvme::{Backend, BackendError, CommandRecord, Controller, ControllerConfig};
-use trapless_timing::{Profile, SsdTiming};
+use trapless_timing::{SsdParams, SsdTiming};
 
 pub const RAM: u64 = 0x8000_0000;
 pub const RAM_SIZE: u64 = 16 << 20;
@@ -101,6 +101,10 @@ impl Sqe {
         s.0[1] = nsid;
         s
     }
+    pub fn nsid(mut self, nsid: u32) -> Sqe {
+        self.0[1] = nsid;
+        self
+    }
     pub fn cid(mut self, cid: u16) -> Sqe {
         self.0[0] = self.0[0] & 0xffff | u32::from(cid) << 16;
         self
@@ -161,25 +165,31 @@ pub struct Host {
     pub io: Pair,
 }
 
-pub fn controller(disk: Disk) -> Controller {
-    let profile = Profile::load("vc707", &[]).unwrap();
-    let timing = SsdTiming::new(&profile.ssd, ClockHz(100_000_000));
-    let config = ControllerConfig {
-        serial: "TEST1".into(),
-        block_bytes: 512,
-        max_transfer_pages: 32,
-        max_io_queues: 4,
-        max_queue_entries: 1024,
-    };
-    Controller::new(config, timing, Box::new(disk))
+pub const CLOCK: ClockHz = ClockHz(100_000_000);
+
+/// A controller with a namespace for each of these disks with blocks of so many bytes.
+pub fn controller(disks: Vec<(Disk, u32)>) -> Controller {
+    controller_of(disks.into_iter().map(|(disk, block)| (Box::new(disk) as Box<dyn Backend>, block)).collect())
+}
+
+pub fn controller_of(contents: Vec<(Box<dyn Backend>, u32)>) -> Controller {
+    let timing = SsdTiming::new(&SsdParams::load("optane-m2").unwrap(), CLOCK, 0);
+    let config =
+        ControllerConfig { serial: "TEST1".into(), max_transfer_pages: 32, max_io_queues: 4, max_queue_entries: 1024 };
+    Controller::new(config, timing, contents)
 }
 
 impl Host {
     /// A controller that is not enabled.
     pub fn off(disk: Disk) -> Host {
+        Host::of(vec![(disk, 512)])
+    }
+
+    /// The same with several namespaces.
+    pub fn of(disks: Vec<(Disk, u32)>) -> Host {
         let ram = Ram::new(PhysAddr(RAM), RAM_SIZE).unwrap();
         Host {
-            ctrl: controller(disk),
+            ctrl: controller(disks),
             mem: Memory { ram, writes: Vec::new(), accesses: 0 },
             now: Cycle(0),
             records: Vec::new(),
@@ -201,7 +211,12 @@ impl Host {
     }
 
     pub fn with(disk: Disk) -> Host {
-        let mut h = Host::enabled(disk);
+        Host::with_namespaces(vec![(disk, 512)])
+    }
+
+    pub fn with_namespaces(disks: Vec<(Disk, u32)>) -> Host {
+        let mut h = Host::of(disks);
+        h.enable();
         h.create_pair(h.io);
         h
     }

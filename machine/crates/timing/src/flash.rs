@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flash: dies that read and program one after the other, and the buffer that writes wait in.
+//!
+//! A page has its die by its address. Writes are done when the buffer has them; it programs them on one die after the other.
+//! A read does not wait for programs that have not begun, but for the one that has, and for its erase.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+use trapless_memory::{ClockHz, Cycle, Picos};
+
+use crate::FlashParams;
+use crate::shape::scatter;
+
+/// Times and sizes.
+#[derive(Clone, Debug)]
+pub(crate) struct FlashTimes {
+    page_bytes: u64,
+    program: Cycle,
+    program_bytes: u64,
+    erase: Cycle,
+    erase_every: u64,
+    buffer_bytes: u64,
+}
+
+impl FlashTimes {
+    pub fn new(p: &FlashParams, clock: ClockHz) -> FlashTimes {
+        let kib = |kib: u32| u64::from(kib) << 10;
+        FlashTimes {
+            page_bytes: kib(p.page_kib),
+            program: clock.cycles(Picos::from_micros(p.program_us)),
+            program_bytes: kib(p.program_kib),
+            erase: clock.cycles(Picos::from_micros(p.erase_us)),
+            erase_every: p.erase_every.into(),
+            buffer_bytes: kib(p.buffer_kib),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Die {
+    /// When it is free again.
+    free: Cycle,
+    /// When its last program that has begun ends.
+    programmed: Cycle,
+    /// Programs that have begun.
+    programs: u64,
+    /// Programs that have not: when each was asked for.
+    waiting: VecDeque<Cycle>,
+}
+
+impl Die {
+    /// Begins the programs that begin before `now`.
+    fn advance(&mut self, t: &FlashTimes, now: Cycle) {
+        while let Some(begin) = self.next_program().filter(|begin| *begin < now) {
+            self.waiting.pop_front();
+            self.programs += 1;
+            let erase = t.erase_every > 0 && self.programs % t.erase_every == 0;
+            self.free = begin + t.program + if erase { t.erase } else { Cycle(0) };
+            self.programmed = self.free;
+        }
+    }
+
+    /// When the next program can begin.
+    fn next_program(&self) -> Option<Cycle> {
+        self.waiting.front().map(|asked| self.free.max(*asked))
+    }
+}
+
+/// What dies and buffer are busy with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Dies {
+    dies: Vec<Die>,
+    /// The die of the next program.
+    next: usize,
+    /// Bytes in the buffer that no program was asked for yet.
+    filled: u64,
+    /// When the latest write was taken. Writes are taken in order.
+    taken: Cycle,
+}
+
+impl Dies {
+    /// At rest.
+    pub fn new(count: usize) -> Dies {
+        Dies { dies: vec![Die::default(); count.max(1)], next: 0, filled: 0, taken: Cycle(0) }
+    }
+
+    pub fn count(&self) -> usize {
+        self.dies.len()
+    }
+
+    /// Reads `bytes` at `at`, all pages at the same time if their dies are free; `media` gives the time of each. The cycle at
+    /// which the last has been read.
+    pub fn read(&mut self, t: &FlashTimes, now: Cycle, at: u64, bytes: u64, mut media: impl FnMut() -> Cycle) -> Cycle {
+        let mut done = now;
+        for page in at / t.page_bytes..=(at + bytes.max(1) - 1) / t.page_bytes {
+            let index = scatter(page) % self.dies.len() as u64;
+            let die = &mut self.dies[index as usize];
+            die.advance(t, now);
+            die.free = die.free.max(now) + media();
+            done = done.max(die.free);
+        }
+        done
+    }
+
+    /// Takes a write into the buffer; the cycle at which there is room for it.
+    pub fn write(&mut self, t: &FlashTimes, now: Cycle, bytes: u64) -> Cycle {
+        let mut now = now.max(self.taken);
+        loop {
+            for die in &mut self.dies {
+                die.advance(t, now);
+            }
+            if self.held(t, now) + bytes <= t.buffer_bytes {
+                break;
+            }
+            let change = |die: &Die| {
+                let begins = die.next_program().map(|begin| begin + Cycle(1));
+                if die.programmed > now { Some(die.programmed) } else { begins }
+            };
+            let Some(next) = self.dies.iter().filter_map(change).min() else { break };
+            now = next;
+        }
+        self.taken = now;
+        self.filled += bytes;
+        while self.filled >= t.program_bytes {
+            self.filled -= t.program_bytes;
+            self.program(now);
+        }
+        now
+    }
+
+    /// The cycle at which everything in the buffer is programmed.
+    pub fn flush(&mut self, t: &FlashTimes, now: Cycle) -> Cycle {
+        if std::mem::take(&mut self.filled) > 0 {
+            self.program(now);
+        }
+        self.dies.iter_mut().for_each(|die| die.advance(t, Cycle::NEVER));
+        self.dies.iter().map(|die| die.programmed).max().unwrap_or(now).max(now)
+    }
+
+    fn program(&mut self, now: Cycle) {
+        self.dies[self.next].waiting.push_back(now);
+        self.next = (self.next + 1) % self.dies.len();
+    }
+
+    /// Bytes in the buffer.
+    fn held(&self, t: &FlashTimes, now: Cycle) -> u64 {
+        let programs = |die: &Die| die.waiting.len() as u64 + u64::from(die.programmed > now);
+        self.filled + t.program_bytes * self.dies.iter().map(programs).sum::<u64>()
+    }
+}
