@@ -52,13 +52,25 @@ fn size() -> impl Strategy<Value = u32> {
 /// A command that looks right, with anything in its fields.
 fn command() -> impl Strategy<Value = [u32; 16]> {
     let opcode = prop_oneof![0u32..0x10, any::<u32>().prop_map(|o| o & 0xff)];
-    let nsid = prop_oneof![4 => Just(1u32), 1 => Just(u32::MAX), 1 => any::<u32>()];
+    let nsid = prop_oneof![4 => 1u32..4, 1 => Just(u32::MAX), 1 => any::<u32>()];
     let small = prop_oneof![0u32..8, 0u32..512, any::<u32>(), (0u32..64).prop_map(|n| n << 16 | 1)];
     (opcode, 0u32..4, nsid, number(), number(), vec(small, 6)).prop_map(|(op, cid, nsid, p1, p2, dw)| {
         let mut s = Sqe::new(op as u8, nsid).cid(cid as u16).prp(p1, p2);
         s.0[10..16].copy_from_slice(&dw);
         s.0
     })
+}
+
+/// Namespaces of any sizes and formats.
+fn namespaces() -> impl Strategy<Value = Vec<(usize, bool, bool)>> {
+    vec((1usize..256, any::<bool>(), any::<bool>()), 1..4)
+}
+
+fn host(namespaces: &[(usize, bool, bool)]) -> Host {
+    let disk = |&(pages, large, read_only): &(usize, bool, bool)| {
+        (Disk { read_only, ..Disk::numbered(4096 * pages) }, if large { 4096 } else { 512 })
+    };
+    Host::with_namespaces(namespaces.iter().map(disk).collect())
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -89,8 +101,8 @@ fn rest(h: &mut Host, limit: Cycle) {
     panic!("the controller never comes to rest");
 }
 
-fn play(steps: &[Step]) -> (Vec<u64>, Vec<trapless_nvme::CommandRecord>) {
-    let mut h = Host::new();
+fn play(namespaces: &[(usize, bool, bool)], steps: &[Step]) -> (Vec<u64>, Vec<trapless_nvme::CommandRecord>) {
+    let mut h = host(namespaces);
     let mut seen = Vec::new();
     for step in steps {
         match step {
@@ -140,20 +152,24 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nonsense_neither_panics_nor_hangs_and_is_deterministic(steps in vec(step(), 1..60)) {
-        let first = play(&steps);
-        prop_assert_eq!(first, play(&steps));
+    fn nonsense_neither_panics_nor_hangs_and_is_deterministic(
+        namespaces in namespaces(),
+        steps in vec(step(), 1..60),
+    ) {
+        let first = play(&namespaces, &steps);
+        prop_assert_eq!(first, play(&namespaces, &steps));
     }
 
     #[test]
     fn one_command_writes_only_where_it_may(
+        namespaces in namespaces(),
         io in any::<bool>(),
         mut words in command(),
         list in vec(number(), 32),
         at in prop_oneof![Just(0u64), Just(0xff8u64), (0u64..512).prop_map(|i| i * 8)],
         use_list in any::<bool>(),
     ) {
-        let mut h = Host::new();
+        let mut h = host(&namespaces);
         let list_at = DATA + 0x40_0000 + at;
         h.poke_u64s(list_at, &list);
         if use_list {
