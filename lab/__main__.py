@@ -15,6 +15,7 @@ from lab.ui import UserError, say
 
 def _profile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--profile", default="vc707", metavar="NAME|FILE", help="profile of the machine (default vc707)")
+    command.add_argument("--ssd", metavar="NAME|FILE", help="what the drives are; the profile's if absent (docs/nvme.md)")
     command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
                          help="change one value of the profile")
     command.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
@@ -39,7 +40,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--in", action="append", default=[], type=Path, metavar="FILE", dest="inputs",
                      help="file or folder that appears in the command's folder")
     run.add_argument("--out", type=Path, metavar="DIR", help="host folder for what the command writes to /job/out")
-    run.add_argument("--data", metavar="SIZE|IMAGE", help="data disk at /data: random.bin of this size, or an ext4 image")
+    run.add_argument("--data", metavar="SIZE|IMAGE[,OPTION...]",
+                     help="data disk at /data: random.bin of this size, or an ext4 image; then options of the machine's drive: "
+                          ",block=4096 ,ssd=NAME ,namespace=IMAGE")
     run.add_argument("--memory", metavar="SIZE", help="guest memory, for instance 256M")
     run.add_argument("--harts", type=int, metavar="N")
     run.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
@@ -213,6 +216,8 @@ def main() -> int:
         cut = argv.index("--")
         argv, guest_argv = argv[:cut], argv[cut + 1:]
     args = parser().parse_args(argv)
+    if getattr(args, "ssd", None):
+        args.settings = [f"ssd={args.ssd}", *args.settings]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return dispatch(args, guest_argv)

@@ -26,7 +26,7 @@ class Request:
     inputs: tuple[Path, ...]
     out: Path | None
     data: str | None
-    """A size (a file of random bytes), an image, or None for no data disk."""
+    """A size (a file of random bytes) or an image, then options of the machine's drive; None for no data disk."""
     profile: str
     settings: tuple[str, ...]
     memory: str | None
@@ -49,13 +49,15 @@ def parse_size(text: str) -> int | None:
     return int(match[1]) << {"K": 10, "M": 20, "G": 30}[match[2]] if match else None
 
 
-def data_disk(text: str | None) -> tuple[Path | None, bool]:
-    """The data disk for `--data`, and whether writes to it are kept (only in an image of the user's own)."""
-    if text is None:
-        return None, False
+def data_disk(argument: str | None) -> tuple[Path | None, bool, str]:
+    """The data disk for `--data`, whether writes to it are kept (only in an image of the user's own), and its options."""
+    if argument is None:
+        return None, False, ""
+    text, *rest = re.split(r",(?=(?:block|ssd|namespace)=)", argument, maxsplit=1)
+    options = ",".join(rest)
     size = parse_size(text)
     if size is not None:
-        return dataset.image(size), False
+        return dataset.image(size), False, options
     image = Path(text)
     if not image.is_file():
         raise UserError(f"--data {text}: no such image, and not a size like 320M")
@@ -63,7 +65,7 @@ def data_disk(text: str | None) -> tuple[Path | None, bool]:
         raise UserError(f"--data {text}: not an ext4 image with the label trapless-data (e2label sets it)")
     if ext4.is_cut_short(image):
         raise UserError(f"--data {text}: cut short: the file is shorter than its file system")
-    return image, True
+    return image, True, options
 
 
 def run(request: Request) -> int:
@@ -80,11 +82,13 @@ def run(request: Request) -> int:
         raise UserError(f"--arch {request.arch}: only with --on qemu")
     if request.simulator != "machine" and request.detail:
         raise UserError("--detail: not with --on qemu")
-    data, kept = data_disk(request.data)
+    data, kept, options = data_disk(request.data)
+    if request.simulator != "machine" and options:
+        raise UserError(f"--data {request.data}: options only with --on machine")
     program = build.machine() if request.simulator == "machine" else None
     guest = guests.Guest(
         kernel=request.kernel or build.kernel(stock=request.stock, arch=arch), root=rootfs.image(arch), data=data,
-        data_kept=kept, arch=arch,
+        data_kept=kept, data_options=options, arch=arch,
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail)

@@ -41,6 +41,10 @@ class Guest:
     """Data disk (label trapless-data)."""
     faults: tuple[str, ...] = ()
     """Faults of disks (docs/nvme.md); the data disk is DATA_DISK."""
+    data_options: str = ""
+    """Options of its drive and namespaces, as the machine's --disk has them (docs/nvme.md); not on QEMU."""
+    job_options: str = ""
+    """The same for the job's disk."""
     data_kept: bool = False
     """Writes to the data disk go to the file; otherwise they are dropped at the end."""
     profile: str = "vc707"
@@ -100,15 +104,16 @@ def workspace() -> Iterator[Path]:
 
 def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, console: str,
                     interactive: bool = False) -> list[str]:
-    """Command line of the machine for this guest."""
+    """Command line of the machine for this guest. The root disk has a partition table, which counts in 512 bytes."""
     command = [str(program), "run", "--profile", guest.profile, "--kernel", str(guest.kernel),
-               "--append", guest.command_line(), "--disk", f"{guest.root},snapshot", "--disk", str(job_disk)]
+               "--append", guest.command_line(), "--disk", f"{guest.root},snapshot,block=512",
+               "--disk", _disk(job_disk, guest.job_options)]
     for setting in guest.settings:
         command += ["--set", setting]
     for fault in guest.faults:
         command += ["--fault", fault]
     if guest.data:
-        command += ["--disk", str(guest.data) + ("" if guest.data_kept else ",snapshot")]
+        command += ["--disk", _disk(guest.data, "" if guest.data_kept else "snapshot", guest.data_options)]
     if guest.memory:
         command += ["--memory", guest.memory]
     if guest.harts:
@@ -124,6 +129,10 @@ def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, co
     else:
         command += ["--console", console]
     return [*command, "--json", str(stats)]
+
+
+def _disk(image: Path, *options: str) -> str:
+    return ",".join([str(image), *(option for option in options if option)])
 
 
 def qemu_command(guest: Guest, job_disk: Path) -> list[str]:

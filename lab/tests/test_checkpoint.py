@@ -16,13 +16,15 @@ from lab.runner import job as jobs
 pytestmark = pytest.mark.guest
 
 
-def test_many_runs_start_from_one_boot(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ssd", ["optane-m2", "tlc"])
+def test_many_runs_start_from_one_boot(program: Path, patched: Path, root: Path, tmp_path: Path, ssd: str) -> None:
     disk, data, place = tmp_path / "job.img", dataset.image(16 * ext4.MIB), tmp_path / "checkpoint"
     jobs.write_disk(jobs.command_job(["mapsum", "-t", "4", "-o", "shuffle", "/data/random.bin"], "hwdp"), disk)
     guest = guests.Guest(patched, root, data)
 
     def machine(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([program, *map(str, arguments)], text=True, capture_output=True)
+        command, *rest = map(str, arguments)
+        done = subprocess.run([program, command, "--ssd", ssd, *rest], text=True, capture_output=True)
         assert done.returncode == 0, done.stderr
         return done
 

@@ -8,7 +8,7 @@ import pytest
 from lab.experiments import miss_latency
 from lab.images import ext4
 from lab.report import html, table
-from lab.run import parse_size
+from lab.run import data_disk, parse_size
 from lab.runner import guest as guests
 from lab.runner import job as jobs
 from lab.ui import UserError
@@ -38,10 +38,27 @@ def test_machine_command_line() -> None:
     command = guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-")
     assert command[:2] == ["M", "run"]
     text = " ".join(command)
-    for part in ("--disk R,snapshot --disk J", "--disk D,snapshot", "--set ssd.read_us=2.1", "--memory 64M", "--harts 1",
-                 "--no-smu", "--max-seconds 5", "--console -", "--json S"):
+    for part in ("--disk R,snapshot,block=512 --disk J ", "--disk D,snapshot ", "--set ssd.read_us=2.1",
+                 "--memory 64M", "--harts 1", "--no-smu", "--max-seconds 5", "--console -", "--json S"):
         assert part in text
     assert "quiet hwdp.ring=64" in guest.command_line()
+
+
+def test_options_of_drives() -> None:
+    guest = guests.Guest(Path("K"), Path("R"), data=Path("D"), data_options="block=4096,namespace=E", job_options="ssd=tlc")
+    text = " ".join(guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-"))
+    for part in ("--disk R,snapshot,block=512 ", "--disk J,ssd=tlc ", "--disk D,snapshot,block=4096,namespace=E "):
+        assert part in text
+
+
+def test_data_disk_of_the_command_line(volume: ext4.Volume, tree: Path, tmp_path: Path) -> None:
+    image = tmp_path / "a,b.img"
+    ext4.make(volume, tree, image)
+    assert data_disk(None) == (None, False, "")
+    assert data_disk(f"{image}") == (image, True, "")
+    assert data_disk(f"{image},ssd=tlc,block=4096,ro") == (image, True, "ssd=tlc,block=4096,ro")
+    with pytest.raises(UserError, match="no such image"):
+        data_disk(f"{image},blocks=4096")
 
 
 def feed(parts: list[str]) -> str:
