@@ -3,7 +3,7 @@
 
 use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
 
-use crate::{Access, CodeCache, Privilege};
+use crate::{Access, CodeCache, Hart, Privilege};
 
 /// RAM and devices.
 pub trait Bus {
@@ -64,11 +64,23 @@ pub struct Fill {
 
 /// Told what happens; costs nothing when it does nothing.
 pub trait Observer {
+    /// Whether [`Observer::instruction`] and [`Observer::access`] are called. Harts then interpret all code, which takes
+    /// the same cycles as translated code.
+    const EACH: bool = false;
+
     /// A trap is taken.
     fn trap(&mut self, _trap: &TrapInfo) {}
     /// A user page (U=1) was walked to, successfully. Comes at least once between a change of the entry with its fence
     /// and the first access.
     fn fill(&mut self, _fill: &Fill) {}
+    /// The instruction at `hart.pc()` is fetched and about to be executed. One that waited for the SMU is begun once. True if
+    /// registers or memory were changed: then it is fetched anew.
+    fn instruction(&mut self, _hart: &mut Hart, _ram: &mut Ram) -> bool {
+        false
+    }
+    /// The instruction at hand has accessed `len` bytes at `va`, all of them. Fetches come before, data accesses after the
+    /// instruction is counted as retired.
+    fn access(&mut self, _hart: &Hart, _access: Access, _va: u64, _len: u64) {}
 }
 
 impl Observer for () {}

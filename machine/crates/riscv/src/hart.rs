@@ -133,6 +133,8 @@ pub struct Hart {
     pub(crate) code_epoch: u64,
     pub(crate) code_generation: u64,
 
+    /// Where the last instruction of which the observer was told began: its address, and instructions retired before.
+    pub(crate) begun: (u64, u64),
     /// The request that the last run ended with.
     pub(crate) wait: Option<WalkRequest>,
     /// Value to take for the entry at an address in the next walk.
@@ -182,6 +184,7 @@ impl Hart {
             ram_base: 0,
             code_epoch: 0,
             code_generation: 0,
+            begun: (u64::MAX, 0),
             wait: None,
             changed_pte: None,
             walk_answered: false,
@@ -367,7 +370,7 @@ impl Hart {
 
     /// Local time in the middle of a run.
     #[inline]
-    pub(crate) fn local_now(&self) -> Cycle {
+    pub fn local_now(&self) -> Cycle {
         Cycle(self.cycle + (self.acc & 0xffff_ffff))
     }
 
@@ -411,6 +414,17 @@ impl Hart {
     /// Instructions retired, by mode encoding: `[U, S, -, M]`.
     pub fn retired(&self) -> [u64; 4] {
         self.retired
+    }
+
+    /// Instructions retired in all modes, also in the middle of a run.
+    #[inline]
+    pub fn instructions(&self) -> u64 {
+        self.retired.iter().sum::<u64>() + (self.acc >> 32)
+    }
+
+    /// Page number of the root table that addresses go through; `None` where they are physical.
+    pub fn address_space(&self) -> Option<u64> {
+        self.translates(self.privilege).then(|| self.root_ppn())
     }
 
     /// Branches predicted wrong in detailed timing, by mode encoding: `[U, S, -, M]`.
@@ -548,6 +562,7 @@ impl Hart {
         self.cycle = state.cycle.0;
         self.retired = state.retired;
         self.acc = 0;
+        self.begun = (u64::MAX, 0);
         self.reservation = None;
         self.wait = None;
         self.changed_pte = None;

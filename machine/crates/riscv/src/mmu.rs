@@ -122,7 +122,7 @@ impl Hart {
     }
 
     /// Whether addresses of mode `p` are virtual.
-    fn translates(&self, p: Privilege) -> bool {
+    pub(crate) fn translates(&self, p: Privilege) -> bool {
         p != Privilege::Machine && levels(self.csr.satp).is_some()
     }
 

@@ -26,6 +26,7 @@ impl Hart {
         self.atomic = false;
         let pa = found?;
         let old = read(env, pa, size).ok_or(Stop::access_fault(access, va))?;
+        self.accessed(env, access, va, size);
         let b = self.regs[s.rs2 as usize];
         let write = |hart: &mut Hart, env: &mut Env<'_, B, O, T>, v: u64| {
             hart.write_ram(env, pa, &v.to_le_bytes()[..size as usize]);

@@ -29,6 +29,7 @@ impl Hart {
             _ => 8,
         };
         let v = self.load(env, va, size)?;
+        self.accessed(env, Access::Load, va, size);
         self.regs[s.rd as usize] = match s.op {
             Op::Lb => v as i8 as u64,
             Op::Lh => v as i16 as u64,
@@ -58,6 +59,7 @@ impl Hart {
             _ => 8,
         };
         self.store(env, va, size, self.regs[s.rs2 as usize])?;
+        self.accessed(env, Access::Store, va, size);
         Ok(Flow::Next(s.rd as usize))
     }
 

@@ -9,6 +9,7 @@
 
 pub(crate) mod amo;
 mod detail;
+mod each;
 mod fetch;
 mod fp;
 mod int;
@@ -21,7 +22,7 @@ use crate::code::CodePage;
 use crate::lines::{self, LINE_MASK, LINE_SHIFT};
 use crate::op::{Op, Slot, length};
 use crate::tlb::{self, DataEntry, PAGE_MASK};
-use crate::{Bus, Env, Exit, Hart, Observer, Timing};
+use crate::{Access, Bus, Env, Exit, Hart, Observer, Timing};
 
 /// One retired instruction in `acc`.
 pub(crate) const ONE: u64 = 1 << 32;
@@ -135,7 +136,7 @@ impl Hart {
                         Err(_) => continue 'fetch,
                     }
                 }
-                if warm(page) {
+                if !O::EACH && warm(page) {
                     self.acc = acc;
                     self.code_page = page;
                     return None;
@@ -167,6 +168,13 @@ impl Hart {
                         // most two slots, and two extra slots behind the last one stop it (Refetch is always slow); the
                         // decoder makes in-page branches only to slots of the page. Pages live until the next run.
                         let s: &Slot = unsafe { &*ip };
+                        if O::EACH && !matches!(s.op, Op::Undecoded | Op::Refetch | Op::Cross) {
+                            self.pc = pc!();
+                            self.acc = acc;
+                            if self.begin_instruction(env, page) {
+                                continue 'fetch;
+                            }
+                        }
                         if DETAIL {
                             let here = (ip.addr() - base.addr()) / (SLOTS_OF_LINE * size_of::<Slot>());
                             if here != line && s.op != Op::Refetch && !std::ptr::eq(page, &raw const *self.scratch) {
@@ -220,7 +228,7 @@ impl Hart {
                                 if acc as u32 >= self.limit {
                                     break 'hot Left::Limit;
                                 }
-                                if warm(page) {
+                                if !O::EACH && warm(page) {
                                     break 'hot Left::Warm;
                                 }
                             }};
@@ -249,6 +257,14 @@ impl Hart {
                                 ip = ip.wrapping_add(s.rd as usize);
                             }};
                         }
+                        macro_rules! accessed {
+                            ($access:expr, $va:expr, $t:ty) => {
+                                if O::EACH {
+                                    self.acc = acc;
+                                    env.observer.access(self, $access, $va, size_of::<$t>() as u64);
+                                }
+                            };
+                        }
                         macro_rules! load {
                             ($t:ty, $v:ident, $e:expr) => {{
                                 let va = rs1!().wrapping_add(s.imm as u64);
@@ -261,6 +277,7 @@ impl Hart {
                                 // the comparison above made sure of the page and of the alignment.
                                 let $v = unsafe { (va.wrapping_add(e.addend) as *const $t).read() };
                                 self.regs[s.rd as usize] = $e;
+                                accessed!(Access::Load, va, $t);
                                 ip = ip.wrapping_add(s.rs2 as usize);
                             }};
                         }
@@ -275,6 +292,7 @@ impl Hart {
                                 let v = rs2!() as $t;
                                 // SAFETY: as in load!; pages that hold predecoded code never have a write tag.
                                 unsafe { (va.wrapping_add(e.addend) as *mut $t).write(v) };
+                                accessed!(Access::Store, va, $t);
                                 ip = ip.wrapping_add(s.rd as usize);
                             }};
                         }
