@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writing a trace.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+
+use crate::bytes::{put, put_signed};
+use crate::{CHUNK, Entry, Header, Kind, Last, MAGIC, Moment, Place, Totals, chunk, flag};
+
+/// zstd's middle way between speed and size.
+const LEVEL: i32 = 3;
+/// Bytes of an entry at most: its flags and seven numbers.
+const LONGEST: usize = 1 + 7 * 10;
+/// Bytes of a name in the header at most.
+const LONGEST_NAME: usize = 1 << 10;
+
+/// The run at the end of a stream.
+#[derive(Clone, Copy)]
+struct Open {
+    place: Place,
+    count: u64,
+}
+
+/// Writes a trace into a file, which is one only after [`Writer::finish`].
+pub struct Writer {
+    file: File,
+    header: Header,
+    compressor: zstd::bulk::Compressor<'static>,
+    raw: Vec<u8>,
+    /// By hart and kind.
+    open: Vec<[Option<Open>; 3]>,
+    last: Vec<Last>,
+    hart: u16,
+    totals: Totals,
+}
+
+impl Writer {
+    /// Begins a trace in a file, which is empty.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    ///
+    /// # Panics
+    /// With more than [`crate::HARTS`] harts, or names of more than 1024 bytes.
+    pub fn new(file: File, header: Header) -> io::Result<Writer> {
+        assert!(header.harts <= crate::HARTS, "too many harts");
+        assert!(header.profile.len().max(header.writer.len()) <= LONGEST_NAME, "name too long");
+        let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+        compressor.include_checksum(true)?;
+        let harts = usize::from(header.harts);
+        let mut writer = Writer {
+            file,
+            header,
+            compressor,
+            raw: Vec::with_capacity(CHUNK),
+            open: vec![[None; 3]; harts],
+            last: vec![Last::default(); harts],
+            hart: 0,
+            totals: Totals::default(),
+        };
+        writer.begin()?;
+        Ok(writer)
+    }
+
+    /// What it was made with.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Forgets what was written and begins again.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn restart(&mut self) -> io::Result<()> {
+        self.raw.clear();
+        self.open.fill([None; 3]);
+        self.last.fill(Last::default());
+        self.hart = 0;
+        self.totals = Totals::default();
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.begin()
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.file.write_all(&MAGIC)?;
+        let h = &self.header;
+        let mut raw = vec![h.grain.shift() as u8, u8::from(h.kernel)];
+        raw.extend(h.harts.to_le_bytes());
+        raw.extend(h.clock_hz.to_le_bytes());
+        for text in [&h.profile, &h.writer] {
+            raw.extend((text.len() as u16).to_le_bytes());
+            raw.extend(text.as_bytes());
+        }
+        self.chunk(chunk::HEADER, &raw)
+    }
+
+    /// Counts an access if the stream's run is in this place already; otherwise [`Writer::moves`] takes it.
+    #[inline]
+    pub fn stays(&mut self, hart: u16, kind: Kind, place: Place) -> bool {
+        match &mut self.open[usize::from(hart)][kind as usize] {
+            Some(open) if open.place == place => {
+                open.count += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A stream goes on in another place, with one access.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn moves(&mut self, hart: u16, kind: Kind, place: Place, at: Moment) -> io::Result<()> {
+        let open = &mut self.open[usize::from(hart)][kind as usize];
+        let ended = open.replace(Open { place, count: 1 }).map_or(0, |run| run.count);
+        self.entry(&Entry::Run { hart, kind, place, at, ended })
+    }
+
+    /// All runs of a hart end.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn close(&mut self, hart: u16, at: Moment) -> io::Result<()> {
+        let open = std::mem::take(&mut self.open[usize::from(hart)]);
+        if open.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        self.entry(&Entry::Close { hart, at, ended: open.map(|run| run.map_or(0, |run| run.count)) })
+    }
+
+    /// Completes the trace. Runs that are not closed end where their harts' last entries are.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self) -> io::Result<Totals> {
+        for hart in 0..self.header.harts {
+            self.close(hart, self.last[usize::from(hart)].at)?;
+        }
+        self.flush()?;
+        let mut raw = self.totals.entries.to_le_bytes().to_vec();
+        self.totals.accesses.iter().for_each(|n| raw.extend(n.to_le_bytes()));
+        self.chunk(chunk::TOTALS, &raw)?;
+        Ok(self.totals)
+    }
+
+    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        self.totals.add(entry);
+        let (hart, at) = match entry {
+            Entry::Run { hart, at, .. } | Entry::Close { hart, at, .. } => (*hart, *at),
+        };
+        let last = &mut self.last[usize::from(hart)];
+        let mut flags = if hart == self.hart { 0 } else { flag::HART };
+        flags |= match entry {
+            Entry::Run { kind, place, .. } => {
+                let space = if place.space == last.space { 0 } else { flag::SPACE };
+                *kind as u8 | space | if place.kernel { flag::KERNEL } else { 0 }
+            }
+            Entry::Close { .. } => flag::CLOSE,
+        };
+        let raw = &mut self.raw;
+        raw.push(flags);
+        if flags & flag::HART != 0 {
+            put(raw, hart.into());
+        }
+        if let Entry::Run { kind, place, .. } = entry {
+            if flags & flag::SPACE != 0 {
+                put(raw, place.space);
+                last.space = place.space;
+            }
+            let block = &mut last.blocks[*kind as usize];
+            put_signed(raw, place.block.wrapping_sub(*block));
+            *block = place.block;
+        }
+        put(raw, at.instructions.wrapping_sub(last.at.instructions));
+        put(raw, at.cycle.wrapping_sub(last.at.cycle));
+        match entry {
+            Entry::Run { ended, .. } => put(raw, *ended),
+            Entry::Close { ended, .. } => ended.iter().for_each(|n| put(raw, *n)),
+        }
+        last.at = at;
+        self.hart = hart;
+        if self.raw.len() > CHUNK - LONGEST { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let raw = std::mem::take(&mut self.raw);
+        if !raw.is_empty() {
+            self.chunk(chunk::ENTRIES, &raw)?;
+        }
+        self.raw = raw;
+        self.raw.clear();
+        Ok(())
+    }
+
+    fn chunk(&mut self, what: u8, raw: &[u8]) -> io::Result<()> {
+        let bytes = self.compressor.compress(raw)?;
+        self.file.write_all(&[what])?;
+        self.file.write_all(&(bytes.len() as u32).to_le_bytes())?;
+        self.file.write_all(&bytes)
+    }
+}
