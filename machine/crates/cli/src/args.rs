@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
-use trapless_machine::{DetailFrom, Moment};
+use trapless_machine::{DetailFrom, Moment, TraceFrom};
+use trapless_trace::Grain;
+
+use crate::gdb::Address;
 
 /// A deterministic full-system RISC-V machine with page misses served in hardware.
 #[derive(Parser, Debug)]
@@ -25,6 +28,24 @@ pub enum Command {
     Elf(Elf),
     /// Go on from a checkpoint, with the same disks in the same order; times of the profile may differ.
     Resume(Resume),
+    /// Look into a memory access trace.
+    #[command(subcommand)]
+    Trace(Trace),
+}
+
+/// What to do with a trace.
+#[derive(Subcommand, Debug)]
+pub enum Trace {
+    /// What it is, and sums over it; the exit status says whether it is whole.
+    Info {
+        /// The trace.
+        file: PathBuf,
+    },
+    /// Every entry, one a line.
+    Dump {
+        /// The trace.
+        file: PathBuf,
+    },
 }
 
 /// Options of every command.
@@ -69,6 +90,13 @@ pub struct Common {
     /// When: `milestone:N` or `instructions:N`.
     #[arg(long, value_name = "MOMENT", requires = "checkpoint")]
     pub checkpoint_at: Option<Moment>,
+    /// Trace memory accesses into this file. `grain`: page (as it is) or line; `from`: start, roi, milestone:N or
+    /// instructions:N (as it is: the regions of interest, or everything if there are none); `kernel`: not user programs alone.
+    #[arg(long, value_name = "FILE[,grain=...][,from=...][,kernel]")]
+    pub trace: Option<TraceFile>,
+    /// Wait for GDB at PORT, HOST:PORT or unix:PATH; `nowait`: begin without it.
+    #[arg(long, value_name = "PLACE[,nowait]")]
+    pub gdb: Option<Address>,
     /// Write what was measured here.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -239,6 +267,42 @@ impl FromStr for Disk {
     }
 }
 
+/// A trace to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceFile {
+    /// Where.
+    pub path: PathBuf,
+    /// Size of blocks.
+    pub grain: Grain,
+    /// The kernel's accesses as well.
+    pub kernel: bool,
+    /// What part of the run.
+    pub from: TraceFrom,
+}
+
+impl FromStr for TraceFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TraceFile, String> {
+        let (path, options) = text.split_once(',').unwrap_or((text, ""));
+        let (grain, from) = (Grain::Page, TraceFrom::default());
+        let mut trace = TraceFile { path: path.into(), grain, kernel: false, from };
+        if path.is_empty() {
+            return Err("no file".to_owned());
+        }
+        for option in options.split(',').filter(|o| !o.is_empty()) {
+            match option.split_once('=') {
+                Some(("grain", "page")) => trace.grain = Grain::Page,
+                Some(("grain", "line")) => trace.grain = Grain::Line,
+                Some(("from", from)) => trace.from = from.parse().map_err(|e| format!("from={from}: {e}"))?,
+                None if option == "kernel" => trace.kernel = true,
+                _ => return Err(format!("option '{option}' is not grain=page, grain=line, from=... or kernel")),
+            }
+        }
+        Ok(trace)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,6 +335,18 @@ mod tests {
         for (wrong, names) in [("a,rox", "rox"), ("a,block=1024", "1024"), ("a,ro,b/c", "b/c"), ("a,size=4", "size=4")]
         {
             assert!(disk(wrong).unwrap_err().contains(names), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn traces() {
+        let (grain, from) = (Grain::Line, TraceFrom::Moment(Moment::Milestone(1)));
+        let whole = TraceFile { path: "a.trace".into(), grain, kernel: true, from };
+        assert_eq!("a.trace,kernel,from=milestone:1,grain=line".parse(), Ok(whole));
+        let (grain, from) = (Grain::Page, TraceFrom::RoisOrAll);
+        assert_eq!("a".parse(), Ok(TraceFile { path: "a".into(), grain, kernel: false, from }));
+        for wrong in ["", ",kernel", "a,b", "a,grain=word", "a,from=end", "a,kernel=1"] {
+            assert!(wrong.parse::<TraceFile>().is_err(), "{wrong}");
         }
     }
 

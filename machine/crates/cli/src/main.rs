@@ -6,6 +6,8 @@
 
 mod args;
 mod console;
+mod gdb;
+mod trace;
 
 use std::io::Write;
 use std::path::Path;
@@ -14,10 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
-use args::{Cli, Command, Common, DiskMode, Elf, Run};
+use args::{Cli, Command, Common, DiskMode, Elf, Run, Trace, TraceFile};
 use clap::Parser;
 use trapless_machine::{
     Boot, Console, DiskConfig, DiskWrites, End, Engine, Fault, Limits, Machine, MachineConfig, NamespaceConfig, Report,
+    TraceConfig,
 };
 use trapless_memory::Cycle;
 use trapless_timing::{Profile, SsdParams};
@@ -43,6 +46,8 @@ fn main() -> ExitCode {
             let boot = Boot::Checkpoint { dir: options.dir.clone() };
             simulate(&options.common, boot, options.interactive, None)
         }
+        Command::Trace(Trace::Info { file }) => trace::info(&file).map(|()| 0),
+        Command::Trace(Trace::Dump { file }) => trace::dump(&file).map(|()| 0),
     };
     match result {
         Ok(status) => ExitCode::from(status),
@@ -100,6 +105,25 @@ fn faults(common: &Common) -> Result<Vec<Fault>> {
 }
 
 fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&Path>) -> Result<u8> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let Some(address) = &common.gdb else {
+        return simulate_under(common, boot, interactive, signature, stop, None);
+    };
+    let (server, front) = gdb::listen(address, Arc::clone(&stop))?;
+    let status = simulate_under(common, boot, interactive, signature, stop, Some(front));
+    server.finish(*status.as_ref().unwrap_or(&BAD_INPUT));
+    status
+}
+
+/// Runs a machine, under a debugger if there is one.
+fn simulate_under(
+    common: &Common,
+    boot: Boot,
+    interactive: bool,
+    signature: Option<&Path>,
+    stop: Arc<AtomicBool>,
+    debugger: Option<gdb::Front>,
+) -> Result<u8> {
     let profile = profile(common)?;
     let max_cycle = match common.max_seconds {
         Some(s) if s > 0.0 && s.is_finite() => Cycle((s * profile.machine.clock_hz as f64) as u64),
@@ -110,7 +134,7 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
         check_writable(path)?;
     }
 
-    let stop = Arc::new(AtomicBool::new(false));
+    let trace = common.trace.as_ref().map(|t| temporary(&t.path)).transpose()?;
     let raised = Arc::clone(&stop);
     ctrlc::set_handler(move || {
         // A second interrupt does not wait for an orderly end.
@@ -134,6 +158,15 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
     let checkpoint = common.checkpoint_at.zip(common.checkpoint.clone());
     let config = MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint };
     let mut machine = Machine::new(config, console)?;
+    if let Some((to, file)) = common.trace.as_ref().zip(trace.as_ref()) {
+        let TraceFile { path, grain, kernel, from } = to.clone();
+        let writer = concat!("trapless-machine ", env!("CARGO_PKG_VERSION")).to_owned();
+        let file = file.as_file().try_clone().with_context(|| format!("cannot write {}", path.display()))?;
+        machine.trace(TraceConfig { file, grain, kernel, from, writer })?;
+    }
+    if let Some(front) = debugger {
+        machine.debug(Box::new(front));
+    }
     let end = machine.run(&Limits { max_cycle, window: None, stop: &stop });
     drop(terminal);
     let end = end?;
@@ -144,6 +177,13 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
     let report = machine.report(&end);
     if common.summary {
         summarize(&report);
+    }
+    if !matches!(end, End::Stopped)
+        && let Some((to, file)) = common.trace.as_ref().zip(trace)
+    {
+        let cannot = || format!("cannot write {}", to.path.display());
+        machine.finish_trace().with_context(cannot)?;
+        file.persist(&to.path).with_context(cannot)?;
     }
     if !matches!(end, End::Stopped)
         && let Some(path) = &common.json
@@ -205,13 +245,18 @@ fn check_writable(path: &Path) -> Result<()> {
     tempfile::NamedTempFile::new_in(folder(path)).map(drop).with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// A file that may become the one at `path`.
+fn temporary(path: &Path) -> Result<tempfile::NamedTempFile> {
+    tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder(path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
 /// Writes a file whole or not at all.
 fn write_whole(path: &Path, data: &[u8]) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
-    let mut file = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(folder(path))
-        .with_context(cannot)?;
+    let mut file = temporary(path)?;
     file.write_all(data).with_context(cannot)?;
     file.persist(path).with_context(cannot)?;
     Ok(())

@@ -81,6 +81,8 @@ impl Machine {
             checkpoint: save_at,
             reached: false,
             recorder: Recorder::new(harts),
+            tracer: None,
+            debug: None,
             console,
             builtin_sbi,
             elf,

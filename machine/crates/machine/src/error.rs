@@ -81,6 +81,9 @@ pub enum Error {
     /// The console's output failed.
     #[error("console: {0}")]
     Console(std::io::Error),
+    /// A trace could not be written.
+    #[error("trace: {0}")]
+    Trace(std::io::Error),
     /// The profile asks for a machine that cannot be.
     #[error("profile: {0}")]
     Profile(String),

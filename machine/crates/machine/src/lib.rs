@@ -7,6 +7,7 @@
 mod assemble;
 mod board;
 mod checkpoint;
+mod debug;
 mod error;
 mod fdt;
 mod firmware;
@@ -20,19 +21,24 @@ mod sbi;
 mod slots;
 mod stats;
 mod times;
+mod tracer;
 mod walk_cache;
+mod watching;
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
+pub use debug::{Debugger, Orders, Register, Stop, View, Watchpoint, Why};
 pub use error::Error;
 pub use machine::Machine;
 pub use report::Report;
 pub use times::{MissCounts, Misses};
+pub use tracer::{TraceConfig, TraceFrom};
 use trapless_memory::Cycle;
 pub use trapless_nvme::Fault;
+pub use trapless_riscv::Access;
 use trapless_timing::{Profile, SsdParams};
 
 /// What a machine is made of and starts with.

@@ -8,17 +8,19 @@ use serde::{Deserialize, Serialize};
 use trapless_devices::Finish;
 use trapless_memory::{ClockHz, Cycle, PhysAddr, Ram};
 use trapless_nvme::Controller;
-use trapless_riscv::{CodeCache, Env, Exit, Hart, HartState, Interrupt, PredictorConfig, WalkAnswer, WalkRequest};
+use trapless_riscv::{CodeCache, Exit, Hart, HartState, Interrupt, PredictorConfig, WalkAnswer, WalkRequest};
 use trapless_smu::{Answer, FailReason, Outcome, Request, SmuSink};
 use trapless_timing::Profile;
 
 use crate::assemble;
 use crate::board::Board;
+use crate::debug::Debugging;
 use crate::recorder::Recorder;
 use crate::regions::OpenRoi;
 use crate::report::{Milestone, Roi};
 use crate::slots::Slots;
 use crate::times::Times;
+use crate::tracer::Tracer;
 use crate::{Console, DetailFrom, End, Error, Limits, Moment, load};
 
 /// Windows between two looks at the stop flag and the host's health.
@@ -67,6 +69,8 @@ pub struct Machine {
     pub(crate) checkpoint: Option<(Moment, PathBuf)>,
     pub(crate) reached: bool,
     pub(crate) recorder: Recorder,
+    pub(crate) tracer: Option<Tracer>,
+    pub(crate) debug: Option<Debugging>,
     pub(crate) console: Console,
     pub(crate) builtin_sbi: bool,
     pub(crate) elf: Option<load::LoadedElf>,
@@ -148,6 +152,11 @@ impl Machine {
         let longest = limits.window.unwrap_or(if self.elf.is_some() { TOHOST_WINDOW } else { MAX_WINDOW });
         let mut windows: u64 = 0;
         loop {
+            if self.debug.is_some()
+                && let Some(end) = self.debug_point()
+            {
+                return Ok(end);
+            }
             if windows % HOUSEKEEPING == 0 {
                 if limits.stop.load(std::sync::atomic::Ordering::Relaxed) {
                     return Ok(End::Stopped);
@@ -176,6 +185,9 @@ impl Machine {
             self.window(at, longest);
             if self.detail_is_due() {
                 self.set_detail(true);
+            }
+            if let Some(tracer) = &mut self.tracer {
+                tracer.retired(self.harts.iter().map(Hart::instructions).sum());
             }
             if let Some((_, dir)) = self.checkpoint.take_if(|(moment, _)| is_due(*moment, self.reached, &self.harts)) {
                 self.flush_console()?;
@@ -272,19 +284,12 @@ impl Machine {
             if !matches!(self.phases[hart], Phase::Running) || self.harts[hart].now() >= end {
                 continue;
             }
-            self.recorder.select(hart);
-            let mut env = Env {
-                bus: &mut self.board,
-                code: &mut self.code,
-                observer: &mut self.recorder,
-                timing: &mut self.times.of(hart),
-            };
             let issued = |h: &Hart| h.retired().iter().sum::<u64>();
             let beside = self.slots.sibling(hart).is_some_and(|other| matches!(self.phases[other], Phase::Running));
-            let h = &mut self.harts[hart];
-            let (began, before) = (h.now(), issued(h));
+            let (began, before) = (self.harts[hart].now(), issued(&self.harts[hart]));
             let end = self.slots.reach(hart, began, end, beside);
-            let exit = h.run(&mut env, end);
+            let exit = self.run_hart(hart, end);
+            let h = &mut self.harts[hart];
             let early = h.now() < end || self.board.finish.is_some();
             let wait = self.slots.turn(hart, issued(h) - before, h.now() - began, beside);
             h.advance_to(h.now() + wait);
@@ -402,7 +407,10 @@ impl Machine {
         self.end
     }
 
-    pub(crate) fn check_host(&self) -> Result<(), Error> {
+    pub(crate) fn check_host(&mut self) -> Result<(), Error> {
+        if let Some(e) = self.tracer.as_mut().and_then(Tracer::failure) {
+            return Err(e);
+        }
         match self.board.drives.iter().find_map(Controller::host_error) {
             Some(e) => Err(Error::Disk(e.to_string())),
             None => Ok(()),

@@ -56,6 +56,9 @@ impl Machine {
                 if self.detail == DetailFrom::Moment(Moment::Milestone(a0)) {
                     self.set_detail(true);
                 }
+                if let Some(tracer) = &mut self.tracer {
+                    tracer.milestone(a0);
+                }
                 self.reached |= matches!(self.checkpoint, Some((Moment::Milestone(n), _)) if n == a0);
             }
             _ => {}
@@ -66,6 +69,9 @@ impl Machine {
         self.recorder.reset();
         if self.detail == DetailFrom::Rois {
             self.set_detail(true);
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.roi_begins();
         }
         self.open_roi = Some(OpenRoi {
             number,
@@ -78,6 +84,9 @@ impl Machine {
     }
 
     pub(crate) fn close_roi(&mut self, open: OpenRoi) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.roi_ends(&self.harts);
+        }
         let counters = self.smu_counters();
         let by_hart = self.instructions_by_hart().zip(&open.instructions).map(|(now, before)| now.since(before));
         let by_hart: Vec<Instructions> = by_hart.collect();

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! GDB's remote protocol over a socket. The crate gdbstub speaks it, in a thread of its own; the machine's thread answers while it
+//! is stopped (docs/lab.md, decision 046).
+
+mod registers;
+mod target;
+
+use std::fmt;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use gdbstub::conn::ConnectionExt;
+use gdbstub::stub::{DisconnectReason, GdbStub};
+use trapless_machine::{Debugger, Orders, Stop, View};
+
+use target::{Loop, Target};
+
+/// How often a stopped machine looks whether the user has interrupted the program.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long the end of the program waits for GDB to be told.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Where to listen for GDB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    place: Place,
+    /// The machine does not begin before GDB is there.
+    wait: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Tcp(String),
+    Unix(PathBuf),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Address, String> {
+        let (place, wait) = text.strip_suffix(",nowait").map_or((text, true), |place| (place, false));
+        let place = match (place.strip_prefix("unix:"), place.rsplit_once(':')) {
+            (Some(""), _) => return Err("unix: needs a path".to_owned()),
+            (Some(path), _) => Place::Unix(path.into()),
+            (None, None) => Place::Tcp(format!("127.0.0.1:{}", port(place)?)),
+            (None, Some((host, number))) => Place::Tcp(format!("{host}:{}", port(number)?)),
+        };
+        Ok(Address { place, wait })
+    }
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "should be PORT, HOST:PORT or unix:PATH, then ,nowait or nothing".to_owned())
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Tcp(address) => f.write_str(address),
+            Place::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// What the machine tells GDB's thread.
+enum Event {
+    Stopped(Stop),
+    Ended(u8),
+}
+
+type Look = Box<dyn FnOnce(&mut View<'_>) + Send>;
+
+/// What GDB's thread asks of the stopped machine.
+enum Request {
+    Look(Look),
+    Go(Orders),
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+type Connection = Box<dyn ConnectionExt<Error = io::Error>>;
+
+impl Listener {
+    fn accept(&self) -> io::Result<Connection> {
+        Ok(match self {
+            Listener::Tcp(l) => Box::new(l.accept()?.0) as Box<dyn ConnectionExt<Error = io::Error>>,
+            Listener::Unix(l) => Box::new(l.accept()?.0),
+        })
+    }
+}
+
+/// The machine's side: it stops when GDB wants it, and answers.
+pub struct Front {
+    wants_stop: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
+    events: Sender<Event>,
+    requests: Receiver<Request>,
+}
+
+impl Debugger for Front {
+    fn wants_stop(&mut self) -> bool {
+        self.wants_stop.load(Ordering::Relaxed)
+    }
+
+    fn stopped(&mut self, stop: Stop, view: &mut View<'_>) -> Orders {
+        // GDB's thread lives as long as the program.
+        let _ = self.events.send(Event::Stopped(stop));
+        loop {
+            match self.requests.recv_timeout(PATIENCE) {
+                Ok(Request::Look(look)) => look(view),
+                Ok(Request::Go(orders)) => return orders,
+                Err(RecvTimeoutError::Disconnected) => return Orders::default(),
+                Err(RecvTimeoutError::Timeout) => {
+                    if self.interrupted.load(Ordering::Relaxed) {
+                        return Orders { kill: true, ..Orders::default() };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The listening socket and its thread.
+pub struct Server {
+    events: Sender<Event>,
+    told: Receiver<()>,
+    attached: Arc<AtomicBool>,
+    path: Option<PathBuf>,
+}
+
+/// Begins to listen. `interrupted` ends a run that waits for GDB.
+///
+/// # Errors
+/// Nobody can listen there.
+pub fn listen(address: &Address, interrupted: Arc<AtomicBool>) -> Result<(Server, Front)> {
+    let cannot = || format!("--gdb: cannot listen at {}", address.place);
+    let (listener, at, path) = match &address.place {
+        Place::Tcp(at) => {
+            let listener = TcpListener::bind(at).with_context(cannot)?;
+            let at = listener.local_addr().with_context(cannot)?.to_string();
+            (Listener::Tcp(listener), at, None)
+        }
+        Place::Unix(path) => {
+            let listener = UnixListener::bind(path).with_context(cannot)?;
+            (Listener::Unix(listener), path.display().to_string(), Some(path.clone()))
+        }
+    };
+    eprintln!("trapless-machine: GDB can attach: target remote {at}");
+    let (events, of_machine) = mpsc::channel();
+    let (asks, requests) = mpsc::channel();
+    let (tell, told) = mpsc::channel();
+    let wants_stop = Arc::new(AtomicBool::new(address.wait));
+    let attached = Arc::new(AtomicBool::new(false));
+    let mut target = Target::new(Arc::clone(&wants_stop), of_machine, asks);
+    let busy = Arc::clone(&attached);
+    std::thread::spawn(move || {
+        while !target.ended {
+            let Ok(connection) = listener.accept() else { break };
+            busy.store(true, Ordering::SeqCst);
+            serve(connection, &mut target);
+            busy.store(false, Ordering::SeqCst);
+        }
+        // Nobody listens any more if the program is ending otherwise.
+        let _ = tell.send(());
+    });
+    Ok((Server { events: events.clone(), told, attached, path }, Front { wants_stop, interrupted, events, requests }))
+}
+
+/// One GDB, from its beginning to its end. Whatever the end was, the machine goes on without it.
+fn serve(connection: Connection, target: &mut Target) {
+    if !target.halt() {
+        return;
+    }
+    let end = GdbStub::new(connection).run_blocking::<Loop>(target);
+    if let Err(e) = &end
+        && !e.is_connection_error()
+    {
+        eprintln!("trapless-machine: GDB: {e}");
+    }
+    let kill = matches!(end, Ok(DisconnectReason::Kill));
+    if target.halt() {
+        target.go(Orders { kill, ..Orders::default() });
+    }
+}
+
+impl Server {
+    /// Tells GDB that the guest has ended.
+    pub fn finish(self, status: u8) {
+        let _ = self.events.send(Event::Ended(status));
+        if self.attached.load(Ordering::SeqCst) {
+            let _ = self.told.recv_timeout(FAREWELL);
+        }
+        if let Some(path) = &self.path {
+            // It may be gone already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let tcp = |at: &str, wait| Ok(Address { place: Place::Tcp(at.to_owned()), wait });
+        assert_eq!("1234".parse(), tcp("127.0.0.1:1234", true));
+        assert_eq!("[::1]:1,nowait".parse(), tcp("[::1]:1", false));
+        assert_eq!("unix:/a:b".parse(), Ok(Address { place: Place::Unix("/a:b".into()), wait: true }));
+        for wrong in ["", "x", "localhost", "1:", "99999", "unix:", "1234,now"] {
+            assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+        }
+    }
+}
