@@ -62,12 +62,61 @@ pub struct Fill {
     pub now: Cycle,
 }
 
+/// Why control went elsewhere than to the next instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JumpKind {
+    /// A branch that was taken.
+    Branch,
+    /// A jump that leaves a return address behind: where it returns to.
+    Call(u64),
+    /// A jump to a return address.
+    Return,
+    /// Any other jump.
+    Jump,
+    /// A trap was taken.
+    Trap {
+        /// Value of `xcause`, with the interrupt bit.
+        cause: u64,
+        /// Value of `xtval`.
+        tval: u64,
+        /// Mode before.
+        from: Privilege,
+    },
+    /// `sret` or `mret`.
+    TrapReturn,
+}
+
+/// Control went elsewhere than to the next instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jump {
+    /// Why.
+    pub kind: JumpKind,
+    /// Where it goes on.
+    pub to: u64,
+    /// Mode there.
+    pub privilege: Privilege,
+    /// Register tp: in Linux' supervisor mode, the task.
+    pub tp: u64,
+    /// Register a0: a function's first argument.
+    pub a0: u64,
+    /// The hart's local time after the jump; before the cost of taking a trap.
+    pub now: Cycle,
+    /// Instructions retired by the hart, the jump included.
+    pub retired: u64,
+    /// Branches and jumps that the hart has predicted wrong, if timing is detailed.
+    pub mispredicted: u64,
+}
+
 /// Told what happens; costs nothing when it does nothing.
 pub trait Observer {
     /// Whether [`Observer::instruction`] and [`Observer::access`] are called. Harts then interpret all code, which takes
     /// the same cycles as translated code.
     const EACH: bool = false;
 
+    /// Whether it wants to know of every jump. What it watches is interpreted, at the same cycles.
+    const FOLLOWS: bool = false;
+    /// Control went elsewhere than to the next instruction; only if it `FOLLOWS`.
+    fn jumped(&mut self, _jump: &Jump) {}
     /// A trap is taken.
     fn trap(&mut self, _trap: &TrapInfo) {}
     /// A user page (U=1) was walked to, successfully. Comes at least once between a change of the entry with its fence

@@ -2,7 +2,7 @@
 //! Exceptions, interrupts and returns from them.
 
 use crate::csr::{S_INTERRUPTS, status};
-use crate::{Access, Hart, Observer, Privilege, TrapInfo, WalkRequest};
+use crate::{Access, Hart, JumpKind, Observer, Privilege, TrapInfo, WalkRequest};
 
 /// Exception codes.
 #[allow(missing_docs)]
@@ -141,6 +141,9 @@ impl Hart {
         let vector = if interrupt && tvec & 1 != 0 { 4 * code } else { 0 };
         self.pc = (tvec & !3).wrapping_add(vector);
         self.privilege = to;
+        if O::FOLLOWS {
+            self.follow(observer, JumpKind::Trap { cause, tval, from }, self.pc, 0);
+        }
         self.changed_pte = None;
         self.retries = (0, 0);
         self.acc += u64::from(self.config.costs.trap.max(1));

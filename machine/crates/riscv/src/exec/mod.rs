@@ -11,6 +11,7 @@ pub(crate) mod amo;
 mod detail;
 mod each;
 mod fetch;
+mod follow;
 mod fp;
 mod int;
 mod mem;
@@ -22,7 +23,7 @@ use crate::code::CodePage;
 use crate::lines::{self, LINE_MASK, LINE_SHIFT};
 use crate::op::{Op, Slot, length};
 use crate::tlb::{self, DataEntry, PAGE_MASK};
-use crate::{Access, Bus, Env, Exit, Hart, Observer, Timing};
+use crate::{Access, Bus, Env, Exit, Hart, JumpKind, Observer, Timing};
 
 /// One retired instruction in `acc`.
 pub(crate) const ONE: u64 = 1 << 32;
@@ -136,7 +137,7 @@ impl Hart {
                         Err(_) => continue 'fetch,
                     }
                 }
-                if !O::EACH && warm(page) {
+                if !O::EACH && !O::FOLLOWS && warm(page) {
                     self.acc = acc;
                     self.code_page = page;
                     return None;
@@ -219,16 +220,24 @@ impl Hart {
                                 }
                             };
                         }
+                        macro_rules! follow {
+                            ($kind:expr, $to:expr) => {
+                                if O::FOLLOWS {
+                                    self.follow(env.observer, $kind, $to, acc);
+                                }
+                            };
+                        }
                         macro_rules! taken {
                             () => {{
                                 predict!(true);
                                 line = usize::MAX;
                                 acc += self.taken;
                                 ip = ip.wrapping_offset(s.imm as isize);
+                                follow!(JumpKind::Branch, pc!());
                                 if acc as u32 >= self.limit {
                                     break 'hot Left::Limit;
                                 }
-                                if !O::EACH && warm(page) {
+                                if !O::EACH && !O::FOLLOWS && warm(page) {
                                     break 'hot Left::Warm;
                                 }
                             }};
@@ -251,6 +260,7 @@ impl Hart {
                                     predict!(true);
                                     acc += self.taken;
                                     self.pc = pc!().wrapping_add(s.imm as u64);
+                                    follow!(JumpKind::Branch, self.pc);
                                     continue 'fetch;
                                 }
                                 predict!(false);
@@ -383,6 +393,7 @@ impl Hart {
                                     self.predict_call(*s, to);
                                 }
                                 ip = ip.wrapping_offset(s.imm as isize);
+                                follow!(follow::kind(*s, false, to), pc!());
                                 if acc as u32 >= self.limit {
                                     break 'hot Left::Limit;
                                 }
@@ -395,6 +406,7 @@ impl Hart {
                                     self.predict_call(*s, to);
                                 }
                                 self.pc = pc.wrapping_add(s.imm as u64);
+                                follow!(follow::kind(*s, false, to), self.pc);
                                 continue 'fetch;
                             }
                             Op::Jalr => {
@@ -405,6 +417,7 @@ impl Hart {
                                     acc += self.predict_jump(*s, pa!(), target, to);
                                 }
                                 self.pc = target;
+                                follow!(follow::kind(*s, true, to), target);
                                 continue 'fetch;
                             }
 

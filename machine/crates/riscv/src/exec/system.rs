@@ -6,7 +6,7 @@ use super::slow::illegal;
 use crate::csr::{CsrContext, number, status};
 use crate::op::{Op, Slot};
 use crate::trap::{Stop, cause};
-use crate::{Bus, Env, Exit, Hart, Observer, Privilege, Timing};
+use crate::{Bus, Env, Exit, Hart, JumpKind, Observer, Privilege, Timing};
 
 impl Hart {
     /// csrrw, csrrs, csrrc and their immediate forms.
@@ -105,11 +105,17 @@ impl Hart {
             Op::Ebreak => Err(Stop::Trap { cause: cause::BREAKPOINT, tval: self.pc }),
             Op::Mret if p == Privilege::Machine => {
                 self.return_from_m();
+                if O::FOLLOWS {
+                    self.follow(env.observer, JumpKind::TrapReturn, self.pc, 0);
+                }
                 self.take_interrupt(env.observer);
                 Ok(Flow::Fetch)
             }
             Op::Sret if p >= Privilege::Supervisor && !trapped_in_s(status::TSR) => {
                 self.return_from_s();
+                if O::FOLLOWS {
+                    self.follow(env.observer, JumpKind::TrapReturn, self.pc, 0);
+                }
                 self.take_interrupt(env.observer);
                 Ok(Flow::Fetch)
             }
