@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
-use trapless_machine::{DetailFrom, Moment, TraceFrom};
+use trapless_machine::{DetailFrom, Moment, SymbolFile, TraceFrom};
 use trapless_trace::Grain;
 
 use crate::gdb::Address;
@@ -97,6 +97,21 @@ pub struct Common {
     /// Wait for GDB at PORT, HOST:PORT or unix:PATH; `nowait`: begin without it.
     #[arg(long, value_name = "PLACE[,nowait]")]
     pub gdb: Option<Address>,
+    /// Find out where every cycle goes and write it to this folder (docs/seeing.md). The guest notices nothing.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "gdb"])]
+    pub attribute: Option<PathBuf>,
+    /// Since when: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on; `roi` if absent, for an ELF `start`.
+    #[arg(long, value_name = "FROM", requires = "attribute")]
+    pub attribute_from: Option<DetailFrom>,
+    /// Symbols for it: a System.map, or an ELF file (and the hexadecimal address where it is loaded); may be repeated.
+    #[arg(long = "symbols", value_name = "FILE[@BASE]", requires = "attribute")]
+    pub symbols: Vec<SymbolFile>,
+    /// Another table of categories than that for this repository's kernel.
+    #[arg(long, value_name = "FILE", requires = "attribute")]
+    pub categories: Option<PathBuf>,
+    /// Most faults, misses, commands and slices that are kept one by one; sums are of all.
+    #[arg(long, value_name = "N", requires = "attribute", default_value_t = 250_000)]
+    pub attribute_limit: usize,
     /// Write what was measured here.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -5,6 +5,7 @@
 //! when the simulated time limit was reached, 130 after an interrupt. Errors are one line on standard error.
 
 mod args;
+mod attribution;
 mod console;
 mod gdb;
 mod trace;
@@ -156,7 +157,8 @@ fn simulate_under(
     };
     let (disks, faults, detail) = (disks(common)?, faults(common)?, common.detail.unwrap_or_default());
     let checkpoint = common.checkpoint_at.zip(common.checkpoint.clone());
-    let config = MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint };
+    let attribution = attribution::config(common, &boot)?;
+    let config = MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint, attribution };
     let mut machine = Machine::new(config, console)?;
     if let Some((to, file)) = common.trace.as_ref().zip(trace.as_ref()) {
         let TraceFile { path, grain, kernel, from } = to.clone();
@@ -177,6 +179,9 @@ fn simulate_under(
     let report = machine.report(&end);
     if common.summary {
         summarize(&report);
+    }
+    if let (Some(dir), Some(attribution)) = (&common.attribute, machine.attribution()) {
+        attribution::write(dir, attribution)?;
     }
     if !matches!(end, End::Stopped)
         && let Some((to, file)) = common.trace.as_ref().zip(trace)

@@ -159,6 +159,7 @@ fn machine(elf: &Path, length: usize, engine: Engine, detailed: bool) -> Result<
         engine,
         detail: if detailed { DetailFrom::Start } else { DetailFrom::Never },
         checkpoint: None,
+        attribution: None,
     };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
     let stop = AtomicBool::new(false);

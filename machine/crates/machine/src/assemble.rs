@@ -10,6 +10,7 @@ use trapless_riscv::{CodeCache, CostTable, Hart, HartConfig, SmuWalkConfig};
 use trapless_smu::{Smu, SmuConfig, SmuTiming};
 use trapless_timing::{CoreCosts, Profile, SsdTiming};
 
+use crate::attribute::Attributed;
 use crate::board::Board;
 use crate::checkpoint;
 use crate::fdt::{self, FdtConfig};
@@ -28,7 +29,7 @@ impl Machine {
     /// # Errors
     /// One line that names the file or value that is wrong.
     pub fn new(config: MachineConfig, console: Console) -> Result<Machine, Error> {
-        let MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint: save_at } = config;
+        let MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint: save_at, attribution } = config;
         if detail != DetailFrom::Never && profile.detail.is_none() {
             return Err(Error::NoDetail(profile.name));
         }
@@ -60,6 +61,7 @@ impl Machine {
         };
         let mut cores: Vec<Hart> = (0..harts).map(make).collect();
         let mut phases = vec![Phase::Running; harts];
+        let attribution = attribution.map(|a| Attributed::new(a, &boot, harts, clock)).transpose()?;
         let elf = boot_images(&mut ram, &boot, &profile, &mut cores)?;
         if builtin_sbi {
             phases[1..].fill(Phase::Stopped);
@@ -79,6 +81,7 @@ impl Machine {
             slots: Slots::new(harts, threads),
             detail,
             checkpoint: save_at,
+            attribution,
             reached: false,
             recorder: Recorder::new(harts),
             tracer: None,

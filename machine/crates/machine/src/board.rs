@@ -7,6 +7,7 @@ use trapless_memory::{BusError, Cycle, Dma, MmioEffect, PhysAddr, Ram};
 use trapless_nvme::{CommandRecord, Controller, ControllerState};
 use trapless_riscv::Bus;
 use trapless_smu::{Smu, SmuBus, SmuSink};
+use trapless_smu_regs::{PORT_BASE, PORT_ENTRY, PORT_STRIDE};
 use trapless_timing::Line;
 
 use crate::map;
@@ -14,6 +15,15 @@ use crate::times::Times;
 
 /// PCI identifiers of the NVMe controllers: QEMU's vendor number for things that are nobody's product.
 const NVME_IDS: PciIds = PciIds { vendor: 0x1b36, device: 0x0010, class: 0x01_0802, revision: 1 };
+
+/// A hart has written a register that may ask a device for something.
+#[derive(Clone, Copy, Debug)]
+pub enum Asked {
+    /// Of a drive (the first is 0), at this offset of its registers.
+    Drive(usize, u64, Cycle),
+    /// Of the SMU, through this request port.
+    Port(u64, Cycle),
+}
 
 /// What [`Board::save`] gives: everything but RAM and the drives' images.
 #[derive(Serialize, Deserialize)]
@@ -44,6 +54,8 @@ pub struct Board {
     pub finish: Option<Finish>,
     pci: PciHost,
     finisher: Finisher,
+    /// Requests that harts have made since the last look, if anybody looks.
+    pub requests: Option<Vec<Asked>>,
 }
 
 impl Board {
@@ -63,6 +75,7 @@ impl Board {
             finish: None,
             pci,
             finisher: Finisher,
+            requests: None,
         }
     }
 
@@ -281,6 +294,9 @@ impl Bus for Board {
         let (len, wide) = (u64::from(size), u32::from(size));
         if let Some((device, off)) = self.pci.route(at, wide) {
             let drive = device.checked_sub(1).and_then(|i| self.drives.get_mut(i)).ok_or(BusError(at))?;
+            if let Some(requests) = &mut self.requests {
+                requests.push(Asked::Drive(device - 1, off, now));
+            }
             return Ok(drive.mmio_write(off, wide, value, now));
         }
         if let Some(off) = map::PLIC.offset(at, len) {
@@ -294,6 +310,9 @@ impl Bus for Board {
         }
         if let (Some(off), Some(smu)) = (map::SMU.offset(at, len), &mut self.smu) {
             smu.mmio_write(off, usize::from(size), value, now);
+            if let (Some(requests), Some(port)) = (&mut self.requests, off.checked_sub(PORT_BASE)) {
+                requests.extend((port % PORT_STRIDE == PORT_ENTRY).then_some(Asked::Port(port / PORT_STRIDE, now)));
+            }
             return Ok(MmioEffect::Resync);
         }
         if let Some(off) = map::PCIE_ECAM.offset(at, len) {

@@ -27,6 +27,9 @@ pub enum Error {
     /// Detailed timing was asked for.
     #[error("profile {0}: has no section `detail`, which detailed timing needs")]
     NoDetail(String),
+    /// A file that attribution needs.
+    #[error(transparent)]
+    Attribution(#[from] trapless_attribution::Error),
     /// The kernel is not a RISC-V Image.
     #[error("kernel {}: not a RISC-V Linux Image (no RSC\\x05 at byte 56)", path.display())]
     NotAnImage {

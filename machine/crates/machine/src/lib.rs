@@ -5,6 +5,7 @@
 //! devices act at their own cycles, in the order of time. The same inputs give the same cycles and the same bytes.
 
 mod assemble;
+mod attribute;
 mod board;
 mod checkpoint;
 mod debug;
@@ -30,12 +31,14 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
+pub use attribute::AttributionConfig;
 pub use debug::{Debugger, Orders, Register, Stop, View, Watchpoint, Why};
 pub use error::Error;
 pub use machine::Machine;
 pub use report::Report;
 pub use times::{MissCounts, Misses};
 pub use tracer::{TraceConfig, TraceFrom};
+pub use trapless_attribution::{Attribution, SymbolFile};
 use trapless_memory::Cycle;
 pub use trapless_nvme::Fault;
 pub use trapless_riscv::Access;
@@ -57,6 +60,8 @@ pub struct MachineConfig {
     pub detail: DetailFrom,
     /// When to write a checkpoint, and where; the run ends there.
     pub checkpoint: Option<(Moment, PathBuf)>,
+    /// Which cycles to attribute to guest functions, and how.
+    pub attribution: Option<AttributionConfig>,
 }
 
 /// A moment of a run.

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use trapless_devices::Finish;
 use trapless_memory::{ClockHz, Cycle, PhysAddr, Ram};
-use trapless_nvme::Controller;
+use trapless_nvme::{CommandRecord, Controller};
 use trapless_riscv::{CodeCache, Exit, Hart, HartState, Interrupt, PredictorConfig, WalkAnswer, WalkRequest};
 use trapless_smu::{Answer, FailReason, Outcome, Request, SmuSink};
 use trapless_timing::Profile;
 
 use crate::assemble;
+use crate::attribute::Attributed;
 use crate::board::Board;
 use crate::debug::Debugging;
 use crate::recorder::Recorder;
@@ -71,6 +72,8 @@ pub struct Machine {
     pub(crate) recorder: Recorder,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) debug: Option<Debugging>,
+    /// Where cycles go, if anybody wants to know.
+    pub(crate) attribution: Option<Attributed>,
     pub(crate) console: Console,
     pub(crate) builtin_sbi: bool,
     pub(crate) elf: Option<load::LoadedElf>,
@@ -104,7 +107,7 @@ impl SmuSink for Answers {
 }
 
 /// Whether a moment has come; `reached`: its milestone was passed.
-fn is_due(moment: Moment, reached: bool, harts: &[Hart]) -> bool {
+pub(crate) fn is_due(moment: Moment, reached: bool, harts: &[Hart]) -> bool {
     match moment {
         Moment::Milestone(_) => reached,
         Moment::Instructions(n) => harts.iter().flat_map(Hart::retired).sum::<u64>() >= n,
@@ -136,12 +139,14 @@ impl Machine {
         if self.detail == DetailFrom::Start {
             self.set_detail(true);
         }
+        self.attribute_if(|from| from == DetailFrom::Start);
         let result = self.run_windows(limits);
         self.host_seconds = self.started.elapsed().as_secs_f64();
         let flushed = self.flush_console();
         if let Some(open) = self.open_roi.take() {
             self.close_roi(open);
         }
+        self.stop_attributing();
         self.check_host()?;
         let end = result?;
         flushed?;
@@ -189,6 +194,7 @@ impl Machine {
             if let Some(tracer) = &mut self.tracer {
                 tracer.retired(self.harts.iter().map(Hart::instructions).sum());
             }
+            self.attribute_when_due();
             if let Some((_, dir)) = self.checkpoint.take_if(|(moment, _)| is_due(*moment, self.reached, &self.harts)) {
                 self.flush_console()?;
                 self.save(&dir)?;
@@ -250,10 +256,19 @@ impl Machine {
     /// Does what is due at or before `at`.
     fn events(&mut self, at: Cycle) {
         let mut answers = Answers::default();
-        let Machine { board, recorder, times, .. } = self;
-        board.advance(at, times, &mut |_, record| recorder.command(record), &mut answers);
+        let Machine { board, recorder, attribution, times, .. } = self;
+        let note = &mut |drive: usize, record: &CommandRecord| {
+            recorder.command(record);
+            if let Some(a) = attribution {
+                a.command(drive, record);
+            }
+        };
+        board.advance(at, times, note, &mut answers);
         for answer in &answers.ports {
             recorder.port_answered(answer);
+            if let Some(a) = attribution {
+                a.port_answered(answer);
+            }
         }
         for answer in &answers.walkers {
             self.answer(answer);
@@ -300,6 +315,7 @@ impl Machine {
                 Exit::Marker { imm } => self.marker(hart, imm),
                 Exit::SmuWait(request) => self.ask_smu(hart, request),
             }
+            self.note_hart(hart);
             self.stale_interrupts |= early || !matches!(exit, Exit::QuantumEnd);
             if early {
                 break;
@@ -355,7 +371,7 @@ impl Machine {
     fn resume(&mut self, hart: usize, answer: WalkAnswer, at: Cycle) {
         self.recorder.select(hart);
         self.harts[hart].advance_to(at);
-        self.harts[hart].resume_walk(answer, &mut self.recorder);
+        self.resume_walk(hart, answer);
         self.phases[hart] = Phase::Running;
     }
 

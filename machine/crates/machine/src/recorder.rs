@@ -37,6 +37,8 @@ pub struct Recorder {
     pub port_misses: Misses,
     /// NVMe reads, doorbell to completion entry, in the current region.
     pub nvme_reads: Latency,
+    /// Misses that have ended, for whoever takes them: hart (none: a port), address, steps.
+    pub ended: Option<Vec<(Option<usize>, u64, MissTimes)>>,
     hart: usize,
     pending: Vec<Option<Pending>>,
     recent: VecDeque<(u64, Cycle, Cycle)>,
@@ -97,7 +99,11 @@ impl Recorder {
     /// The SMU answered a software request port. When software notices is its own affair: the miss ends with the answer.
     pub fn port_answered(&mut self, answer: &Answer) {
         if let Some(times) = self.times(answer) {
-            self.port_misses.add(&MissTimes { resumed: answer.at, ..times });
+            let times = MissTimes { resumed: answer.at, ..times };
+            self.port_misses.add(&times);
+            if let Some(ended) = &mut self.ended {
+                ended.push((None, 0, times));
+            }
         }
     }
 
@@ -149,6 +155,9 @@ impl Observer for Recorder {
             if pending.page == fill.va >> PAGE_SHIFT {
                 pending.times.resumed = fill.now;
                 self.misses.add(&pending.times);
+                if let Some(ended) = &mut self.ended {
+                    ended.push((Some(self.hart), fill.va, pending.times));
+                }
             }
             self.pending[self.hart] = None;
         }

@@ -59,6 +59,7 @@ impl Machine {
                 if let Some(tracer) = &mut self.tracer {
                     tracer.milestone(a0);
                 }
+                self.attribute_if(|from| from == DetailFrom::Moment(Moment::Milestone(a0)));
                 self.reached |= matches!(self.checkpoint, Some((Moment::Milestone(n), _)) if n == a0);
             }
             _ => {}
@@ -81,12 +82,14 @@ impl Machine {
             smu: self.smu_counters(),
             misses: self.misses(),
         });
+        self.attribute_region(number);
     }
 
     pub(crate) fn close_roi(&mut self, open: OpenRoi) {
         if let Some(tracer) = &mut self.tracer {
             tracer.roi_ends(&self.harts);
         }
+        self.end_region();
         let counters = self.smu_counters();
         let by_hart = self.instructions_by_hart().zip(&open.instructions).map(|(now, before)| now.since(before));
         let by_hart: Vec<Instructions> = by_hart.collect();

@@ -256,11 +256,27 @@ pub struct MissSummary {
     pub nondevice_mean_us: f64,
 }
 
+impl MissTimes {
+    /// All steps, in order.
+    pub fn marks(&self) -> [Cycle; 9] {
+        [
+            self.walk,
+            self.request,
+            self.allocated,
+            self.frame,
+            self.doorbell,
+            self.device_done,
+            self.seen,
+            self.installed,
+            self.resumed,
+        ]
+    }
+}
+
 impl Misses {
     /// Adds a miss that ended with the page installed.
     pub fn add(&mut self, t: &MissTimes) {
-        let marks =
-            [t.walk, t.request, t.allocated, t.frame, t.doorbell, t.device_done, t.seen, t.installed, t.resumed];
+        let marks = t.marks();
         for (sum, pair) in self.sums.iter_mut().zip(marks.windows(2)) {
             *sum += pair[1].since(pair[0]).0;
         }

@@ -184,6 +184,11 @@ impl Times {
         cycles
     }
 
+    /// Misses of one hart in user mode and others, branches apart.
+    pub fn misses_of(&self, hart: usize) -> Option<&Misses> {
+        self.caches.as_ref().map(|c| &c.own[hart].misses)
+    }
+
     /// Misses of all harts, branches apart.
     pub fn misses(&self) -> Option<Misses> {
         let caches = self.caches.as_ref()?;
@@ -243,6 +248,13 @@ impl Caches {
 pub struct HartTimes<'a> {
     hart: usize,
     times: &'a mut Times,
+}
+
+impl HartTimes<'_> {
+    /// Misses so far in detailed timing, branches apart.
+    pub fn misses(&self) -> Option<&Misses> {
+        self.times.misses_of(self.hart)
+    }
 }
 
 fn side(access: Access) -> Side {

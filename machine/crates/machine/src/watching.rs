@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Running a hart: plainly, or with somebody who looks at each of its instructions and accesses.
+//! Running a hart: plainly, or with somebody who looks at each of its jumps, or of its instructions and accesses.
 
 use trapless_memory::{Cycle, Ram};
 use trapless_riscv::{Access, Env, Exit, Fill, Hart, Observer, TrapInfo};
@@ -53,6 +53,9 @@ impl Observer for Watching<'_> {
 impl Machine {
     /// Runs a hart up to `end`.
     pub(crate) fn run_hart(&mut self, id: usize, end: Cycle) -> Exit {
+        if let Some(exit) = self.follow_hart(id, end) {
+            return exit;
+        }
         let Machine { recorder, board, code, times, harts, tracer, debug, .. } = self;
         let tracer = tracer.as_mut().filter(|t| t.is_on());
         let debug = debug.as_mut().filter(|d| d.looks());

@@ -29,6 +29,7 @@ fn machine(
         engine: Engine::default(),
         detail,
         checkpoint: save.map(|(n, dir)| (Moment::Instructions(n), dir)),
+        attribution: None,
     };
     Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })
 }

@@ -76,6 +76,7 @@ impl Pair {
                 engine,
                 detail: cli.detail.unwrap_or_default(),
                 checkpoint: None,
+                attribution: None,
             };
             Ok(Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?)
         };

@@ -86,6 +86,7 @@ fn run_all(cli: &Cli) -> Result<()> {
             engine: Engine::default(),
             detail: DetailFrom::Never,
             checkpoint: None,
+            attribution: None,
         };
         let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
         let stop = AtomicBool::new(false);

@@ -58,6 +58,7 @@ pub fn run_elf(
         engine,
         detail,
         checkpoint: None,
+        attribution: None,
     };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
     let limits = Limits { max_cycle: Cycle(2_000_000_000), window: None, stop: &AtomicBool::new(false) };

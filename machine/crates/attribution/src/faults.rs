@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Page faults that the operating system serves: when each step began.
+
+use crate::tree::Cost;
+
+/// Where the steps of a page fault begin, in order. Those that a fault did not come to take no time.
+pub const STEPS: [&str; 13] = [
+    "trap",
+    "handler",
+    "file_map",
+    "file_system",
+    "block",
+    "driver",
+    "doorbell",
+    "device_end",
+    "interrupt",
+    "completion",
+    "wake",
+    "run",
+    "return",
+];
+
+/// What happens from each step to the next.
+pub const SPANS: [&str; STEPS.len() - 1] = [
+    "exception",
+    "fault handling",
+    "file map",
+    "file system",
+    "block layer",
+    "driver",
+    "device",
+    "interrupt delivery",
+    "interrupt",
+    "completion",
+    "context switch",
+    "rest of the fault",
+];
+
+/// A user access faulted.
+pub const TRAP: usize = 0;
+/// The drive's doorbell was rung, or a request port of the SMU was written.
+pub const DOORBELL: usize = 6;
+/// The drive wrote its completion entry, or the SMU answered.
+pub const DEVICE_END: usize = 7;
+/// The interrupt was taken in which the task was woken.
+pub const INTERRUPT: usize = 8;
+/// The driver's handler began in it.
+pub const COMPLETION: usize = 9;
+/// The task was woken.
+pub const WAKE: usize = 10;
+/// It ran again.
+pub const RUN: usize = 11;
+/// User code went on.
+pub const RETURN: usize = 12;
+
+/// A page fault of a user access.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Hart that took it.
+    pub hart: usize,
+    /// The task: a number of the attribution's.
+    pub context: usize,
+    /// Address accessed.
+    pub va: u64,
+    /// Exception code.
+    pub cause: u64,
+    /// First block that was read for it.
+    pub lba: Option<u64>,
+    /// When each of [`STEPS`] began, core cycles.
+    pub at: [Option<u64>; STEPS.len()],
+    /// When the task was switched away first.
+    pub slept: Option<u64>,
+    /// Spent by the task from trap to return.
+    pub cost: Cost,
+}
+
+impl Fault {
+    /// One that has just been taken.
+    pub fn new(hart: usize, context: usize, va: u64, cause: u64, now: u64) -> Fault {
+        let mut at = [None; STEPS.len()];
+        at[TRAP] = Some(now);
+        Fault { hart, context, va, cause, lba: None, at, slept: None, cost: Cost::default() }
+    }
+
+    /// Notes the first time that it comes to a step.
+    pub fn reach(&mut self, step: usize, now: u64) {
+        self.at[step].get_or_insert(now);
+    }
+
+    /// Whether it waited for a device.
+    pub fn read(&self) -> bool {
+        self.at[DEVICE_END].is_some()
+    }
+
+    /// Begin of each step and end of the last; one that was not reached, or too early, begins where the one before does.
+    pub fn bounds(&self) -> [u64; STEPS.len()] {
+        let mut last = self.at[TRAP].unwrap_or(0);
+        let end = self.at[RETURN].unwrap_or(u64::MAX);
+        self.at.map(|at| {
+            last = at.unwrap_or(last).max(last).min(end);
+            last
+        })
+    }
+}
+
+/// Sums over faults.
+#[derive(Clone, Debug, Default)]
+pub struct Sums {
+    /// How many.
+    pub count: u64,
+    /// Cycles of each of [`SPANS`].
+    pub spans: [u64; SPANS.len()],
+    /// From trap to return.
+    pub whole: u64,
+    /// Spent by the tasks themselves.
+    pub cost: Cost,
+}
+
+impl Sums {
+    /// Adds one that is over.
+    pub fn add(&mut self, fault: &Fault) {
+        let bounds = fault.bounds();
+        for (sum, pair) in self.spans.iter_mut().zip(bounds.windows(2)) {
+            *sum += pair[1] - pair[0];
+        }
+        self.whole += bounds[RETURN] - bounds[TRAP];
+        self.cost += fault.cost;
+        self.count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_add_up_whatever_was_reached() {
+        let mut fault = Fault::new(0, 0, 0x1000, 13, 100);
+        fault.reach(DOORBELL, 150);
+        fault.reach(DEVICE_END, 400);
+        fault.reach(INTERRUPT, 390); // began for another command
+        fault.reach(WAKE, 450);
+        fault.reach(WAKE, 999);
+        fault.reach(RETURN, 500);
+        assert!(fault.read());
+        let bounds = fault.bounds();
+        assert_eq!(
+            (bounds[DOORBELL - 1], bounds[DOORBELL], bounds[INTERRUPT], bounds[WAKE], bounds[RUN]),
+            (100, 150, 400, 450, 450)
+        );
+        let mut sums = Sums::default();
+        sums.add(&fault);
+        assert_eq!((sums.spans.iter().sum::<u64>(), sums.whole), (400, 400));
+        assert_eq!(sums.spans[DEVICE_END - 1], 250, "{SPANS:?}");
+    }
+}

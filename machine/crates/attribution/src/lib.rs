@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which guest function and which task every cycle went to, and the steps of every fault (docs/seeing.md).
+//!
+//! Nothing is sampled: the hart tells of every jump with its clock and its count of instructions, and what lies between two
+//! jumps belongs to the function that ran. The guest notices nothing.
+
+mod categories;
+mod faults;
+mod follow;
+mod log;
+mod perfetto;
+mod report;
+mod stack;
+mod symbols;
+mod tree;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+
+use trapless_memory::{ClockHz, Cycle};
+use trapless_riscv::Privilege;
+
+use crate::categories::{Categories, Category};
+use crate::faults::{Fault, Sums};
+pub use crate::faults::{SPANS, STEPS};
+use crate::log::Log;
+pub use crate::log::{Command, Miss};
+pub use crate::report::{FaultMeans, FunctionLine, HartLine, Report, Spent};
+use crate::stack::{Finder, Stack};
+pub use crate::symbols::SymbolFile;
+use crate::symbols::{Function, Symbols};
+use crate::tree::{Cost, Tree};
+
+/// What detailed timing counts, in the order of every array of misses here.
+pub const MISS_KINDS: [&str; 8] = ["l1i", "l1d", "l2", "last", "itlb", "dtlb", "walks", "branches"];
+
+/// A file that is not what it should be.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {reason}")]
+pub struct Error {
+    file: String,
+    reason: String,
+}
+
+impl Error {
+    fn file(path: &Path, reason: impl ToString) -> Error {
+        Error { file: path.display().to_string(), reason: reason.to_string() }
+    }
+}
+
+/// What a hart does between two runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// It executes.
+    #[default]
+    Running,
+    /// It sleeps in `wfi`, or has not been started.
+    Asleep,
+    /// It waits for the SMU.
+    Waiting,
+}
+
+/// A hart between two runs.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// Next instruction.
+    pub pc: u64,
+    /// Mode.
+    pub privilege: Privilege,
+    /// What names the task: tp in supervisor mode, sscratch in user mode, as Linux has it there.
+    pub task: u64,
+    /// Local time.
+    pub now: Cycle,
+    /// Instructions retired.
+    pub retired: u64,
+    /// Misses so far, by the order of [`MISS_KINDS`].
+    pub misses: [u64; MISS_KINDS.len()],
+    /// What it does.
+    pub state: State,
+}
+
+impl View {
+    fn total(&self) -> Cost {
+        Cost { cycles: self.now.0, instructions: self.retired, misses: self.misses }
+    }
+}
+
+/// A task, or a hart that has none.
+#[derive(Debug)]
+struct Context {
+    /// Value of tp that names it; that of a hart without a task is small.
+    key: u64,
+    name: Option<String>,
+    stack: Stack,
+    fault: Option<Box<Fault>>,
+}
+
+/// A hart, as followed.
+#[derive(Debug, Default)]
+struct Followed {
+    context: usize,
+    /// Where the running function reaches.
+    range: Range<u64>,
+    /// What has been attributed so far.
+    last: Cost,
+    state: State,
+    pc: u64,
+    /// When it took its latest interrupt, and when the driver's handler began in it.
+    interrupt: Option<u64>,
+    completion: Option<u64>,
+    /// What the open slice of the timeline shows, and since when.
+    slice: (Category, usize, u64),
+    began: Cost,
+    spent: Vec<Cost>,
+}
+
+/// A stretch of the run that was attributed.
+#[derive(Clone, Debug)]
+struct Window {
+    region: Option<u64>,
+    from: u64,
+    to: u64,
+}
+
+/// What stands for things that are no functions.
+#[derive(Debug)]
+struct Pseudo {
+    page_fault: Function,
+    system_call: Function,
+    exception: Function,
+    external: Function,
+    timer: Function,
+    software: Function,
+    asleep: Function,
+    waiting: Function,
+}
+
+impl Pseudo {
+    fn new(symbols: &mut Symbols) -> Pseudo {
+        let mut named = |name: &str| symbols.intern(name);
+        Pseudo {
+            page_fault: named("[page fault]"),
+            system_call: named("[system call]"),
+            exception: named("[exception]"),
+            external: named("[external interrupt]"),
+            timer: named("[timer interrupt]"),
+            software: named("[software interrupt]"),
+            asleep: named("[asleep]"),
+            waiting: named("[walk in hardware]"),
+        }
+    }
+}
+
+/// Everything that is attributed, over all windows of a run.
+#[derive(Debug)]
+pub struct Attribution {
+    clock: ClockHz,
+    symbols: Symbols,
+    categories: Categories,
+    pseudo: Pseudo,
+    tree: Tree,
+    finder: Finder,
+    contexts: Vec<Context>,
+    by_key: HashMap<u64, usize>,
+    harts: Vec<Followed>,
+    windows: Vec<Window>,
+    open: bool,
+    sums: Sums,
+    /// Faults that needed no device.
+    minor: Sums,
+    /// Spent by tasks in their faults, by category.
+    in_faults: Vec<Cost>,
+    /// Doorbells of open faults: drive, submission queue, when, whose.
+    rung: Vec<(usize, u16, u64, usize)>,
+    unnamed: Vec<usize>,
+    log: Log,
+}
+
+impl Attribution {
+    /// For so many harts. At most `limit` records of each kind are kept.
+    ///
+    /// # Errors
+    /// A file of symbols, or the table of categories (`None`: the one for this repository's kernel), is no such thing.
+    pub fn new(
+        files: &[SymbolFile],
+        categories: Option<&Path>,
+        harts: usize,
+        clock: ClockHz,
+        limit: usize,
+    ) -> Result<Attribution, Error> {
+        let mut symbols = Symbols::load(files)?;
+        let pseudo = Pseudo::new(&mut symbols);
+        let categories = Categories::load(categories, &symbols)?;
+        let count = categories.names().len();
+        let hart = || Followed { spent: vec![Cost::default(); count], ..Followed::default() };
+        Ok(Attribution {
+            clock,
+            symbols,
+            in_faults: vec![Cost::default(); count],
+            categories,
+            pseudo,
+            tree: Tree::default(),
+            finder: Finder::new(),
+            contexts: Vec::new(),
+            by_key: HashMap::new(),
+            harts: (0..harts).map(|_| hart()).collect(),
+            windows: Vec::new(),
+            open: false,
+            sums: Sums::default(),
+            minor: Sums::default(),
+            rung: Vec::new(),
+            unnamed: Vec::new(),
+            log: Log::new(limit),
+        })
+    }
+
+    /// Whether a window is open.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Opens a window, of a region of interest if it has a number. Stacks begin anew.
+    pub fn open(&mut self, region: Option<u64>, now: Cycle, harts: &[View]) {
+        self.open = true;
+        self.windows.push(Window { region, from: now.0, to: now.0 });
+        for context in &mut self.contexts {
+            context.stack.clear();
+            context.fault = None;
+        }
+        self.rung.clear();
+        for (hart, view) in harts.iter().enumerate() {
+            let view = View { now: if view.state == State::Running { view.now } else { view.now.max(now) }, ..*view };
+            let h = &mut self.harts[hart];
+            (h.last, h.began, h.state) = (view.total(), view.total(), view.state);
+            (h.interrupt, h.completion) = (None, None);
+            self.place(hart, &view);
+            let h = &mut self.harts[hart];
+            h.slice = (Categories::OTHER, h.context, view.now.0);
+        }
+    }
+
+    /// Closes the window.
+    pub fn close(&mut self, now: Cycle, harts: &[View]) {
+        for (hart, view) in harts.iter().enumerate() {
+            let view = View { now: if view.state == State::Running { view.now } else { view.now.max(now) }, ..*view };
+            self.flush(hart, view.total());
+            self.end_slice(hart, view.now.0);
+        }
+        self.open = false;
+        if let Some(window) = self.windows.last_mut() {
+            window.to = now.0;
+        }
+    }
+
+    /// Tasks that have no name yet: number and tp.
+    pub fn unnamed(&mut self) -> Vec<(usize, u64)> {
+        std::mem::take(&mut self.unnamed).into_iter().map(|n| (n, self.contexts[n].key)).collect()
+    }
+
+    /// Names a task.
+    pub fn name(&mut self, context: usize, name: String) {
+        self.contexts[context].name = Some(name);
+    }
+
+    /// Where the kernel's first task is, by its symbols.
+    pub fn init_task(&self) -> Option<u64> {
+        self.symbols.init_task()
+    }
+
+    /// A miss that the SMU served has ended.
+    pub fn missed(&mut self, miss: Miss) {
+        let context = miss.hart.map(|hart| self.harts[hart].context);
+        self.log.miss(miss, context);
+    }
+
+    /// What a task is called.
+    fn task_name(&self, context: usize) -> String {
+        let context = &self.contexts[context];
+        let unnamed =
+            || if context.key >> 63 == 1 { format!("task {:x}", context.key) } else { format!("hart {}", context.key) };
+        context.name.clone().unwrap_or_else(unnamed)
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stack of calls of one task, told from its jumps alone.
+//!
+//! Calls and returns of a task need not match: `longjmp`, tail calls, a stack that had begun before it was watched. A return
+//! goes to the nearest frame that waits for its address; one that nobody waits for changes what the top frame runs.
+
+use std::ops::Range;
+
+use crate::categories::Categories;
+use crate::symbols::{Function, Symbols};
+use crate::tree::Tree;
+
+/// Deepest stack. A deeper one is taken for one that was misread, and begins anew.
+const DEEPEST: usize = 512;
+
+/// What a frame waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// A return to this address.
+    Return(u64),
+    /// The return from a trap.
+    TrapReturn,
+    /// Nothing.
+    Never,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    node: u32,
+    until: Until,
+}
+
+/// A task's stack. The top frame is what runs.
+#[derive(Debug)]
+pub struct Stack {
+    root: u32,
+    frames: Vec<Frame>,
+}
+
+/// What stacks are read with.
+pub struct Reader<'a> {
+    /// Categories of new nodes.
+    pub categories: &'a Categories,
+    /// The tree that the stacks are paths of.
+    pub tree: &'a mut Tree,
+}
+
+impl Reader<'_> {
+    fn child(&mut self, parent: u32, function: Function) -> u32 {
+        self.tree.child(parent, function, self.categories)
+    }
+}
+
+impl Stack {
+    /// An empty one under a root of the tree.
+    pub fn new(root: u32) -> Stack {
+        Stack { root, frames: Vec::new() }
+    }
+
+    /// The node that runs.
+    pub fn top(&self) -> u32 {
+        self.frames.last().map_or(self.root, |f| f.node)
+    }
+
+    /// The root that it was made with.
+    pub fn root(&self) -> u32 {
+        self.root
+    }
+
+    /// Forgets everything: `function` runs.
+    pub fn restart(&mut self, function: Function, r: &mut Reader<'_>) {
+        self.frames.clear();
+        self.push(function, Until::Never, r);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.frames.clear();
+    }
+
+    fn push(&mut self, function: Function, until: Until, r: &mut Reader<'_>) {
+        if self.frames.len() >= DEEPEST {
+            self.frames.clear();
+        }
+        let node = r.child(self.top(), function);
+        r.tree.called(node);
+        self.frames.push(Frame { node, until });
+    }
+
+    /// `function` is called and shall return to `back`.
+    pub fn call(&mut self, function: Function, back: u64, r: &mut Reader<'_>) {
+        self.push(function, Until::Return(back), r);
+    }
+
+    /// A trap of a kind that `pseudo` stands for is handled by `handler`.
+    pub fn trap(&mut self, pseudo: Function, handler: Function, r: &mut Reader<'_>) {
+        self.push(pseudo, Until::TrapReturn, r);
+        self.push(handler, Until::Never, r);
+    }
+
+    /// The top frame goes on in another function.
+    pub fn become_function(&mut self, function: Function, r: &mut Reader<'_>) {
+        let Some(top) = self.frames.len().checked_sub(1) else { return self.restart(function, r) };
+        let node = self.frames[top].node;
+        if r.tree.node(node).function == function {
+            return;
+        }
+        let caller = r.tree.node(node).parent;
+        let node = r.child(caller, function);
+        r.tree.called(node);
+        self.frames[top].node = node;
+    }
+
+    /// A return to `to`, where `function` is. False when nobody waited for it.
+    pub fn ret(&mut self, to: u64, function: Function, r: &mut Reader<'_>) -> bool {
+        // What was called before a trap does not return in its handler.
+        let inside = self.frames.iter().rev().take_while(|f| f.until != Until::TrapReturn).count();
+        let first = self.frames.len() - inside;
+        let found = self.frames[first..].iter().rposition(|f| f.until == Until::Return(to));
+        if let Some(n) = found {
+            self.frames.truncate(first + n);
+        }
+        // The caller may have been entered without a call that was seen.
+        if self.frames.last().is_some_and(|f| f.until == Until::TrapReturn) {
+            self.push(function, Until::Never, r);
+        } else {
+            self.become_function(function, r);
+        }
+        found.is_some()
+    }
+
+    /// The return from a trap to where `function` is.
+    pub fn trap_return(&mut self, function: Function, r: &mut Reader<'_>) {
+        match self.frames.iter().rposition(|f| f.until == Until::TrapReturn) {
+            Some(n) => self.frames.truncate(n),
+            None => self.frames.clear(),
+        }
+        self.become_function(function, r);
+    }
+}
+
+/// Functions by address, with what was found last near at hand.
+#[derive(Debug)]
+pub struct Finder {
+    known: Vec<(u64, Function, Range<u64>)>,
+}
+
+impl Finder {
+    const ENTRIES: usize = 4096;
+
+    /// Knows nothing yet.
+    pub fn new() -> Finder {
+        Finder { known: vec![(u64::MAX, Symbols::UNNAMED, 0..0); Finder::ENTRIES] }
+    }
+
+    /// The function at an address, and where it reaches.
+    pub fn find(&mut self, at: u64, symbols: &Symbols) -> (Function, Range<u64>) {
+        let entry = &mut self.known[(at >> 1) as usize % Finder::ENTRIES];
+        if entry.0 != at {
+            let (function, range) = symbols.at(at);
+            *entry = (at, function, range);
+        }
+        (entry.1, entry.2.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct World {
+        categories: Categories,
+        tree: Tree,
+        stack: Stack,
+    }
+
+    impl World {
+        fn new() -> World {
+            let symbols = Symbols::new();
+            let categories = Categories::load(None, &symbols).unwrap();
+            let mut tree = Tree::default();
+            let stack = Stack::new(tree.root());
+            World { categories, tree, stack }
+        }
+
+        fn act(&mut self, act: impl FnOnce(&mut Stack, &mut Reader<'_>)) -> Vec<u32> {
+            let World { categories, tree, stack } = self;
+            act(stack, &mut Reader { categories, tree });
+            let (mut at, mut path) = (self.stack.top(), Vec::new());
+            while at != self.stack.root() {
+                path.insert(0, self.tree.node(at).function.0);
+                at = self.tree.node(at).parent;
+            }
+            path
+        }
+    }
+
+    const fn f(n: u32) -> Function {
+        Function(100 + n)
+    }
+
+    #[test]
+    fn calls_and_returns() {
+        let mut w = World::new();
+        assert_eq!(w.act(|s, r| s.restart(f(0), r)), [100]);
+        assert_eq!(w.act(|s, r| s.call(f(1), 0x10, r)), [100, 101]);
+        assert_eq!(w.act(|s, r| s.call(f(2), 0x20, r)), [100, 101, 102]);
+        assert_eq!(w.act(|s, r| s.become_function(f(3), r)), [100, 101, 103], "a tail call");
+        assert_eq!(w.act(|s, r| assert!(s.ret(0x20, f(1), r))), [100, 101]);
+        assert_eq!(w.act(|s, r| s.call(f(1), 0x20, r)), [100, 101, 101], "recursion");
+        assert_eq!(w.act(|s, r| assert!(s.ret(0x10, f(0), r))), [100], "longjmp over a frame");
+    }
+
+    #[test]
+    fn a_return_nobody_waits_for_changes_the_top_alone() {
+        let mut w = World::new();
+        w.act(|s, r| s.restart(f(0), r));
+        w.act(|s, r| s.call(f(1), 0x10, r));
+        assert_eq!(w.act(|s, r| assert!(!s.ret(0x999, f(5), r))), [100, 105]);
+        assert_eq!(w.act(|s, r| assert!(s.ret(0x10, f(0), r))), [100]);
+    }
+
+    #[test]
+    fn traps_nest_and_keep_apart() {
+        let mut w = World::new();
+        w.act(|s, r| s.restart(f(0), r));
+        w.act(|s, r| s.call(f(1), 0x10, r));
+        assert_eq!(w.act(|s, r| s.trap(f(9), f(8), r)), [100, 101, 109, 108]);
+        assert_eq!(w.act(|s, r| s.call(f(7), 0x80, r)), [100, 101, 109, 108, 107]);
+        assert_eq!(w.act(|s, r| s.trap(f(9), f(8), r)), [100, 101, 109, 108, 107, 109, 108]);
+        assert_eq!(w.act(|s, r| assert!(!s.ret(0x10, f(0), r))), [100, 101, 109, 108, 107, 109, 100]);
+        assert_eq!(w.act(|s, r| s.trap_return(f(7), r)), [100, 101, 109, 108, 107]);
+        assert_eq!(w.act(|s, r| s.trap_return(f(1), r)), [100, 101]);
+        assert_eq!(w.act(|s, r| s.trap_return(f(2), r)), [102], "a return from a trap that was not seen");
+    }
+
+    #[test]
+    fn a_stack_without_end_begins_anew() {
+        let mut w = World::new();
+        for n in 0..3000 {
+            w.act(|s, r| s.call(f(1), n, r));
+            assert!(w.stack.frames.len() <= DEEPEST);
+        }
+    }
+}
