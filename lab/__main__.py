@@ -8,9 +8,13 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lab.runner.job import KINDS
 from lab.ui import UserError, say
+
+if TYPE_CHECKING:
+    from lab import run
 
 
 def _profile_options(command: argparse.ArgumentParser) -> None:
@@ -19,6 +23,29 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
                          help="change one value of the profile")
     command.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
+
+
+def _run_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--kind", choices=KINDS, help="how its mappings of files below /data are paged")
+    command.add_argument("--share", action="store_true", help="threads that map the same file share one mapping")
+    command.add_argument("--in", action="append", default=[], type=Path, metavar="FILE", dest="inputs",
+                         help="file or folder that appears in the command's folder")
+    command.add_argument("--data", metavar="SIZE|IMAGE[,OPTION...]",
+                         help="data disk at /data: random.bin of this size, or an ext4 image; then options of the machine's "
+                              "drive: ,block=4096 ,ssd=NAME ,namespace=IMAGE")
+    command.add_argument("--memory", metavar="SIZE", help="guest memory, for instance 256M")
+    command.add_argument("--harts", type=int, metavar="N")
+    command.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
+    command.add_argument("--stock", action="store_true", help="the unmodified kernel")
+    command.add_argument("--on", "--simulator", choices=("machine", "qemu"), default="machine", dest="simulator",
+                         help="what the guest runs on (default machine)")
+    command.add_argument("--arch", choices=("riscv", "x86_64"), default="riscv", help="architecture of the guest (default riscv)")
+    command.add_argument("--verbose", action="store_true", help="show the kernel's messages")
+    command.add_argument("--max-seconds", type=float, metavar="S", help="give up after S simulated seconds")
+    command.add_argument("--detail", metavar="FROM",
+                         help="detailed timing: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on")
+    command.add_argument("--elf", type=Path, metavar="FILE", help="run this instead; exit status from tohost")
+    _profile_options(command)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,29 +62,21 @@ def parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run any command in a guest, or a bare-metal ELF file",
                               usage="trapless run [OPTIONS] -- COMMAND [ARGUMENT]... | --interactive | --elf FILE")
-    run.add_argument("--kind", choices=KINDS, help="how its mappings of files below /data are paged")
-    run.add_argument("--share", action="store_true", help="threads that map the same file share one mapping")
-    run.add_argument("--in", action="append", default=[], type=Path, metavar="FILE", dest="inputs",
-                     help="file or folder that appears in the command's folder")
+    _run_options(run)
     run.add_argument("--out", type=Path, metavar="DIR", help="host folder for what the command writes to /job/out")
-    run.add_argument("--data", metavar="SIZE|IMAGE[,OPTION...]",
-                     help="data disk at /data: random.bin of this size, or an ext4 image; then options of the machine's drive: "
-                          ",block=4096 ,ssd=NAME ,namespace=IMAGE")
-    run.add_argument("--memory", metavar="SIZE", help="guest memory, for instance 256M")
-    run.add_argument("--harts", type=int, metavar="N")
-    run.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
-    run.add_argument("--stock", action="store_true", help="the unmodified kernel")
-    run.add_argument("--on", "--simulator", choices=("machine", "qemu"), default="machine", dest="simulator",
-                     help="what the guest runs on (default machine)")
-    run.add_argument("--arch", choices=("riscv", "x86_64"), default="riscv", help="architecture of the guest (default riscv)")
     run.add_argument("--interactive", action="store_true", help="a shell on the console")
-    run.add_argument("--verbose", action="store_true", help="show the kernel's messages")
-    run.add_argument("--max-seconds", type=float, metavar="S", help="give up after S simulated seconds")
     run.add_argument("--stats", type=Path, metavar="FILE", help="keep the machine's record (JSON)")
-    run.add_argument("--detail", metavar="FROM",
-                     help="detailed timing: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on")
-    run.add_argument("--elf", type=Path, metavar="FILE", help="run this instead; exit status from tohost")
-    _profile_options(run)
+
+    profile = commands.add_parser("profile", help="where every cycle of a command goes: tables, timeline, flame graph",
+                                  usage="trapless profile [OPTIONS] -- COMMAND [ARGUMENT]... | --elf FILE")
+    _run_options(profile)
+    profile.add_argument("--out", type=Path, default=Path("out/profile"), metavar="DIR",
+                         help="where results go (default out/profile; the command's own files to DIR/job)")
+    profile.add_argument("--from", metavar="FROM", dest="since",
+                         help="look from `start`, in `roi`s (with --kind), from `milestone:N` (1: else) or `instructions:N` on")
+    profile.add_argument("--symbols", action="append", default=[], metavar="FILE[@BASE]",
+                         help="an ELF file of the guest's (loaded at this hexadecimal address) whose functions have names")
+    profile.add_argument("--categories", type=Path, metavar="FILE", help="another table of categories (docs/seeing.md)")
 
     experiment = commands.add_parser("experiment", help="one experiment: records and tables in out/NAME; without a name, a list")
     experiment.add_argument("name", nargs="?", metavar="NAME")
@@ -117,7 +136,7 @@ def parser() -> argparse.ArgumentParser:
 
 def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     """Run one command; its exit status. `guest_argv` is what stands after `--`."""
-    if guest_argv and args.command != "run":
+    if guest_argv and args.command not in ("run", "profile"):
         raise UserError(f"{args.command}: takes nothing after --")
     if args.command == "demo":
         from lab import demo
@@ -146,6 +165,8 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         return attack.run(args.rounds, args.way, args.seed, args.kernel, args.kind)
     if args.command == "run":
         return _run(args, guest_argv)
+    if args.command == "profile":
+        return _profile(args, guest_argv)
     if args.command == "test":
         from lab import testing
 
@@ -201,12 +222,28 @@ def _run(args: argparse.Namespace, guest_argv: list[str]) -> int:
         return run.run_elf(args.elf, args.profile, tuple(args.settings), args.detail)
     if not guest_argv and not args.interactive:
         raise UserError("run: no command (trapless run [OPTIONS] -- COMMAND ...)")
-    return run.run(run.Request(
-        argv=guest_argv, kind=args.kind, share=args.share, inputs=tuple(args.inputs), out=args.out, data=args.data,
+    return run.run(_request(args, guest_argv, args.out, args.stats))
+
+
+def _request(args: argparse.Namespace, guest_argv: list[str], out: Path | None, stats: Path | None) -> run.Request:
+    from lab import run
+
+    return run.Request(
+        argv=guest_argv, kind=args.kind, share=args.share, inputs=tuple(args.inputs), out=out, data=args.data,
         profile=args.profile, settings=tuple(args.settings), memory=args.memory, harts=args.harts, append=args.append,
         kernel=args.kernel, stock=args.stock, simulator=args.simulator, arch=args.arch,
-        interactive=args.interactive, verbose=args.verbose, max_seconds=args.max_seconds, stats=args.stats,
-        detail=args.detail))
+        interactive=args.command == "run" and args.interactive, verbose=args.verbose, max_seconds=args.max_seconds, stats=stats,
+        detail=args.detail)
+
+
+def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:
+    from lab import profiling
+
+    if args.elf:
+        return profiling.profile_elf(args.elf, args.profile, tuple(args.settings), args.detail, args.out, args.since)
+    if not guest_argv:
+        raise UserError("profile: no command (trapless profile [OPTIONS] -- COMMAND ...)")
+    return profiling.profile(_request(args, guest_argv, None, None), args.out, args.since, tuple(args.symbols), args.categories)
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lab import build
 from lab.images import dataset, ext4, rootfs
@@ -14,6 +15,9 @@ from lab.outputs import output_folder
 from lab.runner import guest as guests
 from lab.runner.job import Job, command_job
 from lab.ui import UserError
+
+if TYPE_CHECKING:
+    from lab.profiling import Attribute
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Request:
     max_seconds: float | None
     stats: Path | None
     detail: str | None
+    attribute: Attribute | None = None
+    """What the machine is to find out about the cycles."""
 
 
 def parse_size(text: str) -> int | None:
@@ -91,7 +97,8 @@ def run(request: Request) -> int:
         data_kept=kept, data_options=options, arch=arch,
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
-        quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail)
+        quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
+        options=tuple(request.attribute.options()) if request.attribute else ())
     job = (Job("exit 0", request.inputs) if request.interactive
            else command_job(request.argv, request.kind, request.inputs, request.share))
     if program is None:
@@ -101,7 +108,8 @@ def run(request: Request) -> int:
     return outcome.status
 
 
-def run_elf(elf: Path, profile: str, settings: tuple[str, ...], detail: str | None = None) -> int:
+def run_elf(elf: Path, profile: str, settings: tuple[str, ...], detail: str | None = None,
+            attribute: Attribute | None = None, stats: Path | None = None) -> int:
     """Run a bare-metal ELF that ends through `tohost`; its exit status."""
     if not elf.is_file():
         raise UserError(f"--elf {elf}: no such file")
@@ -110,5 +118,9 @@ def run_elf(elf: Path, profile: str, settings: tuple[str, ...], detail: str | No
         command += ["--set", setting]
     if detail:
         command += ["--detail", detail]
+    if attribute:
+        command += attribute.options()
+    if stats:
+        command += ["--json", str(stats)]
     return subprocess.run(command, check=False).returncode
 

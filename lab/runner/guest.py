@@ -27,6 +27,9 @@ BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/tr
 # The data disk's number among the machine's disks: after the root disk and the job's.
 DATA_DISK = 3
 
+FIRST_COMMAND = 1
+"""Number of the milestone that init sets before its first command (spec/platform.md)."""
+
 # Exit statuses of the machine that mean the guest did not end in order.
 _ENDS = {3: "the guest crashed or rebooted", 4: "the run is longer than --max-seconds"}
 
@@ -52,6 +55,8 @@ class Guest:
     """Single profile values, `key=value`."""
     detail: str | None = None
     """When timing is detailed (machine/crates/cli, --detail)."""
+    options: tuple[str, ...] = ()
+    """More options of the machine."""
     memory: str | None = None
     harts: int | None = None
     smu: bool = True
@@ -124,6 +129,7 @@ def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, co
         command += ["--detail", guest.detail]
     if guest.max_seconds:
         command += ["--max-seconds", str(guest.max_seconds)]
+    command += guest.options
     if interactive:
         command.append("--interactive")
     else:

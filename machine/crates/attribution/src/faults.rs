@@ -92,11 +92,16 @@ impl Fault {
         self.at[DEVICE_END].is_some()
     }
 
-    /// Begin of each step and end of the last; one that was not reached, or too early, begins where the one before does.
+    /// Begin of each step, and the end of all. Up to the device, a step that was not reached begins with the next one; behind
+    /// it, with the one before: the time belongs to what was reached last, or to the rest of the fault.
     pub fn bounds(&self) -> [u64; STEPS.len()] {
-        let mut last = self.at[TRAP].unwrap_or(0);
-        let end = self.at[RETURN].unwrap_or(u64::MAX);
-        self.at.map(|at| {
+        let mut begins = self.at;
+        for step in (TRAP..DEVICE_END).rev() {
+            begins[step] = begins[step].or(begins[step + 1]);
+        }
+        let mut last = begins[TRAP].unwrap_or(0);
+        let end = begins[RETURN].unwrap_or(u64::MAX);
+        begins.map(|at| {
             last = at.unwrap_or(last).max(last).min(end);
             last
         })
@@ -144,10 +149,8 @@ mod tests {
         fault.reach(RETURN, 500);
         assert!(fault.read());
         let bounds = fault.bounds();
-        assert_eq!(
-            (bounds[DOORBELL - 1], bounds[DOORBELL], bounds[INTERRUPT], bounds[WAKE], bounds[RUN]),
-            (100, 150, 400, 450, 450)
-        );
+        assert_eq!((bounds[1], bounds[DOORBELL], bounds[INTERRUPT]), (150, 150, 400));
+        assert_eq!((bounds[WAKE], bounds[RUN]), (450, 450));
         let mut sums = Sums::default();
         sums.add(&fault);
         assert_eq!((sums.spans.iter().sum::<u64>(), sums.whole), (400, 400));

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::ser::{Serialize, Serializer};
-use serde_json::json;
 use trapless_memory::Cycle;
 
 use crate::faults::{SPANS, STEPS, Sums};
@@ -128,6 +127,29 @@ pub struct Report {
     pub functions: Vec<FunctionLine>,
     /// Records that there was no room for.
     pub cut: Named<u64>,
+}
+
+/// A line of faults.jsonl.
+#[derive(serde::Serialize)]
+struct FaultLine {
+    hart: usize,
+    task: String,
+    va: String,
+    cause: u64,
+    lba: Option<u64>,
+    cycles: u64,
+    instructions: u64,
+    times: Named<u64>,
+    slept: Option<u64>,
+}
+
+/// A line of misses.jsonl.
+#[derive(serde::Serialize)]
+struct MissLine {
+    hart: Option<usize>,
+    task: Option<String>,
+    va: String,
+    times: Named<u64>,
 }
 
 impl Attribution {
@@ -283,18 +305,19 @@ impl Attribution {
     pub fn write_faults(&self, out: &mut dyn Write) -> io::Result<()> {
         for fault in &self.log.faults.records {
             let times = STEPS.iter().zip(fault.at).filter_map(|(name, at)| Some(((*name).to_owned(), at?))).collect();
-            let line = json!({
-                "hart": fault.hart,
-                "task": self.task_name(fault.context),
-                "va": format!("{:#x}", fault.va),
-                "cause": fault.cause,
-                "lba": fault.lba,
-                "slept": fault.slept,
-                "cycles": fault.cost.cycles,
-                "instructions": fault.cost.instructions,
-                "times": Named(times),
-            });
-            writeln!(out, "{line}")?;
+            let line = FaultLine {
+                hart: fault.hart,
+                task: self.task_name(fault.context),
+                va: format!("{:#x}", fault.va),
+                cause: fault.cause,
+                lba: fault.lba,
+                cycles: fault.cost.cycles,
+                instructions: fault.cost.instructions,
+                times: Named(times),
+                slept: fault.slept,
+            };
+            serde_json::to_writer(&mut *out, &line)?;
+            writeln!(out)?;
         }
         Ok(())
     }
@@ -306,13 +329,14 @@ impl Attribution {
     pub fn write_misses(&self, out: &mut dyn Write) -> io::Result<()> {
         for (miss, context) in &self.log.misses.records {
             let times = Named(MISS_STEPS.iter().map(|s| (*s).to_owned()).zip(miss.at).collect());
-            let line = json!({
-                "hart": miss.hart,
-                "task": context.map(|c| self.task_name(c)),
-                "va": format!("{:#x}", miss.va),
-                "times": times,
-            });
-            writeln!(out, "{line}")?;
+            let line = MissLine {
+                hart: miss.hart,
+                task: context.map(|c| self.task_name(c)),
+                va: format!("{:#x}", miss.va),
+                times,
+            };
+            serde_json::to_writer(&mut *out, &line)?;
+            writeln!(out)?;
         }
         Ok(())
     }

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless profile`: where every cycle of a command goes, and what each page miss waits for (docs/seeing.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from lab import build, run
+from lab.outputs import output_folder, write_whole
+from lab.report import flame, table
+from lab.runner.guest import FIRST_COMMAND
+from lab.ui import UserError, say
+
+BEFORE = ("exception", "fault handling", "file map", "file system", "block layer", "driver")
+"""Spans of a page fault (machine/crates/attribution, SPANS) before the device."""
+AFTER = ("interrupt delivery", "interrupt", "completion", "context switch", "rest of the fault")
+"""Those behind it."""
+NOT_WORK = ("idle", "miss in hardware")
+"""Categories in which a hart executes nothing that anybody waits for."""
+
+_STEPS: tuple[table.Column, ...] = (("step", "name", "s"), ("us", "us", ",.2f"), ("% of device", "of_device", ",.1f"))
+_CATEGORIES: tuple[table.Column, ...] = (
+    ("category", "name", "s"), ("us", "us", ",.2f"), ("%", "share", ".1f"), ("instructions", "instructions", ",.0f"),
+    ("us in faults", "fault_us", ",.2f"), ("instructions in faults", "fault_instructions", ",.0f"))
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What the machine is to attribute, and where its files go."""
+
+    out: Path
+    since: str
+    """From `start`, in `roi`s, from `milestone:N` or `instructions:N` on."""
+    symbols: tuple[str, ...] = ()
+    """Symbol files, FILE[@BASE]."""
+    categories: Path | None = None
+
+    def options(self) -> list[str]:
+        """The machine's options."""
+        options = ["--attribute", str(self.out), "--attribute-from", self.since]
+        for file in self.symbols:
+            options += ["--symbols", file]
+        return options + (["--categories", str(self.categories)] if self.categories else [])
+
+
+def symbols_of(kernel: Path) -> Path:
+    """The System.map that belongs to a kernel's image."""
+    beside = kernel.parent / "System.map"
+    if not beside.is_file():
+        raise UserError(f"--kernel {kernel}: no System.map beside it, which names its functions")
+    return beside
+
+
+def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[str, ...], categories: Path | None) -> int:
+    """Run a command in a guest, attributed; the command's exit status."""
+    if request.simulator != "machine":
+        raise UserError("profile: not with --on qemu")
+    for file in symbols:
+        if not Path(file.rpartition("@")[0] or file).is_file() and not Path(file).is_file():
+            raise UserError(f"--symbols {file}: no such file")
+    if categories and not categories.is_file():
+        raise UserError(f"--categories {categories}: no such file")
+    output_folder(out)
+    kernel = request.kernel or build.kernel(stock=request.stock)
+    # Without the launcher of a kind there is no region of interest.
+    since = since or ("roi" if request.kind else f"milestone:{FIRST_COMMAND}")
+    attribute = Attribute(out, since, (str(symbols_of(kernel)), *symbols), categories)
+    status = run.run(replace(request, kernel=kernel, stats=out / "stats.json", out=out / "job", attribute=attribute))
+    finish(out, f"cycles by stack of calls: {' '.join(request.argv)}")
+    return status
+
+
+def profile_elf(elf: Path, profile_name: str, settings: tuple[str, ...], detail: str | None, out: Path, since: str | None) -> int:
+    """The same of a bare-metal ELF file."""
+    output_folder(out)
+    status = run.run_elf(elf, profile_name, settings, detail, Attribute(out, since or "start"), out / "stats.json")
+    finish(out, f"cycles by stack of calls: {elf.name}")
+    return status
+
+
+def finish(out: Path, title: str) -> None:
+    """Draw the flame graph and show the tables of what the machine left in `out`."""
+    record, stats = json.loads((out / "profile.json").read_text()), json.loads((out / "stats.json").read_text())
+    if not record["windows"]:
+        raise UserError("profile: nothing to see: the guest never came to where --from begins")
+    with open(out / "stacks.folded") as lines:
+        root = flame.tree(lines, without=frozenset({"[asleep]"}))
+    write_whole(out / "flame.svg", flame.svg(root, title))
+    console = Console(width=None if os.isatty(1) else 140, highlight=False)
+    if record["faults"]["count"]:
+        console.print(f"A page fault served by the operating system (mean of {record['faults']['count']:,}):")
+        table.show(fault_rows(record), console, _STEPS)
+    for name, key in (("page walks", "hw_miss"), ("the page fault handler", "port_miss")):
+        if misses := [region[key] for region in stats["rois"] if region[key]["count"]]:
+            console.print(f"A miss served by the hardware, asked by {name} (mean of {misses[0]['count']:,}):")
+            table.show(miss_rows(misses[0]), console, _STEPS)
+    count = pages(record, stats)
+    console.print(f"Work of all harts by category, per page miss (of {count:,}):" if count else "Work of all harts by category:")
+    table.show(category_rows(record, count), console, _CATEGORIES)
+    if cut := {name: n for name, n in record["cut"].items() if n}:
+        say(f"not in trace.json and the .jsonl files, for there is a limit: {cut}")
+    say(f"timeline: {out / 'trace.json'} (ui.perfetto.dev), flame graph: {out / 'flame.svg'}, record: {out / 'profile.json'}")
+
+
+def pages(record: dict, stats: dict) -> int:
+    """Page misses: faults that waited for a device, and those that the hardware served for page walks."""
+    return record["faults"]["count"] + sum(region["hw_miss"]["count"] for region in stats["rois"])
+
+
+def fault_rows(record: dict) -> list[dict]:
+    """The steps of a page fault, and their sums before and after the device (ISCA20 figures 3 and 11, THESIS figure 5.4)."""
+    spans = record["faults"]["spans_us"]
+    rows = [(name, spans[name]) for name in spans]
+    rows += [("before the device", sum(spans[name] for name in BEFORE)), ("the device", spans["device"]),
+             ("after the device", sum(spans[name] for name in AFTER)), ("whole", record["faults"]["mean_us"])]
+    return _step_rows(rows, spans["device"])
+
+
+def miss_rows(miss: dict) -> list[dict]:
+    """The steps of a miss in hardware."""
+    return _step_rows([*miss["steps"].items(), ("whole", miss["mean_us"])], miss["device_mean_us"])
+
+
+def _step_rows(rows: list[tuple[str, float]], device: float) -> list[dict]:
+    return [{"name": name, "us": us, "of_device": 100 * us / device if device else None} for name, us in rows]
+
+
+def category_rows(record: dict, count: int) -> list[dict]:
+    """Categories with what was spent on them, a page miss's share if there are any; most first, idle ones left out."""
+    per = max(count, 1)
+    work = {name: spent for name, spent in record["categories"].items() if name not in NOT_WORK and spent["cycles"]}
+    whole = sum(spent["cycles"] for spent in work.values())
+    us = 1e6 / record["clock_hz"] / per
+    rows = [{"name": name, "us": spent["cycles"] * us, "share": 100 * spent["cycles"] / whole,
+             "instructions": spent["instructions"] / per, "fault_us": record["in_faults"][name]["cycles"] * us,
+             "fault_instructions": record["in_faults"][name]["instructions"] / per} for name, spent in work.items()]
+    return sorted(rows, key=lambda row: -row["us"])
