@@ -10,7 +10,9 @@ use trapless_smu::Smu;
 use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARKER_UNWATCH, MARKER_WATCH};
 
 use crate::machine::{A0, Machine};
-use crate::report::{FaultCount, Instructions, Milestone, Report, Roi, SmuCounters, host_peak_bytes};
+use crate::report::{
+    DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Report, Roi, SmuCounters, host_peak_bytes,
+};
 use crate::times::Misses;
 use crate::{DetailFrom, End, Moment};
 
@@ -145,6 +147,7 @@ impl Machine {
             schema: 1,
             end: format!("{end:?}"),
             profile: self.profile.clone(),
+            disks: self.board.drives.iter().map(disk_record).collect(),
             sim_cycles: self.now.0,
             sim_seconds: self.clock.micros(self.now) / 1e6,
             host_seconds: self.host_seconds,
@@ -178,4 +181,9 @@ impl Machine {
         }
         Some(text)
     }
+}
+
+fn disk_record(drive: &Controller) -> DiskRecord {
+    let namespaces = drive.formats().map(|(blocks, block_bytes)| NamespaceRecord { blocks, block_bytes });
+    DiskRecord { ssd: drive.ssd().clone(), namespaces: namespaces.collect() }
 }

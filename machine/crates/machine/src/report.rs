@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use trapless_timing::Profile;
+use trapless_timing::{Profile, SsdParams};
 
 use crate::stats::{LatencySummary, MissSummary, WatchCounts};
 use crate::times::Misses;
@@ -56,6 +56,24 @@ pub struct Milestone {
     pub instructions: u64,
     /// Host time since the start, seconds.
     pub host_seconds: f64,
+}
+
+/// A disk as it was.
+#[derive(Clone, Debug, Serialize)]
+pub struct DiskRecord {
+    /// Its drive, with all changes.
+    pub ssd: SsdParams,
+    /// Its namespaces.
+    pub namespaces: Vec<NamespaceRecord>,
+}
+
+/// A namespace as it was.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct NamespaceRecord {
+    /// Logical blocks.
+    pub blocks: u64,
+    /// Bytes of one.
+    pub block_bytes: u32,
 }
 
 /// A fault and what came of it.
@@ -110,6 +128,8 @@ pub struct Report {
     pub end: String,
     /// The profile, with all changes.
     pub profile: Profile,
+    /// The disks, in the order of `--disk`.
+    pub disks: Vec<DiskRecord>,
     /// Simulated core cycles.
     pub sim_cycles: u64,
     /// Simulated seconds.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::{BusError, Cycle, Dma, MmioEffect, PhysAddr};
-use trapless_timing::{SsdOp, SsdState, SsdTiming};
+use trapless_timing::{SsdOp, SsdParams, SsdState, SsdTiming};
 
 use crate::admin::Outcome;
 use crate::command::{Command, Completion, Status};
@@ -14,6 +14,7 @@ use crate::feature::Features;
 use crate::in_flight::InFlightSet;
 use crate::io::Io;
 use crate::log::{self, Logs};
+use crate::namespace::{MAX_NAMESPACES, Namespace};
 use crate::queue::{CompletionQueue, InvalidDoorbell, SubmissionQueue, Waiting};
 use crate::{Backend, BackendError, Written, regs};
 
@@ -55,25 +56,6 @@ pub struct CommandRecord {
     pub completed: Cycle,
     /// Where the completion queue entry was written.
     pub cq_entry: PhysAddr,
-}
-
-/// Namespaces of a controller at most.
-pub const MAX_NAMESPACES: usize = 64;
-
-/// A namespace.
-pub(crate) struct Namespace {
-    /// Bytes in a logical block, a power of two.
-    pub block_bytes: u32,
-    /// Where it begins on the medium that all namespaces share, bytes.
-    pub begin: u64,
-    pub backend: Box<dyn Backend>,
-}
-
-impl Namespace {
-    /// Logical blocks.
-    pub fn blocks(&self) -> u64 {
-        self.backend.size() / u64::from(self.block_bytes)
-    }
 }
 
 /// What is to be done when a command is due.
@@ -289,6 +271,16 @@ impl Controller {
     /// The namespace with this identifier.
     pub(crate) fn namespace(&self, nsid: u32) -> Option<&Namespace> {
         self.namespaces.get((nsid as usize).checked_sub(1)?)
+    }
+
+    /// The SSD behind it.
+    pub fn ssd(&self) -> &SsdParams {
+        self.timing.params()
+    }
+
+    /// Logical blocks of each namespace, and the bytes of one.
+    pub fn formats(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.namespaces.iter().map(|ns| (ns.blocks(), ns.block_bytes))
     }
 
     /// Reads a register. Accesses of 4 and 8 bytes are the specification's; narrower ones see their part.

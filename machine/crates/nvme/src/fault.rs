@@ -8,7 +8,8 @@ use std::str::FromStr;
 use trapless_memory::{ClockHz, Cycle, Picos};
 
 use crate::command::{Command, Status, nvm};
-use crate::controller::{Controller, Namespace};
+use crate::controller::Controller;
+use crate::namespace::Namespace;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! Identify data structures (NVMe 1.4, section 5.15.2).
 
 use crate::ControllerConfig;
-use crate::controller::Namespace;
+use crate::namespace::Namespace;
 
 /// Every identify structure has this many bytes.
 pub const IDENTIFY_BYTES: usize = 4096;

@@ -6,7 +6,7 @@ use trapless_memory::{Dma, PAGE_SIZE};
 use trapless_timing::SsdOp;
 
 use crate::command::{Command, Status, nvm};
-use crate::controller::{Controller, Namespace};
+use crate::controller::Controller;
 use crate::{Backend, prp};
 
 /// A command that has passed the checks that need no memory.
@@ -150,17 +150,5 @@ impl Controller {
         self.logs.count_media_error();
         self.host_error.get_or_insert(error);
         status
-    }
-}
-
-impl Namespace {
-    /// Byte offset and length of a range of its blocks.
-    fn extent(&self, slba: u64, blocks: u32) -> Result<(u64, u64), Status> {
-        let end = slba.checked_add(u64::from(blocks)).ok_or(Status::LBA_OUT_OF_RANGE)?;
-        if end > self.blocks() {
-            return Err(Status::LBA_OUT_OF_RANGE);
-        }
-        let block = u64::from(self.block_bytes);
-        Ok((slba * block, u64::from(blocks) * block))
     }
 }

@@ -15,12 +15,14 @@ mod identify;
 mod in_flight;
 mod io;
 mod log;
+mod namespace;
 mod overlay;
 mod prp;
 mod queue;
 mod regs;
 
 pub use backend::{Backend, BackendError, Image, ImageMode, Written, open_image};
-pub use controller::{CommandRecord, Controller, ControllerConfig, ControllerState, MAX_NAMESPACES};
+pub use controller::{CommandRecord, Controller, ControllerConfig, ControllerState};
 pub use fault::{Fault, FaultError};
+pub use namespace::MAX_NAMESPACES;
 pub use overlay::Overlay;

@@ -264,12 +264,30 @@ mod tests {
         assert_eq!(parse("[ssd]\nread_us = 9.0").unwrap().ssd, SsdParams { read_us: 9.0, ..z });
         let pmm = parse("[ssd]\nextends = 'optane-pmm'\nchannels = 2").unwrap().ssd;
         assert_eq!(pmm, SsdParams { channels: 2, ..SsdParams::load("optane-pmm").unwrap() });
-        // Nothing of the base profile's drive shines through.
-        let text = SsdParams::BUILT_IN[1].1.replace("name = \"z-ssd\"\n", "");
-        let own =
-            Profile::parse("f.toml", &format!("extends = 'vc707'\n[ssd]\nextends = 'tlc'\nlatency = 'constant'"), &[]);
-        assert!(own.unwrap().ssd.flash.is_some());
-        assert!(parse(&format!("[ssd]\n{text}")).is_ok());
+        assert_eq!(parse("[ssd]\nextends = 'tlc'").unwrap().ssd, SsdParams::load("tlc").unwrap());
+        let e = parse("[ssd]\nextends = 'floppy'").unwrap_err().to_string();
+        assert!(e.starts_with("ssd floppy: no such built-in drive"), "{e}");
+        // A profile may do without names.
+        let whole = SsdParams::BUILT_IN[1].1.replace("name = \"z-ssd\"\n", "");
+        let text = Profile::BUILT_IN[1].1.replace("ssd = \"z-ssd\"", "") + "[ssd]\n" + &whole;
+        let own = Profile::parse("f.toml", &text, &[]).unwrap().ssd;
+        assert_eq!(own, SsdParams { name: String::new(), ..SsdParams::load("z-ssd").unwrap() });
+    }
+
+    #[test]
+    fn a_drive_may_be_a_file() {
+        let file = std::env::temp_dir().join(format!("trapless-drive-{}.toml", std::process::id()));
+        std::fs::write(&file, "extends = 'tlc'\nname = 'mine'\nseed = 3\n[flash]\nbuffer_kib = 8192\n").unwrap();
+        let name = file.to_str().unwrap();
+        let drive = SsdParams::load(name);
+        let p = profile(&[&format!("ssd={name}")]);
+        std::fs::remove_file(&file).unwrap();
+        let drive = drive.unwrap();
+        assert_eq!((drive.name.as_str(), drive.seed, drive.read_us), ("mine", 3, 66.7));
+        assert_eq!(drive.flash.as_ref().map(|f| (f.buffer_kib, f.page_kib)), Some((8192, 16)));
+        assert_eq!(p.unwrap().ssd, drive);
+        let e = SsdParams::load("/no/such.toml").unwrap_err().to_string();
+        assert!(e.starts_with("ssd /no/such.toml: no such built-in drive (optane-m2, "), "{e}");
     }
 
     #[test]

@@ -75,14 +75,12 @@ pub(crate) struct Dies {
     next: usize,
     /// Bytes in the buffer that no program was asked for yet.
     filled: u64,
-    /// When the latest write was taken. Writes are taken in order.
-    taken: Cycle,
 }
 
 impl Dies {
     /// At rest.
     pub fn new(count: usize) -> Dies {
-        Dies { dies: vec![Die::default(); count.max(1)], next: 0, filled: 0, taken: Cycle(0) }
+        Dies { dies: vec![Die::default(); count.max(1)], next: 0, filled: 0 }
     }
 
     pub fn count(&self) -> usize {
@@ -104,8 +102,7 @@ impl Dies {
     }
 
     /// Takes a write into the buffer; the cycle at which there is room for it.
-    pub fn write(&mut self, t: &FlashTimes, now: Cycle, bytes: u64) -> Cycle {
-        let mut now = now.max(self.taken);
+    pub fn write(&mut self, t: &FlashTimes, mut now: Cycle, bytes: u64) -> Cycle {
         loop {
             for die in &mut self.dies {
                 die.advance(t, now);
@@ -120,7 +117,6 @@ impl Dies {
             let Some(next) = self.dies.iter().filter_map(change).min() else { break };
             now = next;
         }
-        self.taken = now;
         self.filled += bytes;
         while self.filled >= t.program_bytes {
             self.filled -= t.program_bytes;
@@ -147,5 +143,22 @@ impl Dies {
     fn held(&self, t: &FlashTimes, now: Cycle) -> u64 {
         let programs = |die: &Die| die.waiting.len() as u64 + u64::from(die.programmed > now);
         self.filled + t.program_bytes * self.dies.iter().map(programs).sum::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SsdParams;
+
+    #[test]
+    fn writes_are_taken_in_order() {
+        let params = SsdParams::load("tlc").unwrap().flash.unwrap();
+        let t = FlashTimes::new(&params, ClockHz(100_000_000));
+        let mut dies = Dies::new(2);
+        let sizes = (0..1000).map(|i| if i % 2 == 0 { 100 << 10 } else { 512 });
+        let taken: Vec<Cycle> = sizes.map(|bytes| dies.write(&t, Cycle(0), bytes)).collect();
+        assert!(taken.is_sorted());
+        assert!(taken[0] == Cycle(0) && taken[999] > Cycle(0));
     }
 }
