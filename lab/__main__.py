@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,9 @@ def parser() -> argparse.ArgumentParser:
     _run_options(run)
     run.add_argument("--out", type=Path, metavar="DIR", help="host folder for what the command writes to /job/out")
     run.add_argument("--interactive", action="store_true", help="a shell on the console")
+    run.add_argument("--trace", metavar="FILE[,...]",
+                     help="trace memory accesses: grain=page|line, from=start|roi|milestone:N|instructions:N, kernel")
+    run.add_argument("--gdb", metavar="PLACE[,nowait]", help="wait for GDB at PORT, HOST:PORT or unix:PATH")
     run.add_argument("--stats", type=Path, metavar="FILE", help="keep the machine's record (JSON)")
 
     profile = commands.add_parser("profile", help="where every cycle of a command goes: tables, timeline, flame graph",
@@ -128,6 +132,10 @@ def parser() -> argparse.ArgumentParser:
     repeat = commands.add_parser("repeat", help="the same run many times, on an idle and on a busy host: all must be identical")
     repeat.add_argument("--runs", type=int, default=20, metavar="N", help="how many (default 20)")
 
+    trace = commands.add_parser("trace", help="what is in a memory access trace (run --trace)")
+    trace.add_argument("what", choices=("info", "dump"), help="sums, or every entry")
+    trace.add_argument("file", type=Path, metavar="FILE")
+
     commands.add_parser("doctor", help="say what is there and what is missing")
     commands.add_parser("setup", help="install and build what is missing")
     commands.add_parser("help", help="show this help")
@@ -187,6 +195,10 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         if args.runs < 2:
             raise UserError(f"--runs {args.runs}: at least 2")
         return repeat.run(args.runs)
+    if args.command == "trace":
+        from lab import build
+
+        return subprocess.run([build.machine(), "trace", args.what, args.file], check=False).returncode
     if args.command == "doctor":
         from lab import doctor
 
@@ -219,7 +231,7 @@ def _run(args: argparse.Namespace, guest_argv: list[str]) -> int:
     from lab import run
 
     if args.elf:
-        return run.run_elf(args.elf, args.profile, tuple(args.settings), args.detail)
+        return run.run_elf(args.elf, args.profile, tuple(args.settings), args.detail, tuple(_machine_options(args)))
     if not guest_argv and not args.interactive:
         raise UserError("run: no command (trapless run [OPTIONS] -- COMMAND ...)")
     return run.run(_request(args, guest_argv, args.out, args.stats))
@@ -233,7 +245,13 @@ def _request(args: argparse.Namespace, guest_argv: list[str], out: Path | None, 
         profile=args.profile, settings=tuple(args.settings), memory=args.memory, harts=args.harts, append=args.append,
         kernel=args.kernel, stock=args.stock, simulator=args.simulator, arch=args.arch,
         interactive=args.command == "run" and args.interactive, verbose=args.verbose, max_seconds=args.max_seconds, stats=stats,
-        detail=args.detail)
+        detail=args.detail, options=tuple(_machine_options(args)))
+
+
+def _machine_options(args: argparse.Namespace) -> list[str]:
+    """What `run` only passes on."""
+    named = {"--trace": getattr(args, "trace", None), "--gdb": getattr(args, "gdb", None)}
+    return [text for name, value in named.items() if value for text in (name, value)]
 
 
 def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:

@@ -78,7 +78,8 @@ def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[s
 def profile_elf(elf: Path, profile_name: str, settings: tuple[str, ...], detail: str | None, out: Path, since: str | None) -> int:
     """The same of a bare-metal ELF file."""
     output_folder(out)
-    status = run.run_elf(elf, profile_name, settings, detail, Attribute(out, since or "start"), out / "stats.json")
+    status = run.run_elf(elf, profile_name, settings, detail,
+                         (*Attribute(out, since or "start").options(), "--json", str(out / "stats.json")))
     finish(out, f"cycles by stack of calls: {elf.name}")
     return status
 

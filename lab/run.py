@@ -14,7 +14,7 @@ from lab.images import dataset, ext4, rootfs
 from lab.outputs import output_folder
 from lab.runner import guest as guests
 from lab.runner.job import Job, command_job
-from lab.ui import UserError
+from lab.ui import UserError, say
 
 if TYPE_CHECKING:
     from lab.profiling import Attribute
@@ -45,6 +45,8 @@ class Request:
     max_seconds: float | None
     stats: Path | None
     detail: str | None
+    options: tuple[str, ...] = ()
+    """More options of the machine."""
     attribute: Attribute | None = None
     """What the machine is to find out about the cycles."""
 
@@ -86,6 +88,8 @@ def run(request: Request) -> int:
     arch = build.ARCHS[request.arch]
     if request.simulator == "machine" and arch is not build.RISCV:
         raise UserError(f"--arch {request.arch}: only with --on qemu")
+    if request.simulator != "machine" and request.options:
+        raise UserError(f"{request.options[0]}: not with --on qemu")
     if request.simulator != "machine" and request.detail:
         raise UserError("--detail: not with --on qemu")
     data, kept, options = data_disk(request.data)
@@ -98,7 +102,9 @@ def run(request: Request) -> int:
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
-        options=tuple(request.attribute.options()) if request.attribute else ())
+        options=(*request.options, *(request.attribute.options() if request.attribute else ())))
+    if "--gdb" in request.options:
+        say_where(request.options[request.options.index("--gdb") + 1])
     job = (Job("exit 0", request.inputs) if request.interactive
            else command_job(request.argv, request.kind, request.inputs, request.share))
     if program is None:
@@ -108,9 +114,16 @@ def run(request: Request) -> int:
     return outcome.status
 
 
+def say_where(gdb: str) -> None:
+    """Tell how GDB attaches: what the machine itself says is shown at the end only."""
+    place = gdb.removesuffix(",nowait")
+    place = place.removeprefix("unix:") if place.startswith("unix:") else place if ":" in place else f":{place}"
+    say(f"GDB can attach: target remote {place}")
+
+
 def run_elf(elf: Path, profile: str, settings: tuple[str, ...], detail: str | None = None,
-            attribute: Attribute | None = None, stats: Path | None = None) -> int:
-    """Run a bare-metal ELF that ends through `tohost`; its exit status."""
+            options: tuple[str, ...] = ()) -> int:
+    """Run a bare-metal ELF that ends through `tohost`; its exit status. `options` go to the machine."""
     if not elf.is_file():
         raise UserError(f"--elf {elf}: no such file")
     command = [str(build.machine()), "elf", str(elf), "--profile", profile]
@@ -118,9 +131,6 @@ def run_elf(elf: Path, profile: str, settings: tuple[str, ...], detail: str | No
         command += ["--set", setting]
     if detail:
         command += ["--detail", detail]
-    if attribute:
-        command += attribute.options()
-    if stats:
-        command += ["--json", str(stats)]
+    command += options
     return subprocess.run(command, check=False).returncode
 

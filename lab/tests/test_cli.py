@@ -93,6 +93,9 @@ def test_guest_trouble() -> None:
     assert "should be start" in complaint(trapless("run", "--detail", "now", "--", "true"))
     assert "no section `detail`" in complaint(trapless("run", "--detail", "start", "--", "true"))
     assert "--detail" in complaint(trapless("run", "--on", "qemu", "--detail", "start", "--", "true"))
+    assert "--trace" in complaint(trapless("run", "--on", "qemu", "--trace", "t", "--", "true"))
+    assert "option 'all'" in complaint(trapless("run", "--trace", "t,all", "--", "true"))
+    assert "--gdb" in complaint(trapless("run", "--on", "qemu", "--gdb", "1", "--", "true"))
     assert "--rounds 0" in complaint(trapless("speed", "--rounds", "0"))
     assert "crashed or rebooted" in complaint(trapless("run", "--append", "init=/nothing", "--", "true"))
     assert trapless("run", "--", "nosuchcommand").returncode == 127

@@ -112,11 +112,16 @@ impl Tracer {
     #[inline]
     fn touch(&mut self, id: u16, hart: &Hart, kind: Kind, place: Place) {
         if !self.writer.stays(id, kind, place) {
-            // A data access comes when its instruction is counted already.
-            let instructions = hart.instructions() - u64::from(kind != Kind::Fetch);
-            let done = self.writer.moves(id, kind, place, At { instructions, cycle: hart.local_now().0 });
-            self.note(done);
+            self.moves(id, hart, kind, place);
         }
+    }
+
+    #[inline(never)]
+    fn moves(&mut self, id: u16, hart: &Hart, kind: Kind, place: Place) {
+        // A data access comes when its instruction is counted already.
+        let instructions = hart.instructions() - u64::from(kind != Kind::Fetch);
+        let done = self.writer.moves(id, kind, place, At { instructions, cycle: hart.local_now().0 });
+        self.note(done);
     }
 
     fn note(&mut self, done: io::Result<()>) {

@@ -65,7 +65,7 @@ impl Machine {
             return harts[id].run(&mut Env { bus: board, code, observer: recorder, timing }, end);
         }
         let (before, rest) = harts.split_at_mut(id);
-        let (hart, after) = rest.split_first_mut().expect("id is that of a hart");
+        let [hart, after @ ..] = rest else { return Exit::QuantumEnd };
         let observer = &mut Watching { recorder, tracer, debug, id, before, after };
         hart.run(&mut Env { bus: board, code, observer, timing }, end)
     }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What an observer that wants to know of each instruction and each access is told ([`Observer::EACH`]).
 
+use trapless_memory::PhysAddr;
+
 use crate::code::CodePage;
 use crate::decode::is_wide;
+use crate::tlb::PAGE_MASK;
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
 
 impl Hart {
     /// The instruction at `pc`, in `page`, comes next; true if it must be fetched anew, because the observer has changed
     /// something.
-    #[inline(never)]
+    #[inline]
     pub(super) fn begin_instruction<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -25,8 +28,14 @@ impl Hart {
             env.code.drop_overwritten(env.bus.ram());
             return true;
         }
-        let len = if is_wide(self.raw_instruction(env, page) as u16) { 4 } else { 2 };
-        env.observer.access(self, Access::Fetch, self.pc, len);
+        let low = if std::ptr::eq(page, &raw const *self.scratch) {
+            self.scratch_raw as u16
+        } else {
+            // SAFETY: the page is live (see the hot loop).
+            let pa = unsafe { (*page).pa } | self.pc & !PAGE_MASK;
+            env.bus.ram().load(PhysAddr(pa)).map_or(0, u16::from_le_bytes)
+        };
+        env.observer.access(self, Access::Fetch, self.pc, if is_wide(low) { 4 } else { 2 });
         false
     }
 
