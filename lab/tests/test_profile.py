@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where cycles go: the table of categories, flame graphs, and attribution of a whole guest."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab import profiling
+from lab.experiments import miss_latency
+from lab.images import dataset, ext4
+from lab.paths import MACHINE
+from lab.report import flame
+from lab.runner import guest as guests
+from lab.ui import UserError
+
+TABLE = MACHINE / "crates" / "attribution" / "linux.toml"
+FIRST_STEPS = ["trap", "handler", "file_map", "file_system", "block", "driver", "doorbell", "device_end"]
+LOAD = miss_latency.Load(file_bytes=64 * ext4.MIB, read_bytes=2 * ext4.MIB)
+
+
+def test_every_function_of_the_table_is_the_kernels(patched: Path) -> None:
+    names = {line.split()[2] for line in profiling.symbols_of(patched).read_text().splitlines() if line.split()[1] in "tTwW"}
+    table = tomllib.loads(TABLE.read_text())
+    for entry in table["category"] + table["step"]:
+        for function in entry["functions"]:
+            if function.startswith("["):
+                continue
+            beginning = function.removesuffix("*")
+            known = any(name.startswith(beginning) for name in names) if beginning != function else function in names
+            assert known, f"{entry['name']}: {function}"
+
+
+def test_a_kernel_without_symbols_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no System.map beside it"):
+        profiling.symbols_of(tmp_path / "Image")
+
+
+def test_flame_graph() -> None:
+    lines = ["fio;[user] 60", "fio;[page fault];handle_mm_fault 30", "fio;[page fault];a<b 10", "swapper/0;[asleep] 1000"]
+    root = flame.tree(lines, without=frozenset({"[asleep]"}))
+    assert (root.total, root.callees["fio"].callees["[page fault]"].total) == (100, 40)
+    picture = flame.svg(root, "x < y")
+    titles = {group.find("{*}title").text: float(group.find("{*}rect").get("width"))
+              for group in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}g")}
+    assert list(titles) == ["all: 100 cycles, 100.00 %", "fio: 100 cycles, 100.00 %", "[page fault]: 40 cycles, 40.00 %",
+                            "a<b: 10 cycles, 10.00 %", "handle_mm_fault: 30 cycles, 30.00 %", "[user]: 60 cycles, 60.00 %"]
+    assert titles["[user]: 60 cycles, 60.00 %"] == pytest.approx(0.6 * titles["all: 100 cycles, 100.00 %"], abs=1)
+    ElementTree.fromstring(flame.svg(flame.tree([]), "nothing"))
+
+
+def check_trace(trace: dict) -> dict[str, int]:
+    """Slices of one track lie in or beside each other and come in order; how many there are of each name."""
+    tracks: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    begun: dict[tuple[int, int], int] = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
+    named = set()
+    for event in trace["traceEvents"]:
+        track = event["pid"], event["tid"]
+        if event["ph"] == "M":
+            named.add(track)
+            continue
+        assert event["ph"] == "X" and event["name"] and event["dur"] >= 0
+        begin, end = round(event["ts"] * 1000), round(event["ts"] * 1000) + round(event["dur"] * 1000)
+        assert begin >= begun[track]
+        begun[track] = begin
+        around = tracks[track]
+        while around and around[-1][1] <= begin:
+            around.pop()
+        assert not around or end <= around[-1][1], event
+        around.append((begin, end))
+        counts[event["name"]] += 1
+    assert set(tracks) <= named
+    return counts
+
+
+def attributed(program: Path, kernel: Path, root: Path, out: Path, kind: str, attribute: bool, **options: object) -> dict:
+    guest = guests.Guest(kernel, root, data=dataset.image(LOAD.file_bytes), max_seconds=300, **options)
+    if attribute:
+        wanted = profiling.Attribute(out / "profile", "roi", (str(profiling.symbols_of(kernel)),))
+        guest = LOAD.guest(replace(guest, options=tuple(wanted.options())))
+    else:
+        guest = LOAD.guest(guest)
+    outcome = guests.run_on_machine(program, guest, LOAD.job(kind), out / "job")
+    assert outcome.status == 0, outcome.console
+    return outcome.stats
+
+
+@pytest.mark.guest
+@pytest.mark.series
+def test_page_faults_of_the_operating_system(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
+    """Same cycles with and without; everything adds up; each fault's steps come in order."""
+    without = attributed(program, patched, root, tmp_path / "without", "osdp", attribute=False)
+    stats = attributed(program, patched, root, tmp_path, "osdp", attribute=True)
+    for key in ("sim_cycles", "instructions_by_mode"):
+        assert stats[key] == without[key]
+    record = json.loads((tmp_path / "profile" / "profile.json").read_text())
+    region, = stats["rois"]
+    assert sum(region["instructions"].values()) == sum(spent["instructions"] for spent in record["categories"].values())
+    assert record["categories"]["user code"]["instructions"] == region["instructions"]["user"]
+    window = region["end_cycle"] - region["begin_cycle"]
+    for hart in record["harts"]:
+        # A hart's clock may be ahead of the machine's by a window at both ends.
+        assert sum(spent["cycles"] for spent in hart["categories"].values()) == hart["total"]["cycles"]
+        assert hart["total"]["cycles"] == pytest.approx(window, rel=1e-3)
+    faults = [json.loads(line) for line in (tmp_path / "profile" / "faults.jsonl").read_text().splitlines()]
+    read = [fault for fault in faults if "device_end" in fault["times"]]
+    assert len(read) == record["faults"]["count"]
+    watched = sum(watch["os_faults"] for watch in region["watch"])
+    assert watched == LOAD.read_bytes // 4096 and watched <= len(read) <= watched + 3
+    for fault in [fault for fault in read if fault["task"] == "fio" and fault["lba"] is not None]:
+        times = list(fault["times"].values())
+        assert list(fault["times"])[:8] == FIRST_STEPS
+        assert times == sorted(times), fault
+    spans = record["faults"]["spans_us"]
+    assert sum(spans.values()) == pytest.approx(record["faults"]["mean_us"])
+    assert spans["device"] == pytest.approx(region["nvme_read"]["mean_us"], rel=0.01)
+    for name in ("exception", "file map", "file system", "block layer", "driver", "interrupt", "completion", "context switch"):
+        assert spans[name] > 0.3, name
+    counts = check_trace(json.loads((tmp_path / "profile" / "trace.json").read_text()))
+    assert counts["page fault"] == len(read) and counts["read"] >= len(read) and counts["region 0"] == 1
+    (tmp_path / "profile" / "stats.json").write_text(json.dumps(stats))
+    profiling.finish(tmp_path / "profile", "test")
+    ElementTree.parse(tmp_path / "profile" / "flame.svg")
+
+
+@pytest.mark.guest
+@pytest.mark.series
+@pytest.mark.parametrize("kind", ["trap", "hwdp"])
+def test_misses_of_the_hardware(program: Path, patched: Path, root: Path, tmp_path: Path, kind: str) -> None:
+    """Each is there, with the steps that the machine's own means are made of."""
+    stats = attributed(program, patched, root, tmp_path, kind, attribute=True, profile="server", detail="roi")
+    misses = [json.loads(line) for line in (tmp_path / "profile" / "misses.jsonl").read_text().splitlines()]
+    region, = stats["rois"]
+    mine = region["hw_miss" if kind == "hwdp" else "port_miss"]
+    assert len(misses) == mine["count"] > 500
+    record = json.loads((tmp_path / "profile" / "profile.json").read_text())
+    whole = sum(miss["times"]["resumed"] - miss["times"]["walk"] for miss in misses) / len(misses)
+    assert whole * 1e6 / record["clock_hz"] == pytest.approx(mine["mean_us"], rel=0.01)
+    assert (record["categories"]["miss in hardware"]["cycles"] > 0) == (kind == "hwdp")
+    check_trace(json.loads((tmp_path / "profile" / "trace.json").read_text()))
+    # Misses in caches, TLBs and predictors have a place, too.
+    for miss in ("l1d", "walks", "branches"):
+        spent = {category: spent.get("misses", {}).get(miss, 0) for category, spent in record["categories"].items()}
+        user = spent.pop("user code") + spent.pop("miss in hardware")
+        for name, own in (("user", user), ("kernel", sum(spent.values()))):
+            assert own == pytest.approx(region["misses"][name][miss], rel=0.02, abs=20), (name, miss)
