@@ -40,6 +40,11 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Numbers of tracks differ between groups: viewers take them for threads' of one system.
+    fn tid((group, track): (usize, usize)) -> usize {
+        group * 100_000 + track
+    }
+
     fn event(&mut self, event: &Value) -> io::Result<()> {
         self.out.write_all(if self.first { b"\n" } else { b",\n" })?;
         self.first = false;
@@ -51,9 +56,10 @@ impl Writer<'_> {
         (self.clock.micros(Cycle(at)) * 1000.0).round() as u64
     }
 
-    fn slice(&mut self, (pid, tid): (usize, usize), name: &str, from: u64, to: u64, args: Value) -> io::Result<()> {
+    fn slice(&mut self, track: (usize, usize), name: &str, from: u64, to: u64, args: Value) -> io::Result<()> {
         let (from, to) = (self.nanos(from), self.nanos(to));
         let us = |ns: u64| ns as f64 / 1000.0;
+        let (pid, tid) = (track.0, Writer::tid(track));
         let mut event = json!({"ph": "X", "pid": pid, "tid": tid, "ts": us(from), "dur": us(to - from), "name": name, "cat": GROUPS[pid - 1]});
         if !args.is_null() {
             event["args"] = args;
@@ -61,7 +67,8 @@ impl Writer<'_> {
         self.event(&event)
     }
 
-    fn track(&mut self, (pid, tid): (usize, usize), name: &str) -> io::Result<()> {
+    fn track(&mut self, track: (usize, usize), name: &str) -> io::Result<()> {
+        let (pid, tid) = (track.0, Writer::tid(track));
         self.event(&json!({"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": name}}))?;
         self.event(
             &json!({"ph": "M", "pid": pid, "tid": tid, "name": "thread_sort_index", "args": {"sort_index": tid}}),
@@ -176,16 +183,17 @@ impl Attribution {
         let mut commands: Vec<_> = self.log.commands.records.iter().collect();
         commands.sort_by_key(|c| (c.doorbell, c.completed, c.drive, c.queue));
         let mut queues: BTreeMap<(usize, u16), Lanes> = BTreeMap::new();
-        // Tracks of one queue stand together: numbers leave room for as many commands as a queue can hold.
-        const ROOM: usize = 1 << 16;
-        for c in commands {
-            let lanes = queues.entry((c.drive, c.queue)).or_default();
-            let before = lanes.0.len();
-            let lane = lanes.take(c.doorbell, c.completed);
-            let at = (DRIVES, ((c.drive * ROOM + usize::from(c.queue)) * ROOM + lane) + 1);
-            if lane == before {
-                w.track(at, &format!("drive {} queue {} ({lane})", c.drive + 1, c.queue))?;
-            }
+        let lane = |c: &crate::Command| queues.entry((c.drive, c.queue)).or_default().take(c.doorbell, c.completed);
+        let lanes: Vec<usize> = commands.iter().copied().map(lane).collect();
+        // Tracks of one queue stand together.
+        let tracks =
+            queues.iter().flat_map(|(&(drive, queue), lanes)| (0..lanes.0.len()).map(move |n| (drive, queue, n)));
+        let tracks: BTreeMap<(usize, u16, usize), usize> = tracks.zip(1..).collect();
+        for ((drive, queue, lane), n) in &tracks {
+            w.track((DRIVES, *n), &format!("drive {} queue {queue} ({lane})", drive + 1))?;
+        }
+        for (c, lane) in commands.into_iter().zip(lanes) {
+            let at = (DRIVES, tracks[&(c.drive, c.queue, lane)]);
             let name = match c.opcode {
                 0 => "flush",
                 1 => "write",
