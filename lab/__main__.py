@@ -80,6 +80,8 @@ def parser() -> argparse.ArgumentParser:
                          help="look from `start`, in `roi`s (with --kind), from `milestone:N` (1: else) or `instructions:N` on")
     profile.add_argument("--symbols", action="append", default=[], metavar="FILE[@BASE]",
                          help="an ELF file of the guest's (loaded at this hexadecimal address) whose functions have names")
+    profile.add_argument("--compare", default="", metavar="KIND,...",
+                         help="once for each of these kinds, and a table of them all")
     profile.add_argument("--categories", type=Path, metavar="FILE", help="another table of categories (docs/seeing.md)")
 
     experiment = commands.add_parser("experiment", help="one experiment: records and tables in out/NAME; without a name, a list")
@@ -211,14 +213,19 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     return 0
 
 
+def _kinds(option: str, text: str) -> tuple[str, ...]:
+    kinds = tuple(text.split(",")) if text else ()
+    for kind in kinds:
+        if kind not in KINDS:
+            raise UserError(f"{option}: no such kind: {kind}")
+    return kinds
+
+
 def _experiment(args: argparse.Namespace) -> int:
     from lab import experiment
     from lab.experiments.setup import Setup
 
-    kinds = tuple(args.kinds.split(",")) if args.kinds else ()
-    for kind in kinds:
-        if kind not in KINDS:
-            raise UserError(f"--kinds: no such kind: {kind}")
+    kinds = _kinds("--kinds", args.kinds)
     if args.docs and (args.quick or kinds):
         raise UserError("--docs: only with the whole experiment")
     setup = Setup(args.out or Path(), args.profile, tuple(args.settings), args.kernel, args.quick, kinds)
@@ -261,7 +268,10 @@ def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:
         return profiling.profile_elf(args.elf, args.profile, tuple(args.settings), args.detail, args.out, args.since)
     if not guest_argv:
         raise UserError("profile: no command (trapless profile [OPTIONS] -- COMMAND ...)")
-    return profiling.profile(_request(args, guest_argv, None, None), args.out, args.since, tuple(args.symbols), args.categories)
+    rest = args.out, args.since, tuple(args.symbols), args.categories
+    if args.compare:
+        return profiling.compare(_request(args, guest_argv, None, None), *rest, _kinds("--compare", args.compare))
+    return profiling.profile(_request(args, guest_argv, None, None), *rest)
 
 
 def main() -> int:

@@ -20,6 +20,8 @@ BEFORE = ("exception", "fault handling", "file map", "file system", "block layer
 """Spans of a page fault (machine/crates/attribution, SPANS) before the device."""
 AFTER = ("interrupt delivery", "interrupt", "completion", "context switch", "rest of the fault")
 """Those behind it."""
+USER = ("user code", "miss in hardware")
+"""Categories of user mode."""
 NOT_WORK = ("idle", "miss in hardware")
 """Categories in which a hart executes nothing that anybody waits for."""
 
@@ -27,6 +29,13 @@ _STEPS: tuple[table.Column, ...] = (("step", "name", "s"), ("us", "us", ",.2f"),
 _CATEGORIES: tuple[table.Column, ...] = (
     ("category", "name", "s"), ("us", "us", ",.2f"), ("%", "share", ".1f"), ("instructions", "instructions", ",.0f"),
     ("us in faults", "fault_us", ",.2f"), ("instructions in faults", "fault_instructions", ",.0f"))
+
+_KINDS: tuple[table.Column, ...] = (
+    ("kind", "kind", "s"), ("misses", "misses", ",d"), ("before us", "before", ",.2f"), ("device us", "device", ",.2f"),
+    ("SMU us", "smu", ",.2f"), ("after us", "after", ",.2f"), ("whole us", "whole", ",.2f"), ("user code over ideal us", "pollution", ",.2f"))
+_MISSES: tuple[table.Column, ...] = (
+    ("", "name", "s"), ("IPC", "ipc", ".3f"),
+    *((f"{name}/1000", name, ".2f") for name in ("l1i", "l1d", "l2", "last", "itlb", "dtlb", "walks", "branches")))
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,54 @@ def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[s
     return status
 
 
+def compare(request: run.Request, out: Path, since: str | None, symbols: tuple[str, ...], categories: Path | None,
+            kinds: tuple[str, ...]) -> int:
+    """Profile a command with each kind of paging, and set them side by side; the last status that is not 0."""
+    failed, records = 0, []
+    for kind in kinds:
+        say(f"kind {kind}")
+        status = profile(replace(request, kind=kind), out / kind, since, symbols, categories)
+        failed = status or failed
+        records.append((kind, json.loads((out / kind / "profile.json").read_text()),
+                        json.loads((out / kind / "stats.json").read_text())))
+    rows = kind_rows(records)
+    write_whole(out / "kinds.json", json.dumps(rows, indent=1) + "\n")
+    console = _console()
+    console.print("Time of a page miss by kind (THESIS figure 5.4), us:")
+    table.show(rows, console, _KINDS)
+    return failed
+
+
+def kind_rows(records: list[tuple[str, dict, dict]]) -> list[dict]:
+    """One row a kind of its profile and its stats: the software before and after the device, the device, the SMU's own time.
+    `pollution` is what user code took longer than with `ideal`, if that is there."""
+    base = next((_user_us(record) for kind, record, _ in records if kind == "ideal"), None)
+    rows = []
+    for kind, record, stats in records:
+        if kind == "ideal":
+            continue
+        count = pages(record, stats)
+        row = {"kind": kind, "misses": count}
+        walks = next((region["hw_miss"] for region in stats["rois"] if region["hw_miss"]["count"]), None)
+        ports = next((region["port_miss"] for region in stats["rois"] if region["port_miss"]["count"]), None)
+        if walks:
+            row |= {"before": 0.0, "device": walks["device_mean_us"], "smu": walks["nondevice_mean_us"], "after": 0.0,
+                    "whole": walks["mean_us"]}
+        elif count:
+            spans = record["faults"]["spans_us"]
+            device = ports["device_mean_us"] if ports else spans["device"]
+            row |= {"before": sum(spans[name] for name in BEFORE), "device": device, "smu": spans["device"] - device,
+                    "after": sum(spans[name] for name in AFTER), "whole": record["faults"]["mean_us"]}
+        if base is not None and count:
+            row["pollution"] = (_user_us(record) - base) / count
+        rows.append(row)
+    return rows
+
+
+def _user_us(record: dict) -> float:
+    return record["categories"]["user code"]["cycles"] * 1e6 / record["clock_hz"]
+
+
 def profile_elf(elf: Path, profile_name: str, settings: tuple[str, ...], detail: str | None, out: Path, since: str | None) -> int:
     """The same of a bare-metal ELF file."""
     output_folder(out)
@@ -92,7 +149,7 @@ def finish(out: Path, title: str) -> None:
     with open(out / "stacks.folded") as lines:
         root = flame.tree(lines, without=frozenset({"[asleep]"}))
     write_whole(out / "flame.svg", flame.svg(root, title))
-    console = Console(width=None if os.isatty(1) else 140, highlight=False)
+    console = _console()
     if record["faults"]["count"]:
         console.print(f"A page fault served by the operating system (mean of {record['faults']['count']:,}):")
         table.show(fault_rows(record), console, _STEPS)
@@ -103,9 +160,33 @@ def finish(out: Path, title: str) -> None:
     count = pages(record, stats)
     console.print(f"Work of all harts by category, per page miss (of {count:,}):" if count else "Work of all harts by category:")
     table.show(category_rows(record, count), console, _CATEGORIES)
+    if rows := mode_rows(record):
+        console.print("Misses of user code and of the kernel for 1000 of their instructions:")
+        table.show(rows, console, _MISSES)
     if cut := {name: n for name, n in record["cut"].items() if n}:
         say(f"not in trace.json and the .jsonl files, for there is a limit: {cut}")
     say(f"timeline: {out / 'trace.json'} (ui.perfetto.dev), flame graph: {out / 'flame.svg'}, record: {out / 'profile.json'}")
+
+
+def _console() -> Console:
+    return Console(width=None if os.isatty(1) else 140, highlight=False)
+
+
+def mode_rows(record: dict) -> list[dict]:
+    """IPC, and misses of caches, TLBs and predictors for 1000 instructions, of user code and of the rest (ISCA20 figure 14);
+    nothing if timing was not detailed."""
+    rows = []
+    for name, mine in (("user", True), ("kernel", False)):
+        # A miss in hardware stalls the instruction that is the user's; its wait does not count against either's IPC.
+        work = [(category, spent) for category, spent in record["categories"].items()
+                if category != "idle" and (category in USER) == mine]
+        instructions = sum(spent["instructions"] for _, spent in work)
+        cycles = sum(spent["cycles"] for category, spent in work if category not in NOT_WORK)
+        misses = [spent["misses"] for _, spent in work if "misses" in spent]
+        if instructions and misses:
+            rows.append({"name": name, "ipc": instructions / cycles,
+                         **{kind: 1000 * sum(m[kind] for m in misses) / instructions for kind in misses[0]}})
+    return rows
 
 
 def pages(record: dict, stats: dict) -> int:

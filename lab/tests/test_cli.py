@@ -48,6 +48,7 @@ def test_help_from_any_folder(tmp_path: Path) -> None:
         (["profile", "--out", "/proc/no", "--", "true"], "/proc/no"),
         (["profile", "--symbols", "/no/such.elf@1000", "--", "true"], "/no/such.elf"),
         (["profile", "--categories", "/no/such.toml", "--", "true"], "/no/such.toml"),
+        (["profile", "--compare", "osdp,nothing", "--", "true"], "nothing"),
         (["profile", "--on", "qemu", "--", "true"], "--on qemu"),
         (["demo", "--out", "/proc/no"], "/proc/no"),
         (["demo", "--kernel", "/no/such/Image"], "/no/such/Image"),

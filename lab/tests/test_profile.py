@@ -55,6 +55,24 @@ def test_flame_graph() -> None:
     ElementTree.fromstring(flame.svg(flame.tree([]), "nothing"))
 
 
+def test_kinds_side_by_side() -> None:
+    spans = {name: 1.0 for name in (*profiling.BEFORE, "device", *profiling.AFTER)} | {"device": 30.0}
+
+    def one(kind: str, faults: int, user_us: int, **misses: dict) -> tuple[str, dict, dict]:
+        none = {"count": 0}
+        record = {"faults": {"count": faults, "spans_us": spans, "mean_us": sum(spans.values())}, "clock_hz": 10**9,
+                  "categories": {"user code": {"cycles": user_us * 1000}}}
+        return kind, record, {"rois": [{"hw_miss": none, "port_miss": none, **misses}]}
+
+    miss = {"count": 10, "device_mean_us": 28.0, "nondevice_mean_us": 1.5, "mean_us": 29.5}
+    osdp, trap, hwdp = profiling.kind_rows([
+        one("ideal", 0, 70), one("osdp", 10, 90), one("trap", 10, 80, port_miss=miss), one("hwdp", 0, 70, hw_miss=miss)])
+    assert (osdp["before"], osdp["device"], osdp["smu"], osdp["after"]) == (6, 30, 0, 5)
+    assert osdp["whole"] == 41 and osdp["pollution"] == pytest.approx(2)
+    assert (trap["device"], trap["smu"]) == (28, 2)
+    assert hwdp["misses"] == 10 and hwdp["smu"] == 1.5 and hwdp["pollution"] == 0
+
+
 def check_trace(trace: dict) -> dict[str, int]:
     """Slices of one track lie in or beside each other and come in order; how many there are of each name."""
     tracks: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
