@@ -329,3 +329,21 @@ impl Bus for Board {
         self.aclint.mtime(now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trapless_memory::ClockHz;
+
+    use super::*;
+
+    #[test]
+    fn nothing_answers_that_is_not_in_the_list_of_devices() {
+        let ram = Ram::new(map::RAM_BASE, 4096).unwrap();
+        let mut board = Board::new(ram, Aclint::new(1, ClockHz(1), 1), 1, Vec::new(), None);
+        for at in (0..map::RAM_BASE.0).step_by(0x1000).map(PhysAddr) {
+            let listed = map::DEVICES.iter().any(|(_, region)| region.offset(at, 4).is_some());
+            let answers = board.mmio_read(at, 4, Cycle(0)).is_ok();
+            assert!(listed || !answers, "{at:?} answers and is in no list");
+        }
+    }
+}

@@ -22,7 +22,7 @@ use crate::{Error, map};
 const STATE: &str = "state";
 const MEMORY: &str = "memory";
 
-/// What `state` holds behind the writer's fingerprint.
+/// What `state` holds behind the writer's fingerprint and a checksum.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Saved {
     harts: u32,
@@ -54,6 +54,13 @@ fn fingerprint(dir: &Path) -> Result<u64, Error> {
     Ok(hasher.finish())
 }
 
+/// Tells a state that was written from one that was changed since: devices rely on what they know of themselves.
+fn checksum(state: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(state);
+    hasher.finish()
+}
+
 /// Guest RAM of a checkpoint for a machine with this profile.
 pub(crate) fn memory(dir: &Path, profile: &Profile) -> Result<Ram, Error> {
     let file = File::open(dir.join(MEMORY)).map_err(|e| wrong(dir, format!("{MEMORY}: {e}")))?;
@@ -64,8 +71,12 @@ pub(crate) fn memory(dir: &Path, profile: &Profile) -> Result<Ram, Error> {
 pub(crate) fn state(dir: &Path, profile: &Profile) -> Result<Saved, Error> {
     let bytes = fs::read(dir.join(STATE)).map_err(|e| wrong(dir, format!("{STATE}: {e}")))?;
     let (writer, rest) = bytes.split_first_chunk().ok_or_else(|| wrong(dir, "cut short"))?;
+    let (sum, rest) = rest.split_first_chunk().ok_or_else(|| wrong(dir, "cut short"))?;
     if u64::from_le_bytes(*writer) != fingerprint(dir)? {
         return Err(wrong(dir, "was written by another build of this program"));
+    }
+    if u64::from_le_bytes(*sum) != checksum(rest) {
+        return Err(wrong(dir, format!("{STATE}: damaged")));
     }
     let saved: Saved = postcard::from_bytes(rest).map_err(|e| wrong(dir, format!("{STATE}: {e}")))?;
     let m = &profile.machine;
@@ -123,7 +134,9 @@ impl Machine {
             board,
         };
         let mut bytes = fingerprint(dir)?.to_le_bytes().to_vec();
-        bytes.extend(postcard::to_stdvec(&saved).map_err(|e| wrong(dir, e.to_string()))?);
+        let state = postcard::to_stdvec(&saved).map_err(|e| wrong(dir, e.to_string()))?;
+        bytes.extend(checksum(&state).to_le_bytes());
+        bytes.extend(state);
         let memory = File::create(partial.join(MEMORY)).map_err(failed)?;
         self.board.ram.save(&memory).map_err(failed)?;
         fs::write(partial.join(STATE), bytes).map_err(failed)?;

@@ -35,6 +35,7 @@ pub use attribute::AttributionConfig;
 pub use debug::{Debugger, Orders, Register, Stop, View, Watchpoint, Why};
 pub use error::Error;
 pub use machine::Machine;
+pub use map::{DEVICES, Region};
 pub use report::Report;
 pub use times::{MissCounts, Misses};
 pub use tracer::{TraceConfig, TraceFrom};

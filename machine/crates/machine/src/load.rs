@@ -139,9 +139,11 @@ pub fn elf(ram: &mut Ram, path: &Path) -> Result<LoadedElf, Error> {
         }
     }
     let symbol = |name: &str| file.symbols().find(|s| s.name() == Ok(name)).map(|s| s.address());
-    Ok(LoadedElf {
-        entry: file.entry(),
-        tohost: symbol("tohost"),
-        signature: symbol("begin_signature").zip(symbol("end_signature")),
-    })
+    let signature = symbol("begin_signature").zip(symbol("end_signature"));
+    if let Some((begin, end)) = signature
+        && end.checked_sub(begin).is_none_or(|length| ram.offset(PhysAddr(begin), length).is_none())
+    {
+        return Err(bad(format!("its signature, {begin:#x} to {end:#x}, is not in memory")));
+    }
+    Ok(LoadedElf { entry: file.entry(), tohost: symbol("tohost"), signature })
 }

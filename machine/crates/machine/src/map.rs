@@ -38,6 +38,17 @@ pub const PCIE_MMIO: Region = Region { base: 0x4000_0000, size: 0x4000_0000 };
 /// First byte of RAM.
 pub const RAM_BASE: PhysAddr = PhysAddr(0x8000_0000);
 
+/// Every device that answers below RAM, by name; the board asks no other.
+pub const DEVICES: [(&str, Region); 7] = [
+    ("finisher", FINISHER),
+    ("aclint", ACLINT),
+    ("plic", PLIC),
+    ("uart", UART),
+    ("smu", SMU),
+    ("pcie-config", PCIE_ECAM),
+    ("pcie-memory", PCIE_MMIO),
+];
+
 /// PLIC source of the UART.
 pub const UART_IRQ: u32 = 10;
 /// PLIC source of PCIe INTA; INTB to INTD follow.

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All targets.
+
+mod devices;
+mod files;
+mod firmware;
+mod nvme;
+mod smu;
+mod walker;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Target;
+
+/// Every target. What a guest reaches without one of them shows in the tests.
+pub const ALL: &[Target] = &[
+    Target { name: "aclint", covers: &["aclint"], runs: 5000, run: devices::aclint },
+    Target { name: "plic", covers: &["plic"], runs: 2000, run: devices::plic },
+    Target { name: "uart", covers: &["uart"], runs: 2000, run: devices::uart },
+    Target { name: "pcie", covers: &["pcie-config", "pcie-memory"], runs: 2000, run: devices::pcie },
+    Target { name: "finisher", covers: &["finisher"], runs: 5000, run: devices::finisher },
+    Target { name: "nvme", covers: &["pcie-memory", "nvme"], runs: 3000, run: nvme::run },
+    Target { name: "smu", covers: &["smu"], runs: 3000, run: smu::run },
+    Target { name: "sbi", covers: &["sbi"], runs: 400, run: firmware::sbi },
+    Target { name: "markers", covers: &["markers"], runs: 150, run: firmware::markers },
+    Target { name: "walker", covers: &["page-tables"], runs: 6000, run: walker::run },
+    Target { name: "elf", covers: &["elf"], runs: 150, run: files::elf },
+    Target { name: "image", covers: &["image", "initrd", "firmware", "command-line"], runs: 200, run: files::image },
+    Target { name: "checkpoint", covers: &["checkpoint"], runs: 40, run: files::checkpoint },
+];
+
+/// What comes back from a saved state, which must be the same.
+fn restored<T: Serialize + DeserializeOwned>(state: &T) -> Result<T, String> {
+    let bytes = postcard::to_stdvec(state).map_err(|e| format!("cannot be saved: {e}"))?;
+    let back: T = postcard::from_bytes(&bytes).map_err(|e| format!("cannot be restored: {e}"))?;
+    let again = postcard::to_stdvec(&back).map_err(|e| format!("cannot be saved again: {e}"))?;
+    if bytes == again { Ok(back) } else { Err("saved, restored and saved again, it is another state".into()) }
+}

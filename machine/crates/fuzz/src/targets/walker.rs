@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The page walker over tables that hold anything, against a walk written from the privileged specification (section
+//! "Virtual Address Translation Process") and the rules ISA-1 and ISA-2 for armed entries.
+
+use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
+use trapless_riscv::{Access, Bus, CodeCache, Env, Exit, Hart, HartConfig, Privilege, SmuWalkConfig, WalkAnswer};
+
+use crate::demand;
+use crate::tape::Tape;
+
+const RAM: u64 = 0x8000_0000;
+const PAGES: u64 = 16;
+/// The first pages hold tables, the others data.
+const TABLES: u64 = 8;
+/// Machine mode's code, in the last page.
+const CODE: u64 = RAM + (PAGES - 1) * 4096;
+const SATP: u16 = 0x180;
+const MSTATUS: u16 = 0x300;
+const MCAUSE: u16 = 0x342;
+const MTVAL: u16 = 0x343;
+const MTVEC: u16 = 0x305;
+const SHWDP: u16 = 0x5c0;
+const MPRV: u64 = 1 << 17;
+const SUM: u64 = 1 << 18;
+const MXR: u64 = 1 << 19;
+const SV39: u64 = 8 << 60;
+
+/// Memory alone.
+struct World(Ram);
+
+impl Bus for World {
+    fn ram(&mut self) -> &mut Ram {
+        &mut self.0
+    }
+    fn mmio_read(&mut self, at: PhysAddr, _: u8, _: Cycle) -> Result<(u64, MmioEffect), BusError> {
+        Err(BusError(at))
+    }
+    fn mmio_write(&mut self, at: PhysAddr, _: u8, _: u64, _: Cycle) -> Result<MmioEffect, BusError> {
+        Err(BusError(at))
+    }
+    fn time(&mut self, _: Cycle) -> u64 {
+        0
+    }
+}
+
+/// How an access comes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It reaches this physical address.
+    Reaches(u64),
+    /// Trap with this cause.
+    Trap(u64),
+    /// The SMU is asked about the entry at this address.
+    Armed(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Try {
+    va: u64,
+    access: Access,
+    user: bool,
+    sum: bool,
+    mxr: bool,
+    /// Loads and stores are machine mode's, with MPRV; then no entry is armed (ISA-3).
+    mprv: bool,
+}
+
+/// What must happen.
+fn expected(ram: &Ram, root: u64, t: Try) -> Outcome {
+    let code = |fault: [u64; 3]| match t.access {
+        Access::Fetch => fault[0],
+        Access::Load => fault[1],
+        Access::Store => fault[2],
+    };
+    let (page_fault, access_fault) = (Outcome::Trap(code([12, 13, 15])), Outcome::Trap(code([1, 5, 7])));
+    if (t.va as i64) << 25 >> 25 != t.va as i64 {
+        return page_fault;
+    }
+    let mut table = root;
+    for level in (0..3).rev() {
+        let at = table + (t.va >> (12 + 9 * level) & 511) * 8;
+        let Some(e) = ram.load::<8>(PhysAddr(at)).map(u64::from_le_bytes) else { return access_fault };
+        let bit = |n: u32| e >> n & 1 == 1;
+        let (v, r, w, x, u, g, a, d) = (bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7));
+        let reach = if t.user { u } else { !u || (t.sum && t.access != Access::Fetch) };
+        let right = match t.access {
+            Access::Fetch => x,
+            Access::Load => r || (t.mxr && x),
+            Access::Store => w,
+        };
+        if !v {
+            let armed = level == 0 && bit(9) && u && !g && !d && (r || x) && (r || !w) && e >> 57 == 0;
+            return if armed && !t.mprv && reach && right { Outcome::Armed(at) } else { page_fault };
+        }
+        if e >> 54 != 0 || (w && !r) {
+            return page_fault;
+        }
+        let page = (e >> 10 & ((1 << 44) - 1)) << 12;
+        if !r && !x {
+            if a || d || u {
+                return page_fault;
+            }
+            table = page;
+            continue;
+        }
+        let inside = (1u64 << (12 + 9 * level)) - 1;
+        if !reach || !right || page & inside != 0 || !a || (t.access == Access::Store && !d) {
+            return page_fault;
+        }
+        let pa = page | t.va & inside;
+        return if ram.offset(PhysAddr(pa), 8).is_some() { Outcome::Reaches(pa) } else { access_fault };
+    }
+    page_fault
+}
+
+fn entry(t: &mut Tape) -> u64 {
+    let n = t.u64();
+    let page = match n >> 60 {
+        0 => n >> 10 & ((1 << 44) - 1),
+        1 => 0x80000,
+        2 => 0x80000 >> 9 << 9,
+        _ => 0x80000 + (n >> 20) % PAGES,
+    };
+    let bits = match n >> 56 & 15 {
+        // A pointer, leaves for S and U, an armed entry, anything.
+        0..5 => 1,
+        5..8 => 0xcf,
+        8..11 => 0xdf,
+        11 | 12 => 0x25e,
+        _ => n & 0x3ff,
+    };
+    let flip = if n >> 50 & 3 == 0 { 1 << (n >> 40 & 63) } else { 0 };
+    (page << 10 | bits) ^ flip
+}
+
+/// What a word of data holds: `lui x5` with the word's number, so that it tells where it is, read or executed.
+fn content(at: u64) -> u64 {
+    (at - RAM) / 8 << 12 | 0x2b7
+}
+
+/// Uses a walker.
+pub fn run(t: &mut Tape) -> Result<(), String> {
+    let mut world = World(Ram::new(PhysAddr(RAM), PAGES * 4096).map_err(|e| e.to_string())?);
+    let mut code = CodeCache::default();
+    let config = HartConfig { smu: Some(SmuWalkConfig { wait_limit: 100 }), ..HartConfig::new(0) };
+    let mut hart = Hart::new(config, RAM);
+    for at in (RAM + TABLES * 4096..RAM + PAGES * 4096).step_by(8) {
+        let _ = world.0.store(PhysAddr(at), content(at).to_le_bytes());
+    }
+    let root = RAM + t.below(TABLES) * 4096;
+    while t.more() {
+        for _ in 0..t.below(6) {
+            // Few slots of few tables, so that walks get somewhere.
+            let (at, value) = (RAM + t.below(TABLES) * 4096 + t.below(4) * 8, entry(t));
+            let _ = world.0.store(PhysAddr(at), value.to_le_bytes());
+            hart.fence_vma(None);
+        }
+        let index = |t: &mut Tape| t.below(4);
+        let page = index(t) << 30 | index(t) << 21 | index(t) << 12;
+        let va = page | t.below(512) * 8 | if t.below(16) == 0 { 1 << t.one(&[38, 39, 63u64]) } else { 0 };
+        let access = t.one(&[Access::Fetch, Access::Load, Access::Store]);
+        let mode = t.u64();
+        let (user, sum, mxr) = (mode & 1 != 0, mode & 2 != 0, mode & 4 != 0);
+        let a = Try { va, access, user, sum, mxr, mprv: access != Access::Fetch };
+        // mret from machine mode is the way to code in a lower one; ld and sd stay in it.
+        let word: u64 = match access {
+            Access::Fetch => 0x3020_0073,
+            Access::Load => 0x0005_3583,
+            Access::Store => 0x00b5_3023,
+        };
+        let _ = world.0.store(PhysAddr(CODE), word.to_le_bytes());
+        let wanted = expected(&world.0, root, a);
+        // Tables and this target's own code are no code to jump to.
+        let is_data = |pa: u64| (RAM + TABLES * 4096..CODE).contains(&pa);
+        if access == Access::Fetch && matches!(wanted, Outcome::Reaches(pa) if !is_data(pa)) {
+            continue;
+        }
+        let got = attempt(&mut hart, &mut world, &mut code, root, a)?;
+        demand(got == wanted, || {
+            let text = format!("{a:x?}: {got:x?}, should be {wanted:x?}; root {root:x}, tables");
+            let pte = |n: u64| world.0.load::<8>(PhysAddr(RAM + n * 8)).map_or(0, u64::from_le_bytes);
+            let set = (0..TABLES * 512).filter(|n| pte(*n) != 0).map(|n| format!(" {:x}: {:x}", RAM + n * 8, pte(n)));
+            text + &set.collect::<String>()
+        })?;
+        hart.fence_vma(None);
+    }
+    Ok(())
+}
+
+/// Makes one access.
+fn attempt(hart: &mut Hart, world: &mut World, code: &mut CodeCache, root: u64, a: Try) -> Result<Outcome, String> {
+    const MAGIC: u64 = 0x1234_5678_9abc_def0;
+    let missing = |name: &str| format!("no {name}");
+    let mode = if a.user { 0 } else { 1 };
+    let status = (mode << 11) | if a.sum { SUM } else { 0 } | if a.mxr { MXR } else { 0 };
+    let set = [
+        (MSTATUS, status | if a.mprv { MPRV } else { 0 }),
+        (SATP, SV39 | root >> 12),
+        (MTVEC, CODE + 64),
+        (SHWDP, 1),
+        (0x341, a.va),
+        (MCAUSE, 0),
+        (0x3b0, u64::MAX >> 10),
+        (0x3a0, 0x1f),
+    ];
+    let mut state = hart.state();
+    state.privilege = Privilege::Machine;
+    state.pc = CODE;
+    (state.x[10], state.x[11]) = (a.va, MAGIC);
+    hart.restore(&state);
+    for (csr, value) in set {
+        demand(hart.set_csr(csr, value), || missing("CSR"))?;
+    }
+    let (mut observer, mut timing) = ((), ());
+    let mut env = Env { bus: world, code, observer: &mut observer, timing: &mut timing };
+    let mut exit = hart.step(&mut env);
+    if a.access == Access::Fetch && exit == Exit::Step && hart.csr(MCAUSE) == Some(0) {
+        exit = hart.step(&mut env);
+    }
+    if let Exit::SmuWait(request) = exit {
+        let at = request.pte_pa.0;
+        hart.resume_walk(WalkAnswer::Failed, &mut ());
+        return Ok(Outcome::Armed(at));
+    }
+    let cause = hart.csr(MCAUSE).ok_or_else(|| missing("mcause"))?;
+    if hart.pc() == CODE + 64 {
+        let tval = hart.csr(MTVAL).ok_or_else(|| missing("mtval"))?;
+        demand(tval == a.va, || format!("the trap value is {tval:#x}"))?;
+        return Ok(Outcome::Trap(cause));
+    }
+    let word = |world: &World, at: u64| world.0.load::<8>(PhysAddr(at)).map(u64::from_le_bytes);
+    match a.access {
+        Access::Fetch => Ok(Outcome::Reaches(RAM + (hart.x(5) >> 12) * 8)),
+        Access::Load => {
+            let wanted = expected(&world.0, root, a);
+            let same = matches!(wanted, Outcome::Reaches(pa) if word(world, pa) == Some(hart.x(11)));
+            if same { Ok(wanted) } else { Err(format!("{a:x?}: it reads {:#x}, should be {wanted:x?}", hart.x(11))) }
+        }
+        Access::Store => {
+            let mut all = (0..PAGES * 512).map(|n| RAM + n * 8);
+            let at = all.find(|at| word(world, *at) == Some(MAGIC)).ok_or("the store is nowhere")?;
+            let _ = world.0.store(PhysAddr(at), content(at).to_le_bytes());
+            Ok(Outcome::Reaches(at))
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every device of the board and every input has a target, and all targets hold for a few inputs.
+
+use std::collections::BTreeSet;
+
+use trapless_fuzz::{run, targets};
+use trapless_machine::DEVICES;
+
+/// What is reached beside the board's devices.
+const OTHERS: [&str; 9] =
+    ["nvme", "sbi", "markers", "page-tables", "elf", "image", "initrd", "firmware", "command-line"];
+
+#[test]
+fn whatever_a_guest_or_a_file_reaches_has_a_target() {
+    let covered: BTreeSet<&str> = targets::ALL.iter().flat_map(|t| t.covers).copied().collect();
+    let missing: Vec<_> =
+        DEVICES.iter().map(|(name, _)| *name).chain(OTHERS).filter(|name| !covered.contains(name)).collect();
+    assert!(missing.is_empty(), "no target for {missing:?}");
+}
+
+#[test]
+fn names_are_different() {
+    let names: BTreeSet<&str> = targets::ALL.iter().map(|t| t.name).collect();
+    assert_eq!(names.len(), targets::ALL.len());
+}
+
+#[test]
+fn targets_hold() {
+    for target in targets::ALL {
+        for seed in 0..target.runs.div_ceil(50) {
+            if let Err(failure) = run(target, seed) {
+                panic!("{}: seed {seed}: {} with {:x?}", target.name, failure.what, failure.input);
+            }
+        }
+    }
+}
