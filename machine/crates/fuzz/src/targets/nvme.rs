@@ -69,7 +69,7 @@ impl Dma for Memory {
     }
     fn write(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
         self.accesses += 1;
-        let inside = at.0 >= RAM && at.0 + data.len() as u64 <= RAM + RAM_SIZE;
+        let inside = self.ram.offset(at, data.len() as u64).is_some();
         let done = Dma::write(&mut self.ram, at, data);
         if !inside && done.is_ok() {
             self.stray = Some(at);
