@@ -73,8 +73,11 @@ impl Aclint {
 
     /// The next cycle after `now` at which a timer interrupt begins.
     pub fn next_event(&self, now: Cycle) -> Cycle {
-        let later = self.mtimecmp.iter().filter(|&&cmp| cmp != u64::MAX).map(|&cmp| self.cycle_of(cmp));
-        later.filter(|&at| at > now).min().unwrap_or(Cycle::NEVER)
+        let time = self.mtime(now);
+        // The number of ticks to go, not the tick: a guest may have set mtime to anything.
+        let wait = self.mtimecmp.iter().filter(|&&cmp| cmp != u64::MAX && cmp > time).map(|&cmp| cmp - time).min();
+        let ticks = self.clock.ticks(now, self.timebase_hz);
+        wait.map_or(Cycle::NEVER, |wait| self.clock.cycle_of_tick(ticks.saturating_add(wait), self.timebase_hz))
     }
 
     /// Reads a register; 32-bit halves of the 64-bit ones too.
