@@ -32,7 +32,8 @@ _CATEGORIES: tuple[table.Column, ...] = (
 
 _KINDS: tuple[table.Column, ...] = (
     ("kind", "kind", "s"), ("misses", "misses", ",d"), ("before us", "before", ",.2f"), ("device us", "device", ",.2f"),
-    ("SMU us", "smu", ",.2f"), ("after us", "after", ",.2f"), ("whole us", "whole", ",.2f"), ("user code over ideal us", "pollution", ",.2f"))
+    ("SMU us", "smu", ",.2f"), ("after us", "after", ",.2f"), ("whole us", "whole", ",.2f"),
+    ("user code over ideal us", "pollution", ",.2f"))
 _MISSES: tuple[table.Column, ...] = (
     ("", "name", "s"), ("IPC", "ipc", ".3f"),
     *((f"{name}/1000", name, ".2f") for name in ("l1i", "l1d", "l2", "last", "itlb", "dtlb", "walks", "branches")))

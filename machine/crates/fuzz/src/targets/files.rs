@@ -32,6 +32,7 @@ fn machine(boot: Boot, checkpoint: Option<(Moment, PathBuf)>) -> Result<Machine,
         engine: Engine::default(),
         detail: DetailFrom::Never,
         checkpoint,
+        attribution: None,
     };
     Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })
 }

@@ -92,6 +92,7 @@ fn result(kernel: &Path, detail: DetailFrom) -> Result<(String, Vec<u8>, String)
         engine: Engine::default(),
         detail,
         checkpoint: None,
+        attribution: None,
     };
     let printed = Printed::default();
     let console = Console { output: Box::new(printed.clone()), input: None };

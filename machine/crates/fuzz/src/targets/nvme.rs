@@ -79,14 +79,14 @@ impl Dma for Memory {
 }
 
 fn controller(profile: &Profile, disk: &Rc<RefCell<Vec<u8>>>) -> Controller {
-    let config = ControllerConfig {
-        serial: "FUZZ".into(),
-        block_bytes: 512,
-        max_transfer_pages: 32,
-        max_io_queues: 4,
-        max_queue_entries: 1024,
-    };
-    Controller::new(config, SsdTiming::new(&profile.ssd, ClockHz(100_000_000)), Box::new(Disk(Rc::clone(disk))))
+    let config =
+        ControllerConfig { serial: "FUZZ".into(), max_transfer_pages: 32, max_io_queues: 4, max_queue_entries: 1024 };
+    let timing = SsdTiming::new(&profile.ssd, ClockHz(100_000_000), 0);
+    Controller::new(
+        config,
+        timing,
+        vec![(Box::new(Disk(Rc::clone(disk))), 512), (Box::new(Disk(Rc::clone(disk))), 4096)],
+    )
 }
 
 struct Host {
@@ -170,7 +170,7 @@ impl Host {
                 let queue = t.below(2) as usize;
                 let opcode = if t.below(8) == 0 { t.below(256) } else { t.below(16) };
                 let head = opcode | t.below(4) << 16;
-                let nsid = t.one(&[1, 1, 1, u64::from(u32::MAX), 0]);
+                let nsid = t.one(&[1, 1, 2, u64::from(u32::MAX), 0]);
                 let mut words = vec![(0, head as u32), (1, nsid as u32)];
                 for n in [6, 8] {
                     let address = t.number(RAM, RAM_SIZE);
