@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,3 +111,17 @@ def test_slower_drives_take_longer(boot: Boot, patched: Path, data: Path) -> Non
     assert means["optane-pmm"] == pytest.approx(2.1, rel=0.05)
     assert means["z-ssd"] == pytest.approx(10.9, rel=0.05)
     assert means["tlc"] == pytest.approx(70, rel=0.2)
+
+
+def test_writes_make_reads_wait(boot: Boot, patched: Path, data: Path, tmp_path: Path) -> None:
+    """On flash, a read that meets a program waits for it: 700 us, where alone it takes less than three times 66.7 us."""
+    common = "--direct=1 --thread --eta=never --clocksource=clock_gettime --ioengine=psync --output-format=json"
+    reads = "--name=r --filename=/data/random.bin --rw=randread --size=16M --io_size=4M --bs=4k"
+    writes = "--name=w --filename=/data/w --rw=write --size=16M --bs=64k"
+    outcome = boot(patched, f"fio {common} {reads} > /job/out/alone && fio {common} {reads} {writes} > /job/out/beside",
+                   data=data, data_options="ssd=tlc", profile="server", smu=False)
+    assert outcome.status == 0, outcome.console
+    alone, beside = (json.loads((tmp_path / "out" / name).read_text())["jobs"][0]["read"]["clat_ns"]["percentile"]
+                     for name in ("alone", "beside"))
+    assert alone["99.000000"] < 200_000 < 500_000 < beside["99.000000"]
+    assert beside["50.000000"] < 200_000, "most meet none"
