@@ -65,7 +65,7 @@ impl Machine {
             return harts[id].run(&mut Env { bus: board, code, observer: recorder, timing }, end);
         }
         let (before, rest) = harts.split_at_mut(id);
-        let [hart, after @ ..] = rest else { return Exit::QuantumEnd };
+        let [hart, after @ ..] = rest else { unreachable!("harts are numbered from 0") };
         let observer = &mut Watching { recorder, tracer, debug, id, before, after };
         hart.run(&mut Env { bus: board, code, observer, timing }, end)
     }
