@@ -191,10 +191,14 @@ fn what_gdb_changes_is_changed() {
     let dir = tempfile::tempdir().unwrap();
     let (elf, socket) = (assemble("user", dir.path()), dir.path().join("gdb"));
     let at = |name| symbol(&elf, name) - 0x4000_0000;
-    let (mut child, _) = start(&["elf", elf.to_str().unwrap(), "--gdb", &format!("unix:{}", socket.display())]);
+    let (mut child, _) =
+        start(&["elf", elf.to_str().unwrap(), "--harts", "1", "--gdb", &format!("unix:{}", socket.display())]);
     let mut gdb = Gdb::attach(&socket);
+    // A breakpoint where the hart stands already is behind it.
+    gdb.ok("Z0,80000000,4");
     gdb.ok(&format!("Z0,{:x},4", at("loop")));
     assert!(gdb.ask("vCont;c").contains("swbreak"));
+    assert_eq!(gdb.register(PC), at("loop"));
     gdb.ok(&format!("z0,{:x},4", at("loop")));
     // Into the page that a0 comes from, across the end of another.
     let (data, park) = (at("data"), symbol(&elf, "park") - 0x4000_0000);
