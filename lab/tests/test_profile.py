@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
@@ -18,6 +19,7 @@ from lab.images import dataset, ext4
 from lab.paths import MACHINE
 from lab.report import flame
 from lab.runner import guest as guests
+from lab.runner.job import command_job
 from lab.ui import UserError
 
 TABLE = MACHINE / "crates" / "attribution" / "linux.toml"
@@ -146,6 +148,33 @@ def test_page_faults_of_the_operating_system(program: Path, patched: Path, root:
     (tmp_path / "profile" / "stats.json").write_text(json.dumps(stats))
     profiling.finish(tmp_path / "profile", "test")
     ElementTree.parse(tmp_path / "profile" / "flame.svg")
+
+
+PROGRAM = """
+#define KEEP __attribute__((noinline))
+KEEP unsigned long inner(unsigned long x) { for (int i = 0; i < 100; i++) x = x * 5 + 1; return x; }
+KEEP unsigned long outer(unsigned long x) { return inner(x) + inner(x + 1); }
+int main(void) { unsigned long s = 0; for (int i = 0; i < 200; i++) s += outer(i); return s == 1; }
+"""
+
+
+@pytest.mark.guest
+def test_functions_of_a_program(program: Path, stock: Path, root: Path, tmp_path: Path) -> None:
+    """They have names in tasks of the program alone: the guest's shell is at the same addresses."""
+    (tmp_path / "hot.c").write_text(PROGRAM)
+    subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-static", "-o", tmp_path / "hot", tmp_path / "hot.c"], check=True)
+    wanted = profiling.Attribute(tmp_path / "profile", f"milestone:{guests.FIRST_COMMAND}",
+                                 (str(profiling.symbols_of(stock)), str(tmp_path / "hot")))
+    guest = guests.Guest(stock, root, max_seconds=300, smu=False, options=tuple(wanted.options()))
+    assert guests.run_on_machine(program, guest, command_job(["./hot"], inputs=(tmp_path / "hot",))).status == 0
+    record = json.loads((tmp_path / "profile" / "profile.json").read_text())
+    functions = {function["name"]: function for function in record["functions"] if function["category"] == "user code"}
+    assert (functions["inner"]["calls"], functions["outer"]["calls"]) == (400, 200)
+    assert functions["outer"]["inclusive_cycles"] >= functions["inner"]["inclusive_cycles"]
+    assert {"hot", "swapper/0", "trapless-init"} <= set(record["tasks"])
+    stacks = (tmp_path / "profile" / "stacks.folded").read_text().splitlines()
+    assert all(line.startswith("hot;") for line in stacks if ";inner" in line)
+    assert any("main;outer;inner " in line for line in stacks)
 
 
 @pytest.mark.guest

@@ -86,7 +86,12 @@ impl Categories {
             }
         }
         beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
-        for (name, own) in symbols.names().iter().zip(&mut categories.own) {
+        let user = categories.own[Symbols::USER.0 as usize];
+        for (n, (name, own)) in (0..).zip(symbols.names().iter().zip(&mut categories.own)) {
+            if symbols.is_user(Function(n)) {
+                *own = user;
+                continue;
+            }
             let claimed = || beginnings.iter().find(|(beginning, _)| name.starts_with(beginning)).map(|(_, c)| *c);
             *own = own.or_else(claimed);
         }

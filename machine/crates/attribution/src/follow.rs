@@ -54,7 +54,11 @@ impl Attribution {
         misses[MISS_KINDS.len() - 1] = jump.mispredicted;
         self.flush(hart, Cost { cycles: jump.now.0, instructions: jump.retired, misses });
         let switched = self.switch(hart, jump.privilege, jump.tp, jump.now.0);
-        let (function, range) = self.finder.find(jump.to, &self.symbols);
+        if matches!(jump.kind, JumpKind::TrapReturn) && jump.privilege == Privilege::User {
+            self.rename(hart);
+        }
+        let space = self.contexts[self.harts[hart].context].space;
+        let (function, range) = self.finder.find(space, jump.to, &self.symbols);
         let entered = range.start == jump.to;
         let trap = match jump.kind {
             JumpKind::Trap { cause, tval, from } => Some((self.trapped(hart, cause, tval, from, jump.now.0), cause)),
@@ -129,7 +133,8 @@ impl Attribution {
     /// Finds out what a hart runs from its registers alone.
     pub(crate) fn place(&mut self, hart: usize, view: &View) {
         self.harts[hart].context = self.context(if view.task >> 63 == 1 { view.task } else { hart as u64 });
-        let (function, range) = self.finder.find(view.pc, &self.symbols);
+        let space = self.contexts[self.harts[hart].context].space;
+        let (function, range) = self.finder.find(space, view.pc, &self.symbols);
         let Attribution { categories, tree, contexts, harts, .. } = self;
         let h = &mut harts[hart];
         contexts[h.context].stack.restart(function, &mut Reader { categories, tree });
@@ -142,12 +147,25 @@ impl Attribution {
         }
         let number = self.contexts.len();
         let stack = Stack::new(self.tree.root());
-        self.contexts.push(Context { key, name: None, stack, fault: None });
+        self.contexts.push(Context { key, name: None, space: 0, renamed: false, stack, fault: None });
         self.by_key.insert(key, number);
         if key >> 63 == 1 {
             self.unnamed.push(number);
         }
         number
+    }
+
+    /// A task that has got another name, most likely by exec, goes on as another one.
+    fn rename(&mut self, hart: usize) {
+        let context = self.harts[hart].context;
+        if std::mem::take(&mut self.contexts[context].renamed) {
+            let key = self.contexts[context].key;
+            self.by_key.remove(&key);
+            let fault = self.contexts[context].fault.take();
+            self.harts[hart].context = self.context(key);
+            let context = self.harts[hart].context;
+            self.contexts[context].fault = fault.map(|f| Box::new(Fault { context, ..*f }));
+        }
     }
 
     /// Notices another task. True if there is one. Linux has it in tp in supervisor mode, but for the first instructions of
@@ -194,6 +212,11 @@ impl Attribution {
 
     /// A function was entered at its first instruction.
     fn entered(&mut self, hart: usize, function: Function, jump: &Jump) {
+        if function == self.pseudo.set_name
+            && let Some(&context) = self.by_key.get(&jump.a0)
+        {
+            self.contexts[context].renamed = true;
+        }
         let Some(step) = self.categories.step(function) else { return };
         let now = jump.now.0;
         match step {

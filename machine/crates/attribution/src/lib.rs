@@ -92,6 +92,10 @@ struct Context {
     /// Value of tp that names it; that of a hart without a task is small.
     key: u64,
     name: Option<String>,
+    /// Which programs' functions it runs.
+    space: usize,
+    /// The kernel has given it a name since user code ran.
+    renamed: bool,
     stack: Stack,
     fault: Option<Box<Fault>>,
 }
@@ -134,6 +138,8 @@ struct Pseudo {
     software: Function,
     asleep: Function,
     waiting: Function,
+    /// What Linux gives a task its name with.
+    set_name: Function,
 }
 
 impl Pseudo {
@@ -148,6 +154,7 @@ impl Pseudo {
             software: named("[software interrupt]"),
             asleep: named("[asleep]"),
             waiting: named("[walk in hardware]"),
+            set_name: named("__set_task_comm"),
         }
     }
 }
@@ -260,7 +267,12 @@ impl Attribution {
 
     /// Names a task.
     pub fn name(&mut self, context: usize, name: String) {
+        self.contexts[context].space = self.symbols.space_of(&name);
         self.contexts[context].name = Some(name);
+        for hart in self.harts.iter_mut().filter(|h| h.context == context) {
+            // Its next jump is looked up again.
+            hart.range = 0..0;
+        }
     }
 
     /// Where the kernel's first task is, by its symbols.

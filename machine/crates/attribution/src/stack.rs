@@ -142,7 +142,7 @@ impl Stack {
 /// Functions by address, with what was found last near at hand.
 #[derive(Debug)]
 pub struct Finder {
-    known: Vec<(u64, Function, Range<u64>)>,
+    known: Vec<(usize, u64, Function, Range<u64>)>,
 }
 
 impl Finder {
@@ -150,17 +150,17 @@ impl Finder {
 
     /// Knows nothing yet.
     pub fn new() -> Finder {
-        Finder { known: vec![(u64::MAX, Symbols::UNNAMED, 0..0); Finder::ENTRIES] }
+        Finder { known: vec![(0, u64::MAX, Symbols::UNNAMED, 0..0); Finder::ENTRIES] }
     }
 
-    /// The function at an address, and where it reaches.
-    pub fn find(&mut self, at: u64, symbols: &Symbols) -> (Function, Range<u64>) {
+    /// The function at an address for a task of this space, and where it reaches.
+    pub fn find(&mut self, space: usize, at: u64, symbols: &Symbols) -> (Function, Range<u64>) {
         let entry = &mut self.known[(at >> 1) as usize % Finder::ENTRIES];
-        if entry.0 != at {
-            let (function, range) = symbols.at(at);
-            *entry = (at, function, range);
+        if (entry.0, entry.1) != (space, at) {
+            let (function, range) = symbols.at(space, at);
+            *entry = (space, at, function, range);
         }
-        (entry.1, entry.2.clone())
+        (entry.2, entry.3.clone())
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
 
 use crate::Error;
 
@@ -21,6 +21,8 @@ pub struct SymbolFile {
     pub path: PathBuf,
     /// Address of the first byte of an ELF file's first segment, if it is not the one in the file.
     pub base: Option<u64>,
+    /// Its functions are every task's. Otherwise those of a program are only of tasks of its name, for programs share addresses.
+    pub of_all: bool,
 }
 
 impl FromStr for SymbolFile {
@@ -28,14 +30,16 @@ impl FromStr for SymbolFile {
 
     fn from_str(text: &str) -> Result<SymbolFile, String> {
         let Some((path, base)) = text.rsplit_once('@') else {
-            return Ok(SymbolFile { path: text.into(), base: None });
+            return Ok(SymbolFile { path: text.into(), base: None, of_all: false });
         };
         let base = u64::from_str_radix(base.trim_start_matches("0x"), 16)
             .map_err(|_| format!("'{base}' is not a hexadecimal address"))?;
-        Ok(SymbolFile { path: path.into(), base: Some(base) })
+        Ok(SymbolFile { path: path.into(), base: Some(base), of_all: false })
     }
 }
 
+/// Longest name of a task (TASK_COMM_LEN, less its end).
+const TASK_NAME: usize = 15;
 /// Last address of user code: all of the lower half.
 const USER_END: u64 = 1 << 63;
 
@@ -47,13 +51,19 @@ struct Symbol {
     name: String,
 }
 
+/// Where what begins, in order of addresses; covers everything.
+type Starts = Vec<(u64, Function)>;
+
 /// Functions by address and by name.
 #[derive(Debug, Default)]
 pub struct Symbols {
     names: Vec<String>,
+    /// Not those of programs, which may have functions of the same names.
     by_name: HashMap<String, Function>,
-    /// Where what begins, in order of addresses; covers everything.
-    starts: Vec<(u64, Function)>,
+    /// By function: a program's.
+    of_program: Vec<bool>,
+    /// Those of all tasks, then those of tasks with a name.
+    spaces: Vec<(String, Starts)>,
     /// Address of the kernel's first task.
     init_task: Option<u64>,
 }
@@ -69,8 +79,21 @@ impl Symbols {
         let mut symbols = Symbols::default();
         symbols.intern("[user]");
         symbols.intern("[unnamed]");
-        symbols.starts = vec![(0, Symbols::USER), (USER_END, Symbols::UNNAMED)];
+        symbols.space("");
         symbols
+    }
+
+    /// The number of the space of tasks with this name, made if there is none.
+    fn space(&mut self, task: &str) -> usize {
+        self.spaces.iter().position(|(name, _)| name == task).unwrap_or_else(|| {
+            self.spaces.push((task.to_owned(), vec![(0, Symbols::USER), (USER_END, Symbols::UNNAMED)]));
+            self.spaces.len() - 1
+        })
+    }
+
+    /// The number of the space of a task with this name.
+    pub fn space_of(&self, task: &str) -> usize {
+        self.spaces.iter().position(|(name, _)| name == task).unwrap_or(0)
     }
 
     /// From these files; where they overlap, the last one counts.
@@ -81,15 +104,23 @@ impl Symbols {
         let mut symbols = Symbols::new();
         for file in files {
             let data = std::fs::read(&file.path).map_err(|e| Error::file(&file.path, e))?;
+            let (mut task, mut guests) = (String::new(), false);
             let found = if data.starts_with(b"\x7fELF") {
-                elf(&file.path, &data, file.base)?
+                let (found, is_program) = elf(&file.path, &data, file.base)?;
+                guests = !file.of_all;
+                if is_program && !file.of_all {
+                    let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+                    task = name.chars().take(TASK_NAME).collect();
+                }
+                found
             } else {
                 symbols.system_map(&file.path, &data)?
             };
             if found.is_empty() {
                 return Err(Error::file(&file.path, "has no symbols of code"));
             }
-            symbols.add(found);
+            let space = symbols.space(&task);
+            symbols.add(space, found, guests);
         }
         Ok(symbols)
     }
@@ -99,10 +130,20 @@ impl Symbols {
         if let Some(&known) = self.by_name.get(name) {
             return known;
         }
-        let function = Function(self.names.len() as u32);
-        self.names.push(name.to_owned());
+        let function = self.make(name, false);
         self.by_name.insert(name.to_owned(), function);
         function
+    }
+
+    fn make(&mut self, name: &str, of_program: bool) -> Function {
+        self.names.push(name.to_owned());
+        self.of_program.push(of_program);
+        Function(self.names.len() as u32 - 1)
+    }
+
+    /// Whether it is user code: a function of a program or a library, or one without a name.
+    pub fn is_user(&self, function: Function) -> bool {
+        function == Symbols::USER || self.of_program[function.0 as usize]
     }
 
     /// The function of this name.
@@ -125,11 +166,20 @@ impl Symbols {
         self.init_task
     }
 
-    /// The function at an address, and where it reaches.
-    pub fn at(&self, address: u64) -> (Function, Range<u64>) {
-        let next = self.starts.partition_point(|(start, _)| *start <= address);
-        let (start, function) = self.starts[next - 1];
-        (function, start..self.starts.get(next).map_or(u64::MAX, |(start, _)| *start))
+    /// The function at an address for a task of this space, and where it reaches.
+    pub fn at(&self, space: usize, address: u64) -> (Function, Range<u64>) {
+        let look = |space: usize| {
+            let starts = &self.spaces[space].1;
+            let next = starts.partition_point(|(start, _)| *start <= address);
+            let (start, function) = starts[next - 1];
+            (function, start..starts.get(next).map_or(u64::MAX, |(start, _)| *start))
+        };
+        let (function, own) = look(space);
+        if space == 0 || !matches!(function, Symbols::USER | Symbols::UNNAMED) {
+            return (function, own);
+        }
+        let (function, range) = look(0);
+        (function, range.start.max(own.start)..range.end.min(own.end))
     }
 
     /// Symbols of code in System.map: lines of address, type, name. Every other symbol ends the function before it.
@@ -158,8 +208,8 @@ impl Symbols {
         Ok(found)
     }
 
-    /// Enters what one file names. Of several names for one address, the one that says most is shown; all of them are known.
-    fn add(&mut self, mut found: Vec<Symbol>) {
+    /// Enters what one file names, a kernel's or a program's. Of several names for one address, the one that says most is shown; all of them are known.
+    fn add(&mut self, space: usize, mut found: Vec<Symbol>, of_program: bool) {
         found.sort_by(|a, b| (a.at, rank(&a.name), &a.name).cmp(&(b.at, rank(&b.name), &b.name)));
         let mut fresh: Vec<(u64, Option<u64>, Function)> = Vec::new();
         for symbol in found {
@@ -167,10 +217,13 @@ impl Symbols {
                 Some((at, end, function)) if *at == symbol.at => {
                     *end = (*end).max(symbol.end);
                     let function = *function;
-                    self.by_name.entry(symbol.name).or_insert(function);
+                    if !of_program {
+                        self.by_name.entry(symbol.name).or_insert(function);
+                    }
                 }
                 _ => {
-                    let function = self.intern(&symbol.name);
+                    let name = &symbol.name;
+                    let function = if of_program { self.make(name, true) } else { self.intern(name) };
                     fresh.push((symbol.at, symbol.end, function));
                 }
             }
@@ -179,31 +232,32 @@ impl Symbols {
         else {
             return;
         };
-        let resumes = self.at(last).0;
-        self.starts.retain(|(at, _)| !(first..last).contains(at));
+        let resumes = self.at(space, last).0;
+        let starts = &mut self.spaces[space].1;
+        starts.retain(|(at, _)| !(first..last).contains(at));
         for (n, (at, end, function)) in fresh.iter().enumerate() {
-            self.starts.push((*at, *function));
+            starts.push((*at, *function));
             let next = fresh.get(n + 1).map_or(last, |f| f.0);
             if let Some(end) = end.filter(|end| *end < next && *end > *at) {
-                self.starts.push((end, if end < USER_END { Symbols::USER } else { Symbols::UNNAMED }));
+                starts.push((end, if end < USER_END { Symbols::USER } else { Symbols::UNNAMED }));
             }
         }
-        if !self.starts.iter().any(|(at, _)| *at == last) {
-            self.starts.push((last, resumes));
+        if !starts.iter().any(|(at, _)| *at == last) {
+            starts.push((last, resumes));
         }
-        self.starts.sort_unstable();
-        self.starts.dedup_by_key(|(at, _)| *at);
+        starts.sort_unstable();
+        starts.dedup_by_key(|(at, _)| *at);
     }
 }
 
-/// Of names for one address, those that mark sections say least, then those with underscores in front.
+/// Of names for one address, those that mark borders say least, then those with underscores in front.
 fn rank(name: &str) -> (bool, usize) {
-    let marks = name.contains("_text_") || matches!(name, "_stext" | "_text" | "_etext");
+    let marks = name.contains("_text_") || name.ends_with("_end") || matches!(name, "_stext" | "_text" | "_etext");
     (marks, name.len() - name.trim_start_matches('_').len())
 }
 
-/// Symbols of code in an ELF file.
-fn elf(path: &Path, data: &[u8], base: Option<u64>) -> Result<Vec<Symbol>, Error> {
+/// Symbols of code in an ELF file, and whether it is a program: one that is not moved, or has an interpreter.
+fn elf(path: &Path, data: &[u8], base: Option<u64>) -> Result<(Vec<Symbol>, bool), Error> {
     let file = object::File::parse(data).map_err(|e| Error::file(path, e))?;
     let first = file.segments().map(|s| s.address()).min().unwrap_or(0);
     let moved = base.map_or(0, |base| base.wrapping_sub(first & !4095));
@@ -222,7 +276,8 @@ fn elf(path: &Path, data: &[u8], base: Option<u64>) -> Result<Vec<Symbol>, Error
         let end = (symbol.size() > 0).then(|| at + symbol.size());
         found.push(Symbol { at, end, name: name.to_owned() });
     }
-    Ok(found)
+    let is_program = file.kind() == ObjectKind::Executable || file.section_by_name(".interp").is_some();
+    Ok((found, is_program))
 }
 
 #[cfg(test)]
@@ -234,14 +289,14 @@ mod tests {
         let map = "ffffffff80000000 T _start\nffffffff80000000 T _stext\nffffffff80000100 t __memcpy\n\
                    ffffffff80000100 W memcpy\nffffffff80000200 T last\nffffffff80000210 R _etext\nffffffff80001000 D init_task\n";
         let found = symbols.system_map(Path::new("System.map"), map.as_bytes()).unwrap();
-        symbols.add(found);
+        symbols.add(0, found, false);
         symbols
     }
 
     #[test]
     fn a_function_reaches_to_the_next_symbol() {
         let s = kernel();
-        let name = |at: u64| s.name(s.at(at).0).to_owned();
+        let name = |at: u64| s.name(s.at(0, at).0).to_owned();
         assert_eq!(name(0x1000), "[user]");
         assert_eq!(name(0xffff_ffff_8000_0000), "_start");
         assert_eq!(name(0xffff_ffff_8000_00ff), "_start");
@@ -249,20 +304,24 @@ mod tests {
         assert_eq!(name(0xffff_ffff_8000_020f), "last");
         assert_eq!(name(0xffff_ffff_8000_0210), "[unnamed]");
         assert_eq!(s.by_name("__memcpy"), s.by_name("memcpy"));
-        assert_eq!(s.at(0xffff_ffff_8000_0180).1, 0xffff_ffff_8000_0100..0xffff_ffff_8000_0200);
+        assert_eq!(s.at(0, 0xffff_ffff_8000_0180).1, 0xffff_ffff_8000_0100..0xffff_ffff_8000_0200);
         assert_eq!(s.init_task(), Some(0xffff_ffff_8000_1000));
     }
 
     #[test]
     fn a_program_lies_in_its_place() {
         let mut s = kernel();
-        s.add(vec![
-            Symbol { at: 0x2000, end: Some(0x2010), name: "f".into() },
-            Symbol { at: 0x2020, end: Some(0x2030), name: "g".into() },
-        ]);
-        let name = |at: u64| s.name(s.at(at).0).to_owned();
-        assert_eq!([0x1fff, 0x2000, 0x2010, 0x2020, 0x2030].map(name), ["[user]", "f", "[user]", "g", "[user]"]);
-        assert_eq!(name(0xffff_ffff_8000_0200), "last");
+        let mine = s.space("prog");
+        s.add(mine, vec![Symbol { at: 0x2000, end: Some(0x2010), name: "f".into() }], true);
+        s.add(0, vec![Symbol { at: 0x2020, end: Some(0x2030), name: "memcpy".into() }], true);
+        let kernels = s.by_name("memcpy").unwrap();
+        assert!(s.at(0, 0x2020).0 != kernels && s.is_user(s.at(0, 0x2020).0) && !s.is_user(kernels));
+        let name = |space: usize, at: u64| s.name(s.at(space, at).0).to_owned();
+        let names = |space: usize| [0x1fff, 0x2000, 0x2010, 0x2020, 0x2030].map(|at| name(space, at));
+        assert_eq!(names(s.space_of("prog")), ["[user]", "f", "[user]", "memcpy", "[user]"]);
+        assert_eq!(names(s.space_of("other")), ["[user]", "[user]", "[user]", "memcpy", "[user]"]);
+        assert_eq!(s.at(mine, 0x2018).1, 0x2010..0x2020, "as far as both agree");
+        assert_eq!([0, mine].map(|space| name(space, 0xffff_ffff_8000_0200)), ["last", "last"]);
     }
 
     #[test]
@@ -270,6 +329,6 @@ mod tests {
         let mut s = Symbols::new();
         assert!(s.system_map(Path::new("x"), b"not a map").unwrap_err().to_string().starts_with("x: line 1"));
         assert!("prog@12g".parse::<SymbolFile>().is_err());
-        assert_eq!("a@b@0x1000".parse(), Ok(SymbolFile { path: "a@b".into(), base: Some(0x1000) }));
+        assert_eq!("a@b@0x1000".parse(), Ok(SymbolFile { path: "a@b".into(), base: Some(0x1000), of_all: false }));
     }
 }

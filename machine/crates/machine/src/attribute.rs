@@ -57,7 +57,7 @@ impl Attributed {
     pub fn new(config: AttributionConfig, boot: &Boot, harts: usize, clock: ClockHz) -> Result<Attributed, Error> {
         let mut files = config.symbols;
         if let Boot::Elf { file } = boot {
-            files.insert(0, SymbolFile { path: file.clone(), base: None });
+            files.insert(0, SymbolFile { path: file.clone(), base: None, of_all: true });
         }
         let inner = Attribution::new(&files, config.categories.as_deref(), harts, clock, config.limit)?;
         Ok(Attributed { inner: Box::new(inner), from: config.from, name_at: None })
