@@ -136,6 +136,16 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_comes_wherever_mtime_was_set_to() {
+        let mut a = Aclint::new(1, ClockHz(100_000_000), 10_000_000);
+        a.mmio_write(MTIME, 8, 1 << 63, Cycle(1000));
+        a.set_mtimecmp(0, (1 << 63) + 7);
+        let next = a.next_event(Cycle(1000));
+        assert_eq!(next, Cycle(1070));
+        assert!(a.mtip(0, next) && !a.mtip(0, Cycle(next.0 - 1)));
+    }
+
+    #[test]
     fn mtime_counts_cycles_in_ticks() {
         let a = aclint();
         assert_eq!(a.mtime(Cycle(0)), 0);
