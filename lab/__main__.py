@@ -137,6 +137,13 @@ def parser() -> argparse.ArgumentParser:
     trace = commands.add_parser("trace", help="what is in a memory access trace (run --trace)")
     trace.add_argument("what", choices=("info", "dump"), help="sums, or every entry")
     trace.add_argument("file", type=Path, metavar="FILE")
+    for name, what in (
+        ("difftest", "programs on the machine and on QEMU, compared and bisected (difftest --help says more)"),
+        ("lockstep", "one guest on both engines, compared as they go; Linux if nothing else is named (lockstep --help)"),
+        ("fuzz", "devices, firmware calls, page tables and input files under random use (fuzz --help)"),
+    ):
+        check = commands.add_parser(name, help=what, add_help=False, prefix_chars="\0")
+        check.add_argument("arguments", nargs="*", metavar="ARGUMENT")
 
     commands.add_parser("doctor", help="say what is there and what is missing")
     commands.add_parser("setup", help="install and build what is missing")
@@ -201,6 +208,10 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         from lab import build
 
         return subprocess.run([build.machine(), "trace", args.what, args.file], check=False).returncode
+    if args.command in ("difftest", "lockstep", "fuzz"):
+        from lab.checks import trust
+
+        return trust.run(args.command, args.arguments)
     if args.command == "doctor":
         from lab import doctor
 

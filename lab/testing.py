@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab import build
+from lab.checks import trust
 from lab.paths import CACHE, LAB, MACHINE, ROOT
 from lab.ui import UserError, say
 
@@ -110,10 +111,11 @@ def suites(everything: bool) -> list[Suite]:
         Suite("interpreter", ["cargo", "check", "--locked", "-q", "-p", "trapless-riscv", "--no-default-features"],
               MACHINE, plain=True, env=build.cargo_env()),
         # The profile of the tests: the crates are built already, and arithmetic overflows are caught.
-        Suite("difftest", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "difftest",
-                           "--", "--instructions", "20000000" if everything else "1000000"], MACHINE, env=build.cargo_env()),
+        Suite("difftest", trust.command("difftest", "--instructions", "100000000" if everything else "5000000"), MACHINE,
+              env=build.cargo_env()),
         Suite("nonsense", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "nonsense",
                            "--", "--runs", "20000" if everything else "1000"], MACHINE, env=build.cargo_env()),
+        Suite("fuzz", trust.command("fuzz", *(["--seconds", "60"] if everything else [])), MACHINE, env=build.cargo_env()),
         Suite("lab", pytest_args),
         Suite("soak", [sys.executable, "-m", "lab", "soak", "--kernel", "plain", "--misses", "40000", "--data", "256",
                        "--out", str(CACHE / "test-soak")]),
