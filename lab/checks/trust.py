@@ -31,7 +31,8 @@ def run(program: str, arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         if program == "lockstep" and not arguments:
             arguments = linux(Path(scratch))
-        return subprocess.run(command(program, *arguments), cwd=MACHINE, env=os.environ | build.cargo_env(), check=False).returncode
+        done = subprocess.run(command(program, *arguments), cwd=MACHINE, env=os.environ | build.cargo_env(), check=False)
+        return done.returncode
 
 
 def linux(scratch: Path) -> list[str]:
