@@ -100,7 +100,7 @@ impl Asm {
 
     /// Pads with `c.nop` up to an address that is a multiple of `n`.
     pub fn align(&mut self, n: usize) {
-        while self.here() % n as u64 != 0 {
+        while !self.here().is_multiple_of(n as u64) {
             self.half(1);
         }
     }

@@ -48,7 +48,7 @@ impl Tape {
             1 => n >> 11 & 63,
             2 => (1u64 << (n >> 11 & 63)).wrapping_sub(n >> 20 & 1),
             3 => base.wrapping_add((n >> 11) % size.max(1)),
-            4 => base.wrapping_add((n >> 11) % size.max(1) & !4095),
+            4 => base.wrapping_add(((n >> 11) % size.max(1)) & !4095),
             5 => base.wrapping_add(size).wrapping_sub(n >> 11 & 4095),
             6 => u64::MAX - (n >> 11 & 15),
             _ => 0,

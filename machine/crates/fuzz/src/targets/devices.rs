@@ -188,7 +188,7 @@ pub fn pcie(t: &mut Tape) -> Result<(), String> {
         let at = match t.below(8) {
             0 => t.u64(),
             1 => t.below(PciHost::ECAM_SIZE),
-            _ => t.one(&[1, 2, 31]) << 15 | t.below(64) * 4 + t.below(2) * t.below(4),
+            _ => t.one(&[1, 2, 31]) << 15 | (t.below(64) * 4 + t.below(2) * t.below(4)),
         };
         match t.below(4) {
             0 => {
@@ -213,7 +213,7 @@ pub fn pcie(t: &mut Tape) -> Result<(), String> {
         for device in [1u64, 2, 31] {
             demand(d.config_read(device << 15, 4) == 2 << 16 | 1, || format!("device {device} is another one now"))?;
             let base = d.config_read(device << 15 | 0x10, 4) & !0xf;
-            demand(base % BAR == 0, || format!("the window of device {device} begins at {base:#x}"))?;
+            demand(base.is_multiple_of(BAR), || format!("the window of device {device} begins at {base:#x}"))?;
         }
         let target = PhysAddr(t.number(WINDOW, 0x40_0000));
         let routed = d.route(target, size);

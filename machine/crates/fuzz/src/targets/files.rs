@@ -14,6 +14,8 @@ use crate::tape::Tape;
 
 const RAM: u64 = 0x8000_0000;
 const MEMORY: u64 = 16 << 20;
+/// Bytes of a result that is right, at most.
+const LONG_RESULT: u64 = 64 << 10;
 const MAX_CYCLE: Cycle = Cycle(20_000);
 /// Longest result that a program may have, in lines.
 const MOST_LINES: u64 = MEMORY / 4;
@@ -82,7 +84,7 @@ pub fn elf(t: &mut Tape) -> Result<(), String> {
         Segment { at: RAM + 0x1000, data: &data, size: t.number(0, MEMORY) % MEMORY },
     ];
     let symbols =
-        [("tohost", t.number(RAM, MEMORY)), ("begin_signature", RAM), ("end_signature", t.number(RAM, MEMORY))];
+        [("tohost", t.number(RAM, MEMORY)), ("begin_signature", RAM), ("end_signature", t.number(RAM, LONG_RESULT))];
     let mut bytes = elf::write(&segments, &symbols);
     damage(t, &mut bytes);
     std::fs::write(&file, &bytes).map_err(io)?;

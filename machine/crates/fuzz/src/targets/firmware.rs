@@ -31,7 +31,7 @@ const MAX_CYCLE: Cycle = Cycle(2_000_000);
 const MOST_PRINTED: usize = 4096;
 /// Extensions that there are, and some that there are not.
 const EXTENSIONS: [u64; 12] =
-    [0x10, 0x5449_4d45, 0x73_5049, 0x5246_4e43, 0x48_534d, 0x5352_5354, 0x4442_434e, 0, 1, 2, 8, 0x504d_55];
+    [0x10, 0x5449_4d45, 0x73_5049, 0x5246_4e43, 0x48_534d, 0x5352_5354, 0x4442_434e, 0, 1, 2, 8, 0x50_4d55];
 
 /// Takes what the guest prints.
 #[derive(Clone, Default)]

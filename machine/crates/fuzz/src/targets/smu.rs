@@ -34,12 +34,16 @@ impl SmuBus for World {
         self.ram.load::<8>(at).map(u64::from_le_bytes).ok_or(BusError(at))
     }
     fn write_u32(&mut self, at: PhysAddr, _: u32) -> Result<(), BusError> {
-        if (DOORBELLS..DOORBELLS + 0x4000).contains(&at.0) && at.0 % 4 == 0 { Ok(()) } else { Err(BusError(at)) }
+        if (DOORBELLS..DOORBELLS + 0x4000).contains(&at.0) && at.0.is_multiple_of(4) {
+            Ok(())
+        } else {
+            Err(BusError(at))
+        }
     }
     fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
         let done = Dma::write(&mut self.ram, at, data);
         // A command or an entry of the return ring, where a ring may have one.
-        if done.is_ok() && (at.0 % data.len() as u64 != 0 || ![16, 64].contains(&data.len())) {
+        if done.is_ok() && (!at.0.is_multiple_of(data.len() as u64) || ![16, 64].contains(&data.len())) {
             self.stray = Some(at);
         }
         done

@@ -135,7 +135,7 @@ fn entry(t: &mut Tape) -> u64 {
 
 /// What a word of data holds: `lui x5` with the word's number, so that it tells where it is, read or executed.
 fn content(at: u64) -> u64 {
-    (at - RAM) / 8 << 12 | 0x2b7
+    ((at - RAM) / 8) << 12 | 0x2b7
 }
 
 /// Uses a walker.
@@ -157,7 +157,7 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
         }
         let index = |t: &mut Tape| t.below(4);
         let page = index(t) << 30 | index(t) << 21 | index(t) << 12;
-        let va = page | t.below(512) * 8 | if t.below(16) == 0 { 1 << t.one(&[38, 39, 63u64]) } else { 0 };
+        let va = page | (t.below(512) * 8) | if t.below(16) == 0 { 1 << t.one(&[38, 39, 63u64]) } else { 0 };
         let access = t.one(&[Access::Fetch, Access::Load, Access::Store]);
         let mode = t.u64();
         let (user, sum, mxr) = (mode & 1 != 0, mode & 2 != 0, mode & 4 != 0);
