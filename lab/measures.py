@@ -27,6 +27,7 @@ class Session:
         """`quick` takes smaller loads."""
         self.quick = quick
         self.demo_seconds = 0.0
+        self.seconds: dict[str, float] = {}
         self._records: dict[str, list[dict]] = {}
 
     def experiment(self, name: str) -> list[dict]:
@@ -34,7 +35,9 @@ class Session:
         if name not in self._records:
             CACHE.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+                start = time.monotonic()
                 self._records[name] = EXPERIMENTS[name].measure(Setup(Path(folder), quick=self.quick))
+                self.seconds[name] = time.monotonic() - start
         return self._records[name]
 
     @cached_property
@@ -55,7 +58,6 @@ class Session:
         program = build.machine()
         guest = guests.Guest(build.kernel(), rootfs.image())
         return [guests.run_on_machine(program, guest, Job("exit 0")).stats for _ in range(2 if self.quick else 5)]
-
 
     @cached_property
     def mips(self) -> dict[str, dict[str, float]]:
@@ -98,6 +100,16 @@ def latency_ratio(session: Session) -> float:
 def demo_host_seconds(session: Session) -> float:
     """Host seconds of the demo with everything built."""
     return session.demo and session.demo_seconds
+
+
+def all_kinds_host_seconds(session: Session) -> float:
+    """Host seconds of the demo's load with all kinds, kernel and images being there."""
+    return session.experiment("miss_latency") and session.seconds["miss_latency"]
+
+
+def restore_seconds(session: Session) -> float:
+    """Host seconds of whole runs that begin at a checkpoint after the boot (median)."""
+    return statistics.median(speed.measure_restore(2 if session.quick else 5))
 
 
 def _first_command(stats: dict) -> dict:
@@ -226,7 +238,8 @@ def detailed_least_mips(session: Session) -> float:
 MEASURES: dict[str, Callable[[Session], float]] = {
     measure.__name__: measure
     for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,
-                    latency_ratio, demo_host_seconds, boot_seconds, boot_mips, cycles_between_equal_runs, off_cost,
+                    latency_ratio, demo_host_seconds, all_kinds_host_seconds, restore_seconds, boot_seconds, boot_mips,
+                    cycles_between_equal_runs, off_cost,
                     small_latency_ratio, small_latency_ratio_to_emulated, small_bandwidth_ratio, refill_faults_removed,
                     refill_overlap, functional_boot_ratio, functional_user_ratio, detailed_least_ratio, detailed_least_mips,
                     several_harts_ratio, smt_fio_ratio, smt_beside_ratio, smt_instructions_change,

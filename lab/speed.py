@@ -99,6 +99,29 @@ def measure_harts(rounds: int) -> dict[int, float]:
     return {harts: statistics.median(speeds) for harts, speeds in found.items()}
 
 
+def measure_restore(rounds: int) -> list[float]:
+    """Host seconds from the start of a machine that goes on from a checkpoint until its guest has powered off."""
+    program = build.machine()
+    guest = guests.Guest(build.kernel(), rootfs.image())
+    with guests.workspace() as folder:
+        disk, place, stats = folder / "job.img", folder / "checkpoint", folder / "stats.json"
+        jobs.write_disk(jobs.Job("echo done"), disk)
+        disks = ["--disk", f"{guest.root},snapshot", "--disk", f"{disk},snapshot"]
+        first = [program, "run", "--profile", guest.profile, "--kernel", guest.kernel, "--append", guest.command_line(), *disks,
+                 "--console", folder / "console", "--json", stats]
+        _finish([*first, "--checkpoint", place, "--checkpoint-at", "milestone:1"])
+        return [_finish([program, "resume", place, *disks, "--console", folder / "console"]) for _ in range(rounds)]
+
+
+def _finish(command: list[str | Path]) -> float:
+    """Run a machine to its end; host seconds."""
+    start = time.monotonic()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UserError(f"the machine ended with status {done.returncode}: {done.stderr.strip()}")
+    return time.monotonic() - start
+
+
 def run(out: Path, rounds: int) -> int:
     """Measure, print the table, write speed.json."""
     output_folder(out)
@@ -106,6 +129,8 @@ def run(out: Path, rounds: int) -> int:
     _table(record["mips"], record["instructions"])
     record["harts"] = measure_harts(rounds)
     one, several = record["harts"].values()
+    record["restore"] = measure_restore(rounds)
+    print(f"from a checkpoint after the boot to the end of a small job: {statistics.median(record['restore']):.2f} s")
     print(f"detailed, harts together: {one:.0f} with one, {several:.0f} with {HARTS}: {several / one:.2f}")
     write_whole(out / "speed.json", json.dumps(record, indent=1) + "\n")
     return 0
