@@ -145,6 +145,8 @@ impl Hart {
             self.follow(observer, JumpKind::Trap { cause, tval, from }, self.pc, 0);
         }
         self.changed_pte = None;
+        // The handler walks anew; so does the access when it comes back.
+        self.walk_answered = false;
         self.retries = (0, 0);
         self.acc += u64::from(self.config.costs.trap.max(1));
         self.refresh();

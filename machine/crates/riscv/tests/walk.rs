@@ -3,8 +3,9 @@
 
 mod common;
 use common::*;
+use trapless_memory::{Cycle, PhysAddr};
 use trapless_riscv::{
-    Access, Exit, Hart, HartConfig, Interrupt, Privilege, WalkAnswer, WalkRequest, cause, csr_number, pte,
+    Access, Env, Exit, Hart, HartConfig, Interrupt, Privilege, Timing, WalkAnswer, WalkRequest, cause, csr_number, pte,
 };
 
 const OK: u64 = pte::V | pte::R | pte::W | pte::U | pte::A | pte::D;
@@ -438,6 +439,47 @@ fn a_changed_value_is_dropped_when_the_handler_runs_first() {
     rig.step();
     assert_eq!(rig.hart.pc(), TEXT);
     assert_eq!(wait(rig.run(100)).seen, armed(1));
+}
+
+/// Counts the entries that walks read.
+struct Reads(u32);
+
+impl Timing for Reads {
+    fn pte_read(&mut self, _at: PhysAddr, _level: u32, _now: Cycle) -> u64 {
+        self.0 += 1;
+        0
+    }
+}
+
+/// Entries read by the retry of an access that the SMU has served, with an interrupt before it or not.
+fn reads_of_the_retry(interrupted: bool) -> u32 {
+    const MRET: u32 = 0x3020_0073;
+    let mut rig = user_load();
+    rig.map(0, armed(1));
+    wait(rig.run(100));
+    rig.put64(LEAF, entry(DATA, OK));
+    rig.answer(WalkAnswer::Done);
+    if interrupted {
+        rig.program(TEXT + 0x100, &[MRET]);
+        rig.hart.set_csr(csr_number::MTVEC, TEXT + 0x100);
+        rig.hart.set_csr(csr_number::MIE, 0x80);
+        rig.hart.set_line(Interrupt::MachineTimer, true);
+        rig.step();
+        rig.hart.set_line(Interrupt::MachineTimer, false);
+        rig.step();
+        assert_eq!(rig.hart.pc(), TEXT);
+    }
+    let mut reads = Reads(0);
+    let mut env = Env { bus: &mut rig.board, code: &mut rig.code, observer: &mut rig.log, timing: &mut reads };
+    rig.hart.step(&mut env);
+    assert_eq!(rig.hart.pc(), TEXT + 4);
+    reads.0
+}
+
+#[test]
+fn a_walk_that_an_interrupt_ends_is_no_longer_answered() {
+    // With the one entry of the code's large page.
+    assert_eq!((reads_of_the_retry(false), reads_of_the_retry(true)), (1, 3 + 1));
 }
 
 /// REQ: ISA-3: an access over two pages waits for each, and happens whole.

@@ -453,7 +453,7 @@ mod tests {
     fn a_profile_may_extend_a_built_in_one() {
         let text = "extends = 'server'\nname = 'optane'\n[ssd]\nread_us = 6.5\n";
         let p = Profile::parse("f.toml", text, &[]).unwrap();
-        assert_eq!((p.name.as_str(), p.ssd.read_us, p.machine.harts), ("optane", 6.5, 16));
+        assert_eq!((p.name.as_str(), p.ssd.read_us, p.machine.harts), ("optane", 6.5, 8));
         let e = Profile::parse("f.toml", "extends = 'x'", &[]).unwrap_err().to_string();
         assert_eq!(e, "profile f.toml: extends: \"x\" is not a built-in profile");
     }
