@@ -26,7 +26,7 @@ pub fn aclint(t: &mut Tape) -> Result<(), String> {
     let mut d = Aclint::new(HARTS, ClockHz(100_000_000), 10_000_000);
     let mut now = Cycle(0);
     while t.more() {
-        now = now + Cycle(t.number(0, 100_000) >> 20);
+        now += Cycle(t.number(0, 100_000) >> 20);
         let size = t.size();
         let at = offset(t, &[0, 0x4000, 0xbff8], Aclint::SIZE);
         let mut copy = restored(&d)?;
