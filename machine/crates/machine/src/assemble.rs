@@ -98,6 +98,7 @@ impl Machine {
             milestones: Vec::new(),
             open_roi: None,
             rois: Vec::new(),
+            marks_ignored: 0,
             profile,
         };
         if let (Boot::Checkpoint { dir }, Some(saved)) = (&boot, saved) {

@@ -87,6 +87,7 @@ pub struct Machine {
     pub(crate) milestones: Vec<Milestone>,
     pub(crate) open_roi: Option<OpenRoi>,
     pub(crate) rois: Vec<Roi>,
+    pub(crate) marks_ignored: u64,
 }
 
 /// What the SMU says. Walkers' answers need the whole machine, so they are collected first.

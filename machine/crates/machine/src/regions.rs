@@ -13,6 +13,7 @@ use crate::machine::{A0, Machine};
 use crate::report::{
     DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Report, Roi, SmuCounters, host_peak_bytes,
 };
+use crate::stats::MOST_MARKS;
 use crate::times::Misses;
 use crate::{DetailFrom, End, Moment};
 
@@ -30,6 +31,15 @@ pub(crate) struct OpenRoi {
     misses: Option<Misses>,
 }
 
+/// Keeps one more, if there are not too many.
+fn keep<T>(kept: &mut Vec<T>, one: T) -> bool {
+    let room = kept.len() < MOST_MARKS;
+    if room {
+        kept.push(one);
+    }
+    room
+}
+
 impl Machine {
     pub(crate) fn marker(&mut self, hart: usize, imm: u16) {
         let x = |r: u8| self.harts[hart].x(A0 + r);
@@ -43,18 +53,21 @@ impl Machine {
                 }
             }
             MARKER_WATCH => {
-                self.recorder.watches.add(a2, root, a0, a1);
+                if !self.recorder.watches.add(a2, root, a0, a1) {
+                    self.marks_ignored += 1;
+                }
                 // What the hart has translated before must be seen again to be counted.
                 self.harts.iter_mut().for_each(|h| h.fence_vma(Some((a0, a1))));
             }
             MARKER_UNWATCH => self.recorder.watches.remove(root, a0),
             MARKER_MILESTONE => {
-                self.milestones.push(Milestone {
+                let milestone = Milestone {
                     number: a0,
                     cycle: self.harts[hart].now().0,
                     instructions: self.instructions().total(),
                     host_seconds: self.started.elapsed().as_secs_f64(),
-                });
+                };
+                self.marks_ignored += u64::from(!keep(&mut self.milestones, milestone));
                 if self.detail == DetailFrom::Moment(Moment::Milestone(a0)) {
                     self.set_detail(true);
                 }
@@ -95,7 +108,7 @@ impl Machine {
         let counters = self.smu_counters();
         let by_hart = self.instructions_by_hart().zip(&open.instructions).map(|(now, before)| now.since(before));
         let by_hart: Vec<Instructions> = by_hart.collect();
-        self.rois.push(Roi {
+        let roi = Roi {
             number: open.number,
             begin_cycle: open.begin.0,
             end_cycle: self.now.0,
@@ -109,7 +122,8 @@ impl Machine {
             hw_miss: self.recorder.misses.summary(self.clock),
             port_miss: self.recorder.port_misses.summary(self.clock),
             nvme_read: self.recorder.nvme_reads.summary(self.clock),
-        });
+        };
+        self.marks_ignored += u64::from(!keep(&mut self.rois, roi));
         if self.detail == DetailFrom::Rois {
             self.set_detail(false);
         }
@@ -158,6 +172,7 @@ impl Machine {
             misses: self.misses(),
             milestones: self.milestones.clone(),
             rois: self.rois.clone(),
+            marks_ignored: self.marks_ignored,
             watch: self.recorder.watches.counts(),
             smu_counters: self.smu_counters(),
             faults: self

@@ -150,6 +150,8 @@ pub struct Report {
     pub milestones: Vec<Milestone>,
     /// Regions of interest.
     pub rois: Vec<Roi>,
+    /// Milestones, regions of interest and watched mappings that are not here, because they were too many or too large.
+    pub marks_ignored: u64,
     /// All watched mappings.
     pub watch: Vec<WatchCounts>,
     /// SMU counters over the whole run.

@@ -59,6 +59,9 @@ impl Watch {
     }
 }
 
+/// Most milestones, regions and watched mappings of a run: the guest's marks must not fill the host's memory.
+pub const MOST_MARKS: usize = 1000;
+
 /// Largest mapping that can be watched: 1 TiB of address space, a byte a page.
 const MAX_WATCHED_PAGES: u64 = 1 << 28;
 
@@ -67,15 +70,15 @@ const MAX_WATCHED_PAGES: u64 = 1 << 28;
 pub struct Watches(Vec<Watch>);
 
 impl Watches {
-    /// Watches `[va, va + len)` of the address space whose root table is page `root`. Absurd sizes are ignored.
-    pub fn add(&mut self, number: u64, root: u64, va: u64, len: u64) {
+    /// Watches `[va, va + len)` of the address space whose root table is page `root`. False for an absurd size or number.
+    pub fn add(&mut self, number: u64, root: u64, va: u64, len: u64) -> bool {
         let first = va >> PAGE_SHIFT;
         let Some(last) = len.checked_sub(1).and_then(|l| va.checked_add(l)).map(|end| end >> PAGE_SHIFT) else {
-            return;
+            return false;
         };
         let count = last - first + 1;
-        if count > MAX_WATCHED_PAGES {
-            return;
+        if count > MAX_WATCHED_PAGES || self.0.len() == MOST_MARKS {
+            return false;
         }
         self.0.push(Watch {
             number,
@@ -85,6 +88,7 @@ impl Watches {
             active: true,
             counts: WatchCounts { number, va, len, ..WatchCounts::default() },
         });
+        true
     }
 
     /// Stops watching the mapping at `va`; its counts stay.
@@ -352,5 +356,7 @@ mod tests {
         w.add(1, 1, 0, u64::MAX);
         w.add(1, 1, 0, 0);
         assert!(w.counts().is_empty());
+        assert!((0..MOST_MARKS as u64).all(|n| w.add(n, 1, n << 12, 1)));
+        assert!(!w.add(1, 1, 0, 1));
     }
 }
