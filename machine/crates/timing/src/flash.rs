@@ -101,37 +101,43 @@ impl Dies {
         done
     }
 
-    /// Takes a write into the buffer; the cycle at which there is room for it.
-    pub fn write(&mut self, t: &FlashTimes, mut now: Cycle, bytes: u64) -> Cycle {
-        loop {
-            for die in &mut self.dies {
-                die.advance(t, now);
-            }
-            if self.held(t, now) + bytes <= t.buffer_bytes {
-                break;
-            }
+    /// Takes a write into the buffer; the cycle at which there is room for it, if nothing else comes between.
+    pub fn write(&mut self, t: &FlashTimes, now: Cycle, bytes: u64) -> Cycle {
+        self.dies.iter_mut().for_each(|die| die.advance(t, now));
+        let room = if self.held(t, now) + bytes <= t.buffer_bytes { now } else { self.clone().room(t, now, bytes) };
+        self.filled += bytes;
+        while self.filled >= t.program_bytes {
+            self.filled -= t.program_bytes;
+            self.program(room);
+        }
+        room
+    }
+
+    /// Lets programs begin and end until there is room for so many bytes; when that is. What waits is not to be begun before
+    /// its time, because reads may come first: this is for a copy.
+    fn room(mut self, t: &FlashTimes, mut now: Cycle, bytes: u64) -> Cycle {
+        while self.held(t, now) + bytes > t.buffer_bytes {
             let change = |die: &Die| {
                 let begins = die.next_program().map(|begin| begin + Cycle(1));
                 if die.programmed > now { Some(die.programmed) } else { begins }
             };
             let Some(next) = self.dies.iter().filter_map(change).min() else { break };
             now = next;
-        }
-        self.filled += bytes;
-        while self.filled >= t.program_bytes {
-            self.filled -= t.program_bytes;
-            self.program(now);
+            self.dies.iter_mut().for_each(|die| die.advance(t, now));
         }
         now
     }
 
-    /// The cycle at which everything in the buffer is programmed.
+    /// The cycle at which everything in the buffer is programmed, if no reads come between.
     pub fn flush(&mut self, t: &FlashTimes, now: Cycle) -> Cycle {
         if std::mem::take(&mut self.filled) > 0 {
             self.program(now);
         }
-        self.dies.iter_mut().for_each(|die| die.advance(t, Cycle::NEVER));
-        self.dies.iter().map(|die| die.programmed).max().unwrap_or(now).max(now)
+        let end = |mut die: Die| {
+            die.advance(t, Cycle::NEVER);
+            die.programmed
+        };
+        self.dies.iter().cloned().map(end).max().unwrap_or(now).max(now)
     }
 
     fn program(&mut self, now: Cycle) {
@@ -160,5 +166,23 @@ mod tests {
         let taken: Vec<Cycle> = sizes.map(|bytes| dies.write(&t, Cycle(0), bytes)).collect();
         assert!(taken.is_sorted());
         assert!(taken[0] == Cycle(0) && taken[999] > Cycle(0));
+    }
+
+    /// What waits in the buffer, and for room in it, does not hold up reads before it has begun.
+    #[test]
+    fn waiting_writes_and_flushes_let_reads_pass() {
+        let params = SsdParams::load("tlc").unwrap().flash.unwrap();
+        let t = FlashTimes::new(&params, ClockHz(100_000_000));
+        let media = || Cycle(6000);
+        for flush in [false, true] {
+            let mut dies = Dies::new(2);
+            let room = (0..100).map(|_| dies.write(&t, Cycle(0), 128 << 10)).max().unwrap();
+            assert!(room > Cycle(0), "the buffer is full");
+            if flush {
+                assert!(dies.flush(&t, Cycle(1)) > room);
+            }
+            // One program a die has begun.
+            assert!(dies.read(&t, Cycle(2), 0, 4096, media) <= Cycle(1) + t.program + Cycle(6000));
+        }
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! When an SSD is done with a command: a function of the commands before it and nothing else.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 use trapless_memory::{ClockHz, Cycle, Picos};
 
@@ -51,8 +53,7 @@ pub struct SsdTiming {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SsdState {
     medium: Medium,
-    /// When the link is free again.
-    link: Cycle,
+    link: Link,
     random: u64,
 }
 
@@ -61,6 +62,30 @@ enum Medium {
     /// Units that serve one command each, whatever its address: when each is free again.
     Pool(Vec<Cycle>),
     Flash(Dies),
+}
+
+/// The link to the host carries one command's data at a time: when it is taken, in the order of time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Link(VecDeque<(Cycle, Cycle)>);
+
+impl Link {
+    /// Takes it for `time` as soon from `ready` on as it is free for so long; when that ends. Data that is ready late takes
+    /// nothing from data that is ready before. Nothing is asked for before `now` any more.
+    fn carry(&mut self, now: Cycle, ready: Cycle, time: Cycle) -> Cycle {
+        while self.0.front().is_some_and(|(_, end)| *end <= now) {
+            self.0.pop_front();
+        }
+        let (mut begin, mut place) = (ready, 0);
+        for (taken, free) in &self.0 {
+            if begin + time <= *taken {
+                break;
+            }
+            begin = begin.max(*free);
+            place += 1;
+        }
+        self.0.insert(place, (begin, begin + time));
+        begin + time
+    }
 }
 
 impl Medium {
@@ -98,7 +123,7 @@ impl SsdTiming {
             bytes_per_second,
             state: SsdState {
                 medium: at_rest(flash.is_some(), params.channels.max(1) as usize),
-                link: Cycle(0),
+                link: Link::default(),
                 random: scatter(params.seed ^ scatter(number.wrapping_add(1))),
             },
             flash,
@@ -127,7 +152,7 @@ impl SsdTiming {
                     (Medium::Pool(units), _) => serve(units, fetched, media),
                     (Medium::Flash(_), None) => fetched,
                 };
-                self.carry(read, bytes)
+                self.carry(fetched, read, bytes)
             }
             SsdOp::Write(bytes) => {
                 let SsdState { medium, random, .. } = &mut self.state;
@@ -137,7 +162,7 @@ impl SsdTiming {
                     (Medium::Pool(units), _) => serve(units, fetched, media),
                     (Medium::Flash(_), None) => fetched,
                 };
-                self.carry(written, bytes)
+                self.carry(fetched, written, bytes)
             }
             SsdOp::Flush => match (&mut self.state.medium, &self.flash) {
                 (Medium::Flash(dies), Some(t)) => dies.flush(t, fetched) + self.flush,
@@ -165,13 +190,12 @@ impl SsdTiming {
     /// Forgets all work: the controller was reset. The generator goes on.
     pub fn reset(&mut self) {
         self.state.medium = at_rest(self.flash.is_some(), self.state.medium.count());
-        self.state.link = Cycle(0);
+        self.state.link = Link::default();
     }
 
-    /// Carries data over the link from `ready` on; when it has arrived.
-    fn carry(&mut self, ready: Cycle, bytes: u64) -> Cycle {
-        self.state.link = self.state.link.max(ready) + transfer(bytes, self.clock, self.bytes_per_second);
-        self.state.link
+    /// Carries the data of a command over the link from `ready` on; when it has arrived.
+    fn carry(&mut self, fetched: Cycle, ready: Cycle, bytes: u64) -> Cycle {
+        self.state.link.carry(fetched, ready, transfer(bytes, self.clock, self.bytes_per_second))
     }
 }
 
@@ -241,6 +265,36 @@ mod tests {
             assert_eq!(t.start(doorbell + t.fetch_delay(), read(3)), cycles(params.read_us), "{name}");
             let mut t = SsdTiming::new(&params, CLOCK, 0);
             assert_eq!(t.start(doorbell + t.fetch_delay(), SsdOp::Write(4096)), cycles(params.write_us), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_link_takes_first_what_is_ready_first() {
+        let mut link = Link::default();
+        let mut carry = |now, ready| link.carry(Cycle(now), Cycle(ready), Cycle(10)).0;
+        assert_eq!(carry(0, 1000), 1010);
+        // Ready before it; then one that does not fit between; then at the same time.
+        assert_eq!(carry(1, 50), 60);
+        assert_eq!(carry(2, 995), 1020);
+        assert_eq!(carry(3, 50), 70);
+        assert_eq!(carry(4, 45), 80);
+        assert_eq!(carry(900, 990), 1000);
+    }
+
+    /// A read that waits for a program does not hold up those of other dies.
+    #[test]
+    fn reads_of_idle_dies_do_not_wait_for_a_program() {
+        let two_dies = || changed("tlc", |p| (p.channels, p.latency) = (2, Latency::Constant));
+        let alone = two_dies().start(Cycle(0), read(0)).0;
+        let took = |before: Option<u64>, page| {
+            let mut t = two_dies();
+            t.start(Cycle(0), SsdOp::Write(16 << 10));
+            before.map(|other| t.start(Cycle(1000), read(other)));
+            t.start(Cycle(1000), read(page)).0 - 1000
+        };
+        for page in (0..256).step_by(4) {
+            // The other read may be of the same die.
+            assert!(took(Some(page + 4), page) <= took(None, page) + alone, "page {page}");
         }
     }
 
