@@ -22,6 +22,9 @@ pub mod admin {
     pub const ASYNC_EVENT_REQUEST: u8 = 0x0c;
 }
 
+/// The namespace identifier of all namespaces (section 6.1).
+pub const ALL_NAMESPACES: u32 = u32::MAX;
+
 /// NVM command opcodes (section 6).
 pub mod nvm {
     pub const FLUSH: u8 = 0x00;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use trapless_memory::{ClockHz, Cycle, Picos};
 
-use crate::command::{Command, Status, nvm};
+use crate::command::{ALL_NAMESPACES, Command, Status, nvm};
 use crate::controller::Controller;
 use crate::namespace::Namespace;
 
@@ -79,7 +79,7 @@ impl Fault {
             has_blocks && command.slba() <= *range.end() && last >= *range.start()
         };
         self.queue.is_none_or(|queue| queue == sqid)
-            && self.nsid.is_none_or(|nsid| nsid == command.nsid)
+            && self.nsid.is_none_or(|nsid| nsid == command.nsid || command.nsid == ALL_NAMESPACES)
             && self.opcode.is_none_or(|opcode| opcode == command.opcode)
             && self.lbas.as_ref().is_none_or(touches)
     }
@@ -115,7 +115,7 @@ impl FromStr for Fault {
             let names = KINDS.map(|(n, _)| n).join(", ");
             return wrong(format!("no such fault: '{name}' (there are {names})"));
         };
-        let (mut disk, mut lbas, mut queue, mut opcode, mut count) = (None, None, None, None, None);
+        let (mut disk, mut lbas, mut queue, mut opcode, mut count, mut every) = (None, None, None, None, None, None);
         let mut fault = Fault {
             text: text.to_owned(),
             kind,
@@ -154,7 +154,7 @@ impl FromStr for Fault {
                     });
                 }
                 "skip" => fault.skip = number(key, value)?,
-                "every" => fault.every = number(key, value)?,
+                "every" => every = Some(number(key, value)?),
                 "count" => count = Some(number(key, value)?),
                 "after" => fault.after = seconds(key, value)?,
                 "by" => fault.by = seconds(key, value)?,
@@ -174,7 +174,8 @@ impl FromStr for Fault {
             return wrong("queue=0: only I/O queues have faults".to_owned());
         }
         // What comes again and again, or lies somewhere, does so until somebody says that it ends.
-        let lasting = kind == Kind::MediaError || fault.every > 1;
+        let lasting = kind == Kind::MediaError || every.is_some() && kind != Kind::Remove;
+        fault.every = every.unwrap_or(1);
         fault.count = count.unwrap_or(if lasting { u64::MAX } else { 1 });
         if fault.every == 0 {
             return wrong("every=0: the fault would never happen".to_owned());
@@ -184,6 +185,9 @@ impl FromStr for Fault {
         }
         if fault.count == 0 {
             return wrong("count=0: the fault would never happen".to_owned());
+        }
+        if opcode == Some(nvm::FLUSH) && lbas.is_some() {
+            return wrong("op=flush has no lba: the fault would never happen".to_owned());
         }
         if kind == Kind::Remove && fault.count != 1 {
             return wrong(format!("count={}: a device can be removed once", fault.count));
@@ -315,6 +319,10 @@ mod tests {
         assert!(why("late,disk=1").contains("by=SECONDS"));
         assert!(why("hang,disk=1,by=1").contains("by=SECONDS"));
         assert!(why("hang,disk=1,every=0").contains("every=0"));
+        let f: Fault = "late,disk=1,every=1,by=0.001".parse().unwrap();
+        assert_eq!((f.every, f.count), (1, u64::MAX));
+        assert!("remove,disk=1,every=5".parse::<Fault>().is_ok_and(|f| f.count == 1));
+        assert!(why("media-error,disk=1,op=flush,lba=0").contains("no lba"));
         assert!(why("hang,disk=1,namespace=x").contains("namespace=x"));
         assert!(why("hang,disk=1,colour=red").contains("colour"));
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use trapless_memory::{Dma, PAGE_SIZE};
 use trapless_timing::SsdOp;
 
-use crate::command::{Command, Status, nvm};
+use crate::command::{ALL_NAMESPACES, Command, Status, nvm};
 use crate::controller::Controller;
 use crate::{Backend, prp};
 
@@ -49,7 +49,7 @@ impl Controller {
             _ => return Err(Status::INVALID_OPCODE),
         };
         c.check_flags()?;
-        if all_namespaces && c.nsid == u32::MAX {
+        if all_namespaces && c.nsid == ALL_NAMESPACES {
             return Ok(Io::Flush);
         }
         let ns = self.namespace(c.nsid).ok_or(Status::INVALID_NAMESPACE)?;
