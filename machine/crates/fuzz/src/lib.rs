@@ -7,6 +7,7 @@ pub mod targets;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tape::Tape;
 
@@ -52,8 +53,12 @@ pub fn catch_panics() {
     }));
 }
 
+/// Inputs begun so far, by all targets: what does not count on hangs.
+pub static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
+
 /// Uses one input; what went wrong, a panic included.
 pub fn attempt(target: &Target, words: &[u64]) -> Result<(), String> {
+    ATTEMPTS.fetch_add(1, Ordering::Relaxed);
     QUIET.set(true);
     let done = catch_unwind(AssertUnwindSafe(|| (target.run)(&mut Tape::new(words.to_vec()))));
     QUIET.set(false);
@@ -64,13 +69,14 @@ pub fn attempt(target: &Target, words: &[u64]) -> Result<(), String> {
     })
 }
 
-/// Uses the input of one seed, and makes it short if it fails.
+/// Uses the input of one seed, and makes it short if it fails; `failed` hears of that before.
 ///
 /// # Errors
 /// What failed.
-pub fn run(target: &Target, seed: u64) -> Result<(), Failure> {
+pub fn run(target: &Target, seed: u64, failed: impl FnOnce(&str)) -> Result<(), Failure> {
     let words = tape::random(seed);
     let Err(what) = attempt(target, &words) else { return Ok(()) };
+    failed(&what);
     let input = tape::minimal(words, TRIES, |words| attempt(target, words).is_err());
     let what = attempt(target, &input).err().unwrap_or(what);
     Err(Failure { seed, what, input })

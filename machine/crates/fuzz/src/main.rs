@@ -5,13 +5,13 @@
 //! a short input that fails as well.
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use trapless_difftest::say;
-use trapless_fuzz::{Target, attempt, catch_panics, run, targets};
+use trapless_fuzz::{ATTEMPTS, Target, attempt, catch_panics, run, targets};
 
 /// Uses everything that a guest or a file reaches at random, and checks what must hold.
 #[derive(Parser)]
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     catch_panics();
-    let current = Arc::new(AtomicU64::new(0));
+    let current = Arc::new(Mutex::new(String::new()));
     watch(Arc::clone(&current));
     let (mut passed, mut failed) = (0, 0);
     for target in chosen {
@@ -81,7 +81,7 @@ fn one(target: &Target, text: &str) -> bool {
     done.is_ok()
 }
 
-fn many(target: &Target, cli: &Cli, current: &AtomicU64) -> bool {
+fn many(target: &Target, cli: &Cli, current: &Mutex<String>) -> bool {
     let started = Instant::now();
     let mut count = 0;
     loop {
@@ -93,8 +93,9 @@ fn many(target: &Target, cli: &Cli, current: &AtomicU64) -> bool {
             break;
         }
         let seed = cli.seed + count;
-        current.store(seed, Ordering::Relaxed);
-        if let Err(failure) = run(target, seed) {
+        *current.lock().expect("nobody panics with it") = format!("{}: seed {seed}", target.name);
+        let failed = |what: &str| say(format_args!("{}: seed {seed}: {what}; looking for a short input", target.name));
+        if let Err(failure) = run(target, seed, failed) {
             let input: Vec<String> = failure.input.iter().map(|w| format!("{w:x}")).collect();
             say(format_args!("{}: seed {}: {}", target.name, failure.seed, failure.what));
             say(format_args!("  again: fuzz {} --input {}", target.name, input.join(",")));
@@ -106,17 +107,18 @@ fn many(target: &Target, cli: &Cli, current: &AtomicU64) -> bool {
     true
 }
 
-/// Ends the program when one input takes too long.
-fn watch(current: Arc<AtomicU64>) {
+/// Ends the program when one input takes too long; `current` says which.
+fn watch(current: Arc<Mutex<String>>) {
     std::thread::spawn(move || {
-        let (mut seed, mut since) = (u64::MAX, Instant::now());
+        let (mut count, mut since) = (u64::MAX, Instant::now());
         loop {
             std::thread::sleep(Duration::from_millis(200));
-            let now = current.load(Ordering::Relaxed);
-            if now != seed {
-                (seed, since) = (now, Instant::now());
+            let now = ATTEMPTS.load(Ordering::Relaxed);
+            if now != count {
+                (count, since) = (now, Instant::now());
             } else if since.elapsed() > HANGS {
-                say(format_args!("seed {seed} has not ended after {} s", HANGS.as_secs()));
+                let current = current.lock().map_or_else(|e| e.into_inner().clone(), |c| c.clone());
+                say(format_args!("{current}: has not ended after {} s", HANGS.as_secs()));
                 say("0 passed, 1 failed");
                 std::process::exit(1);
             }
