@@ -21,6 +21,9 @@ const TIMER: [u64; 2] = [5, 7];
 
 /// The drive's number that stands for the SMU's request ports.
 const PORTS: usize = usize::MAX;
+/// Most tasks told apart, and most doorbells without an answer: a guest must not fill the host's memory with either.
+const MOST_CONTEXTS: usize = 1 << 16;
+const MOST_RUNG: usize = 1 << 16;
 
 impl Attribution {
     /// A hart is about to run.
@@ -146,6 +149,10 @@ impl Attribution {
             return known;
         }
         let number = self.contexts.len();
+        if number >= MOST_CONTEXTS {
+            // Whoever comes now shares the last one.
+            return number - 1;
+        }
         let stack = Stack::new(self.tree.root());
         self.contexts.push(Context { key, name: None, space: 0, renamed: false, stack, fault: None });
         self.by_key.insert(key, number);
@@ -261,7 +268,9 @@ impl Attribution {
         let context = self.harts[hart].context;
         if let Some(fault) = &mut self.contexts[context].fault {
             fault.reach(faults::DOORBELL, now.0);
-            self.rung.push((drive, queue, now.0, context));
+            if self.rung.len() < MOST_RUNG {
+                self.rung.push((drive, queue, now.0, context));
+            }
         }
     }
 

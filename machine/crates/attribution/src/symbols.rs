@@ -228,7 +228,8 @@ impl Symbols {
                 }
             }
         }
-        let (Some(first), Some(last)) = (fresh.first().map(|f| f.0), fresh.last().map(|f| f.1.unwrap_or(f.0 + 1)))
+        let (Some(first), Some(last)) =
+            (fresh.first().map(|f| f.0), fresh.last().map(|f| f.1.unwrap_or(f.0.saturating_add(1))))
         else {
             return;
         };

@@ -252,9 +252,10 @@ impl Machine {
 
     /// After a hart has run and what made it stop is known.
     pub(crate) fn note_hart(&mut self, hart: usize) {
-        let Machine { attribution, times, harts, phases, board, .. } = self;
+        let Machine { attribution, recorder, times, harts, phases, board, .. } = self;
         if let Some(a) = attribution.as_mut().filter(|a| a.inner.is_open()) {
             a.inner.leave(hart, &view(hart, &harts[hart], phases[hart], times));
+            tell(recorder, &mut a.inner);
             a.name_tasks(&harts[hart], &board.ram);
         }
     }

@@ -181,13 +181,13 @@ pub(crate) struct Debugging {
     from: Vec<(u64, u64)>,
     /// The hart that stopped last: a breakpoint that it stands at is behind it.
     stopped: usize,
-    /// A watchpoint that a hart has met, to be told of before its next instruction.
-    met: Option<Stop>,
+    /// The watchpoints that harts have met, to be told of before their next instructions.
+    met: Vec<Stop>,
 }
 
 impl Debugging {
     pub fn new(front: Box<dyn Debugger>) -> Debugging {
-        Debugging { front, orders: Orders::default(), from: Vec::new(), stopped: 0, met: None }
+        Debugging { front, orders: Orders::default(), from: Vec::new(), stopped: 0, met: Vec::new() }
     }
 
     /// Whether each instruction has to be looked at.
@@ -202,8 +202,8 @@ impl Debugging {
             return None;
         }
         let stop = |why| Some(Stop { hart: id, why });
-        if let Some(met) = self.met.take_if(|met| met.hart == id) {
-            return Some(met);
+        if let Some(place) = self.met.iter().position(|met| met.hart == id) {
+            return Some(self.met.swap_remove(place));
         }
         let stays = self.from.get(id) == Some(&(hart.pc(), hart.instructions()));
         if self.orders.breakpoints.contains(&hart.pc()) && !(stays && self.stopped == id) {
@@ -220,10 +220,10 @@ impl Debugging {
             wanted && (va.wrapping_sub(w.at) < w.len || w.at.wrapping_sub(va) < len)
         };
         if access != Access::Fetch
-            && self.met.is_none()
+            && self.met.iter().all(|met| met.hart != id)
             && let Some(watch) = self.orders.watchpoints.iter().find(meets)
         {
-            self.met = Some(Stop { hart: id, why: Why::Watchpoint { access, at: va.max(watch.at) } });
+            self.met.push(Stop { hart: id, why: Why::Watchpoint { access, at: va.max(watch.at) } });
         }
     }
 
@@ -232,7 +232,9 @@ impl Debugging {
         let mut view = View { harts, ram, changed: false };
         self.orders = self.front.stopped(stop, &mut view);
         self.stopped = stop.hart;
-        self.met = None;
+        if self.orders.watchpoints.is_empty() {
+            self.met.clear();
+        }
         self.from = view.harts.iter().map(|h| (h.pc(), h.instructions())).collect();
         view.changed
     }

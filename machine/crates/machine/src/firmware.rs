@@ -80,7 +80,11 @@ impl Machine {
         let whole = size == u64::MAX || (start == 0 && size == 0);
         self.harts[hart].fence_vma((!whole).then_some((start, size)));
         let one_page = !whole && size <= PAGE_SIZE - start % PAGE_SIZE;
-        self.times.of(hart).fence(one_page.then_some(start));
+        match (whole, one_page) {
+            (true, _) => self.times.of(hart).fence(None),
+            (_, true) => self.times.of(hart).fence(Some(start)),
+            _ => self.times.of(hart).fence_range(),
+        }
         if let Phase::Waiting { id, accepted: false, .. } = self.phases[hart] {
             self.stop_waiting(hart, id, WalkAnswer::Interrupted, at);
         }

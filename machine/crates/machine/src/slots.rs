@@ -114,6 +114,22 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_ends_with_its_window_however_much_is_issued() {
+        let mut slots = Slots::new(2, 2);
+        let (mut now, end) = ([0; 2], 1_000_000);
+        while now.iter().any(|n| *n < end) {
+            for hart in 0..2 {
+                let window = (now[hart] / 1000 + 1) * 1000;
+                let until = slots.reach(hart, Cycle(now[hart]), Cycle(window), true).0;
+                // Nothing but instructions, or a stall now and then.
+                let issued = if now[hart] / 1000 % 3 == 0 { (until - now[hart]) / 4 } else { until - now[hart] };
+                now[hart] = until + slots.turn(hart, issued, Cycle(until - now[hart]), true).0;
+                assert!(now[hart] <= window + 1, "{} of {window}", now[hart]);
+            }
+        }
+    }
+
+    #[test]
     fn parts_of_cycles_add_up() {
         let mut slots = Slots::new(2, 2);
         slots.turn(0, 1000, Cycle(1000), true);

@@ -62,7 +62,7 @@ impl Watch {
 /// Most milestones, regions and watched mappings of a run: the guest's marks must not fill the host's memory.
 pub const MOST_MARKS: usize = 1000;
 
-/// Largest mapping that can be watched: 1 TiB of address space, a byte a page.
+/// What can be watched at a time: 1 TiB of address space, a byte a page.
 const MAX_WATCHED_PAGES: u64 = 1 << 28;
 
 /// All watched mappings of a run.
@@ -77,7 +77,8 @@ impl Watches {
             return false;
         };
         let count = last - first + 1;
-        if count > MAX_WATCHED_PAGES || self.0.len() == MOST_MARKS {
+        let watched: u64 = self.0.iter().map(|w| w.pages.len() as u64).sum();
+        if watched + count > MAX_WATCHED_PAGES || self.0.len() == MOST_MARKS {
             return false;
         }
         self.0.push(Watch {

@@ -78,6 +78,9 @@ impl Misses {
     }
 }
 
+/// No memory is here or beyond; tables and registers may name such addresses, which caches cannot.
+const BEYOND: PhysAddr = PhysAddr(1 << 38);
+
 /// A hart that sleeps while others use its core loses more than it ever had: with so many losses it is told to forget
 /// everything instead.
 const MOST_LOSSES: usize = 4096;
@@ -178,7 +181,7 @@ impl Times {
 
     /// The SMU reads or writes memory; the cycles that takes, if timing is detailed.
     pub fn reached_by_smu(&mut self, write: bool, at: PhysAddr, now: Cycle) -> u64 {
-        let Some(caches) = &mut self.caches else { return 0 };
+        let Some(caches) = self.caches.as_mut().filter(|_| at < BEYOND) else { return 0 };
         let cycles = caches.hierarchy.access_by_device(write, at, now);
         caches.route();
         cycles
@@ -213,6 +216,9 @@ impl Caches {
     }
 
     fn access(&mut self, hart: usize, want: Want, at: PhysAddr, now: Cycle, by: Privilege) -> (u64, bool) {
+        if at >= BEYOND {
+            return (0, false);
+        }
         let granted = self.hierarchy.access(hart / self.threads, want, at, now);
         if granted.from > Answer::First {
             let counts = self.own[hart].misses.of(by);
@@ -251,6 +257,14 @@ pub struct HartTimes<'a> {
 }
 
 impl HartTimes<'_> {
+    /// Another hart's fence of some pages: all translations go, which is more than the hart itself forgets.
+    pub fn fence_range(&mut self) {
+        self.fence(None);
+        if let Some(caches) = &mut self.times.caches {
+            caches.tlb(self.hart).2.lose(Loss::Everything);
+        }
+    }
+
     /// Misses so far in detailed timing, branches apart.
     pub fn misses(&self) -> Option<&Misses> {
         self.times.misses_of(self.hart)
@@ -279,8 +293,10 @@ impl Timing for HartTimes<'_> {
     fn fence(&mut self, page: Option<u64>) {
         self.times.walk_caches[self.hart].fence();
         if let Some(caches) = &mut self.times.caches {
-            let (tlb, thread, _) = caches.tlb(self.hart);
-            tlb.fence(thread, page);
+            let (tlb, thread, own) = caches.tlb(self.hart);
+            if tlb.fence(thread, page) {
+                own.lose(Loss::Everything);
+            }
         }
     }
 

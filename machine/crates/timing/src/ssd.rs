@@ -54,6 +54,8 @@ pub struct SsdTiming {
 pub struct SsdState {
     medium: Medium,
     link: Link,
+    /// Of the generator, and its state.
+    seed: u64,
     random: u64,
 }
 
@@ -124,6 +126,7 @@ impl SsdTiming {
             state: SsdState {
                 medium: at_rest(flash.is_some(), params.channels.max(1) as usize),
                 link: Link::default(),
+                seed: params.seed,
                 random: scatter(params.seed ^ scatter(number.wrapping_add(1))),
             },
             flash,
@@ -179,11 +182,15 @@ impl SsdTiming {
         self.state.clone()
     }
 
-    /// Goes on from a state; an SSD with another medium begins idle.
+    /// Goes on from a state; an SSD with another medium begins idle, one with another seed draws anew.
     pub fn restore(&mut self, state: &SsdState) {
         let same_kind = std::mem::discriminant(&state.medium) == std::mem::discriminant(&self.state.medium);
         if same_kind && state.medium.count() == self.state.medium.count() {
+            let (seed, random) = (self.state.seed, self.state.random);
             self.state.clone_from(state);
+            if state.seed != seed {
+                (self.state.seed, self.state.random) = (seed, random);
+            }
         }
     }
 
@@ -266,6 +273,23 @@ mod tests {
             let mut t = SsdTiming::new(&params, CLOCK, 0);
             assert_eq!(t.start(doorbell + t.fetch_delay(), SsdOp::Write(4096)), cycles(params.write_us), "{name}");
         }
+    }
+
+    #[test]
+    fn a_state_goes_on_with_its_draws_or_with_another_seed() {
+        let shaped = |seed| changed("tlc", |p| p.seed = seed);
+        let draws = |t: &mut SsdTiming| {
+            (1..9).map(|n| t.start(Cycle(n * 100_000), read(n)).0 - n * 100_000).collect::<Vec<_>>()
+        };
+        let mut first = shaped(1);
+        first.start(Cycle(0), read(0));
+        let state = first.save();
+        let [mut same, mut other] = [1, 2].map(shaped);
+        same.restore(&state);
+        other.restore(&state);
+        let (here, there) = (draws(&mut first), draws(&mut other));
+        assert_eq!(draws(&mut same), here);
+        assert_ne!(there, here);
     }
 
     #[test]

@@ -108,8 +108,8 @@ impl Tlb {
     }
 
     /// Forgets a thread's translation of one page, or all of its translations. What the first level loses by it is not
-    /// reported: whoever fences forgets it as well.
-    pub fn fence(&mut self, thread: Thread, page: Option<u64>) {
+    /// reported: whoever fences forgets it as well. True if that was more than the page: pieces of large ones.
+    pub fn fence(&mut self, thread: Thread, page: Option<u64>) -> bool {
         let Some(va) = page else {
             self.clear_first(thread);
             if self.threaded {
@@ -118,16 +118,19 @@ impl Tlb {
                 self.second.clear();
                 self.sizes = 0;
             }
-            return;
+            return false;
         };
+        let mut more = false;
         for n in 0..SIZES.len() {
             if self.second.remove(key(thread, va, n)).is_some() && n > 0 {
                 // The first level has pieces of it.
                 self.clear_first(thread);
+                more = true;
             }
         }
         self.data.remove(self::page(thread, va));
         self.code.remove(self::page(thread, va));
+        more
     }
 
     fn clear_first(&mut self, thread: Thread) {
@@ -201,7 +204,7 @@ mod tests {
             assert!(t.find(0, Side::Data, big + n * PAGE).1, "piece {n}");
         }
         assert_eq!(t.find(0, Side::Data, big - PAGE), MISS);
-        t.fence(0, Some(big + 7 * PAGE));
+        assert!(t.fence(0, Some(big + 7 * PAGE)), "more than one page");
         assert_eq!(t.find(0, Side::Data, big), MISS);
     }
 

@@ -6,9 +6,9 @@ mod registers;
 mod target;
 
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -152,6 +152,10 @@ pub fn listen(address: &Address, interrupted: Arc<AtomicBool>) -> Result<(Server
             (Listener::Tcp(listener), at, None)
         }
         Place::Unix(path) => {
+            // What a run that was killed has left behind.
+            if UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused) {
+                std::fs::remove_file(path).with_context(cannot)?;
+            }
             let listener = UnixListener::bind(path).with_context(cannot)?;
             (Listener::Unix(listener), path.display().to_string(), Some(path.clone()))
         }

@@ -87,6 +87,7 @@ impl Hart {
                 }
                 self.changed_pte = None;
                 env.timing.fence(page);
+                self.take_losses(env.timing);
                 self.pc = self.pc.wrapping_add(4);
                 Ok(Flow::Fetch)
             }
