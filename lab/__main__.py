@@ -276,7 +276,10 @@ def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:
     from lab import profiling
 
     if args.elf:
-        return profiling.profile_elf(args.elf, args.profile, tuple(args.settings), args.detail, args.out, args.since)
+        if args.compare:
+            raise UserError("profile: --compare: kinds are for guests, not for --elf")
+        return profiling.profile_elf(args.elf, args.profile, tuple(args.settings), args.detail, args.out, args.since,
+                                     tuple(args.symbols), args.categories)
     if not guest_argv:
         raise UserError("profile: no command (trapless profile [OPTIONS] -- COMMAND ...)")
     rest = args.out, args.since, tuple(args.symbols), args.categories

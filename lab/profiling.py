@@ -31,8 +31,9 @@ _CATEGORIES: tuple[table.Column, ...] = (
     ("us in faults", "fault_us", ",.2f"), ("instructions in faults", "fault_instructions", ",.0f"))
 
 _KINDS: tuple[table.Column, ...] = (
-    ("kind", "kind", "s"), ("misses", "misses", ",d"), ("before us", "before", ",.2f"), ("device us", "device", ",.2f"),
-    ("SMU us", "smu", ",.2f"), ("after us", "after", ",.2f"), ("whole us", "whole", ",.2f"),
+    ("kind", "kind", "s"), ("misses", "misses", ",d"), ("OS faults beside", "os_faults", ",d"),
+    ("before us", "before", ",.2f"), ("device us", "device", ",.2f"), ("SMU us", "smu", ",.2f"), ("after us", "after", ",.2f"),
+    ("whole us", "whole", ",.2f"),
     ("user code over ideal us", "pollution", ",.2f"))
 _MISSES: tuple[table.Column, ...] = (
     ("", "name", "s"), ("IPC", "ipc", ".3f"),
@@ -70,19 +71,25 @@ def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[s
     """Run a command in a guest, attributed; the command's exit status."""
     if request.simulator != "machine":
         raise UserError("profile: not with --on qemu")
+    _prepare(out, symbols, categories)
+    kernel = request.kernel or build.kernel(stock=request.stock)
+    # Without the launcher of a kind there is no region of interest.
+    since = since or ("roi" if request.kind else f"milestone:{FIRST_COMMAND}")
+    attribute = Attribute(out, since, (str(symbols_of(kernel)), *symbols), categories)
+    status = run.run(replace(request, kernel=kernel, stats=out / "stats.json", out=out / "job", attribute=attribute))
+    return finish(out, f"cycles by stack of calls: {' '.join(request.argv)}", status)
+
+
+def _prepare(out: Path, symbols: tuple[str, ...], categories: Path | None) -> None:
+    """See that the files are there, and that no earlier run's are taken for this one's."""
     for file in symbols:
         if not Path(file.rpartition("@")[0] or file).is_file() and not Path(file).is_file():
             raise UserError(f"--symbols {file}: no such file")
     if categories and not categories.is_file():
         raise UserError(f"--categories {categories}: no such file")
     output_folder(out)
-    kernel = request.kernel or build.kernel(stock=request.stock)
-    # Without the launcher of a kind there is no region of interest.
-    since = since or ("roi" if request.kind else f"milestone:{FIRST_COMMAND}")
-    attribute = Attribute(out, since, (str(symbols_of(kernel)), *symbols), categories)
-    status = run.run(replace(request, kernel=kernel, stats=out / "stats.json", out=out / "job", attribute=attribute))
-    finish(out, f"cycles by stack of calls: {' '.join(request.argv)}")
-    return status
+    for name in ("profile.json", "stats.json"):
+        (out / name).unlink(missing_ok=True)
 
 
 def compare(request: run.Request, out: Path, since: str | None, symbols: tuple[str, ...], categories: Path | None,
@@ -112,7 +119,8 @@ def kind_rows(records: list[tuple[str, dict, dict]]) -> list[dict]:
         if kind == "ideal":
             continue
         count = pages(record, stats)
-        row = {"kind": kind, "misses": count}
+        by_hardware = sum(region["hw_miss"]["count"] for region in stats["rois"])
+        row = {"kind": kind, "misses": by_hardware or count, "os_faults": record["faults"]["count"] if by_hardware else None}
         walks = next((region["hw_miss"] for region in stats["rois"] if region["hw_miss"]["count"]), None)
         ports = next((region["port_miss"] for region in stats["rois"] if region["port_miss"]["count"]), None)
         if walks:
@@ -133,17 +141,20 @@ def _user_us(record: dict) -> float:
     return record["categories"]["user code"]["cycles"] * 1e6 / record["clock_hz"]
 
 
-def profile_elf(elf: Path, profile_name: str, settings: tuple[str, ...], detail: str | None, out: Path, since: str | None) -> int:
+def profile_elf(elf: Path, profile_name: str, settings: tuple[str, ...], detail: str | None, out: Path, since: str | None,
+                symbols: tuple[str, ...], categories: Path | None) -> int:
     """The same of a bare-metal ELF file."""
-    output_folder(out)
+    _prepare(out, symbols, categories)
     status = run.run_elf(elf, profile_name, settings, detail,
-                         (*Attribute(out, since or "start").options(), "--json", str(out / "stats.json")))
-    finish(out, f"cycles by stack of calls: {elf.name}")
-    return status
+                         (*Attribute(out, since or "start", symbols, categories).options(), "--json", str(out / "stats.json")))
+    return finish(out, f"cycles by stack of calls: {elf.name}", status)
 
 
-def finish(out: Path, title: str) -> None:
-    """Draw the flame graph and show the tables of what the machine left in `out`."""
+def finish(out: Path, title: str, status: int = 0) -> int:
+    """Draw the flame graph and show the tables of what the machine left in `out`; the run's status. A machine that refused its
+    input has said why and left nothing."""
+    if status and not (out / "profile.json").exists():
+        return status
     record, stats = json.loads((out / "profile.json").read_text()), json.loads((out / "stats.json").read_text())
     if not record["windows"]:
         raise UserError("profile: nothing to see: the guest never came to where --from begins")
@@ -167,6 +178,7 @@ def finish(out: Path, title: str) -> None:
     if cut := {name: n for name, n in record["cut"].items() if n}:
         say(f"not in trace.json and the .jsonl files, for there is a limit: {cut}")
     say(f"timeline: {out / 'trace.json'} (ui.perfetto.dev), flame graph: {out / 'flame.svg'}, record: {out / 'profile.json'}")
+    return status
 
 
 def _console() -> Console:

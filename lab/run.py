@@ -61,7 +61,7 @@ def data_disk(argument: str | None) -> tuple[Path | None, bool, str]:
     """The data disk for `--data`, whether writes to it are kept (only in an image of the user's own), and its options."""
     if argument is None:
         return None, False, ""
-    text, *rest = re.split(r",(?=(?:block|ssd|namespace)=)", argument, maxsplit=1)
+    text, *rest = re.split(r",(?=(?:block|ssd|namespace)=|(?:ro|rw|snapshot)(?:,|$))", argument, maxsplit=1)
     options = ",".join(rest)
     size = parse_size(text)
     if size is not None:

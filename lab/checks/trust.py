@@ -23,7 +23,8 @@ JOB = ["mapsum", "-t", "4", "-o", "shuffle", "/data/random.bin"]
 
 def command(program: str, *arguments: str | Path) -> list[str]:
     """How a program is run: with the profile of the tests, whose crates are built already; overflows are caught."""
-    return ["cargo", "run", "--locked", "-q", "-p", CRATES[program], "--bin", program, "--", *map(str, arguments)]
+    return ["cargo", "run", "--locked", "-q", "--manifest-path", str(MACHINE / "Cargo.toml"), "-p", CRATES[program],
+            "--bin", program, "--", *map(str, arguments)]
 
 
 def run(program: str, arguments: Sequence[str]) -> int:
@@ -31,7 +32,7 @@ def run(program: str, arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         if program == "lockstep" and not arguments:
             arguments = linux(Path(scratch))
-        done = subprocess.run(command(program, *arguments), cwd=MACHINE, env=os.environ | build.cargo_env(), check=False)
+        done = subprocess.run(command(program, *arguments), env=os.environ | build.cargo_env(), check=False)
         return done.returncode
 
 

@@ -39,7 +39,7 @@ def measure(setup: Setup) -> list[dict]:
 
     records = setup.each("running fio on 16 GiB for each kind", setup.kinds or KINDS, one)
     # kpoold is on for all that have it; osdp has none.
-    for entry in records:
+    for entry in records:  # the disk as it was made: runs drop what they write
         entry["disk_mib"] = disk.stat().st_blocks * 512 / ext4.MIB
     return small_no_refill.compare(records)
 

@@ -101,6 +101,7 @@ def test_guest_trouble() -> None:
     assert "--detail" in complaint(trapless("run", "--on", "qemu", "--detail", "start", "--", "true"))
     assert "--trace" in complaint(trapless("run", "--on", "qemu", "--trace", "t", "--", "true"))
     assert "option 'all'" in complaint(trapless("run", "--trace", "t,all", "--", "true"))
+    assert "--compare" in complaint(trapless("profile", "--compare", "osdp", "--elf", "x"))
     assert "--gdb" in complaint(trapless("run", "--on", "qemu", "--gdb", "1", "--", "true"))
     assert "--rounds 0" in complaint(trapless("speed", "--rounds", "0"))
     assert "crashed or rebooted" in complaint(trapless("run", "--append", "init=/nothing", "--", "true"))

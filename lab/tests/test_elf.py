@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import profiling
 from lab.paths import MACHINE
 
 SOURCES = MACHINE / "tests-bare"
@@ -32,6 +33,14 @@ def run(program: Path, elf: Path, *options: str) -> subprocess.CompletedProcess[
 @pytest.mark.parametrize(("name", "status"), [("pass", 0), ("fail", 7), ("armed", 0)])
 def test_status_comes_from_tohost(program: Path, tmp_path: Path, name: str, status: int) -> None:
     assert run(program, assemble(name, tmp_path)).returncode == status
+
+
+def test_a_profile_that_was_refused_shows_nothing_of_an_earlier_one(program: Path, tmp_path: Path) -> None:
+    elf, out = assemble("pass", tmp_path), tmp_path / "out"
+    assert profiling.profile_elf(elf, "vc707", (), None, out, None, (), None) == 0
+    assert (out / "flame.svg").exists()
+    assert profiling.profile_elf(elf, "nosuch", (), None, out, None, (), None) == BAD_INPUT
+    assert not (out / "profile.json").exists()
 
 
 @pytest.mark.parametrize("quantum", [10, 37, 1000])

@@ -56,6 +56,7 @@ def test_data_disk_of_the_command_line(volume: ext4.Volume, tree: Path, tmp_path
     ext4.make(volume, tree, image)
     assert data_disk(None) == (None, False, "")
     assert data_disk(f"{image}") == (image, True, "")
+    assert data_disk(f"{image},ro") == (image, True, "ro")
     assert data_disk(f"{image},ssd=tlc,block=4096,ro") == (image, True, "ssd=tlc,block=4096,ro")
     with pytest.raises(UserError, match="no such image"):
         data_disk(f"{image},blocks=4096")
