@@ -47,7 +47,8 @@ impl CodePage {
             (*raw).slots[PAGE_SLOTS + 1] = Slot::REFETCH;
             (*raw).pa = pa;
             (*raw).entries = entries;
-            (*raw).heat = HEAT;
+            // Without a translator a page is never warm.
+            (*raw).heat = if entries.is_null() { u32::MAX } else { HEAT };
         }
         page
     }

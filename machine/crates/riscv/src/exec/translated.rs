@@ -80,7 +80,14 @@ impl Hart {
                     target = self.entry(page);
                 }
                 Flow::Fetch => return None,
-                Flow::Scratch => return self.interpret_for(env, Some(&raw const *self.scratch)),
+                Flow::Scratch => {
+                    if let Some(exit) = self.interpret_for(env, Some(&raw const *self.scratch)) {
+                        return Some(exit);
+                    }
+                    // In a warm page, whose fetch is paid: the limit was looked at before that, and is not again.
+                    page = self.code_page;
+                    target = self.entry(page);
+                }
                 Flow::Exit(exit) => return Some(exit),
             }
         }
