@@ -157,23 +157,30 @@ fn compare(cli: &Cli) -> Result<bool> {
     }
 }
 
-/// Runs both again, from jump to jump where they begin to differ.
+/// Windows in which a difference is looked for again, in cycles: from jump to jump first. Harts of one core wait otherwise in
+/// shorter windows, and may then not differ.
+const NARROW: [u64; 3] = [1, 30, 1000];
+
+/// Runs both again, in shorter windows where they begin to differ.
 fn narrow(cli: &Cli, equal: Cycle, until: Cycle) -> Result<()> {
-    let mut pair = Pair::new(cli)?;
-    pair.run(equal, None)?;
-    let mut at = equal;
-    while at < until {
-        let before = pair.one.harts();
-        at = at + Cycle(1);
-        let ends = pair.run(at, Some(Cycle(1)))?;
-        let found = if ends.0 == ends.1 { pair.difference(false) } else { Some(format!("ends differ: {ends:?}")) };
-        if let Some(what) = found {
-            let from: Vec<String> = before.iter().map(|h| format!("{:#x}", h.pc)).collect();
-            say(format_args!("from cycle {}, pc {}: {what}", at.0 - 1, from.join(", ")));
-            return Ok(());
+    for window in NARROW.map(Cycle) {
+        let mut pair = Pair::new(cli)?;
+        pair.run(equal, None)?;
+        let mut at = equal;
+        while at < until {
+            let before = pair.one.harts();
+            at = at + window;
+            let ends = pair.run(at, Some(window))?;
+            let found = if ends.0 == ends.1 { pair.difference(false) } else { Some(format!("ends differ: {ends:?}")) };
+            if let Some(what) = found {
+                let from: Vec<String> =
+                    before.iter().map(|h| format!("{:#x} at {} after {:?}", h.pc, h.cycle.0, h.retired)).collect();
+                say(format_args!("from cycle {}, pc {}: {what}", (at - window).0, from.join(", ")));
+                return Ok(());
+            }
         }
+        say(format_args!("not in windows of {} cycles, or only in memory: {:?}", window.0, pair.difference(true)));
     }
-    say(format_args!("not in short windows, or only in memory: {:?}", pair.difference(true)));
     Ok(())
 }
 
