@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PeakRDL exporters for the two forms of the register map that the public exporters do not give: constants for a device
-model in Rust (theirs are drivers over pointers) and a C header that the Linux kernel can use (theirs needs libc headers).
-Both add the layouts of formats.toml."""
+"""PeakRDL exporters for the forms of the register map that the public exporters do not give: constants for a device model in
+Rust (theirs are drivers over pointers), a C header that the Linux kernel can use (theirs needs libc headers) and a
+SystemVerilog package of constants. All add the layouts of formats.toml."""
 
 import re
 import textwrap
@@ -116,7 +116,7 @@ def format_fields(group: dict) -> list[Field]:
 
 
 class Exporter(ExporterSubcommandPlugin):
-    """What both forms share: the arguments and the walk."""
+    """What the forms share: the arguments and the walk."""
 
     def add_exporter_arguments(self, arg_group) -> None:
         arg_group.add_argument("--formats", type=Path, required=True, help="formats.toml")
@@ -253,6 +253,64 @@ class CExporter(Exporter):
     def define(self, name: str, value: str, doc: str = "") -> str:
         tabs = "\t" * max(1, (40 - len("#define ") - len(name) + 7) // 8)
         return f"#define {name}{tabs}{value}" + (f"\t/* {doc} */" if doc else "")
+
+
+class SvExporter(Exporter):
+    """A package for the SMU's RTL."""
+
+    short_desc = "Trapless: SystemVerilog package of constants"
+
+    def render(self, block: Block, formats: list[dict]) -> str:
+        out = [
+            "// SPDX-License-Identifier: Apache-2.0",
+            f"// {NOTICE}",
+            "",
+            "package trapless_spec_pkg;",
+            "  // Registers: REG_ and the name is the offset; in an array, the array's name instead, and the offset in one block.",
+        ]
+        for reg in block.single:
+            out += ["", *self.register(reg, f"REG_{reg.name}")]
+        for a in block.arrays:
+            out += [
+                "",
+                f"  // ---- {a.title}: offset of the first, distance, number.",
+                self.constant(f"{a.name}_BASE", f"{a.base:#x}"),
+                self.constant(f"{a.name}_STRIDE", f"{a.stride:#x}"),
+                self.constant(f"{a.name}_COUNT", f"{a.count}"),
+            ]
+            for reg in a.registers:
+                out += ["", *self.register(reg, reg.name)]
+        out += ["", "  // ---- The counters: offset of the first, how many, the place of each in register order."]
+        out += [self.constant("CNT_BASE", f"{block.counters[0].offset:#x}"), self.constant("CNT_COUNT", f"{len(block.counters)}")]
+        for place, reg in enumerate(block.counters):
+            out += [*wrap("  // ", reg.doc), self.constant(reg.name, f"{place}")]
+        for group in formats:
+            out += ["", *wrap("  // ", f"---- {group['doc']}.")]
+            for f in format_fields(group):
+                out += self.field(f, group["prefix"])
+            for c in group.get("constants", []):
+                out += [*wrap("  // ", c["doc"]), self.constant(f"{group['prefix']}_{c['name']}", f"{c['value']:#x}")]
+        return "\n".join([*out, "endpackage"]) + "\n"
+
+    def register(self, reg: Register, name: str) -> list[str]:
+        out = [*wrap("  // ", f"{reg.doc} {reg.access}."), self.constant(name, f"{reg.offset:#x}")]
+        if reg.reset:
+            out += [f"  localparam logic [63:0] {name}_RESET = {sv_number(f'{reg.reset:#x}', 64)};"]
+        for f in reg.fields:
+            out += self.field(f, name)
+        return out
+
+    def field(self, f: Field, prefix: str) -> list[str]:
+        name = f"{prefix}_{f.name}"
+        out = [*wrap("  // ", f.doc), self.constant(f"{name}_LSB", f"{f.low}"), self.constant(f"{name}_MSB", f"{f.high}")]
+        return out + ([self.constant(f"{name}_BIT", f"{f.low}")] if f.width == 1 else [])
+
+    def constant(self, name: str, value: str) -> str:
+        return f"  localparam int unsigned {name} = {sv_number(value, 32)};"
+
+
+def sv_number(value: str, width: int) -> str:
+    return f"{width}'h{value[2:]}" if value.startswith("0x") else f"{width}'d{value}"
 
 
 def camel(name: str) -> str:
