@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers: one PMSHR entry a cycle, to all who wait for it (REQ: SMU-6). A request that was refused is answered beside it; nobody has both.
+`include "trapless_smu_ff.svh"
+
+module trapless_smu_answer
+  import trapless_smu_pkg::*;
+#(
+  parameter int unsigned Entries = 32,
+  parameter int unsigned Sources = 8,
+  parameter int unsigned SlotWidth = $clog2(Entries)
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input entry_t [Entries-1:0] entry_i,
+
+  output logic valid_o,
+  output logic [SlotWidth-1:0] slot_o,
+  input logic [Sources-1:0] waiters_i,
+  input logic [Sources-1:0] refused_i,
+  input reason_t refused_reason_i,
+
+  output logic [Sources-1:0] answer_o,
+  output reason_t [Sources-1:0] reason_o,
+  output logic [63:0] value_o
+);
+
+  logic [Entries-1:0] known;
+  logic [SlotWidth-1:0] pick, slot_q;
+  logic any, valid_q;
+  logic [Sources-1:0] answer_q, refused_q;
+  reason_t reason_q, refused_reason_q;
+  logic [63:0] value_q;
+
+  always_comb begin
+    for (int unsigned i = 0; i < Entries; i++) begin
+      known[i] = entry_i[i].stage == StAnswer && !(valid_q && slot_q == SlotWidth'(i));
+    end
+  end
+
+  trapless_smu_rr #(.Count(Entries)) u_pick (
+    .req_i(known),
+    .last_i(slot_q),
+    .valid_o(any),
+    .sel_o(pick)
+  );
+
+  assign valid_o = valid_q;
+  assign slot_o = slot_q;
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) begin
+      valid_q <= 1'b0;
+      slot_q <= '0;
+      answer_q <= '0;
+      refused_q <= '0;
+    end else begin
+      valid_q <= any;
+      if (any) slot_q <= pick;
+      answer_q <= (valid_q ? waiters_i : '0) | refused_i;
+      refused_q <= refused_i;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    reason_q <= entry_i[slot_q].reason;
+    refused_reason_q <= refused_reason_i;
+    value_q <= outcome_of(entry_i[slot_q].reason) == OutcomeFailed ? '0 : entry_i[slot_q].value;
+  end
+
+  always_comb begin
+    for (int unsigned s = 0; s < Sources; s++) reason_o[s] = refused_q[s] ? refused_reason_q : reason_q;
+  end
+
+  assign answer_o = answer_q;
+  assign value_o = value_q;
+
+endmodule

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completion unit: looks at the completion queues of devices that owe a completion (REQ: SMU-9), finds the command's entry by its
+// identifier, and notices commands that take too long (REQ: SMU-7).
+`include "trapless_smu_ff.svh"
+
+module trapless_smu_complete
+  import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
+#(
+  parameter int unsigned Entries = 32,
+  parameter int unsigned Devices = 8,
+  // Cycles between two looks at a queue that had nothing; 0: none, one look after the other.
+  parameter int unsigned PollInterval = 4,
+  parameter int unsigned TimeWidth = 48,
+  parameter int unsigned SlotWidth = $clog2(Entries)
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input logic hold_i,
+  output logic busy_o,
+  input entry_t [Entries-1:0] entry_i,
+  input desc_t [Devices-1:0] desc_i,
+  input logic [63:0] timeout_i,
+
+  // a write that may be a completion
+  input logic snoop_valid_i,
+  input logic [63:0] snoop_addr_i,
+
+  output logic read_valid_o,
+  input logic read_ready_i,
+  output dma_read_t read_o,
+  input logic data_valid_i,
+  input logic data_error_i,
+  input logic [63:0] data_i,
+  output logic doorbell_valid_o,
+  output dma_write_t doorbell_o,
+  input logic doorbell_done_i,
+  input logic doorbell_error_i,
+
+  // doorbell of the submission queue being written: time runs from here
+  input logic device_valid_i,
+  input logic device_end_i,
+  input logic [SlotWidth-1:0] device_slot_i,
+
+  // The head of this device's queue is taken; the queue is lost.
+  output logic [2:0] device_o,
+  output logic taken_o,
+  output logic lost_o,
+
+  output logic matched_o,
+  output logic stray_o,
+  output logic error_o,
+  output logic [SlotWidth-1:0] slot_o,
+  output logic [14:0] status_o,
+  // The entry goes on to the install.
+  output logic install_o,
+
+  output logic timeout_valid_o,
+  output logic [SlotWidth-1:0] timeout_slot_o
+);
+
+  localparam int unsigned DeviceWidth = Devices > 1 ? $clog2(Devices) : 1;
+  typedef enum logic [2:0] { PollIdle, PollAsk, PollWait, PollMatch, PollBell } poll_e;
+
+  poll_e state_q, state_d;
+  logic [DeviceWidth-1:0] device_q, pick;
+  logic [Devices-1:0] due_q, owed;
+  logic [31:0] tick_q;
+  logic tick, any;
+  logic [63:0] cqe_q;
+  desc_t d;
+  logic [15:0] cid;
+  entry_t entry;
+  logic fresh, known, bell_done_q, bell_error_q;
+
+  always_comb begin
+    for (int unsigned i = 0; i < Devices; i++) owed[i] = desc_i[i].outstanding && !desc_i[i].broken;
+  end
+
+  trapless_smu_rr #(.Count(Devices)) u_pick (
+    .req_i(owed & due_q),
+    .last_i(device_q),
+    .valid_o(any),
+    .sel_o(pick)
+  );
+
+  assign d = desc_i[device_q];
+  assign device_o = 3'(device_q);
+  assign tick = tick_q == '0;
+
+  // Status and identifier are in the upper half of the entry; the device writes that half last or with the rest.
+  assign read_valid_o = state_q == PollAsk;
+  assign read_o = '{
+    addr: d.cq_base + {43'b0, d.cq_head, 4'b0} + 64'(NVME_CQE_DW2),
+    wide: 1'b0,
+    exclusive: 1'b0
+  };
+  assign fresh = data_i[CQE_PHASE_BIT] == d.phase;
+  assign taken_o = state_q == PollWait && data_valid_i && !data_error_i && fresh;
+
+  // An identifier is trusted as far as a command with it is at this very device (REQ: SMU-10).
+  assign cid = cqe_q[CQE_CID_MSB:CQE_CID_LSB];
+  assign slot_o = cid[SlotWidth-1:0];
+  assign entry = entry_i[slot_o];
+  assign known = 32'(cid) < Entries && entry.command && entry.stage inside {StDevice, StAnswer, StOver}
+      && entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB] == device_o;
+  assign matched_o = state_q == PollMatch && known;
+  assign stray_o = state_q == PollMatch && !known;
+  assign status_o = cqe_q[CQE_STATUS_MSB:CQE_STATUS_LSB];
+  assign error_o = status_o != '0;
+  assign install_o = matched_o && !error_o && entry.stage == StDevice;
+
+  // Rung for each entry, from the cycle in which it is matched. The head has moved on by then.
+  assign doorbell_valid_o = (state_q == PollMatch || state_q == PollBell) && !bell_done_q;
+  assign doorbell_o = '{
+    addr: d.cq_doorbell,
+    size: 3'd2,
+    exclusive: 1'b0,
+    device: 1'b1,
+    data: {16{15'b0, d.cq_head}}
+  };
+  assign lost_o = (state_q == PollWait && data_valid_i && data_error_i)
+      || (state_q == PollBell && (bell_done_q ? bell_error_q : doorbell_done_i && doorbell_error_i));
+  assign busy_o = state_q != PollIdle;
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      PollIdle: if (any && !hold_i) state_d = PollAsk;
+      PollAsk: if (read_ready_i) state_d = PollWait;
+      PollWait: if (data_valid_i) state_d = !data_error_i && fresh ? PollMatch : PollIdle;
+      PollMatch: state_d = PollBell;
+      PollBell: if (bell_done_q || doorbell_done_i) state_d = PollIdle;
+      default: state_d = PollIdle;
+    endcase
+  end
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) begin
+      state_q <= PollIdle;
+      device_q <= '0;
+      due_q <= '0;
+      tick_q <= '0;
+      bell_done_q <= 1'b0;
+    end else begin
+      state_q <= state_d;
+      tick_q <= tick ? PollInterval : tick_q - 32'd1;
+      if (state_q == PollIdle && any && !hold_i) begin
+        device_q <= pick;
+        due_q[pick] <= 1'b0;
+      end
+      if (taken_o) due_q[device_q] <= 1'b1;
+      if (tick) due_q <= '1;
+      for (int unsigned i = 0; i < Devices; i++) begin
+        if (snoop_valid_i && snoop_addr_i[63:4] == desc_i[i].cq_base[63:4] + {43'b0, desc_i[i].cq_head}) due_q[i] <= 1'b1;
+      end
+      if (state_q == PollWait) bell_done_q <= 1'b0;
+      else if (doorbell_done_i) bell_done_q <= 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (data_valid_i) cqe_q <= data_i;
+    if (doorbell_done_i) bell_error_q <= doorbell_error_i;
+  end
+
+  // Time: one entry a cycle is looked at, so a timeout is noticed at most `Entries` cycles late. Limits beyond half of what the counter
+  // holds are never reached.
+  logic [TimeWidth-1:0] now_q;
+  logic [Entries-1:0][TimeWidth-1:0] deadline_q;
+  logic [Entries-1:0] limited_q;
+  logic [SlotWidth-1:0] scan_q;
+  logic [TimeWidth-1:0] left;
+  logic limit;
+
+  assign limit = timeout_i != '0 && timeout_i[63:TimeWidth-1] == '0;
+  assign left = deadline_q[scan_q] - now_q;
+  assign timeout_valid_o = entry_i[scan_q].stage == StDevice && limited_q[scan_q] && (left == '0 || left[TimeWidth-1])
+      && state_q != PollMatch && !(device_valid_i && device_slot_i == scan_q);
+  assign timeout_slot_o = scan_q;
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) begin
+      now_q <= '0;
+      scan_q <= '0;
+    end else begin
+      now_q <= now_q + 1'b1;
+      scan_q <= scan_q == SlotWidth'(Entries - 1) ? '0 : scan_q + 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (device_valid_i && !device_end_i) begin
+      deadline_q[device_slot_i] <= now_q + timeout_i[TimeWidth-1:0];
+      limited_q[device_slot_i] <= limit;
+    end
+  end
+
+endmodule

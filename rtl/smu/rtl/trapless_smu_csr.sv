@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Registers of spec/smu.rdl behind the generated AXI4-Lite front: identity, control, fences, counters here, the rest with the part it
+// belongs to. A write that sets up a ring or a queue waits until no part is in the middle of a step, so none sees half a change.
+`include "trapless_smu_ff.svh"
+
+module trapless_smu_csr
+  import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
+#(
+  parameter int unsigned Entries = 32,
+  parameter int unsigned Harts = 4,
+  parameter int unsigned Ports = 4,
+  parameter int unsigned Devices = 8,
+  parameter int unsigned Prefetch = 16,
+  parameter int unsigned Socket = 0,
+  parameter longint unsigned TimeoutReset = 0
+) (
+  input logic clk_i,
+  input logic rst_ni,
+
+  // register bus
+  input logic req_i,
+  input logic write_i,
+  input logic [11:0] addr_i,
+  input logic [63:0] wdata_i,
+  input logic [63:0] biten_i,
+  output logic read_ack_o,
+  output logic write_ack_o,
+  output logic [63:0] rdata_o,
+
+  output logic hold_o,
+  input logic busy_i,
+
+  output logic enable_o,
+  output logic [63:0] timeout_o,
+  output logic fence_o,
+  output logic drain_o,
+
+  // writes to other parts' registers
+  output logic [63:0] wdata_o,
+  output logic upper_o,
+  output logic free_base_o,
+  output logic free_size_o,
+  output logic free_tail_o,
+  output logic ret_base_o,
+  output logic ret_size_o,
+  output logic ret_head_o,
+  output logic desc_write_o,
+  output logic [2:0] desc_index_o,
+  output logic [3:0] desc_field_o,
+  output logic port_write_o,
+  output logic [4:0] port_index_o,
+  output logic [2:0] port_field_o,
+
+  // what is read
+  input logic idle_i,
+  input logic no_dma_i,
+  input logic no_frames_i,
+  input logic [7:0] live_i,
+  input logic [7:0] quarantined_i,
+  input logic [63:0] fence_issued_i,
+  input logic [63:0] fence_done_i,
+  input logic [63:0] drain_issued_i,
+  input logic [63:0] drain_done_i,
+  input logic [63:0] free_base_i,
+  input logic [31:0] free_size_i,
+  input logic [31:0] free_head_i,
+  input logic [31:0] free_tail_i,
+  input logic [31:0] free_used_i,
+  input logic [63:0] ret_base_i,
+  input logic [31:0] ret_size_i,
+  input logic [31:0] ret_head_i,
+  input logic [31:0] ret_tail_i,
+  input logic [CNT_COUNT-1:0][63:0] count_i,
+  input logic [63:0] desc_rdata_i,
+  input logic [63:0] port_rdata_i,
+
+  // what went wrong
+  input logic error_i,
+  input logic failed_i,
+  input reason_t failed_reason_i,
+  input logic status_valid_i,
+  input logic [14:0] status_i
+);
+
+  typedef enum logic [1:0] { RegIdle, RegRead, RegExec } reg_e;
+
+  reg_e state_q, state_d;
+  logic write_q;
+  logic [8:0] word_q;  // register: byte offset over 8
+  logic [63:0] data_q, biten_q, rdata_q, rdata, merged;
+  logic enable_q, error_q;
+  logic [63:0] timeout_q;
+  logic [15:0] last_status_q;
+  reason_t last_reason_q;
+  logic in_desc, in_port, in_count, ring_write, hold, halves, exec, go, refused, base_ok, size_ok;
+
+  function automatic logic [8:0] word(int unsigned offset);
+    return 9'(offset >> 3);
+  endfunction
+
+  assign in_desc = word_q >= word(DESC_BASE) && word_q < word(DESC_BASE + DESC_COUNT * DESC_STRIDE);
+  assign in_port = word_q >= word(PORT_BASE);
+  assign in_count = word_q >= word(CNT_BASE) && word_q < word(CNT_BASE + CNT_COUNT * 8);
+  assign ring_write = word_q inside {word(REG_FREE_BASE), word(REG_FREE_SIZE), word(REG_RET_BASE), word(REG_RET_SIZE)};
+
+  // Blocks are aligned to their size.
+  assign desc_index_o = word_q[6:4];
+  assign desc_field_o = word_q[3:0];
+  assign port_index_o = word_q[7:3];
+  assign port_field_o = word_q[2:0];
+
+  always_comb begin
+    rdata = '0;
+    unique case (word_q)
+      word(REG_ID): rdata = REG_ID_RESET;
+      word(REG_CAP): begin
+        rdata[REG_CAP_PMSHR_MSB:REG_CAP_PMSHR_LSB] = 8'(Entries);
+        rdata[REG_CAP_DESCRIPTORS_MSB:REG_CAP_DESCRIPTORS_LSB] = 8'(Devices);
+        rdata[REG_CAP_PREFETCH_MSB:REG_CAP_PREFETCH_LSB] = 8'(Prefetch);
+        rdata[REG_CAP_HARTS_MSB:REG_CAP_HARTS_LSB] = 8'(Harts);
+        rdata[REG_CAP_SOCKET_MSB:REG_CAP_SOCKET_LSB] = 3'(Socket);
+        rdata[REG_CAP_PORTS_MSB:REG_CAP_PORTS_LSB] = 8'(Ports);
+      end
+      word(REG_CTRL): rdata[REG_CTRL_ENABLE_BIT] = enable_q;
+      word(REG_STATUS): begin
+        rdata[REG_STATUS_ENABLED_BIT] = enable_q;
+        rdata[REG_STATUS_IDLE_BIT] = idle_i;
+        rdata[REG_STATUS_NO_DMA_BIT] = no_dma_i;
+        rdata[REG_STATUS_ERROR_BIT] = error_q;
+        rdata[REG_STATUS_NO_FRAMES_BIT] = no_frames_i;
+        rdata[REG_STATUS_LIVE_MSB:REG_STATUS_LIVE_LSB] = live_i;
+        rdata[REG_STATUS_QUARANTINED_MSB:REG_STATUS_QUARANTINED_LSB] = quarantined_i;
+      end
+      word(REG_FENCE): rdata = fence_issued_i;
+      word(REG_FENCE_DONE): rdata = fence_done_i;
+      word(REG_DRAIN): rdata = drain_issued_i;
+      word(REG_DRAIN_DONE): rdata = drain_done_i;
+      word(REG_TIMEOUT): rdata = timeout_q;
+      word(REG_LAST_ERROR): begin
+        rdata[REG_LAST_ERROR_STATUS_MSB:REG_LAST_ERROR_STATUS_LSB] = last_status_q;
+        rdata[REG_LAST_ERROR_REASON_MSB:REG_LAST_ERROR_REASON_LSB] = 8'(last_reason_q);
+      end
+      word(REG_FREE_BASE): rdata = free_base_i;
+      word(REG_FREE_SIZE): rdata = 64'(free_size_i);
+      word(REG_FREE_HEAD): rdata = 64'(free_head_i);
+      word(REG_FREE_TAIL): rdata = 64'(free_tail_i);
+      word(REG_FREE_USED): rdata = 64'(free_used_i);
+      word(REG_RET_BASE): rdata = ret_base_i;
+      word(REG_RET_SIZE): rdata = 64'(ret_size_i);
+      word(REG_RET_HEAD): rdata = 64'(ret_head_i);
+      word(REG_RET_TAIL): rdata = 64'(ret_tail_i);
+      default: begin
+        if (in_count) rdata = count_i[word_q[3:0]];
+        if (in_desc) rdata = desc_rdata_i;
+        if (in_port) rdata = port_rdata_i;
+      end
+    endcase
+  end
+
+  // A 64-bit register, or one half of it; anything else is ignored.
+  assign halves = biten_q inside {64'hffff_ffff_ffff_ffff, 64'h0000_0000_ffff_ffff, 64'hffff_ffff_0000_0000};
+  assign merged = (rdata_q & ~biten_q) | (data_q & biten_q);
+  assign hold = write_q && (in_desc || ring_write);
+  assign hold_o = state_q != RegIdle && hold;
+  assign exec = state_q == RegExec && !(hold && busy_i);
+  assign go = exec && write_q && halves;
+
+  assign base_ok = merged[3:0] == '0 && merged[63:56] == '0;
+  assign size_ok = merged[63:32] == '0 && (merged[31:0] & (merged[31:0] - 32'd1)) == '0;
+  assign refused = go && ring_write && (enable_q || !idle_i
+      || (word_q inside {word(REG_FREE_BASE), word(REG_RET_BASE)} ? !base_ok : !size_ok));
+
+  assign wdata_o = merged;
+  assign upper_o = biten_q[63];
+  assign free_base_o = go && word_q == word(REG_FREE_BASE) && !refused;
+  assign free_size_o = go && word_q == word(REG_FREE_SIZE) && !refused;
+  assign free_tail_o = go && word_q == word(REG_FREE_TAIL);
+  assign ret_base_o = go && word_q == word(REG_RET_BASE) && !refused;
+  assign ret_size_o = go && word_q == word(REG_RET_SIZE) && !refused;
+  assign ret_head_o = go && word_q == word(REG_RET_HEAD);
+  assign desc_write_o = go && in_desc;
+  assign port_write_o = go && in_port;
+  assign fence_o = go && word_q == word(REG_FENCE);
+  assign drain_o = go && word_q == word(REG_DRAIN);
+
+  assign read_ack_o = exec && !write_q;
+  assign write_ack_o = exec && write_q;
+  assign rdata_o = rdata_q;
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      RegIdle: if (req_i) state_d = RegRead;
+      RegRead: state_d = RegExec;
+      RegExec: if (exec) state_d = RegIdle;
+      default: state_d = RegIdle;
+    endcase
+  end
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) begin
+      state_q <= RegIdle;
+      enable_q <= 1'b0;
+      error_q <= 1'b0;
+      timeout_q <= TimeoutReset;
+      last_status_q <= '0;
+      last_reason_q <= '0;
+    end else begin
+      state_q <= state_d;
+      if (go && word_q == word(REG_TIMEOUT)) timeout_q <= merged;
+      if (go && word_q == word(REG_CTRL)) begin
+        enable_q <= merged[REG_CTRL_ENABLE_BIT];
+        if (!merged[REG_CTRL_ENABLE_BIT] && idle_i) error_q <= 1'b0;
+      end
+      if (error_i || refused) error_q <= 1'b1;
+      if (failed_i) last_reason_q <= failed_reason_i;
+      if (status_valid_i) last_status_q <= 16'(status_i);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (state_q == RegIdle && req_i) begin
+      write_q <= write_i;
+      word_q <= addr_i[11:3];
+      data_q <= wdata_i;
+      biten_q <= biten_i;
+    end
+    if (state_q == RegRead) rdata_q <= rdata;
+  end
+
+  assign enable_o = enable_q;
+  assign timeout_o = timeout_q;
+
+endmodule

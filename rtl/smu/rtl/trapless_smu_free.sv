@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Free page fetcher: the ring from which the operating system gives frames, and the buffer into which they are fetched ahead
+// (REQ: SMU-5). Entries that wait for a frame are served in order.
+`include "trapless_smu_ff.svh"
+
+module trapless_smu_free
+  import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
+#(
+  parameter int unsigned Entries = 32,
+  parameter int unsigned Prefetch = 16,
+  parameter int unsigned SlotWidth = $clog2(Entries)
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input logic enable_i,
+  // No read begins while this is set: the ring is being set up.
+  input logic hold_i,
+  output logic busy_o,
+
+  // ring registers
+  input logic set_base_i,
+  input logic set_size_i,
+  input logic set_tail_i,
+  input logic [63:0] wdata_i,
+  output logic [63:0] base_o,
+  output logic [31:0] size_o,
+  output logic [31:0] head_o,
+  output logic [31:0] tail_o,
+  output logic [31:0] used_o,
+  output logic error_o,
+
+  // entries that want a frame
+  input logic want_i,
+  input logic [SlotWidth-1:0] want_slot_i,
+
+  output logic read_valid_o,
+  input logic read_ready_i,
+  output dma_read_t read_o,
+  input logic data_valid_i,
+  input logic data_error_i,
+  input logic [127:0] data_i,
+
+  output logic valid_o,
+  output logic end_o,
+  output logic [SlotWidth-1:0] slot_o,
+  output logic [43:0] pfn_o,
+  output logic [51:0] dma_o,
+
+  // frames that go back unused: a malformed entry's, then those fetched ahead by a unit that is now disabled
+  input logic return_full_i,
+  output logic return_valid_o,
+  output logic [63:0] return_pfn_o,
+  output reason_t return_reason_o,
+  input logic return_taken_i,
+  output logic empty_o
+);
+
+  localparam int unsigned PtrWidth = Prefetch > 1 ? $clog2(Prefetch) : 1;
+  typedef enum logic [1:0] { FetchIdle, FetchAsk, FetchWait } fetch_e;
+
+  fetch_e state_q, state_d;
+  logic [63:0] base_q;
+  logic [31:0] size_q, head_q, tail_q, used_q;
+  logic broken_q;
+  logic [Prefetch-1:0][95:0] buffer_q;
+  logic [PtrWidth-1:0] rptr_q, wptr_q;
+  logic [PtrWidth:0] count_q;
+  logic bad_q;
+  logic [63:0] bad_pfn_q;
+
+  logic waiting, has_entry, wanted, malformed, push, give, none, hand_back, take_bad, pop, tail_fits;
+
+  trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_waiters (
+    .clk_i,
+    .rst_ni,
+    .push_i(want_i),
+    .data_i(want_slot_i),
+    .valid_o(waiting),
+    .data_o(slot_o),
+    .pop_i(valid_o)
+  );
+
+  function automatic logic [PtrWidth-1:0] next(logic [PtrWidth-1:0] ptr);
+    return ptr == PtrWidth'(Prefetch - 1) ? '0 : ptr + 1'b1;
+  endfunction
+
+  // A frame number beyond the PTE's field, or a data address that is not a whole page, would reach outside the frame.
+  assign malformed = data_i[63:44] != '0 || data_i[75:64] != '0;
+  assign has_entry = !broken_q && head_q != tail_q;
+  assign wanted = enable_i ? count_q != (PtrWidth+1)'(Prefetch) : count_q == '0 && waiting;
+
+  assign give = waiting && count_q != '0;
+  // Nothing here and nothing to come: the ring is empty, or stopped by a frame that cannot be handed back.
+  assign none = waiting && count_q == '0 && state_q == FetchIdle && !hold_i && (!has_entry || (bad_q && return_full_i));
+  assign valid_o = give || none;
+  assign end_o = none;
+  assign {dma_o, pfn_o} = buffer_q[rptr_q];
+
+  assign hand_back = !enable_i && !waiting && count_q != '0;
+  assign return_valid_o = bad_q || hand_back;
+  assign return_pfn_o = bad_q ? bad_pfn_q : 64'(pfn_o);
+  assign return_reason_o = bad_q ? reason_t'(REASON_BAD_ENTRY) : reason_t'(REASON_DISABLED);
+  assign take_bad = return_taken_i && bad_q;
+  assign pop = give || (return_taken_i && !bad_q);
+  assign empty_o = count_q == '0 && !bad_q && state_q == FetchIdle;
+
+  assign busy_o = state_q != FetchIdle;
+  assign read_valid_o = state_q == FetchAsk;
+  assign read_o = '{
+    addr: base_q + {28'b0, head_q & (size_q - 32'd1), 4'b0},
+    wide: 1'b1,
+    exclusive: 1'b0
+  };
+
+  assign tail_fits = wdata_i[31:0] - head_q <= size_q;
+  assign error_o = (data_valid_i && (data_error_i || malformed)) || (set_tail_i && !tail_fits);
+  assign push = data_valid_i && !data_error_i && !malformed;
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      FetchIdle: if (has_entry && wanted && !bad_q && !hold_i) state_d = FetchAsk;
+      FetchAsk: if (read_ready_i) state_d = FetchWait;
+      FetchWait: if (data_valid_i) state_d = FetchIdle;
+      default: state_d = FetchIdle;
+    endcase
+  end
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) begin
+      state_q <= FetchIdle;
+      base_q <= '0;
+      size_q <= '0;
+      head_q <= '0;
+      tail_q <= '0;
+      used_q <= '0;
+      broken_q <= 1'b0;
+      rptr_q <= '0;
+      wptr_q <= '0;
+      count_q <= '0;
+      bad_q <= 1'b0;
+    end else begin
+      state_q <= state_d;
+      if (data_valid_i) begin
+        if (data_error_i) broken_q <= 1'b1;
+        else head_q <= head_q + 32'd1;
+        if (!data_error_i && malformed) bad_q <= 1'b1;
+      end
+      if (take_bad) bad_q <= 1'b0;
+      if (give) used_q <= used_q + 32'd1;
+      if (push) wptr_q <= next(wptr_q);
+      if (pop) rptr_q <= next(rptr_q);
+      if (push != pop) count_q <= push ? count_q + 1'b1 : count_q - 1'b1;
+      if (set_tail_i && tail_fits) tail_q <= wdata_i[31:0];
+      if (set_base_i) base_q <= wdata_i;
+      if (set_size_i) size_q <= wdata_i[31:0];
+      if (set_base_i || set_size_i) begin
+        head_q <= '0;
+        tail_q <= '0;
+        used_q <= '0;
+        broken_q <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (push) buffer_q[wptr_q] <= {data_i[127:76], data_i[43:0]};
+    if (data_valid_i) bad_pfn_q <= data_i[63:0];
+  end
+
+  assign base_o = base_q;
+  assign size_o = size_q;
+  assign head_o = head_q;
+  assign tail_o = tail_q;
+  assign used_o = used_q;
+
+endmodule

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes requests of walkers and software ports, one a cycle, in turn (REQ: SMU-1, SMU-6, SMU-11).
+//
+// One cycle picks who is looked at, the next searches the PMSHR for its PTE and joins, allocates or refuses. While the PMSHR is full
+// everybody is looked at in turn, for what is asked may be under way; a freed entry goes to whoever has waited, in turn.
+`include "trapless_smu_ff.svh"
+
+module trapless_smu_front
+  import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
+#(
+  parameter int unsigned Sources = 8
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input logic enable_i,
+
+  input logic [Sources-1:0] valid_i,
+  output logic [Sources-1:0] ready_o,
+  input smu_req_t [Sources-1:0] req_i,
+  // The address is no entry's, which only software can ask for: not a multiple of 8, or beyond PAddrWidth.
+  input logic [Sources-1:0] misaligned_i,
+  input logic [Sources-1:0] far_i,
+  input logic [Sources-1:0] abandon_i,
+
+  // PMSHR, searched in the same cycle
+  output smu_req_t req_o,
+  input logic hit_i,
+  input logic free_i,
+  input logic live_i,
+  output logic join_o,
+  output logic allocate_o,
+  output logic [Sources-1:0] source_o,
+
+  // accepted only to be failed; told in the next cycle
+  output logic refuse_o,
+  output reason_t refuse_reason_o,
+  output logic [Sources-1:0] refused_o,
+  output reason_t refused_reason_o,
+
+  output logic accepted_o,
+  output logic full_o
+);
+
+  localparam int unsigned SourceWidth = Sources > 1 ? $clog2(Sources) : 1;
+
+  logic look_q, look_d;
+  logic [SourceWidth-1:0] sel_q, sel_d;
+  logic [SourceWidth-1:0] turn, last_q;
+  logic [Sources-1:0] waiting_q, waiting, mine, ask;
+  logic [Sources-1:0] refused_q;
+  reason_t reason_q;
+  logic may_allocate;
+
+  always_comb begin
+    mine = '0;
+    mine[sel_q] = look_q;
+  end
+
+  // Whoever is looked at right now waits a cycle for the outcome.
+  assign ask = valid_i & ~mine;
+
+  trapless_smu_rr #(.Count(Sources)) u_pick (
+    .req_i(ask),
+    .last_i(sel_q),
+    .valid_o(look_d),
+    .sel_o(sel_d)
+  );
+
+  assign waiting = waiting_q & valid_i;
+
+  trapless_smu_rr #(.Count(Sources)) u_turn (
+    .req_i(waiting),
+    .last_i(last_q),
+    .valid_o(),
+    .sel_o(turn)
+  );
+
+  assign req_o = req_i[sel_q];
+  assign source_o = mine & valid_i & ~abandon_i;
+  assign may_allocate = free_i && (waiting == '0 || turn == sel_q);
+
+  always_comb begin
+    refuse_o = 1'b0;
+    refuse_reason_o = '0;
+    join_o = 1'b0;
+    allocate_o = 1'b0;
+    if ((mine & valid_i) != '0) begin
+      if (!enable_i) begin
+        refuse_o = 1'b1;
+        refuse_reason_o = reason_t'(REASON_DISABLED);
+      end else if ((mine & misaligned_i) != '0) begin
+        refuse_o = 1'b1;
+        refuse_reason_o = reason_t'(REASON_DESCRIPTOR);
+      end else if ((mine & far_i) != '0) begin
+        refuse_o = 1'b1;
+        refuse_reason_o = reason_t'(REASON_BUS);
+      end else if (hit_i) begin
+        join_o = 1'b1;
+      end else if (may_allocate) begin
+        allocate_o = 1'b1;
+      end else if (!free_i && !live_i) begin
+        // REQ: SMU-10. Every entry is kept by a miss that is over, maybe for ever.
+        refuse_o = 1'b1;
+        refuse_reason_o = reason_t'(REASON_TIMEOUT);
+      end
+    end
+  end
+
+  assign accepted_o = join_o || allocate_o || refuse_o;
+  assign ready_o = accepted_o ? mine : '0;
+  assign full_o = (mine & valid_i & ~waiting_q) != '0 && !accepted_o && !free_i;
+
+  assign refused_o = refused_q & ~abandon_i;
+  assign refused_reason_o = reason_q;
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) begin
+      look_q <= 1'b0;
+      sel_q <= '0;
+      last_q <= '0;
+      waiting_q <= '0;
+      refused_q <= '0;
+      reason_q <= '0;
+    end else begin
+      look_q <= look_d;
+      if (look_d) sel_q <= sel_d;
+      waiting_q <= waiting & ~ready_o;
+      if (full_o) waiting_q[sel_q] <= 1'b1;
+      if (accepted_o && waiting_q[sel_q]) last_q <= sel_q;
+      refused_q <= refuse_o ? source_o : '0;
+      if (refuse_o) reason_q <= refuse_reason_o;
+    end
+  end
+
+endmodule

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the PTE again before anything else is done (REQ: SMU-2), several at a time, answered in order.
+`include "trapless_smu_ff.svh"
+
+module trapless_smu_lookup
+  import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
+#(
+  parameter int unsigned Entries = 32,
+  parameter int unsigned Devices = 8,
+  parameter logic [2:0] Socket = 3'd0,
+  parameter int unsigned SlotWidth = $clog2(Entries)
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input entry_t [Entries-1:0] entry_i,
+  input desc_t [Devices-1:0] desc_i,
+
+  input logic allocate_i,
+  input logic [SlotWidth-1:0] allocated_i,
+
+  output logic read_valid_o,
+  input logic read_ready_i,
+  output dma_read_t read_o,
+  output logic [5:0] lane_o,
+  input logic data_valid_i,
+  input logic data_error_i,
+  input logic [63:0] data_i,
+
+  output logic valid_o,
+  output logic end_o,
+  output logic [SlotWidth-1:0] slot_o,
+  output reason_t reason_o,
+  output logic [63:0] value_o
+);
+
+  logic [SlotWidth-1:0] asked;
+  entry_t entry;
+  desc_t [7:0] desc;
+  logic [2:0] device;
+  logic serves;
+
+  // Those whose read is to be sent, then those whose answer is to come.
+  trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_ask (
+    .clk_i,
+    .rst_ni,
+    .push_i(allocate_i),
+    .data_i(allocated_i),
+    .valid_o(read_valid_o),
+    .data_o(asked),
+    .pop_i(read_valid_o && read_ready_i)
+  );
+
+  trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_wait (
+    .clk_i,
+    .rst_ni,
+    .push_i(read_valid_o && read_ready_i),
+    .data_i(asked),
+    .valid_o(),
+    .data_o(slot_o),
+    .pop_i(data_valid_i)
+  );
+
+  assign read_o = '{addr: 64'({entry_i[asked].pte, 3'b0}), wide: 1'b0, exclusive: 1'b0};
+
+  always_comb begin
+    desc = '0;
+    for (int unsigned i = 0; i < Devices; i++) desc[i] = desc_i[i];
+  end
+
+  assign entry = entry_i[slot_o];
+  assign device = entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
+  assign serves = desc[device].valid && !desc[device].broken;
+  assign lane_o = {entry.pte[2:0], 3'b0};
+  assign valid_o = data_valid_i;
+
+  always_comb begin
+    end_o = 1'b1;
+    value_o = entry.value;
+    reason_o = '0;
+    if (data_error_i) begin
+      reason_o = reason_t'(REASON_BUS);
+    end else if (data_i != entry.value) begin
+      reason_o = reason_t'(REASON_CHANGED);
+      value_o = data_i;
+    end else if (!names_block(entry.value) || entry.value[PTE_SOCKET_MSB:PTE_SOCKET_LSB] != Socket || !serves) begin
+      reason_o = reason_t'(REASON_DESCRIPTOR);
+    end else begin
+      end_o = 1'b0;
+    end
+  end
+
+endmodule

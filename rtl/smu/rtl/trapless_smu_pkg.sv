@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of the Storage Management Unit's ports and between its parts (spec/smu.md).
+package trapless_smu_pkg;
+
+  import trapless_spec_pkg::*;
+
+  /// Bits of a physical address (RV64 with Sv39 or Sv48).
+  localparam int unsigned PAddrWidth = 56;
+  /// Bits of the number that a walker gives to a wait.
+  localparam int unsigned IdWidth = 8;
+  /// Bits of a reason (spec/formats.toml) inside the unit.
+  localparam int unsigned ReasonWidth = 4;
+
+  typedef logic [PAddrWidth-1:0] paddr_t;
+  /// Address of a page table entry, in units of 8 bytes.
+  typedef logic [PAddrWidth-4:0] entry_addr_t;
+  typedef logic [ReasonWidth-1:0] reason_t;
+
+  /// A request (REQ: SMU-1).
+  typedef struct packed {
+    paddr_t pte_addr;
+    paddr_t pmd_addr;
+    paddr_t pud_addr;
+    logic [63:0] pte;
+    logic [IdWidth-1:0] id;
+  } smu_req_t;
+
+  typedef enum logic [1:0] {
+    OutcomeNone = 2'd0,
+    OutcomeDone = 2'd1,
+    OutcomeChanged = 2'd2,
+    OutcomeFailed = 2'd3
+  } smu_outcome_e;
+
+  /// An answer (REQ: SMU-6). `pte` is the entry as installed or as found; zero for a failure.
+  typedef struct packed {
+    logic [IdWidth-1:0] id;
+    smu_outcome_e outcome;
+    logic [7:0] reason;
+    logic [63:0] pte;
+  } smu_rsp_t;
+
+  /// How far a miss has come.
+  typedef enum logic [2:0] {
+    StFree,  // no miss
+    StLookup,  // the PTE is read again
+    StFrame,  // waits for a frame
+    StCommand,  // the command is written
+    StDevice,  // the device works
+    StInstall,  // PTE, PMD and PUD are updated
+    StAnswer,  // the outcome is known
+    StOver  // answered; kept by its command or its frame
+  } stage_e;
+
+  /// A PMSHR entry as the parts see it.
+  typedef struct packed {
+    stage_e stage;
+    logic command;  // a command at the device may still write the frame
+    logic frame;  // keeps a frame
+    reason_t reason;  // outcome: 0 done, REASON_CHANGED changed, else why it failed
+    entry_addr_t pte;
+    entry_addr_t pmd;
+    entry_addr_t pud;
+    logic [63:0] value;  // the entry seen; as answered once the outcome is known
+    logic [43:0] pfn;
+    logic [51:0] dma;  // in units of 4096 bytes
+  } entry_t;
+
+  /// A queue descriptor as the parts see it.
+  typedef struct packed {
+    logic valid;
+    logic broken;
+    logic outstanding;
+    logic [63:0] sq_base;
+    logic [63:0] cq_base;
+    logic [63:0] sq_doorbell;
+    logic [63:0] cq_doorbell;
+    logic [16:0] depth;
+    logic [31:0] nsid;
+    logic [3:0] blocks;
+    logic [16:0] sq_tail;
+    logic [16:0] cq_head;
+    logic phase;
+  } desc_t;
+
+  /// A write on its way to memory: 4 to 64 bytes, held until its response.
+  typedef struct packed {
+    logic [63:0] addr;
+    logic [2:0] size;  // log2 of bytes
+    logic exclusive;
+    logic device;  // a doorbell: not modifiable
+    logic [511:0] data;  // repeated when shorter
+  } dma_write_t;
+
+  /// A read: 8 or 16 bytes.
+  typedef struct packed {
+    logic [63:0] addr;
+    logic wide;  // 16 bytes
+    logic exclusive;
+  } dma_read_t;
+
+  typedef enum logic [1:0] {
+    RespOkay = 2'd0,
+    RespExOkay = 2'd1,
+    RespSlvErr = 2'd2,
+    RespDecErr = 2'd3
+  } axi_resp_e;
+
+  function automatic smu_outcome_e outcome_of(reason_t reason);
+    if (reason == '0) return OutcomeDone;
+    if (reason == reason_t'(REASON_CHANGED)) return OutcomeChanged;
+    return OutcomeFailed;
+  endfunction
+
+  /// REQ: ISA-6. The entry that is installed for an armed one.
+  function automatic logic [63:0] installed(logic [63:0] seen, logic [43:0] pfn);
+    logic [63:0] pte;
+    pte = '0;
+    pte[PTE_PFN_MSB:PTE_PFN_LSB] = pfn;
+    pte[PTE_V_BIT] = 1'b1;
+    pte[PTE_L_BIT] = 1'b1;
+    pte[PTE_R_BIT] = seen[PTE_R_BIT];
+    pte[PTE_W_BIT] = seen[PTE_W_BIT];
+    pte[PTE_X_BIT] = seen[PTE_X_BIT];
+    pte[PTE_U_BIT] = seen[PTE_U_BIT];
+    pte[PTE_A_BIT] = seen[PTE_A_BIT];
+    return pte;
+  endfunction
+
+  /// REQ: ISA-1. Whether an entry is of the armed form, SOFT aside.
+  function automatic logic names_block(logic [63:0] pte);
+    return !pte[PTE_V_BIT] && pte[PTE_L_BIT] && !pte[PTE_G_BIT] && pte[PTE_U_BIT] && !pte[PTE_D_BIT]
+        && (pte[PTE_R_BIT] || pte[PTE_X_BIT]) && !(pte[PTE_W_BIT] && !pte[PTE_R_BIT])
+        && pte[PTE_HIGH_MSB:PTE_HIGH_LSB] == '0;
+  endfunction
+
+endpackage

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Page miss status holding registers: fully associative on the PTE's address, one list of waiters each (REQ: SMU-1).
+//
+// An entry belongs to one part of the unit at a time, told by its stage; each part says here what came of its step. Only entries
+// at a device are several parts' business: the completion unit, its timeout and `kill_i`, which comes last.
+`include "trapless_smu_ff.svh"
+
+module trapless_smu_pmshr
+  import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
+#(
+  parameter int unsigned Entries = 32,
+  parameter int unsigned Sources = 8,
+  parameter int unsigned Updaters = 2,
+  parameter int unsigned SlotWidth = $clog2(Entries)
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  output entry_t [Entries-1:0] entry_o,
+  output logic [Entries-1:0] live_o,
+
+  // search, in the cycle of the request
+  input smu_req_t req_i,
+  output logic hit_o,
+  output logic free_o,
+  input logic join_i,
+  input logic allocate_i,
+  input logic [Sources-1:0] source_i,
+  input logic [Sources-1:0] abandon_i,
+  output logic [SlotWidth-1:0] allocated_o,
+
+  // lookup: goes on to wait for a frame, or ends
+  input logic lookup_valid_i,
+  input logic lookup_end_i,
+  input logic [SlotWidth-1:0] lookup_slot_i,
+  input reason_t lookup_reason_i,
+  input logic [63:0] lookup_value_i,
+
+  // frame given, or none to be had
+  input logic frame_valid_i,
+  input logic frame_end_i,
+  input logic [SlotWidth-1:0] frame_slot_i,
+  input logic [43:0] frame_pfn_i,
+  input logic [51:0] frame_dma_i,
+
+  // command written, or not
+  input logic command_valid_i,
+  input logic command_end_i,
+  input logic [SlotWidth-1:0] command_slot_i,
+  input reason_t command_reason_i,
+
+  // doorbell being written; doorbell failed
+  input logic device_valid_i,
+  input logic device_end_i,
+  input logic [SlotWidth-1:0] device_slot_i,
+  input reason_t device_reason_i,
+
+  // completion found: the command is over
+  input logic completion_valid_i,
+  input logic completion_error_i,
+  input logic [SlotWidth-1:0] completion_slot_i,
+  // no completion in time
+  input logic timeout_valid_i,
+  input logic [SlotWidth-1:0] timeout_slot_i,
+  // whatever is at this device ends; with `release_i` its commands are over, too
+  input logic kill_i,
+  input logic release_i,
+  input logic [2:0] kill_device_i,
+
+  // install
+  input logic [Updaters-1:0] pte_valid_i,
+  input logic [Updaters-1:0] update_valid_i,
+  input logic [Updaters-1:0][SlotWidth-1:0] update_slot_i,
+  input reason_t [Updaters-1:0] update_reason_i,
+  input logic [Updaters-1:0][63:0] update_value_i,
+
+  // answer going out; frame gone
+  input logic answer_valid_i,
+  input logic [SlotWidth-1:0] answer_slot_i,
+  output logic [Sources-1:0] waiters_o,
+  input logic returned_valid_i,
+  input logic [SlotWidth-1:0] returned_slot_i
+);
+
+  stage_e [Entries-1:0] stage_q, stage_d;
+  logic [Entries-1:0] command_q, command_d, frame_q, frame_d;
+  reason_t [Entries-1:0] reason_q, reason_d;
+  logic [Entries-1:0][Sources-1:0] waiters_q, waiters_d;
+  entry_addr_t [Entries-1:0] pte_q, pmd_q, pud_q;
+  logic [Entries-1:0][63:0] value_q;
+  logic [Entries-1:0][43:0] pfn_q;
+  logic [Entries-1:0][51:0] dma_q;
+
+  logic [Entries-1:0] match, free;
+  logic [SlotWidth-1:0] hit_slot, free_slot;
+
+  always_comb begin
+    hit_slot = '0;
+    free_slot = '0;
+    for (int unsigned i = Entries; i > 0; i--) begin
+      live_o[i-1] = stage_q[i-1] != StFree && stage_q[i-1] != StOver;
+      free[i-1] = stage_q[i-1] == StFree;
+      // One whose answer leaves in this cycle takes no more waiters.
+      match[i-1] = live_o[i-1] && pte_q[i-1] == req_i.pte_addr[PAddrWidth-1:3]
+          && !(answer_valid_i && answer_slot_i == SlotWidth'(i - 1));
+      if (match[i-1]) hit_slot = hit_slot | SlotWidth'(i - 1);  // one at most
+      if (free[i-1]) free_slot = SlotWidth'(i - 1);
+    end
+  end
+
+  assign hit_o = match != '0;
+  assign free_o = free != '0;
+  assign allocated_o = free_slot;
+  assign waiters_o = waiters_q[answer_slot_i] & ~abandon_i;
+
+  for (genvar i = 0; i < Entries; i++) begin : g_entry
+    assign entry_o[i] = '{
+      stage: stage_q[i],
+      command: command_q[i],
+      frame: frame_q[i],
+      reason: reason_q[i],
+      pte: pte_q[i],
+      pmd: pmd_q[i],
+      pud: pud_q[i],
+      value: value_q[i],
+      pfn: pfn_q[i],
+      dma: dma_q[i]
+    };
+  end
+
+  function automatic logic [2:0] device_of(logic [63:0] value);
+    return value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
+  endfunction
+
+  always_comb begin
+    stage_d = stage_q;
+    command_d = command_q;
+    frame_d = frame_q;
+    reason_d = reason_q;
+    waiters_d = waiters_q;
+
+    for (int unsigned i = 0; i < Entries; i++) begin
+      waiters_d[i] = waiters_q[i] & ~abandon_i;
+      if (stage_q[i] == StOver && !command_q[i] && !frame_q[i]) stage_d[i] = StFree;
+    end
+    if (join_i) waiters_d[hit_slot] = waiters_d[hit_slot] | source_i;
+    if (allocate_i) begin
+      stage_d[free_slot] = StLookup;
+      waiters_d[free_slot] = source_i;
+    end
+    if (lookup_valid_i) begin
+      stage_d[lookup_slot_i] = lookup_end_i ? StAnswer : StFrame;
+      reason_d[lookup_slot_i] = lookup_reason_i;
+    end
+    if (frame_valid_i) begin
+      stage_d[frame_slot_i] = frame_end_i ? StAnswer : StCommand;
+      frame_d[frame_slot_i] = !frame_end_i;
+      reason_d[frame_slot_i] = reason_t'(REASON_NO_FRAME);
+    end
+    if (command_valid_i) begin
+      if (command_end_i) stage_d[command_slot_i] = StAnswer;
+      else command_d[command_slot_i] = 1'b1;
+      reason_d[command_slot_i] = command_reason_i;
+    end
+    if (device_valid_i) begin
+      stage_d[device_slot_i] = device_end_i ? StAnswer : StDevice;
+      reason_d[device_slot_i] = device_reason_i;
+    end
+    for (int unsigned u = 0; u < Updaters; u++) begin
+      if (pte_valid_i[u]) frame_d[update_slot_i[u]] = 1'b0;
+      if (update_valid_i[u]) begin
+        stage_d[update_slot_i[u]] = StAnswer;
+        reason_d[update_slot_i[u]] = update_reason_i[u];
+      end
+    end
+    if (timeout_valid_i) begin
+      stage_d[timeout_slot_i] = StAnswer;
+      reason_d[timeout_slot_i] = reason_t'(REASON_TIMEOUT);
+    end
+    if (answer_valid_i) begin
+      stage_d[answer_slot_i] = StOver;
+      waiters_d[answer_slot_i] = '0;
+    end
+    if (returned_valid_i) frame_d[returned_slot_i] = 1'b0;
+    if (completion_valid_i) begin
+      command_d[completion_slot_i] = 1'b0;
+      if (stage_q[completion_slot_i] == StDevice) begin
+        stage_d[completion_slot_i] = completion_error_i ? StAnswer : StInstall;
+        reason_d[completion_slot_i] = reason_t'(REASON_DEVICE);
+      end
+    end
+    if (kill_i) begin
+      for (int unsigned i = 0; i < Entries; i++) begin
+        if (device_of(value_q[i]) == kill_device_i && command_d[i]) begin
+          if (stage_d[i] == StDevice) begin
+            stage_d[i] = StAnswer;
+            reason_d[i] = release_i ? reason_t'(REASON_DESCRIPTOR) : reason_t'(REASON_BUS);
+          end
+          if (release_i) command_d[i] = 1'b0;
+        end
+      end
+    end
+  end
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) begin
+      stage_q <= {Entries{StFree}};
+      command_q <= '0;
+      frame_q <= '0;
+      reason_q <= '0;
+      waiters_q <= '0;
+    end else begin
+      stage_q <= stage_d;
+      command_q <= command_d;
+      frame_q <= frame_d;
+      reason_q <= reason_d;
+      waiters_q <= waiters_d;
+    end
+  end
+
+  // What an entry holds is meaningless while it is free.
+  always_ff @(posedge clk_i) begin
+    if (allocate_i) begin
+      pte_q[free_slot] <= req_i.pte_addr[PAddrWidth-1:3];
+      pmd_q[free_slot] <= req_i.pmd_addr[PAddrWidth-1:3];
+      pud_q[free_slot] <= req_i.pud_addr[PAddrWidth-1:3];
+      value_q[free_slot] <= req_i.pte;
+    end
+    // The device number in `value` is looked at as long as there is a command: none is there in these two cases.
+    if (lookup_valid_i && lookup_end_i) value_q[lookup_slot_i] <= lookup_value_i;
+    for (int unsigned u = 0; u < Updaters; u++) begin
+      if (update_valid_i[u]) value_q[update_slot_i[u]] <= update_value_i[u];
+    end
+    if (frame_valid_i) begin
+      pfn_q[frame_slot_i] <= frame_pfn_i;
+      dma_q[frame_slot_i] <= frame_dma_i;
+    end
+  end
+
+endmodule

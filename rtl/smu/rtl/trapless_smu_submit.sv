@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVMe host controller, submission side (REQ: SMU-9): writes the command, then rings the doorbell. The command of one miss is written
+// while the doorbell of the one before is being rung.
+`include "trapless_smu_ff.svh"
+
+module trapless_smu_submit
+  import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
+#(
+  parameter int unsigned Entries = 32,
+  parameter int unsigned Devices = 8,
+  parameter int unsigned SlotWidth = $clog2(Entries)
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  // Nothing begins while this is set: a descriptor is being set up.
+  input logic hold_i,
+  output logic busy_o,
+  input entry_t [Entries-1:0] entry_i,
+  input desc_t [Devices-1:0] desc_i,
+  // The completion queue of this device is being lost in this cycle.
+  input logic lost_i,
+  input logic [2:0] lost_device_i,
+
+  input logic frame_valid_i,
+  input logic [SlotWidth-1:0] frame_slot_i,
+
+  output logic sqe_valid_o,
+  output dma_write_t sqe_o,
+  input logic sqe_done_i,
+  input logic sqe_error_i,
+  output logic doorbell_valid_o,
+  output dma_write_t doorbell_o,
+  input logic doorbell_done_i,
+  input logic doorbell_error_i,
+
+  // The command stands in the queue of this device.
+  output logic submitted_o,
+  output logic [2:0] submitted_device_o,
+
+  output logic command_valid_o,
+  output logic command_end_o,
+  output logic [SlotWidth-1:0] command_slot_o,
+  output reason_t command_reason_o,
+  output logic device_valid_o,
+  output logic device_end_o,
+  output logic [SlotWidth-1:0] device_slot_o,
+  output reason_t device_reason_o
+);
+
+  typedef enum logic [1:0] { CmdIdle, CmdWrite, CmdWait } cmd_e;
+  typedef enum logic [1:0] { BellIdle, BellStart, BellWrite } bell_e;
+
+  cmd_e cmd_q, cmd_d;
+  bell_e bell_q, bell_d;
+  logic waiting;
+  logic [SlotWidth-1:0] slot, bell_slot_q;
+  logic [2:0] device, bell_device_q;
+  logic [16:0] bell_tail_q;
+  desc_t [7:0] desc;
+  desc_t d;
+  entry_t entry;
+  logic serves, hand_over, bell_broken;
+  logic [511:0] sqe;
+
+  trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_waiters (
+    .clk_i,
+    .rst_ni,
+    .push_i(frame_valid_i),
+    .data_i(frame_slot_i),
+    .valid_o(waiting),
+    .data_o(slot),
+    .pop_i(command_valid_o)
+  );
+
+  always_comb begin
+    desc = '0;
+    for (int unsigned i = 0; i < Devices; i++) desc[i] = desc_i[i];
+  end
+
+  assign entry = entry_i[slot];
+  assign device = entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
+  assign d = desc[device];
+  assign serves = d.valid && !d.broken;
+
+  // A 4 KiB read with one PRP entry; its command identifier is the PMSHR index.
+  always_comb begin
+    sqe = '0;
+    sqe[8*NVME_SQE_CDW0+:32] = {16'(slot), 16'(NVME_OPC_READ)};
+    sqe[8*NVME_SQE_NSID+:32] = d.nsid;
+    sqe[8*NVME_SQE_PRP1+:64] = {entry.dma, 12'b0};
+    sqe[8*NVME_SQE_SLBA+:64] = 64'(entry.value[PTE_LBA_MSB:PTE_LBA_LSB]);
+    sqe[8*NVME_SQE_CDW12+:32] = (32'd1 << d.blocks) - 32'd1;
+  end
+
+  assign sqe_valid_o = cmd_q == CmdWrite;
+  assign sqe_o = '{addr: d.sq_base + {41'b0, d.sq_tail, 6'b0}, size: 3'd6, exclusive: 1'b0, device: 1'b0, data: sqe};
+  assign hand_over = cmd_q == CmdWait && bell_q == BellIdle;
+  assign submitted_o = sqe_valid_o && sqe_done_i && !sqe_error_i;
+  assign submitted_device_o = device;
+  assign busy_o = cmd_q != CmdIdle || bell_q != BellIdle;
+
+  // The slot leaves the queue when its command is handed to the doorbell, or ends here.
+  always_comb begin
+    cmd_d = cmd_q;
+    command_valid_o = 1'b0;
+    command_end_o = 1'b0;
+    command_reason_o = '0;
+    unique case (cmd_q)
+      CmdIdle: begin
+        if (waiting && !hold_i) begin
+          if (serves) begin
+            cmd_d = CmdWrite;
+          end else begin
+            command_valid_o = 1'b1;
+            command_end_o = 1'b1;
+            command_reason_o = reason_t'(REASON_DESCRIPTOR);
+          end
+        end
+      end
+      CmdWrite: begin
+        if (sqe_done_i) begin
+          cmd_d = sqe_error_i ? CmdIdle : CmdWait;
+          command_valid_o = sqe_error_i;
+          command_end_o = 1'b1;
+          command_reason_o = reason_t'(REASON_BUS);
+        end
+      end
+      CmdWait: begin
+        if (hand_over) begin
+          cmd_d = CmdIdle;
+          command_valid_o = 1'b1;
+        end
+      end
+      default: cmd_d = CmdIdle;
+    endcase
+  end
+  assign command_slot_o = slot;
+
+  assign bell_broken = desc[bell_device_q].broken || (lost_i && lost_device_i == bell_device_q);
+  assign doorbell_valid_o = bell_q == BellWrite;
+  assign doorbell_o = '{
+    addr: desc[bell_device_q].sq_doorbell,
+    size: 3'd2,
+    exclusive: 1'b0,
+    device: 1'b1,
+    data: {16{15'b0, bell_tail_q}}
+  };
+
+  // The device may answer as soon as the doorbell is on its way, so the miss counts as being there from that moment. A doorbell that
+  // fails leaves the command in the queue, where a later one would start it: hence quarantine (REQ: SMU-7).
+  always_comb begin
+    bell_d = bell_q;
+    device_valid_o = 1'b0;
+    device_end_o = 1'b0;
+    device_reason_o = '0;
+    unique case (bell_q)
+      BellIdle: if (hand_over) bell_d = BellStart;
+      BellStart: begin
+        device_valid_o = 1'b1;
+        device_end_o = bell_broken;
+        device_reason_o = reason_t'(REASON_BUS);
+        bell_d = bell_broken ? BellIdle : BellWrite;
+      end
+      BellWrite: begin
+        if (doorbell_done_i) begin
+          bell_d = BellIdle;
+          device_end_o = 1'b1;
+          device_reason_o = reason_t'(REASON_BUS);
+          device_valid_o = doorbell_error_i && entry_i[bell_slot_q].stage == StDevice;
+        end
+      end
+      default: bell_d = BellIdle;
+    endcase
+  end
+  assign device_slot_o = bell_slot_q;
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) begin
+      cmd_q <= CmdIdle;
+      bell_q <= BellIdle;
+    end else begin
+      cmd_q <= cmd_d;
+      bell_q <= bell_d;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (hand_over) begin
+      bell_slot_q <= slot;
+      bell_device_q <= device;
+      bell_tail_q <= d.sq_tail;  // advanced when the command was written
+    end
+  end
+
+endmodule

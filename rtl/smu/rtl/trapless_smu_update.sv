@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Page table updater: exchanges the PTE, then marks the PMD, then the PUD, each visible before the next (REQ: SMU-3). Atomic by AXI
+// exclusive pairs. An entry that has its mark already is not written: whoever clears it afterwards finds the PTE (REQ: OS-6).
+`include "trapless_smu_ff.svh"
+
+module trapless_smu_update
+  import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
+#(
+  parameter int unsigned Entries = 32,
+  // Exclusive pairs that may fail for one entry before the update is given up.
+  parameter int unsigned Attempts = 256,
+  // Tells updaters apart, so that two do not step on each other for ever.
+  parameter int unsigned Index = 0,
+  parameter int unsigned SlotWidth = $clog2(Entries)
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input entry_t [Entries-1:0] entry_i,
+
+  input logic start_i,
+  input logic [SlotWidth-1:0] start_slot_i,
+  output logic ready_o,
+
+  output logic read_valid_o,
+  input logic read_ready_i,
+  output dma_read_t read_o,
+  input logic data_valid_i,
+  input axi_resp_e data_resp_i,
+  input logic [63:0] data_i,
+  output logic write_valid_o,
+  output dma_write_t write_o,
+  input logic done_valid_i,
+  input axi_resp_e done_resp_i,
+
+  // The PTE is installed: the frame is the page table's.
+  output logic pte_valid_o,
+  output logic valid_o,
+  output logic [SlotWidth-1:0] slot_o,
+  output reason_t reason_o,
+  output logic [63:0] value_o
+);
+
+  typedef enum logic [2:0] { UpIdle, UpAsk, UpWait, UpWrite, UpPause } up_e;
+  typedef enum logic [1:0] { LevelPte, LevelPmd, LevelPud } level_e;
+  localparam int unsigned AttemptWidth = $clog2(Attempts + 1);
+
+  up_e state_q, state_d;
+  level_e level_q;
+  logic [SlotWidth-1:0] slot_q;
+  entry_addr_t pte_q, pmd_q, pud_q, addr;
+  logic [63:0] seen_q, new_q, found_q;
+  logic [AttemptWidth-1:0] attempt_q;
+  logic [3:0] pause_q;
+  logic exclusive, read_error, differs, marked, refused, write_error, spent, level_done;
+
+  assign ready_o = state_q == UpIdle;
+  assign slot_o = slot_q;
+
+  always_comb begin
+    unique case (level_q)
+      LevelPmd: addr = pmd_q;
+      LevelPud: addr = pud_q;
+      default: addr = pte_q;
+    endcase
+  end
+
+  assign read_valid_o = state_q == UpAsk;
+  assign read_o = '{addr: 64'({addr, 3'b0}), wide: 1'b0, exclusive: 1'b1};
+  assign write_valid_o = state_q == UpWrite;
+  assign write_o = '{
+    addr: 64'({addr, 3'b0}),
+    size: 3'd3,
+    exclusive: 1'b1,
+    device: 1'b0,
+    data: {8{level_q == LevelPte ? new_q : found_q | (64'd1 << PTE_L_BIT)}}
+  };
+
+  // A fabric that does not know exclusive accesses says so by its plain OKAY to the read: nothing may be written then.
+  assign exclusive = data_resp_i == RespExOkay;
+  assign read_error = state_q == UpWait && data_valid_i && !exclusive;
+  assign differs = state_q == UpWait && data_valid_i && exclusive && level_q == LevelPte && data_i != seen_q;
+  assign marked = state_q == UpWait && data_valid_i && exclusive && level_q != LevelPte && data_i[PTE_L_BIT];
+  assign refused = state_q == UpWrite && done_valid_i && done_resp_i == RespOkay;
+  assign write_error = state_q == UpWrite && done_valid_i && done_resp_i inside {RespSlvErr, RespDecErr};
+  assign spent = refused && attempt_q == AttemptWidth'(Attempts - 1);
+  assign level_done = marked || (state_q == UpWrite && done_valid_i && done_resp_i == RespExOkay);
+
+  assign pte_valid_o = level_done && level_q == LevelPte;
+
+  always_comb begin
+    valid_o = read_error || differs || write_error || spent || (level_done && level_q == LevelPud);
+    value_o = new_q;
+    reason_o = '0;
+    if (differs) begin
+      value_o = data_i;
+      reason_o = reason_t'(REASON_CHANGED);
+    end else if (read_error || write_error) begin
+      value_o = seen_q;
+      reason_o = reason_t'(REASON_BUS);
+    end else if (spent) begin
+      // Not installed: the one who asked may try again. A mark that cannot be set is an error.
+      value_o = seen_q;
+      reason_o = level_q == LevelPte ? reason_t'(REASON_CHANGED) : reason_t'(REASON_BUS);
+    end
+  end
+
+  always_comb begin
+    state_d = state_q;
+    unique case (state_q)
+      UpIdle: if (start_i) state_d = UpAsk;
+      UpAsk: if (read_ready_i) state_d = UpWait;
+      UpWait: if (data_valid_i) state_d = marked ? UpAsk : UpWrite;
+      UpWrite: if (done_valid_i) state_d = refused ? UpPause : UpAsk;
+      UpPause: if (pause_q == '0) state_d = UpAsk;
+      default: state_d = UpIdle;
+    endcase
+    if (valid_o) state_d = UpIdle;
+  end
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) begin
+      state_q <= UpIdle;
+      level_q <= LevelPte;
+      attempt_q <= '0;
+      pause_q <= '0;
+    end else begin
+      state_q <= state_d;
+      if (start_i) level_q <= LevelPte;
+      else if (level_done) level_q <= level_q == LevelPte ? LevelPmd : LevelPud;
+      if (start_i || level_done) attempt_q <= '0;
+      else if (refused) attempt_q <= attempt_q + 1'b1;
+      if (refused) pause_q <= {attempt_q[2:0], 1'(Index)};
+      else if (pause_q != '0) pause_q <= pause_q - 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) begin
+      slot_q <= start_slot_i;
+      pte_q <= entry_i[start_slot_i].pte;
+      pmd_q <= entry_i[start_slot_i].pmd;
+      pud_q <= entry_i[start_slot_i].pud;
+      seen_q <= entry_i[start_slot_i].value;
+      new_q <= installed(entry_i[start_slot_i].value, entry_i[start_slot_i].pfn);
+    end
+    if (data_valid_i) found_q <= data_i;
+  end
+
+endmodule
