@@ -93,7 +93,7 @@ module trapless_smu_csr
   logic [63:0] timeout_q;
   logic [15:0] last_status_q;
   reason_t last_reason_q;
-  logic in_desc, in_port, in_count, ring_write, hold, halves, exec, go, refused, base_ok, size_ok;
+  logic in_desc, in_port, in_count, base_write, ring_write, hold, halves, exec, go, refused, base_ok, size_ok;
 
   function automatic logic [8:0] word(int unsigned offset);
     return 9'(offset >> 3);
@@ -102,7 +102,8 @@ module trapless_smu_csr
   assign in_desc = word_q >= word(DESC_BASE) && word_q < word(DESC_BASE + DESC_COUNT * DESC_STRIDE);
   assign in_port = word_q >= word(PORT_BASE);
   assign in_count = word_q >= word(CNT_BASE) && word_q < word(CNT_BASE + CNT_COUNT * 8);
-  assign ring_write = word_q inside {word(REG_FREE_BASE), word(REG_FREE_SIZE), word(REG_RET_BASE), word(REG_RET_SIZE)};
+  assign base_write = word_q == word(REG_FREE_BASE) || word_q == word(REG_RET_BASE);
+  assign ring_write = base_write || word_q == word(REG_FREE_SIZE) || word_q == word(REG_RET_SIZE);
 
   // Blocks are aligned to their size.
   assign desc_index_o = word_q[6:4];
@@ -168,8 +169,7 @@ module trapless_smu_csr
 
   assign base_ok = merged[3:0] == '0 && merged[63:56] == '0;
   assign size_ok = merged[63:32] == '0 && (merged[31:0] & (merged[31:0] - 32'd1)) == '0;
-  assign refused = go && ring_write && (enable_q || !idle_i
-      || (word_q inside {word(REG_FREE_BASE), word(REG_RET_BASE)} ? !base_ok : !size_ok));
+  assign refused = go && ring_write && (enable_q || !idle_i || (base_write ? !base_ok : !size_ok));
 
   assign wdata_o = merged;
   assign upper_o = biten_q[63];

@@ -118,7 +118,7 @@ module trapless_smu_desc
             if (field_i == field(DESC_DEPTH)) w.depth = wdata_i[DESC_DEPTH_ENTRIES_MSB:DESC_DEPTH_ENTRIES_LSB];
             if (field_i == field(DESC_NSID)) w.nsid = wdata_i[DESC_NSID_ID_MSB:DESC_NSID_ID_LSB];
             if (field_i == field(DESC_BLOCKS)) w.blocks = wdata_i[DESC_BLOCKS_LOG2_MSB:DESC_BLOCKS_LOG2_LSB];
-            resets = field_i inside {field(DESC_SQ_BASE), field(DESC_CQ_BASE), field(DESC_DEPTH)};
+            resets = field_i == field(DESC_SQ_BASE) || field_i == field(DESC_CQ_BASE) || field_i == field(DESC_DEPTH);
           end
         end
         default: ;
