@@ -38,6 +38,7 @@ pub struct CacheParams {
     pub l2_kib: u32,
     pub l2_ways: u32,
     pub l2_cycles: u32,
+    /// 0: there is none; who holds what is known all the same, so that stores and devices reach the other caches.
     pub last_kib: u32,
     pub last_ways: u32,
     pub last_cycles: u32,
@@ -108,7 +109,7 @@ impl Detail {
             ("detail.tlb.second_entries", t.second_entries, t.second_ways),
         ];
         for (key, entries, ways) in sizes {
-            if key == "detail.caches.l2_kib" && entries == 0 {
+            if ["detail.caches.l2_kib", "detail.caches.last_kib"].contains(&key) && entries == 0 {
                 continue;
             }
             let sound = ways > 0 && entries % ways == 0 && (entries / ways).is_power_of_two() && entries <= 1 << 24;
@@ -170,7 +171,14 @@ impl Detail {
             l1i: level(c.l1i_kib, c.l1i_ways, 0),
             l1d: level(c.l1d_kib, c.l1d_ways, 0),
             l2: (c.l2_kib > 0).then(|| level(c.l2_kib, c.l2_ways, c.l2_cycles)),
-            last: level(c.last_kib, c.last_ways, c.last_cycles),
+            last: if c.last_kib > 0 {
+                level(c.last_kib, c.last_ways, c.last_cycles)
+            } else {
+                // A directory in which what the other caches hold never presses for room.
+                let held = (c.l1i_kib + c.l1d_kib + c.l2_kib).next_power_of_two() * cores.next_power_of_two() as u32;
+                level(DIRECTORY_SCALE * held, DIRECTORY_WAYS, 0)
+            },
+            last_has_data: c.last_kib > 0,
             snoop_cycles: c.snoop_cycles.into(),
             dram: DramTiming {
                 column: ns(self.dram.column_ns),
@@ -195,6 +203,11 @@ impl Detail {
         }
     }
 }
+
+/// How many times what it lists a directory without data could list.
+const DIRECTORY_SCALE: u32 = 4;
+/// Its ways.
+const DIRECTORY_WAYS: u32 = 16;
 
 /// Lines in so many KiB.
 fn lines(kib: u32) -> u32 {

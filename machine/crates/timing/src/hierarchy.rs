@@ -33,6 +33,8 @@ pub struct HierarchyConfig {
     pub l2: Option<Level>,
     /// Shared last level.
     pub last: Level,
+    /// Whether it has the lines' data, or is only the list of who has them.
+    pub last_has_data: bool,
     /// Added when another core has to give up a line or its right to write it.
     pub snoop_cycles: u64,
     /// Memory, behind the last level's own cycles.
@@ -194,8 +196,8 @@ impl Hierarchy {
     pub fn access_by_device(&mut self, write: bool, at: PhysAddr, now: Cycle) -> u64 {
         let line = Line::of(at);
         let snoop = if write { self.take_from_all(line) } else { self.take_right(line) };
-        let memory = if self.last.touch(line).is_some() { 0 } else { self.fill_last(line, now) };
-        self.config.last.cycles + snoop + memory
+        let memory = self.behind_last(line, now);
+        self.config.last.cycles + snoop + memory.unwrap_or(0)
     }
 
     /// A device has overwritten the line in memory; no cache has it any more.
@@ -214,9 +216,9 @@ impl Hierarchy {
     /// The line from the last level or from beyond, with the right to write it if that comes for free or is wanted.
     fn beyond(&mut self, core: usize, want: Want, line: Line, now: Cycle) -> Granted {
         let (mut from, mut cycles) = (Answer::Last, self.config.last.cycles);
-        if self.last.touch(line).is_none() {
+        if let Some(memory) = self.behind_last(line, now + Cycle(cycles)) {
             from = Answer::Memory;
-            cycles += self.fill_last(line, now + Cycle(cycles));
+            cycles += memory;
         }
         let others = self.last.peek(line).map_or(0, |s| s.holders & !(1 << core));
         let writable = match want {
@@ -281,6 +283,14 @@ impl Hierarchy {
                 shared.holders &= !(1 << core);
             }
         }
+    }
+
+    /// What memory costs for a line, if it is asked.
+    fn behind_last(&mut self, line: Line, now: Cycle) -> Option<u64> {
+        if self.last.touch(line).is_none() {
+            return Some(self.fill_last(line, now));
+        }
+        (!self.config.last_has_data).then(|| self.dram.access(line, now))
     }
 
     /// Brings a line into the last level; cycles until memory has it.

@@ -14,6 +14,7 @@ fn config(second: bool) -> HierarchyConfig {
         l1d: Level { sets: 2, ways: 2, cycles: 0 },
         l2: second.then_some(Level { sets: 2, ways: 3, cycles: 10 }),
         last: Level { sets: 4, ways: 4, cycles: 30 },
+        last_has_data: true,
         snoop_cycles: 40,
         dram: DramTiming { column: 100, activate: 50, precharge: 50, burst: 4, banks: 2, row_lines: 4 },
     }
@@ -33,6 +34,17 @@ fn each_level_costs_its_own() {
     assert_eq!(load(2, 2000), 30 + 100);
     assert_eq!(load(4, 3000), 30 + 150);
     assert_eq!(load(0, 4000), 10);
+}
+
+#[test]
+fn a_last_level_without_data_asks_memory_for_what_the_first_gave_up() {
+    let mut h = Hierarchy::new(HierarchyConfig { last_has_data: false, ..config(false) });
+    let mut load = |line, now| h.access(0, Want::Load, at(line), Cycle(now));
+    for (line, now) in [(0, 0), (2, 1000), (4, 2000)] {
+        assert_eq!(load(line, now).from, Answer::Memory);
+    }
+    assert_eq!(load(4, 3000).from, Answer::First);
+    assert_eq!(load(0, 4000), Granted { from: Answer::Memory, cycles: 30 + 100, writable: true });
 }
 
 #[test]
