@@ -15,7 +15,9 @@ from lab.images import dataset, rootfs
 from lab.paths import LINUX, ROOT
 
 TOOLS = ("git", "cargo", "gcc", "make", "riscv64-linux-gnu-gcc", "flex", "bison", "bc", "mmdebstrap", "mke2fs", "debugfs",
-         "qemu-system-riscv64", "qemu-system-x86_64")
+         "qemu-system-riscv64", "qemu-system-x86_64", "riscv64-unknown-elf-gcc")
+# Of the TOOLS, what only tests use.
+TESTS_ONLY = ("qemu-system-riscv64", "qemu-system-x86_64", "riscv64-unknown-elf-gcc")
 
 
 def run() -> int:
@@ -23,7 +25,7 @@ def run() -> int:
     missing = 0
     for tool in TOOLS:
         place = shutil.which(tool)
-        needed = not tool.startswith("qemu-")
+        needed = tool not in TESTS_ONLY
         missing += place is None and needed
         state = "ok" if place else "missing" if needed else "absent"
         print(f"{state:7} {tool}{'' if place or needed else ' (tests only)'}")
@@ -35,6 +37,9 @@ def run() -> int:
     for kind in ("kernel", "rootfs", "data", "tools"):
         count = sum(1 for path in (CACHE / kind).glob("[!.]*")) if (CACHE / kind).is_dir() else 0
         print(f"        cached {kind}: {count}")
+    clang = next((name for name in (f"clang++-{version}" for version in range(25, 15, -1)) if shutil.which(name)), "absent")
+    print(f"        for RTL models: {clang} (else g++)")
+    print(f"        RTL tools: {'there' if (CACHE / 'venv-rtl').is_dir() else 'not installed yet (rtl/run installs them)'}")
     print(f"        kernel build script: {'there' if (LINUX / 'build').exists() else 'missing'}")
     return 1 if missing else 0
 

