@@ -11,3 +11,4 @@ CACHE = Path(os.environ.get("TRAPLESS_CACHE", ROOT / ".trapless"))
 LAB = ROOT / "lab"
 LINUX = ROOT / "linux"
 MACHINE = ROOT / "machine"
+RTL = ROOT / "rtl"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lab import build
 from lab.checks import trust
-from lab.paths import CACHE, LAB, MACHINE, ROOT
+from lab.paths import CACHE, LAB, MACHINE, ROOT, RTL
 from lab.ui import UserError, say
 
 # Closing lines: cargo's "5 passed; 1 failed;", pytest's "2 failed, 30 passed in 0.1s" and our own "5 passed, 1 failed".
@@ -96,7 +96,7 @@ def run_suite(suite: Suite) -> Count:
 
 def suites(everything: bool) -> list[Suite]:
     """Every runner, in the order of running. `everything` adds the long ones."""
-    ruff = [sys.executable, "-m", "ruff", "check", "-q", "--no-cache", "--config", str(LAB / "pyproject.toml"), str(LAB)]
+    ruff = [sys.executable, "-m", "ruff", "check", "-q", "--no-cache", "--config", str(LAB / "pyproject.toml"), str(LAB), str(RTL)]
     pytest_args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(LAB)]
     if not everything:
         pytest_args += ["-m", "not long"]
@@ -116,6 +116,7 @@ def suites(everything: bool) -> list[Suite]:
         Suite("nonsense", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "nonsense",
                            "--", "--runs", "20000" if everything else "1000"], MACHINE, env=build.cargo_env()),
         Suite("fuzz", trust.command("fuzz", *(["--seconds", "60"] if everything else [])), MACHINE, env=build.cargo_env()),
+        Suite("rtl-lint", ["rtl/run", "rtl/smu/lint/check"]),
         Suite("lab", pytest_args),
         Suite("soak", [sys.executable, "-m", "lab", "soak", "--kernel", "plain", "--misses", "40000", "--data", "256",
                        "--out", str(CACHE / "test-soak")]),

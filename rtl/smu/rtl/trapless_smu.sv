@@ -134,7 +134,7 @@ module trapless_smu
   if (!(DataWidth inside {64, 128, 256, 512})) begin : g_bad_width
     $error("DataWidth must be 64, 128, 256 or 512");
   end
-  if (AxiIdWidth < $clog2(Writers)) begin : g_bad_id
+  if (AxiIdWidth < unsigned'($clog2(Writers))) begin : g_bad_id
     $error("AxiIdWidth is too small for the parts that write");
   end
   if (Socket > 7) begin : g_bad_socket
@@ -201,6 +201,7 @@ module trapless_smu
   logic [7:0] live_count, quarantined_count;
   reason_t failed_reason;
   logic completion_error, completion_matched;
+  logic [SlotWidth-1:0] completion_slot;
   logic [14:0] completion_status;
 
   trapless_smu_csr #(
@@ -492,7 +493,7 @@ module trapless_smu
   );
 
   logic complete_busy, taken, stray, install, timeout_valid;
-  logic [SlotWidth-1:0] completion_slot, timeout_slot;
+  logic [SlotWidth-1:0] timeout_slot;
 
   trapless_smu_complete #(
     .Entries(PmshrEntries),

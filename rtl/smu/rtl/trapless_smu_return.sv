@@ -5,7 +5,6 @@
 
 module trapless_smu_return
   import trapless_smu_pkg::*;
-  import trapless_spec_pkg::*;
 #(
   parameter int unsigned Entries = 32,
   parameter int unsigned SlotWidth = $clog2(Entries)
