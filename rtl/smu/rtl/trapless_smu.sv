@@ -113,8 +113,10 @@ module trapless_smu
   localparam int unsigned Sources = Harts + Ports;
   localparam int unsigned Readers = 3 + Updaters;
   localparam int unsigned Writers = 4 + Updaters;
-  localparam int unsigned RdLookup = 0, RdFree = 1, RdComplete = 2, RdUpdate = 3;
-  localparam int unsigned WrCommand = 0, WrDoorbell = 1, WrComplete = 2, WrReturn = 3, WrUpdate = 4;
+  // Place of each part is its AXI identifier. Updaters come first, so that the two halves of an exclusive pair have the same.
+  localparam int unsigned RdUpdate = 0, RdLookup = Updaters, RdFree = Updaters + 1, RdComplete = Updaters + 2;
+  localparam int unsigned WrUpdate = 0, WrCommand = Updaters, WrDoorbell = Updaters + 1, WrComplete = Updaters + 2,
+      WrReturn = Updaters + 3;
 
   if (PmshrEntries < 4 || PmshrEntries > 64 || (PmshrEntries & (PmshrEntries - 1)) != 0) begin : g_bad_entries
     $error("PmshrEntries must be a power of two from 4 to 64");
@@ -767,8 +769,8 @@ module trapless_smu
   );
 
   // ---------------------------------------------------------------- memory
-  for (genvar r = 1; r < Readers; r++) begin : g_lane
-    assign rd_lane[r] = rd[r].addr[5:0];
+  for (genvar r = 0; r < Readers; r++) begin : g_lane
+    if (r != RdLookup) assign rd_lane[r] = rd[r].addr[5:0];
   end
 
   trapless_smu_dma_read #(.Clients(Readers), .DataWidth(DataWidth), .AxiIdWidth(AxiIdWidth)) u_dma_read (

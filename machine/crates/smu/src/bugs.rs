@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Seeded bugs. The checks must catch each of them; outside the crate's own tests they do not exist.
+//! Seeded bugs. The checks of trapless-smu-world must catch each of them; without the feature `bugs` they do not exist.
 
 use crate::Smu;
 
 /// One way to get the SMU wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(not(test), allow(dead_code))]
-pub(crate) enum Bug {
+pub enum Bug {
     /// SMU-1: a request that joins a miss is forgotten.
     ForgetJoiners,
     /// SMU-2: the PTE is not read again before I/O.
@@ -34,14 +33,20 @@ pub(crate) enum Bug {
 }
 
 impl Smu {
+    /// The same with a bug.
+    #[cfg(feature = "bugs")]
+    pub fn seed(&mut self, bug: Option<Bug>) {
+        self.seeded = bug;
+    }
+
     /// Whether this bug is seeded.
-    #[cfg(test)]
+    #[cfg(feature = "bugs")]
     pub(crate) fn bug(&self, bug: Bug) -> bool {
         self.seeded == Some(bug)
     }
 
     /// Whether this bug is seeded.
-    #[cfg(not(test))]
+    #[cfg(not(feature = "bugs"))]
     #[inline]
     pub(crate) const fn bug(&self, _bug: Bug) -> bool {
         false

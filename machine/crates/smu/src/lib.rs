@@ -20,10 +20,9 @@ mod pmshr;
 mod port;
 mod regs;
 mod return_ring;
-#[cfg(test)]
-mod tests;
 mod timing;
 mod types;
+mod unit;
 mod updater;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +31,6 @@ use serde::{Deserialize, Serialize};
 use trapless_memory::Cycle;
 use trapless_smu_regs::{Counter, DESC_COUNT, PORT_COUNT};
 
-use crate::bugs::Bug;
 use crate::fence::Tickets;
 use crate::free_ring::FreeRing;
 use crate::nvme_host::Descriptor;
@@ -40,9 +38,11 @@ use crate::pmshr::{Entry, Pmshr, Waiter};
 use crate::port::Port;
 use crate::return_ring::{Keeper, ReturnRing, Returned};
 
+pub use bugs::Bug;
 pub use bus::SmuBus;
 pub use timing::SmuTiming;
 pub use types::{Accept, Answer, FailReason, Miss, Outcome, Request, SmuSink, Stamps};
+pub use unit::SmuUnit;
 
 /// A configuration that no SMU can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -143,7 +143,7 @@ pub struct Smu {
     last_status: u16,
     last_reason: u8,
     counters: Vec<u64>,
-    #[cfg(test)]
+    #[cfg(feature = "bugs")]
     seeded: Option<Bug>,
 }
 
@@ -181,7 +181,7 @@ impl Smu {
             last_status: 0,
             last_reason: 0,
             counters: vec![0; Counter::COUNT],
-            #[cfg(test)]
+            #[cfg(feature = "bugs")]
             seeded: None,
             config,
         })

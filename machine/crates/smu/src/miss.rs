@@ -29,7 +29,7 @@ impl Smu {
     /// A walker no longer waits: no answer will come for (hart, id). The miss goes on.
     pub fn abandon(&mut self, hart: u32, id: u64) {
         let wait = (Source::Walker(hart), id);
-        if self.pmshr.held.get(&wait.0).is_some_and(|held| held.request.id == id) {
+        if self.is_held(hart, id) {
             self.pmshr.held.remove(&wait.0);
         }
         for entry in self.pmshr.slots.iter_mut().flatten() {
@@ -37,6 +37,11 @@ impl Smu {
         }
         self.late.retain(|_, late| (late.waiter.from, late.waiter.id) != wait);
         self.settle_fences();
+    }
+
+    /// Whether a walker's request waits for its turn.
+    pub fn is_held(&self, hart: u32, id: u64) -> bool {
+        self.pmshr.held.get(&Source::Walker(hart)).is_some_and(|held| held.request.id == id)
     }
 
     /// Takes a request that reaches the PMSHR at `arrives`, unless the PMSHR is full.

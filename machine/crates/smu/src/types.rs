@@ -126,6 +126,9 @@ pub trait SmuSink {
     /// A wait is answered.
     fn answer(&mut self, answer: Answer);
 
+    /// A walker's request, or a software request port's, that was not accepted at once is accepted now. For observers.
+    fn accepted(&mut self, _from_port: bool, _number: u32) {}
+
     /// The answer to a software request port stands in its registers. For observers.
     fn port_answered(&mut self, _answer: &Answer) {}
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use trapless_memory::{BusError, Cycle, PhysAddr};
 use trapless_smu_regs as regs;
 
-use crate::SmuBus;
+use trapless_smu::SmuBus;
 
 pub const PTES: usize = 12;
 pub const FRAMES: usize = 10;
@@ -118,6 +118,15 @@ fn area(at: u64) -> Option<(Area, usize)> {
             .then_some((Area::SqDoorbell, d))
             .or((at == cq_doorbell(d)).then_some((Area::CqDoorbell, d)))
     })
+}
+
+/// What must have been updated before this entry.
+fn below(area: Area) -> Option<Area> {
+    match area {
+        Area::Pmd => Some(Area::Pte),
+        Area::Pud => Some(Area::Pmd),
+        _ => None,
+    }
 }
 
 /// Where a frame is.
@@ -233,6 +242,13 @@ impl World {
         number.checked_sub(FIRST_PFN).map(|f| f as usize).filter(|&f| f < FRAMES)
     }
 
+    fn mark(&mut self, area: Area, p: usize, bits: u64) {
+        let last = self.installed[p];
+        self.check(last.is_some() && last == below(area), "SMU-3", || format!("page {p}: {area:?} marked after {last:?}"));
+        self.check(bits == regs::PTE_L.mask(), "SMU-3", || format!("marked with {bits:#x}"));
+        self.installed[p] = Some(area);
+    }
+
     fn install(&mut self, p: usize, seen: u64, new: u64) {
         let (accepted, fenced) = (self.accepted[p], self.fenced);
         self.check(accepted > fenced, "SMU-8", || format!("page {p} installed after a fence over its request"));
@@ -314,8 +330,16 @@ impl World {
 
 impl SmuBus for World {
     fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
-        self.access(at, &[Area::Pte, Area::FreeRing, Area::Cq])?;
-        Ok(self.word(at.0))
+        let (area, p) = self.access(at, &[Area::Pte, Area::Pmd, Area::Pud, Area::FreeRing, Area::Cq])?;
+        let value = self.word(at.0);
+        // One that has its mark already need not be written.
+        if let Some(below) = below(area)
+            && regs::PTE_L.is_set(value)
+            && self.installed[p] == Some(below)
+        {
+            self.installed[p] = Some(area);
+        }
+        Ok(value)
     }
 
     fn took(&mut self) -> Cycle {
@@ -353,10 +377,16 @@ impl SmuBus for World {
     }
 
     fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, new: u64) -> Result<Result<u64, u64>, BusError> {
-        let (_, p) = self.access(at, &[Area::Pte])?;
+        let (area, p) = self.access(at, &[Area::Pte, Area::Pmd, Area::Pud])?;
         let value = self.word(at.0);
         if value != old {
             return Ok(Err(value));
+        }
+        if area != Area::Pte {
+            self.check(value & new == value, "SMU-3", || format!("{area:?} of page {p} became {new:#x} from {value:#x}"));
+            self.mark(area, p, new & !value);
+            self.mem.insert(at.0, new);
+            return Ok(Ok(old));
         }
         self.check(regs::pte_names_block(value), "SMU-3", || format!("page {p} overwritten while it was {value:#x}"));
         self.install(p, old, new);
@@ -366,11 +396,7 @@ impl SmuBus for World {
 
     fn fetch_or_u64(&mut self, at: PhysAddr, bits: u64) -> Result<u64, BusError> {
         let (area, p) = self.access(at, &[Area::Pmd, Area::Pud])?;
-        let before = if area == Area::Pmd { Area::Pte } else { Area::Pmd };
-        let last = self.installed[p];
-        self.check(last == Some(before), "SMU-3", || format!("page {p}: {area:?} marked after {last:?}"));
-        self.check(bits == regs::PTE_L.mask(), "SMU-3", || format!("marked with {bits:#x}"));
-        self.installed[p] = Some(area);
+        self.mark(area, p, bits);
         let value = self.word(at.0);
         self.mem.insert(at.0, value | bits);
         Ok(value)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The software request ports by examples.
 
+use trapless_smu::Outcome;
 use trapless_smu_regs::{self as regs, Counter};
+use trapless_smu_world::sim::{HARTS, Sim};
+use trapless_smu_world::world;
 
 use super::rules::{LONG, finish, outcomes, warm};
-use super::sim::{self, HARTS, Sim};
-use super::world;
-use crate::{Outcome, SmuConfig};
 
 /// Addresses of a page's three entries, by register.
 fn entries(page: u64) -> [(u64, u64); 3] {
@@ -117,10 +117,11 @@ fn a_port_holds_one_request() {
     for (register, at) in entries(3) {
         sim.write(Sim::port(1, register), at);
     }
-    sim.smu.mmio_write(Sim::port(1, regs::PORT_ENTRY), 4, entry & 0xffff_ffff, sim.now);
+    sim.smu.mmio_write(Sim::port(1, regs::PORT_ENTRY), 4, entry & 0xffff_ffff, sim.now, &mut sim.world);
     assert_eq!(sim.port_answer(1), Some((0, 0, 0)));
-    sim.smu.mmio_write(Sim::port(1, regs::PORT_ENTRY) + 4, 4, entry >> 32, sim.now);
+    sim.smu.mmio_write(Sim::port(1, regs::PORT_ENTRY) + 4, 4, entry >> 32, sim.now, &mut sim.world);
     assert_eq!(sim.port_answer(1), None);
+    sim.run(10);
     sim.write(Sim::port(HARTS, regs::PORT_PTE_ADDR), 8);
     sim.write(Sim::port(HARTS, regs::PORT_ENTRY), entry);
     assert_eq!(sim.read(Sim::port(HARTS, regs::PORT_PTE_ADDR)), 0);
@@ -129,23 +130,5 @@ fn a_port_holds_one_request() {
     assert!(sim.complete(0, 0, 0) && sim.complete(1, 0, 0));
     sim.run(LONG);
     assert_eq!(sim.port_answer(1), Some((regs::OUTCOME_DONE, 0, sim.world.pte(3))));
-    finish(sim);
-}
-
-/// REQ: SMU-6, SMU-11. While the PMSHR is full a port's request waits for its turn.
-#[test]
-fn a_port_waits_for_a_free_entry() {
-    let mut sim = Sim::new(SmuConfig { pmshr_entries: 1, ..sim::config(false) }, None, 4);
-    sim.ask_port(0, 0);
-    sim.ask_port(1, 1);
-    sim.ask(0, 2);
-    assert_eq!((sim.count(Counter::Requests), sim.count(Counter::PmshrFull)), (1, 2));
-    for device in [0, 0, 1] {
-        sim.run(60);
-        assert!(sim.complete(device, 0, 0));
-        sim.run(150);
-    }
-    sim.run(LONG);
-    assert!([0, 1, 2].iter().all(|&p| regs::PTE_V.is_set(sim.world.pte(p))));
     finish(sim);
 }

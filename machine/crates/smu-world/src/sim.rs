@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu_regs::{self as regs, Counter};
 
-use super::world::{self, FRAMES, FREE_ENTRIES, PTES, Place, RET_ENTRIES, World};
-use crate::bugs::Bug;
-use crate::{Accept, Answer, Outcome, Request, Smu, SmuConfig, SmuTiming};
+use trapless_smu::{Accept, Answer, Outcome, Request, SmuConfig, SmuSink, SmuTiming, SmuUnit};
+
+use crate::world::{self, FRAMES, FREE_ENTRIES, PTES, Place, RET_ENTRIES, World};
 
 pub const HARTS: usize = 4;
 pub const PMSHR: u8 = 4;
@@ -22,7 +22,7 @@ struct Wait {
 }
 
 pub struct Sim {
-    pub smu: Smu,
+    pub smu: Box<dyn SmuUnit>,
     pub world: World,
     pub now: Cycle,
     /// What each hart's walker read last.
@@ -39,6 +39,25 @@ pub struct Sim {
     /// A withdrawn page may be armed again only after this fence.
     withdrawn: [u64; PTES],
     pub answers: Vec<Answer>,
+}
+
+/// What the SMU says during one step.
+#[derive(Default)]
+struct News(Vec<New>);
+
+enum New {
+    Accepted(bool, u32),
+    Answer(Answer),
+}
+
+impl SmuSink for News {
+    fn accepted(&mut self, from_port: bool, number: u32) {
+        self.0.push(New::Accepted(from_port, number));
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.0.push(New::Answer(answer));
+    }
 }
 
 pub fn timing() -> SmuTiming {
@@ -69,9 +88,7 @@ pub fn config(hints: bool) -> SmuConfig {
 
 impl Sim {
     /// All pages armed, rings and descriptors set up, SMU enabled, `frames` frames in the ring.
-    pub fn new(config: SmuConfig, seeded: Option<Bug>, frames: usize) -> Sim {
-        let mut smu = Smu::new(config).unwrap();
-        smu.seeded = seeded;
+    pub fn new(smu: Box<dyn SmuUnit>, frames: usize) -> Sim {
         let mut sim = Sim {
             smu,
             world: World::new(),
@@ -108,7 +125,7 @@ impl Sim {
     }
 
     pub fn read(&self, register: u64) -> u64 {
-        self.smu.mmio_read(register, 8)
+        self.smu.peek(register)
     }
 
     pub fn status(&self, field: regs::Field) -> u64 {
@@ -116,8 +133,8 @@ impl Sim {
     }
 
     pub fn write(&mut self, register: u64, value: u64) {
-        self.smu.mmio_write(register, 8, value, self.now);
-        self.settle();
+        self.smu.mmio_write(register, 8, value, self.now, &mut self.world);
+        self.advance(self.now);
     }
 
     pub fn count(&self, counter: Counter) -> u64 {
@@ -149,20 +166,46 @@ impl Sim {
         while let Some(at) = self.smu.next_event().filter(|&at| at <= end) {
             self.world.check(at >= self.now, "time", || format!("next event at {at:?} lies in the past"));
             self.now = self.now.max(at);
-            let mut answers = Vec::new();
-            self.smu.advance(at, &mut self.world, &mut |answer: Answer| answers.push(answer));
-            answers.into_iter().for_each(|answer| self.answered(answer));
-            self.poll_ports();
-            self.settle();
+            self.advance(at);
         }
         self.now = end;
         self.smu.advance(end, &mut self.world, &mut |_: Answer| unreachable!("everything due was done"));
     }
 
+    fn advance(&mut self, at: Cycle) {
+        let mut news = News::default();
+        self.smu.advance(at, &mut self.world, &mut news);
+        for new in news.0 {
+            match new {
+                New::Accepted(from_port, number) => self.accepted(from_port, number),
+                New::Answer(answer) => self.answered(answer),
+            }
+        }
+        self.poll_ports();
+        self.settle();
+    }
+
+    /// Something that waited for its acceptance has it now.
+    fn accepted(&mut self, from_port: bool, number: u32) {
+        self.acceptances += 1;
+        let wait = if from_port {
+            self.asked_ports[number as usize].as_mut()
+        } else {
+            self.waiting.iter_mut().find(|((hart, _), _)| *hart == number).map(|(_, wait)| wait)
+        };
+        let Some(wait) = wait else { return };
+        wait.accepted = Some(self.acceptances);
+        let page = wait.page;
+        let others = self.waiting.values().chain(self.asked_ports.iter().flatten());
+        if !others.into_iter().any(|w| w.page == page && w.accepted.is_none()) {
+            self.world.accepted[page] = self.acceptances;
+        }
+    }
+
     fn answered(&mut self, answer: Answer) {
         let wait = self.waiting.remove(&(answer.hart, answer.id));
         self.world.check(wait.is_some(), "SMU-6", || format!("nobody waits for {answer:?}"));
-        self.world.check(answer.at == self.now, "time", || format!("{answer:?} at {:?}", self.now));
+        self.world.check(answer.at <= self.now.max(answer.asked), "time", || format!("{answer:?} at {:?}", self.now));
         if let Some(Wait { page, .. }) = wait {
             let marked = self.world.is_marked(page);
             if matches!(answer.outcome, Outcome::Done(_)) {
@@ -479,7 +522,7 @@ impl Sim {
 
     fn check_counters(&mut self) {
         let outcomes = Counter::Coalesced as usize..=Counter::FailTimeout as usize;
-        let values: Vec<(&str, u64)> = self.smu.counters().collect();
+        let values = self.smu.counters();
         let sum: u64 = values[outcomes].iter().map(|(_, n)| n).sum();
         self.world.check(values[0].1 == sum, "SMU-10", || format!("counters do not add up: {values:?}"));
     }

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory at the end of the SMU's AXI4 master: every access goes to an [`SmuBus`] when it arrives, and its response comes
+//! after a while.
+
+use std::collections::VecDeque;
+
+use trapless_memory::{BusError, PhysAddr};
+use trapless_smu::SmuBus;
+
+use crate::dice::Dice;
+use crate::pins::{Inputs, Outputs};
+
+const OKAY: u8 = 0;
+const EXOKAY: u8 = 1;
+const SLVERR: u8 = 2;
+
+/// How memory behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Cycles from an access to its response, 1 at least, besides what the bus says.
+    pub latency: u64,
+    /// Up to so many more, by chance; then responses overtake each other, and channels are not always ready.
+    pub jitter: u64,
+    /// Of so many exclusive writes one fails by chance, as when others use the line; 0: none.
+    pub lost_reservations: u64,
+    /// Where chance begins.
+    pub seed: u64,
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory { latency: 1, jitter: 0, lost_reservations: 0, seed: 0 }
+    }
+}
+
+/// An access as it went to the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A read of one or two 64-bit values; the first.
+    Read { part: u32, at: u64, exclusive: bool, value: Result<u64, BusError> },
+    /// A write; its first 64 bits and whether it was done.
+    Write { part: u32, at: u64, bytes: usize, exclusive: bool, value: u64, done: bool },
+}
+
+#[derive(Debug)]
+struct Response {
+    id: u32,
+    due: u64,
+    resp: u8,
+    /// Beats of a read.
+    beats: VecDeque<[u64; 8]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Address {
+    id: u32,
+    addr: u64,
+    len: u8,
+    size: u8,
+    lock: bool,
+}
+
+/// The far end of the AXI4 master.
+pub(crate) struct Axi {
+    memory: Memory,
+    data_bytes: u64,
+    dice: Dice,
+    reads: Vec<Response>,
+    writes: Vec<Response>,
+    /// Which response is on its channel.
+    read_shown: Option<usize>,
+    write_shown: Option<usize>,
+    addresses: VecDeque<Address>,
+    data: VecDeque<([u64; 8], u64, bool)>,
+    /// What each identifier's last exclusive read gave.
+    monitor: Vec<Option<(u64, u64)>>,
+    /// What stood on the address and data channels and was not taken.
+    stuck: (Option<Address>, Option<Address>, Option<[u64; 8]>),
+}
+
+impl Axi {
+    pub fn new(memory: Memory, data_width: u32, id_width: u32) -> Axi {
+        Axi {
+            memory,
+            data_bytes: u64::from(data_width / 8),
+            dice: Dice::new(memory.seed),
+            reads: Vec::new(),
+            writes: Vec::new(),
+            read_shown: None,
+            write_shown: None,
+            addresses: VecDeque::new(),
+            data: VecDeque::new(),
+            monitor: vec![None; 1 << id_width],
+            stuck: (None, None, None),
+        }
+    }
+
+    pub fn set_memory(&mut self, memory: Memory) {
+        self.dice = Dice::new(memory.seed);
+        self.memory = memory;
+    }
+
+    /// Whether a response is still to come.
+    pub fn is_busy(&self) -> bool {
+        !(self.reads.is_empty() && self.writes.is_empty() && self.addresses.is_empty() && self.data.is_empty())
+    }
+
+    /// Puts the responses of this cycle on the pins.
+    pub fn drive(&mut self, now: u64, pins: &mut Inputs) {
+        let free = |dice: &mut Dice, jitter: u64| u8::from(jitter == 0 || !dice.one_in(4));
+        let jitter = self.memory.jitter;
+        pins.arready = free(&mut self.dice, jitter);
+        pins.awready = free(&mut self.dice, jitter);
+        pins.wready = free(&mut self.dice, jitter);
+        self.read_shown = choose(&self.reads, now, self.read_shown);
+        pins.rvalid = self.read_shown.is_some().into();
+        if let Some(read) = self.read_shown.map(|i| &self.reads[i]) {
+            pins.rid = read.id;
+            pins.rresp = read.resp;
+            pins.rdata = read.beats[0];
+            pins.rlast = (read.beats.len() == 1).into();
+        }
+        self.write_shown = choose(&self.writes, now, self.write_shown);
+        pins.bvalid = self.write_shown.is_some().into();
+        if let Some(write) = self.write_shown.map(|i| &self.writes[i]) {
+            pins.bid = write.id;
+            pins.bresp = write.resp;
+        }
+    }
+
+    /// Takes what was on the pins in this cycle.
+    pub fn take(&mut self, now: u64, ins: &Inputs, outs: &Outputs, bus: &mut dyn SmuBus, seen: &mut dyn FnMut(Access)) {
+        if let Some(i) = self.read_shown.filter(|_| outs.rready == 1) {
+            self.reads[i].beats.pop_front();
+            if self.reads[i].beats.is_empty() {
+                self.reads.remove(i);
+            }
+            self.read_shown = None; // another may come between two beats
+        }
+        if let Some(i) = self.write_shown.filter(|_| outs.bready == 1) {
+            self.writes.remove(i);
+            self.write_shown = None;
+        }
+        let read = (outs.arvalid == 1).then_some(Address {
+            id: outs.arid,
+            addr: outs.araddr,
+            len: outs.arlen,
+            size: outs.arsize,
+            lock: outs.arlock == 1,
+        });
+        let write = (outs.awvalid == 1).then_some(Address {
+            id: outs.awid,
+            addr: outs.awaddr,
+            len: outs.awlen,
+            size: outs.awsize,
+            lock: outs.awlock == 1,
+        });
+        let data = (outs.wvalid == 1).then_some(outs.wdata);
+        self.is_stable(read, write, data);
+        self.stuck = (
+            read.filter(|_| ins.arready == 0),
+            write.filter(|_| ins.awready == 0),
+            data.filter(|_| ins.wready == 0),
+        );
+        if let Some(a) = read.filter(|_| ins.arready == 1) {
+            self.read(now, a, bus, seen);
+        }
+        self.addresses.extend(write.filter(|_| ins.awready == 1));
+        if ins.wready == 1 {
+            self.data.extend(data.map(|words| (words, outs.wstrb, outs.wlast == 1)));
+        }
+        while let Some(a) = self.addresses.front().copied().filter(|a| self.data.len() > usize::from(a.len)) {
+            self.addresses.pop_front();
+            let beats: Vec<_> = self.data.drain(..=usize::from(a.len)).collect();
+            self.write(now, a, &beats, bus, seen);
+        }
+    }
+
+    /// What is valid stays as it is until it is taken.
+    fn is_stable(&self, read: Option<Address>, write: Option<Address>, data: Option<[u64; 8]>) {
+        let (r, w, d) = &self.stuck;
+        assert!(r.is_none() || *r == read, "AXI read address changed while it waited: {r:?}, then {read:?}");
+        assert!(w.is_none() || *w == write, "AXI write address changed while it waited: {w:?}, then {write:?}");
+        let words = (self.data_bytes / 8) as usize;
+        let same = d.is_none_or(|d| data.is_some_and(|now| now[..words] == d[..words]));
+        assert!(same, "AXI write data changed while they waited: {d:?}, then {data:?}");
+    }
+
+    fn due(&mut self, now: u64, bus: &mut dyn SmuBus) -> u64 {
+        let more = if self.memory.jitter == 0 { 0 } else { self.dice.below(self.memory.jitter + 1) };
+        now + self.memory.latency.max(1) + more + bus.took().0
+    }
+
+    fn read(&mut self, now: u64, a: Address, bus: &mut dyn SmuBus, seen: &mut dyn FnMut(Access)) {
+        let bytes = (u64::from(a.len) + 1) << a.size;
+        assert!(a.size >= 3 && a.addr % bytes == 0 && 1 << a.size <= self.data_bytes, "AXI read of an odd form: {a:?}");
+        let mut resp = if a.lock { EXOKAY } else { OKAY };
+        let mut first = None;
+        let mut beats = VecDeque::new();
+        for beat in 0..=u64::from(a.len) {
+            let mut lanes = [0; 8];
+            for at in (a.addr + (beat << a.size)..).step_by(8).take(1 << (a.size - 3)) {
+                let value = bus.read_u64(PhysAddr(at));
+                first.get_or_insert(value);
+                lanes[(at % self.data_bytes / 8) as usize] = value.unwrap_or(0x0bad_0bad_0bad_0bad);
+                if value.is_err() {
+                    resp = SLVERR;
+                }
+            }
+            beats.push_back(lanes);
+        }
+        let value = first.unwrap_or(Err(BusError(PhysAddr(a.addr))));
+        if a.lock {
+            assert!(bytes == 8, "AXI exclusive read of {bytes} bytes");
+            self.monitor[a.id as usize] = value.ok().map(|v| (a.addr, v));
+        }
+        seen(Access::Read { part: a.id, at: a.addr, exclusive: a.lock, value });
+        let due = self.due(now, bus);
+        self.reads.push(Response { id: a.id, due, resp, beats });
+    }
+
+    fn write(
+        &mut self,
+        now: u64,
+        a: Address,
+        beats: &[([u64; 8], u64, bool)],
+        bus: &mut dyn SmuBus,
+        seen: &mut dyn FnMut(Access),
+    ) {
+        let beat_bytes = 1_u64 << a.size;
+        let mut bytes = Vec::with_capacity(64);
+        for (n, (words, strobe, last)) in beats.iter().enumerate() {
+            let lane = (a.addr + beat_bytes * n as u64) % self.data_bytes;
+            let want = if beat_bytes == 64 { u64::MAX } else { ((1 << beat_bytes) - 1) << lane };
+            assert!(*strobe == want, "AXI write {a:?} with strobe {strobe:#x}, not {want:#x}");
+            assert!(*last == (n + 1 == beats.len()), "AXI write {a:?} ends wrongly");
+            let all: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            bytes.extend_from_slice(&all[lane as usize..(lane + beat_bytes) as usize]);
+        }
+        assert!(a.addr % bytes.len() as u64 == 0, "AXI write is not aligned: {a:?}");
+        let word = |n: usize| bytes[n..n + 8].try_into().map_or(0, u64::from_le_bytes);
+        let at = PhysAddr(a.addr);
+        let resp = match (a.lock, bytes.len()) {
+            (true, 8) => self.exclusive_write(a, word(0), bus),
+            (true, n) => panic!("AXI exclusive write of {n} bytes"),
+            (false, 4) => bus.write_u32(at, u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).map(|()| OKAY),
+            (false, _) => bus.write_bytes(at, &bytes).map(|()| OKAY),
+        };
+        let done = if a.lock { resp == Ok(EXOKAY) } else { resp.is_ok() };
+        let value = if bytes.len() >= 8 { word(0) } else { 0 };
+        seen(Access::Write { part: a.id, at: a.addr, bytes: bytes.len(), exclusive: a.lock, value, done });
+        let due = self.due(now, bus);
+        self.writes.push(Response { id: a.id, due, resp: resp.unwrap_or(SLVERR), beats: VecDeque::new() });
+    }
+
+    /// REQ: SMU-3. Done if the value is still what the exclusive read gave.
+    fn exclusive_write(&mut self, a: Address, new: u64, bus: &mut dyn SmuBus) -> Result<u8, BusError> {
+        let Some((_, old)) = self.monitor[a.id as usize].take().filter(|(at, _)| *at == a.addr) else {
+            panic!("AXI exclusive write without its read: {a:?}");
+        };
+        if self.memory.lost_reservations != 0 && self.dice.one_in(self.memory.lost_reservations) {
+            return Ok(OKAY);
+        }
+        Ok(if bus.compare_exchange_u64(PhysAddr(a.addr), old, new)?.is_ok() { EXOKAY } else { OKAY })
+    }
+}
+
+/// The response to show: the one that is shown already, else the first that is due and has none of its identifier before it.
+fn choose(responses: &[Response], now: u64, shown: Option<usize>) -> Option<usize> {
+    let first_of_its = |i: usize| !responses[..i].iter().any(|r| r.id == responses[i].id);
+    shown.or_else(|| (0..responses.len()).find(|&i| responses[i].due <= now && first_of_its(i)))
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The SMU's RTL (rtl/smu/rtl), simulated by a library that rtl/smu/sim/build.py makes, in the place of the reference model.
+//!
+//! One clock cycle of the unit is one cycle of the machine, except that register accesses take none of the machine's time and
+//! that cycles in which nothing can happen are skipped.
+
+mod axi;
+mod dice;
+mod misses;
+mod pins;
+mod unit;
+
+use std::path::{Path, PathBuf};
+
+pub use axi::{Access, Memory};
+pub use dice::Dice;
+pub use pins::Parameters;
+pub use unit::RtlSmu;
+
+/// Why a unit cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum RtlError {
+    /// No library, or none that can be loaded.
+    #[error("cannot load the simulated SMU {0}: {1}; python3 -m rtl.smu.sim.build makes it")]
+    Load(PathBuf, String),
+    /// The library was built with other parameters.
+    #[error("{0}: built for {1} {2}, not {3}")]
+    Parameters(PathBuf, &'static str, u32, u32),
+}
+
+impl Parameters {
+    /// The library's name in the folder of such libraries.
+    pub fn library(&self, folder: &Path) -> PathBuf {
+        let p = self;
+        folder.join(format!(
+            "smu-p{}-h{}-q{}-d{}-f{}-u{}-w{}-i{}-t{}-s{}.so",
+            p.pmshr_entries,
+            p.harts,
+            p.ports,
+            p.devices,
+            p.prefetch,
+            p.updaters,
+            p.data_width,
+            p.axi_id_width,
+            p.poll_interval,
+            p.socket
+        ))
+    }
+}

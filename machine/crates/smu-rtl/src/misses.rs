@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The steps of each miss, as they show on the pins.
+
+use trapless_memory::Cycle;
+use trapless_smu::Stamps;
+use trapless_smu_regs as regs;
+
+use crate::axi::Access;
+
+/// AXI identifiers of the parts that read, behind those of the updaters (rtl/smu/rtl/trapless_smu.sv).
+const LOOKUP: u32 = 0;
+const POLLER: u32 = 2;
+const COMMAND_BYTES: usize = 64;
+
+#[derive(Clone, Debug)]
+struct Miss {
+    pte: u64,
+    value: u64,
+    cid: Option<u64>,
+    stamps: Stamps,
+}
+
+/// Misses between their lookup and their answer.
+#[derive(Clone, Debug, Default)]
+pub struct Misses {
+    live: Vec<Miss>,
+    updaters: u32,
+    /// Which miss each updater is at, by its PTE.
+    updating: [u64; 8],
+}
+
+impl Misses {
+    /// None.
+    pub fn new(updaters: u32) -> Misses {
+        Misses { updaters, ..Misses::default() }
+    }
+
+    /// Whether this is the poller's look at a completion queue.
+    pub fn is_poll(&self, access: &Access) -> bool {
+        matches!(*access, Access::Read { part, .. } if part == self.updaters + POLLER)
+    }
+
+    /// Notes an access at this time. Gives the time of a doorbell.
+    pub fn note(&mut self, access: &Access, now: Cycle) {
+        match *access {
+            Access::Read { part, at, value, .. } if part == self.updaters + LOOKUP => {
+                self.live.retain(|m| m.pte != at);
+                let stamps = Stamps { allocated: Some(now), ..Stamps::default() };
+                self.live.push(Miss { pte: at, value: value.unwrap_or(0), cid: None, stamps });
+            }
+            Access::Read { value: Ok(cqe), .. } if self.is_poll(access) => {
+                let cid = regs::CQE_CID.get(cqe);
+                let miss = self.live.iter_mut().find(|m| m.cid == Some(cid));
+                miss.into_iter().for_each(|m| m.stamps.completion = Some(now));
+            }
+            Access::Read { part, at, exclusive: true, .. } => {
+                if self.live.iter().any(|m| m.pte == at && m.stamps.pte.is_none()) {
+                    self.updating[part as usize % 8] = at;
+                }
+            }
+            Access::Write { part, exclusive: true, done: true, .. } => {
+                let pte = self.updating[part as usize % 8];
+                let Some(m) = self.live.iter_mut().find(|m| m.pte == pte) else { return };
+                let s = &mut m.stamps;
+                let step = if s.pte.is_none() { &mut s.pte } else if s.pmd.is_none() { &mut s.pmd } else { &mut s.pud };
+                *step = Some(now);
+            }
+            Access::Write { bytes: COMMAND_BYTES, value, .. } => {
+                // The command names its miss only by what it reads; the first that waits for one has it.
+                if let Some(m) = self.live.iter_mut().find(|m| m.cid.is_none() && m.stamps.command.is_none()) {
+                    m.cid = Some(value >> 16 & 0xffff);
+                    m.stamps.frame = m.stamps.frame.or(Some(now));
+                    m.stamps.command = Some(now);
+                }
+            }
+            Access::Write { bytes: 4, .. } => {
+                let m = self.live.iter_mut().find(|m| m.stamps.command.is_some() && m.stamps.doorbell.is_none());
+                m.into_iter().for_each(|m| m.stamps.doorbell = Some(now));
+            }
+            _ => {}
+        }
+    }
+
+    /// The steps of the miss of this PTE.
+    pub fn stamps(&self, pte: u64) -> Stamps {
+        self.live.iter().find(|m| m.pte == pte).map_or_else(Stamps::default, |m| m.stamps)
+    }
+}

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The unit with its clock, its walkers' pins and its register bus.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use trapless_memory::Cycle;
+use trapless_smu::{
+    Accept, Answer, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuSink, SmuTiming, SmuUnit, Stamps,
+};
+use trapless_smu_regs as regs;
+
+use crate::axi::{Access, Axi, Memory};
+use crate::misses::Misses;
+use crate::pins::{Inputs, Outputs, Parameters, RequestPins, Unit};
+use crate::RtlError;
+
+/// Cycles without any sign of work after which there is none, besides the unit's own rounds.
+const QUIET: u64 = 64;
+/// Cycles after which a register access that is not over never will be.
+const PATIENCE: u64 = 1_000_000;
+
+/// A walker's or a port's wait.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    request: Request,
+    /// What goes over the pins for `request.id`.
+    pin_id: u8,
+    asked: Cycle,
+    accepted: bool,
+    joined: bool,
+}
+
+/// What the sink is told at the next opportunity.
+#[derive(Debug)]
+enum Event {
+    Accepted { from_port: bool, number: u32 },
+    Answer { from_port: bool, answer: Answer },
+}
+
+/// The simulated RTL.
+pub struct RtlSmu {
+    config: SmuConfig,
+    unit: Unit,
+    axi: Axi,
+    pins: Inputs,
+    outs: Outputs,
+    /// Clock cycles since reset, and the machine's cycle that the next one is.
+    ticks: u64,
+    clock: Cycle,
+    /// Clock cycles without a sign of work, and how many of them mean that there is none.
+    quiet: u64,
+    drowsy: u64,
+    /// Until when the unit is at rest, if something will wake it: a completion or a timeout.
+    alarms: BTreeSet<Cycle>,
+    walkers: Vec<Option<Wait>>,
+    ports: Vec<Option<Wait>>,
+    next_pin_id: u8,
+    misses: Misses,
+    events: Vec<Event>,
+    /// Every access to memory, if anybody looks.
+    pub log: Option<Vec<(Cycle, Access)>>,
+}
+
+impl RtlSmu {
+    /// What a library must be built with for this configuration.
+    pub fn parameters(config: &SmuConfig) -> Parameters {
+        Parameters {
+            pmshr_entries: config.pmshr_entries.into(),
+            harts: config.harts.into(),
+            ports: u32::from(config.harts).min(regs::PORT_COUNT as u32),
+            devices: regs::DESC_COUNT as u32,
+            prefetch: config.prefetch_depth.into(),
+            updaters: 2,
+            data_width: 64,
+            axi_id_width: 4,
+            poll_interval: 4,
+            socket: config.socket.into(),
+        }
+    }
+
+    /// Loads the library and resets the unit. A library with traces writes a waveform to `trace`.
+    ///
+    /// # Errors
+    /// When there is no such library, or it was built with other sizes.
+    pub fn load(path: &Path, config: SmuConfig, memory: Memory, trace: Option<&Path>) -> Result<RtlSmu, RtlError> {
+        let unit = Unit::load(path, trace)?;
+        let (have, want) = (unit.parameters, RtlSmu::parameters(&config));
+        for (what, have, want) in [
+            ("pmshr_entries", have.pmshr_entries, want.pmshr_entries),
+            ("harts", have.harts, want.harts),
+            ("prefetch_depth", have.prefetch, want.prefetch),
+            ("socket", have.socket, want.socket),
+        ] {
+            if have != want {
+                return Err(RtlError::Parameters(path.into(), what, have, want));
+            }
+        }
+        let p = unit.parameters;
+        let rounds = u64::from(p.pmshr_entries + 4 * (p.harts + p.ports) + 2 * p.poll_interval);
+        let mut smu = RtlSmu {
+            axi: Axi::new(memory, p.data_width, p.axi_id_width),
+            pins: Inputs { csr_bready: 1, csr_rready: 1, ..Inputs::default() },
+            outs: Outputs::default(),
+            ticks: 0,
+            clock: Cycle(0),
+            quiet: 0,
+            drowsy: QUIET + rounds,
+            alarms: BTreeSet::new(),
+            walkers: vec![None; p.harts as usize],
+            ports: vec![None; p.ports as usize],
+            next_pin_id: 0,
+            misses: Misses::new(p.updaters),
+            events: Vec::new(),
+            log: None,
+            unit,
+            config,
+        };
+        if smu.config.timeout != Cycle(0) {
+            smu.access(regs::TIMEOUT, 0xff, Some(smu.config.timeout.0), &mut Nowhere);
+        }
+        Ok(smu)
+    }
+
+    /// Other memory from now on.
+    pub fn set_memory(&mut self, memory: Memory) {
+        self.axi.set_memory(memory);
+    }
+
+    /// Clock cycles so far.
+    pub fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    fn is_awake(&self) -> bool {
+        self.quiet < self.drowsy || self.axi.is_busy() || self.pins.req_valid != 0 || self.pins.abandon != 0
+    }
+
+    /// Time goes on without clock cycles, up to a moment at which there is something to do.
+    fn sleep_until(&mut self, at: Cycle) {
+        if at > self.clock {
+            self.unit.skip(at.0 - self.clock.0);
+            self.clock = at;
+        }
+        self.alarms.retain(|alarm| *alarm > at);
+        self.quiet = 0;
+    }
+
+    /// A call of the host comes at `now`.
+    fn called(&mut self, now: Cycle) {
+        if !self.is_awake() {
+            self.sleep_until(now.max(self.clock));
+        }
+        self.quiet = 0;
+    }
+
+    /// One clock cycle.
+    fn tick(&mut self, bus: &mut dyn SmuBus) {
+        let was_asking = self.outs.port_asking;
+        let was_busy = self.outs.port_busy;
+        self.axi.drive(self.ticks, &mut self.pins);
+        self.unit.tick(&self.pins, &mut self.outs);
+        self.quiet += 1;
+        let RtlSmu { axi, pins, outs, misses, alarms, log, quiet, clock, unit, .. } = self;
+        let now = *clock;
+        let hints = self.config.completion_hints;
+        axi.take(self.ticks, pins, outs, bus, &mut |access| {
+            misses.note(&access, now);
+            if !(hints && misses.is_poll(&access)) {
+                *quiet = 0;
+            }
+            if matches!(access, Access::Write { bytes: 4, .. }) {
+                let timeout = unit.peek(regs::TIMEOUT as u32);
+                alarms.extend((timeout != 0).then(|| Cycle(now.0.saturating_add(timeout))));
+            }
+            log.iter_mut().for_each(|log| log.push((now, access)));
+        });
+        self.ticks += 1;
+        self.pins.abandon = 0;
+        self.ports_changed(was_asking, was_busy);
+        for hart in bits(self.pins.req_valid & self.outs.req_ready) {
+            self.pins.req_valid &= !(1 << hart);
+            let joined = self.joins(hart, false);
+            if let Some(wait) = &mut self.walkers[hart as usize] {
+                (wait.accepted, wait.joined) = (true, joined);
+            }
+            self.events.push(Event::Accepted { from_port: false, number: hart });
+        }
+        for hart in bits(self.outs.rsp_valid) {
+            self.answered(hart);
+        }
+    }
+
+    /// Whether somebody whose request was accepted waits for the same entry.
+    fn joins(&self, number: u32, from_port: bool) -> bool {
+        let mine = if from_port { &self.ports } else { &self.walkers };
+        let Some(wait) = mine[number as usize] else { return false };
+        let all = self.walkers.iter().chain(&self.ports).flatten();
+        all.filter(|w| w.accepted && w.request.pte == wait.request.pte).count() > 0
+    }
+
+    /// An answer on a walker's pins. One that nobody waits for is told too, under an identifier that nobody has.
+    fn answered(&mut self, hart: u32) {
+        let rsp = self.outs.rsp[hart as usize];
+        let outcome = outcome(rsp.outcome, rsp.reason, rsp.pte);
+        let wait = self.walkers[hart as usize].take_if(|w| w.accepted && u64::from(w.pin_id) == rsp.id);
+        let answer = match wait {
+            Some(wait) => self.answer(wait, outcome),
+            None if self.pins.abandon >> hart & 1 == 1 => return,
+            None => Answer {
+                hart,
+                id: u64::MAX,
+                seen: 0,
+                outcome,
+                at: self.clock,
+                asked: self.clock,
+                joined: false,
+                stamps: Stamps::default(),
+            },
+        };
+        self.events.push(Event::Answer { from_port: false, answer });
+    }
+
+    fn answer(&self, wait: Wait, outcome: Outcome) -> Answer {
+        let Wait { request, asked, joined, .. } = wait;
+        let mut stamps = self.misses.stamps(request.pte.0);
+        (stamps.requested, stamps.answered) = (Some(asked), Some(self.clock));
+        Answer { hart: request.hart, id: request.id, seen: request.seen, outcome, at: self.clock, asked, joined, stamps }
+    }
+
+    fn ports_changed(&mut self, was_asking: u32, was_busy: u32) {
+        let (asking, busy) = (self.outs.port_asking, self.outs.port_busy);
+        for number in bits(busy & !was_busy) {
+            let read = |field| self.unit.peek((regs::PORT_BASE + regs::PORT_STRIDE * u64::from(number) + field) as u32);
+            let at = |field| trapless_memory::PhysAddr(read(field));
+            let request = Request {
+                pte: at(regs::PORT_PTE_ADDR),
+                pmd: at(regs::PORT_PMD_ADDR),
+                pud: at(regs::PORT_PUD_ADDR),
+                seen: read(regs::PORT_ENTRY),
+                hart: number,
+                id: 0,
+            };
+            let wait = Wait { request, pin_id: 0, asked: self.clock, accepted: false, joined: false };
+            self.ports[number as usize] = Some(wait);
+        }
+        for number in bits(was_asking & !asking) {
+            let joined = self.joins(number, true);
+            if let Some(wait) = &mut self.ports[number as usize] {
+                (wait.accepted, wait.joined) = (true, joined);
+            }
+            self.events.push(Event::Accepted { from_port: true, number });
+        }
+        for number in bits(was_busy & !busy) {
+            if let Some(wait) = self.ports[number as usize].take() {
+                let base = regs::PORT_BASE + regs::PORT_STRIDE * u64::from(number);
+                let status = self.unit.peek((base + regs::PORT_STATUS) as u32);
+                let value = self.unit.peek((base + regs::PORT_ANSWER) as u32);
+                let (what, why) = (regs::PORT_STATUS_OUTCOME.get(status), regs::PORT_STATUS_REASON.get(status));
+                let answer = self.answer(wait, outcome(what, why, value));
+                self.events.push(Event::Answer { from_port: true, answer });
+            }
+        }
+    }
+
+    /// Tells what happened in this cycle, or during calls before it.
+    fn deliver(&mut self, now: Cycle, sink: &mut dyn SmuSink) {
+        for event in std::mem::take(&mut self.events) {
+            match event {
+                Event::Accepted { from_port, number } => sink.accepted(from_port, number),
+                Event::Answer { from_port, answer } => {
+                    let answer = Answer { at: answer.at.min(now), ..answer };
+                    if from_port { sink.port_answered(&answer) } else { sink.answer(answer) }
+                }
+            }
+        }
+    }
+
+    /// An access over the register bus; a read without a value.
+    fn access(&mut self, offset: u64, strobe: u8, value: Option<u64>, bus: &mut dyn SmuBus) -> u64 {
+        let at = (offset & !7) as u32;
+        match value {
+            Some(value) => {
+                (self.pins.csr_awvalid, self.pins.csr_awaddr) = (1, at);
+                (self.pins.csr_wvalid, self.pins.csr_wdata, self.pins.csr_wstrb) = (1, value, strobe.into());
+            }
+            None => (self.pins.csr_arvalid, self.pins.csr_araddr) = (1, at),
+        }
+        for _ in 0..PATIENCE {
+            self.tick(bus);
+            self.quiet = 0;
+            if self.outs.csr_awready == 1 {
+                self.pins.csr_awvalid = 0;
+            }
+            if self.outs.csr_wready == 1 {
+                self.pins.csr_wvalid = 0;
+            }
+            if self.outs.csr_arready == 1 {
+                self.pins.csr_arvalid = 0;
+            }
+            let over = if value.is_some() { self.outs.csr_bvalid } else { self.outs.csr_rvalid };
+            if over == 1 {
+                return self.outs.csr_rdata;
+            }
+        }
+        panic!("an access of the SMU's register {offset:#x} never ends");
+    }
+}
+
+impl SmuUnit for RtlSmu {
+    fn config(&self) -> &SmuConfig {
+        &self.config
+    }
+
+    /// It has its own.
+    fn set_timing(&mut self, _: SmuTiming) {}
+
+    fn next_event(&self) -> Option<Cycle> {
+        if self.is_awake() || !self.events.is_empty() {
+            return Some(self.clock);
+        }
+        self.alarms.first().copied()
+    }
+
+    fn advance(&mut self, now: Cycle, bus: &mut dyn SmuBus, sink: &mut dyn SmuSink) {
+        self.deliver(now, sink);
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            if !self.is_awake() {
+                self.sleep_until(at.max(self.clock));
+            }
+            self.tick(bus);
+            self.deliver(now, sink);
+            self.clock += Cycle(1);
+        }
+    }
+
+    fn request(&mut self, now: Cycle, request: Request) -> Accept {
+        self.called(now);
+        let hart = request.hart as usize;
+        self.next_pin_id = self.next_pin_id.wrapping_add(1);
+        let Request { pte, pmd, pud, seen, .. } = request;
+        let pin_id = self.next_pin_id;
+        self.pins.req[hart] =
+            RequestPins { pte_addr: pte.0, pmd_addr: pmd.0, pud_addr: pud.0, pte: seen, id: pin_id.into() };
+        self.pins.req_valid |= 1 << hart;
+        let asked = now.max(self.clock);
+        self.walkers[hart] = Some(Wait { request, pin_id, asked, accepted: false, joined: false });
+        Accept::Full
+    }
+
+    fn is_held(&self, hart: u32, id: u64) -> bool {
+        self.walkers.get(hart as usize).copied().flatten().is_some_and(|w| w.request.id == id && !w.accepted)
+    }
+
+    fn abandon(&mut self, hart: u32, id: u64) {
+        self.events.retain(|e| {
+            !matches!(e, Event::Answer { from_port: false, answer } if (answer.hart, answer.id) == (hart, id))
+        });
+        let Some(wait) = self.walkers[hart as usize].take_if(|w| w.request.id == id) else { return };
+        self.quiet = 0;
+        let bit = 1 << hart;
+        if wait.accepted {
+            self.pins.abandon |= bit;
+        } else {
+            self.pins.req_valid &= !bit;
+        }
+    }
+
+    fn mmio_read(&mut self, offset: u64, size: usize, now: Cycle, bus: &mut dyn SmuBus) -> u64 {
+        self.called(now);
+        if !is_access(offset, size) {
+            return 0;
+        }
+        let value = self.access(offset, 0, None, bus) >> (8 * (offset & 7));
+        if size == 4 { value & 0xffff_ffff } else { value }
+    }
+
+    fn mmio_write(&mut self, offset: u64, size: usize, value: u64, now: Cycle, bus: &mut dyn SmuBus) {
+        self.called(now);
+        if is_access(offset, size) {
+            let shift = offset & 7;
+            let strobe = if size == 8 { 0xff } else { 0xf << shift };
+            self.access(offset, strobe, Some(value << (8 * shift)), bus);
+        }
+    }
+
+    fn peek(&self, offset: u64) -> u64 {
+        self.unit.peek(offset as u32)
+    }
+
+    fn completion_queue_written(&mut self, now: Cycle) {
+        if self.config.completion_hints && !self.is_awake() {
+            self.alarms.insert(now.max(self.clock));
+        }
+        if now <= self.clock {
+            self.quiet = 0;
+        }
+    }
+
+    fn save(&self) -> Option<Smu> {
+        None
+    }
+}
+
+/// Memory that is not there.
+struct Nowhere;
+
+impl SmuBus for Nowhere {
+    fn read_u64(&mut self, at: trapless_memory::PhysAddr) -> Result<u64, trapless_memory::BusError> {
+        Err(trapless_memory::BusError(at))
+    }
+
+    fn write_u32(&mut self, at: trapless_memory::PhysAddr, _: u32) -> Result<(), trapless_memory::BusError> {
+        Err(trapless_memory::BusError(at))
+    }
+
+    fn write_bytes(&mut self, at: trapless_memory::PhysAddr, _: &[u8]) -> Result<(), trapless_memory::BusError> {
+        Err(trapless_memory::BusError(at))
+    }
+
+    fn compare_exchange_u64(
+        &mut self,
+        at: trapless_memory::PhysAddr,
+        _: u64,
+        _: u64,
+    ) -> Result<Result<u64, u64>, trapless_memory::BusError> {
+        Err(trapless_memory::BusError(at))
+    }
+
+    fn fetch_or_u64(&mut self, at: trapless_memory::PhysAddr, _: u64) -> Result<u64, trapless_memory::BusError> {
+        Err(trapless_memory::BusError(at))
+    }
+}
+
+/// What the register block answers to (spec/smu.md).
+fn is_access(offset: u64, size: usize) -> bool {
+    offset < 0x1000 && (size == 8 && offset % 8 == 0 || size == 4 && offset % 4 == 0)
+}
+
+fn bits(mut set: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = (set != 0).then(|| set.trailing_zeros());
+        set &= set.wrapping_sub(1);
+        bit
+    })
+}
+
+fn outcome(outcome: u64, reason: u64, pte: u64) -> Outcome {
+    match outcome {
+        regs::OUTCOME_DONE => Outcome::Done(pte),
+        regs::OUTCOME_CHANGED => Outcome::Changed(pte),
+        _ => Outcome::Failed(match reason {
+            regs::REASON_NO_FRAME => FailReason::NoFrame,
+            regs::REASON_DEVICE => FailReason::Device,
+            regs::REASON_BUS => FailReason::Bus,
+            regs::REASON_DISABLED => FailReason::Disabled,
+            regs::REASON_DESCRIPTOR => FailReason::Descriptor,
+            regs::REASON_TIMEOUT => FailReason::Timeout,
+            other => panic!("the SMU answers with reason {other}"),
+        }),
+    }
+}

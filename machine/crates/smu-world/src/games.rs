@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random walkers, devices and operating systems.
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use trapless_smu::SmuUnit;
+use trapless_smu_regs as regs;
+
+use crate::sim::{HARTS, PMSHR, Sim};
+use crate::world::{AREAS, Area, DESCRIPTORS, PTES};
+
+/// Something that happens.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub enum Action {
+    Look { hart: usize, page: usize },
+    Send { hart: usize },
+    Ask { hart: usize, page: usize },
+    Abandon { hart: usize },
+    AskPort { port: usize, page: usize },
+    Run { cycles: u64 },
+    Complete { device: usize, which: usize, status: u16 },
+    Stray { device: usize, cid: u16 },
+    Withdraw { page: usize },
+    Arm { page: usize, other_block: bool },
+    ArmSoft { page: usize },
+    Adopt { page: usize },
+    Refill { frames: usize },
+    Spoiled { bits: u64 },
+    TakeReturned,
+    Fence,
+    Drain,
+    Enable { on: bool },
+    Timeout { cycles: u64 },
+    Invalidate { device: usize },
+    Revalidate { device: usize },
+    Release { device: usize },
+    Fault { area: Area },
+    Mend,
+}
+
+/// What may happen, bus errors too or not.
+pub fn action(faults: bool) -> impl Strategy<Value = Action> {
+    use Action::*;
+    let (hart, page, device) = (0..HARTS, 0..PTES, 0..DESCRIPTORS);
+    let contract = prop_oneof![
+        4 => (hart.clone(), page.clone()).prop_map(|(hart, page)| Look { hart, page }),
+        6 => hart.clone().prop_map(|hart| Send { hart }),
+        20 => (hart.clone(), page.clone()).prop_map(|(hart, page)| Ask { hart, page }),
+        3 => hart.clone().prop_map(|hart| Abandon { hart }),
+        8 => (hart, page.clone()).prop_map(|(port, page)| AskPort { port, page }),
+        30 => (1..60_u64).prop_map(|cycles| Run { cycles }),
+        20 => (device.clone(), 0..4_usize, prop_oneof![6 => Just(0), 1 => 1..0x8000_u16])
+            .prop_map(|(device, which, status)| Complete { device, which, status }),
+        2 => (device.clone(), prop_oneof![u16::from(PMSHR)..8, u16::from(PMSHR)..=u16::MAX]).prop_map(|(device, cid)| Stray { device, cid }),
+        6 => page.clone().prop_map(|page| Withdraw { page }),
+        8 => (page.clone(), any::<bool>()).prop_map(|(page, other_block)| Arm { page, other_block }),
+        4 => page.clone().prop_map(|page| ArmSoft { page }),
+        6 => page.prop_map(|page| Adopt { page }),
+        8 => (1..5_usize).prop_map(|frames| Refill { frames }),
+        1 => (1..4096_u64).prop_map(|bits| Spoiled { bits }),
+        6 => Just(TakeReturned),
+        2 => Just(Fence),
+        2 => Just(Drain),
+        2 => any::<bool>().prop_map(|on| Enable { on }),
+        2 => (0..400_u64).prop_map(|cycles| Timeout { cycles }),
+        1 => device.clone().prop_map(|device| Invalidate { device }),
+        2 => device.clone().prop_map(|device| Revalidate { device }),
+        1 => device.prop_map(|device| Release { device }),
+    ];
+    let trouble = prop_oneof![(0..AREAS.len()).prop_map(|i| Fault { area: AREAS[i] }), Just(Mend)];
+    if faults { prop_oneof![60 => contract, 1 => trouble].boxed() } else { contract.boxed() }
+}
+
+/// Lets it happen.
+pub fn act(sim: &mut Sim, action: Action) {
+    match action {
+        Action::Look { hart, page } => sim.look(hart, page),
+        Action::Send { hart } => drop(sim.send(hart)),
+        Action::Ask { hart, page } => drop(sim.ask(hart, page)),
+        Action::Abandon { hart } => sim.abandon(hart),
+        Action::AskPort { port, page } => sim.ask_port(port, page),
+        Action::Run { cycles } => sim.run(cycles),
+        Action::Complete { device, which, status } => drop(sim.complete(device, which, status)),
+        Action::Stray { device, cid } => sim.stray(device, cid),
+        Action::Withdraw { page } => sim.withdraw(page),
+        Action::Arm { page, other_block } => sim.arm(page, other_block),
+        Action::ArmSoft { page } => sim.arm_soft(page),
+        Action::Adopt { page } => sim.adopt(page),
+        Action::Refill { frames } => sim.refill(frames),
+        Action::Spoiled { bits } => sim.put(bits),
+        Action::TakeReturned => drop(sim.take_returned()),
+        Action::Fence => drop(sim.fence()),
+        Action::Drain => drop(sim.drain()),
+        Action::Enable { on } => sim.write(regs::CTRL, on.into()),
+        Action::Timeout { cycles } => sim.write(regs::TIMEOUT, cycles),
+        Action::Invalidate { device } => sim.invalidate(device),
+        Action::Revalidate { device } => sim.write(Sim::desc(device, regs::DESC_CTRL), 1),
+        Action::Release { device } => sim.release(device),
+        Action::Fault { area } => drop(sim.world.faults.insert(area)),
+        Action::Mend => sim.world.faults.clear(),
+    }
+}
+
+/// Plays a game with a fresh unit.
+///
+/// # Errors
+/// The first breach of a rule.
+pub fn play(unit: Box<dyn SmuUnit>, actions: &[Action]) -> Result<(), String> {
+    let mut sim = Sim::new(unit, 4);
+    // On a bus that takes no time, some, or more than other steps.
+    sim.world.latency = actions.len() as u64 % 3 * 40;
+    for &action in actions {
+        act(&mut sim, action);
+        if let Some(breach) = sim.world.breach {
+            return Err(format!("after {action:?}: {breach}"));
+        }
+    }
+    sim.finish();
+    sim.world.breach.map_or(Ok(()), |breach| Err(format!("at the end: {breach}")))
+}
+
+/// Plays many games; of one that is lost, the shortest that is.
+///
+/// # Errors
+/// The breach and its game.
+pub fn hunt(cases: u32, faults: bool, unit: impl Fn(bool) -> Box<dyn SmuUnit>) -> Result<(), String> {
+    let games = (prop::collection::vec(action(faults), 1..160), any::<bool>());
+    runner(cases)
+        .run(&games, |(actions, hints)| play(unit(hints), &actions).map_err(TestCaseError::fail))
+        .map_err(|failure| failure.to_string())
+}
+
+/// The same dice every time.
+pub fn runner(cases: u32) -> TestRunner {
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verilated SMU behind the C interface of pins.h.
+#include "pins.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "Vtrapless_smu.h"
+#include "Vtrapless_smu___024root.h"
+#include "verilated.h"
+#if VM_TRACE
+#include "verilated_vcd_c.h"
+#endif
+
+namespace {
+
+constexpr int kIdBits = 8, kReasonBits = 8, kOutcomeBits = 2, kPteBits = 64, kAddrBits = 56;
+constexpr int kReqBits = 3 * kAddrBits + kPteBits + kIdBits;
+constexpr int kRspBits = kIdBits + kOutcomeBits + kReasonBits + kPteBits;
+
+// A wide signal's bits from `lsb` on.
+template <std::size_t N>
+void put(VlWide<N> &signal, int lsb, int width, uint64_t value) {
+  for (int done = 0; done < width;) {
+    const int bit = (lsb + done) % 32, n = std::min(32 - bit, width - done);
+    const uint32_t mask = (n == 32 ? ~0U : (1U << n) - 1) << bit;
+    auto &word = signal[(lsb + done) / 32];
+    word = (word & ~mask) | (static_cast<uint32_t>(value >> done) << bit & mask);
+    done += n;
+  }
+}
+
+template <std::size_t N>
+uint64_t get(const VlWide<N> &signal, int lsb, int width) {
+  uint64_t value = 0;
+  for (int done = 0; done < width;) {
+    const int bit = (lsb + done) % 32, n = std::min(32 - bit, width - done);
+    const uint64_t mask = (1ULL << n) - 1;
+    value |= (signal[(lsb + done) / 32] >> bit & mask) << done;
+    done += n;
+  }
+  return value;
+}
+
+void put_words(uint64_t &signal, const uint64_t *words) { signal = words[0]; }
+void get_words(const uint64_t &signal, uint64_t *words) { words[0] = signal; }
+
+template <std::size_t N>
+void put_words(VlWide<N> &signal, const uint64_t *words) {
+  for (std::size_t i = 0; i < N; i++) signal[i] = static_cast<uint32_t>(words[i / 2] >> (i % 2 * 32));
+}
+
+template <std::size_t N>
+void get_words(const VlWide<N> &signal, uint64_t *words) {
+  for (std::size_t i = 0; i < N / 2; i++) words[i] = signal[2 * i] | static_cast<uint64_t>(signal[2 * i + 1]) << 32;
+}
+
+struct Smu {
+  VerilatedContext context;
+  std::unique_ptr<Vtrapless_smu> top;
+#if VM_TRACE
+  std::unique_ptr<VerilatedVcdC> trace;
+#endif
+
+  explicit Smu(const char *path) {
+    context.randReset(2);  // what has no reset starts with anything
+#if VM_TRACE
+    context.traceEverOn(true);
+#endif
+    top = std::make_unique<Vtrapless_smu>(&context);
+#if VM_TRACE
+    if (path != nullptr) {
+      trace = std::make_unique<VerilatedVcdC>();
+      top->trace(trace.get(), 99);
+      trace->open(path);
+    }
+#else
+    (void)path;
+#endif
+    smu_inputs idle = {};
+    set(idle);
+    top->rst_ni = 1;
+    settle(false);
+    top->rst_ni = 0;
+    for (int i = 0; i < 4; i++) clock();
+    top->rst_ni = 1;
+  }
+
+  ~Smu() {
+#if VM_TRACE
+    if (trace) trace->close();
+#endif
+    top->final();
+  }
+
+  void settle(bool high) {
+    top->clk_i = high;
+    top->eval();
+#if VM_TRACE
+    if (trace) trace->dump(context.time());
+#endif
+    context.timeInc(1);
+  }
+
+  void clock() {
+    settle(false);
+    settle(true);
+  }
+
+  void set(const smu_inputs &in) {
+    top->req_valid_i = in.req_valid;
+    top->abandon_i = in.abandon;
+    for (uint32_t left = in.req_valid; left != 0; left &= left - 1) {
+      const int hart = __builtin_ctz(left);
+      const smu_request &req = in.req[hart];
+      int lsb = hart * kReqBits;
+      const auto field = [&](int width, uint64_t value) {
+        put(top->req_i, lsb, width, value);
+        lsb += width;
+      };
+      field(kIdBits, req.id);
+      field(kPteBits, req.pte);
+      field(kAddrBits, req.pud_addr);
+      field(kAddrBits, req.pmd_addr);
+      field(kAddrBits, req.pte_addr);
+    }
+    top->snoop_valid_i = in.snoop_valid;
+    top->snoop_addr_i = in.snoop_addr;
+    top->m_axi_awready = in.awready;
+    top->m_axi_wready = in.wready;
+    top->m_axi_bvalid = in.bvalid;
+    top->m_axi_bid = in.bid;
+    top->m_axi_bresp = in.bresp;
+    top->m_axi_arready = in.arready;
+    top->m_axi_rvalid = in.rvalid;
+    top->m_axi_rid = in.rid;
+    top->m_axi_rresp = in.rresp;
+    top->m_axi_rlast = in.rlast;
+    if (in.rvalid) put_words(top->m_axi_rdata, in.rdata);
+    top->s_axil_awvalid = in.csr_awvalid;
+    top->s_axil_awaddr = in.csr_awaddr;
+    top->s_axil_awprot = 0;
+    top->s_axil_wvalid = in.csr_wvalid;
+    top->s_axil_wdata = in.csr_wdata;
+    top->s_axil_wstrb = in.csr_wstrb;
+    top->s_axil_bready = in.csr_bready;
+    top->s_axil_arvalid = in.csr_arvalid;
+    top->s_axil_araddr = in.csr_araddr;
+    top->s_axil_arprot = 0;
+    top->s_axil_rready = in.csr_rready;
+  }
+
+  void get_all(smu_outputs &out) const {
+    out.req_ready = top->req_ready_o;
+    out.rsp_valid = top->rsp_valid_o;
+    for (uint32_t left = out.rsp_valid; left != 0; left &= left - 1) {
+      const int hart = __builtin_ctz(left);
+      int lsb = hart * kRspBits;
+      const auto field = [&](int width) {
+        const uint64_t value = get(top->rsp_o, lsb, width);
+        lsb += width;
+        return value;
+      };
+      smu_response &rsp = out.rsp[hart];
+      rsp.pte = field(kPteBits);
+      rsp.reason = field(kReasonBits);
+      rsp.outcome = field(kOutcomeBits);
+      rsp.id = field(kIdBits);
+    }
+    out.awvalid = top->m_axi_awvalid;
+    out.awid = top->m_axi_awid;
+    out.awaddr = top->m_axi_awaddr;
+    out.awlen = top->m_axi_awlen;
+    out.awsize = top->m_axi_awsize;
+    out.awlock = top->m_axi_awlock;
+    out.wvalid = top->m_axi_wvalid;
+    if (out.wvalid) get_words(top->m_axi_wdata, out.wdata);
+    out.wstrb = top->m_axi_wstrb;
+    out.wlast = top->m_axi_wlast;
+    out.bready = top->m_axi_bready;
+    out.arvalid = top->m_axi_arvalid;
+    out.arid = top->m_axi_arid;
+    out.araddr = top->m_axi_araddr;
+    out.arlen = top->m_axi_arlen;
+    out.arsize = top->m_axi_arsize;
+    out.arlock = top->m_axi_arlock;
+    out.rready = top->m_axi_rready;
+    out.port_busy = top->rootp->trapless_smu__DOT__u_ports__DOT__busy_q;
+    out.port_asking = top->rootp->trapless_smu__DOT__u_ports__DOT__ask_q;
+    out.csr_awready = top->s_axil_awready;
+    out.csr_wready = top->s_axil_wready;
+    out.csr_bvalid = top->s_axil_bvalid;
+    out.csr_bresp = top->s_axil_bresp;
+    out.csr_arready = top->s_axil_arready;
+    out.csr_rvalid = top->s_axil_rvalid;
+    out.csr_rresp = top->s_axil_rresp;
+    out.csr_rdata = top->s_axil_rdata;
+  }
+};
+
+}  // namespace
+
+extern "C" {
+
+void smu_get_parameters(smu_parameters *p) {
+  *p = {SMU_PMSHR, SMU_HARTS, SMU_PORTS, SMU_DEVICES, SMU_PREFETCH, SMU_UPDATERS, SMU_DATA_WIDTH, SMU_AXI_ID_WIDTH,
+        SMU_POLL_INTERVAL, SMU_SOCKET};
+}
+
+void *smu_new(const char *trace) { return new Smu(trace); }
+
+void smu_free(void *smu) { delete static_cast<Smu *>(smu); }
+
+void smu_tick(void *smu, const smu_inputs *inputs, smu_outputs *outputs) {
+  Smu &unit = *static_cast<Smu *>(smu);
+  unit.set(*inputs);
+  unit.settle(false);
+  unit.get_all(*outputs);
+  unit.settle(true);
+}
+
+// The number of the register whose value is at the read port stays what it was: nothing has happened at the next clock edge.
+uint64_t smu_peek(void *smu, uint32_t offset) {
+  Smu &unit = *static_cast<Smu *>(smu);
+  auto &word = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__word_q;
+  const auto before = word;
+  word = offset >> 3;
+  unit.top->eval();
+  const uint64_t value = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__rdata;
+  word = before;
+  unit.top->eval();
+  return value;
+}
+
+void smu_skip(void *smu, uint64_t cycles) {
+  Smu &unit = *static_cast<Smu *>(smu);
+  QData &now = unit.top->rootp->trapless_smu__DOT__u_complete__DOT__now_q;
+  now = (now + cycles) & ((1ULL << 48) - 1);
+}
+
+}  // extern "C"
