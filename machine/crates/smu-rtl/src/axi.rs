@@ -157,11 +157,8 @@ impl Axi {
         });
         let data = (outs.wvalid == 1).then_some(outs.wdata);
         self.is_stable(read, write, data);
-        self.stuck = (
-            read.filter(|_| ins.arready == 0),
-            write.filter(|_| ins.awready == 0),
-            data.filter(|_| ins.wready == 0),
-        );
+        self.stuck =
+            (read.filter(|_| ins.arready == 0), write.filter(|_| ins.awready == 0), data.filter(|_| ins.wready == 0));
         if let Some(a) = read.filter(|_| ins.arready == 1) {
             self.read(now, a, bus, seen);
         }
@@ -243,7 +240,9 @@ impl Axi {
         let resp = match (a.lock, bytes.len()) {
             (true, 8) => self.exclusive_write(a, word(0), bus),
             (true, n) => panic!("AXI exclusive write of {n} bytes"),
-            (false, 4) => bus.write_u32(at, u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).map(|()| OKAY),
+            (false, 4) => {
+                bus.write_u32(at, u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).map(|()| OKAY)
+            }
             (false, _) => bus.write_bytes(at, &bytes).map(|()| OKAY),
         };
         let done = if a.lock { resp == Ok(EXOKAY) } else { resp.is_ok() };

@@ -62,7 +62,13 @@ impl Misses {
                 let pte = self.updating[part as usize % 8];
                 let Some(m) = self.live.iter_mut().find(|m| m.pte == pte) else { return };
                 let s = &mut m.stamps;
-                let step = if s.pte.is_none() { &mut s.pte } else if s.pmd.is_none() { &mut s.pmd } else { &mut s.pud };
+                let step = if s.pte.is_none() {
+                    &mut s.pte
+                } else if s.pmd.is_none() {
+                    &mut s.pmd
+                } else {
+                    &mut s.pud
+                };
                 *step = Some(now);
             }
             Access::Write { bytes: COMMAND_BYTES, value, .. } => {

@@ -143,7 +143,8 @@ impl Unit {
         // SAFETY: The library is built from rtl/smu/sim, which does nothing when loaded; the types are those of pins.h.
         unsafe {
             let library = Library::new(path).map_err(wrong)?;
-            let get: Symbol<'_, unsafe extern "C" fn(*mut Parameters)> = library.get(b"smu_get_parameters").map_err(wrong)?;
+            let get: Symbol<'_, unsafe extern "C" fn(*mut Parameters)> =
+                library.get(b"smu_get_parameters").map_err(wrong)?;
             let make: Symbol<'_, unsafe extern "C" fn(*const c_char) -> *mut c_void> =
                 library.get(b"smu_new").map_err(wrong)?;
             let mut parameters = Parameters::default();

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use trapless_memory::Cycle;
 use trapless_smu::{
-    Accept, Answer, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuSink, SmuTiming, SmuUnit, Stamps,
+    Accept, Answer, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuSink, SmuTiming, SmuUnit, Source, Stamps,
 };
 use trapless_smu_regs as regs;
 
+use crate::RtlError;
 use crate::axi::{Access, Axi, Memory};
 use crate::misses::Misses;
 use crate::pins::{Inputs, Outputs, Parameters, RequestPins, Unit};
-use crate::RtlError;
 
 /// Cycles without any sign of work after which there is none, besides the unit's own rounds.
 const QUIET: u64 = 64;
@@ -34,7 +34,7 @@ struct Wait {
 /// What the sink is told at the next opportunity.
 #[derive(Debug)]
 enum Event {
-    Accepted { from_port: bool, number: u32 },
+    Accepted(Source),
     Answer { from_port: bool, answer: Answer },
 }
 
@@ -180,23 +180,29 @@ impl RtlSmu {
         self.ports_changed(was_asking, was_busy);
         for hart in bits(self.pins.req_valid & self.outs.req_ready) {
             self.pins.req_valid &= !(1 << hart);
-            let joined = self.joins(hart, false);
-            if let Some(wait) = &mut self.walkers[hart as usize] {
-                (wait.accepted, wait.joined) = (true, joined);
-            }
-            self.events.push(Event::Accepted { from_port: false, number: hart });
+            self.accepted(Source::Walker(hart));
         }
         for hart in bits(self.outs.rsp_valid) {
             self.answered(hart);
         }
     }
 
-    /// Whether somebody whose request was accepted waits for the same entry.
-    fn joins(&self, number: u32, from_port: bool) -> bool {
-        let mine = if from_port { &self.ports } else { &self.walkers };
-        let Some(wait) = mine[number as usize] else { return false };
-        let all = self.walkers.iter().chain(&self.ports).flatten();
-        all.filter(|w| w.accepted && w.request.pte == wait.request.pte).count() > 0
+    fn wait(&mut self, from: Source) -> Option<&mut Wait> {
+        match from {
+            Source::Walker(hart) => self.walkers.get_mut(hart as usize)?.as_mut(),
+            Source::Port(port) => self.ports.get_mut(port as usize)?.as_mut(),
+        }
+    }
+
+    /// A request is accepted: it joins if somebody else's for the same entry was before.
+    fn accepted(&mut self, from: Source) {
+        let Some(pte) = self.wait(from).map(|w| w.request.pte) else { return };
+        let others = self.walkers.iter().chain(&self.ports).flatten();
+        let joined = others.into_iter().any(|w| w.accepted && w.request.pte == pte);
+        if let Some(wait) = self.wait(from) {
+            (wait.accepted, wait.joined) = (true, joined);
+        }
+        self.events.push(Event::Accepted(from));
     }
 
     /// An answer on a walker's pins. One that nobody waits for is told too, under an identifier that nobody has.
@@ -225,7 +231,16 @@ impl RtlSmu {
         let Wait { request, asked, joined, .. } = wait;
         let mut stamps = self.misses.stamps(request.pte.0);
         (stamps.requested, stamps.answered) = (Some(asked), Some(self.clock));
-        Answer { hart: request.hart, id: request.id, seen: request.seen, outcome, at: self.clock, asked, joined, stamps }
+        Answer {
+            hart: request.hart,
+            id: request.id,
+            seen: request.seen,
+            outcome,
+            at: self.clock,
+            asked,
+            joined,
+            stamps,
+        }
     }
 
     fn ports_changed(&mut self, was_asking: u32, was_busy: u32) {
@@ -245,11 +260,7 @@ impl RtlSmu {
             self.ports[number as usize] = Some(wait);
         }
         for number in bits(was_asking & !asking) {
-            let joined = self.joins(number, true);
-            if let Some(wait) = &mut self.ports[number as usize] {
-                (wait.accepted, wait.joined) = (true, joined);
-            }
-            self.events.push(Event::Accepted { from_port: true, number });
+            self.accepted(Source::Port(number));
         }
         for number in bits(was_busy & !busy) {
             if let Some(wait) = self.ports[number as usize].take() {
@@ -267,7 +278,7 @@ impl RtlSmu {
     fn deliver(&mut self, now: Cycle, sink: &mut dyn SmuSink) {
         for event in std::mem::take(&mut self.events) {
             match event {
-                Event::Accepted { from_port, number } => sink.accepted(from_port, number),
+                Event::Accepted(from) => sink.accepted(from),
                 Event::Answer { from_port, answer } => {
                     let answer = Answer { at: answer.at.min(now), ..answer };
                     if from_port { sink.port_answered(&answer) } else { sink.answer(answer) }
@@ -348,14 +359,18 @@ impl SmuUnit for RtlSmu {
         Accept::Full
     }
 
-    fn is_held(&self, hart: u32, id: u64) -> bool {
-        self.walkers.get(hart as usize).copied().flatten().is_some_and(|w| w.request.id == id && !w.accepted)
+    fn is_held(&self, from: Source) -> bool {
+        let wait = match from {
+            Source::Walker(hart) => self.walkers[hart as usize],
+            Source::Port(port) => self.ports[port as usize],
+        };
+        wait.is_some_and(|w| !w.accepted)
     }
 
     fn abandon(&mut self, hart: u32, id: u64) {
-        self.events.retain(|e| {
-            !matches!(e, Event::Answer { from_port: false, answer } if (answer.hart, answer.id) == (hart, id))
-        });
+        self.events.retain(
+            |e| !matches!(e, Event::Answer { from_port: false, answer } if (answer.hart, answer.id) == (hart, id)),
+        );
         let Some(wait) = self.walkers[hart as usize].take_if(|w| w.request.id == id) else { return };
         self.quiet = 0;
         let bit = 1 << hart;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu_regs::{self as regs, Counter};
 
-use trapless_smu::{Accept, Answer, Outcome, Request, SmuConfig, SmuSink, SmuTiming, SmuUnit};
+use trapless_smu::{Accept, Answer, Outcome, Request, SmuConfig, SmuSink, SmuTiming, SmuUnit, Source};
 
 use crate::world::{self, FRAMES, FREE_ENTRIES, PTES, Place, RET_ENTRIES, World};
 
@@ -46,13 +46,13 @@ pub struct Sim {
 struct News(Vec<New>);
 
 enum New {
-    Accepted(bool, u32),
+    Accepted(Source),
     Answer(Answer),
 }
 
 impl SmuSink for News {
-    fn accepted(&mut self, from_port: bool, number: u32) {
-        self.0.push(New::Accepted(from_port, number));
+    fn accepted(&mut self, from: Source) {
+        self.0.push(New::Accepted(from));
     }
 
     fn answer(&mut self, answer: Answer) {
@@ -177,7 +177,7 @@ impl Sim {
         self.smu.advance(at, &mut self.world, &mut news);
         for new in news.0 {
             match new {
-                New::Accepted(from_port, number) => self.accepted(from_port, number),
+                New::Accepted(from) => self.accepted(from),
                 New::Answer(answer) => self.answered(answer),
             }
         }
@@ -186,12 +186,11 @@ impl Sim {
     }
 
     /// Something that waited for its acceptance has it now.
-    fn accepted(&mut self, from_port: bool, number: u32) {
+    fn accepted(&mut self, from: Source) {
         self.acceptances += 1;
-        let wait = if from_port {
-            self.asked_ports[number as usize].as_mut()
-        } else {
-            self.waiting.iter_mut().find(|((hart, _), _)| *hart == number).map(|(_, wait)| wait)
+        let wait = match from {
+            Source::Port(port) => self.asked_ports[port as usize].as_mut(),
+            Source::Walker(hart) => self.waiting.iter_mut().find(|((h, _), _)| *h == hart).map(|(_, wait)| wait),
         };
         let Some(wait) = wait else { return };
         wait.accepted = Some(self.acceptances);
@@ -300,14 +299,13 @@ impl Sim {
         {
             self.write(Self::port(port, register), base + 8 * page as u64);
         }
-        let requests = self.count(Counter::Requests);
+        self.world.accepted[page] = u64::MAX;
+        self.asked_ports[port] = Some(Wait { page, accepted: None });
         self.write(Self::port(port, regs::PORT_ENTRY), seen);
-        let accepted = (self.count(Counter::Requests) > requests).then(|| {
-            self.acceptances += 1;
-            self.acceptances
-        });
-        self.world.accepted[page] = accepted.unwrap_or(u64::MAX);
-        self.asked_ports[port] = Some(Wait { page, accepted });
+        let from = Source::Port(port as u32);
+        if self.asked_ports[port].is_some_and(|w| w.accepted.is_none()) && !self.smu.is_held(from) {
+            self.accepted(from);
+        }
     }
 
     /// Outcome, reason and answer of a port that is not busy.

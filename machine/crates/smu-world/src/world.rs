@@ -244,7 +244,9 @@ impl World {
 
     fn mark(&mut self, area: Area, p: usize, bits: u64) {
         let last = self.installed[p];
-        self.check(last.is_some() && last == below(area), "SMU-3", || format!("page {p}: {area:?} marked after {last:?}"));
+        self.check(last.is_some() && last == below(area), "SMU-3", || {
+            format!("page {p}: {area:?} marked after {last:?}")
+        });
         self.check(bits == regs::PTE_L.mask(), "SMU-3", || format!("marked with {bits:#x}"));
         self.installed[p] = Some(area);
     }
@@ -383,7 +385,9 @@ impl SmuBus for World {
             return Ok(Err(value));
         }
         if area != Area::Pte {
-            self.check(value & new == value, "SMU-3", || format!("{area:?} of page {p} became {new:#x} from {value:#x}"));
+            self.check(value & new == value, "SMU-3", || {
+                format!("{area:?} of page {p} became {new:#x} from {value:#x}")
+            });
             self.mark(area, p, new & !value);
             self.mem.insert(at.0, new);
             return Ok(Ok(old));

@@ -41,7 +41,7 @@ use crate::return_ring::{Keeper, ReturnRing, Returned};
 pub use bugs::Bug;
 pub use bus::SmuBus;
 pub use timing::SmuTiming;
-pub use types::{Accept, Answer, FailReason, Miss, Outcome, Request, SmuSink, Stamps};
+pub use types::{Accept, Answer, FailReason, Miss, Outcome, Request, SmuSink, Source, Stamps};
 pub use unit::SmuUnit;
 
 /// A configuration that no SMU can have.

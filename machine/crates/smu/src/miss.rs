@@ -6,9 +6,9 @@ use trapless_smu_regs::{self as regs, Counter};
 
 use crate::bugs::Bug;
 use crate::free_ring::Fetched;
-use crate::pmshr::{Held, Source, Stage, Waiter};
+use crate::pmshr::{Held, Stage, Waiter};
 use crate::return_ring::{Keeper, Returned};
-use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Request, Smu, Stamps};
+use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Request, Smu, Source, Stamps};
 
 impl Smu {
     /// A walker asks. [`Smu::next_event`] may change.
@@ -29,7 +29,7 @@ impl Smu {
     /// A walker no longer waits: no answer will come for (hart, id). The miss goes on.
     pub fn abandon(&mut self, hart: u32, id: u64) {
         let wait = (Source::Walker(hart), id);
-        if self.is_held(hart, id) {
+        if self.pmshr.held.get(&wait.0).is_some_and(|held| held.request.id == id) {
             self.pmshr.held.remove(&wait.0);
         }
         for entry in self.pmshr.slots.iter_mut().flatten() {
@@ -39,9 +39,9 @@ impl Smu {
         self.settle_fences();
     }
 
-    /// Whether a walker's request waits for its turn.
-    pub fn is_held(&self, hart: u32, id: u64) -> bool {
-        self.pmshr.held.get(&Source::Walker(hart)).is_some_and(|held| held.request.id == id)
+    /// Whether a request waits for its acceptance.
+    pub fn is_held(&self, from: Source) -> bool {
+        self.pmshr.held.contains_key(&from)
     }
 
     /// Takes a request that reaches the PMSHR at `arrives`, unless the PMSHR is full.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, PhysAddr};
 
-use crate::{FailReason, Outcome, Request, Stamps};
+use crate::{FailReason, Outcome, Request, Source, Stamps};
 
 /// How far a miss has come. Each stage but `WaitFrame`, `AtDevice` and `Over` ends with the entry's one pending step event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,15 +33,6 @@ pub(crate) enum Stage {
     Answering(Outcome),
     /// Answered. The entry stays as long as it keeps a frame.
     Over,
-}
-
-/// Who asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Source {
-    /// The walker of this hart.
-    Walker(u32),
-    /// This software request port.
-    Port(u32),
 }
 
 /// One that waits for a miss.

@@ -6,9 +6,9 @@ use trapless_memory::PhysAddr;
 use trapless_smu_regs as regs;
 
 use crate::bugs::Bug;
-use crate::pmshr::{Held, Source};
+use crate::pmshr::Held;
 use crate::regs::block_at;
-use crate::{Outcome, Request, Smu};
+use crate::{Outcome, Request, Smu, Source};
 
 /// The registers of a port.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

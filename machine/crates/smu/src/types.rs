@@ -21,6 +21,15 @@ pub struct Request {
     pub id: u64,
 }
 
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Source {
+    /// The walker of this hart.
+    Walker(u32),
+    /// This software request port.
+    Port(u32),
+}
+
 /// What [`Smu::request`](crate::Smu::request) says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Accept {
@@ -127,7 +136,7 @@ pub trait SmuSink {
     fn answer(&mut self, answer: Answer);
 
     /// A walker's request, or a software request port's, that was not accepted at once is accepted now. For observers.
-    fn accepted(&mut self, _from_port: bool, _number: u32) {}
+    fn accepted(&mut self, _from: Source) {}
 
     /// The answer to a software request port stands in its registers. For observers.
     fn port_answered(&mut self, _answer: &Answer) {}

@@ -4,7 +4,7 @@
 use trapless_memory::Cycle;
 use trapless_smu_regs::Counter;
 
-use crate::{Accept, Request, Smu, SmuBus, SmuConfig, SmuSink, SmuTiming};
+use crate::{Accept, Request, Smu, SmuBus, SmuConfig, SmuSink, SmuTiming, Source};
 
 /// A Storage Management Unit.
 ///
@@ -26,8 +26,8 @@ pub trait SmuUnit {
     /// A walker asks.
     fn request(&mut self, now: Cycle, request: Request) -> Accept;
 
-    /// Whether a walker's request still waits to be accepted.
-    fn is_held(&self, hart: u32, id: u64) -> bool;
+    /// Whether a request still waits for its acceptance.
+    fn is_held(&self, from: Source) -> bool;
 
     /// A walker no longer waits.
     fn abandon(&mut self, hart: u32, id: u64);
@@ -79,8 +79,8 @@ impl SmuUnit for Smu {
         self.request(now, request)
     }
 
-    fn is_held(&self, hart: u32, id: u64) -> bool {
-        self.is_held(hart, id)
+    fn is_held(&self, from: Source) -> bool {
+        self.is_held(from)
     }
 
     fn abandon(&mut self, hart: u32, id: u64) {

@@ -4,9 +4,7 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use trapless_memory::{BusError, Cycle, PhysAddr};
-use trapless_smu::{
-    Accept, Answer, Bug, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuError, SmuTiming,
-};
+use trapless_smu::{Accept, Answer, Bug, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuError, SmuTiming};
 use trapless_smu_regs::{self as regs, Counter};
 use trapless_smu_world::games::{self, Action, act, action, runner};
 use trapless_smu_world::sim::{self, HARTS, Sim};
@@ -31,7 +29,8 @@ fn seeded_bugs_are_caught() {
         (Bug::ForgetPorts, "SMU-11"),
     ];
     for (bug, rule) in bugs {
-        let found = games::hunt(3000, false, |hints| seeded(sim::config(hints), Some(bug))).expect_err(&format!("{bug:?} was not caught"));
+        let found = games::hunt(3000, false, |hints| seeded(sim::config(hints), Some(bug)))
+            .expect_err(&format!("{bug:?} was not caught"));
         assert!(found.contains(rule), "{bug:?} was caught as something else: {found}");
     }
 }
