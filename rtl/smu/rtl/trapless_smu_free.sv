@@ -69,7 +69,7 @@ module trapless_smu_free
   logic bad_q;
   logic [63:0] bad_pfn_q;
 
-  logic waiting, has_entry, wanted, malformed, push, give, none, hand_back, take_bad, pop, tail_fits;
+  logic waiting, has_entry, wanted, malformed, push, give, none, hand_back, take_bad, pop, fetching, tail_fits;
 
   trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_waiters (
     .clk_i,
@@ -113,7 +113,9 @@ module trapless_smu_free
     exclusive: 1'b0
   };
 
-  assign tail_fits = wdata_i[31:0] - head_q <= size_q;
+  // The entry that is being fetched cannot be taken back.
+  assign tail_fits = wdata_i[31:0] - head_q - 32'(fetching) <= size_q - 32'(fetching);
+  assign fetching = state_q != FetchIdle || state_d != FetchIdle;
   assign error_o = (data_valid_i && (data_error_i || malformed)) || (set_tail_i && !tail_fits);
   assign push = data_valid_i && !data_error_i && !malformed;
 
