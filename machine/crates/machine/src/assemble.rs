@@ -108,7 +108,11 @@ impl Machine {
     }
 }
 
-fn open_drives(disks: &[DiskConfig], profile: &Profile) -> Result<Vec<Controller>, Error> {
+/// Opens the drives.
+///
+/// # Errors
+/// One line that names the image or value that is wrong.
+pub fn open_drives(disks: &[DiskConfig], profile: &Profile) -> Result<Vec<Controller>, Error> {
     /// Bus 0 has 32 devices, one of them the bridge.
     const MOST: usize = 31;
     if disks.len() > MOST {
