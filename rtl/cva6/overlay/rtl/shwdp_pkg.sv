@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page table extension adds between the parts of a core: numbers from spec/formats.toml and spec/isa.md, and the
+// bundles that pass through the levels between the top of the core and the walker, so that each level has two ports more.
+package shwdp_pkg;
+  import trapless_smu_pkg::smu_req_t;
+  import trapless_smu_pkg::smu_rsp_t;
+
+  localparam logic [11:0] CsrShwdp     = 12'h5c0;
+  localparam logic [11:0] CsrShwdplim  = 12'h5c1;
+  localparam int unsigned ChangedLimit = 4;
+  localparam logic [7:0]  ReasonBus    = 8'd3;
+
+  // From csr_regfile.
+  typedef struct packed {
+    logic        en;     // shwdp.EN
+    logic        mprv;   // loads and stores are made under MPRV
+    logic [63:0] limit;  // shwdplim
+  } csr_t;
+
+  typedef struct packed {
+    csr_t     csr;
+    logic     drained;       // no store of this hart is on its way to memory
+    logic     fetch_next;    // nothing but the fetch itself is in the pipeline
+    logic     fetch_killed;  // nobody waits for the fetch any more
+    logic     trap;          // an interrupt or a debug request would be taken
+    logic     masked;        // no interrupt could be (ISA-4)
+    logic     req_ready;
+    logic     rsp_valid;
+    smu_rsp_t rsp;
+  } to_walker_t;
+
+  typedef struct packed {
+    logic     req_valid;
+    smu_req_t req;
+    logic     abandon;
+    logic     trapped;  // the page fault raised in this cycle stands for the trap
+  } from_walker_t;
+endpackage

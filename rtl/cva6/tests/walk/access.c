@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accesses of all kinds to armed pages; which entries are armed, and who may touch them.
+// REQ: ISA-1 REQ: ISA-2 REQ: ISA-3 REQ: ISA-5 REQ: ISA-6
+#include "walk.h"
+
+static void kinds(void) {
+    // A load; the next one does not ask again.
+    arm(1, ARMED(DONE, 50, 7, R | W));
+    struct result r = run(USER, load, VA(1) + 8);
+    EQUAL(1, r.cause, USER_CALL);
+    EQUAL(2, r.value, CONTENT(7, 1));
+    u64 frame = entry_of(1) >> 10;
+    EQUAL(3, entry_of(1) & 0x3ff, L | A | U | W | R | V);
+    CHECK(4, entry_of(1) >> 54 == 0 && frame >= POOL >> 12);
+    EQUAL(5, *(reg *)((frame << 12) + 4088), CONTENT(7, 511));
+    EQUAL(6, (root[1] & L) && (middle[0] & L) && !(middle[1] & L), 1);
+    EQUAL(7, run(USER, load, VA(1) + 16).value, CONTENT(7, 2));
+    EQUAL(8, DEVICE[REQUESTS], 1);
+    // ISA-5: the first store finds D = 0.
+    r = run(USER, store, VA(1) + 16);
+    EQUAL(9, r.cause, STORE_FAULT);
+    EQUAL(10, r.address, VA(1) + 16);
+    // A store and an AMO are served, and fault then for D alone.
+    arm(2, ARMED(DONE, 50, 8, R | W));
+    r = run(USER, store, VA(2) + 24);
+    EQUAL(11, r.cause, STORE_FAULT);
+    EQUAL(12, r.address, VA(2) + 24);
+    EQUAL(13, entry_of(2) & 0xff, A | U | W | R | V);
+    *(reg *)&leaf[2] |= D;
+    sfence();
+    EQUAL(14, run(USER, store, VA(2) + 24).cause, USER_CALL);
+    EQUAL(15, *(reg *)((entry_of(2) >> 10 << 12) + 24), 77);
+    arm(3, ARMED(DONE, 50, 9, R | W));
+    r = run(USER, add, VA(3) + 32);
+    EQUAL(16, r.cause, STORE_FAULT);
+    *(reg *)&leaf[3] |= D;
+    sfence();
+    r = run(USER, add, VA(3) + 32);
+    EQUAL(17, r.value, CONTENT(9, 4));
+    EQUAL(18, *(reg *)((entry_of(3) >> 10 << 12) + 32), CONTENT(9, 4) + 1);
+    // A fetch.
+    arm(4, ARMED(DONE, 50, 123, X));
+    r = run(USER, fetch, VA(4));
+    EQUAL(19, r.cause, USER_CALL);
+    EQUAL(20, r.value, 123);
+    EQUAL(21, entry_of(4) & 0x3ff, L | A | U | X | V);
+    // An unaligned instruction may lie on two pages: the second is fetched for it.
+    EQUAL(22, DEVICE[REQUESTS], 4);
+    // A = 0 faults after the miss, and the page is there.
+    arm(5, ARMED(DONE, 50, 10, R) & ~(u64)A);
+    EQUAL(23, run(USER, load, VA(5)).cause, LOAD_FAULT);
+    EQUAL(24, entry_of(5) & 0x3ff, L | U | R | V);
+    // From S-mode with SUM; another leaf table.
+    csr_set(mstatus, 1 << 18);
+    arm(700, ARMED(DONE, 50, 11, R));
+    EQUAL(25, run(SUPER, load, VA(700) + 80).value, CONTENT(11, 10));
+    EQUAL(26, !!(middle[1] & L), 1);
+    csr_clear(mstatus, 1 << 18);
+}
+
+static void forbidden(int n, u64 mode, u64 (*what)(u64), u64 entry, u64 cause) {
+    arm(20, entry);
+    u64 at = what == fetch ? 0 : 40;
+    struct result r = run(mode, what, VA(20) + at);
+    EQUAL(n, r.cause, cause);
+    EQUAL(n, r.address, VA(20) + at);
+    EQUAL(n, entry_of(20), entry);
+}
+
+static void permissions(void) {
+    forbidden(40, USER, load, ARMED(NEVER, 0, 1, X), LOAD_FAULT);
+    forbidden(41, USER, store, ARMED(NEVER, 0, 1, R), STORE_FAULT);
+    forbidden(42, USER, add, ARMED(NEVER, 0, 1, R | X), STORE_FAULT);
+    forbidden(43, USER, fetch, ARMED(NEVER, 0, 1, R | W), FETCH_FAULT);
+    forbidden(44, SUPER, load, ARMED(NEVER, 0, 1, R | W), LOAD_FAULT);
+    forbidden(45, SUPER, store, ARMED(NEVER, 0, 1, R | W), STORE_FAULT);
+    csr_set(mstatus, 1 << 18);
+    forbidden(46, SUPER, fetch, ARMED(NEVER, 0, 1, R | X), FETCH_FAULT);
+    forbidden(47, SUPER, load, ARMED(NEVER, 0, 1, X), LOAD_FAULT);
+    csr_clear(mstatus, 1 << 18);
+    // MXR lets a load through.
+    csr_set(mstatus, 1 << 19);
+    arm(20, ARMED(DONE, 50, 3, X));
+    EQUAL(48, run(USER, load, VA(20) + 8).value, CONTENT(3, 1));
+    csr_clear(mstatus, 1 << 19);
+}
+
+static void forms(void) {
+    const u64 good = ARMED(NEVER, 0, 1, R | W | X);
+    // Each differs from the armed form in one thing.
+    const u64 bad[] = {
+        good & ~(u64)L, (good & ~(u64)U), good | G, good | D, (good & ~(u64)(R | X)) & ~(u64)W, (good & ~(u64)R),
+        good | 1ul << 57, good | 1ul << 58, good | 1ul << 63,
+    };
+    for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+        forbidden(60 + i, USER, load, bad[i], LOAD_FAULT);
+        if (bad[i] & X) forbidden(60 + i, USER, fetch, bad[i], FETCH_FAULT);
+    }
+    // Not a leaf of 4 KiB.
+    u64 old = middle[1];
+    middle[1] = good;
+    sfence();
+    EQUAL(80, run(USER, load, VA(600)).cause, LOAD_FAULT);
+    EQUAL(81, middle[1], good);
+    middle[1] = old;
+    old = root[0];
+    root[0] = good;
+    sfence();
+    EQUAL(82, run(USER, load, 4096).cause, LOAD_FAULT);
+    root[0] = old;
+    // Socket, device and the software bit belong to the armed form.
+    arm(21, ARMED(DONE, 20, 5, R) | 1ul << 51 | 1ul << 54 | 1 << 8);
+    EQUAL(83, run(USER, load, VA(21) + 8).cause, USER_CALL);
+    // EN = 0.
+    arm(20, good);
+    csr_write(0x5c0, 0);
+    EQUAL(84, run(USER, load, VA(20)).cause, LOAD_FAULT);
+    csr_write(0x5c0, ~0ul);
+    EQUAL(85, csr_read(0x5c0), 1);
+}
+
+// In M-mode, as if in U-mode.
+static __attribute__((noinline)) u64 under_mprv(u64 a) {
+    csr_set(mstatus, 1 << 17);
+    u64 v = *(reg *)a;
+    csr_clear(mstatus, 1 << 17);
+    return v;
+}
+
+static u64 super_csr(u64 v) {
+    csr_write(0x5c1, v);
+    return csr_read(0x5c1) + csr_read(0x5c0);
+}
+static u64 user_csr(u64 v) {
+    (void)v;
+    return csr_read(0x5c0);
+}
+
+static void modes(void) {
+    arm(20, ARMED(NEVER, 0, 1, R | W));
+    u64 at = VA(20) + 8;
+    struct result r = run(MACHINE, under_mprv, at);
+    EQUAL(90, r.cause, LOAD_FAULT);
+    EQUAL(91, r.address, at);
+    EQUAL(92, csr_read(0x5c1), 20000);
+    EQUAL(93, run(SUPER, super_csr, 0x123456789abcdef0).value, 0x123456789abcdef1);
+    EQUAL(94, csr_read(0x5c1), 0x123456789abcdef0);
+    EQUAL(95, run(USER, user_csr, 0).cause, ILLEGAL);
+}
+
+int main(void) {
+    csr_write(0x5c0, 0);
+    EQUAL(99, csr_read(0x5c0), 0);
+    set_up(64);
+    kinds();
+    permissions();
+    forms();
+    modes();
+    say("accesses, permissions, forms, modes\n");
+    return 0;
+}
