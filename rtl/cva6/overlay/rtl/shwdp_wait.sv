@@ -61,9 +61,9 @@ module shwdp_wait
   assign serve_o = lookup_i && allow_i && 32'(level_i) == Levels - 1 && armed && allowed
                    && shwdp_i.csr.en && (is_instr_i || !shwdp_i.csr.mprv);
 
-  // REQ: ISA-3: the next to retire. Older stores are in memory by then: the SMU reads the entry there, not in a write buffer.
+  // REQ: ISA-3
   logic next, answered, expired;
-  assign next     = (is_instr_i ? shwdp_i.fetch_next : lsu_next_i) && shwdp_i.drained;
+  assign next     = is_instr_i ? shwdp_i.fetch_next : lsu_next_i;
   assign answered = state_q == Wait && shwdp_i.rsp_valid && shwdp_i.rsp.id == id_q;
   // REQ: ISA-4
   assign expired  = shwdp_i.masked && waited_q >= shwdp_i.csr.limit;
@@ -83,7 +83,8 @@ module shwdp_wait
         if (is_instr_i && shwdp_i.fetch_killed) fault_o = 1'b1;  // ends the fetch; nobody sees the fault
         else if (is_instr_i && lsu_waits_i) drop_o = 1'b1;
         else if (next && shwdp_i.trap) {fault_o, shwdp_o.trapped} = 2'b11;
-        else if (next) state_d = Ask;
+        // Older stores are in memory by then: the SMU reads the entry there, not in this hart's write buffer.
+        else if (next && shwdp_i.drained) state_d = Ask;
       end
       default: begin  // Ask, Wait
         if (answered) begin

@@ -39,7 +39,8 @@ module walk_tb #(
   output logic        trap_o,
   output logic [63:0] cause_o,
   output logic [1:0]  privilege_o,
-  output logic        debug_o
+  output logic        debug_o,
+  output logic [11:0] enabled_o  // mie
 );
   localparam ariane_pkg::ariane_cfg_t Config = '{
     RASDepth: 2, BTBEntries: 32, BHTEntries: 128,
@@ -116,4 +117,5 @@ module walk_tb #(
   assign cause_o   = u_core.ex_commit.cause;
   assign privilege_o = u_core.priv_lvl;
   assign debug_o     = u_core.debug_mode;
+  assign enabled_o   = u_core.irq_ctrl_csr_id.mie[11:0];
 endmodule
