@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <exception>
+#include <deque>
 #include <memory>
 
 #include "Vtrapless_soc.h"
@@ -26,15 +26,67 @@ struct Model {
     bool stop = false;
     uint64_t boot_address = 0;
     uint16_t read_latency = 1, write_latency = 1, device_latency = 1;
+    // Lines that a drive has written and the core's data cache may hold; interrupts wait for them.
+    std::deque<uint64_t> stale;
+    struct {
+        uint8_t external;
+        bool software, timer;
+    } lines{};
+    // Lines read lately: they may be on their way into the cache.
+    uint64_t recent[8]{};
+    unsigned next_recent = 0;
 } model;
 
 constexpr int ResetCycles = 10;
 
+// The data cache's shape, as in rtl/cva6/build; checked below against the generated arrays.
+constexpr uint64_t LineBytes = 16, Sets = 256, Ways = 4, TagShift = 12, TagBits = 44;
+
+void apply_lines() {
+    model.soc->external_i = model.lines.external;
+    model.soc->software_i = model.lines.software;
+    model.soc->timer_i = model.lines.timer;
+}
+
+void next_stale() {
+    model.soc->inval_valid_i = !model.stale.empty();
+    if (model.stale.empty())
+        apply_lines();
+    else
+        model.soc->inval_addr_i = model.stale.front();
+}
+
 void tick() {
+    bool taken = model.soc->inval_valid_i && model.soc->inval_ready_o;
     model.soc->clk_i = 1;
     model.soc->eval();
+    if (taken) {
+        model.stale.pop_front();
+        next_stale();
+    }
     model.soc->clk_i = 0;
     model.soc->eval();
+}
+
+// Verilator's name of a way's tags.
+#define TAGS(way)                                                                                                  \
+    trapless_soc__DOT__u_core__DOT__i_cache_subsystem__DOT__i_wt_dcache__DOT__i_wt_dcache_mem__DOT__gen_tag_srams__BRA__##way \
+        ##__KET____DOT__i_tag_sram__DOT__gen_cut__BRA__0__KET____DOT__gen_mem__DOT__i_tc_sram_wrapper__DOT__i_tc_sram__DOT__sram
+
+template <typename Array> bool holds(const Array &tags, uint64_t line) {
+    static_assert(sizeof(tags.m_storage) == Sets * sizeof(uint64_t), "another data cache than this harness knows");
+    uint64_t word = tags[(line / LineBytes) % Sets];
+    return word >> TagBits & 1 && (word & ((1ull << TagBits) - 1)) == line >> TagShift;
+}
+
+bool may_be_cached(uint64_t line) {
+    const auto &root = *model.soc->rootp;
+    static_assert(Ways == 4);
+    bool cached = holds(root.TAGS(0), line) || holds(root.TAGS(1), line) || holds(root.TAGS(2), line) ||
+                  holds(root.TAGS(3), line);
+    for (uint64_t recent : model.recent)
+        cached |= recent == line;
+    return cached;
 }
 
 void drive_constants() {
@@ -100,14 +152,20 @@ uint64_t trapless_model_instructions() { return model.soc->rootp->trapless_soc__
 uint64_t trapless_model_pc() { return model.soc->rootp->trapless_soc__DOT__u_core__DOT__pc_commit; }
 
 void trapless_model_lines(uint8_t external, bool software, bool timer) {
-    model.soc->external_i = external;
-    model.soc->software_i = software;
-    model.soc->timer_i = timer;
+    model.lines = {external, software, timer};
+    if (model.stale.empty())
+        apply_lines();
 }
 
+// The platform has written memory. What the cache does not hold and is not about to get needs no invalidation: the harness
+// looks at the tags, where a bus would have a snoop filter.
 void trapless_model_written(uint64_t address, uint64_t length) {
-    (void)address;
-    (void)length;
+    bool idle = model.stale.empty();
+    for (uint64_t line = address & ~(LineBytes - 1); line < address + length; line += LineBytes)
+        if (may_be_cached(line))
+            model.stale.push_back(line);
+    if (idle && !model.stale.empty())
+        next_stale();
 }
 
 bool trapless_model_save(const char *path) {
@@ -116,6 +174,10 @@ bool trapless_model_save(const char *path) {
     if (!file.isOpen())
         return false;
     file.write(&model.cycle, sizeof model.cycle);
+    uint64_t stale = model.stale.size();
+    file.write(&stale, sizeof stale);
+    for (uint64_t line : model.stale)
+        file.write(&line, sizeof line);
     file << *model.soc;
     file.close();
     return true;
@@ -127,15 +189,23 @@ bool trapless_model_restore(const char *path) {
     if (!file.isOpen())
         return false;
     file.read(&model.cycle, sizeof model.cycle);
+    uint64_t stale = 0;
+    file.read(&stale, sizeof stale);
+    model.stale.resize(stale);
+    for (uint64_t &line : model.stale)
+        file.read(&line, sizeof line);
     file >> *model.soc;
     file.close();
     drive_constants();
+    next_stale();
     return true;
 }
 
 // What no memory answers reads as zero.
 uint64_t trapless_memory_read(uint64_t address) {
-    uint64_t word = 0;
+    uint64_t word = 0, line = address & ~(LineBytes - 1);
+    if (model.recent[model.next_recent] != line)
+        model.recent[model.next_recent = (model.next_recent + 1) % 8] = line;
     if (const uint8_t *from = at(address))
         std::memcpy(&word, from, sizeof word);
     return word;

@@ -13,6 +13,8 @@ module sim_slave #(
   // Cycles from the address to the first word read, and from the last word written to the answer; at least 1.
   input  logic [15:0] read_latency_i,
   input  logic [15:0] write_latency_i,
+  // Nothing is read while this is up.
+  input  logic        hold_i,
   input  req_t        req_i,
   output rsp_t        rsp_o
 );
@@ -51,8 +53,9 @@ module sim_slave #(
           r_state_q <= Wait;
         end
         Wait: begin
-          r_wait_q <= r_wait_q - 16'd1;
-          if (r_wait_q <= 16'd1) begin
+          if (r_wait_q > 16'd1) begin
+            r_wait_q <= r_wait_q - 16'd1;
+          end else if (!hold_i) begin
             r_data_q  <= read(ar_q.addr, ar_q.size);
             r_valid_q <= 1'b1;
             r_state_q <= Data;
@@ -65,7 +68,12 @@ module sim_slave #(
           end else begin
             ar_q.len  <= ar_q.len - 8'd1;
             ar_q.addr <= ar_q.addr + (64'd1 << ar_q.size);
-            r_data_q  <= read(ar_q.addr + (64'd1 << ar_q.size), ar_q.size);
+            if (hold_i) begin
+              r_valid_q <= 1'b0;
+              r_state_q <= Wait;
+            end else begin
+              r_data_q <= read(ar_q.addr + (64'd1 << ar_q.size), ar_q.size);
+            end
           end
         end
       endcase

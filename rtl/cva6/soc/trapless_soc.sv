@@ -4,6 +4,9 @@
 // core --+                +-- atomics -- memory
 //        +-- mux -- demux-+-- devices (the harness: CLINT, PLIC, UART, finisher, PCIe with its NVMe drives)
 // SMU ---+                +-- SMU registers
+//
+// The core's data cache is kept coherent: lines that the SMU (coherent_writes) or drives (the harness, by inval_*) write to in
+// memory are invalidated before anybody can learn of the write.
 module trapless_soc
   import trapless_soc_pkg::*;
 (
@@ -16,7 +19,11 @@ module trapless_soc
   // Interrupts of the hart: [0] machine, [1] supervisor; software; timer.
   input logic [1:0]  external_i,
   input logic        software_i,
-  input logic        timer_i
+  input logic        timer_i,
+  // Drives have written to these lines in memory; nothing is read until the core's cache is told.
+  input  logic        inval_valid_i,
+  output logic        inval_ready_o,
+  input  logic [63:0] inval_addr_i
 );
   mst_req_t  [Masters-1:0] mst_req;
   mst_resp_t [Masters-1:0] mst_rsp;
@@ -27,6 +34,14 @@ module trapless_soc
   slv_req_t  memory_req;
   slv_resp_t memory_rsp;
 
+  logic  smu_req_valid, smu_req_ready, smu_abandon, smu_rsp_valid;
+  trapless_smu_pkg::smu_req_t smu_req;
+  trapless_smu_pkg::smu_rsp_t smu_rsp;
+  logic  smu_inval_valid, smu_inval_ready;
+  addr_t smu_inval_addr;
+  logic  inval_valid, inval_ready;
+  addr_t inval_addr;
+
   cva6 #(
     .ArianeCfg    (CoreConfig),
     .AxiAddrWidth (AddrWidth),
@@ -36,21 +51,49 @@ module trapless_soc
     .axi_aw_chan_t(mst_aw_chan_t),
     .axi_w_chan_t (mst_w_chan_t),
     .axi_req_t    (mst_req_t),
-    .axi_rsp_t    (mst_resp_t)
+    .axi_rsp_t    (mst_resp_t),
+    .Shwdp        (1'b1),
+    .ShwdpLimit   (WaitLimit)
   ) u_core (
     .clk_i,
     .rst_ni,
-    .boot_addr_i (boot_address_i),
-    .hart_id_i   ('0),
-    .irq_i       (external_i),
-    .ipi_i       (software_i),
-    .time_irq_i  (timer_i),
-    .debug_req_i (1'b0),
-    .cvxif_req_o (),
-    .cvxif_resp_i('0),
-    .axi_req_o   (mst_req[0]),
-    .axi_resp_i  (mst_rsp[0])
+    .boot_addr_i    (boot_address_i),
+    .hart_id_i      ('0),
+    .irq_i          (external_i),
+    .ipi_i          (software_i),
+    .time_irq_i     (timer_i),
+    .debug_req_i    (1'b0),
+    .cvxif_req_o    (),
+    .cvxif_resp_i   ('0),
+    .axi_req_o      (mst_req[0]),
+    .axi_resp_i     (mst_rsp[0]),
+    .smu_req_valid_o(smu_req_valid),
+    .smu_req_ready_i(smu_req_ready),
+    .smu_req_o      (smu_req),
+    .smu_abandon_o  (smu_abandon),
+    .smu_rsp_valid_i(smu_rsp_valid),
+    .smu_rsp_i      (smu_rsp),
+    .inval_valid_i  (inval_valid),
+    .inval_ready_o  (inval_ready),
+    .inval_addr_i   (riscv::PLEN'(inval_addr))
   );
+
+  // One line at a time, the SMU's first; whoever has begun ends.
+  logic drives_turn_d, drives_turn_q, busy_q;
+  assign drives_turn_d   = busy_q ? drives_turn_q : !smu_inval_valid;
+  assign inval_valid     = drives_turn_d ? inval_valid_i : smu_inval_valid;
+  assign inval_addr      = drives_turn_d ? inval_addr_i : smu_inval_addr;
+  assign inval_ready_o   = drives_turn_d && inval_ready;
+  assign smu_inval_ready = !drives_turn_d && inval_ready;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      drives_turn_q <= 1'b0;
+      busy_q        <= 1'b0;
+    end else begin
+      drives_turn_q <= drives_turn_d;
+      busy_q        <= inval_valid && !inval_ready;
+    end
+  end
 
   axi_mux #(
     .SlvAxiIDWidth(MasterIdWidth),
@@ -121,6 +164,7 @@ module trapless_soc
   ) u_memory (
     .clk_i,
     .rst_ni,
+    .hold_i         (inval_valid_i),
     .read_latency_i (memory_read_latency_i),
     .write_latency_i(memory_write_latency_i),
     .req_i          (memory_req),
@@ -136,13 +180,50 @@ module trapless_soc
   ) u_devices (
     .clk_i,
     .rst_ni,
+    .hold_i         (inval_valid_i),
     .read_latency_i (device_latency_i),
     .write_latency_i(device_latency_i),
     .req_i          (target_req[TargetDevices]),
     .rsp_o          (target_rsp[TargetDevices])
   );
 
+`ifdef TRAPLESS_SMU
+  mst_req_t  smu_mem_req;
+  mst_resp_t smu_mem_rsp;
+
+  soc_smu u_smu (
+    .clk_i,
+    .rst_ni,
+    .req_valid_i(smu_req_valid),
+    .req_ready_o(smu_req_ready),
+    .req_i      (smu_req),
+    .abandon_i  (smu_abandon),
+    .rsp_valid_o(smu_rsp_valid),
+    .rsp_o      (smu_rsp),
+    .mem_req_o  (smu_mem_req),
+    .mem_rsp_i  (smu_mem_rsp),
+    .reg_req_i  (target_req[TargetSmu]),
+    .reg_rsp_o  (target_rsp[TargetSmu])
+  );
+
+  coherent_writes u_coherent_writes (
+    .clk_i,
+    .rst_ni,
+    .req_i        (smu_mem_req),
+    .rsp_o        (smu_mem_rsp),
+    .req_o        (mst_req[1]),
+    .rsp_i        (mst_rsp[1]),
+    .inval_valid_o(smu_inval_valid),
+    .inval_ready_i(smu_inval_ready),
+    .inval_addr_o (smu_inval_addr)
+  );
+`else
   assign target_rsp[TargetSmu] = '0;
+  assign {smu_req_ready, smu_rsp_valid} = '0;
+  assign smu_rsp = '0;
+  assign smu_inval_valid = 1'b0;
+  assign smu_inval_addr  = '0;
+`endif
 
   logic [1:0]  retired;
   logic [31:0] instruction[2];

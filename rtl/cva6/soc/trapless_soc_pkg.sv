@@ -5,8 +5,8 @@
 package trapless_soc_pkg;
   localparam int unsigned AddrWidth = 64;
   localparam int unsigned DataWidth = 64;
-  // CVA6 uses the two low bits: which cache, and whether it is an atomic operation.
-  localparam int unsigned MasterIdWidth = 2;
+  // CVA6 uses the two low bits (which cache, and whether it is an atomic operation), the SMU three.
+  localparam int unsigned MasterIdWidth = 3;
 `ifdef TRAPLESS_SMU
   localparam int unsigned Masters = 2;
 `else
@@ -42,6 +42,9 @@ package trapless_soc_pkg;
 `endif
     return TargetDevices;
   endfunction
+
+  // Reset value of shwdplim in cycles: as profile vc707 has it.
+  localparam logic [63:0] WaitLimit = 64'd100_000;
 
   // Everything below RAM is devices: no speculative reads, no merged writes, no cache, no instructions.
   localparam ariane_pkg::ariane_cfg_t CoreConfig = '{

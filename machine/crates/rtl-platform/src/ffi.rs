@@ -47,10 +47,7 @@ pub extern "C" fn trapless_device_read(address: u64, size: u32) -> u64 {
     let now = model::cycle();
     // Reading can end an interrupt, so the lines are looked at again.
     model::stop();
-    reach(|reach| {
-        reach.platform.advance(now);
-        reach.platform.read(address, size, now)
-    })
+    reach(|reach| reach.platform.read(address, size, now))
 }
 
 /// A core or the SMU writes a device register.
@@ -58,10 +55,7 @@ pub extern "C" fn trapless_device_read(address: u64, size: u32) -> u64 {
 pub extern "C" fn trapless_device_write(address: u64, size: u32, value: u64) {
     let now = model::cycle();
     model::stop();
-    reach(|reach| {
-        reach.platform.advance(now);
-        reach.platform.write(address, size, value, now);
-    });
+    reach(|reach| reach.platform.write(address, size, value, now));
 }
 
 /// The guest executes a marker.

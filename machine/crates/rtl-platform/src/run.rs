@@ -108,10 +108,10 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
         let now = model.cycle();
         let (markers, end) = ffi::reach(|reach| {
             reach.platform.advance(now);
-            model.set_lines(reach.platform.lines(now));
             for (address, length) in reach.platform.written.drain(..) {
                 model.written(address, length);
             }
+            model.set_lines(reach.platform.lines(now));
             print(&mut reach.platform);
             let end = match (reach.platform.finish, reach.to_host) {
                 (Some(Finish::PowerOff), _) => Some(0),
