@@ -176,7 +176,6 @@ impl RtlSmu {
             log.iter_mut().for_each(|log| log.push((now, access)));
         });
         self.ticks += 1;
-        self.pins.abandon = 0;
         self.ports_changed(was_asking, was_busy);
         for hart in bits(self.pins.req_valid & self.outs.req_ready) {
             self.pins.req_valid &= !(1 << hart);
@@ -185,6 +184,7 @@ impl RtlSmu {
         for hart in bits(self.outs.rsp_valid) {
             self.answered(hart);
         }
+        self.pins.abandon = 0;
     }
 
     fn wait(&mut self, from: Source) -> Option<&mut Wait> {

@@ -2,6 +2,7 @@
 //! Random walkers, devices and operating systems.
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use trapless_smu::SmuUnit;
 use trapless_smu_regs as regs;
@@ -107,9 +108,17 @@ pub fn act(sim: &mut Sim, action: Action) {
 /// # Errors
 /// The first breach of a rule.
 pub fn play(unit: Box<dyn SmuUnit>, actions: &[Action]) -> Result<(), String> {
-    let mut sim = Sim::new(unit, 4);
     // On a bus that takes no time, some, or more than other steps.
-    sim.world.latency = actions.len() as u64 % 3 * 40;
+    play_on(unit, actions, actions.len() as u64 % 3 * 40)
+}
+
+/// As [`play`], on a bus where every access takes so long.
+///
+/// # Errors
+/// The first breach of a rule.
+pub fn play_on(unit: Box<dyn SmuUnit>, actions: &[Action], latency: u64) -> Result<(), String> {
+    let mut sim = Sim::new(unit, 4);
+    sim.world.latency = latency;
     for &action in actions {
         act(&mut sim, action);
         if let Some(breach) = sim.world.breach {
@@ -129,6 +138,31 @@ pub fn hunt(cases: u32, faults: bool, unit: impl Fn(bool) -> Box<dyn SmuUnit>) -
     runner(cases)
         .run(&games, |(actions, hints)| play(unit(hints), &actions).map_err(TestCaseError::fail))
         .map_err(|failure| failure.to_string())
+}
+
+/// The game of this number.
+pub fn game(number: u64, faults: bool, longest: usize) -> Vec<Action> {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&number.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let actions = prop::collection::vec(action(faults), 1..longest);
+    actions.new_tree(&mut runner).map_or_else(|_| Vec::new(), |tree| tree.current())
+}
+
+/// The shortest part of a lost game that is lost too, found by leaving out ever smaller pieces.
+pub fn shrink(mut actions: Vec<Action>, lost: impl Fn(&[Action]) -> bool) -> Vec<Action> {
+    let mut piece = actions.len() / 2;
+    while piece > 0 {
+        let mut at = 0;
+        while at < actions.len() {
+            let mut fewer = actions.clone();
+            fewer.drain(at..(at + piece).min(actions.len()));
+            if lost(&fewer) { actions = fewer } else { at += piece }
+        }
+        piece /= 2;
+    }
+    actions
 }
 
 /// The same dice every time.

@@ -4,5 +4,6 @@
 //! stand in it: the reference model and the RTL.
 
 pub mod games;
+pub mod lockstep;
 pub mod sim;
 pub mod world;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plays random games with the simulated RTL, or with the model, until one is lost or all are played.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use trapless_smu::{Smu, SmuConfig, SmuUnit};
+use trapless_smu_rtl::{Dice, Memory, RtlSmu};
+use trapless_smu_world::games::{self, Action};
+use trapless_smu_world::{lockstep, sim};
+
+const USAGE: &str = "usage: smu-soak LIBRARY|model [--games N] [--first N] [--longest N] [--lockstep] [--trace FILE]
+  LIBRARY    the simulated unit: python3 -m rtl.smu.sim.build pmshr=4 prefetch=2
+  --games    how many (1000); --first: the number of the first (0); --longest: actions of the longest (200)
+  --lockstep against the reference model, compared whenever both are at rest
+  --trace    waveform of the first game, if the library has traces";
+
+struct Options {
+    library: Option<PathBuf>,
+    games: u64,
+    first: u64,
+    longest: usize,
+    lockstep: bool,
+    trace: Option<PathBuf>,
+}
+
+fn options() -> Option<Options> {
+    let mut args = std::env::args().skip(1);
+    let unit = args.next().filter(|u| !u.starts_with('-'))?;
+    let library = (unit != "model").then(|| PathBuf::from(unit));
+    let mut o = Options { library, games: 1000, first: 0, longest: 200, lockstep: false, trace: None };
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--games" => o.games = args.next()?.parse().ok()?,
+            "--first" => o.first = args.next()?.parse().ok()?,
+            "--longest" => o.longest = args.next()?.parse().ok().filter(|n| *n > 1)?,
+            "--lockstep" => o.lockstep = true,
+            "--trace" => o.trace = Some(args.next()?.into()),
+            _ => return None,
+        }
+    }
+    Some(o)
+}
+
+/// Everything by chance that is not an action.
+fn unit(library: Option<&Path>, number: u64, trace: Option<&Path>) -> Result<Box<dyn SmuUnit>, String> {
+    let mut dice = Dice::new(number);
+    let config = SmuConfig { timeout: trapless_memory::Cycle(0), ..sim::config(dice.one_in(2)) };
+    let Some(library) = library else {
+        return Ok(Box::new(Smu::new(config).map_err(|e| e.to_string())?));
+    };
+    let jitter = [0, 0, 3, 30, 300][dice.below(5) as usize];
+    let lost_reservations = [0, 2, 10][dice.below(3) as usize];
+    let memory = Memory { latency: 1 + dice.below(20), jitter, lost_reservations, seed: number };
+    Ok(Box::new(RtlSmu::load(library, config, memory, trace).map_err(|e| e.to_string())?))
+}
+
+fn play(o: &Options, number: u64, actions: &[Action], trace: Option<&Path>) -> Result<(), String> {
+    let unit = || unit(o.library.as_deref(), number, trace);
+    let game = AssertUnwindSafe(|| {
+        if o.lockstep { lockstep::play(unit()?, actions) } else { games::play_on(unit()?, actions, number % 3 * 40) }
+    });
+    catch_unwind(game).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned().or(panic.downcast_ref::<&str>().map(|s| (*s).into()));
+        Err(text.unwrap_or_else(|| "it panicked".into()))
+    })
+}
+
+fn main() -> ExitCode {
+    let Some(o) = options() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    if let Err(wrong) = unit(o.library.as_deref(), 0, None) {
+        eprintln!("{wrong}");
+        return ExitCode::from(2);
+    }
+    std::panic::set_hook(Box::new(|_| {}));
+    let (begun, mut actions) = (Instant::now(), 0);
+    for number in o.first..o.first + o.games {
+        let game = games::game(number, number % 2 == 1, o.longest);
+        actions += game.len();
+        if let Err(breach) = play(&o, number, &game, o.trace.as_deref().filter(|_| number == o.first)) {
+            println!("game {number}, {} actions: {breach}", game.len());
+            let short = games::shrink(game, |part| play(&o, number, part, None).is_err());
+            let breach = play(&o, number, &short, None).err().unwrap_or_default();
+            println!("so do {} of them: {short:?}: {breach}", short.len());
+            return ExitCode::FAILURE;
+        }
+    }
+    println!("{} games, {actions} actions, no breach, {:.1} s", o.games, begun.elapsed().as_secs_f64());
+    ExitCode::SUCCESS
+}
