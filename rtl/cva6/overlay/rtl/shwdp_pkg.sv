@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page table extension adds between the parts of a core: numbers from spec/formats.toml and spec/isa.md, and the
-// bundles that pass through the levels between the top of the core and the walker, so that each level has two ports more.
+// What the page table extension adds between the parts of a core, in bundles: each of the levels between the top of the
+// core and the walker has two ports more, and need not know what is in them.
 package shwdp_pkg;
   import trapless_smu_pkg::smu_req_t;
   import trapless_smu_pkg::smu_rsp_t;
 
-  localparam logic [11:0] CsrShwdp     = 12'h5c0;
-  localparam logic [11:0] CsrShwdplim  = 12'h5c1;
-  localparam int unsigned ChangedLimit = 4;
-  localparam logic [7:0]  ReasonBus    = 8'd3;
+  localparam logic [11:0] CsrShwdp    = 12'(trapless_spec_pkg::CSR_SHWDP);
+  localparam logic [11:0] CsrShwdplim = 12'(trapless_spec_pkg::CSR_SHWDPLIM);
 
   // From csr_regfile.
   typedef struct packed {

@@ -5,6 +5,7 @@
 module shwdp_wait
   import shwdp_pkg::*;
   import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
 #(
   parameter int unsigned Levels = 3
 ) (
@@ -48,13 +49,12 @@ module shwdp_wait
   riscv::pte_t                       pte_q;
   logic [IdWidth-1:0]                id_q;
   logic [63:0]                       waited_q;
-  logic [$clog2(ChangedLimit+1)-1:0] changed_q;
+  logic [$clog2(WALKER_CHANGED_LIMIT+1)-1:0] changed_q;
   logic                              abandon_d, abandon_q;
 
   // REQ: ISA-1: armed. REQ: ISA-2: the access is allowed as if the entry were valid. REQ: ISA-3: not under MPRV.
   logic armed, user, allowed;
-  assign armed   = !pte_i.v && pte_i.rsw[1] && !pte_i.g && pte_i.u && (pte_i.r || pte_i.x)
-                   && !(pte_i.w && !pte_i.r) && !pte_i.d && pte_i.reserved[9:3] == '0;
+  assign armed   = names_block(pte_i) && !pte_i[PTE_SOFT_BIT];
   assign user    = is_instr_i ? priv_lvl_i == riscv::PRIV_LVL_U
                    : ld_st_priv_lvl_i == riscv::PRIV_LVL_U || ld_st_priv_lvl_i == riscv::PRIV_LVL_S && sum_i;
   assign allowed = user && (is_instr_i ? pte_i.x : is_store_i ? pte_i.w : pte_i.r || pte_i.x && mxr_i);
@@ -90,8 +90,8 @@ module shwdp_wait
         if (answered) begin
           unique case (shwdp_i.rsp.outcome)
             OutcomeDone:    entry_valid_o = 1'b1;
-            OutcomeChanged: if (32'(changed_q) < ChangedLimit) entry_valid_o = 1'b1; else fault_o = 1'b1;
-            default:        if (shwdp_i.rsp.reason == ReasonBus) access_fault_o = 1'b1; else fault_o = 1'b1;
+            OutcomeChanged: if (32'(changed_q) < WALKER_CHANGED_LIMIT) entry_valid_o = 1'b1; else fault_o = 1'b1;
+            default:        if (32'(shwdp_i.rsp.reason) == REASON_BUS) access_fault_o = 1'b1; else fault_o = 1'b1;
           endcase
         end else if (shwdp_i.trap) begin
           {fault_o, shwdp_o.trapped} = 2'b11;

@@ -107,7 +107,8 @@ class Harness {
             if (quiet > quiet_limit) die("no instruction retires: pc, cycle", top.pc_o, now);
             if (cycles && now > cycles * 2 + 100'000'000) die("the program does not end");
         }
-        printf("%s: %lu cycles, %lu instructions, %lu requests, %lu installed, %lu abandoned, waits ended at most %lu cycles after an interrupt\n",
+        printf("%s: %lu cycles, %lu instructions, %lu requests, %lu installed, %lu abandoned, "
+               "waits ended at most %lu cycles after an interrupt\n",
                code == 1 ? "passed" : "FAILED", (unsigned long)now, (unsigned long)retired, (unsigned long)all_requests,
                (unsigned long)installs, (unsigned long)all_abandons, (unsigned long)worst);
         if (code != 1) printf("case %lu\n", (unsigned long)(code >> 1));
@@ -256,7 +257,8 @@ class Harness {
             Line &line = lines[i];
             if (line.raise_at && now >= line.raise_at) line.up = true, line.raise_at = 0, line.late = line.waited = 0;
             // A debug request empties the instruction cache: seldom.
-            if (chaos >> i & 1 && !line.up && rng.below(i == 4 ? 100'000 : 5'000) == 0) line.up = true, line.late = line.waited = 0;
+            if (chaos >> i & 1 && !line.up && rng.below(i == 4 ? 100'000 : 5'000) == 0)
+                line.up = true, line.late = line.waited = 0;
             // It is enabled, and the hart does not run in machine mode: it is to be taken.
             static constexpr unsigned bits[3] = {7, 3, 11};
             if (line.up && i < 3 && top.enabled_o >> bits[i] & 1 && top.privilege_o != 3 && !top.debug_o) {
@@ -317,8 +319,8 @@ class Harness {
         case DeviceError: m.reason = ReasonDevice; return;
         case BusError: m.reason = ReasonBus; return;
         case NoFrame: m.reason = ReasonNoFrame; return;
-        case Gone: outside(m.pte, 0); break;
-        case Rearmed: outside(m.pte, m.seen ^ 1ull << 40); break;
+        case Gone: if (word(m.pte) == m.seen) outside(m.pte, 0); break;
+        case Rearmed: if (word(m.pte) == m.seen) outside(m.pte, m.seen ^ 1ull << 40); break;
         default: break;
         }
         if (frames.empty()) {

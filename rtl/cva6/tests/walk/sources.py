@@ -56,6 +56,7 @@ def files(source: Path, target: Path | None, config: Path) -> list[Path]:
     if not target:
         return result
     own = sorted((CVA6 / "overlay" / "rtl").glob("*.sv"), key=lambda p: (not p.stem.endswith("_pkg"), p.name))
-    packages = [ROOT / "rtl/smu/rtl/trapless_smu_pkg.sv", *(p for p in own if p.stem.endswith("_pkg"))]
+    smu = ROOT / "rtl/smu/rtl"
+    packages = [smu / "generated/trapless_spec_pkg.sv", smu / "trapless_smu_pkg.sv", *(p for p in own if p.stem.endswith("_pkg"))]
     at = next(i for i, p in enumerate(result) if p.name == "axi_intf.sv")
     return [*result[:at], *packages, *result[at:], *(p for p in own if not p.stem.endswith("_pkg"))]

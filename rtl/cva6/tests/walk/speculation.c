@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only what would retire next may start a miss (REQ: ISA-3). The harness ends the run when a page that no instruction reaches is asked for.
+// Only what would retire next may start a miss (REQ: ISA-3). The harness ends the run when a page that no instruction reaches
+// is asked for.
 #include "walk.h"
 
 static __attribute__((noinline)) u64 after_illegal(u64 a) {

@@ -40,7 +40,7 @@ enum { MACHINE = 3, SUPER = 1, USER = 0 };
 enum { FETCH_ACCESS = 1, ILLEGAL = 2, LOAD_ACCESS = 5, STORE_ACCESS = 7, USER_CALL = 8, SUPER_CALL = 9, FETCH_FAULT = 12,
        LOAD_FAULT = 13, STORE_FAULT = 15 };
 
-// Virtual: 0x4000_0000 tested pages (two leaf tables: 1024 pages); 0x8000_0000 all memory, for U; the same at 0xc000_0000 for S.
+// Virtual: 0x4000_0000 tested pages (two leaf tables); 0x8000_0000 all memory, for U; the same at 0xc000_0000 for S.
 #define TESTED 0x40000000ul
 #define PAGES 1024
 #define ALIAS 0x40000000ul
