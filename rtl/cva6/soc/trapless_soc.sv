@@ -59,9 +59,9 @@ module trapless_soc
     .rst_ni,
     .boot_addr_i    (boot_address_i),
     .hart_id_i      ('0),
-    .irq_i          (external_i),
-    .ipi_i          (software_i),
-    .time_irq_i     (timer_i),
+    .irq_i          (external_q[1]),
+    .ipi_i          (software_q[1]),
+    .time_irq_i     (timer_q[1]),
     .debug_req_i    (1'b0),
     .cvxif_req_o    (),
     .cvxif_resp_i   ('0),
@@ -78,13 +78,39 @@ module trapless_soc
     .inval_addr_i   (riscv::PLEN'(inval_addr))
   );
 
+  // What comes from the harness is taken into registers first: no logic of the core hangs on an input, which Verilator would
+  // evaluate at both edges of the clock.
+  logic [1:0][1:0] external_q;
+  logic [1:0]      software_q, timer_q;
+  logic            drive_inval_valid_q, drive_inval_ready, hold;
+  addr_t           drive_inval_addr_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      external_q          <= '0;
+      software_q          <= '0;
+      timer_q             <= '0;
+      drive_inval_valid_q <= 1'b0;
+      drive_inval_addr_q  <= '0;
+    end else begin
+      external_q <= {external_q[0], external_i};
+      software_q <= {software_q[0], software_i};
+      timer_q    <= {timer_q[0], timer_i};
+      if (inval_ready_o) begin
+        drive_inval_valid_q <= inval_valid_i;
+        drive_inval_addr_q  <= inval_addr_i;
+      end
+    end
+  end
+  assign inval_ready_o = !drive_inval_valid_q || drive_inval_ready;
+  assign hold          = inval_valid_i || drive_inval_valid_q;
+
   // One line at a time, the SMU's first; whoever has begun ends.
   logic drives_turn_d, drives_turn_q, busy_q;
   assign drives_turn_d   = busy_q ? drives_turn_q : !smu_inval_valid;
-  assign inval_valid     = drives_turn_d ? inval_valid_i : smu_inval_valid;
-  assign inval_addr      = drives_turn_d ? inval_addr_i : smu_inval_addr;
-  assign inval_ready_o   = drives_turn_d && inval_ready;
-  assign smu_inval_ready = !drives_turn_d && inval_ready;
+  assign inval_valid       = drives_turn_d ? drive_inval_valid_q : smu_inval_valid;
+  assign inval_addr        = drives_turn_d ? drive_inval_addr_q : smu_inval_addr;
+  assign drive_inval_ready = drives_turn_d && inval_ready;
+  assign smu_inval_ready   = !drives_turn_d && inval_ready;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       drives_turn_q <= 1'b0;
@@ -164,7 +190,7 @@ module trapless_soc
   ) u_memory (
     .clk_i,
     .rst_ni,
-    .hold_i         (inval_valid_i),
+    .hold_i         (hold),
     .read_latency_i (memory_read_latency_i),
     .write_latency_i(memory_write_latency_i),
     .req_i          (memory_req),
@@ -180,7 +206,7 @@ module trapless_soc
   ) u_devices (
     .clk_i,
     .rst_ni,
-    .hold_i         (inval_valid_i),
+    .hold_i         (hold),
     .read_latency_i (device_latency_i),
     .write_latency_i(device_latency_i),
     .req_i          (target_req[TargetDevices]),
@@ -191,8 +217,29 @@ module trapless_soc
   mst_req_t  smu_mem_req;
   mst_resp_t smu_mem_rsp;
 
+  // The SMU's clock runs only while it has work, and somewhat longer: that makes the simulation twice as fast. What it does
+  // then is begun by a walker or a register, and shows as a miss, an answer or a transfer until it is over.
+  logic [6:0] smu_on_q;
+  logic       smu_work, smu_clk_en_q, smu_clk;
+  assign smu_work = smu_req_valid || smu_abandon || !u_smu.u_smu.idle || !u_smu.u_smu.no_dma
+                    || target_req[TargetSmu].aw_valid || target_req[TargetSmu].w_valid || target_req[TargetSmu].ar_valid
+                    || target_rsp[TargetSmu].b_valid || target_rsp[TargetSmu].r_valid
+                    || smu_mem_req.aw_valid || smu_mem_req.w_valid || smu_mem_req.ar_valid
+                    || smu_mem_rsp.b_valid || smu_mem_rsp.r_valid;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) smu_on_q <= '1;
+    else if (smu_work) smu_on_q <= '1;
+    else if (smu_on_q != '0) smu_on_q <= smu_on_q - 1'b1;
+  end
+  // Chosen between the edges, so that the clock has no glitch.
+  always_ff @(negedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) smu_clk_en_q <= 1'b1;
+    else smu_clk_en_q <= smu_work || smu_on_q != '0;
+  end
+  assign smu_clk = clk_i & smu_clk_en_q;
+
   soc_smu u_smu (
-    .clk_i,
+    .clk_i      (smu_clk),
     .rst_ni,
     .req_valid_i(smu_req_valid),
     .req_ready_o(smu_req_ready),
