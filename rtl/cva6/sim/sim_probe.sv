@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sees the guest's markers (spec/platform.md): `slti x0, x0, IMM` with IMM 0x7a1 to 0x7a5, and a0 as it is then.
+// Sees the guest's markers (spec/platform.md): `slti x0, x0, IMM` with IMM 0x7a1 to 0x7a5, and a0 as it is then; and when the
+// walker's requests are accepted and answered.
 module sim_probe (
   input logic        clk_i,
   input logic [1:0]  valid_i,
   input logic [31:0] instruction_i[2],
-  input logic [63:0] a0_i
+  input logic [63:0] a0_i,
+  input logic        request_i,
+  input logic        answer_i,
+  input logic        done_i
 );
+  import "DPI-C" function void trapless_walker(input byte unsigned answer, input byte unsigned done);
   import "DPI-C" function void trapless_marker(input int unsigned number, input longint unsigned a0);
 
   function automatic logic is_marker(logic [31:0] instruction);
@@ -23,6 +28,8 @@ module sim_probe (
         number_q <= instruction_i[port][31:20];
       end
     end
+    if (request_i) trapless_walker(8'd0, 8'd0);
+    if (answer_i) trapless_walker(8'd1, {7'd0, done_i});
     if (seen_q) trapless_marker({20'd0, number_q}, a0_i);
   end
 endmodule

@@ -282,6 +282,9 @@ module trapless_soc
     .clk_i,
     .valid_i      (retired),
     .instruction_i(instruction),
-    .a0_i         (u_core.issue_stage_i.i_issue_read_operands.i_ariane_regfile.mem[10])
+    .a0_i         (u_core.issue_stage_i.i_issue_read_operands.i_ariane_regfile.mem[10]),
+    .request_i    (smu_req_valid && smu_req_ready),
+    .answer_i     (smu_rsp_valid),
+    .done_i       (smu_rsp.outcome == trapless_smu_pkg::OutcomeDone)
   );
 endmodule

@@ -66,6 +66,9 @@ pub struct Args {
     /// Type this on the guest's console.
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub input: String,
+    /// Write what happened in the guest's regions of interest here.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
     /// Say every so many million cycles where the core is.
     #[arg(long, value_name = "MILLIONS")]
     pub progress: Option<u64>,

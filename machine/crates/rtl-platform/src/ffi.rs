@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use crate::model;
 use crate::platform::Platform;
+use crate::regions::Regions;
 
 /// A marker that the guest has executed (spec/platform.md).
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub struct Reach {
     pub markers: Vec<Marker>,
     /// What was written to `tohost`.
     pub to_host: Option<u64>,
+    /// What is measured in regions of interest.
+    pub regions: Regions,
 }
 
 thread_local! {
@@ -33,7 +36,9 @@ thread_local! {
 
 /// Puts what the model's calls reach in place.
 pub fn install(platform: Platform) {
-    REACH.with_borrow_mut(|reach| *reach = Some(Reach { platform, markers: Vec::new(), to_host: None }));
+    REACH.with_borrow_mut(|reach| {
+        *reach = Some(Reach { platform, markers: Vec::new(), to_host: None, regions: Regions::default() });
+    });
 }
 
 /// Works with it, between the model's runs and in its calls.
@@ -64,6 +69,13 @@ pub extern "C" fn trapless_marker(number: u32, a0: u64) {
     let cycle = model::cycle().0;
     model::stop();
     reach(|reach| reach.markers.push(Marker { number, a0, cycle }));
+}
+
+/// The walker's request is accepted, or answered.
+#[unsafe(no_mangle)]
+pub extern "C" fn trapless_walker(answer: bool, done: bool) {
+    let now = model::cycle().0;
+    reach(|reach| if answer { reach.regions.answered(now, done) } else { reach.regions.requested(now) });
 }
 
 /// The guest writes `tohost`.

@@ -10,4 +10,5 @@ mod ffi;
 mod image;
 mod model;
 mod platform;
+mod regions;
 mod run;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use trapless_devices::{Aclint, Finish, Finisher, PciFunction, PciHost, PciIds, Plic, Uart, UartState};
 use trapless_machine::map;
 use trapless_memory::{BusError, ClockHz, Cycle, Dma, PhysAddr, Ram};
-use trapless_nvme::{Controller, ControllerState};
+use trapless_nvme::{CommandRecord, Controller, ControllerState};
 
 /// As the machine's (machine/crates/machine, board.rs).
 const NVME_IDS: PciIds = PciIds { vendor: 0x1b36, device: 0x0010, class: 0x01_0802, revision: 1 };
@@ -119,8 +119,8 @@ impl Platform {
         drives.chain([self.aclint.next_event(now)]).min().unwrap_or(Cycle::NEVER)
     }
 
-    /// Does everything that is due at or before `now`, drives in the order of time.
-    pub fn advance(&mut self, now: Cycle) {
+    /// Does everything that is due at or before `now`, drives in the order of time; `observe` hears of each command's end.
+    pub fn advance(&mut self, now: Cycle, observe: &mut dyn FnMut(&CommandRecord)) {
         loop {
             let at = self.drives.iter().map(Controller::next_event).min().unwrap_or(Cycle::NEVER);
             if at > now {
@@ -132,7 +132,7 @@ impl Platform {
                 }
                 let master = self.pci.function(index + 1).is_some_and(PciFunction::bus_master);
                 let mut port = DriveDma { ram: &mut self.ram, master, written: &mut self.written };
-                drive.advance(at, &mut port, &mut |_| {});
+                drive.advance(at, &mut port, observe);
                 if drive.is_removed() {
                     self.pci.remove(index + 1);
                 }

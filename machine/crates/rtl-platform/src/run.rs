@@ -44,6 +44,8 @@ enum Wrong {
     Memory(#[from] trapless_memory::RamError),
     #[error("checkpoint {0}: {1}")]
     Checkpoint(String, String),
+    #[error("{0}: {1}")]
+    Output(String, String),
 }
 
 /// A checkpoint's own file, beside `memory` and `model`.
@@ -107,7 +109,8 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
     let end = loop {
         let now = model.cycle();
         let (markers, end) = ffi::reach(|reach| {
-            reach.platform.advance(now);
+            let regions = &mut reach.regions;
+            reach.platform.advance(now, &mut |record| regions.command(record));
             for (address, length) in reach.platform.written.drain(..) {
                 model.written(address, length);
             }
@@ -127,6 +130,11 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
         }
         for marker in markers {
             tell(marker, model, began);
+            ffi::reach(|reach| match marker.number {
+                MARKER_ROI_BEGIN => reach.regions.begin(marker.a0, marker.cycle, model.instructions()),
+                MARKER_ROI_END => reach.regions.end(marker.cycle, model.instructions()),
+                _ => {}
+            });
             if let (Some(dir), MARKER_MILESTONE) = (&args.checkpoint, marker.number)
                 && marker.a0 == args.checkpoint_at
             {
@@ -153,6 +161,11 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
         model.run(Cycle(until));
     };
     summary(model, began, first_cycle, first_instruction);
+    if let Some(path) = &args.json {
+        let regions = ffi::reach(|reach| std::mem::take(&mut reach.regions.closed));
+        let text = serde_json::to_string_pretty(&regions).unwrap_or_default() + "\n";
+        fs::write(path, text).map_err(|e| Wrong::Output(path.display().to_string(), e.to_string()))?;
+    }
     Ok(end)
 }
 
