@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the proofs of the whole unit assume, all of it about the other side of its ports: reset, walkers that have one wait at a time,
+// and an AXI memory that answers what was asked. Registers are written with anything at any time.
+`include "claim.svh"
+
+module unit_environment
+  import trapless_smu_pkg::*, unit_pkg::*;
+(
+  input logic clk_i,
+  input logic rst_ni
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+`ifdef FORMAL_STEP
+  always_comb assume (rst_ni);
+`else
+  always_comb assume (rst_ni == !first);
+`endif
+
+  // ---------------------------------------------------------------- walkers
+  // A wait is accepted and neither answered nor abandoned.
+  logic [Harts-1:0] wait_q, accept, valid_q, ready_q;
+  smu_req_t [Harts-1:0] req_q;
+  logic [Harts-1:0] stable, free;
+
+  assign accept = `SMU.req_valid_i & `SMU.req_ready_o;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      wait_q <= '0;
+      valid_q <= '0;
+    end else begin
+      wait_q <= ((wait_q & ~`SMU.rsp_valid_o) | accept) & ~`SMU.abandon_i;
+      valid_q <= `SMU.req_valid_i & ~accept;
+    end
+  end
+  always_ff @(posedge clk_i) req_q <= `SMU.req_i;
+
+  always_comb begin
+    for (int unsigned h = 0; h < Harts; h++) begin
+      stable[h] = !(valid_q[h] && `SMU.req_valid_i[h]) || `SMU.req_i[h] == req_q[h];
+      free[h] = !`SMU.req_valid_i[h] || !wait_q[h] || `SMU.rsp_valid_o[h] || `SMU.abandon_i[h];
+    end
+  end
+  always_comb assume (stable == '1);
+  always_comb assume (free == '1);
+
+  // ---------------------------------------------------------------- memory, reads
+  // How many bursts of an identifier are to be answered; of which length; how many beats of the first have come.
+  logic [Readers-1:0][3:0] due_q;
+  logic [Readers-1:0] long_q, beat_q, lock_q;
+  logic ar, r;
+  logic [2:0] arid, rid;
+
+  assign ar = `SMU.m_axi_arvalid && `SMU.m_axi_arready;
+  assign r = `SMU.m_axi_rvalid && `SMU.m_axi_rready;
+  assign arid = `SMU.m_axi_arid;
+  assign rid = `SMU.m_axi_rid;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      due_q <= '0;
+      beat_q <= '0;
+    end else begin
+      for (int unsigned c = 0; c < Readers; c++) begin
+        due_q[c] <= due_q[c] + 4'(ar && arid == 3'(c)) - 4'(r && `SMU.m_axi_rlast && rid == 3'(c));
+        if (r && rid == 3'(c)) beat_q[c] <= !`SMU.m_axi_rlast;
+      end
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (ar) begin
+      long_q[arid] <= `SMU.m_axi_arlen == 8'd1;
+      lock_q[arid] <= `SMU.m_axi_arlock;
+    end
+  end
+
+  always_comb begin
+    if (`SMU.m_axi_rvalid) begin
+      assume (rid < 3'(Readers));
+      assume (due_q[rid] != '0);
+      assume (`SMU.m_axi_rlast == (!long_q[rid] || beat_q[rid]));
+      assume (`SMU.m_axi_rresp != RespExOkay || lock_q[rid]);
+    end
+  end
+
+  // ---------------------------------------------------------------- memory, writes
+  // Of the burst that is being sent: address taken, last data taken. Of each identifier: its burst is to be answered.
+  logic addr_q, data_q, addr_lock_q, finish;
+  logic [2:0] addr_id_q, finish_id;
+  logic [Writers-1:0] owed_q, owed_lock_q;
+  logic aw, w, b;
+
+  assign aw = `SMU.m_axi_awvalid && `SMU.m_axi_awready;
+  assign w = `SMU.m_axi_wvalid && `SMU.m_axi_wready && `SMU.m_axi_wlast;
+  assign b = `SMU.m_axi_bvalid && `SMU.m_axi_bready;
+  assign finish = (aw || addr_q) && (w || data_q);
+  assign finish_id = addr_q ? addr_id_q : `SMU.m_axi_awid;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      addr_q <= 1'b0;
+      data_q <= 1'b0;
+      owed_q <= '0;
+    end else begin
+      addr_q <= (addr_q || aw) && !finish;
+      data_q <= (data_q || w) && !finish;
+      for (int unsigned c = 0; c < Writers; c++) begin
+        if (b && `SMU.m_axi_bid == 3'(c)) owed_q[c] <= 1'b0;
+        if (finish && finish_id == 3'(c)) owed_q[c] <= 1'b1;
+      end
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    if (finish) owed_lock_q[finish_id] <= addr_q ? addr_lock_q : `SMU.m_axi_awlock;
+    if (aw) begin
+      addr_id_q <= `SMU.m_axi_awid;
+      addr_lock_q <= `SMU.m_axi_awlock;
+    end
+  end
+
+  always_comb begin
+    if (`SMU.m_axi_bvalid) begin
+      assume (`SMU.m_axi_bid < 3'(Writers));
+      assume (owed_q[`SMU.m_axi_bid]);
+      assume (`SMU.m_axi_bresp != RespExOkay || owed_lock_q[`SMU.m_axi_bid]);
+    end
+  end
+
+  // ---------------------------------------------------------------- registers: AXI4-Lite as its rules want it
+  logic aw_held_q, w_held_q, ar_held_q;
+  logic [11:0] awaddr_q, araddr_q;
+  logic [63:0] wdata_q;
+  logic [7:0] wstrb_q;
+
+  always_ff @(posedge clk_i) begin
+    aw_held_q <= rst_ni && `SMU.s_axil_awvalid && !`SMU.s_axil_awready;
+    w_held_q <= rst_ni && `SMU.s_axil_wvalid && !`SMU.s_axil_wready;
+    ar_held_q <= rst_ni && `SMU.s_axil_arvalid && !`SMU.s_axil_arready;
+    awaddr_q <= `SMU.s_axil_awaddr;
+    araddr_q <= `SMU.s_axil_araddr;
+    wdata_q <= `SMU.s_axil_wdata;
+    wstrb_q <= `SMU.s_axil_wstrb;
+  end
+
+  always_comb begin
+    if (rst_ni && aw_held_q) assume (`SMU.s_axil_awvalid && `SMU.s_axil_awaddr == awaddr_q);
+    if (rst_ni && w_held_q) assume (`SMU.s_axil_wvalid && {`SMU.s_axil_wdata, `SMU.s_axil_wstrb} == {wdata_q, wstrb_q});
+    if (rst_ni && ar_held_q) assume (`SMU.s_axil_arvalid && `SMU.s_axil_araddr == araddr_q);
+  end
+
+endmodule
+
+bind trapless_smu unit_environment u_environment (.*);

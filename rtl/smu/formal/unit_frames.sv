@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// No frame is lost and none is given twice (REQ: SMU-5): what was taken from the free ring is in the buffer, with an entry, on its way
+// back, installed or returned; and any one frame is in one of these places.
+`include "claim.svh"
+
+module unit_frames
+  import trapless_smu_pkg::*, unit_pkg::*;
+(
+  input logic clk_i,
+  input logic rst_ni
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+
+  // Any frame; the operating system gives it only while the unit does not have it.
+  (* anyconst *) logic [43:0] frame;
+
+  logic [1:0] free_ptr, free_count;
+  logic [7:0] taken_q, left_q, here, places;
+  logic have_q, given, took, latch;
+  logic [1:0] installed;
+  logic [1:0] put;
+
+  assign took = `SMU.u_free.data_valid_i && !`SMU.u_free.data_error_i;
+  assign given = took && `SMU.u_free.data_i[63:0] == 64'(frame);
+  assign latch = !`SMU.ret_empty;
+  assign free_count = `SMU.u_free.count_q;
+  assign put[0] = `SMU.pte_valid[0] && `SMU.entry[`SMU.update_slot[0]].pfn == frame;
+  assign put[1] = `SMU.pte_valid[1] && `SMU.entry[`SMU.update_slot[1]].pfn == frame;
+
+  always_comb assume (!given || !have_q);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      taken_q <= '0;
+      left_q <= '0;
+      have_q <= 1'b0;
+    end else begin
+      taken_q <= taken_q + 8'(took);
+      left_q <= left_q + 8'(`SMU.pte_valid[0]) + 8'(`SMU.pte_valid[1]) + 8'(`SMU.returned);
+      if (given) have_q <= 1'b1;
+      else if (put != '0 || (`SMU.returned && `SMU.u_return.pfn_q == 64'(frame))) have_q <= 1'b0;
+    end
+  end
+
+  always_comb begin
+    here = 8'(free_count) + 8'(`SMU.u_free.bad_q) + 8'(latch && !`SMU.u_return.from_slot_q);
+    places = 8'(`SMU.u_free.bad_q && `SMU.u_free.bad_pfn_q == 64'(frame))
+        + 8'(latch && !`SMU.u_return.from_slot_q && `SMU.u_return.pfn_q == 64'(frame));
+    free_ptr = '0;
+    for (int unsigned k = 0; k < 2; k++) begin
+      free_ptr = 2'(`SMU.u_free.rptr_q) + 2'(k);
+      if (2'(k) < free_count && `SMU.u_free.buffer_q[free_ptr[0]][43:0] == frame) places = places + 8'd1;
+    end
+    for (int unsigned i = 0; i < Entries; i++) begin
+      here = here + 8'(`SMU.entry[i].frame);
+      places = places + 8'(`SMU.entry[i].frame && `SMU.entry[i].pfn == frame);
+    end
+  end
+
+  `CLAIM(buffer_pointers, free_count <= 2'd2 && `SMU.u_free.wptr_q == (`SMU.u_free.rptr_q ^ free_count[0]))
+  `CLAIM(fetch_has_room, `SMU.u_free.state_q == 2'd0 || (free_count < 2'd2 && !`SMU.u_free.bad_q))
+  `CLAIM(frames_conserved, taken_q - left_q == here)
+  `CLAIM(frame_in_one_place, places == 8'(have_q))
+  `CLAIM(frame_returned_as_it_is, !latch || !`SMU.u_return.from_slot_q
+      || `SMU.u_return.pfn_q == 64'(`SMU.entry[`SMU.returned_slot].pfn))
+  `CLAIM(fetch_state_exists, `SMU.u_free.state_q != 2'd3 && `SMU.u_return.state_q != 2'd3)
+
+  // The rings: entries are read from within the free ring and written within the return ring, in their places.
+  logic [31:0] free_index, ret_index;
+  assign free_index = `SMU.free_head & (`SMU.free_size - 32'd1);
+  assign ret_index = `SMU.ret_tail & (`SMU.ret_size - 32'd1);
+
+  function automatic logic power_of_two(logic [31:0] size);
+    return (size & (size - 32'd1)) == '0;
+  endfunction
+
+  `CLAIM(ring_sizes, power_of_two(`SMU.free_size) && power_of_two(`SMU.ret_size)
+      && `SMU.free_base[3:0] == '0 && `SMU.ret_base[3:0] == '0)
+  `CLAIM(free_ring_level, `SMU.free_tail - `SMU.free_head <= `SMU.free_size)
+  `CLAIM(return_ring_level, `SMU.ret_tail - `SMU.ret_head <= `SMU.ret_size)
+  `CLAIM(ring_read_where_filled, !(`SMU.m_axi_arvalid && `SMU.m_axi_arid == RdFree)
+      || (`SMU.m_axi_araddr == `SMU.free_base + {28'b0, free_index, 4'b0} && `SMU.free_head != `SMU.free_tail))
+  `CLAIM(fetch_only_filled, `SMU.u_free.state_q == 2'd0 || `SMU.free_head != `SMU.free_tail)
+  `CLAIM(return_only_where_free, `SMU.u_return.state_q != 2'd2 || `SMU.ret_tail - `SMU.ret_head < `SMU.ret_size)
+  `CLAIM(ring_written_where_free, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == WrReturn)
+      || (`SMU.m_axi_awaddr == `SMU.ret_base + {28'b0, ret_index, 4'b0} && `SMU.ret_tail - `SMU.ret_head < `SMU.ret_size))
+
+endmodule
+
+bind trapless_smu unit_frames u_frames (.*);

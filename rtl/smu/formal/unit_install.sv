@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Installs as the memory sees them (REQ: SMU-3, SMU-4): the PTE is written only over the value seen and only as ISA-6 says, the PMD only
+// when that is done, the PUD only when the PMD has its mark; what is answered as done went through all three.
+`include "claim.svh"
+
+module install_view
+  import trapless_smu_pkg::*, trapless_spec_pkg::*;
+#(
+  parameter int unsigned Index = 0
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input logic start_i,
+  input logic [1:0] slot_q,
+  input logic [2:0] state_q,
+  input logic [1:0] level_q,
+  input logic [8:0] attempt_q,
+  input logic [63:0] found_q,
+  input logic [63:0] seen_q,
+  input logic [63:0] new_q,
+  input entry_addr_t pte_q,
+  input entry_addr_t pmd_q,
+  input entry_addr_t pud_q,
+  input logic valid_o,
+  input reason_t reason_o,
+  input logic [63:0] value_o
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+
+  localparam logic [2:0] UpIdle = 3'd0, UpWrite = 3'd3, UpPause = 3'd4;
+  localparam logic [2:0] Id = 3'(Index);
+
+  // From the bus alone: how many of the three entries have what they need, and what the last read found.
+  logic [1:0] step_q;
+  logic [63:0] read_q, want;
+  logic read_done, write_done, marked;
+  logic [63:0] addr;
+  entry_t e;
+
+  assign e = `SMU.entry[slot_q];
+  assign read_done = `SMU.m_axi_rvalid && `SMU.m_axi_rid == Id && `SMU.m_axi_rresp == RespExOkay;
+  assign write_done = `SMU.m_axi_bvalid && `SMU.m_axi_bid == Id && `SMU.m_axi_bresp == RespExOkay;
+  assign marked = read_done && step_q != 2'd0 && `SMU.m_axi_rdata[PTE_L_BIT];
+
+  always_ff @(posedge clk_i) begin
+    if (start_i) step_q <= 2'd0;
+    else if (marked || write_done) step_q <= step_q + 2'd1;
+    if (read_done) read_q <= `SMU.m_axi_rdata;
+  end
+
+  always_comb begin
+    unique case (step_q)
+      2'd0: begin
+        addr = 64'({e.pte, 3'b0});
+        want = installed(e.value, e.pfn);
+      end
+      2'd1: begin
+        addr = 64'({e.pmd, 3'b0});
+        want = read_q | (64'd1 << PTE_L_BIT);
+      end
+      default: begin
+        addr = 64'({e.pud, 3'b0});
+        want = read_q | (64'd1 << PTE_L_BIT);
+      end
+    endcase
+  end
+
+  `CLAIM(update_states, state_q <= UpPause && level_q <= 2'd2 && (state_q == UpIdle || level_q == step_q))
+  `CLAIM(update_works_on_entry, state_q == UpIdle || (e.stage == StInstall && pte_q == e.pte && pmd_q == e.pmd
+      && pud_q == e.pud && seen_q == e.value && new_q == installed(e.value, e.pfn)))
+  `CLAIM(update_found_is_read, state_q != UpWrite || (found_q == read_q && (step_q != 2'd0 || found_q == seen_q)))
+
+  // REQ: SMU-3
+  `CLAIM(entry_written_over_value_seen, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
+      || (`SMU.m_axi_awlock && `SMU.m_axi_awaddr == addr && (step_q != 2'd0 || read_q == e.value)))
+  `CLAIM(entry_written_as_installed, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == Id)
+      || (`SMU.m_axi_wdata == want && `SMU.m_axi_wstrb == '1))
+  `CLAIM(entry_written_in_order, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
+      || (step_q == 2'd0) == e.frame)
+  `CLAIM(done_when_all_marked, !valid_o || reason_o != '0
+      || (step_q == 2'd2 && (marked || write_done) && value_o == installed(e.value, e.pfn)))
+
+endmodule
+
+// What is answered: done only behind an install; and an outcome that spec/formats.toml knows.
+module unit_install
+  import trapless_smu_pkg::*, trapless_spec_pkg::*, unit_pkg::*;
+(
+  input logic clk_i,
+  input logic rst_ni
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+
+  logic [Entries-1:0] done_q, told;
+  logic [Entries-1:0][63:0] seen_q;
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < Entries; i++) begin
+      if (`SMU.allocate && `SMU.allocated == 2'(i)) begin
+        done_q[i] <= 1'b0;
+        seen_q[i] <= `SMU.req.pte;
+      end
+      for (int unsigned u = 0; u < Updaters; u++) begin
+        if (`SMU.update_valid[u] && `SMU.update_slot[u] == 2'(i) && `SMU.update_reason[u] == '0) done_q[i] <= 1'b1;
+      end
+    end
+  end
+
+  always_comb begin
+    for (int unsigned i = 0; i < Entries; i++) begin
+      told[i] = 1'b1;
+      unique case (`SMU.entry[i].stage)
+        StFree: ;
+        StAnswer, StOver: begin
+          if (`SMU.entry[i].reason == '0) begin
+            told[i] = done_q[i] && `SMU.entry[i].value == installed(seen_q[i], `SMU.entry[i].pfn) && !`SMU.entry[i].frame
+                && !`SMU.entry[i].command;
+          end else begin
+            told[i] = !done_q[i] && 32'(`SMU.entry[i].reason) inside {REASON_CHANGED, REASON_NO_FRAME, REASON_DEVICE, REASON_BUS,
+                REASON_DISABLED, REASON_DESCRIPTOR, REASON_TIMEOUT};
+          end
+        end
+        default: told[i] = !done_q[i] && `SMU.entry[i].value == seen_q[i];
+      endcase
+    end
+  end
+
+  `CLAIM(answer_tells_what_was_done, told == '1)
+
+endmodule
+
+bind trapless_smu_update install_view #(.Index(Index)) u_view (.state_q(state_q), .level_q(level_q), .*);
+bind trapless_smu unit_install u_install (.*);

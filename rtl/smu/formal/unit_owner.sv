@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose a PMSHR entry is. Its stage says which part has it, and that part has it once: everything else rests on this. Also that no two
+// live entries have one tag (REQ: SMU-1), and that the queues between the parts neither overflow nor underflow.
+`include "claim.svh"
+
+// How often each entry's number stands in a queue.
+module fifo_view #(
+  parameter int unsigned Width = 2,
+  parameter int unsigned Depth = 4
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input logic push_i,
+  input logic pop_i,
+  input logic [Depth-1:0][Width-1:0] mem_q,
+  input logic [Width-1:0] rptr_q,
+  input logic [Width-1:0] wptr_q,
+  input logic [Width:0] count_q
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+  logic [Depth-1:0][Width:0] holds;
+  logic [Width-1:0] place;
+
+  always_comb begin
+    holds = '0;
+    place = '0;
+    for (int unsigned k = 0; k < Depth; k++) begin
+      place = rptr_q + Width'(k);
+      if ((Width+1)'(k) < count_q) holds[mem_q[place]] = holds[mem_q[place]] + 1'b1;
+    end
+  end
+
+  `CLAIM(fifo_pointers, count_q <= (Width+1)'(Depth) && wptr_q == rptr_q + count_q[Width-1:0])
+  `CLAIM(fifo_no_overflow, !push_i || count_q < (Width+1)'(Depth))
+  `CLAIM(fifo_no_underflow, !pop_i || count_q != '0)
+
+endmodule
+
+module unit_owner
+  import trapless_smu_pkg::*, unit_pkg::*;
+(
+  input logic clk_i,
+  input logic rst_ni
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+
+  stage_e [Entries-1:0] stage;
+  logic [Entries-1:0] command, frame;
+  logic [Entries-1:0][3:0] looked, waits, commands, installs;
+  localparam logic [1:0] BellStart = 2'd1;  // of trapless_smu_submit
+  logic [Entries-1:0] bell, whole, tags, looks, frames, writes, devices, installing, keeps, frees;
+
+  assign stage = `SMU.u_pmshr.stage_q;
+  assign command = `SMU.u_pmshr.command_q;
+  assign frame = `SMU.u_pmshr.frame_q;
+
+  always_comb begin
+    for (int unsigned i = 0; i < Entries; i++) begin
+      looked[i] = 4'(`SMU.u_lookup.u_ask.u_view.holds[i]) + `SMU.u_lookup.u_wait.u_view.holds[i];
+      waits[i] = `SMU.u_free.u_waiters.u_view.holds[i];
+      commands[i] = `SMU.u_submit.u_waiters.u_view.holds[i];
+      bell[i] = `SMU.u_submit.bell_q == BellStart && `SMU.u_submit.bell_slot_q == 2'(i);
+      installs[i] = `SMU.u_installs.u_view.holds[i];
+      keeps[i] = 1'b0;
+      for (int unsigned u = 0; u < Updaters; u++) begin
+        if (!`SMU.update_ready[u] && `SMU.update_slot[u] == 2'(i)) begin
+          installs[i] = installs[i] + 4'd1;
+        end
+      end
+    end
+    if (!`SMU.update_ready[0]) keeps[`SMU.update_slot[0]] = `SMU.g_update[0].u_update.level_q != 2'd0;
+    if (!`SMU.update_ready[1]) keeps[`SMU.update_slot[1]] = `SMU.g_update[1].u_update.level_q != 2'd0;
+  end
+
+  always_comb begin
+    for (int unsigned i = 0; i < Entries; i++) begin
+      frees[i] = stage[i] != StFree || (!command[i] && !frame[i]);
+      looks[i] = looked[i] == 4'(stage[i] == StLookup);
+      frames[i] = waits[i] == 4'(stage[i] == StFrame);
+      writes[i] = commands[i] + 4'(bell[i]) == 4'(stage[i] == StCommand);
+      devices[i] = stage[i] != StDevice || (command[i] && frame[i]);
+      installing[i] = installs[i] == 4'(stage[i] == StInstall);
+      // Frame and command of an entry, as its stage has them.
+      whole[i] = !(stage[i] inside {StLookup, StFrame}) || (!command[i] && !frame[i]);
+      if (stage[i] == StCommand) whole[i] = frame[i] && command[i] == bell[i];
+      if (stage[i] == StInstall) whole[i] = !command[i] && frame[i] == !keeps[i];
+      tags[i] = 1'b1;
+      for (int unsigned k = 0; k < Entries; k++) begin
+        if (k != i && `SMU.live[i] && `SMU.live[k] && `SMU.u_pmshr.pte_q[i] == `SMU.u_pmshr.pte_q[k]) tags[i] = 1'b0;
+      end
+    end
+  end
+
+  // REQ: SMU-1
+  `CLAIM(tags_unique, tags == '1)
+
+  `CLAIM(free_is_bare, frees == '1)
+  `CLAIM(lookup_has_it_once, looks == '1)
+  `CLAIM(fetcher_has_it_once, frames == '1)
+  `CLAIM(submit_has_it_once, writes == '1)
+  `CLAIM(updater_has_it_once, installing == '1)
+  `CLAIM(device_has_command_and_frame, devices == '1)
+  `CLAIM(stage_tells_what_is_held, whole == '1)
+  `CLAIM(answer_has_it, !`SMU.answer_valid || stage[`SMU.answer_slot] == StAnswer)
+  `CLAIM(return_has_it, `SMU.ret_empty || !`SMU.u_return.from_slot_q || (frame[`SMU.returned_slot]
+      && !command[`SMU.returned_slot] && stage[`SMU.returned_slot] inside {StAnswer, StOver}))
+
+endmodule
+
+bind trapless_smu_fifo fifo_view #(.Width(Width), .Depth(Depth)) u_view (.*);
+bind trapless_smu unit_owner u_owner (.*);

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue pairs (REQ: SMU-9) and quarantine (REQ: SMU-7): where commands are written and doorbells rung, what a command says, how far the
+// queues are in use, and that slot and frame of a command stay what they are until the device is known to be done with it.
+`include "claim.svh"
+
+module unit_queue
+  import trapless_smu_pkg::*, trapless_spec_pkg::*, unit_pkg::*;
+(
+  input logic clk_i,
+  input logic rst_ni
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+
+  // Values of enumerations inside the parts.
+  localparam logic [1:0] CmdIdle = 2'd0, CmdWrite = 2'd1, CmdWait = 2'd2, BellIdle = 2'd0, BellStart = 2'd1, BellWrite = 2'd2;
+  localparam logic [2:0] PollIdle = 3'd0, PollAsk = 3'd1, PollWait = 3'd2, PollMatch = 3'd3;
+
+  entry_t [Entries-1:0] e;
+  desc_t [Devices-1:0] d;
+  logic [1:0] cmd_state, bell_state;
+  logic [2:0] poll_state, cmd_device, bell_device, poll_device;
+  logic [1:0] cmd_slot, bell_slot;
+
+  assign e = `SMU.entry;
+  assign d = `SMU.desc;
+  assign cmd_state = `SMU.u_submit.cmd_q;
+  assign bell_state = `SMU.u_submit.bell_q;
+  assign poll_state = `SMU.u_complete.state_q;
+  assign cmd_slot = `SMU.command_slot;
+  assign bell_slot = `SMU.u_submit.bell_slot_q;
+  assign bell_device = `SMU.u_submit.bell_device_q;
+  assign poll_device = `SMU.complete_device;
+
+  function automatic logic [2:0] device_of(logic [63:0] value);
+    return value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
+  endfunction
+
+  function automatic logic [16:0] after(logic [16:0] index, logic [16:0] depth);
+    return index + 17'd1 == depth ? '0 : index + 17'd1;
+  endfunction
+
+  assign cmd_device = device_of(e[cmd_slot].value);
+
+  // ---------------------------------------------------------------- how far the queues are in use
+  logic [Devices-1:0] sound, inside_queue, counted, bounded, used;
+  logic [7:0] n;
+
+  always_comb begin
+    n = '0;
+    for (int unsigned i = 0; i < Devices; i++) begin
+      used[i] = d[i].valid || d[i].outstanding || (bell_state != BellIdle && bell_device == 3'(i))
+          || (poll_state != PollIdle && poll_device == 3'(i));
+      sound[i] = !used[i] || (d[i].sq_base[11:0] == '0 && d[i].cq_base[11:0] == '0 && d[i].sq_base[63:56] == '0
+          && d[i].cq_base[63:56] == '0 && d[i].sq_doorbell[1:0] == '0 && d[i].cq_doorbell[1:0] == '0
+          && d[i].depth > 17'(Entries) && d[i].depth <= 17'h10000);
+      inside_queue[i] = !used[i] || (d[i].sq_tail < d[i].depth && d[i].cq_head < d[i].depth);
+      n = 8'(cmd_state == CmdWait && cmd_device == 3'(i));
+      for (int unsigned k = 0; k < Entries; k++) n = n + 8'(e[k].command && device_of(e[k].value) == 3'(i));
+      counted[i] = `SMU.u_desc.inflight_q[i] == n;
+      bounded[i] = !used[i] || 17'(`SMU.u_desc.inflight_q[i]) < d[i].depth;
+    end
+  end
+
+  `CLAIM(descriptor_sound, sound == '1)
+  `CLAIM(indices_in_queue, inside_queue == '1)
+  `CLAIM(outstanding_counted, counted == '1)
+  `CLAIM(outstanding_below_depth, bounded == '1)
+  `CLAIM(completion_queue_read_only_when_owed, !`SMU.rd_valid[RdComplete] || d[poll_device[0]].outstanding)
+  `CLAIM(device_known, (cmd_state == CmdIdle || cmd_device < 3'(Devices)) && poll_device < 3'(Devices)
+      && (bell_state == BellIdle || bell_device < 3'(Devices)))
+
+  logic [Entries-1:0] at_known;
+  always_comb begin
+    for (int unsigned i = 0; i < Entries; i++) at_known[i] = !e[i].command || device_of(e[i].value) < 3'(Devices);
+  end
+  `CLAIM(command_at_known_device, at_known == '1)
+
+  // ---------------------------------------------------------------- the steps of a command
+  // Where the command being written, waiting for the bell, and being rung stands in its queue.
+  logic [16:0] place_q, bell_place_q;
+
+  always_ff @(posedge clk_i) begin
+    if (`SMU.submitted) place_q <= d[cmd_device[0]].sq_tail;
+    if (`SMU.command_valid && !`SMU.command_end) bell_place_q <= place_q;
+  end
+
+  `CLAIM(submit_works_on_waiting, (cmd_state == CmdIdle) || (`SMU.u_submit.waiting && e[cmd_slot].stage == StCommand))
+  `CLAIM(written_to_valid, cmd_state == CmdIdle || d[cmd_device[0]].valid)
+  `CLAIM(states_exist, cmd_state != 2'd3 && bell_state != 2'd3 && poll_state <= 3'd4)
+  `CLAIM(tail_is_behind_command, cmd_state != CmdWait || d[cmd_device[0]].sq_tail == after(place_q, d[cmd_device[0]].depth))
+  `CLAIM(bell_says_tail_behind_command, bell_state == BellIdle
+      || `SMU.u_submit.bell_tail_q == after(bell_place_q, d[bell_device[0]].depth))
+  `CLAIM(bell_is_of_its_command, bell_state != BellStart
+      || (e[bell_slot].command && e[bell_slot].stage == StCommand && device_of(e[bell_slot].value) == bell_device))
+  `CLAIM(bell_slot_not_again, bell_state != BellWrite || !(e[bell_slot].stage == StDevice)
+      || (e[bell_slot].command && device_of(e[bell_slot].value) == bell_device))
+  // The doorbell as it leaves: nothing before the command stands in the queue, and the tail behind it.
+  `CLAIM(bell_rung_with_tail, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == WrDoorbell)
+      || (`SMU.m_axi_awaddr == d[bell_device[0]].sq_doorbell && bell_state == BellWrite && `SMU.m_axi_awsize == 3'd2))
+  `CLAIM(bell_value, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == WrDoorbell)
+      || (`SMU.m_axi_wdata == {2{15'b0, after(bell_place_q, d[bell_device[0]].depth)}}
+          && `SMU.m_axi_wstrb == (d[bell_device[0]].sq_doorbell[2] ? 8'hf0 : 8'h0f)))
+  `CLAIM(command_written_in_its_place, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == WrCommand)
+      || (`SMU.m_axi_awaddr == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0} && cmd_state == CmdWrite
+          && `SMU.m_axi_awlen == 8'd7 && `SMU.m_axi_awsize == 3'd3))
+
+  // The command as its words leave (NVMe, read, one page): identifier, namespace, where to, from where, how much.
+  logic [63:0] word;
+  always_comb begin
+    word = '0;
+    unique case (`SMU.u_bus.beats_q)
+      8'd0: word = {d[cmd_device[0]].nsid, 14'b0, cmd_slot, 16'h0002};
+      8'd3: word = {e[cmd_slot].dma, 12'b0};
+      8'd5: word = 64'(e[cmd_slot].value[PTE_LBA_MSB:PTE_LBA_LSB]);
+      8'd6: word = (64'd1 << d[cmd_device[0]].blocks) - 64'd1;
+      default: ;
+    endcase
+  end
+  `CLAIM(command_words, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == WrCommand)
+      || (`SMU.m_axi_wdata == word && `SMU.m_axi_wstrb == '1))
+
+  // ---------------------------------------------------------------- the completion queue
+  logic [Devices-1:0][16:0] head_q, depth_q;
+  logic [Devices-1:0] phase_q, moved, reset_q, was_used_q;
+  logic found_q, rung_q;
+  logic [2:0] found_device_q;
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < Devices; i++) begin
+      head_q[i] <= d[i].cq_head;
+      phase_q[i] <= d[i].phase;
+      depth_q[i] <= d[i].depth;
+      reset_q[i] <= !rst_ni || (`SMU.desc_write && `SMU.desc_index == 3'(i));
+    end
+    // An entry is taken when it was read without an error and bears the expected phase.
+    found_q <= `SMU.m_axi_rvalid && `SMU.m_axi_rid == RdComplete && !(`SMU.m_axi_rresp inside {RespSlvErr, RespDecErr})
+        && `SMU.m_axi_rdata[CQE_PHASE_BIT] == d[poll_device[0]].phase;
+    found_device_q <= poll_device;
+  end
+
+  always_comb begin
+    for (int unsigned i = 0; i < Devices; i++) begin
+      moved[i] = reset_q[i];
+      if (found_q && found_device_q == 3'(i)) begin
+        if (d[i].cq_head == after(head_q[i], depth_q[i])
+            && d[i].phase == (phase_q[i] ^ (head_q[i] + 17'd1 == depth_q[i]))) moved[i] = 1'b1;
+      end else begin
+        if (d[i].cq_head == head_q[i] && d[i].phase == phase_q[i]) moved[i] = 1'b1;
+      end
+    end
+  end
+
+  `CLAIM(head_and_phase_move_by_entries, moved == '1)
+  `CLAIM(completion_read_at_head, !(`SMU.m_axi_arvalid && `SMU.m_axi_arid == RdComplete)
+      || `SMU.m_axi_araddr == d[poll_device[0]].cq_base + {43'b0, d[poll_device[0]].cq_head, 4'b1000})
+  `CLAIM(head_rung, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == WrComplete)
+      || `SMU.m_axi_wdata == {2{15'b0, d[poll_device[0]].cq_head}})
+  `CLAIM(poll_rings, !`SMU.u_complete.bell_done_q || !(poll_state == PollMatch))
+  `CLAIM(poll_works_on_used, !(poll_state == PollAsk || poll_state == PollWait || poll_state == PollMatch)
+      || d[poll_device[0]].outstanding)
+
+  // ---------------------------------------------------------------- quarantine
+  entry_t [Entries-1:0] e_q;
+  logic [Entries-1:0] ends, ends_q, gone_q, held, frame_kept, quiet, named;
+
+  always_ff @(posedge clk_i) begin
+    e_q <= e;
+    ends_q <= ends;
+    for (int unsigned i = 0; i < Entries; i++) begin
+      gone_q[i] <= !rst_ni || (`SMU.returned_slot_valid && `SMU.returned_slot == 2'(i))
+          || (`SMU.pte_valid[0] && `SMU.update_slot[0] == 2'(i)) || (`SMU.pte_valid[1] && `SMU.update_slot[1] == 2'(i));
+    end
+  end
+
+  always_comb begin
+    for (int unsigned i = 0; i < Entries; i++) begin
+      // A completion with its identifier from its device, or the release of its device, ends a command.
+      ends[i] = !rst_ni || (`SMU.completion_matched && `SMU.u_complete.cid == 16'(i) && device_of(e[i].value) == poll_device)
+          || (`SMU.release_desc && device_of(e[i].value) == `SMU.desc_index);
+      held[i] = !e_q[i].command || e[i].command || ends_q[i];
+      frame_kept[i] = !e_q[i].frame || e[i].frame || (gone_q[i] && !e_q[i].command);
+      // What was answered is not installed afterwards.
+      quiet[i] = !(e_q[i].stage inside {StAnswer, StOver}) || e[i].stage inside {StAnswer, StOver, StFree} || !rst_ni;
+      named[i] = !(e_q[i].command && e[i].command) || (e_q[i].pfn == e[i].pfn && e_q[i].dma == e[i].dma
+          && e_q[i].value == e[i].value && e_q[i].pte == e[i].pte && e[i].stage != StFree);
+    end
+  end
+
+  `CLAIM(command_held_until_over, held == '1)
+  `CLAIM(frame_held_while_command, frame_kept == '1)
+  `CLAIM(answered_is_not_installed, quiet == '1)
+  `CLAIM(command_keeps_slot_and_frame, named == '1)
+
+endmodule
+
+bind trapless_smu unit_queue u_queue (.*);
