@@ -96,7 +96,8 @@ def run_suite(suite: Suite) -> Count:
 
 def suites(everything: bool) -> list[Suite]:
     """Every runner, in the order of running. `everything` adds the long ones."""
-    ruff = [sys.executable, "-m", "ruff", "check", "-q", "--no-cache", "--config", str(LAB / "pyproject.toml"), str(LAB), str(RTL)]
+    ruff = [sys.executable, "-m", "ruff", "check", "-q", "--no-cache", "--config", str(LAB / "pyproject.toml")]
+    ruff += [str(LAB), str(RTL)]
     pytest_args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(LAB)]
     if not everything:
         pytest_args += ["-m", "not long"]
@@ -117,6 +118,8 @@ def suites(everything: bool) -> list[Suite]:
                            "--", "--runs", "20000" if everything else "1000"], MACHINE, env=build.cargo_env()),
         Suite("fuzz", trust.command("fuzz", *(["--seconds", "60"] if everything else [])), MACHINE, env=build.cargo_env()),
         Suite("rtl-lint", ["rtl/run", "rtl/smu/lint/check"]),
+        Suite("rtl-benches", ["rtl/run", "pytest", "-q", "-p", "no:cacheprovider", "rtl/smu/dv",
+                              *(["--long"] if everything else [])]),
         Suite("lab", pytest_args),
         Suite("soak", [sys.executable, "-m", "lab", "soak", "--kernel", "plain", "--misses", "40000", "--data", "256",
                        "--out", str(CACHE / "test-soak")]),

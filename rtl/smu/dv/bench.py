@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bench: the SMU with walkers, memory, devices and an operating system around it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Callable
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.handle import HierarchyObject
+from cocotb.triggers import ClockCycles, RisingEdge
+
+from rtl.smu.dv.coverage import cover, save
+from rtl.smu.dv.memory import Memory
+from rtl.smu.dv.nvme import Device
+from rtl.smu.dv.spec import get, reg
+from rtl.smu.dv.system import System
+from rtl.smu.dv.walkers import Wait, Walkers
+from rtl.smu.dv.world import Sizes, World
+
+CHANNELS = ("m_axi_aw", "m_axi_w", "m_axi_ar", "s_axil_b", "s_axil_r", "s_axil_aw", "s_axil_w", "s_axil_ar")
+
+
+class Bench:
+    """All of it, from reset on."""
+
+    def __init__(self, dut: HierarchyObject, seed: int = 1, **sizes: int) -> None:
+        """Nothing runs yet."""
+        logging.getLogger("cocotb.trapless_smu").setLevel(logging.WARNING)
+        self.dut, self.rng = dut, random.Random(seed)
+        harts = len(dut.req_valid_i)
+        built = {"harts": harts, "pmshr": int(os.environ["SMU_PMSHR"]), "devices": int(os.environ["SMU_DEVICES"])}
+        self.world = World(Sizes(**built | sizes), self.rng)
+        self.world.devices = [Device(self.world, d, self.rng) for d in range(self.world.sizes.devices)]
+        self.snooping = 0.0
+        """Share of completions that the snoop port sees."""
+
+    @classmethod
+    async def start(cls, dut: HierarchyObject, frames: int = 8, seed: int = 1, **sizes: int) -> Bench:
+        """A bench that is set up, with so many frames in the ring."""
+        bench = cls(dut, seed, **sizes)
+        await bench.reset()
+        await bench.os.set_up(frames)
+        await ClockCycles(dut.clk_i, 60)
+        return bench
+
+    async def reset(self) -> None:
+        """Clock and reset, and everything around."""
+        dut = self.dut
+        dut.rst_ni.value = 0
+        dut.snoop_valid_i.value = dut.snoop_addr_i.value = 0
+        Clock(dut.clk_i, 10, "ns").start()
+        self.memory = Memory(dut, self.world.ram, self.world, self.rng)
+        self.walkers = Walkers(dut, self.world, self.rng)
+        self.os = System(dut, self.world, self.walkers, self.rng)
+        await ClockCycles(dut.clk_i, 4)
+        dut.rst_ni.value = 1
+        await RisingEdge(dut.clk_i)
+        cocotb.start_soon(self.walkers.run())
+        cocotb.start_soon(self._devices())
+        cocotb.start_soon(self._watch())
+
+    async def _devices(self) -> None:
+        """The devices' clock, and the snoop port."""
+        dut, seen = self.dut, []
+        for device in self.world.devices:
+            device.posted = seen.append
+        while True:
+            await RisingEdge(dut.clk_i)
+            for device in self.world.devices:
+                if device.pending:
+                    device.step()
+            if seen or dut.snoop_valid_i.value:
+                at = seen.pop(0) if seen else 0
+                told = bool(at) and self.rng.random() < self.snooping
+                dut.snoop_valid_i.value, dut.snoop_addr_i.value = int(told), at
+                if told:
+                    cover("snoop.completion")
+
+    async def _watch(self) -> None:
+        """Stalls of each channel, seen now and then: each one costs host time."""
+        dut, left = self.dut, set(CHANNELS)
+        while left:
+            await ClockCycles(dut.clk_i, 3)
+            for channel in list(left):
+                if getattr(dut, f"{channel}valid").value == 1 and getattr(dut, f"{channel}ready").value == 0:
+                    cover(f"stall.{channel}")
+                    left.remove(channel)
+
+    async def cycles(self, count: int) -> None:
+        """Let time pass."""
+        await ClockCycles(self.dut.clk_i, count)
+
+    async def until(self, holds: Callable[[], object], limit: int = 2000) -> None:
+        """Wait for something to come true."""
+        for _ in range(limit):
+            if holds():
+                return
+            await RisingEdge(self.dut.clk_i)
+        raise AssertionError(f"did not come true in {limit} cycles")
+
+    async def at_device(self, d: int, count: int = 1) -> None:
+        """Wait until the device has fetched so many commands."""
+        await self.until(lambda: len(self.world.devices[d].pending) >= count)
+
+    async def answered(self, *waits: Wait) -> None:
+        """Wait for answers."""
+        await self.until(lambda: all(wait.outcome for wait in waits))
+
+    async def last_error(self) -> tuple[int, int]:
+        """Status and reason."""
+        value = await self.os.read(reg("LAST_ERROR"))
+        return get("REG_LAST_ERROR_STATUS", value), get("REG_LAST_ERROR_REASON", value)
+
+    async def finish(self) -> None:
+        """The end of a test: nothing was broken, and nothing is left."""
+        await self.os.finish()
+        save(f"run-{os.environ['SMU_RUN']}")

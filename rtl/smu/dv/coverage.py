@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functional coverage: the points that plan.toml plans, hit by the benches' checkers. A point that is not planned fails the test.
+
+As a program: puts the runs' hits together and reports.
+
+    rtl/run python -m rtl.smu.dv.coverage"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from rtl.tools.env import BUILDS
+
+PLAN = tomllib.loads((Path(__file__).parent / "plan.toml").read_text())
+GOAL = 95
+FOLDER = BUILDS / "dv" / "coverage"
+
+POINTS = {f"{group}.{point}": text for group, points in PLAN["points"].items() for point, text in points.items()}
+HOLES = PLAN.get("holes", {})
+_hits: Counter[str] = Counter()
+
+
+def cover(point: str) -> None:
+    """This was seen."""
+    assert point in POINTS, f"{point} is not in plan.toml"
+    _hits[point] += 1
+
+
+def save(name: str) -> None:
+    """Keep what this run has hit."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / f"{name}.json").write_text(json.dumps(_hits))
+
+
+def report(folder: Path = FOLDER) -> tuple[float, str]:
+    """The share of planned points that were hit, in percent, and a table. Writes both forms beside the runs' hits."""
+    total: Counter[str] = Counter()
+    runs = sorted(folder.glob("run-*.json"))
+    for run in runs:
+        total.update(json.loads(run.read_text()))
+    hit = [point for point in POINTS if total[point]]
+    share = 100 * len(hit) / len(POINTS)
+    lines = [f"{len(hit)} of {len(POINTS)} points hit in {len(runs)} runs: {share:.1f} % (goal {GOAL} %)", ""]
+    for point, text in POINTS.items():
+        state = f"{total[point]:9}" if total[point] else "   hole  "
+        lines.append(f"{state} {point:32} {text}" + (f" [{HOLES[point]}]" if not total[point] and point in HOLES else ""))
+    text = "\n".join(lines) + "\n"
+    data = {"percent": round(share, 1), "goal": GOAL, "runs": len(runs), "hits": {point: total[point] for point in POINTS},
+            "holes": {point: HOLES.get(point, "not justified") for point in POINTS if not total[point]}}
+    (folder.parent / "coverage.json").write_text(json.dumps(data, indent=1) + "\n")
+    (folder.parent / "coverage.txt").write_text(text)
+    return share, text
+
+
+if __name__ == "__main__":
+    share, table = report()
+    print(table, end="")
+    sys.exit(0 if share >= GOAL else 1)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random walkers, software, devices, memory and operating system, from a seed.
+
+REQ: SMU-1, SMU-2, SMU-3, SMU-4, SMU-5, SMU-6, SMU-7, SMU-8, SMU-9, SMU-10, SMU-11"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import cocotb
+from cocotb.handle import HierarchyObject
+from cocotb.triggers import ClockCycles, Event, First
+
+from rtl.smu.dv.bench import Bench
+from rtl.smu.dv.spec import mask, names_block, reg
+from rtl.smu.dv.world import FREE_RING, NEVER, RET_RING
+
+FAULTS = ("pte", "pmd", "pud", "sq", "cq", "sq_bell", "cq_bell", "free", "ret")
+
+
+class Soak:
+    """The actors of one run."""
+
+    def __init__(self, bench: Bench, faults: bool) -> None:
+        """Devices and memory of a random character."""
+        self.bench, self.faults, self.rng = bench, faults, random.Random(bench.rng.random())
+        self.over = self.quiet = False
+        rng, memory = self.rng, bench.memory
+        memory.pause(rng.choice((0, 0.2, 0.5, 0.8)))
+        top = rng.choice((0, 3, 30))
+        memory.latency = lambda: rng.randint(0, top)
+        memory.claims_lost = rng.choice((0, 0.1, 0.4))
+        bench.snooping = rng.choice((0, 0.5, 1.0))
+        for channel in (bench.os.axil.write_if.b_channel, bench.os.axil.read_if.r_channel):
+            channel.set_pause_generator(memory._pauses(0.3, 4))
+        slow = rng.choice((40, 300))
+        for device in bench.world.devices:
+            device.delay = lambda: self.delay(slow)
+            device.status = lambda: rng.randint(1, 0x7fff) if rng.random() < 0.08 else 0
+
+    def delay(self, slow: int) -> int:
+        """Cycles that a command takes."""
+        rng = self.rng
+        if rng.random() < 0.02:
+            return NEVER
+        return rng.choice((1, rng.randint(5, slow), rng.randint(5, slow), rng.randint(300, 900)))
+
+    async def pause(self, longest: int) -> None:
+        """Some cycles."""
+        await ClockCycles(self.bench.dut.clk_i, self.rng.randint(1, longest))
+
+    async def hart(self, hart: int) -> None:
+        """A walker that misses here and there, and may be interrupted."""
+        walkers, world, rng = self.bench.walkers, self.bench.world, self.rng
+        while not self.over:
+            await self.pause(rng.choice((2, 20, 60)))
+            page = rng.randrange(world.sizes.pages)
+            pte = world.pte(page)
+            if not names_block(pte) or pte & mask("PTE_SOFT"):
+                continue
+            if rng.random() < 0.1:
+                await self.pause(40)  # what it saw grows old
+            if self.quiet:
+                continue
+            wait = walkers.ask(hart, page, seen=pte)
+            if rng.random() < 0.25:
+                await First(wait.over.wait(), ClockCycles(self.bench.dut.clk_i, rng.choice((1, 2, 4, 8, 30, 150))))
+                walkers.give_up(hart)
+            await wait.over.wait()
+
+    async def port(self, number: int) -> None:
+        """Software that asks through a port."""
+        os, world, rng = self.bench.os, self.bench.world, self.rng
+        while not self.over:
+            await self.pause(300)
+            page = rng.randrange(world.sizes.pages)
+            if names_block(world.pte(page)) and not self.quiet:
+                await os.ask_port(number, page, halves=rng.random() < 0.2)
+
+    async def system(self, cycles: int) -> None:
+        """The operating system."""
+        os, world, rng = self.bench.os, self.bench.world, self.rng
+        while world.cycle < cycles:
+            await self.pause(60)
+            page, d = rng.randrange(world.sizes.pages), rng.randrange(world.sizes.devices)
+            match rng.choices(
+                ("refill", "returned", "withdraw", "adopt", "fence", "timeout", "disable", "release", "stray", "spoil", "fault"),
+                (16, 8, 24, 6, 3, 2, 1, 1, 3, 1, 2 if self.faults else 0),
+            )[0]:
+                case "refill":
+                    await os.refill(rng.randint(1, 8))
+                case "returned":
+                    await os.take_returned()
+                case "withdraw":
+                    cocotb.start_soon(self.renew(page))
+                case "adopt":
+                    os.adopt(page)
+                case "fence":
+                    cocotb.start_soon(os.fence(rng.choice(("FENCE", "DRAIN"))))
+                case "timeout":
+                    await os.write(reg("TIMEOUT"), rng.choice((0, 100, 400, 400, 1000)))
+                case "disable":
+                    await os.write(reg("CTRL"), 0)
+                    await self.pause(100)
+                    await os.take_returned()
+                    await os.write(reg("CTRL"), 1)
+                case "release":
+                    await os.invalidate(d)
+                    await self.pause(100)
+                    await os.release(d)
+                    await os.set_up_descriptor(d)
+                case "stray":
+                    world.devices[d].stray(rng.choice((world.sizes.pmshr, rng.randint(world.sizes.pmshr, 0xffff))), "beyond")
+                case "spoil":
+                    await os.refill(1, spoil_dma=rng.randint(1, 4095))
+                case "fault":
+                    world.faults.add(rng.choice(FAULTS))
+                    await self.pause(600)
+                    await self.mend()
+        self.over = True
+
+    async def renew(self, page: int) -> None:
+        """Take a page away and arm it again."""
+        os = self.bench.os
+        if page not in os.withdrawn:
+            await os.withdraw(page)
+            await self.pause(20)
+            os.arm(page, other_block=self.rng.random() < 0.7, soft=self.rng.random() < 0.2)
+
+    async def mend(self) -> None:
+        """After bus errors: stop, delete the queues, set up the rings and queues again."""
+        os, world = self.bench.os, self.bench.world
+        self.quiet = True  # set-up is refused while anything is under way
+        world.faults.clear()
+        await os.write(reg("CTRL"), 0)
+        for d in range(world.sizes.devices):
+            await os.invalidate(d)
+            await os.release(d)
+        while any(self.bench.walkers.waits) or world.ports or not await os.status("IDLE"):
+            await self.pause(50)
+        await os.take_returned()
+        await os.write(reg("RET_BASE"), RET_RING)
+        os.head = 0
+        while not await os.status("NO_FRAMES"):
+            await self.pause(50)
+            await os.take_returned()
+        head, size = await os.read(reg("FREE_HEAD")), world.sizes.free_entries
+        for i in range(head, os.tail):
+            world.take_back(world.frame(world.ram.read(FREE_RING + 16 * (i % size)) & 0xfff_ffff))
+        await os.write(reg("FREE_BASE"), FREE_RING)
+        os.tail = 0
+        for d in range(world.sizes.devices):
+            await os.set_up_descriptor(d)
+        await os.write(reg("CTRL"), 0)  # idle now: clears the error
+        await os.write(reg("CTRL"), 1)
+        assert await os.status("ERROR") == 0, "SMU-10: nothing clears STATUS.ERROR"
+        self.quiet = False
+
+
+async def play(dut: HierarchyObject, faults: bool) -> None:
+    """One run."""
+    seed, cycles = int(os.environ["SMU_SEED"]), int(os.environ["SMU_CYCLES"])
+    bench = await Bench.start(dut, frames=12, seed=2 * seed + faults)
+    soak = Soak(bench, faults)
+    actors = [cocotb.start_soon(soak.hart(hart)) for hart in range(bench.world.sizes.harts)]
+    actors += [cocotb.start_soon(soak.port(number)) for number in range(bench.world.sizes.harts)]
+    await soak.system(bench.world.cycle + cycles)
+    for device in bench.world.devices:
+        device.delay = lambda: 0
+        for command in device.pending:
+            command.due = 0
+    bench.world.faults.clear()
+    left = Event()
+
+    async def watch() -> None:
+        for actor in actors:
+            await actor
+        left.set()
+
+    cocotb.start_soon(watch())
+    for _ in range(400):
+        if left.is_set():
+            break
+        await bench.os.take_returned()
+        await bench.cycles(50)
+    assert left.is_set(), f"SMU-10: somebody waits for ever: {bench.walkers.waits} {bench.world.ports}"
+    await bench.cycles(500)
+    await bench.finish()
+
+
+@cocotb.test()
+async def no_rule_is_broken_without_bus_errors(dut: HierarchyObject) -> None:
+    """From a seed."""
+    await play(dut, faults=False)
+
+
+@cocotb.test()
+async def no_rule_is_broken_with_bus_errors_everywhere(dut: HierarchyObject) -> None:
+    """From a seed."""
+    await play(dut, faults=True)

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operating system that keeps its side of the contract: rings, descriptors, ports, fences, arming and withdrawal."""
+
+from __future__ import annotations
+
+import random
+
+from cocotb.handle import HierarchyObject
+from cocotb.triggers import ClockCycles
+from cocotbext.axi import AxiLiteBus, AxiLiteMaster
+
+from rtl.smu.dv.coverage import cover
+from rtl.smu.dv.spec import COUNTERS, REASONS, C, desc, get, mask, port, reg
+from rtl.smu.dv.walkers import Wait, Walkers
+from rtl.smu.dv.world import BLOCKS, DOORBELLS, FIRST_PFN, FREE_RING, NEVER, RET_RING, L, World
+
+
+class System:
+    """Register accesses, and what Linux does with them."""
+
+    def __init__(self, dut: HierarchyObject, world: World, walkers: Walkers, rng: random.Random) -> None:
+        """Nothing is set up yet."""
+        bus = AxiLiteBus.from_prefix(dut, "s_axil")
+        self.axil = AxiLiteMaster(bus, dut.clk_i, dut.rst_ni, reset_active_level=False)
+        self.clk, self.world, self.walkers, self.rng = dut.clk_i, world, walkers, rng
+        self.generation = 0
+        self.withdrawn: dict[int, int] = {}
+        """Page to the fence of its withdrawal, which must be over before it is armed again."""
+        self.tail = self.head = 0
+        """Producer of the free ring, consumer of the return ring."""
+        self.port_waits: dict[int, Wait] = {}
+
+    # ---- registers
+
+    async def read(self, offset: int) -> int:
+        """A whole register."""
+        answer = await self.axil.read(offset, 8)
+        assert int(answer.resp) == 0, f"SMU-10: read of {offset:#x} is answered {answer.resp!r}"
+        return int.from_bytes(answer.data, "little")
+
+    async def write(self, offset: int, value: int, size: int = 8) -> None:
+        """A whole register, or as many bytes."""
+        answer = await self.axil.write(offset, value.to_bytes(size, "little"))
+        assert int(answer.resp) == 0, f"SMU-10: write of {offset:#x} is answered {answer.resp!r}"
+
+    async def status(self, field: str) -> int:
+        """A field of STATUS."""
+        return get(f"REG_STATUS_{field}", await self.read(reg("STATUS")))
+
+    async def count(self, name: str) -> int:
+        """A counter."""
+        return await self.read(reg(f"CNT_{name}"))
+
+    async def failed_with_error(self, offset: int, value: int) -> bool:
+        """Write; whether that set STATUS.ERROR."""
+        await self.write(offset, value)
+        return await self.status("ERROR") == 1
+
+    # ---- setting up
+
+    async def set_up(self, frames: int) -> None:
+        """All pages armed, rings and descriptors set up, frames in the ring, enabled."""
+        world = self.world
+        for page in range(world.sizes.pages):
+            world.ram.write(world.pte_at(page), world.armed(page, 0))
+        for name, value in (("FREE_BASE", FREE_RING), ("FREE_SIZE", world.sizes.free_entries), ("RET_BASE", RET_RING),
+                            ("RET_SIZE", world.sizes.ret_entries)):
+            await self.write(reg(name), value)
+        for d in range(world.sizes.devices):
+            await self.set_up_descriptor(d)
+        await self.write(reg("CTRL"), 1)
+        await self.refill(frames)
+        assert await self.status("ERROR") == 0
+
+    async def set_up_descriptor(self, d: int) -> None:
+        """Tell the SMU of a queue pair."""
+        world, bell = self.world, DOORBELLS + 8 * d
+        for name, value in (("SQ_BASE", world.sq(d)), ("CQ_BASE", world.cq(d)), ("SQ_DB", bell), ("CQ_DB", bell + 4),
+                            ("DEPTH", world.sizes.depth), ("NSID", 1 + d), ("BLOCKS", BLOCKS.bit_length() - 1), ("CTRL", 1)):
+            await self.write(desc(d, name), value)
+
+    async def invalidate(self, d: int) -> None:
+        """No more commands to this device."""
+        await self.write(desc(d, "CTRL"), 0)
+
+    async def release(self, d: int) -> None:
+        """Delete the queue pair, then say so."""
+        if await self.read(desc(d, "CTRL")):
+            return
+        quarantined = await self.read(desc(d, "QUARANTINED"))
+        if quarantined:
+            cover("release.quarantined")
+        if len(self.world.devices[d].pending) > quarantined:
+            cover("release.at_device")
+        self.world.devices[d].pending.clear()
+        await self.write(desc(d, "RELEASE"), 0)
+        self.world.devices[d].reset()
+
+    # ---- rings
+
+    async def refill(self, frames: int, spoil_pfn: int = 0, spoil_dma: int = 0) -> int:
+        """Put frames into the free ring, as many as there are and as fit; `spoil` is mixed into each entry."""
+        world, size = self.world, self.world.sizes.free_entries
+        head, put = await self.read(reg("FREE_HEAD")), 0
+        while put < frames and (self.tail - head) % 2**32 < size and "os" in world.places:
+            frame = world.places.index("os")
+            at = FREE_RING + C["FREE_ENTRY_SIZE"] * (self.tail % size)
+            world.ram.write(at + C["FREE_ENTRY_PFN"], FIRST_PFN + frame | spoil_pfn)
+            world.ram.write(at + C["FREE_ENTRY_DMA"], world.dma(frame) | spoil_dma)
+            world.places[frame] = "smu"
+            self.tail, put = (self.tail + 1) % 2**32, put + 1
+            if self.tail % size == 0:
+                cover("free.wrap")
+        if put:
+            await self.write(reg("FREE_TAIL"), self.tail)
+        return put
+
+    async def take_returned(self) -> list[str]:
+        """Empty the return ring; the reasons."""
+        world, size = self.world, self.world.sizes.ret_entries
+        tail, reasons = await self.read(reg("RET_TAIL")), []
+        if (tail - self.head) % 2**32 == size:
+            cover("return.full")
+        while self.head != tail:
+            at = RET_RING + C["RET_ENTRY_SIZE"] * (self.head % size)
+            frame = world.frame(world.ram.read(at + C["RET_ENTRY_PFN"]) & 0xfff_ffff)
+            reason = REASONS[world.ram.read(at + C["RET_ENTRY_REASON"])]
+            assert frame is not None and world.places[frame] == "returned", "SMU-5: the return ring names no frame of ours"
+            world.take_back(frame)
+            cover(f"return.{reason}")
+            reasons.append(reason)
+            self.head = (self.head + 1) % 2**32
+            if self.head % size == 0:
+                cover("return.wrap")
+        await self.write(reg("RET_HEAD"), self.head)
+        return reasons
+
+    # ---- fences (REQ: SMU-8)
+
+    async def fence(self, kind: str = "FENCE") -> int:
+        """Take a ticket and wait until it is over; check what that promises."""
+        world, before = self.world, self.world.acceptances
+        cover(f"fence.{kind.lower()}_{'pending' if await self.status('LIVE') else 'idle'}")
+        await self.write(reg(kind), self.rng.getrandbits(64))
+        ticket = await self.read(reg(kind))
+        first = True
+        while (done := await self.read(reg(f"{kind}_DONE"))) < ticket:
+            cover(f"fence.{kind.lower()}_waits")
+            if not first and world.acceptances > before + 2:
+                cover("fence.requests_meanwhile")
+            first = False
+            await ClockCycles(self.clk, 10)
+        if done > ticket:
+            cover("fence.together")
+        world.fenced = max(world.fenced, before)
+        if kind == "DRAIN":
+            world.drained = max(world.drained, before)
+        left = [wait for wait in self.walkers.waits if wait and wait.accepted and wait.accepted <= before]
+        world.check(not left, "SMU-8", f"{left} still waits after {kind.lower()} {ticket}")
+        return ticket
+
+    async def withdraw(self, page: int) -> None:
+        """Take a page out of the page table, armed or present; then fence."""
+        world, pte = self.world, self.world.pte(page)
+        if page in self.withdrawn:
+            return
+        self.withdrawn[page] = NEVER
+        world.ram.write(world.pte_at(page), 0)
+        if pte & mask("PTE_V"):
+            frame = world.frame(get("PTE_PFN", pte))
+            if frame is not None:
+                world.take_back(frame)
+        self.withdrawn[page] = await self.fence()
+        del self.withdrawn[page]
+
+    def arm(self, page: int, other_block: bool = True, soft: bool = False) -> bool:
+        """Arm a page that is withdrawn and fenced, with another block or the same."""
+        world = self.world
+        if world.pte(page) or page in self.withdrawn:
+            return False
+        self.generation += other_block
+        world.ram.write(world.pte_at(page), world.armed(page, self.generation) | (mask("PTE_SOFT") if soft else 0))
+        world.lost_marks.discard(page)
+        return True
+
+    def adopt(self, page: int) -> None:
+        """What kpted does: clear the marks from the top, then look below (OS-6)."""
+        world = self.world
+        for at in (world.pud_at(page), world.pmd_at(page)):
+            world.ram.write(at, world.ram.read(at) & ~L)
+        for p in range(world.sizes.pages):
+            if world.pud_at(p) == world.pud_at(page) and world.pte(p) & mask("PTE_V"):
+                world.ram.write(world.pte_at(p), world.pte(p) & ~L)
+        cover("install.adopted_meanwhile" if "pte" in world.progress.values() else "install.adopted")
+
+    # ---- software request ports (REQ: SMU-11)
+
+    async def ask_port(self, number: int, page: int, seen: int | None = None, addresses: tuple[int, int, int] | None = None,
+                       halves: bool = False) -> Wait:
+        """Ask through a port, and poll until the answer is there."""
+        world = self.world
+        at = addresses or (world.pte_at(page), world.pmd_at(page), world.pud_at(page))
+        for name, value in zip(("PTE_ADDR", "PMD_ADDR", "PUD_ADDR"), at, strict=True):
+            await self.write(port(number, name), value)
+        wait = Wait(-1, page, world.pte(page) if seen is None else seen, 0, at)
+        world.ports[number], world.accepted[page] = page, NEVER
+        if halves:
+            await self.write(port(number, "ENTRY"), wait.seen & 0xffff_ffff, 4)
+            assert not await self.read(port(number, "STATUS")) & mask("PORT_STATUS_BUSY"), "SMU-11: the lower half asks"
+            await self.write(port(number, "ENTRY") + 4, wait.seen >> 32, 4)
+            cover("register.port_halves")
+        else:
+            await self.write(port(number, "ENTRY"), wait.seen)
+        while (status := await self.read(port(number, "STATUS"))) & mask("PORT_STATUS_BUSY"):
+            world.check(get("PORT_STATUS_OUTCOME", status) == 0, "SMU-11", "an outcome while busy")
+            await ClockCycles(self.clk, 5)
+        wait.outcome, wait.reason = get("PORT_STATUS_OUTCOME", status), get("PORT_STATUS_REASON", status)
+        wait.pte = await self.read(port(number, "ANSWER"))
+        del world.ports[number]
+        asking = any(other and other.accepted is None and other.page == page for other in self.walkers.waits)
+        if not asking and not world.port_asks(page):
+            world.accepted[page] = min(world.accepted[page], world.acceptances + 1)
+        if addresses is None:
+            self.walkers.check_outcome(wait, "port")
+        return wait
+
+    # ---- the end
+
+    async def finish(self) -> None:
+        """Let everything end, shut the SMU down in order, and look at what is left."""
+        world, walkers = self.world, self.walkers
+        world.faults.clear()
+        for device in world.devices:
+            device.delay = lambda: 0
+            for command in device.pending:
+                command.due = 0
+        for _ in range(200):
+            await self.take_returned()
+            if not await self.status("LIVE") and not any(walkers.waits) and not world.ports:
+                break
+            await ClockCycles(self.clk, 100)
+        world.check(await self.status("LIVE") == 0, "SMU-10", f"a miss hangs: {walkers.waits}")
+        world.check(not any(walkers.waits), "SMU-6", f"never answered: {walkers.waits}")
+        world.check(not world.ports, "SMU-11", f"ports never answered: {world.ports}")
+        await self.write(reg("CTRL"), 0)
+        for d in range(world.sizes.devices):
+            await self.invalidate(d)
+            await self.release(d)
+        await self.take_returned()
+        await self.write(reg("RET_BASE"), RET_RING)  # mends the ring after a bus error, and resets its indices
+        self.head = 0
+        want = mask("REG_STATUS_IDLE") | mask("REG_STATUS_NO_DMA") | mask("REG_STATUS_NO_FRAMES")
+        for _ in range(50):
+            await ClockCycles(self.clk, 50)
+            await self.take_returned()
+            status = await self.read(reg("STATUS")) & ~mask("REG_STATUS_ERROR")
+            if status == want:
+                break
+        world.check(status == want, "SMU-5", f"not at rest: status {status:#x}")
+        for kind in ("FENCE", "DRAIN"):
+            world.check(await self.read(reg(kind)) == await self.read(reg(f"{kind}_DONE")), "SMU-8", f"{kind} is not over")
+        await self._check_frames()
+        self._check_marks()
+        counts = {name: await self.count(name) for name in COUNTERS}
+        outcomes = sum(count for name, count in counts.items() if name in ("COALESCED", "INSTALLED", "CHANGED") or "FAIL" in name)
+        world.check(counts["REQUESTS"] == outcomes, "SMU-10", f"counters do not add up: {counts}")
+        world.check(counts["REQUESTS"] - counts["PORT_REQUESTS"] == world.acceptances, "SMU-10",
+                    f"{world.acceptances} requests of walkers accepted, counted {counts}")
+
+    async def _check_frames(self) -> None:
+        """Every frame is somewhere: what the SMU was given and did not install or return still stands in the ring."""
+        world, size = self.world, self.world.sizes.free_entries
+        head, at = await self.read(reg("FREE_HEAD")), lambda i: FREE_RING + C["FREE_ENTRY_SIZE"] * (i % size)
+        ring = sorted(world.frame(world.ram.read(at(head + i)) & 0xfff_ffff) for i in range((self.tail - head) % 2**32))
+        given = [frame for frame, place in enumerate(world.places) if place == "smu"]
+        world.check(ring == given, "SMU-5", f"frames {given} given, {ring} in the ring")
+
+    def _check_marks(self) -> None:
+        """A page not yet adopted can be found from above."""
+        world = self.world
+        for page in range(world.sizes.pages):
+            pte = world.pte(page)
+            if pte & mask("PTE_V") and pte & L and page not in world.lost_marks:
+                found = world.ram.read(world.pmd_at(page)) & world.ram.read(world.pud_at(page)) & L
+                world.check(found != 0, "SMU-3", f"page {page} is lost to kpted")

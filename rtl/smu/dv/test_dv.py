@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the SMU by Verilator in a few sizes and runs the benches: by default for some minutes, with --long for hours.
+
+    rtl/run pytest rtl/smu/dv [--long]"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from cocotb_tools.check_results import get_results
+from cocotb_tools.runner import get_runner
+
+from rtl.smu.dv import coverage
+from rtl.tools import env, sources
+
+
+@dataclass(frozen=True)
+class Build:
+    """A size of the SMU."""
+
+    name: str
+    parameters: dict[str, int]
+    defines: dict[str, str] = field(default_factory=dict)
+
+
+SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDepth": 4})
+WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDepth": 5, "DataWidth": 512, "Updaters": 4,
+                      "PollInterval": 0}, {"TRAPLESS_SYNC_RESET": "1"})
+FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16})
+
+
+def model(build: Build) -> Path:
+    """The folder with the build's simulator, by the content of all that it is made from."""
+    digest = hashlib.sha256(repr((build, env.cxx())).encode())
+    for path in [*sources.smu(), sources.SMU / "trapless_smu_ff.svh", env.RTL / "requirements.txt"]:
+        digest.update(path.read_bytes())
+    folder = env.BUILDS / "dv" / f"{build.name}-{digest.hexdigest()[:16]}"
+    if not (folder / "whole").exists():
+        for old in folder.parent.glob(f"{build.name}-*"):
+            shutil.rmtree(old)
+        folder.mkdir(parents=True)
+        os.environ["MAKEFLAGS"] = env.make_flags()
+        get_runner("verilator").build(
+            sources=sources.smu(), includes=[sources.SMU], hdl_toplevel=sources.TOP, build_dir=folder, always=True,
+            parameters=build.parameters, defines=build.defines, log_file=folder / "build.log",
+            build_args=[*env.cxx_flags(), "-Wno-fatal", "--quiet", "--assert"],
+        )
+        (folder / "whole").touch()
+    return folder
+
+
+def bench(build: Build, module: str, run: str, **settings: int) -> None:
+    """Run one module of cocotb tests."""
+    folder = model(build)
+    here = folder / run
+    here.mkdir(exist_ok=True)
+    sizes = {"SMU_PMSHR": "PmshrEntries", "SMU_DEVICES": "Devices", "SMU_HARTS": "Harts"}
+    settings = {"SMU_RUN": run, **{name: build.parameters[size] for name, size in sizes.items()}, **settings}
+    with contextlib.suppress(SystemExit):  # what went wrong stands in the log
+        get_runner("verilator").test(
+            hdl_toplevel=sources.TOP, hdl_toplevel_lang="verilog", test_module=f"rtl.smu.dv.{module}", build_dir=folder,
+            test_dir=here, log_file=here / "log", results_xml=str(here / "results.xml"),
+            extra_env={"COCOTB_LOG_LEVEL": "WARNING", **{name: str(value) for name, value in settings.items()}},
+        )
+    tests, failed = get_results(here / "results.xml") if (here / "results.xml").exists() else (0, 0)
+    log = (here / "log").read_text()
+    assert tests and not failed, f"{failed} of {tests} tests failed; {here / 'log'} ends:\n" + "\n".join(log.splitlines()[-60:])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fresh_coverage() -> None:
+    shutil.rmtree(coverage.FOLDER, ignore_errors=True)
+
+
+@pytest.mark.parametrize("module", ["rules", "ports"])
+def test_rules(module: str) -> None:
+    """Each rule by examples."""
+    bench(SMALL, module, module)
+
+
+@pytest.mark.parametrize("build", [SMALL, FULL], ids=lambda build: build.name)
+def test_timing(build: Build) -> None:
+    """Cycles of an idle miss; with all entries in use."""
+    bench(build, "timing", f"timing-{build.name}")
+
+
+def test_soak(long: bool) -> None:
+    """Random everything."""
+    for seed in range(20 if long else 2):
+        bench(SMALL, "soak", f"soak-{seed}", SMU_SEED=seed, SMU_CYCLES=500_000 if long else 20_000)
+
+
+def test_soak_wide(long: bool) -> None:
+    """The same with a wide bus, four updaters and synchronous reset."""
+    for seed in range(10 if long else 1):
+        bench(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=500_000 if long else 20_000)
+
+
+def test_coverage() -> None:
+    """The planned points were met."""
+    share, table = coverage.report()
+    unexplained = [point for point in coverage.POINTS if f"   hole   {point} " in table and point not in coverage.HOLES]
+    assert share >= coverage.GOAL and not unexplained, f"not justified: {unexplained}\n{table}"

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Page tables, rings and queues around the SMU, and the scoreboard: it sees every access and fails the test at the first
+breach of a rule (spec/smu.md)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from rtl.smu.dv.coverage import cover
+from rtl.smu.dv.memory import DECERR, OKAY, SLVERR, Access, Ram
+from rtl.smu.dv.spec import C, get, installed, mask, names_block, of
+
+PT, PMD, PUD = 0x8000_0000, 0x8001_0000, 0x8002_0000
+FREE_RING, RET_RING = 0x8003_0000, 0x8004_0000
+QUEUES, DOORBELLS = 0x8010_0000, 0x4000_1000
+FIRST_PFN, IOMMU = 0x9_0000, 1 << 40
+BLOCKS = 8
+"""Of 512 bytes in a page."""
+L = mask("PTE_L")
+NEVER = 1 << 60
+
+
+@dataclass
+class Sizes:
+    """How much of everything there is. Rings are smaller than a driver would make them, so that they get full."""
+
+    pmshr: int = 8
+    harts: int = 4
+    devices: int = 2
+    pages: int = 24
+    frames: int = 24
+    free_entries: int = 16
+    ret_entries: int = 8
+
+    @property
+    def depth(self) -> int:
+        """Entries of a queue: as few as are allowed, and an odd number, so that wraps fall anywhere."""
+        return self.pmshr + 1
+
+
+@dataclass
+class World:
+    """The scoreboard."""
+
+    sizes: Sizes
+    rng: random.Random
+    ram: Ram = field(default_factory=Ram)
+    cycle: int = 0
+    faults: set[str] = field(default_factory=set)
+    """Areas in which accesses meet a bus error."""
+
+    def __post_init__(self) -> None:
+        """Nothing has happened yet."""
+        self.places: list[str | int] = ["os"] * self.sizes.frames
+        """Of each frame: os, smu, returned, or the page that maps it."""
+        self.content: list[int | None] = [None] * self.sizes.frames
+        self.devices: list = []
+        self.progress: dict[int, str] = {}
+        """Last step of each page's install."""
+        self.updating: dict[int, int] = {}
+        """AXI identifier to the page that is being installed by it."""
+        self.lost_marks: set[int] = set()
+        self.acceptances = 0
+        self.accepted = [0] * self.sizes.pages
+        """Place in the order of acceptance of each page's latest request; NEVER while one may still be accepted."""
+        self.fenced = self.drained = 0
+        self.ports: dict[int, int] = {}
+        """Software request port to the page that it has asked for."""
+        self.tolerates_retry = False
+        """Exclusive pairs fail so often that an exchange may be given up: answered changed, with the value seen."""
+        self.trace: list[tuple[str, int]] = []
+        """Accesses that took effect, by area and index."""
+
+    def check(self, holds: bool, rule: str, what: str) -> None:
+        """Fail the test unless it holds."""
+        assert holds, f"{rule}: {what} (cycle {self.cycle})"
+
+    # ---- addresses
+
+    def pte_at(self, page: int) -> int:
+        """Where the page's leaf entry is."""
+        return PT + 8 * page
+
+    def pmd_at(self, page: int) -> int:
+        """Four pages share a PMD entry."""
+        return PMD + 8 * (page // 4)
+
+    def pud_at(self, page: int) -> int:
+        """Twelve share a PUD entry."""
+        return PUD + 8 * (page // 12)
+
+    def sq(self, d: int) -> int:
+        """Submission queue."""
+        return QUEUES + 0x2_0000 * d
+
+    def cq(self, d: int) -> int:
+        """Completion queue."""
+        return self.sq(d) + 0x1_0000
+
+    def area(self, at: int) -> tuple[str, int]:
+        """What lies at an address and which of its kind: page, ring entry, descriptor."""
+        sizes = self.sizes
+        for name, base, count, stride in (
+            ("pte", PT, sizes.pages, 8), ("pmd", PMD, -(-sizes.pages // 4), 8), ("pud", PUD, -(-sizes.pages // 12), 8),
+            ("free", FREE_RING, sizes.free_entries, 16), ("ret", RET_RING, sizes.ret_entries, 16),
+        ):
+            if base <= at < base + count * stride:
+                return name, (at - base) // stride
+        for d in range(sizes.devices):
+            for name, base, size in (("sq", self.sq(d), 64), ("cq", self.cq(d), 16)):
+                if base <= at < base + size * sizes.depth:
+                    return name, d
+            if at in (DOORBELLS + 8 * d, DOORBELLS + 8 * d + 4):
+                return "cq_bell" if at & 4 else "sq_bell", d
+        return "nowhere", 0
+
+    def armed(self, page: int, generation: int) -> int:
+        """The armed entry of a page; its block tells page and generation."""
+        lba = BLOCKS * (page + self.sizes.pages * generation)
+        flags = L | mask("PTE_U") | mask("PTE_R") | mask("PTE_A")
+        return flags | of("PTE_LBA", lba) | of("PTE_DEVICE", page % self.sizes.devices)
+
+    def pte(self, page: int) -> int:
+        """The leaf entry as it is."""
+        return self.ram.read(self.pte_at(page))
+
+    def frame(self, pfn: int) -> int | None:
+        """Which of ours a frame number names."""
+        return pfn - FIRST_PFN if FIRST_PFN <= pfn < FIRST_PFN + self.sizes.frames else None
+
+    def dma(self, frame: int) -> int:
+        """Where a device reaches the frame."""
+        return ((FIRST_PFN + frame) << 12) + IOMMU
+
+    def take_back(self, frame: int) -> None:
+        """The operating system has the frame again."""
+        self.places[frame], self.content[frame] = "os", None
+
+    def marked(self, page: int) -> bool:
+        """Whether the install that began last was seen to the end."""
+        return self.progress.get(page) == "pud"
+
+    def port_asks(self, page: int) -> bool:
+        """Whether a port's request for the page is not known to be answered."""
+        return page in self.ports.values()
+
+    # ---- accesses
+
+    def _fault(self, area: str, index: int) -> int:
+        """The response of an access: an error where a fault was put."""
+        if area not in self.faults:
+            return OKAY
+        if area in ("pmd", "pud"):
+            self.lost_marks |= {page for page in range(self.sizes.pages) if self.progress.get(page) in ("pte", "pmd")}
+        cover(f"bus.{area}")
+        resp = self.rng.choice((SLVERR, DECERR))
+        cover("bus.slverr" if resp == SLVERR else "bus.decerr")
+        return resp
+
+    def check_read(self, access: Access) -> int:
+        """A read takes effect: its response."""
+        area, index = self.area(access.addr)
+        want = 16 if area == "free" else 8
+        self.check(area in ("pte", "pmd", "pud", "free", "cq"), "SMU-10", f"read of {access.addr:#x} ({area})")
+        size = access.beats << access.size
+        self.check(size == want and access.addr % 8 == 0, "SMU-10", f"read of {size} bytes at {access.addr:#x} ({area})")
+        if area == "cq":
+            self.check(self.devices[index].owed > 0, "SMU-9", f"completion queue {index} read, no command outstanding")
+        if resp := self._fault(area, index):
+            return resp
+        self.trace.append((area, index))
+        if area in ("pmd", "pud"):
+            self._mark(access, area, self.ram.read(access.addr) & L != 0, found=True)
+        return OKAY
+
+    def check_write(self, access: Access, words: dict[int, tuple[int, int]]) -> int:
+        """A write is about to take effect: its response."""
+        area, index = self.area(access.addr)
+        size = {"pte": 8, "pmd": 8, "pud": 8, "sq": 64, "ret": 16, "sq_bell": 4, "cq_bell": 4}.get(area, 0)
+        self.check(size != 0, "SMU-10", f"write to {access.addr:#x} ({area})")
+        written = sum(part.bit_count() for _, part in words.values())
+        self.check(written == size and access.addr % size == 0, "SMU-10", f"write of {written} at {access.addr:#x} ({area})")
+        self.check(access.lock == (area in ("pte", "pmd", "pud")), "SMU-3", f"{area} written with lock {access.lock}")
+        if resp := self._fault(area, index):
+            return resp
+        self.trace.append((area, index))
+        value = words[access.addr & ~7][0] if access.addr & ~7 in words else 0
+        if area == "pte":
+            self._install(access.id, index, self.ram.read(access.addr), value)
+        elif area in ("pmd", "pud"):
+            self.check(value == self.ram.read(access.addr) | L, "SMU-3", f"{area} {index} written as {value:#x}")
+            self._mark(access, area, True, found=False)
+        return OKAY
+
+    def written(self, access: Access, words: dict[int, tuple[int, int]]) -> None:
+        """A write has taken effect."""
+        area, index = self.area(access.addr)
+        if area == "ret":
+            pfn = self.ram.read(access.addr)
+            frame = self.frame(pfn & 0xfff_ffff)  # a malformed entry's comes back as it was
+            held = frame is not None and self.places[frame] == "smu"
+            self.check(held, "SMU-5", f"frame {pfn:#x} returned, which the SMU did not hold")
+            self.places[frame] = "returned"
+        elif area == "sq":
+            self.devices[index].owed += 1
+        elif area.endswith("bell"):
+            word, part = words[access.addr & ~7]
+            value = word >> 32 if part == 0xf0 else word & 0xffff_ffff
+            self.check(value < self.sizes.depth, "SMU-9", f"doorbell {area} {index} rung with {value}")
+            if area == "sq_bell":
+                self.devices[index].fetch(value)
+            else:
+                self.devices[index].taken(value)
+
+    def exclusive_failed(self, access: Access) -> None:
+        """An exclusive write was not done."""
+        cover(f"exclusive.failed_{self.area(access.addr)[0]}")
+
+    def _install(self, key: int, page: int, seen: int, new: int) -> None:
+        self.check(self.accepted[page] > self.fenced, "SMU-8", f"page {page} installed after a fence over its request")
+        self.check(names_block(seen), "SMU-3", f"page {page} overwritten while it was {seen:#x}")
+        frame = self.frame(get("PTE_PFN", new))
+        self.check(frame is not None, "SMU-3", f"page {page} got a frame that nobody gave: {new:#x}")
+        self.check(self.places[frame] == "smu", "SMU-3", f"frame {frame} installed from {self.places[frame]}")
+        lba = get("PTE_LBA", seen)
+        self.check(self.content[frame] == lba, "SMU-4", f"page {page} installed with {self.content[frame]}, not block {lba}")
+        self.check(new == installed(seen, FIRST_PFN + frame), "SMU-3", f"page {page} installed as {new:#x}")
+        self.places[frame] = page
+        self.progress[page] = "pte"
+        self.updating[key] = page
+        cover("install.soft" if seen & mask("PTE_SOFT") else "install.armed")
+
+    def _mark(self, access: Access, area: str, has_mark: bool, found: bool) -> None:
+        page = self.updating.get(access.id)
+        self.check(page is not None, "SMU-3", f"{area} touched before any PTE by {access.id}")
+        at = self.pmd_at(page) if area == "pmd" else self.pud_at(page)
+        before = "pte" if area == "pmd" else "pmd"
+        self.check(access.addr == at, "SMU-3", f"{area} of another page than {page} touched")
+        last = self.progress.get(page)
+        self.check(last == before, "SMU-3", f"page {page}: {area} marked after {last}")
+        if has_mark:
+            self.progress[page] = area
+            cover(f"mark.{area}_{'found' if found else 'set'}")
+
+    def command(self, d: int, at: int) -> tuple[int, int, int]:
+        """A command in a submission queue, checked: its identifier, block and frame."""
+        cdw0, nsid = self.ram.read(at) & 0xffff_ffff, self.ram.read(at) >> 32
+        prp1, slba, cdw12 = (self.ram.read(at + C[f"NVME_SQE_{name}"]) for name in ("PRP1", "SLBA", "CDW12"))
+        rest = [self.ram.read(at + offset) for offset in (8, 16, 32, 56)]
+        frame = self.frame((prp1 - IOMMU) >> 12)
+        sound = cdw0 & 0xffff == C["NVME_OPC_READ"] and cdw12 == BLOCKS - 1 and nsid == 1 + d
+        sound = sound and prp1 % 4096 == 0 and not any(rest)
+        self.check(sound and frame is not None, "SMU-9", f"command {cdw0:#x} {nsid} {prp1:#x} {slba:#x} {cdw12:#x} {rest}")
+        return cdw0 >> 16, slba, frame
