@@ -281,6 +281,7 @@ module trapless_smu
   logic [Harts-1:0] walker_misaligned;
   logic [Harts-1:0][IdWidth-1:0] id_q;
   smu_req_t req;
+  entry_addr_t search;
   logic hit, has_free, join_entry, allocate, accepted, full, refuse;
   logic [Sources-1:0] source, refused, waiters, answer;
   reason_t refuse_reason, refused_reason;
@@ -325,6 +326,7 @@ module trapless_smu
     .far_i(src_far),
     .abandon_i(src_abandon),
     .req_o(req),
+    .search_o(search),
     .hit_i(hit),
     .free_i(has_free),
     .live_i(live != '0),
@@ -647,6 +649,7 @@ module trapless_smu
     .entry_o(entry),
     .live_o(live),
     .req_i(req),
+    .search_i(search),
     .hit_o(hit),
     .free_o(has_free),
     .join_i(join_entry),

@@ -164,32 +164,40 @@ module trapless_smu_complete
     if (doorbell_done_i) bell_error_q <= doorbell_error_i;
   end
 
-  // Time: one entry a cycle is looked at, so a timeout is noticed at most `Entries` cycles late. Limits beyond half of what the counter
-  // holds are never reached.
+  // Time: one entry a cycle is looked at, in three steps, so a timeout is noticed at most `Entries` + 2 cycles late. Limits beyond half of
+  // what the counter holds are never reached. An entry that was at its device in the first step and is in the last has been there with
+  // the same command.
   logic [TimeWidth-1:0] now_q;
   logic [Entries-1:0][TimeWidth-1:0] deadline_q;
   logic [Entries-1:0] limited_q;
-  logic [SlotWidth-1:0] scan_q;
-  logic [TimeWidth-1:0] left;
-  logic limit;
+  logic [SlotWidth-1:0] scan_q, timed_q, late_slot_q;
+  logic [TimeWidth-1:0] due_time_q, past;
+  logic limit, timed_valid_q, late_q;
 
   assign limit = timeout_i != '0 && timeout_i[63:TimeWidth-1] == '0;
-  assign left = deadline_q[scan_q] - now_q;
-  assign timeout_valid_o = entry_i[scan_q].stage == StDevice && limited_q[scan_q] && (left == '0 || left[TimeWidth-1])
-      && state_q != PollMatch && !(device_valid_i && device_slot_i == scan_q);
-  assign timeout_slot_o = scan_q;
+  assign past = now_q - due_time_q;
+  assign timeout_valid_o = late_q && entry_i[late_slot_q].stage == StDevice && state_q != PollMatch
+      && !(device_valid_i && device_slot_i == late_slot_q);
+  assign timeout_slot_o = late_slot_q;
 
   `TRAPLESS_FF begin
     if (!rst_ni) begin
       now_q <= '0;
       scan_q <= '0;
+      timed_valid_q <= 1'b0;
+      late_q <= 1'b0;
     end else begin
       now_q <= now_q + 1'b1;
       scan_q <= scan_q == SlotWidth'(Entries - 1) ? '0 : scan_q + 1'b1;
+      timed_valid_q <= entry_i[scan_q].stage == StDevice && limited_q[scan_q];
+      late_q <= timed_valid_q && !past[TimeWidth-1];
     end
   end
 
   always_ff @(posedge clk_i) begin
+    timed_q <= scan_q;
+    due_time_q <= deadline_q[scan_q];
+    late_slot_q <= timed_q;
     if (device_valid_i && !device_end_i) begin
       deadline_q[device_slot_i] <= now_q + timeout_i[TimeWidth-1:0];
       limited_q[device_slot_i] <= limit;

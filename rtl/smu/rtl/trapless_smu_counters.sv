@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event counters, one for every outcome (REQ: SMU-10). Several events of one kind may fall into a cycle.
+// Event counters, one for every outcome (REQ: SMU-10). Several events of one kind may fall into a cycle; they are counted in the next,
+// so that what finds them has a cycle of its own.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_counters
@@ -12,12 +13,15 @@ module trapless_smu_counters
 );
 
   logic [CNT_COUNT-1:0][63:0] count_q;
+  logic [CNT_COUNT-1:0][1:0] event_q;
 
   `TRAPLESS_FF begin
     if (!rst_ni) begin
       count_q <= '0;
+      event_q <= '0;
     end else begin
-      for (int unsigned i = 0; i < CNT_COUNT; i++) count_q[i] <= count_q[i] + 64'(event_i[i]);
+      event_q <= event_i;
+      for (int unsigned i = 0; i < CNT_COUNT; i++) count_q[i] <= count_q[i] + 64'(event_q[i]);
     end
   end
 

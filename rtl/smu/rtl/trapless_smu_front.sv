@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes requests of walkers and software ports, one a cycle, in turn (REQ: SMU-1, SMU-6, SMU-11).
 //
-// One cycle picks who is looked at, the next searches the PMSHR for its PTE and joins, allocates or refuses. While the PMSHR is full
+// One cycle picks who is looked at and takes the PTE's address, the next searches the PMSHR for it and joins, allocates or refuses. While the PMSHR is full
 // everybody is looked at in turn, for what is asked may be under way; a freed entry goes to whoever has waited, in turn.
 `include "trapless_smu_ff.svh"
 
@@ -25,6 +25,7 @@ module trapless_smu_front
 
   // PMSHR, searched in the same cycle
   output smu_req_t req_o,
+  output entry_addr_t search_o,
   input logic hit_i,
   input logic free_i,
   input logic live_i,
@@ -48,9 +49,10 @@ module trapless_smu_front
   logic [SourceWidth-1:0] sel_q, sel_d;
   logic [SourceWidth-1:0] turn, last_q;
   logic [Sources-1:0] waiting_q, waiting, mine, ask;
+  entry_addr_t search_q;
   logic [Sources-1:0] refused_q;
   reason_t reason_q;
-  logic may_allocate;
+  logic looked_at, may_allocate;
 
   always_comb begin
     mine = '0;
@@ -77,6 +79,9 @@ module trapless_smu_front
   );
 
   assign req_o = req_i[sel_q];
+  assign search_o = search_q;
+  // A request that is taken back may have another one in its place at once, which is looked at later.
+  assign looked_at = (mine & valid_i) != '0 && req_o.pte_addr[PAddrWidth-1:3] == search_q;
   assign source_o = mine & valid_i & ~abandon_i;
   assign may_allocate = free_i && (waiting == '0 || turn == sel_q);
 
@@ -85,7 +90,7 @@ module trapless_smu_front
     refuse_reason_o = '0;
     join_o = 1'b0;
     allocate_o = 1'b0;
-    if ((mine & valid_i) != '0) begin
+    if (looked_at) begin
       if (!enable_i) begin
         refuse_o = 1'b1;
         refuse_reason_o = reason_t'(REASON_DISABLED);
@@ -109,7 +114,7 @@ module trapless_smu_front
 
   assign accepted_o = join_o || allocate_o || refuse_o;
   assign ready_o = accepted_o ? mine : '0;
-  assign full_o = (mine & valid_i & ~waiting_q) != '0 && !accepted_o && !free_i;
+  assign full_o = looked_at && !waiting_q[sel_q] && !accepted_o && !free_i;
 
   assign refused_o = refused_q & ~abandon_i;
   assign refused_reason_o = reason_q;
@@ -131,6 +136,10 @@ module trapless_smu_front
       refused_q <= refuse_o ? source_o : '0;
       if (refuse_o) reason_q <= refuse_reason_o;
     end
+  end
+
+  always_ff @(posedge clk_i) begin
+    search_q <= req_i[sel_d].pte_addr[PAddrWidth-1:3];
   end
 
 endmodule

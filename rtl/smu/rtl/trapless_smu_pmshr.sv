@@ -19,8 +19,9 @@ module trapless_smu_pmshr
   output entry_t [Entries-1:0] entry_o,
   output logic [Entries-1:0] live_o,
 
-  // search, in the cycle of the request
+  // search, in the cycle of the request; `search_i` is its PTE's address, there at the cycle's begin
   input smu_req_t req_i,
+  input entry_addr_t search_i,
   output logic hit_o,
   output logic free_o,
   input logic join_i,
@@ -101,7 +102,7 @@ module trapless_smu_pmshr
       live_o[i-1] = stage_q[i-1] != StFree && stage_q[i-1] != StOver;
       free[i-1] = stage_q[i-1] == StFree;
       // One whose answer leaves in this cycle takes no more waiters.
-      match[i-1] = live_o[i-1] && pte_q[i-1] == req_i.pte_addr[PAddrWidth-1:3]
+      match[i-1] = live_o[i-1] && pte_q[i-1] == search_i
           && !(answer_valid_i && answer_slot_i == SlotWidth'(i - 1));
       if (match[i-1]) hit_slot = hit_slot | SlotWidth'(i - 1);  // one at most
       if (free[i-1]) free_slot = SlotWidth'(i - 1);
@@ -221,7 +222,7 @@ module trapless_smu_pmshr
   // What an entry holds is meaningless while it is free.
   always_ff @(posedge clk_i) begin
     if (allocate_i) begin
-      pte_q[free_slot] <= req_i.pte_addr[PAddrWidth-1:3];
+      pte_q[free_slot] <= search_i;
       pmd_q[free_slot] <= req_i.pmd_addr[PAddrWidth-1:3];
       pud_q[free_slot] <= req_i.pud_addr[PAddrWidth-1:3];
       value_q[free_slot] <= req_i.pte;

@@ -48,19 +48,23 @@ module trapless_smu_submit
   output reason_t device_reason_o
 );
 
-  typedef enum logic [1:0] { CmdIdle, CmdWrite, CmdWait } cmd_e;
+  typedef enum logic [1:0] { CmdIdle, CmdLoad, CmdWrite, CmdWait } cmd_e;
   typedef enum logic [1:0] { BellIdle, BellStart, BellWrite } bell_e;
 
   cmd_e cmd_q, cmd_d;
   bell_e bell_q, bell_d;
   logic waiting;
   logic [SlotWidth-1:0] slot, bell_slot_q;
-  logic [2:0] device, bell_device_q;
+  logic [2:0] device_q, bell_device_q;
   logic [16:0] bell_tail_q;
   desc_t [7:0] desc;
   desc_t d;
   entry_t entry;
   logic serves, hand_over, bell_broken;
+  logic [63:0] lba_q, address_q;
+  logic [51:0] dma_q;
+  logic [31:0] nsid_q;
+  logic [3:0] blocks_q;
   logic [511:0] sqe;
 
   trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_waiters (
@@ -79,25 +83,24 @@ module trapless_smu_submit
   end
 
   assign entry = entry_i[slot];
-  assign device = entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
-  assign d = desc[device];
+  assign d = desc[device_q];
   assign serves = d.valid && !d.broken;
 
   // A 4 KiB read with one PRP entry; its command identifier is the PMSHR index.
   always_comb begin
     sqe = '0;
     sqe[8*NVME_SQE_CDW0+:32] = {16'(slot), 16'(NVME_OPC_READ)};
-    sqe[8*NVME_SQE_NSID+:32] = d.nsid;
-    sqe[8*NVME_SQE_PRP1+:64] = {entry.dma, 12'b0};
-    sqe[8*NVME_SQE_SLBA+:64] = 64'(entry.value[PTE_LBA_MSB:PTE_LBA_LSB]);
-    sqe[8*NVME_SQE_CDW12+:32] = (32'd1 << d.blocks) - 32'd1;
+    sqe[8*NVME_SQE_NSID+:32] = nsid_q;
+    sqe[8*NVME_SQE_PRP1+:64] = {dma_q, 12'b0};
+    sqe[8*NVME_SQE_SLBA+:64] = lba_q;
+    sqe[8*NVME_SQE_CDW12+:32] = (32'd1 << blocks_q) - 32'd1;
   end
 
   assign sqe_valid_o = cmd_q == CmdWrite;
-  assign sqe_o = '{addr: d.sq_base + {41'b0, d.sq_tail, 6'b0}, size: 3'd6, exclusive: 1'b0, device: 1'b0, data: sqe};
+  assign sqe_o = '{addr: address_q, size: 3'd6, exclusive: 1'b0, device: 1'b0, data: sqe};
   assign hand_over = cmd_q == CmdWait && bell_q == BellIdle;
   assign submitted_o = sqe_valid_o && sqe_done_i && !sqe_error_i;
-  assign submitted_device_o = device;
+  assign submitted_device_o = device_q;
   assign busy_o = cmd_q != CmdIdle || bell_q != BellIdle;
 
   // The slot leaves the queue when its command is handed to the doorbell, or ends here.
@@ -107,15 +110,15 @@ module trapless_smu_submit
     command_end_o = 1'b0;
     command_reason_o = '0;
     unique case (cmd_q)
-      CmdIdle: begin
-        if (waiting && !hold_i) begin
-          if (serves) begin
-            cmd_d = CmdWrite;
-          end else begin
-            command_valid_o = 1'b1;
-            command_end_o = 1'b1;
-            command_reason_o = reason_t'(REASON_DESCRIPTOR);
-          end
+      CmdIdle: if (waiting && !hold_i) cmd_d = CmdLoad;
+      CmdLoad: begin
+        if (serves) begin
+          cmd_d = CmdWrite;
+        end else begin
+          cmd_d = CmdIdle;
+          command_valid_o = 1'b1;
+          command_end_o = 1'b1;
+          command_reason_o = reason_t'(REASON_DESCRIPTOR);
         end
       end
       CmdWrite: begin
@@ -185,10 +188,21 @@ module trapless_smu_submit
     end
   end
 
+  // The entry's share of the command is taken first, then its device's: choosing among entries and among devices takes a cycle each.
   always_ff @(posedge clk_i) begin
+    if (cmd_q == CmdIdle) begin
+      device_q <= entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
+      lba_q <= 64'(entry.value[PTE_LBA_MSB:PTE_LBA_LSB]);
+      dma_q <= entry.dma;
+    end
+    if (cmd_q == CmdLoad) begin
+      address_q <= d.sq_base + {41'b0, d.sq_tail, 6'b0};
+      nsid_q <= d.nsid;
+      blocks_q <= d.blocks;
+    end
     if (hand_over) begin
       bell_slot_q <= slot;
-      bell_device_q <= device;
+      bell_device_q <= device_q;
       bell_tail_q <= d.sq_tail;  // advanced when the command was written
     end
   end

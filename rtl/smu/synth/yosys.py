@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Yosys, run as a script of passes; each run is a process of its own, so that its memory is given back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from rtl.tools import sources
+from rtl.tools.env import BUILDS, ROOT, package
+
+BUILD = BUILDS / "synth"
+
+# A pass that fails ends the process; what it said is in the log.
+SCRIPT = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for line in sys.stdin.read().splitlines():
+    libyosys.run_pass(line, design)
+"""
+
+
+class SynthesisError(Exception):
+    """A tool failed."""
+
+
+def run(name: str, passes: list[str]) -> str:
+    """Run passes in the folder of builds; the log."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    log = BUILD / f"{name}.log"
+    with log.open("w") as out:
+        status = subprocess.run(
+            [sys.executable, "-c", SCRIPT], input="\n".join(passes), text=True, stdout=out, stderr=out, cwd=BUILD, check=False
+        ).returncode
+    text = log.read_text(errors="replace")
+    if status != 0:
+        errors = [line for line in text.splitlines() if "ERROR" in line] or [f"status {status}"]
+        raise SynthesisError(f"{name}: {errors[-1]} (log: {relative(log)})")
+    return text
+
+
+def relative(path: Path) -> str:
+    """A path as it is shown."""
+    return os.path.relpath(path, ROOT)
+
+
+def read(parameters: Mapping[str, int], hierarchy: bool = True, extra: tuple[Path, ...] = (), top: str = sources.TOP) -> str:
+    """The pass that reads the SMU. Registers are reset synchronously: neither the cells nor the FPGAs reset for nothing otherwise."""
+    settings = " ".join(f"-G {name}={value}" for name, value in parameters.items())
+    files = " ".join(map(str, [*sources.smu(), *extra]))
+    keep = "--keep-hierarchy" if hierarchy else ""
+    include = " ".join(sources.includes())
+    return f"read_slang --threads 1 --ignore-assertions -D TRAPLESS_SYNC_RESET {include} --top {top} {settings} {keep} {files}"
+
+
+def statistics(path: Path) -> dict[str, dict]:
+    """What `stat -json` wrote: a module's own cells, without what is below it."""
+    text = path.read_text()
+    return json.loads(text[text.index("{") :])["modules"]
+
+
+def version() -> str:
+    """Which Yosys this is."""
+    return next(package("pyosys").parent.glob("pyosys-*.dist-info")).name.split("-")[1].removesuffix(".dist")
