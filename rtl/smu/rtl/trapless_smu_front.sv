@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes requests of walkers and software ports, one a cycle, in turn (REQ: SMU-1, SMU-6, SMU-11).
 //
-// One cycle picks who is looked at and takes the PTE's address, the next searches the PMSHR for it and joins, allocates or refuses. While the PMSHR is full
-// everybody is looked at in turn, for what is asked may be under way; a freed entry goes to whoever has waited, in turn.
+// One cycle picks who is looked at and takes the PTE's address, the next searches the PMSHR for it and joins, allocates or
+// refuses. While the PMSHR is full everybody is looked at in turn, for what is asked may be under way; a freed entry goes to
+// whoever has waited, in turn.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_front
