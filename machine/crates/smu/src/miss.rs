@@ -10,6 +10,9 @@ use crate::pmshr::{Held, Stage, Waiter};
 use crate::return_ring::{Keeper, Returned};
 use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Request, Smu, Source, Stamps};
 
+/// Bits of a physical address (RISC-V privileged specification, Sv39 and Sv48).
+const PHYSICAL_BITS: u32 = 56;
+
 impl Smu {
     /// A walker asks. [`Smu::next_event`] may change.
     pub fn request(&mut self, now: Cycle, request: Request) -> Accept {
@@ -136,6 +139,9 @@ impl Smu {
         let seen = entry.seen;
         if [entry.pte, entry.pmd, entry.pud].iter().any(|at| at.0 % 8 != 0) {
             return self.fail(slot, FailReason::Descriptor); // only software can ask so
+        }
+        if [entry.pte, entry.pmd, entry.pud].iter().any(|at| at.0 >> PHYSICAL_BITS != 0) {
+            return self.fail(slot, FailReason::Bus); // and so
         }
         let found = out.bus.read_u64(entry.pte);
         self.lag = self.lag + out.bus.took();

@@ -74,20 +74,22 @@ fn a_port_hears_that_the_entry_changed() {
     finish(sim);
 }
 
-/// REQ: SMU-11. Bad requests fail: unaligned addresses, an entry that is not armed. So does a disabled SMU.
+/// REQ: SMU-11. Bad requests fail: unaligned addresses, addresses beyond memory, an entry that is not armed. So does a disabled SMU.
 #[test]
 fn a_port_refuses_what_no_walker_would_ask() {
     for bad in [regs::PORT_PTE_ADDR, regs::PORT_PMD_ADDR, regs::PORT_PUD_ADDR] {
-        let mut sim = warm();
-        for (register, at) in entries(0) {
-            sim.write(Sim::port(0, register), at + u64::from(register == bad));
+        for (offset, reason) in [(1, regs::REASON_DESCRIPTOR), (1 << 56, regs::REASON_BUS)] {
+            let mut sim = warm();
+            for (register, at) in entries(0) {
+                sim.write(Sim::port(0, register), at + if register == bad { offset } else { 0 });
+            }
+            sim.world.log.clear();
+            sim.write(Sim::port(0, regs::PORT_ENTRY), sim.world.pte(0));
+            sim.run(LONG);
+            assert_eq!(sim.port_answer(0), Some((regs::OUTCOME_FAILED, reason, 0)));
+            assert!(sim.world.log.is_empty(), "memory is left alone");
+            finish(sim);
         }
-        sim.world.log.clear();
-        sim.write(Sim::port(0, regs::PORT_ENTRY), sim.world.pte(0));
-        sim.run(LONG);
-        assert_eq!(sim.port_answer(0), Some((regs::OUTCOME_FAILED, regs::REASON_DESCRIPTOR, 0)));
-        assert!(sim.world.log.is_empty(), "memory is left alone");
-        finish(sim);
     }
     let mut sim = warm();
     let armed = sim.world.pte(0);
