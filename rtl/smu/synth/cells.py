@@ -10,25 +10,22 @@ from pathlib import Path
 from rtl.smu.synth import liberty, timing, yosys
 from rtl.tools import env, sources
 
-# A driving cell and a load at the parts' edges, by which abc sizes and buffers.
-CONSTRAINTS = "set_driving_cell BUFX4\nset_load 0.1 [all_outputs]\n"
+# Map for delay; without buffers, for which timing.py makes allowance.
+ABC = "+strash;ifraig;scorr;dc2;dch,-f;map,-B,0.9;topo"
 
 
-def map_passes(library: Path, constraints: Path) -> list[str]:
+def map_passes(library: Path) -> list[str]:
     """From a design just read to a netlist of the library's cells; each module by itself."""
     coarse = ["proc", "opt -full", "wreduce", "opt_clean", "memory -nomap", "opt -full", "alumacc", "memory_map", "opt -full"]
     # Loads are inverted resets and enables else: the library has neither.
     fine = ["techmap", "opt -fast", f"dfflibmap -liberty {library}", "opt -fast"]
-    return [*coarse, *fine, f"abc -liberty {library} -constr {constraints}", "opt_clean"]
+    return [*coarse, *fine, f"abc -liberty {library} -script {ABC}", "opt_clean"]
 
 
 def synthesize(name: str, parameters: Mapping[str, int], path: bool) -> dict:
     """Area by part, and with `path` the critical path."""
     library = env.liberty()
-    yosys.BUILD.mkdir(parents=True, exist_ok=True)
-    constraints = yosys.BUILD / "osu018.constr"
-    constraints.write_text(CONSTRAINTS)
-    passes = [yosys.read(parameters), *map_passes(library, constraints), f"tee -q -o {name}.json stat -json -liberty {library}"]
+    passes = [yosys.read(parameters), *map_passes(library), f"tee -q -o {name}.json stat -json -liberty {library}"]
     if path:
         passes += ["flatten", "opt_clean", f"write_json {name}-flat.json"]
     yosys.run(name, passes)

@@ -46,12 +46,14 @@ def ecp5(parameters: Mapping[str, int], target: int) -> dict:
     yosys.run("ecp5", passes)
     report = yosys.BUILD / "ecp5-report.json"
     report.unlink(missing_ok=True)
-    command = ["nextpnr-ecp5", "--85k", "--package", "CABGA756", "--speed", str(SPEED), "--json", "ecp5.json", "--freq", str(target)]
-    command += ["--seed", str(SEED), "--report", report.name, "--timing-allow-fail", "--lpf-allow-unconstrained", "--quiet"]
-    with (yosys.BUILD / "ecp5-route.log").open("w") as log:
+    command = ["nextpnr-ecp5", "--85k", "--package", "CABGA756", "--speed", str(SPEED), "--json", "ecp5.json"]
+    command += ["--seed", str(SEED), "--freq", str(target), "--report", report.name, "--timing-allow-fail"]
+    command += ["--lpf-allow-unconstrained", "--quiet"]
+    record = yosys.BUILD / "ecp5-route.log"
+    with record.open("w") as log:
         status = subprocess.run(command, cwd=yosys.BUILD, stdout=log, stderr=log, check=False).returncode
     if status != 0:
-        raise yosys.SynthesisError(f"nextpnr-ecp5 failed with status {status} (log: {yosys.relative(yosys.BUILD)}/ecp5-route.log)")
+        raise yosys.SynthesisError(f"nextpnr-ecp5 failed with status {status} (log: {yosys.relative(record)})")
     found = json.loads(report.read_text())
     clock, speed = next(iter(found["fmax"].items()))
     path = next(path for path in found["critical_paths"] if path["from"].endswith(clock) and path["to"].endswith(clock))

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LOAD = "total_output_net_capacitance"
 TOKEN = re.compile(r'"[^"]*"|[A-Za-z_][\w.]*|[-+]?[\d.]+(?:[eE][-+]?\d+)?|[{}():;,]')
 
 
@@ -44,7 +45,7 @@ class Table:
 
 @dataclass
 class Arc:
-    """From an input (or a clock) to an output: `(delay, transition)` of a rising and a falling output, and which input edges cause them."""
+    """From an input (or a clock) to an output: delay and transition of its rising and falling edge, and what causes which."""
 
     source: str
     sense: str
@@ -131,9 +132,9 @@ def read(path: Path) -> dict[str, Cell]:
                     worst = max(max(_numbers(table.values["values"].replace(";", " "))) for table in timing.groups)
                     cell.setup[pin.name] = max(worst, cell.setup.get(pin.name, 0.0))
                 elif "cell_rise" in tables and "cell_fall" in tables:
-                    get = lambda kind, t=tables: _table(t[kind], templates[t[kind].name] == "total_output_net_capacitance")
-                    arc = Arc(source, timing.values.get("timing_sense", "non_unate"), (get("cell_rise"), get("rise_transition")),
-                              (get("cell_fall"), get("fall_transition")))
-                    cell.arcs.setdefault(pin.name, []).append(arc)
+                    sense = timing.values.get("timing_sense", "non_unate")
+                    read_in = {kind: _table(table, templates[table.name] == LOAD) for kind, table in tables.items()}
+                    rise, fall = ((read_in[f"cell_{edge}"], read_in[f"{edge}_transition"]) for edge in ("rise", "fall"))
+                    cell.arcs.setdefault(pin.name, []).append(Arc(source, sense, rise, fall))
         cells[cell.name] = cell
     return cells

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static timing analysis of a mapped, flattened netlist (`write_json`): the longest way from a register or pin to another.
 
-Delays and transitions come from the library's tables with the load of the pins that a net goes to; wires have no load of their own."""
+Delays and transitions come from the library's tables with the load of the pins that a net goes to; wires have no load of
+their own. A net to many pins is timed as if a balanced tree of buffers were in it."""
 
 from __future__ import annotations
 
@@ -15,6 +16,9 @@ from rtl.smu.synth.liberty import Arc, Cell
 # Transition at pins and clocks, in ns: that of a gate that drives a few others.
 SLEW = 0.12
 RISE, FALL = 0, 1
+# The most pins that a gate drives by itself, and the buffer that drives as many behind it.
+FANOUT = 12
+BUFFER = "BUFX4"
 CAUSES = {"positive_unate": ((RISE,), (FALL,)), "negative_unate": ((FALL,), (RISE,)), "non_unate": ((RISE, FALL), (RISE, FALL))}
 
 
@@ -47,6 +51,7 @@ def critical(path: Path, top: str, cells: dict[str, Cell]) -> Way:
                 names[bit] = name if len(net["bits"]) == 1 else f"{name}[{index}]"
     gates = {name: (cells[cell["type"]], cell["connections"]) for name, cell in module["cells"].items() if cell["type"] in cells}
     load: dict[int, float] = {}
+    sinks: dict[int, int] = {}
     driver: dict[int, tuple[str, str]] = {}
     for name, (cell, pins) in gates.items():
         for pin, (bit, *_) in pins.items():
@@ -56,6 +61,19 @@ def critical(path: Path, top: str, cells: dict[str, Cell]) -> Way:
                 driver[bit] = (name, pin)
             else:
                 load[bit] = load.get(bit, 0.0) + cell.capacitance[pin]
+                sinks[bit] = sinks.get(bit, 0) + 1
+    # A tree's delay is that of its levels, each buffer with the pins' mean load behind it; its root loads the driver.
+    buffer = cells[BUFFER]
+    levels: dict[int, int] = {}
+    for bit, pins in sinks.items():
+        while pins > FANOUT:
+            pins = -(-pins // FANOUT)
+            levels[bit] = levels.get(bit, 0) + 1
+        if bit in levels:
+            load[bit] = pins * next(iter(buffer.capacitance.values()))
+    through = next(iter(buffer.arcs.values()))[0]
+    leaf = FANOUT * next(iter(buffer.capacitance.values()))
+    level = max(through.rise[0].at(leaf, SLEW), through.fall[0].at(leaf, SLEW))
 
     def arcs(name: str, pin: str) -> list[Arc]:
         cell = gates[name][0]
@@ -81,7 +99,7 @@ def critical(path: Path, top: str, cells: dict[str, Cell]) -> Way:
             before = start if source is None else arrival.get(source, start)
             for edge, tables in ((RISE, arc.rise), (FALL, arc.fall)):
                 for cause in CAUSES[arc.sense][edge] if source is not None else (RISE,):
-                    time = before[cause][0] + tables[0].at(load.get(bit, 0.0), before[cause][1])
+                    time = before[cause][0] + tables[0].at(load.get(bit, 0.0), before[cause][1]) + level * levels.get(bit, 0)
                     if time > best[edge][0]:
                         best[edge] = (time, max(tables[1].at(load.get(bit, 0.0), before[cause][1]), 0.0), source, cause)
         arrival[bit] = best

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Does the SMU's suite see faults? Yosys puts some into the unit, one model has them all, and the suite of
+machine/crates/smu-world runs on each. Run it in the lab's environment.
+
+    python3 -m rtl.smu.dv.mutants [--seed N] [--only NUMBER ...]
+
+A mutant is caught when a test fails or does not end. Those that survive are looked up in survivors.toml, which says why. Fails
+when fewer than 90 of 100 are caught, not counting what survivors.toml calls equivalent, and when a survivor is not there."""
+
+import argparse
+import collections
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from pathlib import Path
+
+from rtl.smu.sim import build
+from rtl.smu.synth import yosys
+from rtl.tools import env
+
+HERE = Path(__file__).resolve().parent
+SEED = 20
+# Of each module at least so many, and so many more by size.
+LEAST, REST = 1, 110
+LIMIT_S = 300
+GOAL = 0.9
+# Quick tests first.
+FILTERS = ("rules::", "ports::", "random::")
+PARAMETERS = {"pmshr": 4, "prefetch": 2}
+
+
+def model(seed: int, out: Path) -> list[dict]:
+    """Build the model with mutants in `out`; the list of them."""
+    class Baked(build.Parameters):
+        """The netlist has no parameters left."""
+
+        def generics(self) -> list[str]:
+            return []
+
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    os.environ.update(env.environment())
+    parameters = Baked(**PARAMETERS)
+    settings = dict(item.removeprefix("-G").split("=") for item in build.Parameters(**PARAMETERS).generics())
+    request = {"out": str(out), "read": yosys.read(settings), "seed": seed, "least": LEAST, "rest": REST}
+    with (out / "yosys.log").open("w") as log:
+        command = [env.RTL / "run", "python", HERE / "netlist.py"]
+        subprocess.run(command, input=json.dumps(request), text=True, stdout=log, stderr=log, check=True)
+    build.sources = lambda: [out / "smu.v", out / "select.sv"]
+    build._build(parameters, False, None, build._tool("verilator"), build._tool(*build.COMPILERS), out)
+    return json.loads((out / "mutants.json").read_text())
+
+
+def suite() -> str:
+    """The test program, as cargo built it."""
+    command = ["cargo", "test", "--release", "--offline", "-q", "-p", "trapless-smu-world", "--features", "rtl", "--test", "rtl"]
+    found = subprocess.run(
+        [*command, "--no-run", "--message-format=json"], cwd=env.ROOT / "machine", stdout=subprocess.PIPE, text=True, check=True
+    )
+    programs = [json.loads(line).get("executable") for line in found.stdout.splitlines() if line.startswith("{")]
+    return next(program for program in programs if program)
+
+
+def verdict(program: str, library: Path, number: int) -> str:
+    """What became of a mutant: the first test that failed, or "time", or "" for a survivor."""
+    environment = os.environ | {"TRAPLESS_SMU_RTL": str(library), "TRAPLESS_MUTANT": str(number), "RUST_BACKTRACE": "0"}
+    end = time.monotonic() + LIMIT_S
+    for name in FILTERS:
+        command = [program, name, "--test-threads", "1"]
+        run = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=listen, args=(run, lines), daemon=True).start()
+        try:
+            while (line := lines.get(timeout=max(end - time.monotonic(), 0.01))) is not None:
+                if line.startswith("test ") and line.rstrip().endswith("FAILED"):
+                    return line.split()[1]
+            if run.wait() != 0:
+                return f"{name} ended with status {run.returncode}"
+        except queue.Empty:
+            return "time"
+        finally:
+            run.kill()
+            run.wait()
+    return ""
+
+
+def listen(run: subprocess.Popen, lines: queue.Queue) -> None:
+    """Pass a program's lines on; None at their end."""
+    for line in run.stdout or ():
+        lines.put(line)
+    lines.put(None)
+
+
+def main() -> int:
+    """Make, run, tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--only", type=int, nargs="*", help="these mutants alone")
+    options = parser.parse_args()
+    out = env.BUILDS / "mutants"
+    try:
+        program, mutants = suite(), model(options.seed, out)
+    except subprocess.CalledProcessError as error:
+        print(f"mutants: {Path(error.cmd[0]).name} failed with status {error.returncode}", file=sys.stderr)
+        return 1
+    if verdict(program, out / "smu.so", 0):
+        print("mutants: the suite fails on the unit without mutants", file=sys.stderr)
+        return 1
+    known = {entry["mutant"]: entry for entry in tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])}
+    for mutant in mutants:
+        if options.only and mutant["number"] not in options.only:
+            continue
+        mutant["caught_by"] = verdict(program, out / "smu.so", mutant["number"])
+        place = f"{mutant['cell']}.{mutant['port']}[{mutant['bit']}]"
+        mutant["name"] = f"{mutant['part']} {mutant['source']} {place} {mutant['mode']}"
+        if not mutant["caught_by"]:
+            mutant["why"] = known.get(mutant["name"], {}).get("why", "")
+            mutant["kind"] = known.get(mutant["name"], {}).get("kind", "unexplained")
+        print(f"{mutant['number']:4} {mutant['caught_by'] or 'SURVIVED (' + mutant['kind'] + ')'}: {mutant['name']}", flush=True)
+        (out / "verdicts.json").write_text(json.dumps(mutants, indent=1))
+    run = [mutant for mutant in mutants if "caught_by" in mutant]
+    equivalent = sum(mutant.get("kind") == "equivalent" for mutant in run)
+    caught = sum(bool(mutant["caught_by"]) for mutant in run)
+    parts = collections.Counter(mutant["part"] for mutant in run)
+    lost = collections.Counter(mutant["part"] for mutant in run if not mutant["caught_by"])
+    for part, count in sorted(parts.items()):
+        print(f"{part}: {count - lost[part]} of {count}")
+    share = caught / max(len(run) - equivalent, 1)
+    unexplained = sum(mutant.get("kind") == "unexplained" for mutant in run)
+    print(f"{caught} of {len(run)} caught, {equivalent} equivalent: {100 * share:.1f} %; {unexplained} unexplained")
+    return 0 if share >= GOAL and not unexplained else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the walker's change adds to CVA6: the core in standard cells without and with the page table extension."""
+
+from __future__ import annotations
+
+import re
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from types import ModuleType
+
+from rtl.smu.synth import cells, liberty, yosys
+from rtl.tools import env
+
+CONFIG = "rv64imac"
+# Caches' memories and what is only simulated.
+BLACK_BOXES = ("sram", "tc_sram", "tc_sram_wrapper", "sim_probe", "div_sqrt_top_mvp")
+# Modules that the change touches or adds; the rest is told as one.
+TOUCHED = ("ptw", "mmu", "csr_regfile", "wt_dcache_missunit", "wt_dcache_inval", "shwdp_core", "shwdp_wait")
+
+
+def builder() -> ModuleType:
+    """rtl/cva6/build, which knows the core's sources."""
+    loader = SourceFileLoader("cva6_build", str(env.RTL / "cva6" / "build"))
+    spec = spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def synthesize(extended: bool) -> dict[str, float]:
+    """Area of each module of the core, um2."""
+    build, wheel, library = builder(), env.cva6(), env.liberty()
+    name = "cva6-shwdp" if extended else "cva6"
+    files = [path for path in build.sources(wheel, yosys.BUILD / "cva6-source", CONFIG, smu=False)
+             if path.parent.parent.name != "cva6" or path.parent.name == "config"]
+    files += build.packages_first(env.RTL / "cva6" / "overlay" / "rtl")
+    files = list(dict.fromkeys(path for path in files if path.stem not in ("div_sqrt_top_mvp", "sim_probe")))
+    include = " ".join(f"-I {wheel / folder}" for folder in build.INCLUDES)
+    boxes = " ".join(f"--blackboxed-module {box}" for box in BLACK_BOXES)
+    read = f"read_slang --threads 1 --ignore-assertions --keep-hierarchy -D WT_DCACHE -D SYNTHESIS {include} {boxes} --top cva6"
+    read += f" -G Shwdp={int(extended)} " + " ".join(map(str, files))
+    yosys.run(name, [read, *cells.map_passes(library), f"tee -q -o {name}.json stat -json -liberty {library}"])
+    known = liberty.read(library)
+    areas: dict[str, float] = {}
+    for module, counted in yosys.statistics(yosys.BUILD / f"{name}.json").items():
+        kind = re.split(r"\$", module.lstrip("\\"))[0]
+        um2 = sum(known[cell].area * count for cell, count in counted["num_cells_by_type"].items() if cell in known)
+        areas[kind] = areas.get(kind, 0.0) + um2
+    return areas
+
+
+def measure() -> dict:
+    """The modules touched and all of the core, without and with the change."""
+    without, extended = synthesize(False), synthesize(True)
+    modules = {name: {"without_um2": without.get(name, 0.0), "with_um2": extended[name]} for name in TOUCHED if name in extended}
+    modules["all of the core"] = {"without_um2": sum(without.values()), "with_um2": sum(extended.values())}
+    return {"config": CONFIG, "modules": modules}
