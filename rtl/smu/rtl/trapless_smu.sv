@@ -562,8 +562,8 @@ module trapless_smu
   );
 
   // Installs go to the first updater that has nothing to do, in the order of completion.
-  logic install_waiting, install_start;
-  logic [SlotWidth-1:0] install_slot;
+  logic install_waiting, install_any, install_start;
+  logic [SlotWidth-1:0] install_first, install_slot;
   logic [Updaters-1:0] update_ready, update_start, pte_valid, update_valid;
   logic [Updaters-1:0][SlotWidth-1:0] update_slot;
   reason_t [Updaters-1:0] update_reason;
@@ -572,15 +572,18 @@ module trapless_smu
   trapless_smu_fifo #(.Width(SlotWidth), .Depth(PmshrEntries)) u_installs (
     .clk_i,
     .rst_ni,
-    .push_i(install),
+    .push_i(install && (install_waiting || !install_start)),
     .data_i(completion_slot),
     .valid_o(install_waiting),
-    .data_o(install_slot),
-    .pop_i(install_start)
+    .data_o(install_first),
+    .pop_i(install_waiting && install_start)
   );
 
+  // One that finds nobody before it does not wait.
+  assign install_any = install_waiting || install;
+  assign install_slot = install_waiting ? install_first : completion_slot;
   assign install_start = update_start != '0;
-  assign update_start = install_waiting ? update_ready & (~update_ready + 1'b1) : '0;
+  assign update_start = install_any ? update_ready & (~update_ready + 1'b1) : '0;
 
   for (genvar u = 0; u < Updaters; u++) begin : g_update
     trapless_smu_update #(.Entries(PmshrEntries), .Index(u)) u_update (
@@ -773,7 +776,9 @@ module trapless_smu
 
   // ---------------------------------------------------------------- memory
   for (genvar r = 0; r < Readers; r++) begin : g_lane
-    if (r != RdLookup) assign rd_lane[r] = rd[r].addr[5:0];
+    if (r != RdLookup) begin : g_own
+      assign rd_lane[r] = rd[r].addr[5:0];
+    end
   end
 
   trapless_smu_dma_read #(.Clients(Readers), .DataWidth(DataWidth), .AxiIdWidth(AxiIdWidth)) u_dma_read (

@@ -27,9 +27,6 @@ module trapless_smu_answer
   logic [Entries-1:0] known;
   logic [SlotWidth-1:0] pick, slot_q;
   logic any, valid_q;
-  logic [Sources-1:0] answer_q, refused_q;
-  reason_t reason_q, refused_reason_q;
-  logic [63:0] value_q;
 
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
@@ -51,27 +48,17 @@ module trapless_smu_answer
     if (!rst_ni) begin
       valid_q <= 1'b0;
       slot_q <= '0;
-      answer_q <= '0;
-      refused_q <= '0;
     end else begin
       valid_q <= any;
       if (any) slot_q <= pick;
-      answer_q <= (valid_q ? waiters_i : '0) | refused_i;
-      refused_q <= refused_i;
     end
   end
 
-  always_ff @(posedge clk_i) begin
-    reason_q <= entry_i[slot_q].reason;
-    refused_reason_q <= refused_reason_i;
-    value_q <= outcome_of(entry_i[slot_q].reason) == OutcomeFailed ? '0 : entry_i[slot_q].value;
-  end
-
   always_comb begin
-    for (int unsigned s = 0; s < Sources; s++) reason_o[s] = refused_q[s] ? refused_reason_q : reason_q;
+    for (int unsigned s = 0; s < Sources; s++) reason_o[s] = refused_i[s] ? refused_reason_i : entry_i[slot_q].reason;
   end
 
-  assign answer_o = answer_q;
-  assign value_o = value_q;
+  assign answer_o = (valid_q ? waiters_i : '0) | refused_i;
+  assign value_o = entry_i[slot_q].value;
 
 endmodule

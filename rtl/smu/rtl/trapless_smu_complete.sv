@@ -71,7 +71,7 @@ module trapless_smu_complete
   desc_t d;
   logic [15:0] cid;
   entry_t entry;
-  logic fresh, known, bell_done_q, bell_error_q;
+  logic fresh, nothing, known, bell_done_q, bell_error_q;
 
   always_comb begin
     for (int unsigned i = 0; i < Devices; i++) owed[i] = desc_i[i].outstanding && !desc_i[i].broken;
@@ -97,6 +97,7 @@ module trapless_smu_complete
   };
   assign fresh = data_i[CQE_PHASE_BIT] == d.phase;
   assign taken_o = state_q == PollWait && data_valid_i && !data_error_i && fresh;
+  assign nothing = state_q == PollWait && data_valid_i && !data_error_i && !fresh;
 
   // An identifier is trusted as far as a command with it is at this very device (REQ: SMU-10).
   assign cid = cqe_q[CQE_CID_MSB:CQE_CID_LSB];
@@ -128,7 +129,10 @@ module trapless_smu_complete
     unique case (state_q)
       PollIdle: if (any && !hold_i) state_d = PollAsk;
       PollAsk: if (read_ready_i) state_d = PollWait;
-      PollWait: if (data_valid_i) state_d = !data_error_i && fresh ? PollMatch : PollIdle;
+      PollWait: begin
+        if (taken_o) state_d = PollMatch;
+        else if (data_valid_i) state_d = nothing && any && !hold_i ? PollAsk : PollIdle;
+      end
       PollMatch: state_d = PollBell;
       PollBell: if (bell_done_q || doorbell_done_i) state_d = PollIdle;
       default: state_d = PollIdle;
@@ -145,7 +149,7 @@ module trapless_smu_complete
     end else begin
       state_q <= state_d;
       tick_q <= tick ? PollInterval : tick_q - 32'd1;
-      if (state_q == PollIdle && any && !hold_i) begin
+      if ((state_q == PollIdle || nothing) && any && !hold_i) begin
         device_q <= pick;
         due_q[pick] <= 1'b0;
       end
