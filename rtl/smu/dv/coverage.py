@@ -39,7 +39,7 @@ def save(name: str) -> None:
 def report(folder: Path = FOLDER) -> tuple[float, str]:
     """The share of planned points that were hit, in percent, and a table. Writes both forms beside the runs' hits."""
     total: Counter[str] = Counter()
-    runs = sorted(folder.glob("run-*.json"))
+    runs = sorted(path for path in folder.glob("run-*.json") if "seeded" not in path.name)
     for run in runs:
         total.update(json.loads(run.read_text()))
     hit = [point for point in POINTS if total[point]]

@@ -9,7 +9,8 @@ import contextlib
 import hashlib
 import os
 import shutil
-from dataclasses import dataclass, field
+import tomllib
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -29,16 +30,19 @@ class Build:
     defines: dict[str, str] = field(default_factory=dict)
 
 
-SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDepth": 4})
+SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDepth": 4, "PollInterval": 4})
 WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDepth": 5, "DataWidth": 512, "Updaters": 4,
                       "PollInterval": 0}, {"TRAPLESS_SYNC_RESET": "1"})
-FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16})
+FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16, "PollInterval": 0})
+
+SEEDED = tomllib.loads((Path(__file__).parent / "seeded.toml").read_text())
 
 
-def model(build: Build) -> Path:
+def model(build: Build, files: list[Path] | None = None) -> Path:
     """The folder with the build's simulator, by the content of all that it is made from."""
+    files = files or sources.smu()
     digest = hashlib.sha256(repr((build, env.cxx())).encode())
-    for path in [*sources.smu(), sources.SMU / "trapless_smu_ff.svh", env.RTL / "requirements.txt"]:
+    for path in [*files, sources.SMU / "trapless_smu_ff.svh", env.RTL / "requirements.txt"]:
         digest.update(path.read_bytes())
     folder = env.BUILDS / "dv" / f"{build.name}-{digest.hexdigest()[:16]}"
     if not (folder / "whole").exists():
@@ -47,7 +51,7 @@ def model(build: Build) -> Path:
         folder.mkdir(parents=True)
         os.environ["MAKEFLAGS"] = env.make_flags()
         get_runner("verilator").build(
-            sources=sources.smu(), includes=[sources.SMU], hdl_toplevel=sources.TOP, build_dir=folder, always=True,
+            sources=files, includes=[sources.SMU], hdl_toplevel=sources.TOP, build_dir=folder, always=True,
             parameters=build.parameters, defines=build.defines, log_file=folder / "build.log",
             build_args=[*env.cxx_flags(), "-Wno-fatal", "--quiet", "--assert"],
         )
@@ -55,12 +59,12 @@ def model(build: Build) -> Path:
     return folder
 
 
-def bench(build: Build, module: str, run: str, **settings: int) -> None:
+def bench(build: Build, module: str, run: str, files: list[Path] | None = None, **settings: int) -> None:
     """Run one module of cocotb tests."""
-    folder = model(build)
+    folder = model(build, files)
     here = folder / run
     here.mkdir(exist_ok=True)
-    sizes = {"SMU_PMSHR": "PmshrEntries", "SMU_DEVICES": "Devices", "SMU_HARTS": "Harts"}
+    sizes = {"SMU_PMSHR": "PmshrEntries", "SMU_DEVICES": "Devices", "SMU_HARTS": "Harts", "SMU_POLL": "PollInterval"}
     settings = {"SMU_RUN": run, **{name: build.parameters[size] for name, size in sizes.items()}, **settings}
     with contextlib.suppress(SystemExit):  # what went wrong stands in the log
         get_runner("verilator").test(
@@ -100,6 +104,27 @@ def test_soak_wide(long: bool) -> None:
     """The same with a wide bus, four updaters and synchronous reset."""
     for seed in range(10 if long else 1):
         bench(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=500_000 if long else 20_000)
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
+    """What the benches would see, and as what."""
+    if not long:
+        pytest.skip("with --long")
+    bug = SEEDED[name]
+    text = (sources.SMU / bug["file"]).read_text()
+    assert text.count(bug["old"]) == 1, f"{bug['file']} has changed"
+    (tmp_path / bug["file"]).write_text(text.replace(bug["old"], bug["new"]))
+    files = [tmp_path / path.name if path.name == bug["file"] else path for path in sources.smu()]
+    build = replace(SMALL, name="seeded")
+    said = ""
+    for module, settings in (("soak", {"SMU_SEED": 1, "SMU_CYCLES": 10_000}), ("rules", {})):
+        try:
+            bench(build, module, f"seeded-{module}", files, **settings)
+        except AssertionError as error:
+            said += str(error)
+    assert said, "not found"
+    assert any(f"{rule}: " in said for rule in bug["rules"]), f"found as something else:\n{said}"
 
 
 def test_coverage() -> None:

@@ -16,8 +16,8 @@ from rtl.smu.dv.world import DOORBELLS
 from rtl.tools.env import BUILDS
 
 TO_DOORBELL, TO_ANSWER, PER_MISS = 12, 10, 40
-"""Limits: cycles from request to doorbell and from visible completion to answer, memory apart; cycles a miss with all
-under way."""
+"""Limits: cycles from request to doorbell and from visible completion to answer, memory and the poller's interval apart;
+cycles a miss with all under way."""
 
 
 class Watch:
@@ -100,7 +100,8 @@ async def an_idle_miss_takes_few_cycles_of_logic(dut: HierarchyObject, latency: 
     case = f"latency_{latency}{'_snooped' if snooped else ''}"
     note(**{f"request_to_doorbell_{case}": worst_ask, f"completion_to_answer_{case}": worst_answer})
     assert worst_ask <= TO_DOORBELL, f"{worst_ask} cycles from request to doorbell"
-    assert worst_answer <= TO_ANSWER, f"{worst_answer} cycles from completion to answer"
+    interval = int(os.environ["SMU_POLL"])
+    assert worst_answer <= TO_ANSWER + interval, f"{worst_answer} cycles from completion to answer"
     await bench.finish()
 
 
