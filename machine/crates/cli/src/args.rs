@@ -69,6 +69,10 @@ pub struct Common {
     /// Leave the SMU and the paging extension out.
     #[arg(long)]
     pub no_smu: bool,
+    /// The SMU is this simulated RTL, not the reference model: the library that `python3 -m rtl.smu.sim.build` makes. Without a
+    /// file, says what that must be told for this profile, and ends.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["no_smu", "checkpoint"])]
+    pub smu_rtl: Option<Option<PathBuf>>,
     /// Disk image as an NVMe drive; may be repeated. Options: `ro`, writes fail; `snapshot`, writes are dropped at the end;
     /// block=512|4096; ssd=NAME|FILE, another drive than the others; namespace=PATH, one more, with options of its own.
     #[arg(long = "disk", value_name = "PATH[,OPTION...]")]

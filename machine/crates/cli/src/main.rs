@@ -135,6 +135,11 @@ fn simulate_under(
         check_writable(path)?;
     }
 
+    if let Some(None) = common.smu_rtl {
+        let parameters = Machine::rtl_parameters(&profile).context("the profile has no SMU")?;
+        println!("{}", parameters.arguments());
+        return Ok(0);
+    }
     let trace = common.trace.as_ref().map(|t| temporary(&t.path)).transpose()?;
     let raised = Arc::clone(&stop);
     ctrlc::set_handler(move || {
@@ -160,6 +165,9 @@ fn simulate_under(
     let attribution = attribution::config(common, &boot)?;
     let config = MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint, attribution };
     let mut machine = Machine::new(config, console)?;
+    if let Some(Some(library)) = &common.smu_rtl {
+        machine.use_rtl(library)?;
+    }
     if let Some((to, file)) = common.trace.as_ref().zip(trace.as_ref()) {
         let TraceFile { path, grain, kernel, from } = to.clone();
         let writer = concat!("trapless-machine ", env!("CARGO_PKG_VERSION")).to_owned();

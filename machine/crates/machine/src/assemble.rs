@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Putting a machine together from a profile, images and what runs first.
 
+use std::path::Path;
 use std::time::Instant;
 
 use trapless_devices::Aclint;
 use trapless_memory::{ClockHz, Cycle, Picos, Ram};
 use trapless_nvme::{Controller, ControllerConfig, Fault, ImageMode, MAX_NAMESPACES, open_image};
 use trapless_riscv::{CodeCache, CostTable, Hart, HartConfig, SmuWalkConfig};
-use trapless_smu::{Smu, SmuConfig, SmuTiming};
+use trapless_smu::{Smu, SmuConfig, SmuTiming, SmuUnit};
+use trapless_smu_rtl::{Memory, RtlSmu};
 use trapless_timing::{CoreCosts, Profile, SsdTiming};
 
 use crate::attribute::Attributed;
@@ -68,7 +70,7 @@ impl Machine {
         }
         let aclint = Aclint::new(harts, clock, profile.machine.timebase_hz);
         let mut machine = Machine {
-            board: Board::new(ram, aclint, harts, drives, smu),
+            board: Board::new(ram, aclint, harts, drives, smu.map(|smu| Box::new(smu) as Box<dyn SmuUnit>)),
             clock,
             code: match engine {
                 Engine::Interpreter => CodeCache::default(),
@@ -155,6 +157,30 @@ fn inject(drives: &mut [Controller], faults: &[Fault], clock: ClockHz) -> Result
         drive.inject(fault.clone(), clock).map_err(|e| wrong(e.to_string()))?;
     }
     Ok(())
+}
+
+impl Machine {
+    /// What its SMU's RTL is built with, if it has one.
+    pub fn rtl_parameters(profile: &Profile) -> Option<trapless_smu_rtl::Parameters> {
+        profile.smu.present.then(|| RtlSmu::parameters(&smu_config(profile)))
+    }
+
+    /// Puts the simulated RTL in the place of the reference model, before the first instruction.
+    ///
+    /// # Errors
+    /// No SMU, no such library, or the machine comes from a checkpoint or is to write one.
+    pub fn use_rtl(&mut self, library: &Path) -> Result<(), Error> {
+        if self.checkpoint.is_some() || self.now != Cycle(0) {
+            return Err(Error::Smu("the SMU's RTL knows no checkpoints".to_owned()));
+        }
+        if self.board.smu.is_none() {
+            return Err(Error::Smu("the machine has no SMU that could be RTL".to_owned()));
+        }
+        let memory = Memory { latency: smu_timing(&self.profile).ring_read.0, ..Memory::default() };
+        let smu = RtlSmu::load(library, smu_config(&self.profile), memory, None);
+        self.board.smu = Some(Box::new(smu.map_err(|e| Error::Smu(e.to_string()))?));
+        Ok(())
+    }
 }
 
 fn smu_config(profile: &Profile) -> SmuConfig {

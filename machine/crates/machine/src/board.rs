@@ -6,7 +6,7 @@ use trapless_devices::{Aclint, Finish, Finisher, PciFunction, PciHost, PciIds, P
 use trapless_memory::{BusError, Cycle, Dma, MmioEffect, PhysAddr, Ram};
 use trapless_nvme::{CommandRecord, Controller, ControllerState};
 use trapless_riscv::Bus;
-use trapless_smu::{Smu, SmuBus, SmuSink};
+use trapless_smu::{Smu, SmuBus, SmuSink, SmuUnit};
 use trapless_smu_regs::{PORT_BASE, PORT_ENTRY, PORT_STRIDE};
 use trapless_timing::Line;
 
@@ -49,7 +49,7 @@ pub struct Board {
     /// Drives; the first is device 1 of the bus.
     pub drives: Vec<Controller>,
     /// The SMU, if the profile has one.
-    pub smu: Option<Smu>,
+    pub smu: Option<Box<dyn SmuUnit>>,
     /// How the guest ended the run.
     pub finish: Option<Finish>,
     pci: PciHost,
@@ -60,7 +60,13 @@ pub struct Board {
 
 impl Board {
     /// Puts the devices together.
-    pub fn new(ram: Ram, aclint: Aclint, harts: usize, drives: Vec<Controller>, smu: Option<Smu>) -> Board {
+    pub fn new(
+        ram: Ram,
+        aclint: Aclint,
+        harts: usize,
+        drives: Vec<Controller>,
+        smu: Option<Box<dyn SmuUnit>>,
+    ) -> Board {
         let mut pci = PciHost::new(PhysAddr(map::PCIE_MMIO.base), map::PCIE_MMIO.size);
         for device in 1..=drives.len() {
             pci.add(device, PciFunction::endpoint(NVME_IDS, Controller::BAR_SIZE));
@@ -90,7 +96,7 @@ impl Board {
             plic: self.plic.clone(),
             uart: self.uart.save(),
             pci: self.pci.clone(),
-            smu: self.smu.clone(),
+            smu: self.smu.as_ref().and_then(|smu| smu.save()),
             drives: drives.collect::<Result<_, _>>()?,
         })
     }
@@ -108,7 +114,7 @@ impl Board {
         }
         self.smu = match (state.smu, self.smu.as_ref().map(|smu| smu.config().clone())) {
             (None, None) => None,
-            (Some(smu), Some(config)) => Some(smu.with_times_of(config).ok_or("its SMU has other sizes")?),
+            (Some(smu), Some(config)) => Some(Box::new(smu.with_times_of(config).ok_or("its SMU has other sizes")?)),
             (saved, _) => return Err(format!("has {} SMU", if saved.is_some() { "an" } else { "no" })),
         };
         (self.aclint, self.plic, self.pci) = (state.aclint, state.plic, state.pci);
@@ -118,7 +124,7 @@ impl Board {
     /// When the next device event is due.
     pub fn next_event(&self) -> Cycle {
         let drives = self.drives.iter().map(|d| d.next_event());
-        let smu = self.smu.as_ref().and_then(Smu::next_event);
+        let smu = self.smu.as_ref().and_then(|smu| smu.next_event());
         drives.chain(smu).min().unwrap_or(Cycle::NEVER)
     }
 
@@ -155,7 +161,7 @@ impl Board {
             }
             if let Some(mut smu) = self.smu.take_if(|smu| smu.next_event().is_some_and(|next| next <= at)) {
                 let Board { ram, pci, drives, .. } = self;
-                let mut port = SmuPort { ram, pci, drives, times, now: at, line: None, took: 0 };
+                let mut port = SmuPort { ram, pci, drives, times: Some(times), now: at, line: None, took: 0 };
                 smu.advance(at, &mut port, sink);
                 self.smu = Some(smu);
             }
@@ -201,7 +207,8 @@ struct SmuPort<'a> {
     ram: &'a mut Ram,
     pci: &'a PciHost,
     drives: &'a mut [Controller],
-    times: &'a mut Times,
+    /// Absent during register accesses: what is reached then costs nothing more.
+    times: Option<&'a mut Times>,
     now: Cycle,
     /// The line of the last access.
     line: Option<Line>,
@@ -213,7 +220,8 @@ impl SmuPort<'_> {
     fn touch(&mut self, write: bool, at: PhysAddr) {
         // A line that it has at hand costs nothing more.
         if self.line.replace(Line::of(at)) != Some(Line::of(at)) || write {
-            self.took += self.times.reached_by_smu(write, at, self.now + Cycle(self.took));
+            let begun = self.now + Cycle(self.took);
+            self.took += self.times.as_mut().map_or(0, |times| times.reached_by_smu(write, at, begun));
         }
     }
 }
@@ -279,7 +287,7 @@ impl Bus for Board {
         let value = if let Some(off) = map::ACLINT.offset(at, len) {
             self.aclint.mmio_read(off, wide, now)
         } else if let (Some(off), Some(smu)) = (map::SMU.offset(at, len), &self.smu) {
-            smu.mmio_read(off, usize::from(size))
+            smu.read(off, usize::from(size))
         } else if let Some(off) = map::PCIE_ECAM.offset(at, len) {
             self.pci.config_read(off, wide)
         } else if let Some(off) = map::FINISHER.offset(at, len) {
@@ -308,8 +316,11 @@ impl Bus for Board {
         if let Some(off) = map::ACLINT.offset(at, len) {
             return Ok(self.aclint.mmio_write(off, wide, value, now));
         }
-        if let (Some(off), Some(smu)) = (map::SMU.offset(at, len), &mut self.smu) {
-            smu.mmio_write(off, usize::from(size), value, now);
+        if let (Some(off), Some(mut smu)) = (map::SMU.offset(at, len), self.smu.take()) {
+            let Board { ram, pci, drives, .. } = self;
+            let mut port = SmuPort { ram, pci, drives, times: None, now, line: None, took: 0 };
+            smu.mmio_write(off, usize::from(size), value, now, &mut port);
+            self.smu = Some(smu);
             if let (Some(requests), Some(port)) = (&mut self.requests, off.checked_sub(PORT_BASE)) {
                 requests.extend((port % PORT_STRIDE == PORT_ENTRY).then_some(Asked::Port(port / PORT_STRIDE, now)));
             }

@@ -16,6 +16,9 @@ pub enum Error {
         /// What the host said.
         cause: std::io::Error,
     },
+    /// The SMU cannot be what was asked for.
+    #[error("{0}")]
+    Smu(String),
     /// A checkpoint cannot be written, or does not fit.
     #[error("checkpoint {}: {reason}", path.display())]
     Checkpoint {

@@ -3,6 +3,7 @@
 
 use trapless_memory::{Cycle, Dma, PAGE_SIZE, PhysAddr};
 use trapless_riscv::{Interrupt, Timing, WalkAnswer};
+use trapless_smu::Source;
 
 use crate::End;
 use crate::machine::{A0, A1, A6, A7, Machine, Phase};
@@ -85,7 +86,8 @@ impl Machine {
             (_, true) => self.times.of(hart).fence(Some(start)),
             _ => self.times.of(hart).fence_range(),
         }
-        if let Phase::Waiting { id, accepted: false, .. } = self.phases[hart] {
+        let held = self.board.smu.as_ref().is_some_and(|smu| smu.is_held(Source::Walker(hart as u32)));
+        if let (Phase::Waiting { id, .. }, true) = (self.phases[hart], held) {
             self.stop_waiting(hart, id, WalkAnswer::Interrupted, at);
         }
     }

@@ -44,6 +44,7 @@ pub use trapless_attribution::{Attribution, SymbolFile};
 use trapless_memory::Cycle;
 pub use trapless_nvme::Fault;
 pub use trapless_riscv::Access;
+pub use trapless_smu_rtl::Parameters as SmuRtlParameters;
 use trapless_timing::{Profile, SsdParams};
 
 /// What a machine is made of and starts with.

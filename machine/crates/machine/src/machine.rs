@@ -47,7 +47,7 @@ pub(crate) enum Phase {
     /// In `wfi`.
     Asleep,
     /// For the SMU's answer.
-    Waiting { id: u64, accepted: bool, deadline: Cycle },
+    Waiting { id: u64, deadline: Cycle },
     /// Stopped in the sense of SBI's hart state management.
     Stopped,
 }
@@ -333,14 +333,13 @@ impl Machine {
         };
         self.next_request += 1;
         let id = self.next_request;
-        let accept = smu.request(
+        smu.request(
             now,
             Request { pte: walk.pte_pa, pmd: walk.pmd_pa, pud: walk.pud_pa, seen: walk.seen, hart: hart as u32, id },
         );
         self.recorder.requested(hart, &walk, now);
         let deadline = self.harts[hart].wait_limit().map_or(Cycle::NEVER, |limit| now + limit);
-        let accepted = matches!(accept, trapless_smu::Accept::Accepted);
-        self.phases[hart] = Phase::Waiting { id, accepted, deadline };
+        self.phases[hart] = Phase::Waiting { id, deadline };
     }
 
     /// Takes the SMU's answer to the hart that waits for it.

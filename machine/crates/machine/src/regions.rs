@@ -6,7 +6,6 @@ use std::time::Instant;
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_nvme::Controller;
 use trapless_riscv::Hart;
-use trapless_smu::Smu;
 use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARKER_UNWATCH, MARKER_WATCH};
 
 use crate::machine::{A0, Machine};
@@ -130,7 +129,7 @@ impl Machine {
     }
 
     fn smu_counters(&self) -> SmuCounters {
-        self.board.smu.iter().flat_map(Smu::counters).collect()
+        self.board.smu.iter().flat_map(|smu| smu.counters()).collect()
     }
 
     /// What caches, TLBs and predictors have missed, if timing is detailed.

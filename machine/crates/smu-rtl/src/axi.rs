@@ -100,6 +100,10 @@ impl Axi {
         self.memory = memory;
     }
 
+    pub fn set_latency(&mut self, latency: u64) {
+        self.memory.latency = latency;
+    }
+
     /// Whether a response is still to come.
     pub fn is_busy(&self) -> bool {
         !(self.reads.is_empty() && self.writes.is_empty() && self.addresses.is_empty() && self.data.is_empty())

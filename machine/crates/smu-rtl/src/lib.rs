@@ -29,6 +29,24 @@ pub enum RtlError {
 }
 
 impl Parameters {
+    /// As rtl/smu/sim/build.py takes them.
+    pub fn arguments(&self) -> String {
+        let p = self;
+        let list = [
+            ("pmshr", p.pmshr_entries),
+            ("harts", p.harts),
+            ("ports", p.ports),
+            ("devices", p.devices),
+            ("prefetch", p.prefetch),
+            ("updaters", p.updaters),
+            ("data_width", p.data_width),
+            ("axi_id_width", p.axi_id_width),
+            ("poll_interval", p.poll_interval),
+            ("socket", p.socket),
+        ];
+        list.map(|(name, value)| format!("{name}={value}")).join(" ")
+    }
+
     /// The library's name in the folder of such libraries.
     pub fn library(&self, folder: &Path) -> PathBuf {
         let p = self;

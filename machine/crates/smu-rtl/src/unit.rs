@@ -74,7 +74,7 @@ impl RtlSmu {
             updaters: 2,
             data_width: 64,
             axi_id_width: 4,
-            poll_interval: 4,
+            poll_interval: config.timing.poll_interval.0.min(1 << 20) as u32,
             socket: config.socket.into(),
         }
     }
@@ -323,8 +323,10 @@ impl SmuUnit for RtlSmu {
         &self.config
     }
 
-    /// It has its own.
-    fn set_timing(&mut self, _: SmuTiming) {}
+    /// It has its own; only memory may become slower or faster.
+    fn set_timing(&mut self, timing: SmuTiming) {
+        self.axi.set_latency(timing.ring_read.0);
+    }
 
     fn next_event(&self) -> Option<Cycle> {
         if self.is_awake() || !self.events.is_empty() {
@@ -400,7 +402,7 @@ impl SmuUnit for RtlSmu {
     }
 
     fn peek(&self, offset: u64) -> u64 {
-        self.unit.peek(offset as u32)
+        if offset < 0x1000 { self.unit.peek(offset as u32) } else { 0 }
     }
 
     fn completion_queue_written(&mut self, now: Cycle) {

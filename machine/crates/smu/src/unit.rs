@@ -41,6 +41,17 @@ pub trait SmuUnit {
     /// What a register reads now, for observers.
     fn peek(&self, offset: u64) -> u64;
 
+    /// As [`SmuUnit::mmio_read`], but it takes no time.
+    fn read(&self, offset: u64, size: usize) -> u64 {
+        let value = self.peek(offset & !7);
+        match (size, offset & 7) {
+            (8, 0) => value,
+            (4, 0) => value & 0xffff_ffff,
+            (4, 4) => value >> 32,
+            _ => 0,
+        }
+    }
+
     /// A device wrote to a completion queue.
     fn completion_queue_written(&mut self, now: Cycle);
 
