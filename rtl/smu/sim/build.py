@@ -102,8 +102,12 @@ def _build(
     fast = [f for f in objects.glob("*.cpp") if f not in slow]
     jobs = [(f, ["-O0"]) for f in slow] + [(f, []) for f in fast] + [(root / f, []) for f in runtime]
     jobs.append((HERE / "smu.cpp", parameters.defines()))
+
+    def compile_one(job: tuple[Path, list[str]]) -> None:
+        source, options = job
+        _run([compiler, *flags, *options, "-c", str(source), "-o", f"{objects / source.stem}.o"], out)
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        compile_one = lambda job: _run([compiler, *flags, *job[1], "-c", str(job[0]), "-o", f"{objects / job[0].stem}.o"], out)
         list(pool.map(compile_one, jobs))
     _run([compiler, "-shared", "-pthread", *map(str, objects.glob("*.o")), "-latomic", "-o", str(out / "smu.so")], out)
     shutil.rmtree(objects)
