@@ -321,7 +321,7 @@ impl Smu {
             }
         }
         self.pump_returns();
-        self.pump_fetch();
+        self.feed();
     }
 
     /// One access to a ring. At least a cycle, so that a ring full of nonsense cannot hold time up.

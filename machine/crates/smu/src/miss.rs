@@ -10,8 +10,8 @@ use crate::pmshr::{Held, Stage, Waiter};
 use crate::return_ring::{Keeper, Returned};
 use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Request, Smu, Source, Stamps};
 
-/// Bits of a physical address (RISC-V privileged specification, Sv39 and Sv48).
-const PHYSICAL_BITS: u32 = 56;
+/// Bits of a physical address.
+const PADDR_BITS: u32 = 56;
 
 impl Smu {
     /// A walker asks. [`Smu::next_event`] may change.
@@ -54,6 +54,17 @@ impl Smu {
         let mut waiter = Waiter { from, id: request.id, seen: request.seen, asked, ready, joined: false };
         if !self.enabled {
             self.refuse(waiter, FailReason::Disabled, arrives);
+            return true;
+        }
+        // Addresses that are no entry's; only software can ask so.
+        let addresses = [request.pte, request.pmd, request.pud];
+        if addresses.iter().any(|at| at.0 % 8 != 0) {
+            self.refuse(waiter, FailReason::Descriptor, ready);
+            return true;
+        }
+        if addresses.iter().any(|at| at.0 >> PADDR_BITS != 0) {
+            self.error = true;
+            self.refuse(waiter, FailReason::Bus, ready);
             return true;
         }
         if let Some(entry) = self.pmshr.find(request.pte).and_then(|slot| self.entry(slot)) {
@@ -137,12 +148,6 @@ impl Smu {
         let Some(entry) = self.entry(slot) else { return };
         entry.stamps.allocated = Some(now);
         let seen = entry.seen;
-        if [entry.pte, entry.pmd, entry.pud].iter().any(|at| at.0 % 8 != 0) {
-            return self.fail(slot, FailReason::Descriptor); // only software can ask so
-        }
-        if [entry.pte, entry.pmd, entry.pud].iter().any(|at| at.0 >> PHYSICAL_BITS != 0) {
-            return self.fail(slot, FailReason::Bus); // and so
-        }
         let found = out.bus.read_u64(entry.pte);
         self.lag = self.lag + out.bus.took();
         match found {
@@ -180,7 +185,8 @@ impl Smu {
             }
         }
         self.pump_fetch();
-        if !self.free.fetching && self.free.buffer.is_empty() {
+        let to_come = self.free.fetching || (self.free.has_entry() && self.returns.takes_bad_entry());
+        if !to_come && self.free.buffer.is_empty() {
             for slot in std::mem::take(&mut self.frame_waiters) {
                 self.fail(slot, FailReason::NoFrame);
             }
@@ -192,7 +198,8 @@ impl Smu {
         let (depth, kept) = (usize::from(self.config.prefetch_depth), self.returns.kept_prefetch());
         let ahead = self.enabled && self.free.buffer.len() + kept < depth;
         let needed = self.free.buffer.len() < self.frame_waiters.len() && kept <= depth;
-        if (ahead || needed) && !self.free.fetching && self.free.has_entry() {
+        let stopped = self.free.fetching || self.returns.has_bad_entry();
+        if (ahead || needed) && !stopped && self.free.has_entry() {
             self.free.fetching = true;
             self.schedule(self.now + self.lag + self.ring_time(), Event::Fetch);
         }

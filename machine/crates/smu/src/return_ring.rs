@@ -66,6 +66,16 @@ impl ReturnRing {
         self.waiting.iter().filter(|r| r.keeper == Keeper::Prefetch).count()
     }
 
+    /// Whether a malformed free ring entry waits, one at a time: it stops the fetcher.
+    pub fn has_bad_entry(&self) -> bool {
+        self.waiting.iter().any(|r| r.reason == regs::REASON_BAD_ENTRY)
+    }
+
+    /// Whether one waits that will be gone soon.
+    pub fn takes_bad_entry(&self) -> bool {
+        self.has_bad_entry() && (self.writing || self.can_write())
+    }
+
     /// Writes the first waiting frame, if that is possible.
     pub fn write(&mut self, bus: &mut dyn SmuBus) -> Result<Option<Returned>, BusError> {
         self.writing = false;
