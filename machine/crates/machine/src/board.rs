@@ -316,7 +316,9 @@ impl Bus for Board {
         if let Some(off) = map::ACLINT.offset(at, len) {
             return Ok(self.aclint.mmio_write(off, wide, value, now));
         }
-        if let (Some(off), Some(mut smu)) = (map::SMU.offset(at, len), self.smu.take()) {
+        if let Some(off) = map::SMU.offset(at, len)
+            && let Some(mut smu) = self.smu.take()
+        {
             let Board { ram, pci, drives, .. } = self;
             let mut port = SmuPort { ram, pci, drives, times: None, now, line: None, took: 0 };
             smu.mmio_write(off, usize::from(size), value, now, &mut port);
