@@ -61,6 +61,7 @@ module trapless_soc
     .hart_id_i      ('0),
     .irq_i          (external_q[1]),
     .ipi_i          (software_q[1]),
+    .time_i         (time_q),
     .time_irq_i     (timer_q[1]),
     .debug_req_i    (1'b0),
     .cvxif_req_o    (),
@@ -103,6 +104,21 @@ module trapless_soc
   end
   assign inval_ready_o = !drive_inval_valid_q || drive_inval_ready;
   assign hold          = inval_valid_i || drive_inval_valid_q;
+
+  // The CLINT's mtime, which nobody writes to: both count from the reset.
+  logic [63:0] time_q;
+  logic [7:0]  tick_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      time_q <= '0;
+      tick_q <= '0;
+    end else if (tick_q == 8'(CyclesPerTick - 1)) begin
+      time_q <= time_q + 64'd1;
+      tick_q <= '0;
+    end else begin
+      tick_q <= tick_q + 8'd1;
+    end
+  end
 
   // One line at a time, the SMU's first; whoever has begun ends.
   logic drives_turn_d, drives_turn_q, busy_q;

@@ -43,6 +43,8 @@ package trapless_soc_pkg;
     return TargetDevices;
   endfunction
 
+  // mtime: 10 MHz of 100 MHz, as profile vc707 has it.
+  localparam int unsigned CyclesPerTick = 10;
   // Reset value of shwdplim in cycles: as profile vc707 has it.
   localparam logic [63:0] WaitLimit = 64'd100_000;
 
