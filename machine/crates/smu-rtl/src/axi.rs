@@ -47,6 +47,8 @@ struct Response {
     id: u32,
     due: u64,
     resp: u8,
+    /// It matters to the unit, unlike a look that found nothing new.
+    work: bool,
     /// Beats of a read.
     beats: VecDeque<[u64; 8]>,
 }
@@ -65,6 +67,7 @@ pub(crate) struct Axi {
     memory: Memory,
     data_bytes: u64,
     dice: Dice,
+    longest: u64,
     reads: Vec<Response>,
     writes: Vec<Response>,
     /// Which response is on its channel.
@@ -84,6 +87,7 @@ impl Axi {
             memory,
             data_bytes: u64::from(data_width / 8),
             dice: Dice::new(memory.seed),
+            longest: 0,
             reads: Vec::new(),
             writes: Vec::new(),
             read_shown: None,
@@ -104,9 +108,15 @@ impl Axi {
         self.memory.latency = latency;
     }
 
-    /// Whether a response is still to come.
-    pub fn is_busy(&self) -> bool {
-        !(self.reads.is_empty() && self.writes.is_empty() && self.addresses.is_empty() && self.data.is_empty())
+    /// Whether a response that matters is still to come.
+    pub fn is_working(&self) -> bool {
+        let waits = !(self.writes.is_empty() && self.addresses.is_empty() && self.data.is_empty());
+        waits || self.reads.iter().any(|r| r.work)
+    }
+
+    /// The longest that a response took so far.
+    pub fn longest(&self) -> u64 {
+        self.longest
     }
 
     /// Puts the responses of this cycle on the pins.
@@ -132,8 +142,15 @@ impl Axi {
         }
     }
 
-    /// Takes what was on the pins in this cycle.
-    pub fn take(&mut self, now: u64, ins: &Inputs, outs: &Outputs, bus: &mut dyn SmuBus, seen: &mut dyn FnMut(Access)) {
+    /// Takes what was on the pins in this cycle. `seen` hears of each access and says whether it matters.
+    pub fn take(
+        &mut self,
+        now: u64,
+        ins: &Inputs,
+        outs: &Outputs,
+        bus: &mut dyn SmuBus,
+        seen: &mut dyn FnMut(Access) -> bool,
+    ) {
         if let Some(i) = self.read_shown.filter(|_| outs.rready == 1) {
             self.reads[i].beats.pop_front();
             if self.reads[i].beats.is_empty() {
@@ -189,10 +206,12 @@ impl Axi {
 
     fn due(&mut self, now: u64, bus: &mut dyn SmuBus) -> u64 {
         let more = if self.memory.jitter == 0 { 0 } else { self.dice.below(self.memory.jitter + 1) };
-        now + self.memory.latency.max(1) + more + bus.took().0
+        let cycles = self.memory.latency.max(1) + more + bus.took().0;
+        self.longest = self.longest.max(cycles);
+        now + cycles
     }
 
-    fn read(&mut self, now: u64, a: Address, bus: &mut dyn SmuBus, seen: &mut dyn FnMut(Access)) {
+    fn read(&mut self, now: u64, a: Address, bus: &mut dyn SmuBus, seen: &mut dyn FnMut(Access) -> bool) {
         let bytes = (u64::from(a.len) + 1) << a.size;
         assert!(a.size >= 3 && a.addr % bytes == 0 && 1 << a.size <= self.data_bytes, "AXI read of an odd form: {a:?}");
         let mut resp = if a.lock { EXOKAY } else { OKAY };
@@ -215,9 +234,9 @@ impl Axi {
             assert!(bytes == 8, "AXI exclusive read of {bytes} bytes");
             self.monitor[a.id as usize] = value.ok().map(|v| (a.addr, v));
         }
-        seen(Access::Read { part: a.id, at: a.addr, exclusive: a.lock, value });
+        let work = seen(Access::Read { part: a.id, at: a.addr, exclusive: a.lock, value });
         let due = self.due(now, bus);
-        self.reads.push(Response { id: a.id, due, resp, beats });
+        self.reads.push(Response { id: a.id, due, resp, work, beats });
     }
 
     fn write(
@@ -226,7 +245,7 @@ impl Axi {
         a: Address,
         beats: &[([u64; 8], u64, bool)],
         bus: &mut dyn SmuBus,
-        seen: &mut dyn FnMut(Access),
+        seen: &mut dyn FnMut(Access) -> bool,
     ) {
         let beat_bytes = 1_u64 << a.size;
         let mut bytes = Vec::with_capacity(64);
@@ -253,7 +272,7 @@ impl Axi {
         let value = if bytes.len() >= 8 { word(0) } else { 0 };
         seen(Access::Write { part: a.id, at: a.addr, bytes: bytes.len(), exclusive: a.lock, value, done });
         let due = self.due(now, bus);
-        self.writes.push(Response { id: a.id, due, resp: resp.unwrap_or(SLVERR), beats: VecDeque::new() });
+        self.writes.push(Response { id: a.id, due, resp: resp.unwrap_or(SLVERR), work: true, beats: VecDeque::new() });
     }
 
     /// REQ: SMU-3. Done if the value is still what the exclusive read gave.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The steps of each miss, as they show on the pins.
 
+use std::collections::BTreeMap;
+
 use trapless_memory::Cycle;
 use trapless_smu::Stamps;
 use trapless_smu_regs as regs;
@@ -15,7 +17,6 @@ const COMMAND_BYTES: usize = 64;
 #[derive(Clone, Debug)]
 struct Miss {
     pte: u64,
-    value: u64,
     cid: Option<u64>,
     stamps: Stamps,
 }
@@ -25,6 +26,7 @@ struct Miss {
 pub struct Misses {
     live: Vec<Miss>,
     updaters: u32,
+    polled: BTreeMap<u64, u64>,
     /// Which miss each updater is at, by its PTE.
     updating: [u64; 8],
 }
@@ -35,18 +37,27 @@ impl Misses {
         Misses { updaters, ..Misses::default() }
     }
 
-    /// Whether this is the poller's look at a completion queue.
-    pub fn is_poll(&self, access: &Access) -> bool {
+    fn is_poll(&self, access: &Access) -> bool {
         matches!(*access, Access::Read { part, .. } if part == self.updaters + POLLER)
+    }
+
+    /// Whether this is a look at a completion queue that sees what it saw the last time.
+    pub fn finds_nothing(&mut self, access: &Access) -> bool {
+        match *access {
+            Access::Read { at, value: Ok(value), .. } if self.is_poll(access) => {
+                self.polled.insert(at, value) == Some(value)
+            }
+            _ => false,
+        }
     }
 
     /// Notes an access at this time. Gives the time of a doorbell.
     pub fn note(&mut self, access: &Access, now: Cycle) {
         match *access {
-            Access::Read { part, at, value, .. } if part == self.updaters + LOOKUP => {
+            Access::Read { part, at, .. } if part == self.updaters + LOOKUP => {
                 self.live.retain(|m| m.pte != at);
                 let stamps = Stamps { allocated: Some(now), ..Stamps::default() };
-                self.live.push(Miss { pte: at, value: value.unwrap_or(0), cid: None, stamps });
+                self.live.push(Miss { pte: at, cid: None, stamps });
             }
             Access::Read { value: Ok(cqe), .. } if self.is_poll(access) => {
                 let cid = regs::CQE_CID.get(cqe);

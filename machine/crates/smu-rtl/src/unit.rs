@@ -133,7 +133,7 @@ impl RtlSmu {
     }
 
     fn is_awake(&self) -> bool {
-        self.quiet < self.drowsy || self.axi.is_busy() || self.pins.req_valid != 0 || self.pins.abandon != 0
+        self.quiet < self.drowsy + 2 * self.axi.longest() || self.pins.req_valid != 0 || self.pins.abandon != 0
     }
 
     /// Time goes on without clock cycles, up to a moment at which there is something to do.
@@ -166,7 +166,8 @@ impl RtlSmu {
         let hints = self.config.completion_hints;
         axi.take(self.ticks, pins, outs, bus, &mut |access| {
             misses.note(&access, now);
-            if !(hints && misses.is_poll(&access)) {
+            let work = !misses.finds_nothing(&access) || !hints;
+            if work {
                 *quiet = 0;
             }
             if matches!(access, Access::Write { bytes: 4, .. }) {
@@ -174,7 +175,11 @@ impl RtlSmu {
                 alarms.extend((timeout != 0).then(|| Cycle(now.0.saturating_add(timeout))));
             }
             log.iter_mut().for_each(|log| log.push((now, access)));
+            work
         });
+        if axi.is_working() {
+            *quiet = 0;
+        }
         self.ticks += 1;
         self.ports_changed(was_asking, was_busy);
         for hart in bits(self.pins.req_valid & self.outs.req_ready) {

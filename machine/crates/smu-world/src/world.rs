@@ -218,6 +218,21 @@ impl World {
         self.word(PT + 8 * p as u64)
     }
 
+    /// A page's entry; of a valid one its flags and the block that its frame holds.
+    pub fn holds(&self, p: usize) -> (u64, Option<u64>) {
+        let pte = self.pte(p);
+        if !regs::PTE_V.is_set(pte) {
+            return (pte, None);
+        }
+        let frame = self.frame(regs::PTE_PFN.get(pte));
+        (pte & !regs::PTE_PFN.mask(), frame.and_then(|f| self.content[f]))
+    }
+
+    /// The entries above it.
+    pub fn marks(&self, p: usize) -> [u64; 2] {
+        [PMD, PUD].map(|base| self.word(base + 8 * p as u64))
+    }
+
     /// Whether the whole install of this page was seen since it last began.
     pub fn is_marked(&self, p: usize) -> bool {
         self.installed[p] == Some(Area::Pud)
