@@ -118,6 +118,8 @@ def suites(everything: bool) -> list[Suite]:
                            "--", "--runs", "20000" if everything else "1000"], MACHINE, env=build.cargo_env()),
         Suite("fuzz", trust.command("fuzz", *(["--seconds", "60"] if everything else [])), MACHINE, env=build.cargo_env()),
         Suite("rtl-lint", ["rtl/run", "rtl/smu/lint/check"]),
+        Suite("rtl-model", ["rtl/run", sys.executable, "rtl/smu/sim/check", *(["--all"] if everything else [])],
+              plain=True, env=build.cargo_env()),
         Suite("rtl-benches", ["rtl/run", "pytest", "-q", "-p", "no:cacheprovider", "rtl/smu/dv",
                               *(["--long"] if everything else [])]),
         Suite("lab", pytest_args),
