@@ -122,6 +122,7 @@ def suites(everything: bool) -> list[Suite]:
               plain=True, env=build.cargo_env()),
         Suite("rtl-benches", ["rtl/run", "pytest", "-q", "-p", "no:cacheprovider", "rtl/smu/dv",
                               *(["--long"] if everything else [])]),
+        Suite("rtl-soc", ["rtl/run", "rtl/cva6/tests/soc/run", "--smu"], plain=True, env=build.cargo_env()),
         Suite("lab", pytest_args),
         Suite("soak", [sys.executable, "-m", "lab", "soak", "--kernel", "plain", "--misses", "40000", "--data", "256",
                        "--out", str(CACHE / "test-soak")]),

@@ -9,6 +9,7 @@ use trapless_memory::{Cycle, Ram};
 
 use crate::platform::Lines;
 
+#[cfg(not(test))]
 mod shim {
     unsafe extern "C" {
         pub fn trapless_model_new(ram: *mut u8, base: u64, size: u64);
@@ -24,6 +25,36 @@ mod shim {
         pub fn trapless_model_written(address: u64, length: u64);
         pub fn trapless_model_save(path: *const std::ffi::c_char) -> bool;
         pub fn trapless_model_restore(path: *const std::ffi::c_char) -> bool;
+    }
+}
+
+/// No model: tests of this crate link without one.
+#[cfg(test)]
+mod shim {
+    use std::ffi::c_char;
+
+    pub unsafe fn trapless_model_new(_: *mut u8, _: u64, _: u64) {}
+    pub unsafe fn trapless_model_configure(_: u64, _: u16, _: u16, _: u16) {}
+    pub unsafe fn trapless_model_reset() {}
+    pub unsafe fn trapless_model_watch(_: u64) {}
+    pub unsafe fn trapless_model_run(_: u64) {}
+    pub unsafe fn trapless_model_stop() {}
+    pub unsafe fn trapless_model_cycle() -> u64 {
+        0
+    }
+    pub unsafe fn trapless_model_instructions() -> u64 {
+        0
+    }
+    pub unsafe fn trapless_model_pc() -> u64 {
+        0
+    }
+    pub unsafe fn trapless_model_lines(_: u8, _: bool, _: bool) {}
+    pub unsafe fn trapless_model_written(_: u64, _: u64) {}
+    pub unsafe fn trapless_model_save(_: *const c_char) -> bool {
+        false
+    }
+    pub unsafe fn trapless_model_restore(_: *const c_char) -> bool {
+        false
     }
 }
 

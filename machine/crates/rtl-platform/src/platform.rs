@@ -205,3 +205,35 @@ impl Dma for DriveDma<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn platform() -> Platform {
+        let ram = Ram::new(map::RAM_BASE, 1 << 20).unwrap();
+        Platform::new(ram, ClockHz(100_000_000), 10_000_000, Vec::new())
+    }
+
+    #[test]
+    fn the_timer_line_rises_at_its_event() {
+        let mut p = platform();
+        p.write(map::ACLINT.base + 0x4000, 8, 7, Cycle(3));
+        let at = p.next_event(Cycle(3));
+        assert_eq!(at, Cycle(70));
+        assert!(!p.lines(Cycle(69)).timer);
+        assert!(p.lines(at).timer);
+    }
+
+    #[test]
+    fn narrow_writes_bring_no_other_lanes_bytes() {
+        let mut p = platform();
+        p.write(map::FINISHER.base, 4, 0xdead_0000_5555, Cycle(0));
+        assert_eq!(p.finish, Some(Finish::PowerOff));
+    }
+
+    #[test]
+    fn where_nothing_answers_reads_as_ones() {
+        assert_eq!(platform().read(0x2000_0000, 4, Cycle(0)), u64::MAX);
+    }
+}
