@@ -12,7 +12,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CVA6 = HERE.parent.parent
 ROOT = CVA6.parent.parent
+SMU = ROOT / "rtl/smu/rtl"
 LEFT_OUT = re.compile(r"_config_pkg\.sv$|/fpu/src/|fpu_wrap|/cvxif_example/|/instr_tracer|/ariane\.sv$")
+SMU_PACKAGES = [SMU / "generated/trapless_spec_pkg.sv", SMU / "generated/trapless_smu_regs_pkg.sv", SMU / "trapless_smu_pkg.sv"]
 INCLUDES = ["common/submodules/common_cells/include", "common/submodules/common_cells/src", "common/local/util"]
 
 # A trace of every instruction, written to the current folder.
@@ -56,7 +58,11 @@ def files(source: Path, target: Path | None, config: Path) -> list[Path]:
     if not target:
         return result
     own = sorted((CVA6 / "overlay" / "rtl").glob("*.sv"), key=lambda p: (not p.stem.endswith("_pkg"), p.name))
-    smu = ROOT / "rtl/smu/rtl"
-    packages = [smu / "generated/trapless_spec_pkg.sv", smu / "trapless_smu_pkg.sv", *(p for p in own if p.stem.endswith("_pkg"))]
+    packages = [*SMU_PACKAGES[::2], *(p for p in own if p.stem.endswith("_pkg"))]
     at = next(i for i, p in enumerate(result) if p.name == "axi_intf.sv")
     return [*result[:at], *packages, *result[at:], *(p for p in own if not p.stem.endswith("_pkg"))]
+
+
+def smu() -> list[Path]:
+    """The SMU's files, without the packages that the core has already."""
+    return [SMU_PACKAGES[1], *(p for p in sorted(SMU.rglob("*.sv")) if p not in SMU_PACKAGES)]

@@ -23,13 +23,42 @@ module walk_tb #(
   input  logic        r_valid_i,  output logic        r_ready_o,
   input  logic [63:0] r_data_i,   input  logic [3:0]  r_id_i,   input  logic [1:0] r_resp_i, input  logic r_last_i,
 
-  output logic        smu_req_valid_o, input logic smu_req_ready_i,
-  output logic [55:0] smu_pte_addr_o, output logic [55:0] smu_pmd_addr_o, output logic [55:0] smu_pud_addr_o,
-  output logic [63:0] smu_pte_o, output logic [7:0] smu_id_o,
+  // The walker's requests, and the answers: of the harness, or of the SMU.
+  input  logic        smu_hold_i,  // nothing is accepted
+  output logic        smu_req_valid_o,
+  output logic        smu_accepted_o,
+  output logic [55:0] smu_pte_addr_o,
+  output logic [55:0] smu_pmd_addr_o,
+  output logic [55:0] smu_pud_addr_o,
+  output logic [63:0] smu_pte_o,
+  output logic [7:0]  smu_id_o,
   output logic        smu_abandon_o,
+`ifdef WALK_SMU
+  output logic        smu_rsp_valid_o,
+  output logic [7:0]  smu_rsp_id_o,
+  output logic [1:0]  smu_rsp_outcome_o,
+  output logic        m_awvalid_o, input  logic        m_awready_i,
+  output logic [63:0] m_awaddr_o,  output logic [3:0]  m_awid_o, output logic m_awlock_o,
+  output logic        m_wvalid_o,  input  logic        m_wready_i,
+  output logic [63:0] m_wdata_o,   output logic [7:0]  m_wstrb_o, output logic m_wlast_o,
+  input  logic        m_bvalid_i,  output logic        m_bready_o,
+  input  logic [3:0]  m_bid_i,     input  logic [1:0]  m_bresp_i,
+  output logic        m_arvalid_o, input  logic        m_arready_i,
+  output logic [63:0] m_araddr_o,  output logic [3:0]  m_arid_o, output logic [7:0] m_arlen_o, output logic m_arlock_o,
+  input  logic        m_rvalid_i,  output logic        m_rready_o,
+  input  logic [63:0] m_rdata_i,   input  logic [3:0]  m_rid_i,  input  logic [1:0] m_rresp_i, input logic m_rlast_i,
+  input  logic [11:0] s_addr_i,    input  logic [63:0] s_wdata_i,
+  input  logic        s_awvalid_i, output logic        s_awready_o,
+  input  logic        s_wvalid_i,  output logic        s_wready_o,
+  output logic        s_bvalid_o,
+`else
+  input  logic        smu_req_ready_i,
   input  logic        smu_rsp_valid_i,
-  input  logic [7:0]  smu_rsp_id_i, input logic [1:0] smu_rsp_outcome_i, input logic [7:0] smu_rsp_reason_i,
+  input  logic [7:0]  smu_rsp_id_i,
+  input  logic [1:0]  smu_rsp_outcome_i,
+  input  logic [7:0]  smu_rsp_reason_i,
   input  logic [63:0] smu_rsp_pte_i,
+`endif
 
   input  logic        inval_valid_i, output logic inval_ready_o, input logic [55:0] inval_addr_i,
 
@@ -53,6 +82,8 @@ module walk_tb #(
   ariane_axi::req_t           req;
   ariane_axi::resp_t          rsp;
   trapless_smu_pkg::smu_req_t smu_req;
+  trapless_smu_pkg::smu_rsp_t smu_rsp;
+  logic                       smu_req_ready, smu_rsp_valid;
 
   cva6 #(
     .ArianeCfg (Config),
@@ -67,12 +98,54 @@ module walk_tb #(
     .cvxif_resp_i   ('0),
     .axi_req_o      (req),
     .axi_resp_i     (rsp),
-    .smu_req_valid_o, .smu_req_ready_i,
+    .smu_req_valid_o,
+    .smu_req_ready_i(smu_accepted_o),
     .smu_req_o      (smu_req),
-    .smu_abandon_o, .smu_rsp_valid_i,
-    .smu_rsp_i      ({smu_rsp_id_i, smu_rsp_outcome_i, smu_rsp_reason_i, smu_rsp_pte_i}),
+    .smu_abandon_o,
+    .smu_rsp_valid_i(smu_rsp_valid),
+    .smu_rsp_i      (smu_rsp),
     .inval_valid_i, .inval_ready_o, .inval_addr_i
   );
+
+  assign smu_accepted_o = smu_req_valid_o && smu_req_ready && !smu_hold_i;
+`ifdef WALK_SMU
+  trapless_smu #(
+    .Harts(1)
+  ) u_smu (
+    .clk_i, .rst_ni,
+    .req_valid_i   (smu_req_valid_o && !smu_hold_i),
+    .req_ready_o   (smu_req_ready),
+    .req_i         (smu_req),
+    .abandon_i     (smu_abandon_o),
+    .rsp_valid_o   (smu_rsp_valid),
+    .rsp_o         (smu_rsp),
+    .snoop_valid_i (1'b0),
+    .snoop_addr_i  ('0),
+    .m_axi_awid(m_awid_o), .m_axi_awaddr(m_awaddr_o), .m_axi_awlen(), .m_axi_awsize(), .m_axi_awburst(),
+    .m_axi_awlock(m_awlock_o), .m_axi_awcache(), .m_axi_awprot(), .m_axi_awqos(),
+    .m_axi_awvalid(m_awvalid_o), .m_axi_awready(m_awready_i),
+    .m_axi_wdata(m_wdata_o), .m_axi_wstrb(m_wstrb_o), .m_axi_wlast(m_wlast_o),
+    .m_axi_wvalid(m_wvalid_o), .m_axi_wready(m_wready_i),
+    .m_axi_bid(m_bid_i), .m_axi_bresp(m_bresp_i), .m_axi_bvalid(m_bvalid_i), .m_axi_bready(m_bready_o),
+    .m_axi_arid(m_arid_o), .m_axi_araddr(m_araddr_o), .m_axi_arlen(m_arlen_o), .m_axi_arsize(), .m_axi_arburst(),
+    .m_axi_arlock(m_arlock_o), .m_axi_arcache(), .m_axi_arprot(), .m_axi_arqos(),
+    .m_axi_arvalid(m_arvalid_o), .m_axi_arready(m_arready_i),
+    .m_axi_rid(m_rid_i), .m_axi_rdata(m_rdata_i), .m_axi_rresp(m_rresp_i), .m_axi_rlast(m_rlast_i),
+    .m_axi_rvalid(m_rvalid_i), .m_axi_rready(m_rready_o),
+    .s_axil_awaddr(s_addr_i), .s_axil_awprot('0), .s_axil_awvalid(s_awvalid_i), .s_axil_awready(s_awready_o),
+    .s_axil_wdata(s_wdata_i), .s_axil_wstrb('1), .s_axil_wvalid(s_wvalid_i), .s_axil_wready(s_wready_o),
+    .s_axil_bresp(), .s_axil_bvalid(s_bvalid_o), .s_axil_bready(1'b1),
+    .s_axil_araddr('0), .s_axil_arprot('0), .s_axil_arvalid(1'b0), .s_axil_arready(),
+    .s_axil_rdata(), .s_axil_rresp(), .s_axil_rvalid(), .s_axil_rready(1'b1)
+  );
+  assign smu_rsp_valid_o   = smu_rsp_valid;
+  assign smu_rsp_id_o      = smu_rsp.id;
+  assign smu_rsp_outcome_o = smu_rsp.outcome;
+`else
+  assign smu_req_ready = smu_req_ready_i;
+  assign smu_rsp_valid = smu_rsp_valid_i;
+  assign smu_rsp       = {smu_rsp_id_i, smu_rsp_outcome_i, smu_rsp_reason_i, smu_rsp_pte_i};
+`endif
 
   assign {smu_pte_addr_o, smu_pmd_addr_o, smu_pud_addr_o, smu_pte_o, smu_id_o} = smu_req;
 
