@@ -166,7 +166,7 @@ async def exclusive_pairs_that_fail_are_tried_again(dut: HierarchyObject) -> Non
     bench.world.devices[1].complete()
     await bench.until(lambda: wait.outcome, 10_000)
     assert wait.is_(DONE)
-    bench.memory.claims_lost, bench.world.tolerates_retry = 1.0, True
+    bench.memory.claims_lost, bench.world.tolerates_same = 1.0, True
     wait = bench.walkers.ask(0, 8)
     await bench.at_device(0)
     bench.world.devices[0].complete()

@@ -27,6 +27,7 @@ class Soak:
         self.bench, self.faults, self.rng = bench, faults, random.Random(bench.rng.random())
         self.over = self.quiet = False
         rng, memory = self.rng, bench.memory
+        bench.world.tolerates_same = True
         memory.pause(rng.choice((0, 0.2, 0.5, 0.8)))
         top = rng.choice((0, 3, 30))
         memory.latency = lambda: rng.randint(0, top)
@@ -75,8 +76,8 @@ class Soak:
         while not self.over:
             await self.pause(300)
             page = rng.randrange(world.sizes.pages)
-            if names_block(world.pte(page)) and not self.quiet:
-                await os.ask_port(number, page, halves=rng.random() < 0.2)
+            if names_block(pte := world.pte(page)) and not self.quiet:
+                await os.ask_port(number, page, seen=pte, halves=rng.random() < 0.2)
 
     async def system(self, cycles: int) -> None:
         """The operating system."""

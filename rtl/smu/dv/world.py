@@ -67,8 +67,9 @@ class World:
         self.fenced = self.drained = 0
         self.ports: dict[int, int] = {}
         """Software request port to the page that it has asked for."""
-        self.tolerates_retry = False
-        """Exclusive pairs fail so often that an exchange may be given up: answered changed, with the value seen."""
+        self.tolerates_same = False
+        """`changed` may come with the value that was seen: of a miss that was joined, whose first request saw another one; or because
+        exclusive pairs fail so often that the exchange is given up."""
         self.trace: list[tuple[str, int]] = []
         """Accesses that took effect, by area and index."""
 
