@@ -6,4 +6,5 @@
 pub mod games;
 pub mod lockstep;
 pub mod sim;
+pub mod steps;
 pub mod world;

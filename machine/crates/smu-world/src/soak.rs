@@ -9,11 +9,12 @@ use std::time::Instant;
 use trapless_smu::{Smu, SmuConfig, SmuUnit};
 use trapless_smu_rtl::{Dice, Memory, RtlSmu};
 use trapless_smu_world::games::{self, Action};
-use trapless_smu_world::{lockstep, sim};
+use trapless_smu_world::{lockstep, sim, steps};
 
 const USAGE: &str = "usage: smu-soak LIBRARY|model [--games N] [--first N] [--longest N] [--lockstep] [--trace FILE]
   LIBRARY    the simulated unit: python3 -m rtl.smu.sim.build pmshr=4 prefetch=2
   --games    how many (1000); --first: the number of the first (0); --longest: actions of the longest (200)
+  --steps    only print what each step of a miss costs
   --lockstep against the reference model, compared whenever both are at rest
   --trace    waveform of the first game, if the library has traces";
 
@@ -23,6 +24,7 @@ struct Options {
     first: u64,
     longest: usize,
     lockstep: bool,
+    steps: bool,
     trace: Option<PathBuf>,
 }
 
@@ -30,12 +32,13 @@ fn options() -> Option<Options> {
     let mut args = std::env::args().skip(1);
     let unit = args.next().filter(|u| !u.starts_with('-'))?;
     let library = (unit != "model").then(|| PathBuf::from(unit));
-    let mut o = Options { library, games: 1000, first: 0, longest: 200, lockstep: false, trace: None };
+    let mut o = Options { library, games: 1000, first: 0, longest: 200, lockstep: false, steps: false, trace: None };
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--games" => o.games = args.next()?.parse().ok()?,
             "--first" => o.first = args.next()?.parse().ok()?,
             "--longest" => o.longest = args.next()?.parse().ok().filter(|n| *n > 1)?,
+            "--steps" => o.steps = true,
             "--lockstep" => o.lockstep = true,
             "--trace" => o.trace = Some(args.next()?.into()),
             _ => return None,
@@ -76,6 +79,17 @@ fn main() -> ExitCode {
     if let Err(wrong) = unit(o.library.as_deref(), 0, None) {
         eprintln!("{wrong}");
         return ExitCode::from(2);
+    }
+    if o.steps {
+        let unit = o.library.as_deref().map(|l| RtlSmu::load(l, sim::config(true), Memory::default(), None));
+        let Some(Ok(unit)) = unit else { return ExitCode::from(2) };
+        return match steps::measure(Box::new(unit)) {
+            Some(steps) => {
+                println!("{steps:#?}");
+                ExitCode::SUCCESS
+            }
+            None => ExitCode::FAILURE,
+        };
     }
     std::panic::set_hook(Box::new(|_| {}));
     let (begun, mut actions) = (Instant::now(), 0);

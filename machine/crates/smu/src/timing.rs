@@ -33,6 +33,23 @@ impl SmuTiming {
         SmuTiming { command_write: Cycle(1), update: Cycle(3), ring_read: Cycle(1), ..self }
     }
 
+    /// The same with the RTL's logic (rtl/smu), for a bus that times memory: cycles between its pins, measured with memory that
+    /// answers in the next cycle. A command takes eight of its cycles on a 64-bit bus. Tests of trapless-smu-world hold the
+    /// RTL to these figures; `smu-soak LIBRARY --steps` prints them.
+    pub fn rtl(self) -> SmuTiming {
+        SmuTiming {
+            request: Cycle(1),
+            cam: Cycle(1),
+            command_write: Cycle(11),
+            doorbell: Cycle(3),
+            completion: Cycle(4),
+            update: Cycle(4),
+            notify: Cycle(3),
+            ring_read: Cycle(1),
+            ..self
+        }
+    }
+
     /// The figures of ISCA20, figure 11 (they include the memory accesses), for a core clock. The poll interval is that
     /// of a poller which reads memory back to back, one read taking as long as a ring entry's.
     pub fn isca20(clock: ClockHz) -> SmuTiming {
