@@ -68,6 +68,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--interactive", action="store_true", help="a shell on the console")
     run.add_argument("--trace", metavar="FILE[,...]",
                      help="trace memory accesses: grain=page|line, from=start|roi|milestone:N|instructions:N, kernel")
+    run.add_argument("--smu", choices=("model", "rtl"), default="model",
+                     help="the SMU: the reference model, or its RTL under Verilator (built when it is not there)")
     run.add_argument("--gdb", metavar="PLACE[,nowait]", help="wait for GDB at PORT, HOST:PORT or unix:PATH")
     run.add_argument("--stats", type=Path, metavar="FILE", help="keep the machine's record (JSON)")
 
@@ -268,8 +270,15 @@ def _request(args: argparse.Namespace, guest_argv: list[str], out: Path | None, 
 
 def _machine_options(args: argparse.Namespace) -> list[str]:
     """What `run` only passes on."""
+    from lab import build
+
     named = {"--trace": getattr(args, "trace", None), "--gdb": getattr(args, "gdb", None)}
-    return [text for name, value in named.items() if value for text in (name, value)]
+    options = [text for name, value in named.items() if value for text in (name, value)]
+    if getattr(args, "smu", "model") == "rtl":
+        if args.simulator != "machine":
+            raise UserError("--smu rtl: not with --on qemu")
+        options.append(f"--smu-rtl={build.smu_rtl(args.profile, tuple(args.settings), args.harts)}")
+    return options
 
 
 def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.cache import CACHE, cached, content_key, locked, run_tool
-from lab.paths import LINUX, MACHINE
+from lab.paths import LINUX, MACHINE, ROOT
 from lab.ui import UserError, step
 
 
@@ -134,3 +135,19 @@ def host_mapsum() -> Path:
     return cached("host-mapsum", content_key(source), "building mapsum for the host", lambda out: run_tool(
         ["cc", "-O2", "-pthread", "-o", out / "mapsum", source], CACHE / "logs" / "mapsum.log",
         "building mapsum")) / "mapsum"
+
+
+def smu_rtl(profile: str, settings: tuple[str, ...], harts: int | None) -> Path:
+    """The SMU's RTL as a library, with the sizes that this profile says."""
+    ask = [str(machine()), "run", "--kernel", os.devnull, "--smu-rtl", "--profile", profile]
+    ask += [text for setting in settings for text in ("--set", setting)]
+    ask += ["--harts", str(harts)] if harts else []
+    wanted = subprocess.run(ask, capture_output=True, text=True, check=False)
+    if wanted.returncode:
+        raise UserError(wanted.stderr.strip().removeprefix("trapless-machine: "))
+    command = [str(ROOT / "rtl" / "run"), sys.executable, "-m", "rtl.smu.sim.build", *wanted.stdout.split()]
+    built = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT,
+                           env=os.environ | {"PYTHONPATH": str(ROOT)})
+    if built.returncode:
+        raise UserError("the SMU's RTL could not be built: it needs Verilator (rtl/run installs it) and a C++ compiler")
+    return Path(built.stdout.splitlines()[-1])

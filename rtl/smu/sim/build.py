@@ -104,8 +104,7 @@ def _build(
     jobs.append((HERE / "smu.cpp", parameters.defines()))
 
     def compile_one(job: tuple[Path, list[str]]) -> None:
-        source, options = job
-        _run([compiler, *flags, *options, "-c", str(source), "-o", f"{objects / source.stem}.o"], out)
+        _run([compiler, *flags, *job[1], "-c", str(job[0]), "-o", f"{objects / job[0].stem}.o"], out)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(compile_one, jobs))
