@@ -47,16 +47,20 @@ def main() -> None:
         libyosys.run_pass(line, design)
 
     run(request["read"])
-    # Nothing is cleaned away: the model's interface looks at some registers by name.
-    for line in ("proc -noopt", "bmuxmap", "demuxmap", "bwmuxmap"):
+    # Nothing is cleaned away, for the model's interface looks at some registers by name; but what would be is not worth a fault.
+    for line in ("proc -noopt", "bmuxmap", "demuxmap", "bwmuxmap", "design -save whole", "opt_expr", "opt_clean"):
         run(line)
+    alive = {(str(name), str(cell)) for name in list(design.modules_) for cell in list(design.module(name).cells_)}
+    run("design -load whole")
     sizes = {str(name).removeprefix("\\"): len(design.module(name).cells_) for name in list(design.modules_)}
     shares = {name: request["least"] + round(request["rest"] * size / sum(sizes.values())) for name, size in sizes.items()}
     mutants = []
     for index, (name, count) in enumerate(sorted(shares.items())):
         listing = out / "list.txt"
-        run(f"mutate -list {count} -seed {request['seed'] + index} -module {name} -o {listing}")
-        mutants += [(name, line.strip()) for line in listing.read_text().splitlines() if line.strip()]
+        run(f"mutate -list {4 * count} -seed {request['seed'] + index} -module {name} -o {listing}")
+        lines = [line.strip() for line in listing.read_text().splitlines() if line.strip()]
+        chosen = [line for line in lines if ("\\" + name, re.search(r"-cell (\S+)", line)[1]) in alive]
+        mutants += [(name, line) for line in chosen[:count]]
     described = []
     for number, (name, line) in enumerate(mutants, 1):
         run(f"{line} -ctrl trapless_mutsel {WIDTH} {number}")
