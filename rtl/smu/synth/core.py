@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
 from types import ModuleType
 
 from rtl.smu.synth import cells, liberty, yosys
@@ -28,18 +30,30 @@ def builder() -> ModuleType:
     return module
 
 
+def sources(build: ModuleType, extended: bool) -> list[Path]:
+    """The core's files, with the overlay or as its authors released it but for the size of the caches."""
+    wheel, changed = env.cva6(), yosys.BUILD / "cva6-source"
+    shutil.rmtree(changed, ignore_errors=True)
+    config = build.HERE / "config" / f"{CONFIG}_config_pkg.sv"
+    if not extended:
+        build.HERE = changed  # where there is no overlay
+        build.change(wheel, changed)
+        names = build.core_files(wheel)
+        return [config, *(changed / name if (changed / name).exists() else wheel / name for name in names)]
+    mine = (env.RTL / "cva6" / "soc", env.RTL / "cva6" / "sim")
+    return [path for path in build.sources(wheel, changed, CONFIG, smu=False) if path.parent not in mine]
+
+
 def synthesize(extended: bool) -> dict[str, float]:
     """Area of each module of the core, um2."""
     build, wheel, library = builder(), env.cva6(), env.liberty()
     name = "cva6-shwdp" if extended else "cva6"
-    files = [path for path in build.sources(wheel, yosys.BUILD / "cva6-source", CONFIG, smu=False)
-             if path.parent.parent.name != "cva6" or path.parent.name == "config"]
-    files += build.packages_first(env.RTL / "cva6" / "overlay" / "rtl")
-    files = list(dict.fromkeys(path for path in files if path.stem not in ("div_sqrt_top_mvp", "sim_probe")))
+    files = sources(build, extended)
     include = " ".join(f"-I {wheel / folder}" for folder in build.INCLUDES)
     boxes = " ".join(f"--blackboxed-module {box}" for box in BLACK_BOXES)
-    read = f"read_slang --threads 1 --ignore-assertions --keep-hierarchy -D WT_DCACHE -D SYNTHESIS {include} {boxes} --top cva6"
-    read += f" -G Shwdp={int(extended)} " + " ".join(map(str, files))
+    # The core selects parts of fields that are one bit wide where they are not used.
+    read = "read_slang --threads 1 --ignore-assertions -Wno-range-width-oob --keep-hierarchy -D WT_DCACHE -D SYNTHESIS"
+    read += f" {include} {boxes} --top cva6 {'-G Shwdp=1' if extended else ''} " + " ".join(map(str, files))
     yosys.run(name, [read, *cells.map_passes(library), f"tee -q -o {name}.json stat -json -liberty {library}"])
     known = liberty.read(library)
     areas: dict[str, float] = {}
