@@ -11,6 +11,7 @@ class Smu {
     explicit Smu(World &world) : w(world) {}
 
     void reset() {
+        for (u64 frame = Own; frame < Own + 64 * 4096; frame += 4096) own.push_back(frame);
         set(SMU_TIMEOUT, 0);
         set(SMU_FREE_BASE, FreeRing);
         set(SMU_FREE_SIZE, RingSize);
@@ -28,9 +29,9 @@ class Smu {
         set(SMU_CTRL, SMU_CTRL_ENABLE);
     }
 
-    // A few frames are the operating system's own, for the pages that it installs itself.
+    // Frames above are the operating system's own, for the pages that it installs itself.
     void free(u64 frame) {
-        if (own.size() < 4) own.push_back(frame);
+        if (frame >= Own) own.push_back(frame);
         else produce(frame);
     }
     u64 free_frames() const { return given - w.installs - came_back; }
@@ -104,7 +105,7 @@ class Smu {
     }
 
   private:
-    static constexpr u64 Queues = 0x83f0'0000, FreeRing = Queues, ReturnRing = Queues + 0x4000, Queue = Queues + 0x8000,
+    static constexpr u64 Own = 0x8300'0000, Queues = 0x83f0'0000, FreeRing = Queues, ReturnRing = Queues + 0x4000, Queue = Queues + 0x8000,
                          Completions = Queues + 0xc000, Doorbell = 0x2000'0000, RingSize = 256, Depth = 64;
     static constexpr unsigned Master = 16;  // of exclusive reads: the AXI identifiers follow
 
