@@ -73,6 +73,7 @@ struct World {
     // Another master than the core writes.
     void outside(u64 addr, u64 data, unsigned strb = 0xff) {
         write(addr, data, strb);
-        if (tells.empty() || tells.back() != (addr & ~15ull)) tells.push_back(addr & ~15ull), pushed++;
+        // The first is being told already: what was written since has to be told again.
+        if (tells.size() < 2 || tells.back() != (addr & ~15ull)) tells.push_back(addr & ~15ull), pushed++;
     }
 };
