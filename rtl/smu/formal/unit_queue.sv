@@ -55,7 +55,7 @@ module unit_queue
       sound[i] = !used[i] || (d[i].sq_base[11:0] == '0 && d[i].cq_base[11:0] == '0 && d[i].sq_base[63:56] == '0
           && d[i].cq_base[63:56] == '0 && d[i].sq_doorbell[1:0] == '0 && d[i].cq_doorbell[1:0] == '0
           && d[i].depth > 17'(Entries) && d[i].depth <= 17'h10000);
-      inside_queue[i] = !used[i] || (d[i].sq_tail < d[i].depth && d[i].cq_head < d[i].depth);
+      inside_queue[i] = (d[i].sq_tail < d[i].depth || d[i].sq_tail == '0) && (d[i].cq_head < d[i].depth || d[i].cq_head == '0);
       n = 8'(cmd_state == CmdWait && cmd_device == 3'(i));
       for (int unsigned k = 0; k < Entries; k++) n = n + 8'(e[k].command && device_of(e[k].value) == 3'(i));
       counted[i] = `SMU.u_desc.inflight_q[i] == n;
