@@ -133,7 +133,8 @@ module trapless_smu_front
       if (look_d) sel_q <= sel_d;
       waiting_q <= waiting & ~ready_o;
       if (full_o) waiting_q[sel_q] <= 1'b1;
-      if (accepted_o && waiting_q[sel_q]) last_q <= sel_q;
+      // One that joins does not use up its turn for an entry.
+      if (allocate_o && waiting_q[sel_q]) last_q <= sel_q;
       refused_q <= refuse_o ? source_o : '0;
       if (refuse_o) reason_q <= refuse_reason_o;
     end
