@@ -102,7 +102,7 @@ module unit_answers
     end
     for (int unsigned i = 0; i < Entries; i++) quiet[i] = `SMU.live[i] || `SMU.u_pmshr.waiters_q[i] == '0;
     for (int unsigned h = 0; h < Harts; h++) begin
-      named[h] = !`SMU.rsp_valid_o[h] || (waits[h] && `SMU.rsp_o[h].id == id_q[h]);
+      named[h] = !(waits[h] || `SMU.rsp_valid_o[h]) || (waits[h] && `SMU.rsp_o[h].id == id_q[h]);
     end
   end
 

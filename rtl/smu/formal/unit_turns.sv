@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nobody who asks is passed over for ever (REQ: SMU-6): of the looks at those who ask, and of the entries that become free, each other
+// source has at most one before it is the turn of any that waits.
+`include "claim.svh"
+
+module unit_turns #(
+  parameter int unsigned Sources = 3
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input logic [Sources-1:0] valid_i,
+  input logic allocate_o,
+  input logic look_d,
+  input logic [1:0] sel_d,
+  input logic [1:0] sel_q,
+  input logic [1:0] last_q,
+  input logic [Sources-1:0] waiting_q,
+  input logic [Sources-1:0] mine
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+
+  // How often others had an entry, or a look, since this one waits for it.
+  logic [Sources-1:0][7:0] entries_q, looks_q;
+  logic [Sources-1:0] fair, seen;
+
+  // How many sources come before this one, counted from behind the last that was served.
+  function automatic logic [7:0] rank(logic [1:0] last, logic [1:0] source);
+    return source > last ? 8'(source) - 8'(last) - 8'd1 : 8'(source) + 8'(Sources) - 8'(last) - 8'd1;
+  endfunction
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      entries_q <= '0;
+      looks_q <= '0;
+    end else begin
+      for (int unsigned s = 0; s < Sources; s++) begin
+        if (!waiting_q[s]) entries_q[s] <= '0;
+        else if (allocate_o && !mine[s]) entries_q[s] <= entries_q[s] + 8'd1;
+        if (!valid_i[s] || mine[s] || (look_d && sel_d == 2'(s))) looks_q[s] <= '0;
+        else if (look_d) looks_q[s] <= looks_q[s] + 8'd1;
+      end
+    end
+  end
+
+  always_comb begin
+    for (int unsigned s = 0; s < Sources; s++) begin
+      fair[s] = !waiting_q[s] || 16'(entries_q[s]) + 16'(rank(last_q, 2'(s))) <= 16'(Sources - 1);
+      seen[s] = looks_q[s] == '0 || 16'(looks_q[s]) + 16'(rank(sel_q, 2'(s))) <= 16'(Sources - 1);
+    end
+  end
+
+  `CLAIM(turn_sources, sel_q < 2'(Sources) && last_q < 2'(Sources))
+  `CLAIM(entry_in_turn, fair == '1)
+  `CLAIM(look_in_turn, seen == '1)
+
+endmodule
+
+bind trapless_smu_front unit_turns #(.Sources(Sources)) u_turns (.*);
