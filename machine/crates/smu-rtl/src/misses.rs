@@ -13,6 +13,8 @@ use crate::axi::Access;
 const LOOKUP: u32 = 0;
 const POLLER: u32 = 2;
 const COMMAND_BYTES: usize = 64;
+/// More than there can be.
+const MOST: usize = 512;
 
 #[derive(Clone, Debug)]
 struct Miss {
@@ -56,6 +58,9 @@ impl Misses {
         match *access {
             Access::Read { part, at, .. } if part == self.updaters + LOOKUP => {
                 self.live.retain(|m| m.pte != at);
+                if self.live.len() == MOST {
+                    self.live.remove(0); // failed long ago
+                }
                 let stamps = Stamps { allocated: Some(now), ..Stamps::default() };
                 self.live.push(Miss { pte: at, cid: None, stamps });
             }
@@ -64,28 +69,24 @@ impl Misses {
                 let miss = self.live.iter_mut().find(|m| m.cid == Some(cid));
                 miss.into_iter().for_each(|m| m.stamps.completion = Some(now));
             }
-            Access::Read { part, at, exclusive: true, .. } => {
+            Access::Read { part, at, exclusive: true, value } => {
+                let updater = part as usize % self.updating.len();
                 if self.live.iter().any(|m| m.pte == at && m.stamps.pte.is_none()) {
-                    self.updating[part as usize % 8] = at;
+                    self.updating[updater] = at;
+                } else if value.is_ok_and(|v| regs::PTE_L.is_set(v)) {
+                    self.updated(updater, now); // marked already: not written
                 }
             }
             Access::Write { part, exclusive: true, done: true, .. } => {
-                let pte = self.updating[part as usize % 8];
-                let Some(m) = self.live.iter_mut().find(|m| m.pte == pte) else { return };
-                let s = &mut m.stamps;
-                let step = if s.pte.is_none() {
-                    &mut s.pte
-                } else if s.pmd.is_none() {
-                    &mut s.pmd
-                } else {
-                    &mut s.pud
-                };
-                *step = Some(now);
+                self.updated(part as usize % self.updating.len(), now);
             }
             Access::Write { bytes: COMMAND_BYTES, value, .. } => {
+                // An entry that has a new command is done with the old one.
+                let cid = value >> 16 & 0xffff;
+                self.live.retain(|m| m.cid != Some(cid));
                 // The command names its miss only by what it reads; the first that waits for one has it.
                 if let Some(m) = self.live.iter_mut().find(|m| m.cid.is_none() && m.stamps.command.is_none()) {
-                    m.cid = Some(value >> 16 & 0xffff);
+                    m.cid = Some(cid);
                     m.stamps.frame = m.stamps.frame.or(Some(now));
                     m.stamps.command = Some(now);
                 }
@@ -96,6 +97,15 @@ impl Misses {
             }
             _ => {}
         }
+    }
+
+    /// An updater is done with an entry.
+    fn updated(&mut self, updater: usize, now: Cycle) {
+        let pte = self.updating[updater];
+        let Some(m) = self.live.iter_mut().find(|m| m.pte == pte) else { return };
+        let s = &mut m.stamps;
+        let step = [&mut s.pte, &mut s.pmd, &mut s.pud].into_iter().find(|step| step.is_none());
+        step.into_iter().for_each(|step| *step = Some(now));
     }
 
     /// The steps of the miss of this PTE.
