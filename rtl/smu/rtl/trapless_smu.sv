@@ -25,7 +25,7 @@ module trapless_smu
   /// AXI identifier bits: 3 at least (4 for 4 updaters).
   parameter int unsigned AxiIdWidth = 4,
   /// Cycles between two looks at a completion queue that had nothing.
-  parameter int unsigned PollInterval = 4,
+  parameter int unsigned PollInterval = 0,
   /// Which socket field of an armed entry means this unit.
   parameter int unsigned Socket = 0,
   /// Reset value of TIMEOUT in cycles; 0: never.

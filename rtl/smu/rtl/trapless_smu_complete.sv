@@ -10,7 +10,7 @@ module trapless_smu_complete
   parameter int unsigned Entries = 32,
   parameter int unsigned Devices = 8,
   // Cycles between two looks at a queue that had nothing; 0: none, one look after the other.
-  parameter int unsigned PollInterval = 4,
+  parameter int unsigned PollInterval = 0,
   parameter int unsigned TimeWidth = 48,
   parameter int unsigned SlotWidth = $clog2(Entries)
 ) (

@@ -3,6 +3,8 @@
 //! side of the contract. The world sees every access and keeps the first breach of a rule. Any [`trapless_smu::SmuUnit`] can
 //! stand in it: the reference model and the RTL.
 
+#![allow(missing_docs)] // a world for tests: its names say what they are
+
 pub mod games;
 pub mod lockstep;
 pub mod sim;
