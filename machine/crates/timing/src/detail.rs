@@ -42,6 +42,9 @@ pub struct CacheParams {
     pub last_kib: u32,
     pub last_ways: u32,
     pub last_cycles: u32,
+    /// Added when a line of code comes from memory: a core whose lines are shorter than these fetches straight code by several.
+    #[serde(default)]
+    pub fetch_cycles: u32,
     /// Added when another core has to give up a line or the right to write it.
     pub snoop_cycles: u32,
     /// Stores of a core that may wait for their lines while it goes on; 0: it waits.
@@ -135,6 +138,7 @@ impl Detail {
             ("detail.caches.l1_cycles", c.l1_cycles),
             ("detail.caches.l2_cycles", c.l2_cycles),
             ("detail.caches.last_cycles", c.last_cycles),
+            ("detail.caches.fetch_cycles", c.fetch_cycles),
             ("detail.caches.snoop_cycles", c.snoop_cycles),
             ("detail.caches.store_buffer", c.store_buffer),
             ("detail.tlb.second_cycles", t.second_cycles),
@@ -179,6 +183,7 @@ impl Detail {
                 level(DIRECTORY_SCALE * held, DIRECTORY_WAYS, 0)
             },
             last_has_data: c.last_kib > 0,
+            fetch_cycles: c.fetch_cycles.into(),
             snoop_cycles: c.snoop_cycles.into(),
             dram: DramTiming {
                 column: ns(self.dram.column_ns),

@@ -35,6 +35,8 @@ pub struct HierarchyConfig {
     pub last: Level,
     /// Whether it has the lines' data, or is only the list of who has them.
     pub last_has_data: bool,
+    /// Added when a line of code comes from memory.
+    pub fetch_cycles: u64,
     /// Added when another core has to give up a line or its right to write it.
     pub snoop_cycles: u64,
     /// Memory, behind the last level's own cycles.
@@ -218,7 +220,7 @@ impl Hierarchy {
         let (mut from, mut cycles) = (Answer::Last, self.config.last.cycles);
         if let Some(memory) = self.behind_last(line, now + Cycle(cycles)) {
             from = Answer::Memory;
-            cycles += memory;
+            cycles += memory + if want == Want::Fetch { self.config.fetch_cycles } else { 0 };
         }
         let others = self.last.peek(line).map_or(0, |s| s.holders & !(1 << core));
         let writable = match want {

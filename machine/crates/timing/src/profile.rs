@@ -187,9 +187,10 @@ pub struct SmuParams {
 
 impl Profile {
     /// The built-in profiles: name and TOML text.
-    pub const BUILT_IN: [(&'static str, &'static str); 2] = [
+    pub const BUILT_IN: [(&'static str, &'static str); 3] = [
         ("vc707", include_str!("../../../profiles/vc707.toml")),
         ("server", include_str!("../../../profiles/server.toml")),
+        ("cva6", include_str!("../../../profiles/cva6.toml")),
     ];
 
     /// Loads the built-in profile called `name`, or else the file `name`, and applies `overrides`, each

@@ -15,6 +15,7 @@ fn config(second: bool) -> HierarchyConfig {
         l2: second.then_some(Level { sets: 2, ways: 3, cycles: 10 }),
         last: Level { sets: 4, ways: 4, cycles: 30 },
         last_has_data: true,
+        fetch_cycles: 0,
         snoop_cycles: 40,
         dram: DramTiming { column: 100, activate: 50, precharge: 50, burst: 4, banks: 2, row_lines: 4 },
     }
@@ -45,6 +46,9 @@ fn a_last_level_without_data_asks_memory_for_what_the_first_gave_up() {
     }
     assert_eq!(load(4, 3000).from, Answer::First);
     assert_eq!(load(0, 4000), Granted { from: Answer::Memory, cycles: 30 + 100, writable: true });
+    let mut h = Hierarchy::new(HierarchyConfig { fetch_cycles: 7, ..config(false) });
+    assert_eq!(h.access(0, Want::Fetch, at(0), Cycle(0)).cycles, 30 + 150 + 7);
+    assert_eq!(h.access(0, Want::Fetch, at(0), Cycle(1000)).cycles, 0);
 }
 
 #[test]
