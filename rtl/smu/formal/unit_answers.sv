@@ -96,7 +96,7 @@ module unit_answers
   always_comb begin
     n = '0;
     for (int unsigned s = 0; s < Sources; s++) begin
-      n = 4'(`SMU.u_front.refused_q[s]) + 4'(`SMU.answer[s]);
+      n = 4'(`SMU.u_front.refused_q[s]);
       for (int unsigned i = 0; i < Entries; i++) n = n + 4'(`SMU.u_pmshr.waiters_q[i][s]);
       once[s] = n == 4'(waits[s]);
     end
@@ -113,7 +113,7 @@ module unit_answers
   `CLAIM(one_is_looked_at, !`SMU.u_front.look_q || `SMU.u_front.sel_q < 2'(Sources))
 
   // ---------------------------------------------------------------- fences (REQ: SMU-8)
-  // Who waited when the watched fence was taken; each is with an entry that the fence waits for, or is being told.
+  // Who waited when the watched fence was taken; each is with an entry that the fence waits for.
   logic [Sources-1:0] told_q, gone, watched;
 
   assign gone = answered | `SMU.src_abandon;
@@ -125,7 +125,7 @@ module unit_answers
 
   always_comb begin
     for (int unsigned s = 0; s < Sources; s++) begin
-      watched[s] = !told_q[s] || answered[s];
+      watched[s] = !told_q[s];
       for (int unsigned i = 0; i < Entries; i++) begin
         if (`SMU.u_pmshr.waiters_q[i][s] && `SMU.u_fence.u_watch.must_q[i] && `SMU.live[i]) watched[s] = 1'b1;
       end

@@ -14,7 +14,7 @@ module unit_queue
   always_ff @(posedge clk_i) first <= 1'b0;
 
   // Values of enumerations inside the parts.
-  localparam logic [1:0] CmdIdle = 2'd0, CmdWrite = 2'd1, CmdWait = 2'd2, BellIdle = 2'd0, BellStart = 2'd1, BellWrite = 2'd2;
+  localparam logic [1:0] CmdIdle = 2'd0, CmdLoad = 2'd1, CmdWrite = 2'd2, CmdWait = 2'd3, BellIdle = 2'd0, BellStart = 2'd1, BellWrite = 2'd2;
   localparam logic [2:0] PollIdle = 3'd0, PollAsk = 3'd1, PollWait = 3'd2, PollMatch = 3'd3;
 
   entry_t [Entries-1:0] e;
@@ -68,7 +68,7 @@ module unit_queue
   `CLAIM(outstanding_counted, counted == '1)
   `CLAIM(outstanding_below_depth, bounded == '1)
   `CLAIM(completion_queue_read_only_when_owed, !`SMU.rd_valid[RdComplete] || d[poll_device[0]].outstanding)
-  `CLAIM(device_known, (cmd_state == CmdIdle || cmd_device < 3'(Devices)) && poll_device < 3'(Devices)
+  `CLAIM(device_known, (cmd_state inside {CmdIdle, CmdLoad} || cmd_device < 3'(Devices)) && poll_device < 3'(Devices)
       && (bell_state == BellIdle || bell_device < 3'(Devices)))
 
   logic [Entries-1:0] at_known;
@@ -87,8 +87,13 @@ module unit_queue
   end
 
   `CLAIM(submit_works_on_waiting, (cmd_state == CmdIdle) || (`SMU.u_submit.waiting && e[cmd_slot].stage == StCommand))
-  `CLAIM(written_to_valid, cmd_state == CmdIdle || d[cmd_device[0]].valid)
-  `CLAIM(states_exist, cmd_state != 2'd3 && bell_state != 2'd3 && poll_state <= 3'd4)
+  `CLAIM(submit_took_it, cmd_state == CmdIdle || (`SMU.u_submit.device_q == cmd_device && `SMU.u_submit.dma_q == e[cmd_slot].dma
+      && `SMU.u_submit.lba_q == 64'(e[cmd_slot].value[PTE_LBA_MSB:PTE_LBA_LSB])))
+  `CLAIM(submit_took_place, cmd_state != CmdWrite || (`SMU.u_submit.nsid_q == d[cmd_device[0]].nsid
+      && `SMU.u_submit.blocks_q == d[cmd_device[0]].blocks
+      && `SMU.u_submit.address_q == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0}))
+  `CLAIM(written_to_valid, cmd_state inside {CmdIdle, CmdLoad} || d[cmd_device[0]].valid)
+  `CLAIM(states_exist, bell_state != 2'd3 && poll_state <= 3'd4)
   `CLAIM(tail_is_behind_command, cmd_state != CmdWait || d[cmd_device[0]].sq_tail == after(place_q, d[cmd_device[0]].depth))
   `CLAIM(bell_says_tail_behind_command, bell_state == BellIdle
       || `SMU.u_submit.bell_tail_q == after(bell_place_q, d[bell_device[0]].depth))
