@@ -105,6 +105,9 @@ int main(void) {
     MEASURE("store_stream", 8192, for (int i = 0; i < 8192; i++) *(volatile uint64_t *)(area + 8 * i) = i);
     MEASURE("load_stream", 8192, for (int i = 0; i < 8192; i++) (void)*(volatile uint64_t *)(area + 8 * i));
     MEASURE("code_stream", 16384, __asm__ volatile(".option push\n.option norvc\n" REPEAT(16384, "addi t0, zero, 1") ".option pop\n" : : : "t0"));
+    // Blocks of seven instructions, each in a 64-byte line of its own: what code is made of.
+    MEASURE("code_blocks", 1024 * 7, __asm__ volatile(".option push\n.option norvc\n.balign 64\n"
+            REPEAT(1024, REPEAT(6, "addi t0, zero, 1") "j 2f\n.balign 64\n2:") ".option pop\n" : : : "t0"));
     MEASURE("coin", 4096, sink = coin(4096, 1));
     MEASURE("coin_biased", 4096, sink = coin(4096, 15));
 
