@@ -123,7 +123,7 @@ def suites(everything: bool) -> list[Suite]:
         Suite("rtl-benches", ["rtl/run", "pytest", "-q", "-p", "no:cacheprovider", "rtl/smu/dv",
                               *(["--long"] if everything else [])]),
         Suite("rtl-soc", ["rtl/run", "rtl/cva6/tests/soc/run", "--smu"], plain=True, env=build.cargo_env()),
-        Suite("rtl-formal", ["rtl/run", "rtl/smu/formal/check", *(["--all"] if everything else [])], long=True),
+        Suite("rtl-formal", ["rtl/run", "rtl/smu/formal/check", *(["--all"] if everything else [])]),
         Suite("rtl-walker", ["rtl/run", "rtl/cva6/tests/walk/run", *(["--all"] if everything else [])], plain=True, long=True),
         Suite("lab", pytest_args),
         Suite("soak", [sys.executable, "-m", "lab", "soak", "--kernel", "plain", "--misses", "40000", "--data", "256",

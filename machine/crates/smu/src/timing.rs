@@ -42,9 +42,9 @@ impl SmuTiming {
             cam: Cycle(1),
             command_write: Cycle(11),
             doorbell: Cycle(3),
-            completion: Cycle(4),
+            completion: Cycle(3),
             update: Cycle(4),
-            notify: Cycle(3),
+            notify: Cycle(2),
             ring_read: Cycle(1),
             ..self
         }
