@@ -53,7 +53,8 @@ class Smu {
         t.m_awready_i = writes.size() < 4 && (writes.empty() || writes.back().full) && w.rng.often();
         t.m_wready_i = !writes.empty() && !writes.back().full && w.rng.often();
         for (auto &r : reads)
-            if (r.data.empty() && w.now >= r.sample_at) fetch(r);
+            // What another writes is seen by nobody before the caches have given up their copies.
+            if (r.data.empty() && w.now >= r.sample_at && !w.telling(r.addr)) fetch(r);
         if (!t.m_rvalid_i && !reads.empty() && !reads.front().data.empty() && w.now >= reads.front().send_at) {
             const Read &r = reads.front();
             t.m_rvalid_i = 1;

@@ -3,6 +3,7 @@
 #pragma once
 #include "Vwalk_tb.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -70,6 +71,8 @@ struct World {
         for (auto &r : reserved)
             if (r.second == (addr & ~7ull)) r.second = 0;
     }
+    // The core's cache may still have the line as it was before another master wrote it.
+    bool telling(u64 addr) const { return std::find(tells.begin(), tells.end(), addr & ~15ull) != tells.end(); }
     // Another master than the core writes.
     void outside(u64 addr, u64 data, unsigned strb = 0xff) {
         write(addr, data, strb);
