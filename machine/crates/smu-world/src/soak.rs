@@ -48,7 +48,9 @@ fn options() -> Option<Options> {
 }
 
 /// Everything by chance that is not an action.
-fn unit(library: Option<&Path>, number: u64, trace: Option<&Path>) -> Result<Box<dyn SmuUnit>, String> {
+///
+/// In lockstep memory is quick: the model's accesses take no time, so one that answers later than a short TIMEOUT has another outcome.
+fn unit(library: Option<&Path>, number: u64, lockstep: bool, trace: Option<&Path>) -> Result<Box<dyn SmuUnit>, String> {
     let mut dice = Dice::new(number);
     let config = SmuConfig { timeout: trapless_memory::Cycle(0), ..sim::config(dice.one_in(2)) };
     let Some(library) = library else {
@@ -56,12 +58,14 @@ fn unit(library: Option<&Path>, number: u64, trace: Option<&Path>) -> Result<Box
     };
     let jitter = [0, 0, 3, 30, 300][dice.below(5) as usize];
     let lost_reservations = [0, 2, 10][dice.below(3) as usize];
-    let memory = Memory { latency: 1 + dice.below(20), jitter, lost_reservations, seed: number };
+    let latency = 1 + dice.below(20);
+    let (latency, jitter) = if lockstep { (1, 0) } else { (latency, jitter) };
+    let memory = Memory { latency, jitter, lost_reservations, seed: number };
     Ok(Box::new(RtlSmu::load(library, config, memory, trace).map_err(|e| e.to_string())?))
 }
 
 fn play(o: &Options, number: u64, actions: &[Action], trace: Option<&Path>) -> Result<(), String> {
-    let unit = || unit(o.library.as_deref(), number, trace);
+    let unit = || unit(o.library.as_deref(), number, o.lockstep, trace);
     let game = AssertUnwindSafe(|| {
         if o.lockstep { lockstep::play(unit()?, actions) } else { games::play_on(unit()?, actions, number % 3 * 40) }
     });
@@ -76,7 +80,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    if let Err(wrong) = unit(o.library.as_deref(), 0, None) {
+    if let Err(wrong) = unit(o.library.as_deref(), 0, false, None) {
         eprintln!("{wrong}");
         return ExitCode::from(2);
     }

@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn a_profile_that_is_not_there_is_named() {
         let e = Profile::load("no/such.toml", &[]).unwrap_err().to_string();
-        assert!(e.starts_with("profile no/such.toml: no such built-in profile (vc707, server)"), "{e}");
+        assert!(e.starts_with("profile no/such.toml: no such built-in profile (vc707, server, cva6)"), "{e}");
         let e = Profile::load("/", &[]).unwrap_err().to_string();
         assert!(e.starts_with("profile /: cannot read it"), "{e}");
     }
