@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random games against the world that watches every access.
+//! Random games against the world that watches every access. `smu-soak` plays as many as one likes.
 
 use trapless_smu_world::{games, sim};
 
@@ -15,12 +15,4 @@ fn no_rule_is_broken_without_bus_errors() {
 #[test]
 fn no_rule_is_broken_with_bus_errors_everywhere() {
     games::hunt(CASES, true, |hints| unit(sim::config(hints))).unwrap();
-}
-
-/// A long hunt: `cargo test -p trapless-smu --release -- --ignored`.
-#[test]
-#[ignore = "minutes long"]
-fn long_hunt() {
-    games::hunt(100_000, false, |hints| unit(sim::config(hints))).unwrap();
-    games::hunt(100_000, true, |hints| unit(sim::config(hints))).unwrap();
 }
