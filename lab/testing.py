@@ -125,6 +125,8 @@ def suites(everything: bool) -> list[Suite]:
         Suite("rtl-soc", ["rtl/run", "rtl/cva6/tests/soc/run", "--smu"], plain=True, env=build.cargo_env()),
         Suite("rtl-formal", ["rtl/run", "rtl/smu/formal/check", *(["--all"] if everything else [])]),
         Suite("rtl-walker", ["rtl/run", "rtl/cva6/tests/walk/run", *(["--all"] if everything else [])], plain=True, long=True),
+        Suite("rtl-linux", [sys.executable, "rtl/cva6/linux/run"], plain=True, long=True),
+        Suite("rtl-predict", [sys.executable, "rtl/cva6/linux/predict"], plain=True, long=True),
         Suite("lab", pytest_args),
         Suite("soak", [sys.executable, "-m", "lab", "soak", "--kernel", "plain", "--misses", "40000", "--data", "256",
                        "--out", str(CACHE / "test-soak")]),

@@ -135,6 +135,10 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
                 MARKER_ROI_END => reach.regions.end(marker.cycle, model.instructions()),
                 _ => {}
             });
+            // At once, for a run of hours may be cut off.
+            if let (Some(path), MARKER_ROI_END) = (&args.json, marker.number) {
+                write_regions(path)?;
+            }
             if let (Some(dir), MARKER_MILESTONE) = (&args.checkpoint, marker.number)
                 && marker.a0 == args.checkpoint_at
             {
@@ -162,11 +166,17 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
     };
     summary(model, began, first_cycle, first_instruction);
     if let Some(path) = &args.json {
-        let regions = ffi::reach(|reach| std::mem::take(&mut reach.regions.closed));
-        let text = serde_json::to_string_pretty(&regions).unwrap_or_default() + "\n";
-        fs::write(path, text).map_err(|e| Wrong::Output(path.display().to_string(), e.to_string()))?;
+        write_regions(path)?;
     }
     Ok(end)
+}
+
+/// The regions that have ended, whole or not at all.
+fn write_regions(path: &Path) -> Result<(), Wrong> {
+    let text = ffi::reach(|reach| serde_json::to_string_pretty(&reach.regions.closed)).unwrap_or_default() + "\n";
+    let written = path.with_extension("new");
+    let done = fs::write(&written, text).and_then(|()| fs::rename(&written, path));
+    done.map_err(|e| Wrong::Output(path.display().to_string(), e.to_string()))
 }
 
 /// The guest's console is standard output.
