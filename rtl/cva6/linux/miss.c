@@ -4,16 +4,12 @@
  *
  * Each kind gets a mapping of COUNT pages of its own (and a few more to warm up) that nobody has touched, and loads a word of
  * every page in random order. The words are compared with what read() gives, afterwards.
- *
- * `hwdp-filled` is hwdp with the free ring as the kernel filled it before and the kernel's threads at rest: what the hardware
- * takes. With one hart, `hwdp` has the threads' work in its time.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,9 +18,6 @@
 
 #define PAGE 4096UL
 #define WARM 16UL
-#define SUFFIX "-filled"
-#define FILLED 16 /* added to the kind's number for the region of interest */
-#define KPTED_PERIOD_MS "1000" /* the kernel's own */
 
 static uint64_t cycles(void)
 {
@@ -47,34 +40,13 @@ static void touch(const char *map, const uint32_t *order, unsigned long count, u
 		words[n] = *(const volatile uint64_t *)(map + order[n] * PAGE);
 }
 
-static int set(const char *file, const char *value)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/sys/kernel/mm/hwdp/%s", file);
-	fd = open(path, O_WRONLY);
-	if (fd < 0 || write(fd, value, strlen(value)) < 0) {
-		perror(path);
-		return 1;
-	}
-	return close(fd);
-}
-
-/* Let the threads that refill the ring and follow the filled pages sleep, or wake them. */
-static int rest(int on)
-{
-	return set("kpoold", on ? "0" : "1") | set("kpted_period_ms", on ? "60000" : KPTED_PERIOD_MS);
-}
-
-static int measure(int fd, const struct kind *kind, int filled, unsigned long first, unsigned long count)
+static int measure(int fd, const struct kind *kind, unsigned long first, unsigned long count)
 {
 	unsigned long pages = count + WARM;
 	uint32_t *order = malloc(pages * sizeof(*order)), state = 8;
 	uint64_t *words = malloc(pages * sizeof(*words));
 	char *map = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED, fd, first * PAGE);
 	unsigned long wrong = 0;
-	int number = kind->number + (filled ? FILLED : 0);
 
 	if (!order || !words || map == MAP_FAILED) {
 		perror("miss: mapping");
@@ -91,23 +63,19 @@ static int measure(int fd, const struct kind *kind, int filled, unsigned long fi
 		perror("miss: this kernel does not know the kind");
 		return 1;
 	}
-	if (filled && rest(1))
-		return 1;
 	touch(map, order, WARM, words);
-	marker(MARKER_ROI_BEGIN, number, 0, 0);
+	marker(MARKER_ROI_BEGIN, kind->number, 0, 0);
 	uint64_t start = cycles();
 	touch(map, order + WARM, count, words + WARM);
 	uint64_t end = cycles();
-	marker(MARKER_ROI_END, number, 0, 0);
-	if (filled && rest(0))
-		return 1;
+	marker(MARKER_ROI_END, kind->number, 0, 0);
 	for (unsigned long n = 0; n < pages; n++) {
 		uint64_t word;
 
 		if (pread(fd, &word, sizeof(word), (first + order[n]) * PAGE) != sizeof(word) || word != words[n])
 			wrong++;
 	}
-	printf("%s%s %lu misses %.1f cycles each, %lu wrong\n", kind->name, filled ? SUFFIX : "", count, (double)(end - start) / count, wrong);
+	printf("%s %lu misses %.1f cycles each, %lu wrong\n", kind->name, count, (double)(end - start) / count, wrong);
 	fflush(stdout);
 	munmap(map, pages * PAGE);
 	free(order);
@@ -125,17 +93,13 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (int n = 3; n < argc; n++) {
-		char *suffix = strstr(argv[n], SUFFIX);
-		const struct kind *kind;
+		const struct kind *kind = find_kind(argv[n]);
 
-		if (suffix)
-			*suffix = 0;
-		kind = find_kind(argv[n]);
 		if (!kind) {
 			fprintf(stderr, "miss: no kind %s\n", argv[n]);
 			return 2;
 		}
-		status |= measure(fd, kind, suffix != NULL, (n - 3) * (count + WARM), count);
+		status |= measure(fd, kind, (n - 3) * (count + WARM), count);
 	}
 	return status;
 }
