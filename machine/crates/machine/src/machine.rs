@@ -225,7 +225,7 @@ impl Machine {
         self.times.set_detail(detail, self.clock);
         if let Some(smu) = &mut self.board.smu {
             let timing = assemble::smu_timing(&self.profile);
-            smu.set_timing(if detail.is_some() { timing.logic() } else { timing });
+            smu.set_timing(if detail.is_some_and(|d| d.caches.smu_timed) { timing.logic() } else { timing });
         }
         self.code.set_detail(predictor);
         self.harts.iter_mut().for_each(|h| h.set_detail(predictor));

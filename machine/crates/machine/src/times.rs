@@ -117,6 +117,7 @@ struct Caches {
     /// Harts of a core.
     threads: usize,
     l1_cycles: u64,
+    smu_timed: bool,
 }
 
 /// Costs of memory accesses of all harts.
@@ -149,6 +150,7 @@ impl Times {
                 own: vec![own; harts],
                 threads,
                 l1_cycles: d.caches.l1_cycles.into(),
+                smu_timed: d.caches.smu_timed,
             }
         });
     }
@@ -184,7 +186,7 @@ impl Times {
         let Some(caches) = self.caches.as_mut().filter(|_| at < BEYOND) else { return 0 };
         let cycles = caches.hierarchy.access_by_device(write, at, now);
         caches.route();
-        cycles
+        if caches.smu_timed { cycles } else { 0 }
     }
 
     /// Misses of one hart in user mode and others, branches apart.

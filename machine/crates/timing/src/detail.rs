@@ -23,6 +23,10 @@ pub struct Detail {
     pub predictor: PredictorParams,
 }
 
+fn smu_timed() -> bool {
+    true
+}
+
 /// Caches of each core, and the one that all share. Cycles are those beyond a hit in the first level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +53,9 @@ pub struct CacheParams {
     pub snoop_cycles: u32,
     /// Stores of a core that may wait for their lines while it goes on; 0: it waits.
     pub store_buffer: u32,
+    /// Whether the SMU's accesses to memory go through the hierarchy; otherwise the times of its steps ([smu]) have them in them.
+    #[serde(default = "smu_timed")]
+    pub smu_timed: bool,
 }
 
 /// Memory: banks with one open row each.
