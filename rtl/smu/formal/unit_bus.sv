@@ -21,12 +21,14 @@ module unit_bus
   logic [4:0] long;
   logic [5:0] owed, sent;
   logic [2:0] id;
+  logic begun;
 
   assign due = `SMU.u_environment.due_q;
   assign long = `SMU.u_environment.long_q;
   assign owed = `SMU.u_environment.owed_q;
   assign sent = `SMU.u_dma_write.sent_q;
-  assign id = `SMU.u_dma_write.last_q;
+  assign id = `SMU.u_dma_write.sel;
+  assign begun = `SMU.u_dma_write.address_sent_q || `SMU.u_dma_write.data_sent_q || `SMU.u_dma_write.beat_q != '0;
 
   logic [4:0] lengths;
   always_comb begin
@@ -38,16 +40,13 @@ module unit_bus
       && due[0] == 4'(`SMU.g_update[0].u_update.state_q == UpWait)
       && due[1] == 4'(`SMU.g_update[1].u_update.state_q == UpWait))
   `CLAIM(reads_long, lengths == '1)
-  `CLAIM(read_half, `SMU.u_environment.beat_q == 5'(`SMU.u_dma_read.g_narrow.first_valid_q) << RdFree
-      && (!`SMU.u_dma_read.g_narrow.first_valid_q || (`SMU.u_dma_read.g_narrow.first_id_q == RdFree && due[RdFree] != '0)))
+  `CLAIM(read_half, (`SMU.u_environment.beat_q & ~(5'd1 << RdFree)) == '0 && (`SMU.u_environment.beat_q == '0 || due[RdFree] != '0))
   `CLAIM(writes_owed, sent == owed && (owed & ~`SMU.wr_valid) == '0)
   `CLAIM(write_halves, `SMU.u_dma_write.address_sent_q == `SMU.u_environment.addr_q
       && `SMU.u_dma_write.data_sent_q == `SMU.u_environment.data_q && !(`SMU.u_environment.addr_q && `SMU.u_environment.data_q))
-  `CLAIM(write_locked, (!`SMU.u_dma_write.address_sent_q && !`SMU.u_dma_write.data_sent_q && `SMU.u_dma_write.beat_q == '0)
-      || `SMU.u_dma_write.locked_q)
-  `CLAIM(write_in_hand, !`SMU.u_dma_write.locked_q || (id < 3'd6 && `SMU.wr_valid[id] && !sent[id]
-      && (!`SMU.u_environment.addr_q || `SMU.u_environment.addr_id_q == id)))
-  `CLAIM(read_in_hand, !`SMU.u_dma_read.locked_q || (`SMU.u_dma_read.last_q < 3'd5 && `SMU.rd_valid[`SMU.u_dma_read.last_q]))
+  `CLAIM(write_in_hand, id < 3'd6 && (!begun || (`SMU.wr_valid[id] && !sent[id]
+      && (!`SMU.u_environment.addr_q || `SMU.u_environment.addr_id_q == id))))
+  `CLAIM(read_in_hand, `SMU.u_dma_read.sel < 3'd5)
 
   // ---------------------------------------------------------------- rules of AXI4
   logic aw_q, w_q, ar_q;

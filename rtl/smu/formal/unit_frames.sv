@@ -22,8 +22,8 @@ module unit_frames
   logic [1:0] installed;
   logic [1:0] put;
 
-  assign took = `SMU.u_free.data_valid_i && !`SMU.u_free.data_error_i;
-  assign given = took && `SMU.u_free.data_i[63:0] == 64'(frame);
+  assign took = `SMU.u_free.took;
+  assign given = took && `SMU.u_free.read_q[63:0] == 64'(frame);
   assign latch = !`SMU.ret_empty;
   assign free_count = `SMU.u_free.count_q;
   assign put[0] = `SMU.pte_valid[0] && `SMU.entry[`SMU.update_slot[0]].pfn == frame;
@@ -46,7 +46,7 @@ module unit_frames
 
   always_comb begin
     here = 8'(free_count) + 8'(`SMU.u_free.bad_q) + 8'(latch && !`SMU.u_return.from_slot_q);
-    places = 8'(`SMU.u_free.bad_q && `SMU.u_free.bad_pfn_q == 64'(frame))
+    places = 8'(`SMU.u_free.bad_q && `SMU.u_free.read_q[63:0] == 64'(frame))
         + 8'(latch && !`SMU.u_return.from_slot_q && `SMU.u_return.pfn_q == 64'(frame));
     free_ptr = '0;
     for (int unsigned k = 0; k < 2; k++) begin
@@ -65,12 +65,16 @@ module unit_frames
   `CLAIM(frame_in_one_place, places == 8'(have_q))
   `CLAIM(frame_returned_as_it_is, !latch || !`SMU.u_return.from_slot_q
       || `SMU.u_return.pfn_q == 64'(`SMU.entry[`SMU.returned_slot].pfn))
-  `CLAIM(fetch_state_exists, `SMU.u_free.state_q != 2'd3 && `SMU.u_return.state_q != 2'd3)
 
   // The rings: entries are read from within the free ring and written within the return ring, in their places.
   logic [31:0] free_index, ret_index;
   assign free_index = `SMU.free_head & (`SMU.free_size - 32'd1);
   assign ret_index = `SMU.ret_tail & (`SMU.ret_size - 32'd1);
+
+  `CLAIM(fetch_address, `SMU.u_free.state_q == 2'd0 || `SMU.u_free.address_q == `SMU.free_base + {28'b0, free_index, 4'b0})
+  `CLAIM(return_address, `SMU.u_return.state_q != 2'd2 || `SMU.u_return.address_q == `SMU.ret_base + {28'b0, ret_index, 4'b0})
+  `CLAIM(return_full_known, `SMU.u_return.state_q inside {2'd2, 2'd3} || `SMU.u_return.full_q
+      || `SMU.ret_tail - `SMU.ret_head < `SMU.ret_size)
 
   function automatic logic power_of_two(logic [31:0] size);
     return (size & (size - 32'd1)) == '0;

@@ -21,6 +21,7 @@ module install_view
   input entry_addr_t pte_q,
   input entry_addr_t pmd_q,
   input entry_addr_t pud_q,
+  input logic pte_valid_o,
   input logic valid_o,
   input reason_t reason_o,
   input logic [63:0] value_o
@@ -29,7 +30,7 @@ module install_view
   logic first = 1'b1;
   always_ff @(posedge clk_i) first <= 1'b0;
 
-  localparam logic [2:0] UpIdle = 3'd0, UpWrite = 3'd3, UpPause = 3'd4;
+  localparam logic [2:0] UpIdle = 3'd0, UpAsk = 3'd1, UpWrite = 3'd3, UpTell = 3'd5;
   localparam logic [2:0] Id = 3'(Index);
 
   // From the bus alone: how many of the three entries have what they need, and what the last read found.
@@ -67,7 +68,8 @@ module install_view
     endcase
   end
 
-  `CLAIM(update_states, state_q <= UpPause && level_q <= 2'd2 && (state_q == UpIdle || level_q == step_q))
+  `CLAIM(update_states, state_q <= UpTell && level_q <= 2'd2 && (state_q == UpIdle || level_q == step_q
+      || (state_q == UpTell && level_q == 2'd2 && step_q == 2'd3)) && (!pte_valid_o || (state_q == UpAsk && level_q == 2'd1)))
   `CLAIM(update_works_on_entry, state_q == UpIdle || (e.stage == StInstall && pte_q == e.pte && pmd_q == e.pmd
       && pud_q == e.pud && seen_q == e.value && new_q == installed(e.value, e.pfn)))
   `CLAIM(update_found_is_read, state_q != UpWrite || (found_q == read_q && (step_q != 2'd0 || found_q == seen_q)))
@@ -79,8 +81,8 @@ module install_view
       || (`SMU.m_axi_wdata == want && `SMU.m_axi_wstrb == '1))
   `CLAIM(entry_written_in_order, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
       || (step_q == 2'd0) == e.frame)
-  `CLAIM(done_when_all_marked, !valid_o || reason_o != '0
-      || (step_q == 2'd2 && (marked || write_done) && value_o == installed(e.value, e.pfn)))
+  `CLAIM(done_when_all_marked, !valid_o || 32'(reason_o) inside {REASON_CHANGED, REASON_BUS}
+      || (reason_o == '0 && step_q == 2'd3 && value_o == installed(e.value, e.pfn)))
 
 endmodule
 

@@ -60,7 +60,8 @@ module unit_owner
 
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
-      looked[i] = 4'(`SMU.u_lookup.u_ask.u_view.holds[i]) + `SMU.u_lookup.u_wait.u_view.holds[i];
+      looked[i] = 4'(`SMU.u_lookup.u_ask.u_view.holds[i]) + `SMU.u_lookup.u_wait.u_view.holds[i]
+          + 4'(`SMU.u_lookup.valid_q && `SMU.u_lookup.slot_q == 2'(i));
       waits[i] = `SMU.u_free.u_waiters.u_view.holds[i];
       commands[i] = `SMU.u_submit.u_waiters.u_view.holds[i];
       bell[i] = `SMU.u_submit.bell_q == BellStart && `SMU.u_submit.bell_slot_q == 2'(i);
@@ -72,8 +73,8 @@ module unit_owner
         end
       end
     end
-    if (!`SMU.update_ready[0]) keeps[`SMU.update_slot[0]] = `SMU.g_update[0].u_update.level_q != 2'd0;
-    if (!`SMU.update_ready[1]) keeps[`SMU.update_slot[1]] = `SMU.g_update[1].u_update.level_q != 2'd0;
+    if (!`SMU.update_ready[0]) keeps[`SMU.update_slot[0]] = `SMU.g_update[0].u_update.level_q != 2'd0 && !`SMU.pte_valid[0];
+    if (!`SMU.update_ready[1]) keeps[`SMU.update_slot[1]] = `SMU.g_update[1].u_update.level_q != 2'd0 && !`SMU.pte_valid[1];
   end
 
   always_comb begin
@@ -95,6 +96,29 @@ module unit_owner
     end
   end
 
+  // What was found in the cycle before is still so when it is acted upon, and is of the one who asks.
+  logic [Entries-1:0] exact;
+  logic [Sources-1:0] mine, same;
+
+  always_comb begin
+    mine = '0;
+    mine[`SMU.u_front.sel_q] = `SMU.u_front.look_q || (`SMU.u_front.act_q && `SMU.u_front.stayed_q);
+    // A walker may take its request back in this cycle; in the cycle before it stood there.
+    for (int unsigned s = 0; s < Harts; s++) begin
+      same[s] = `SMU.u_environment.valid_q[s] && `SMU.u_environment.req_q[s].pte_addr[PAddrWidth-1:3] == `SMU.u_front.search_q;
+    end
+    for (int unsigned s = Harts; s < Sources; s++) begin
+      same[s] = !`SMU.u_ports.ask_q[s-Harts] || `SMU.u_ports.pte_q[s-Harts][PAddrWidth-1:3] == `SMU.u_front.search_q;
+    end
+    for (int unsigned i = 0; i < Entries; i++) begin
+      exact[i] = `SMU.u_pmshr.same_q[i] == (`SMU.u_pmshr.pte_q[i] == `SMU.u_front.search_q)
+          && `SMU.u_pmshr.take_q[i] == (`SMU.u_pmshr.free_q && `SMU.u_pmshr.free_slot_q == 2'(i))
+          && (!`SMU.u_pmshr.take_q[i] || stage[i] == StFree);
+    end
+  end
+  `CLAIM(search_is_exact, !`SMU.u_front.act_q || (exact == '1 && !`SMU.u_front.look_q))
+  `CLAIM(search_is_of_request, (mine & ~same) == '0)
+
   // REQ: SMU-1
   `CLAIM(tags_unique, tags == '1)
 
@@ -105,7 +129,8 @@ module unit_owner
   `CLAIM(updater_has_it_once, installing == '1)
   `CLAIM(device_has_command_and_frame, devices == '1)
   `CLAIM(stage_tells_what_is_held, whole == '1)
-  `CLAIM(answer_has_it, !`SMU.answer_valid || stage[`SMU.answer_slot] == StAnswer)
+  `CLAIM(answer_has_it, (!`SMU.answer_valid || stage[`SMU.answer_slot] == StAnswer)
+      && `SMU.answer_leaves == 4'(`SMU.answer_valid) << `SMU.answer_slot)
   `CLAIM(return_has_it, `SMU.ret_empty || !`SMU.u_return.from_slot_q || (frame[`SMU.returned_slot]
       && !command[`SMU.returned_slot] && stage[`SMU.returned_slot] inside {StAnswer, StOver}))
 

@@ -15,7 +15,7 @@ module unit_queue
 
   // Values of enumerations inside the parts.
   localparam logic [1:0] CmdIdle = 2'd0, CmdLoad = 2'd1, CmdWrite = 2'd2, CmdWait = 2'd3, BellIdle = 2'd0, BellStart = 2'd1, BellWrite = 2'd2;
-  localparam logic [2:0] PollIdle = 3'd0, PollAsk = 3'd1, PollWait = 3'd2, PollMatch = 3'd3;
+  localparam logic [2:0] PollIdle = 3'd0, PollAsk = 3'd1, PollWait = 3'd2, PollMatch = 3'd3, PollBell = 3'd4;
 
   entry_t [Entries-1:0] e;
   desc_t [Devices-1:0] d;
@@ -93,7 +93,7 @@ module unit_queue
       && `SMU.u_submit.blocks_q == d[cmd_device[0]].blocks
       && `SMU.u_submit.address_q == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0}))
   `CLAIM(written_to_valid, cmd_state inside {CmdIdle, CmdLoad} || d[cmd_device[0]].valid)
-  `CLAIM(states_exist, bell_state != 2'd3 && poll_state <= 3'd4)
+  `CLAIM(states_exist, bell_state != 2'd3 && poll_state <= 3'd5)
   `CLAIM(tail_is_behind_command, cmd_state != CmdWait || d[cmd_device[0]].sq_tail == after(place_q, d[cmd_device[0]].depth))
   `CLAIM(bell_says_tail_behind_command, bell_state == BellIdle
       || `SMU.u_submit.bell_tail_q == after(bell_place_q, d[bell_device[0]].depth))
@@ -129,8 +129,8 @@ module unit_queue
   // ---------------------------------------------------------------- the completion queue
   logic [Devices-1:0][16:0] head_q, depth_q;
   logic [Devices-1:0] phase_q, moved, reset_q, was_used_q;
-  logic found_q, rung_q;
-  logic [2:0] found_device_q;
+  logic found_q, taken_q;
+  logic [2:0] found_device_q, taken_device_q;
 
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Devices; i++) begin
@@ -139,8 +139,10 @@ module unit_queue
       depth_q[i] <= d[i].depth;
       reset_q[i] <= !rst_ni || (`SMU.desc_write && `SMU.desc_index == 3'(i));
     end
-    // An entry is taken when it was read without an error and bears the expected phase.
-    found_q <= `SMU.m_axi_rvalid && `SMU.m_axi_rid == RdComplete && !(`SMU.m_axi_rresp inside {RespSlvErr, RespDecErr})
+    // An entry is taken, in the next cycle, when it was read without an error and bears the expected phase.
+    taken_q <= rst_ni && found_q;
+    taken_device_q <= found_device_q;
+    found_q <= rst_ni && `SMU.m_axi_rvalid && `SMU.m_axi_rid == RdComplete && !(`SMU.m_axi_rresp inside {RespSlvErr, RespDecErr})
         && `SMU.m_axi_rdata[CQE_PHASE_BIT] == d[poll_device[0]].phase;
     found_device_q <= poll_device;
   end
@@ -148,7 +150,7 @@ module unit_queue
   always_comb begin
     for (int unsigned i = 0; i < Devices; i++) begin
       moved[i] = reset_q[i];
-      if (found_q && found_device_q == 3'(i)) begin
+      if (taken_q && taken_device_q == 3'(i)) begin
         if (d[i].cq_head == after(head_q[i], depth_q[i])
             && d[i].phase == (phase_q[i] ^ (head_q[i] + 17'd1 == depth_q[i]))) moved[i] = 1'b1;
       end else begin
@@ -162,7 +164,8 @@ module unit_queue
       || `SMU.m_axi_araddr == d[poll_device[0]].cq_base + {43'b0, d[poll_device[0]].cq_head, 4'b1000})
   `CLAIM(head_rung, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == WrComplete)
       || `SMU.m_axi_wdata == {2{15'b0, d[poll_device[0]].cq_head}})
-  `CLAIM(poll_rings, !`SMU.u_complete.bell_done_q || !(poll_state == PollMatch))
+  `CLAIM(poll_matches_found, (poll_state == PollMatch) == found_q && (!found_q || found_device_q == poll_device))
+  `CLAIM(poll_rings, !taken_q || !rst_ni || poll_state == PollBell)
   `CLAIM(poll_works_on_used, !(poll_state == PollAsk || poll_state == PollWait || poll_state == PollMatch)
       || d[poll_device[0]].outstanding)
 

@@ -15,7 +15,9 @@ module unit_turns #(
   input logic [1:0] sel_q,
   input logic [1:0] last_q,
   input logic [Sources-1:0] waiting_q,
-  input logic [Sources-1:0] mine
+  input logic [Sources-1:0] mine,
+  input logic act_q,
+  input logic my_turn_q
 );
 
   logic first = 1'b1;
@@ -23,7 +25,7 @@ module unit_turns #(
 
   // How often others had an entry, or a look, since this one waits for it.
   logic [Sources-1:0][7:0] entries_q, looks_q;
-  logic [Sources-1:0] fair, seen;
+  logic [Sources-1:0] fair, seen, behind;
 
   // How many sources come before this one, counted from behind the last that was served.
   function automatic logic [7:0] rank(logic [1:0] last, logic [1:0] source);
@@ -47,11 +49,13 @@ module unit_turns #(
   always_comb begin
     for (int unsigned s = 0; s < Sources; s++) begin
       fair[s] = !waiting_q[s] || 16'(entries_q[s]) + 16'(rank(last_q, 2'(s))) <= 16'(Sources - 1);
+      behind[s] = !waiting_q[s] || rank(last_q, sel_q) <= rank(last_q, 2'(s));
       seen[s] = looks_q[s] == '0 || 16'(looks_q[s]) + 16'(rank(sel_q, 2'(s))) <= 16'(Sources - 1);
     end
   end
 
   `CLAIM(turn_sources, sel_q < 2'(Sources) && last_q < 2'(Sources))
+  `CLAIM(turn_known, !(act_q && my_turn_q) || waiting_q == '0 || (waiting_q[sel_q] && behind == '1))
   `CLAIM(entry_in_turn, fair == '1)
   `CLAIM(look_in_turn, seen == '1)
 

@@ -282,14 +282,17 @@ module trapless_smu
   logic [Harts-1:0][IdWidth-1:0] id_q;
   smu_req_t req;
   entry_addr_t search;
-  logic hit, has_free, join_entry, allocate, accepted, full, refuse;
+  logic act, hit, has_free, stuck, join_entry, allocate, accepted, full, refuse;
   logic [Sources-1:0] source, refused, waiters, answer;
   reason_t refuse_reason, refused_reason;
   reason_t [Sources-1:0] answer_reason;
   logic [63:0] answer_value;
   logic [SlotWidth-1:0] allocated;
   logic answer_valid;
+  logic [Updaters-1:0] update_valid;
+  logic [Updaters-1:0][SlotWidth-1:0] update_slot;
   logic [SlotWidth-1:0] answer_slot;
+  logic [PmshrEntries-1:0] answer_leaves;
   logic port_refused;
 
   for (genvar h = 0; h < Harts; h++) begin : g_walker
@@ -325,11 +328,12 @@ module trapless_smu
     .misaligned_i(src_misaligned),
     .far_i(src_far),
     .abandon_i(src_abandon),
+    .act_o(act),
     .req_o(req),
     .search_o(search),
     .hit_i(hit),
     .free_i(has_free),
-    .live_i(live != '0),
+    .stuck_i(stuck),
     .join_o(join_entry),
     .allocate_o(allocate),
     .source_o(source),
@@ -361,12 +365,15 @@ module trapless_smu
     .value_i(answer_value)
   );
 
-  trapless_smu_answer #(.Entries(PmshrEntries), .Sources(Sources)) u_answer (
+  trapless_smu_answer #(.Entries(PmshrEntries), .Sources(Sources), .Updaters(Updaters)) u_answer (
     .clk_i,
     .rst_ni,
     .entry_i(entry),
+    .update_valid_i(update_valid),
+    .update_slot_i(update_slot),
     .valid_o(answer_valid),
     .slot_o(answer_slot),
+    .leaves_o(answer_leaves),
     .waiters_i(waiters),
     .refused_i(refused),
     .refused_reason_i(refused_reason),
@@ -376,13 +383,14 @@ module trapless_smu
   );
 
   // ---------------------------------------------------------------- the parts
-  logic [Readers-1:0] rd_valid, rd_ready, rd_data_valid;
+  logic [Readers-1:0] rd_valid, rd_soon, rd_ready, rd_data_valid;
   dma_read_t [Readers-1:0] rd;
   logic [Readers-1:0][5:0] rd_lane;
   axi_resp_e rd_resp;
-  logic [127:0] rd_data;
-  logic rd_error;
-  logic [Writers-1:0] wr_valid, wr_done;
+  logic [63:0] rd_data;
+  logic [127:0] rd_wide;
+  logic rd_error, rd_wide_error;
+  logic [Writers-1:0] wr_valid, wr_soon, wr_done;
   dma_write_t [Writers-1:0] wr;
   axi_resp_e wr_resp;
   logic wr_error;
@@ -400,15 +408,17 @@ module trapless_smu
     .rst_ni,
     .entry_i(entry),
     .desc_i(desc),
+    .look_i(act),
     .allocate_i(allocate),
     .allocated_i(allocated),
     .read_valid_o(rd_valid[RdLookup]),
+    .read_soon_o(rd_soon[RdLookup]),
     .read_ready_i(rd_ready[RdLookup]),
     .read_o(rd[RdLookup]),
     .lane_o(rd_lane[RdLookup]),
     .data_valid_i(rd_data_valid[RdLookup]),
     .data_error_i(rd_error),
-    .data_i(rd_data[63:0]),
+    .data_i(rd_data),
     .valid_o(lookup_valid),
     .end_o(lookup_end),
     .slot_o(lookup_slot),
@@ -422,6 +432,8 @@ module trapless_smu
   logic [51:0] frame_dma;
   logic [63:0] free_return_pfn;
   reason_t free_return_reason;
+
+  assign rd_soon[RdFree] = 1'b0;
 
   trapless_smu_free #(.Entries(PmshrEntries), .Prefetch(PrefetchDepth)) u_free (
     .clk_i,
@@ -445,8 +457,8 @@ module trapless_smu
     .read_ready_i(rd_ready[RdFree]),
     .read_o(rd[RdFree]),
     .data_valid_i(rd_data_valid[RdFree]),
-    .data_error_i(rd_error),
-    .data_i(rd_data),
+    .data_error_i(rd_wide_error),
+    .data_i(rd_wide),
     .valid_o(frame_valid),
     .end_o(frame_end),
     .slot_o(frame_slot),
@@ -477,10 +489,12 @@ module trapless_smu
     .frame_valid_i(frame_valid && !frame_end),
     .frame_slot_i(frame_slot),
     .sqe_valid_o(wr_valid[WrCommand]),
+    .sqe_soon_o(wr_soon[WrCommand]),
     .sqe_o(wr[WrCommand]),
     .sqe_done_i(wr_done[WrCommand]),
     .sqe_error_i(wr_error),
     .doorbell_valid_o(wr_valid[WrDoorbell]),
+    .doorbell_soon_o(wr_soon[WrDoorbell]),
     .doorbell_o(wr[WrDoorbell]),
     .doorbell_done_i(wr_done[WrDoorbell]),
     .doorbell_error_i(wr_error),
@@ -496,7 +510,7 @@ module trapless_smu
     .device_reason_o(device_reason)
   );
 
-  logic complete_busy, taken, stray, install, timeout_valid;
+  logic complete_busy, taken, stray, install_soon, install, timeout_valid;
   logic [SlotWidth-1:0] timeout_slot;
 
   trapless_smu_complete #(
@@ -514,12 +528,14 @@ module trapless_smu
     .snoop_valid_i,
     .snoop_addr_i,
     .read_valid_o(rd_valid[RdComplete]),
+    .read_soon_o(rd_soon[RdComplete]),
     .read_ready_i(rd_ready[RdComplete]),
     .read_o(rd[RdComplete]),
     .data_valid_i(rd_data_valid[RdComplete]),
     .data_error_i(rd_error),
-    .data_i(rd_data[63:0]),
+    .data_i(rd_data),
     .doorbell_valid_o(wr_valid[WrComplete]),
+    .doorbell_soon_o(wr_soon[WrComplete]),
     .doorbell_o(wr[WrComplete]),
     .doorbell_done_i(wr_done[WrComplete]),
     .doorbell_error_i(wr_error),
@@ -534,6 +550,7 @@ module trapless_smu
     .error_o(completion_error),
     .slot_o(completion_slot),
     .status_o(completion_status),
+    .install_soon_o(install_soon),
     .install_o(install),
     .timeout_valid_o(timeout_valid),
     .timeout_slot_o(timeout_slot)
@@ -564,8 +581,7 @@ module trapless_smu
   // Installs go to the first updater that has nothing to do, in the order of completion.
   logic install_waiting, install_any, install_start;
   logic [SlotWidth-1:0] install_first, install_slot;
-  logic [Updaters-1:0] update_ready, update_start, pte_valid, update_valid;
-  logic [Updaters-1:0][SlotWidth-1:0] update_slot;
+  logic [Updaters-1:0] update_ready, update_next, update_start, pte_valid;
   reason_t [Updaters-1:0] update_reason;
   logic [Updaters-1:0][63:0] update_value;
 
@@ -583,7 +599,8 @@ module trapless_smu
   assign install_any = install_waiting || install;
   assign install_slot = install_waiting ? install_first : completion_slot;
   assign install_start = update_start != '0;
-  assign update_start = install_any ? update_ready & (~update_ready + 1'b1) : '0;
+  assign update_next = update_ready & (~update_ready + 1'b1);
+  assign update_start = install_any ? update_next : '0;
 
   for (genvar u = 0; u < Updaters; u++) begin : g_update
     trapless_smu_update #(.Entries(PmshrEntries), .Index(u)) u_update (
@@ -593,13 +610,16 @@ module trapless_smu
       .start_i(update_start[u]),
       .start_slot_i(install_slot),
       .ready_o(update_ready[u]),
+      .next_i(update_next[u] && (install_waiting || install_soon)),
       .read_valid_o(rd_valid[RdUpdate+u]),
+      .read_soon_o(rd_soon[RdUpdate+u]),
       .read_ready_i(rd_ready[RdUpdate+u]),
       .read_o(rd[RdUpdate+u]),
       .data_valid_i(rd_data_valid[RdUpdate+u]),
       .data_resp_i(rd_resp),
-      .data_i(rd_data[63:0]),
+      .data_i(rd_data),
       .write_valid_o(wr_valid[WrUpdate+u]),
+      .write_soon_o(wr_soon[WrUpdate+u]),
       .write_o(wr[WrUpdate+u]),
       .done_valid_i(wr_done[WrUpdate+u]),
       .done_resp_i(wr_resp),
@@ -634,6 +654,7 @@ module trapless_smu
     .free_reason_i(free_return_reason),
     .free_taken_o(free_return_taken),
     .write_valid_o(wr_valid[WrReturn]),
+    .write_soon_o(wr_soon[WrReturn]),
     .write_o(wr[WrReturn]),
     .done_valid_i(wr_done[WrReturn]),
     .done_error_i(wr_error),
@@ -655,6 +676,7 @@ module trapless_smu
     .search_i(search),
     .hit_o(hit),
     .free_o(has_free),
+    .stuck_o(stuck),
     .join_i(join_entry),
     .allocate_i(allocate),
     .source_i(source),
@@ -691,8 +713,8 @@ module trapless_smu
     .update_slot_i(update_slot),
     .update_reason_i(update_reason),
     .update_value_i(update_value),
-    .answer_valid_i(answer_valid),
     .answer_slot_i(answer_slot),
+    .answer_leaves_i(answer_leaves),
     .waiters_o(waiters),
     .returned_valid_i(returned_slot_valid),
     .returned_slot_i(returned_slot)
@@ -785,12 +807,15 @@ module trapless_smu
     .clk_i,
     .rst_ni,
     .valid_i(rd_valid),
+    .soon_i(rd_soon),
     .ready_o(rd_ready),
     .read_i(rd),
     .lane_i(rd_lane),
     .data_valid_o(rd_data_valid),
     .data_resp_o(rd_resp),
     .data_o(rd_data),
+    .wide_o(rd_wide),
+    .wide_error_o(rd_wide_error),
     .arid_o(m_axi_arid),
     .araddr_o(m_axi_araddr),
     .arlen_o(m_axi_arlen),
@@ -809,6 +834,7 @@ module trapless_smu
     .clk_i,
     .rst_ni,
     .valid_i(wr_valid),
+    .soon_i(wr_soon),
     .write_i(wr),
     .done_o(wr_done),
     .done_resp_o(wr_resp),

@@ -7,14 +7,20 @@ module trapless_smu_answer
 #(
   parameter int unsigned Entries = 32,
   parameter int unsigned Sources = 8,
+  parameter int unsigned Updaters = 2,
   parameter int unsigned SlotWidth = $clog2(Entries)
 ) (
   input logic clk_i,
   input logic rst_ni,
   input entry_t [Entries-1:0] entry_i,
+  // The outcome of these is being written down.
+  input logic [Updaters-1:0] update_valid_i,
+  input logic [Updaters-1:0][SlotWidth-1:0] update_slot_i,
 
   output logic valid_o,
   output logic [SlotWidth-1:0] slot_o,
+  // the same, a bit for each entry
+  output logic [Entries-1:0] leaves_o,
   input logic [Sources-1:0] waiters_i,
   input logic [Sources-1:0] refused_i,
   input reason_t refused_reason_i,
@@ -24,13 +30,16 @@ module trapless_smu_answer
   output logic [63:0] value_o
 );
 
-  logic [Entries-1:0] known;
+  logic [Entries-1:0] known, leaves_q;
   logic [SlotWidth-1:0] pick, slot_q;
   logic any, valid_q;
 
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
-      known[i] = entry_i[i].stage == StAnswer && !(valid_q && slot_q == SlotWidth'(i));
+      known[i] = entry_i[i].stage == StAnswer && !leaves_q[i];
+      for (int unsigned u = 0; u < Updaters; u++) begin
+        if (update_valid_i[u] && update_slot_i[u] == SlotWidth'(i)) known[i] = 1'b1;
+      end
     end
   end
 
@@ -43,14 +52,17 @@ module trapless_smu_answer
 
   assign valid_o = valid_q;
   assign slot_o = slot_q;
+  assign leaves_o = leaves_q;
 
   `TRAPLESS_FF begin
     if (!rst_ni) begin
       valid_q <= 1'b0;
       slot_q <= '0;
+      leaves_q <= '0;
     end else begin
       valid_q <= any;
       if (any) slot_q <= pick;
+      for (int unsigned i = 0; i < Entries; i++) leaves_q[i] <= any && pick == SlotWidth'(i);
     end
   end
 

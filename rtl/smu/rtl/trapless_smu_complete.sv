@@ -27,12 +27,14 @@ module trapless_smu_complete
   input logic [63:0] snoop_addr_i,
 
   output logic read_valid_o,
+  output logic read_soon_o,
   input logic read_ready_i,
   output dma_read_t read_o,
   input logic data_valid_i,
   input logic data_error_i,
   input logic [63:0] data_i,
   output logic doorbell_valid_o,
+  output logic doorbell_soon_o,
   output dma_write_t doorbell_o,
   input logic doorbell_done_i,
   input logic doorbell_error_i,
@@ -52,7 +54,8 @@ module trapless_smu_complete
   output logic error_o,
   output logic [SlotWidth-1:0] slot_o,
   output logic [14:0] status_o,
-  // The entry goes on to the install.
+  // An entry was found: maybe one that goes on to the install, as the second tells.
+  output logic install_soon_o,
   output logic install_o,
 
   output logic timeout_valid_o,
@@ -60,7 +63,7 @@ module trapless_smu_complete
 );
 
   localparam int unsigned DeviceWidth = Devices > 1 ? $clog2(Devices) : 1;
-  typedef enum logic [2:0] { PollIdle, PollAsk, PollWait, PollMatch, PollBell } poll_e;
+  typedef enum logic [2:0] { PollIdle, PollAsk, PollWait, PollMatch, PollBell, PollLost } poll_e;
 
   poll_e state_q, state_d;
   logic [DeviceWidth-1:0] device_q, pick;
@@ -71,7 +74,7 @@ module trapless_smu_complete
   desc_t d;
   logic [15:0] cid;
   entry_t entry;
-  logic fresh, nothing, known, bell_done_q, bell_error_q;
+  logic fresh, found, nothing, known;
 
   always_comb begin
     for (int unsigned i = 0; i < Devices; i++) owed[i] = desc_i[i].outstanding && !desc_i[i].broken;
@@ -90,13 +93,14 @@ module trapless_smu_complete
 
   // Status and identifier are in the upper half of the entry; the device writes that half last or with the rest.
   assign read_valid_o = state_q == PollAsk;
+  assign read_soon_o = state_q == PollWait || (state_q == PollIdle && any && !hold_i);
   assign read_o = '{
     addr: d.cq_base + {43'b0, d.cq_head, 4'b0} + 64'(NVME_CQE_DW2),
     wide: 1'b0,
     exclusive: 1'b0
   };
   assign fresh = data_i[CQE_PHASE_BIT] == d.phase;
-  assign taken_o = state_q == PollWait && data_valid_i && !data_error_i && fresh;
+  assign found = state_q == PollWait && data_valid_i && !data_error_i && fresh;
   assign nothing = state_q == PollWait && data_valid_i && !data_error_i && !fresh;
 
   // An identifier is trusted as far as a command with it is at this very device (REQ: SMU-10).
@@ -105,14 +109,17 @@ module trapless_smu_complete
   assign entry = entry_i[slot_o];
   assign known = 32'(cid) < Entries && entry.command && entry.stage inside {StDevice, StAnswer, StOver}
       && entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB] == device_o;
+  assign taken_o = state_q == PollMatch;
+  assign install_soon_o = state_q == PollMatch;
   assign matched_o = state_q == PollMatch && known;
   assign stray_o = state_q == PollMatch && !known;
   assign status_o = cqe_q[CQE_STATUS_MSB:CQE_STATUS_LSB];
   assign error_o = status_o != '0;
   assign install_o = matched_o && !error_o && entry.stage == StDevice;
 
-  // Rung for each entry, from the cycle in which it is matched. The head has moved on by then.
-  assign doorbell_valid_o = (state_q == PollMatch || state_q == PollBell) && !bell_done_q;
+  // Rung for each entry. The head has moved on by then.
+  assign doorbell_valid_o = state_q == PollBell;
+  assign doorbell_soon_o = state_q == PollMatch;
   assign doorbell_o = '{
     addr: d.cq_doorbell,
     size: 3'd2,
@@ -120,8 +127,7 @@ module trapless_smu_complete
     device: 1'b1,
     data: {16{15'b0, d.cq_head}}
   };
-  assign lost_o = (state_q == PollWait && data_valid_i && data_error_i)
-      || (state_q == PollBell && (bell_done_q ? bell_error_q : doorbell_done_i && doorbell_error_i));
+  assign lost_o = state_q == PollLost;
   assign busy_o = state_q != PollIdle;
 
   always_comb begin
@@ -130,11 +136,12 @@ module trapless_smu_complete
       PollIdle: if (any && !hold_i) state_d = PollAsk;
       PollAsk: if (read_ready_i) state_d = PollWait;
       PollWait: begin
-        if (taken_o) state_d = PollMatch;
-        else if (data_valid_i) state_d = nothing && any && !hold_i ? PollAsk : PollIdle;
+        if (found) state_d = PollMatch;
+        else if (nothing) state_d = any && !hold_i ? PollAsk : PollIdle;
+        else if (data_valid_i) state_d = PollLost;
       end
       PollMatch: state_d = PollBell;
-      PollBell: if (bell_done_q || doorbell_done_i) state_d = PollIdle;
+      PollBell: if (doorbell_done_i) state_d = doorbell_error_i ? PollLost : PollIdle;
       default: state_d = PollIdle;
     endcase
   end
@@ -145,7 +152,6 @@ module trapless_smu_complete
       device_q <= '0;
       due_q <= '0;
       tick_q <= '0;
-      bell_done_q <= 1'b0;
     end else begin
       state_q <= state_d;
       tick_q <= tick ? PollInterval : tick_q - 32'd1;
@@ -158,14 +164,11 @@ module trapless_smu_complete
       for (int unsigned i = 0; i < Devices; i++) begin
         if (snoop_valid_i && snoop_addr_i[63:4] == desc_i[i].cq_base[63:4] + {43'b0, desc_i[i].cq_head}) due_q[i] <= 1'b1;
       end
-      if (state_q == PollWait) bell_done_q <= 1'b0;
-      else if (doorbell_done_i) bell_done_q <= 1'b1;
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (data_valid_i) cqe_q <= data_i;
-    if (doorbell_done_i) bell_error_q <= doorbell_error_i;
   end
 
   // Time: one entry a cycle is looked at, in three steps, so a timeout is noticed at most `Entries` + 2 cycles late. Limits beyond half of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read half of the AXI4 master: one request a cycle, in turn; the AXI identifier is the part that asked.
+// Read half of the AXI4 master: one request a cycle, in turn, its sender chosen a cycle ahead; the AXI identifier is the part that asked.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_dma_read
@@ -13,13 +13,18 @@ module trapless_smu_dma_read
   input logic rst_ni,
 
   input logic [Clients-1:0] valid_i,
+  // Will be valid in the next cycle, or soon.
+  input logic [Clients-1:0] soon_i,
   output logic [Clients-1:0] ready_o,
   input dma_read_t [Clients-1:0] read_i,
   // Where on a wide bus the data lie that a client waits for: low bits of their address.
   input logic [Clients-1:0][5:0] lane_i,
   output logic [Clients-1:0] data_valid_o,
   output axi_resp_e data_resp_o,
-  output logic [127:0] data_o,
+  output logic [63:0] data_o,
+  // of the part that reads 16 bytes
+  output logic [127:0] wide_o,
+  output logic wide_error_o,
 
   output logic [AxiIdWidth-1:0] arid_o,
   output logic [63:0] araddr_o,
@@ -39,21 +44,21 @@ module trapless_smu_dma_read
   localparam int unsigned Bytes = DataWidth / 8;
   localparam int unsigned LaneBits = $clog2(Bytes);
 
-  logic [ClientWidth-1:0] pick, sel, last_q;
-  logic locked_q, any;
+  logic [ClientWidth-1:0] sel;
   dma_read_t read;
 
-  trapless_smu_rr #(.Count(Clients)) u_pick (
-    .req_i(valid_i),
-    .last_i(last_q),
-    .valid_o(any),
-    .sel_o(pick)
+  // A request that was shown and not taken stays.
+  trapless_smu_ahead #(.Count(Clients)) u_ahead (
+    .clk_i,
+    .rst_ni,
+    .ask_i(valid_i),
+    .soon_i,
+    .keep_i(arvalid_o && !arready_i),
+    .sel_o(sel)
   );
 
-  // A request that was shown and not taken stays.
-  assign sel = locked_q ? last_q : pick;
   assign read = read_i[sel];
-  assign arvalid_o = any;
+  assign arvalid_o = valid_i[sel];
   assign arid_o = AxiIdWidth'(sel);
   assign araddr_o = read.addr;
   assign arlen_o = read.wide && DataWidth < 128 ? 8'd1 : 8'd0;
@@ -62,22 +67,13 @@ module trapless_smu_dma_read
 
   always_comb begin
     ready_o = '0;
-    ready_o[sel] = any && arready_i;
+    ready_o[sel] = arvalid_o && arready_i;
   end
 
-  `TRAPLESS_FF begin
-    if (!rst_ni) begin
-      locked_q <= 1'b0;
-      last_q <= '0;
-    end else begin
-      locked_q <= any && !arready_i;
-      if (any) last_q <= sel;
-    end
-  end
-
-  // Responses. Only one client asks for 16 bytes: on a narrow bus its first half waits here for the second.
-  axi_resp_e resp;
-  assign resp = axi_resp_e'(rresp_i);
+  // Responses. Only one part asks for 16 bytes: on a narrow bus its first half waits here for the second.
+  logic error;
+  assign data_resp_o = axi_resp_e'(rresp_i);
+  assign error = data_resp_o inside {RespSlvErr, RespDecErr};
 
   always_comb begin
     for (int unsigned c = 0; c < Clients; c++) data_valid_o[c] = rvalid_i && rlast_i && rid_i == AxiIdWidth'(c);
@@ -85,29 +81,22 @@ module trapless_smu_dma_read
 
   if (DataWidth == 64) begin : g_narrow
     logic [63:0] first_q;
-    logic [AxiIdWidth-1:0] first_id_q;
-    logic first_valid_q, first_error_q, second;
+    logic first_error_q;
 
-    assign second = first_valid_q && rvalid_i && rlast_i && rid_i == first_id_q;
-    assign data_o = second ? {rdata_i, first_q} : {64'b0, rdata_i};
-    assign data_resp_o = second && first_error_q ? RespSlvErr : resp;
-
-    `TRAPLESS_FF begin
-      if (!rst_ni) first_valid_q <= 1'b0;
-      else if (rvalid_i && !rlast_i) first_valid_q <= 1'b1;
-      else if (second) first_valid_q <= 1'b0;
-    end
+    assign data_o = rdata_i;
+    assign wide_o = {rdata_i, first_q};
+    assign wide_error_o = error || first_error_q;
 
     always_ff @(posedge clk_i) begin
       if (rvalid_i && !rlast_i) begin
         first_q <= rdata_i;
-        first_id_q <= rid_i;
-        first_error_q <= resp inside {RespSlvErr, RespDecErr};
+        first_error_q <= error;
       end
     end
   end else begin : g_wide
-    assign data_o = 128'(rdata_i >> {lane_i[ClientWidth'(rid_i)][LaneBits-1:0], 3'b0});
-    assign data_resp_o = resp;
+    assign wide_o = 128'(rdata_i >> {lane_i[ClientWidth'(rid_i)][LaneBits-1:0], 3'b0});
+    assign data_o = wide_o[63:0];
+    assign wide_error_o = error;
   end
 
 endmodule

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Write half of the AXI4 master: one burst at a time on the address and data channels, in turn; several responses may be due. A client
-// holds its request until the response. The AXI identifier is the part that asked.
+// Write half of the AXI4 master: one burst at a time on the address and data channels, in turn, its sender chosen a cycle ahead; several
+// responses may be due. A client holds its request until the response. The AXI identifier is the part that asked.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_dma_write
@@ -14,6 +14,8 @@ module trapless_smu_dma_write
   input logic rst_ni,
 
   input logic [Clients-1:0] valid_i,
+  // Will be valid in the next cycle, or soon.
+  input logic [Clients-1:0] soon_i,
   input dma_write_t [Clients-1:0] write_i,
   output logic [Clients-1:0] done_o,
   output axi_resp_e done_resp_o,
@@ -40,10 +42,10 @@ module trapless_smu_dma_write
   localparam int unsigned Bytes = DataWidth / 8;
   localparam int unsigned LaneBits = $clog2(Bytes);
 
-  logic [ClientWidth-1:0] pick, sel, last_q;
+  logic [ClientWidth-1:0] sel;
   // Sent and waiting for its response.
   logic [Clients-1:0] sent_q, ask;
-  logic locked_q, any, address_sent_q, data_sent_q, finish;
+  logic any, address_sent_q, data_sent_q, finish;
   logic [2:0] beat_q;
   logic [3:0] beats;
   dma_write_t write;
@@ -52,14 +54,16 @@ module trapless_smu_dma_write
 
   assign ask = valid_i & ~sent_q;
 
-  trapless_smu_rr #(.Count(Clients)) u_pick (
-    .req_i(ask),
-    .last_i(last_q),
-    .valid_o(any),
-    .sel_o(pick)
+  trapless_smu_ahead #(.Count(Clients)) u_ahead (
+    .clk_i,
+    .rst_ni,
+    .ask_i(ask),
+    .soon_i,
+    .keep_i(any && !finish),
+    .sel_o(sel)
   );
 
-  assign sel = locked_q ? last_q : pick;
+  assign any = ask[sel];
   assign write = write_i[sel];
   assign beats = write.size > 3'(LaneBits) ? 4'd1 << (write.size - 3'(LaneBits)) : 4'd1;
 
@@ -91,14 +95,10 @@ module trapless_smu_dma_write
   `TRAPLESS_FF begin
     if (!rst_ni) begin
       sent_q <= '0;
-      locked_q <= 1'b0;
-      last_q <= '0;
       address_sent_q <= 1'b0;
       data_sent_q <= 1'b0;
       beat_q <= '0;
     end else begin
-      locked_q <= any && !finish;
-      if (any) last_q <= sel;
       address_sent_q <= !finish && (address_sent_q || (awvalid_o && awready_i));
       data_sent_q <= !finish && (data_sent_q || (wvalid_o && wready_i && wlast_o));
       if (finish || data_sent_q) beat_q <= '0;

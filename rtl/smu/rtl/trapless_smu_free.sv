@@ -57,19 +57,20 @@ module trapless_smu_free
 );
 
   localparam int unsigned PtrWidth = Prefetch > 1 ? $clog2(Prefetch) : 1;
-  typedef enum logic [1:0] { FetchIdle, FetchAsk, FetchWait } fetch_e;
+  typedef enum logic [1:0] { FetchIdle, FetchAsk, FetchWait, FetchTake } fetch_e;
 
   fetch_e state_q, state_d;
-  logic [63:0] base_q;
+  logic [63:0] base_q, address_q;
   logic [31:0] size_q, head_q, tail_q, used_q;
   logic broken_q;
   logic [Prefetch-1:0][95:0] buffer_q;
   logic [PtrWidth-1:0] rptr_q, wptr_q;
   logic [PtrWidth:0] count_q;
-  logic bad_q;
-  logic [63:0] bad_pfn_q;
+  // The entry that was read; stays while it is a bad one.
+  logic [127:0] read_q;
+  logic read_error_q, bad_q;
 
-  logic waiting, has_entry, wanted, malformed, push, give, none, hand_back, take_bad, pop, fetching, tail_fits;
+  logic waiting, has_entry, wanted, malformed, took, push, give, none, hand_back, take_bad, pop, fetching, tail_fits;
 
   trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_waiters (
     .clk_i,
@@ -86,7 +87,8 @@ module trapless_smu_free
   endfunction
 
   // A frame number beyond the PTE's field, or a data address that is not a whole page, would reach outside the frame.
-  assign malformed = data_i[63:44] != '0 || data_i[75:64] != '0;
+  assign malformed = read_q[63:44] != '0 || read_q[75:64] != '0;
+  assign took = state_q == FetchTake && !read_error_q;
   assign has_entry = !broken_q && head_q != tail_q;
   assign wanted = enable_i ? count_q != (PtrWidth+1)'(Prefetch) : count_q == '0 && waiting;
 
@@ -99,7 +101,7 @@ module trapless_smu_free
 
   assign hand_back = !enable_i && !waiting && count_q != '0;
   assign return_valid_o = bad_q || hand_back;
-  assign return_pfn_o = bad_q ? bad_pfn_q : 64'(pfn_o);
+  assign return_pfn_o = bad_q ? read_q[63:0] : 64'(pfn_o);
   assign return_reason_o = bad_q ? reason_t'(REASON_BAD_ENTRY) : reason_t'(REASON_DISABLED);
   assign take_bad = return_taken_i && bad_q;
   assign pop = give || (return_taken_i && !bad_q);
@@ -108,23 +110,23 @@ module trapless_smu_free
   assign busy_o = state_q != FetchIdle;
   assign read_valid_o = state_q == FetchAsk;
   assign read_o = '{
-    addr: base_q + {28'b0, head_q & (size_q - 32'd1), 4'b0},
+    addr: address_q,
     wide: 1'b1,
     exclusive: 1'b0
   };
 
   // The entry that is being fetched cannot be taken back.
-  assign tail_fits = wdata_i[31:0] - head_q - 32'(fetching) <= size_q - 32'(fetching);
+  assign tail_fits = wdata_i[31:0] - head_q <= size_q && !(fetching && wdata_i[31:0] == head_q);
   assign fetching = state_q != FetchIdle || state_d != FetchIdle;
-  assign error_o = (data_valid_i && (data_error_i || malformed)) || (set_tail_i && !tail_fits);
-  assign push = data_valid_i && !data_error_i && !malformed;
+  assign error_o = (state_q == FetchTake && (read_error_q || malformed)) || (set_tail_i && !tail_fits);
+  assign push = took && !malformed;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
       FetchIdle: if (has_entry && wanted && !bad_q && !hold_i) state_d = FetchAsk;
       FetchAsk: if (read_ready_i) state_d = FetchWait;
-      FetchWait: if (data_valid_i) state_d = FetchIdle;
+      FetchWait: if (data_valid_i) state_d = FetchTake;
       default: state_d = FetchIdle;
     endcase
   end
@@ -144,11 +146,9 @@ module trapless_smu_free
       bad_q <= 1'b0;
     end else begin
       state_q <= state_d;
-      if (data_valid_i) begin
-        if (data_error_i) broken_q <= 1'b1;
-        else head_q <= head_q + 32'd1;
-        if (!data_error_i && malformed) bad_q <= 1'b1;
-      end
+      if (state_q == FetchTake && read_error_q) broken_q <= 1'b1;
+      if (took) head_q <= head_q + 32'd1;
+      if (took && malformed) bad_q <= 1'b1;
       if (take_bad) bad_q <= 1'b0;
       if (give) used_q <= used_q + 32'd1;
       if (push) wptr_q <= next(wptr_q);
@@ -167,8 +167,12 @@ module trapless_smu_free
   end
 
   always_ff @(posedge clk_i) begin
-    if (push) buffer_q[wptr_q] <= {data_i[127:76], data_i[43:0]};
-    if (data_valid_i) bad_pfn_q <= data_i[63:0];
+    if (state_q == FetchIdle) address_q <= base_q + {28'b0, head_q & (size_q - 32'd1), 4'b0};
+    if (data_valid_i) begin
+      read_q <= data_i;
+      read_error_q <= data_error_i;
+    end
+    if (push) buffer_q[wptr_q] <= {read_q[127:76], read_q[43:0]};
   end
 
   assign base_o = base_q;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes requests of walkers and software ports, one a cycle, in turn (REQ: SMU-1, SMU-6, SMU-11).
+// Takes requests of walkers and software ports, one in two cycles, in turn (REQ: SMU-1, SMU-6, SMU-11).
 //
-// One cycle picks who is looked at and takes the PTE's address, the next searches the PMSHR for it and joins, allocates or
-// refuses. While the PMSHR is full everybody is looked at in turn, for what is asked may be under way; a freed entry goes to
-// whoever has waited, in turn.
+// One cycle picks who is looked at and takes the PTE's address, the next searches the PMSHR for it, the third joins, allocates or
+// refuses, and picks who comes next. While the PMSHR is full everybody is looked at in turn, for what is asked may be under way; a freed
+// entry goes to whoever has waited, in turn.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_front
@@ -24,12 +24,13 @@ module trapless_smu_front
   input logic [Sources-1:0] far_i,
   input logic [Sources-1:0] abandon_i,
 
-  // PMSHR, searched in the same cycle
+  // PMSHR: searched in one cycle; what was found is told, and acted upon, in the next
+  output logic act_o,
   output smu_req_t req_o,
   output entry_addr_t search_o,
   input logic hit_i,
   input logic free_i,
-  input logic live_i,
+  input logic stuck_i,
   output logic join_o,
   output logic allocate_o,
   output logic [Sources-1:0] source_o,
@@ -46,29 +47,32 @@ module trapless_smu_front
 
   localparam int unsigned SourceWidth = Sources > 1 ? $clog2(Sources) : 1;
 
-  logic look_q, look_d;
+  logic look_q, look_d, act_q, any;
   logic [SourceWidth-1:0] sel_q, sel_d;
   logic [SourceWidth-1:0] turn, last_q;
   logic [Sources-1:0] waiting_q, waiting, mine, ask;
   entry_addr_t search_q;
+  logic [IdWidth-1:0] id_q;
   logic [Sources-1:0] refused_q;
   reason_t reason_q;
-  logic looked_at, may_allocate;
+  logic looked_at, stayed_q, my_turn_q;
 
   always_comb begin
     mine = '0;
-    mine[sel_q] = look_q;
+    mine[sel_q] = act_q;
   end
 
-  // Whoever is looked at right now waits a cycle for the outcome.
+  // Nobody is picked before the search for the last has been made. Whose outcome comes in this cycle waits for it.
   assign ask = valid_i & ~mine;
 
   trapless_smu_rr #(.Count(Sources)) u_pick (
     .req_i(ask),
     .last_i(sel_q),
-    .valid_o(look_d),
+    .valid_o(any),
     .sel_o(sel_d)
   );
+
+  assign look_d = any && !look_q;
 
   assign waiting = waiting_q & valid_i;
 
@@ -80,11 +84,11 @@ module trapless_smu_front
   );
 
   assign req_o = req_i[sel_q];
+  assign act_o = act_q;
   assign search_o = search_q;
   // A request that is taken back may have another one in its place at once, which is looked at later.
-  assign looked_at = (mine & valid_i) != '0 && req_o.pte_addr[PAddrWidth-1:3] == search_q;
+  assign looked_at = (mine & valid_i) != '0 && stayed_q && req_o.id == id_q;
   assign source_o = mine & valid_i & ~abandon_i;
-  assign may_allocate = free_i && (waiting == '0 || turn == sel_q);
 
   always_comb begin
     refuse_o = 1'b0;
@@ -103,9 +107,9 @@ module trapless_smu_front
         refuse_reason_o = reason_t'(REASON_BUS);
       end else if (hit_i) begin
         join_o = 1'b1;
-      end else if (may_allocate) begin
+      end else if (free_i && my_turn_q) begin
         allocate_o = 1'b1;
-      end else if (!free_i && !live_i) begin
+      end else if (stuck_i) begin
         // REQ: SMU-10. Every entry is kept by a miss that is over, maybe for ever.
         refuse_o = 1'b1;
         refuse_reason_o = reason_t'(REASON_TIMEOUT);
@@ -123,6 +127,7 @@ module trapless_smu_front
   `TRAPLESS_FF begin
     if (!rst_ni) begin
       look_q <= 1'b0;
+      act_q <= 1'b0;
       sel_q <= '0;
       last_q <= '0;
       waiting_q <= '0;
@@ -130,6 +135,7 @@ module trapless_smu_front
       reason_q <= '0;
     end else begin
       look_q <= look_d;
+      act_q <= look_q;
       if (look_d) sel_q <= sel_d;
       waiting_q <= waiting & ~ready_o;
       if (full_o) waiting_q[sel_q] <= 1'b1;
@@ -141,7 +147,12 @@ module trapless_smu_front
   end
 
   always_ff @(posedge clk_i) begin
-    search_q <= req_i[sel_d].pte_addr[PAddrWidth-1:3];
+    if (!look_q) begin
+      search_q <= req_i[sel_d].pte_addr[PAddrWidth-1:3];
+      id_q <= req_i[sel_d].id;
+    end
+    stayed_q <= valid_i[sel_q];
+    my_turn_q <= waiting == '0 || turn == sel_q;
   end
 
 endmodule

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the PTE again before anything else is done (REQ: SMU-2), several at a time, answered in order.
+// Reads the PTE again before anything else is done (REQ: SMU-2), several at a time, answered in order. What was read is compared in
+// the cycle after it came.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_lookup
@@ -16,10 +17,13 @@ module trapless_smu_lookup
   input entry_t [Entries-1:0] entry_i,
   input desc_t [Devices-1:0] desc_i,
 
+  // somebody is looked at, who may want an entry
+  input logic look_i,
   input logic allocate_i,
   input logic [SlotWidth-1:0] allocated_i,
 
   output logic read_valid_o,
+  output logic read_soon_o,
   input logic read_ready_i,
   output dma_read_t read_o,
   output logic [5:0] lane_o,
@@ -34,8 +38,9 @@ module trapless_smu_lookup
   output logic [63:0] value_o
 );
 
-  logic [SlotWidth-1:0] asked;
-  entry_t entry;
+  logic [SlotWidth-1:0] asked, due, slot_q;
+  logic valid_q, error_q;
+  logic [63:0] seen_q, data_q;
   desc_t [7:0] desc;
   logic [2:0] device;
   logic serves;
@@ -57,10 +62,11 @@ module trapless_smu_lookup
     .push_i(read_valid_o && read_ready_i),
     .data_i(asked),
     .valid_o(),
-    .data_o(slot_o),
+    .data_o(due),
     .pop_i(data_valid_i)
   );
 
+  assign read_soon_o = read_valid_o || look_i;
   assign read_o = '{addr: 64'({entry_i[asked].pte, 3'b0}), wide: 1'b0, exclusive: 1'b0};
 
   always_comb begin
@@ -68,22 +74,35 @@ module trapless_smu_lookup
     for (int unsigned i = 0; i < Devices; i++) desc[i] = desc_i[i];
   end
 
-  assign entry = entry_i[slot_o];
-  assign device = entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
+  assign lane_o = {entry_i[due].pte[2:0], 3'b0};
+
+  `TRAPLESS_FF begin
+    if (!rst_ni) valid_q <= 1'b0;
+    else valid_q <= data_valid_i;
+  end
+
+  always_ff @(posedge clk_i) begin
+    slot_q <= due;
+    seen_q <= entry_i[due].value;
+    data_q <= data_i;
+    error_q <= data_error_i;
+  end
+
+  assign device = seen_q[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
   assign serves = desc[device].valid && !desc[device].broken;
-  assign lane_o = {entry.pte[2:0], 3'b0};
-  assign valid_o = data_valid_i;
+  assign valid_o = valid_q;
+  assign slot_o = slot_q;
 
   always_comb begin
     end_o = 1'b1;
-    value_o = entry.value;
+    value_o = seen_q;
     reason_o = '0;
-    if (data_error_i) begin
+    if (error_q) begin
       reason_o = reason_t'(REASON_BUS);
-    end else if (data_i != entry.value) begin
+    end else if (data_q != seen_q) begin
       reason_o = reason_t'(REASON_CHANGED);
-      value_o = data_i;
-    end else if (!names_block(entry.value) || entry.value[PTE_SOCKET_MSB:PTE_SOCKET_LSB] != Socket || !serves) begin
+      value_o = data_q;
+    end else if (!names_block(seen_q) || seen_q[PTE_SOCKET_MSB:PTE_SOCKET_LSB] != Socket || !serves) begin
       reason_o = reason_t'(REASON_DESCRIPTOR);
     end else begin
       end_o = 1'b0;

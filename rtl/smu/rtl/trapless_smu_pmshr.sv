@@ -2,7 +2,7 @@
 // Page miss status holding registers: fully associative on the PTE's address, one list of waiters each (REQ: SMU-1).
 //
 // An entry belongs to one part of the unit at a time, told by its stage; each part says here what came of its step. Only entries
-// at a device are several parts' business: the completion unit, its timeout and `kill_i`, which comes last.
+// at a device are several parts' business: `kill_i`, the timeout and the completion unit.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_pmshr
@@ -19,11 +19,13 @@ module trapless_smu_pmshr
   output entry_t [Entries-1:0] entry_o,
   output logic [Entries-1:0] live_o,
 
-  // search, in the cycle of the request; `search_i` is its PTE's address, there at the cycle's begin
-  input smu_req_t req_i,
+  // search for the PTE's address `search_i`; what was found is told, and acted upon, in the next cycle. No two come one after the other.
   input entry_addr_t search_i,
+  input smu_req_t req_i,
   output logic hit_o,
   output logic free_o,
+  // every entry is kept by a miss that is over
+  output logic stuck_o,
   input logic join_i,
   input logic allocate_i,
   input logic [Sources-1:0] source_i,
@@ -75,9 +77,9 @@ module trapless_smu_pmshr
   input reason_t [Updaters-1:0] update_reason_i,
   input logic [Updaters-1:0][63:0] update_value_i,
 
-  // answer going out; frame gone
-  input logic answer_valid_i,
+  // answer going out, the same with a bit for each entry; frame gone
   input logic [SlotWidth-1:0] answer_slot_i,
+  input logic [Entries-1:0] answer_leaves_i,
   output logic [Sources-1:0] waiters_o,
   input logic returned_valid_i,
   input logic [SlotWidth-1:0] returned_slot_i
@@ -92,26 +94,35 @@ module trapless_smu_pmshr
   logic [Entries-1:0][43:0] pfn_q;
   logic [Entries-1:0][51:0] dma_q;
 
-  logic [Entries-1:0] match, free;
-  logic [SlotWidth-1:0] hit_slot, free_slot;
+  logic [Entries-1:0] same_q, match, free, kept, take_q;
+  logic [SlotWidth-1:0] free_slot, free_slot_q;
+  logic free_q, stuck_q;
 
   always_comb begin
-    hit_slot = '0;
     free_slot = '0;
     for (int unsigned i = Entries; i > 0; i--) begin
       live_o[i-1] = stage_q[i-1] != StFree && stage_q[i-1] != StOver;
+      kept[i-1] = stage_q[i-1] == StOver && (command_q[i-1] || frame_q[i-1]);
       free[i-1] = stage_q[i-1] == StFree;
       // One whose answer leaves in this cycle takes no more waiters.
-      match[i-1] = live_o[i-1] && pte_q[i-1] == search_i
-          && !(answer_valid_i && answer_slot_i == SlotWidth'(i - 1));
-      if (match[i-1]) hit_slot = hit_slot | SlotWidth'(i - 1);  // one at most
+      match[i-1] = same_q[i-1] && live_o[i-1] && !answer_leaves_i[i-1];
       if (free[i-1]) free_slot = SlotWidth'(i - 1);
     end
   end
 
+  // Nothing is allocated between search and act, so tags stay what they are, and what is free stays free.
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < Entries; i++) same_q[i] <= pte_q[i] == search_i;
+    free_q <= free != '0;
+    free_slot_q <= free_slot;
+    take_q <= free & (~free + 1'b1);
+    stuck_q <= kept == '1;
+  end
+
   assign hit_o = match != '0;
-  assign free_o = free != '0;
-  assign allocated_o = free_slot;
+  assign free_o = free_q;
+  assign stuck_o = stuck_q;
+  assign allocated_o = free_slot_q;
   assign waiters_o = waiters_q[answer_slot_i] & ~abandon_i;
 
   for (genvar i = 0; i < Entries; i++) begin : g_entry
@@ -144,14 +155,18 @@ module trapless_smu_pmshr
       waiters_d[i] = waiters_q[i] & ~abandon_i;
       if (stage_q[i] == StOver && !command_q[i] && !frame_q[i]) stage_d[i] = StFree;
     end
-    if (join_i) waiters_d[hit_slot] = waiters_d[hit_slot] | source_i;
-    if (allocate_i) begin
-      stage_d[free_slot] = StLookup;
-      waiters_d[free_slot] = source_i;
-    end
-    if (lookup_valid_i) begin
-      stage_d[lookup_slot_i] = lookup_end_i ? StAnswer : StFrame;
-      reason_d[lookup_slot_i] = lookup_reason_i;
+    // What is known late in the cycle comes last. A command that is completed, or goes to the device, in the cycle of the kill is
+    // not one of those that end here.
+    if (kill_i) begin
+      for (int unsigned i = 0; i < Entries; i++) begin
+        if (device_of(value_q[i]) == kill_device_i && command_q[i]) begin
+          if (stage_q[i] == StDevice) begin
+            stage_d[i] = StAnswer;
+            reason_d[i] = release_i ? reason_t'(REASON_DESCRIPTOR) : reason_t'(REASON_BUS);
+          end
+          if (release_i) command_d[i] = 1'b0;
+        end
+      end
     end
     if (frame_valid_i) begin
       stage_d[frame_slot_i] = frame_end_i ? StAnswer : StCommand;
@@ -178,11 +193,17 @@ module trapless_smu_pmshr
       stage_d[timeout_slot_i] = StAnswer;
       reason_d[timeout_slot_i] = reason_t'(REASON_TIMEOUT);
     end
-    if (answer_valid_i) begin
-      stage_d[answer_slot_i] = StOver;
-      waiters_d[answer_slot_i] = '0;
+    for (int unsigned i = 0; i < Entries; i++) begin
+      if (answer_leaves_i[i]) begin
+        stage_d[i] = StOver;
+        waiters_d[i] = '0;
+      end
     end
     if (returned_valid_i) frame_d[returned_slot_i] = 1'b0;
+    if (lookup_valid_i) begin
+      stage_d[lookup_slot_i] = lookup_end_i ? StAnswer : StFrame;
+      reason_d[lookup_slot_i] = lookup_reason_i;
+    end
     if (completion_valid_i) begin
       command_d[completion_slot_i] = 1'b0;
       if (stage_q[completion_slot_i] == StDevice) begin
@@ -190,15 +211,11 @@ module trapless_smu_pmshr
         reason_d[completion_slot_i] = reason_t'(REASON_DEVICE);
       end
     end
-    if (kill_i) begin
-      for (int unsigned i = 0; i < Entries; i++) begin
-        if (device_of(value_q[i]) == kill_device_i && command_d[i]) begin
-          if (stage_d[i] == StDevice) begin
-            stage_d[i] = StAnswer;
-            reason_d[i] = release_i ? reason_t'(REASON_DESCRIPTOR) : reason_t'(REASON_BUS);
-          end
-          if (release_i) command_d[i] = 1'b0;
-        end
+    for (int unsigned i = 0; i < Entries; i++) begin
+      if (join_i && match[i]) waiters_d[i] = waiters_d[i] | source_i;
+      if (allocate_i && take_q[i]) begin
+        stage_d[i] = StLookup;
+        waiters_d[i] = source_i;
       end
     end
   end
@@ -221,11 +238,13 @@ module trapless_smu_pmshr
 
   // What an entry holds is meaningless while it is free.
   always_ff @(posedge clk_i) begin
-    if (allocate_i) begin
-      pte_q[free_slot] <= search_i;
-      pmd_q[free_slot] <= req_i.pmd_addr[PAddrWidth-1:3];
-      pud_q[free_slot] <= req_i.pud_addr[PAddrWidth-1:3];
-      value_q[free_slot] <= req_i.pte;
+    for (int unsigned i = 0; i < Entries; i++) begin
+      if (allocate_i && take_q[i]) begin
+        pte_q[i] <= req_i.pte_addr[PAddrWidth-1:3];
+        pmd_q[i] <= req_i.pmd_addr[PAddrWidth-1:3];
+        pud_q[i] <= req_i.pud_addr[PAddrWidth-1:3];
+        value_q[i] <= req_i.pte;
+      end
     end
     // The device number in `value` is looked at as long as there is a command: none is there in these two cases.
     if (lookup_valid_i && lookup_end_i) value_q[lookup_slot_i] <= lookup_value_i;

@@ -33,6 +33,7 @@ module trapless_smu_return
   output logic free_taken_o,
 
   output logic write_valid_o,
+  output logic write_soon_o,
   output dma_write_t write_o,
   input logic done_valid_i,
   input logic done_error_i,
@@ -45,12 +46,12 @@ module trapless_smu_return
   output logic empty_o
 );
 
-  typedef enum logic [1:0] { RetIdle, RetHave, RetWrite } ret_e;
+  typedef enum logic [1:0] { RetIdle, RetHave, RetWrite, RetDone } ret_e;
 
   ret_e state_q, state_d;
-  logic [63:0] base_q, pfn_q;
+  logic [63:0] base_q, pfn_q, address_q;
   logic [31:0] size_q, head_q, tail_q;
-  logic broken_q, from_slot_q;
+  logic broken_q, full_q, from_slot_q;
   reason_t reason_q;
   logic [SlotWidth-1:0] slot_q, pick, last_q;
   logic [Entries-1:0] waiting;
@@ -69,13 +70,15 @@ module trapless_smu_return
     .sel_o(pick)
   );
 
-  assign full_o = broken_q || tail_q - head_q >= size_q;
+  // From the indices of the cycle before: they move in RetDone, and when software sets them.
+  assign full_o = full_q;
   assign take = state_q == RetIdle && !full_o && (any || free_valid_i);
   assign free_taken_o = take && !any;
 
   assign write_valid_o = state_q == RetWrite;
+  assign write_soon_o = state_q == RetHave && !full_o;
   assign write_o = '{
-    addr: base_q + {28'b0, tail_q & (size_q - 32'd1), 4'b0},
+    addr: address_q,
     size: 3'd4,
     exclusive: 1'b0,
     device: 1'b0,
@@ -86,7 +89,7 @@ module trapless_smu_return
   assign slot_valid_o = returned_o && from_slot_q;
   assign slot_o = slot_q;
   assign busy_o = state_q == RetWrite;
-  assign empty_o = state_q == RetIdle;
+  assign empty_o = state_q inside {RetIdle, RetDone};
 
   assign head_fits = tail_q - wdata_i[31:0] <= tail_q - head_q;
   assign error_o = (done_valid_i && done_error_i) || (set_head_i && !head_fits);
@@ -96,7 +99,7 @@ module trapless_smu_return
     unique case (state_q)
       RetIdle: if (take) state_d = RetHave;
       RetHave: if (!full_o && !hold_i) state_d = RetWrite;
-      RetWrite: if (done_valid_i) state_d = done_error_i ? RetHave : RetIdle;
+      RetWrite: if (done_valid_i) state_d = done_error_i ? RetHave : RetDone;
       default: state_d = RetIdle;
     endcase
   end
@@ -109,9 +112,11 @@ module trapless_smu_return
       head_q <= '0;
       tail_q <= '0;
       broken_q <= 1'b0;
+      full_q <= 1'b1;
       last_q <= '0;
     end else begin
       state_q <= state_d;
+      full_q <= broken_q || (done_valid_i && done_error_i) || set_base_i || set_size_i || tail_q - head_q >= size_q;
       if (take && any) last_q <= pick;
       if (done_valid_i && done_error_i) broken_q <= 1'b1;
       if (returned_o) tail_q <= tail_q + 32'd1;
@@ -127,6 +132,7 @@ module trapless_smu_return
   end
 
   always_ff @(posedge clk_i) begin
+    if (state_q == RetHave) address_q <= base_q + {28'b0, tail_q & (size_q - 32'd1), 4'b0};
     if (take) begin
       from_slot_q <= any;
       slot_q <= pick;

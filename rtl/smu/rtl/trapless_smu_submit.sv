@@ -26,10 +26,12 @@ module trapless_smu_submit
   input logic [SlotWidth-1:0] frame_slot_i,
 
   output logic sqe_valid_o,
+  output logic sqe_soon_o,
   output dma_write_t sqe_o,
   input logic sqe_done_i,
   input logic sqe_error_i,
   output logic doorbell_valid_o,
+  output logic doorbell_soon_o,
   output dma_write_t doorbell_o,
   input logic doorbell_done_i,
   input logic doorbell_error_i,
@@ -97,6 +99,7 @@ module trapless_smu_submit
   end
 
   assign sqe_valid_o = cmd_q == CmdWrite;
+  assign sqe_soon_o = cmd_q == CmdLoad;
   assign sqe_o = '{addr: address_q, size: 3'd6, exclusive: 1'b0, device: 1'b0, data: sqe};
   assign hand_over = cmd_q == CmdWait && bell_q == BellIdle;
   assign submitted_o = sqe_valid_o && sqe_done_i && !sqe_error_i;
@@ -142,6 +145,7 @@ module trapless_smu_submit
 
   assign bell_broken = desc[bell_device_q].broken || (lost_i && lost_device_i == bell_device_q);
   assign doorbell_valid_o = bell_q == BellWrite;
+  assign doorbell_soon_o = bell_q == BellStart;
   assign doorbell_o = '{
     addr: desc[bell_device_q].sq_doorbell,
     size: 3'd2,

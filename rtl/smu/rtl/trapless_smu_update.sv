@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Page table updater: exchanges the PTE, then marks the PMD, then the PUD, each visible before the next (REQ: SMU-3). Atomic by AXI
-// exclusive pairs. An entry that has its mark already is not written: whoever clears it afterwards finds the PTE (REQ: OS-6).
+// exclusive pairs. An entry that has its mark already is not written: whoever clears it afterwards finds the PTE (REQ: OS-6). What came of
+// it is told in a cycle of its own.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_update
@@ -22,13 +23,17 @@ module trapless_smu_update
   input logic [SlotWidth-1:0] start_slot_i,
   output logic ready_o,
 
+  // Maybe the next that starts.
+  input logic next_i,
   output logic read_valid_o,
+  output logic read_soon_o,
   input logic read_ready_i,
   output dma_read_t read_o,
   input logic data_valid_i,
   input axi_resp_e data_resp_i,
   input logic [63:0] data_i,
   output logic write_valid_o,
+  output logic write_soon_o,
   output dma_write_t write_o,
   input logic done_valid_i,
   input axi_resp_e done_resp_i,
@@ -41,7 +46,7 @@ module trapless_smu_update
   output logic [63:0] value_o
 );
 
-  typedef enum logic [2:0] { UpIdle, UpAsk, UpWait, UpWrite, UpPause } up_e;
+  typedef enum logic [2:0] { UpIdle, UpAsk, UpWait, UpWrite, UpPause, UpTell } up_e;
   typedef enum logic [1:0] { LevelPte, LevelPmd, LevelPud } level_e;
   localparam int unsigned AttemptWidth = $clog2(Attempts + 1);
 
@@ -52,7 +57,8 @@ module trapless_smu_update
   logic [63:0] seen_q, new_q, found_q;
   logic [AttemptWidth-1:0] attempt_q;
   logic [3:0] pause_q;
-  logic exclusive, read_error, differs, marked, refused, write_error, spent, level_done;
+  logic exclusive, read_error, differs, marked, refused, write_error, spent, level_done, over, pte_done_q;
+  reason_t reason_d, reason_q;
 
   assign ready_o = state_q == UpIdle;
   assign slot_o = slot_q;
@@ -66,8 +72,10 @@ module trapless_smu_update
   end
 
   assign read_valid_o = state_q == UpAsk;
+  assign read_soon_o = state_q == UpWrite || next_i;
   assign read_o = '{addr: 64'({addr, 3'b0}), wide: 1'b0, exclusive: 1'b1};
   assign write_valid_o = state_q == UpWrite;
+  assign write_soon_o = state_q == UpWait;
   assign write_o = '{
     addr: 64'({addr, 3'b0}),
     size: 3'd3,
@@ -86,23 +94,25 @@ module trapless_smu_update
   assign spent = refused && attempt_q == AttemptWidth'(Attempts - 1);
   assign level_done = marked || (state_q == UpWrite && done_valid_i && done_resp_i == RespExOkay);
 
-  assign pte_valid_o = level_done && level_q == LevelPte;
+  always_comb begin
+    over = read_error || differs || write_error || spent || (level_done && level_q == LevelPud);
+    reason_d = '0;
+    if (differs) reason_d = reason_t'(REASON_CHANGED);
+    else if (read_error || write_error) reason_d = reason_t'(REASON_BUS);
+    // Not installed: the one who asked may try again. A mark that cannot be set is an error.
+    else if (spent) reason_d = level_q == LevelPte ? reason_t'(REASON_CHANGED) : reason_t'(REASON_BUS);
+  end
+
+  assign pte_valid_o = pte_done_q;
+  assign valid_o = state_q == UpTell;
+  assign reason_o = reason_q;
 
   always_comb begin
-    valid_o = read_error || differs || write_error || spent || (level_done && level_q == LevelPud);
-    value_o = new_q;
-    reason_o = '0;
-    if (differs) begin
-      value_o = data_i;
-      reason_o = reason_t'(REASON_CHANGED);
-    end else if (read_error || write_error) begin
-      value_o = seen_q;
-      reason_o = reason_t'(REASON_BUS);
-    end else if (spent) begin
-      // Not installed: the one who asked may try again. A mark that cannot be set is an error.
-      value_o = seen_q;
-      reason_o = level_q == LevelPte ? reason_t'(REASON_CHANGED) : reason_t'(REASON_BUS);
-    end
+    unique case (outcome_of(reason_q))
+      OutcomeDone: value_o = new_q;
+      OutcomeChanged: value_o = found_q;
+      default: value_o = seen_q;
+    endcase
   end
 
   always_comb begin
@@ -115,7 +125,7 @@ module trapless_smu_update
       UpPause: if (pause_q == '0) state_d = UpAsk;
       default: state_d = UpIdle;
     endcase
-    if (valid_o) state_d = UpIdle;
+    if (over) state_d = UpTell;
   end
 
   `TRAPLESS_FF begin
@@ -124,6 +134,7 @@ module trapless_smu_update
       level_q <= LevelPte;
       attempt_q <= '0;
       pause_q <= '0;
+      pte_done_q <= 1'b0;
     end else begin
       state_q <= state_d;
       if (start_i) level_q <= LevelPte;
@@ -132,11 +143,12 @@ module trapless_smu_update
       else if (refused) attempt_q <= attempt_q + 1'b1;
       if (refused) pause_q <= {attempt_q[2:0], 1'(Index)};
       else if (pause_q != '0) pause_q <= pause_q - 1'b1;
+      pte_done_q <= level_done && level_q == LevelPte;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (start_i) begin
+    if (ready_o) begin
       slot_q <= start_slot_i;
       pte_q <= entry_i[start_slot_i].pte;
       pmd_q <= entry_i[start_slot_i].pmd;
@@ -145,6 +157,7 @@ module trapless_smu_update
       new_q <= installed(entry_i[start_slot_i].value, entry_i[start_slot_i].pfn);
     end
     if (data_valid_i) found_q <= data_i;
+    if (over) reason_q <= reason_d;
   end
 
 endmodule

@@ -39,8 +39,8 @@ impl SmuTiming {
     pub fn rtl(self) -> SmuTiming {
         SmuTiming {
             request: Cycle(1),
-            cam: Cycle(1),
-            command_write: Cycle(11),
+            cam: Cycle(2),
+            command_write: Cycle(12),
             doorbell: Cycle(3),
             completion: Cycle(3),
             update: Cycle(4),

@@ -82,7 +82,7 @@ fn requests_for_one_page_join_and_all_are_answered() {
 fn an_abandoned_wait_gets_no_answer_and_the_miss_goes_on() {
     let mut sim = warm();
     sim.ask(0, 5);
-    sim.run(20);
+    sim.run(40);
     sim.abandon(0);
     sim.complete(1, 0, 0);
     sim.run(LONG);
