@@ -44,6 +44,18 @@ int main(void) {
         EQUAL(3, *word, i);
         if (i % 3 == 0) EQUAL(4, *neighbour, i);
     }
+    // A write while the line is being filled: the fill may bring what was before, and may not stay.
+    for (u64 i = 0; i < 300; i++) {
+        from_outside((u64)word, 1000 + 2 * i);
+        settle();
+        DEVICE[DMA_DELAY] = 1 + DEVICE[RANDOM] % 120;
+        DEVICE[DMA_VALUE] = 1001 + 2 * i;
+        u64 race = *word;
+        DEVICE[DMA_DELAY] = 0;
+        CHECK(13, race == 1000 + 2 * i || race == 1001 + 2 * i);
+        settle();
+        EQUAL(14, *word, 1001 + 2 * i);
+    }
     // The lines of one set in all ways: only the one that is written goes.
     for (int way = 0; way < 8; way++) (void)*(reg *)(POOL + 0x100000 + way * 4096);
     from_outside(POOL + 0x100000, 42);

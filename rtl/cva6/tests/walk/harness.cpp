@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a bare-metal program on one core (walk_tb.sv) with memory, a device for tests, and the SMU or a mock of it.
 //
-//   harness IMAGE [--seed N] [--cycles N] [--quiet-limit N]
+//   harness IMAGE [--seed N] [--cycles N] [--quiet-limit N] [--seeded N] [--steady]
 //
 // What becomes of a page is written in its block address (world.h). Memory answers after random times.
 #include "world.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr u64 Device = 0x1000'0000, DebugRom = 0x800;
 enum Register {
     Exit, Putc, Free, Requests, Abandons, Timer, Software, External, Supervisor, Debug, Now, Random, Chaos, Installs,
-    DmaAddress, DmaValue, Late, Frames, Enough
+    DmaAddress, DmaValue, Late, Frames, Enough, Commands, Times, DmaDelay
 };
 
 struct Read {
@@ -44,7 +44,9 @@ struct Line {
 
 class Harness : World {
   public:
-    Harness(const char *image, u64 seed) {
+    Harness(const char *image, u64 seed, u64 seeded, bool always) {
+        steady = always;
+        top.seeded_i = seeded;
         rng.state = seed * 0x9e37'79b9'7f4a'7c15ull + 1;
         FILE *file = fopen(image, "rb");
         if (!file || !fread(ram.data(), 1, RamSize, file)) die("cannot read the image");
@@ -112,6 +114,7 @@ class Harness : World {
         case Installs: return installs;
         case Late: return late;
         case Frames: return smu.free_frames();
+        case Commands: return commands;
         case Enough: return limit && now >= limit;
         default: return 0;
         }
@@ -129,17 +132,49 @@ class Harness : World {
             break;
         case Chaos: chaos = value; break;
         case DmaAddress: dma = value; break;
-        case DmaValue: outside(dma, value); break;
+        case DmaDelay: dma_delay = value; break;
+        case DmaValue:
+            if (dma_delay) dma_at = now + dma_delay, dma_value = value;
+            else outside(dma, value);
+            break;
+        case Times: times(value); break;
         default: die("no such register", index);
         }
+    }
+
+    // Nonzero: what is measured begins. Zero: it has ended; the cycles of each step.
+    void times(u64 begin) {
+        if (begin) {
+            steps.clear(), measuring = true;
+            return;
+        }
+        u64 before = first(Step::Walk), end = first(Step::End);
+        for (Step s : {Step::Asks, Step::Accepted, Step::Command, Step::Doorbell, Step::Device, Step::Entry, Step::Answer,
+                       Step::End}) {
+            u64 at = first(s);
+            if (at) printf("%9ld", long(at - before)), before = at;
+            else printf("%9s", "-");
+        }
+        printf("%9ld\n", long(end - first(Step::Walk)));
+        measuring = false;
+    }
+
+    // The walk that leads to a miss, and what ends the access: the next instruction that retires, or a fault.
+    void measure() {
+        if (top.walks_o && !walking) walk_at = now;
+        walking = top.walks_o;
+        if (!measuring || first(Step::End)) return;
+        bool fault = top.trap_o && top.cause_o < 16 && (0xb0a2 >> top.cause_o & 1);
+        if (fault && !first(Step::Walk)) steps.push_back({Step::Walk, walk_at});
+        if (fault || (first(Step::Answer) && alive)) step(Step::End);
     }
 
     // -------------- inputs of a cycle --------------
 
     void drive() {
-        top.ar_ready_i = reads.size() < 4 && rng.often();
-        top.aw_ready_i = writes.size() < 4 && (writes.empty() || writes.back().full) && rng.often();
-        top.w_ready_i = !writes.empty() && !writes.back().full && rng.often();
+        top.ar_ready_i = reads.size() < 4 && ready();
+        top.aw_ready_i = writes.size() < 4 && (writes.empty() || writes.back().full) && ready();
+        top.w_ready_i = !writes.empty() && !writes.back().full && ready();
 
         for (auto &r : reads)
             if (!r.sampled && now >= r.sample_at) {
@@ -162,6 +197,7 @@ class Harness : World {
             top.b_id_i = writes.front().id;
             top.b_resp_i = writes.front().lock && writes.front().ok ? 1 : 0;
         }
+        if (dma_at && now >= dma_at) dma_at = 0, outside(dma, dma_value);
         top.inval_valid_i = !tells.empty();
         top.inval_addr_i = tells.empty() ? rng.next() : tells.front();
         interrupts();
@@ -193,7 +229,7 @@ class Harness : World {
             default: result = a < b ? a : b; break;
         }
         write(w.addr, (old & ~(mask << shift)) | (result & mask) << shift, 0xff);
-        reads.push_back({w.addr, now, now + rng.below(4), w.id, 0, w.size, false, true, {old}});
+        reads.push_back({w.addr, now, now + pause(4, 0), w.id, 0, w.size, false, true, {old}});
     }
 
     void interrupts() {
@@ -201,7 +237,7 @@ class Harness : World {
             Line &line = lines[i];
             if (line.raise_at && now >= line.raise_at) line.up = true, line.raise_at = 0, line.late = line.waited = 0;
             // A debug request empties the instruction cache: seldom.
-            if (chaos >> i & 1 && !line.up && rng.below(i == 4 ? 100'000 : 5'000) == 0)
+            if (chaos >> i & 1 && !line.up && rng.below(i == 4 ? 100'000 : 15'000) == 0)
                 line.up = true, line.late = line.waited = 0;
             // It is enabled, and the hart does not run in machine mode: it is to be taken.
             static constexpr unsigned bits[3] = {7, 3, 11};
@@ -233,15 +269,15 @@ class Harness : World {
         }
         if (top.b_valid_i && top.b_ready_o) took_answer = true, writes.pop_front();
         if (top.ar_valid_o && top.ar_ready_i) {
-            u64 at = now + 1 + rng.below(20);
-            reads.push_back({top.ar_addr_o, at, at + rng.below(40), top.ar_id_o, top.ar_len_o, top.ar_size_o,
+            u64 at = now + 1 + pause(20, 7);
+            reads.push_back({top.ar_addr_o, at, at + pause(40, 0), top.ar_id_o, top.ar_len_o, top.ar_size_o,
                              bool(top.ar_lock_o), false, {}});
         }
         if (top.w_valid_o && top.w_ready_i) {
             Write &w = writes.back();
             w.data = top.w_data_o, w.strb = top.w_strb_o, w.full = true;
-            w.apply_at = now + 1 + rng.below(20);
-            w.answer_at = w.apply_at + rng.below(20);
+            w.apply_at = now + 1 + pause(20, 0);
+            w.answer_at = w.apply_at + pause(20, 1);
             if (!top.w_last_o) die("a burst of writes");
         }
         if (top.aw_valid_o && top.aw_ready_i)
@@ -249,12 +285,16 @@ class Harness : World {
                               false, false, 0, 0});
         if (top.inval_valid_i && top.inval_ready_o) tells.pop_front(), told++;
         alive = top.retired_o || top.trap_o;
+        measure();
         retired += (top.retired_o & 1) + (top.retired_o >> 1 & 1);
         sample_smu();
     }
 
     void sample_smu() {
         smu.sample();
+#ifdef WALK_SMU
+        if (top.smu_rsp_valid_o && top.smu_rsp_id_o == waiting_id) waits = false, step(Step::Answer);
+#endif
         if (top.smu_abandon_o) {
             abandons++, all_abandons++;
             waits = false;
@@ -264,6 +304,7 @@ class Harness : World {
             return;
         }
         u64 pte = top.smu_pte_addr_o, seen = top.smu_pte_o;
+        if (!asking) steps.push_back({Step::Walk, walk_at}), step(Step::Asks);
         if (asking && (pte != asked[0] || seen != asked[1] || top.smu_id_o != asked[2])) die("a request changes", pte, seen);
         asking = true, asked[0] = pte, asked[1] = seen, asked[2] = top.smu_id_o;
         if (behaviour(seen) == Never) die("a request that must not be: entry, pc", seen, top.pc_o);
@@ -273,6 +314,7 @@ class Harness : World {
         if (waits) die("a second wait");
         u64 pmd = word(top.smu_pmd_addr_o), pud = word(top.smu_pud_addr_o);
         if ((pmd & 0xf) != PteV || (pud & 0xf) != PteV || pmd >> 10 != pte >> 12) die("upper entries", pmd, pud);
+        step(Step::Accepted);
         waits = true, waiting_for = pte, waiting_seen = seen, waiting_id = top.smu_id_o;
         requests++, all_requests++;
         smu.accepted(pte, top.smu_pmd_addr_o, top.smu_pud_addr_o, seen);
@@ -284,24 +326,30 @@ class Harness : World {
     std::deque<Write> writes;
     Line lines[5] = {};
     bool alive = false, took_read = false, took_answer = false, stopped = false, asking = false;
-    u64 code = 0, retired = 0, beat = 0, dma = 0, chaos = 0, limit = 0, late = 0, worst = 0, held_until = 0, asked[3] = {};
+    bool measuring = false, walking = false;
+    u64 walk_at = 0, code = 0, retired = 0, beat = 0, chaos = 0, limit = 0, late = 0, worst = 0, held_until = 0;
+    u64 asked[3] = {};
+    u64 dma = 0, dma_value = 0, dma_delay = 0, dma_at = 0;  // a write of another master, now or later
 };
 
 }  // namespace
 
 int main(int argc, char **argv) {
-    u64 seed = 1, cycles = 0, quiet = 30'000;
+    u64 seed = 1, cycles = 0, quiet = 30'000, seeded = 0;
     const char *image = nullptr;
+    bool steady = false;
     for (int i = 1; i < argc; i++) {
         std::string arg = argv[i];
         if (arg == "--seed" && i + 1 < argc) seed = strtoull(argv[++i], nullptr, 0);
         else if (arg == "--cycles" && i + 1 < argc) cycles = strtoull(argv[++i], nullptr, 0);
         else if (arg == "--quiet-limit" && i + 1 < argc) quiet = strtoull(argv[++i], nullptr, 0);
+        else if (arg == "--seeded" && i + 1 < argc) seeded = strtoull(argv[++i], nullptr, 0);
+        else if (arg == "--steady") steady = true;
         else if (!image && arg[0] != '-') image = argv[i];
-        else die("usage: harness IMAGE [--seed N] [--cycles N] [--quiet-limit N]");
+        else die("usage: harness IMAGE [--seed N] [--cycles N] [--quiet-limit N] [--seeded N] [--steady]");
     }
-    if (!image) die("usage: harness IMAGE [--seed N] [--cycles N] [--quiet-limit N]");
+    if (!image) die("usage: harness IMAGE [--seed N] [--cycles N] [--quiet-limit N] [--seeded N] [--steady]");
     Verilated::randReset(0);
-    static Harness harness(image, seed);
+    static Harness harness(image, seed, seeded, steady);
     return harness.run(cycles, quiet);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SMU's RTL (rtl/smu) beside the core, with what it needs: memory, an NVMe device, and the operating system's part in the rings.
+// The SMU's RTL (rtl/smu) beside the core, with what it needs: memory, an NVMe device, the operating system's part in
+// the rings.
 // A write of the SMU is answered when the core's data cache does not hold its lines any more (SMU-4).
 #pragma once
 #include "world.h"
@@ -37,7 +38,7 @@ class Smu {
     u64 free_frames() const { return given - w.installs - came_back; }
 
     void drive() {
-        Vwalk_tb &t = w.top;
+        Vtop &t = w.top;
         // Registers: one write at a time.
         t.s_awvalid_i = !settings.empty() && !sent_address;
         t.s_wvalid_i = !settings.empty() && !sent_data;
@@ -49,9 +50,9 @@ class Smu {
             returned.pop_front();
         }
         device();
-        t.m_arready_i = reads.size() < 4 && w.rng.often();
-        t.m_awready_i = writes.size() < 4 && (writes.empty() || writes.back().full) && w.rng.often();
-        t.m_wready_i = !writes.empty() && !writes.back().full && w.rng.often();
+        t.m_arready_i = reads.size() < 4 && w.ready();
+        t.m_awready_i = writes.size() < 4 && (writes.empty() || writes.back().full) && w.ready();
+        t.m_wready_i = !writes.empty() && !writes.back().full && w.ready();
         for (auto &r : reads)
             // What another writes is seen by nobody before the caches have given up their copies.
             if (r.data.empty() && w.now >= r.sample_at && !w.telling(r.addr)) fetch(r);
@@ -75,7 +76,7 @@ class Smu {
     void accepted(u64 pte, u64, u64, u64 seen) { entries[seen >> 10 & 0x1ff'ffff'ffffull] = {pte, seen}; }
 
     void sample() {
-        Vwalk_tb &t = w.top;
+        Vtop &t = w.top;
         if (t.s_awvalid_i && t.s_awready_o) sent_address = true;
         if (t.s_wvalid_i && t.s_wready_o) sent_data = true;
         if (t.s_bvalid_o) settings.pop_front(), sent_address = sent_data = false;
@@ -85,18 +86,19 @@ class Smu {
         }
         if (t.m_bvalid_i && t.m_bready_o) took_answer = true, writes.pop_front();
         if (t.m_arvalid_o && t.m_arready_i) {
-            u64 at = w.now + 1 + w.rng.below(20);
-            reads.push_back({t.m_araddr_o, at, at + w.rng.below(20), t.m_arid_o, t.m_arlen_o, bool(t.m_arlock_o), 0, {}});
+            u64 at = w.now + 1 + w.pause(20, 7);
+            reads.push_back({t.m_araddr_o, at, at + w.pause(20, 0), t.m_arid_o, t.m_arlen_o, bool(t.m_arlock_o), 0, {}});
         }
         if (t.m_wvalid_o && t.m_wready_i) {
             Write &x = writes.back();
             x.data.push_back({t.m_wdata_o, t.m_wstrb_o});
             x.full = t.m_wlast_o;
-            x.apply_at = w.now + 1 + w.rng.below(20);
+            x.apply_at = w.now + 1 + w.pause(20, 0);
+            if (x.full && x.addr >= Queue && x.addr < Completions) w.step(Step::Command);
+            if (x.addr == Doorbell) w.step(Step::Doorbell);
         }
         if (t.m_awvalid_o && t.m_awready_i)
             writes.push_back({t.m_awaddr_o, 0, 0, t.m_awid_o, bool(t.m_awlock_o), false, false, 0, {}});
-        if (t.smu_rsp_valid_o && t.smu_rsp_id_o == w.waiting_id) w.waits = false;
     }
 
     void after_edge() {
@@ -106,8 +108,9 @@ class Smu {
     }
 
   private:
-    static constexpr u64 Own = 0x8300'0000, Queues = 0x83f0'0000, FreeRing = Queues, ReturnRing = Queues + 0x4000, Queue = Queues + 0x8000,
-                         Completions = Queues + 0xc000, Doorbell = 0x2000'0000, RingSize = 256, Depth = 64;
+    static constexpr u64 Own = 0x8300'0000, Queues = 0x83f0'0000, FreeRing = Queues, ReturnRing = Queues + 0x4000,
+                         Queue = Queues + 0x8000, Completions = Queues + 0xc000, Doorbell = 0x2000'0000, RingSize = 256,
+                         Depth = 64;
     static constexpr unsigned Master = 16;  // of exclusive reads: the AXI identifiers follow
 
     struct Read {
@@ -127,6 +130,7 @@ class Smu {
     struct Command {
         u64 due, prp, block;
         unsigned cid;
+        bool filled;
     };
     struct Entry {
         u64 pte, seen;
@@ -145,7 +149,8 @@ class Smu {
         for (unsigned i = 0; i <= r.len; i++) r.data.push_back(w.word(r.addr + 8 * i));
         u64 first = r.data[0];
         // A bus error at the entry.
-        if (!r.lock && r.len == 0 && (first & (PteV | PteL)) == PteL && r.addr < Queues && behaviour(first) == BusError) r.resp = 2;
+        bool armed = (first & (PteV | PteL)) == PteL && r.addr < Queues;
+        if (!r.lock && r.len == 0 && armed && behaviour(first) == BusError) r.resp = 2;
         if (r.lock) w.reserved[Master + r.id] = r.addr & ~7ull, r.resp = 1;
     }
 
@@ -161,7 +166,7 @@ class Smu {
             reserved = 0;
             x.resp = 1;
             // An entry installed, not a mark.
-            if ((x.data[0].first & PteV) && (x.data[0].first & 0xa)) w.installs++;
+            if ((x.data[0].first & PteV) && (x.data[0].first & 0xa)) w.installs++, w.step(Step::Entry);
         }
         for (unsigned i = 0; i < x.data.size(); i++) w.outside(x.addr + 8 * i, x.data[i].first, x.data[i].second);
         x.told = w.pushed;
@@ -178,12 +183,15 @@ class Smu {
             if ((first & 0xff) != SMU_NVME_OPC_READ || first >> 32 != 1) die("not a read of namespace 1", first);
             if (w.word(at + SMU_NVME_SQE_CDW12) & 0xffff) die("not one block", w.word(at + SMU_NVME_SQE_CDW12));
             u64 due = (block & 15) == Silent ? ~0ull : w.now + (block >> 4 & 0xffff);
-            commands.push_back({due, w.word(at + SMU_NVME_SQE_PRP1), block, unsigned(first >> 16 & 0xffff)});
+            w.commands++;
+            commands.push_back({due, w.word(at + SMU_NVME_SQE_PRP1), block, unsigned(first >> 16 & 0xffff), false});
         }
     }
 
     void device() {
         for (auto it = commands.begin(); it != commands.end();) {
+            // The page comes before the completion: just before, to try the order of things, or as from a real device.
+            if (w.now + (w.steady ? 600 : 0) >= it->due) fill(*it);
             if (w.now < it->due) {
                 ++it;
                 continue;
@@ -191,6 +199,13 @@ class Smu {
             complete(*it);
             it = commands.erase(it);
         }
+    }
+
+    void fill(Command &c) {
+        unsigned what = c.block & 15;
+        if (c.filled || what == DeviceError || what == NoFrame) return;
+        c.filled = true;
+        for (u64 i = 0; i < 512; i++) w.outside(c.prp + 8 * i, content(c.block >> 20, i));
     }
 
     void complete(const Command &c) {
@@ -212,12 +227,11 @@ class Smu {
             break;
         default: break;
         }
-        if (!status)
-            for (u64 i = 0; i < 512; i++) w.outside(c.prp + 8 * i, content(c.block >> 20, i));
         u64 at = Completions + place * SMU_NVME_CQE_SIZE;
         w.outside(at, 0);
         w.outside(at + SMU_NVME_CQE_DW2, head | u64(c.cid) << 32 | u64(phase) << 48 | u64(status) << 49);
         if (++place == Depth) place = 0, phase = !phase;
+        w.step(Step::Device);
     }
 
     World &w;

@@ -125,8 +125,8 @@ static void touch(int i) {
         sfence();
         return;
     }
-    CHECK(11, pages[i].state == ABSENT || limited || pages[i].older || behaviour == DEVICE_ERROR || behaviour == NO_FRAME || behaviour == GONE
-                  || DEVICE[FRAMES] < 4);
+    CHECK(11, pages[i].state == ABSENT || limited || pages[i].older || behaviour == DEVICE_ERROR || behaviour == NO_FRAME
+                  || behaviour == GONE || DEVICE[FRAMES] < 4);
     pages[i].older = 0;
     if (behaviour == GONE && now == 0) pages[i].state = ABSENT;
     counts[4]++;

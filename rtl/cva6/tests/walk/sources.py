@@ -14,7 +14,8 @@ CVA6 = HERE.parent.parent
 ROOT = CVA6.parent.parent
 SMU = ROOT / "rtl/smu/rtl"
 LEFT_OUT = re.compile(r"_config_pkg\.sv$|/fpu/src/|fpu_wrap|/cvxif_example/|/instr_tracer|/ariane\.sv$")
-SMU_PACKAGES = [SMU / "generated/trapless_spec_pkg.sv", SMU / "generated/trapless_smu_regs_pkg.sv", SMU / "trapless_smu_pkg.sv"]
+SMU_PACKAGES = [SMU / "generated/trapless_spec_pkg.sv", SMU / "generated/trapless_smu_regs_pkg.sv",
+                SMU / "trapless_smu_pkg.sv"]
 INCLUDES = ["common/submodules/common_cells/include", "common/submodules/common_cells/src", "common/local/util"]
 
 # A trace of every instruction, written to the current folder.

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only what would retire next may start a miss (REQ: ISA-3). The harness ends the run when a page that no instruction reaches
-// is asked for.
+// Only what would retire next may start a miss (REQ: ISA-3). The harness ends the run when a page that no instruction
+// reaches is asked for.
 #include "walk.h"
 
+// Two divisions of 64 cycles: t0 stays -1. What is behind them is issued long before it may retire.
+#define SLOW "li t0, -1\n li t3, 1\n divu t0, t0, t3\n divu t0, t0, t3\n"
+
 static __attribute__((noinline)) u64 after_illegal(u64 a) {
-    __asm__ volatile(".word 0\n ld %0, (%0)\n ld %0, (%0)" : "+r"(a) : : "memory");
+    __asm__ volatile(SLOW ".word 0\n ld %0, (%0)\n ld %0, (%0)" : "+r"(a) : : "t0", "t3", "memory");
     return a;
 }
 static __attribute__((noinline)) u64 after_call(u64 a) {
-    __asm__ volatile("li a7, 0\n ecall\n ld %0, (%0)" : "+r"(a) : : "a7", "memory");
+    __asm__ volatile("li a7, 0\n" SLOW "ecall\n ld %0, (%0)" : "+r"(a) : : "a7", "t0", "t3", "memory");
     return a;
 }
-// An older load that faults, found out late behind a division.
+// An older load that faults; the fault is taken late.
 static __attribute__((noinline)) u64 after_fault(u64 a) {
     u64 bad = VA(900);
-    __asm__ volatile("div t0, %1, %0\n div t0, t0, %0\n ld t1, (%1)\n ld t2, (%0)\n amoadd.d t2, t2, (%0)\n sd t2, 8(%0)"
-                     : : "r"(a), "r"(bad) : "t0", "t1", "t2", "memory");
+    __asm__ volatile(SLOW "ld t1, (%1)\n ld t2, (%0)\n amoadd.d t2, t2, (%0)\n sd t2, 8(%0)"
+                     : : "r"(a), "r"(bad) : "t0", "t1", "t2", "t3", "memory");
     return a;
 }
 // A jump that the branch predictor has learnt, and that goes elsewhere now.
@@ -23,9 +26,8 @@ static u64 targets[2];
 static __attribute__((noinline)) u64 jumps(u64 second) {
     u64 sum = 0;
     for (int i = 0; i < 40; i++) {
-        u64 at = targets[i == 39 ? second : 0], slow = (u64)i | 1;
-        __asm__ volatile("div %0, %0, %1\n mul %0, %0, %1" : "+r"(at) : "r"(1ul));
-        __asm__ volatile("div %0, %0, %1" : "+r"(slow) : "r"(1ul));
+        u64 at = targets[i == 39 ? second : 0];
+        __asm__ volatile(SLOW "and %0, %0, t0" : "+r"(at) : : "t0", "t3");
         sum += ((u64(*)(void))at)();
     }
     return sum;
@@ -49,8 +51,21 @@ static __attribute__((noinline)) u64 returns(u64 a) {
                      : "=r"(v) : "r"(a), "r"(1ul) : "ra", "t1");
     return v;
 }
-// The last instruction of a page that is there, before one that is armed: the fetch behind it is a guess.
-static __attribute__((noinline)) u64 edge(u64 a) { return ((u64(*)(void))(a + 4096 - 8))(); }
+// The end of a page. One ends with a call, late: the fetch of the page behind it is a guess, while nothing but what has been
+// issued is in the pipeline. The other ends with a load that needs the walker while that fetch has it.
+__asm__(".section .rodata\n .option push\n .option norvc\n .balign 8\n"
+        "to_call: li a7, 0\n" SLOW " ecall\n"
+        "to_load: " SLOW " and a0, a0, t0\n ld a1, 8(a0)\n nop\n to_end:\n .option pop\n .text");
+extern const unsigned to_call[], to_load[], to_end[];
+
+// Copies code to the end of page 9; its address there.
+static u64 at_end(const unsigned *code, const unsigned *end) {
+    u64 size = (u64)end - (u64)code;
+    volatile unsigned *frame = (volatile unsigned *)((entry_of(9) >> 10 << 12) + 4096 - size);
+    for (u64 i = 0; i < size / 4; i++) frame[i] = code[i];
+    __asm__ volatile("fence.i");
+    return VA(9) + 4096 - size;
+}
 
 int main(void) {
     set_up(32);
@@ -79,14 +94,20 @@ int main(void) {
     }
     EQUAL(6, run(USER, branches, VA(10)).cause, USER_CALL);
     EQUAL(7, run(USER, returns, VA(10)).value, 5);
-    // Page 9 ends with `li a0, 9; ret`; page 10 follows it.
+    // Page 10 follows page 9.
     arm(9, ARMED(DONE, 10, 9, R | X));
     run(USER, load, VA(9));
-    reg *frame = (reg *)(entry_of(9) >> 10 << 12);
-    frame[511] = frame[0];
-    __asm__ volatile("fence.i");
-    for (int i = 0; i < 10; i++) EQUAL(8, run(USER, edge, VA(9)).value, 9);
+    u64 edge = at_end(to_call, to_load);
+    for (int i = 0; i < 10; i++) EQUAL(8, run_at(USER, edge, 0).cause, USER_CALL);
     EQUAL(9, DEVICE[REQUESTS], 3);
+    edge = at_end(to_load, to_end);
+    for (int i = 0; i < 10; i++) {
+        arm(10, ARMED(DONE, 10, 20 + i, X));
+        struct result r = run_at(USER, edge, VA(12));
+        EQUAL(10, r.cause, USER_CALL);
+        EQUAL(11, r.value, 20 + i);
+    }
+    EQUAL(12, DEVICE[REQUESTS], 13);
     say("nothing by guess\n");
     return 0;
 }

@@ -8,7 +8,8 @@ typedef volatile u64 reg;
 // -------------- the device of the harness --------------
 enum {
     EXIT, PUTC, FREE, REQUESTS, ABANDONS, TIMER, SOFTWARE, EXTERNAL, SUPERVISOR, DEBUG, NOW, RANDOM, CHAOS, INSTALLS,
-    DMA_ADDRESS, DMA_VALUE, LATE, FRAMES, ENOUGH
+    DMA_ADDRESS, DMA_VALUE, LATE, FRAMES, ENOUGH, COMMANDS, TIMES,
+    DMA_DELAY
 };
 #define DEVICE ((reg *)0x10000000)
 
@@ -53,6 +54,7 @@ static char stack[8192] __attribute__((aligned(16)));
 extern u64 alias;
 
 static volatile u64 interrupts, last_interrupt;
+static void (*on_interrupt)(void);
 
 static void set_up_tables(void) {
     root[TESTED >> 30] = (u64)middle >> 2 | V;
@@ -105,6 +107,7 @@ void trap(u64 *x) {
         default: finish(999 << 1 | 1);
         }
         __asm__ volatile("fence" ::: "memory");
+        if (on_interrupt) on_interrupt();
         return;
     }
     if ((cause == USER_CALL || cause == SUPER_CALL) && x[17]) {

@@ -5,6 +5,7 @@ module walk_tb #(
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
+  input  logic [7:0]  seeded_i,  // which of the seeded faults is in force (seeded.toml)
   input  logic [1:0]  irq_i,
   input  logic        ipi_i,
   input  logic        time_irq_i,
@@ -66,6 +67,7 @@ module walk_tb #(
   output logic [1:0]  retired_o,
   output logic [63:0] pc_o,
   output logic        trap_o,
+  output logic        walks_o,
   output logic [63:0] cause_o,
   output logic [1:0]  privilege_o,
   output logic        debug_o,
@@ -186,6 +188,7 @@ module walk_tb #(
 
   assign retired_o = u_core.commit_ack;
   assign pc_o      = u_core.pc_commit;
+  assign walks_o   = u_core.ex_stage_i.lsu_i.gen_mmu_sv39.i_cva6_mmu.ptw_active;
   assign trap_o    = u_core.ex_commit.valid;
   assign cause_o   = u_core.ex_commit.cause;
   assign privilege_o = u_core.priv_lvl;

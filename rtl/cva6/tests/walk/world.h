@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What core, SMU and devices share in the simulation: memory, the cache's invalidations, time, chance.
 #pragma once
-#include "Vwalk_tb.h"
+#include "Vtop.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -45,9 +45,14 @@ struct Rng {
     bool often() { return below(8) != 0; }
 };
 
+// What becomes of a miss, in order.
+enum class Step { Walk, Asks, Accepted, Command, Doorbell, Device, Entry, Answer, End };
+
 struct World {
-    Vwalk_tb top;
+    Vtop top;
     Rng rng;
+    bool steady = false;  // memory takes the same time always, that of the platform (rtl/cva6/README.md)
+    std::vector<std::pair<Step, u64>> steps;
     std::vector<uint8_t> ram = std::vector<uint8_t>(RamSize);
     u64 now = 0;
     std::map<unsigned, u64> reserved;  // by master: the word of an exclusive read
@@ -57,10 +62,28 @@ struct World {
     bool waits = false;
     u64 waiting_for = 0, waiting_seen = 0;
     unsigned waiting_id = 0;
-    u64 requests = 0, abandons = 0, installs = 0, all_requests = 0, all_abandons = 0;
+    u64 requests = 0, abandons = 0, installs = 0, commands = 0, all_requests = 0, all_abandons = 0;
+
+    void step(Step what) { steps.push_back({what, now}); }
+    // When a step was made first, or 0.
+    u64 first(Step what) const {
+        for (auto &s : steps)
+            if (s.first == what) return s.second;
+        return 0;
+    }
+    u64 last(Step what) const {
+        u64 at = 0;
+        for (auto &s : steps)
+            if (s.first == what) at = s.second;
+        return at;
+    }
+
+    // Chance, unless all is to be steady.
+    bool ready() { return steady || rng.often(); }
+    u64 pause(u64 most, u64 always) { return steady ? always : rng.below(most); }
 
     u64 &word(u64 addr) {
-        if (addr < Ram || addr >= Ram + RamSize) die("no memory", addr, top.pc_o);
+        if (addr < Ram || addr >= Ram + RamSize) die("no memory", addr, now);
         return *reinterpret_cast<u64 *>(&ram[(addr - Ram) & ~7ull]);
     }
     void write(u64 addr, u64 data, unsigned strb) {
