@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from lab import build, demo, speed
+from lab import build, demo, rtl, speed
 from lab.cache import CACHE
 from lab.experiments import miss_latency
 from lab.experiments.catalogue import EXPERIMENTS
@@ -70,6 +70,16 @@ class Session:
     def mips(self) -> dict[str, dict[str, float]]:
         """Million instructions a host second, by simulator and part of the guest's work."""
         return speed.measure(1 if self.quick else 3)["mips"]
+
+    @cached_property
+    def smu_cycles(self) -> dict[str, float]:
+        """Cycles of the SMU's RTL."""
+        return rtl.smu_cycles()
+
+    @cached_property
+    def rtl_linux(self) -> tuple[float, dict[str, float]]:
+        """Linux on the core in RTL: hwdp's share outside the device, and the machine's error by kind."""
+        return rtl.linux()
 
 
 def hardware_share(session: Session) -> float:
@@ -242,6 +252,41 @@ def detailed_least_mips(session: Session) -> float:
     return min(session.mips["detailed"].values())
 
 
+def rtl_request_to_doorbell(session: Session) -> float:
+    """Cycles of an idle miss in RTL from request to doorbell, memory's apart."""
+    return session.smu_cycles["request_to_doorbell"]
+
+
+def rtl_completion_to_answer(session: Session) -> float:
+    """Cycles of an idle miss in RTL from completion queue entry to answer, memory's apart."""
+    return session.smu_cycles["completion_to_answer"]
+
+
+def rtl_cycles_per_miss(session: Session) -> float:
+    """Cycles between misses in RTL, with as many under way as there are entries."""
+    return session.smu_cycles["cycles_per_miss"]
+
+
+def rtl_outside(session: Session) -> float:
+    """Of osdp's cycles on the core in RTL, what hwdp takes outside the device, percent."""
+    return 100 * session.rtl_linux[0]
+
+
+def rtl_error_osdp(session: Session) -> float:
+    """How far the machine is off the core in RTL for osdp, percent."""
+    return session.rtl_linux[1]["osdp"]
+
+
+def rtl_error_others(session: Session) -> float:
+    """The same for the kind that it is worst for, osdp apart."""
+    return max(error for kind, error in session.rtl_linux[1].items() if kind not in ("osdp", "SMU"))
+
+
+def rtl_error_smu(session: Session) -> float:
+    """The same for the SMU's part of a miss."""
+    return session.rtl_linux[1]["SMU"]
+
+
 MEASURES: dict[str, Callable[[Session], float]] = {
     measure.__name__: measure
     for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,
@@ -250,5 +295,7 @@ MEASURES: dict[str, Callable[[Session], float]] = {
                     small_latency_ratio, small_latency_ratio_to_emulated, small_bandwidth_ratio, refill_faults_removed,
                     refill_overlap, functional_boot_ratio, functional_user_ratio, detailed_least_ratio, detailed_least_mips,
                     several_harts_ratio, smt_fio_ratio, smt_beside_ratio, smt_instructions_change,
-                    large_host_seconds, large_host_memory, large_disk)
+                    large_host_seconds, large_host_memory, large_disk,
+                    rtl_request_to_doorbell, rtl_completion_to_answer, rtl_cycles_per_miss, rtl_outside, rtl_error_osdp,
+                    rtl_error_others, rtl_error_smu)
 }
