@@ -148,6 +148,7 @@ class Harness : World {
             steps.clear(), measuring = true;
             return;
         }
+        if (!first(Step::Asks)) steps.clear();  // nothing is asked: a fault of the walk alone
         u64 before = first(Step::Walk), end = first(Step::End);
         for (Step s : {Step::Asks, Step::Accepted, Step::Command, Step::Doorbell, Step::Device, Step::Entry, Step::Answer,
                        Step::End}) {
@@ -155,7 +156,8 @@ class Harness : World {
             if (at) printf("%9ld", long(at - before)), before = at;
             else printf("%9s", "-");
         }
-        printf("%9ld\n", long(end - first(Step::Walk)));
+        if (end) printf("%9ld\n", long(end - first(Step::Walk)));
+        else printf("%9s\n", "-");
         measuring = false;
     }
 
@@ -165,7 +167,6 @@ class Harness : World {
         walking = top.walks_o;
         if (!measuring || first(Step::End)) return;
         bool fault = top.trap_o && top.cause_o < 16 && (0xb0a2 >> top.cause_o & 1);
-        if (fault && !first(Step::Walk)) steps.push_back({Step::Walk, walk_at});
         if (fault || (first(Step::Answer) && alive)) step(Step::End);
     }
 

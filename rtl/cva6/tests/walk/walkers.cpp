@@ -2,7 +2,7 @@
 // Four page table units on one SMU (walkers_tb.sv): they ask for the same page or for others, in the same cycle or at any
 // distance, one is interrupted or flushed meanwhile, the device fails, frames run out.
 //
-//   walkers [--seed N]
+//   walkers [--seed N] [--seeded N]
 //
 // Each case with the memory of the platform, whose cycles are printed, and with random times.
 // REQ: SMU-1 REQ: SMU-6 REQ: ISA-4
@@ -31,7 +31,8 @@ struct Access {
 
 class Walkers : World {
   public:
-    explicit Walkers(u64 seed) {
+    Walkers(u64 seed, u64 seeded) {
+        top.seeded_i = seeded;
         rng.state = seed * 0x9e37'79b9'7f4a'7c15ull + 1;
         word(Root + 8) = Middle >> 2 | PteV;
         word(Middle) = Leaf >> 2 | PteV;
@@ -48,9 +49,9 @@ class Walkers : World {
             for (int n = 0; n < (steady ? 1 : 10); n++) all();
             if (!steady) break;
             // At every distance: before the miss, in it, after it.
-            for (u64 d = 0; d < 700; d += 3) together("", {{page(), 0}, {at, d}}, 1);
-            for (u64 d = 20; d < 700; d += 3) together("", {{page(), 0, d}, {at}}, 1);
-            for (u64 d = 20; d < 700; d += 3) together("", {{page(), 0, NotAtAll, d}, {at}}, 1);
+            for (u64 d = 0; d < 700; d++) together("", {{page(), 0}, {at, d}}, 1);
+            for (u64 d = 20; d < 700; d++) together("", {{page(), 0, d}, {at}}, 1);
+            for (u64 d = 20; d < 700; d++) together("", {{page(), 0, NotAtAll, d}, {at}}, 1);
         }
         printf("passed: %ld cycles, %ld cases, %ld requests, %ld abandoned, %ld reads of the device, %ld pages\n", long(now),
                long(cases), long(requests), long(abandons), long(commands), long(installs));
@@ -254,12 +255,13 @@ class Walkers : World {
 }  // namespace
 
 int main(int argc, char **argv) {
-    u64 seed = 1;
+    u64 seed = 1, seeded = 0;
     for (int i = 1; i < argc; i++) {
         if (std::string(argv[i]) == "--seed" && i + 1 < argc) seed = strtoull(argv[++i], nullptr, 0);
-        else die("usage: walkers [--seed N]");
+        else if (std::string(argv[i]) == "--seeded" && i + 1 < argc) seeded = strtoull(argv[++i], nullptr, 0);
+        else die("usage: walkers [--seed N] [--seeded N]");
     }
     Verilated::randReset(0);
-    static Walkers walkers(seed);
+    static Walkers walkers(seed, seeded);
     return walkers.run();
 }

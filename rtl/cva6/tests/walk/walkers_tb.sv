@@ -8,6 +8,7 @@ module walkers_tb
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
+  input  logic [7:0]  seeded_i,  // which of the seeded faults is in force (seeded.toml)
 
   // Loads and stores of each hart: until valid, or a TLB hit.
   input  logic        access_i  [Harts],
