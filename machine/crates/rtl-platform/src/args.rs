@@ -39,6 +39,9 @@ pub struct Args {
     /// When: at the milestone with this number (1: the guest's first command).
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub checkpoint_at: u64,
+    /// End the run at the milestone with this number.
+    #[arg(long, value_name = "NUMBER")]
+    pub end_at: Option<u64>,
     /// Profile: clock, time base, drive; harts and costs are the RTL's.
     #[arg(long, default_value = "vc707")]
     pub profile: String,

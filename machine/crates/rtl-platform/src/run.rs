@@ -128,6 +128,7 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
         if let Some(end) = end {
             break end;
         }
+        let mut ended = false;
         for marker in markers {
             tell(marker, model, began);
             ffi::reach(|reach| match marker.number {
@@ -135,6 +136,7 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
                 MARKER_ROI_END => reach.regions.end(marker.cycle, model.instructions()),
                 _ => {}
             });
+            ended |= marker.number == MARKER_MILESTONE && args.end_at == Some(marker.a0);
             // At once, for a run of hours may be cut off.
             if let (Some(path), MARKER_ROI_END) = (&args.json, marker.number) {
                 write_regions(path)?;
@@ -146,6 +148,9 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
                 summary(model, began, first_cycle, first_instruction);
                 return Ok(0);
             }
+        }
+        if ended {
+            break 0;
         }
         if now.0 >= limit {
             break status::MAX_CYCLES;
