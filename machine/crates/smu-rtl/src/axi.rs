@@ -27,6 +27,16 @@ pub struct Memory {
     pub seed: u64,
 }
 
+impl Memory {
+    /// Any memory.
+    pub fn by_chance(seed: u64) -> Memory {
+        let mut dice = Dice::new(seed);
+        let jitter = [0, 0, 3, 30, 300][dice.below(5) as usize];
+        let lost_reservations = [0, 2, 10][dice.below(3) as usize];
+        Memory { latency: 1 + dice.below(20), jitter, lost_reservations, seed }
+    }
+}
+
 impl Default for Memory {
     fn default() -> Memory {
         Memory { latency: 1, jitter: 0, lost_reservations: 0, seed: 0 }

@@ -10,6 +10,7 @@ use trapless_smu::{
 };
 use trapless_smu_regs as regs;
 
+use crate::Dice;
 use crate::RtlError;
 use crate::axi::{Access, Axi, Memory};
 use crate::misses::Misses;
@@ -18,7 +19,7 @@ use crate::pins::{Inputs, Outputs, Parameters, RequestPins, Unit};
 /// Cycles without any sign of work after which there is none, besides the unit's own rounds.
 const QUIET: u64 = 64;
 /// Cycles after which a register access that is not over never will be.
-const PATIENCE: u64 = 1_000_000;
+const PATIENCE: u64 = 100_000;
 
 /// A walker's or a port's wait.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,8 @@ pub struct RtlSmu {
     /// Clock cycles since reset, and the machine's cycle that the next one is.
     ticks: u64,
     clock: Cycle,
+    /// Clock cycles that it may have.
+    limit: u64,
     /// Clock cycles without a sign of work, and how many of them mean that there is none.
     quiet: u64,
     drowsy: u64,
@@ -103,6 +106,7 @@ impl RtlSmu {
             pins: Inputs { csr_bready: 1, csr_rready: 1, ..Inputs::default() },
             outs: Outputs::default(),
             ticks: 0,
+            limit: u64::MAX,
             clock: Cycle(0),
             quiet: 0,
             drowsy: QUIET + rounds,
@@ -125,6 +129,11 @@ impl RtlSmu {
     /// Other memory from now on.
     pub fn set_memory(&mut self, memory: Memory) {
         self.axi.set_memory(memory);
+    }
+
+    /// For tests of a unit that may be broken: it panics when it has had so many clock cycles.
+    pub fn set_limit(&mut self, ticks: u64) {
+        self.limit = ticks;
     }
 
     /// Clock cycles so far.
@@ -181,6 +190,7 @@ impl RtlSmu {
             *quiet = 0;
         }
         self.ticks += 1;
+        assert!(self.ticks < self.limit, "the SMU never comes to rest");
         self.ports_changed(was_asking, was_busy);
         for hart in bits(self.pins.req_valid & self.outs.req_ready) {
             self.pins.req_valid &= !(1 << hart);
@@ -314,12 +324,69 @@ impl RtlSmu {
             if self.outs.csr_arready == 1 {
                 self.pins.csr_arvalid = 0;
             }
-            let over = if value.is_some() { self.outs.csr_bvalid } else { self.outs.csr_rvalid };
+            let (over, response) = match value {
+                Some(_) => (self.outs.csr_bvalid, self.outs.csr_bresp),
+                None => (self.outs.csr_rvalid, self.outs.csr_rresp),
+            };
             if over == 1 {
+                assert!(response == 0, "the SMU's register {offset:#x} answered with {response}");
                 return self.outs.csr_rdata;
             }
         }
         panic!("an access of the SMU's register {offset:#x} never ends");
+    }
+}
+
+/// Tests of the register bus.
+impl RtlSmu {
+    /// Several accesses at a time, writes with a value, each to a register of its own. Valids and readies come by chance. Gives what
+    /// was read.
+    pub fn access_together(
+        &mut self,
+        accesses: &[(u64, Option<u64>)],
+        dice: &mut Dice,
+        bus: &mut dyn SmuBus,
+    ) -> Vec<u64> {
+        let reads: Vec<u64> = accesses.iter().filter(|(_, value)| value.is_none()).map(|(at, _)| *at).collect();
+        let writes: Vec<(u64, u64)> = accesses.iter().filter_map(|(at, value)| Some((*at, (*value)?))).collect();
+        let (mut addresses, mut data, mut asked, mut written, mut found) = (0, 0, 0, 0, Vec::new());
+        let mut stuck = (None, false);
+        self.called(self.clock);
+        for _ in 0..PATIENCE {
+            let pins = &mut self.pins;
+            let mut starts = |valid: u8, left: bool| u8::from(left && (valid == 1 || dice.one_in(2)));
+            pins.csr_awvalid = starts(pins.csr_awvalid, addresses < writes.len());
+            pins.csr_wvalid = starts(pins.csr_wvalid, data < writes.len());
+            pins.csr_arvalid = starts(pins.csr_arvalid, asked < reads.len());
+            pins.csr_awaddr = writes.get(addresses).map_or(0, |w| w.0 as u32);
+            (pins.csr_wdata, pins.csr_wstrb) = (writes.get(data).map_or(0, |w| w.1), 0xff);
+            pins.csr_araddr = reads.get(asked).map_or(0, |at| *at as u32);
+            (pins.csr_bready, pins.csr_rready) = (dice.one_in(3).into(), dice.one_in(3).into());
+            self.tick(bus);
+            self.quiet = 0;
+            let (pins, outs) = (&mut self.pins, &self.outs);
+            for (valid, ready, done) in [
+                (&mut pins.csr_awvalid, outs.csr_awready, &mut addresses),
+                (&mut pins.csr_wvalid, outs.csr_wready, &mut data),
+                (&mut pins.csr_arvalid, outs.csr_arready, &mut asked),
+            ] {
+                if *valid == 1 && ready == 1 {
+                    (*valid, *done) = (0, *done + 1);
+                }
+            }
+            let read = (outs.csr_rvalid == 1).then_some(outs.csr_rdata);
+            assert!(stuck.0.is_none() || stuck.0 == read, "a read's answer changed while it waited");
+            assert!(!stuck.1 || outs.csr_bvalid == 1, "a write's answer went away");
+            stuck = (read.filter(|_| pins.csr_rready == 0), outs.csr_bvalid == 1 && pins.csr_bready == 0);
+            found.extend(read.filter(|_| pins.csr_rready == 1));
+            written += usize::from(outs.csr_bvalid == 1 && pins.csr_bready == 1);
+            assert!(found.len() <= asked && written <= addresses.min(data), "an answer to nothing");
+            if found.len() == reads.len() && written == writes.len() {
+                (self.pins.csr_bready, self.pins.csr_rready) = (1, 1);
+                return found;
+            }
+        }
+        panic!("accesses of the SMU's registers never end");
     }
 }
 

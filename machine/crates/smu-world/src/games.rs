@@ -129,14 +129,14 @@ pub fn play_on(unit: Box<dyn SmuUnit>, actions: &[Action], latency: u64) -> Resu
     sim.world.breach.map_or(Ok(()), |breach| Err(format!("at the end: {breach}")))
 }
 
-/// Plays many games; of one that is lost, the shortest that is.
+/// Plays many games, each with a unit of its own: with hints or without, and a seed. Of one that is lost, the shortest that is.
 ///
 /// # Errors
 /// The breach and its game.
-pub fn hunt(cases: u32, faults: bool, unit: impl Fn(bool) -> Box<dyn SmuUnit>) -> Result<(), String> {
-    let games = (prop::collection::vec(action(faults), 1..160), any::<bool>());
+pub fn hunt(cases: u32, faults: bool, unit: impl Fn(bool, u64) -> Box<dyn SmuUnit>) -> Result<(), String> {
+    let games = (prop::collection::vec(action(faults), 1..160), any::<bool>(), any::<u64>());
     runner(cases)
-        .run(&games, |(actions, hints)| play(unit(hints), &actions).map_err(TestCaseError::fail))
+        .run(&games, |(actions, hints, seed)| play(unit(hints, seed), &actions).map_err(TestCaseError::fail))
         .map_err(|failure| failure.to_string())
 }
 
@@ -167,6 +167,8 @@ pub fn shrink(mut actions: Vec<Action>, lost: impl Fn(&[Action]) -> bool) -> Vec
 
 /// The same dice every time.
 pub fn runner(cases: u32) -> TestRunner {
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
+    // PROPTEST_MAX_SHRINK_ITERS=0 for those who only want to know that a game is lost.
+    let max_shrink_iters = Config::default().max_shrink_iters.min(20_000);
+    let config = Config { cases, failure_persistence: None, max_shrink_iters, ..Config::default() };
     TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }

@@ -5,6 +5,7 @@
 
 #![allow(missing_docs)] // a world for tests: its names say what they are
 
+pub mod disguise;
 pub mod games;
 pub mod lockstep;
 pub mod sim;

@@ -64,7 +64,11 @@ fn step(sim: &mut Sim, action: Action) -> Vec<String> {
     let mut reasons = Vec::new();
     for _ in 0..4 {
         sim.run(REST);
-        reasons.extend(sim.take_returned());
+        let returned = sim.take_returned();
+        if returned.is_empty() {
+            break;
+        }
+        reasons.extend(returned);
     }
     reasons.sort_unstable();
     let mut seen = vec![format!("returned {reasons:?}")];

@@ -151,7 +151,7 @@ impl Sim {
             (regs::DESC_CQ_BASE, world::cq(d)),
             (regs::DESC_SQ_DB, world::sq_doorbell(d)),
             (regs::DESC_CQ_DB, world::cq_doorbell(d)),
-            (regs::DESC_DEPTH, world::DEPTH),
+            (regs::DESC_DEPTH, self.world.depth),
             (regs::DESC_NSID, 1 + d as u64),
             (regs::DESC_BLOCKS, 3),
             (regs::DESC_CTRL, 1),
@@ -244,6 +244,11 @@ impl Sim {
 
     /// The walker asks with what it read.
     pub fn send(&mut self, hart: usize) -> Option<Accept> {
+        self.send_beside(hart, [0; 3])
+    }
+
+    /// As [`Sim::send`], with something added to the addresses of PTE, PMD and PUD.
+    pub fn send_beside(&mut self, hart: usize, [pte, pmd, pud]: [u64; 3]) -> Option<Accept> {
         if self.waiting.keys().any(|&(h, _)| h == hart as u32) {
             return None;
         }
@@ -251,9 +256,9 @@ impl Sim {
         self.next_id += 1;
         let at = |base: u64| PhysAddr(base + 8 * page as u64);
         let request = Request {
-            pte: at(world::PT),
-            pmd: at(world::PMD),
-            pud: at(world::PUD),
+            pte: at(world::PT + pte),
+            pmd: at(world::PMD + pmd),
+            pud: at(world::PUD + pud),
             seen,
             hart: hart as u32,
             id: self.next_id,
@@ -374,7 +379,9 @@ impl Sim {
     pub fn take_returned(&mut self) -> Vec<u64> {
         let (mut head, tail) = (self.read(regs::RET_HEAD), self.read(regs::RET_TAIL));
         let mut reasons = Vec::new();
-        while head != tail {
+        let full = tail.wrapping_sub(head) & 0xffff_ffff;
+        self.world.check(full <= RET_ENTRIES, "SMU-5", || format!("return ring from {head:#x} to {tail:#x}"));
+        while head != tail && full <= RET_ENTRIES {
             let at = world::RET_RING + 16 * (head % RET_ENTRIES);
             if let Some(frame) = self.world.frame(self.world.word(at)) {
                 self.world.take_back(frame);
@@ -465,12 +472,15 @@ impl Sim {
             }
             self.take_returned();
             self.run(500);
+            if self.is_over() {
+                break;
+            }
         }
         let (status, waiting) = (self.read(regs::STATUS), format!("{:?}", self.waiting));
         self.world.check(regs::STATUS_LIVE.get(status) == 0, "SMU-10", || format!("a miss hangs: {waiting}"));
         self.world.check(self.waiting.is_empty(), "SMU-6", || format!("never answered: {waiting}"));
         let ports = self.asked_ports;
-        self.world.check(ports == [None; HARTS], "SMU-11", || format!("ports never answered: {ports:?}"));
+        self.world.check(ports == [None; HARTS], "SMU-6, SMU-11", || format!("ports never answered: {ports:?}"));
         self.write(regs::CTRL, 0);
         for d in 0..world::DESCRIPTORS {
             self.invalidate(d);
@@ -480,7 +490,9 @@ impl Sim {
         self.write(regs::RET_BASE, world::RET_RING); // mends the ring after a bus error
         for _ in 0..FRAMES {
             self.run(200);
-            self.take_returned();
+            if self.take_returned().is_empty() && self.status(regs::STATUS_NO_FRAMES) == 1 {
+                break;
+            }
         }
         let want = regs::STATUS_IDLE.mask() | regs::STATUS_NO_DMA.mask() | regs::STATUS_NO_FRAMES.mask();
         let status = self.read(regs::STATUS) & !regs::STATUS_ERROR.mask();
@@ -494,10 +506,18 @@ impl Sim {
         self.check_counters();
     }
 
+    /// Nobody waits, and no device has anything to do.
+    fn is_over(&self) -> bool {
+        let asked = self.asked_ports.iter().any(Option::is_some) || !self.waiting.is_empty();
+        !asked && self.status(regs::STATUS_LIVE) == 0 && self.world.devices.iter().all(|d| d.pending.is_empty())
+    }
+
     /// Every frame is somewhere: what the SMU was given and did not install or return still stands in the ring.
     fn check_frames(&mut self) {
         let (head, tail) = (self.read(regs::FREE_HEAD), self.read(regs::FREE_TAIL));
-        let mut in_ring: Vec<usize> = (0..tail.wrapping_sub(head) & 0xffff_ffff)
+        let full = tail.wrapping_sub(head) & 0xffff_ffff;
+        self.world.check(full <= FREE_ENTRIES, "SMU-5", || format!("free ring from {head:#x} to {tail:#x}"));
+        let mut in_ring: Vec<usize> = (0..full.min(FREE_ENTRIES))
             .filter_map(|i| self.world.frame(self.world.word(world::FREE_RING + 16 * ((head + i) % FREE_ENTRIES))))
             .collect();
         in_ring.sort_unstable();

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use trapless_smu::{Smu, SmuConfig, SmuUnit};
 use trapless_smu_rtl::{Dice, Memory, RtlSmu};
+use trapless_smu_world::disguise::Disguise;
 use trapless_smu_world::games::{self, Action};
 use trapless_smu_world::{lockstep, sim, steps};
 
@@ -53,15 +54,14 @@ fn options() -> Option<Options> {
 fn unit(library: Option<&Path>, number: u64, lockstep: bool, trace: Option<&Path>) -> Result<Box<dyn SmuUnit>, String> {
     let mut dice = Dice::new(number);
     let config = SmuConfig { timeout: trapless_memory::Cycle(0), ..sim::config(dice.one_in(2)) };
-    let Some(library) = library else {
-        return Ok(Box::new(Smu::new(config).map_err(|e| e.to_string())?));
+    let unit: Box<dyn SmuUnit> = match library {
+        None => Box::new(Smu::new(config).map_err(|e| e.to_string())?),
+        Some(library) => {
+            let memory = if lockstep { Memory::default() } else { Memory::by_chance(number) };
+            Box::new(RtlSmu::load(library, config, memory, trace).map_err(|e| e.to_string())?)
+        }
     };
-    let jitter = [0, 0, 3, 30, 300][dice.below(5) as usize];
-    let lost_reservations = [0, 2, 10][dice.below(3) as usize];
-    let latency = 1 + dice.below(20);
-    let (latency, jitter) = if lockstep { (1, 0) } else { (latency, jitter) };
-    let memory = Memory { latency, jitter, lost_reservations, seed: number };
-    Ok(Box::new(RtlSmu::load(library, config, memory, trace).map_err(|e| e.to_string())?))
+    Ok(Box::new(Disguise::new(unit, number)))
 }
 
 fn play(o: &Options, number: u64, actions: &[Action], trace: Option<&Path>) -> Result<(), String> {

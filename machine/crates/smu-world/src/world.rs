@@ -15,6 +15,7 @@ pub const DESCRIPTORS: usize = 2;
 pub const FREE_ENTRIES: u64 = 8;
 /// Smaller than a driver would make it, so that it gets full.
 pub const RET_ENTRIES: u64 = 4;
+/// Of the queues, unless told otherwise.
 pub const DEPTH: u64 = 7;
 
 pub const PT: u64 = 0x8000_0000;
@@ -89,7 +90,7 @@ pub const AREAS: [Area; 9] = [
 ];
 
 /// The area of an address and which of its kind it is: page, ring entry, descriptor.
-fn area(at: u64) -> Option<(Area, usize)> {
+fn area(at: u64, depth: u64) -> Option<(Area, usize)> {
     let within = |base: u64, len: u64| (base..base + len).contains(&at).then(|| (at - base) / 8);
     let word = |base, n: usize| within(base, 8 * n as u64).map(|i| i as usize);
     if let Some(i) = word(PT, PTES) {
@@ -108,10 +109,10 @@ fn area(at: u64) -> Option<(Area, usize)> {
         return Some((Area::RetRing, i as usize / 2));
     }
     (0..DESCRIPTORS).find_map(|d| {
-        if within(sq(d), 64 * DEPTH).is_some() {
+        if within(sq(d), 64 * depth).is_some() {
             return Some((Area::Sq, d));
         }
-        if within(cq(d), 16 * DEPTH).is_some() {
+        if within(cq(d), 16 * depth).is_some() {
             return Some((Area::Cq, d));
         }
         (at == sq_doorbell(d))
@@ -179,6 +180,8 @@ pub struct World {
     pub drained: u64,
     /// Accesses in order, for the rule tests.
     pub log: Vec<(Area, usize)>,
+    /// Entries of each queue.
+    pub depth: u64,
     /// Cycles that each access takes, and those that the SMU has not been told yet.
     pub latency: u64,
     took: u64,
@@ -194,6 +197,7 @@ impl World {
             content: vec![None; FRAMES],
             devices: vec![Device::default(); DESCRIPTORS],
             installed: vec![None; PTES],
+            depth: DEPTH,
             latency: 0,
             took: 0,
             lost_mark: BTreeSet::new(),
@@ -239,7 +243,7 @@ impl World {
     }
 
     fn access(&mut self, at: PhysAddr, allowed: &[Area]) -> Result<(Area, usize), BusError> {
-        let found = area(at.0).filter(|(a, _)| allowed.contains(a));
+        let found = area(at.0, self.depth).filter(|(a, _)| allowed.contains(a));
         self.check(found.is_some(), "SMU-10", || format!("access to {at:?}, expected {allowed:?}"));
         let (area, index) = found.ok_or(BusError(at))?;
         if self.faults.contains(&area) {
@@ -296,7 +300,7 @@ impl World {
             let twice = device.pending.iter().any(|c| c.cid == cid);
             self.check(!twice, "SMU-7", || format!("command identifier {cid} used again"));
             device.pending.extend(frame.map(|frame| Command { cid, lba: slba, frame }));
-            device.sq_head = (device.sq_head + 1) % DEPTH;
+            device.sq_head = (device.sq_head + 1) % self.depth;
         }
         self.devices[d] = device;
     }
@@ -319,12 +323,13 @@ impl World {
 
     /// The device writes a completion queue entry, if there is room.
     pub fn post(&mut self, d: usize, cid: u16, status: u16) -> bool {
+        let depth = self.depth;
         let device = &mut self.devices[d];
         let (tail, phase) = (device.cq_tail, u64::from(device.wraps % 2 == 0));
-        if (tail + 1) % DEPTH == device.cq_head {
+        if (tail + 1) % depth == device.cq_head {
             return false;
         }
-        device.cq_tail = (tail + 1) % DEPTH;
+        device.cq_tail = (tail + 1) % depth;
         device.wraps += u64::from(device.cq_tail == 0);
         // SQ head and SQ identifier are nonsense on purpose.
         let upper = 0xdead_beef | u64::from(cid) << 32 | phase << 48 | u64::from(status) << 49;
@@ -335,7 +340,8 @@ impl World {
     /// The OS deletes the queue pair and clears its memory for the next one.
     pub fn delete_queues(&mut self, d: usize) {
         self.devices[d] = Device::default();
-        self.mem.retain(|at, _| !(cq(d)..cq(d) + 16 * DEPTH).contains(at));
+        let queue = cq(d)..cq(d) + 16 * self.depth;
+        self.mem.retain(|at, _| !queue.contains(at));
     }
 
     /// The OS takes a frame back.
@@ -365,8 +371,9 @@ impl SmuBus for World {
 
     fn write_u32(&mut self, at: PhysAddr, value: u32) -> Result<(), BusError> {
         let (area, d) = self.access(at, &[Area::SqDoorbell, Area::CqDoorbell])?;
-        self.check(u64::from(value) < DEPTH, "SMU-9", || format!("doorbell {area:?} {d} rung with {value}"));
+        self.check(u64::from(value) < self.depth, "SMU-9", || format!("doorbell {area:?} {d} rung with {value}"));
         match area {
+            _ if u64::from(value) >= self.depth => {}
             Area::SqDoorbell => self.fetch_commands(d, u64::from(value)),
             _ => self.devices[d].cq_head = u64::from(value),
         }

@@ -1,22 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The reference model in its world.
 
+#[path = "suite/entries.rs"]
+mod entries;
 #[path = "suite/exact.rs"]
 mod exact;
+#[path = "suite/numbers.rs"]
+mod numbers;
 #[path = "suite/ports.rs"]
 mod ports;
 #[path = "suite/random.rs"]
 mod random;
+#[path = "suite/registers.rs"]
+mod registers;
 #[path = "suite/rules.rs"]
 mod rules;
 
 use trapless_smu::{Bug, Smu, SmuConfig, SmuUnit};
+use trapless_smu_world::disguise::Disguise;
 
 /// Games of each kind that the random tests play.
 const CASES: u32 = 3000;
 
 fn unit(config: SmuConfig) -> Box<dyn SmuUnit> {
     seeded(config, None)
+}
+
+/// One that has other numbers.
+fn disguised(config: SmuConfig, seed: u64) -> Box<dyn SmuUnit> {
+    Box::new(Disguise::new(unit(config), seed))
+}
+
+/// One of those that the random tests play with.
+fn random_unit(config: SmuConfig, seed: u64) -> Box<dyn SmuUnit> {
+    disguised(config, seed)
 }
 
 fn seeded(config: SmuConfig, bug: Option<Bug>) -> Box<dyn SmuUnit> {

@@ -1,27 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The RTL in the world of the reference model.
 
+#[path = "suite/entries.rs"]
+mod entries;
+#[path = "suite/numbers.rs"]
+mod numbers;
 #[path = "suite/ports.rs"]
 mod ports;
 #[path = "suite/random.rs"]
 mod random;
+#[path = "suite/registers.rs"]
+mod registers;
 #[path = "suite/rules.rs"]
 mod rules;
 
 use std::path::PathBuf;
 
 use trapless_smu::{SmuConfig, SmuUnit};
-use trapless_smu_rtl::{Memory, RtlSmu};
-use trapless_smu_world::{games, lockstep, sim, steps};
+use trapless_smu_regs as regs;
+use trapless_smu_rtl::{Dice, Memory, RtlSmu};
+use trapless_smu_world::disguise::Disguise;
+use trapless_smu_world::{games, lockstep, sim, steps, world};
 
 /// Games of each kind that the random tests play.
-const CASES: u32 = 300;
+const CASES: u32 = 60;
+
+/// Clock cycles that no test needs.
+const LIMIT: u64 = 3_000_000;
 
 /// The simulated unit of TRAPLESS_SMU_RTL: python3 -m rtl.smu.sim.build pmshr=4 prefetch=2.
 fn unit(config: SmuConfig) -> Box<dyn SmuUnit> {
+    on(config, Memory::default())
+}
+
+/// One that has other numbers.
+fn disguised(config: SmuConfig, seed: u64) -> Box<dyn SmuUnit> {
+    Box::new(Disguise::new(unit(config), seed))
+}
+
+/// One of those that the random tests play with: with any memory but the slowest.
+fn random_unit(config: SmuConfig, seed: u64) -> Box<dyn SmuUnit> {
+    let memory = Memory::by_chance(seed);
+    Box::new(Disguise::new(on(config, Memory { jitter: memory.jitter.min(30), ..memory }), seed))
+}
+
+fn on(config: SmuConfig, memory: Memory) -> Box<dyn SmuUnit> {
+    Box::new(load(config, memory))
+}
+
+fn load(config: SmuConfig, memory: Memory) -> RtlSmu {
     let path = std::env::var_os("TRAPLESS_SMU_RTL").expect("TRAPLESS_SMU_RTL names the simulated SMU");
     let trace = std::env::var_os("TRAPLESS_SMU_TRACE").map(PathBuf::from);
-    Box::new(RtlSmu::load(&PathBuf::from(path), config, Memory::default(), trace.as_deref()).unwrap())
+    let mut smu = RtlSmu::load(&PathBuf::from(path), config, memory, trace.as_deref()).unwrap();
+    smu.set_limit(LIMIT);
+    smu
 }
 
 /// SmuTiming::rtl() is what the RTL needs.
@@ -34,8 +66,31 @@ fn the_models_logic_is_the_rtls() {
 /// Whenever both are at rest, RTL and model show the same.
 #[test]
 fn rtl_and_model_are_in_lockstep() {
-    for number in 0..40 {
+    for number in 0..20 {
         let game = games::game(number, number % 2 == 1, 60);
-        lockstep::play(unit(sim::config(number % 4 < 2)), &game).unwrap_or_else(|e| panic!("game {number}: {e}"));
+        let unit = disguised(sim::config(number % 4 < 2), number);
+        lockstep::play(unit, &game).unwrap_or_else(|e| panic!("game {number}: {e}"));
+    }
+}
+
+/// Several accesses of the register bus at a time, on channels that pause.
+#[test]
+fn registers_are_served_in_any_rhythm() {
+    let mut dice = Dice::new(5);
+    let (mut smu, mut memory) = (load(sim::config(true), Memory::default()), world::World::new());
+    let at = |d: usize, field| sim::Sim::desc(d, field);
+    let mut held = [[0; 8]; 2];
+    for round in 0..200 {
+        // One half is written while the other is read.
+        let (writes, reads) = (round % 2, 1 - round % 2);
+        let field = |half| [regs::DESC_SQ_DB, regs::DESC_CQ_DB][half];
+        let values: Vec<u64> = (0..8).map(|_| dice.roll()).collect();
+        let mut accesses = Vec::new();
+        for d in 0..8 {
+            accesses.extend([(at(d, field(writes)), Some(values[d])), (at(d, field(reads)), None)]);
+        }
+        let found = smu.access_together(&accesses, &mut dice, &mut memory);
+        assert_eq!(found, held[reads], "round {round}");
+        held[writes].copy_from_slice(&values);
     }
 }

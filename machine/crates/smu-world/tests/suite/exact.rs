@@ -29,7 +29,7 @@ fn seeded_bugs_are_caught() {
         (Bug::ForgetPorts, "SMU-11"),
     ];
     for (bug, rule) in bugs {
-        let found = games::hunt(3000, false, |hints| seeded(sim::config(hints), Some(bug)))
+        let found = games::hunt(3000, false, |hints, _| seeded(sim::config(hints), Some(bug)))
             .expect_err(&format!("{bug:?} was not caught"));
         assert!(found.contains(rule), "{bug:?} was caught as something else: {found}");
     }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every PMSHR entry with everybody who may ask: joins, turns, answers, and what ends a miss from outside.
+
+use trapless_smu::{FailReason, Outcome, Source};
+use trapless_smu_regs::{self as regs, Counter};
+use trapless_smu_rtl::Dice;
+use trapless_smu_world::disguise::Disguise;
+use trapless_smu_world::sim::{HARTS, PMSHR, Sim, config};
+use trapless_smu_world::world::{self, PTES};
+
+use super::rules::{LONG, finish, outcomes, warm};
+use super::unit;
+
+/// So many entries taken by misses at the devices that nobody waits for: of pages 0 and up.
+fn with_taken(entries: usize) -> Sim {
+    let mut sim = Sim::new(unit(config(false)), 8);
+    sim.run(100);
+    for page in 0..entries {
+        sim.ask(0, page);
+        sim.run(50);
+        sim.abandon(0);
+    }
+    sim
+}
+
+/// REQ: SMU-1, SMU-6. In each entry, all walkers and ports.
+#[test]
+fn everybody_can_join_every_miss() {
+    for taken in 0..usize::from(PMSHR) {
+        let mut sim = with_taken(taken);
+        for n in 0..HARTS {
+            sim.ask_port(n, taken);
+            sim.run(10);
+            sim.ask(n, taken);
+            sim.run(10);
+        }
+        assert_eq!(
+            (sim.count(Counter::Coalesced), sim.status(regs::STATUS_LIVE)),
+            (2 * HARTS as u64 - 1, taken as u64 + 1)
+        );
+        for device in 0..world::DESCRIPTORS {
+            while sim.complete(device, 0, 0) {}
+        }
+        sim.run(LONG);
+        let installed = sim.world.pte(taken);
+        assert_eq!(outcomes(&sim), [Outcome::Done(installed); HARTS]);
+        for port in 0..HARTS {
+            assert_eq!(sim.port_answer(port), Some((regs::OUTCOME_DONE, 0, installed)));
+        }
+        finish(sim);
+    }
+}
+
+/// REQ: SMU-2, SMU-3, SMU-6. Before the command or after it, whoever asks hears what stands there instead.
+#[test]
+fn changed_tells_what_was_found() {
+    let mut dice = Dice::new(6);
+    for taken in (0..usize::from(PMSHR)).cycle().take(40) {
+        let mut sim = with_taken(taken);
+        let (page, other) = (taken, dice.roll() & !regs::PTE_V.mask());
+        let at = world::PT + 8 * page as u64;
+        let early = dice.one_in(2);
+        sim.look(1, page);
+        if !early {
+            sim.send(1);
+            sim.ask_port(2, page);
+            sim.run(50);
+        }
+        sim.world.mem.insert(at, other);
+        if early {
+            sim.send(1);
+        } else {
+            assert!(sim.complete(page % world::DESCRIPTORS, taken / world::DESCRIPTORS, 0));
+            sim.run(200);
+            assert_eq!(sim.port_answer(2), Some((regs::OUTCOME_CHANGED, 0, other)));
+        }
+        sim.run(200);
+        assert_eq!(outcomes(&sim), [Outcome::Changed(other)]);
+        sim.world.mem.insert(at, 0);
+        finish(sim);
+    }
+}
+
+/// REQ: SMU-6, SMU-11. While all entries are taken walkers and ports wait, are counted once, and are served in turn.
+#[test]
+fn all_who_wait_have_their_turn() {
+    let mut sim = with_taken(usize::from(PMSHR));
+    for n in [2, 1, 3, 0] {
+        sim.ask_port(n, 4 + n);
+        sim.ask(n, 8 + n);
+        sim.run(30);
+    }
+    assert_eq!((sim.count(Counter::Requests), sim.count(Counter::PmshrFull)), (u64::from(PMSHR), 2 * HARTS as u64));
+    let everybody: Vec<Source> =
+        (0..HARTS as u32).map(Source::Walker).chain((0..HARTS as u32).map(Source::Port)).collect();
+    let mut order = Vec::new();
+    for _ in 0..everybody.len() {
+        let device = sim.world.devices.iter().position(|d| !d.pending.is_empty());
+        assert!(sim.complete(device.unwrap(), 0, 0));
+        sim.run(300);
+        let accepted = everybody.iter().position(|who| !sim.smu.is_held(*who) && !order.contains(who));
+        order.push(everybody[accepted.unwrap()]);
+        for page in 0..PTES {
+            if regs::PTE_V.is_set(sim.world.pte(page)) {
+                sim.withdraw(page);
+            }
+        }
+        sim.refill(1);
+    }
+    let begin = everybody.iter().position(|who| *who == order[0]).unwrap();
+    let turns: Vec<Source> = everybody.iter().cycle().skip(begin).take(order.len()).copied().collect();
+    assert_eq!(order, turns);
+    finish(sim);
+}
+
+/// REQ: SMU-7. A release, or a queue that is lost, is nobody else's business.
+#[test]
+fn a_release_ends_only_what_is_its_own() {
+    for first in 0..regs::DESC_COUNT as u64 {
+        let mut sim = Sim::new(Box::new(Disguise::at(unit(config(false)), first)), 8);
+        sim.run(100);
+        for hart in 0..HARTS {
+            sim.ask(hart, hart);
+        }
+        sim.run(200);
+        sim.invalidate(1);
+        sim.release(1);
+        sim.run(100);
+        let mut failed: Vec<_> = sim.answers.iter().map(|a| (a.hart, a.outcome)).collect();
+        failed.sort_unstable_by_key(|(hart, _)| *hart);
+        assert_eq!(failed, [1, 3].map(|hart| (hart, Outcome::Failed(FailReason::Descriptor))));
+        assert_eq!((sim.status(regs::STATUS_LIVE), sim.take_returned().len()), (2, 2));
+        finish(sim);
+    }
+}
+
+/// REQ: SMU-11. Each port refuses writes while it is busy, and each alone.
+#[test]
+fn every_busy_port_refuses_writes() {
+    let mut sim = warm();
+    for port in 0..HARTS {
+        sim.ask_port(port, port);
+        sim.run(60);
+        sim.write(Sim::port((port + 1) % HARTS, regs::PORT_PMD_ADDR), world::PMD);
+        assert_eq!(sim.status(regs::STATUS_ERROR), 0);
+        sim.write(Sim::port(port, regs::PORT_PMD_ADDR), 8);
+        assert_eq!(sim.read(Sim::port(port, regs::PORT_PMD_ADDR)), world::PMD + 8 * port as u64);
+        assert_eq!(sim.status(regs::STATUS_ERROR), 1);
+        while sim.complete(port % world::DESCRIPTORS, 0, 0) {}
+        sim.run(LONG);
+        sim.write(regs::CTRL, 0);
+        sim.write(regs::CTRL, 1);
+        sim.run(100);
+        sim.take_returned();
+        sim.refill(4);
+    }
+    finish(sim);
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The register map: what each register of spec/smu.rdl holds, takes and refuses.
+
+use std::collections::BTreeMap;
+
+use trapless_memory::Cycle;
+use trapless_smu::{Answer, SmuUnit};
+use trapless_smu_regs as regs;
+use trapless_smu_rtl::Dice;
+use trapless_smu_world::sim::{HARTS, PMSHR, Sim, config};
+use trapless_smu_world::world::World;
+
+use super::unit;
+
+const AT_REST: u64 = regs::STATUS_IDLE.mask() | regs::STATUS_NO_DMA.mask() | regs::STATUS_NO_FRAMES.mask();
+/// An address of 56 bits, less so many low ones.
+const fn address(low: u32) -> u64 {
+    u64::MAX >> 8 >> low << low
+}
+
+/// A unit as it is after reset.
+struct Bare {
+    smu: Box<dyn SmuUnit>,
+    world: World,
+    now: Cycle,
+}
+
+impl Bare {
+    fn new() -> Bare {
+        Bare { smu: unit(config(false)), world: World::new(), now: Cycle(0) }
+    }
+
+    /// Over the bus, which an observer's look must agree with.
+    fn read(&mut self, at: u64) -> u64 {
+        let value = self.smu.mmio_read(at, 8, self.now, &mut self.world);
+        assert_eq!(value, self.smu.peek(at), "register {at:#x}");
+        value
+    }
+
+    fn write(&mut self, at: u64, value: u64) {
+        self.smu.mmio_write(at, 8, value, self.now, &mut self.world);
+        self.now += Cycle(5);
+        self.smu.advance(self.now, &mut self.world, &mut |answer: Answer| panic!("nobody asked: {answer:?}"));
+    }
+
+    /// Whether STATUS.ERROR is set; it is cleared.
+    fn error(&mut self) -> bool {
+        let error = regs::STATUS_ERROR.is_set(self.read(regs::STATUS));
+        self.write(regs::CTRL, 0);
+        assert!(!regs::STATUS_ERROR.is_set(self.read(regs::STATUS)));
+        error
+    }
+
+    fn refuses(&mut self, at: u64, value: u64) {
+        let before = self.read(at);
+        self.write(at, value);
+        assert!(self.read(at) == before && self.error(), "{at:#x} took {value:#x}");
+    }
+
+    fn takes(&mut self, at: u64, value: u64) {
+        self.write(at, value);
+        assert!(self.read(at) == value && !self.error(), "{at:#x} refused {value:#x}");
+    }
+
+    /// All that differs from `expected`, which has zero where it has nothing.
+    fn is(&mut self, expected: &BTreeMap<u64, u64>) {
+        for at in (0..0x1000).step_by(8) {
+            assert_eq!(self.read(at), expected.get(&at).copied().unwrap_or(0), "register {at:#x}");
+        }
+    }
+}
+
+/// What reset leaves.
+fn reset() -> BTreeMap<u64, u64> {
+    let capabilities = regs::CAP_PMSHR.of(PMSHR.into())
+        | regs::CAP_DESCRIPTORS.of(regs::DESC_COUNT as u64)
+        | regs::CAP_PREFETCH.of(2)
+        | regs::CAP_HARTS.of(HARTS as u64)
+        | regs::CAP_PORTS.of(HARTS as u64);
+    let mut expected = BTreeMap::from([(regs::ID, regs::ID_RESET), (regs::CAP, capabilities), (regs::STATUS, AT_REST)]);
+    expected.extend((0..regs::DESC_COUNT).map(|d| (Sim::desc(d, regs::DESC_CQ_HEAD), regs::DESC_CQ_HEAD_RESET)));
+    expected
+}
+
+/// Registers that keep what is written while nothing is under way, and the bits that they have.
+fn settings() -> Vec<(u64, u64)> {
+    let mut found = vec![(regs::TIMEOUT, u64::MAX), (regs::FREE_BASE, address(4)), (regs::RET_BASE, address(4))];
+    for d in 0..regs::DESC_COUNT {
+        let whole =
+            [regs::DESC_SQ_BASE, regs::DESC_CQ_BASE, regs::DESC_SQ_DB, regs::DESC_CQ_DB].map(|at| (at, u64::MAX));
+        let parts = [
+            (regs::DESC_DEPTH, regs::DESC_DEPTH_ENTRIES.mask()),
+            (regs::DESC_NSID, regs::DESC_NSID_ID.mask()),
+            (regs::DESC_BLOCKS, regs::DESC_BLOCKS_LOG2.mask()),
+        ];
+        found.extend(whole.into_iter().chain(parts).map(|(at, bits)| (Sim::desc(d, at), bits)));
+    }
+    for p in 0..HARTS {
+        let addresses = [regs::PORT_PTE_ADDR, regs::PORT_PMD_ADDR, regs::PORT_PUD_ADDR];
+        found.extend(addresses.map(|at| (Sim::port(p, at), u64::MAX)));
+    }
+    found
+}
+
+#[test]
+fn reset_leaves_what_the_map_says() {
+    Bare::new().is(&reset());
+}
+
+/// Whatever is written is read back, each bit as 0 and as 1, and no other register hears of it.
+#[test]
+fn settings_keep_what_is_written() {
+    let mut dice = Dice::new(1);
+    let (mut bare, mut expected) = (Bare::new(), reset());
+    for round in 0..4_u64 {
+        for (at, bits) in settings() {
+            let value =
+                if round % 2 == 0 { dice.roll() & bits } else { !expected.get(&at).copied().unwrap_or(0) & bits };
+            bare.write(at, value);
+            expected.insert(at, value);
+        }
+        bare.is(&expected);
+    }
+    assert!(!bare.error());
+}
+
+/// By halves, too.
+#[test]
+fn half_a_write_leaves_the_other_half() {
+    let mut dice = Dice::new(2);
+    let mut bare = Bare::new();
+    for (at, bits) in settings() {
+        for half in [0, 4] {
+            let (old, new) = (bare.read(at), dice.roll() & bits);
+            bare.smu.mmio_write(at + half, 4, new >> (8 * half), bare.now, &mut bare.world);
+            let keep = u64::from(u32::MAX) << (32 - 8 * half);
+            assert_eq!(bare.read(at), old & keep | new & !keep, "register {at:#x}");
+        }
+    }
+}
+
+/// Nothing that is not a setting takes a write.
+#[test]
+fn all_else_ignores_writes() {
+    let mut bare = Bare::new();
+    let action =
+        [regs::CTRL, regs::FENCE, regs::DRAIN, regs::FREE_SIZE, regs::FREE_TAIL, regs::RET_SIZE, regs::RET_HEAD];
+    let desc = |at: u64| at.checked_sub(regs::DESC_BASE).filter(|at| *at < regs::DESC_STRIDE * regs::DESC_COUNT as u64);
+    let port = |at: u64| at.checked_sub(regs::PORT_BASE).filter(|at| *at < regs::PORT_STRIDE * HARTS as u64);
+    for at in (0..0x1000).step_by(8) {
+        let setting = settings().iter().any(|(setting, _)| *setting == at) || action.contains(&at);
+        let acts = desc(at).is_some_and(|at| [regs::DESC_CTRL, regs::DESC_RELEASE].contains(&(at % regs::DESC_STRIDE)))
+            || port(at).is_some_and(|at| at % regs::PORT_STRIDE == regs::PORT_ENTRY);
+        if !setting && !acts {
+            bare.write(at, u64::MAX);
+            bare.write(at, 1);
+        }
+    }
+    bare.is(&reset());
+}
+
+/// REQ: SMU-5, SMU-10. Ring bases and sizes, bit by bit, and indices at the edges of a ring.
+#[test]
+fn rings_take_only_what_is_sound() {
+    let mut bare = Bare::new();
+    for (base, size) in [(regs::FREE_BASE, regs::FREE_SIZE), (regs::RET_BASE, regs::RET_SIZE)] {
+        for bit in 0..64 {
+            if address(4) >> bit & 1 == 1 {
+                bare.takes(base, 1 << bit)
+            } else {
+                bare.refuses(base, 1 << bit)
+            }
+            if bit < 32 {
+                bare.takes(size, 1 << bit)
+            } else {
+                bare.refuses(size, 1 << bit)
+            }
+            bare.refuses(size, 1 << bit | 1 << (bit + 1) % 64);
+            bare.refuses(size, 1 << bit | 1 << (bit + 32) % 64);
+        }
+        bare.takes(size, 0);
+    }
+    for bit in 0..32 {
+        let size = 1 << bit;
+        bare.takes(regs::FREE_SIZE, size);
+        bare.refuses(regs::FREE_TAIL, size + 1);
+        bare.refuses(regs::FREE_TAIL, 0xffff_ffff);
+        bare.takes(regs::FREE_TAIL, size);
+        bare.takes(regs::FREE_TAIL, size - 1);
+        bare.takes(regs::RET_SIZE, size);
+        bare.refuses(regs::RET_HEAD, size);
+        bare.refuses(regs::RET_HEAD, 0xffff_ffff);
+    }
+    bare.takes(regs::FREE_BASE, 0);
+    assert_eq!(bare.read(regs::FREE_TAIL), 0, "a base resets the ring's indices");
+}
+
+/// REQ: SMU-9, SMU-10. Each descriptor is valid with what is just sound, and with nothing else.
+#[test]
+fn descriptors_serve_only_when_sound() {
+    let mut bare = Bare::new();
+    let least = u64::from(PMSHR) + 1;
+    for d in 0..regs::DESC_COUNT {
+        let desc = |at| Sim::desc(d, at);
+        let (depth, blocks, ctrl) = (desc(regs::DESC_DEPTH), desc(regs::DESC_BLOCKS), desc(regs::DESC_CTRL));
+        let mut with = |at: u64, value: u64, sound: bool| {
+            let before = bare.read(at);
+            bare.write(at, value);
+            if sound {
+                bare.takes(ctrl, 1)
+            } else {
+                bare.refuses(ctrl, 1)
+            }
+            if sound {
+                bare.refuses(at, before);
+                bare.refuses(desc(regs::DESC_RELEASE), 1);
+            }
+            bare.takes(ctrl, 0);
+            bare.write(at, before);
+        };
+        with(depth, least, true);
+        with(depth, 1 << 16, true);
+        (0..17).for_each(|bit| with(depth, 1 << bit, 1 << bit >= least));
+        (0..16).for_each(|bit| with(depth, 1 << 16 | 1 << bit, false));
+        with(depth, least - 1, false);
+        bare.write(depth, least);
+        let mut with = |at: u64, value: u64, sound: bool| {
+            bare.takes(desc(at), value);
+            if sound {
+                bare.takes(ctrl, 1)
+            } else {
+                bare.refuses(ctrl, 1)
+            }
+            bare.takes(ctrl, 0);
+            bare.takes(desc(at), 0);
+        };
+        for bit in 0..64 {
+            for base in [regs::DESC_SQ_BASE, regs::DESC_CQ_BASE] {
+                with(base, 1 << bit, address(12) >> bit & 1 == 1);
+            }
+            for doorbell in [regs::DESC_SQ_DB, regs::DESC_CQ_DB] {
+                with(doorbell, 1 << bit, bit >= 2);
+            }
+        }
+        (0..16).for_each(|n| with(regs::DESC_BLOCKS, n, n <= 3));
+        bare.takes(blocks, 3);
+    }
+}
+
+/// REQ: SMU-8. Every ticket is done when nothing is under way.
+#[test]
+fn tickets_are_counted() {
+    let mut bare = Bare::new();
+    for ticket in 1..300 {
+        for (take, done) in [(regs::FENCE, regs::FENCE_DONE), (regs::DRAIN, regs::DRAIN_DONE)] {
+            bare.write(take, 0);
+            assert_eq!((bare.read(take), bare.read(done)), (ticket, ticket));
+        }
+    }
+}
