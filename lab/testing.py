@@ -128,6 +128,7 @@ def suites(everything: bool) -> list[Suite]:
         Suite("rtl-unchanged", ["rtl/run", "rtl/cva6/tests/walk/unchanged", "--seeded"], plain=True, long=True),
         Suite("rtl-linux", [sys.executable, "rtl/cva6/linux/run"], plain=True, long=True),
         Suite("rtl-predict", [sys.executable, "rtl/cva6/linux/predict"], plain=True, long=True),
+        Suite("rtl-mutants", ["rtl/run", sys.executable, "-m", "rtl.smu.dv.mutants"], plain=True, long=True, env=build.cargo_env()),
         Suite("lab", pytest_args),
         Suite("soak", [sys.executable, "-m", "lab", "soak", "--kernel", "plain", "--misses", "40000", "--data", "256",
                        "--out", str(CACHE / "test-soak")]),

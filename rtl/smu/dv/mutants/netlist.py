@@ -5,11 +5,17 @@ A script for a Python that has pyosys, with a JSON request on standard input."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-import shlex
 import sys
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyosys import libyosys
 
 WIDTH = 12
 # Read when the model starts; 0, and nothing given, is the unit as it is.
@@ -35,6 +41,70 @@ def part(module: str) -> str:
     return "update" if "update" in name else name.split("_")[0] if path else name
 
 
+def instance(module: str) -> str:
+    """front.pick for trapless_smu_rr$trapless_smu.u_front.u_pick."""
+    return re.sub(r"\bu_", "", module.partition("$")[2].partition(".")[2]) or "top"
+
+
+def drawn(*words: object) -> str:
+    """A lot: the same words always draw the same one."""
+    return hashlib.sha256(" ".join(map(str, words)).encode()).hexdigest()
+
+
+@cache
+def place(source: str) -> str:
+    """The text that a cell comes from, its first line: `a && b` for trapless_smu_x.sv:12.8-12.14."""
+    found = re.match(r"(.*):(\d+)\.(\d+)(?:-(\d+)\.(\d+))?", source.split("|")[0])
+    if not found:
+        return ""
+    path, line, column, last_line, last_column = found.groups()
+    text = Path(path).read_text().splitlines()[int(line) - 1]
+    text = text[int(column) - 1 : int(last_column) - 1 if last_line == line else None]
+    return f"{Path(path).name.removeprefix('trapless_smu_').removesuffix('.sv')}: {' '.join(text.split())}"
+
+
+def cells(module: libyosys.Module) -> list[dict]:
+    """A module's cells, told by their source rather than by numbers: what has not changed keeps its name."""
+    found = defaultdict(list)
+    for cell in list(module.cells_.values()):
+        own = str(cell.name)
+        kind = own[1:].removeprefix("driver$") if re.match(r"\\|\$driver", own) else str(cell.type).strip("$")
+        where = place(cell.get_src_attribute())
+        number = int((re.findall(r"\d+", own) or ["0"])[-1])
+        found[f"{where} | {kind}"].append((number, own, cell, where))
+    told = []
+    for name, same in found.items():
+        same.sort(key=lambda entry: entry[:2])
+        for n, (_, own, cell, where) in enumerate(same):
+            told.append({"id": own, "cell": cell, "place": where, "name": name + (f" #{n}" if n else "")})
+    return told
+
+
+def drawn_cells(offered: list[dict], count: int, seed: int) -> list[dict]:
+    """So many of them by lot: one of each place in turn."""
+    places = defaultdict(list)
+    for cell in offered:
+        places[cell["place"]].append((drawn(seed, cell["name"]), cell))
+    lots = []
+    for where, here in places.items():
+        here.sort(key=lambda lot: lot[0])
+        lots += [(turn, drawn(seed, where), cell) for turn, (_, cell) in enumerate(here[:count])]
+    return [cell for _, _, cell in sorted(lots, key=lambda lot: lot[:2])[:count]]
+
+
+def is_fault(cell: libyosys.Cell, port: str, bit: int, mode: str) -> bool:
+    """Not a constant that is one already; nor is a clock's edge a matter of this model."""
+    pins = {str(name): signal for name, signal in cell.connections_.items()}
+    signal = pins[escaped(port)].extract(bit, 1)
+    same = signal.is_fully_const() and mode == f"const{int(signal.as_bool())}"
+    return not same and port not in ("CLK", "clk", "clk_i")
+
+
+def escaped(name: str) -> str:
+    """A name as Yosys has it inside."""
+    return name if name[0] in "$\\" else "\\" + name
+
+
 def main() -> None:
     """Read, mutate, write; answer with the list of mutants."""
     from pyosys import libyosys
@@ -52,25 +122,33 @@ def main() -> None:
         run(line)
     alive = {(str(name), str(cell)) for name in list(design.modules_) for cell in list(design.module(name).cells_)}
     run("design -load whole")
-    sizes = {str(name).removeprefix("\\"): len(design.module(name).cells_) for name in list(design.modules_)}
-    shares = {name: request["least"] + round(request["rest"] * size / sum(sizes.values())) for name, size in sizes.items()}
-    mutants = []
-    for index, (name, count) in enumerate(sorted(shares.items())):
-        listing = out / "list.txt"
-        run(f"mutate -list {4 * count} -seed {request['seed'] + index} -module {name} -o {listing}")
-        lines = [line.strip() for line in listing.read_text().splitlines() if line.strip()]
-        chosen = [line for line in lines if ("\\" + name, re.search(r"-cell (\S+)", line)[1]) in alive]
-        mutants += [(name, line) for line in chosen[:count]]
-    described = []
-    for number, (name, line) in enumerate(mutants, 1):
-        run(f"{line} -ctrl trapless_mutsel {WIDTH} {number}")
-        words = shlex.split(line)
+    modules = {str(name): design.module(name) for name in list(design.modules_)}
+    offered = {
+        name: [cell for cell in cells(module) if (name, cell["id"]) in alive] for name, module in sorted(modules.items())
+    }
+    total = sum(map(len, offered.values()))
+    chosen = {}
+    for module, here in offered.items():
+        for cell in drawn_cells(here, request["least"] + round(request["rest"] * len(here) / total), request["seed"]):
+            cell["cell"].set_bool_attribute("\\drawn")
+            chosen[module, cell["id"]] = cell | {"name": f"{instance(module)}: {cell['name']}"}
+    # All that can be done to them; of each one fault, by lot.
+    listing = out / "list.txt"
+    run(f"mutate -list {1 << 20} -seed 1 -o {listing} a:drawn")
+    faults = defaultdict(list)
+    for line in listing.read_text().splitlines():
+        words = line.split()
         options = dict(zip(words[1::2], words[2::2], strict=False))
-        described.append({
-            "number": number, "part": part(plain(name)), "mode": options["-mode"], "port": options.get("-port", ""),
-            "bit": int(options.get("-portbit", 0)), "cell": options.get("-cell", "").removeprefix("\\"),
-            "wire": options.get("-wire", "").removeprefix("\\"), "source": Path(options.get("-src", "").split("|")[0]).name,
-        })
+        key = escaped(options["-module"]), escaped(options["-cell"])
+        port, bit, mode = options["-port"].lstrip("\\"), int(options["-portbit"]), options["-mode"]
+        if is_fault(chosen[key]["cell"], port, bit, mode):
+            name = f"{chosen[key]['name']} {port}[{bit}] {mode}"
+            faults[key].append((drawn(request["seed"], name), name, line.strip()))
+    described = []
+    for number, ((module, _), here) in enumerate(sorted(faults.items(), key=lambda item: chosen[item[0]]["name"]), 1):
+        _, name, line = min(here)
+        run(f"{line} -ctrl trapless_mutsel {WIDTH} {number}")
+        described.append({"number": number, "part": part(plain(module.lstrip("\\"))), "name": name, "yosys": line})
     netlist = out / "smu.v"
     run(f"write_verilog -noattr {netlist}")
     # The selection comes from inside, so the ports stay as they are.
