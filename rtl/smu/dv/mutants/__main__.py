@@ -138,7 +138,8 @@ def main() -> int:
     unexplained = sum(mutant["kind"] == "unexplained" for mutant in lost)
     share = (len(run) - len(lost)) / max(len(run) - equivalent, 1)
     told = report(run, lost)
-    told.append(f"{len(run) - len(lost)} of {len(run)} caught, {equivalent} equivalent: {100 * share:.1f} %; {unexplained} unexplained")
+    caught = f"{len(run) - len(lost)} of {len(run)} caught"
+    told.append(f"{caught}, {equivalent} equivalent: {100 * share:.1f} % of the others; {unexplained} unexplained")
     (out / "report.txt").write_text("\n".join(told) + "\n")
     print("\n".join(told))
     return 0 if share >= GOAL and not unexplained else 1
