@@ -3,6 +3,7 @@
 #include "pins.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "Vtrapless_smu.h"
@@ -63,7 +64,10 @@ struct Smu {
 #endif
 
   explicit Smu(const char *path) {
-    context.randReset(2);  // what has no reset starts with anything
+    // What has no reset starts with anything, the same each time: with another seed, other things.
+    const char *seed = std::getenv("TRAPLESS_SMU_SEED");
+    context.randReset(2);
+    context.randSeed(seed != nullptr ? std::max(std::atoi(seed), 1) : 1);  // 0 would be a seed of Verilator's own choice
 #if VM_TRACE
     context.traceEverOn(true);
 #endif
@@ -87,6 +91,7 @@ struct Smu {
   }
 
   ~Smu() {
+    Verilated::threadContextp(&context);
 #if VM_TRACE
     if (trace) trace->close();
 #endif
@@ -94,6 +99,7 @@ struct Smu {
   }
 
   void settle(bool high) {
+    Verilated::threadContextp(&context);  // another unit of this thread's may have gone, and its with it
     top->clk_i = high;
     top->eval();
 #if VM_TRACE
