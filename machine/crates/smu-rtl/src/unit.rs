@@ -339,8 +339,8 @@ impl RtlSmu {
 
 /// Tests of the register bus.
 impl RtlSmu {
-    /// Several accesses at a time, writes with a value, each to a register of its own. Valids and readies come by chance. Gives what
-    /// was read.
+    /// Several accesses at a time, writes with a value, each to a register of its own. Valids and readies come by
+    /// chance. Gives what was read.
     pub fn access_together(
         &mut self,
         accesses: &[(u64, Option<u64>)],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A unit in another place. Where page tables, rings, queues and doorbells lie, which frames and blocks there are, what the
-//! entries allow, which descriptor a device has: to the rules it is all one. A disguise shows its unit other numbers than the
-//! world has, and tells the world its own again, so that any test becomes one of numbers in which every bit is both 0 and 1.
-//! Queues and rings are to be shorter than a page.
+//! A unit in another place. Where page tables, rings, queues and doorbells lie, which frames and blocks there are,
+//! what the entries allow, which descriptor a device has: to the rules it is all one. A disguise shows its unit other
+//! numbers than the world has, and tells the world its own again, so that any test becomes one of numbers in which
+//! every bit is both 0 and 1. Queues and rings are to be shorter than a page.
 
 use trapless_memory::{BusError, Cycle, PhysAddr};
 use trapless_smu::{

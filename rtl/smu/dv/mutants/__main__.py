@@ -64,8 +64,9 @@ def suite() -> str:
     found = subprocess.run(
         [*command, "--no-run", "--message-format=json"], cwd=env.ROOT / "machine", stdout=subprocess.PIPE, text=True, check=True
     )
-    programs = [json.loads(line).get("executable") for line in found.stdout.splitlines() if line.startswith("{")]
-    return next(program for program in programs if program)
+    # smu-soak is built too, before or after.
+    told = [json.loads(line) for line in found.stdout.splitlines() if line.startswith("{")]
+    return next(item["executable"] for item in told if item.get("executable") and item["target"]["kind"] == ["test"])
 
 
 def verdict(program: str, library: Path, number: int) -> str:
@@ -120,7 +121,8 @@ def main() -> int:
     if wrong := verdict(program, out / "smu.so", 0):
         print(f"mutants: the suite fails on the unit without mutants: {wrong}", file=sys.stderr)
         return 1
-    known = {entry.pop("mutant"): entry for entry in tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])}
+    survivors = tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
+    known = {entry.pop("mutant"): entry for entry in survivors}
     chosen = [mutant for mutant in mutants if not options.only or mutant["number"] in options.only]
 
     def judge(mutant: dict) -> None:
