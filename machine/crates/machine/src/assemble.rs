@@ -209,6 +209,7 @@ pub(crate) fn smu_timing(profile: &Profile) -> SmuTiming {
         update: Cycle(s.update_cycles),
         notify: Cycle(s.notify_cycles),
         poll_interval: Cycle(s.poll_interval_cycles),
+        first_look: s.first_look_cycles.map(Cycle),
         ring_read: ns(s.ring_read_ns),
     }
 }

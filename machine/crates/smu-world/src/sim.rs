@@ -70,6 +70,7 @@ pub fn timing() -> SmuTiming {
         update: Cycle(97),
         notify: Cycle(2),
         poll_interval: Cycle(10),
+        first_look: None,
         ring_read: Cycle(4),
     }
 }

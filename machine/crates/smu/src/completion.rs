@@ -15,25 +15,26 @@ impl Smu {
         if !self.config.completion_hints {
             return;
         }
-        let slot = self.poll_slot(now.max(self.now));
+        let (now, interval) = (now.max(self.now), self.config.timing.poll_interval);
         for descriptor in &mut self.descriptors {
             if descriptor.outstanding() && !descriptor.broken {
+                let slot = descriptor.look_after(now, interval);
                 descriptor.poll_at = Some(descriptor.poll_at.map_or(slot, |at| at.min(slot)));
             }
         }
     }
 
-    /// The first time at or after `at` at which the poller looks. It looks at multiples of its interval.
-    fn poll_slot(&self, at: Cycle) -> Cycle {
-        let interval = self.config.timing.poll_interval.0.max(1);
-        Cycle(at.0.checked_next_multiple_of(interval).unwrap_or(u64::MAX))
-    }
-
     /// A command was submitted: look for its completion (REQ: SMU-9: only while one is outstanding). The first look is
     /// taken even with hints, for what a device wrote while nothing was outstanding.
     pub(crate) fn start_polling(&mut self, index: usize) {
-        let slot = self.poll_slot(self.now);
+        let (now, timing) = (self.now, self.config.timing);
         let descriptor = &mut self.descriptors[index];
+        if let Some(after) = timing.first_look
+            && descriptor.submitted == descriptor.completed + 1
+        {
+            descriptor.looks_from = now + after;
+        }
+        let slot = descriptor.look_after(now, timing.poll_interval);
         if descriptor.poll_at.is_none() {
             descriptor.poll_at = Some(slot);
         }
@@ -41,7 +42,7 @@ impl Smu {
 
     /// One look at a completion queue.
     pub(crate) fn poll(&mut self, index: usize, out: &mut Outside<'_>) {
-        let (now, next_slot) = (self.now, self.poll_slot(self.now + Cycle(1)));
+        let (now, interval) = (self.now, self.config.timing.poll_interval);
         let descriptor = &mut self.descriptors[index];
         descriptor.poll_at = None;
         if !descriptor.outstanding() || descriptor.broken {
@@ -51,7 +52,7 @@ impl Smu {
             Err(_) => return self.completion_queue_lost(index),
             Ok(None) => {
                 if !self.config.completion_hints {
-                    descriptor.poll_at = Some(next_slot);
+                    descriptor.poll_at = Some(descriptor.look_after(now + Cycle(1), interval));
                 }
                 return;
             }

@@ -34,6 +34,8 @@ pub(crate) struct Descriptor {
     pub broken: bool,
     /// When the completion queue is looked at next.
     pub poll_at: Option<Cycle>,
+    /// Looks are whole intervals from here.
+    pub looks_from: Cycle,
 }
 
 impl Descriptor {
@@ -54,6 +56,7 @@ impl Descriptor {
             completed: 0,
             broken: false,
             poll_at: None,
+            looks_from: Cycle(0),
         }
     }
 
@@ -78,6 +81,16 @@ impl Descriptor {
     /// Commands whose completion has not been seen.
     pub fn outstanding(&self) -> bool {
         self.submitted != self.completed
+    }
+
+    /// The first time at or after `at` at which the poller looks.
+    pub fn look_after(&self, at: Cycle, interval: Cycle) -> Cycle {
+        let (Cycle(from), interval) = (self.looks_from, interval.0.max(1));
+        Cycle(
+            at.0.saturating_sub(from)
+                .checked_next_multiple_of(interval)
+                .map_or(u64::MAX, |since| since.saturating_add(from)),
+        )
     }
 
     /// Both queues begin anew.

@@ -23,6 +23,9 @@ pub struct SmuTiming {
     pub notify: Cycle,
     /// Distance of two looks at a completion queue; zero means that writes to it are snooped.
     pub poll_interval: Cycle,
+    /// From a doorbell to the first look, when none was outstanding; then one interval after another. Without it the poller looks
+    /// at multiples of its interval.
+    pub first_look: Option<Cycle>,
     /// One entry of the free ring is read or one of the return ring written.
     pub ring_read: Cycle,
 }
@@ -63,6 +66,7 @@ impl SmuTiming {
             update: Cycle(97),
             notify: Cycle(2),
             poll_interval: ns(80.0),
+            first_look: None,
             ring_read: ns(80.0),
         }
     }

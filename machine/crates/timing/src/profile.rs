@@ -181,6 +181,9 @@ pub struct SmuParams {
     pub notify_cycles: u64,
     /// Between two looks at the completion queue, cycles.
     pub poll_interval_cycles: u64,
+    /// From a doorbell to the first look; without it looks are at multiples of the interval, whenever the doorbell was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_look_cycles: Option<u64>,
     /// Reading a free ring entry, ns.
     pub ring_read_ns: f64,
 }
@@ -279,6 +282,7 @@ impl Profile {
             ("smu.completion_cycles", s.completion_cycles),
             ("smu.update_cycles", s.update_cycles),
             ("smu.notify_cycles", s.notify_cycles),
+            ("smu.first_look_cycles", s.first_look_cycles.unwrap_or(0)),
         ];
         for (key, value) in cycles {
             if value > 1_000_000 {
