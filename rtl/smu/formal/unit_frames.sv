@@ -63,7 +63,7 @@ module unit_frames
   `CLAIM(fetch_has_room, `SMU.u_free.state_q == 2'd0 || (free_count < 2'd2 && !`SMU.u_free.bad_q))
   `CLAIM(frames_conserved, taken_q - left_q == here)
   `CLAIM(frame_in_one_place, places == 8'(have_q))
-  `CLAIM(frame_returned_as_it_is, !latch || !`SMU.u_return.from_slot_q
+  `CLAIM(frame_returned_as_it_is, !latch || !`SMU.u_return.from_slot_q || `SMU.u_return.state_q == 2'd1
       || `SMU.u_return.pfn_q == 64'(`SMU.entry[`SMU.returned_slot].pfn))
 
   // The rings: entries are read from within the free ring and written within the return ring, in their places.
@@ -71,6 +71,9 @@ module unit_frames
   assign free_index = `SMU.free_head & (`SMU.free_size - 32'd1);
   assign ret_index = `SMU.ret_tail & (`SMU.ret_size - 32'd1);
 
+  `CLAIM(level_known, !(`SMU.u_free.has_entry_q && `SMU.u_free.state_q == 2'd0 && !`SMU.u_free.has_entry)
+      && !(`SMU.u_free.empty_q && `SMU.u_free.has_entry))
+  `CLAIM(picked_waits, `SMU.u_return.state_q != 2'd0 || !`SMU.u_return.any_q || `SMU.u_return.waiting[`SMU.u_return.pick_q])
   `CLAIM(fetch_address, `SMU.u_free.state_q == 2'd0 || `SMU.u_free.address_q == `SMU.free_base + {28'b0, free_index, 4'b0})
   `CLAIM(return_address, `SMU.u_return.state_q != 2'd2 || `SMU.u_return.address_q == `SMU.ret_base + {28'b0, ret_index, 4'b0})
   `CLAIM(return_full_known, `SMU.u_return.state_q inside {2'd2, 2'd3} || `SMU.u_return.full_q

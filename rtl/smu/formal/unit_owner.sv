@@ -61,7 +61,8 @@ module unit_owner
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
       looked[i] = 4'(`SMU.u_lookup.u_ask.u_view.holds[i]) + `SMU.u_lookup.u_wait.u_view.holds[i]
-          + 4'(`SMU.u_lookup.valid_q && `SMU.u_lookup.slot_q == 2'(i));
+          + 4'(`SMU.u_lookup.valid_q && `SMU.u_lookup.slot_q == 2'(i))
+          + 4'(`SMU.u_lookup.told_valid_q && `SMU.u_lookup.told_slot_q == 2'(i));
       waits[i] = `SMU.u_free.u_waiters.u_view.holds[i];
       commands[i] = `SMU.u_submit.u_waiters.u_view.holds[i];
       bell[i] = `SMU.u_submit.bell_q == BellStart && `SMU.u_submit.bell_slot_q == 2'(i);

@@ -94,6 +94,14 @@ module unit_queue
       && `SMU.u_submit.address_q == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0}))
   `CLAIM(written_to_valid, cmd_state inside {CmdIdle, CmdLoad} || d[cmd_device[0]].valid)
   `CLAIM(states_exist, bell_state != 2'd3 && poll_state <= 3'd5)
+  // Queues and rings are set up while nobody is in the middle of a step, the rings while there is no miss.
+  `CLAIM(set_up_is_quiet, `SMU.u_csr.state_q <= 3'd5 && (!(`SMU.u_csr.state_q inside {3'd2, 3'd3, 3'd4, 3'd5})
+      || `SMU.u_csr.is_q == `SMU.u_csr.is_d) && (!(`SMU.u_csr.state_q inside {3'd3, 3'd4, 3'd5}) || `SMU.hold == `SMU.u_csr.hold)
+      && (!(`SMU.u_csr.state_q == 3'd5 && `SMU.u_csr.hold) || !`SMU.busy))
+  `CLAIM(set_up_is_idle, !(`SMU.u_csr.state_q == 3'd5 && `SMU.u_csr.write_q && `SMU.u_csr.ring_ok_q) || (!`SMU.enable && `SMU.live == '0
+      && (`SMU.u_csr.base_write ? `SMU.u_csr.base_ok : `SMU.u_csr.size_ok)))
+  `CLAIM(written_is_merged, !(`SMU.u_csr.write_q && `SMU.u_csr.state_q inside {3'd4, 3'd5}) || `SMU.u_csr.merged_q
+      == ((`SMU.u_csr.rdata_q & ~`SMU.u_csr.biten_q) | (`SMU.u_csr.data_q & `SMU.u_csr.biten_q)))
   `CLAIM(tail_is_behind_command, cmd_state != CmdWait || d[cmd_device[0]].sq_tail == after(place_q, d[cmd_device[0]].depth))
   `CLAIM(bell_says_tail_behind_command, bell_state == BellIdle
       || `SMU.u_submit.bell_tail_q == after(bell_place_q, d[bell_device[0]].depth))

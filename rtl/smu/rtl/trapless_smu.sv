@@ -677,6 +677,7 @@ module trapless_smu
     .hit_o(hit),
     .free_o(has_free),
     .stuck_o(stuck),
+    .act_i(act),
     .join_i(join_entry),
     .allocate_i(allocate),
     .source_i(source),

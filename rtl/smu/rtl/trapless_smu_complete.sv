@@ -68,6 +68,7 @@ module trapless_smu_complete
   poll_e state_q, state_d;
   logic [DeviceWidth-1:0] device_q, pick;
   logic [Devices-1:0] due_q, owed;
+  logic [Devices-1:0][59:0] expected_q;
   logic [31:0] tick_q;
   logic tick, any;
   logic [63:0] cqe_q;
@@ -162,13 +163,15 @@ module trapless_smu_complete
       if (taken_o) due_q[device_q] <= 1'b1;
       if (tick) due_q <= '1;
       for (int unsigned i = 0; i < Devices; i++) begin
-        if (snoop_valid_i && snoop_addr_i[63:4] == desc_i[i].cq_base[63:4] + {43'b0, desc_i[i].cq_head}) due_q[i] <= 1'b1;
+        if (snoop_valid_i && snoop_addr_i[63:4] == expected_q[i]) due_q[i] <= 1'b1;
       end
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (data_valid_i) cqe_q <= data_i;
+    // Of the cycle before: after the head has moved its queue is looked at in any case.
+    for (int unsigned i = 0; i < Devices; i++) expected_q[i] <= desc_i[i].cq_base[63:4] + {43'b0, desc_i[i].cq_head};
   end
 
   // Time: one entry a cycle is looked at, in three steps, so a timeout is noticed at most `Entries` + 2 cycles late. Limits beyond half of

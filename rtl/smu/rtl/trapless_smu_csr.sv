@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers of spec/smu.rdl behind the generated AXI4-Lite front: identity, control, fences, counters here, the rest with the part it
-// belongs to. A write that sets up a ring or a queue waits until no part is in the middle of a step, so none sees half a change.
+// belongs to. A write that sets up a ring or a queue waits until no part is in the middle of a step, so none sees half a change. An
+// access takes a few cycles: what is read or written is gathered, merged and checked in one after the other.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_csr
@@ -83,17 +84,23 @@ module trapless_smu_csr
   input logic [14:0] status_i
 );
 
-  typedef enum logic [1:0] { RegIdle, RegRead, RegExec } reg_e;
+  typedef enum logic [2:0] { RegIdle, RegFetch, RegRead, RegMerge, RegCheck, RegExec } reg_e;
+
+  typedef struct packed {
+    logic free_base, free_size, free_tail, ret_base, ret_size, ret_head, desc, port;
+  } select_t;
 
   reg_e state_q, state_d;
+  select_t is_q, is_d;
   logic write_q;
   logic [8:0] word_q;  // register: byte offset over 8
-  logic [63:0] data_q, biten_q, rdata_q, rdata, merged;
+  logic [63:0] data_q, biten_q, rdata_q, rdata, merged_q, others, others_q;
   logic enable_q, error_q;
   logic [63:0] timeout_q;
   logic [15:0] last_status_q;
   reason_t last_reason_q;
-  logic in_desc, in_port, in_count, base_write, ring_write, hold, halves, exec, go, refused, base_ok, size_ok;
+  logic in_desc, in_port, in_count, base_write, ring_write, hold, go, refused, base_ok, size_ok;
+  logic hold_q, halves_q, ring_ok_q;
 
   function automatic logic [8:0] word(int unsigned offset);
     return 9'(offset >> 3);
@@ -102,14 +109,28 @@ module trapless_smu_csr
   assign in_desc = word_q >= word(DESC_BASE) && word_q < word(DESC_BASE + DESC_COUNT * DESC_STRIDE);
   assign in_port = word_q >= word(PORT_BASE);
   assign in_count = word_q >= word(CNT_BASE) && word_q < word(CNT_BASE + CNT_COUNT * 8);
-  assign base_write = word_q == word(REG_FREE_BASE) || word_q == word(REG_RET_BASE);
-  assign ring_write = base_write || word_q == word(REG_FREE_SIZE) || word_q == word(REG_RET_SIZE);
+  // Known long before the register is written.
+  assign is_d = '{
+    free_base: word_q == word(REG_FREE_BASE),
+    free_size: word_q == word(REG_FREE_SIZE),
+    free_tail: word_q == word(REG_FREE_TAIL),
+    ret_base: word_q == word(REG_RET_BASE),
+    ret_size: word_q == word(REG_RET_SIZE),
+    ret_head: word_q == word(REG_RET_HEAD),
+    desc: in_desc,
+    port: in_port
+  };
+  assign base_write = is_q.free_base || is_q.ret_base;
+  assign ring_write = base_write || is_q.free_size || is_q.ret_size;
 
   // Blocks are aligned to their size.
   assign desc_index_o = word_q[6:4];
   assign desc_field_o = word_q[3:0];
   assign port_index_o = word_q[7:3];
   assign port_field_o = word_q[2:0];
+
+  // What the other parts hold is gathered a cycle before.
+  assign others = in_desc ? desc_rdata_i : in_port ? port_rdata_i : count_i[word_q[3:0]];
 
   always_comb begin
     rdata = '0;
@@ -151,49 +172,46 @@ module trapless_smu_csr
       word(REG_RET_SIZE): rdata = 64'(ret_size_i);
       word(REG_RET_HEAD): rdata = 64'(ret_head_i);
       word(REG_RET_TAIL): rdata = 64'(ret_tail_i);
-      default: begin
-        if (in_count) rdata = count_i[word_q[3:0]];
-        if (in_desc) rdata = desc_rdata_i;
-        if (in_port) rdata = port_rdata_i;
-      end
+      default: if (in_count || in_desc || in_port) rdata = others_q;
     endcase
   end
 
   // A 64-bit register, or one half of it; anything else is ignored.
-  assign halves = biten_q inside {64'hffff_ffff_ffff_ffff, 64'h0000_0000_ffff_ffff, 64'hffff_ffff_0000_0000};
-  assign merged = (rdata_q & ~biten_q) | (data_q & biten_q);
-  assign hold = write_q && (in_desc || ring_write);
-  assign hold_o = state_q != RegIdle && hold;
-  assign exec = state_q == RegExec && !(hold && busy_i);
-  assign go = exec && write_q && halves;
+  assign go = state_q == RegExec && write_q && halves_q;
+  // Whoever is not in the middle of a step while this is set begins none.
+  assign hold = write_q && (is_q.desc || ring_write);
+  assign hold_o = hold_q;
 
-  assign base_ok = merged[3:0] == '0 && merged[63:56] == '0;
-  assign size_ok = merged[63:32] == '0 && (merged[31:0] & (merged[31:0] - 32'd1)) == '0;
-  assign refused = go && ring_write && (enable_q || !idle_i || (base_write ? !base_ok : !size_ok));
+  // A unit that is disabled and idle stays so.
+  assign base_ok = merged_q[3:0] == '0 && merged_q[63:56] == '0;
+  assign size_ok = merged_q[63:32] == '0 && (merged_q[31:0] & (merged_q[31:0] - 32'd1)) == '0;
+  assign refused = go && ring_write && !ring_ok_q;
 
-  assign wdata_o = merged;
+  assign wdata_o = merged_q;
   assign upper_o = biten_q[63];
-  assign free_base_o = go && word_q == word(REG_FREE_BASE) && !refused;
-  assign free_size_o = go && word_q == word(REG_FREE_SIZE) && !refused;
-  assign free_tail_o = go && word_q == word(REG_FREE_TAIL);
-  assign ret_base_o = go && word_q == word(REG_RET_BASE) && !refused;
-  assign ret_size_o = go && word_q == word(REG_RET_SIZE) && !refused;
-  assign ret_head_o = go && word_q == word(REG_RET_HEAD);
-  assign desc_write_o = go && in_desc;
-  assign port_write_o = go && in_port;
+  assign free_base_o = go && is_q.free_base && !refused;
+  assign free_size_o = go && is_q.free_size && !refused;
+  assign free_tail_o = go && is_q.free_tail;
+  assign ret_base_o = go && is_q.ret_base && !refused;
+  assign ret_size_o = go && is_q.ret_size && !refused;
+  assign ret_head_o = go && is_q.ret_head;
+  assign desc_write_o = go && is_q.desc;
+  assign port_write_o = go && is_q.port;
   assign fence_o = go && word_q == word(REG_FENCE);
   assign drain_o = go && word_q == word(REG_DRAIN);
 
-  assign read_ack_o = exec && !write_q;
-  assign write_ack_o = exec && write_q;
+  assign read_ack_o = state_q == RegExec && !write_q;
+  assign write_ack_o = state_q == RegExec && write_q;
   assign rdata_o = rdata_q;
 
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      RegIdle: if (req_i) state_d = RegRead;
-      RegRead: state_d = RegExec;
-      RegExec: if (exec) state_d = RegIdle;
+      RegIdle: if (req_i) state_d = RegFetch;
+      RegFetch: state_d = RegRead;
+      RegRead: state_d = write_q ? RegMerge : RegExec;
+      RegMerge: state_d = RegCheck;
+      RegCheck: if (!(hold && busy_i)) state_d = RegExec;
       default: state_d = RegIdle;
     endcase
   end
@@ -201,6 +219,7 @@ module trapless_smu_csr
   `TRAPLESS_FF begin
     if (!rst_ni) begin
       state_q <= RegIdle;
+      hold_q <= 1'b0;
       enable_q <= 1'b0;
       error_q <= 1'b0;
       timeout_q <= TimeoutReset;
@@ -208,10 +227,11 @@ module trapless_smu_csr
       last_reason_q <= '0;
     end else begin
       state_q <= state_d;
-      if (go && word_q == word(REG_TIMEOUT)) timeout_q <= merged;
+      hold_q <= state_q != RegIdle && hold;
+      if (go && word_q == word(REG_TIMEOUT)) timeout_q <= merged_q;
       if (go && word_q == word(REG_CTRL)) begin
-        enable_q <= merged[REG_CTRL_ENABLE_BIT];
-        if (!merged[REG_CTRL_ENABLE_BIT] && idle_i) error_q <= 1'b0;
+        enable_q <= merged_q[REG_CTRL_ENABLE_BIT];
+        if (!merged_q[REG_CTRL_ENABLE_BIT] && idle_i) error_q <= 1'b0;
       end
       if (error_i || refused) error_q <= 1'b1;
       if (failed_i) last_reason_q <= failed_reason_i;
@@ -226,7 +246,12 @@ module trapless_smu_csr
       data_q <= wdata_i;
       biten_q <= biten_i;
     end
+    others_q <= others;
+    is_q <= is_d;
     if (state_q == RegRead) rdata_q <= rdata;
+    merged_q <= (rdata_q & ~biten_q) | (data_q & biten_q);
+    halves_q <= biten_q inside {64'hffff_ffff_ffff_ffff, 64'h0000_0000_ffff_ffff, 64'hffff_ffff_0000_0000};
+    ring_ok_q <= !enable_q && idle_i && (base_write ? base_ok : size_ok);
   end
 
   assign enable_o = enable_q;

@@ -70,7 +70,7 @@ module trapless_smu_free
   logic [127:0] read_q;
   logic read_error_q, bad_q;
 
-  logic waiting, has_entry, wanted, malformed, took, push, give, none, hand_back, take_bad, pop, fetching, tail_fits;
+  logic waiting, has_entry, has_entry_q, empty_q, wanted, malformed, took, push, give, none, hand_back, take_bad, pop, fetching, tail_fits;
 
   trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_waiters (
     .clk_i,
@@ -89,12 +89,13 @@ module trapless_smu_free
   // A frame number beyond the PTE's field, or a data address that is not a whole page, would reach outside the frame.
   assign malformed = read_q[63:44] != '0 || read_q[75:64] != '0;
   assign took = state_q == FetchTake && !read_error_q;
+  // Known a cycle later: that there is one, until head or tail moves; that there is none, until the tail moves.
   assign has_entry = !broken_q && head_q != tail_q;
   assign wanted = enable_i ? count_q != (PtrWidth+1)'(Prefetch) : count_q == '0 && waiting;
 
   assign give = waiting && count_q != '0;
   // Nothing here and nothing to come: the ring is empty, or stopped by a frame that cannot be handed back.
-  assign none = waiting && count_q == '0 && state_q == FetchIdle && !hold_i && (!has_entry || (bad_q && return_full_i));
+  assign none = waiting && count_q == '0 && state_q == FetchIdle && !hold_i && (empty_q || (bad_q && return_full_i));
   assign valid_o = give || none;
   assign end_o = none;
   assign {dma_o, pfn_o} = buffer_q[rptr_q];
@@ -124,7 +125,7 @@ module trapless_smu_free
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      FetchIdle: if (has_entry && wanted && !bad_q && !hold_i) state_d = FetchAsk;
+      FetchIdle: if (has_entry_q && wanted && !bad_q && !hold_i) state_d = FetchAsk;
       FetchAsk: if (read_ready_i) state_d = FetchWait;
       FetchWait: if (data_valid_i) state_d = FetchTake;
       default: state_d = FetchIdle;
@@ -134,6 +135,8 @@ module trapless_smu_free
   `TRAPLESS_FF begin
     if (!rst_ni) begin
       state_q <= FetchIdle;
+      has_entry_q <= 1'b0;
+      empty_q <= 1'b0;
       base_q <= '0;
       size_q <= '0;
       head_q <= '0;
@@ -146,6 +149,8 @@ module trapless_smu_free
       bad_q <= 1'b0;
     end else begin
       state_q <= state_d;
+      has_entry_q <= has_entry && state_q == FetchIdle && !set_base_i && !set_size_i && !set_tail_i;
+      empty_q <= !has_entry && !set_tail_i;
       if (state_q == FetchTake && read_error_q) broken_q <= 1'b1;
       if (took) head_q <= head_q + 32'd1;
       if (took && malformed) bad_q <= 1'b1;

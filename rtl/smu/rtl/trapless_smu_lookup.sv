@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the PTE again before anything else is done (REQ: SMU-2), several at a time, answered in order. What was read is compared in
-// the cycle after it came.
+// the cycle after it came, and what came of it is told in the next.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_lookup
@@ -38,9 +38,9 @@ module trapless_smu_lookup
   output logic [63:0] value_o
 );
 
-  logic [SlotWidth-1:0] asked, due, slot_q;
-  logic valid_q, error_q;
-  logic [63:0] seen_q, data_q;
+  logic [SlotWidth-1:0] asked, due, slot_q, told_slot_q;
+  logic valid_q, error_q, told_valid_q, told_error_q, changed_q, sound_q;
+  logic [63:0] seen_q, data_q, value_q;
   desc_t [7:0] desc;
   logic [2:0] device;
   logic serves;
@@ -77,8 +77,13 @@ module trapless_smu_lookup
   assign lane_o = {entry_i[due].pte[2:0], 3'b0};
 
   `TRAPLESS_FF begin
-    if (!rst_ni) valid_q <= 1'b0;
-    else valid_q <= data_valid_i;
+    if (!rst_ni) begin
+      valid_q <= 1'b0;
+      told_valid_q <= 1'b0;
+    end else begin
+      valid_q <= data_valid_i;
+      told_valid_q <= valid_q;
+    end
   end
 
   always_ff @(posedge clk_i) begin
@@ -86,23 +91,27 @@ module trapless_smu_lookup
     seen_q <= entry_i[due].value;
     data_q <= data_i;
     error_q <= data_error_i;
+    told_slot_q <= slot_q;
+    told_error_q <= error_q;
+    changed_q <= data_q != seen_q;
+    sound_q <= names_block(seen_q) && seen_q[PTE_SOCKET_MSB:PTE_SOCKET_LSB] == Socket && serves;
+    value_q <= error_q ? seen_q : data_q;
   end
 
   assign device = seen_q[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
   assign serves = desc[device].valid && !desc[device].broken;
-  assign valid_o = valid_q;
-  assign slot_o = slot_q;
+  assign valid_o = told_valid_q;
+  assign slot_o = told_slot_q;
+  assign value_o = value_q;
 
   always_comb begin
     end_o = 1'b1;
-    value_o = seen_q;
     reason_o = '0;
-    if (error_q) begin
+    if (told_error_q) begin
       reason_o = reason_t'(REASON_BUS);
-    end else if (data_q != seen_q) begin
+    end else if (changed_q) begin
       reason_o = reason_t'(REASON_CHANGED);
-      value_o = data_q;
-    end else if (!names_block(seen_q) || seen_q[PTE_SOCKET_MSB:PTE_SOCKET_LSB] != Socket || !serves) begin
+    end else if (!sound_q) begin
       reason_o = reason_t'(REASON_DESCRIPTOR);
     end else begin
       end_o = 1'b0;

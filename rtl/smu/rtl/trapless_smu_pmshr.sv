@@ -26,6 +26,7 @@ module trapless_smu_pmshr
   output logic free_o,
   // every entry is kept by a miss that is over
   output logic stuck_o,
+  input logic act_i,
   input logic join_i,
   input logic allocate_i,
   input logic [Sources-1:0] source_i,
@@ -236,10 +237,10 @@ module trapless_smu_pmshr
     end
   end
 
-  // What an entry holds is meaningless while it is free.
+  // What an entry holds is meaningless while it is free: the one that may be allocated is written in any case.
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Entries; i++) begin
-      if (allocate_i && take_q[i]) begin
+      if (act_i && take_q[i]) begin
         pte_q[i] <= req_i.pte_addr[PAddrWidth-1:3];
         pmd_q[i] <= req_i.pmd_addr[PAddrWidth-1:3];
         pud_q[i] <= req_i.pud_addr[PAddrWidth-1:3];

@@ -68,9 +68,6 @@ module trapless_smu_ports
     refused_o = 1'b0;
     for (int unsigned p = 0; p < Ports; p++) begin
       if (write_i && known && index_i == 5'(p)) refused_o = busy_q[p];
-      // An address that is no entry's answers at once.
-      misaligned_o[p] = pte_q[p][2:0] != '0 || pmd_q[p][2:0] != '0 || pud_q[p][2:0] != '0;
-      far_o[p] = pte_q[p][63:PAddrWidth] != '0 || pmd_q[p][63:PAddrWidth] != '0 || pud_q[p][63:PAddrWidth] != '0;
       req_o[p] = '{
         pte_addr: pte_q[p][PAddrWidth-1:0],
         pmd_addr: pmd_q[p][PAddrWidth-1:0],
@@ -121,6 +118,9 @@ module trapless_smu_ports
 
   always_ff @(posedge clk_i) begin
     for (int unsigned p = 0; p < Ports; p++) begin
+      // An address that is no entry's answers at once. These are written long before somebody asks.
+      misaligned_o[p] <= pte_q[p][2:0] != '0 || pmd_q[p][2:0] != '0 || pud_q[p][2:0] != '0;
+      far_o[p] <= pte_q[p][63:PAddrWidth] != '0 || pmd_q[p][63:PAddrWidth] != '0 || pud_q[p][63:PAddrWidth] != '0;
       if (answer_i[p]) begin
         reason_q[p] <= reason_i[p];
         answer_q[p] <= outcome_of(reason_i[p]) == OutcomeFailed ? '0 : value_i;

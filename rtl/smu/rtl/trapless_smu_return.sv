@@ -53,9 +53,9 @@ module trapless_smu_return
   logic [31:0] size_q, head_q, tail_q;
   logic broken_q, full_q, from_slot_q;
   reason_t reason_q;
-  logic [SlotWidth-1:0] slot_q, pick, last_q;
+  logic [SlotWidth-1:0] slot_q, pick, pick_q, last_q;
   logic [Entries-1:0] waiting;
-  logic any, head_fits, take;
+  logic any, any_q, head_fits, take;
 
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
@@ -70,10 +70,11 @@ module trapless_smu_return
     .sel_o(pick)
   );
 
+  // Picked a cycle ahead: an entry that waits here waits until it is served, and RetDone has no part in it any more.
   // From the indices of the cycle before: they move in RetDone, and when software sets them.
   assign full_o = full_q;
-  assign take = state_q == RetIdle && !full_o && (any || free_valid_i);
-  assign free_taken_o = take && !any;
+  assign take = state_q == RetIdle && !full_o && (any_q || free_valid_i);
+  assign free_taken_o = take && !any_q;
 
   assign write_valid_o = state_q == RetWrite;
   assign write_soon_o = state_q == RetHave && !full_o;
@@ -114,10 +115,12 @@ module trapless_smu_return
       broken_q <= 1'b0;
       full_q <= 1'b1;
       last_q <= '0;
+      any_q <= 1'b0;
     end else begin
       state_q <= state_d;
       full_q <= broken_q || (done_valid_i && done_error_i) || set_base_i || set_size_i || tail_q - head_q >= size_q;
-      if (take && any) last_q <= pick;
+      any_q <= any;
+      if (take && any_q) last_q <= pick_q;
       if (done_valid_i && done_error_i) broken_q <= 1'b1;
       if (returned_o) tail_q <= tail_q + 32'd1;
       if (set_head_i && head_fits) head_q <= wdata_i[31:0];
@@ -132,12 +135,16 @@ module trapless_smu_return
   end
 
   always_ff @(posedge clk_i) begin
+    pick_q <= pick;
     if (state_q == RetHave) address_q <= base_q + {28'b0, tail_q & (size_q - 32'd1), 4'b0};
     if (take) begin
-      from_slot_q <= any;
-      slot_q <= pick;
-      pfn_q <= any ? 64'(entry_i[pick].pfn) : free_pfn_i;
-      reason_q <= any ? entry_i[pick].reason : free_reason_i;
+      from_slot_q <= any_q;
+      slot_q <= pick_q;
+      pfn_q <= free_pfn_i;
+      reason_q <= free_reason_i;
+    end else if (state_q == RetHave && from_slot_q) begin
+      pfn_q <= 64'(entry_i[slot_q].pfn);
+      reason_q <= entry_i[slot_q].reason;
     end
   end
 

@@ -225,15 +225,20 @@ void smu_tick(void *smu, const smu_inputs *inputs, smu_outputs *outputs) {
   unit.settle(true);
 }
 
-// The number of the register whose value is at the read port stays what it was: nothing has happened at the next clock edge.
+// Shows what the two cycles of a read would. The registers they use stay what they were: nothing has happened at the next clock edge.
 uint64_t smu_peek(void *smu, uint32_t offset) {
   Smu &unit = *static_cast<Smu *>(smu);
   auto &word = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__word_q;
+  QData &others = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__others_q;
   const auto before = word;
+  const QData others_before = others;
   word = offset >> 3;
+  unit.top->eval();
+  others = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__others;
   unit.top->eval();
   const uint64_t value = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__rdata;
   word = before;
+  others = others_before;
   unit.top->eval();
   return value;
 }

@@ -43,7 +43,7 @@ impl SmuTiming {
         SmuTiming {
             request: Cycle(1),
             cam: Cycle(2),
-            command_write: Cycle(12),
+            command_write: Cycle(13),
             doorbell: Cycle(3),
             completion: Cycle(3),
             update: Cycle(4),
