@@ -9,6 +9,8 @@ mod exact;
 mod numbers;
 #[path = "suite/ports.rs"]
 mod ports;
+#[path = "suite/queues.rs"]
+mod queues;
 #[path = "suite/random.rs"]
 mod random;
 #[path = "suite/registers.rs"]

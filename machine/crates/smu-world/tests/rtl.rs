@@ -7,6 +7,8 @@ mod entries;
 mod numbers;
 #[path = "suite/ports.rs"]
 mod ports;
+#[path = "suite/queues.rs"]
+mod queues;
 #[path = "suite/random.rs"]
 mod random;
 #[path = "suite/registers.rs"]

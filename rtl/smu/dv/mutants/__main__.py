@@ -32,7 +32,7 @@ LIMIT_S = 120
 """Of processor time, for the tests of one filter. They take 10 s at most on a unit that works."""
 GOAL = 0.9
 # Quick tests first.
-FILTERS = ("rules::", "ports::", "the_models_logic", "entries", "registers", "numbers::", "random::", "lockstep")
+FILTERS = ("rules::", "ports::", "the_models_logic", "entries::", "queues::", "registers", "numbers::", "random::", "lockstep")
 PARAMETERS = {"pmshr": 4, "prefetch": 2}
 
 
