@@ -2,7 +2,7 @@
 """Does the SMU's suite see faults? Yosys puts some into the unit, one model has them all, and the suite of
 machine/crates/smu-world runs on each. Run it in the lab's environment.
 
-    python3 -m rtl.smu.dv.mutants [--seed N] [--only NUMBER ...] [--again] [--jobs N]
+    python3 -m rtl.smu.dv.mutants [--seed N] [--again] [--only NUMBER ...] [--jobs N]
 
 A mutant is caught when a test fails or does not end. Those that survive are looked up in survivors.toml, which says why. Fails
 when fewer than 90 of 100 are caught, not counting what survivors.toml calls equivalent, and when a survivor is not there.
@@ -105,14 +105,15 @@ def main() -> int:
     """Make, run, tell."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--only", type=int, nargs="*", help="these mutants alone")
+    parser.add_argument("--only", type=int, nargs="*", help="these alone; of the others what was found before")
     parser.add_argument("--again", action="store_true", help="with the model that is there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants run at a time")
     options = parser.parse_args()
     out = env.BUILDS / "mutants"
+    found = "verdicts.json" if options.only and (out / "verdicts.json").exists() else "mutants.json"
     try:
         built = suite()
-        mutants = json.loads((out / "mutants.json").read_text()) if options.again else model(options.seed, out)
+        mutants = model(options.seed, out) if not options.again else json.loads((out / found).read_text())
     except subprocess.CalledProcessError as error:
         print(f"mutants: {Path(error.cmd[0]).name} failed with status {error.returncode}", file=sys.stderr)
         return 1
@@ -127,15 +128,14 @@ def main() -> int:
 
     def judge(mutant: dict) -> None:
         mutant["caught_by"] = verdict(program, out / "smu.so", mutant["number"])
-        if not mutant["caught_by"]:
-            mutant |= {"why": "", "kind": "unexplained"} | known.get(mutant["name"], {})
-        print(f"{mutant['number']:4} {mutant['caught_by'] or 'SURVIVED (' + mutant['kind'] + ')'}: {mutant['name']}", flush=True)
+        print(f"{mutant['number']:4} {mutant['caught_by'] or 'SURVIVED'}: {mutant['name']}", flush=True)
         (out / "verdicts.json").write_text(json.dumps(mutants, indent=1))
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(judge, chosen))
     run = [mutant for mutant in mutants if "caught_by" in mutant]
-    lost = [mutant for mutant in run if not mutant["caught_by"]]
+    unknown = {"kind": "unexplained", "why": ""}
+    lost = [mutant | known.get(mutant["name"], unknown) for mutant in run if not mutant["caught_by"]]
     equivalent = sum(mutant["kind"] == "equivalent" for mutant in lost)
     unexplained = sum(mutant["kind"] == "unexplained" for mutant in lost)
     share = (len(run) - len(lost)) / max(len(run) - equivalent, 1)
