@@ -15,12 +15,16 @@ use super::unit;
 fn with_taken(entries: usize) -> Sim {
     let mut sim = Sim::new(unit(config(false)), 8);
     sim.run(100);
+    take(&mut sim, entries);
+    sim
+}
+
+fn take(sim: &mut Sim, entries: usize) {
     for page in 0..entries {
         sim.ask(0, page);
         sim.run(50);
         sim.abandon(0);
     }
-    sim
 }
 
 /// REQ: SMU-1, SMU-6. In each entry, all walkers and ports.
@@ -110,6 +114,50 @@ fn all_who_wait_have_their_turn() {
     let begin = everybody.iter().position(|who| *who == order[0]).unwrap();
     let turns: Vec<Source> = everybody.iter().cycle().skip(begin).take(order.len()).copied().collect();
     assert_eq!(order, turns);
+    finish(sim);
+}
+
+/// REQ: SMU-6, SMU-11. The turn goes on where it was, however long nobody waited.
+#[test]
+fn the_turn_is_remembered() {
+    let mut dice = Dice::new(7);
+    let mut sim = with_taken(0);
+    let mut last = None;
+    for round in 0..24 {
+        take(&mut sim, PMSHR.into());
+        let all = 2 * HARTS as u64;
+        let first = dice.below(all);
+        let two = [first, (first + 1 + dice.below(all - 1)) % all];
+        let held = |sim: &Sim, who: u64| {
+            let n = who as u32 % HARTS as u32;
+            sim.smu.is_held(if who < HARTS as u64 { Source::Walker(n) } else { Source::Port(n) })
+        };
+        for (who, page) in two.into_iter().zip(PMSHR.into()..) {
+            let n = who as usize % HARTS;
+            if who < HARTS as u64 {
+                sim.ask(n, page);
+            } else {
+                sim.ask_port(n, page);
+            }
+        }
+        sim.run(40 + dice.below(9));
+        assert_eq!(two.map(|who| held(&sim, who)), [true; 2]);
+        assert!(sim.complete(0, 0, 0));
+        sim.run(LONG);
+        let served: Vec<u64> = two.into_iter().filter(|who| !held(&sim, *who)).collect();
+        let expected = last.and_then(|last| two.into_iter().min_by_key(|who| (who + all - last - 1) % all));
+        assert!(served.len() == 1 && expected.is_none_or(|who| who == served[0]), "{round}: {served:?} after {last:?}");
+        // The other is the next.
+        last = Some(two[0] + two[1] - served[0]);
+        for _ in 0..2 {
+            (0..world::DESCRIPTORS).for_each(|d| while sim.complete(d, 0, 0) {});
+            sim.run(LONG);
+        }
+        (0..6).for_each(|page| sim.withdraw(page));
+        sim.run(50);
+        (0..6).for_each(|page| sim.arm(page, true));
+        sim.refill(6);
+    }
     finish(sim);
 }
 
