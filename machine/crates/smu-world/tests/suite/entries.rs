@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every PMSHR entry with everybody who may ask: joins, turns, answers, and what ends a miss from outside.
 
-use trapless_smu::{FailReason, Outcome, Source};
+use trapless_memory::Cycle;
+use trapless_smu::{FailReason, Outcome, SmuTiming, Source};
 use trapless_smu_regs::{self as regs, Counter};
 use trapless_smu_rtl::Dice;
 use trapless_smu_world::disguise::Disguise;
-use trapless_smu_world::sim::{HARTS, PMSHR, Sim, config};
+use trapless_smu_world::sim::{HARTS, PMSHR, Sim, config, timing};
 use trapless_smu_world::world::{self, PTES};
 
 use super::rules::{LONG, finish, outcomes, warm};
@@ -157,6 +158,40 @@ fn the_turn_is_remembered() {
         sim.run(50);
         (0..6).for_each(|page| sim.arm(page, true));
         sim.refill(6);
+    }
+    finish(sim);
+}
+
+/// REQ: SMU-3, SMU-6. All entries are completed at once, in any order: installs wait for each other, and none is another's.
+#[test]
+fn installs_wait_for_each_other() {
+    let mut dice = Dice::new(8);
+    let mut sim = with_taken(0);
+    sim.smu.set_timing(SmuTiming { ring_read: Cycle(20), ..timing() });
+    for round in 0..24 {
+        for n in 0..HARTS {
+            sim.ask(n, n);
+            sim.run(20);
+        }
+        sim.run(400);
+        for left in (1..=HARTS as u64).rev() {
+            // Of each device's commands any may be the next.
+            let which = dice.below(left) as usize;
+            let first = sim.world.devices[0].pending.len();
+            let (d, which) = if which < first { (0, which) } else { (1, which - first) };
+            assert!(sim.complete(d, which, 0));
+        }
+        sim.run(LONG);
+        let mut answers: Vec<_> = sim.answers.drain(..).map(|a| (a.hart, a.outcome)).collect();
+        answers.sort_unstable_by_key(|(hart, _)| *hart);
+        let installed = (0..HARTS).map(|page| (page as u32, Outcome::Done(sim.world.pte(page)))).collect::<Vec<_>>();
+        assert_eq!(answers, installed, "round {round}");
+        // Without marks, so that the next install takes its time.
+        (0..HARTS).for_each(|page| sim.adopt(page));
+        (0..HARTS).for_each(|page| sim.withdraw(page));
+        sim.run(100);
+        (0..HARTS).for_each(|page| sim.arm(page, true));
+        sim.refill(HARTS);
     }
     finish(sim);
 }
