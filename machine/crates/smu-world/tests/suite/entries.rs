@@ -10,7 +10,7 @@ use trapless_smu_world::sim::{HARTS, PMSHR, Sim, config, timing};
 use trapless_smu_world::world::{self, PTES};
 
 use super::rules::{LONG, finish, outcomes, warm};
-use super::unit;
+use super::{disguised, unit};
 
 /// So many entries taken by misses at the devices that nobody waits for: of pages 0 and up.
 fn with_taken(entries: usize) -> Sim {
@@ -194,6 +194,28 @@ fn installs_wait_for_each_other() {
         sim.refill(HARTS);
     }
     finish(sim);
+}
+
+/// REQ: SMU-2, SMU-3. What is found changed before the command leaves all other misses as they are.
+#[test]
+fn a_second_look_changes_nobody_else() {
+    for round in 0..24 {
+        let mut sim = Sim::new(disguised(config(false), round as u64), 8);
+        sim.run(100);
+        take(&mut sim, PMSHR.into());
+        let gone = round % usize::from(PMSHR);
+        assert!(sim.complete(gone % world::DESCRIPTORS, gone / world::DESCRIPTORS, 0));
+        sim.run(LONG);
+        sim.look(1, 5);
+        sim.withdraw(5);
+        sim.send(1);
+        sim.run(100);
+        assert_eq!(outcomes(&sim), [Outcome::Changed(0)]);
+        (0..world::DESCRIPTORS).for_each(|d| while sim.complete(d, 0, 0) {});
+        sim.run(LONG);
+        assert_eq!(sim.count(Counter::Installed), u64::from(PMSHR), "round {round}");
+        finish(sim);
+    }
 }
 
 /// REQ: SMU-7. A release, or a queue that is lost, is nobody else's business.
