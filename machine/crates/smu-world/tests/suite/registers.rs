@@ -139,6 +139,28 @@ fn half_a_write_leaves_the_other_half() {
     }
 }
 
+/// REQ: SMU-11. A port's entry, bit by bit, through a unit that is disabled; its lower half alone asks for nothing.
+#[test]
+fn port_entries_keep_what_is_written() {
+    let mut dice = Dice::new(9);
+    let mut bare = Bare::new();
+    for p in 0..HARTS {
+        let [entry, status] = [regs::PORT_ENTRY, regs::PORT_STATUS].map(|at| Sim::port(p, at));
+        let first = dice.roll();
+        for value in [first, !first] {
+            bare.smu.mmio_write(entry, 4, value, bare.now, &mut bare.world);
+            let low = u64::from(u32::MAX);
+            assert_eq!(bare.read(entry) & low, value & low);
+            assert!(!regs::PORT_STATUS_BUSY.is_set(bare.read(status)));
+            bare.write(entry, value);
+            (0..10).for_each(|_| bare.write(regs::TIMEOUT, 0));
+            let refused =
+                regs::PORT_STATUS_OUTCOME.of(regs::OUTCOME_FAILED) | regs::PORT_STATUS_REASON.of(regs::REASON_DISABLED);
+            assert_eq!((bare.read(entry), bare.read(status)), (value, refused));
+        }
+    }
+}
+
 /// Nothing that is not a setting takes a write.
 #[test]
 fn all_else_ignores_writes() {
