@@ -43,7 +43,8 @@ impl Default for Memory {
     }
 }
 
-/// An access as it went to the bus.
+/// An access as it went to the bus: the part of the unit (its AXI identifier), the address, whether it belongs to an exclusive pair.
+#[allow(missing_docs)] // the fields are named so
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// A read of one or two 64-bit values; the first.

@@ -156,6 +156,7 @@ fn nonsense_neither_stops_nor_breaks_it() {
                     update: zero,
                     notify: zero,
                     poll_interval: zero,
+                    first_look: Some(zero),
                     ring_read: zero,
                 };
             }
