@@ -210,6 +210,25 @@ fn a_full_return_ring_makes_the_smu_keep_frames() {
     finish(sim);
 }
 
+/// REQ: SMU-5. Not even once more, and not even when the error was the only one.
+#[test]
+fn a_broken_return_ring_is_left_alone() {
+    let mut sim = warm();
+    sim.ask(0, 0);
+    sim.run(50);
+    sim.world.faults.insert(Area::RetRing);
+    assert!(sim.complete(0, 0, 1));
+    for _ in 0..LONG {
+        if sim.status(regs::STATUS_ERROR) == 0 {
+            sim.run(1);
+        }
+    }
+    sim.world.faults.clear();
+    sim.run(LONG);
+    assert_eq!((sim.status(regs::STATUS_ERROR), sim.read(regs::RET_TAIL)), (1, 0));
+    finish(sim);
+}
+
 /// REQ: SMU-5, SMU-10
 #[test]
 fn malformed_ring_entries_go_back() {
