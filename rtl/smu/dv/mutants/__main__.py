@@ -97,7 +97,7 @@ def report(run: list[dict], lost: list[dict]) -> list[str]:
     told += [f"{part}: {count - gone[part]} of {count}" for part, count in sorted(parts.items())]
     tests = collections.Counter(mutant["caught_by"] for mutant in run if mutant["caught_by"])
     told += ["", *(f"{count:4} by {test}" for test, count in tests.most_common()), ""]
-    told += [f"survived ({mutant['kind']}): {mutant['name']}: {mutant['why']}" for mutant in lost]
+    told += [f"survived ({mutant['kind']}): {mutant['name']}: {' '.join(mutant['why'].split())}" for mutant in lost]
     return told
 
 
