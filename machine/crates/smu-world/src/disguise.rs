@@ -162,7 +162,7 @@ impl Disguise {
     /// The unit's register in the place of the world's, and what it holds.
     fn register(&self, offset: u64) -> (u64, Kind) {
         let inside = |base: u64, stride: u64, count: u64| {
-            offset.checked_sub(base).filter(|at| *at < stride * count).map(|at| at % stride & !7)
+            offset.checked_sub(base).filter(|at| *at < stride * count).map(|at| (at % stride) & !7)
         };
         if let Some(field) = inside(regs::DESC_BASE, regs::DESC_STRIDE, regs::DESC_COUNT as u64) {
             let kind = match field {
@@ -171,7 +171,7 @@ impl Disguise {
                 regs::DESC_BLOCKS => Kind::Blocks,
                 _ => Kind::Plain,
             };
-            return (offset ^ self.masks.device * regs::DESC_STRIDE, kind);
+            return (offset ^ (self.masks.device * regs::DESC_STRIDE), kind);
         }
         let kind = match inside(regs::PORT_BASE, regs::PORT_STRIDE, self.unit.config().harts.into()) {
             Some(regs::PORT_PTE_ADDR | regs::PORT_PMD_ADDR | regs::PORT_PUD_ADDR) => Kind::Address,

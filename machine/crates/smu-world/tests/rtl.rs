@@ -88,8 +88,8 @@ fn registers_are_served_in_any_rhythm() {
         let field = |half| [regs::DESC_SQ_DB, regs::DESC_CQ_DB][half];
         let values: Vec<u64> = (0..8).map(|_| dice.roll()).collect();
         let mut accesses = Vec::new();
-        for d in 0..8 {
-            accesses.extend([(at(d, field(writes)), Some(values[d])), (at(d, field(reads)), None)]);
+        for (d, value) in values.iter().enumerate() {
+            accesses.extend([(at(d, field(writes)), Some(*value)), (at(d, field(reads)), None)]);
         }
         let found = smu.access_together(&accesses, &mut dice, &mut memory);
         assert_eq!(found, held[reads], "round {round}");

@@ -197,8 +197,8 @@ fn rings_take_only_what_is_sound() {
             } else {
                 bare.refuses(size, 1 << bit)
             }
-            bare.refuses(size, 1 << bit | 1 << (bit + 1) % 64);
-            bare.refuses(size, 1 << bit | 1 << (bit + 32) % 64);
+            bare.refuses(size, 1 << bit | 1 << ((bit + 1) % 64));
+            bare.refuses(size, 1 << bit | 1 << ((bit + 32) % 64));
         }
         bare.takes(size, 0);
     }
