@@ -89,8 +89,8 @@ module unit_lite
   `CLAIM(r_of_read, !`SMU.s_axil_rvalid || ar_due_q != '0)
 
   // ---------------------------------------------------------------- in time
-  // Cycles of an access before it is in the registers, and in them. Not counted is a cycle in which an answer is not taken, or
-  // in which the registers wait for a part in the middle of a step.
+  // Cycles of an access before it is in the registers, and in them. Not counted are cycles in which an answer is not taken,
+  // and in which the registers wait for a part in the middle of a step.
   localparam logic [4:0] Inside = 5'd5, Before = 5'd11;
 
   logic counted;
