@@ -455,11 +455,13 @@ impl Sim {
         self.write(Self::desc(d, regs::DESC_CTRL), 0);
     }
 
-    /// Deletes a descriptor's queues and says so.
+    /// Deletes a descriptor's queues, says so, and only then creates others: a doorbell may be underway until the write of
+    /// RELEASE is over.
     pub fn release(&mut self, d: usize) {
         if self.read(Self::desc(d, regs::DESC_CTRL)) == 0 {
             self.world.delete_queues(d);
             self.write(Self::desc(d, regs::DESC_RELEASE), 0);
+            self.world.create_queues(d);
         }
     }
 

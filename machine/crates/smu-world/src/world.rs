@@ -158,6 +158,8 @@ pub struct Device {
     cq_tail: u64,
     cq_head: u64,
     wraps: u64,
+    /// Its queue pair is deleted: doorbells are nobody's.
+    deleted: bool,
     pub pending: Vec<Command>,
 }
 
@@ -337,9 +339,14 @@ impl World {
         true
     }
 
+    /// The OS creates a queue pair where there was one.
+    pub fn create_queues(&mut self, d: usize) {
+        self.devices[d] = Device::default();
+    }
+
     /// The OS deletes the queue pair and clears its memory for the next one.
     pub fn delete_queues(&mut self, d: usize) {
-        self.devices[d] = Device::default();
+        self.devices[d] = Device { deleted: true, ..Device::default() };
         let queue = cq(d)..cq(d) + 16 * self.depth;
         self.mem.retain(|at, _| !queue.contains(at));
     }
@@ -373,7 +380,7 @@ impl SmuBus for World {
         let (area, d) = self.access(at, &[Area::SqDoorbell, Area::CqDoorbell])?;
         self.check(u64::from(value) < self.depth, "SMU-9", || format!("doorbell {area:?} {d} rung with {value}"));
         match area {
-            _ if u64::from(value) >= self.depth => {}
+            _ if u64::from(value) >= self.depth || self.devices[d].deleted => {}
             Area::SqDoorbell => self.fetch_commands(d, u64::from(value)),
             _ => self.devices[d].cq_head = u64::from(value),
         }
