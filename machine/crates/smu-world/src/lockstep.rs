@@ -2,7 +2,7 @@
 //! A unit and the reference model in two worlds, treated alike and compared whenever both are at rest. Which frame a page gets
 //! may differ, as may the order of answers; what the page holds, how it is marked, and every count may not.
 
-use trapless_smu::{Answer, Outcome, Smu, SmuUnit, Source};
+use trapless_smu::{Answer, Outcome, Smu, SmuConfig, SmuUnit, Source};
 use trapless_smu_regs::{self as regs, Counter};
 
 use crate::games::{Action, act};
@@ -17,7 +17,9 @@ const REST: u64 = 1500;
 /// # Errors
 /// The first breach of a rule, or the first difference.
 pub fn play(unit: Box<dyn SmuUnit>, actions: &[Action]) -> Result<(), String> {
-    let model = Smu::new(unit.config().clone()).map_err(|e| e.to_string())?;
+    // With hints the model would not look at a queue that it cannot read.
+    let config = SmuConfig { completion_hints: false, ..unit.config().clone() };
+    let model = Smu::new(config).map_err(|e| e.to_string())?;
     let mut sims = [Sim::new(unit, 4), Sim::new(Box::new(model), 4)];
     sims.iter_mut().for_each(|sim| sim.run(REST));
     for (n, &action) in actions.iter().enumerate() {

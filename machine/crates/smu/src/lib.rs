@@ -73,7 +73,8 @@ pub struct SmuConfig {
     /// Reset value of TIMEOUT in cycles; zero means never.
     pub timeout: Cycle,
     /// Whether the host calls [`Smu::completion_queue_written`] after every write of a device to a completion queue.
-    /// Then polls that would find nothing are not simulated one by one; timing is the same.
+    /// Then polls that would find nothing are not simulated one by one; timing is the same. Nor are those that would meet
+    /// a bus error.
     pub completion_hints: bool,
     /// Step times.
     pub timing: SmuTiming,
