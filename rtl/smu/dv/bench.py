@@ -21,6 +21,8 @@ from rtl.smu.dv.system import System
 from rtl.smu.dv.walkers import Wait, Walkers
 from rtl.smu.dv.world import Sizes, World
 
+# Of the clock.
+PERIOD_NS = 10
 CHANNELS = ("m_axi_aw", "m_axi_w", "m_axi_ar", "s_axil_b", "s_axil_r", "s_axil_aw", "s_axil_w", "s_axil_ar")
 
 
@@ -52,7 +54,7 @@ class Bench:
         dut = self.dut
         dut.rst_ni.value = 0
         dut.snoop_valid_i.value = dut.snoop_addr_i.value = 0
-        Clock(dut.clk_i, 10, "ns").start()
+        Clock(dut.clk_i, PERIOD_NS, "ns").start()
         self.memory = Memory(dut, self.world.ram, self.world, self.rng)
         self.walkers = Walkers(dut, self.world, self.rng)
         self.os = System(dut, self.world, self.walkers, self.rng)

@@ -465,7 +465,7 @@ async def a_fence_waits_for_the_device_but_not_for_quarantine_and_a_drain_does(d
     await bench.at_device(0, 2)
     await bench.cycles(420)
     assert await os.read(reg("FENCE_DONE")) == 2 and not later.outcome, "what came later is not waited for"
-    assert await os.read(reg("DRAIN_DONE")) == 0
+    assert await os.read(reg("DRAIN_DONE")) == 0, "SMU-8: a drain over while a command is in quarantine"
     bench.world.devices[0].complete(0)
     await bench.cycles(50)
     assert await os.read(reg("DRAIN_DONE")) == 1 and await os.status("LIVE") == 1

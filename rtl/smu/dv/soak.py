@@ -10,9 +10,9 @@ import random
 
 import cocotb
 from cocotb.handle import HierarchyObject
-from cocotb.triggers import ClockCycles, Event, First
+from cocotb.triggers import ClockCycles, Event, First, with_timeout
 
-from rtl.smu.dv.bench import Bench
+from rtl.smu.dv.bench import PERIOD_NS, Bench
 from rtl.smu.dv.spec import mask, names_block, reg
 from rtl.smu.dv.world import FREE_RING, NEVER, RET_RING
 
@@ -190,13 +190,19 @@ async def play(dut: HierarchyObject, faults: bool) -> None:
     await bench.finish()
 
 
+async def play_in_time(dut: HierarchyObject, faults: bool) -> None:
+    """One run, which ends: a unit that never comes to rest is a failure, not a test without end."""
+    cycles = int(os.environ["SMU_CYCLES"])
+    await with_timeout(play(dut, faults), 5 * cycles * PERIOD_NS, "ns")
+
+
 @cocotb.test()
 async def no_rule_is_broken_without_bus_errors(dut: HierarchyObject) -> None:
     """From a seed."""
-    await play(dut, faults=False)
+    await play_in_time(dut, faults=False)
 
 
 @cocotb.test()
 async def no_rule_is_broken_with_bus_errors_everywhere(dut: HierarchyObject) -> None:
     """From a seed."""
-    await play(dut, faults=True)
+    await play_in_time(dut, faults=True)
