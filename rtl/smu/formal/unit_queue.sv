@@ -87,7 +87,7 @@ module unit_queue
   end
 
   `CLAIM(submit_works_on_waiting, (cmd_state == CmdIdle) || (`SMU.u_submit.waiting && e[cmd_slot].stage == StCommand))
-  `CLAIM(submit_took_it, cmd_state == CmdIdle || (`SMU.u_submit.device_q == cmd_device && `SMU.u_submit.dma_q == e[cmd_slot].dma
+  `CLAIM(submit_took_it, cmd_state == CmdIdle || (`SMU.u_submit.slot == cmd_slot && `SMU.u_submit.device_q == cmd_device && `SMU.u_submit.dma_q == e[cmd_slot].dma
       && `SMU.u_submit.lba_q == 64'(e[cmd_slot].value[PTE_LBA_MSB:PTE_LBA_LSB])))
   `CLAIM(submit_took_place, cmd_state != CmdWrite || (`SMU.u_submit.nsid_q == d[cmd_device[0]].nsid
       && `SMU.u_submit.blocks_q == d[cmd_device[0]].blocks

@@ -56,7 +56,7 @@ module trapless_smu_submit
   cmd_e cmd_q, cmd_d;
   bell_e bell_q, bell_d;
   logic waiting;
-  logic [SlotWidth-1:0] slot, bell_slot_q;
+  logic [SlotWidth-1:0] slot, slot_q, bell_slot_q;
   logic [2:0] device_q, bell_device_q;
   logic [16:0] bell_tail_q;
   desc_t [7:0] desc;
@@ -91,7 +91,7 @@ module trapless_smu_submit
   // A 4 KiB read with one PRP entry; its command identifier is the PMSHR index.
   always_comb begin
     sqe = '0;
-    sqe[8*NVME_SQE_CDW0+:32] = {16'(slot), 16'(NVME_OPC_READ)};
+    sqe[8*NVME_SQE_CDW0+:32] = {16'(slot_q), 16'(NVME_OPC_READ)};
     sqe[8*NVME_SQE_NSID+:32] = nsid_q;
     sqe[8*NVME_SQE_PRP1+:64] = {dma_q, 12'b0};
     sqe[8*NVME_SQE_SLBA+:64] = lba_q;
@@ -141,7 +141,7 @@ module trapless_smu_submit
       default: cmd_d = CmdIdle;
     endcase
   end
-  assign command_slot_o = slot;
+  assign command_slot_o = slot_q;
 
   assign bell_broken = desc[bell_device_q].broken || (lost_i && lost_device_i == bell_device_q);
   assign doorbell_valid_o = bell_q == BellWrite;
@@ -195,6 +195,7 @@ module trapless_smu_submit
   // The entry's share of the command is taken first, then its device's: choosing among entries and among devices takes a cycle each.
   always_ff @(posedge clk_i) begin
     if (cmd_q == CmdIdle) begin
+      slot_q <= slot;
       device_q <= entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
       lba_q <= 64'(entry.value[PTE_LBA_MSB:PTE_LBA_LSB]);
       dma_q <= entry.dma;
@@ -205,7 +206,7 @@ module trapless_smu_submit
       blocks_q <= d.blocks;
     end
     if (hand_over) begin
-      bell_slot_q <= slot;
+      bell_slot_q <= slot_q;
       bell_device_q <= device_q;
       bell_tail_q <= d.sq_tail;  // advanced when the command was written
     end
