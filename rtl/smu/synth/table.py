@@ -113,7 +113,7 @@ def ecp5(found: dict) -> list[str]:
 def core(found: dict) -> list[str]:
     """The walker's change."""
     body = [[name, f"{r['without_um2']:,.0f}", f"{r['with_um2']:,.0f}", f"{100 * (r['with_um2'] / r['without_um2'] - 1):+.1f}"
-             if r["without_um2"] else "new"] for name, r in found["modules"].items()]
+             if r["without_um2"] else "new"] for name, r in sorted(found["modules"].items(), key=lambda row: row[1]["with_um2"])]
     return ["## CVA6 (rv64imac) with the walker that asks", "", "Cells alone: caches' memories are not counted.", "",
             *rows(["module", "without, um2", "with, um2", "%"], body)]
 
