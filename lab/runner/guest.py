@@ -146,8 +146,9 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
 
     Interrupts are messages (on RISC-V that needs AIA): QEMU 7.2's NVMe now and then loses one on a shared interrupt line,
     and the driver then waits 30 s. x86 processors take turns on one host thread: with a thread each, one may meet another's
-    half-patched instruction (int3) when Linux has put the whole one there already, and the guest dies of it. That is rare;
-    `threads` takes the risk for guests whose processors never rest, which take turns badly.
+    half-patched instruction (int3) when Linux has put the whole one there already, and the guest dies of it. `threads` is
+    for guests whose processors never rest, which take turns badly: our kernel has no jump labels for that reason, and what
+    else it patches (static calls) stays as it is once all processors run.
     """
     board, append = "q35", guest.command_line().replace("earlycon=sbi", "earlyprintk=serial")
     if guest.arch is RISCV:
