@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use trapless_machine::{Attribution, AttributionConfig, Boot, DetailFrom};
 
 use crate::args::Common;
-use crate::folder;
+use crate::files::{check_writable, folder};
 
 /// What the command line asks for. Makes the folder.
 ///
@@ -18,7 +18,7 @@ use crate::folder;
 pub fn config(common: &Common, boot: &Boot) -> Result<Option<AttributionConfig>> {
     let Some(dir) = &common.attribute else { return Ok(None) };
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    crate::check_writable(&dir.join("profile.json"))?;
+    check_writable(&dir.join("profile.json"))?;
     let usual = if matches!(boot, Boot::Elf { .. }) { DetailFrom::Start } else { DetailFrom::Rois };
     Ok(Some(AttributionConfig {
         symbols: common.symbols.clone(),

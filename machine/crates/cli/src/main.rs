@@ -7,10 +7,10 @@
 mod args;
 mod attribution;
 mod console;
+mod files;
 mod gdb;
 mod trace;
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 use args::{Cli, Command, Common, DiskMode, Elf, Run, Trace, TraceFile};
 use clap::Parser;
+use files::{check_writable, temporary, write_whole};
 use trapless_machine::{
     Boot, Console, DiskConfig, DiskWrites, End, Engine, Fault, Limits, Machine, MachineConfig, NamespaceConfig, Report,
     TraceConfig,
@@ -247,30 +248,4 @@ fn summarize(report: &Report) {
         report.instructions as f64 / 1e6,
         report.mips
     );
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Finds out before the run, not after it, that the result has nowhere to go.
-fn check_writable(path: &Path) -> Result<()> {
-    tempfile::NamedTempFile::new_in(folder(path)).map(drop).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// A file that may become the one at `path`.
-fn temporary(path: &Path) -> Result<tempfile::NamedTempFile> {
-    tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(folder(path))
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Writes a file whole or not at all.
-fn write_whole(path: &Path, data: &[u8]) -> Result<()> {
-    let cannot = || format!("cannot write {}", path.display());
-    let mut file = temporary(path)?;
-    file.write_all(data).with_context(cannot)?;
-    file.persist(path).with_context(cannot)?;
-    Ok(())
 }

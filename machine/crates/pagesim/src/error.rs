@@ -2,7 +2,7 @@
 //! What can be wrong with the simulator's input.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One line that names the file and the place in it.
 #[derive(Debug, thiserror::Error)]
@@ -23,4 +23,41 @@ pub enum Error {
         /// What is wrong with it.
         source: trapless_trace::Error,
     },
+    /// Lackey's text is not as lackey writes it.
+    #[error("{}: line {line}: {what}: {text:?}", path.display())]
+    Lackey {
+        /// Which file.
+        path: PathBuf,
+        /// Which line of it, from 1.
+        line: u64,
+        /// What is wrong with the line.
+        what: &'static str,
+        /// How it begins.
+        text: String,
+    },
+    /// A trace of several address spaces, of which one must be chosen; or the chosen one is not among them.
+    #[error("{}: accesses of {} address spaces; choose one: {}", path.display(), spaces.len(), list(spaces))]
+    Spaces {
+        /// Which.
+        path: PathBuf,
+        /// Page number of each one's root page table, and its accesses.
+        spaces: Vec<(u64, u64)>,
+    },
+    /// A trace without a single access.
+    #[error("{}: no memory access in it", path.display())]
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+fn list(spaces: &[(u64, u64)]) -> String {
+    spaces.iter().map(|(space, n)| format!("{space:#x} ({n} accesses)")).collect::<Vec<_>>().join(", ")
+}
+
+impl Error {
+    /// The host's error about a file, as this crate's.
+    pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Error {
+        move |source| Error::Io { path: path.to_owned(), source }
+    }
 }

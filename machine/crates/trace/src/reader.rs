@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading a trace.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
 use crate::bytes::Bytes;
 use crate::{CHUNK, Entry, Error, Grain, HARTS, Header, Kind, Last, MAGIC, Moment, Place, Totals, chunk, flag};
@@ -102,6 +102,13 @@ impl<R: Read> Reader<R> {
 
     /// Reads a chunk into `raw`; what it is.
     fn chunk(&mut self) -> Result<u8, Error> {
+        let (what, length) = self.chunk_head()?;
+        self.chunk_body(length)?;
+        Ok(what)
+    }
+
+    /// What the next chunk is, and its compressed bytes.
+    fn chunk_head(&mut self) -> Result<(u8, usize), Error> {
         self.chunk_at = self.offset;
         let mut head = [0; 5];
         self.fill_all(&mut head)?;
@@ -110,11 +117,15 @@ impl<R: Read> Reader<R> {
         if !matches!(what, chunk::HEADER | chunk::ENTRIES | chunk::TOTALS) || length > chunk::COMPRESSED {
             return Err(self.damaged("no chunk begins here"));
         }
+        Ok((what, length))
+    }
+
+    fn chunk_body(&mut self, length: usize) -> Result<(), Error> {
         let mut bytes = vec![0; length];
         self.fill_all(&mut bytes)?;
         self.raw = self.decompressor.decompress(&bytes, CHUNK).map_err(|_| self.damaged("its check sum is wrong"))?;
         self.used = 0;
-        Ok(what)
+        Ok(())
     }
 
     /// The next entry; `None` at the end of a whole trace.
@@ -135,16 +146,42 @@ impl<R: Read> Reader<R> {
     }
 
     fn end(&mut self) -> Result<(), Error> {
-        let mut bytes = Bytes(&self.raw);
-        let mut number = || bytes.array().map(u64::from_le_bytes);
-        let totals = (|| Some(Totals { entries: number()?, accesses: [number()?, number()?, number()?] }))();
-        if totals != Some(self.totals) || !bytes.0.is_empty() {
+        if parse_totals(&self.raw) != Some(self.totals) {
             return Err(self.damaged("its totals are not those of its entries"));
         }
+        self.nothing_more()
+    }
+
+    fn nothing_more(&mut self) -> Result<(), Error> {
         if self.fill(&mut [0])? != 0 {
             return Err(self.damaged("there is more behind its totals"));
         }
         Ok(())
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// The sums that are written at the end of a trace, found in little time: entries are passed over, not checked. A
+    /// trace that is cut short is refused. `from` is best not buffered.
+    ///
+    /// # Errors
+    /// As [`Reader::new`], or the trace is not whole.
+    pub fn skim(from: R) -> Result<Totals, Error> {
+        let mut reader = Reader::new(from)?;
+        let end = reader.from.seek(SeekFrom::End(0))?;
+        loop {
+            reader.from.seek(SeekFrom::Start(reader.offset))?;
+            let (what, length) = reader.chunk_head()?;
+            if what == chunk::TOTALS {
+                reader.chunk_body(length)?;
+                let totals = parse_totals(&reader.raw).ok_or_else(|| reader.damaged("its totals make no sense"))?;
+                return reader.nothing_more().map(|()| totals);
+            }
+            reader.offset += length as u64;
+            if reader.offset > end {
+                return Err(Error::CutShort(end));
+            }
+        }
     }
 }
 
@@ -177,6 +214,13 @@ fn parse_header(raw: &[u8]) -> Option<Header> {
         writer: bytes.text()?,
     };
     bytes.0.is_empty().then_some(header)
+}
+
+fn parse_totals(raw: &[u8]) -> Option<Totals> {
+    let mut bytes = Bytes(raw);
+    let mut number = || bytes.array().map(u64::from_le_bytes);
+    let totals = Totals { entries: number()?, accesses: [number()?, number()?, number()?] };
+    bytes.0.is_empty().then_some(totals)
 }
 
 fn parse_entry(bytes: &mut Bytes<'_>, current: &mut u16, last: &mut [Last]) -> Option<Entry> {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory traces of programs, as the simulator takes them in.
 
+pub mod lackey;
+mod recorded;
+
 use crate::Error;
 
+pub use recorded::{Recorded, Which};
 pub use trapless_trace::Kind;
 
 /// log2 of the bytes of a line.

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `trapless-pagesim import`: lackey's text into a stored trace.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use trapless_pagesim::input::lackey::{self, Part};
+
+use crate::count::Count;
+use crate::files::temporary;
+
+/// Its options.
+#[derive(Args, Debug)]
+pub struct Import {
+    /// What `valgrind --tool=lackey --trace-mem=yes` has printed, plain or compressed by zstd.
+    file: PathBuf,
+    /// Where the trace goes; FILE.json gets sums over it.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Leave out so many accesses at the beginning.
+    #[arg(long, value_name = "N", default_value = "0")]
+    skip: Count,
+    /// Store so many accesses at most.
+    #[arg(long, value_name = "N")]
+    limit: Option<Count>,
+}
+
+/// Imports.
+///
+/// # Errors
+/// The text is not lackey's or is not whole, or the trace cannot be written.
+pub fn import(options: &Import) -> Result<()> {
+    let cannot = || format!("cannot write {}", options.out.display());
+    let to = temporary(&options.out)?;
+    let part = Part { skip: options.skip.0, limit: options.limit.map_or(u64::MAX, |n| n.0) };
+    lackey::import(&options.file, &options.out, to.as_file().try_clone().with_context(cannot)?, part)?;
+    to.persist(&options.out).with_context(cannot)?;
+    Ok(())
+}

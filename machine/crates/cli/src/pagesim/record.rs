@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `trapless-pagesim record`: a program under valgrind's lackey, its accesses straight into a stored trace.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
+use rustix::process::{Pid, Signal, kill_process_group};
+use trapless_pagesim::input::lackey::{Part, Recorder};
+
+use crate::INTERRUPTED;
+use crate::count::Count;
+use crate::files::temporary;
+
+/// Bytes of the pipe: the most that Linux gives anyone.
+const PIPE: usize = 1 << 20;
+/// Time between two looks into the pipe. Valgrind writes each access by itself; were there always a reader waiting, each
+/// write would wake it and take twice as long.
+const NAP: Duration = Duration::from_millis(5);
+/// Programs that start others, which are not recorded.
+const STARTERS: [&str; 8] = ["sh", "bash", "dash", "env", "nice", "taskset", "time", "timeout"];
+
+/// Its options.
+#[derive(Args, Debug)]
+pub struct Record {
+    /// Where the trace goes (PROGRAM.trace if absent); FILE.json gets sums over it.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Leave out so many accesses at the beginning, such as a program's start (k, M, G: thousands, millions, ...).
+    #[arg(long, value_name = "N", default_value = "0")]
+    skip: Count,
+    /// End the program after so many accesses.
+    #[arg(long, value_name = "N")]
+    limit: Option<Count>,
+    /// The program and its arguments. Its children are not recorded, nor what it turns into by exec.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// A program that does not outlive this value.
+struct Traced {
+    child: Child,
+    done: Option<ExitStatus>,
+}
+
+impl Traced {
+    /// How it ended, if it has.
+    fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.done.is_none() {
+            self.done = self.child.try_wait()?;
+        }
+        Ok(self.done)
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        if matches!(self.ended(), Ok(Some(_))) {
+            return;
+        }
+        if let Some(group) = Pid::from_raw(self.child.id() as i32) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Records; the exit status.
+///
+/// # Errors
+/// Valgrind or the program cannot be run, no access was made, or the trace cannot be written.
+pub fn record(options: &Record) -> Result<u8> {
+    let program = Path::new(&options.command[0]);
+    find(program)?;
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    if STARTERS.contains(&&*name) {
+        eprintln!("trapless-pagesim: only {name} itself is recorded, not the programs that it starts");
+    }
+    let out = options.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.trace")));
+    let cannot = || format!("cannot write {}", out.display());
+    let to = temporary(&out)?;
+    let part = Part { skip: options.skip.0, limit: options.limit.map_or(u64::MAX, |n| n.0) };
+    let words: Vec<_> = options.command.iter().map(|w| w.to_string_lossy()).collect();
+    let file = to.as_file().try_clone().with_context(cannot)?;
+    let mut recorder = Recorder::new(Path::new(&options.command[0]), &out, file, &words.join(" "), part)?;
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&stop);
+    ctrlc::set_handler(move || raised.store(true, Ordering::SeqCst)).context("cannot install the interrupt handler")?;
+
+    let dir = tempfile::tempdir().context("no temporary folder")?;
+    let (mut program, mut pipe) = start(&options.command, &dir.path().join("lackey"))?;
+    let mut buffer = vec![0; PIPE];
+    let mut progress = Progress::new(part);
+    while !recorder.full() {
+        if stop.load(Ordering::SeqCst) {
+            eprintln!("trapless-pagesim: interrupted");
+            return Ok(INTERRUPTED);
+        }
+        // Asked before the pipe is looked at, so that nothing is left in there when the program has ended.
+        let ended = program.ended()?.is_some();
+        let got = match pipe.read(&mut buffer) {
+            Ok(n) => n,
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => 0,
+            Err(e) => return Err(e).context("cannot read from valgrind"),
+        };
+        recorder.feed(&buffer[..got])?;
+        progress.show(&recorder);
+        match got {
+            0 if ended => break,
+            n if n < PIPE / 2 && !ended => std::thread::sleep(NAP),
+            _ => {}
+        }
+    }
+    progress.end();
+    let ended = program.done;
+    drop(program);
+    if let Some(status) = ended
+        && !status.success()
+    {
+        if recorder.stored() == 0 {
+            bail!("{}: no memory access recorded; it ended with {status}", options.command[0].display());
+        }
+        eprintln!("trapless-pagesim: {name} ended with {status}");
+    }
+    recorder.finish()?;
+    to.persist(&out).with_context(cannot)?;
+    Ok(0)
+}
+
+/// Starts the program under valgrind, which prints into `pipe`.
+fn start(command: &[OsString], pipe: &Path) -> Result<(Traced, File)> {
+    let of = || format!("cannot make the pipe {}", pipe.display());
+    mkfifoat(CWD, pipe, Mode::RUSR | Mode::WUSR).with_context(of)?;
+    let end = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(pipe).with_context(of)?;
+    // Smaller ones do as well.
+    let _ = rustix::pipe::fcntl_setpipe_size(&end, PIPE);
+    let mut log = OsString::from("--log-file=");
+    // Valgrind reads %p and the like in the name.
+    log.push(pipe.to_str().context("the temporary folder's name is not UTF-8")?.replace('%', "%%"));
+    let child = Command::new("valgrind")
+        .args(["-q", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no"])
+        // Not a second program in the same trace.
+        .args(["--trace-children=no", "--child-silent-after-fork=yes"])
+        .arg(log)
+        .arg("--")
+        .args(command)
+        .stdin(if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() })
+        // To be killed with whatever it starts.
+        .process_group(0)
+        .spawn();
+    match child {
+        Ok(child) => Ok((Traced { child, done: None }, end)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => bail!("valgrind is not installed (Debian package valgrind)"),
+        Err(e) => Err(e).context("cannot run valgrind"),
+    }
+}
+
+/// Finds out whether there is such a program: valgrind would say so less clearly.
+fn find(program: &Path) -> Result<()> {
+    let runs = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    let there = if program.as_os_str().as_bytes().contains(&b'/') {
+        runs(program)
+    } else {
+        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|dir| runs(&dir.join(program)))
+    };
+    if there { Ok(()) } else { bail!("{}: no such program", program.display()) }
+}
+
+/// Says how far a recording is: on a terminal in one line, else now and then.
+struct Progress {
+    part: Part,
+    begin: Instant,
+    last: Instant,
+    terminal: bool,
+}
+
+impl Progress {
+    fn new(part: Part) -> Progress {
+        let now = Instant::now();
+        Progress { part, begin: now, last: now, terminal: io::stderr().is_terminal() }
+    }
+
+    fn show(&mut self, recorder: &Recorder) {
+        if self.last.elapsed() < Duration::from_secs(if self.terminal { 1 } else { 60 }) {
+            return;
+        }
+        self.last = Instant::now();
+        let (skipped, stored) = (recorder.skipped(), recorder.stored());
+        let rate = (skipped + stored) as f64 / self.begin.elapsed().as_secs_f64();
+        let mut text = match stored {
+            0 => format!("{} accesses left out", Count(skipped)),
+            n => format!("{} accesses", Count(n)),
+        };
+        if self.part.limit < u64::MAX {
+            let left = (self.part.skip - skipped + self.part.limit.saturating_sub(stored)) as f64 / rate.max(1.0);
+            text += &format!(
+                " of {}, {:.0} min {:02.0} s to go",
+                Count(self.part.limit),
+                (left / 60.0).floor(),
+                left % 60.0
+            );
+        }
+        let (before, behind) = if self.terminal { ("\r", "\x1b[K") } else { ("", "\n") };
+        eprint!("{before}trapless-pagesim: {text}, {:.1} M/s{behind}", rate / 1e6);
+        let _ = io::stderr().flush();
+    }
+
+    fn end(&self) {
+        if self.terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The text of valgrind's tool lackey (`--trace-mem=yes`) into stored traces.
+//!
+//! Lackey prints a line an access: `I  ADDRESS,SIZE` for an instruction and behind it, for its data, ` L`, ` S` or ` M`
+//! (load, store; both to one place), the address in hexadecimal, the size in decimal. Valgrind's own lines begin with
+//! `==`, `--` or `**`.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use trapless_trace::{Grain, Header, Kind, Moment, Place, Totals, Writer};
+
+use super::LINE_SHIFT;
+use crate::Error;
+
+/// First bytes of a Zstandard frame (RFC 8878, section 3.1.1), little-endian.
+const ZSTD: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
+/// Longer lines are not lackey's.
+const LONGEST_LINE: usize = 1 << 16;
+/// Bytes read at once.
+const BUFFER: usize = 1 << 20;
+/// Bytes of a command that a trace's header keeps.
+const COMMAND: usize = 900;
+
+/// Which part of a program's accesses is stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Accesses that are left out at the beginning.
+    pub skip: u64,
+    /// Accesses that are stored at most (an instruction is not divided, so a few more).
+    pub limit: u64,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: Part = Part { skip: 0, limit: u64::MAX };
+}
+
+/// Turns lackey's text into a stored trace of lines, piece by piece.
+pub struct Recorder {
+    /// Where the text comes from and where the trace goes, for messages.
+    from: PathBuf,
+    to: PathBuf,
+    writer: Writer,
+    part: Part,
+    /// Accesses so far, left out or stored.
+    accesses: u64,
+    /// Instructions stored so far.
+    instructions: u64,
+    /// The beginning of a line whose end has not come yet.
+    partial: Vec<u8>,
+    /// Lines so far.
+    lines: u64,
+    /// There was a line of valgrind's own.
+    banner: bool,
+}
+
+impl Recorder {
+    /// Begins a trace in `file`, an empty file that will be `to`; the text is from `from`. `command` is what the trace's
+    /// header tells of where it comes from.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn new(from: &Path, to: &Path, file: File, command: &str, part: Part) -> Result<Recorder, Error> {
+        let mut writer = concat!("trapless-pagesim ", env!("CARGO_PKG_VERSION"), ", valgrind lackey: ").to_owned();
+        writer.extend(command.chars().scan(0, |len, c| {
+            *len += c.len_utf8();
+            (*len <= COMMAND).then_some(c)
+        }));
+        let header =
+            Header { grain: Grain::Line, harts: 1, kernel: false, clock_hz: 0, profile: "lackey".to_owned(), writer };
+        Ok(Recorder {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            writer: Writer::new(file, header).map_err(Error::io(to))?,
+            part,
+            accesses: 0,
+            instructions: 0,
+            partial: Vec::new(),
+            lines: 0,
+            banner: false,
+        })
+    }
+
+    /// Accesses stored so far.
+    pub fn stored(&self) -> u64 {
+        self.accesses.saturating_sub(self.part.skip)
+    }
+
+    /// Accesses left out so far.
+    pub fn skipped(&self) -> u64 {
+        self.accesses.min(self.part.skip)
+    }
+
+    /// Whether as many accesses are stored as there should be.
+    pub fn full(&self) -> bool {
+        self.stored() >= self.part.limit
+    }
+
+    /// Takes the next bytes of the text, which may end anywhere. What comes once the trace is [full](Recorder::full)
+    /// is not looked at.
+    ///
+    /// # Errors
+    /// A line is not one of lackey's, or the trace cannot be written.
+    pub fn feed(&mut self, mut text: &[u8]) -> Result<(), Error> {
+        if !self.partial.is_empty() {
+            let Some(end) = text.iter().position(|b| *b == b'\n') else { return self.keep(text) };
+            let mut line = std::mem::take(&mut self.partial);
+            line.extend(&text[..=end]);
+            self.lines(&line)?;
+            text = &text[end + 1..];
+        }
+        let end = text.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        self.lines(&text[..end])?;
+        self.keep(&text[end..])
+    }
+
+    fn keep(&mut self, text: &[u8]) -> Result<(), Error> {
+        self.partial.extend(text);
+        if self.partial.len() > LONGEST_LINE {
+            Err(self.bad("too long for a line of lackey's", 1, &self.partial))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Completes the trace; what it holds.
+    ///
+    /// # Errors
+    /// The text ended in the middle of a line or without an access, or the trace cannot be written.
+    pub fn finish(mut self) -> Result<Totals, Error> {
+        if !self.partial.is_empty() && !self.full() {
+            return Err(self.bad("cut in the middle of the line", 1, &self.partial));
+        }
+        if self.stored() == 0 {
+            return Err(Error::Empty { path: self.from });
+        }
+        let end = Moment { instructions: self.instructions, cycle: 0 };
+        self.writer.close(0, end).and_then(|()| self.writer.finish()).map_err(Error::io(&self.to))
+    }
+
+    /// Takes whole lines.
+    fn lines(&mut self, mut text: &[u8]) -> Result<(), Error> {
+        while !text.is_empty() && !self.full() {
+            let Some((what, address, size, rest)) = parse(text) else {
+                text = self.other(text)?;
+                continue;
+            };
+            self.lines += 1;
+            text = rest;
+            match what {
+                b'I' => {
+                    self.access(Kind::Fetch, address, size, 0)?;
+                    self.instructions += u64::from(self.accesses > self.part.skip);
+                }
+                b'L' => self.access(Kind::Load, address, size, 1)?,
+                b'S' => self.access(Kind::Store, address, size, 1)?,
+                _ => {
+                    self.access(Kind::Load, address, size, 1)?;
+                    self.access(Kind::Store, address, size, 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One access; the instruction that makes it has been counted already if `counted` is 1.
+    #[inline]
+    fn access(&mut self, kind: Kind, address: u64, size: u64, counted: u64) -> Result<(), Error> {
+        for block in address >> LINE_SHIFT..=(address + (size - 1)) >> LINE_SHIFT {
+            self.accesses += 1;
+            if self.accesses <= self.part.skip {
+                continue;
+            }
+            let place = Place { space: 0, kernel: false, block };
+            if !self.writer.stays(0, kind, place) {
+                let at = Moment { instructions: self.instructions.saturating_sub(counted), cycle: 0 };
+                self.writer.moves(0, kind, place, at).map_err(Error::io(&self.to))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a line that is no access; what comes behind it.
+    fn other<'a>(&mut self, text: &'a [u8]) -> Result<&'a [u8], Error> {
+        self.lines += 1;
+        let end = text.iter().position(|b| *b == b'\n').unwrap_or(text.len());
+        let line = &text[..end];
+        let own = [b"==", b"--", b"**"].iter().any(|mark| line.starts_with(*mark));
+        self.banner |= own;
+        // Valgrind repeats the command in its first lines, line breaks in it as they are.
+        if own || self.banner && self.accesses == 0 {
+            return Ok(&text[(end + 1).min(text.len())..]);
+        }
+        Err(self.bad("neither an access as lackey writes it nor a line of valgrind's", 0, line))
+    }
+
+    /// An error in the line that is `ahead` of those counted.
+    fn bad(&self, what: &'static str, ahead: u64, line: &[u8]) -> Error {
+        let text = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
+        Error::Lackey { path: self.from.clone(), line: self.lines + ahead, what, text }
+    }
+}
+
+/// Kind, address and size (at least 1) of the access in the first line, and what comes behind it.
+#[inline]
+fn parse(text: &[u8]) -> Option<(u8, u64, u64, &[u8])> {
+    let (head, rest) = text.split_first_chunk::<3>()?;
+    let what = match head {
+        b"I  " => b'I',
+        b" L " | b" S " | b" M " => head[1],
+        _ => return None,
+    };
+    let (address, rest) = number::<16>(rest, b',')?;
+    let (size, rest) = number::<10>(rest, b'\n')?;
+    (size > 0 && address.checked_add(size).is_some() && size < 1 << 16).then_some((what, address, size, rest))
+}
+
+/// The number before the byte `end`, at least a digit, and what comes behind that byte.
+#[inline]
+fn number<const BASE: u64>(text: &[u8], end: u8) -> Option<(u64, &[u8])> {
+    let mut v = 0u64;
+    for (at, &b) in text.iter().enumerate() {
+        let digit = match b {
+            b'0'..=b'9' => b - b'0',
+            b'a'..=b'f' if BASE == 16 => b - b'a' + 10,
+            _ if b == end && at > 0 => return Some((v, &text[at + 1..])),
+            _ => return None,
+        };
+        // Sixteen hexadecimal digits fill a number.
+        if at == 16 {
+            return None;
+        }
+        v = v.wrapping_mul(BASE).wrapping_add(digit.into());
+    }
+    None
+}
+
+/// Turns a file of lackey's text, plain or compressed by zstd, into a stored trace in `file`, which will be `to`.
+///
+/// # Errors
+/// As [`Recorder::feed`] and [`Recorder::finish`]; or the text cannot be read.
+pub fn import(from: &Path, to: &Path, file: File, part: Part) -> Result<Totals, Error> {
+    let name = from.file_name().unwrap_or(from.as_os_str()).to_string_lossy();
+    let mut recorder = Recorder::new(from, to, file, &name, part)?;
+    let mut plain = BufReader::with_capacity(BUFFER, File::open(from).map_err(Error::io(from))?);
+    let compressed = plain.fill_buf().map_err(Error::io(from))?.starts_with(&ZSTD);
+    let mut text: Box<dyn Read> = if compressed {
+        Box::new(zstd::Decoder::with_buffer(plain).map_err(Error::io(from))?)
+    } else {
+        Box::new(plain)
+    };
+    let mut buffer = vec![0; BUFFER];
+    while !recorder.full() {
+        match text.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => recorder.feed(&buffer[..n])?,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(Error::io(from)(e)),
+        }
+    }
+    recorder.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Stored traces (docs/trace-format.md) as steps, in memory that does not grow with their length.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use trapless_trace::{Entry, Grain, Header, Reader};
+
+use super::{LINE_SHIFT, Source, Step, Tail};
+use crate::Error;
+
+/// Bytes read at once.
+const BUFFER: usize = 1 << 20;
+
+/// Which accesses of a trace are taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Which {
+    /// Of the address space with this root page table (page number); without it, there must be one alone.
+    pub space: Option<u64>,
+    /// Those of the kernel in this address space as well.
+    pub kernel: bool,
+}
+
+/// One hart of the trace.
+#[derive(Clone, Default)]
+struct Hart {
+    /// Instructions retired up to its last entry.
+    instructions: u64,
+    /// Its last entry is taken: what follows it is this program's.
+    taken: bool,
+    /// Whether the run at the end of each stream is taken.
+    open: [bool; 3],
+}
+
+impl Hart {
+    /// Of the accesses of a run that ends, those behind its step.
+    fn beyond_first(&self, stream: usize, ended: u64) -> u64 {
+        if self.open[stream] { ended.saturating_sub(1) } else { 0 }
+    }
+}
+
+/// A stored trace of one program. Of a trace of several harts it gives the program's steps in the order of the file.
+///
+/// A trace of pages gives steps to the first line of each page: right for whatever counts pages, not for CPU caches.
+/// Instructions are counted from entries that are taken to the hart's next entry. So a trace without the kernel's accesses
+/// counts system calls among the instructions, as they are time of the program's.
+pub struct Recorded {
+    path: PathBuf,
+    name: String,
+    reader: Reader<BufReader<File>>,
+    which: Which,
+    /// The space of the steps so far.
+    space: Option<u64>,
+    /// From blocks of the trace to lines.
+    shift: u32,
+    harts: Vec<Hart>,
+    /// What is counted since the last step, and the accesses of ended runs beyond the first since the stream's last step.
+    instructions: u64,
+    repeats: [u64; 3],
+    steps: u64,
+    accesses: u64,
+}
+
+impl Recorded {
+    /// Opens a trace and finds it to be whole as far as that is known without reading all of it.
+    ///
+    /// # Errors
+    /// There is no trace in the file, or not a whole one.
+    pub fn open(path: &Path, which: Which) -> Result<Recorded, Error> {
+        let wrong = |source| Error::Trace { path: path.to_owned(), source };
+        let file = File::open(path).map_err(Error::io(path))?;
+        let totals = Reader::skim(&file).map_err(wrong)?;
+        let reader = entries(path)?;
+        let header = reader.header();
+        Ok(Recorded {
+            path: path.to_owned(),
+            name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            which,
+            space: which.space,
+            shift: header.grain.shift() - LINE_SHIFT,
+            harts: vec![Hart::default(); header.harts.into()],
+            reader,
+            instructions: 0,
+            repeats: [0; 3],
+            steps: 0,
+            accesses: totals.accesses.iter().sum(),
+        })
+    }
+
+    /// What the trace says about itself.
+    pub fn header(&self) -> &Header {
+        self.reader.header()
+    }
+
+    /// Whether CPU caches can be simulated with it: it tells lines apart.
+    pub fn has_lines(&self) -> bool {
+        self.header().grain == Grain::Line
+    }
+
+    /// The trace has no access, or not of one space alone.
+    #[cold]
+    fn unclear(&self) -> Result<Error, Error> {
+        let mut spaces: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut open = vec![[None; 3]; self.harts.len()];
+        for entry in entries(&self.path)? {
+            let mut count = |space: Option<u64>, n| *space.map_or(&mut 0, |s| spaces.entry(s).or_default()) += n;
+            match entry.map_err(|source| Error::Trace { path: self.path.clone(), source })? {
+                Entry::Run { hart, kind, place, ended, .. } => {
+                    let taken = (self.which.kernel || !place.kernel).then_some(place.space);
+                    count(std::mem::replace(&mut open[usize::from(hart)][kind as usize], taken), ended);
+                }
+                Entry::Close { hart, ended, .. } => {
+                    open[usize::from(hart)].iter_mut().zip(ended).for_each(|(space, n)| count(space.take(), n));
+                }
+            }
+        }
+        let path = self.path.clone();
+        Ok(if spaces.is_empty() {
+            Error::Empty { path }
+        } else {
+            Error::Spaces { path, spaces: spaces.into_iter().collect() }
+        })
+    }
+}
+
+fn entries(path: &Path) -> Result<Reader<BufReader<File>>, Error> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    Reader::new(BufReader::with_capacity(BUFFER, file)).map_err(|source| Error::Trace { path: path.to_owned(), source })
+}
+
+impl Source for Recorded {
+    fn next(&mut self) -> Result<Option<Step>, Error> {
+        while let Some(entry) = self.reader.next() {
+            let entry = entry.map_err(|source| Error::Trace { path: self.path.clone(), source })?;
+            let (hart, at) = match entry {
+                Entry::Run { hart, at, .. } | Entry::Close { hart, at, .. } => (hart, at),
+            };
+            let hart = &mut self.harts[usize::from(hart)];
+            let passed = at.instructions.wrapping_sub(std::mem::replace(&mut hart.instructions, at.instructions));
+            self.instructions = self.instructions.wrapping_add(if hart.taken { passed } else { 0 });
+            match entry {
+                Entry::Run { kind, place, ended, .. } => {
+                    let stream = kind as usize;
+                    self.repeats[stream] = self.repeats[stream].wrapping_add(hart.beyond_first(stream, ended));
+                    hart.taken = self.which.kernel || !place.kernel;
+                    if hart.taken && self.space != Some(place.space) {
+                        match self.space {
+                            None => self.space = Some(place.space),
+                            Some(_) if self.which.space.is_none() => return Err(self.unclear()?),
+                            Some(_) => hart.taken = false,
+                        }
+                    }
+                    hart.open[stream] = hart.taken;
+                    if hart.taken {
+                        self.steps += 1;
+                        return Ok(Some(Step {
+                            line: place.block << self.shift,
+                            kind,
+                            instructions: std::mem::take(&mut self.instructions),
+                            repeats: std::mem::take(&mut self.repeats[stream]),
+                        }));
+                    }
+                }
+                Entry::Close { ended, .. } => {
+                    for (stream, n) in ended.into_iter().enumerate() {
+                        self.repeats[stream] = self.repeats[stream].wrapping_add(hart.beyond_first(stream, n));
+                    }
+                    (hart.taken, hart.open) = (false, [false; 3]);
+                }
+            }
+        }
+        if self.steps == 0 { Err(self.unclear()?) } else { Ok(None) }
+    }
+
+    fn tail(&self) -> Tail {
+        Tail { repeats: self.repeats, instructions: self.instructions }
+    }
+
+    fn accesses(&self) -> Option<u64> {
+        Some(self.accesses)
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
