@@ -20,17 +20,31 @@ pub fn put_signed(out: &mut Vec<u8>, v: u64) {
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Bytes<'_> {
+    #[inline]
     pub fn byte(&mut self) -> Option<u8> {
         self.array().map(|[b]| b)
     }
 
+    #[inline]
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*first)
     }
 
+    /// Most numbers have one byte.
+    #[inline(always)]
     pub fn number(&mut self) -> Option<u64> {
+        match *self.0 {
+            [b, ref rest @ ..] if b < 0x80 => {
+                self.0 = rest;
+                Some(b.into())
+            }
+            _ => self.long_number(),
+        }
+    }
+
+    fn long_number(&mut self) -> Option<u64> {
         let mut v = 0u64;
         for shift in (0..64).step_by(7) {
             let b = u64::from(self.byte()?);
@@ -46,6 +60,7 @@ impl Bytes<'_> {
         None
     }
 
+    #[inline]
     pub fn signed(&mut self) -> Option<u64> {
         let v = self.number()?;
         Some(v >> 1 ^ (v & 1).wrapping_neg())

@@ -131,6 +131,7 @@ pub struct Totals {
 }
 
 impl Totals {
+    #[inline]
     fn add(&mut self, entry: &Entry) {
         self.entries += 1;
         match entry {

@@ -129,6 +129,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// The next entry; `None` at the end of a whole trace.
+    #[inline]
     fn read(&mut self) -> Result<Option<Entry>, Error> {
         while self.used == self.raw.len() {
             match self.chunk()? {
@@ -188,6 +189,7 @@ impl<R: Read + Seek> Reader<R> {
 impl<R: Read> Iterator for Reader<R> {
     type Item = Result<Entry, Error>;
 
+    #[inline]
     fn next(&mut self) -> Option<Result<Entry, Error>> {
         if self.done {
             return None;
@@ -223,6 +225,7 @@ fn parse_totals(raw: &[u8]) -> Option<Totals> {
     bytes.0.is_empty().then_some(totals)
 }
 
+#[inline]
 fn parse_entry(bytes: &mut Bytes<'_>, current: &mut u16, last: &mut [Last]) -> Option<Entry> {
     let flags = bytes.byte()?;
     if flags & flag::HART != 0 {
