@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `trapless-pagesim import`: lackey's text into a stored trace.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use tempfile::NamedTempFile;
 use trapless_pagesim::input::lackey::{self, Part};
 
 use crate::count::Count;
 use crate::files::temporary;
+use crate::info;
 
 /// Its options.
 #[derive(Args, Debug)]
@@ -35,6 +38,21 @@ pub fn import(options: &Import) -> Result<()> {
     let to = temporary(&options.out)?;
     let part = Part { skip: options.skip.0, limit: options.limit.map_or(u64::MAX, |n| n.0) };
     lackey::import(&options.file, &options.out, to.as_file().try_clone().with_context(cannot)?, part)?;
-    to.persist(&options.out).with_context(cannot)?;
-    Ok(())
+    keep(to, &options.out)
+}
+
+/// Gives a whole trace its name, and sums over it their place beside it.
+///
+/// # Errors
+/// These cannot be written.
+pub fn keep(trace: NamedTempFile, out: &Path) -> Result<()> {
+    // What is there of an older trace must not stay beside this one.
+    match std::fs::remove_file(info::name_beside(out)) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            Err(e).with_context(|| format!("cannot replace {}.json", out.display()))?
+        }
+        _ => {}
+    }
+    trace.persist(out).with_context(|| format!("cannot write {}", out.display()))?;
+    info::beside(out)
 }

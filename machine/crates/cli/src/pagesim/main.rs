@@ -8,6 +8,7 @@ mod count;
 #[path = "../files.rs"]
 mod files;
 mod import;
+mod info;
 mod record;
 
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ enum Command {
     Record(record::Record),
     /// Store what valgrind's tool lackey has printed as a trace.
     Import(import::Import),
+    /// What a trace is: accesses, footprint, working set; the exit status says whether it is whole.
+    Info(info::Info),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Record(options) => record::record(&options),
         Command::Import(options) => import::import(&options).map(|()| 0),
+        Command::Info(options) => info::info(&options).map(|()| 0),
     };
     match result {
         Ok(status) => ExitCode::from(status),

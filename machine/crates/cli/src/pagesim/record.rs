@@ -22,6 +22,7 @@ use trapless_pagesim::input::lackey::{Part, Recorder};
 use crate::INTERRUPTED;
 use crate::count::Count;
 use crate::files::temporary;
+use crate::import::keep;
 
 /// Bytes of the pipe: the most that Linux gives anyone.
 const PIPE: usize = 1 << 20;
@@ -135,8 +136,7 @@ pub fn record(options: &Record) -> Result<u8> {
         eprintln!("trapless-pagesim: {name} ended with {status}");
     }
     recorder.finish()?;
-    to.persist(&out).with_context(cannot)?;
-    Ok(0)
+    keep(to, &out).map(|()| 0)
 }
 
 /// Starts the program under valgrind, which prints into `pipe`.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory traces of programs, as the simulator takes them in.
 
+mod distances;
 pub mod lackey;
 mod recorded;
+mod summary;
 
 use crate::Error;
 
 pub use recorded::{Recorded, Which};
+pub use summary::{Extent, Readings, SHARE, Summary, summarise};
 pub use trapless_trace::Kind;
 
 /// log2 of the bytes of a line.
@@ -58,6 +61,11 @@ pub trait Source {
 
     /// Accesses of the whole trace, if that is known beforehand: for a bar of progress.
     fn accesses(&self) -> Option<u64>;
+
+    /// Whether lines are told apart, so that a CPU cache can be simulated; else each page is known by its first line.
+    fn has_lines(&self) -> bool {
+        true
+    }
 
     /// Short name of the program.
     fn name(&self) -> &str;

@@ -94,11 +94,6 @@ impl Recorded {
         self.reader.header()
     }
 
-    /// Whether CPU caches can be simulated with it: it tells lines apart.
-    pub fn has_lines(&self) -> bool {
-        self.header().grain == Grain::Line
-    }
-
     /// The trace has no access, or not of one space alone.
     #[cold]
     fn unclear(&self) -> Result<Error, Error> {
@@ -180,6 +175,10 @@ impl Source for Recorded {
 
     fn accesses(&self) -> Option<u64> {
         Some(self.accesses)
+    }
+
+    fn has_lines(&self) -> bool {
+        self.header().grain == Grain::Line
     }
 
     fn name(&self) -> &str {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `trapless-pagesim info`: what a trace is; and the file with that beside each new trace.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use trapless_pagesim::input::{Recorded, SHARE, Summary, Which, summarise};
+
+use crate::count::Count;
+use crate::files::write_whole;
+
+/// Its options.
+#[derive(Args, Debug)]
+pub struct Info {
+    /// The trace.
+    file: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Share of the accesses that the working set absorbs.
+    #[arg(long, default_value_t = SHARE, value_parser = share)]
+    share: f64,
+    /// Of the machine's traces: the address space, by the page number of its root page table.
+    #[arg(long, value_name = "NUMBER", value_parser = space)]
+    space: Option<u64>,
+    /// Of the machine's traces: the kernel's accesses in this address space as well.
+    #[arg(long)]
+    kernel: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| format!("'{text}' is not a number"))?;
+    if value > 0.0 && value <= 1.0 { Ok(value) } else { Err(format!("{text} is not above 0 and at most 1")) }
+}
+
+fn space(text: &str) -> Result<u64, String> {
+    let number = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
+    number.map_err(|_| format!("'{text}' is not a number such as 0x81234"))
+}
+
+/// Prints what the trace is; one that is not whole is an error.
+///
+/// # Errors
+/// The file cannot be read, holds no whole trace, or one of several address spaces of which none is chosen.
+pub fn info(options: &Info) -> Result<()> {
+    let mut source = Recorded::open(&options.file, Which { space: options.space, kernel: options.kernel })?;
+    let summary = summarise(&mut source, options.share)?;
+    let text = if options.json { json(&summary)? } else { text(&summary, &source).into_bytes() };
+    match io::stdout().lock().write_all(&text) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done.context("standard output"),
+    }
+}
+
+/// Puts FILE.json with sums over it beside a new trace; the one of the trace that it replaces is of no use.
+///
+/// # Errors
+/// The trace cannot be read, or the file not written.
+pub fn beside(trace: &Path) -> Result<()> {
+    let mut source = Recorded::open(trace, Which::default())?;
+    let summary = summarise(&mut source, SHARE)?;
+    write_whole(&name_beside(trace), &json(&summary)?)?;
+    eprint!("{}", text(&summary, &source));
+    Ok(())
+}
+
+/// Where the sums over a trace are.
+pub fn name_beside(trace: &Path) -> PathBuf {
+    let mut name = trace.as_os_str().to_owned();
+    name.push(".json");
+    name.into()
+}
+
+fn json(summary: &Summary) -> Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(summary)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+fn text(s: &Summary, source: &Recorded) -> String {
+    let mib = |pages: u64| format!("{pages} pages ({:.1} MiB)", pages as f64 / 256.0);
+    let set = |pages: Option<u64>| pages.map_or_else(|| "none".to_owned(), mib);
+    let mut lines = vec![
+        format!("written by: {}", source.header().writer),
+        format!("accesses: {} (fetches {}, loads {}, stores {})", s.accesses, s.fetches, s.loads, s.stores),
+        format!("instructions: {}", s.instructions),
+        format!("steps: {} ({:.2} accesses each)", s.steps, s.accesses as f64 / s.steps as f64),
+        format!("footprint: {} in {} extents", mib(s.footprint_pages), s.extent_count),
+    ];
+    let largest = s.extents.iter().take(5).map(|e| format!("{:#x} {}", e.address, Count(e.pages)));
+    lines.push(format!("largest extents (address, pages): {}", largest.collect::<Vec<_>>().join(", ")));
+    let (set99, first) = (s.working_set_pages, s.working_set_pages_with_first);
+    let percent = s.share * 100.0;
+    lines.push(format!(
+        "working set, {percent} % of all accesses: {}; with first ones: {}",
+        set(set99.all),
+        set(first.all)
+    ));
+    if let Some(misses) = s.cache_misses {
+        lines.push(format!("accesses that miss 8 MB of CPU cache: {misses}"));
+        let (set99, first) = (set(set99.cache_filtered), set(first.cache_filtered));
+        lines.push(format!("working set, {percent} % of these: {set99}; with first ones: {first}"));
+    }
+    lines.join("\n") + "\n"
+}
