@@ -262,6 +262,3 @@ pub fn import(from: &Path, to: &Path, file: File, part: Part) -> Result<Totals, 
     }
     recorder.finish()
 }
-
-#[cfg(test)]
-mod tests;

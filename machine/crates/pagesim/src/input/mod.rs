@@ -70,3 +70,6 @@ pub trait Source {
     /// Short name of the program.
     fn name(&self) -> &str;
 }
+
+#[cfg(test)]
+mod tests;
