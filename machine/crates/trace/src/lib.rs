@@ -65,7 +65,7 @@ pub struct Header {
     pub harts: u16,
     /// Accesses of the kernel and of firmware are in there, not user programs' alone.
     pub kernel: bool,
-    /// Cycles a second.
+    /// Cycles a second; 0 if there is no clock and all cycles are 0.
     pub clock_hz: u64,
     /// Name of the machine's profile.
     pub profile: String,
@@ -76,7 +76,7 @@ pub struct Header {
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Page number of the root page table; 0: addresses are physical.
+    /// Page number of the root page table; 0: addresses are physical, or those of the host's program that was recorded.
     pub space: u64,
     /// Executed by the kernel or firmware.
     pub kernel: bool,
