@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Cursor, Read, Seek};
 
 use proptest::prelude::*;
 
@@ -109,6 +109,7 @@ proptest! {
         let (bytes, totals) = write(&told);
         let (entries, sums) = read(&bytes).unwrap();
         prop_assert_eq!(totals, sums);
+        prop_assert_eq!(Reader::skim(Cursor::new(&bytes)).unwrap(), totals);
         prop_assert_eq!(entries.len() as u64, totals.entries);
         for hart in 0..HARTS {
             for kind in Kind::ALL {
@@ -134,6 +135,7 @@ proptest! {
         let mut all = if like { crate::MAGIC.to_vec() } else { Vec::new() };
         all.extend(bytes);
         prop_assert!(read(&all).is_err());
+        prop_assert!(Reader::skim(Cursor::new(&all)).is_err());
     }
 }
 
@@ -150,6 +152,8 @@ fn no_part_of_a_trace_is_a_trace() {
         let e = read(&bytes[..len]).unwrap_err();
         assert!(matches!(e, Error::CutShort(_)) || len < 8 && matches!(e, Error::NotATrace), "{len}: {e}");
         assert!(!e.to_string().contains('\n'));
+        let e = Reader::skim(Cursor::new(&bytes[..len])).unwrap_err();
+        assert!(matches!(e, Error::CutShort(_)) || len < 8 && matches!(e, Error::NotATrace), "{len}: {e}");
     }
     let mut more = bytes.clone();
     more.push(0);
@@ -180,6 +184,7 @@ fn long_traces_have_many_chunks() {
     let (bytes, totals) = write(&told);
     assert!(bytes.len() > 4 * crate::CHUNK);
     assert_eq!((read(&bytes).unwrap().1, totals.accesses), (totals, [0, 50_000, 0]));
+    assert_eq!(Reader::skim(Cursor::new(&bytes)).unwrap(), totals);
 }
 
 #[test]

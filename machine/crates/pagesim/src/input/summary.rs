@@ -160,23 +160,26 @@ mod tests {
 
     #[test]
     fn sums_over_a_few_accesses() {
-        let step = |page: u64, kind, repeats| Step { line: page << 6, kind, instructions: 3, repeats };
-        let mut steps = vec![step(7, Kind::Fetch, 0)];
-        // Two rounds over pages 100 to 109; the second hits the CPU cache.
-        for _ in 0..2 {
-            steps.extend((100..110).map(|page| step(page, Kind::Store, 1)));
+        let step = |line: u64, kind, repeats| Step { line, kind, instructions: 3, repeats };
+        let mut steps = vec![step(7 << 6, Kind::Fetch, 0)];
+        // Three rounds over pages 100 to 109, the second one to other lines; the third one hits the CPU cache.
+        for line in [0, 1, 1] {
+            steps.extend((100..110).map(|page| step(page << 6 | line, Kind::Store, 1)));
         }
-        let s = summarise(&mut List(steps.clone().into_iter()), 0.5).unwrap();
-        assert_eq!((s.accesses, s.fetches, s.loads, s.stores), (47, 6, 0, 41));
-        assert_eq!((s.steps, s.instructions, s.cache_misses), (21, 65, Some(11)));
+        let sums = |share| summarise(&mut List(steps.clone().into_iter()), share).unwrap();
+        let s = sums(0.5);
+        assert_eq!((s.accesses, s.fetches, s.loads, s.stores), (67, 6, 0, 61));
+        assert_eq!((s.steps, s.instructions, s.cache_misses), (31, 95, Some(21)));
         assert_eq!((s.footprint_pages, s.footprint_bytes, s.extent_count), (11, 45056, 2));
         assert_eq!(s.extents[0], Extent { address: 100 << 12, pages: 10 });
-        // 26 repeats are absorbed by whatever there is, ten accesses by ten pages, eleven by none.
-        assert_eq!(s.working_set_pages, Readings { all: Some(1), cache_filtered: Some(1) });
-        let s = summarise(&mut List(steps.clone().into_iter()), 0.75).unwrap();
-        assert_eq!(s.working_set_pages, Readings { all: Some(10), cache_filtered: Some(1) });
-        assert_eq!(s.working_set_pages_with_first, Readings { all: Some(10), cache_filtered: None });
-        let s = summarise(&mut List(steps.into_iter()), 0.8).unwrap();
-        assert_eq!(s.working_set_pages_with_first, Readings { all: None, cache_filtered: None });
+        // 36 repeats are absorbed by whatever there is, twenty accesses by ten pages, eleven by none; behind the cache
+        // there are ten and eleven.
+        let readings = |all, cache_filtered| Readings { all, cache_filtered };
+        assert_eq!(s.working_set_pages, readings(Some(1), Some(10)));
+        assert_eq!(s.working_set_pages_with_first, readings(Some(1), None));
+        assert_eq!(sums(0.75).working_set_pages, readings(Some(10), Some(10)));
+        assert_eq!(sums(0.75).working_set_pages_with_first, readings(Some(10), None));
+        assert_eq!(sums(0.4).working_set_pages_with_first, readings(Some(1), Some(10)));
+        assert_eq!(sums(0.9).working_set_pages_with_first, readings(None, None));
     }
 }
