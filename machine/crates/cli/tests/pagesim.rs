@@ -64,6 +64,11 @@ fn a_recording() {
     assert!(done.status.success() && said.starts_with("trapless-pagesim: false ended with exit status: 1\n"), "{said}");
     works(dir, &["record", "--limit", "1M", "--", "yes"]);
     assert!(n(&sums(&dir.join("yes.trace.json")), "accesses") >= 1_000_000);
+    // What a child does is its own: this one makes millions of accesses.
+    let child = "(i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done) & wait";
+    works(dir, &["record", "--", "sh", "-c", child]);
+    let alone = n(&sums(&dir.join("sh.trace.json")), "accesses");
+    assert!(alone < 1_500_000, "{alone}");
     // A process that the program leaves behind holds nothing up: this one is there until this test has ended.
     let behind = format!("while [ -e {} ]; do sleep 0.1; done >/dev/null 2>&1 & echo done", dir.display());
     assert_eq!(works(dir, &["record", "--", "sh", "-c", &behind]), "done\n");
