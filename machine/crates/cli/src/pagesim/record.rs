@@ -73,7 +73,7 @@ impl Drop for Traced {
         if let Some(group) = Pid::from_raw(self.child.id() as i32) {
             let _ = kill_process_group(group, Signal::KILL);
         }
-        let _ = self.child.wait();
+        let _ = self.child.kill().and_then(|()| self.child.wait());
     }
 }
 
