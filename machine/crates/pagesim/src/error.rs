@@ -49,6 +49,9 @@ pub enum Error {
         /// Which.
         path: PathBuf,
     },
+    /// A configuration that cannot be simulated.
+    #[error("{0}")]
+    Settings(String),
 }
 
 fn list(spaces: &[(u64, u64)]) -> String {

@@ -2,7 +2,16 @@
 //! Trace-driven simulation of demand paging under multiprogramming: synchronous and asynchronous fault handling, after
 //! ASPF (adaptive synchronous page faults on ultra-low-latency storage).
 
+pub mod core;
 mod error;
 pub mod input;
+mod links;
+pub mod pages;
+pub mod policy;
+pub mod replacement;
+pub mod sched;
+pub mod settings;
+pub mod sim;
+pub mod stats;
 
 pub use error::Error;

@@ -87,12 +87,13 @@ pub struct FlashParams {
 
 impl SsdParams {
     /// The built-in drives: name and TOML text.
-    pub const BUILT_IN: [(&'static str, &'static str); 5] = [
+    pub const BUILT_IN: [(&'static str, &'static str); 6] = [
         ("optane-m2", include_str!("../../../profiles/ssd/optane-m2.toml")),
         ("z-ssd", include_str!("../../../profiles/ssd/z-ssd.toml")),
         ("optane-ssd", include_str!("../../../profiles/ssd/optane-ssd.toml")),
         ("optane-pmm", include_str!("../../../profiles/ssd/optane-pmm.toml")),
         ("tlc", include_str!("../../../profiles/ssd/tlc.toml")),
+        ("ull", include_str!("../../../profiles/ssd/ull.toml")),
     ];
 
     /// Loads the built-in drive called `name`, or else the file `name`, which may say `extends = "NAME"` to change only some
@@ -102,9 +103,18 @@ impl SsdParams {
     /// One line that names the drive and the key.
     pub fn load(name: &str) -> Result<SsdParams, ProfileError> {
         let drive: SsdParams = deserialize(name, table(name)?)?;
-        match drive.wrong() {
+        drive.check(name)?;
+        Ok(drive)
+    }
+
+    /// Whether all values are in range, for a drive whose errors call it `name`.
+    ///
+    /// # Errors
+    /// One line that names the drive, the key and the range.
+    pub fn check(&self, name: &str) -> Result<(), ProfileError> {
+        match self.wrong() {
             Some((key, value, range)) => Err(ProfileError::Range { name: name.into(), key: key.into(), value, range }),
-            None => Ok(drive),
+            None => Ok(()),
         }
     }
 

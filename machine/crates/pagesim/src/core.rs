@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The state of a simulated system, and what a policy may do with it.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use trapless_memory::{ClockHz, Cycle};
+use trapless_timing::{Cache, Line, SsdOp, SsdParams, SsdTiming};
+
+use crate::Error;
+use crate::pages::{LINES, Origin, PageId, Pages, Pid, Place};
+use crate::replacement::{Lru, Replace, TwoLists};
+use crate::sched::{self, Entity, Schedule};
+use crate::settings::{Replacement, Settings, TICKS, Time};
+use crate::stats::Stats;
+
+const PAGE_BYTES: u64 = 4096;
+const LINE_BITS: u32 = 48;
+
+/// What happens at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// The write of a page that began with that many writes before it is over.
+    Written(PageId, u64),
+    /// The page that a process sleeps for is there.
+    Wake(Pid),
+    /// A policy wanted to be called.
+    Call,
+}
+
+/// A page that has left DRAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evicted {
+    /// Which.
+    pub page: PageId,
+    /// It had changed, and was written.
+    pub written: bool,
+}
+
+/// A simulated system. Its times are picoseconds from the start.
+pub struct Core {
+    /// What it is made of.
+    pub settings: Settings,
+    /// All pages.
+    pub pages: Pages,
+    /// Which page has to go.
+    pub replacement: Box<dyn Replace>,
+    /// Who runs when.
+    pub sched: Box<dyn Schedule>,
+    /// What has happened.
+    pub stats: Stats,
+    /// Who has the processor.
+    pub running: Option<Pid>,
+    pub(crate) cache: Cache<bool, u64>,
+    pub(crate) now: Time,
+    pub(crate) evicted: VecDeque<Evicted>,
+    device: SsdTiming,
+    free: Vec<u32>,
+    /// Writes of each page; those underway hold a frame.
+    writes: Vec<u64>,
+    writing: u32,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    number: u64,
+}
+
+impl Core {
+    /// A system at rest; `mapped` are each process's ranges of virtual pages (first, count).
+    ///
+    /// # Errors
+    /// A setting is out of range.
+    pub fn new(settings: &Settings, mapped: &[Vec<(u64, u64)>]) -> Result<Core, Error> {
+        settings.check()?;
+        let (cpu, mut pages) = (&settings.cpu, Pages::default());
+        let mut sched = sched::from_settings(&settings.scheduler);
+        for (process, mapped) in settings.processes.iter().zip(mapped) {
+            pages.add_process(mapped);
+            sched.add(Entity::new(process.nice));
+        }
+        let sets = cpu.cache_kib * 1024 / PAGE_BYTES * LINES / cpu.cache_ways;
+        Ok(Core {
+            pages,
+            replacement: match settings.memory.replacement {
+                Replacement::Lru => Box::new(Lru::default()),
+                Replacement::TwoLists => Box::new(TwoLists::default()),
+            },
+            sched,
+            stats: Stats::new(settings),
+            running: None,
+            cache: Cache::new(sets as usize, cpu.cache_ways as usize),
+            now: 0,
+            evicted: VecDeque::new(),
+            device: SsdTiming::new(&settings.device.params()?, ClockHz(TICKS), 0),
+            free: (0..settings.memory.frames).rev().collect(),
+            writes: vec![],
+            writing: 0,
+            events: BinaryHeap::new(),
+            number: 0,
+            settings: settings.clone(),
+        })
+    }
+
+    /// The time, ps.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The name of a line in the cache, which is one for all processes.
+    #[inline]
+    pub(crate) fn line(pid: Pid, line: u64) -> Line {
+        Line(line | (pid as u64) << LINE_BITS)
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &SsdParams {
+        self.device.params()
+    }
+
+    /// Has a policy called at a time.
+    pub fn call_at(&mut self, time: Time) {
+        self.at(time, Event::Call);
+    }
+
+    pub(crate) fn at(&mut self, time: Time, event: Event) {
+        self.number += 1;
+        self.events.push(Reverse((time, self.number, event)));
+    }
+
+    /// When the next event is.
+    #[inline]
+    pub(crate) fn next_event(&self) -> Time {
+        self.events.peek().map_or(Time::MAX, |event| event.0.0)
+    }
+
+    /// The next event that is due. The end of a write is dealt with here.
+    pub(crate) fn due(&mut self) -> Option<Event> {
+        let event = self.events.peek().filter(|event| event.0.0 <= self.now)?.0.2;
+        self.events.pop();
+        if let Event::Written(page, number) = event
+            && self.pages[page].place == Place::Writing
+            && self.writes[page.index()] == number
+        {
+            self.writing -= 1;
+            self.pages[page].place = Place::Device;
+            self.free.push(self.pages[page].frame);
+        }
+        Some(event)
+    }
+
+    /// Where a page is now.
+    #[inline]
+    pub fn place(&mut self, page: PageId) -> Place {
+        let entry = &mut self.pages[page];
+        if matches!(entry.place, Place::Reading(until) if until <= self.now) {
+            entry.place = Place::Resident;
+        }
+        entry.place
+    }
+
+    /// Whether a page is on the device alone.
+    pub fn is_out(&self, page: PageId) -> bool {
+        self.pages[page].place == Place::Device
+    }
+
+    /// Begins to read a page that nobody waits for yet, if it is on the device alone and a frame is to be had at once.
+    /// Returns when it is there.
+    pub fn prefetch(&mut self, page: PageId, origin: Origin) -> Option<Time> {
+        if !self.is_out(page) {
+            return None;
+        }
+        if self.free.is_empty() {
+            self.evict();
+        }
+        let frame = self.free.pop()?;
+        let until = self.read(page, frame, origin);
+        self.stats.prefetched(origin);
+        self.keep_reserve();
+        Some(until)
+    }
+
+    /// Begins to read a page that is missing; waits for a frame if there is none.
+    pub(crate) fn demand(&mut self, page: PageId) {
+        let frame = loop {
+            if let Some(frame) = self.free.pop() {
+                break frame;
+            }
+            if !self.evict() || self.free.is_empty() {
+                self.await_frame();
+            }
+        };
+        self.read(page, frame, Origin::Demand);
+        self.keep_reserve();
+    }
+
+    /// Stalls until a write is over, or a page that may be evicted has come.
+    fn await_frame(&mut self) {
+        let writes = self.events.iter().filter(|event| matches!(event.0.2, Event::Written(..))).map(|event| event.0.0);
+        let reads = self.pages.iter().filter_map(|(_, page)| match page.place {
+            Place::Reading(until) if until > self.now => Some(until),
+            _ => None,
+        });
+        let until = writes.chain(reads).min().unwrap_or(self.now);
+        self.stats.stalled += until.saturating_sub(self.now);
+        self.now = self.now.max(until);
+        let mut others = vec![];
+        while let Some(event) = self.due() {
+            if !matches!(event, Event::Written(..)) {
+                others.push(event);
+            }
+        }
+        others.into_iter().for_each(|event| self.at(self.now, event));
+    }
+
+    fn read(&mut self, page: PageId, frame: u32, origin: Origin) -> Time {
+        let at = u64::from(page.0) * PAGE_BYTES;
+        let until = self.command(SsdOp::Read { at, bytes: PAGE_BYTES });
+        let entry = &mut self.pages[page];
+        (entry.place, entry.frame, entry.origin) = (Place::Reading(until), frame, origin);
+        (entry.accessed, entry.dirty) = (false, false);
+        self.replacement.insert(page);
+        self.stats.reads += 1;
+        until
+    }
+
+    fn command(&mut self, op: SsdOp) -> Time {
+        self.device.start(Cycle(self.now) + self.device.fetch_delay(), op).0
+    }
+
+    /// Takes a frame from the page that has to go; whether there was one.
+    fn evict(&mut self) -> bool {
+        let (pages, now) = (&self.pages, self.now);
+        let Some(page) = self.replacement.victim(&|page| !matches!(pages[page].place, Place::Reading(at) if at > now))
+        else {
+            return false;
+        };
+        let entry = &mut self.pages[page];
+        self.stats.evicted(entry.origin, entry.accessed);
+        for line in entry.vpn * LINES..(entry.vpn + 1) * LINES {
+            self.cache.remove(Core::line(entry.owner, line));
+        }
+        let written = entry.dirty;
+        if written {
+            entry.place = Place::Writing;
+            let until = self.command(SsdOp::Write(PAGE_BYTES));
+            if self.writes.len() <= page.index() {
+                self.writes.resize(page.index() + 1, 0);
+            }
+            self.writes[page.index()] += 1;
+            self.at(until, Event::Written(page, self.writes[page.index()]));
+            self.writing += 1;
+            self.stats.writes += 1;
+        } else {
+            entry.place = Place::Device;
+            self.free.push(entry.frame);
+        }
+        self.evicted.push_back(Evicted { page, written });
+        true
+    }
+
+    /// Evicts until as many frames are free, or soon will be, as are to be kept.
+    fn keep_reserve(&mut self) {
+        while (self.free.len() as u32 + self.writing) < self.settings.memory.reserve && self.evict() {}
+    }
+
+    /// A page that is being written is wanted again: it keeps its frame.
+    pub(crate) fn rescue(&mut self, page: PageId) {
+        self.writing -= 1;
+        self.pages[page].place = Place::Resident;
+        self.pages[page].dirty = false;
+        self.replacement.insert(page);
+        self.stats.rescued += 1;
+    }
+
+    /// Whether every frame is free or holds one page, and every page in DRAM is in the order of replacement.
+    ///
+    /// # Errors
+    /// What is not so.
+    pub fn check(&self) -> Result<(), String> {
+        let mut holders = vec![None; self.settings.memory.frames as usize];
+        let (mut listed, mut writing) = (0, 0);
+        let mut take = |frame: u32, who: String| match holders[frame as usize].replace(who.clone()) {
+            Some(other) => Err(format!("frame {frame}: {other} and {who}")),
+            None => Ok(()),
+        };
+        for frame in &self.free {
+            take(*frame, "free".into())?;
+        }
+        for (id, page) in self.pages.iter() {
+            match page.place {
+                Place::Device => continue,
+                Place::Writing => writing += 1,
+                Place::Reading(_) | Place::Resident => listed += 1,
+            }
+            take(page.frame, format!("page {}", id.0))?;
+        }
+        if let Some(lost) = holders.iter().position(Option::is_none) {
+            return Err(format!("frame {lost}: lost"));
+        }
+        if listed != self.replacement.len() || writing != self.writing {
+            return Err(format!(
+                "{listed} pages in DRAM and {writing} being written; {} and {} expected",
+                self.replacement.len(),
+                self.writing
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Agg_virtual: more pages of the address space, as many as the drive serves at once (ASPF IV-A, after Wu et al., IEEE TCAD
+//! 2020, which manages memory in parts of a huge page).
+
+use super::Policy;
+use crate::core::Core;
+use crate::pages::{Origin, PageId, Pid};
+use crate::settings::us;
+
+/// Reads the missing pages of the aligned part of a huge page around the missing one: as large as the drive can carry in the
+/// time in which it serves a single read, times its commands in service (docs/pagesim.md).
+#[derive(Debug)]
+pub struct Agg;
+
+/// Pages of a huge page.
+const HUGE: u64 = 512;
+
+impl Agg {
+    /// Pages of a part: the power of two that is not more than what the drive has underway at its full rate.
+    fn part(core: &Core) -> u64 {
+        let drive = core.drive();
+        let carried = us(drive.read_us) as f64 / us(4096.0 / drive.mb_per_s) as f64;
+        let pages = (carried * f64::from(drive.channels)).clamp(1.0, HUGE as f64) as u64;
+        1 << pages.ilog2()
+    }
+}
+
+impl Policy for Agg {
+    fn fault(&mut self, core: &mut Core, pid: Pid, page: PageId) {
+        let (vpn, part) = (core.pages[page].vpn, Agg::part(core));
+        let first = vpn / part * part;
+        for near in first..first + part {
+            if let Some(page) = core.pages.mapped(pid, near) {
+                core.prefetch(page, Origin::Neighbour);
+            }
+        }
+    }
+}

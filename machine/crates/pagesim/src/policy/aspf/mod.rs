@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A-SPF and A-SPF*: adaptive synchronous page fault handling (ASPF III). What the paper leaves open is in docs/pagesim.md.
+
+pub mod demand;
+pub mod postpone;
+pub mod reconstruct;
+pub mod sets;
+
+use demand::Predictor;
+use postpone::Postpone;
+use reconstruct::UllLists;
+use sets::Sets;
+
+use super::{Bookkeeping, Policy};
+use crate::core::{Core, Evicted};
+use crate::pages::{Origin, PageId, Pid};
+use crate::settings::Settings;
+
+/// The four designs together. With fixed labels it is A-SPF, with those of the predictor A-SPF*.
+#[derive(Debug)]
+pub struct Aspf {
+    sets: Sets,
+    postpone: Postpone,
+    lists: UllLists,
+    predictor: Option<Predictor>,
+    /// Memory-intensive or not, by process.
+    intense: Vec<bool>,
+    /// The page of each process's last fault.
+    previous: Vec<Option<PageId>>,
+    /// Pages still to be read for the next memory-intensive process, and that process.
+    rebuilding: Option<(Pid, u64)>,
+}
+
+impl Aspf {
+    /// With `labels` for A-SPF, without for A-SPF*.
+    pub fn new(settings: &Settings, labels: Option<Vec<bool>>) -> Aspf {
+        let count = settings.processes.len();
+        let predictor = labels.is_none().then(|| Predictor::new(count, settings.aspf.window_ms));
+        Aspf {
+            sets: Sets::new(&settings.aspf, settings.prefetch.pages),
+            postpone: Postpone::new(count),
+            lists: UllLists::new(count),
+            predictor,
+            intense: labels.unwrap_or(vec![false; count]),
+            previous: vec![None; count],
+            rebuilding: None,
+        }
+    }
+
+    /// The next memory-intensive process: in the order of virtual run times, then of the postpone queue.
+    fn next_intense(&self, core: &Core) -> Option<Pid> {
+        core.sched.ready().into_iter().chain(self.postpone.queue()).find(|pid| self.intense[*pid])
+    }
+
+    /// Keeps some reads of the rebuilding process's pages underway (III-B3).
+    fn rebuild(&mut self, core: &mut Core) {
+        let Some((pid, ref mut left)) = self.rebuilding else { return };
+        let mut last = None;
+        for _ in 0..core.settings.aspf.reconstruct_depth {
+            if *left == 0 {
+                break;
+            }
+            let Some(page) = self.lists.first(pid) else { break };
+            self.lists.forget(core, page);
+            *left -= 1;
+            match core.prefetch(page, Origin::Reconstruct) {
+                Some(until) => last = Some(until),
+                // No frame to be had: not now.
+                None if core.is_out(page) => break,
+                None => {}
+            }
+        }
+        match last {
+            Some(until) => core.call_at(until),
+            None => self.rebuilding = None,
+        }
+    }
+}
+
+impl Policy for Aspf {
+    fn fault(&mut self, core: &mut Core, pid: Pid, page: PageId) {
+        if let Some(predictor) = &mut self.predictor {
+            predictor.fault(pid, core.now());
+        }
+        self.lists.fault(pid);
+        // As the page left: not accessed means that it had been read ahead for nothing (III-B1).
+        let accessed = !self.lists.is_inactive(page);
+        self.lists.forget(core, page);
+        let previous = self.previous[pid].replace(page);
+        self.sets.group(previous, page, accessed);
+        for page in self.sets.candidates(page, |page| core.is_out(page)) {
+            if core.prefetch(page, Origin::Set).is_some() {
+                self.sets.prefetched(page);
+                self.lists.forget(core, page);
+            }
+        }
+    }
+
+    fn evicted(&mut self, core: &mut Core, Evicted { page, .. }: Evicted) {
+        let entry = &core.pages[page];
+        if !core.is_out(page) && entry.place != crate::pages::Place::Writing {
+            // It is on its way back.
+            return;
+        }
+        if entry.origin == Origin::Set && !entry.accessed {
+            self.sets.missed(page);
+        }
+        self.lists.insert(entry.owner, page, entry.accessed);
+    }
+
+    fn take_next(&mut self, core: &mut Core) -> Option<Pid> {
+        self.postpone.take_next(&mut *core.sched)
+    }
+
+    fn enter(&mut self, core: &mut Core, pid: Pid) {
+        self.lists.turn(pid);
+        if self.intense[pid] {
+            self.rebuilding = None;
+            return;
+        }
+        let rebuilding = self.next_intense(core).map(|next| {
+            let pages = self.lists.previous_faults(next).min(core.settings.aspf.max_reconstruct.into());
+            (next, pages)
+        });
+        let idle = self.rebuilding.is_none();
+        self.rebuilding = rebuilding;
+        if idle {
+            self.rebuild(core);
+        }
+    }
+
+    fn goes_on(&mut self, core: &mut Core, pid: Pid) -> bool {
+        self.postpone.goes_on(&mut *core.sched, pid)
+    }
+
+    fn leave(&mut self, core: &mut Core, pid: Pid) {
+        if let Some(predictor) = &mut self.predictor {
+            self.intense[pid] = predictor.is_intense(pid, core.now());
+        }
+    }
+
+    fn put_back(&mut self, core: &mut Core, pid: Pid) {
+        self.postpone.put_back(&mut *core.sched, pid, &self.intense);
+    }
+
+    fn call(&mut self, core: &mut Core) {
+        self.rebuild(core);
+    }
+
+    fn bookkeeping(&self) -> Bookkeeping {
+        let mut all = Bookkeeping::default();
+        for part in [self.sets.cost(), self.lists.cost(), self.postpone.cost()] {
+            all.bytes += part.bytes;
+            all.operations += part.operations;
+        }
+        all.bytes += self.predictor.as_ref().map_or(0, Predictor::bytes);
+        all
+    }
+}

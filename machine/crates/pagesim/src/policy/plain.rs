@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The two baselines: nothing is read ahead.
+
+use super::{Policy, Wait};
+use crate::core::Core;
+use crate::pages::{PageId, Pid};
+use crate::settings::Time;
+
+/// Synchronous handling: the processor waits (ASPF IV-A, "baseline").
+#[derive(Debug)]
+pub struct Sync;
+
+impl Policy for Sync {
+    fn fault(&mut self, _core: &mut Core, _pid: Pid, _page: PageId) {}
+}
+
+/// Asynchronous handling: another process runs (ASPF II-A).
+#[derive(Debug)]
+pub struct Async;
+
+impl Policy for Async {
+    fn fault(&mut self, _core: &mut Core, _pid: Pid, _page: PageId) {}
+
+    fn wait(&mut self, _core: &mut Core, _pid: Pid, _until: Time) -> Wait {
+        Wait::Switch
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! As Linux: an active and an inactive list, and an accessed bit for each page (mm/vmscan.c, without multi-generational LRU).
+
+use super::Replace;
+use crate::links::{End, Links, List};
+use crate::pages::PageId;
+
+const INACTIVE: usize = 0;
+const ACTIVE: usize = 1;
+
+/// Two lists. New pages are inactive. Seen from the tail of the inactive list, a page that was accessed becomes active, another
+/// one goes; the tail of the active list becomes inactive while that list is longer than the inactive one.
+#[derive(Debug, Default)]
+pub struct TwoLists {
+    links: Links,
+    lists: [List; 2],
+    /// Of each page: accessed since it was last looked at; in the active list.
+    flags: Vec<(bool, bool)>,
+}
+
+impl TwoLists {
+    fn add(&mut self, page: PageId, list: usize, end: End) {
+        if self.flags.len() <= page.index() {
+            self.flags.resize(page.index() + 1, (false, false));
+        }
+        self.flags[page.index()] = (false, list == ACTIVE);
+        self.links.insert(&mut self.lists[list], end, page.0);
+    }
+
+    fn balance(&mut self) {
+        while self.lists[ACTIVE].len() > self.lists[INACTIVE].len() {
+            let Some(id) = self.lists[ACTIVE].at(End::Tail) else { break };
+            self.remove(PageId(id));
+            self.add(PageId(id), INACTIVE, End::Head);
+        }
+    }
+}
+
+impl Replace for TwoLists {
+    fn insert(&mut self, page: PageId) {
+        self.add(page, INACTIVE, End::Head);
+    }
+
+    #[inline]
+    fn touch(&mut self, page: PageId) {
+        self.flags[page.index()].0 = true;
+    }
+
+    fn demote(&mut self, page: PageId) {
+        self.remove(page);
+        self.add(page, INACTIVE, End::Tail);
+    }
+
+    fn remove(&mut self, page: PageId) {
+        let list = usize::from(self.flags[page.index()].1);
+        self.links.remove(&mut self.lists[list], page.0);
+    }
+
+    fn victim(&mut self, may: &dyn Fn(PageId) -> bool) -> Option<PageId> {
+        self.balance();
+        let mut at = self.lists[INACTIVE].at(End::Tail);
+        // Promotions make the list shorter than the other: look again, at each page three times at most.
+        for _ in 0..3 * self.len() {
+            let Some(id) = at else {
+                self.balance();
+                at = self.lists[INACTIVE].at(End::Tail);
+                continue;
+            };
+            let page = PageId(id);
+            at = self.links.before(id);
+            if self.flags[page.index()].0 {
+                self.remove(page);
+                self.add(page, ACTIVE, End::Head);
+            } else if may(page) {
+                self.remove(page);
+                return Some(page);
+            }
+        }
+        None
+    }
+
+    fn len(&self) -> usize {
+        self.lists[INACTIVE].len() + self.lists[ACTIVE].len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four pages; 0 and 2 are accessed. 0 is seen first and becomes active, 1 goes; then 2 becomes active, 3 goes.
+    #[test]
+    fn an_accessed_page_gets_a_second_round() {
+        let mut lists = TwoLists::default();
+        (0..4).for_each(|id| lists.insert(PageId(id)));
+        lists.touch(PageId(0));
+        lists.touch(PageId(2));
+        assert_eq!(lists.victim(&|_| true), Some(PageId(1)));
+        assert_eq!(lists.victim(&|_| true), Some(PageId(3)));
+        // Both active: the first of them is no longer accessed since it was looked at.
+        assert_eq!(lists.victim(&|_| true), Some(PageId(0)));
+        assert_eq!(lists.victim(&|page| page != PageId(2)), None);
+        assert_eq!(lists.len(), 1);
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Earliest eligible virtual deadline first (Linux 6.12, kernel/sched/fair.c; Stoica and Abdel-Wahab 1995).
+
+use super::{Entity, Schedule, Virtual};
+use crate::pages::Pid;
+use crate::settings::Time;
+
+/// Of the processes that are owed time, the one whose slice is to be over first runs.
+#[derive(Debug)]
+pub struct Eevdf {
+    slice: Time,
+    entities: Vec<Entity>,
+    queue: Vec<Pid>,
+}
+
+impl Eevdf {
+    /// With a base slice.
+    pub fn new(slice: Time) -> Eevdf {
+        Eevdf { slice, entities: vec![], queue: vec![] }
+    }
+
+    /// Average virtual run time by weight, of the queue and the running process; rounded down.
+    fn average(&self, running: Option<Pid>) -> Virtual {
+        let (mut sum, mut weights) = (0_i128, 0_i128);
+        for pid in self.queue.iter().copied().chain(running) {
+            let entity = &self.entities[pid];
+            sum += i128::from(entity.vruntime) * i128::from(entity.weight);
+            weights += i128::from(entity.weight);
+        }
+        sum.div_euclid(weights.max(1)) as Virtual
+    }
+
+    fn request(&mut self, pid: Pid) {
+        let entity = &mut self.entities[pid];
+        entity.deadline = entity.vruntime + entity.virtual_time(self.slice);
+    }
+
+    fn best(&self, running: Option<Pid>) -> Option<Pid> {
+        let average = self.average(running);
+        let all = self.queue.iter().copied().chain(running);
+        all.filter(|pid| self.entities[*pid].vruntime <= average)
+            .min_by_key(|pid| (self.entities[*pid].deadline, self.entities[*pid].vruntime, *pid))
+    }
+}
+
+impl Schedule for Eevdf {
+    fn add(&mut self, entity: Entity) {
+        self.entities.push(entity);
+        self.request(self.entities.len() - 1);
+    }
+
+    fn entity(&self, pid: Pid) -> &Entity {
+        &self.entities[pid]
+    }
+
+    fn entity_mut(&mut self, pid: Pid) -> &mut Entity {
+        &mut self.entities[pid]
+    }
+
+    fn put_back(&mut self, pid: Pid) {
+        if self.entities[pid].vruntime >= self.entities[pid].deadline {
+            self.request(pid);
+        }
+        self.queue.push(pid);
+    }
+
+    /// What it was owed it is still owed (PLACE_LAG); the others' average moves by its return, which is made up for.
+    fn wake(&mut self, pid: Pid) {
+        let load: u64 = self.queue.iter().map(|other| self.entities[*other].weight).sum();
+        let (average, entity) = (self.average(None), self.entities[pid]);
+        let lag = if load == 0 {
+            0
+        } else {
+            (i128::from(entity.lag) * i128::from(load + entity.weight) / i128::from(load)) as Virtual
+        };
+        if load > 0 {
+            self.entities[pid].vruntime = average - lag;
+        }
+        self.request(pid);
+        self.queue.push(pid);
+    }
+
+    fn sleep(&mut self, pid: Pid) {
+        let limit = self.entities[pid].virtual_time(2 * self.slice);
+        let lag = self.average(Some(pid)) - self.entities[pid].vruntime;
+        self.entities[pid].lag = lag.clamp(-limit, limit);
+    }
+
+    fn ran(&mut self, pid: Pid, time: Time) {
+        let entity = &mut self.entities[pid];
+        entity.vruntime += entity.virtual_time(time);
+    }
+
+    fn next(&self) -> Option<Pid> {
+        self.best(None)
+    }
+
+    fn take_next(&mut self) -> Option<Pid> {
+        let pid = self.best(None)?;
+        self.take(pid);
+        Some(pid)
+    }
+
+    fn take(&mut self, pid: Pid) {
+        self.queue.retain(|other| *other != pid);
+    }
+
+    fn goes_on(&mut self, running: Pid) -> bool {
+        if self.entities[running].vruntime >= self.entities[running].deadline {
+            self.request(running);
+        }
+        self.best(Some(running)) == Some(running)
+    }
+
+    /// Until its slice is over a process keeps the processor (RUN_TO_PARITY).
+    fn preempts(&self, _running: Pid, _woken: Pid) -> bool {
+        false
+    }
+
+    fn slice(&self, running: Pid) -> Time {
+        let entity = &self.entities[running];
+        let left = (entity.deadline - entity.vruntime).max(1) as u128;
+        (left * u128::from(entity.weight)).div_ceil(u128::from(super::NICE_0)) as Time
+    }
+
+    fn ready(&self) -> Vec<Pid> {
+        let mut ready = self.queue.clone();
+        ready.sort_by_key(|pid| (self.entities[*pid].vruntime, *pid));
+        ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::ms;
+
+    /// By hand, slices of 1 ms: equal weights take turns; after each has run, the average has moved to where all are owed.
+    #[test]
+    fn equal_processes_take_turns() {
+        let mut eevdf = Eevdf::new(ms(1.0));
+        for pid in 0..3 {
+            eevdf.add(Entity::new(0));
+            eevdf.put_back(pid);
+        }
+        let turns: Vec<_> = (0..7)
+            .map(|_| {
+                let pid = eevdf.take_next().unwrap();
+                let slice = eevdf.slice(pid);
+                assert_eq!(slice, ms(1.0));
+                eevdf.ran(pid, slice);
+                eevdf.put_back(pid);
+                pid
+            })
+            .collect();
+        assert_eq!(turns, [0, 1, 2, 0, 1, 2, 0]);
+    }
+
+    /// Process 0 has run 1 ms more than 1: it is not eligible, though its deadline comes first.
+    #[test]
+    fn only_who_is_owed_time_runs() {
+        let mut eevdf = Eevdf::new(ms(3.0));
+        for pid in 0..2 {
+            eevdf.add(Entity::new(0));
+            eevdf.put_back(pid);
+        }
+        assert_eq!(eevdf.take_next(), Some(0));
+        eevdf.ran(0, ms(1.0));
+        eevdf.put_back(0);
+        assert_eq!(eevdf.next(), Some(1));
+    }
+
+    #[test]
+    fn who_sleeps_while_owed_time_is_owed_it_after() {
+        let mut eevdf = Eevdf::new(ms(1.0));
+        for pid in 0..2 {
+            eevdf.add(Entity::new(0));
+            eevdf.put_back(pid);
+        }
+        eevdf.take(0);
+        eevdf.ran(0, ms(1.0));
+        eevdf.put_back(0);
+        // The average is 0.5 ms: process 1 is owed 0.5.
+        eevdf.take(1);
+        eevdf.sleep(1);
+        assert_eq!(eevdf.entity(1).lag, ms(0.5) as Virtual);
+        eevdf.take(0);
+        eevdf.ran(0, ms(4.0));
+        eevdf.put_back(0);
+        eevdf.wake(1);
+        // Back with lag 1 ms against 0 alone, which is 0.5 against the average of both.
+        assert_eq!(eevdf.entity(1).vruntime, ms(4.0) as Virtual);
+        assert_eq!(eevdf.average(None) - eevdf.entity(1).vruntime, ms(0.5) as Virtual);
+    }
+}

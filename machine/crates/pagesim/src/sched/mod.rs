@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who runs when: Linux's fair schedulers, on one processor.
+
+mod cfs;
+mod eevdf;
+
+pub use cfs::Cfs;
+pub use eevdf::Eevdf;
+
+use crate::pages::Pid;
+use crate::settings::{Scheduler, SchedulerKind, Time, ms};
+
+/// Virtual run time: [`Time`] of a process of nice 0. It may be below zero once a delay is repaid.
+pub type Virtual = i64;
+
+/// Weight of nice 0.
+pub const NICE_0: u64 = 1024;
+
+/// Weights of nice -20 to 19 (Linux, kernel/sched/core.c: each step is a factor of about 1.25).
+const WEIGHTS: [u64; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991,
+    1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+];
+
+/// What a process is to the scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct Entity {
+    /// Its share of the processor.
+    pub weight: u64,
+    /// Its virtual run time.
+    pub vruntime: Virtual,
+    /// EEVDF: when its slice is to be over, virtual.
+    pub deadline: Virtual,
+    /// EEVDF: what it was owed when it went to sleep.
+    pub lag: Virtual,
+}
+
+impl Entity {
+    /// A process of a nice value from -20 to 19 that has not run.
+    pub fn new(nice: i8) -> Entity {
+        let weight = WEIGHTS[usize::try_from(i32::from(nice) + 20).unwrap_or(20).min(39)];
+        Entity { weight, vruntime: 0, deadline: 0, lag: 0 }
+    }
+
+    /// A length of time as its virtual run time counts it.
+    pub fn virtual_time(&self, ran: Time) -> Virtual {
+        (u128::from(ran) * u128::from(NICE_0) / u128::from(self.weight)) as Virtual
+    }
+}
+
+/// A fair scheduler. The running process is in no queue, as in Linux.
+pub trait Schedule {
+    /// A process more; it is not ready yet.
+    fn add(&mut self, entity: Entity);
+    /// What a process is to it.
+    fn entity(&self, pid: Pid) -> &Entity;
+    /// Changes a process that is not in the queue.
+    fn entity_mut(&mut self, pid: Pid) -> &mut Entity;
+    /// The process that has run becomes or stays ready: it goes back to the queue.
+    fn put_back(&mut self, pid: Pid);
+    /// A process that slept becomes ready.
+    fn wake(&mut self, pid: Pid);
+    /// The running process goes to sleep.
+    fn sleep(&mut self, pid: Pid);
+    /// The running process has run for so long.
+    fn ran(&mut self, pid: Pid, time: Time);
+    /// Whom [`Schedule::take_next`] would take.
+    fn next(&self) -> Option<Pid>;
+    /// Takes the one that is to run out of the queue.
+    fn take_next(&mut self) -> Option<Pid>;
+    /// Takes a ready process out of the queue.
+    fn take(&mut self, pid: Pid);
+    /// Whether the running process goes on at the end of its slice.
+    fn goes_on(&mut self, running: Pid) -> bool;
+    /// Whether a process that has just woken takes the processor from the running one.
+    fn preempts(&self, running: Pid, woken: Pid) -> bool;
+    /// How long the running process may run.
+    fn slice(&self, running: Pid) -> Time;
+    /// Those in the queue, in the order of their virtual run times.
+    fn ready(&self) -> Vec<Pid>;
+}
+
+/// The scheduler of a configuration.
+pub fn from_settings(settings: &Scheduler) -> Box<dyn Schedule> {
+    match settings.kind {
+        SchedulerKind::Cfs => Box::new(Cfs::new(
+            ms(settings.latency_ms),
+            ms(settings.min_granularity_ms),
+            ms(settings.wakeup_granularity_ms),
+        )),
+        SchedulerKind::Eevdf => Box::new(Eevdf::new(ms(settings.min_granularity_ms))),
+    }
+}

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a simulation is made of: a TOML file, whose defaults are the paper's (ASPF IV-A).
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+use trapless_timing::SsdParams;
+
+use crate::Error;
+
+/// A point in simulated time, or a length of it: picoseconds.
+pub type Time = u64;
+
+/// Ticks of [`Time`] in a second.
+pub const TICKS: u64 = 1_000_000_000_000;
+
+/// Nanoseconds as time.
+pub fn ns(ns: f64) -> Time {
+    (ns * 1e3).round() as Time
+}
+
+/// Microseconds as time.
+pub fn us(us: f64) -> Time {
+    ns(us * 1e3)
+}
+
+/// Milliseconds as time.
+pub fn ms(ms: f64) -> Time {
+    us(ms * 1e3)
+}
+
+/// One simulation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// What to do about faults.
+    pub policy: PolicyName,
+    /// Processor and its cache.
+    #[serde(default)]
+    pub cpu: Cpu,
+    /// DRAM.
+    pub memory: Memory,
+    /// The drive.
+    #[serde(default)]
+    pub device: Device,
+    /// Who runs when.
+    #[serde(default)]
+    pub scheduler: Scheduler,
+    /// Reading ahead.
+    #[serde(default)]
+    pub prefetch: Prefetch,
+    /// A-SPF.
+    #[serde(default)]
+    pub aspf: Aspf,
+    /// Our own policy.
+    #[serde(default)]
+    pub trend: Trend,
+    /// What is recorded.
+    #[serde(default)]
+    pub record: Record,
+    /// The programs.
+    #[serde(rename = "process")]
+    pub processes: Vec<Process>,
+}
+
+/// The policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyName {
+    /// Synchronous handling, no prefetch (the paper's baseline).
+    Sync,
+    /// Asynchronous handling, no prefetch.
+    Async,
+    /// Virt_prefetch.
+    Virt,
+    /// Agg_virtual.
+    Agg,
+    /// A-SPF: labels of the configuration.
+    Aspf,
+    /// A-SPF*: labels of the predictor.
+    AspfStar,
+    /// Linux's swap readahead by place on the device.
+    ReadaheadCluster,
+    /// Linux's swap readahead by address.
+    ReadaheadVma,
+    /// Leap.
+    Leap,
+    /// Belady's replacement and perfect prefetch.
+    Optimum,
+    /// Spin or switch, by the fault.
+    Adaptive,
+    /// Ours.
+    Trapless,
+}
+
+/// Processor and cache.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cpu {
+    /// An instruction whose accesses the cache serves, ns.
+    pub instruction_ns: f64,
+    /// The cache, KiB: a power of two times `cache_ways`.
+    pub cache_kib: u64,
+    /// Its ways.
+    pub cache_ways: u64,
+    /// From the running process to another one, us.
+    pub context_switch_us: f64,
+    /// The kernel's own work for a fault, us.
+    pub fault_us: f64,
+}
+
+impl Default for Cpu {
+    fn default() -> Cpu {
+        Cpu { instruction_ns: 0.25, cache_kib: 8192, cache_ways: 16, context_switch_us: 5.0, fault_us: 0.0 }
+    }
+}
+
+/// DRAM.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    /// Its size, pages of 4 KiB.
+    pub frames: u32,
+    /// An access that misses the cache, ns.
+    #[serde(default = "dram_ns")]
+    pub dram_ns: f64,
+    /// Which page has to go.
+    #[serde(default)]
+    pub replacement: Replacement,
+    /// Frames kept free by evicting before they are wanted.
+    #[serde(default)]
+    pub reserve: u32,
+}
+
+fn dram_ns() -> f64 {
+    50.0
+}
+
+/// Which page has to go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replacement {
+    /// The least recently used one.
+    #[default]
+    Lru,
+    /// As Linux: an active and an inactive list, and accessed bits.
+    TwoLists,
+}
+
+/// The drive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Device {
+    /// A built-in drive or a file (`machine/profiles/ssd`).
+    pub drive: String,
+    /// Latency of a read and of a write, us, in place of the drive's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<f64>,
+    /// Commands in service at a time, in place of the drive's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channels: Option<u32>,
+    /// Data rate, 10^6 bytes a second, in place of the drive's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mb_per_s: Option<f64>,
+}
+
+impl Default for Device {
+    fn default() -> Device {
+        Device { drive: "ull".into(), latency_us: None, channels: None, mb_per_s: None }
+    }
+}
+
+impl Device {
+    /// The drive with its changes.
+    ///
+    /// # Errors
+    /// There is no such drive, or a value is out of range.
+    pub fn params(&self) -> Result<SsdParams, Error> {
+        let wrong = |e: &dyn std::fmt::Display| Error::Settings(format!("device: {e}"));
+        let mut params = SsdParams::load(&self.drive).map_err(|e| wrong(&e))?;
+        if let Some(us) = self.latency_us {
+            (params.read_us, params.write_us) = (us, us);
+        }
+        params.channels = self.channels.unwrap_or(params.channels);
+        params.mb_per_s = self.mb_per_s.unwrap_or(params.mb_per_s);
+        params.check(&self.drive).map_err(|e| wrong(&e))?;
+        Ok(params)
+    }
+}
+
+/// Who runs when. Defaults: ASPF IV-A, and Linux 5.7 on one processor for what it does not say.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scheduler {
+    /// Which.
+    pub kind: SchedulerKind,
+    /// CFS: every process runs once in so long, ms (`sched_latency`).
+    pub latency_ms: f64,
+    /// CFS: the shortest slice; EEVDF: the slice, ms (`sched_min_granularity`, `base_slice`).
+    pub min_granularity_ms: f64,
+    /// CFS: how far behind a process that wakes must be to take the processor at once, ms.
+    pub wakeup_granularity_ms: f64,
+}
+
+impl Default for Scheduler {
+    fn default() -> Scheduler {
+        let kind = SchedulerKind::Cfs;
+        Scheduler { kind, latency_ms: 6.0, min_granularity_ms: 0.75, wakeup_granularity_ms: 1.0 }
+    }
+}
+
+/// The schedulers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SchedulerKind {
+    /// Completely fair scheduler, Linux until 6.5.
+    Cfs,
+    /// Earliest eligible virtual deadline first, Linux from 6.6 on.
+    Eevdf,
+}
+
+/// Reading ahead.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Prefetch {
+    /// Pages read with the one that is missing (ASPF figure 8: 4 unless said otherwise).
+    pub pages: u32,
+    /// Linux: the largest window is 2 to this many pages (`page-cluster`).
+    pub page_cluster: u32,
+}
+
+impl Default for Prefetch {
+    fn default() -> Prefetch {
+        Prefetch { pages: 4, page_cluster: 3 }
+    }
+}
+
+/// A-SPF: what the paper leaves open (docs/pagesim.md).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Aspf {
+    /// Pages of a set at most.
+    pub set_capacity: u32,
+    /// A set whose share of useful prefetches is lower is outdated.
+    pub min_accuracy: f64,
+    /// Most pages read before one turn of a memory-intensive process.
+    pub max_reconstruct: u32,
+    /// Reads of theirs that are underway at a time.
+    pub reconstruct_depth: u32,
+    /// Window of the predictor, ms.
+    pub window_ms: f64,
+}
+
+impl Default for Aspf {
+    fn default() -> Aspf {
+        Aspf { set_capacity: 16, min_accuracy: 0.5, max_reconstruct: 4096, reconstruct_depth: 4, window_ms: 24.0 }
+    }
+}
+
+/// Our own policy.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Trend {
+    /// Slices are so many times those of the scheduler at most.
+    pub slices: f64,
+    /// Reads underway at a time before a process runs.
+    pub depth: u32,
+    /// Pages read with a fault at most.
+    pub pages: u32,
+}
+
+impl Default for Trend {
+    fn default() -> Trend {
+        Trend { slices: 4.0, depth: 4, pages: 8 }
+    }
+}
+
+/// What is recorded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Record {
+    /// Faults over time are counted by so long, ms (ASPF figure 1b: 33); doubled when there are too many.
+    pub window_ms: f64,
+}
+
+impl Default for Record {
+    fn default() -> Record {
+        Record { window_ms: 33.0 }
+    }
+}
+
+/// A program.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Process {
+    /// As it is called in results.
+    pub name: String,
+    /// Its trace.
+    pub trace: PathBuf,
+    /// From -20 to 19.
+    #[serde(default)]
+    pub nice: i8,
+    /// Memory-intensive, as profiled beforehand (A-SPF).
+    #[serde(default)]
+    pub intense: bool,
+    /// The address space of a trace that has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<u64>,
+}
+
+impl Settings {
+    /// Reads a file and changes single values (`memory.frames=100`, `process.0.nice=5`). Traces are looked for beside the file.
+    ///
+    /// # Errors
+    /// One line that names the file or change, and the key.
+    pub fn load(path: &Path, changes: &[String]) -> Result<Settings, Error> {
+        let wrong = |e: &dyn std::fmt::Display| Error::Settings(format!("{}: {e}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.into(), source })?;
+        let mut table: Table = text.parse().map_err(|e: toml::de::Error| wrong(&e.message().replace('\n', " ")))?;
+        for change in changes {
+            set(&mut table, change).ok_or_else(|| Error::Settings(format!("{change}: not KEY=VALUE of a known key")))?;
+        }
+        let mut settings: Settings = serde_path_to_error::deserialize(Value::Table(table))
+            .map_err(|e| wrong(&format!("{}: {}", e.path(), e.inner().message().lines().next().unwrap_or_default())))?;
+        for process in &mut settings.processes {
+            if let Some(folder) = path.parent() {
+                process.trace = folder.join(&process.trace);
+            }
+        }
+        settings.check().map_err(|e| wrong(&e))?;
+        Ok(settings)
+    }
+
+    /// Whether all values are in range.
+    ///
+    /// # Errors
+    /// The first key that is not, its value and the range.
+    pub fn check(&self) -> Result<(), Error> {
+        let sets = self.cpu.cache_kib * 1024 / 64 / self.cpu.cache_ways.max(1);
+        let checks = [
+            ("process", self.processes.len() as f64, 1.0, 1000.0),
+            ("cpu.instruction_ns", self.cpu.instruction_ns, 0.0, 1e6),
+            ("cpu.cache_ways", self.cpu.cache_ways as f64, 1.0, 64.0),
+            ("cpu.context_switch_us", self.cpu.context_switch_us, 0.0, 1e6),
+            ("cpu.fault_us", self.cpu.fault_us, 0.0, 1e6),
+            ("memory.frames", self.memory.frames.into(), 4.0 + f64::from(self.memory.reserve), 1e9),
+            ("memory.dram_ns", self.memory.dram_ns, 0.0, 1e6),
+            ("scheduler.latency_ms", self.scheduler.latency_ms, 1e-3, 1e6),
+            ("scheduler.min_granularity_ms", self.scheduler.min_granularity_ms, 1e-3, 1e6),
+            ("scheduler.wakeup_granularity_ms", self.scheduler.wakeup_granularity_ms, 0.0, 1e6),
+            ("prefetch.pages", self.prefetch.pages.into(), 0.0, 4096.0),
+            ("prefetch.page_cluster", self.prefetch.page_cluster.into(), 0.0, 10.0),
+            ("aspf.set_capacity", self.aspf.set_capacity.into(), 2.0, 65_535.0),
+            ("aspf.min_accuracy", self.aspf.min_accuracy, 0.0, 1.0),
+            ("aspf.reconstruct_depth", self.aspf.reconstruct_depth.into(), 1.0, 1024.0),
+            ("aspf.window_ms", self.aspf.window_ms, 1e-3, 1e6),
+            ("trend.slices", self.trend.slices, 1.0, 1000.0),
+            ("trend.depth", self.trend.depth.into(), 1.0, 1024.0),
+            ("record.window_ms", self.record.window_ms, 1e-3, 1e6),
+        ];
+        for (key, value, low, high) in checks {
+            if !(low..=high).contains(&value) {
+                return Err(Error::Settings(format!("{key}: {value} is not from {low} to {high}")));
+            }
+        }
+        if !sets.is_power_of_two() || sets * self.cpu.cache_ways * 64 != self.cpu.cache_kib * 1024 {
+            return Err(Error::Settings(format!(
+                "cpu.cache_kib: {} KiB are not a power of two of sets of {} lines",
+                self.cpu.cache_kib, self.cpu.cache_ways
+            )));
+        }
+        for process in &self.processes {
+            if !(-20..=19).contains(&process.nice) {
+                return Err(Error::Settings(format!("{}: nice {} is not from -20 to 19", process.name, process.nice)));
+            }
+        }
+        self.device.params().map(|_| ())
+    }
+}
+
+/// Sets one value by the names of its key; numbers name elements of arrays.
+fn set(table: &mut Table, change: &str) -> Option<()> {
+    let (key, value) = change.split_once('=')?;
+    let value = value.parse().unwrap_or_else(|_| Value::String(value.into()));
+    let mut names = key.split('.').peekable();
+    let mut at: &mut Value = table.entry(names.next()?).or_insert_with(|| Value::Table(Table::new()));
+    for name in names {
+        at = match at {
+            Value::Table(table) => table.entry(name).or_insert_with(|| Value::Table(Table::new())),
+            Value::Array(array) => array.get_mut(name.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    *at = value;
+    Some(())
+}

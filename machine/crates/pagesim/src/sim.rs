@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simulation: processes take turns on a processor and replay their traces.
+
+use trapless_trace::Kind;
+
+use crate::Error;
+use crate::core::{Core, Event};
+use crate::input::{Source, Step};
+use crate::pages::{LINES, Origin, Pid, Place};
+use crate::policy::{self, Policy, Wait};
+use crate::settings::{Settings, Time, ns, us};
+
+/// Why a process no longer runs.
+enum Left {
+    /// Its time is over, or another one woke.
+    Preempted,
+    /// It waits for a page that is there at that time.
+    Asleep(Time),
+    /// Its trace is over.
+    Ended,
+}
+
+/// A process as the simulation drives it.
+struct Program {
+    source: Box<dyn Source>,
+    /// A step that waits for its page.
+    pending: Option<u64>,
+    pending_store: bool,
+    /// When it became ready.
+    ready: Time,
+}
+
+/// A simulation.
+pub struct Sim {
+    /// The system.
+    pub core: Core,
+    policy: Box<dyn Policy>,
+    programs: Vec<Program>,
+    instruction: Time,
+    dram: Time,
+    switch: Time,
+    fault: Time,
+    /// Who ran last, if the processor is still his.
+    last: Option<Pid>,
+    started: bool,
+    alive: usize,
+    slice_start: Time,
+    slice: Time,
+    /// Time up to which the running process is accounted for.
+    counted: Time,
+    /// A process that woke is to have the processor.
+    preempted: bool,
+}
+
+impl Sim {
+    /// A simulation of `settings`, whose programs come from `sources` and have the `mapped` ranges of virtual pages (first,
+    /// count).
+    ///
+    /// # Errors
+    /// A setting is out of range.
+    pub fn new(settings: &Settings, sources: Vec<Box<dyn Source>>, mapped: &[Vec<(u64, u64)>]) -> Result<Sim, Error> {
+        Sim::with_policy(settings, policy::from_settings(settings), sources, mapped)
+    }
+
+    /// The same with a policy of one's own.
+    ///
+    /// # Errors
+    /// A setting is out of range.
+    pub fn with_policy(
+        settings: &Settings,
+        policy: Box<dyn Policy>,
+        sources: Vec<Box<dyn Source>>,
+        mapped: &[Vec<(u64, u64)>],
+    ) -> Result<Sim, Error> {
+        let core = Core::new(settings, mapped)?;
+        let cpu = &settings.cpu;
+        let (switch, fault) = (us(cpu.context_switch_us), us(cpu.fault_us));
+        let (instruction, dram) = (ns(cpu.instruction_ns), ns(settings.memory.dram_ns));
+        let programs: Vec<_> = sources
+            .into_iter()
+            .map(|source| Program { source, pending: None, pending_store: false, ready: 0 })
+            .collect();
+        let alive = programs.len();
+        let mut sim = Sim {
+            core,
+            policy,
+            programs,
+            instruction,
+            dram,
+            switch,
+            fault,
+            last: None,
+            started: false,
+            alive,
+            slice_start: 0,
+            slice: 0,
+            counted: 0,
+            preempted: false,
+        };
+        for pid in 0..alive {
+            sim.core.sched.put_back(pid);
+        }
+        Ok(sim)
+    }
+
+    /// What the policy costs.
+    pub fn bookkeeping(&self) -> policy::Bookkeeping {
+        self.policy.bookkeeping()
+    }
+
+    /// Runs until all traces are over. `progress` is called now and then with the number of accesses done.
+    ///
+    /// # Errors
+    /// A trace cannot be read, or is not whole.
+    pub fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        while self.alive > 0 {
+            self.turn()?;
+            progress(self.core.stats.processes.iter().map(|process| process.accesses).sum());
+        }
+        Ok(())
+    }
+
+    /// One process's turn, from dispatch until it leaves the processor.
+    ///
+    /// # Errors
+    /// As [`Sim::run`].
+    pub fn turn(&mut self) -> Result<(), Error> {
+        let pid = loop {
+            self.events(None);
+            if let Some(pid) = self.policy.take_next(&mut self.core) {
+                break pid;
+            }
+            let next = self.core.next_event().max(self.core.now);
+            assert!(next != Time::MAX, "processes wait for nothing");
+            self.core.stats.idle += next - self.core.now;
+            self.core.now = next;
+        };
+        if self.last != Some(pid) && self.started {
+            self.core.now += self.switch;
+            self.core.stats.switches += 1;
+        }
+        (self.started, self.last, self.core.running) = (true, Some(pid), Some(pid));
+        self.counted = self.core.now;
+        self.preempted = false;
+        let waited = self.core.now - self.programs[pid].ready;
+        let process = &mut self.core.stats.processes[pid];
+        process.longest_wait = process.longest_wait.max(waited);
+        self.policy.enter(&mut self.core, pid);
+        self.settle();
+        self.new_slice(pid);
+        let left = self.steps(pid)?;
+        self.count(pid);
+        self.core.running = None;
+        self.policy.leave(&mut self.core, pid);
+        self.programs[pid].ready = self.core.now;
+        match left {
+            Left::Preempted => self.policy.put_back(&mut self.core, pid),
+            Left::Asleep(until) => {
+                self.core.sched.sleep(pid);
+                self.core.at(until, Event::Wake(pid));
+                self.last = None;
+            }
+            Left::Ended => {
+                self.core.sched.sleep(pid);
+                self.core.stats.ended(pid, self.core.now);
+                self.alive -= 1;
+                self.last = None;
+            }
+        }
+        self.settle();
+        Ok(())
+    }
+
+    fn new_slice(&mut self, pid: Pid) {
+        self.slice_start = self.core.now;
+        self.slice = self.policy.slice(&mut self.core, pid);
+    }
+
+    /// Tells the policy what left DRAM.
+    fn settle(&mut self) {
+        while let Some(evicted) = self.core.evicted.pop_front() {
+            self.policy.evicted(&mut self.core, evicted);
+        }
+    }
+
+    /// Accounts for the running process's time.
+    fn count(&mut self, pid: Pid) {
+        let (from, to) = (self.counted, self.core.now);
+        self.core.sched.ran(pid, to - from);
+        self.core.stats.ran(pid, from, to);
+        self.counted = to;
+    }
+
+    /// Deals with all that is due.
+    fn events(&mut self, running: Option<Pid>) {
+        while let Some(event) = self.core.due() {
+            match event {
+                Event::Written(..) => {}
+                Event::Call => {
+                    self.policy.call(&mut self.core);
+                    self.settle();
+                }
+                Event::Wake(woken) => {
+                    self.programs[woken].ready = self.core.now;
+                    if let Some(pid) = running {
+                        self.count(pid);
+                    }
+                    self.core.sched.wake(woken);
+                    self.preempted |= running.is_some_and(|pid| self.core.sched.preempts(pid, woken));
+                }
+            }
+        }
+    }
+
+    /// Replays a process's trace until it has to leave.
+    fn steps(&mut self, pid: Pid) -> Result<Left, Error> {
+        if let Some(line) = self.programs[pid].pending.take() {
+            let store = self.programs[pid].pending_store;
+            if let Some(until) = self.memory(pid, line, store) {
+                return Ok(self.asleep(pid, line, store, until));
+            }
+        }
+        loop {
+            let stop = (self.slice_start + self.slice).min(self.core.next_event());
+            // Up to here nothing happens but the process's own accesses.
+            while self.core.now < stop {
+                let Some(step) = self.programs[pid].source.next()? else {
+                    let tail = self.programs[pid].source.tail();
+                    self.pass(pid, tail.instructions, tail.repeats.iter().sum());
+                    return Ok(Left::Ended);
+                };
+                let Step { line, kind, instructions, repeats } = step;
+                self.pass(pid, instructions, repeats + 1);
+                let store = kind == Kind::Store;
+                match self.core.cache.touch(Core::line(pid, line)) {
+                    Some(dirty) if *dirty >= store => {}
+                    Some(dirty) => {
+                        *dirty = true;
+                        let page = self.core.pages.accessed(pid, line / LINES);
+                        self.core.pages[page].dirty = true;
+                    }
+                    None => {
+                        let faults = self.core.stats.reads + self.core.stats.rescued;
+                        if let Some(until) = self.memory(pid, line, store) {
+                            return Ok(self.asleep(pid, line, store, until));
+                        }
+                        if self.core.stats.reads + self.core.stats.rescued != faults {
+                            // A read, or what came of one, may be the next event.
+                            break;
+                        }
+                    }
+                }
+            }
+            self.events(Some(pid));
+            if self.core.now >= self.slice_start + self.slice {
+                self.count(pid);
+                if !self.policy.goes_on(&mut self.core, pid) {
+                    return Ok(Left::Preempted);
+                }
+                self.new_slice(pid);
+            } else if self.preempted {
+                return Ok(Left::Preempted);
+            }
+        }
+    }
+
+    fn asleep(&mut self, pid: Pid, line: u64, store: bool, until: Time) -> Left {
+        (self.programs[pid].pending, self.programs[pid].pending_store) = (Some(line), store);
+        Left::Asleep(until)
+    }
+
+    /// Instructions and accesses that the cache serves.
+    #[inline]
+    fn pass(&mut self, pid: Pid, instructions: u64, accesses: u64) {
+        let process = &mut self.core.stats.processes[pid];
+        process.instructions += instructions;
+        process.accesses += accesses;
+        self.core.now += instructions * self.instruction;
+    }
+
+    /// An access that the cache does not serve. If the process is to sleep for its page: until when.
+    fn memory(&mut self, pid: Pid, line: u64, store: bool) -> Option<Time> {
+        let page = self.core.pages.accessed(pid, line / LINES);
+        let mut late = false;
+        loop {
+            match self.core.place(page) {
+                Place::Resident => break,
+                Place::Writing => self.core.rescue(page),
+                Place::Reading(until) => {
+                    if !late && self.core.pages[page].origin != Origin::Demand {
+                        self.core.stats.processes[pid].late += 1;
+                    }
+                    late = true;
+                    if self.policy.wait(&mut self.core, pid, until) == Wait::Switch {
+                        return Some(until);
+                    }
+                    self.spin(pid, until);
+                }
+                Place::Device => {
+                    late = true;
+                    let into = self.core.now - self.slice_start;
+                    self.core.stats.fault(pid, self.core.now, into, self.slice);
+                    self.core.now += self.fault;
+                    self.core.demand(page);
+                    self.policy.fault(&mut self.core, pid, page);
+                    self.settle();
+                }
+            }
+        }
+        let entry = &mut self.core.pages[page];
+        if !entry.accessed {
+            entry.accessed = true;
+            if entry.origin != Origin::Demand {
+                let origin = entry.origin;
+                self.core.stats.used(origin);
+                self.policy.used(&mut self.core, page);
+                self.settle();
+            }
+        }
+        self.core.pages[page].dirty |= store;
+        self.core.replacement.touch(page);
+        self.core.cache.insert(Core::line(pid, line), store);
+        self.core.stats.processes[pid].cache_misses += 1;
+        self.core.now += self.dram;
+        None
+    }
+
+    /// Waits with the processor; the policy's own work goes on.
+    fn spin(&mut self, pid: Pid, until: Time) {
+        let from = self.core.now;
+        while self.core.next_event() <= until && self.core.now < until {
+            self.core.now = self.core.now.max(self.core.next_event());
+            self.events(Some(pid));
+        }
+        self.core.now = self.core.now.max(until);
+        self.core.stats.processes[pid].waited += self.core.now - from;
+    }
+}

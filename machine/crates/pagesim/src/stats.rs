@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a simulation counts. Its memory does not grow with simulated time.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::pages::{Origin, Pid};
+use crate::settings::{Settings, Time, ms};
+
+/// Counts by windows of time; when there are too many windows, two become one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Series {
+    /// Length of a window, ns.
+    #[serde(rename = "window_ns", serialize_with = "in_ns")]
+    pub window: Time,
+    /// A count for each window.
+    pub counts: Vec<u64>,
+}
+
+fn in_ns<S: serde::Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(time / 1000)
+}
+
+impl Series {
+    /// Windows at most.
+    const MOST: usize = 4096;
+
+    fn new(window: Time) -> Series {
+        Series { window, counts: vec![] }
+    }
+
+    /// Counts something at a time.
+    pub fn add(&mut self, at: Time, count: u64) {
+        while at / self.window >= Self::MOST as u64 {
+            self.counts = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
+            self.window *= 2;
+        }
+        let window = (at / self.window) as usize;
+        if self.counts.len() <= window {
+            self.counts.resize(window + 1, 0);
+        }
+        self.counts[window] += count;
+    }
+
+    /// Counts a span of time in each window that it touches.
+    pub fn add_span(&mut self, mut from: Time, to: Time) {
+        if from < to {
+            self.add(to - 1, 0);
+        }
+        while from < to {
+            let end = to.min((from / self.window + 1) * self.window);
+            self.add(from, end - from);
+            from = end;
+        }
+    }
+
+    /// The sum up to a time, a window in which it lies by its share.
+    pub fn until(&self, at: Time) -> u64 {
+        let (whole, part) = ((at / self.window) as usize, at % self.window);
+        let next = self.counts.get(whole).copied().unwrap_or(0);
+        self.counts.iter().take(whole).sum::<u64>()
+            + (u128::from(next) * u128::from(part) / u128::from(self.window)) as u64
+    }
+}
+
+/// What became of the pages read ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Prefetched {
+    /// Reads.
+    pub issued: u64,
+    /// Of them, pages that were accessed before they left.
+    pub useful: u64,
+    /// Of them, pages that left without.
+    pub useless: u64,
+}
+
+/// Of one process.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessStats {
+    /// Accesses of its trace.
+    pub accesses: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Accesses that the cache did not serve.
+    pub cache_misses: u64,
+    /// Pages that it had to have read.
+    pub faults: u64,
+    /// Accesses to pages that were still being read ahead.
+    pub late: u64,
+    /// Processor time, waiting for pages included.
+    pub cpu: Time,
+    /// Of that, waiting.
+    pub waited: Time,
+    /// Faults by the third of the slice that they are in.
+    pub parts: [u64; 3],
+    /// When it ended.
+    pub finished: Option<Time>,
+    /// The longest time from becoming ready to running.
+    pub longest_wait: Time,
+}
+
+/// What has happened.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// By process.
+    pub processes: Vec<ProcessStats>,
+    /// Faults over time, by process.
+    pub faults: Vec<Series>,
+    /// Processor time over time, by process.
+    pub cpu: Vec<Series>,
+    /// Pages read.
+    pub reads: u64,
+    /// Pages written.
+    pub writes: u64,
+    /// Pages wanted again while they were being written.
+    pub rescued: u64,
+    /// Context switches.
+    pub switches: u64,
+    /// Time without a process that is ready.
+    pub idle: Time,
+    /// Time in which a fault waited for a free frame.
+    pub stalled: Time,
+    /// Pages read ahead, by origin.
+    pub prefetches: BTreeMap<Origin, Prefetched>,
+    /// Processor time of each process when the first one ended.
+    pub cpu_at_first_end: Option<Vec<Time>>,
+}
+
+impl Stats {
+    pub(crate) fn new(settings: &Settings) -> Stats {
+        let count = settings.processes.len();
+        // Fine enough for shares of short runs.
+        let window = ms(settings.record.window_ms);
+        Stats {
+            processes: vec![ProcessStats::default(); count],
+            faults: vec![Series::new(window); count],
+            cpu: vec![Series::new((window / 64).max(1)); count],
+            reads: 0,
+            writes: 0,
+            rescued: 0,
+            switches: 0,
+            idle: 0,
+            stalled: 0,
+            prefetches: BTreeMap::new(),
+            cpu_at_first_end: None,
+        }
+    }
+
+    pub(crate) fn prefetched(&mut self, origin: Origin) {
+        self.prefetches.entry(origin).or_default().issued += 1;
+    }
+
+    pub(crate) fn used(&mut self, origin: Origin) {
+        self.prefetches.entry(origin).or_default().useful += 1;
+    }
+
+    pub(crate) fn evicted(&mut self, origin: Origin, accessed: bool) {
+        if origin != Origin::Demand && !accessed {
+            self.prefetches.entry(origin).or_default().useless += 1;
+        }
+    }
+
+    /// A fault at a time, so far into a slice of a length.
+    pub(crate) fn fault(&mut self, pid: Pid, at: Time, into: Time, slice: Time) {
+        let process = &mut self.processes[pid];
+        process.faults += 1;
+        process.parts[(3 * into / slice.max(1)).min(2) as usize] += 1;
+        self.faults[pid].add(at, 1);
+    }
+
+    pub(crate) fn ran(&mut self, pid: Pid, from: Time, to: Time) {
+        self.processes[pid].cpu += to - from;
+        self.cpu[pid].add_span(from, to);
+    }
+
+    pub(crate) fn ended(&mut self, pid: Pid, at: Time) {
+        self.processes[pid].finished = Some(at);
+        if self.cpu_at_first_end.is_none() {
+            self.cpu_at_first_end = Some(self.processes.iter().map(|process| process.cpu).collect());
+        }
+    }
+}
+
+/// Jain's index of fairness: 1 if all shares are equal, 1/n if one has all.
+pub fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_that_become_too_many_are_joined() {
+        let mut series = Series::new(10);
+        series.add(5, 1);
+        series.add(15, 2);
+        assert_eq!(series.counts, [1, 2]);
+        series.add(10 * 4096 + 3, 4);
+        assert_eq!((series.window, series.counts[0], series.counts[2048]), (20, 3, 4));
+        assert_eq!(series.counts.iter().sum::<u64>(), 7);
+    }
+
+    #[test]
+    fn a_span_counts_where_it_lies() {
+        let mut series = Series::new(10);
+        series.add_span(7, 31);
+        assert_eq!(series.counts, [3, 10, 10, 1]);
+        assert_eq!((series.until(10), series.until(15), series.until(100)), (3, 8, 24));
+    }
+
+    #[test]
+    fn jain_by_hand() {
+        assert!((jain(&[1.0, 1.0, 1.0]) - 1.0).abs() < 1e-12);
+        assert!((jain(&[1.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
+        // (1 + 2)^2 / (2 * (1 + 4))
+        assert!((jain(&[1.0, 2.0]) - 0.9).abs() < 1e-12);
+    }
+}
