@@ -9,6 +9,7 @@ mod links;
 pub mod pages;
 pub mod policy;
 pub mod replacement;
+pub mod report;
 pub mod sched;
 pub mod settings;
 pub mod sim;

@@ -113,11 +113,7 @@ impl Pages {
     pub fn add_process(&mut self, mapped: &[(u64, u64)]) {
         let mut mapped: Vec<_> = mapped.iter().map(|&(first, count)| (first, first + count)).collect();
         mapped.sort_unstable();
-        self.spaces.push(Space {
-            mapped,
-            by_number: HashMap::new(),
-            recent: vec![(u64::MAX, PageId(0)); RECENT],
-        });
+        self.spaces.push(Space { mapped, by_number: HashMap::new(), recent: vec![(u64::MAX, PageId(0)); RECENT] });
     }
 
     /// The page of an access.

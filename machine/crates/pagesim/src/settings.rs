@@ -319,7 +319,8 @@ impl Settings {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.into(), source })?;
         let mut table: Table = text.parse().map_err(|e: toml::de::Error| wrong(&e.message().replace('\n', " ")))?;
         for change in changes {
-            set(&mut table, change).ok_or_else(|| Error::Settings(format!("{change}: not KEY=VALUE of a known key")))?;
+            set(&mut table, change)
+                .ok_or_else(|| Error::Settings(format!("{change}: not KEY=VALUE of a known key")))?;
         }
         let mut settings: Settings = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| wrong(&format!("{}: {}", e.path(), e.inner().message().lines().next().unwrap_or_default())))?;

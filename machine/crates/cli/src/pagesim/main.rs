@@ -10,6 +10,7 @@ mod files;
 mod import;
 mod info;
 mod record;
+mod run;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,8 @@ enum Command {
     Import(import::Import),
     /// What a trace is: accesses, footprint, working set; the exit status says whether it is whole.
     Info(info::Info),
+    /// Simulate.
+    Run(run::Run),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Record(options) => record::record(&options),
         Command::Import(options) => import::import(&options).map(|()| 0),
         Command::Info(options) => info::info(&options).map(|()| 0),
+        Command::Run(options) => run::run(&options).map(|()| 0),
     };
     match result {
         Ok(status) => ExitCode::from(status),

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `trapless-pagesim run`: one simulation.
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use trapless_pagesim::input::Source;
+use trapless_pagesim::input::recorded::{Recorded, Which};
+use trapless_pagesim::report::Report;
+use trapless_pagesim::settings::Settings;
+use trapless_pagesim::sim::Sim;
+
+use crate::count::Count;
+use crate::files::{check_writable, write_whole};
+
+/// Its options.
+#[derive(Args, Debug)]
+pub struct Run {
+    /// What to simulate (docs/pagesim.md).
+    config: PathBuf,
+    /// Change a value: memory.frames=4096, process.0.nice=5.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Write all results here.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Show how far it is, also where standard error is no terminal: a line every second.
+    #[arg(long)]
+    progress: bool,
+}
+
+/// Simulates.
+///
+/// # Errors
+/// The configuration or a trace is wrong, or the results cannot be written.
+pub fn run(options: &Run) -> Result<()> {
+    if let Some(path) = &options.json {
+        check_writable(path)?;
+    }
+    let settings = Settings::load(&options.config, &options.set)?;
+    let (mut sources, mut mapped, mut total): (Vec<Box<dyn Source>>, _, _) = (vec![], vec![], 0);
+    for process in &settings.processes {
+        let trace = Recorded::open(&process.trace, Which { space: process.space, kernel: false })?;
+        total += trace.accesses().unwrap_or(0);
+        mapped.push(extents(&process.trace)?);
+        sources.push(Box::new(trace));
+    }
+    let mut sim = Sim::new(&settings, sources, &mapped)?;
+    let (begin, terminal) = (Instant::now(), stderr().is_terminal());
+    let (mut shown, mut turns) = (begin, 0_u64);
+    sim.run(&mut |done| {
+        turns += 1;
+        if (options.progress || terminal) && turns.is_multiple_of(64) && shown.elapsed() > Duration::from_secs(1) {
+            shown = Instant::now();
+            let left = begin.elapsed().as_secs_f64() * (total as f64 / done.max(1) as f64 - 1.0);
+            let text = format!("{} of {} accesses, {left:.0} s left", Count(done), Count(total));
+            let _ = if terminal { write!(stderr(), "\r{text}  ") } else { writeln!(stderr(), "{text}") };
+        }
+    })?;
+    if terminal {
+        eprint!("\r\x1b[K");
+    }
+    let report = Report::new(&sim);
+    if let Some(path) = &options.json {
+        write_whole(path, &serde_json::to_vec_pretty(&report).context("cannot write the results")?)?;
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    writeln!(
+        stdout(),
+        "{:.6} s, {} accesses, {} faults, {} pages read, {} written, {} context switches, Jain {:.5} ({:.1} s, {:.1} M accesses a second)",
+        report.time_ns as f64 / 1e9,
+        Count(report.accesses),
+        report.faults,
+        report.device_reads,
+        report.device_writes,
+        report.context_switches,
+        report.jain,
+        seconds,
+        report.accesses as f64 / 1e6 / seconds,
+    )
+    .context("cannot write to standard output")
+}
+
+fn extents(trace: &std::path::Path) -> Result<Vec<(u64, u64)>> {
+    #[derive(serde::Deserialize)]
+    struct Summary {
+        extents: Vec<(u64, u64)>,
+    }
+    let path = trace.with_added_extension("json");
+    let Ok(text) = std::fs::read(&path) else { return Ok(vec![]) };
+    let summary: Summary = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
+    Ok(summary.extents)
+}

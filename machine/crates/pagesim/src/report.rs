@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a simulation found, as it is written to a file.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::pages::Origin;
+use crate::policy::Bookkeeping;
+use crate::settings::{Settings, Time};
+use crate::sim::Sim;
+use crate::stats::{Prefetched, Series, jain};
+
+/// Parts of the run at which shares of the processor are told (ASPF figure 9: 5 % and 10 %).
+const SHARES: [(&str, u64); 4] = [("0.05", 5), ("0.1", 10), ("0.25", 25), ("0.5", 50)];
+
+/// Results. Times are ns.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    /// From the start until the last process has ended.
+    pub time_ns: u64,
+    /// Accesses of all traces.
+    pub accesses: u64,
+    /// Pages that a process had to have read.
+    pub faults: u64,
+    /// Accesses to pages that were still on their way, read ahead.
+    pub late: u64,
+    /// Pages read.
+    pub device_reads: u64,
+    /// Pages written.
+    pub device_writes: u64,
+    /// Pages moved either way: what energy is proportional to (ASPF IV-B3).
+    pub pages_moved: u64,
+    /// Pages wanted again while they were being written.
+    pub rescued: u64,
+    /// Context switches.
+    pub context_switches: u64,
+    /// Processor time of processes, waiting included.
+    pub cpu_ns: u64,
+    /// Of it, waiting for pages.
+    pub waited_ns: u64,
+    /// Waiting for a free frame.
+    pub stalled_ns: u64,
+    /// Nobody was ready.
+    pub idle_ns: u64,
+    /// Jain's index of the processor times (by weight) when the first process ended.
+    pub jain: f64,
+    /// Pages read ahead, by who did.
+    pub prefetch: BTreeMap<Origin, Prefetched>,
+    /// The policy's own structures (ASPF IV-C).
+    pub bookkeeping: Bookkeeping,
+    /// Each process.
+    pub processes: Vec<ProcessReport<'a>>,
+    /// What was simulated.
+    pub settings: &'a Settings,
+}
+
+/// Results of one process.
+#[derive(Debug, Serialize)]
+pub struct ProcessReport<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// When it ended.
+    pub finished_ns: u64,
+    /// Its processor time, waiting for pages included.
+    pub cpu_ns: u64,
+    /// Of it, waiting.
+    pub waited_ns: u64,
+    /// The longest time for which it was ready and did not run.
+    pub longest_wait_ns: u64,
+    /// Accesses of its trace.
+    pub accesses: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Accesses that the cache did not serve.
+    pub cache_misses: u64,
+    /// Pages that it had to have read.
+    pub faults: u64,
+    /// Of them, in the first, second and last third of a slice (ASPF figure 1c).
+    pub fault_parts: [u64; 3],
+    /// Its share of the processor in the first part of the run.
+    pub cpu_share: BTreeMap<&'static str, f64>,
+    /// Faults over time (ASPF figure 1b).
+    pub timeline: &'a Series,
+}
+
+fn in_ns(time: Time) -> u64 {
+    time / 1000
+}
+
+impl<'a> Report<'a> {
+    /// Of a simulation that has ended.
+    pub fn new(sim: &'a Sim) -> Report<'a> {
+        let (core, bookkeeping) = (&sim.core, sim.bookkeeping());
+        let (stats, settings) = (&core.stats, &core.settings);
+        let end = core.now();
+        let sum = |of: fn(&crate::stats::ProcessStats) -> u64| stats.processes.iter().map(of).sum::<u64>();
+        let until = |percent: u64| -> Vec<u64> {
+            stats.cpu.iter().map(|series| series.until((u128::from(end) * u128::from(percent) / 100) as u64)).collect()
+        };
+        let shares: Vec<_> = SHARES.iter().map(|(name, percent)| (*name, until(*percent))).collect();
+        let fair: Vec<f64> = stats
+            .cpu_at_first_end
+            .iter()
+            .flatten()
+            .enumerate()
+            .map(|(pid, time)| *time as f64 / core.sched.entity(pid).weight as f64)
+            .collect();
+        let processes = settings.processes.iter().zip(&stats.processes).zip(&stats.faults).enumerate();
+        let processes = processes.map(|(pid, ((process, found), timeline))| ProcessReport {
+            name: &process.name,
+            finished_ns: in_ns(found.finished.unwrap_or(end)),
+            cpu_ns: in_ns(found.cpu),
+            waited_ns: in_ns(found.waited),
+            longest_wait_ns: in_ns(found.longest_wait),
+            accesses: found.accesses,
+            instructions: found.instructions,
+            cache_misses: found.cache_misses,
+            faults: found.faults,
+            fault_parts: found.parts,
+            cpu_share: shares
+                .iter()
+                .map(|(name, times)| (*name, times[pid] as f64 / times.iter().sum::<u64>().max(1) as f64))
+                .collect(),
+            timeline,
+        });
+        Report {
+            time_ns: in_ns(end),
+            accesses: sum(|process| process.accesses),
+            faults: sum(|process| process.faults),
+            late: sum(|process| process.late),
+            device_reads: stats.reads,
+            device_writes: stats.writes,
+            pages_moved: stats.reads + stats.writes,
+            rescued: stats.rescued,
+            context_switches: stats.switches,
+            cpu_ns: in_ns(sum(|process| process.cpu)),
+            waited_ns: in_ns(sum(|process| process.waited)),
+            stalled_ns: in_ns(stats.stalled),
+            idle_ns: in_ns(stats.idle),
+            jain: jain(&fair),
+            prefetch: stats.prefetches.clone(),
+            bookkeeping,
+            processes: processes.collect(),
+            settings,
+        }
+    }
+}
