@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use trapless_pagesim::input::Source;
-use trapless_pagesim::input::recorded::{Recorded, Which};
+use trapless_pagesim::input::{Recorded, Source, Which};
 use trapless_pagesim::report::Report;
 use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
