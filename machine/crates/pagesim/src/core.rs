@@ -9,7 +9,7 @@ use trapless_timing::{Cache, Line, SsdOp, SsdParams, SsdTiming};
 
 use crate::Error;
 use crate::pages::{LINES, Origin, PageId, Pages, Pid, Place};
-use crate::replacement::{Lru, Replace, TwoLists};
+use crate::replacement::{Lru, Replace, TwoLists, VirtualTime};
 use crate::sched::{self, Entity, Schedule};
 use crate::settings::{Replacement, Settings, TICKS, Time};
 use crate::stats::Stats;
@@ -51,6 +51,8 @@ pub struct Core {
     pub stats: Stats,
     /// Who has the processor.
     pub running: Option<Pid>,
+    /// Processes that sleep for a page.
+    pub asleep: usize,
     pub(crate) cache: Cache<bool, u64>,
     pub(crate) now: Time,
     pub(crate) evicted: VecDeque<Evicted>,
@@ -79,13 +81,15 @@ impl Core {
         let sets = cpu.cache_kib * 1024 / PAGE_BYTES * LINES / cpu.cache_ways;
         Ok(Core {
             pages,
-            replacement: match settings.memory.replacement {
+            replacement: match settings.replacement() {
                 Replacement::Lru => Box::new(Lru::default()),
                 Replacement::TwoLists => Box::new(TwoLists::default()),
+                Replacement::VirtualTime => Box::new(VirtualTime::new(settings.processes.len())),
             },
             sched,
             stats: Stats::new(settings),
             running: None,
+            asleep: 0,
             cache: Cache::new(sets as usize, cpu.cache_ways as usize),
             now: 0,
             evicted: VecDeque::new(),
@@ -216,7 +220,7 @@ impl Core {
         let entry = &mut self.pages[page];
         (entry.place, entry.frame, entry.origin) = (Place::Reading(until), frame, origin);
         (entry.accessed, entry.dirty) = (false, false);
-        self.replacement.insert(page);
+        self.replacement.insert(page, entry.owner);
         self.stats.reads += 1;
         until
     }
@@ -228,7 +232,9 @@ impl Core {
     /// Takes a frame from the page that has to go; whether there was one.
     fn evict(&mut self) -> bool {
         let (pages, now) = (&self.pages, self.now);
-        let Some(page) = self.replacement.victim(&|page| !matches!(pages[page].place, Place::Reading(at) if at > now))
+        let Some(page) = self
+            .replacement
+            .victim(&|page| !pages[page].awaited && !matches!(pages[page].place, Place::Reading(at) if at > now))
         else {
             return false;
         };
@@ -266,7 +272,7 @@ impl Core {
         self.writing -= 1;
         self.pages[page].place = Place::Resident;
         self.pages[page].dirty = false;
-        self.replacement.insert(page);
+        self.replacement.insert(page, self.pages[page].owner);
         self.stats.rescued += 1;
     }
 

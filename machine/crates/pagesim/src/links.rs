@@ -38,11 +38,6 @@ impl List {
         self.len
     }
 
-    /// Whether there is no element.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The element at an end.
     pub fn at(&self, end: End) -> Option<u32> {
         let id = self.ends[end as usize];

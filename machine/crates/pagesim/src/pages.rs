@@ -73,6 +73,8 @@ pub struct Page {
     pub dirty: bool,
     /// Who had it read.
     pub origin: Origin,
+    /// Its process waits for it or is about to access it: it stays.
+    pub awaited: bool,
 }
 
 /// Pages found by address: a page's number stays in a table of the last ones used.
@@ -150,7 +152,7 @@ impl Pages {
         let id = *self.spaces[owner].by_number.entry(vpn).or_insert(new);
         if id == new {
             let (place, origin) = (Place::Device, Origin::Demand);
-            self.pages.push(Page { owner, vpn, place, frame: 0, accessed: true, dirty: false, origin });
+            self.pages.push(Page { owner, vpn, place, frame: 0, accessed: true, dirty: false, origin, awaited: false });
         }
         id
     }

@@ -55,7 +55,7 @@ pub struct Settings {
     pub aspf: Aspf,
     /// Our own policy.
     #[serde(default)]
-    pub trend: Trend,
+    pub foresight: Foresight,
     /// What is recorded.
     #[serde(default)]
     pub record: Record,
@@ -90,8 +90,8 @@ pub enum PolicyName {
     Optimum,
     /// Spin or switch, by the fault.
     Adaptive,
-    /// Ours.
-    Trapless,
+    /// Ours: working sets return before their process runs.
+    Foresight,
 }
 
 /// Processor and cache.
@@ -125,12 +125,16 @@ pub struct Memory {
     /// An access that misses the cache, ns.
     #[serde(default = "dram_ns")]
     pub dram_ns: f64,
-    /// Which page has to go.
-    #[serde(default)]
-    pub replacement: Replacement,
+    /// Which page has to go, if not as is usual with the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<Replacement>,
     /// Frames kept free by evicting before they are wanted.
-    #[serde(default)]
+    #[serde(default = "reserve")]
     pub reserve: u32,
+}
+
+fn reserve() -> u32 {
+    32
 }
 
 fn dram_ns() -> f64 {
@@ -138,14 +142,15 @@ fn dram_ns() -> f64 {
 }
 
 /// Which page has to go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacement {
     /// The least recently used one.
-    #[default]
     Lru,
     /// As Linux: an active and an inactive list, and accessed bits.
     TwoLists,
+    /// The one whose next use is furthest, if processes use pages as they did.
+    VirtualTime,
 }
 
 /// The drive.
@@ -261,7 +266,7 @@ impl Default for Aspf {
 /// Our own policy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Trend {
+pub struct Foresight {
     /// Slices are so many times those of the scheduler at most.
     pub slices: f64,
     /// Reads underway at a time before a process runs.
@@ -270,9 +275,9 @@ pub struct Trend {
     pub pages: u32,
 }
 
-impl Default for Trend {
-    fn default() -> Trend {
-        Trend { slices: 4.0, depth: 4, pages: 8 }
+impl Default for Foresight {
+    fn default() -> Foresight {
+        Foresight { slices: 4.0, depth: 4, pages: 8 }
     }
 }
 
@@ -333,6 +338,12 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Which page has to go.
+    pub fn replacement(&self) -> Replacement {
+        let usual = if self.policy == PolicyName::Foresight { Replacement::VirtualTime } else { Replacement::Lru };
+        self.memory.replacement.unwrap_or(usual)
+    }
+
     /// Whether all values are in range.
     ///
     /// # Errors
@@ -345,7 +356,13 @@ impl Settings {
             ("cpu.cache_ways", self.cpu.cache_ways as f64, 1.0, 64.0),
             ("cpu.context_switch_us", self.cpu.context_switch_us, 0.0, 1e6),
             ("cpu.fault_us", self.cpu.fault_us, 0.0, 1e6),
-            ("memory.frames", self.memory.frames.into(), 4.0 + f64::from(self.memory.reserve), 1e9),
+            // One for each process's page, and some to evict.
+            (
+                "memory.frames",
+                self.memory.frames.into(),
+                self.processes.len() as f64 + f64::from(self.memory.reserve) + 3.0,
+                1e9,
+            ),
             ("memory.dram_ns", self.memory.dram_ns, 0.0, 1e6),
             ("scheduler.latency_ms", self.scheduler.latency_ms, 1e-3, 1e6),
             ("scheduler.min_granularity_ms", self.scheduler.min_granularity_ms, 1e-3, 1e6),
@@ -356,8 +373,8 @@ impl Settings {
             ("aspf.min_accuracy", self.aspf.min_accuracy, 0.0, 1.0),
             ("aspf.reconstruct_depth", self.aspf.reconstruct_depth.into(), 1.0, 1024.0),
             ("aspf.window_ms", self.aspf.window_ms, 1e-3, 1e6),
-            ("trend.slices", self.trend.slices, 1.0, 1000.0),
-            ("trend.depth", self.trend.depth.into(), 1.0, 1024.0),
+            ("foresight.slices", self.foresight.slices, 1.0, 1000.0),
+            ("foresight.depth", self.foresight.depth.into(), 1.0, 1024.0),
             ("record.window_ms", self.record.window_ms, 1e-3, 1e6),
         ];
         for (key, value, low, high) in checks {

@@ -145,12 +145,14 @@ impl Sim {
         let waited = self.core.now - self.programs[pid].ready;
         let process = &mut self.core.stats.processes[pid];
         process.longest_wait = process.longest_wait.max(waited);
+        self.core.replacement.enter(pid, self.core.now);
         self.policy.enter(&mut self.core, pid);
         self.settle();
         self.new_slice(pid);
         let left = self.steps(pid)?;
         self.count(pid);
         self.core.running = None;
+        self.core.replacement.leave(pid, self.core.now);
         self.policy.leave(&mut self.core, pid);
         self.programs[pid].ready = self.core.now;
         match left {
@@ -158,6 +160,7 @@ impl Sim {
             Left::Asleep(until) => {
                 self.core.sched.sleep(pid);
                 self.core.at(until, Event::Wake(pid));
+                self.core.asleep += 1;
                 self.last = None;
             }
             Left::Ended => {
@@ -201,6 +204,7 @@ impl Sim {
                     self.settle();
                 }
                 Event::Wake(woken) => {
+                    self.core.asleep -= 1;
                     self.programs[woken].ready = self.core.now;
                     if let Some(pid) = running {
                         self.count(pid);
@@ -282,6 +286,7 @@ impl Sim {
     fn memory(&mut self, pid: Pid, line: u64, store: bool) -> Option<Time> {
         let page = self.core.pages.accessed(pid, line / LINES);
         let mut late = false;
+        self.core.pages[page].awaited = true;
         loop {
             match self.core.place(page) {
                 Place::Resident => break,
@@ -308,18 +313,16 @@ impl Sim {
             }
         }
         let entry = &mut self.core.pages[page];
-        if !entry.accessed {
-            entry.accessed = true;
-            if entry.origin != Origin::Demand {
-                let origin = entry.origin;
-                self.core.stats.used(origin);
-                self.policy.used(&mut self.core, page);
-                self.settle();
-            }
-        }
-        self.core.pages[page].dirty |= store;
-        self.core.replacement.touch(page);
+        let first = !std::mem::replace(&mut entry.accessed, true) && entry.origin != Origin::Demand;
+        entry.dirty |= store;
+        entry.awaited = false;
+        self.core.replacement.touch(page, self.core.now);
         self.core.cache.insert(Core::line(pid, line), store);
+        if first {
+            self.core.stats.used(self.core.pages[page].origin);
+            self.policy.used(&mut self.core, page);
+            self.settle();
+        }
         self.core.stats.processes[pid].cache_misses += 1;
         self.core.now += self.dram;
         None

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What to do about faults: one file for each policy.
 
+mod adaptive;
 mod agg;
 mod aspf;
+mod foresight;
 mod plain;
 mod virt;
 
+pub use adaptive::Adaptive;
 pub use agg::Agg;
 pub use aspf::Aspf;
+pub use foresight::Foresight;
 pub use plain::{Async, Sync};
 pub use virt::Virt;
 
@@ -96,6 +100,8 @@ pub fn from_settings(settings: &Settings) -> Box<dyn Policy> {
         PolicyName::Agg => Box::new(Agg),
         PolicyName::Aspf => Box::new(Aspf::new(settings, Some(labels()))),
         PolicyName::AspfStar => Box::new(Aspf::new(settings, None)),
+        PolicyName::Adaptive => Box::new(Adaptive::default()),
+        PolicyName::Foresight => Box::new(Foresight::new(settings)),
         _ => todo!(),
     }
 }

@@ -3,7 +3,8 @@
 
 use super::Replace;
 use crate::links::{End, Links, List};
-use crate::pages::PageId;
+use crate::pages::{PageId, Pid};
+use crate::settings::Time;
 
 /// One list, most recently used first.
 #[derive(Debug, Default)]
@@ -13,12 +14,12 @@ pub struct Lru {
 }
 
 impl Replace for Lru {
-    fn insert(&mut self, page: PageId) {
+    fn insert(&mut self, page: PageId, _owner: Pid) {
         self.links.insert(&mut self.list, End::Head, page.0);
     }
 
     #[inline]
-    fn touch(&mut self, page: PageId) {
+    fn touch(&mut self, page: PageId, _now: Time) {
         self.links.move_to(&mut self.list, End::Head, page.0);
     }
 
@@ -67,7 +68,7 @@ mod tests {
                         prop_assert_eq!(lru.victim(&|page| page.0 % 3 != 0), oldest.map(|entry| PageId(entry.1)));
                     }
                     (_, None) => {
-                        lru.insert(page);
+                        lru.insert(page, 0);
                         naive.push((now, id));
                     }
                     (0, Some(n)) => {
@@ -79,7 +80,7 @@ mod tests {
                         naive[n].0 = -now;
                     }
                     (_, Some(n)) => {
-                        lru.touch(page);
+                        lru.touch(page, 0);
                         naive[n].0 = now;
                     }
                 }

@@ -3,7 +3,8 @@
 
 use super::Replace;
 use crate::links::{End, Links, List};
-use crate::pages::PageId;
+use crate::pages::{PageId, Pid};
+use crate::settings::Time;
 
 const INACTIVE: usize = 0;
 const ACTIVE: usize = 1;
@@ -37,12 +38,12 @@ impl TwoLists {
 }
 
 impl Replace for TwoLists {
-    fn insert(&mut self, page: PageId) {
+    fn insert(&mut self, page: PageId, _owner: Pid) {
         self.add(page, INACTIVE, End::Head);
     }
 
     #[inline]
-    fn touch(&mut self, page: PageId) {
+    fn touch(&mut self, page: PageId, _now: Time) {
         self.flags[page.index()].0 = true;
     }
 
@@ -92,9 +93,9 @@ mod tests {
     #[test]
     fn an_accessed_page_gets_a_second_round() {
         let mut lists = TwoLists::default();
-        (0..4).for_each(|id| lists.insert(PageId(id)));
-        lists.touch(PageId(0));
-        lists.touch(PageId(2));
+        (0..4).for_each(|id| lists.insert(PageId(id), 0));
+        lists.touch(PageId(0), 0);
+        lists.touch(PageId(2), 0);
         assert_eq!(lists.victim(&|_| true), Some(PageId(1)));
         assert_eq!(lists.victim(&|_| true), Some(PageId(3)));
         // Both active: the first of them is no longer accessed since it was looked at.

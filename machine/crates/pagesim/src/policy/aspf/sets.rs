@@ -63,6 +63,7 @@ impl Sets {
     }
 
     /// The pages of a set, from the head.
+    #[cfg(test)]
     pub fn members(&self, set: u32) -> Vec<PageId> {
         self.links.iter(&self.sets[set as usize].list).map(PageId).collect()
     }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs of neighbouring addresses, upward or downward, several at a time.
+
+/// Streams of a process at most; the one that was longest without use goes first.
+pub const COUNT: usize = 16;
+
+/// How far from its end a page still belongs to a stream.
+const NEAR: i64 = 2;
+
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    /// The page that it came to last.
+    at: i64,
+    /// +1, -1, or 0 as long as it is a single page.
+    step: i64,
+    /// Pages read ahead of it.
+    window: u32,
+    /// The page behind those that are read already.
+    next: i64,
+}
+
+/// The streams of one process, most recently used first.
+#[derive(Debug, Default)]
+pub struct Streams(Vec<Stream>);
+
+impl Streams {
+    /// The pages to be read ahead as `vpn` is wanted: a window that is doubled with each page of a stream, up to `most`.
+    pub fn ahead(&mut self, vpn: u64, most: u32) -> Vec<u64> {
+        let vpn = vpn as i64;
+        let found = self.0.iter().position(|stream| {
+            let moved = vpn - stream.at;
+            moved != 0 && moved.abs() <= NEAR && (stream.step == 0 || moved.signum() == stream.step)
+        });
+        let Some(found) = found else {
+            self.0.retain(|stream| stream.at != vpn);
+            self.0.truncate(COUNT - 1);
+            self.0.insert(0, Stream { at: vpn, step: 0, window: 0, next: vpn });
+            return vec![];
+        };
+        let mut stream = self.0.remove(found);
+        let step = (vpn - stream.at).signum();
+        let begins = stream.step == 0;
+        (stream.at, stream.step) = (vpn, step);
+        stream.window = if begins { 1 } else { stream.window * 2 }.min(most);
+        if begins || (stream.next - vpn) * step <= 0 {
+            stream.next = vpn + step;
+        }
+        let end = vpn + step * (i64::from(stream.window) + 1);
+        let mut pages = vec![];
+        while (end - stream.next) * step > 0 && stream.next >= 0 {
+            pages.push(stream.next as u64);
+            stream.next += step;
+        }
+        self.0.insert(0, stream);
+        pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_grow_with_the_stream() {
+        let mut streams = Streams::default();
+        let wanted: Vec<_> = [10, 11, 12, 13, 50, 14, 51, 9].map(|vpn| streams.ahead(vpn, 4)).into();
+        assert_eq!(wanted, [vec![], vec![12], vec![13, 14], vec![15, 16, 17], vec![], vec![18], vec![52], vec![],]);
+        // Downward.
+        assert_eq!(streams.ahead(8, 4), [7]);
+        assert_eq!(streams.ahead(7, 4), [6, 5]);
+    }
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whole simulations: by hand, and any small ones against what must always hold.
+
+use proptest::prelude::*;
+use trapless_pagesim::Error;
+use trapless_pagesim::input::{Kind, Source, Step, Tail};
+use trapless_pagesim::report::Report;
+use trapless_pagesim::settings::{Memory, PolicyName, Process, Replacement, SchedulerKind, Settings, ms, us};
+use trapless_pagesim::sim::Sim;
+
+/// A program: pages, each accessed by a load or store of a line so many instructions after the one before.
+#[derive(Clone, Debug)]
+struct Program(Vec<Access>);
+
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    page: u64,
+    line: u64,
+    store: bool,
+    instructions: u64,
+}
+
+struct Playing(std::vec::IntoIter<Access>);
+
+impl Source for Playing {
+    fn next(&mut self) -> Result<Option<Step>, Error> {
+        Ok(self.0.next().map(|access| Step {
+            line: access.page * 64 + access.line,
+            kind: if access.store { Kind::Store } else { Kind::Load },
+            instructions: access.instructions,
+            repeats: 0,
+        }))
+    }
+
+    fn tail(&self) -> Tail {
+        Tail::default()
+    }
+
+    fn accesses(&self) -> Option<u64> {
+        None
+    }
+
+    fn name(&self) -> &str {
+        "a program"
+    }
+}
+
+/// Loads of the first lines of pages, 1000 instructions before each.
+fn loads(pages: &[u64]) -> Program {
+    let access = |page: &u64| Access { page: *page, line: 0, store: false, instructions: 1000 };
+    Program(pages.iter().map(access).collect())
+}
+
+fn settings(policy: PolicyName, frames: u32, processes: usize) -> Settings {
+    let process = |n| Process { name: format!("P{n}"), trace: "".into(), nice: 0, intense: n == 0, space: None };
+    let mut settings = Settings {
+        policy,
+        cpu: Default::default(),
+        memory: Memory { frames, dram_ns: 50.0, replacement: None, reserve: 0 },
+        device: Default::default(),
+        scheduler: Default::default(),
+        prefetch: Default::default(),
+        aspf: Default::default(),
+        foresight: Default::default(),
+        record: Default::default(),
+        processes: (0..processes).map(process).collect(),
+    };
+    settings.cpu.instruction_ns = 1.0;
+    settings
+}
+
+fn sim(settings: &Settings, programs: &[Program], mapped: u64) -> Sim {
+    let sources = programs.iter().map(|program| Box::new(Playing(program.0.clone().into_iter())) as Box<dyn Source>);
+    Sim::new(settings, sources.collect(), &vec![vec![(0, mapped)]; programs.len()]).unwrap()
+}
+
+fn run(settings: &Settings, programs: &[Program], mapped: u64) -> Sim {
+    let mut sim = sim(settings, programs, mapped);
+    sim.run(&mut |_| ()).unwrap();
+    sim
+}
+
+const DRAM_NS: u64 = 50;
+const ULL_NS: u64 = 3000;
+
+fn time_ns(sim: &Sim) -> u64 {
+    sim.core.now() / 1000
+}
+
+/// One process, four frames, LRU. Pages 0 1 2 3 miss; 0 hits the cache; 4 evicts 1 (0 was used by no miss of the cache, so it is
+/// 0 that goes: recency is that of DRAM accesses, ASPF IV-A), 0 misses and evicts 1, 1 misses and evicts 2.
+#[test]
+fn synchronous_faults_by_hand() {
+    let sim = run(&settings(PolicyName::Sync, 4, 1), &[loads(&[0, 1, 2, 3, 0, 4, 0, 1])], 10);
+    let faults = 7;
+    assert_eq!((sim.core.stats.reads, sim.core.stats.processes[0].cache_misses), (faults, faults));
+    assert_eq!(time_ns(&sim), 8 * 1000 + faults * (ULL_NS + DRAM_NS));
+    assert_eq!(sim.core.stats.switches, 0);
+}
+
+/// A store makes its page dirty, also one that the cache serves. Page 0 goes when 4 is wanted: its write, 3 us, is waited for as
+/// no frame is free, then the read. Clean pages go at once.
+#[test]
+fn dirty_pages_are_written_before_their_frame_is_free() {
+    let mut program = loads(&[0, 1, 2, 3, 0, 4, 5]);
+    program.0[4].store = true;
+    let sim = run(&settings(PolicyName::Sync, 4, 1), &[program.clone()], 10);
+    assert_eq!((sim.core.stats.reads, sim.core.stats.writes), (6, 1));
+    assert_eq!(time_ns(&sim), 7 * 1000 + 6 * (ULL_NS + DRAM_NS) + ULL_NS);
+    // With a frame kept free the write is over before it is wanted: 0 goes when 3 comes.
+    let mut reserve = settings(PolicyName::Sync, 5, 1);
+    reserve.memory.reserve = 1;
+    let sim = run(&reserve, &[program], 10);
+    assert_eq!((sim.core.stats.reads, sim.core.stats.writes, sim.core.stats.stalled), (6, 1, 0));
+    assert_eq!(time_ns(&sim), 7 * 1000 + 6 * (ULL_NS + DRAM_NS));
+}
+
+/// Two processes, each one fault; asynchronously: P0 faults at 1 us, the switch takes 5 us, P1 faults at 7 us; P0 has its page
+/// since 4 us and is switched to by 12 us; it ends at 12.05 us; P1, whose page came at 10 us, is switched to by 17.05 us.
+#[test]
+fn asynchronous_faults_by_hand() {
+    let sim = run(&settings(PolicyName::Async, 8, 2), &[loads(&[0]), loads(&[0])], 10);
+    let ends: Vec<_> = sim.core.stats.processes.iter().map(|process| process.finished.unwrap() / 1000).collect();
+    assert_eq!(ends, [12_050, 17_100]);
+    assert_eq!((sim.core.stats.switches, sim.core.stats.idle), (3, 0));
+    // Alone it waits, and is switched to again.
+    let sim = run(&settings(PolicyName::Async, 8, 1), &[loads(&[0])], 10);
+    assert_eq!((time_ns(&sim), sim.core.stats.idle), (1000 + ULL_NS + 5000 + DRAM_NS, us(3.0)));
+}
+
+/// Virt_prefetch, two pages, a dozen accesses: 0 brings 1 and 2, 3 brings 4 and 5, and so on; 1 arrives 1.28 us behind 0 on the
+/// link, while 1000 instructions and 50 ns pass: it is late by 230 ns, as is 2 by as much again.
+#[test]
+fn virtual_prefetch_by_hand() {
+    let mut settings = settings(PolicyName::Virt, 64, 1);
+    settings.prefetch.pages = 2;
+    let sim = run(&settings, &[loads(&(0..12).collect::<Vec<_>>())], 12);
+    let stats = &sim.core.stats;
+    assert_eq!((stats.reads, stats.processes[0].faults, stats.processes[0].late), (12, 4, 8));
+    assert_eq!(time_ns(&sim), 12 * (1000 + DRAM_NS) + 4 * (ULL_NS + 2 * 230));
+    let (_, prefetched) = stats.prefetches.iter().next().unwrap();
+    assert_eq!((prefetched.issued, prefetched.useful, prefetched.useless), (8, 8, 0));
+}
+
+/// Agg_virtual: 3 us of a drive that carries a page in 1.28 us on eight channels are 18 pages: parts of 16.
+#[test]
+fn aggressive_prefetch_by_hand() {
+    let sim = run(&settings(PolicyName::Agg, 64, 1), &[loads(&[20, 16, 31, 32, 15])], 40);
+    // 16 to 31, 32 to 39 (the end of the area), 0 to 15.
+    assert_eq!((sim.core.stats.reads, sim.core.stats.processes[0].faults), (40, 3));
+}
+
+/// A-SPF*: a row of pages that does not fit is read in sets the second time. Twelve faults form one set (capacity 16); in the
+/// second round every fault brings four others of the set, in the third as well.
+#[test]
+fn sets_save_faults() {
+    let rounds: Vec<u64> = (0..3).flat_map(|_| (0..12).map(|page| page * 7)).collect();
+    let faults = |policy| run(&settings(policy, 8, 1), &[loads(&rounds)], 100).core.stats.processes[0].faults;
+    assert_eq!(faults(PolicyName::Sync), 36);
+    assert!(faults(PolicyName::AspfStar) < 30, "{}", faults(PolicyName::AspfStar));
+}
+
+/// Slices of 3 ms for two processes: ten turns of 3 ms each, and 5 us for each of 19 switches.
+#[test]
+fn turns_by_hand() {
+    let busy = Program((0..29_990).map(|_| Access { page: 0, line: 0, store: false, instructions: 1000 }).collect());
+    let sim = run(&settings(PolicyName::Sync, 8, 2), &[busy.clone(), busy], 1);
+    assert_eq!(sim.core.stats.switches, 19);
+    assert_eq!(time_ns(&sim), 2 * (29_990_000 + ULL_NS + DRAM_NS) + 19 * 5000);
+    let longest = sim.core.stats.processes.iter().map(|process| process.longest_wait).max().unwrap();
+    assert!((ms(3.0)..ms(3.1)).contains(&longest));
+}
+
+/// Long latency, many processes: spinning loses, and the adaptive wait is as good as the better one at both ends.
+#[test]
+fn adaptive_waits_follow_the_better_baseline() {
+    let programs: Vec<_> = (0..8).map(|n| loads(&(0..400).map(|page| page * (n + 1)).collect::<Vec<_>>())).collect();
+    let time = |policy, latency| {
+        let mut settings = settings(policy, 100, programs.len());
+        settings.device.latency_us = Some(latency);
+        run(&settings, &programs, 5000).core.now() as f64
+    };
+    use PolicyName::{Adaptive, Async, Sync};
+    assert!(time(Async, 3.0) > 1.1 * time(Sync, 3.0));
+    assert!(time(Adaptive, 3.0) <= 1.01 * time(Sync, 3.0));
+    assert!(time(Sync, 50.0) > 1.5 * time(Async, 50.0));
+    println!("{} {} {}", time(Adaptive, 50.0), time(Async, 50.0), time(Sync, 50.0));
+    assert!(time(Adaptive, 50.0) <= 1.05 * time(Async, 50.0));
+}
+
+const POLICIES: [PolicyName; 8] = [
+    PolicyName::Sync,
+    PolicyName::Async,
+    PolicyName::Virt,
+    PolicyName::Agg,
+    PolicyName::Aspf,
+    PolicyName::AspfStar,
+    PolicyName::Adaptive,
+    PolicyName::Foresight,
+];
+
+fn programs() -> impl Strategy<Value = Vec<Program>> {
+    let access = (0..24u64, 0..3u64, any::<bool>(), 0..200_000u64)
+        .prop_map(|(page, line, store, instructions)| Access { page, line, store, instructions });
+    let row = prop_oneof![
+        prop::collection::vec(access, 1..60),
+        // A loop.
+        (1..20u64, 1..6usize).prop_map(|(pages, rounds)| loads(&(0..pages).collect::<Vec<_>>().repeat(rounds)).0),
+    ];
+    prop::collection::vec(row.prop_map(Program), 1..5)
+}
+
+fn any_settings() -> impl Strategy<Value = Settings> {
+    let choice = (0..POLICIES.len(), 0..3usize, any::<bool>(), 4..40u32, 0..6u32);
+    (choice, 0..8u32, -5..6i8, 1.8..60.0f64).prop_map(
+        |((policy, replacement, eevdf, frames, reserve), pages, nice, latency)| {
+            let mut settings = settings(POLICIES[policy], frames + reserve + 3, 4);
+            let kinds = [Replacement::Lru, Replacement::TwoLists, Replacement::VirtualTime];
+            settings.memory.replacement = Some(kinds[replacement]);
+            settings.memory.reserve = reserve;
+            settings.scheduler.kind = if eevdf { SchedulerKind::Eevdf } else { SchedulerKind::Cfs };
+            settings.prefetch.pages = pages;
+            settings.aspf.set_capacity = 2 + pages;
+            settings.device.latency_us = Some(latency);
+            settings.processes[1].nice = nice;
+            settings.cpu.cache_kib = 8;
+            settings.cpu.cache_ways = 2;
+            settings
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Whatever runs: frames are conserved and hold one page each, all is accessed once, time adds up, nobody's time is lost, and
+    /// the same again gives the same bytes.
+    #[test]
+    fn any_simulation(mut settings in any_settings(), programs in programs()) {
+        settings.processes.truncate(programs.len());
+        let mut first = sim(&settings, &programs, 30);
+        while first.core.stats.processes.iter().take(programs.len()).any(|process| process.finished.is_none()) {
+            first.turn().unwrap();
+            prop_assert_eq!(first.core.check(), Ok(()));
+        }
+        let stats = &first.core.stats;
+        let mut busy = 0;
+        for (pid, (program, found)) in programs.iter().zip(&stats.processes).enumerate() {
+            prop_assert_eq!(found.accesses, program.0.len() as u64);
+            let instructions: u64 = program.0.iter().map(|access| access.instructions).sum();
+            prop_assert_eq!(found.instructions, instructions);
+            // What it ran is its work, its waits and stalls.
+            let work = instructions * 1000 + found.cache_misses * 50_000;
+            prop_assert!(found.cpu >= work + found.waited && found.cpu <= work + found.waited + stats.stalled);
+            // Its virtual run time is that by weight, unless it slept and was moved on, or has been delayed and not yet repaid.
+            if settings.policy == PolicyName::Sync && settings.scheduler.kind == SchedulerKind::Cfs {
+                let entity = first.core.sched.entity(pid);
+                let exact = found.cpu as f64 * 1024.0 / entity.weight as f64;
+                prop_assert!((entity.vruntime as f64 - exact).abs() <= 1.0 + program.0.len() as f64);
+            }
+            busy += found.cpu;
+        }
+        prop_assert_eq!(first.core.now(), busy + stats.idle + stats.switches * us(5.0));
+        let demanded: u64 = stats.processes.iter().map(|process| process.faults).sum();
+        let ahead: u64 = stats.prefetches.values().map(|found| found.issued).sum();
+        prop_assert_eq!(stats.reads, demanded + ahead);
+        for found in stats.prefetches.values() {
+            prop_assert!(found.useful + found.useless <= found.issued);
+        }
+        let again = run(&settings, &programs, 30);
+        let json = |sim: &Sim| serde_json::to_string(&Report::new(sim)).unwrap();
+        prop_assert_eq!(json(&first), json(&again));
+    }
+}
