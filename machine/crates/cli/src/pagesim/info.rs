@@ -87,7 +87,7 @@ fn text(s: &Summary, source: &Recorded) -> String {
         format!("accesses: {} (fetches {}, loads {}, stores {})", s.accesses, s.fetches, s.loads, s.stores),
         format!("instructions: {}", s.instructions),
         format!("steps: {} ({:.2} accesses each)", s.steps, s.accesses as f64 / s.steps as f64),
-        format!("footprint: {} in {} extents", mib(s.footprint_pages), s.extent_count),
+        format!("footprint: {} in {} extents", mib(s.footprint_pages), s.extents.len()),
     ];
     let largest = s.extents.iter().take(5).map(|e| format!("{:#x} {}", e.address, Count(e.pages)));
     lines.push(format!("largest extents (address, pages): {}", largest.collect::<Vec<_>>().join(", ")));

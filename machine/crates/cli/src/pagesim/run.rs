@@ -2,18 +2,20 @@
 //! `trapless-pagesim run`: one simulation.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use trapless_pagesim::input::{Recorded, Source, Which};
+use serde::Deserialize;
+use trapless_pagesim::input::{Extent, PAGE_SHIFT, Recorded, Source, Which};
 use trapless_pagesim::report::Report;
 use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
 
 use crate::count::Count;
 use crate::files::{check_writable, write_whole};
+use crate::info::name_beside;
 
 /// Its options.
 #[derive(Args, Debug)]
@@ -83,13 +85,15 @@ pub fn run(options: &Run) -> Result<()> {
     .context("cannot write to standard output")
 }
 
-fn extents(trace: &std::path::Path) -> Result<Vec<(u64, u64)>> {
-    #[derive(serde::Deserialize)]
+/// The mapped ranges of virtual pages: those that the trace touches at any time, as its sums say.
+fn extents(trace: &Path) -> Result<Vec<(u64, u64)>> {
+    #[derive(Deserialize)]
     struct Summary {
-        extents: Vec<(u64, u64)>,
+        extents: Vec<Extent>,
     }
-    let path = trace.with_added_extension("json");
-    let Ok(text) = std::fs::read(&path) else { return Ok(vec![]) };
-    let summary: Summary = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
-    Ok(summary.extents)
+    let path = name_beside(trace);
+    let show = || format!("{} (the output of trapless-pagesim info --json)", path.display());
+    let text = std::fs::read(&path).with_context(show)?;
+    let summary: Summary = serde_json::from_slice(&text).with_context(show)?;
+    Ok(summary.extents.iter().map(|extent| (extent.address >> PAGE_SHIFT, extent.pages)).collect())
 }

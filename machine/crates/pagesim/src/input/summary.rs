@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a trace is: accesses, footprint, working set.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use trapless_timing::{Cache, Line};
 
 use super::distances::Distances;
@@ -11,8 +11,6 @@ use crate::Error;
 /// The CPU cache of ASPF, section IV-A: 8 MB, 16-way; its lines here are of 64 bytes.
 const CACHE_WAYS: usize = 16;
 const CACHE_SETS: usize = (8 << 20) / 64 / CACHE_WAYS;
-/// Extents that are listed.
-const EXTENTS: usize = 32;
 /// Share of the accesses that the working set absorbs, by ASPF, section IV-A.
 pub const SHARE: f64 = 0.99;
 
@@ -46,9 +44,7 @@ pub struct Summary {
     pub working_set_pages: Readings,
     /// The same where first accesses count as not absorbed. `None`: no size absorbs the share.
     pub working_set_pages_with_first: Readings,
-    /// Rows of adjacent pages.
-    pub extent_count: u64,
-    /// The longest of them, longest first.
+    /// Rows of adjacent pages, longest first.
     pub extents: Vec<Extent>,
 }
 
@@ -62,7 +58,7 @@ pub struct Readings {
 }
 
 /// A row of adjacent pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// Virtual address of the first.
     pub address: u64,
@@ -105,9 +101,7 @@ pub fn summarise(source: &mut dyn Source, share: f64) -> Result<Summary, Error> 
         cache_filtered: missing.fewest(part(wanted(&missing, 0)), 0),
     };
     let mut extents = extents(&all.sorted());
-    let extent_count = extents.len() as u64;
     extents.sort_by_key(|e| (std::cmp::Reverse(e.pages), e.address));
-    extents.truncate(EXTENTS);
     Ok(Summary {
         name: source.name().to_owned(),
         accesses,
@@ -122,7 +116,6 @@ pub fn summarise(source: &mut dyn Source, share: f64) -> Result<Summary, Error> 
         share,
         working_set_pages: readings(|distances, repeats| distances.again() + repeats),
         working_set_pages_with_first: readings(|distances, repeats| distances.again() + repeats + distances.pages()),
-        extent_count,
         extents,
     })
 }
@@ -170,7 +163,7 @@ mod tests {
         let s = sums(0.5);
         assert_eq!((s.accesses, s.fetches, s.loads, s.stores), (67, 6, 0, 61));
         assert_eq!((s.steps, s.instructions, s.cache_misses), (31, 95, Some(21)));
-        assert_eq!((s.footprint_pages, s.footprint_bytes, s.extent_count), (11, 45056, 2));
+        assert_eq!((s.footprint_pages, s.footprint_bytes, s.extents.len()), (11, 45056, 2));
         assert_eq!(s.extents[0], Extent { address: 100 << 12, pages: 10 });
         // 36 repeats are absorbed by whatever there is, twenty accesses by ten pages, eleven by none; behind the cache
         // there are ten and eleven.
