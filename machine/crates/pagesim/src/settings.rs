@@ -247,6 +247,8 @@ impl Default for Prefetch {
 pub struct Aspf {
     /// Pages of a set at most.
     pub set_capacity: u32,
+    /// Whether a fault of an earlier turn of its process can be the previous one.
+    pub sets_span_turns: bool,
     /// A set whose share of useful prefetches is lower is outdated.
     pub min_accuracy: f64,
     /// Most pages read before one turn of a memory-intensive process.
@@ -259,7 +261,14 @@ pub struct Aspf {
 
 impl Default for Aspf {
     fn default() -> Aspf {
-        Aspf { set_capacity: 16, min_accuracy: 0.5, max_reconstruct: 4096, reconstruct_depth: 4, window_ms: 24.0 }
+        Aspf {
+            set_capacity: 16,
+            sets_span_turns: false,
+            min_accuracy: 0.5,
+            max_reconstruct: 4096,
+            reconstruct_depth: 4,
+            window_ms: 24.0,
+        }
     }
 }
 

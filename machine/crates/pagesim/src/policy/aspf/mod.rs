@@ -25,7 +25,7 @@ pub struct Aspf {
     predictor: Option<Predictor>,
     /// Memory-intensive or not, by process.
     intense: Vec<bool>,
-    /// The page of each process's last fault.
+    /// The page of each process's last fault, in its turn.
     previous: Vec<Option<PageId>>,
     /// Pages still to be read for the next memory-intensive process, and that process.
     rebuilding: Option<(Pid, u64)>,
@@ -114,6 +114,9 @@ impl Policy for Aspf {
 
     fn enter(&mut self, core: &mut Core, pid: Pid) {
         self.lists.turn(pid);
+        if !core.settings.aspf.sets_span_turns {
+            self.previous[pid] = None;
+        }
         if self.intense[pid] {
             self.rebuilding = None;
             return;
