@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `trapless-pagesim run`: a simulation of recorded programs, and what it says of bad input. Needs valgrind.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const CONFIG: &str = r#"
+policy = "sync"
+[memory]
+frames = 40
+reserve = 0
+[[process]]
+name = "one"
+trace = "echo.trace"
+[[process]]
+name = "other"
+trace = "echo.trace"
+intense = true
+"#;
+
+fn pagesim(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trapless-pagesim")).current_dir(dir).args(arguments).output().unwrap()
+}
+
+fn complaint(dir: &Path, config: &str, arguments: &[&str]) -> String {
+    std::fs::write(dir.join("config.toml"), config).unwrap();
+    let done = pagesim(dir, &[&["run", "config.toml"], arguments].concat());
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert_eq!((done.status.code(), said.lines().count(), done.stdout.len()), (Some(2), 1, 0), "{config}: {said}");
+    said
+}
+
+fn recorded() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(pagesim(dir.path(), &["record", "--out", "echo.trace", "--", "echo", "hello"]).status.success());
+    std::fs::write(dir.path().join("config.toml"), CONFIG).unwrap();
+    dir
+}
+
+#[test]
+fn recorded_programs_are_simulated() {
+    let temporary = recorded();
+    let dir = temporary.path();
+    let result = |name: &str, changes: &[&str]| -> (Vec<u8>, serde_json::Value) {
+        let changes: Vec<_> = changes.iter().flat_map(|change| ["--set", *change]).collect();
+        let done = pagesim(dir, &[&["run", "config.toml", "--json", name], &changes[..]].concat());
+        assert!(done.status.success(), "{done:?}");
+        let text = std::fs::read(dir.join(name)).unwrap();
+        let json = serde_json::from_slice(&text).unwrap();
+        (text, json)
+    };
+    let info: serde_json::Value =
+        serde_json::from_slice(&pagesim(dir, &["info", "--json", "echo.trace"]).stdout).unwrap();
+    let (text, sync) = result("sync.json", &[]);
+    assert_eq!(result("again.json", &[]).0, text);
+    for process in sync["processes"].as_array().unwrap() {
+        assert_eq!(process["accesses"], info["accesses"]);
+        assert_eq!(process["instructions"], info["instructions"]);
+        assert!(process["faults"].as_u64() >= info["footprint_pages"].as_u64());
+    }
+    for policy in ["async", "virt", "agg", "aspf", "aspf-star", "adaptive", "foresight"] {
+        let (_, found) = result("other.json", &[&format!("policy={policy}")]);
+        assert_eq!(found["accesses"], sync["accesses"], "{policy}");
+        assert_eq!(found["settings"]["policy"], policy);
+    }
+    let (_, slow) = result("slow.json", &["device.latency_us=30", "process.1.nice=5", "scheduler.kind=eevdf"]);
+    assert!(slow["time_ns"].as_u64() > sync["time_ns"].as_u64());
+}
+
+#[test]
+fn bad_input_is_named_in_one_line() {
+    let temporary = recorded();
+    let dir = temporary.path();
+    let said = |from: &str, to: &str| {
+        assert!(CONFIG.contains(from), "{from}");
+        complaint(dir, &CONFIG.replace(from, to), &[])
+    };
+    assert!(said("frames = 40", "frames = 4").contains("config.toml: memory.frames: 4 is not from 5 to"));
+    assert!(said("frames = 40", "frames = \"x\"").contains("memory.frames: invalid type: string"));
+    assert!(said("reserve = 0", "resrve = 0").contains("config.toml: memory.resrve: unknown field"));
+    assert!(said("\"sync\"", "\"fast\"").contains("config.toml: policy: unknown variant `fast`"));
+    assert!(said("intense = true", "nice = 20").contains("other: nice 20 is not from -20 to 19"));
+    assert!(said("intense = true", "intense = ").contains("config.toml:"));
+    assert!(said("[memory]", "[device]\ndrive = \"none\"\n[memory]").contains("none"));
+    assert!(said("\"echo.trace\"\nintense", "\"gone.trace\"\nintense").contains("gone.trace: No such file"));
+    let set = |change: &str| complaint(dir, CONFIG, &["--set", change]);
+    assert!(set("memory.frames").contains("memory.frames: not KEY=VALUE"));
+    assert!(set("process.7.nice=1").contains("process.7.nice=1: not KEY=VALUE"));
+    assert!(set("device.latency_us=-1").contains("-1"));
+    assert!(set("cpu.cache_kib=100").contains("cpu.cache_kib: 100 KiB"));
+    let none = complaint(dir, CONFIG, &["--json", "no/where.json"]);
+    assert!(none.contains("cannot write no/where.json"), "{none}");
+
+    // A trace that is cut, and one without its sums.
+    let whole = std::fs::read(dir.join("echo.trace")).unwrap();
+    std::fs::write(dir.join("echo.trace"), &whole[..whole.len() - 20]).unwrap();
+    assert!(complaint(dir, CONFIG, &[]).contains("echo.trace"));
+    std::fs::write(dir.join("echo.trace"), &whole).unwrap();
+    std::fs::remove_file(dir.join("echo.trace.json")).unwrap();
+    assert!(complaint(dir, CONFIG, &[]).contains("echo.trace.json"));
+    let missing = pagesim(dir, &["run", "no.toml"]);
+    assert!(String::from_utf8(missing.stderr).unwrap().contains("no.toml: No such file"));
+}
