@@ -129,7 +129,7 @@ impl Policy for Foresight {
         let own = self.slice(core, pid);
         let mut waits = vec![own * (ready.len() as u64 + 1); self.processes.len()];
         for (place, other) in ready.iter().enumerate() {
-            waits[*other] = own * (place as u64);
+            waits[*other] = own * (place as u64 + 1);
         }
         waits[pid] = 0;
         core.replacement.expect(&waits);

@@ -55,8 +55,7 @@ impl VirtualTime {
     fn distance(&self, page: PageId) -> Time {
         let (pid, used) = self.used[page.index()];
         let age = self.own(pid as Pid).saturating_sub(used);
-        // Processes share the processor about equally: for others' turns as much goes by.
-        self.processes[pid as usize].wait.saturating_add(age.saturating_mul(self.processes.len() as u64))
+        self.processes[pid as usize].wait.saturating_add(age)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::settings::{Time, ms};
 pub struct Predictor {
     period: Time,
     faults: Vec<VecDeque<Time>>,
-    /// Faults in the window of each process, as last asked for.
+    /// Faults in the window of each process, when it was last asked for.
     averages: Vec<usize>,
     longest: usize,
 }
@@ -29,15 +29,14 @@ impl Predictor {
         self.longest = self.longest.max(self.faults.iter().map(VecDeque::len).sum());
     }
 
-    /// Whether a process, at the end of a turn, has more faults in the window than the average of all (steps 4 to 7). The period,
-    /// by which all are divided, does not matter to that.
+    /// Whether a process, at the end of a turn, has had more faults in the window than all had on average, each at the end of its
+    /// last turn (steps 4 to 7). The period, by which all are divided, does not matter to that.
     pub fn is_intense(&mut self, pid: Pid, now: Time) -> bool {
-        for (faults, average) in self.faults.iter_mut().zip(&mut self.averages) {
-            while faults.front().is_some_and(|first| first + self.period < now) {
-                faults.pop_front();
-            }
-            *average = faults.len();
+        let faults = &mut self.faults[pid];
+        while faults.front().is_some_and(|first| first + self.period < now) {
+            faults.pop_front();
         }
+        self.averages[pid] = faults.len();
         self.averages[pid] * self.averages.len() > self.averages.iter().sum()
     }
 
@@ -51,24 +50,43 @@ impl Predictor {
 mod tests {
     use super::*;
 
-    /// Algorithm 4 by hand, a window of 10 ms, a dozen faults of P0 (five), P1 (one) and P2 (six): on average four.
+    /// Algorithm 4 by hand, a window of 10 ms, a dozen faults: P0 at 1, 2, 7, 8, 9, P1 at 6, P2 at 3, 4, 5, 9, 9, 10 ms.
+    ///
+    /// | asked for | faults in its window | known of all (P0, P1, P2) | average | intense |
+    /// | --- | --- | --- | --- | --- |
+    /// | P0 at 9 | 5 | 5, 0, 0 | 1.67 | yes |
+    /// | P1 at 9.5 | 1 | 5, 1, 0 | 2 | no |
+    /// | P2 at 10 | 6 | 5, 1, 6 | 4 | yes |
+    /// | P0 at 14.5 | 7, 8, 9: 3 | 3, 1, 6 | 3.33 | no |
+    /// | P2 at 15 | 5 (at 5 exactly), 9, 9, 10: 4 | 3, 1, 4 | 2.67 | yes |
+    /// | P1 at 16 | 6 exactly: 1 | 3, 1, 4 | 2.67 | no |
+    /// | P2 at 19.5 | 10: 1 | 3, 1, 1 | 1.67 | no |
+    /// | P0 at 30 | none | 0, 1, 1 | 0.67 | no |
+    /// | P1 at 30 | none | 0, 0, 1 | 0.33 | no |
     #[test]
     fn algorithm_4_by_hand() {
         let mut predictor = Predictor::new(3, 10.0);
-        for (pid, at) in
+        let mut faults =
             [(0, 1), (0, 2), (2, 3), (2, 4), (2, 5), (1, 6), (0, 7), (0, 8), (0, 9), (2, 9), (2, 9), (2, 10)]
-        {
-            predictor.fault(pid, ms(f64::from(at)));
+                .map(|(pid, at)| (pid, ms(f64::from(at))))
+                .into_iter()
+                .peekable();
+        let asked = [
+            (0, 9.0, true),
+            (1, 9.5, false),
+            (2, 10.0, true),
+            (0, 14.5, false),
+            (2, 15.0, true),
+            (1, 16.0, false),
+            (2, 19.5, false),
+            (0, 30.0, false),
+            (1, 30.0, false),
+        ];
+        for (pid, at, intense) in asked {
+            while let Some((who, when)) = faults.next_if(|fault| fault.1 <= ms(at)) {
+                predictor.fault(who, when);
+            }
+            assert_eq!(predictor.is_intense(pid, ms(at)), intense, "P{pid} at {at}");
         }
-        let labels = |predictor: &mut Predictor, at: f64| [0, 1, 2].map(|pid| predictor.is_intense(pid, ms(at)));
-        assert_eq!(labels(&mut predictor, 10.0), [true, false, true]);
-        // At 14.5 ms those up to 4 are over: three, one and four are left, 2.67 on average.
-        assert_eq!(labels(&mut predictor, 14.5), [true, false, true]);
-        // At 17.5: two (8, 9), none, three (9, 9, 10): 1.67.
-        assert_eq!(labels(&mut predictor, 17.5), [true, false, true]);
-        // At 19.0 exactly the one at 9 counts still: one, none, three: 1.33.
-        assert_eq!(labels(&mut predictor, 19.0), [false, false, true]);
-        // All over: nobody is above an average of none.
-        assert_eq!(labels(&mut predictor, 30.0), [false, false, false]);
     }
 }
