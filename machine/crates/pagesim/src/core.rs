@@ -8,8 +8,8 @@ use trapless_memory::{ClockHz, Cycle};
 use trapless_timing::{Cache, Line, SsdOp, SsdParams, SsdTiming};
 
 use crate::Error;
-use crate::pages::{LINES, Origin, PageId, Pages, Pid, Place};
-use crate::replacement::{Lru, Replace, TwoLists, VirtualTime};
+use crate::pages::{LINES, Origin, Page, PageId, Pages, Pid, Place};
+use crate::replacement::{Forever, Lru, Replace, TwoLists, VirtualTime};
 use crate::sched::{self, Entity, Schedule};
 use crate::settings::{Replacement, Settings, TICKS, Time};
 use crate::stats::Stats;
@@ -37,6 +37,9 @@ pub struct Evicted {
     pub written: bool,
 }
 
+/// Sees an access: the page, before what the access does to it, and the time.
+pub type Watch = Box<dyn FnMut(PageId, &mut Page, Time)>;
+
 /// A simulated system. Its times are picoseconds from the start.
 pub struct Core {
     /// What it is made of.
@@ -53,6 +56,8 @@ pub struct Core {
     pub running: Option<Pid>,
     /// Processes that sleep for a page.
     pub asleep: usize,
+    /// Is told of every access that the cache does not serve, once its page is there: the string of pages.
+    pub watch: Option<Watch>,
     pub(crate) cache: Cache<bool, u64>,
     pub(crate) now: Time,
     pub(crate) evicted: VecDeque<Evicted>,
@@ -90,6 +95,7 @@ impl Core {
             stats: Stats::new(settings),
             running: None,
             asleep: 0,
+            watch: None,
             cache: Cache::new(sets as usize, cpu.cache_ways as usize),
             now: 0,
             evicted: VecDeque::new(),
@@ -101,6 +107,12 @@ impl Core {
             number: 0,
             settings: settings.clone(),
         })
+    }
+
+    /// Every page is in DRAM from the beginning and stays there: nothing is read, and frames do not matter.
+    pub fn keep_everything(&mut self) {
+        self.pages.keep_everything();
+        self.replacement = Box::new(Forever);
     }
 
     /// The time, ps.

@@ -85,6 +85,8 @@ const RECENT: usize = 4096;
 pub struct Pages {
     pages: Vec<Page>,
     spaces: Vec<Space>,
+    /// New pages are in DRAM.
+    resident: bool,
 }
 
 #[derive(Debug)]
@@ -116,6 +118,10 @@ impl Pages {
         let mut mapped: Vec<_> = mapped.iter().map(|&(first, count)| (first, first + count)).collect();
         mapped.sort_unstable();
         self.spaces.push(Space { mapped, by_number: HashMap::new(), recent: vec![(u64::MAX, PageId(0)); RECENT] });
+    }
+
+    pub(crate) fn keep_everything(&mut self) {
+        self.resident = true;
     }
 
     /// The page of an access.
@@ -151,7 +157,8 @@ impl Pages {
         let new = PageId(self.pages.len() as u32);
         let id = *self.spaces[owner].by_number.entry(vpn).or_insert(new);
         if id == new {
-            let (place, origin) = (Place::Device, Origin::Demand);
+            let place = if self.resident { Place::Resident } else { Place::Device };
+            let origin = Origin::Demand;
             self.pages.push(Page { owner, vpn, place, frame: 0, accessed: true, dirty: false, origin, awaited: false });
         }
         id

@@ -312,6 +312,9 @@ impl Sim {
                 }
             }
         }
+        if let Some(watch) = &mut self.core.watch {
+            watch(page, &mut self.core.pages[page], self.core.now);
+        }
         let entry = &mut self.core.pages[page];
         let first = !std::mem::replace(&mut entry.accessed, true) && entry.origin != Origin::Demand;
         entry.dirty |= store;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which page has to go: one list for the pages of all processes.
 
+mod forever;
 mod lru;
 mod two_lists;
 mod virtual_time;
 
+pub use forever::Forever;
 pub use lru::Lru;
 pub use two_lists::TwoLists;
 pub use virtual_time::VirtualTime;
