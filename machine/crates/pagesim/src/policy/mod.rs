@@ -5,14 +5,18 @@ mod adaptive;
 mod agg;
 mod aspf;
 mod foresight;
+mod leap;
 mod plain;
+mod readahead;
 mod virt;
 
 pub use adaptive::Adaptive;
 pub use agg::Agg;
 pub use aspf::Aspf;
 pub use foresight::Foresight;
+pub use leap::Leap;
 pub use plain::{Async, Sync};
+pub use readahead::{ReadaheadCluster, ReadaheadVma};
 pub use virt::Virt;
 
 use serde::Serialize;
@@ -102,6 +106,23 @@ pub fn from_settings(settings: &Settings) -> Box<dyn Policy> {
         PolicyName::AspfStar => Box::new(Aspf::new(settings, None)),
         PolicyName::Adaptive => Box::new(Adaptive::default()),
         PolicyName::Foresight => Box::new(Foresight::new(settings)),
+        PolicyName::ReadaheadCluster => Box::new(ReadaheadCluster::new()),
+        PolicyName::ReadaheadVma => Box::new(ReadaheadVma::default()),
+        PolicyName::Leap => Box::new(Leap::new(settings.processes.len())),
         _ => todo!(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A system of so many frames and one process for each mapped range of pages (first, count).
+    pub(crate) fn core(frames: u32, mapped: &[(u64, u64)]) -> Core {
+        let process = |n| format!("[[process]]\nname = \"P{n}\"\ntrace = \"\"\n");
+        let processes: String = (0..mapped.len()).map(process).collect();
+        let text = format!("policy = \"sync\"\n[memory]\nframes = {frames}\nreserve = 0\n{processes}");
+        let settings: Settings = toml::from_str(&text).unwrap();
+        Core::new(&settings, &mapped.iter().map(|range| vec![*range]).collect::<Vec<_>>()).unwrap()
     }
 }
