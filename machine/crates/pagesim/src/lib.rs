@@ -6,6 +6,7 @@ pub mod core;
 mod error;
 pub mod input;
 mod links;
+pub mod optimum;
 pub mod pages;
 pub mod policy;
 pub mod replacement;

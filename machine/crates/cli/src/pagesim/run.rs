@@ -9,8 +9,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Deserialize;
 use trapless_pagesim::input::{Extent, PAGE_SHIFT, Recorded, Source, Which};
+use trapless_pagesim::optimum;
 use trapless_pagesim::report::Report;
-use trapless_pagesim::settings::Settings;
+use trapless_pagesim::settings::{PolicyName, Settings};
 use trapless_pagesim::sim::Sim;
 
 use crate::count::Count;
@@ -49,10 +50,9 @@ pub fn run(options: &Run) -> Result<()> {
         mapped.push(extents(&process.trace)?);
         sources.push(Box::new(trace));
     }
-    let mut sim = Sim::new(&settings, sources, &mapped)?;
     let (begin, terminal) = (Instant::now(), stderr().is_terminal());
     let (mut shown, mut turns) = (begin, 0_u64);
-    sim.run(&mut |done| {
+    let mut progress = |done: u64| {
         turns += 1;
         if (options.progress || terminal) && turns.is_multiple_of(64) && shown.elapsed() > Duration::from_secs(1) {
             shown = Instant::now();
@@ -60,7 +60,14 @@ pub fn run(options: &Run) -> Result<()> {
             let text = format!("{} of {} accesses, {left:.0} s left", Count(done), Count(total));
             let _ = if terminal { write!(stderr(), "\r{text}  ") } else { writeln!(stderr(), "{text}") };
         }
-    })?;
+    };
+    let sim = if settings.policy == PolicyName::Optimum {
+        optimum::run(&settings, sources, &mapped, &mut progress)?
+    } else {
+        let mut sim = Sim::new(&settings, sources, &mapped)?;
+        sim.run(&mut progress)?;
+        sim
+    };
     if terminal {
         eprint!("\r\x1b[K");
     }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A string of pages in a file, as it is longer than memory.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+
+use super::min::{Backward, Next};
+use crate::pages::PageId;
+use crate::settings::Time;
+
+/// Bytes of a use in the file: page and whether it is written, time, next use.
+const BYTES: usize = 20;
+/// Bytes that are dealt with at once.
+const BLOCK: usize = BYTES << 15;
+/// The bit of a page's number that says whether the page is written.
+const WRITTEN: u32 = 1 << 31;
+
+/// A use of a page: accesses to it without any to another page in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Use {
+    pub page: PageId,
+    /// Something is written to the page before its next use begins.
+    pub written: bool,
+    /// When it begins.
+    pub time: Time,
+    pub next: Next,
+}
+
+impl Use {
+    fn encode(self, bytes: &mut [u8]) {
+        bytes[..4].copy_from_slice(&(self.page.0 | if self.written { WRITTEN } else { 0 }).to_le_bytes());
+        bytes[4..12].copy_from_slice(&self.time.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.next.0.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Use {
+        let number = |from| bytes[from..from + 8].iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        let page = bytes[..4].iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte));
+        let written = page & WRITTEN != 0;
+        Use { page: PageId(page & !WRITTEN), written, time: number(4), next: Next(number(12)) }
+    }
+}
+
+/// Takes a string down.
+pub(super) struct Recorder {
+    out: BufWriter<File>,
+    uses: u64,
+    last: Option<PageId>,
+    failed: Option<io::Error>,
+}
+
+impl Recorder {
+    /// Into a file without a name.
+    pub fn new() -> io::Result<Recorder> {
+        let out = BufWriter::with_capacity(BLOCK, tempfile::tempfile()?);
+        Ok(Recorder { out, uses: 0, last: None, failed: None })
+    }
+
+    /// An access. `written` says whether the page was written since its last use began, and is reset when a new one begins.
+    pub fn access(&mut self, page: PageId, written: &mut bool, time: Time) {
+        if self.last.replace(page) == Some(page) || self.failed.is_some() {
+            return;
+        }
+        let mut bytes = [0; BYTES];
+        Use { page, written: std::mem::take(written), time, next: Next(0) }.encode(&mut bytes);
+        self.failed = self.out.write_all(&bytes).err();
+        self.uses += 1;
+    }
+
+    /// The string, of which next uses are known now. `written` says of a page whether it was written since its last use began.
+    pub fn finish(self, written: &dyn Fn(PageId) -> bool) -> io::Result<impl Iterator<Item = io::Result<Use>> + use<>> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let mut file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let (mut backward, mut later) = (Backward::default(), Vec::<Option<bool>>::new());
+        let (mut buffer, mut end) = (vec![0; BLOCK], self.uses * BYTES as u64);
+        while end > 0 {
+            let begin = (end - 1) / BLOCK as u64 * BLOCK as u64;
+            let block = &mut buffer[..(end - begin) as usize];
+            file.read_exact_at(block, begin)?;
+            for (n, bytes) in block.chunks_exact_mut(BYTES).enumerate().rev() {
+                let Use { page, written: before, time, .. } = Use::decode(bytes);
+                if later.len() <= page.index() {
+                    later.resize(page.index() + 1, None);
+                }
+                let after = later[page.index()].replace(before).unwrap_or_else(|| written(page));
+                let next = backward.next(page.0, begin / BYTES as u64 + n as u64);
+                Use { page, written: after, time, next }.encode(bytes);
+            }
+            file.write_all_at(block, begin)?;
+            end = begin;
+        }
+        file.rewind()?;
+        let mut file = BufReader::with_capacity(BLOCK, file);
+        Ok((0..self.uses).map(move |_| {
+            let mut bytes = [0; BYTES];
+            file.read_exact(&mut bytes).map(|()| Use::decode(&bytes))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages 7, 8, 7, 9, 8: 7 is written in its first use and after its last one, 8 between its two.
+    #[test]
+    fn next_uses_and_writes_by_hand() {
+        let mut recorder = Recorder::new().unwrap();
+        let accesses = [(7, false, 10), (7, true, 11), (8, false, 20), (7, true, 30), (9, false, 40), (8, true, 50)];
+        for (page, mut written, time) in accesses {
+            recorder.access(PageId(page), &mut written, time);
+            assert_eq!(written, (page, time) == (7, 11), "reset unless it belongs to the use underway");
+        }
+        let uses: Vec<_> = recorder.finish(&|page| page == PageId(7)).unwrap().map(Result::unwrap).collect();
+        let found: Vec<_> = uses.iter().map(|of| (of.page.0, of.written, of.time, of.next.0)).collect();
+        let never = |at| u64::MAX - at;
+        let expected = [
+            (7, true, 10, 2),
+            (8, true, 20, 4),
+            (7, true, 30, never(2)),
+            (9, false, 40, never(3)),
+            (8, false, 50, never(4)),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    /// Of several blocks, the last one not full.
+    #[test]
+    fn a_long_string_comes_back() {
+        let mut recorder = Recorder::new().unwrap();
+        let count = 3 * (BLOCK / BYTES) as u64 - 5;
+        let page = |at| PageId((at % 1000) as u32);
+        (0..count).for_each(|at| recorder.access(page(at), &mut false, 3 * at));
+        let mut uses = (0..).zip(recorder.finish(&|_| false).unwrap());
+        assert!(uses.by_ref().take(count as usize).all(|(at, found)| {
+            let next = Next(if at + 1000 < count { at + 1000 } else { u64::MAX - at });
+            found.unwrap() == Use { page: page(at), written: false, time: 3 * at, next }
+        }));
+        assert!(uses.next().is_none());
+    }
+}
