@@ -2,27 +2,29 @@
 //! The offline optimum: Belady's replacement and perfect prefetch.
 //!
 //! First the programs run with all pages in DRAM. The pages that they use beyond the cache, each with its time, are a string
-//! that no policy has influenced. Then, with the whole string known:
+//! that no policy has influenced. Two things are computed for it, knowing all of it:
 //!
-//! - Replacement is [MIN](min) in `memory.frames` frames. Its reads are a bound: on this string no policy reads fewer pages,
-//!   whatever it reads ahead. On other strings one might: a policy that changes who runs when, or takes a page's lines out of
-//!   the cache with the page, has another string. Writes are counted for the same choice of pages, and are no bound.
-//! - Prefetch reads pages in the order in which they are needed, each as soon as its frame is free (Cao, Felten, Karlin and Li,
-//!   "A Study of Integrated Prefetching and Caching Strategies", SIGMETRICS 1995): another page is used than the one that has to
-//!   go, and that one is written if it changed. Reads take their time of the drive, with its commands in service and its link;
-//!   writes of another drive like it. The processor waits for a page that is needed and not there, and does nothing else then.
-//!   The time is that of the first run and of these waits. It is what perfect knowledge of the future would make of that string,
-//!   for all that is known the least; it is not proven least: other pages to go might be written sooner or wait less. The time
-//!   of the first run alone is a bound that no policy beats on that string.
+//! - Pages read are those of [MIN](min) in `memory.frames` frames. They are a bound: on this string no policy reads fewer,
+//!   whatever it reads ahead. On another string one might, and who changes who runs when, or takes the lines of a page out of the
+//!   cache with it, has another one. Pages written are those that MIN's choice of pages writes, and are no bound.
+//! - The time is that of the first run, which no policy beats on this string, and what the processor waits for pages if they are
+//!   read as Cao, Felten, Karlin and Li's aggressive algorithm does ("A Study of Integrated Prefetching and Caching Strategies",
+//!   SIGMETRICS 1995): as soon as the drive takes a command, the missing page that is needed first, in place of the page that is
+//!   needed last, unless that is needed before. They prove that for a drive that reads one page at a time it is at most (1 + F /
+//!   K) times the least, for K frames and reads as long as F uses. Here the drive serves several commands and has a link; a page
+//!   that changed is written before its frame is free, and writes have a drive like it for themselves. So the time is what
+//!   foresight can reach and close to the least, but not proven to be the least. It may take more reads than MIN's.
 
 pub mod min;
 mod string;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::io;
+use std::iter::Peekable;
 use std::rc::Rc;
 
-use min::{Min, Outcome};
+use min::{Held, Min, Next, Outcome};
 use string::{Recorder, Use};
 use trapless_memory::{ClockHz, Cycle};
 use trapless_timing::{SsdOp, SsdTiming};
@@ -34,8 +36,8 @@ use crate::settings::{Settings, TICKS, Time};
 use crate::sim::Sim;
 
 const PAGE_BYTES: u64 = 4096;
-/// Commands that the drive has at a time, for each one that it serves: enough for it never to rest.
-const DEPTH: usize = 8;
+/// Commands that the drive has at a time, for each one that it serves: enough for it not to rest.
+const DEPTH: usize = 4;
 
 /// Computes the optimum, as a simulation whose statistics are those of the optimum as far as it has any; others are zero. Takes
 /// what [`Sim::new`] and [`Sim::run`] take.
@@ -57,12 +59,12 @@ pub fn run(
     sim.core.watch = Some(Box::new(move |id, page, now| watching.borrow_mut().access(id, &mut page.dirty, now)));
     sim.run(progress)?;
     sim.core.watch = None;
-    if let Ok(recorder) = Rc::try_unwrap(recorder) {
+    if let Some(recorder) = Rc::into_inner(recorder) {
         let pages = &sim.core.pages;
-        let uses = recorder.into_inner().finish(&|page| pages[page].dirty).map_err(&wrong)?;
-        let mut replay = Replay::new(&mut sim.core)?;
-        for next in uses {
-            replay.step(next.map_err(&wrong)?);
+        let string = recorder.into_inner().finish(&|page| pages[page].dirty).map_err(&wrong)?;
+        let mut replay = Replay::new(&mut sim.core, string.uses())?;
+        for next in string.uses() {
+            next.and_then(|next| replay.step(next)).map_err(&wrong)?;
         }
         replay.finish();
     }
@@ -73,46 +75,47 @@ pub fn run(
 struct Drive {
     timing: SsdTiming,
     last: Time,
-    underway: VecDeque<Time>,
-    depth: usize,
 }
 
 impl Drive {
     fn new(settings: &Settings, number: u64) -> Result<Drive, Error> {
-        let params = settings.device.params()?;
-        let depth = DEPTH * params.channels as usize;
-        let timing = SsdTiming::new(&params, ClockHz(TICKS), number);
-        Ok(Drive { timing, last: 0, underway: VecDeque::new(), depth })
+        Ok(Drive { timing: SsdTiming::new(&settings.device.params()?, ClockHz(TICKS), number), last: 0 })
     }
 
     /// When a command is done that may begin at a time.
     fn command(&mut self, from: Time, op: SsdOp) -> Time {
         self.last = self.last.max(from);
-        if self.underway.len() == self.depth {
-            self.last = self.last.max(self.underway.pop_front().unwrap_or(0));
-        }
-        let done = self.timing.start(Cycle(self.last) + self.timing.fetch_delay(), op).0;
-        self.underway.push_back(done);
-        done
+        self.timing.start(Cycle(self.last) + self.timing.fetch_delay(), op).0
     }
 }
 
-/// The page as the replay knows it.
+/// A page as the replay knows it.
 #[derive(Clone, Copy, Default)]
 struct Known {
-    /// When its last use was over.
-    released: Time,
+    /// When it is there.
+    there: Time,
     /// It changed since it was read.
     dirty: bool,
+    /// It changed since MIN read it.
+    dirty_in_min: bool,
 }
 
 /// Goes through the string.
-struct Replay<'a> {
+struct Replay<'a, S: Iterator<Item = io::Result<Use>>> {
     core: &'a mut Core,
     min: Min,
+    held: Held,
     known: Vec<Known>,
-    /// The page of the use before.
-    last: Option<usize>,
+    /// What is looked at for pages to read, and the number of its next use.
+    ahead: Peekable<S>,
+    at: u64,
+    /// The page in use.
+    current: u32,
+    /// No page was chosen to be read at a time after this.
+    decided: Time,
+    /// When reads are there that the drive has been asked for.
+    underway: VecDeque<Time>,
+    depth: usize,
     reads: Drive,
     writes: Drive,
     /// The sum of all waits.
@@ -121,20 +124,26 @@ struct Replay<'a> {
     ends: Vec<(Time, usize)>,
 }
 
-impl<'a> Replay<'a> {
-    fn new(core: &'a mut Core) -> Result<Replay<'a>, Error> {
-        let (mut ends, mut known) = (vec![], vec![]);
+impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
+    fn new(core: &'a mut Core, ahead: S) -> Result<Self, Error> {
+        let mut ends = vec![];
         for (pid, process) in core.stats.processes.iter_mut().enumerate() {
             ends.push((process.finished.unwrap_or(core.now), pid));
             process.longest_wait = 0;
         }
         ends.sort_unstable_by(|a, b| b.cmp(a));
-        known.resize(core.pages.iter().count(), Known::default());
         core.stats.cpu.iter_mut().for_each(|series| series.counts.clear());
+        let frames = core.settings.memory.frames as usize;
         Ok(Replay {
-            min: Min::new(core.settings.memory.frames as usize),
-            known,
-            last: None,
+            min: Min::new(frames),
+            held: Held::new(frames),
+            known: vec![Known::default(); core.pages.iter().count()],
+            ahead: ahead.peekable(),
+            at: 1,
+            current: u32::MAX,
+            decided: 0,
+            underway: VecDeque::new(),
+            depth: DEPTH * core.drive().channels as usize,
             reads: Drive::new(&core.settings, 0)?,
             writes: Drive::new(&core.settings, 1)?,
             waited: 0,
@@ -143,32 +152,83 @@ impl<'a> Replay<'a> {
         })
     }
 
-    fn step(&mut self, Use { page, written, time, next }: Use) {
+    fn step(&mut self, Use { page, written, time, next }: Use) -> io::Result<()> {
         self.end_until(time);
-        let now = time + self.waited;
-        if let Some(last) = self.last.replace(page.index()) {
-            self.known[last].released = now;
+        let (id, now) = (page.0, time + self.waited);
+        self.read_ahead(now)?;
+        self.current = id;
+        if !self.held.contains(id) {
+            self.read(Time::MAX)?;
         }
-        let free = match self.min.access(page.0, next) {
-            Outcome::Hit => None,
-            Outcome::Read => Some(0),
-            Outcome::Replaced(victim) => {
-                let Known { released, dirty } = std::mem::take(&mut self.known[victim as usize]);
-                self.core.stats.writes += u64::from(dirty);
-                Some(if dirty { self.writes.command(released, SsdOp::Write(PAGE_BYTES)) } else { released })
-            }
-        };
+        let begins = self.known[page.index()].there.max(now);
+        self.read_ahead(begins)?;
+        let wait = begins - now;
+        self.waited += wait;
+        self.held.set(id, next);
         self.known[page.index()].dirty |= written;
-        let Some(free) = free else { return };
-        let at = u64::from(page.0) * PAGE_BYTES;
-        let there = self.reads.command(free, SsdOp::Read { at, bytes: PAGE_BYTES });
-        self.core.stats.reads += 1;
-        let wait = there.saturating_sub(now);
-        let process = &mut self.core.stats.processes[self.core.pages[page].owner];
+        let stats = &mut self.core.stats;
+        match self.min.access(id, next) {
+            Outcome::Hit => {}
+            Outcome::Read => stats.reads += 1,
+            Outcome::Replaced(victim) => {
+                stats.reads += 1;
+                stats.writes += u64::from(std::mem::take(&mut self.known[victim as usize].dirty_in_min));
+            }
+        }
+        self.known[page.index()].dirty_in_min |= written;
+        let process = &mut stats.processes[self.core.pages[page].owner];
         process.late += u64::from(wait > 0);
         process.waited += wait;
         process.cpu += wait;
-        self.waited += wait;
+        Ok(())
+    }
+
+    /// Has pages read as long as that can be chosen up to a time, after which other choices are open.
+    fn read_ahead(&mut self, until: Time) -> io::Result<()> {
+        while self.read(until)? {}
+        self.decided = self.decided.max(until);
+        Ok(())
+    }
+
+    /// Has the missing page that is needed first read, if that can be chosen up to a time.
+    fn read(&mut self, until: Time) -> io::Result<bool> {
+        let needed = loop {
+            match self.ahead.peek() {
+                Some(Ok(needed)) if self.held.contains(needed.page.0) => {
+                    self.ahead.next();
+                    self.at += 1;
+                }
+                Some(Ok(needed)) => break needed.page,
+                _ => return self.ahead.next().transpose().map(|_| false),
+            }
+        };
+        let slot = if self.underway.len() < self.depth { 0 } else { self.underway[0] };
+        let now = self.decided.max(slot);
+        if now > until {
+            return Ok(false);
+        }
+        let mut free = now;
+        if self.held.is_full() {
+            match self.held.furthest() {
+                Some((victim, next)) if victim != self.current && next > Next(self.at) => {
+                    self.held.remove(victim);
+                    if std::mem::take(&mut self.known[victim as usize].dirty) {
+                        free = self.writes.command(now, SsdOp::Write(PAGE_BYTES));
+                    }
+                }
+                _ => return Ok(false),
+            }
+        }
+        let at = u64::from(needed.0) * PAGE_BYTES;
+        let there = self.reads.command(free, SsdOp::Read { at, bytes: PAGE_BYTES });
+        self.held.set(needed.0, Next(self.at));
+        self.known[needed.index()].there = there;
+        self.decided = now;
+        if self.underway.len() == self.depth {
+            self.underway.pop_front();
+        }
+        self.underway.push_back(there);
+        Ok(true)
     }
 
     /// Processes whose traces were over by a time of the first run.

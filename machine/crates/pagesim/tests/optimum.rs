@@ -94,6 +94,22 @@ fn a_frame_is_free_when_its_page_is_written() {
     assert_eq!(sim.core.now(), 8_120_000 + 50_000 + 1_000_000);
 }
 
+/// Pages 1 to 5 twice, four frames, 4.05 us for each use. MIN gives up 4 for 5 and then 1 for 4, six reads; but 4 is in use until
+/// 5 is needed. Reading ahead gives up 1 for 5 as soon as 2 is used, 2 for 1 as soon as 3 is used, and so on: all reads are done
+/// long before they are needed, and nothing is waited for.
+#[test]
+fn time_is_not_that_of_the_fewest_reads() {
+    let loads: Vec<_> = (1..6).chain(1..6).map(|page| (page, false)).collect();
+    let mut settings = settings(PolicyName::Optimum, 4, 1);
+    settings.cpu.instruction_ns = 4.0;
+    // A cache that serves no page twice.
+    settings.cpu.cache_ways = 1;
+    let spread: Vec<_> = loads.iter().map(|(page, store)| (page * 64, *store)).collect();
+    let sim = optimum::run(&settings, sources(&[spread]), &[vec![(0, 1000)]], &mut |_| ()).unwrap();
+    assert_eq!((sim.core.stats.reads, sim.core.stats.processes[0].waited), (6, 0));
+    assert_eq!(sim.core.now(), 10 * 4_050_000);
+}
+
 /// Two processes: the second one runs when the first has ended. What each waits for is its own; the context switch stays.
 #[test]
 fn processes_end_later_by_all_waits_before() {

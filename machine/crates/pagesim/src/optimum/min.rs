@@ -4,15 +4,15 @@
 
 use std::collections::BinaryHeap;
 
-/// When a page of a string is used next; of two pages the one with the larger value goes first. Pages that are not used again
-/// are beyond all others, the one that was used first furthest.
+/// When a page of a string is used next; uses are numbered from 1. Pages that are not used again are beyond all others, the one
+/// that was used first furthest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Next(pub(super) u64);
 
 /// Finds next uses, from the end of a string to its beginning.
 #[derive(Debug, Default)]
 pub struct Backward {
-    /// Of each page, by number: the use that was met last. None is before the first one, so 0 is nothing.
+    /// Of each page, by number: the use that was met last.
     uses: Vec<u64>,
 }
 
@@ -23,6 +23,55 @@ impl Backward {
             0 => Next(u64::MAX - at),
             next => Next(next),
         }
+    }
+}
+
+/// Pages in frames, by next use.
+#[derive(Debug)]
+pub(super) struct Held {
+    frames: usize,
+    held: usize,
+    /// Of each page, by number: its next use; 0 if it is not there.
+    next: Vec<u64>,
+    /// Pages by next use, some of them outdated.
+    order: BinaryHeap<(u64, u32)>,
+}
+
+impl Held {
+    pub fn new(frames: usize) -> Held {
+        Held { frames, held: 0, next: vec![], order: BinaryHeap::new() }
+    }
+
+    pub fn contains(&self, page: u32) -> bool {
+        self.next.get(page as usize).is_some_and(|next| *next != 0)
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.held == self.frames
+    }
+
+    /// A page that is there, or comes there now, will be used next at another time.
+    pub fn set(&mut self, page: u32, Next(next): Next) {
+        self.held += usize::from(std::mem::replace(entry(&mut self.next, page), next) == 0);
+        if self.order.len() > 2 * self.frames + 1024 {
+            self.order.retain(|(at, page)| self.next[*page as usize] == *at);
+        }
+        self.order.push((next, page));
+    }
+
+    /// The page whose next use is furthest.
+    pub fn furthest(&mut self) -> Option<(u32, Next)> {
+        while let Some((at, page)) = self.order.peek().copied() {
+            if self.next[page as usize] == at {
+                return Some((page, Next(at)));
+            }
+            self.order.pop();
+        }
+        None
+    }
+
+    pub fn remove(&mut self, page: u32) {
+        self.held -= usize::from(std::mem::take(entry(&mut self.next, page)) != 0);
     }
 }
 
@@ -37,56 +86,37 @@ pub enum Outcome {
     Replaced(u32),
 }
 
-/// Pages in so many frames.
+/// MIN, in so many frames.
 #[derive(Debug)]
-pub struct Min {
-    frames: usize,
-    held: usize,
-    /// Of each page, by number: its next use; 0 if it is not there.
-    next: Vec<u64>,
-    /// Pages by next use, some of them outdated.
-    order: BinaryHeap<(u64, u32)>,
-}
+pub struct Min(Held);
 
 impl Min {
     /// All frames empty; there is at least one.
     pub fn new(frames: usize) -> Min {
-        Min { frames, held: 0, next: vec![], order: BinaryHeap::new() }
+        Min(Held::new(frames))
     }
 
     /// A page is used.
-    pub fn access(&mut self, page: u32, Next(next): Next) -> Outcome {
-        let outcome = if *entry(&mut self.next, page) != 0 {
-            Outcome::Hit
-        } else if self.held < self.frames {
-            self.held += 1;
-            Outcome::Read
-        } else {
-            self.evict().map_or(Outcome::Read, Outcome::Replaced)
-        };
-        self.next[page as usize] = next;
-        if self.order.len() > 2 * self.frames + 1024 {
-            self.order.retain(|(at, page)| self.next[*page as usize] == *at);
-        }
-        self.order.push((next, page));
-        outcome
-    }
-
-    fn evict(&mut self) -> Option<u32> {
-        while let Some((at, page)) = self.order.pop() {
-            if self.next[page as usize] == at {
-                self.next[page as usize] = 0;
-                return Some(page);
+    pub fn access(&mut self, page: u32, next: Next) -> Outcome {
+        let Min(held) = self;
+        let outcome = match held.furthest() {
+            _ if held.contains(page) => Outcome::Hit,
+            Some((victim, _)) if held.is_full() => {
+                held.remove(victim);
+                Outcome::Replaced(victim)
             }
-        }
-        None
+            _ => Outcome::Read,
+        };
+        held.set(page, next);
+        outcome
     }
 }
 
 /// Pages that MIN has to read for a string of pages.
 pub fn reads(string: &[u32], frames: usize) -> u64 {
     let mut backward = Backward::default();
-    let mut next: Vec<_> = string.iter().enumerate().rev().map(|(at, page)| backward.next(*page, at as u64)).collect();
+    let mut next: Vec<_> =
+        string.iter().enumerate().rev().map(|(before, page)| backward.next(*page, before as u64 + 1)).collect();
     next.reverse();
     let mut min = Min::new(frames);
     string.iter().zip(next).filter(|(page, next)| min.access(**page, *next) != Outcome::Hit).count() as u64
@@ -110,26 +140,27 @@ mod tests {
     ///
     /// | use | there before, each with its next use | |
     /// | --- | --- | --- |
-    /// | 0: page 1 | | read |
-    /// | 1: page 2 | 1 at 3 | read |
-    /// | 2: page 3 | 1 at 3, 2 at 5 | read |
-    /// | 3: page 1 | 1 at 3, 2 at 5, 3 at 9 | hit |
-    /// | 4: page 4 | 1 at 6, 2 at 5, 3 at 9 | in place of 3 |
-    /// | 5: page 2 | 1 at 6, 2 at 5, 4 at 11 | hit |
-    /// | 6: page 1 | 1 at 6, 2 at 8, 4 at 11 | hit |
-    /// | 7: page 5 | 1 at 12, 2 at 8, 4 at 11 | in place of 1 |
-    /// | 8: page 2 | 2 at 8, 4 at 11, 5 never | hit |
-    /// | 9: page 3 | 2 never since 8, 4 at 11, 5 never since 7 | in place of 5 |
-    /// | 10: page 6 | 2 never since 8, 3 at 13, 4 at 11 | in place of 2 |
-    /// | 11: page 4 | 3 at 13, 4 at 11, 6 never | hit |
-    /// | 12: page 1 | 3 at 13, 4 never since 11, 6 never since 10 | in place of 6 |
-    /// | 13: page 3 | 1 never, 3 at 13, 4 never | hit |
+    /// | 1: page 1 | | read |
+    /// | 2: page 2 | 1 at 4 | read |
+    /// | 3: page 3 | 1 at 4, 2 at 6 | read |
+    /// | 4: page 1 | 1 at 4, 2 at 6, 3 at 10 | hit |
+    /// | 5: page 4 | 1 at 7, 2 at 6, 3 at 10 | in place of 3 |
+    /// | 6: page 2 | 1 at 7, 2 at 6, 4 at 12 | hit |
+    /// | 7: page 1 | 1 at 7, 2 at 9, 4 at 12 | hit |
+    /// | 8: page 5 | 1 at 13, 2 at 9, 4 at 12 | in place of 1 |
+    /// | 9: page 2 | 2 at 9, 4 at 12, 5 never | hit |
+    /// | 10: page 3 | 2 never since 9, 4 at 12, 5 never since 8 | in place of 5 |
+    /// | 11: page 6 | 2 never since 9, 3 at 14, 4 at 12 | in place of 2 |
+    /// | 12: page 4 | 3 at 14, 4 at 12, 6 never | hit |
+    /// | 13: page 1 | 3 at 14, 4 never since 12, 6 never since 11 | in place of 6 |
+    /// | 14: page 3 | 1 never, 3 at 14, 4 never | hit |
     #[test]
     fn min_by_hand() {
         use Outcome::{Hit, Read, Replaced};
         let string = [1, 2, 3, 1, 4, 2, 1, 5, 2, 3, 6, 4, 1, 3];
         let mut backward = Backward::default();
-        let mut next: Vec<_> = (0..string.len()).rev().map(|at| backward.next(string[at], at as u64)).collect();
+        let mut next: Vec<_> =
+            (1..=14_u8).rev().map(|at| backward.next(string[usize::from(at) - 1], at.into())).collect();
         next.reverse();
         let mut min = Min::new(3);
         let outcomes: Vec<_> = string.iter().zip(next).map(|(page, next)| min.access(*page, next)).collect();

@@ -2,7 +2,7 @@
 //! A string of pages in a file, as it is longer than memory.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 
 use super::min::{Backward, Next};
@@ -69,11 +69,11 @@ impl Recorder {
     }
 
     /// The string, of which next uses are known now. `written` says of a page whether it was written since its last use began.
-    pub fn finish(self, written: &dyn Fn(PageId) -> bool) -> io::Result<impl Iterator<Item = io::Result<Use>> + use<>> {
+    pub fn finish(self, written: &dyn Fn(PageId) -> bool) -> io::Result<PageString> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let mut file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let file = self.out.into_inner().map_err(io::IntoInnerError::into_error)?;
         let (mut backward, mut later) = (Backward::default(), Vec::<Option<bool>>::new());
         let (mut buffer, mut end) = (vec![0; BLOCK], self.uses * BYTES as u64);
         while end > 0 {
@@ -86,18 +86,35 @@ impl Recorder {
                     later.resize(page.index() + 1, None);
                 }
                 let after = later[page.index()].replace(before).unwrap_or_else(|| written(page));
-                let next = backward.next(page.0, begin / BYTES as u64 + n as u64);
+                let next = backward.next(page.0, begin / BYTES as u64 + n as u64 + 1);
                 Use { page, written: after, time, next }.encode(bytes);
             }
             file.write_all_at(block, begin)?;
             end = begin;
         }
-        file.rewind()?;
-        let mut file = BufReader::with_capacity(BLOCK, file);
-        Ok((0..self.uses).map(move |_| {
-            let mut bytes = [0; BYTES];
-            file.read_exact(&mut bytes).map(|()| Use::decode(&bytes))
-        }))
+        Ok(PageString { file, uses: self.uses })
+    }
+}
+
+/// A whole string.
+pub(super) struct PageString {
+    file: File,
+    uses: u64,
+}
+
+impl PageString {
+    /// Its uses, from the beginning.
+    pub fn uses(&self) -> impl Iterator<Item = io::Result<Use>> {
+        let (mut buffer, total) = (vec![], self.uses * BYTES as u64);
+        (0..self.uses).map(move |use_| {
+            let at = use_ * BYTES as u64;
+            let within = (at % BLOCK as u64) as usize;
+            if within == 0 {
+                buffer.resize((total - at).min(BLOCK as u64) as usize, 0);
+                self.file.read_exact_at(&mut buffer, at)?;
+            }
+            Ok(Use::decode(&buffer[within..within + BYTES]))
+        })
     }
 }
 
@@ -114,15 +131,15 @@ mod tests {
             recorder.access(PageId(page), &mut written, time);
             assert_eq!(written, (page, time) == (7, 11), "reset unless it belongs to the use underway");
         }
-        let uses: Vec<_> = recorder.finish(&|page| page == PageId(7)).unwrap().map(Result::unwrap).collect();
+        let uses: Vec<_> = recorder.finish(&|page| page == PageId(7)).unwrap().uses().map(Result::unwrap).collect();
         let found: Vec<_> = uses.iter().map(|of| (of.page.0, of.written, of.time, of.next.0)).collect();
         let never = |at| u64::MAX - at;
         let expected = [
-            (7, true, 10, 2),
-            (8, true, 20, 4),
-            (7, true, 30, never(2)),
-            (9, false, 40, never(3)),
-            (8, false, 50, never(4)),
+            (7, true, 10, 3),
+            (8, true, 20, 5),
+            (7, true, 30, never(3)),
+            (9, false, 40, never(4)),
+            (8, false, 50, never(5)),
         ];
         assert_eq!(found, expected);
     }
@@ -134,9 +151,10 @@ mod tests {
         let count = 3 * (BLOCK / BYTES) as u64 - 5;
         let page = |at| PageId((at % 1000) as u32);
         (0..count).for_each(|at| recorder.access(page(at), &mut false, 3 * at));
-        let mut uses = (0..).zip(recorder.finish(&|_| false).unwrap());
+        let string = recorder.finish(&|_| false).unwrap();
+        let mut uses = (0..).zip(string.uses());
         assert!(uses.by_ref().take(count as usize).all(|(at, found)| {
-            let next = Next(if at + 1000 < count { at + 1000 } else { u64::MAX - at });
+            let next = Next(if at + 1000 < count { at + 1001 } else { u64::MAX - at - 1 });
             found.unwrap() == Use { page: page(at), written: false, time: 3 * at, next }
         }));
         assert!(uses.next().is_none());
