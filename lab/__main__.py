@@ -94,7 +94,17 @@ def parser() -> argparse.ArgumentParser:
     experiment.add_argument("--serial", action="store_true", help="one run at a time")
     experiment.add_argument("--measured", action="store_true", help="show the records of the last run again, do not run")
     experiment.add_argument("--docs", action="store_true", help="write the tables into the documents that state them")
+    experiment.add_argument("--traces", type=Path, metavar="DIR",
+                            help="aspf-*: where the traces are (default: where `./trapless workloads` leaves them)")
+    experiment.add_argument("--frames", type=int, metavar="N",
+                            help="aspf-*: memory in pages of 4 KiB (default: by the paper's rule)")
+    experiment.add_argument("--jobs", type=int, metavar="N", help="aspf-*: runs at a time (default: all cores)")
     _profile_options(experiment)
+
+    sweep = commands.add_parser("sweep", help="the paging simulator with every combination of the values in a file")
+    sweep.add_argument("file", type=Path, metavar="FILE.toml", help="a configuration and the values to vary (docs/lab.md)")
+    sweep.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME of the file)")
+    sweep.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: all cores)")
 
     soak = commands.add_parser("soak", help="many misses under memory pressure, on a kernel that checks itself")
     soak.add_argument("--misses", type=int, default=2_000_000, metavar="N", help="at least so many (default 2000000)")
@@ -165,6 +175,10 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         return demo.run(args.out, args.profile, tuple(args.settings), args.threads, args.kernel, args.serial, args.quick)
     if args.command == "experiment":
         return _experiment(args)
+    if args.command == "sweep":
+        from lab.pagesim import sweep
+
+        return sweep.run(args.file, args.out or Path("out") / args.file.stem, _jobs(args))
     if args.command == "selftests":
         from lab import selftests
 
@@ -234,6 +248,12 @@ def _kinds(option: str, text: str) -> tuple[str, ...]:
     return kinds
 
 
+def _jobs(args: argparse.Namespace) -> int | None:
+    if args.jobs is not None and args.jobs < 1:
+        raise UserError(f"--jobs {args.jobs}: at least 1")
+    return args.jobs
+
+
 def _experiment(args: argparse.Namespace) -> int:
     from lab import experiment
     from lab.experiments.setup import Setup
@@ -242,6 +262,9 @@ def _experiment(args: argparse.Namespace) -> int:
     if args.docs and (args.quick or kinds):
         raise UserError("--docs: only with the whole experiment")
     setup = Setup(args.out or Path(), args.profile, tuple(args.settings), args.kernel, args.quick, kinds)
+    if args.frames is not None and args.frames < 1:
+        raise UserError(f"--frames {args.frames}: at least 1")
+    setup = replace(setup, traces=args.traces, frames=args.frames, jobs=1 if args.serial else _jobs(args))
     if args.serial:
         setup = replace(setup, at_once=1)
     return experiment.run(args.name, setup, args.out, args.docs, args.measured)

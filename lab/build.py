@@ -53,17 +53,27 @@ def cargo_env() -> dict[str, str]:
 
 def machine() -> Path:
     """The machine's program, brought up to date by cargo (or the one that TRAPLESS_MACHINE names)."""
-    named = os.environ.get("TRAPLESS_MACHINE")
+    return _program("machine", "trapless-machine", "trapless-cli")
+
+
+def pagesim() -> Path:
+    """The paging simulator's program, brought up to date by cargo (or the one that TRAPLESS_PAGESIM names)."""
+    return _program("pagesim", "trapless-pagesim", "trapless-pagesim")
+
+
+def _program(name: str, binary: str, package: str) -> Path:
+    variable = f"TRAPLESS_{name.upper()}"
+    named = os.environ.get(variable)
     if named:
         if not os.access(named, os.X_OK):
-            raise UserError(f"TRAPLESS_MACHINE: no program at {named}")
+            raise UserError(f"{variable}: no program at {named}")
         return Path(named)
-    program = Path(cargo_env()["CARGO_TARGET_DIR"]) / "release" / "trapless-machine"
-    with locked("machine"):
-        title = "bringing the machine up to date" if program.exists() else "building the machine (release)"
+    program = Path(cargo_env()["CARGO_TARGET_DIR"]) / "release" / binary
+    with locked(name):
+        title = f"bringing the {name} up to date" if program.exists() else f"building the {name} (release)"
         with step(title):
-            run_tool(["cargo", "build", "--release", "--locked", "-p", "trapless-cli"], CACHE / "logs" / "cargo.log",
-                     "building the machine", cargo_env(), MACHINE, show=r"^ *Compiling trapless-")
+            run_tool(["cargo", "build", "--release", "--locked", "-p", package], CACHE / "logs" / "cargo.log",
+                     f"building the {name}", cargo_env(), MACHINE, show=r"^ *Compiling trapless-")
     return program
 
 

@@ -14,13 +14,14 @@ from lab import claims
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.setup import Setup
 from lab.outputs import output_folder, write_whole
+from lab.pagesim import plots
 from lab.paths import ROOT
 from lab.report import table
 from lab.ui import UserError, say
 
 
 def run(name: str | None, setup: Setup, out: Path | None, update_docs: bool, measured: bool = False) -> int:
-    """Run one experiment: results.json and results.md in its folder, tables on the terminal; without a name, list them.
+    """Run one experiment: results.json, results.md and plots in its folder, tables on the terminal; without a name, list them.
     If it is `measured` already, take the records of that run.
     """
     if name is None:
@@ -35,13 +36,15 @@ def run(name: str | None, setup: Setup, out: Path | None, update_docs: bool, mea
     texts = {known: table.markdown(shown.rows(records), shown.columns) for known, shown in experiment.tables.items()}
     write_whole(folder / "results.json", json.dumps(records, indent=1) + "\n")
     write_whole(folder / "results.md", "\n".join(texts.values()))
+    for drawn, plot in experiment.plots.items():
+        plots.save(plot(records), folder / f"{drawn}.svg")
     console = Console(width=None if os.isatty(1) else 200, highlight=False)
     for shown in experiment.tables.values():
         table.show(shown.rows(records), console, shown.columns)
         console.print()
     if update_docs:
         write_to_documents(texts)
-    say(f"results: {folder / 'results.json'}")
+    say(", ".join([f"results: {folder / 'results.json'}", *(f"{folder / drawn}.svg" for drawn in experiment.plots)]))
     return 0
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from lab import build
 from lab.images import rootfs
+from lab.pagesim.plots import Plot
 from lab.report.table import Column
 from lab.runner import guest as guests
 from lab.runner.job import Job
@@ -34,6 +35,12 @@ class Setup:
     kinds: tuple[str, ...] = ()
     """Empty: all of the experiment's."""
     at_once: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
+    traces: Path | None = None
+    """Where the paging simulator's traces are; None: where `./trapless workloads` leaves them."""
+    frames: int | None = None
+    """Its memory in pages of 4 KiB; None: by the paper's rule."""
+    jobs: int | None = None
+    """Its runs at a time; None: as many as there are cores."""
 
     def guest(self, data: Path | None, stock: bool = False) -> guests.Guest:
         """A guest with this data disk."""
@@ -70,3 +77,7 @@ class Experiment:
     title: str
     measure: Callable[[Setup], list[dict]]
     tables: dict[str, Table]
+    plots: dict[str, Plot] = field(default_factory=dict)
+    """SVG files by name."""
+    guest: bool = True
+    """Does it boot guests?"""

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of ASPF and what goes beyond them, by the paging simulator on recorded traces.
+
+Each figure is a list of cases (mix, policy, values that differ from the paper's setting). Runs are kept in the cache, so
+figures share what they have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from lab.experiments.setup import Experiment, Setup, Table
+from lab.pagesim import output, paper, plots, runs, traces
+from lab.report.table import Column
+from lab.ui import UserError
+
+MIXES = ("mix3", "mix4", "mix5", "mix6")
+BASELINE, VIRT, STAR = "sync", "virt", "aspf-star"
+POLICIES = (BASELINE, VIRT, "agg", "aspf", STAR)
+"""The paper's."""
+OURS = "trapless"
+RIVALS = ("async", "readahead-cluster", "readahead-vma", "leap", "adaptive", OURS, "optimum")
+LATENCIES = (3.0, 4.0, 5.0, 6.0, 7.0)
+"""Figure 7, us."""
+PAGES = (2, 4, 6, 8, 10)
+"""Figure 8."""
+SLOW_LATENCIES = (3.0, 10.0, 30.0, 100.0)
+"""From the paper's device to an ordinary SSD, us."""
+TWICE = "mix6 twice"
+"""Two of each program: twelve processes."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of a figure."""
+
+    mix: str
+    policy: str
+    values: dict[str, object] = field(default_factory=dict)
+    """Keys of the configuration that differ from the paper's setting."""
+
+
+def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict[str, object]] = ({},)) -> list[Case]:
+    """Every policy for every mix and all of the values."""
+    return [Case(mix, policy, value) for mix in mixes for value in values for policy in policies]
+
+
+def programs(mix: str) -> list[str]:
+    """The programs that run in a mix."""
+    return paper.mixes()["mix6"] * 2 if mix == TWICE else paper.mixes()[mix]
+
+
+def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]) -> list[dict]:
+    """Run all cases: a record each, with these parts of the simulator's record (lab.pagesim.output)."""
+    if setup.kinds or setup.kernel:
+        raise UserError("--kinds and --kernel are for guests: the paging simulator takes --traces, --frames and --set")
+    rule = paper.mixes()["mix6"]
+    found = traces.find([*(name for case in cases for name in programs(case.mix)), *(() if setup.frames else rule)], setup.traces)
+    frames = setup.frames or min(found[name].working_set for name in rule)
+
+    def run(case: Case) -> runs.Run:
+        names = programs(case.mix)
+        processes = [{
+            "name": name if name not in names[:number] else f"{name}-2",
+            "trace": str(found[name].path),
+            "intense": paper.intense(name),
+        } for number, name in enumerate(names)]
+        values = {"policy": case.policy, "memory.frames": frames, "process": processes, **case.values}
+        title = " ".join([case.mix, case.policy, *(f"{key}={value}" for key, value in case.values.items())])
+        return runs.Run(title, runs.changed(paper.setting(), values), setup.settings)
+
+    todo = [run(case) for case in cases]
+    return [{
+        "mix": case.mix,
+        "policy": case.policy,
+        "processes": len(one.config["process"]),
+        "frames": frames,
+        "latency_us": one.config["device"]["latency_us"],
+        "prefetch_pages": one.config["prefetch"]["pages"],
+        "shortest_trace_m": min(found[name].accesses for name in programs(case.mix)) / 1e6,
+        **output.take(result, *parts),
+    } for case, one, result in zip(cases, todo, runs.records(todo, setup.jobs), strict=True)]
+
+
+def compare(records: list[dict], base: str = BASELINE) -> list[dict]:
+    """Add percentages against the run of `base` with the same mix and device: time saved, and fewer of what is counted."""
+    bases = {(record["mix"], record["latency_us"]): record for record in records if record["policy"] == base}
+    for record in records:
+        other = bases[record["mix"], record["latency_us"]]
+        for key in ("time_s", "context_switches", "faults", "pages_moved"):
+            if record is not other and other[key]:
+                record[f"{key}_less"] = 100 * (1 - record[key] / other[key])
+    return records
+
+
+def note(records: list[dict], key: str, figure: str, *path: str) -> list[dict]:
+    """Add the paper's value as `key`; the path to it may name values of the record (`{mix}`)."""
+    for record in records:
+        record[key] = paper.value(figure, *(name.format_map(record) for name in path))
+    return records
+
+
+def by_process(records: list[dict]) -> list[dict]:
+    """A row for each process of each run."""
+    return [{**record, **process} for record in records for process in record["each"]]
+
+
+TRACE: Column = ("trace M", "shortest_trace_m", ",.0f")
+"""Accesses of the mix's shortest trace, in millions."""
+MIX: Column = ("mix", "mix", "s")
+POLICY: Column = ("policy", "policy", "s")
+PROCESS: Column = ("process", "process", "s")
+TIME: Column = ("time s", "time_s", ".3f")
+SAVED: tuple[Column, ...] = (("time saved %", "time_s_less", ".2f"), ("paper %", "paper", ".2f"))
+
+
+def figure_1b(setup: Setup) -> list[dict]:
+    """Asynchronous and synchronous handling: the whole run, and faults by windows."""
+    records = compare(simulate(setup, product(["figure1"], ["async", BASELINE]), output.over_time), "async")
+    for record in records:
+        counts = record["window_faults"]
+        mean = sum(counts) / max(len(counts), 1)
+        record["window_mean"], record["window_peak"] = mean, max(counts, default=0)
+        # How much the windows differ: the paper's "fluctuates severely" as a number.
+        record["window_variation"] = (sum((count - mean) ** 2 for count in counts) / len(counts)) ** 0.5 / mean if mean else None
+    note(records, "paper_s", "1b", "seconds", "{policy}")
+    return note(records, "paper", "1b", "saved", "{policy}")
+
+
+def figure_1c(setup: Setup) -> list[dict]:
+    """Faults of each process by thirds of its time slices."""
+    records = simulate(setup, product(["figure1"], [BASELINE]), output.processes)
+    for process in records[0]["each"]:
+        for part in output.PARTS:
+            process[f"{part}_share"] = 100 * process[part] / max(process["process_faults"], 1)
+    return records
+
+
+def figure_6(figure: str, path: tuple[str, ...] = ("{mix}", "{policy}")) -> Callable[[Setup], list[dict]]:
+    """The paper's policies on Mix3 to Mix6."""
+    return lambda setup: note(compare(simulate(setup, product(MIXES, POLICIES))), "paper", figure, *path)
+
+
+def figure_7(setup: Setup) -> list[dict]:
+    """Mix6 with slower devices."""
+    records = simulate(setup, product(["mix6"], POLICIES, [{"device.latency_us": latency} for latency in LATENCIES]))
+    return note(compare(records), "paper", "7", "{latency_us:g}", "{policy}")
+
+
+def figure_8(setup: Setup) -> list[dict]:
+    """Mix6 with fewer and more pages read with a fault."""
+    cases = product(["mix6"], POLICIES[1:], [{"prefetch.pages": pages} for pages in PAGES])
+    records = compare(simulate(setup, [Case("mix6", BASELINE), *cases]))
+    virt = {record["prefetch_pages"]: record["pages_moved"] for record in records if record["policy"] == VIRT}
+    for record in records:
+        if record["policy"] not in (BASELINE, VIRT):
+            record["moved_less_than_virt"] = 100 * (1 - record["pages_moved"] / virt[record["prefetch_pages"]])
+    return note(records, "paper", "8", "{prefetch_pages}", "{policy}")
+
+
+def figure_9(setup: Setup) -> list[dict]:
+    """Shares of the processor early in the run, by process."""
+    records = simulate(setup, product(["figure9"], [BASELINE, STAR]), output.processes)
+    for record in records:
+        for row in record["each"]:
+            row |= {"paper_5": paper.value("9a", record["policy"], row["process"]),
+                    "paper_10": paper.value("9b", record["policy"], row["process"])}
+    return records
+
+
+def beyond(setup: Setup) -> list[dict]:
+    """All policies on Mix3 to Mix6, with points of time against A-SPF*."""
+    records = compare(simulate(setup, product(MIXES, [*POLICIES, *RIVALS])))
+    star = {record["mix"]: record for record in records if record["policy"] == STAR}
+    for record in records:
+        if record["policy"] != STAR:
+            record["points_over_star"] = record.get("time_s_less", 0.0) - star[record["mix"]]["time_s_less"]
+    return records
+
+
+def costs(setup: Setup) -> list[dict]:
+    """What the policies do and take for themselves on Mix6: prefetches of use, pages moved, bookkeeping."""
+    records = simulate(setup, product(["mix6"], [*POLICIES, OURS]), output.prefetches, output.costs)
+    moved = next(record["pages_moved"] for record in records if record["policy"] == VIRT)
+    for record in records:
+        record["bookkeeping_share"] = 100 * record["bookkeeping_bytes"] / (4096 * record["frames"])
+        if record["policy"] not in (BASELINE, VIRT):
+            record["moved_less_than_virt"] = 100 * (1 - record["pages_moved"] / moved)
+    note(records, "paper_energy", "8", "energy_saved", "{policy}")
+    return note(records, "paper_useful", "6c", "useful_set_prefetches", "{policy}")
+
+
+def timeline(setup: Setup) -> list[dict]:
+    """Faults of each process of Mix6 over time."""
+    return simulate(setup, product(["mix6"], [BASELINE, STAR, OURS]), output.processes, output.timelines)
+
+
+def slow_device(setup: Setup) -> list[dict]:
+    """Waiting, switching and deciding by the fault, for slower devices and more processes that could run."""
+    values = [{"device.latency_us": latency} for latency in SLOW_LATENCIES]
+    return compare(simulate(setup, product(("mix3", "mix6", TWICE), ("async", BASELINE, "adaptive", OURS), values)), "async")
+
+
+def recorded(setup: Setup) -> list[dict]:
+    """The traces, and the memory that the paper's rule gives their mixes."""
+    names = {name: None for mix in paper.mixes().values() for name in mix}
+    found = traces.find(names, setup.traces)
+    frames = setup.frames or min(found[name].working_set for name in paper.mixes()["mix6"])
+    return [{
+        "process": trace.name,
+        "accesses_m": trace.accesses / 1e6,
+        "footprint_mib": trace.pages / 256,
+        "working_set_mib": trace.working_set / 256,
+        "memory_mib": frames / 256,
+    } for trace in found.values()]
+
+
+EXPERIMENTS: dict[str, Experiment] = {}
+
+
+def _add(name: str, title: str, measure: Callable[[Setup], list[dict]], columns: tuple[Column, ...], keys: int = 1,
+         rows: Callable[[list[dict]], list[dict]] = list, **drawn: plots.Plot) -> None:
+    """An experiment with one table, which has its name."""
+    shown = Table(columns if name == "aspf-traces" else (*columns, TRACE), keys, rows)
+    EXPERIMENTS[name] = Experiment(title, measure, {name: shown}, drawn, guest=False)
+
+
+LESS_TIME = "time saved over sync, %"
+
+_add("aspf-traces", "the recorded traces, and memory by ASPF's rule", recorded, (
+    PROCESS,
+    ("accesses, M", "accesses_m", ",.0f"),
+    ("footprint MiB", "footprint_mib", ",.1f"),
+    ("working set MiB", "working_set_mib", ",.1f"),
+    ("memory MiB", "memory_mib", ",.1f"),
+))
+_add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)", figure_1b, (
+    POLICY,
+    TIME,
+    ("paper s", "paper_s", ".1f"),
+    *SAVED,
+    ("faults", "faults", ",d"),
+    ("a window", "window_mean", ",.1f"),
+    ("in the worst", "window_peak", ",d"),
+    ("deviation : mean", "window_variation", ".2f"),
+), faults=plots.windows)
+_add("aspf-1c", "faults by thirds of a time slice (ASPF 1c)", figure_1c, (
+    PROCESS,
+    ("faults", "process_faults", ",d"),
+    *((f"{part} %", f"{part}_share", ".1f") for part in output.PARTS),
+), rows=by_process, thirds=plots.thirds(output.PARTS))
+_add("aspf-6a", "time by mix and policy (ASPF 6a)", figure_6("6a"), (MIX, POLICY, TIME, *SAVED), keys=2,
+     time=plots.bars("mix", "policy", "time_s_less", LESS_TIME, "paper"))
+_add("aspf-6b", "context switches by mix and policy (ASPF 6b)", figure_6("6b"), (
+    MIX,
+    POLICY,
+    ("context switches", "context_switches", ",d"),
+    ("fewer %", "context_switches_less", ".2f"),
+    ("paper %", "paper", ".2f"),
+), keys=2, switches=plots.bars("mix", "policy", "context_switches_less", "fewer context switches than sync, %", "paper"))
+_add("aspf-6c", "accesses of the ULL device by mix and policy (ASPF 6c)", figure_6("6c"), (
+    MIX,
+    POLICY,
+    ("ULL accesses", "faults", ",d"),
+    ("fewer %", "faults_less", ".2f"),
+    ("paper %", "paper", ".2f"),
+    ("pages read", "device_reads", ",d"),
+    ("pages written", "device_writes", ",d"),
+), keys=2, accesses=plots.bars("mix", "policy", "faults_less", "fewer ULL accesses than sync, %", "paper"))
+_add("aspf-7", "time by the device's latency (ASPF 7)", figure_7, (("ULL us", "latency_us", "g"), POLICY, TIME, *SAVED), keys=2,
+     time=plots.lines("latency_us", ("policy",), "time_s_less", "ULL latency, us", LESS_TIME, "paper"))
+_add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
+    ("pages", "prefetch_pages", "d"),
+    POLICY,
+    TIME,
+    *SAVED,
+    ("pages moved", "pages_moved", ",d"),
+    ("fewer than virt %", "moved_less_than_virt", ".1f"),
+), keys=2, time=plots.lines("prefetch_pages", ("policy",), "time_s_less", "pages prefetched", LESS_TIME, "paper"))
+_add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
+    POLICY,
+    PROCESS,
+    ("over 5 %", "share_5", ".2f"),
+    ("paper 5 %", "paper_5", ".2f"),
+    ("over 10 %", "share_10", ".2f"),
+    ("paper 10 %", "paper_10", ".2f"),
+    ("Jain", "jain", ".5f"),
+), keys=2, rows=by_process, **{f"share-{part}": plots.bars(
+    "process", "policy", f"share_{part}", f"CPU time over the first {part} % of the run, %", f"paper_{part}", by_process)
+    for part in (5, 10)})
+_add("aspf-beyond", "all policies on Mix3 to Mix6: the paper's, rivals, ours, a bound", beyond, (
+    MIX,
+    POLICY,
+    TIME,
+    SAVED[0],
+    ("points over aspf-star", "points_over_star", "+.2f"),
+    ("ULL accesses", "faults", ",d"),
+    ("fewer %", "faults_less", ".2f"),
+    ("context switches", "context_switches", ",d"),
+    ("fewer switches %", "context_switches_less", ".2f"),
+    ("pages moved", "pages_moved", ",d"),
+    ("Jain", "jain", ".5f"),
+), keys=2, time=plots.bars("mix", "policy", "time_s_less", LESS_TIME))
+_add("aspf-prefetches", "prefetches of use on Mix6 (ASPF IV-B1)", costs, (
+    POLICY,
+    ("from sets", "set_issued", ",d"),
+    ("of use %", "set_useful_share", ".2f"),
+    ("paper %", "paper_useful", ".2f"),
+    ("by address", "virtual_issued", ",d"),
+    ("these of use %", "virtual_useful_share", ".2f"),
+    ("reconstructed", "reconstruct_issued", ",d"),
+    ("them of use %", "reconstruct_useful_share", ".2f"),
+))
+_add("aspf-costs", "pages moved and bookkeeping on Mix6 (ASPF IV-B3, IV-C)", costs, (
+    POLICY,
+    ("pages moved", "pages_moved", ",d"),
+    ("fewer than virt %", "moved_less_than_virt", ".1f"),
+    ("paper: energy %", "paper_energy", ".1f"),
+    ("bookkeeping bytes", "bookkeeping_bytes", ",d"),
+    ("of memory %", "bookkeeping_share", ".3f"),
+))
+_add("aspf-timeline", "faults of each process of Mix6 over time", timeline, (
+    POLICY,
+    PROCESS,
+    ("faults", "process_faults", ",d"),
+    ("CPU s", "cpu_s", ".3f"),
+    ("finished s", "finished_s", ".3f"),
+), keys=2, rows=by_process, faults=plots.timelines)
+_add("aspf-slow-device", "where waiting loses: slower devices, more processes", slow_device, (
+    ("processes", "processes", "d"),
+    ("device us", "latency_us", "g"),
+    POLICY,
+    TIME,
+    ("less than async %", "time_s_less", ".2f"),
+    ("context switches", "context_switches", ",d"),
+    ("faults", "faults", ",d"),
+    ("Jain", "jain", ".5f"),
+), keys=3, time=plots.lines("latency_us", ("processes", "policy"), "time_s_less", "device latency, us",
+                            "time saved over async, %", log=True))

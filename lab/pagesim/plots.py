@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plots of records. matplotlib is loaded when the first one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab.cache import disk_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Plot = Callable[[list[dict]], "Figure"]
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write it as SVG, the same bytes for the same figure, whole or not at all."""
+    import matplotlib
+
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with matplotlib.rc_context({"svg.hashsalt": path.name}):
+            figure.savefig(partial, format="svg", metadata={"Date": None})
+        partial.replace(path)
+    except OSError as error:
+        raise disk_error(error, path) from error
+
+
+def sheet(rows: int = 1, width: float = 8.0, height: float = 4.0, **options: object) -> tuple[Figure, list[Axes]]:
+    """A figure with so many rows of axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure((width, height), layout="constrained")
+    found = figure.subplots(rows, 1, squeeze=False, **options)
+    for axes in found[:, 0]:
+        axes.grid(alpha=0.3)
+        axes.set_axisbelow(True)
+    return figure, list(found[:, 0])
+
+
+def bars(group: str, series: str, key: str, label: str, paper: str | None = None,
+         rows: Callable[[list[dict]], list[dict]] = list) -> Plot:
+    """Bars of the rows' `key`: a group for each value of `group`, a bar for each of `series`; the paper's value is a line."""
+
+    def draw(records: list[dict]) -> Figure:
+        figure, (axes,) = sheet()
+        records = [record for record in rows(records) if record.get(key) is not None]
+        groups, names = _values(records, group), _values(records, series)
+        width = 0.8 / max(len(names), 1)
+        for number, name in enumerate(names):
+            mine = [record for record in records if record[series] == name]
+            places = [groups.index(record[group]) + (number - (len(names) - 1) / 2) * width for record in mine]
+            axes.bar(places, [record[key] for record in mine], width * 0.95, label=str(name))
+            known = [(place, record[paper]) for place, record in zip(places, mine, strict=True)
+                     if paper and record.get(paper) is not None]
+            if known:
+                axes.hlines([value for _, value in known], [place - width / 2 for place, _ in known],
+                            [place + width / 2 for place, _ in known], "black", linewidth=1.5)
+        if paper:
+            axes.hlines([], [], [], "black", linewidth=1.5, label="paper")
+        axes.set_xticks(range(len(groups)), [str(name) for name in groups])
+        axes.set(xlabel=group.replace("_", " "), ylabel=label)
+        axes.legend(fontsize="small")
+        return figure
+
+    return draw
+
+
+def lines(x: str, series: Sequence[str], key: str, xlabel: str, label: str, paper: str | None = None, log: bool = False) -> Plot:
+    """Lines of records' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour."""
+
+    def draw(records: list[dict]) -> Figure:
+        figure, (axes,) = sheet()
+        known = [record for record in records if record.get(key) is not None]
+
+        def name(record: dict) -> str:
+            return ", ".join(str(record[field]) for field in series)
+
+        for title, mine in groupby(sorted(known, key=lambda record: (name(record), record[x])), name):
+            points = list(mine)
+            (line,) = axes.plot([record[x] for record in points], [record[key] for record in points], marker="o", label=title)
+            printed = [(record[x], record[paper]) for record in points if paper and record.get(paper) is not None]
+            if printed:
+                axes.plot(*zip(*printed, strict=True), marker="x", linestyle=":", color=line.get_color(), label=f"{title}, paper")
+        if log:
+            axes.set_xscale("log")
+        axes.set(xlabel=xlabel, ylabel=label)
+        axes.legend(fontsize="small")
+        return figure
+
+    return draw
+
+
+def windows(records: list[dict]) -> Figure:
+    """Faults by windows of time: a line for each record (ASPF 1b)."""
+    figure, (axes,) = sheet()
+    for record in records:
+        axes.plot(*_steps(record), label=record["policy"], linewidth=0.8)
+    axes.set(xlabel="time, s", ylabel=f"faults in {1000 * records[0]['window_s']:g} ms")
+    axes.legend(fontsize="small")
+    return figure
+
+
+def timelines(records: list[dict]) -> Figure:
+    """Faults of each process by windows of time: axes for each process, a line for each record."""
+    names = [line["process"] for line in records[0]["timelines"]]
+    figure, rows = sheet(len(names), height=1.6 * len(names) + 0.8, sharex=True)
+    for number, (name, axes) in enumerate(zip(names, rows, strict=True)):
+        for record in records:
+            axes.plot(*_steps(record["timelines"][number]), label=record["policy"], linewidth=0.8)
+        axes.set_title(name, fontsize="small", loc="left")
+    rows[0].legend(fontsize="small", loc="upper right")
+    rows[-1].set_xlabel("time, s")
+    figure.supylabel(f"faults in {1000 * records[0]['timelines'][0]['window_s']:g} ms", fontsize="medium")
+    return figure
+
+
+def thirds(parts: Sequence[str]) -> Plot:
+    """Faults of each process by parts of its time slices (ASPF 1c)."""
+
+    def draw(records: list[dict]) -> Figure:
+        rows = [{"process": process["process"], "part": part, "faults": process[part]}
+                for process in records[0]["each"] for part in parts]
+        return bars("process", "part", "faults", "faults")(rows)
+
+    return draw
+
+
+def _steps(series: dict) -> tuple[list[float], list[int]]:
+    """Times and counts of a record's windows."""
+    return [number * series["window_s"] for number in range(len(series["window_faults"]))], series["window_faults"]
+
+
+def _values(records: list[dict], key: str) -> list:
+    """The values of a key, in the order of the records."""
+    return list(dict.fromkeys(record[key] for record in records))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded traces, their summaries, and how much memory the paper's rule gives the system."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.cache import CACHE, content_key
+from lab.outputs import write_whole
+from lab.ui import UserError
+
+FOLDER = CACHE / "traces"
+RECORD = "./trapless workloads"
+"""The command that records them."""
+
+
+class MissingTraces(UserError):
+    """An experiment cannot be run before its traces are recorded."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A recorded trace and its summary."""
+
+    name: str
+    path: Path
+    accesses: int
+    pages: int
+    """Footprint, in pages of 4 KiB."""
+    working_set: int
+    """Pages that absorb 99 % of the accesses."""
+
+
+def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:
+    """These programs' traces; one line names all that are missing."""
+    folder = folder or FOLDER
+    names = list(dict.fromkeys(names))
+    missing = [name for name in names if not (folder / f"{name}.trace").is_file()]
+    if missing:
+        raise MissingTraces(f"no trace of {', '.join(missing)} in {folder}: `{RECORD} {' '.join(missing)}` records "
+                            f"{'it' if len(missing) == 1 else 'them'}")
+    return {name: _read(name, folder / f"{name}.trace") for name in names}
+
+
+def _read(name: str, path: Path) -> Trace:
+    summary = path.with_name(path.name + ".json")
+    try:
+        data = json.loads(summary.read_text())
+        return Trace(name, path.resolve(), int(data["accesses"]), int(data["pages"]), int(data["working_set_pages"]["all"]))
+    except OSError as error:
+        raise UserError(f"{summary}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{summary}: not the summary of a trace: {error!r}") from None
+
+
+def frames(folder: Path | None = None, mix: Iterable[str] = ()) -> int:
+    """Frames of memory by the paper's rule: the working set of the smallest process of the mix."""
+    return min(trace.working_set for trace in find(mix, folder).values())
+
+
+def key(path: Path) -> str:
+    """The key of a trace's content. Traces are large: it is remembered as long as the file does not change."""
+    try:
+        stat = path.stat()
+        known = CACHE / "pagesim" / "traces" / content_key(str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns))
+        if known.is_file():
+            return known.read_text()
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        known.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(known, found)
+        return found
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None

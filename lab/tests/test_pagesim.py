@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The laboratory of the paging simulator, with a program that makes figures up (fake_pagesim.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from lab import experiment
+from lab.experiments import aspf
+from lab.experiments.setup import Setup
+from lab.pagesim import paper, runs, sweep, traces
+from lab.paths import ROOT
+from lab.ui import UserError
+
+FAKE = Path(__file__).with_name("fake_pagesim.py")
+PROGRAMS = dict.fromkeys(name for mix in paper.mixes().values() for name in mix)
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The fake program, a cache of its own; the file that notes what was run."""
+    monkeypatch.setenv("TRAPLESS_PAGESIM", str(FAKE))
+    monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
+    monkeypatch.setattr(runs, "FOLDER", tmp_path / "cache" / "pagesim")
+    monkeypatch.setattr(traces, "CACHE", tmp_path / "cache")
+    (tmp_path / "log").touch()
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """Traces of all programs; tensorflow has the smallest working set."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for number, name in enumerate(PROGRAMS):
+        (folder / f"{name}.trace").write_text(name)
+        pages = 77 if name == "tensorflow" else 100 + number
+        (folder / f"{name}.trace.json").write_text(json.dumps(
+            {"accesses": 600_000_000, "pages": 2 * pages, "working_set_pages": {"all": pages, "cache_filtered": 1}}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that figures share."""
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture
+def sweep_file(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a sweep of these policies over one trace."""
+
+    def write(policies: str) -> Path:
+        (tmp_path / "a.trace").write_text("a")
+        file = tmp_path / "mine.toml"
+        file.write_text(f'[base.memory]\nframes = 100\n[[base.process]]\nname = "a"\ntrace = "a.trace"\n'
+                        f'[vary]\npolicy = {policies}\n"device.latency_us" = [3, 5]\n')
+        return file
+
+    return write
+
+
+def test_a_stopped_sweep_goes_on_where_it_was(log: Path, tmp_path: Path, sweep_file: Callable[[str], Path]) -> None:
+    file, hang = sweep_file('["sync", "hang", "virt"]'), log.with_suffix(".hang")
+    hang.touch()
+    command = [sys.executable, "-m", "lab", "sweep", file, "--out", tmp_path / "out", "--jobs", "1"]
+    environment = os.environ | {"TRAPLESS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while log.read_text().split() != ["sync", "sync", "hang"]:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert "interrupted" in process.communicate(timeout=60)[1]
+        assert process.returncode == 130
+    assert not (tmp_path / "out" / "results.json").exists()
+    assert list((tmp_path / "cache" / "pagesim").glob(".partial-*")) == []
+    hang.unlink()
+    subprocess.run(command, env=environment, check=True)
+    assert log.read_text().split() == ["sync", "sync", "hang", "hang", "hang", "virt", "virt"]
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [entry["values"] for entry in found] == [
+        {"policy": policy, "device.latency_us": us} for policy in ("sync", "hang", "virt") for us in (3, 5)]
+    assert len((tmp_path / "out" / "results.csv").read_text().splitlines()) == 7
+
+
+def test_results_belong_to_their_content(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    """A moved trace changes nothing; another content, value or program does."""
+    config = runs.changed(sweep.load(sweep_file('["sync"]'))[0], {"policy": "sync"})
+    runs.records([runs.Run("one", config), runs.Run("the same", config)])
+    (tmp_path / "b.trace").write_text("a")
+    moved = runs.changed(config, {"process.0.trace": str(tmp_path / "b.trace")})
+    runs.records([runs.Run("moved", moved)])
+    assert log.read_text().split() == ["sync"]
+    (tmp_path / "b.trace").write_text("other")
+    for run in (runs.Run("content", moved), runs.Run("value", runs.changed(config, {"memory.frames": 101})),
+                runs.Run("setting", config, ("memory.frames=102",))):
+        before = len(log.read_text().split())
+        runs.records([run])
+        assert len(log.read_text().split()) == before + 1, run.title
+    other = tmp_path / "program"
+    other.write_text(FAKE.read_text() + "\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("TRAPLESS_PAGESIM", str(other))
+    runs.records([runs.Run("program", config)])
+    assert len(log.read_text().split()) == 5
+
+
+def test_a_failed_run_names_its_configuration(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,
+                                              capfd: pytest.CaptureFixture[str]) -> None:
+    """The others are done, and not done again."""
+    file = sweep_file('["fail", "sync"]')
+    assert sweep.run(file, tmp_path / "out", None) == 1
+    lines = [line for line in capfd.readouterr().err.splitlines() if "frames" in line]
+    reason = "memory.frames: 1 is not from 4 to 1000000000"
+    assert sorted(lines) == [f"trapless: failed: policy=fail, device.latency_us={us}: {reason}" for us in (3, 5)]
+    assert len(json.loads((tmp_path / "out" / "results.json").read_text())) == 2
+    assert sorted(log.read_text().split()) == ["fail", "fail", "sync", "sync"]
+    with pytest.raises(UserError, match="policy fail: memory.frames"):
+        runs.records([runs.Run("policy fail", {**sweep.load(file)[0], "policy": "fail"})])
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("base = 1", "should be `base`"),
+    ('base = "no.toml"', "no.toml: No such file"),
+    ("[vary]\na = [1]", "should be `base`"),
+    ("[base]\n[vary]\na = 1", "vary.a"),
+    ("[base]\n[vary]\na = [1]", r"\[\[process\]\]"),
+    ("[base]\na = 1\n[vary]\n'a.b' = [1]", "a.b: no such key"),
+    ("[[base.process]]\ntrace = 'no.trace'", "no.trace: No such file"),
+    ("[", "mine.toml: "),
+])
+def test_faulty_sweeps(log: Path, tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(UserError, match=message):
+        sweep.run(tmp_path / "mine.toml", tmp_path / "out", None)
+
+
+@pytest.mark.parametrize("name", list(aspf.EXPERIMENTS))
+def test_figures(name: str, log: Path, recorded: Path, tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each leaves records, a table and plots, with memory by the paper's rule; once more runs nothing."""
+    monkeypatch.setattr(runs, "FOLDER", shared)
+    out = tmp_path / "out"
+    assert experiment.run(name, Setup(Path(), traces=recorded), out, False) == 0
+    records = json.loads((out / "results.json").read_text())
+    rows = (out / "results.md").read_text().splitlines()
+    assert len(rows) > 3
+    assert all(entry.get("frames", 77) == 77 for entry in records)
+    entry = aspf.EXPERIMENTS[name]
+    for drawn in entry.plots:
+        assert ElementTree.parse(out / f"{drawn}.svg").getroot().tag.endswith("svg")
+    shown = entry.tables[name]
+    for row in shown.rows(records):
+        for _, key, form in shown.columns[shown.keys:]:
+            assert form != "s" and (row.get(key) is None or format(row[key], form))
+    for _, key, _ in shown.columns:
+        assert any(row.get(key) is not None for row in shown.rows(records)), f"nothing in column {key}"
+    ran, first = len(log.read_text().split()), {path.name: path.read_bytes() for path in out.iterdir()}
+    assert experiment.run(name, Setup(Path(), traces=recorded), out, False) == 0
+    assert len(log.read_text().split()) == ran
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == first
+
+
+def test_papers_values_stand_beside_ours(log: Path, recorded: Path) -> None:
+    setup = Setup(Path(), traces=recorded)
+    found = {(record["mix"], record["policy"]): record for record in aspf.EXPERIMENTS["aspf-6a"].measure(setup)}
+    star = found["mix3", "aspf-star"]
+    assert (star["time_s_less"], star["paper"], star["shortest_trace_m"]) == (pytest.approx(12), 12.33, 600)
+    assert found["mix4", "aspf-star"]["paper"] is None
+    ran = len(log.read_text().split())
+    assert ran == 20
+    aspf.EXPERIMENTS["aspf-6b"].measure(setup)
+    aspf.EXPERIMENTS["aspf-7"].measure(setup)
+    assert len(log.read_text().split()) == ran + 20, "figure 6b takes the runs of 6a, figure 7 those with 3 us"
+    by_latency = {(record["latency_us"], record["policy"]): record["paper"]
+                  for record in aspf.EXPERIMENTS["aspf-7"].measure(setup)}
+    assert (by_latency[7.0, "aspf-star"], by_latency[3.0, "virt"]) == (14.29, 7.16)
+
+
+def test_missing_traces(log: Path, recorded: Path) -> None:
+    (recorded / "xz.trace").unlink()
+    with pytest.raises(UserError, match=r"no trace of xz in .*: `./trapless workloads"):
+        aspf.EXPERIMENTS["aspf-9"].measure(Setup(Path(), traces=recorded))
+    assert aspf.EXPERIMENTS["aspf-9"].measure(Setup(Path(), traces=recorded, frames=5))[0]["frames"] == 5
+
+
+def test_values_of_the_paper_belong_to_a_figure() -> None:
+    """A mix or policy that is misspelt would never be found."""
+    data = paper._data()["figure"]
+    for figure in ("6a", "6b"):
+        assert set(data[figure]) <= set(aspf.MIXES)
+        for values in data[figure].values():
+            assert set(values) < set(aspf.POLICIES)
+    assert {float(latency) for latency in data["7"]} == set(aspf.LATENCIES)
+    assert set(data["8"]) - {"energy_saved"} == {str(pages) for pages in aspf.PAGES}
+    for name in ("9a", "9b"):
+        assert all(set(shares) == set(paper.mixes()["figure9"]) for shares in data[name].values())
