@@ -269,7 +269,7 @@ _add("aspf-6c", "accesses of the ULL device by mix and policy (ASPF 6c)", figure
     ("pages written", "device_writes", ",d"),
 ), keys=2, accesses=plots.bars("mix", "policy", "faults_less", "fewer ULL accesses than sync, %", "paper"))
 _add("aspf-7", "time by the device's latency (ASPF 7)", figure_7, (("ULL us", "latency_us", "g"), POLICY, TIME, *SAVED), keys=2,
-     time=plots.lines("latency_us", ("policy",), "time_s_less", "ULL latency, us", LESS_TIME, "paper"))
+     time=plots.lines("latency_us", "policy", "time_s_less", "ULL latency, us", LESS_TIME, "paper"))
 _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
     ("pages", "prefetch_pages", "d"),
     POLICY,
@@ -277,7 +277,7 @@ _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
     *SAVED,
     ("pages moved", "pages_moved", ",d"),
     ("fewer than virt %", "moved_less_than_virt", ".1f"),
-), keys=2, time=plots.lines("prefetch_pages", ("policy",), "time_s_less", "pages prefetched", LESS_TIME, "paper"))
+), keys=2, time=plots.lines("prefetch_pages", "policy", "time_s_less", "pages prefetched", LESS_TIME, "paper"))
 _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
     POLICY,
     PROCESS,
@@ -336,5 +336,5 @@ _add("aspf-slow-device", "where waiting loses: slower devices, more processes", 
     ("context switches", "context_switches", ",d"),
     ("faults", "faults", ",d"),
     ("Jain", "jain", ".5f"),
-), keys=3, time=plots.lines("latency_us", ("processes", "policy"), "time_s_less", "device latency, us",
-                            "time saved over async, %", log=True))
+), keys=3, time=plots.lines("latency_us", "policy", "time_s_less", "device latency, us", "time saved over async, %",
+                            panel="processes"))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,35 +63,46 @@ def bars(group: str, series: str, key: str, label: str, paper: str | None = None
             axes.hlines([], [], [], "black", linewidth=1.5, label="paper")
         axes.set_xticks(range(len(groups)), [str(name) for name in groups])
         axes.set(xlabel=group.replace("_", " "), ylabel=label)
-        axes.legend(fontsize="small")
-        return figure
+        return _legend(figure, axes)
 
     return draw
 
 
-def lines(x: str, series: Sequence[str], key: str, xlabel: str, label: str, paper: str | None = None, log: bool = False) -> Plot:
-    """Lines of records' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour."""
+def lines(x: str, series: str, key: str, xlabel: str, label: str, paper: str | None = None, panel: str | None = None) -> Plot:
+    """Lines of records' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour.
+    With `panel`, axes of their own for each value of it.
+    """
 
     def draw(records: list[dict]) -> Figure:
-        figure, (axes,) = sheet()
-        known = [record for record in records if record.get(key) is not None]
-
-        def name(record: dict) -> str:
-            return ", ".join(str(record[field]) for field in series)
-
-        for title, mine in groupby(sorted(known, key=lambda record: (name(record), record[x])), name):
-            points = list(mine)
-            (line,) = axes.plot([record[x] for record in points], [record[key] for record in points], marker="o", label=title)
-            printed = [(record[x], record[paper]) for record in points if paper and record.get(paper) is not None]
-            if printed:
-                axes.plot(*zip(*printed, strict=True), marker="x", linestyle=":", color=line.get_color(), label=f"{title}, paper")
-        if log:
-            axes.set_xscale("log")
-        axes.set(xlabel=xlabel, ylabel=label)
-        axes.legend(fontsize="small")
-        return figure
+        records = [record for record in records if record.get(key) is not None]
+        panels = _values(records, panel) if panel else [None]
+        figure, rows = sheet(len(panels), height=2.5 * len(panels) + 1.5, sharex=True)
+        for axes, value in zip(rows, panels, strict=True):
+            shown = [record for record in records if panel is None or record[panel] == value]
+            for name in _values(records, series):
+                points = [record for record in shown if record[series] == name]
+                (line,) = axes.plot([record[x] for record in points], [record[key] for record in points], marker="o",
+                                    label=str(name))
+                printed = [(record[x], record[paper]) for record in points if paper and record.get(paper) is not None]
+                if printed:
+                    axes.plot(*zip(*printed, strict=True), marker="x", linestyle=":", color=line.get_color(),
+                              label=f"{name}, paper")
+            axes.set_ylabel(label)
+            axes.set_xscale("log" if panel else "linear")
+            if panel:
+                axes.set_title(f"{value} {panel}", fontsize="small", loc="left")
+            axes.set_xticks(_values(records, x), [f"{place:g}" for place in _values(records, x)], minor=False)
+            axes.minorticks_off()
+        rows[-1].set_xlabel(xlabel)
+        return _legend(figure, rows[0])
 
     return draw
+
+
+def _legend(figure: Figure, axes: Axes) -> Figure:
+    """What is what, beside the axes, where it hides nothing."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+    return figure
 
 
 def windows(records: list[dict]) -> Figure:
@@ -101,8 +111,7 @@ def windows(records: list[dict]) -> Figure:
     for record in records:
         axes.plot(*_steps(record), label=record["policy"], linewidth=0.8)
     axes.set(xlabel="time, s", ylabel=f"faults in {1000 * records[0]['window_s']:g} ms")
-    axes.legend(fontsize="small")
-    return figure
+    return _legend(figure, axes)
 
 
 def timelines(records: list[dict]) -> Figure:
@@ -113,10 +122,9 @@ def timelines(records: list[dict]) -> Figure:
         for record in records:
             axes.plot(*_steps(record["timelines"][number]), label=record["policy"], linewidth=0.8)
         axes.set_title(name, fontsize="small", loc="left")
-    rows[0].legend(fontsize="small", loc="upper right")
     rows[-1].set_xlabel("time, s")
     figure.supylabel(f"faults in {1000 * records[0]['timelines'][0]['window_s']:g} ms", fontsize="medium")
-    return figure
+    return _legend(figure, rows[0])
 
 
 def thirds(parts: Sequence[str]) -> Plot:

@@ -173,7 +173,8 @@ class _Progress:
         self.runs, self.weight, self.finished, self.start = runs, max(weight, 1), 0, time.monotonic()
         self.bar = Progress(TextColumn("simulating"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[runs]}"),
                             TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False),
-                            console=console, transient=True, disable=not (console.is_terminal and runs))
+                            console=console, transient=True, speed_estimate_period=3600,
+                            disable=not (console.is_terminal and runs))
         self.task = self.bar.add_task("", total=self.weight, runs="")
 
     def show(self, finished: int, weight: float) -> None:
