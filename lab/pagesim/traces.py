@@ -57,11 +57,6 @@ def _read(name: str, path: Path) -> Trace:
         raise UserError(f"{summary}: not the summary of a trace: {error!r}") from None
 
 
-def frames(folder: Path | None = None, mix: Iterable[str] = ()) -> int:
-    """Frames of memory by the paper's rule: the working set of the smallest process of the mix."""
-    return min(trace.working_set for trace in find(mix, folder).values())
-
-
 def key(path: Path) -> str:
     """The key of a trace's content. Traces are large: it is remembered as long as the file does not change."""
     try:

@@ -76,15 +76,17 @@ def test_a_stopped_sweep_goes_on_where_it_was(log: Path, tmp_path: Path, sweep_f
     command = [sys.executable, "-m", "lab", "sweep", file, "--out", tmp_path / "out", "--jobs", "1"]
     environment = os.environ | {"TRAPLESS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        while log.read_text().split() != ["sync", "sync", "hang"]:
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        assert "interrupted" in process.communicate(timeout=60)[1]
+        try:
+            while log.read_text().split() != ["sync", "sync", "hang"]:
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            assert "interrupted" in process.communicate(timeout=60)[1]
+        finally:
+            hang.unlink()
         assert process.returncode == 130
     assert not (tmp_path / "out" / "results.json").exists()
     assert list((tmp_path / "cache" / "pagesim").glob(".partial-*")) == []
-    hang.unlink()
     subprocess.run(command, env=environment, check=True)
     assert log.read_text().split() == ["sync", "sync", "hang", "hang", "hang", "virt", "virt"]
     found = json.loads((tmp_path / "out" / "results.json").read_text())
