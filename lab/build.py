@@ -53,16 +53,16 @@ def cargo_env() -> dict[str, str]:
 
 def machine() -> Path:
     """The machine's program, brought up to date by cargo (or the one that TRAPLESS_MACHINE names)."""
-    return _program("machine", "trapless-machine", "trapless-cli")
+    return _program("machine")
 
 
 def pagesim() -> Path:
     """The paging simulator's program, brought up to date by cargo (or the one that TRAPLESS_PAGESIM names)."""
-    return _program("pagesim", "trapless-pagesim", "trapless-pagesim")
+    return _program("pagesim")
 
 
-def _program(name: str, binary: str, package: str) -> Path:
-    variable = f"TRAPLESS_{name.upper()}"
+def _program(name: str) -> Path:
+    binary, variable = f"trapless-{name}", f"TRAPLESS_{name.upper()}"
     named = os.environ.get(variable)
     if named:
         if not os.access(named, os.X_OK):
@@ -72,8 +72,8 @@ def _program(name: str, binary: str, package: str) -> Path:
     with locked(name):
         title = f"bringing the {name} up to date" if program.exists() else f"building the {name} (release)"
         with step(title):
-            run_tool(["cargo", "build", "--release", "--locked", "-p", package], CACHE / "logs" / "cargo.log",
-                     f"building the {name}", cargo_env(), MACHINE, show=r"^ *Compiling trapless-")
+            run_tool(["cargo", "build", "--release", "--locked", "-p", "trapless-cli", "--bin", binary],
+                     CACHE / "logs" / "cargo.log", f"building the {name}", cargo_env(), MACHINE, show=r"^ *Compiling trapless-")
     return program
 
 

@@ -241,6 +241,7 @@ _add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)"
     ("paper s", "paper_s", ".1f"),
     *SAVED,
     ("faults", "faults", ",d"),
+    ("window s", "window_s", ".3f"),
     ("a window", "window_mean", ",.1f"),
     ("in the worst", "window_peak", ",d"),
     ("deviation : mean", "window_variation", ".2f"),
@@ -304,13 +305,11 @@ _add("aspf-beyond", "all policies on Mix3 to Mix6: the paper's, rivals, ours, a 
 ), keys=2, time=plots.bars("mix", "policy", "time_s_less", LESS_TIME))
 _add("aspf-prefetches", "prefetches of use on Mix6 (ASPF IV-B1)", costs, (
     POLICY,
-    ("from sets", "set_issued", ",d"),
-    ("of use %", "set_useful_share", ".2f"),
-    ("paper %", "paper_useful", ".2f"),
-    ("by address", "virtual_issued", ",d"),
-    ("these of use %", "virtual_useful_share", ".2f"),
-    ("reconstructed", "reconstruct_issued", ",d"),
-    ("them of use %", "reconstruct_useful_share", ".2f"),
+    *(column for origin in output.ORIGINS for column in (
+        (origin, f"{origin}_issued", ",d"),
+        (f"{origin} of use %", f"{origin}_useful_share", ".2f"),
+        *([("paper %", "paper_useful", ".2f")] if origin == "set" else []),
+    )),
 ))
 _add("aspf-costs", "pages moved and bookkeeping on Mix6 (ASPF IV-B3, IV-C)", costs, (
     POLICY,
@@ -319,6 +318,7 @@ _add("aspf-costs", "pages moved and bookkeeping on Mix6 (ASPF IV-B3, IV-C)", cos
     ("paper: energy %", "paper_energy", ".1f"),
     ("bookkeeping bytes", "bookkeeping_bytes", ",d"),
     ("of memory %", "bookkeeping_share", ".3f"),
+    ("operations", "bookkeeping_operations", ",d"),
 ))
 _add("aspf-timeline", "faults of each process of Mix6 over time", timeline, (
     POLICY,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from lab.ui import UserError
 
-PREFETCHERS = ("set", "virtual", "reconstruct")
+ORIGINS = ("neighbour", "set", "successor", "reconstruct")
+"""Why a page was read ahead."""
 PARTS = ("head", "middle", "end")
 """Thirds of a time slice."""
 SHARES = {"share_5": "0.05", "share_10": "0.1"}
@@ -38,8 +39,14 @@ def figures(record: dict) -> dict:
 
 def over_time(record: dict) -> dict:
     """Faults of all processes by windows of time."""
-    series = record["faults_over_time"]
-    return {"window_s": series["window_ns"] / 1e9, "window_faults": series["counts"]}
+    series = [process["timeline"] for process in record["processes"]]
+    window = max(one["window_ns"] for one in series)
+    counts = [0] * max(-(-len(one["counts"]) * one["window_ns"] // window) for one in series)
+    for one in series:
+        # A long series has windows of twice, four times ... the length.
+        for number, count in enumerate(one["counts"]):
+            counts[number * one["window_ns"] // window] += count
+    return {"window_s": window / 1e9, "window_faults": counts}
 
 
 def processes(record: dict) -> dict:
@@ -59,20 +66,21 @@ def timelines(record: dict) -> dict:
     return {"timelines": [{
         "process": process["name"],
         "window_s": process["timeline"]["window_ns"] / 1e9,
-        "window_faults": process["timeline"]["faults"],
+        "window_faults": process["timeline"]["counts"],
     } for process in record["processes"]]}
 
 
 def prefetches(record: dict) -> dict:
-    """What was prefetched, by prefetcher, and how much of it was of use before it had to go again."""
+    """What was read ahead, by origin, and how much of it was accessed before it had to go again."""
     found = {}
-    for name in PREFETCHERS:
-        counts = record["prefetch"].get(name, {"issued": 0, "useful": 0, "useless": 0})
+    for origin in ORIGINS:
+        counts = record["prefetch"].get(origin, {"issued": 0, "useful": 0, "useless": 0})
         judged = counts["useful"] + counts["useless"]
-        found |= {f"{name}_issued": counts["issued"], f"{name}_useful_share": 100 * counts["useful"] / judged if judged else None}
+        found |= {f"{origin}_issued": counts["issued"],
+                  f"{origin}_useful_share": 100 * counts["useful"] / judged if judged else None}
     return found
 
 
 def costs(record: dict) -> dict:
-    """Bytes of the policy's own bookkeeping at most, and energy by pages moved."""
-    return {"bookkeeping_bytes": record["bookkeeping"]["bytes"], "energy_mj": record["energy"]["mj"]}
+    """The policy's own bookkeeping: bytes at most, and changes of its lists and sets."""
+    return {f"bookkeeping_{key}": record["bookkeeping"][key] for key in ("bytes", "operations")}

@@ -110,7 +110,7 @@ def windows(records: list[dict]) -> Figure:
     figure, (axes,) = sheet()
     for record in records:
         axes.plot(*_steps(record), label=record["policy"], linewidth=0.8)
-    axes.set(xlabel="time, s", ylabel=f"faults in {1000 * records[0]['window_s']:g} ms")
+    axes.set(xlabel="time, s", ylabel="faults a ms")
     return _legend(figure, axes)
 
 
@@ -123,7 +123,7 @@ def timelines(records: list[dict]) -> Figure:
             axes.plot(*_steps(record["timelines"][number]), label=record["policy"], linewidth=0.8)
         axes.set_title(name, fontsize="small", loc="left")
     rows[-1].set_xlabel("time, s")
-    figure.supylabel(f"faults in {1000 * records[0]['timelines'][0]['window_s']:g} ms", fontsize="medium")
+    figure.supylabel("faults a ms", fontsize="medium")
     return _legend(figure, rows[0])
 
 
@@ -138,9 +138,10 @@ def thirds(parts: Sequence[str]) -> Plot:
     return draw
 
 
-def _steps(series: dict) -> tuple[list[float], list[int]]:
-    """Times and counts of a record's windows."""
-    return [number * series["window_s"] for number in range(len(series["window_faults"]))], series["window_faults"]
+def _steps(series: dict) -> tuple[list[float], list[float]]:
+    """Times of a series' windows, and their counts a millisecond: windows may differ in length."""
+    window, counts = series["window_s"], series["window_faults"]
+    return [number * window for number in range(len(counts))], [count / (1000 * window) for count in counts]
 
 
 def _values(records: list[dict], key: str) -> list:

@@ -187,8 +187,12 @@ class _Progress:
 
 
 def _part_done(log: Path) -> float:
-    """What part of a run is done, by the last percentage that it said."""
+    """What part of a run is done, by what it said last (`1234.5 k of 12.3 M accesses`)."""
     with open(log, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 200))
-        said = re.findall(rb"(\d+(?:\.\d+)?) ?%", file.read())
-    return min(float(said[-1]) / 100, 1.0) if said else 0.0
+        said = re.findall(rb"([\d.]+) ?([kMG]?) of ([\d.]+) ?([kMG]?) accesses", file.read())
+    if not said:
+        return 0.0
+    unit = {b"": 1.0, b"k": 1e3, b"M": 1e6, b"G": 1e9}
+    done, done_unit, total, total_unit = said[-1]
+    return min(float(done) * unit[done_unit] / max(float(total) * unit[total_unit], 1.0), 1.0)

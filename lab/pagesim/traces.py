@@ -50,7 +50,8 @@ def _read(name: str, path: Path) -> Trace:
     summary = path.with_name(path.name + ".json")
     try:
         data = json.loads(summary.read_text())
-        return Trace(name, path.resolve(), int(data["accesses"]), int(data["pages"]), int(data["working_set_pages"]["all"]))
+        return Trace(name, path.resolve(), int(data["accesses"]), int(data["footprint_pages"]),
+                     int(data["working_set_pages"]["all"]))
     except OSError as error:
         raise UserError(f"{summary}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -58,7 +59,13 @@ def _read(name: str, path: Path) -> Trace:
 
 
 def key(path: Path) -> str:
-    """The key of a trace's content. Traces are large: it is remembered as long as the file does not change."""
+    """The key of what the simulator reads of a trace: its content and its summary."""
+    summary = path.with_name(path.name + ".json")
+    return content_key(_file_key(path), summary.read_bytes() if summary.is_file() else b"")
+
+
+def _file_key(path: Path) -> str:
+    """The key of a large file's content, remembered as long as the file does not change."""
     try:
         stat = path.stat()
         known = CACHE / "pagesim" / "traces" / content_key(str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns))

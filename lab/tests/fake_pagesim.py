@@ -19,7 +19,7 @@ with open(log, "a") as file:
     file.write(f"{policy}\n")
 if policy == "fail":
     sys.exit(f"trapless-pagesim: {config_file}: memory.frames: 1 is not from 4 to 1000000000")
-print("50.0 %", file=sys.stderr, flush=True)
+print("500.0 k of 1.0 M accesses, 1 s left", file=sys.stderr, flush=True)
 while policy == "hang" and log.with_suffix(".hang").exists():
     time.sleep(0.05)
 for process in config["process"]:
@@ -32,11 +32,11 @@ counts = {"issued": 200, "useful": 120, "useless": 60}
 Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps({
     "time_ns": 10_000_000 * (100 - gain), "accesses": 1000, "faults": faults, "context_switches": 10 * (100 - gain),
     "device_reads": 2 * faults, "device_writes": faults, "pages_moved": 3 * faults, "jain": 0.9995,
-    "bookkeeping": {"bytes": 4096}, "energy": {"mj": 1.0}, "prefetch": dict.fromkeys(("set", "virtual", "reconstruct"), counts),
-    "faults_over_time": {"window_ns": 33_000_000, "counts": [4, 0, 2]},
+    "bookkeeping": {"bytes": 4096, "operations": 7},
+    "prefetch": dict.fromkeys(("neighbour", "set", "successor", "reconstruct"), counts),
     "processes": [{
         "name": name, "faults": 10, "fault_parts": [6, 3, 1], "finished_ns": 5, "cpu_ns": 4,
         "cpu_share": {"0.05": 1 / len(names), "0.1": 1 / len(names)},
-        "timeline": {"window_ns": 33_000_000, "faults": [3, 2, 1]},
+        "timeline": {"window_ns": 33_000_000, "counts": [3, 2, 1]},
     } for name in names],
 }))

@@ -18,7 +18,7 @@ import pytest
 from lab import experiment
 from lab.experiments import aspf
 from lab.experiments.setup import Setup
-from lab.pagesim import paper, runs, sweep, traces
+from lab.pagesim import output, paper, runs, sweep, traces
 from lab.paths import ROOT
 from lab.ui import UserError
 
@@ -46,7 +46,7 @@ def recorded(tmp_path: Path) -> Path:
         (folder / f"{name}.trace").write_text(name)
         pages = 77 if name == "tensorflow" else 100 + number
         (folder / f"{name}.trace.json").write_text(json.dumps(
-            {"accesses": 600_000_000, "pages": 2 * pages, "working_set_pages": {"all": pages, "cache_filtered": 1}}))
+            {"accesses": 600_000_000, "footprint_pages": 2 * pages, "working_set_pages": {"all": pages, "cache_filtered": 1}}))
     return folder
 
 
@@ -104,6 +104,8 @@ def test_results_belong_to_their_content(log: Path, sweep_file: Callable[[str], 
     moved = runs.changed(config, {"process.0.trace": str(tmp_path / "b.trace")})
     runs.records([runs.Run("moved", moved)])
     assert log.read_text().split() == ["sync"]
+    (tmp_path / "b.trace.json").write_text("{}")
+    runs.records([runs.Run("summary", moved)])
     (tmp_path / "b.trace").write_text("other")
     for run in (runs.Run("content", moved), runs.Run("value", runs.changed(config, {"memory.frames": 101})),
                 runs.Run("setting", config, ("memory.frames=102",))):
@@ -115,7 +117,7 @@ def test_results_belong_to_their_content(log: Path, sweep_file: Callable[[str], 
     other.chmod(0o755)
     monkeypatch.setenv("TRAPLESS_PAGESIM", str(other))
     runs.records([runs.Run("program", config)])
-    assert len(log.read_text().split()) == 5
+    assert len(log.read_text().split()) == 6
 
 
 def test_a_failed_run_names_its_configuration(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,
@@ -187,6 +189,19 @@ def test_papers_values_stand_beside_ours(log: Path, recorded: Path) -> None:
     by_latency = {(record["latency_us"], record["policy"]): record["paper"]
                   for record in aspf.EXPERIMENTS["aspf-7"].measure(setup)}
     assert (by_latency[7.0, "aspf-star"], by_latency[3.0, "virt"]) == (14.29, 7.16)
+
+
+def test_windows_of_two_lengths_are_added() -> None:
+    def series(window: int, counts: list[int]) -> dict:
+        return {"timeline": {"window_ns": window, "counts": counts}}
+
+    record = {"processes": [series(10**9, [1, 2, 3]), series(2 * 10**9, [10, 20]), series(10**9, [])]}
+    assert output.over_time(record) == {"window_s": 2, "window_faults": [13, 23]}
+
+
+def test_progress(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("x" * 300 + "\n5.0 k of 2.0 M accesses, 9 s left\n500.0 k of 2.0 M accesses, 3 s left\n")
+    assert runs._part_done(tmp_path / "log") == 0.25
 
 
 def test_missing_traces(log: Path, recorded: Path) -> None:
