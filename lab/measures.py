@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lab import build, demo, rtl, speed
 from lab.cache import CACHE
-from lab.experiments import miss_latency
+from lab.experiments import aspf, miss_latency
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.setup import Setup
 from lab.images import dataset, rootfs
@@ -288,6 +288,46 @@ def rtl_error_smu(session: Session) -> float:
     return session.rtl_linux[1]["SMU"]
 
 
+def aspf_least_lead(session: Session) -> float:
+    """By how many points of time (of sync's) A-SPF* leads sync, Virt_prefetch and Agg_virtual, where it leads least."""
+    return _least_lead(session.experiment("aspf-6a"), "time_s_less")
+
+
+def aspf_least_lead_accesses(session: Session) -> float:
+    """The same in points of accesses of the ULL device."""
+    return _least_lead(session.experiment("aspf-6c"), "faults_less")
+
+
+def _least_lead(records: list[dict], key: str) -> float:
+    star = {record["mix"]: record[key] for record in records if record["policy"] == aspf.STAR}
+    return min(star[record["mix"]] - record.get(key, 0.0) for record in records
+               if record["policy"] in (aspf.BASELINE, aspf.VIRT, aspf.AGG))
+
+
+def aspf_ours_points(session: Session) -> float:
+    """By how many points of time our policy beats A-SPF*, on the third best of the four mixes."""
+    points = [record["points_over_star"] for record in session.experiment("aspf-beyond") if record["policy"] == aspf.OURS]
+    return sorted(points)[1]
+
+
+def aspf_ours_jain(session: Session) -> float:
+    """The least of Jain's indices of our policy."""
+    return min(record["jain"] for record in session.experiment("aspf-beyond") if record["policy"] == aspf.OURS)
+
+
+def aspf_sync_loss(session: Session) -> float:
+    """By what percentage waiting is slower than switching at most, with slow devices."""
+    return max(-record["time_s_less"] for record in session.experiment("aspf-slow-device") if record["policy"] == aspf.BASELINE)
+
+
+def aspf_adaptive_loss(session: Session) -> float:
+    """By what percentage of async's time the adaptive wait is behind the better of waiting and switching at most."""
+    found: dict[tuple, dict[str, float]] = {}
+    for record in session.experiment("aspf-slow-device"):
+        found.setdefault((record["mix"], record["latency_us"]), {})[record["policy"]] = record.get("time_s_less", 0.0)
+    return max(max(case["async"], case[aspf.BASELINE]) - case[aspf.ADAPTIVE] for case in found.values())
+
+
 MEASURES: dict[str, Callable[[Session], float]] = {
     measure.__name__: measure
     for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,
@@ -298,5 +338,6 @@ MEASURES: dict[str, Callable[[Session], float]] = {
                     several_harts_ratio, smt_fio_ratio, smt_beside_ratio, smt_instructions_change,
                     large_host_seconds, large_host_memory, large_disk,
                     rtl_request_to_doorbell, rtl_completion_to_answer, rtl_cycles_per_miss, rtl_outside, rtl_error_osdp,
-                    rtl_error_others, rtl_error_smu)
+                    rtl_error_others, rtl_error_smu, aspf_least_lead, aspf_least_lead_accesses, aspf_ours_points,
+                    aspf_ours_jain, aspf_sync_loss, aspf_adaptive_loss)
 }

@@ -16,11 +16,11 @@ from lab.report.table import Column
 from lab.ui import UserError
 
 MIXES = ("mix3", "mix4", "mix5", "mix6")
-BASELINE, VIRT, STAR = "sync", "virt", "aspf-star"
-POLICIES = (BASELINE, VIRT, "agg", "aspf", STAR)
+BASELINE, VIRT, AGG, STAR = "sync", "virt", "agg", "aspf-star"
+POLICIES = (BASELINE, VIRT, AGG, "aspf", STAR)
 """The paper's."""
-OURS = "trapless"
-RIVALS = ("async", "readahead-cluster", "readahead-vma", "leap", "adaptive", OURS, "optimum")
+OURS, ADAPTIVE = "foresight", "adaptive"
+RIVALS = ("async", "readahead-cluster", "readahead-vma", "leap", ADAPTIVE, OURS, "optimum")
 LATENCIES = (3.0, 4.0, 5.0, 6.0, 7.0)
 """Figure 7, us."""
 PAGES = (2, 4, 6, 8, 10)
@@ -199,7 +199,7 @@ def timeline(setup: Setup) -> list[dict]:
 def slow_device(setup: Setup) -> list[dict]:
     """Waiting, switching and deciding by the fault, for slower devices and more processes that could run."""
     values = [{"device.latency_us": latency} for latency in SLOW_LATENCIES]
-    return compare(simulate(setup, product(("mix3", "mix6", TWICE), ("async", BASELINE, "adaptive", OURS), values)), "async")
+    return compare(simulate(setup, product(("mix3", "mix6", TWICE), ("async", BASELINE, ADAPTIVE, OURS), values)), "async")
 
 
 def recorded(setup: Setup) -> list[dict]:

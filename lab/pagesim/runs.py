@@ -79,8 +79,10 @@ class Failure:
         return f"{self.title}: {self.reason}"
 
 
-def run_all(runs: Sequence[Run], jobs: int | None = None) -> list[dict | Failure]:
-    """Results of all runs in their order; those that are not known yet are run, `jobs` at a time (default: all cores)."""
+def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = True) -> list[dict | Failure]:
+    """Results of all runs in their order; those that are not known yet are run, `jobs` at a time (default: all cores).
+    Unless it is to `keep_going`, the first failure ends it.
+    """
     program = build.pagesim()
     program_key = content_key(program)
     keys = [run.key(program_key) for run in runs]
@@ -96,22 +98,19 @@ def run_all(runs: Sequence[Run], jobs: int | None = None) -> list[dict | Failure
             say(f"{len(files) - len(todo)} of {len(files)} runs are known already")
         with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".partial-") as work:
             failures = _execute(program, [(todo[key], weights[key], files[key]) for key in order], Path(work),
-                                jobs or os.cpu_count() or 1)
+                                jobs or os.cpu_count() or 1, keep_going)
     except OSError as error:
         raise disk_error(error, FOLDER) from error
     return [failures.get(files[key]) or json.loads(files[key].read_text()) for key in keys]
 
 
 def records(runs: Sequence[Run], jobs: int | None = None) -> list[dict]:
-    """Results of all runs; a failed one ends the command, after the others."""
-    found = run_all(runs, jobs)
-    failed = [result for result in found if isinstance(result, Failure)]
-    if failed:
-        raise UserError(f"{failed[0]}" if len(failed) == 1 else f"{len(failed)} of {len(runs)} runs failed; first {failed[0]}")
-    return [result for result in found if isinstance(result, dict)]
+    """Results of all runs; a failed one ends the command."""
+    return [result for result in run_all(runs, jobs, keep_going=False) if isinstance(result, dict)]
 
 
-def _execute(program: Path, todo: list[tuple[Run, int, Path]], work: Path, jobs: int) -> dict[Path, Failure]:
+def _execute(program: Path, todo: list[tuple[Run, int, Path]], work: Path, jobs: int,
+             keep_going: bool) -> dict[Path, Failure]:
     """Run each and leave its result at its place; the failures by that place."""
     failures: dict[Path, Failure] = {}
     running: dict[int, subprocess.Popen] = {}
@@ -131,6 +130,8 @@ def _execute(program: Path, todo: list[tuple[Run, int, Path]], work: Path, jobs:
                     behind += weight
                     if reason:
                         failures[place] = Failure(run.title, reason)
+                        if not keep_going:
+                            raise UserError(str(failures[place]))
                         say(f"failed: {failures[place]}")
                 under_way = sum(_part_done(work / f"{number}.log") * todo[number][1] for number in running)
                 progress.show(len(todo) - len(waiting) - len(running), behind + under_way)
@@ -154,8 +155,10 @@ def _start(program: Path, run: Run, stem: Path) -> subprocess.Popen:
 def _finish(status: int, stem: Path, place: Path) -> str | None:
     """Put the result in its place; or why there is none."""
     if status:
-        said = stem.with_suffix(".log").read_text(errors="replace").strip().splitlines()
-        # Its files are for this run alone: name what the user knows.
+        # Its last word, not the trace of a program's insides.
+        said = [line for line in stem.with_suffix(".log").read_text(errors="replace").splitlines()
+                if line and not line.startswith((" ", "note: ", "stack backtrace:"))]
+        # The file with the configuration is for this run alone: the title says what is in it.
         text = said[-1].replace(f"{stem.with_suffix('.toml')}: ", "") if said else ""
         return text.removeprefix("trapless-pagesim: ") or f"the simulator ended with status {status}"
     try:

@@ -69,7 +69,7 @@ def load(file: Path) -> tuple[dict, dict[str, list]]:
         if not isinstance(values, list) or not values:
             raise UserError(f"{file}: vary.{key}: not a list of values (quote keys with dots)")
     for process in _processes(base, vary):
-        process["trace"] = str((folder / process["trace"]).resolve())
+        process["trace"] = str((folder / process["trace"]).absolute())
     return base, vary
 
 

@@ -50,7 +50,7 @@ def _read(name: str, path: Path) -> Trace:
     summary = path.with_name(path.name + ".json")
     try:
         data = json.loads(summary.read_text())
-        return Trace(name, path.resolve(), int(data["accesses"]), int(data["footprint_pages"]),
+        return Trace(name, path.absolute(), int(data["accesses"]), int(data["footprint_pages"]),
                      int(data["working_set_pages"]["all"]))
     except OSError as error:
         raise UserError(f"{summary}: {error.strerror}") from None

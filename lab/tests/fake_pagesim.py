@@ -25,7 +25,7 @@ while policy == "hang" and log.with_suffix(".hang").exists():
 for process in config["process"]:
     Path(process["trace"]).read_bytes()
 
-gain = {"sync": 0, "async": -30, "virt": 6, "agg": 3, "aspf": 9, "aspf-star": 12, "trapless": 15}.get(policy, 1)
+gain = {"sync": 0, "async": -30, "virt": 6, "agg": 3, "aspf": 9, "aspf-star": 12, "foresight": 15}.get(policy, 1)
 names = [process["name"] for process in config["process"]]
 faults = 100 * (100 - gain) * len(names)
 counts = {"issued": 200, "useful": 120, "useless": 60}

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lab import experiment
+from lab import experiment, measures
 from lab.experiments import aspf
 from lab.experiments.setup import Setup
 from lab.pagesim import output, paper, runs, sweep, traces
@@ -189,6 +189,26 @@ def test_papers_values_stand_beside_ours(log: Path, recorded: Path) -> None:
     by_latency = {(record["latency_us"], record["policy"]): record["paper"]
                   for record in aspf.EXPERIMENTS["aspf-7"].measure(setup)}
     assert (by_latency[7.0, "aspf-star"], by_latency[3.0, "virt"]) == (14.29, 7.16)
+
+
+def test_measures() -> None:
+    """Each takes its worst case."""
+    session = measures.Session(quick=True)
+
+    def run(mix: str, policy: str, less: float, **more: float) -> dict:
+        return {"mix": mix, "policy": policy, "latency_us": 3.0, "time_s_less": less, "faults_less": less / 2, **more}
+
+    sync = {"mix": "mix3", "policy": "sync", "latency_us": 3.0}
+    session._records = {
+        "aspf-6a": [sync, run("mix3", "virt", 9), run("mix3", "agg", 1), run("mix3", "aspf", 13), run("mix3", "aspf-star", 12)],
+        "aspf-beyond": [run("mix3", "foresight", 0, points_over_star=points, jain=0.99 + points / 1000)
+                        for points in (4.0, 1.0, 2.5, 3.0)],
+        "aspf-slow-device": [{**sync, "policy": "async"}, run("mix3", "sync", -20), run("mix3", "adaptive", -0.5),
+                             run("mix6", "async", 0), run("mix6", "sync", 25), run("mix6", "adaptive", 22)]}
+    session._records["aspf-6c"] = session._records["aspf-6a"]
+    found = {name: measure(session) for name, measure in measures.MEASURES.items() if name.startswith("aspf_")}
+    assert found == {"aspf_least_lead": 3, "aspf_least_lead_accesses": 1.5, "aspf_ours_points": 2.5, "aspf_ours_jain": 0.991,
+                     "aspf_sync_loss": 20, "aspf_adaptive_loss": 3}
 
 
 def test_windows_of_two_lengths_are_added() -> None:
