@@ -164,6 +164,7 @@ def test_figures(name: str, log: Path, recorded: Path, tmp_path: Path, shared: P
     for drawn in entry.plots:
         assert ElementTree.parse(out / f"{drawn}.svg").getroot().tag.endswith("svg")
     shown = entry.tables[name]
+    assert len({heading for heading, _, _ in shown.columns}) == len(shown.columns)
     for row in shown.rows(records):
         for _, key, form in shown.columns[shown.keys:]:
             assert form != "s" and (row.get(key) is None or format(row[key], form))
