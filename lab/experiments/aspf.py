@@ -213,6 +213,7 @@ def recorded(setup: Setup) -> list[dict]:
         "accesses_m": trace.accesses / 1e6,
         "footprint_mib": trace.pages / 256,
         "working_set_mib": trace.working_set / 256,
+        "uncached_mib": trace.working_set_uncached / 256,
         "memory_mib": frames / 256,
     } for trace in found.values()]
 
@@ -234,6 +235,7 @@ _add("aspf-traces", "the recorded traces, and memory by ASPF's rule", recorded, 
     ("accesses, M", "accesses_m", ",.0f"),
     ("footprint MiB", "footprint_mib", ",.1f"),
     ("working set MiB", "working_set_mib", ",.1f"),
+    ("without cache MiB", "uncached_mib", ",.2f"),
     ("memory MiB", "memory_mib", ",.1f"),
 ))
 _add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)", figure_1b, (

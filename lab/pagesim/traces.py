@@ -32,7 +32,10 @@ class Trace:
     pages: int
     """Footprint, in pages of 4 KiB."""
     working_set: int
-    """Pages that absorb 99 % of the accesses."""
+    """The fewest pages of memory in which 99 % of the accesses behind the processor's cache hit: the reading of the paper's
+    rule that depends on a program's data (docs/pagesim-traces.md)."""
+    working_set_uncached: int
+    """The same of all accesses, most of which are to the line before."""
 
 
 def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:
@@ -50,8 +53,9 @@ def _read(name: str, path: Path) -> Trace:
     summary = path.with_name(path.name + ".json")
     try:
         data = json.loads(summary.read_text())
-        return Trace(name, path.absolute(), int(data["accesses"]), int(data["footprint_pages"]),
-                     int(data["working_set_pages"]["all"]))
+        sizes = data["working_set_pages"]
+        return Trace(name, path.absolute(), int(data["accesses"]), int(data["footprint_pages"]), int(sizes["cache_filtered"]),
+                     int(sizes["all"]))
     except OSError as error:
         raise UserError(f"{summary}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
