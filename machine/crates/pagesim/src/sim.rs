@@ -296,7 +296,7 @@ impl Sim {
                         self.core.stats.processes[pid].late += 1;
                     }
                     late = true;
-                    if self.policy.wait(&mut self.core, pid, until) == Wait::Switch {
+                    if self.policy.wait(&mut self.core, page, until) == Wait::Switch {
                         return Some(until);
                     }
                     self.spin(pid, until);

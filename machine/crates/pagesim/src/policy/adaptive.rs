@@ -4,7 +4,7 @@
 
 use super::{Policy, Wait};
 use crate::core::Core;
-use crate::pages::{PageId, Pid};
+use crate::pages::{Origin, PageId, Pid};
 use crate::settings::{Time, us};
 
 /// The cheaper of the two baselines, fault by fault; nothing is read ahead.
@@ -17,35 +17,32 @@ pub struct Adaptive {
     waits: Waits,
 }
 
-/// A moving average of how long reads take.
+/// Moving averages of how long processes wait: for pages that nobody had read, and for those that were on their way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Waits {
-    average: Option<Time>,
+    averages: [Option<Time>; 2],
 }
 
 impl Waits {
     /// Weight of the average against a new value.
     const MEMORY: u64 = 7;
 
-    /// A process waits `wait`; what it had been taken to be is what decides, and the first one is spun for.
-    pub fn decide(&mut self, core: &Core, wait: Time) -> Wait {
-        let expected = self.average.unwrap_or(0);
-        self.average = Some(match self.average {
-            Some(average) => (average * Waits::MEMORY + wait) / (Waits::MEMORY + 1),
-            None => wait,
-        });
-        let switch = us(core.settings.cpu.context_switch_us);
+    /// A process waits for a page until a time. What waits of its kind have been decides; the first one is spun for.
+    pub fn decide(&mut self, core: &Core, page: PageId, until: Time) -> Wait {
+        let wait = until - core.now();
+        let average = &mut self.averages[usize::from(core.pages[page].origin != Origin::Demand)];
+        let expected = average.unwrap_or(0);
+        *average = Some(average.map_or(wait, |average| (average * Waits::MEMORY + wait) / (Waits::MEMORY + 1)));
         // Who sleeps already has its page first.
         let others = core.asleep > 0 || core.sched.next().is_some();
-        if expected > switch && others { Wait::Switch } else { Wait::Spin }
+        if expected > us(core.settings.cpu.context_switch_us) && others { Wait::Switch } else { Wait::Spin }
     }
 }
 
 impl Policy for Adaptive {
     fn fault(&mut self, _core: &mut Core, _pid: Pid, _page: PageId) {}
 
-    fn wait(&mut self, core: &mut Core, _pid: Pid, until: Time) -> Wait {
-        let wait = until - core.now();
-        self.waits.decide(core, wait)
+    fn wait(&mut self, core: &mut Core, page: PageId, until: Time) -> Wait {
+        self.waits.decide(core, page, until)
     }
 }

@@ -108,9 +108,8 @@ impl Policy for Foresight {
         }
     }
 
-    fn wait(&mut self, core: &mut Core, _pid: Pid, until: Time) -> Wait {
-        let wait = until - core.now();
-        self.waits.decide(core, wait)
+    fn wait(&mut self, core: &mut Core, page: PageId, until: Time) -> Wait {
+        self.waits.decide(core, page, until)
     }
 
     fn evicted(&mut self, core: &mut Core, Evicted { page, .. }: Evicted) {

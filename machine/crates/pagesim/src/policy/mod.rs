@@ -49,7 +49,7 @@ pub trait Policy {
     fn fault(&mut self, core: &mut Core, pid: Pid, page: PageId);
 
     /// The running process needs a page that is there at `until`.
-    fn wait(&mut self, _core: &mut Core, _pid: Pid, _until: Time) -> Wait {
+    fn wait(&mut self, _core: &mut Core, _page: PageId, _until: Time) -> Wait {
         Wait::Spin
     }
 

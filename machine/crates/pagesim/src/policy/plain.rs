@@ -21,7 +21,7 @@ pub struct Async;
 impl Policy for Async {
     fn fault(&mut self, _core: &mut Core, _pid: Pid, _page: PageId) {}
 
-    fn wait(&mut self, _core: &mut Core, _pid: Pid, _until: Time) -> Wait {
+    fn wait(&mut self, _core: &mut Core, _page: PageId, _until: Time) -> Wait {
         Wait::Switch
     }
 }
