@@ -193,6 +193,13 @@ impl Core {
         Some(until)
     }
 
+    /// A page is not wanted again soon: if it is in DRAM, it goes before others.
+    pub fn demote(&mut self, page: PageId) {
+        if self.place(page) == Place::Resident {
+            self.replacement.demote(page);
+        }
+    }
+
     /// Begins to read a page that is missing; waits for a frame if there is none.
     pub(crate) fn demand(&mut self, page: PageId) {
         let frame = loop {

@@ -8,6 +8,7 @@
 //! - While a process runs, the pages that the next one has lost and used in its last turn come back, as far as the drive is idle.
 //! - With a fault come the pages that followed it the last time, if they did so more than once, and those of the run of addresses
 //!   that it belongs to; both go on as the pages are used, so that they arrive before they are wanted.
+//! - A page that such a run has passed goes first: what is read in order is not wanted again soon.
 //! - A process that has to wait keeps the processor or not as [`super::Adaptive`] says.
 
 mod followers;
@@ -68,10 +69,14 @@ impl Foresight {
             self.followers.follow(last, page);
         }
         let vpn = core.pages[page].vpn;
-        for near in process.streams.ahead(vpn, most) {
+        let (ahead, behind) = process.streams.ahead(vpn, most);
+        for near in ahead {
             if let Some(near) = core.pages.mapped(pid, near) {
                 core.prefetch(near, Origin::Neighbour);
             }
+        }
+        if let Some(done) = behind.and_then(|vpn| core.pages.mapped(pid, vpn)) {
+            core.demote(done);
         }
         for follower in self.followers.of(page, most) {
             core.prefetch(follower, Origin::Successor);

@@ -7,6 +7,9 @@ pub const COUNT: usize = 16;
 /// How far from its end a page still belongs to a stream.
 const NEAR: i64 = 2;
 
+/// How far behind its end a stream has passed a page.
+const PASSED: i64 = 2;
+
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     /// The page that it came to last.
@@ -24,8 +27,9 @@ struct Stream {
 pub struct Streams(Vec<Stream>);
 
 impl Streams {
-    /// The pages to be read ahead as `vpn` is wanted: a window that is doubled with each page of a stream, up to `most`.
-    pub fn ahead(&mut self, vpn: u64, most: u32) -> Vec<u64> {
+    /// The pages to be read ahead as `vpn` is wanted: a window that is doubled with each page of a stream, up to `most`; and the page
+    /// that a stream with that window has passed.
+    pub fn ahead(&mut self, vpn: u64, most: u32) -> (Vec<u64>, Option<u64>) {
         let vpn = vpn as i64;
         let found = self.0.iter().position(|stream| {
             let moved = vpn - stream.at;
@@ -35,7 +39,7 @@ impl Streams {
             self.0.retain(|stream| stream.at != vpn);
             self.0.truncate(COUNT - 1);
             self.0.insert(0, Stream { at: vpn, step: 0, window: 0, next: vpn });
-            return vec![];
+            return (vec![], None);
         };
         let mut stream = self.0.remove(found);
         let step = (vpn - stream.at).signum();
@@ -52,7 +56,8 @@ impl Streams {
             stream.next += step;
         }
         self.0.insert(0, stream);
-        pages
+        let behind = (stream.window == most).then(|| u64::try_from(vpn - step * PASSED).ok()).flatten();
+        (pages, behind)
     }
 }
 
@@ -63,10 +68,11 @@ mod tests {
     #[test]
     fn windows_grow_with_the_stream() {
         let mut streams = Streams::default();
-        let wanted: Vec<_> = [10, 11, 12, 13, 50, 14, 51, 9].map(|vpn| streams.ahead(vpn, 4)).into();
+        let wanted: Vec<_> = [10, 11, 12, 13, 50, 14, 51, 9].map(|vpn| streams.ahead(vpn, 4).0).into();
         assert_eq!(wanted, [vec![], vec![12], vec![13, 14], vec![15, 16, 17], vec![], vec![18], vec![52], vec![],]);
         // Downward.
-        assert_eq!(streams.ahead(8, 4), [7]);
-        assert_eq!(streams.ahead(7, 4), [6, 5]);
+        assert_eq!(streams.ahead(8, 4), (vec![7], None));
+        assert_eq!(streams.ahead(7, 4), (vec![6, 5], None));
+        assert_eq!(streams.ahead(6, 4), (vec![4, 3, 2], Some(8)));
     }
 }
