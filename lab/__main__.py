@@ -146,9 +146,19 @@ def parser() -> argparse.ArgumentParser:
     repeat = commands.add_parser("repeat", help="the same run many times, on an idle and on a busy host: all must be identical")
     repeat.add_argument("--runs", type=int, default=20, metavar="N", help="how many (default 20)")
 
-    trace = commands.add_parser("trace", help="what is in a memory access trace (run --trace)")
-    trace.add_argument("what", choices=("info", "dump"), help="sums, or every entry")
-    trace.add_argument("file", type=Path, metavar="FILE")
+    trace = commands.add_parser("trace", help="what is in a memory access trace (run --trace), or record a program of this host",
+                                usage="trapless trace info|dump FILE | [OPTIONS] -- COMMAND [ARGUMENT]...")
+    trace.add_argument("what", nargs="?", choices=("info", "dump"), help="sums, or every entry")
+    trace.add_argument("file", nargs="?", type=Path, metavar="FILE")
+    trace.add_argument("--out", metavar="FILE", help="where the command's trace goes (default COMMAND.trace)")
+    trace.add_argument("--skip", metavar="N", help="leave out so many accesses at the beginning (k, M, G: thousands, ...)")
+    trace.add_argument("--limit", metavar="N", help="end the command after so many accesses")
+
+    workloads = commands.add_parser("workloads", help="install, prepare and record the paging simulator's programs")
+    workloads.add_argument("name", nargs="*", metavar="NAME", help="only these")
+    workloads.add_argument("--accesses", default=500_000_000, type=int, metavar="N", help="of each (default 500_000_000)")
+    workloads.add_argument("--out", type=Path, metavar="DIR", help="where the traces go (default traces/ in the cache)")
+    workloads.add_argument("--jobs", default=2, type=int, metavar="N", help="recordings at a time (default 2)")
     for name, what in (
         ("difftest", "programs on the machine and on QEMU, compared and bisected (difftest --help says more)"),
         ("lockstep", "one guest on both engines, compared as they go; Linux if nothing else is named (lockstep --help)"),
@@ -165,7 +175,7 @@ def parser() -> argparse.ArgumentParser:
 
 def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     """Run one command; its exit status. `guest_argv` is what stands after `--`."""
-    if guest_argv and args.command not in ("run", "profile"):
+    if guest_argv and args.command not in ("run", "profile", "trace"):
         raise UserError(f"{args.command}: takes nothing after --")
     if args.command == "demo":
         from lab import demo
@@ -221,9 +231,14 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
             raise UserError(f"--runs {args.runs}: at least 2")
         return repeat.run(args.runs)
     if args.command == "trace":
-        from lab import build
+        return _trace(args, guest_argv)
+    if args.command == "workloads":
+        from lab.workloads import record
 
-        return subprocess.run([build.machine(), "trace", args.what, args.file], check=False).returncode
+        for option in ("accesses", "jobs"):
+            if getattr(args, option) < 1:
+                raise UserError(f"--{option} {getattr(args, option)}: at least 1")
+        return record.run(args.name, args.accesses, args.out, args.jobs)
     if args.command in ("difftest", "lockstep", "fuzz"):
         from lab.checks import trust
 
@@ -238,6 +253,19 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         return doctor.setup()
     parser().print_help()
     return 0
+
+
+def _trace(args: argparse.Namespace, argv: list[str]) -> int:
+    from lab import build
+
+    options = [word for name in ("out", "skip", "limit") if getattr(args, name) for word in (f"--{name}", getattr(args, name))]
+    if args.what:
+        if argv or options or not args.file:
+            raise UserError(f"trace {args.what}: takes one FILE and nothing else")
+        return subprocess.run([build.machine(), "trace", args.what, args.file], check=False).returncode
+    if not argv:
+        raise UserError("trace: neither info|dump FILE nor a command (trapless trace [OPTIONS] -- COMMAND ...)")
+    return subprocess.run([build.pagesim(), "record", *options, "--", *argv], check=False).returncode
 
 
 def _kinds(option: str, text: str) -> tuple[str, ...]:
