@@ -130,7 +130,7 @@ def test_stopped_it_ends_its_recorders(tmp_path: Path) -> None:
     recorder.chmod(0o755)
     environment = os.environ | {"TRAPLESS_PAGESIM": str(recorder), "TRAPLESS_CACHE": str(tmp_path / "cache")}
     command = [sys.executable, "-m", "lab", "workloads", "xz", "--out", tmp_path / "out"]
-    with subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         try:
             deadline = time.monotonic() + 120
             while not (tmp_path / "pid").exists():
@@ -141,7 +141,7 @@ def test_stopped_it_ends_its_recorders(tmp_path: Path) -> None:
         finally:
             process.kill()
     with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
     assert not list((tmp_path / "out").iterdir())
 
 
