@@ -61,7 +61,7 @@ WORKLOADS = {workload.name: workload for workload in (
              skip=1_500_000_000, prepare=(("{python}", "{programs}/wrf.py", "{inputs}/case"),), files=("wrf.py",),
              env={"WM_PROJECT_DIR": "/usr/share/openfoam"}),
     Workload("tensorflow", "TensorFlow", (),
-             ("{python}", "{programs}/tensorflow.py"), skip=500_000_000, files=("tensorflow.py",), pypi=True),
+             ("{python}", "{programs}/tensorflow.py"), skip=900_000_000, files=("tensorflow.py",), pypi=True),
     Workload("deepsjeng", "DeepSjeng of SPEC CPU 2017", ("stockfish",),
              # Of this bench, versions that have it use the classical evaluation, which is DeepSjeng's kind.
              ("stockfish", "bench", "64", "1", "15", "default", "depth", "classical"), skip=650_000_000),
