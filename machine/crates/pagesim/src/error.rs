@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The host cannot read or write a file.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Io {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
     /// A stored trace that is not whole.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Trace {
         /// Which.
         path: PathBuf,
         /// What is wrong with it.
-        source: trapless_trace::Error,
+        error: trapless_trace::Error,
     },
     /// Lackey's text is not as lackey writes it.
     #[error("{}: line {line}: {what}: {text:?}", path.display())]
@@ -61,6 +61,6 @@ fn list(spaces: &[(u64, u64)]) -> String {
 impl Error {
     /// The host's error about a file, as this crate's.
     pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Error {
-        move |source| Error::Io { path: path.to_owned(), source }
+        move |error| Error::Io { path: path.to_owned(), error }
     }
 }

@@ -330,7 +330,7 @@ impl Settings {
     /// One line that names the file or change, and the key.
     pub fn load(path: &Path, changes: &[String]) -> Result<Settings, Error> {
         let wrong = |e: &dyn std::fmt::Display| Error::Settings(format!("{}: {e}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.into(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|error| Error::Io { path: path.into(), error })?;
         let mut table: Table = text.parse().map_err(|e: toml::de::Error| wrong(&e.message().replace('\n', " ")))?;
         for change in changes {
             set(&mut table, change)

@@ -69,7 +69,7 @@ impl Recorded {
     /// # Errors
     /// There is no trace in the file, or not a whole one.
     pub fn open(path: &Path, which: Which) -> Result<Recorded, Error> {
-        let wrong = |source| Error::Trace { path: path.to_owned(), source };
+        let wrong = |error| Error::Trace { path: path.to_owned(), error };
         let file = File::open(path).map_err(Error::io(path))?;
         let totals = Reader::skim(&file).map_err(wrong)?;
         let reader = entries(path)?;
@@ -101,7 +101,7 @@ impl Recorded {
         let mut open = vec![[None; 3]; self.harts.len()];
         for entry in entries(&self.path)? {
             let mut count = |space: Option<u64>, n| *space.map_or(&mut 0, |s| spaces.entry(s).or_default()) += n;
-            match entry.map_err(|source| Error::Trace { path: self.path.clone(), source })? {
+            match entry.map_err(|error| Error::Trace { path: self.path.clone(), error })? {
                 Entry::Run { hart, kind, place, ended, .. } => {
                     let taken = (self.which.kernel || !place.kernel).then_some(place.space);
                     count(std::mem::replace(&mut open[usize::from(hart)][kind as usize], taken), ended);
@@ -122,13 +122,13 @@ impl Recorded {
 
 fn entries(path: &Path) -> Result<Reader<BufReader<File>>, Error> {
     let file = File::open(path).map_err(Error::io(path))?;
-    Reader::new(BufReader::with_capacity(BUFFER, file)).map_err(|source| Error::Trace { path: path.to_owned(), source })
+    Reader::new(BufReader::with_capacity(BUFFER, file)).map_err(|error| Error::Trace { path: path.to_owned(), error })
 }
 
 impl Source for Recorded {
     fn next(&mut self) -> Result<Option<Step>, Error> {
         while let Some(entry) = self.reader.next() {
-            let entry = entry.map_err(|source| Error::Trace { path: self.path.clone(), source })?;
+            let entry = entry.map_err(|error| Error::Trace { path: self.path.clone(), error })?;
             let (hart, at) = match entry {
                 Entry::Run { hart, at, .. } | Entry::Close { hart, at, .. } => (hart, at),
             };
