@@ -75,7 +75,9 @@ def test_a_stopped_sweep_goes_on_where_it_was(log: Path, tmp_path: Path, sweep_f
     hang.touch()
     command = [sys.executable, "-m", "lab", "sweep", file, "--out", tmp_path / "out", "--jobs", "1"]
     environment = os.environ | {"TRAPLESS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    # Tests that run in the background of a script have interrupts ignored, and so would the sweep.
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         try:
             while log.read_text().split() != ["sync", "sync", "hang"]:
                 assert process.poll() is None
