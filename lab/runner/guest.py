@@ -20,7 +20,7 @@ from lab.cache import CACHE, disk_error
 from lab.images import ext4
 from lab.images.rootfs import PARTUUID
 from lab.runner import job as jobs
-from lab.ui import UserError
+from lab.ui import UserError, say
 
 BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
 
@@ -146,9 +146,8 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
 
     Interrupts are messages (on RISC-V that needs AIA): QEMU 7.2's NVMe now and then loses one on a shared interrupt line,
     and the driver then waits 30 s. x86 processors take turns on one host thread: with a thread each, one may meet another's
-    half-patched instruction (int3) when Linux has put the whole one there already, and the guest dies of it. `threads` is
-    for guests whose processors never rest, which take turns badly: our kernel has no jump labels for that reason, and what
-    else it patches (static calls) stays as it is once all processors run.
+    half-patched instruction (int3) when Linux has put the whole one there already, and the guest dies of it. That is rare;
+    `threads` takes the risk for guests whose processors never rest, which take turns badly (run_on_qemu boots those again).
     """
     board, append = "q35", guest.command_line().replace("earlycon=sbi", "earlyprintk=serial")
     if guest.arch is RISCV:
@@ -197,13 +196,23 @@ def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None 
         return _collect(outcome, disk, out, interactive)
 
 
+QEMU_DIED = "Oops: int3"
+"""What the guest says when QEMU's threads have killed it: see qemu_command. No code of ours has breakpoints."""
+BOOTS = 3
+"""How often such a guest is booted at most."""
+
+
 def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False,
                 interactive: bool = False) -> Outcome:
     """Boot `guest` on QEMU and do `job`."""
     with workspace() as folder:
         disk = folder / "job.img"
-        jobs.write_disk(job, disk)
-        outcome = _run(qemu_command(guest, disk), show, interactive, guest.max_seconds or 600)
+        for again in reversed(range(BOOTS)):
+            jobs.write_disk(job, disk)
+            outcome = _run(qemu_command(guest, disk), show, interactive, guest.max_seconds or 600)
+            if not (again and guest.threads and not guest.data_kept and QEMU_DIED in outcome.console):
+                break
+            say("QEMU let a processor meet a patch that was over (int3): booting again")
         if outcome.status != 0:
             raise UserError(f"QEMU ended with status {outcome.status}: {_last_line(outcome.messages or outcome.console)}")
         return _collect(outcome, disk, out, interactive)

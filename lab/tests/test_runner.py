@@ -129,3 +129,18 @@ def test_report_is_self_contained(tmp_path: Path) -> None:
 
 def test_unknown_cells_are_dashes() -> None:
     assert table.cells({"kind": "x"})[1:] == ["-"] * (len(table.COLUMNS) - 1)
+
+
+@pytest.mark.parametrize(("threads", "consoles", "boots"), [
+    (True, ["Oops: int3: 0000", "x Oops: int3: 0000", ""], 3),
+    (True, ["Oops: int3"] * 4, 3),
+    (True, ["Oops: general protection fault"], 1),
+    (False, ["Oops: int3", ""], 1),
+])
+def test_guests_that_qemu_kills_are_booted_again(threads: bool, consoles: list[str], boots: int,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    left = list(consoles)
+    monkeypatch.setattr(guests, "_run", lambda *_: guests.Outcome(0, {}, left.pop(0), "", 0))
+    with pytest.raises(UserError, match="the guest ended before its command did"):
+        guests.run_on_qemu(guests.Guest(Path("K"), Path("R"), threads=threads), jobs.Job("true", ()))
+    assert len(consoles) - len(left) == boots
