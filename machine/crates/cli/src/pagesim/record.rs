@@ -199,18 +199,15 @@ impl Progress {
         self.last = Instant::now();
         let (skipped, stored) = (recorder.skipped(), recorder.stored());
         let rate = (skipped + stored) as f64 / self.begin.elapsed().as_secs_f64();
+        let limited = self.part.limit < u64::MAX;
         let mut text = match stored {
-            0 => format!("{} accesses left out", Count(skipped)),
+            0 if self.part.skip > 0 => format!("{} of {} accesses left out", Count(skipped), Count(self.part.skip)),
+            n if limited => format!("{} of {} accesses", Count(n), Count(self.part.limit)),
             n => format!("{} accesses", Count(n)),
         };
-        if self.part.limit < u64::MAX {
+        if limited {
             let left = (self.part.skip - skipped + self.part.limit.saturating_sub(stored)) as f64 / rate.max(1.0);
-            text += &format!(
-                " of {}, {:.0} min {:02.0} s to go",
-                Count(self.part.limit),
-                (left / 60.0).floor(),
-                left % 60.0
-            );
+            text += &format!(", {:.0} min {:02.0} s to go", (left / 60.0).floor(), left % 60.0);
         }
         let (before, behind) = if self.terminal { ("\r", "\x1b[K") } else { ("", "\n") };
         eprint!("{before}trapless-pagesim: {text}, {:.1} M/s{behind}", rate / 1e6);
