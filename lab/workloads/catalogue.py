@@ -55,7 +55,7 @@ WORKLOADS = {workload.name: workload for workload in (
              env={"BLENDER_USER_CONFIG": "{inputs}", "BLENDER_SYSTEM_SCRIPTS": "{inputs}/scripts"}),
     Workload("xz", "xz of SPEC CPU 2017", ("xz-utils",),
              ("xz", "-9", "--threads=1", "--keep", "--stdout", "{inputs}/text"),
-             skip=50_000_000, prepare=(("{python}", "{programs}/xz.py", "{inputs}/text"),), files=("xz.py",)),
+             skip=1_200_000_000, prepare=(("{python}", "{programs}/xz.py", "{inputs}/text"),), files=("xz.py",)),
     Workload("wrf", "WRF of SPEC CPU 2006", ("openfoam", "openfoam-examples"),
              ("buoyantBoussinesqPimpleFoam", "-case", "{inputs}/case"),
              skip=1_500_000_000, prepare=(("{python}", "{programs}/wrf.py", "{inputs}/case"),), files=("wrf.py",),

@@ -7,7 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from string import ascii_lowercase
 
-WORDS, BYTES = 200_000, 4_000_000
+WORDS, BYTES = 200_000, 8_000_000
 
 random.seed(1)
 words = ["".join(random.choices(ascii_lowercase, k=random.randint(2, 9))) for _ in range(WORDS)]
