@@ -318,6 +318,9 @@ pub struct Process {
     /// Memory-intensive, as profiled beforehand (A-SPF).
     #[serde(default)]
     pub intense: bool,
+    /// Its pages change places among each other, at random: neighbours in address space tell nothing (an experiment).
+    #[serde(default)]
+    pub scattered: bool,
     /// The address space of a trace that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<u64>,

@@ -19,6 +19,7 @@ pub use dram::{Dram, DramTiming};
 pub use drive::{FlashParams, Latency, SsdParams};
 pub use hierarchy::{Answer, Granted, Hierarchy, HierarchyConfig, Level, Loss, Lost, Want};
 pub use profile::{CoreCosts, MachineParams, Profile, ProfileError, SmuParams};
+pub use shape::scatter;
 pub use ssd::{SsdOp, SsdState, SsdTiming};
 pub use store_buffer::StoreBuffer;
 pub use tlb::{Side, Thread, Tlb, TlbConfig};

@@ -4,7 +4,7 @@
 use trapless_memory::{ClockHz, Cycle, Picos};
 
 /// Scatters bits (the finalizer of SplitMix64): neighbours become strangers.
-pub(crate) fn scatter(x: u64) -> u64 {
+pub fn scatter(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ x >> 31

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde::Deserialize;
-use trapless_pagesim::input::{Extent, PAGE_SHIFT, Recorded, Source, Which};
+use trapless_pagesim::input::{Extent, PAGE_SHIFT, Recorded, Scattered, Source, Which};
 use trapless_pagesim::optimum;
 use trapless_pagesim::report::Report;
 use trapless_pagesim::settings::{PolicyName, Settings};
@@ -47,8 +47,9 @@ pub fn run(options: &Run) -> Result<()> {
     for process in &settings.processes {
         let trace = Recorded::open(&process.trace, Which { space: process.space, kernel: false })?;
         total += trace.accesses().unwrap_or(0);
-        mapped.push(extents(&process.trace)?);
-        sources.push(Box::new(trace));
+        let ranges = extents(&process.trace)?;
+        sources.push(if process.scattered { Box::new(Scattered::new(trace, &ranges)) } else { Box::new(trace) });
+        mapped.push(ranges);
     }
     let (begin, terminal) = (Instant::now(), stderr().is_terminal());
     let (mut shown, mut turns) = (begin, 0_u64);

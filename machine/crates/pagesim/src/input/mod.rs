@@ -4,11 +4,13 @@
 mod distances;
 pub mod lackey;
 mod recorded;
+mod scattered;
 mod summary;
 
 use crate::Error;
 
 pub use recorded::{Recorded, Which};
+pub use scattered::Scattered;
 pub use summary::{Extent, Readings, SHARE, Summary, summarise};
 pub use trapless_trace::Kind;
 

@@ -262,6 +262,49 @@ fn steps_of(accesses: &[Printed]) -> (Vec<Step>, Tail) {
     (steps, Tail { repeats: runs.map(|run| run.map_or(0, |(_, count)| count - 1)), instructions: instructions - last })
 }
 
+/// A program of these pages and no more.
+struct Pages(std::vec::IntoIter<u64>);
+
+impl Source for Pages {
+    fn next(&mut self) -> Result<Option<Step>, Error> {
+        Ok(self.0.next().map(|page| step(page << 6 | page & 63, Kind::Load, 0, 0)))
+    }
+    fn tail(&self) -> Tail {
+        Tail::default()
+    }
+    fn accesses(&self) -> Option<u64> {
+        None
+    }
+    fn name(&self) -> &str {
+        "pages"
+    }
+}
+
+#[test]
+fn scattered_pages_change_places_among_each_other() {
+    let pages: Vec<u64> = [100..140, 7..20, 5000..5100].into_iter().flatten().collect();
+    let scattered = || {
+        let twice = pages.iter().chain(&pages).copied().collect::<Vec<_>>();
+        let mut source = Scattered::new(Pages(twice.into_iter()), &[(5000, 100), (100, 40), (7, 13)]);
+        let mut steps = vec![];
+        while let Some(step) = source.next().unwrap() {
+            steps.push(step);
+        }
+        steps
+    };
+    let steps = scattered();
+    // The line in the page is the same, and so is the place each time.
+    assert!(steps.iter().zip(pages.iter().cycle()).all(|(step, page)| step.line & 63 == page & 63));
+    let places: Vec<u64> = steps.iter().map(Step::page).collect();
+    assert_eq!(places[..pages.len()], places[pages.len()..]);
+    let (mut sorted, mut all) = (places[..pages.len()].to_vec(), pages.clone());
+    sorted.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(sorted, all);
+    assert!(places.windows(2).filter(|two| two[1] == two[0] + 1).count() < 8);
+    assert_eq!(scattered(), steps);
+}
+
 proptest! {
     #[test]
     fn accesses_come_back(

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A program whose pages lie elsewhere: which page follows which is as it was, which page is beside which is not.
+
+use trapless_timing::scatter;
+
+use super::{LINE_SHIFT, PAGE_SHIFT, Source, Step, Tail};
+use crate::Error;
+
+/// Its pages change places among each other, at random but the same in each run.
+pub struct Scattered<S> {
+    source: S,
+    /// First virtual page number of each mapped range, and how many mapped pages lie before it.
+    ranges: Vec<(u64, usize)>,
+    /// The page whose place a page takes, by rank among those mapped.
+    places: Vec<u64>,
+    /// The last page asked for, and its place.
+    last: (u64, u64),
+}
+
+impl<S: Source> Scattered<S> {
+    /// `mapped` are the ranges of virtual page numbers (first, count) that the program accesses, in any order.
+    pub fn new(source: S, mapped: &[(u64, u64)]) -> Scattered<S> {
+        let mut sorted = mapped.to_vec();
+        sorted.sort_unstable();
+        let (mut ranges, mut places) = (vec![], vec![]);
+        for (first, count) in sorted {
+            ranges.push((first, places.len()));
+            places.extend(first..first + count);
+        }
+        places.sort_by_cached_key(|&page| scatter(page));
+        Scattered { source, ranges, places, last: (u64::MAX, u64::MAX) }
+    }
+
+    fn place(&mut self, page: u64) -> u64 {
+        if page != self.last.0 {
+            let range = self.ranges.partition_point(|range| range.0 <= page).checked_sub(1).map(|at| self.ranges[at]);
+            let place = range.and_then(|(first, before)| self.places.get(before + (page - first) as usize));
+            self.last = (page, place.copied().unwrap_or(page));
+        }
+        self.last.1
+    }
+}
+
+impl<S: Source> Source for Scattered<S> {
+    fn next(&mut self) -> Result<Option<Step>, Error> {
+        const SHIFT: u32 = PAGE_SHIFT - LINE_SHIFT;
+        let step = self.source.next()?;
+        Ok(step.map(|step| Step { line: self.place(step.page()) << SHIFT | step.line & ((1 << SHIFT) - 1), ..step }))
+    }
+
+    fn tail(&self) -> Tail {
+        self.source.tail()
+    }
+
+    fn accesses(&self) -> Option<u64> {
+        self.source.accesses()
+    }
+
+    fn has_lines(&self) -> bool {
+        self.source.has_lines()
+    }
+
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+}
