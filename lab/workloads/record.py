@@ -143,16 +143,19 @@ def _python() -> Path:
 def _inputs(each: Plan) -> Path:
     """The folder of a workload's prepared files."""
     work = each.workload
+    if not work.prepare:
+        return Path()
+    python = _python() if work.pypi else sys.executable
 
     def make(folder: Path) -> None:
         for command in work.prepare:
-            run_tool(_filled(command, folder), LOGS / f"prepare-{work.name}.log", f"preparing {work.name}",
+            run_tool(_filled(command, folder, python), LOGS / f"prepare-{work.name}.log", f"preparing {work.name}",
                      _environment(work, folder))
 
     return cached("workload-inputs", each.inputs_key, f"preparing the input of {work.name}", make)
 
 
-def _filled(command: Command, inputs: Path, python: str | Path = sys.executable) -> list[str]:
+def _filled(command: Command, inputs: Path, python: str | Path) -> list[str]:
     return [word.format(programs=PROGRAMS, inputs=inputs, python=python) for word in command]
 
 
@@ -163,6 +166,8 @@ def _environment(workload: Workload, inputs: Path) -> dict[str, str]:
 def record(program: Path, plans: list[Plan], jobs: int) -> list[str]:
     """Record, `jobs` at a time; a line for each that failed. Interrupted, it ends what is under way."""
     waiting, running, failures = list(plans), [], []
+    for each in plans:
+        _inputs(each)  # now: a failure later would end what is being recorded
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -188,7 +193,7 @@ class Recording:
         """Prepare what it needs, and start."""
         self.plan = each
         work = each.workload
-        inputs = _inputs(each) if work.prepare else Path()
+        inputs = _inputs(each)
         command = _filled(work.command, inputs, _python() if work.pypi else sys.executable)
         self.log = LOGS / f"record-{work.name}.log"
         LOGS.mkdir(parents=True, exist_ok=True)
