@@ -8,7 +8,7 @@ figures share what they have in common.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.pagesim import output, paper, plots, runs, traces
@@ -25,10 +25,14 @@ LATENCIES = (3.0, 4.0, 5.0, 6.0, 7.0)
 """Figure 7, us."""
 PAGES = (2, 4, 6, 8, 10)
 """Figure 8."""
-SLOW_LATENCIES = (3.0, 5.0, 10.0, 30.0, 100.0)
+SLOW_LATENCIES = (3.0, 10.0, 30.0, 100.0)
 """From the paper's device to an ordinary SSD, us."""
-TWICE = "mix6 twice"
-"""Two of each program: twelve processes."""
+CAPACITIES = (16, 64, 256)
+"""Pages that a set of A-SPF holds."""
+ENDS = ("mix3", "mix6")
+"""The smallest mix and the largest."""
+SHARES_OF_MEMORY = (0.25, 0.5, 1, 2)
+"""Of what the paper's rule gives."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Case:
     policy: str
     values: dict[str, object] = field(default_factory=dict)
     """Keys of the configuration that differ from the paper's setting."""
+    scattered: bool = False
+    """Pages lie at random addresses."""
 
 
 def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict[str, object]] = ({},)) -> list[Case]:
@@ -46,28 +52,29 @@ def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict
     return [Case(mix, policy, value) for mix in mixes for value in values for policy in policies]
 
 
-def programs(mix: str) -> list[str]:
-    """The programs that run in a mix."""
-    return paper.mixes()["mix6"] * 2 if mix == TWICE else paper.mixes()[mix]
+def by_rule(found: dict[str, traces.Trace]) -> int:
+    """Frames: the working set of the smallest process of Mix6 (IV-A)."""
+    return min(found[name].working_set for name in paper.mixes()["mix6"])
 
 
 def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]) -> list[dict]:
     """Run all cases: a record each, with these parts of the simulator's record (lab.pagesim.output)."""
     if setup.kinds or setup.kernel:
         raise UserError("--kinds and --kernel are for guests: the paging simulator takes --traces, --frames and --set")
-    rule = paper.mixes()["mix6"]
-    found = traces.find([*(name for case in cases for name in programs(case.mix)), *(() if setup.frames else rule)], setup.traces)
-    frames = setup.frames or min(found[name].working_set for name in rule)
+    mixes = {case.mix for case in cases} | (set() if setup.frames else {"mix6"})
+    found = traces.find([name for mix in sorted(mixes) for name in paper.mixes()[mix]], setup.traces)
+    frames = setup.frames or by_rule(found)
 
     def run(case: Case) -> runs.Run:
-        names = programs(case.mix)
         processes = [{
-            "name": name if name not in names[:number] else f"{name}-2",
+            "name": name,
             "trace": str(found[name].path),
             "intense": paper.intense(name),
-        } for number, name in enumerate(names)]
+            **({"scattered": True} if case.scattered else {}),
+        } for name in paper.mixes()[case.mix]]
         values = {"policy": case.policy, "memory.frames": frames, "process": processes, **case.values}
-        title = " ".join([case.mix, case.policy, *(f"{key}={value}" for key, value in case.values.items())])
+        title = " ".join([case.mix, case.policy, *(f"{key}={value}" for key, value in case.values.items()),
+                          *(["scattered"] if case.scattered else [])])
         return runs.Run(title, runs.changed(paper.setting(), values), setup.settings)
 
     todo = [run(case) for case in cases]
@@ -78,7 +85,7 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
         "frames": frames,
         "latency_us": one.config["device"]["latency_us"],
         "prefetch_pages": one.config["prefetch"]["pages"],
-        "shortest_trace_m": min(found[name].accesses for name in programs(case.mix)) / 1e6,
+        "shortest_trace_m": min(found[name].accesses for name in paper.mixes()[case.mix]) / 1e6,
         **output.take(result, *parts),
     } for case, one, result in zip(cases, todo, runs.records(todo, setup.jobs), strict=True)]
 
@@ -200,14 +207,44 @@ def timeline(setup: Setup) -> list[dict]:
 def slow_device(setup: Setup) -> list[dict]:
     """Waiting, switching and deciding by the fault, for slower devices and more processes that could run."""
     values = [{"device.latency_us": latency} for latency in SLOW_LATENCIES]
-    return compare(simulate(setup, product(("mix3", "mix6", TWICE), ("async", BASELINE, ADAPTIVE, OURS), values)), "async")
+    return compare(simulate(setup, product(ENDS, ("async", BASELINE, ADAPTIVE, OURS), values)), "async")
+
+
+def scattered(setup: Setup) -> list[dict]:
+    """The same programs with pages that lie as they do, and at random: what neighbours in address space are worth."""
+    def run(away: bool) -> list[dict]:
+        cases = [replace(case, scattered=away) for case in product(ENDS, (*POLICIES, OURS))]
+        return [{**record, "pages": "at random" if away else "as they are"}
+                for record in compare(simulate(setup, cases, output.prefetches))]
+
+    return run(away=False) + run(away=True)
+
+
+def sets(setup: Setup) -> list[dict]:
+    """A-SPF* with larger sets, and with sets that span turns: what the paper leaves open (docs/pagesim.md)."""
+    values = [{"aspf.set_capacity": capacity, "aspf.sets_span_turns": span} for span in (False, True) for capacity in CAPACITIES]
+    cases = [Case(mix, BASELINE) for mix in ENDS] + product(ENDS, [STAR], values)
+    records = compare(simulate(setup, cases, output.prefetches))
+    for case, record in zip(cases, records, strict=True):
+        if case.values:
+            record["capacity"] = case.values["aspf.set_capacity"]
+            record["span"] = "yes" if case.values["aspf.sets_span_turns"] else "no"
+    return [record for record in records if record["policy"] == STAR]
+
+
+def memory(setup: Setup) -> list[dict]:
+    """Mix3 with less and more memory than the paper's rule gives it."""
+    frames = setup.frames or by_rule(traces.find(paper.mixes()["mix6"], setup.traces))
+    return [{**record, "memory_mib": record["frames"] / 256}
+            for share in SHARES_OF_MEMORY
+            for record in compare(simulate(replace(setup, frames=round(frames * share)), product(["mix3"], (*POLICIES, OURS))))]
 
 
 def recorded(setup: Setup) -> list[dict]:
     """The traces, and the memory that the paper's rule gives their mixes."""
     names = {name: None for mix in paper.mixes().values() for name in mix}
     found = traces.find(names, setup.traces)
-    frames = setup.frames or min(found[name].working_set for name in paper.mixes()["mix6"])
+    frames = setup.frames or by_rule(found)
     return [{
         "process": trace.name,
         "accesses_m": trace.accesses / 1e6,
@@ -341,3 +378,34 @@ _add("aspf-slow-device", "where waiting loses: slower devices, more processes", 
     ("Jain", "jain", ".5f"),
 ), keys=3, time=plots.lines("latency_us", "policy", "time_s_less", "device latency, us", "time saved over async, %",
                             panel="processes"))
+_add("aspf-scattered", "what neighbours in address space are worth: pages as they lie, and at random", scattered, (
+    ("pages lie", "pages", "s"),
+    MIX,
+    POLICY,
+    TIME,
+    SAVED[0],
+    ("ULL accesses", "faults", ",d"),
+    ("fewer %", "faults_less", ".2f"),
+    ("neighbour of use %", "neighbour_useful_share", ".2f"),
+    ("set of use %", "set_useful_share", ".2f"),
+    ("reconstruct of use %", "reconstruct_useful_share", ".2f"),
+), keys=3)
+_add("aspf-sets", "A-SPF* by the size of its sets and what they span", sets, (
+    MIX,
+    ("set_capacity", "capacity", "d"),
+    ("span turns", "span", "s"),
+    TIME,
+    SAVED[0],
+    ("ULL accesses", "faults", ",d"),
+    ("fewer %", "faults_less", ".2f"),
+    ("set", "set_issued", ",d"),
+    ("set of use %", "set_useful_share", ".2f"),
+), keys=3)
+_add("aspf-memory", "Mix3 with less and more memory", memory, (
+    ("memory MiB", "memory_mib", ".1f"),
+    POLICY,
+    TIME,
+    SAVED[0],
+    ("ULL accesses", "faults", ",d"),
+    ("fewer %", "faults_less", ".2f"),
+), keys=2, time=plots.lines("memory_mib", "policy", "time_s_less", "memory, MiB", LESS_TIME))
