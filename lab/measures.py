@@ -16,6 +16,7 @@ from lab.experiments import aspf, miss_latency
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.setup import Setup
 from lab.images import dataset, rootfs
+from lab.pagesim import capacity
 from lab.runner import guest as guests
 from lab.runner.job import Job
 
@@ -328,6 +329,16 @@ def aspf_adaptive_loss(session: Session) -> float:
     return max(max(case["async"], case[aspf.BASELINE]) - case[aspf.ADAPTIVE] for case in found.values())
 
 
+def aspf_replayed(_session: Session) -> float:
+    """Million accesses of Mix3 that the simulator replays in a second of CPU time."""
+    return capacity.replayed()
+
+
+def aspf_memory_growth(session: Session) -> float:
+    """MiB more memory for a trace eight times as long."""
+    return capacity.growth(16 if session.quick else 128)
+
+
 MEASURES: dict[str, Callable[[Session], float]] = {
     measure.__name__: measure
     for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,
@@ -339,5 +350,5 @@ MEASURES: dict[str, Callable[[Session], float]] = {
                     large_host_seconds, large_host_memory, large_disk,
                     rtl_request_to_doorbell, rtl_completion_to_answer, rtl_cycles_per_miss, rtl_outside, rtl_error_osdp,
                     rtl_error_others, rtl_error_smu, aspf_least_lead, aspf_least_lead_accesses, aspf_ours_points,
-                    aspf_ours_jain, aspf_sync_loss, aspf_adaptive_loss)
+                    aspf_ours_jain, aspf_sync_loss, aspf_adaptive_loss, aspf_replayed, aspf_memory_growth)
 }
