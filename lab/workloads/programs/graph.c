@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCALE = 19, VERTICES = 1 << SCALE, EDGES = 8000000, INTERVALS = 16, WIDTH = VERTICES / INTERVALS, ROUNDS = 100 };
+enum { SCALE = 18, VERTICES = 1 << SCALE, EDGES = 4000000, INTERVALS = 16, WIDTH = VERTICES / INTERVALS, ROUNDS = 100 };
 
 struct edge {
 	uint32_t from, to;
