@@ -27,15 +27,16 @@ impl Waits {
     /// Weight of the average against a new value.
     const MEMORY: u64 = 7;
 
-    /// A process waits for a page until a time. What waits of its kind have been decides; the first one is spun for.
-    pub fn decide(&mut self, core: &Core, page: PageId, until: Time) -> Wait {
+    /// A process waits for a page until a time. It sleeps if waits of its kind have been longer than so many context switches; the
+    /// first one is spun for.
+    pub fn decide(&mut self, core: &Core, page: PageId, until: Time, switches: f64) -> Wait {
         let wait = until - core.now();
         let average = &mut self.averages[usize::from(core.pages[page].origin != Origin::Demand)];
         let expected = average.unwrap_or(0);
         *average = Some(average.map_or(wait, |average| (average * Waits::MEMORY + wait) / (Waits::MEMORY + 1)));
         // Who sleeps already has its page first.
         let others = core.asleep > 0 || core.sched.next().is_some();
-        if expected > us(core.settings.cpu.context_switch_us) && others { Wait::Switch } else { Wait::Spin }
+        if expected > us(switches * core.settings.cpu.context_switch_us) && others { Wait::Switch } else { Wait::Spin }
     }
 }
 
@@ -43,6 +44,6 @@ impl Policy for Adaptive {
     fn fault(&mut self, _core: &mut Core, _pid: Pid, _page: PageId) {}
 
     fn wait(&mut self, core: &mut Core, page: PageId, until: Time) -> Wait {
-        self.waits.decide(core, page, until)
+        self.waits.decide(core, page, until, 1.0)
     }
 }

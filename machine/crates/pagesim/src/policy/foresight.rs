@@ -9,7 +9,7 @@
 //! - With a fault come the pages that followed it the last time, if they did so more than once, and those of the run of addresses
 //!   that it belongs to; both go on as the pages are used, so that they arrive before they are wanted.
 //! - A page that such a run has passed goes first: what is read in order is not wanted again soon.
-//! - A process that has to wait keeps the processor or not as [`super::Adaptive`] says.
+//! - A process that has to wait keeps the processor or not as [`super::Adaptive`] says, but for waits of two context switches.
 
 mod followers;
 mod streams;
@@ -46,6 +46,9 @@ pub struct Foresight {
     busy: bool,
 }
 
+/// Who sleeps lets others use its share of the processor, so it does when there is more to gain than the switch alone: the
+/// switch back, too.
+const SWITCHES: f64 = 2.0;
 /// Pages remembered of a process.
 const LOST: usize = 1 << 16;
 
@@ -114,7 +117,7 @@ impl Policy for Foresight {
     }
 
     fn wait(&mut self, core: &mut Core, page: PageId, until: Time) -> Wait {
-        self.waits.decide(core, page, until)
+        self.waits.decide(core, page, until, SWITCHES)
     }
 
     fn evicted(&mut self, core: &mut Core, Evicted { page, .. }: Evicted) {
