@@ -52,7 +52,14 @@ fn loads(pages: &[u64]) -> Program {
 }
 
 fn settings(policy: PolicyName, frames: u32, processes: usize) -> Settings {
-    let process = |n| Process { name: format!("P{n}"), trace: "".into(), nice: 0, intense: n == 0, scattered: false, space: None };
+    let process = |n| Process {
+        name: format!("P{n}"),
+        trace: "".into(),
+        nice: 0,
+        intense: n == 0,
+        scattered: false,
+        space: None,
+    };
     let mut settings = Settings {
         policy,
         cpu: Default::default(),

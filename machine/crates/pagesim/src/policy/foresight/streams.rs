@@ -7,11 +7,13 @@ pub const COUNT: usize = 16;
 /// How far from its end a page still belongs to a stream.
 const NEAR: i64 = 2;
 
-/// How far behind its end a stream has passed a page.
-const PASSED: i64 = 2;
+/// How far behind its end a stream has passed a page: what is read in order may be read twice, part by part, as matrices are.
+const PASSED: i64 = 128;
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
+    /// The page that it began with.
+    first: i64,
     /// The page that it came to last.
     at: i64,
     /// +1, -1, or 0 as long as it is a single page.
@@ -28,7 +30,7 @@ pub struct Streams(Vec<Stream>);
 
 impl Streams {
     /// The pages to be read ahead as `vpn` is wanted: a window that is doubled with each page of a stream, up to `most`; and the page
-    /// that a stream with that window has passed.
+    /// that the stream has passed.
     pub fn ahead(&mut self, vpn: u64, most: u32) -> (Vec<u64>, Option<u64>) {
         let vpn = vpn as i64;
         let found = self.0.iter().position(|stream| {
@@ -38,7 +40,7 @@ impl Streams {
         let Some(found) = found else {
             self.0.retain(|stream| stream.at != vpn);
             self.0.truncate(COUNT - 1);
-            self.0.insert(0, Stream { at: vpn, step: 0, window: 0, next: vpn });
+            self.0.insert(0, Stream { first: vpn, at: vpn, step: 0, window: 0, next: vpn });
             return (vec![], None);
         };
         let mut stream = self.0.remove(found);
@@ -56,7 +58,7 @@ impl Streams {
             stream.next += step;
         }
         self.0.insert(0, stream);
-        let behind = (stream.window == most).then(|| u64::try_from(vpn - step * PASSED).ok()).flatten();
+        let behind = ((vpn - stream.first) * step >= PASSED).then(|| u64::try_from(vpn - step * PASSED).ok()).flatten();
         (pages, behind)
     }
 }
@@ -73,6 +75,16 @@ mod tests {
         // Downward.
         assert_eq!(streams.ahead(8, 4), (vec![7], None));
         assert_eq!(streams.ahead(7, 4), (vec![6, 5], None));
-        assert_eq!(streams.ahead(6, 4), (vec![4, 3, 2], Some(8)));
+        assert_eq!(streams.ahead(6, 4), (vec![4, 3, 2], None));
+    }
+
+    #[test]
+    fn what_is_far_behind_is_passed() {
+        let mut streams = Streams::default();
+        let behind: Vec<_> = (1000..1000 + PASSED as u64 + 3).filter_map(|vpn| streams.ahead(vpn, 4).1).collect();
+        assert_eq!(behind, [1000, 1001, 1002]);
+        // Not of a run that has just begun.
+        let behind: Vec<_> = (0..3).filter_map(|n| streams.ahead(5000 - n, 4).1).collect();
+        assert!(behind.is_empty());
     }
 }
