@@ -32,10 +32,10 @@ class Trace:
     pages: int
     """Footprint, in pages of 4 KiB."""
     working_set: int
-    """The fewest pages of memory in which 99 % of the accesses behind the processor's cache hit: the reading of the paper's
-    rule that depends on a program's data (docs/pagesim-traces.md)."""
-    working_set_uncached: int
-    """The same of all accesses, most of which are to the line before."""
+    """The fewest pages that get 99 % of the accesses behind the processor's cache: our reading of the paper's rule
+    (docs/decisions/053-working-set.md)."""
+    working_set_lru: int
+    """The fewest pages of LRU-managed memory in which 99 % of these hit, first ones not counted: another reading."""
 
 
 def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:
@@ -54,8 +54,8 @@ def _read(name: str, path: Path) -> Trace:
     try:
         data = json.loads(summary.read_text())
         sizes = data["working_set_pages"]
-        return Trace(name, path.absolute(), int(data["accesses"]), int(data["footprint_pages"]), int(sizes["cache_filtered"]),
-                     int(sizes["all"]))
+        return Trace(name, path.absolute(), int(data["accesses"]), int(data["footprint_pages"]), int(data["hottest_pages"]),
+                     int(sizes["cache_filtered"]))
     except OSError as error:
         raise UserError(f"{summary}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:

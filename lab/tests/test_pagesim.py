@@ -46,7 +46,8 @@ def recorded(tmp_path: Path) -> Path:
         (folder / f"{name}.trace").write_text(name)
         pages = 77 if name == "tensorflow" else 100 + number
         (folder / f"{name}.trace.json").write_text(json.dumps(
-            {"accesses": 600_000_000, "footprint_pages": 2 * pages, "working_set_pages": {"all": 1, "cache_filtered": pages}}))
+            {"accesses": 600_000_000, "footprint_pages": 2 * pages, "hottest_pages": pages,
+             "working_set_pages": {"all": 1, "cache_filtered": pages}}))
     return folder
 
 

@@ -237,7 +237,7 @@ class Recording:
 def row(each: Plan) -> dict:
     """A line of the table."""
     data = json.loads(each.summary.read_text())
-    pages = data["working_set_pages"]["cache_filtered"]
+    pages = data["hottest_pages"]
     return {"name": each.workload.name, "paper": each.workload.paper, "accesses": data["accesses"] / 1e6,
             "instructions": data["instructions"] / 1e6, "footprint": data["footprint_bytes"] / 2**20,
             "working_set": None if pages is None else pages / 256, "intensive": "yes" if each.workload.intensive else "no"}

@@ -102,6 +102,7 @@ fn text(s: &Summary, source: &Recorded) -> String {
         lines.push(format!("accesses that miss 8 MB of CPU cache: {misses}"));
         let (set99, first) = (set(set99.cache_filtered), set(first.cache_filtered));
         lines.push(format!("working set, {percent} % of these: {set99}; with first ones: {first}"));
+        lines.push(format!("fewest pages that get {percent} % of these: {}", set(s.hottest_pages)));
     }
     lines.join("\n") + "\n"
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a trace is: accesses, footprint, working set.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use trapless_timing::{Cache, Line};
 
@@ -44,6 +47,8 @@ pub struct Summary {
     pub working_set_pages: Readings,
     /// The same where first accesses count as not absorbed. `None`: no size absorbs the share.
     pub working_set_pages_with_first: Readings,
+    /// The fewest pages that get the share of the accesses that miss the CPU cache; `None` if the trace does not tell lines apart.
+    pub hottest_pages: Option<u64>,
     /// Rows of adjacent pages, longest first.
     pub extents: Vec<Extent>,
 }
@@ -77,6 +82,7 @@ pub fn summarise(source: &mut dyn Source, share: f64) -> Result<Summary, Error> 
     let (mut all, mut missing) = (Distances::default(), Distances::default());
     let mut cache: Option<Cache<(), u64>> = source.has_lines().then(|| Cache::new(CACHE_SETS, CACHE_WAYS));
     let (mut counts, mut steps, mut instructions, mut misses) = ([0u64; 3], 0, 0u64, 0);
+    let mut heat: HashMap<u64, u64> = HashMap::new();
     while let Some(step) = source.next()? {
         steps += 1;
         instructions = instructions.wrapping_add(step.instructions);
@@ -89,6 +95,7 @@ pub fn summarise(source: &mut dyn Source, share: f64) -> Result<Summary, Error> 
             cache.insert(Line(step.line), ());
             misses += 1;
             missing.access(step.page());
+            *heat.entry(step.page()).or_default() += 1;
         }
     }
     let tail = source.tail();
@@ -101,7 +108,7 @@ pub fn summarise(source: &mut dyn Source, share: f64) -> Result<Summary, Error> 
         cache_filtered: missing.fewest(part(wanted(&missing, 0)), 0),
     };
     let mut extents = extents(&all.sorted());
-    extents.sort_by_key(|e| (std::cmp::Reverse(e.pages), e.address));
+    extents.sort_by_key(|e| (Reverse(e.pages), e.address));
     Ok(Summary {
         name: source.name().to_owned(),
         accesses,
@@ -110,7 +117,8 @@ pub fn summarise(source: &mut dyn Source, share: f64) -> Result<Summary, Error> 
         stores: counts[Kind::Store as usize],
         instructions: instructions.wrapping_add(tail.instructions),
         steps,
-        cache_misses: cache.map(|_| misses),
+        cache_misses: cache.as_ref().map(|_| misses),
+        hottest_pages: cache.map(|_| hottest(heat.into_values().collect(), part(misses))),
         footprint_pages: all.pages(),
         footprint_bytes: all.pages() << PAGE_SHIFT,
         share,
@@ -118,6 +126,17 @@ pub fn summarise(source: &mut dyn Source, share: f64) -> Result<Summary, Error> 
         working_set_pages_with_first: readings(|distances, repeats| distances.again() + repeats + distances.pages()),
         extents,
     })
+}
+
+/// How many of these numbers, the largest first, come to `wanted` together.
+fn hottest(mut counts: Vec<u64>, wanted: u64) -> u64 {
+    counts.sort_unstable_by_key(|&count| Reverse(count));
+    let sums = counts.iter().scan(0, |sum, count| {
+        let before = *sum;
+        *sum += count;
+        Some(before)
+    });
+    sums.take_while(|&before| before < wanted).count() as u64
 }
 
 /// Rows of adjacent pages in a rising list.
@@ -170,6 +189,8 @@ mod tests {
         let readings = |all, cache_filtered| Readings { all, cache_filtered };
         assert_eq!(s.working_set_pages, readings(Some(1), Some(10)));
         assert_eq!(s.working_set_pages_with_first, readings(Some(1), None));
+        // Ten pages miss the cache twice, one once.
+        assert_eq!((s.hottest_pages, sums(1.0).hottest_pages), (Some(6), Some(11)));
         assert_eq!(sums(0.75).working_set_pages, readings(Some(10), Some(10)));
         assert_eq!(sums(0.75).working_set_pages_with_first, readings(Some(10), None));
         assert_eq!(sums(0.4).working_set_pages_with_first, readings(Some(1), Some(10)));
