@@ -151,7 +151,8 @@ def figure_6(figure: str, path: tuple[str, ...] = ("{mix}", "{policy}")) -> Call
 
 def figure_7(setup: Setup) -> list[dict]:
     """Mix6 with slower devices."""
-    records = simulate(setup, product(["mix6"], [BASELINE, VIRT, STAR], [{"device.latency_us": latency} for latency in LATENCIES]))
+    slower = [{"device.latency_us": latency} for latency in LATENCIES]
+    records = simulate(setup, product(["mix6"], [BASELINE, VIRT, STAR], slower))
     return note(compare(records), "paper", "7", "{latency_us:g}", "{policy}")
 
 
