@@ -7,8 +7,8 @@ use trapless_fuzz::{run, targets};
 use trapless_machine::DEVICES;
 
 /// What is reached beside the board's devices.
-const OTHERS: [&str; 9] =
-    ["nvme", "sbi", "markers", "page-tables", "elf", "image", "initrd", "firmware", "command-line"];
+const OTHERS: [&str; 11] =
+    ["nvme", "sbi", "markers", "page-tables", "elf", "image", "initrd", "firmware", "command-line", "lackey", "trace"];
 
 #[test]
 fn whatever_a_guest_or_a_file_reaches_has_a_target() {

@@ -9,6 +9,7 @@ use trapless_machine::{Boot, Console, DetailFrom, Engine, Error, Limits, Machine
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
+use super::damage;
 use crate::demand;
 use crate::tape::Tape;
 
@@ -53,24 +54,6 @@ fn refused(e: &Error, file: &Path) -> Result<(), String> {
     let names =
         text.contains(&*file.to_string_lossy()) || matches!(e, Error::MemoryTooSmall { .. } | Error::CommandLine(_));
     demand(names, || format!("the error does not name the file: {text}"))
-}
-
-/// Changes some bytes of a file, mostly near its beginning, and cuts it now and then.
-fn damage(t: &mut Tape, bytes: &mut Vec<u8>) {
-    for _ in 0..t.below(8) {
-        let limit = if t.below(4) == 0 { bytes.len() as u64 } else { 256.min(bytes.len() as u64) };
-        if limit < 8 {
-            return;
-        }
-        let at = t.below(limit - 7) as usize;
-        let value = t.number(RAM, MEMORY).to_le_bytes();
-        let n = t.one(&[1, 2, 4, 8]);
-        bytes[at..at + n].copy_from_slice(&value[..n]);
-    }
-    if t.below(6) == 0 {
-        let length = t.below(bytes.len() as u64 + 1) as usize;
-        bytes.truncate(length);
-    }
 }
 
 /// ELF programs.

@@ -6,12 +6,14 @@ mod files;
 mod firmware;
 mod nvme;
 mod smu;
+mod traces;
 mod walker;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Target;
+use crate::tape::Tape;
 
 /// Every target. What a guest reaches without one of them shows in the tests.
 pub const ALL: &[Target] = &[
@@ -28,6 +30,8 @@ pub const ALL: &[Target] = &[
     Target { name: "elf", covers: &["elf"], runs: 150, run: files::elf },
     Target { name: "image", covers: &["image", "initrd", "firmware", "command-line"], runs: 200, run: files::image },
     Target { name: "checkpoint", covers: &["checkpoint"], runs: 40, run: files::checkpoint },
+    Target { name: "lackey", covers: &["lackey"], runs: 1000, run: traces::lackey },
+    Target { name: "trace", covers: &["trace"], runs: 1000, run: traces::trace },
 ];
 
 /// What comes back from a saved state, which must be the same.
@@ -36,4 +40,26 @@ fn restored<T: Serialize + DeserializeOwned>(state: &T) -> Result<T, String> {
     let back: T = postcard::from_bytes(&bytes).map_err(|e| format!("cannot be restored: {e}"))?;
     let again = postcard::to_stdvec(&back).map_err(|e| format!("cannot be saved again: {e}"))?;
     if bytes == again { Ok(back) } else { Err("saved, restored and saved again, it is another state".into()) }
+}
+
+/// Numbers that damage is made of are near addresses of the machine's memory.
+const NEAR: u64 = 0x8000_0000;
+const SPAN: u64 = 16 << 20;
+
+/// Changes some bytes of a file, mostly near its beginning, and cuts it now and then.
+fn damage(t: &mut Tape, bytes: &mut Vec<u8>) {
+    for _ in 0..t.below(8) {
+        let limit = if t.below(4) == 0 { bytes.len() as u64 } else { 256.min(bytes.len() as u64) };
+        if limit < 8 {
+            return;
+        }
+        let at = t.below(limit - 7) as usize;
+        let value = t.number(NEAR, SPAN).to_le_bytes();
+        let n = t.one(&[1, 2, 4, 8]);
+        bytes[at..at + n].copy_from_slice(&value[..n]);
+    }
+    if t.below(6) == 0 {
+        let length = t.below(bytes.len() as u64 + 1) as usize;
+        bytes.truncate(length);
+    }
 }
