@@ -262,7 +262,7 @@ pub struct Aspf {
 impl Default for Aspf {
     fn default() -> Aspf {
         Aspf {
-            set_capacity: 16,
+            set_capacity: 256,
             sets_span_turns: false,
             min_accuracy: 0.5,
             max_reconstruct: 4096,
