@@ -189,6 +189,7 @@ mod tests {
         let readings = |all, cache_filtered| Readings { all, cache_filtered };
         assert_eq!(s.working_set_pages, readings(Some(1), Some(10)));
         assert_eq!(s.working_set_pages_with_first, readings(Some(1), None));
+        assert_eq!(hottest(vec![1, 5, 1, 3], 8), 2);
         // Ten pages miss the cache twice, one once.
         assert_eq!((s.hottest_pages, sums(1.0).hottest_pages), (Some(6), Some(11)));
         assert_eq!(sums(0.75).working_set_pages, readings(Some(10), Some(10)));
