@@ -52,18 +52,13 @@ def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict
     return [Case(mix, policy, value) for mix in mixes for value in values for policy in policies]
 
 
-def by_rule(found: dict[str, traces.Trace]) -> int:
-    """Frames: the working set of the smallest process of Mix6 (IV-A)."""
-    return min(found[name].working_set for name in paper.mixes()["mix6"])
-
-
 def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]) -> list[dict]:
     """Run all cases: a record each, with these parts of the simulator's record (lab.pagesim.output)."""
     if setup.kinds or setup.kernel:
         raise UserError("--kinds and --kernel are for guests: the paging simulator takes --traces, --frames and --set")
     mixes = {case.mix for case in cases} | (set() if setup.frames else {"mix6"})
     found = traces.find([name for mix in sorted(mixes) for name in paper.mixes()[mix]], setup.traces)
-    frames = setup.frames or by_rule(found)
+    frames = setup.frames or traces.by_rule(found)
 
     def run(case: Case) -> runs.Run:
         processes = [{
@@ -119,6 +114,7 @@ MIX: Column = ("mix", "mix", "s")
 POLICY: Column = ("policy", "policy", "s")
 PROCESS: Column = ("process", "process", "s")
 TIME: Column = ("time s", "time_s", ".3f")
+FAULTS: tuple[Column, ...] = (("ULL accesses", "faults", ",d"), ("fewer %", "faults_less", ".2f"))
 SAVED: tuple[Column, ...] = (("time saved %", "time_s_less", ".2f"), ("paper %", "paper", ".2f"))
 
 
@@ -246,7 +242,7 @@ def free_drive(setup: Setup) -> list[dict]:
 
 def memory(setup: Setup) -> list[dict]:
     """Mix3 with less and more memory than the paper's rule gives it."""
-    frames = setup.frames or by_rule(traces.find(paper.mixes()["mix6"], setup.traces))
+    frames = setup.frames or traces.by_rule(traces.find(paper.mixes()["mix6"], setup.traces))
     return [{**record, "memory_mib": record["frames"] / 256}
             for share in SHARES_OF_MEMORY
             for record in compare(simulate(replace(setup, frames=round(frames * share)), product(["mix3"], (*POLICIES, OURS))))]
@@ -256,7 +252,7 @@ def recorded(setup: Setup) -> list[dict]:
     """The traces, and the memory that the paper's rule gives their mixes."""
     names = {name: None for mix in paper.mixes().values() for name in mix}
     found = traces.find(names, setup.traces)
-    frames = setup.frames or by_rule(found)
+    frames = setup.frames or traces.by_rule(found)
     return [{
         "process": trace.name,
         "accesses_m": trace.accesses / 1e6,
@@ -315,8 +311,7 @@ _add("aspf-6b", "context switches by mix and policy (ASPF 6b)", figure_6("6b"), 
 _add("aspf-6c", "accesses of the ULL device by mix and policy (ASPF 6c)", figure_6("6c"), (
     MIX,
     POLICY,
-    ("ULL accesses", "faults", ",d"),
-    ("fewer %", "faults_less", ".2f"),
+    *FAULTS,
     ("paper %", "paper", ".2f"),
     ("pages read", "device_reads", ",d"),
     ("pages written", "device_writes", ",d"),
@@ -348,8 +343,7 @@ _add("aspf-beyond", "all policies on Mix3 to Mix6: the paper's, rivals, ours, a 
     TIME,
     SAVED[0],
     ("points over aspf-star", "points_over_star", "+.2f"),
-    ("ULL accesses", "faults", ",d"),
-    ("fewer %", "faults_less", ".2f"),
+    *FAULTS,
     ("context switches", "context_switches", ",d"),
     ("fewer switches %", "context_switches_less", ".2f"),
     ("pages moved", "pages_moved", ",d"),
@@ -396,8 +390,7 @@ _add("aspf-scattered", "what neighbours in address space are worth: pages as the
     POLICY,
     TIME,
     SAVED[0],
-    ("ULL accesses", "faults", ",d"),
-    ("fewer %", "faults_less", ".2f"),
+    *FAULTS,
     ("neighbour of use %", "neighbour_useful_share", ".2f"),
     ("set of use %", "set_useful_share", ".2f"),
     ("reconstruct of use %", "reconstruct_useful_share", ".2f"),
@@ -408,8 +401,7 @@ _add("aspf-sets", "A-SPF* by the size of its sets and what they span", sets, (
     ("span turns", "span", "s"),
     TIME,
     SAVED[0],
-    ("ULL accesses", "faults", ",d"),
-    ("fewer %", "faults_less", ".2f"),
+    *FAULTS,
     ("set", "set_issued", ",d"),
     ("set of use %", "set_useful_share", ".2f"),
 ), keys=3)
@@ -419,14 +411,12 @@ _add("aspf-free-drive", "reading ahead that costs no time of the drive", free_dr
     POLICY,
     TIME,
     SAVED[0],
-    ("ULL accesses", "faults", ",d"),
-    ("fewer %", "faults_less", ".2f"),
+    *FAULTS,
 ), keys=3)
 _add("aspf-memory", "Mix3 with less and more memory", memory, (
     ("memory MiB", "memory_mib", ".1f"),
     POLICY,
     TIME,
     SAVED[0],
-    ("ULL accesses", "faults", ",d"),
-    ("fewer %", "faults_less", ".2f"),
+    *FAULTS,
 ), keys=2, time=plots.lines("memory_mib", "policy", "time_s_less", "memory, MiB", LESS_TIME))

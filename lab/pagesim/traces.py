@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lab.cache import CACHE, content_key
 from lab.outputs import write_whole
+from lab.pagesim import paper
 from lab.ui import UserError
 
 FOLDER = CACHE / "traces"
@@ -47,6 +48,11 @@ def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:
         raise MissingTraces(f"no trace of {', '.join(missing)} in {folder}: `{RECORD} {' '.join(missing)}` records "
                             f"{'it' if len(missing) == 1 else 'them'}")
     return {name: _read(name, folder / f"{name}.trace") for name in names}
+
+
+def by_rule(found: dict[str, Trace]) -> int:
+    """Frames that the paper's rule gives: the working set of the smallest process of Mix6 (ASPF IV-A)."""
+    return min(found[name].working_set for name in paper.mixes()["mix6"])
 
 
 def _read(name: str, path: Path) -> Trace:
