@@ -37,6 +37,9 @@ ARCHS = {arch.kernel: arch for arch in (
 )}
 RISCV = ARCHS["riscv"]
 
+SERIES = ("hwdp",)
+"""Of the kernel that runs take, unless they ask for another."""
+
 # Guest program -> its place in the root image.
 GUEST_TOOLS = {
     "trapless-init": "usr/sbin/trapless-init",
@@ -77,19 +80,21 @@ def _program(name: str) -> Path:
     return program
 
 
-def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, configs: tuple[str, ...] = ()) -> Path:
-    """The kernel's image: Linux 6.12 with the series, or as it is if `stock`. `source` names another 6.12 tree,
-    `configs` more fragments of linux/configs.
+def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, configs: tuple[str, ...] = (),
+           series: tuple[str, ...] = SERIES) -> Path:
+    """The kernel's image: Linux 6.12 with these series (linux/build --series), or as it is if `stock`. `source` names another
+    6.12 tree, `configs` more fragments of linux/configs.
 
     TRAPLESS_KERNEL and TRAPLESS_STOCK_KERNEL (for x86_64 with _X86_64 behind) name images to take instead.
     """
-    arguments = ["--arch", arch.kernel, *(["--stock"] if stock else []), *(["--source", source] if source else [])]
+    arguments = ["--arch", arch.kernel, *(["--source", source] if source else [])]
+    arguments += ["--stock"] if stock else ["--series", ",".join(series)]
     for fragment in configs:
         arguments += ["--config", str(LINUX / "configs" / fragment)]
     script = LINUX / "build"
     variable = f"TRAPLESS_{'STOCK_' if stock else ''}KERNEL{'' if arch is RISCV else f'_{arch.kernel.upper()}'}"
     named = os.environ.get(variable)
-    if named and not source and not configs:
+    if named and not source and not configs and (stock or series == SERIES):
         if not Path(named).is_file():
             raise UserError(f"{variable}: no kernel at {named}")
         return Path(named)
@@ -103,7 +108,7 @@ def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, c
         return asked.stdout.strip()
 
     key = ask_key()
-    title = (f"building the {'stock' if stock else 'patched'} kernel for {arch.machine}"
+    title = (f"building the {'stock' if stock else ' and '.join(series)} kernel for {arch.machine}"
              f"{' with ' if configs else ''}{', '.join(configs)} ({'about 4' if not configs else 'many'} minutes)")
 
     def builder(out: Path) -> None:
