@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab.build import SERIES
 from lab.runner.job import KINDS
 from lab.ui import UserError, say
 
@@ -26,6 +27,10 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
 
 
+def _series(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
 def _run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--kind", choices=KINDS, help="how its mappings of files below /data are paged")
     command.add_argument("--share", action="store_true", help="threads that map the same file share one mapping")
@@ -38,6 +43,8 @@ def _run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--harts", type=int, metavar="N")
     command.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
     command.add_argument("--stock", action="store_true", help="the unmodified kernel")
+    command.add_argument("--series", type=_series, default=SERIES, metavar="NAME[,NAME]",
+                         help="series that the kernel has: hwdp (the default), stc")
     command.add_argument("--on", "--simulator", choices=("machine", "qemu"), default="machine", dest="simulator",
                          help="what the guest runs on (default machine)")
     command.add_argument("--arch", choices=("riscv", "x86_64"), default="riscv", help="architecture of the guest (default riscv)")
@@ -118,6 +125,7 @@ def parser() -> argparse.ArgumentParser:
     selftests.add_argument("test", nargs="*", help="only these")
     selftests.add_argument("--kind", choices=KINDS[2:], default="hwdp")
     selftests.add_argument("--full", action="store_true", help="on kernels with all that the tests can test (builds two)")
+    selftests.add_argument("--series", type=_series, default=SERIES, metavar="NAME", help="hwdp (the default) or stc")
     selftests.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
     selftests.add_argument("--out", type=Path, default=Path("out/selftests"), metavar="DIR",
                            help="where logs go (default out/selftests)")
@@ -192,7 +200,7 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     if args.command == "selftests":
         from lab import selftests
 
-        return selftests.run(selftests.Request(kind=args.kind, kernel=args.kernel, only=tuple(args.test),
+        return selftests.run(selftests.Request(kind=args.kind, series=args.series, kernel=args.kernel, only=tuple(args.test),
                                                full=args.full, out=args.out))
     if args.command == "soak":
         from lab import soak
@@ -314,7 +322,7 @@ def _request(args: argparse.Namespace, guest_argv: list[str], out: Path | None, 
     return run.Request(
         argv=guest_argv, kind=args.kind, share=args.share, inputs=tuple(args.inputs), out=out, data=args.data,
         profile=args.profile, settings=tuple(args.settings), memory=args.memory, harts=args.harts, append=args.append,
-        kernel=args.kernel, stock=args.stock, simulator=args.simulator, arch=args.arch,
+        kernel=args.kernel, stock=args.stock, series=args.series, simulator=args.simulator, arch=args.arch,
         interactive=args.command == "run" and args.interactive, verbose=args.verbose, max_seconds=args.max_seconds, stats=stats,
         detail=args.detail, options=tuple(_machine_options(args)))
 

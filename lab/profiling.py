@@ -72,7 +72,7 @@ def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[s
     if request.simulator != "machine":
         raise UserError("profile: not with --on qemu")
     _prepare(out, symbols, categories)
-    kernel = request.kernel or build.kernel(stock=request.stock)
+    kernel = request.kernel or build.kernel(stock=request.stock, series=request.series)
     # Without the launcher of a kind there is no region of interest.
     since = since or ("roi" if request.kind else f"milestone:{FIRST_COMMAND}")
     attribute = Attribute(out, since, (str(symbols_of(kernel)), *symbols), categories)

@@ -45,6 +45,8 @@ class Request:
     max_seconds: float | None
     stats: Path | None
     detail: str | None
+    series: tuple[str, ...] = build.SERIES
+    """Of the kernel (linux/build --series)."""
     options: tuple[str, ...] = ()
     """More options of the machine."""
     attribute: Attribute | None = None
@@ -97,7 +99,7 @@ def run(request: Request) -> int:
         raise UserError(f"--data {request.data}: options only with --on machine")
     program = build.machine() if request.simulator == "machine" else None
     guest = guests.Guest(
-        kernel=request.kernel or build.kernel(stock=request.stock, arch=arch), root=rootfs.image(arch), data=data,
+        kernel=request.kernel or build.kernel(stock=request.stock, arch=arch, series=request.series), root=rootfs.image(arch), data=data,
         data_kept=kept, data_options=options, arch=arch,
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`./trapless selftests`: the kernel's own tools/testing/selftests/mm, on the unpatched kernel, on the patched one with the
-feature off, and on the patched one with every test under `hwdp -k KIND`. The three must say the same, line by line.
+feature off, and on the patched one with the feature on (every test under `hwdp -k KIND`). The three must say the same, line by
+line.
 
 The tests are built from the same kernel source, for the guest. What its runner (run_vmtests.sh) runs with plain arguments is
 run here, one by one; that runner itself needs hugetlbfs to begin at all.
@@ -45,6 +46,7 @@ class Request:
     """What the user asked for."""
 
     kind: str = "hwdp"
+    series: tuple[str, ...] = build.SERIES
     kernel: Path | None = None
     stock: Path | None = None
     only: tuple[str, ...] = ()
@@ -63,9 +65,10 @@ def run(request: Request) -> int:
     program = build.machine()
     root = rootfs.image(more=RUNTIME)
     configs = FULL if request.full else ()
-    patched = request.kernel or build.kernel(configs=configs)
+    patched = request.kernel or build.kernel(configs=configs, series=request.series)
     stock = request.stock or build.kernel(stock=True, configs=configs)
-    ways = {"stock": (stock, "", ""), "off": (patched, "hwdp=off", ""), "on": (patched, "", f"hwdp -k {request.kind} -- ")}
+    launcher = f"hwdp -k {request.kind} -- " if "hwdp" in request.series else ""
+    ways = {"stock": (stock, "", ""), "off": (patched, f"{request.series[0]}=off", ""), "on": (patched, "", launcher)}
 
     def one(way: str) -> dict[str, list[str]]:
         kernel, append, launcher = ways[way]
