@@ -99,8 +99,8 @@ def run(request: Request) -> int:
         raise UserError(f"--data {request.data}: options only with --on machine")
     program = build.machine() if request.simulator == "machine" else None
     guest = guests.Guest(
-        kernel=request.kernel or build.kernel(stock=request.stock, arch=arch, series=request.series), root=rootfs.image(arch), data=data,
-        data_kept=kept, data_options=options, arch=arch,
+        kernel=request.kernel or build.kernel(stock=request.stock, arch=arch, series=request.series),
+        root=rootfs.image(arch), data=data, data_kept=kept, data_options=options, arch=arch,
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
