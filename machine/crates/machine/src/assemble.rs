@@ -58,7 +58,8 @@ impl Machine {
         let walk = smu.is_some().then_some(SmuWalkConfig { wait_limit: profile.smu.wait_limit_cycles });
         let costs = cost_table(&profile.core);
         let make = |id: usize| {
-            let config = HartConfig { costs, smu: walk, sbi_exits: builtin_sbi, ..HartConfig::new(id as u64) };
+            let paging = profile.machine.paging;
+            let config = HartConfig { costs, smu: walk, sbi_exits: builtin_sbi, paging, ..HartConfig::new(id as u64) };
             Hart::new(config, map::RAM_BASE.0)
         };
         let mut cores: Vec<Hart> = (0..harts).map(make).collect();
@@ -269,6 +270,7 @@ fn boot_images(
         bootargs: append,
         initrd,
         smu: profile.smu.present,
+        paging: profile.machine.paging,
     })
     .map_err(|e| Error::CommandLine(e.to_string()))?;
     let dtb = load::device_tree(ram, &tree, floor)?;

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use trapless_memory::{Cycle, Ram};
+use trapless_memory::{Cycle, Paging, Ram};
 use trapless_riscv::Suspended;
 use trapless_timing::Profile;
 
@@ -30,6 +30,7 @@ pub(crate) struct Saved {
     memory_bytes: u64,
     clock_hz: u64,
     timebase_hz: u64,
+    paging: Paging,
     /// Harts leave SBI calls to the machine.
     pub(crate) builtin_sbi: bool,
     now: Cycle,
@@ -87,6 +88,9 @@ pub(crate) fn state(dir: &Path, profile: &Profile) -> Result<Saved, Error> {
         ("machine.clock_hz", saved.clock_hz, m.clock_hz),
         ("machine.timebase_hz", saved.timebase_hz, m.timebase_hz),
     ];
+    if saved.paging != m.paging {
+        return Err(wrong(dir, format!("was written with machine.paging = {}, not {}", saved.paging, m.paging)));
+    }
     match sizes.into_iter().find(|(_, had, has)| had != has) {
         Some((key, had, has)) => Err(wrong(dir, format!("was written with {key} = {had}, not {has}"))),
         None => Ok(saved),
@@ -124,6 +128,7 @@ impl Machine {
             memory_bytes: m.memory_bytes,
             clock_hz: m.clock_hz,
             timebase_hz: m.timebase_hz,
+            paging: m.paging,
             builtin_sbi: self.builtin_sbi,
             now: self.now,
             next_request: self.next_request,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The device tree that the machine hands to the guest.
 
+use trapless_memory::Paging;
 use vm_fdt::{Error, FdtWriter};
 
 use crate::map;
@@ -24,6 +25,8 @@ pub struct FdtConfig<'a> {
     pub initrd: Option<(u64, u64)>,
     /// Whether there is an SMU, and harts that ask it.
     pub smu: bool,
+    /// The deepest mode of virtual memory.
+    pub paging: Paging,
 }
 
 /// The ratified extensions of every hart, as `riscv,isa-extensions` lists them.
@@ -113,7 +116,7 @@ fn cpus(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
         if cfg.threads > 1 {
             f.property_phandle(PHANDLE_CPU0 + hart)?;
         }
-        f.property_string("mmu-type", "riscv,sv39")?;
+        f.property_string("mmu-type", &format!("riscv,{}", cfg.paging))?;
         let intc = f.begin_node("interrupt-controller")?;
         f.property_u32("#interrupt-cells", 1)?;
         f.property_null("interrupt-controller")?;

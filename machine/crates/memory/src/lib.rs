@@ -4,9 +4,11 @@
 //! Everything above this crate speaks of time in [`Cycle`]s of the core clock and of places in [`PhysAddr`]s.
 
 mod bus;
+mod paging;
 mod ram;
 mod units;
 
 pub use bus::{BusError, Dma, MmioEffect};
+pub use paging::Paging;
 pub use ram::{PAGE_SHIFT, PAGE_SIZE, Ram, RamError};
 pub use units::{ClockHz, Cycle, PhysAddr, Picos};

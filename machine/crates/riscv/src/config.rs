@@ -2,6 +2,7 @@
 //! What a profile says about a hart.
 
 use serde::{Deserialize, Serialize};
+use trapless_memory::Paging;
 
 use crate::op::{OPS, Op};
 
@@ -95,14 +96,14 @@ pub struct HartConfig {
     pub smu: Option<SmuWalkConfig>,
     /// `ecall` from S-mode ends the run with [`crate::Exit::SbiCall`] instead of trapping.
     pub sbi_exits: bool,
-    /// satp accepts Sv48 as well as Sv39.
-    pub sv48: bool,
+    /// The deepest mode that `satp` accepts; those with fewer levels are accepted as well.
+    pub paging: Paging,
 }
 
 impl HartConfig {
     /// A hart without the paging extension, with default costs, whose firmware is a guest program.
     pub fn new(id: u64) -> HartConfig {
-        HartConfig { id, costs: CostTable::default(), smu: None, sbi_exits: false, sv48: false }
+        HartConfig { id, costs: CostTable::default(), smu: None, sbi_exits: false, paging: Paging::Sv39 }
     }
 }
 

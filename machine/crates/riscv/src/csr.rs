@@ -2,6 +2,7 @@
 //! Control and status registers: values, masks, and who may touch them.
 
 use serde::{Deserialize, Serialize};
+use trapless_memory::Paging;
 
 use crate::Privilege;
 use crate::pmp::Pmp;
@@ -131,7 +132,8 @@ pub struct CsrContext {
     pub hart_id: u64,
     /// The two CSRs of the paging extension exist.
     pub smu: bool,
-    pub sv48: bool,
+    /// The deepest mode of `satp`.
+    pub paging: Paging,
     /// Cycles so far.
     pub cycle: u64,
     /// Instructions retired before this one.
@@ -280,8 +282,8 @@ impl Csrs {
             SCAUSE => self.scause = v,
             STVAL => self.stval = v,
             SATP => {
-                let mode = v >> 60;
-                if mode == 0 || mode == 8 || (mode == 9 && c.sv48) {
+                // A write of a mode that does not exist has no effect at all (privileged specification, "satp").
+                if v >> 60 == 0 || Paging::of(v).is_some_and(|mode| mode <= c.paging) {
                     // No ASIDs: the field reads zero.
                     self.satp = v & (0xf << 60 | ((1 << 44) - 1));
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hart: an RV64GC interpreter with M, S and U mode, Sv39, PMP, and a page walker that understands armed entries.
+//! The hart: an RV64GC interpreter with M, S and U mode, Sv39 to Sv57, PMP, and a page walker that understands armed entries.
 //!
 //! The functional core knows nothing of caches or devices. It reaches the world through [`Bus`], takes the price of each
 //! instruction from a [`CostTable`], asks [`Timing`] for more when its own translation cache misses, and tells an

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page walker: Sv39 and Sv48 with Svade, and the entries armed for the SMU (CONTRACT rules ISA-1 to ISA-6).
+//! The page walker: Sv39, Sv48 and Sv57 with Svade, and the entries armed for the SMU (CONTRACT rules ISA-1 to ISA-6).
 
-use trapless_memory::{Cycle, PAGE_SHIFT, PhysAddr, Ram};
+use trapless_memory::{Cycle, PAGE_SHIFT, Paging, PhysAddr, Ram};
 
 use crate::csr::status;
 use crate::pmp::Verdict;
@@ -43,20 +43,6 @@ pub struct Leaf {
     pub read: bool,
     /// Stores are allowed as well.
     pub write: bool,
-}
-
-/// Page-table levels of a satp value; `None`: no translation.
-fn levels(satp: u64) -> Option<u32> {
-    match satp >> 60 {
-        8 => Some(3),
-        9 => Some(4),
-        _ => None,
-    }
-}
-
-fn canonical(va: u64, levels: u32) -> bool {
-    let unused = 64 - (PAGE_SHIFT + 9 * levels);
-    ((va << unused) as i64 >> unused) as u64 == va
 }
 
 /// Whether hardware handles a miss on this entry (ISA-1), the enable bit apart.
@@ -123,7 +109,7 @@ impl Hart {
 
     /// Whether addresses of mode `p` are virtual.
     pub(crate) fn translates(&self, p: Privilege) -> bool {
-        p != Privilege::Machine && levels(self.csr.satp).is_some()
+        p != Privilege::Machine && Paging::of(self.csr.satp).is_some()
     }
 
     /// Walks the tables; `charged`: in their own time.
@@ -135,11 +121,11 @@ impl Hart {
         p: Privilege,
         charged: bool,
     ) -> Result<Leaf, Stop> {
-        let Some(levels) = levels(self.csr.satp).filter(|_| p != Privilege::Machine) else {
+        let Some(paging) = Paging::of(self.csr.satp).filter(|_| p != Privilege::Machine) else {
             return Ok(Leaf { pa: va, size: PAGE_SHIFT, read: true, write: true });
         };
         let fault = || Stop::page_fault(access, va);
-        if !canonical(va, levels) {
+        if !paging.canonical(va) {
             return Err(fault());
         }
         let started = self.local_now();
@@ -147,9 +133,9 @@ impl Hart {
         let resumed = std::mem::take(&mut self.walk_answered);
         let mut table = self.root_ppn() << PAGE_SHIFT;
         // Addresses of the entries read, by level.
-        let mut at = [0u64; 4];
-        for level in (0..levels).rev() {
-            let shift = PAGE_SHIFT + 9 * level;
+        let mut at = [0; Paging::MAX_LEVELS];
+        for level in (0..paging.levels()).rev() {
+            let shift = Paging::shift(level);
             let pte_pa = table + (va >> shift & 0x1ff) * 8;
             at[level as usize] = pte_pa;
             let charged = charged && (!resumed || level == 0);
@@ -226,7 +212,15 @@ impl Hart {
     }
 
     /// REQ: ISA-2: permission first; what is forbidden traps at once.
-    fn armed(&self, e: u64, at: &[u64; 4], va: u64, access: Access, p: Privilege, started: Cycle) -> Stop {
+    fn armed(
+        &self,
+        e: u64,
+        at: &[u64; Paging::MAX_LEVELS],
+        va: u64,
+        access: Access,
+        p: Privilege,
+        started: Cycle,
+    ) -> Stop {
         if !self.permits(e, access, p) {
             return Stop::page_fault(access, va);
         }
@@ -257,15 +251,15 @@ impl Hart {
 
     /// Translates by the tables alone: no permission check, no side effects.
     pub(crate) fn peek_translation(&self, ram: &Ram, va: u64) -> Option<PhysAddr> {
-        let Some(levels) = levels(self.csr.satp).filter(|_| self.privilege != Privilege::Machine) else {
+        let Some(paging) = Paging::of(self.csr.satp).filter(|_| self.privilege != Privilege::Machine) else {
             return Some(PhysAddr(va));
         };
-        if !canonical(va, levels) {
+        if !paging.canonical(va) {
             return None;
         }
         let mut table = self.root_ppn() << PAGE_SHIFT;
-        for level in (0..levels).rev() {
-            let shift = PAGE_SHIFT + 9 * level;
+        for level in (0..paging.levels()).rev() {
+            let shift = Paging::shift(level);
             let e = u64::from_le_bytes(ram.load(PhysAddr(table + (va >> shift & 0x1ff) * 8))?);
             if e & pte::V == 0 {
                 return None;

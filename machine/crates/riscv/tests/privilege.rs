@@ -3,6 +3,7 @@
 
 mod common;
 use common::*;
+use trapless_memory::Paging;
 use trapless_riscv::{Exit, Hart, HartConfig, Interrupt, Privilege, cause, csr_number as n};
 
 const MIE_BIT: u64 = 1 << 3;
@@ -231,11 +232,21 @@ fn fields_keep_to_their_legal_values() {
     assert_eq!(status(&rig) >> 11 & 3, 1, "MPP keeps S");
     rig.hart.set_csr(n::SATP, 8 << 60 | 0xffff << 44 | 5);
     assert_eq!(rig.hart.csr(n::SATP), Some(8 << 60 | 5), "no ASIDs");
-    rig.hart.set_csr(n::SATP, 9 << 60);
-    assert_eq!(rig.hart.csr(n::SATP), Some(8 << 60 | 5), "no Sv48 here");
-    let mut rig = Rig::with(HartConfig { sv48: true, ..HartConfig::new(0) }, &[]);
-    rig.hart.set_csr(n::SATP, 9 << 60);
-    assert_eq!(rig.hart.csr(n::SATP), Some(9 << 60));
+}
+
+#[test]
+fn satp_takes_the_deepest_mode_and_those_below() {
+    for deepest in Paging::ALL {
+        for mode in 0..16 {
+            let mut rig = Rig::with(HartConfig { paging: deepest, ..HartConfig::new(0) }, &[]);
+            let before = Paging::Sv39.satp() | 5;
+            rig.hart.set_csr(n::SATP, before);
+            rig.hart.set_csr(n::SATP, mode << 60 | 6);
+            let legal = mode == 0 || (8..8 + u64::from(deepest.levels()) - 2).contains(&mode);
+            let after = if legal { mode << 60 | 6 } else { before };
+            assert_eq!(rig.hart.csr(n::SATP), Some(after), "mode {mode} where {deepest} is the deepest");
+        }
+    }
 }
 
 #[test]

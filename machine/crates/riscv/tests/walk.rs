@@ -3,9 +3,10 @@
 
 mod common;
 use common::*;
-use trapless_memory::{Cycle, PhysAddr};
+use trapless_memory::{Cycle, PAGE_SHIFT, Paging, PhysAddr};
 use trapless_riscv::{
-    Access, Env, Exit, Hart, HartConfig, Interrupt, Privilege, Timing, WalkAnswer, WalkRequest, cause, csr_number, pte,
+    Access, Env, Exit, Hart, HartConfig, Interrupt, Privilege, SmuWalkConfig, Timing, WalkAnswer, WalkRequest, cause,
+    csr_number, pte,
 };
 
 const OK: u64 = pte::V | pte::R | pte::W | pte::U | pte::A | pte::D;
@@ -96,6 +97,92 @@ fn addresses_that_are_not_canonical_fault() {
         rig.map(0, entry(DATA, OK));
         rig.step();
         assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, va), "{va:#x}");
+    }
+}
+
+/// What a user's load from `va` finds, made from M-mode with MPRV, where a leaf `e` of `level` maps `va`: its value, or the
+/// trap.
+fn deep_load(paging: Paging, level: u32, e: u64, va: u64) -> Result<u64, (u64, u64)> {
+    const MPRV: u64 = 1 << 17;
+    let mut rig = Rig::with(HartConfig { paging, ..HartConfig::new(0) }, &[ld(6, 5, 0), STOP]);
+    let mut table = ROOT;
+    for l in (level..paging.levels()).rev() {
+        let next = table + 0x1000;
+        rig.put64(table + 8 * (va >> Paging::shift(l) & 511), if l == level { e } else { entry(next, pte::V) });
+        table = next;
+    }
+    rig.put64(DATA + 8, 0x5a5a);
+    rig.hart.set_csr(csr_number::SATP, paging.satp() | ROOT >> 12);
+    rig.hart.set_csr(csr_number::MSTATUS, MPRV);
+    rig.hart.set_x(5, va);
+    rig.step();
+    if rig.log.traps.is_empty() { Ok(rig.hart.x(6)) } else { Err(rig.only_trap()) }
+}
+
+#[test]
+fn leaves_of_every_size_translate_in_every_mode() {
+    for paging in Paging::ALL {
+        for level in 0..paging.levels() {
+            let span = 1 << Paging::shift(level);
+            // The last entry of every table of the lower half, and of the upper one.
+            let offset = (DATA + 8) & (span - 1);
+            let low = (1 << (Paging::shift(paging.levels()) - 1)) - span + offset;
+            let leaf = entry(DATA & !(span - 1), OK);
+            for va in [low, 0u64.wrapping_sub(span) + offset] {
+                assert_eq!(deep_load(paging, level, leaf, va), Ok(0x5a5a), "{paging}, level {level}, {va:#x}");
+                let fault = Err((cause::LOAD_PAGE, va));
+                for bit in 0..9 * level {
+                    let misplaced = leaf ^ 1 << (pte::PPN_SHIFT + bit);
+                    assert_eq!(
+                        deep_load(paging, level, misplaced, va),
+                        fault,
+                        "{paging}, level {level}, PPN bit {bit}"
+                    );
+                }
+                for bit in Paging::shift(paging.levels())..u64::BITS {
+                    let wrong = va ^ 1 << bit;
+                    assert_eq!(
+                        deep_load(paging, level, leaf, wrong),
+                        Err((cause::LOAD_PAGE, wrong)),
+                        "{paging}, {wrong:#x}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_walk_in_every_mode_names_the_three_lowest_entries() {
+    for paging in Paging::ALL {
+        let mut rig = Rig::with(
+            HartConfig { paging, smu: Some(SmuWalkConfig { wait_limit: 1000 }), ..HartConfig::new(0) },
+            &[ld(6, 5, 0), STOP],
+        );
+        let va = (1 << (Paging::shift(paging.levels()) - 1)) - (3 << PAGE_SHIFT);
+        // Code on an identity map; the data in the tables of `va`, the root first.
+        let code = entry(BASE, pte::V | pte::R | pte::X | pte::U | pte::A);
+        let mut at = Vec::new();
+        let mut identity = BASE + 0x18_0000;
+        for level in (0..paging.levels()).rev() {
+            let table = ROOT + 0x1000 * at.len() as u64;
+            at.push(table + 8 * (va >> Paging::shift(level) & 511));
+            rig.put64(at[at.len() - 1], if level == 0 { armed(77) } else { entry(table + 0x1000, pte::V) });
+            if level >= 2 {
+                let here = if at.len() == 1 { ROOT } else { identity - 0x1000 };
+                let value = if level == 2 { code } else { entry(identity, pte::V) };
+                rig.put64(here + 8 * (BASE >> Paging::shift(level) & 511), value);
+                identity += 0x1000;
+            }
+        }
+        rig.hart.set_csr(csr_number::SATP, paging.satp() | ROOT >> 12);
+        rig.hart.set_csr(csr_number::SHWDP, 1);
+        rig.enter(Privilege::User);
+        rig.hart.set_x(5, va);
+        let request = wait(rig.step());
+        at.reverse();
+        assert_eq!([request.pte_pa.0, request.pmd_pa.0, request.pud_pa.0], at[..3], "{paging}");
+        assert_eq!((request.va, request.root_ppn), (va, ROOT >> 12), "{paging}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use trapless_memory::{ClockHz, PAGE_SIZE};
+use trapless_memory::{ClockHz, PAGE_SIZE, Paging};
 
 use crate::Detail;
 use crate::drive::{self, SsdParams};
@@ -103,6 +103,9 @@ pub struct MachineParams {
     /// The same while both harts of a core run: how soon the one feels that the other stalls.
     #[serde(default = "a_thousand")]
     pub thread_turn_cycles: u64,
+    /// The deepest mode of virtual memory that harts have; operating systems may take one with fewer levels.
+    #[serde(default)]
+    pub paging: Paging,
     /// Upper page table entries that each hart's walker keeps; 0: none. One that it has costs a cycle to read.
     pub walk_cache_entries: u32,
     /// Cost of an SBI call that the machine serves itself, cycles.
@@ -393,7 +396,8 @@ mod tests {
     #[test]
     fn built_in_profiles_are_valid() {
         for (name, _) in Profile::BUILT_IN {
-            assert_eq!(Profile::load(name, &[]).unwrap().name, name);
+            let profile = Profile::load(name, &[]).unwrap();
+            assert_eq!((profile.name.as_str(), profile.machine.paging), (name, Paging::Sv39));
         }
     }
 
@@ -402,6 +406,7 @@ mod tests {
         let p = vc707(&["ssd.read_us=10", "machine.harts = 2", "smu.present=false", "name=mine"]).unwrap();
         assert_eq!((p.ssd.read_us, p.machine.harts, p.smu.present, p.name.as_str()), (10.0, 2, false, "mine"));
         assert_eq!(p.core, vc707(&[]).unwrap().core);
+        assert_eq!(vc707(&["machine.paging=sv57"]).unwrap().machine.paging, Paging::Sv57);
     }
 
     #[test]
@@ -414,6 +419,10 @@ mod tests {
         assert!(message(&["ssd.read_us=1"]).contains("ssd.read_us"), "less than fetch and transfer take");
         assert!(message(&["ssd.block_bytes=1024"]).contains("512 or 4096"));
         assert!(message(&["ssd.max_transfer_pages=3"]).contains("a power of two"));
+        assert_eq!(
+            message(&["machine.paging=sv64"]),
+            "profile vc707: machine.paging: unknown variant `sv64`, expected one of `sv39`, `sv48`, `sv57`"
+        );
         assert!(message(&["machine.memory_bytes=100000001"]).contains("a multiple of 4096"));
         assert!(message(&["machine.harts=-1"]).contains("machine.harts"));
         for wrong in ["harts", "=1", "machine.=1", ".harts=1", "machine.harts.x=1"] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A core's translation look-aside buffers: which translations they hold, and none of them. They only decide time.
 
-use trapless_memory::PAGE_SHIFT;
+use trapless_memory::{PAGE_SHIFT, Paging};
 
 use crate::cache::{Cache, Line};
 
@@ -28,7 +28,8 @@ pub enum Side {
 }
 
 /// Sizes of translations, log2, in the order in which they are looked for.
-const SIZES: [u32; 4] = [PAGE_SHIFT, PAGE_SHIFT + 9, PAGE_SHIFT + 18, PAGE_SHIFT + 27];
+const SIZES: [u32; Paging::MAX_LEVELS] =
+    [Paging::shift(0), Paging::shift(1), Paging::shift(2), Paging::shift(3), Paging::shift(4)];
 
 /// A hardware thread of a core: the buffers are shared, translations are not.
 pub type Thread = u8;
@@ -206,6 +207,18 @@ mod tests {
         assert_eq!(t.find(0, Side::Data, big - PAGE), MISS);
         assert!(t.fence(0, Some(big + 7 * PAGE)), "more than one page");
         assert_eq!(t.find(0, Side::Data, big), MISS);
+    }
+
+    #[test]
+    fn translations_of_every_size_are_whole_in_the_second_level() {
+        for size in SIZES {
+            let mut t = tlb();
+            t.enter(1, Side::Data, 0, size);
+            let last = (1 << size) - PAGE;
+            assert!(t.find(1, Side::Data, last).1 && !t.find(1, Side::Data, last + PAGE).1, "2^{size} bytes");
+            assert_eq!(t.fence(1, Some(last)), size > PAGE_SHIFT);
+            assert_eq!(t.find(1, Side::Data, 0), MISS, "2^{size} bytes");
+        }
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Hart {
         CsrContext {
             hart_id: self.config.id,
             smu: self.config.smu.is_some(),
-            sv48: self.config.sv48,
+            paging: self.config.paging,
             cycle: self.local_now().0,
             // acc already counts the instruction at hand.
             instret: self.retired.iter().sum::<u64>() + (self.acc >> 32).saturating_sub(1),

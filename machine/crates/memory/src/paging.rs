@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modes of virtual memory (RISC-V privileged specification, "Supervisor Address Translation and Protection Register").
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::PAGE_SHIFT;
+
+/// A mode of translation, by the bits of its virtual addresses. The deeper one is the greater one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Paging {
+    /// 39 bits, three levels.
+    #[default]
+    Sv39,
+    /// 48 bits, four levels.
+    Sv48,
+    /// 57 bits, five levels.
+    Sv57,
+}
+
+impl Paging {
+    /// All modes, the deepest last.
+    pub const ALL: [Paging; 3] = [Paging::Sv39, Paging::Sv48, Paging::Sv57];
+    /// Levels of the deepest mode.
+    pub const MAX_LEVELS: usize = Paging::Sv57.levels() as usize;
+
+    /// The mode that a value of `satp` selects; `None`: bare, or a reserved one.
+    #[inline]
+    pub const fn of(satp: u64) -> Option<Paging> {
+        match satp >> 60 {
+            8 => Some(Paging::Sv39),
+            9 => Some(Paging::Sv48),
+            10 => Some(Paging::Sv57),
+            _ => None,
+        }
+    }
+
+    /// `satp` with this mode, all else zero.
+    pub const fn satp(self) -> u64 {
+        (self as u64 + 8) << 60
+    }
+
+    /// Levels of page tables.
+    #[inline]
+    pub const fn levels(self) -> u32 {
+        self as u32 + 3
+    }
+
+    /// log2 of the bytes that an entry of `level` spans; 0 is the level of 4 KiB leaves.
+    #[inline]
+    pub const fn shift(level: u32) -> u32 {
+        PAGE_SHIFT + 9 * level
+    }
+
+    /// Whether all upper bits of `va` are copies of the highest one that is translated.
+    #[inline]
+    pub const fn canonical(self, va: u64) -> bool {
+        let unused = u64::BITS - Paging::shift(self.levels());
+        ((va << unused) as i64 >> unused) as u64 == va
+    }
+}
+
+impl fmt::Display for Paging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Paging::Sv39 => "sv39",
+            Paging::Sv48 => "sv48",
+            Paging::Sv57 => "sv57",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_differ_in_levels_and_bits() {
+        for (mode, bits) in [(Paging::Sv39, 39), (Paging::Sv48, 48), (Paging::Sv57, 57)] {
+            assert_eq!(Paging::of(mode.satp()), Some(mode));
+            assert_eq!(Paging::shift(mode.levels()), bits);
+            let top = 1 << (bits - 1);
+            for (va, good) in [(top - 1, true), (top, false), (!top, false), (!(top - 1), true), (1 << 63, false)] {
+                assert_eq!(mode.canonical(va), good, "{mode} {va:#x}");
+            }
+        }
+        assert_eq!((Paging::of(0), Paging::of(11 << 60)), (None, None));
+    }
+}
