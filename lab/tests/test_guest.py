@@ -124,6 +124,23 @@ def test_contents_by_hardware(boot: Boot, patched: Path, small_data: Path, small
         assert counts["hw_misses"] >= 0.99 * counts["pages_touched"]
 
 
+@pytest.mark.series
+@pytest.mark.parametrize(("mode", "largest"), [("sv39", "37"), ("sv48", "46"), ("sv57", "54 55")])
+def test_modes_of_paging(boot: Boot, patched: Path, small_data: Path, small_sum: str, tmp_path: Path, mode: str,
+                         largest: str) -> None:
+    """Linux takes the deepest mode that there is; programs have its address space, and hardware pages in it."""
+    program = tmp_path / "sparse_map"
+    subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-static", "-o", program, Path(__file__).with_name("sparse_map.c")],
+                   check=True)
+    script = (f"grep -m1 mmu /proc/cpuinfo; ./sparse_map {largest} && ./sparse_map 40; echo $?; "
+              "hwdp -k hwdp -f /data/ -- mapsum -t 4 -o shuffle /data/random.bin")
+    outcome = boot(patched, script, data=small_data, settings=(f"machine.paging={mode}",), inputs=(program,))
+    lines = outcome.console.splitlines()
+    assert lines[0].split() == ["mmu", ":", mode], outcome.console
+    assert lines[-2:] == ["2" if mode == "sv39" else "0", small_sum], outcome.console
+    assert outcome.stats["rois"][0]["watch"][0]["hw_misses"] >= 0.99 * 16384
+
+
 @pytest.mark.parametrize(("file_mib", "memory"), [(256, "64M"), pytest.param(1024, "256M", marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["osdp", pytest.param("hwdp", marks=pytest.mark.series)])
 @pytest.mark.parametrize("threads", [1, 4])

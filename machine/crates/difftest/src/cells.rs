@@ -13,7 +13,7 @@ use crate::operands;
 use crate::program::{Block, Mode, Program};
 use crate::random::{Generator, Span};
 use crate::runtime::csr;
-use crate::tables::{SCRATCH_PAGES, Sv39, entry, pte};
+use crate::tables::{SCRATCH_PAGES, Spaces, entry, pte};
 
 /// Bytes of a cell's window in front of the page's end, and behind it.
 const HALF_WINDOW: u64 = WINDOW / 2;
@@ -114,7 +114,7 @@ impl Cells {
         fill(INTEGERS, BEGINNINGS + OPERANDS, &mut || operands::integer(rng));
         fill(FLOATS, BEGINNINGS + OPERANDS, &mut || operands::floating(rng));
         // QEMU 7.2 sets A and D itself, so no entry lacks them.
-        let cases: Vec<u64> = program.sv39.cases.iter().filter(|c| !c.lacks_ad()).map(|c| c.va).collect();
+        let cases: Vec<u64> = program.spaces.cases.iter().filter(|c| !c.lacks_ad()).map(|c| c.va).collect();
         fill(CASES, CHOICES, &mut || *rng.choice(&cases).expect("not empty"));
         fill(ENTRIES, CHOICES, &mut || page_table_entry(rng));
         Cells { program, cells: Vec::new(), used }
@@ -142,7 +142,7 @@ impl Cells {
         let mut block = Block::new(name, mode);
         block.flags = flag::HASH_TRAPS;
         if paging {
-            block.satp = if mode == Mode::User { self.program.sv39.u_satp } else { self.program.sv39.s_satp };
+            block.satp = if mode == Mode::User { self.program.spaces.u_satp } else { self.program.spaces.s_satp };
         }
         // The last ebreak comes to M-mode.
         block.medeleg = if rng.bool() { 0 } else { rng.u64(..) & 0xb3f7 };
@@ -170,7 +170,7 @@ impl Cells {
         let frame = Frame::new(&mut g);
         let top = g.a.bound();
         frame.mutate(&mut g);
-        g.special(kind, &self.program.sv39);
+        g.special(kind, &self.program.spaces);
         frame.hash(&mut g);
         frame.again(&mut g, top);
         let words: Vec<u32> = (0..32).map(|_| g.arithmetic()).collect();
@@ -210,7 +210,7 @@ impl Cells {
     fn take_pages(&mut self, rng: &mut Rng, paging: bool) -> Option<(u64, [u64; 2])> {
         for _ in 0..1000 {
             let page = rng.u64(..PAGES - 1);
-            let pages = [page, page + 1].map(|p| if paging { Sv39::page_behind(p) } else { p });
+            let pages = [page, page + 1].map(|p| if paging { Spaces::page_behind(p) } else { p });
             if pages.iter().all(|p| !self.used[*p as usize]) {
                 pages.iter().for_each(|p| self.used[*p as usize] = true);
                 let base = if paging { ALIAS } else { DATA };

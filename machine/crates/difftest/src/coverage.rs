@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use trapless_memory::Paging;
+
 use crate::csrs;
 use crate::insn::{SHORT, WIDE};
 use crate::program::Program;
@@ -50,9 +52,12 @@ impl Coverage {
         let interrupts = INTERRUPTS.iter().map(|n| format!("interrupt {n} in M-mode"));
         let delegated_interrupts = DELEGABLE_INTERRUPTS.iter().map(|n| format!("interrupt {n} in S-mode"));
         let causes: Vec<String> = exceptions.chain(delegated).chain(interrupts).chain(delegated_interrupts).collect();
-        let mut tables = Program::new();
-        crate::paging::common(&mut tables);
-        let reasons: BTreeSet<String> = tables.blocks.into_iter().flat_map(|b| b.covers).collect();
+        let reasons = Paging::ALL.map(|paging| {
+            let mut tables = Program::paged(paging);
+            crate::paging::common(&mut tables);
+            tables.blocks.into_iter().flat_map(|b| b.covers).collect::<BTreeSet<String>>()
+        });
+        let reasons: BTreeSet<String> = reasons.into_iter().flatten().collect();
         let share = |name, all: usize, missing: Vec<String>| Share { name, all, missing };
         let missing = |all: &mut dyn Iterator<Item = &String>, seen: &BTreeSet<String>| {
             all.filter(|n| !seen.contains(*n)).cloned().collect()
@@ -65,7 +70,11 @@ impl Coverage {
             ),
             share("CSRs", registers.len(), missing(&mut registers.iter(), &self.things)),
             share("trap causes in M-mode and delegated", causes.len(), missing(&mut causes.iter(), &self.causes)),
-            share("reasons of Sv39 faults", reasons.len(), missing(&mut reasons.iter(), &self.things)),
+            share(
+                "reasons of faults with Sv39, Sv48 and Sv57",
+                reasons.len(),
+                missing(&mut reasons.iter(), &self.things),
+            ),
         ]
     }
 }

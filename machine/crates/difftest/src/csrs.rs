@@ -49,8 +49,8 @@ const PROBES: &[Probe] = &[
     probe(0x142, "scause", ALL),
     probe(0x143, "stval", ALL),
     probe(0x144, "sip", 0x222),
-    // No ASIDs here. Only Bare and Sv39 are probed: QEMU also has Sv48 and Sv57.
-    Probe { number: 0x180, name: "satp", mask: 0xf000_0fff_ffff_ffff, keep: 0x7000_0000_0000_0000 },
+    // No ASIDs here.
+    probe(0x180, "satp", 0xf000_0fff_ffff_ffff),
     // UXL and SXL stay at 64 bits.
     Probe { number: 0x300, name: "mstatus", mask: MSTATUS, keep: 0xf << 32 },
     probe(0x301, "misa", ALL),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sv39: every reason for a page fault, with every kind of access, in every mode. What must happen is computed here from
+//! Sv39, Sv48 and Sv57: every reason for a page fault, with every kind of access, in every mode. What must happen is computed here from
 //! the privileged specification (section "Virtual Address Translation Process") and demanded of both machines.
 
 use fastrand::Rng;
@@ -120,8 +120,8 @@ fn allowed(leaf: Option<u64>, access: Access, s: &Setting) -> bool {
 
 fn block(program: &mut Program, s: &Setting, access: Access, cases: &[Case]) {
     let mode = if s.mprv { Mode::Machine } else { s.effective };
-    let mut block = Block::new(format!("Sv39: {access:?} from {}", s.name), mode);
-    block.satp = if s.effective == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
+    let mut block = Block::new(format!("{}: {access:?} from {}", program.spaces.paging, s.name), mode);
+    block.satp = if s.effective == Mode::User { program.spaces.u_satp } else { program.spaces.s_satp };
     block.mstatus |= if s.sum { SUM } else { 0 } | if s.mxr { MXR } else { 0 };
     let previous = MPRV | (s.effective as u64) << 11;
     let mut a = program.asm();
@@ -149,7 +149,8 @@ fn block(program: &mut Program, s: &Setting, access: Access, cases: &[Case]) {
         a.csr("csrrc", 0, csr::MSTATUS, T3);
     }
     block.traps = cases.len() as u64;
-    let reasons = expected.iter().filter_map(|e| e.cause.map(|c| format!("Sv39 cause {c}: {}", e.what)));
+    let reasons =
+        expected.iter().filter_map(|e| e.cause.map(|c| format!("{} cause {c}: {}", program.spaces.paging, e.what)));
     block.covers.extend(reasons);
     block.expected = Some(expected);
     program.add(a, block);
@@ -157,7 +158,7 @@ fn block(program: &mut Program, s: &Setting, access: Access, cases: &[Case]) {
 
 /// All cases but those that QEMU 7.2 treats otherwise.
 pub fn common(program: &mut Program) {
-    let cases: Vec<Case> = program.sv39.cases.iter().filter(|c| !c.lacks_ad()).cloned().collect();
+    let cases: Vec<Case> = program.spaces.cases.iter().filter(|c| !c.lacks_ad()).cloned().collect();
     for s in &SETTINGS {
         for access in Access::ALL.into_iter().filter(|&a| !(s.mprv && a == Fetch)) {
             block(program, s, access, &cases);
@@ -169,7 +170,7 @@ pub fn common(program: &mut Program) {
 /// Leaves without A or D: faults (Svade), where QEMU 7.2 sets the bits. Addresses of misaligned accesses that cross
 /// pages: the part that faults, where QEMU 7.2 names other addresses.
 pub fn machine_only(program: &mut Program) {
-    let cases: Vec<Case> = program.sv39.cases.iter().filter(|c| c.lacks_ad()).cloned().collect();
+    let cases: Vec<Case> = program.spaces.cases.iter().filter(|c| c.lacks_ad()).cloned().collect();
     for s in &SETTINGS {
         for access in Access::ALL.into_iter().filter(|&a| !(s.mprv && a == Fetch)) {
             block(program, s, access, &cases);
@@ -180,15 +181,16 @@ pub fn machine_only(program: &mut Program) {
 
 /// Pairs of neighbouring 4 KiB pages of the playground: the address of the second.
 fn neighbours(program: &Program) -> Vec<(Case, Case)> {
-    let cases: Vec<Case> = program.sv39.cases.iter().filter(|c| !c.lacks_ad()).cloned().collect();
+    let cases: Vec<Case> = program.spaces.cases.iter().filter(|c| !c.lacks_ad()).cloned().collect();
     cases.windows(2).filter(|p| p[0].va + 4096 == p[1].va).map(|p| (p[0].clone(), p[1].clone())).collect()
 }
 
 /// An instruction half in one page, half in the next.
 fn straddling_fetch(program: &mut Program) {
     for s in &SETTINGS[..6] {
-        let mut block = Block::new(format!("Sv39: fetch across pages from {}", s.name), s.effective);
-        block.satp = if s.effective == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
+        let mut block =
+            Block::new(format!("{}: fetch across pages from {}", program.spaces.paging, s.name), s.effective);
+        block.satp = if s.effective == Mode::User { program.spaces.u_satp } else { program.spaces.s_satp };
         block.mstatus |= if s.sum { SUM } else { 0 } | if s.mxr { MXR } else { 0 };
         let mut a = program.asm();
         let mut expected = Vec::new();
@@ -216,8 +218,8 @@ fn crossing(program: &mut Program) {
     for s in &SETTINGS {
         for (access, name) in [(Load, "ld"), (Store, "sd"), (LoadFp, "fld"), (StoreFp, "fsd")] {
             let mode = if s.mprv { Mode::Machine } else { s.effective };
-            let mut block = Block::new(format!("Sv39: {name} across pages from {}", s.name), mode);
-            block.satp = if s.effective == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
+            let mut block = Block::new(format!("{}: {name} across pages from {}", program.spaces.paging, s.name), mode);
+            block.satp = if s.effective == Mode::User { program.spaces.u_satp } else { program.spaces.s_satp };
             block.mstatus |= if s.sum { SUM } else { 0 } | if s.mxr { MXR } else { 0 };
             let mut a = program.asm();
             let mut expected = Vec::new();
@@ -254,8 +256,8 @@ pub fn changes(program: &mut Program, rng: &mut Rng) {
     for n in 0..24 {
         let mode = if n % 2 == 0 { Mode::Supervisor } else { Mode::Machine };
         let mut block = Block::new(format!("translations that change, {n}, {mode:?}"), mode);
-        block.satp = program.sv39.s_satp;
-        let (middle, table) = (program.sv39.scratch_middle, program.sv39.scratch_table);
+        block.satp = program.spaces.s_satp;
+        let (middle, table) = (program.spaces.scratch_middle, program.spaces.scratch_table);
         let mut a = program.asm();
         if mode == Mode::Machine {
             // The entries are written, and the accesses made, as S-mode would.

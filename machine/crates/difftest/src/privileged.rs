@@ -233,7 +233,7 @@ fn raise_all(a: &mut Asm, program: &Program, translated: bool) -> u64 {
     a.r("amomaxu.d", T2, T1, T2);
     a.plain("ecall");
     // Page faults where there are tables, access faults or nothing elsewhere.
-    let case = |name: &str| program.sv39.cases.iter().find(|c| c.name == name).map_or(0, |c| c.va);
+    let case = |name: &str| program.spaces.cases.iter().find(|c| c.name == name).map_or(0, |c| c.va);
     let va = case("2 MiB entry invalid") + DATA_OFFSET;
     a.li(T1, va);
     a.i("ld", T2, T1, 0);
@@ -257,7 +257,7 @@ fn exceptions(program: &mut Program) {
             let mut block =
                 Block::new(format!("exceptions in {mode:?}{}", if paging { " with Sv39" } else { "" }), mode);
             if paging {
-                block.satp = if mode == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
+                block.satp = if mode == Mode::User { program.spaces.u_satp } else { program.spaces.s_satp };
             }
             let mut a = program.asm();
             block.traps = raise_all(&mut a, program, paging && mode != Mode::Machine);
@@ -283,7 +283,7 @@ fn delegation(program: &mut Program) {
             let name = format!("exceptions in {mode:?}, Sv39 {paging}, medeleg {medeleg:#x}");
             let mut block = Block::new(name, mode);
             if paging {
-                block.satp = if mode == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
+                block.satp = if mode == Mode::User { program.spaces.u_satp } else { program.spaces.s_satp };
             }
             block.medeleg = medeleg & !BREAKPOINT;
             let mut a = program.asm();
@@ -505,9 +505,9 @@ fn physical_memory_protection(program: &mut Program) {
     for rights in [0u64, 1, 3, 4, 5, 7] {
         let mut block = Block::new(format!("PMP fetch and walk, XWR {rights:03b}"), Mode::Machine);
         block.flags = flag::ECALL_TO_M;
-        block.satp = program.sv39.s_satp;
+        block.satp = program.spaces.s_satp;
         let mut a = program.asm();
-        for region in [PLAYGROUND, program.sv39.s_satp << 12 & 0xffff_ffff] {
+        for region in [PLAYGROUND, program.spaces.s_satp << 12 & 0xffff_ffff] {
             a.li(T0, region >> 2 | 0x1ff);
             a.csr("csrrw", 0, PMPADDR0, T0);
             a.li(T0, u64::MAX >> 10);
@@ -555,7 +555,7 @@ fn self_modifying(program: &mut Program) {
     {
         let mut block = Block::new(format!("self-modifying code in {mode:?}, Sv39 {paging}{style}"), mode);
         if paging {
-            block.satp = if mode == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
+            block.satp = if mode == Mode::User { program.spaces.u_satp } else { program.spaces.s_satp };
         }
         block.repeat = 3;
         let mut a = program.asm();

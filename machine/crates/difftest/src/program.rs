@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use trapless_memory::Paging;
+
 use crate::asm::Asm;
 use crate::elf;
 use crate::layout::*;
 use crate::runtime::{self, Runtime};
-use crate::tables::{Sv39, Tables};
+use crate::tables::{Spaces, Tables};
 
 /// Privilege mode, by its encoding in `mstatus.MPP`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +144,7 @@ pub struct Program {
     /// Addresses in the runtime that blocks use.
     pub runtime: Runtime,
     /// The two address spaces and the playground.
-    pub sv39: Sv39,
+    pub spaces: Spaces,
     /// Initial content of [`DATA`].
     pub data: Vec<u8>,
     /// Code of all blocks, for [`CODE`] on.
@@ -159,13 +161,18 @@ impl Default for Program {
 }
 
 impl Program {
-    /// Without blocks.
+    /// Without blocks; those that translate do so with Sv39.
     pub fn new() -> Program {
+        Program::paged(Paging::Sv39)
+    }
+
+    /// Without blocks; those that translate do so in this mode.
+    pub fn paged(paging: Paging) -> Program {
         Program {
             blocks: Vec::new(),
             // Addresses do not depend on the number of blocks; the code is built again at the end.
             runtime: runtime::build(1),
-            sv39: Sv39::new(),
+            spaces: Spaces::new(paging),
             data: Vec::new(),
             code: Vec::new(),
             next_code: CODE,
@@ -212,7 +219,7 @@ impl Program {
     pub fn with(&self, blocks: Vec<Block>) -> Program {
         Program {
             runtime: runtime::build(1),
-            sv39: self.sv39.clone(),
+            spaces: self.spaces.clone(),
             data: self.data.clone(),
             code: self.code.clone(),
             log_words: blocks.iter().map(Block::log_words).sum(),
@@ -261,7 +268,7 @@ impl Program {
         }
         let runtime = runtime::build(self.blocks.len());
         assert_eq!((runtime.m_vectors, runtime.s_vectors), (self.runtime.m_vectors, self.runtime.s_vectors));
-        let tables: &Tables = &self.sv39.tables;
+        let tables: &Tables = &self.spaces.tables;
         elf::write(
             &[
                 elf::Segment { at: RUNTIME, data: &runtime.code, size: runtime.code.len() as u64 },
@@ -269,7 +276,11 @@ impl Program {
                 elf::Segment { at: DESCRIPTORS, data: &descriptors, size: descriptors.len() as u64 },
                 elf::Segment { at: INITIAL, data: &initial, size: initial.len() as u64 },
                 elf::Segment { at: TABLES, data: &tables.bytes(), size: tables.bytes().len() as u64 },
-                elf::Segment { at: PLAYGROUND, data: &self.sv39.playground, size: self.sv39.playground.len() as u64 },
+                elf::Segment {
+                    at: PLAYGROUND,
+                    data: &self.spaces.playground,
+                    size: self.spaces.playground.len() as u64,
+                },
                 elf::Segment { at: CODE, data: &self.code, size: self.code.len() as u64 },
                 elf::Segment { at: DATA, data: &self.data, size: DATA_SIZE },
                 elf::Segment { at: LOG, data: &[], size: LOG_SIZE },

@@ -9,7 +9,7 @@ use crate::layout::*;
 use crate::operands;
 use crate::program::{Block, Mode, Program};
 use crate::runtime::csr;
-use crate::tables::Sv39;
+use crate::tables::Spaces;
 
 /// Instructions that a block aims at.
 const LENGTH: usize = 90;
@@ -57,7 +57,7 @@ pub fn block(program: &mut Program, rng: &mut Rng, number: u64) {
     let mut block = Block::new(name, mode);
     let window = program.window(|| operands::memory(rng));
     if paging {
-        block.satp = if mode == Mode::User { program.sv39.u_satp } else { program.sv39.s_satp };
+        block.satp = if mode == Mode::User { program.spaces.u_satp } else { program.spaces.s_satp };
     }
     for x in 1..32 {
         block.x[x] = operands::integer(rng);
@@ -75,7 +75,7 @@ pub fn block(program: &mut Program, rng: &mut Rng, number: u64) {
     let any = 16 + rng.u8(..16);
     for register in [2, 8 + rng.u8(..4), 12 + rng.u8(..4), any] {
         let offset = rng.u64(..900) & if rng.bool() { !7 } else { !0 };
-        let at = if paging && whole { Sv39::alias(window) } else { DATA + window };
+        let at = if paging && whole { Spaces::alias(window) } else { DATA + window };
         block.x[usize::from(register)] = at + offset;
         pointers.push((register, offset));
     }

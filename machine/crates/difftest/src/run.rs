@@ -150,7 +150,9 @@ impl Runner {
 
 /// Runs the program at `elf` on the machine.
 fn machine(elf: &Path, length: usize, engine: Engine, detailed: bool) -> Result<Run> {
-    let changes = ["machine.harts=1".to_owned(), format!("machine.memory_bytes={MEMORY}")];
+    // As deep as QEMU's.
+    let changes =
+        ["machine.harts=1".to_owned(), "machine.paging=sv57".to_owned(), format!("machine.memory_bytes={MEMORY}")];
     let config = MachineConfig {
         profile: Profile::load(if detailed { "server" } else { "vc707" }, &changes)?,
         boot: Boot::Elf { file: elf.to_owned() },

@@ -7,7 +7,7 @@ use crate::layout::*;
 use crate::program::Mode;
 use crate::random::Generator;
 use crate::runtime::csr;
-use crate::tables::{DATA_OFFSET, SCRATCH, SCRATCH_PAGES, Sv39};
+use crate::tables::{DATA_OFFSET, SCRATCH, SCRATCH_PAGES, Spaces};
 
 /// Instructions of random code between two special parts.
 const PIECE: usize = 40;
@@ -16,14 +16,14 @@ const SPP: u64 = 1 << 8;
 
 impl Generator<'_> {
     /// The code of a cell.
-    pub(crate) fn special(&mut self, kind: Kind, sv39: &Sv39) {
+    pub(crate) fn special(&mut self, kind: Kind, spaces: &Spaces) {
         for _ in 0..3 {
             self.body(PIECE);
             match kind {
                 Kind::Random => {}
                 Kind::Patching => self.patch(),
                 Kind::Faults => self.touch_anything(),
-                Kind::Remapping => self.remap(sv39),
+                Kind::Remapping => self.remap(spaces),
                 Kind::Visiting => self.visit(),
             }
         }
@@ -150,13 +150,13 @@ impl Generator<'_> {
     }
 
     /// Gives a page another entry, and touches it.
-    fn remap(&mut self, sv39: &Sv39) {
+    fn remap(&mut self, spaces: &Spaces) {
         let page = self.rng.u64(..SCRATCH_PAGES);
         let at = self.fresh(&[1]);
         let slot = self.fresh(&[1, at]);
         self.choose(at, state::ENTRIES);
         self.a.i("ld", at, at, 0);
-        self.a.li(slot, sv39.scratch_table + page * 8);
+        self.a.li(slot, spaces.scratch_table + page * 8);
         self.a.s("sd", at, slot, 0);
         self.a.li(at, SCRATCH + page * 4096);
         let fenced = if self.rng.bool() { 0 } else { at };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use fastrand::Rng;
+use trapless_memory::Paging;
 
 use crate::coverage::Coverage;
 use crate::program::Program;
@@ -64,17 +65,18 @@ pub fn run_all(options: &Options) -> Result<Summary> {
         make(&mut program);
         program
     };
-    go("paging", &made(&mut paging::common), true)?;
-    go("translations", &made(&mut |p| paging::changes(p, &mut rng)), true)?;
+    for mode in Paging::ALL {
+        let made = |make: &mut dyn FnMut(&mut Program)| {
+            let mut program = Program::paged(mode);
+            make(&mut program);
+            program
+        };
+        go(&format!("paging-{mode}"), &made(&mut paging::common), true)?;
+        go(&format!("paging-{mode}-machine-only"), &made(&mut paging::machine_only), false)?;
+        go(&format!("translations-{mode}"), &made(&mut |p| paging::changes(p, &mut rng)), true)?;
+    }
     go("privileged", &made(&mut privileged::all), true)?;
-    go(
-        "machine-only",
-        &made(&mut |p| {
-            paging::machine_only(p);
-            privileged::machine_only(p)
-        }),
-        false,
-    )?;
+    go("machine-only", &made(&mut privileged::machine_only), false)?;
     go(
         "csrs",
         &made(&mut |p| {

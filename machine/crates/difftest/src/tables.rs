@@ -2,6 +2,8 @@
 //! Page tables of the test programs: two address spaces that hold the program, and a playground of every leaf and
 //! pointer that can fault.
 
+use trapless_memory::Paging;
+
 use crate::layout::*;
 
 /// Bits of a page table entry.
@@ -26,12 +28,23 @@ pub fn entry(pa: u64, bits: u64) -> u64 {
 }
 
 /// Pages of entries from [`TABLES`] on.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Tables {
+    levels: u32,
     pages: Vec<[u64; 512]>,
 }
 
+/// Index of the entry of `va` in its table of `level`.
+fn index(va: u64, level: u32) -> u64 {
+    va >> Paging::shift(level) & 511
+}
+
 impl Tables {
+    /// None yet, of trees with so many levels.
+    fn new(paging: Paging) -> Tables {
+        Tables { levels: paging.levels(), pages: Vec::new() }
+    }
+
     /// A new, empty table; its physical address.
     pub fn page(&mut self) -> u64 {
         self.pages.push([0; 512]);
@@ -45,19 +58,24 @@ impl Tables {
 
     /// Sets the entry of `va` at `level` (0: 4 KiB), making the tables above it as needed.
     pub fn set(&mut self, root: u64, va: u64, level: u32, value: u64) {
+        let table = self.table(root, va, level);
+        *self.slot(table, index(va, level)) = value;
+    }
+
+    /// The table of `level` that has the entry of `va`, made with those above it as needed.
+    fn table(&mut self, root: u64, va: u64, level: u32) -> u64 {
         let mut table = root;
-        for l in (level + 1..3).rev() {
-            let index = va >> (12 + 9 * l) & 511;
-            let seen = *self.slot(table, index);
+        for l in (level + 1..self.levels).rev() {
+            let seen = *self.slot(table, index(va, l));
             table = if seen == 0 {
                 let page = self.page();
-                *self.slot(table, index) = entry(page, V);
+                *self.slot(table, index(va, l)) = entry(page, V);
                 page
             } else {
                 seen >> 10 << 12
             };
         }
-        *self.slot(table, va >> (12 + 9 * level) & 511) = value;
+        table
     }
 
     /// For the ELF file.
@@ -86,7 +104,9 @@ impl Case {
 
 /// The address spaces.
 #[derive(Clone)]
-pub struct Sv39 {
+pub struct Spaces {
+    /// Their mode.
+    pub paging: Paging,
     /// All tables.
     pub tables: Tables,
     /// `satp` for S-mode blocks: code and data are supervisor pages.
@@ -109,28 +129,21 @@ pub const SCRATCH: u64 = 0x20_0000_0000;
 pub const PLAYGROUND_PAGES: u64 = 4;
 /// Pages at [`SCRATCH`] that self-hashing blocks map.
 pub const SCRATCH_PAGES: u64 = PLAYGROUND_PAGES;
-const MODE_SV39: u64 = 8 << 60;
 /// Data pages are scattered: page i of the alias is page i * 397 of the data.
 const SCATTER: u64 = 397;
 const SMALL: u64 = 0xc0_0000_0000 >> 2;
 /// Offset in a playground page that loads and stores use.
 pub const DATA_OFFSET: u64 = 64;
 
-impl Default for Sv39 {
-    fn default() -> Sv39 {
-        Sv39::new()
-    }
-}
-
-impl Sv39 {
+impl Spaces {
     /// Builds all tables.
-    pub fn new() -> Sv39 {
-        let mut tables = Tables::default();
+    pub fn new(paging: Paging) -> Spaces {
+        let mut tables = Tables::new(paging);
         let mut satp = [0; 2];
         let mut cases = Vec::new();
         for (user, satp) in satp.iter_mut().enumerate() {
             let root = tables.page();
-            *satp = MODE_SV39 | root >> 12;
+            *satp = paging.satp() | root >> 12;
             let user_bit = if user == 1 { U } else { 0 };
             for at in (RUNTIME..RUNTIME + MEMORY).step_by(2 << 20) {
                 let test = (CODE..LOG).contains(&at);
@@ -141,15 +154,15 @@ impl Sv39 {
             }
             let pages = DATA_SIZE / 4096;
             for page in 0..pages {
-                let to = DATA + Sv39::page_behind(page) * 4096;
+                let to = DATA + Spaces::page_behind(page) * 4096;
                 tables.set(root, ALIAS + page * 4096, 0, entry(to, V | RWX | AD | user_bit));
             }
-            cases = playground(&mut tables, root);
+            cases = playground(&mut tables, root, paging);
         }
         let scratch_table = tables.page();
         let root = satp[0] << 12 & 0xff_ffff_f000;
         tables.set(root, SCRATCH, 1, entry(scratch_table, V));
-        let scratch_middle = (*tables.slot(root, SCRATCH >> 30 & 511) >> 10 << 12) + (SCRATCH >> 21 & 511) * 8;
+        let scratch_middle = tables.table(root, SCRATCH, 1) + index(SCRATCH, 1) * 8;
 
         let mut playground = vec![0; 4096];
         // `ret` at 0 and 2. The last two bytes begin an `addi x0` that ends with whatever the next page begins with.
@@ -166,7 +179,7 @@ impl Sv39 {
             }
         }
         let [s_satp, u_satp] = satp;
-        Sv39 { tables, s_satp, u_satp, scratch_middle, scratch_table, cases, playground }
+        Spaces { paging, tables, s_satp, u_satp, scratch_middle, scratch_table, cases, playground }
     }
 
     /// The page of the data behind a page of the alias.
@@ -177,13 +190,13 @@ impl Sv39 {
     /// Where the byte at `offset` of the data is in the alias.
     pub fn alias(offset: u64) -> u64 {
         let pages = DATA_SIZE / 4096;
-        let page = (0..pages).find(|p| Sv39::page_behind(*p) == offset / 4096).expect("the factor is odd");
+        let page = (0..pages).find(|p| Spaces::page_behind(*p) == offset / 4096).expect("the factor is odd");
         ALIAS + page * 4096 + offset % 4096
     }
 }
 
 /// Maps the playground page in every way. The virtual addresses are the same in each address space.
-fn playground(tables: &mut Tables, root: u64) -> Vec<Case> {
+fn playground(tables: &mut Tables, root: u64, paging: Paging) -> Vec<Case> {
     let mut cases = Vec::new();
     let full = V | RWX | AD;
     let mut small = 0;
@@ -258,34 +271,47 @@ fn playground(tables: &mut Tables, root: u64) -> Vec<Case> {
         medium += 2 << 20;
     }
 
-    let mut large = SMALL + (2 << 30);
-    let one_gib = PLAYGROUND & !0x3fff_ffff;
-    for (name, value, good) in [
-        ("1 GiB leaf", entry(one_gib, full), true),
-        ("1 GiB leaf with U", entry(one_gib, full | U), true),
-        ("1 GiB leaf, misaligned by 4 KiB", entry(one_gib | 4096, full | U), false),
-        ("1 GiB leaf, misaligned by 2 MiB", entry(one_gib | 0x20_0000, full | U), false),
-        ("1 GiB leaf, W without R", entry(one_gib, V | W | X | AD), false),
-        ("1 GiB leaf, reserved bit", entry(one_gib, full | 1 << 59), false),
-        ("1 GiB entry invalid", 0, false),
-    ] {
-        tables.set(root, large, 2, value);
-        cases.push(Case { name: name.into(), va: large | PLAYGROUND & 0x3fff_ffff, leaf: good.then_some(value) });
-        large += 1 << 30;
-    }
-    for (name, bits) in [("A", A), ("D", D), ("U", U), ("reserved bit 58", 1 << 58)] {
+    // Upper levels, each with entries of its own.
+    let mut below = inner;
+    for (level, size, mut at) in [(2, "1 GiB", SMALL + (2 << 30)), (3, "512 GiB", 1 << 39), (4, "256 TiB", 1 << 48)] {
+        if level >= paging.levels() {
+            break;
+        }
+        let span = 1u64 << Paging::shift(level);
+        let aligned = PLAYGROUND & !(span - 1);
+        let mut leaves = vec![
+            (format!("{size} leaf"), entry(aligned, full), true),
+            (format!("{size} leaf with U"), entry(aligned, full | U), true),
+            (format!("{size} leaf, W without R"), entry(aligned, V | W | X | AD), false),
+            (format!("{size} leaf, reserved bit"), entry(aligned, full | 1 << 59), false),
+            (format!("{size} entry invalid"), 0, false),
+        ];
+        for (lower, name) in ["4 KiB", "2 MiB", "1 GiB", "512 GiB"].iter().enumerate().take(level as usize) {
+            let off = aligned | 1 << Paging::shift(lower as u32);
+            leaves.push((format!("{size} leaf, misaligned by {name}"), entry(off, full | U), false));
+        }
+        for (name, value, good) in leaves {
+            tables.set(root, at, level, value);
+            cases.push(Case { name, va: at | PLAYGROUND & (span - 1), leaf: good.then_some(value) });
+            at += span;
+        }
         let table = tables.page();
-        *tables.slot(table, 0) = entry(inner, V);
-        tables.set(root, large, 2, entry(table, V | bits));
-        cases.push(Case { name: format!("pointer to a 2 MiB table with {name}"), va: large, leaf: None });
-        large += 1 << 30;
+        *tables.slot(table, 0) = entry(below, V);
+        for (name, bits) in [("A", A), ("D", D), ("U", U), ("reserved bit 58", 1 << 58)] {
+            tables.set(root, at, level, entry(table, V | bits));
+            cases.push(Case { name: format!("pointer in place of a {size} leaf with {name}"), va: at, leaf: None });
+            at += span;
+        }
+        below = table;
     }
 
-    // Addresses whose upper bits are not copies of bit 38, next to some that are.
+    // Addresses whose upper bits are not copies of the highest one that is translated, next to some that are.
     let high = 0xffff_ffff_c000_0000;
     tables.set(root, high, 0, inner_leaf);
     cases.push(Case { name: "upper half".into(), va: high, leaf: Some(inner_leaf) });
-    for va in [high & !(1 << 63), high & !(1 << 39), SMALL | 1 << 38, SMALL | 1 << 39, SMALL | 1 << 63, 1 << 38] {
+    let bits = Paging::shift(paging.levels());
+    let (top, above) = (1 << (bits - 1), 1 << bits);
+    for va in [high & !(1 << 63), high & !above, high & !top, SMALL | top, SMALL | above, SMALL | 1 << 63, top] {
         cases.push(Case { name: format!("non-canonical address {va:#x}"), va, leaf: None });
     }
     cases

@@ -90,6 +90,9 @@ fn what_does_not_fit_is_refused_in_a_line() {
     assert_eq!(run(&mut writer), End::Checkpoint);
     assert!(writer.save(&place).unwrap_err().to_string().contains("is there already"));
     assert!(refused(boot(), &["machine.harts=2", SETTINGS[1]]).contains("machine.harts = 4, not 2"));
+    assert!(
+        refused(boot(), &[SETTINGS[0], SETTINGS[1], "machine.paging=sv48"]).contains("machine.paging = sv39, not sv48")
+    );
     assert!(refused(boot(), &["machine.harts=4"]).contains("bytes"));
     assert!(refused(boot(), &[SETTINGS[0], SETTINGS[1], "smu.present=false"]).contains("SMU"));
     // Times may differ.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Seeded bugs of the translator, for tests that must find them. Without the feature `seeded-bugs` they do not exist.
+//! Seeded bugs of translator and page walker, for tests that must find them. Without the feature `seeded-bugs` they do not exist.
 
-/// One way to get translated code wrong.
+/// One way to get translated code, or a walk, wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// `mulhsu` takes both operands for unsigned.
@@ -16,6 +16,8 @@ pub enum Bug {
     ScAlways,
     /// Translated code stays when its page is written to.
     CodeStays,
+    /// A leaf above 1 GiB may be misaligned.
+    LargeMisaligned,
 }
 
 #[cfg(feature = "seeded-bugs")]
@@ -28,7 +30,7 @@ mod seeded {
         static SEEDED: Cell<Option<Bug>> = const { Cell::new(None) };
     }
 
-    /// Seeds a bug in all that this thread translates from now on, or none.
+    /// Seeds a bug in all that this thread translates or walks from now on, or none.
     pub fn seed(bug: Option<Bug>) {
         SEEDED.set(bug);
     }

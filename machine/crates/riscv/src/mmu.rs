@@ -3,6 +3,7 @@
 
 use trapless_memory::{Cycle, PAGE_SHIFT, Paging, PhysAddr, Ram};
 
+use crate::bugs;
 use crate::csr::status;
 use crate::pmp::Verdict;
 use crate::trap::Stop;
@@ -158,7 +159,8 @@ impl Hart {
                 continue;
             }
             let dirty = e & pte::D != 0;
-            let misplaced = ppn & ((1 << (9 * level)) - 1) != 0;
+            let misplaced =
+                ppn & ((1 << (9 * level)) - 1) != 0 && !(level > 2 && bugs::has(bugs::Bug::LargeMisaligned));
             if !self.permits(e, access, p) || misplaced || e & pte::A == 0 || (access == Access::Store && !dirty) {
                 return Err(fault());
             }

@@ -2,7 +2,7 @@
 //! The page walker over tables that hold anything, against a walk written from the privileged specification (section
 //! "Virtual Address Translation Process") and the rules ISA-1 and ISA-2 for armed entries.
 
-use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
+use trapless_memory::{BusError, Cycle, MmioEffect, Paging, PhysAddr, Ram};
 use trapless_riscv::{Access, Bus, CodeCache, Env, Exit, Hart, HartConfig, Privilege, SmuWalkConfig, WalkAnswer};
 
 use crate::demand;
@@ -23,7 +23,6 @@ const SHWDP: u16 = 0x5c0;
 const MPRV: u64 = 1 << 17;
 const SUM: u64 = 1 << 18;
 const MXR: u64 = 1 << 19;
-const SV39: u64 = 8 << 60;
 
 /// Memory alone.
 struct World(Ram);
@@ -66,18 +65,23 @@ struct Try {
 }
 
 /// What must happen.
-fn expected(ram: &Ram, root: u64, t: Try) -> Outcome {
+fn expected(ram: &Ram, paging: Paging, root: u64, t: Try) -> Outcome {
     let code = |fault: [u64; 3]| match t.access {
         Access::Fetch => fault[0],
         Access::Load => fault[1],
         Access::Store => fault[2],
     };
     let (page_fault, access_fault) = (Outcome::Trap(code([12, 13, 15])), Outcome::Trap(code([1, 5, 7])));
-    if (t.va as i64) << 25 >> 25 != t.va as i64 {
+    let (levels, unused) = match paging {
+        Paging::Sv39 => (3, 64 - 39),
+        Paging::Sv48 => (4, 64 - 48),
+        Paging::Sv57 => (5, 64 - 57),
+    };
+    if (t.va as i64) << unused >> unused != t.va as i64 {
         return page_fault;
     }
     let mut table = root;
-    for level in (0..3).rev() {
+    for level in (0..levels).rev() {
         let at = table + (t.va >> (12 + 9 * level) & 511) * 8;
         let Some(e) = ram.load::<8>(PhysAddr(at)).map(u64::from_le_bytes) else { return access_fault };
         let bit = |n: u32| e >> n & 1 == 1;
@@ -142,7 +146,9 @@ fn content(at: u64) -> u64 {
 pub fn run(t: &mut Tape) -> Result<(), String> {
     let mut world = World(Ram::new(PhysAddr(RAM), PAGES * 4096).map_err(|e| e.to_string())?);
     let mut code = CodeCache::default();
-    let config = HartConfig { smu: Some(SmuWalkConfig { wait_limit: 100 }), ..HartConfig::new(0) };
+    let paging = t.one(&Paging::ALL);
+    let config =
+        HartConfig { smu: Some(SmuWalkConfig { wait_limit: 100 }), paging: Paging::Sv57, ..HartConfig::new(0) };
     let mut hart = Hart::new(config, RAM);
     for at in (RAM + TABLES * 4096..RAM + PAGES * 4096).step_by(8) {
         let _ = world.0.store(PhysAddr(at), content(at).to_le_bytes());
@@ -156,8 +162,9 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
             hart.fence_vma(None);
         }
         let index = |t: &mut Tape| t.below(4);
-        let page = index(t) << 30 | index(t) << 21 | index(t) << 12;
-        let va = page | (t.below(512) * 8) | if t.below(16) == 0 { 1 << t.one(&[38, 39, 63u64]) } else { 0 };
+        let page = (0..paging.levels()).fold(0, |va, level| va | index(t) << Paging::shift(level));
+        let bits = Paging::shift(paging.levels());
+        let va = page | (t.below(512) * 8) | if t.below(16) == 0 { 1 << t.one(&[bits - 1, bits, 63]) } else { 0 };
         let access = t.one(&[Access::Fetch, Access::Load, Access::Store]);
         let mode = t.u64();
         let (user, sum, mxr) = (mode & 1 != 0, mode & 2 != 0, mode & 4 != 0);
@@ -169,13 +176,13 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
             Access::Store => 0x00b5_3023,
         };
         let _ = world.0.store(PhysAddr(CODE), word.to_le_bytes());
-        let wanted = expected(&world.0, root, a);
+        let wanted = expected(&world.0, paging, root, a);
         // Tables and this target's own code are no code to jump to.
         let is_data = |pa: u64| (RAM + TABLES * 4096..CODE).contains(&pa);
         if access == Access::Fetch && matches!(wanted, Outcome::Reaches(pa) if !is_data(pa)) {
             continue;
         }
-        let got = attempt(&mut hart, &mut world, &mut code, root, a)?;
+        let got = attempt(&mut hart, &mut world, &mut code, (paging, root), a)?;
         demand(got == wanted, || {
             let text = format!("{a:x?}: {got:x?}, should be {wanted:x?}; root {root:x}, tables");
             let pte = |n: u64| world.0.load::<8>(PhysAddr(RAM + n * 8)).map_or(0, u64::from_le_bytes);
@@ -187,15 +194,21 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes one access.
-fn attempt(hart: &mut Hart, world: &mut World, code: &mut CodeCache, root: u64, a: Try) -> Result<Outcome, String> {
+/// Makes one access, with tables of this mode from this root on.
+fn attempt(
+    hart: &mut Hart,
+    world: &mut World,
+    code: &mut CodeCache,
+    (paging, root): (Paging, u64),
+    a: Try,
+) -> Result<Outcome, String> {
     const MAGIC: u64 = 0x1234_5678_9abc_def0;
     let missing = |name: &str| format!("no {name}");
     let mode = if a.user { 0 } else { 1 };
     let status = (mode << 11) | if a.sum { SUM } else { 0 } | if a.mxr { MXR } else { 0 };
     let set = [
         (MSTATUS, status | if a.mprv { MPRV } else { 0 }),
-        (SATP, SV39 | root >> 12),
+        (SATP, paging.satp() | root >> 12),
         (MTVEC, CODE + 64),
         (SHWDP, 1),
         (0x341, a.va),
@@ -232,7 +245,7 @@ fn attempt(hart: &mut Hart, world: &mut World, code: &mut CodeCache, root: u64, 
     match a.access {
         Access::Fetch => Ok(Outcome::Reaches(RAM + (hart.x(5) >> 12) * 8)),
         Access::Load => {
-            let wanted = expected(&world.0, root, a);
+            let wanted = expected(&world.0, paging, root, a);
             let same = matches!(wanted, Outcome::Reaches(pa) if word(world, pa) == Some(hart.x(11)));
             if same { Ok(wanted) } else { Err(format!("{a:x?}: it reads {:#x}, should be {wanted:x?}", hart.x(11))) }
         }
