@@ -71,7 +71,7 @@ int main(void)
 	if (!strcmp(argv[0], "/attack")) {
 		if (!mount("/dev/nvme0n1p3", "/tiny", "ext4", 0, NULL))
 			folder = "/tiny";
-	} else if (!mount("/dev/nvme0n1p2", "/small", "ext4", 0, NULL)) {
+	} else if (!strcmp(argv[0], "/hwdp-check") && !mount("/dev/nvme0n1p2", "/small", "ext4", 0, NULL)) {
 		argv[argc++] = "-s";
 		argv[argc++] = "/small";
 	}

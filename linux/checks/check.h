@@ -3,15 +3,12 @@
 #ifndef CHECK_H
 #define CHECK_H
 
-#define _GNU_SOURCE
-#include <errno.h>
+#include "check-run.h"
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,29 +20,11 @@
 #ifndef MAP_HWDP
 #define MAP_HWDP 0x200000
 #endif
-#define PAGE 4096ul
-#define WHY_MAX 256
 
 extern const char *dir;		/* where the files go */
 extern const char *small_dir;	/* another: ext4 of 1 KiB blocks, inline data; or NULL */
 extern const char *mount_point;	/* the file system of dir */
-extern char *why;		/* what failed, or why the test was skipped */
-extern bool *skipped;
 extern size_t big_pages;	/* pages of the large file */
-
-#define CHECK(cond, ...) do {						\
-	if (!(cond)) {							\
-		snprintf(why, WHY_MAX, __VA_ARGS__);			\
-		return false;						\
-	}								\
-} while (0)
-
-/* The kernel, or what it runs on, lacks what the test is about. */
-#define SKIP(...) do {							\
-	snprintf(why, WHY_MAX, __VA_ARGS__);				\
-	*skipped = true;						\
-	return true;							\
-} while (0)
 
 uint64_t word(uint64_t seed, uint64_t page, unsigned i);
 void fill(void *p, uint64_t seed, uint64_t page);
