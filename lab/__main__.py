@@ -138,6 +138,18 @@ def parser() -> argparse.ArgumentParser:
     attack.add_argument("--seed", type=int, default=1, metavar="N")
     attack.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
 
+    stc = commands.add_parser("stc", help="no page fault is led to a wrong page table: races, on kernels that check themselves")
+    stc.add_argument("test", nargs="*", help="only these tests of stc-check")
+    stc.add_argument("--kernel", default="plain", metavar="plain|debug|kcsan|IMAGE",
+                     help="with KASAN, lockdep and more, with KCSAN (x86_64), or an image (default plain)")
+    stc.add_argument("--on", choices=("machine", "riscv64", "x86_64"), default="machine",
+                     help="the machine, or QEMU with such a processor (default machine)")
+    stc.add_argument("--design", action="append", metavar="WORDS", help="boot parameter stc=; can be repeated (default: many)")
+    stc.add_argument("--factor", type=int, default=1, metavar="N", help="so many times the steps (default 1)")
+    stc.add_argument("--seed", type=int, default=1, metavar="N")
+    stc.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
+    stc.add_argument("--out", type=Path, default=Path("out/stc"), metavar="DIR", help="where logs go (default out/stc)")
+
     test = commands.add_parser("test", help="run all tests")
     test.add_argument("--all", action="store_true", help="the long ones, too")
     test.add_argument("suite", nargs="*", help="only these suites")
@@ -214,6 +226,16 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         from lab.checks import attack
 
         return attack.run(args.rounds, args.way, args.seed, args.kernel, args.kind)
+    if args.command == "stc":
+        from lab.checks import stc
+
+        if args.factor < 1:
+            raise UserError(f"--factor {args.factor}: at least 1")
+        kernel = args.kernel if args.kernel in stc.KERNELS else Path(args.kernel)
+        if isinstance(kernel, Path) and not kernel.is_file():
+            raise UserError(f"--kernel {kernel}: neither plain, debug, kcsan nor a kernel")
+        check = stc.Check(args.on, kernel, factor=args.factor, seed=args.seed, names=tuple(args.test), append=args.append)
+        return stc.run(check, tuple(args.design or stc.DESIGNS), args.out)
     if args.command == "run":
         return _run(args, guest_argv)
     if args.command == "profile":

@@ -23,7 +23,7 @@ from lab.ui import UserError, say, step
 
 MISSES = 2_000_000
 SCRIPT = Path(__file__).with_suffix(".sh")
-DEBUG = ("debug.config",)
+DEBUG = ("debug.config", "hwdp-kunit.config")
 DEBUG_MIB = 128
 """What that kernel takes of the memory for itself, more than the ordinary one: KASAN's shadow, page owners, lock tables."""
 # What the kernel says when one of its checks fails.

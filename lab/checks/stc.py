@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless stc`: linux/checks/stc-check, the guest test of the software translation cache, on kernels that check themselves.
+
+On the machine with linux/checks' own init; on QEMU, whose processors really run beside each other, as a job. KCSAN finds races in
+every Linux 6.12: the stock kernel runs the same test, and what it reports, too, is not the cache's.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lab import build
+from lab.cache import CACHE
+from lab.checks import guest
+from lab.images import dataset, ext4, rootfs
+from lab.outputs import output_folder
+from lab.runner import guest as guests
+from lab.runner.job import Job
+from lab.soak import REPORT
+from lab.ui import UserError, say, step
+
+SERIES = ("stc",)
+KERNELS = {"plain": ("huge.config",), "debug": ("huge.config", "debug.config"), "kcsan": ("huge.config", "kcsan.config")}
+COUNTS = "stc-check.config"
+"""With the series."""
+DESIGNS = ("", "mm,lines=1", "mm,lines=64,ways=2", "mm,entry", "vma", "vma,lines=16,entry,folded,from-top", "vma,ways=2",
+           "cpu", "cpu,ways=2", "cpu,lines=2,entry,folded", "off")
+"""Boot parameters stc= that differ in what a line is, who has it, or who empties it; "" is the default."""
+PLACES = ("machine", "riscv64", "x86_64")
+"""Where it runs: the machine, or QEMU with such a processor."""
+RACE = re.compile(r"BUG: KCSAN: (.*)$")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One boot of stc-check."""
+
+    place: str = "machine"
+    kernel: str | Path = "plain"
+    """Of KERNELS, or an image."""
+    stock: bool = False
+    """The kernel without the series."""
+    design: str = ""
+    factor: int = 1
+    """stc-check -n"""
+    seed: int = 1
+    names: tuple[str, ...] = ()
+    append: str = ""
+    """More of the kernel's command line."""
+    cpu: str | None = None
+    """QEMU's -cpu."""
+    settings: tuple[str, ...] = ()
+    """Single values of the machine's profile."""
+
+    def arch(self) -> build.Arch:
+        """Of its processor."""
+        return build.RISCV if self.place == "machine" else {arch.machine: arch for arch in build.ARCHS.values()}[self.place]
+
+    def image(self) -> Path:
+        """Its kernel, built if need be."""
+        if isinstance(self.kernel, Path):
+            return self.kernel
+        configs = KERNELS[self.kernel] + (() if self.stock else (COUNTS,))
+        return build.kernel(self.stock, arch=self.arch(), configs=configs, series=SERIES)
+
+    def options(self) -> tuple[str, ...]:
+        """Of stc-check. A test of many steps may take long."""
+        return "-n", str(self.factor), "-r", str(self.seed), "-t", str(120 * max(1, self.factor))
+
+    def boot_words(self) -> str:
+        """More of the kernel's command line."""
+        return " ".join(part for part in (f"stc={self.design}" if self.design else "", self.append) if part)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a boot left."""
+
+    said: str
+    """stc-check's own output; the kernel's messages stand among it, or in `messages`."""
+    messages: str = ""
+
+    def faults(self) -> list[str]:
+        """Everything that is wrong, one line each; of races, the kernel's own as well."""
+        found = [line for line in self.said.splitlines() if line.startswith("FAIL ")]
+        closing = re.findall(r"^(\d+) passed, \d+ failed$", self.said, re.MULTILINE)
+        if not closing or not int(closing[-1]):
+            found.append("the test did not come to its end")
+        return found + [f"kernel: {line.strip()}" for line in self.messages.splitlines() if REPORT.search(line)]
+
+
+def run_check(check: Check) -> Outcome:
+    """Boot and test."""
+    image = check.image()
+    if check.place == "machine":
+        result = guest.run(guest.Boot(image, "stc-check", check.options(), check.names, check.settings, append=check.boot_words(),
+                                      max_seconds=1e6))
+        return Outcome(result.console, "" if result.finished else "Kernel panic? The guest did not end in order")
+    arch = check.arch()
+    program = build.guest_checks(arch) / "stc-check"
+    # Not by the console: QEMU's serial port can lose its last words.
+    job = Job(f"./{program.name} {' '.join((*check.options(), '/data', *check.names))} >/job/out/checks; dmesg >/job/out/dmesg",
+              (program,))
+    root = guests.Guest(image, rootfs.image(arch), dataset.image(64 * ext4.MIB), arch=arch, cpu=check.cpu,
+                        append=f"{check.boot_words()} log_buf_len=4M", threads=True, max_seconds=36000)
+    folder = Path(tempfile.mkdtemp(dir=CACHE))
+    try:
+        guests.run_on_qemu(root, job, folder)
+        said, messages = ((folder / name).read_text(errors="replace") for name in ("checks", "dmesg"))
+    finally:
+        shutil.rmtree(folder)
+    return Outcome(said, messages)
+
+
+def races(outcome: Outcome) -> set[str]:
+    """The places of races that KCSAN has reported, without offsets and numbers of clones."""
+    found = (RACE.search(line) for line in outcome.messages.splitlines())
+    return {re.sub(r"\+0x\S+|\.(isra|constprop|part|cold)[.\d]*", "", match[1]).strip() for match in found if match}
+
+
+def run(check: Check, designs: tuple[str, ...], out: Path) -> int:
+    """Test each design, print what was found; the exit status. With KCSAN the stock kernel goes first."""
+    if check.kernel == "kcsan" and check.place != "x86_64":
+        raise UserError("--kernel kcsan: Linux has it for x86_64 only (--on x86_64)")
+    output_folder(out)
+    known: set[str] = set()
+    if check.kernel == "kcsan":
+        with step("the stock kernel"):
+            outcome = run_check(replace(check, stock=True))
+        (out / "stock.txt").write_text(outcome.said + outcome.messages)
+        known = races(outcome)
+        say(f"{len(known)} races in the stock kernel")
+    passed = failed = 0
+    for design in designs:
+        with step(f"stc={design or '(default)'}"):
+            outcome = run_check(replace(check, design=design))
+        (out / f"{design or 'default'}.txt").write_text(outcome.said + outcome.messages)
+        found = outcome.faults()
+        if check.kernel == "kcsan":
+            # A report's head names the two functions; what else REPORT matches is more of the same report.
+            found = [line for line in found if "KCSAN" not in line]
+            found += [f"kernel: a race that the stock kernel has not: {race}" for race in sorted(races(outcome) - known)]
+        for line in found:
+            print(f"FAIL stc={design or '(default)'}: {line}")
+        passed, failed = passed + (not found), failed + bool(found)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
