@@ -1021,8 +1021,13 @@ static void storm_work(struct worker *worker)
 		case 12 ... 13:
 			if (other == slot)
 				break;
-			NEED(mremap(slot->region, GB, GB, MREMAP_MAYMOVE | MREMAP_FIXED, other->region) == other->region,
-			     "mremap: %s", strerror(errno));
+			if (mremap(slot->region, GB, GB, MREMAP_MAYMOVE | MREMAP_FIXED, other->region) != other->region) {
+				/* halves that did not merge stay; what was at the new place does not */
+				NEED(errno == EFAULT, "mremap: %s", strerror(errno));
+				unmap(other->region, GB);
+				other->there = false;
+				break;
+			}
 			memcpy(other->gen, slot->gen, sizeof(slot->gen));
 			other->there = true;
 			slot->there = false;
