@@ -547,49 +547,98 @@ static void shrink_and_grow(unsigned shift)
 	unmap(region, parts * size);
 }
 
-static bool t_shrink(void)
+/*
+ * Each round alone, where nobody else's munmap empties the cache in time, and
+ * among threads that fault, map and unmap.
+ */
+static bool quiet_and_busy(void (*body)(unsigned shift))
 {
 	struct worker workers[2];
 
+	for EACH_REACH(shift)
+		body(shift);
 	start(workers, 2, be_busy, NULL, 0);
 	for EACH_REACH(shift)
-		shrink_and_grow(shift);
+		body(shift);
 	join(workers, 2);
 	return true;
 }
 
+static bool t_shrink(void)
+{
+	return quiet_and_busy(shrink_and_grow);
+}
+
+/*
+ * The border of two areas moves down and up again, and the page tables between go
+ * meanwhile: the lower area is the same all the time. (munmap alone leaves a new
+ * area where it splits one.)
+ */
+static void move_border(unsigned shift)
+{
+	const size_t size = 1ul << shift;
+	int fd = memfd_create("border", MFD_CLOEXEC);
+	uint64_t gen = fresh(), others = fresh();
+	char *region = at(shift, 0), *part = region + size;
+
+	NEED(fd >= 0 && !ftruncate(fd, 3 * size), "memfd: %s", strerror(errno));
+	for (unsigned round = 0; round < 6 * factor; round++) {
+		map(region, 3 * size, MAP_SHARED, fd);
+		NEED(!mprotect(region + 2 * size, size, PROT_READ), "mprotect");
+		for (unsigned i = 0; i < SPOTS; i++)
+			put(region, spot(shift, i), gen);
+		for (unsigned i = 0; i < SPOTS; i++)
+			put(part, spot(shift, i), gen);
+		NEED(!mprotect(part, size, PROT_READ), "mprotect");
+		unmap(part, 2 * size);
+		take_tables(shift, others);
+		NEED(mmap(part, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE, fd, size) == part,
+		     "mmap: %s", strerror(errno));
+		for (unsigned i = 0; i < SPOTS; i++) {
+			EXPECT(part, spot(shift, i), gen, "beyond the border");
+			put(part, spot(shift, i), gen);
+		}
+		give_tables(shift, others);
+		unmap(region, 2 * size);
+	}
+	close(fd);
+}
+
+static bool t_border(void)
+{
+	return quiet_and_busy(move_border);
+}
+
 /* A stack that grows over the border of a region, is cut there, and grows again. */
+static void grow_stack(unsigned shift)
+{
+	char *border = at(shift, 1), *stack = map(border, 4 * PAGE, MAP_PRIVATE | MAP_GROWSDOWN, -1);
+	uint64_t gen = fresh();
+
+	put(stack, 1, gen);
+	for (unsigned round = 0; round < 6 * factor; round++) {
+		char *low = border - 8 * PAGE;
+		uint64_t others = fresh();
+
+		for (unsigned i = 8; i--; ) {
+			EXPECT(low, i, 0, "grown stack");
+			put(low, i, gen + i);
+		}
+		for (unsigned i = 0; i < 8; i++)
+			EXPECT(low, i, gen + i, "stack");
+		unmap(low, 8 * PAGE);
+		take_tables(shift, others);
+		if (round % 2)
+			EXPECT(low, 7, 0, "stack again");
+		give_tables(shift, others);
+		EXPECT(stack, 1, gen, "stack's top");
+	}
+	unmap(border - 8 * PAGE, 12 * PAGE);
+}
+
 static bool t_stack(void)
 {
-	struct worker workers[2];
-
-	start(workers, 2, be_busy, NULL, 0);
-	for EACH_REACH(shift) {
-		char *border = at(shift, 1), *stack = map(border, 4 * PAGE, MAP_PRIVATE | MAP_GROWSDOWN, -1);
-		uint64_t gen = fresh();
-
-		put(stack, 1, gen);
-		for (unsigned round = 0; round < 6 * factor; round++) {
-			char *low = border - 8 * PAGE;
-			uint64_t others = fresh();
-
-			for (unsigned i = 8; i--; ) {
-				EXPECT(low, i, 0, "grown stack");
-				put(low, i, gen + i);
-			}
-			for (unsigned i = 0; i < 8; i++)
-				EXPECT(low, i, gen + i, "stack");
-			unmap(low, 8 * PAGE);
-			take_tables(shift, others);
-			if (round % 2)
-				EXPECT(low, 7, 0, "stack again");
-			give_tables(shift, others);
-			EXPECT(stack, 1, gen, "stack's top");
-		}
-		unmap(border - 8 * PAGE, 12 * PAGE);
-	}
-	join(workers, 2);
-	return true;
+	return quiet_and_busy(grow_stack);
 }
 
 /* --- Page tables that move */
@@ -641,17 +690,16 @@ static void move(unsigned shift, unsigned round)
 		close(fd);
 }
 
+static void move_rounds(unsigned shift)
+{
+	/* 48 only takes longer: a P4D table is never moved as a whole */
+	for (unsigned round = 0; shift < 48 && round < 8 * factor; round++)
+		move(shift, round);
+}
+
 static bool t_mremap(void)
 {
-	struct worker workers[2];
-
-	start(workers, 2, be_busy, NULL, 0);
-	/* 48 only takes longer: a P4D table is never moved as a whole */
-	for EACH_REACH(shift)
-		for (unsigned round = 0; shift < 48 && round < 8 * factor; round++)
-			move(shift, round);
-	join(workers, 2);
-	return true;
+	return quiet_and_busy(move_rounds);
 }
 
 /* --- One area, many tables: addresses that have parts in common */
@@ -1119,6 +1167,7 @@ static const struct test tests[] = {
 	{ "munmap", t_munmap, false },
 	{ "munmap_threads", t_munmap_threads, false },
 	{ "shrink", t_shrink, false },
+	{ "border", t_border, false },
 	{ "stack", t_stack, false },
 	{ "mremap", t_mremap, false },
 	{ "tags", t_tags, false },
