@@ -46,6 +46,7 @@ GUEST_TOOLS = {
     "hwdp": "usr/bin/hwdp",
     "libhwdp.so": "usr/lib/libhwdp.so",
     "mapsum": "usr/bin/mapsum",
+    "faultwork": "usr/bin/faultwork",
 }
 
 
