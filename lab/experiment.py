@@ -14,9 +14,8 @@ from lab import claims
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.setup import Setup
 from lab.outputs import output_folder, write_whole
-from lab.pagesim import plots
 from lab.paths import ROOT
-from lab.report import table
+from lab.report import plots, table
 from lab.ui import UserError, say
 
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lab.experiments.setup import Experiment, Setup, Table
-from lab.pagesim import output, paper, plots, runs, traces
+from lab.pagesim import output, paper, runs, traces
+from lab.pagesim.plots import thirds, timelines, windows
+from lab.report import plots
 from lab.report.table import Column
 from lab.ui import UserError
 
@@ -293,12 +295,12 @@ _add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)"
     ("a window", "window_mean", ",.1f"),
     ("in the worst", "window_peak", ",d"),
     ("deviation : mean", "window_variation", ".2f"),
-), faults=plots.windows)
+), faults=windows)
 _add("aspf-1c", "faults by thirds of a time slice (ASPF 1c)", figure_1c, (
     PROCESS,
     ("faults", "process_faults", ",d"),
     *((f"{part} %", f"{part}_share", ".1f") for part in output.PARTS),
-), rows=by_process, thirds=plots.thirds(output.PARTS))
+), rows=by_process, thirds=thirds(output.PARTS))
 _add("aspf-6a", "time by mix and policy (ASPF 6a)", figure_6("6a"), (MIX, POLICY, TIME, *SAVED), keys=2,
      time=plots.bars("mix", "policy", "time_s_less", LESS_TIME, "paper"))
 _add("aspf-6b", "context switches by mix and policy (ASPF 6b)", figure_6("6b"), (
@@ -372,7 +374,7 @@ _add("aspf-timeline", "faults of each process of Mix6 over time", timeline, (
     ("faults", "process_faults", ",d"),
     ("CPU s", "cpu_s", ".3f"),
     ("finished s", "finished_s", ".3f"),
-), keys=2, rows=by_process, faults=plots.timelines)
+), keys=2, rows=by_process, faults=timelines)
 _add("aspf-slow-device", "where waiting loses: slower devices, more processes", slow_device, (
     ("processes", "processes", "d"),
     ("device us", "latency_us", "g"),

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from lab import build
 from lab.images import rootfs
-from lab.pagesim.plots import Plot
+from lab.report.plots import Plot
 from lab.report.table import Column
 from lab.runner import guest as guests
 from lab.runner.job import Job

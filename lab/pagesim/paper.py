@@ -8,6 +8,7 @@ import tomllib
 from functools import cache
 
 from lab.paths import LAB
+from lab.report.paper import printed
 
 
 @cache
@@ -32,7 +33,4 @@ def intense(program: str) -> bool:
 
 def value(figure: str, *keys: object) -> float | None:
     """A value of a figure; None if the paper does not print it."""
-    found = _data()["figure"][figure]
-    for key in keys:
-        found = found.get(f"{key:g}" if isinstance(key, float) else str(key), {})
-    return found if found != {} else None
+    return printed(_data(), figure, *keys)
