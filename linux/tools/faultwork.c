@@ -3,17 +3,18 @@
  * faultwork: programs that fault, for measuring the kernel's page fault path. What counts is between the markers of a
  * region of interest; setting up before and checking after are not in it.
  *
- *   faultwork seq|random|semi [-t THREADS] [-b BYTES] [-n PAGES] [-r SEED] [-s] [-g]
- *   faultwork matmul N
- *   faultwork pagefault|filefault|munmap [-t THREADS] [-b BYTES] [-n REPETITIONS]
- *   faultwork fork|exec [-t THREADS] [-n REPETITIONS]
+ *   faultwork seq|random|semi [-t THREADS] [-c CPU,...] [-b BYTES] [-n PAGES] [-r SEED] [-s] [-g]
+ *   faultwork matmul [-c CPU] N
+ *   faultwork pagefault|filefault|munmap [-t THREADS] [-c CPU,...] [-b BYTES] [-n REPETITIONS]
+ *   faultwork fork|exec [-t THREADS] [-c CPU,...] [-n REPETITIONS]
  *   faultwork run COMMAND [ARGUMENT...]
  *
  * seq, random, semi: each thread writes once to each of PAGES pages (default: all) of an anonymous region of its own of
  * BYTES (default 1G). `random` takes pages in the order of a random permutation, not with replacement: so every access
  * faults, and all orders have the same number of faults. `semi` takes one page at random and the four behind it: the
  * region is cut into groups of five, and the groups are permuted. -s spreads the pages of `seq` evenly over the region,
- * which may be far larger than memory. Linux makes one area of regions side by side; -g keeps a gap between them.
+ * which may be far larger than memory. Linux makes one area of regions side by side; -g keeps a gap between them. -c gives
+ * each thread its processor, so that two do not share a core, or none moves, by chance.
  *
  * matmul: C = A * B, N x N doubles each, by three nested loops; mapping and filling A and B is inside the region of interest.
  *
@@ -28,6 +29,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,6 +50,7 @@
 
 static struct {
 	unsigned long threads, bytes, count, seed;
+	unsigned long cpus[THREADS_MAX], cpu_count;
 	bool spread, gap;
 } options = { .threads = 1, .seed = 1 };
 
@@ -301,15 +304,15 @@ static unsigned long spawn_exec(struct worker *w)
 }
 
 static const struct workload workloads[] = {
-	{ "seq", prepare_region, touch_seq, check_pages, 1UL << 30, 0, "pages", "+t:b:n:r:sg", seq_page },
-	{ "random", prepare_region, touch_random, check_pages, 1UL << 30, 0, "pages", "+t:b:n:r:g", random_page },
-	{ "semi", prepare_region, touch_semi, check_pages, 1UL << 30, 0, "pages", "+t:b:n:r:g", semi_page },
-	{ "matmul", NULL, multiply, check_product, 0, 0, "rows", "+", NULL },
-	{ "pagefault", NULL, touch_pages, NULL, 128UL << 20, 1, "repetitions", "+t:b:n:", NULL },
-	{ "filefault", prepare_file, touch_pages, NULL, 128UL << 20, 1, "repetitions", "+t:b:n:", NULL },
-	{ "munmap", NULL, touch_tables, NULL, 1UL << 30, 10, "repetitions", "+t:b:n:", NULL },
-	{ "fork", NULL, spawn_fork, NULL, 0, 100, "repetitions", "+t:n:", NULL },
-	{ "exec", NULL, spawn_exec, NULL, 0, 100, "repetitions", "+t:n:", NULL },
+	{ "seq", prepare_region, touch_seq, check_pages, 1UL << 30, 0, "pages", "+t:c:b:n:r:sg", seq_page },
+	{ "random", prepare_region, touch_random, check_pages, 1UL << 30, 0, "pages", "+t:c:b:n:r:g", random_page },
+	{ "semi", prepare_region, touch_semi, check_pages, 1UL << 30, 0, "pages", "+t:c:b:n:r:g", semi_page },
+	{ "matmul", NULL, multiply, check_product, 0, 0, "rows", "+c:", NULL },
+	{ "pagefault", NULL, touch_pages, NULL, 128UL << 20, 1, "repetitions", "+t:c:b:n:", NULL },
+	{ "filefault", prepare_file, touch_pages, NULL, 128UL << 20, 1, "repetitions", "+t:c:b:n:", NULL },
+	{ "munmap", NULL, touch_tables, NULL, 1UL << 30, 10, "repetitions", "+t:c:b:n:", NULL },
+	{ "fork", NULL, spawn_fork, NULL, 0, 100, "repetitions", "+t:c:n:", NULL },
+	{ "exec", NULL, spawn_exec, NULL, 0, 100, "repetitions", "+t:c:n:", NULL },
 };
 
 static unsigned long minor_faults(void)
@@ -329,10 +332,24 @@ static void work(struct worker *w)
 	w->faults = minor_faults() - before;
 }
 
+static void stay_on(unsigned long cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set)) {
+		fprintf(stderr, "faultwork: -c %lu: %s\n", cpu, strerror(errno));
+		exit(2);
+	}
+}
+
 static void *worker(void *argument)
 {
 	struct worker *w = argument;
 
+	if (options.cpu_count)
+		stay_on(options.cpus[w->number % options.cpu_count]);
 	/* On a tiny region first: this thread's stack, the program's code and data shall not fault later. */
 	if (w->workload->bytes && w->bytes) {
 		struct worker tiny = *w;
@@ -400,6 +417,20 @@ static bool number(const char *text, unsigned long most, unsigned long *value)
 	return *value > 0;
 }
 
+/* Processors by thread. */
+static bool cpu_list(char *text)
+{
+	for (char *part; (part = strsep(&text, ",")); options.cpu_count++) {
+		char *end;
+		if (options.cpu_count == THREADS_MAX || *part < '0' || *part > '9')
+			return false;
+		options.cpus[options.cpu_count] = strtoul(part, &end, 10);
+		if (*end || options.cpus[options.cpu_count] >= CPU_SETSIZE)
+			return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	static struct worker workers[THREADS_MAX];
@@ -427,6 +458,7 @@ int main(int argc, char **argv)
 		bool good = true;
 		switch (option) {
 		case 't': good = number(optarg, THREADS_MAX, &options.threads); break;
+		case 'c': good = cpu_list(strdupa(optarg)); break;
 		case 'b': good = number(optarg, 1UL << 56, &options.bytes); break;
 		case 'n': good = number(optarg, 1UL << 48, &options.count); break;
 		case 'r': good = number(optarg, ~0UL >> 3, &options.seed); break;
@@ -436,7 +468,7 @@ int main(int argc, char **argv)
 		}
 		if (!good) {
 			char name[] = { '-', option, 0 };
-			fprintf(stderr, "faultwork: %s %s: not a number that it can be\n", name, optarg);
+			fprintf(stderr, "faultwork: %s %s: not what it can be\n", name, optarg);
 			return 2;
 		}
 	}
