@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lab import build, demo, rtl, speed
 from lab.cache import CACHE
-from lab.experiments import aspf, miss_latency
+from lab.experiments import aspf, miss_latency, stc
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.setup import Setup
 from lab.images import dataset, rootfs
@@ -339,6 +339,26 @@ def aspf_memory_growth(session: Session) -> float:
     return capacity.growth(16 if session.quick else 128)
 
 
+def _stc_figures(session: Session) -> list[dict]:
+    """Ours in the paper's cases, and in those between them."""
+    return [record for name in ("stc-6", "stc-7") for record in session.experiment(name) if record["variant"] == stc.OURS]
+
+
+def stc_least_lead(session: Session) -> float:
+    """By how many points the cache saves more than the paper prints, where it leads least."""
+    return min(record["saved"] - record["paper"] for record in _stc_figures(session) if record["paper"] is not None)
+
+
+def stc_worst_fault(session: Session) -> float:
+    """By what percentage a page fault takes longer than on the unpatched kernel at most."""
+    return max(record["over_stock"] for record in _stc_figures(session))
+
+
+def stc_worst_cost(session: Session) -> float:
+    """The same of the microbenchmarks' whole time."""
+    return max(record["cycles_over_stock"] for record in session.experiment("stc-cost") if record["variant"] == stc.OURS)
+
+
 MEASURES: dict[str, Callable[[Session], float]] = {
     measure.__name__: measure
     for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,
@@ -350,5 +370,6 @@ MEASURES: dict[str, Callable[[Session], float]] = {
                     large_host_seconds, large_host_memory, large_disk,
                     rtl_request_to_doorbell, rtl_completion_to_answer, rtl_cycles_per_miss, rtl_outside, rtl_error_osdp,
                     rtl_error_others, rtl_error_smu, aspf_least_lead, aspf_least_lead_accesses, aspf_ours_points,
-                    aspf_ours_jain, aspf_sync_loss, aspf_adaptive_loss, aspf_replayed, aspf_memory_growth)
+                    aspf_ours_jain, aspf_sync_loss, aspf_adaptive_loss, aspf_replayed, aspf_memory_growth,
+                    stc_least_lead, stc_worst_fault, stc_worst_cost)
 }

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of STC and what goes beyond them: cycles of page faults' walks, by the machine's attribution (docs/results-stc.md).
+
+Each figure is a list of cases: a program that faults, and a variant of the kernel. Runs are kept in the cache, so figures
+share what they have in common.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+
+from lab.experiments.setup import Experiment, Setup, Table
+from lab.paths import LAB
+from lab.report import plots
+from lab.report.paper import printed
+from lab.report.table import Column
+from lab.stc import runs
+from lab.stc.runs import Case
+
+OFF, PAPER, OURS = "off", "paper", "ours"
+VARIANTS = {
+    runs.STOCK: runs.STOCK,
+    OFF: "stc=off",
+    PAPER: "stc=vma,lines=16,ways=1,entry,folded,from-top",
+    OURS: "",
+}
+"""Words for the kernel's command line, by the name that tables have."""
+MORE_VARIANTS = {words: f"stc={words}" for words in (
+    "lines=1", "lines=2", "lines=64", "lines=16,ways=2", "lines=16,entry", "folded", "vma", "vma,entry,lines=16", "cpu")}
+"""What the paper leaves open: each differs from ours in what it says."""
+ORDERS = ("seq", "semi", "random")
+THREADS = (1, 2, 4, 8)
+DIMENSIONS = tuple(range(100, 1001, 100))
+"""Rows of matrices."""
+PAGES_AT_ONCE = (1, 4, 8, 16, 32)
+"""The multi-alloc parameter: Linux has no 2."""
+PAGING = ("sv39", "sv48", "sv57")
+FOUR_LEVELS = ""
+"""Paging of the paper's figures."""
+PLACES = "-c 0,2,4,6,1,3,5,7"
+"""Threads by processor: each on a core of its own as long as there are some (two harts of `server` are a core)."""
+MIB_PAGES = 256
+
+
+@cache
+def _paper() -> dict:
+    return tomllib.loads((LAB / "stc" / "paper.toml").read_text())
+
+
+def paper(figure: str, *keys: object) -> float | None:
+    """A value of a figure; None if the paper does not print it."""
+    return printed(_paper(), figure, *keys)
+
+
+def touch(order: str, threads: int, pages: int, mib: int = 1024, at_once: int = 1, **more: object) -> Case:
+    """So many pages of a region of so many MiB, touched by each thread."""
+    # A page that is touched, what is allocated with it, at worst two tables of its own; at most the region and its tables.
+    each = min(pages * (at_once + 2), mib * MIB_PAGES * 33 // 32)
+    return Case(f"faultwork {order} -t {threads} {PLACES} -b {mib}M -n {pages}",
+                memory_mib=_rounded(threads * each // MIB_PAGES), pages=at_once, **{"paging": FOUR_LEVELS, **more})
+
+
+def multiply(rows: int, **more: object) -> Case:
+    """Matrix multiplication."""
+    return Case(f"faultwork matmul {PLACES} {rows}", **{"paging": FOUR_LEVELS, **more})
+
+
+def _rounded(mib: int) -> int:
+    """A gigabyte or more: runs that need as much go together."""
+    return -(-mib // 1024) * 1024
+
+
+def measure(setup: Setup, cases: Sequence[tuple[dict, Case]]) -> list[dict]:
+    """Each case's figures, with the values that name it."""
+    found = runs.records(setup, [case for _, case in cases])
+    return [{**names, **runs.figures(record), **_spent(record)} for (names, _), record in zip(cases, found, strict=True)]
+
+
+def _spent(record: dict) -> dict:
+    return {key: record[key] for key in ("cycles", "instructions", "host_seconds")}
+
+
+def compare(records: list[dict], names: Sequence[str]) -> list[dict]:
+    """Add percentages against runs of the same work: of the walk without a cache, and of the whole fault without a cache and
+    on the unpatched kernel. `names` are the keys that say which work it is."""
+    def work(record: dict) -> tuple:
+        return tuple(record[name] for name in names)
+
+    by_variant = {(work(record), record["variant"]): record for record in records}
+    for record in records:
+        off, stock = (by_variant.get((work(record), variant)) for variant in (OFF, runs.STOCK))
+        if off and record["variant"] not in (OFF, runs.STOCK):
+            record["saved"] = 100 * (1 - record["walk"] / off["walk"])
+        for key, base in (("over_off", off), ("over_stock", stock)):
+            if base and record is not base:
+                record[key] = 100 * (record["fault"] / base["fault"] - 1)
+    return records
+
+
+def variants(cases: Iterable[tuple[dict, Case]], names: Iterable[str] = VARIANTS) -> list[tuple[dict, Case]]:
+    """Each case with each variant."""
+    known = VARIANTS | MORE_VARIANTS
+    names = list(names)
+    return [({**values, "variant": name}, replace(case, words=known[name])) for values, case in cases for name in names]
+
+
+def figures_2_3(setup: Setup) -> list[dict]:
+    """Without a cache: what part of the program's time faults and their walks are, by pages that a fault allocates."""
+    # Few of the region's pages, for else a page that is allocated beside is a page that is wanted later, in any order.
+    mib, pages = (1024, 4096) if setup.quick else (4096, 16384)
+    return measure(setup, [({"order": order, "pages": at_once}, touch(order, 1, pages, mib, at_once))
+                           for order in ORDERS for at_once in PAGES_AT_ONCE])
+
+
+def figure_4(setup: Setup) -> list[dict]:
+    """Without a cache: what part of a fault its walk is, in matrix multiplication."""
+    records = measure(setup, [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)])
+    return [{**record, "paper_least": paper("4", "least"), "paper_most": paper("4", "most")} for record in records]
+
+
+def dimensions(setup: Setup) -> tuple[int, ...]:
+    """Rows of the matrices."""
+    return DIMENSIONS[:2] if setup.quick else DIMENSIONS
+
+
+def figure_6(setup: Setup) -> list[dict]:
+    """Walk cycles that the caches save, by order and threads."""
+    pages = 4096 if setup.quick else 1024 * MIB_PAGES // 5 * 5
+    work = [({"order": order, "threads": threads, "work": f"{order} {threads}"}, touch(order, threads, pages))
+            for threads in THREADS for order in ORDERS]
+    records = compare(measure(setup, variants(work)), ("order", "threads"))
+    return _beside_paper(records, "6", "order", "threads")
+
+
+def figure_7(setup: Setup) -> list[dict]:
+    """Walk cycles that the caches save in matrix multiplication."""
+    work = [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)]
+    return _beside_paper(compare(measure(setup, variants(work)), ("rows",)), "7", "rows")
+
+
+def _beside_paper(records: list[dict], figure: str, *names: str) -> list[dict]:
+    """Add the paper's saving to what is compared with it."""
+    for record in records:
+        if "saved" in record:
+            record["paper"] = paper(figure, *(record[name] for name in names))
+    return records
+
+
+def beyond(setup: Setup) -> list[dict]:
+    """What the paper leaves open: variants, levels of page tables, threads, regions far larger than memory."""
+    pages = 4096 if setup.quick else 65536
+    far = {"sv39": 128 << 10, "sv48": 1 << 20, "sv57": 1 << 20}
+    names = list(VARIANTS)[1:] + ([] if setup.quick else list(MORE_VARIANTS))
+    work = [({"paging": paging, "work": title}, replace(case, paging=paging if paging != PAGING[0] else ""))
+            for paging in PAGING for title, case in (
+                ("seq", touch("seq", 1, pages)),
+                ("random", touch("random", 1, pages)),
+                ("random, 8 threads", touch("random", 8, pages // 8)),
+                (f"random, {far[paging] >> 10} GiB", touch("random", 1, pages // 4, far[paging])),
+            )]
+    return compare(measure(setup, variants(work, names)), ("paging", "work"))
+
+
+def costs(setup: Setup) -> list[dict]:
+    """Whole time of microbenchmarks in the manner of will-it-scale, and of stress-ng's page faults."""
+    many = 1 if setup.quick else 8
+    work = [({"work": title}, Case(f"faultwork {command}", attributed=False, paging=FOUR_LEVELS, packages=("stress-ng",)))
+            for title, command in (
+                ("pagefault", f"pagefault {PLACES} -b 32M -n {many}"),
+                ("pagefault, 8 threads", f"pagefault -t 8 {PLACES} -b 32M -n {many}"),
+                ("filefault", f"filefault {PLACES} -b 32M -n {many}"),
+                ("munmap", f"munmap {PLACES} -b 1G -n {10 * many}"),
+                ("fork", f"fork {PLACES} -n {50 * many}"),
+                ("exec", f"exec {PLACES} -n {25 * many}"),
+                ("exec, 8 threads", f"exec -t 8 {PLACES} -n {10 * many}"),
+                ("stress-ng --fault", f"run stress-ng --quiet --seed 1 --temp-path /tmp --fault 1 --fault-ops {1000 * many}"),
+            )]
+    cases = variants(work)
+    found = runs.records(setup, [case for _, case in cases])
+    records = [{**values, **_spent(record)} for (values, _), record in zip(cases, found, strict=True)]
+    by_variant = {(record["work"], record["variant"]): record for record in records}
+    for record in records:
+        for key, base in (("off", OFF), ("stock", runs.STOCK)):
+            other = by_variant[record["work"], base]
+            if record is not other:
+                for counted in ("cycles", "instructions"):
+                    record[f"{counted}_over_{key}"] = 100 * (record[counted] / other[counted] - 1)
+    return records
+
+
+WALK: tuple[Column, ...] = (("walk cycles", "walk", ",.1f"), ("saved %", "saved", ".1f"))
+HANDLER: Column = ("handler cycles", "handler", ",.1f")
+"""Of __handle_mm_fault's own code and the walk: it can be compared with the unpatched kernel, whose walk is in the handler."""
+WHOLE: tuple[Column, ...] = (("fault cycles", "fault", ",.0f"), ("over off %", "over_off", "+.2f"))
+OVER_STOCK: Column = ("over stock %", "over_stock", "+.2f")
+COMPARED: tuple[Column, ...] = (("variant", "variant", "s"), ("faults", "faults", ",d"), *WALK, ("paper %", "paper", ".0f"),
+                                HANDLER, *WHOLE, OVER_STOCK)
+SAVED = "cycles of walks saved, %"
+
+
+def compared(records: list[dict]) -> list[dict]:
+    """The records that have a saving to draw."""
+    return [record for record in records if "saved" in record]
+
+
+EXPERIMENTS: dict[str, Experiment] = {}
+
+
+def _add(name: str, title: str, measured: Callable[[Setup], list[dict]], columns: tuple[Column, ...], keys: int = 1,
+         **drawn: plots.Plot) -> None:
+    """An experiment with one table, which has its name."""
+    EXPERIMENTS[name] = Experiment(title, measured, {name: Table(columns, keys)}, drawn)
+
+
+_add("stc-2", "share of execution time in page faults, by pages a fault (STC 2)", figures_2_3, (
+    ("order", "order", "s"),
+    ("pages a fault", "pages", "d"),
+    ("faults", "faults", ",d"),
+    WHOLE[0],
+    ("in faults %", "fault_share", ".1f"),
+), keys=2, share=plots.lines("pages", "order", "fault_share", "pages a fault", "time in page faults, %"))
+_add("stc-3", "share of execution time in page walks, by pages a fault (STC 3)", figures_2_3, (
+    ("order", "order", "s"),
+    ("pages a fault", "pages", "d"),
+    ("faults", "faults", ",d"),
+    WALK[0],
+    ("in walks %", "walk_share", ".2f"),
+), keys=2, share=plots.lines("pages", "order", "walk_share", "pages a fault", "time in page walks, %"))
+_add("stc-4", "walk : fault, matrix multiplication (STC 4)", figure_4, (
+    ("rows", "rows", "d"),
+    ("faults", "faults", ",d"),
+    WALK[0],
+    WHOLE[0],
+    ("% of the fault", "walk_of_fault", ".2f"),
+    ("% of its handler", "walk_of_handler", ".2f"),
+    ("paper from %", "paper_least", ".0f"),
+    ("to %", "paper_most", ".0f"),
+))
+_add("stc-6", "cycles of walks saved, by order and threads (STC 6)", figure_6, (
+    ("order", "order", "s"),
+    ("threads", "threads", "d"),
+    *COMPARED,
+), keys=3, saved=plots.bars("work", "variant", "saved", SAVED, "paper", compared))
+_add("stc-7", "cycles of walks saved, matrix multiplication (STC 7)", figure_7, (
+    ("rows", "rows", "d"),
+    *COMPARED,
+), keys=2, saved=plots.bars("rows", "variant", "saved", SAVED, "paper", compared))
+_add("stc-variants", "variants of the cache, levels of page tables, regions far larger than memory", beyond, (
+    ("paging", "paging", "s"),
+    ("work", "work", "s"),
+    ("variant", "variant", "s"),
+    ("faults", "faults", ",d"),
+    ("hits %", "hits", ".1f"),
+    *WALK,
+    ("walk instructions", "walk_instructions", ",.1f"),
+    ("tables made, cycles", "tables", ",.1f"),
+    *WHOLE,
+), keys=3)
+_add("stc-cost", "microbenchmarks of the kernel, whole time", costs, (
+    ("work", "work", "s"),
+    ("variant", "variant", "s"),
+    ("cycles", "cycles", ",d"),
+    ("over off %", "cycles_over_off", "+.2f"),
+    ("over stock %", "cycles_over_stock", "+.2f"),
+    ("instructions over stock %", "instructions_over_stock", "+.2f"),
+), keys=2)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One boot, one program that faults, and where its cycles went. What a run gave is kept by what it depends on: the machine is
+deterministic, so figures share their runs, and a stopped experiment goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from lab import build, profiling
+from lab.cache import CACHE, content_key, disk_error
+from lab.experiments.setup import Setup
+from lab.images import rootfs
+from lab.outputs import write_whole
+from lab.paths import LAB
+from lab.runner import guest as guests
+from lab.runner.job import Job
+from lab.ui import UserError, say
+
+PROFILE = "server"
+CATEGORIES = LAB / "stc" / "categories.toml"
+WALK, TABLES, INTERRUPT = "page table walk", "page tables made", "interrupt"
+"""Categories that figures need by name."""
+FUNCTIONS = ("fault_walk", "fault_walk_tables", "__handle_mm_fault")
+"""Functions whose calls and cycles with all that they call are kept."""
+STOCK = "stock"
+"""The variant that is no variant: the unpatched kernel."""
+HUGEPAGES = "/sys/kernel/mm/transparent_hugepage"
+SERIES = ("stc",)
+_FOLDER = CACHE / "stc"
+_FORM = "2"
+"""Of the records below: another number when they change."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run."""
+
+    command: str
+    """In the guest; makes one region of interest."""
+    words: str = "stc=off"
+    """For the kernel's command line, or STOCK."""
+    paging: str = ""
+    """`sv39`, `sv48`, `sv57`; empty: the profile's own."""
+    pages: int = 1
+    """Pages of 4 KiB that a fault on anonymous memory allocates (a power of two, 1 or from 4 on)."""
+    memory_mib: int = 1024
+    """That the command needs."""
+    attributed: bool = True
+    """By function; otherwise only the region's cycles are known, sooner."""
+    packages: tuple[str, ...] = ()
+    """Of Debian, in the guest's root."""
+
+    @property
+    def title(self) -> str:
+        """What to call it."""
+        parts = (self.command, self.words, self.paging, f"{self.pages} pages" if self.pages > 1 else "")
+        return ", ".join(part for part in parts if part)
+
+    def script(self) -> str:
+        """What the guest does. What the kernel says of the cache comes back, for it goes on without one if it does not
+        understand its words."""
+        lines = []
+        if self.pages > 1:
+            size = f"{HUGEPAGES}/hugepages-{4 * self.pages}kB/enabled"
+            lines = [f"[ -e {size} ] || {{ echo 'the kernel has no {size}'; exit 1; }}",
+                     f"for f in {HUGEPAGES}/hugepages-*/enabled; do echo never > $f; done", f"echo always > {size}"]
+        return "\n".join([*lines, f"{self.command} || exit $?", "dmesg | grep ' stc: ' || true"])
+
+
+def kernel(setup: Setup, case: Case) -> Path:
+    """The kernel that a case runs on."""
+    if case.words == STOCK:
+        return build.kernel(stock=True)
+    return setup.kernel or build.kernel(series=SERIES, configs=("thp.config",) if case.pages > 1 else ())
+
+
+def guest(setup: Setup, case: Case) -> guests.Guest:
+    """The guest that a case boots."""
+    settings = (f"machine.paging={case.paging}", *setup.settings) if case.paging else setup.settings
+    image = kernel(setup, case)
+    attribute = profiling.Attribute(Path("attribute"), "roi", (str(profiling.symbols_of(image)),), CATEGORIES)
+    return guests.Guest(image, rootfs.image(more=case.packages), profile=PROFILE, settings=settings, detail="roi", smu=False,
+                        memory=f"{case.memory_mib + 512}M", append="" if case.words == STOCK else case.words,
+                        options=(*attribute.options(), "--attribute-limit", "0") if case.attributed else ())
+
+
+@cache
+def _content(path: Path) -> str:
+    return content_key(path)
+
+
+def _key(program: Path, booted: guests.Guest, case: Case) -> str:
+    """Of everything that the result depends on; not where things lie."""
+    options = replace(booted, kernel=Path(), root=Path(), options=())
+    parts = [program, booted.kernel, booted.root, *([CATEGORIES, profiling.symbols_of(booted.kernel)] if case.attributed else [])]
+    return content_key(_FORM, *(_content(part) for part in parts), repr(options), case.script())
+
+
+def records(setup: Setup, cases: Sequence[Case]) -> list[dict]:
+    """What each case gave; those that are not known are run, as many at once as `setup` says and the host has memory for."""
+    program = build.machine()
+    booted = {case: guest(setup, case) for case in dict.fromkeys(cases)}
+    places = {case: _FOLDER / f"{_key(program, one, case)}.json" for case, one in booted.items()}
+    todo = [case for case, place in places.items() if not place.is_file()]
+    if len(todo) < len(places):
+        say(f"{len(places) - len(todo)} of {len(places)} runs are known already")
+    try:
+        _FOLDER.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(error, _FOLDER) from error
+
+    def run(case: Case) -> dict:
+        found = _run(program, booted[case], case)
+        write_whole(places[case], json.dumps(found))
+        return found
+
+    available = _available_mib()
+    for memory in sorted({case.memory_mib for case in todo}):
+        group = [case for case in todo if case.memory_mib == memory]
+        at_once = max(1, min(setup.at_once, len(group), available // (memory + 1024)))
+        replace(setup, at_once=at_once).each(f"{len(group)} runs with {memory} MiB", group, run)
+    known = {case: json.loads(place.read_text()) for case, place in places.items()}
+    return [known[case] for case in cases]
+
+
+def _available_mib() -> int:
+    """Memory that this host can give."""
+    found = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    return int(found[1]) >> 10 if found else 0
+
+
+def _run(program: Path, booted: guests.Guest, case: Case) -> dict:
+    with guests.workspace() as folder:
+        options = tuple(str(folder / option) if option == "attribute" else option for option in booted.options)
+        outcome = guests.run_on_machine(program, replace(booted, options=options), Job(case.script()))
+        if outcome.status:
+            raise UserError(f"{case.title}: status {outcome.status}: {outcome.console.strip()[-300:]}")
+        if "stc: " in outcome.console and "not understood" in outcome.console:
+            raise UserError(f"{case.title}: the kernel does not know {case.words}")
+        profile = json.loads((folder / "attribute" / "profile.json").read_text()) if case.attributed else None
+    return take(outcome.stats, profile, outcome.console, shlex.split(case.command)[0])
+
+
+def take(stats: dict, profile: dict | None, console: str, task: str) -> dict:
+    """What is kept of a run: the region's cycles and instructions; of an attributed one, by category, those spent in page
+    faults of user accesses, and the cycles that the task had in all."""
+    region = stats["rois"][0]
+    record = {
+        "console": console,
+        "cycles": region["end_cycle"] - region["begin_cycle"],
+        "instructions": sum(region["instructions"].values()),
+        "host_seconds": region["host_seconds"],
+    }
+    if profile is None:
+        return record
+    return record | {
+        "faults": profile["faults"]["count"] + profile["minor_faults"]["count"],
+        "fault": {name: spent["cycles"] for name, spent in profile["in_faults"].items()},
+        "fault_instructions": {name: spent["instructions"] for name, spent in profile["in_faults"].items()},
+        "task": profile["tasks"][task]["cycles"],
+        "functions": {line["name"]: {"calls": line["calls"], "own": line["cycles"], "cycles": line["inclusive_cycles"]}
+                      for line in profile["functions"] if line["name"] in FUNCTIONS},
+    }
+
+
+def figures(record: dict) -> dict:
+    """Cycles of a fault on average, from the trap until user code goes on, interrupts on the way apart; of it the walk of the
+    upper levels, and the tables that it made. None where the kernel has no walk to see."""
+    faults, inside, functions = record["faults"], record["fault"], record["functions"]
+    whole = sum(inside.values()) - inside[INTERRUPT]
+    walk = inside[WALK] if "fault_walk" in functions else None
+    handler = functions.get("__handle_mm_fault")
+    misses = functions.get("fault_walk_tables", {"calls": 0})["calls"]
+    return {
+        "faults": faults,
+        "walk": walk and walk / faults,
+        "tables": inside[TABLES] / faults,
+        "fault": whole / faults,
+        "walk_instructions": walk and record["fault_instructions"][WALK] / faults,
+        "hits": walk and 100 * (1 - misses / functions["fault_walk"]["calls"]),
+        "fault_share": 100 * whole / record["task"],
+        "walk_share": walk and 100 * walk / record["task"],
+        "walk_of_fault": walk and 100 * walk / whole,
+        "walk_of_handler": walk and handler and 100 * walk / handler["cycles"],
+        "handler": handler and (handler["own"] + (walk or 0)) / faults,
+    }

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Software translation caches: programs that fault, what is made of a run, and the figures' arithmetic."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from lab import build, profiling
+from lab.cache import run_tool
+from lab.experiments import stc
+from lab.experiments.setup import Setup
+from lab.paths import LINUX
+from lab.runner import guest as guests
+from lab.stc import runs
+from lab.ui import UserError
+
+
+@pytest.fixture(scope="session")
+def faultwork(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For this host."""
+    program = tmp_path_factory.mktemp("faultwork") / "faultwork"
+    run_tool(["cc", "-O2", "-std=gnu11", "-pthread", "-o", program, LINUX / "tools" / "faultwork.c"],
+             program.with_suffix(".log"), "building faultwork")
+    return program
+
+
+def counts(line: str) -> dict[str, int]:
+    return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", line)}
+
+
+@pytest.mark.parametrize(("command", "done"), [
+    ("seq -b 1M", 256), ("seq -b 1G -n 100 -s", 100), ("random -b 1M -t 3", 768), ("random -b 64G -n 100 -g", 100),
+    ("semi -b 1M -r 7", 255), ("matmul 33", 33), ("pagefault -t 2 -b 1M -n 3", 6), ("filefault -b 1M -n 2", 2),
+    ("munmap -b 8M -n 2", 2), ("fork -n 3", 3), ("exec -n 3 -t 2", 6),
+])
+def test_workloads_do_and_check_what_they_say(faultwork: Path, command: str, done: int) -> None:
+    ended = subprocess.run([faultwork, *command.split()], capture_output=True, text=True, check=True)
+    found = counts(ended.stdout)
+    assert (list(found.values())[1], found["wrong"], ended.stderr) == (done, 0, "")
+
+
+def test_another_program_keeps_its_status(faultwork: Path) -> None:
+    assert subprocess.run([faultwork, "run", "sh", "-c", "exit 7"], check=False).returncode == 7
+
+
+@pytest.mark.parametrize(("command", "named"), [
+    ("", "no workload"), ("walk", "walk"), ("seq -t 0", "-t 0"), ("seq -t 65", "-t 65"), ("seq -b 4097", "-b 4097"),
+    ("seq -b 4K", "-b 4096"), ("seq -b 1M -n 257", "-n 257"), ("random -s", "-s"), ("fork -b 1M", "-b"), ("seq -c 0,", "-c 0,"),
+    ("seq -c 1000", "-c 1000"), ("matmul", "none"), ("matmul 9000", "9000"), ("matmul 1 2", "2"),
+    ("seq -b 99999999999999999999", "-b"), ("seq 1", "1"), ("run", "no command"),
+])
+def test_complaints_are_one_line(faultwork: Path, command: str, named: str) -> None:
+    ended = subprocess.run([faultwork, *command.split()], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert named in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.guest
+def test_every_touch_is_a_fault(tmp_path: Path, stock: Path) -> None:
+    """The program counts as many faults as it touched pages, and the machine as the program."""
+    assert "# CONFIG_TRANSPARENT_HUGEPAGE is not set" in (stock.parent / "config").read_text()
+    cases = [runs.Case(f"faultwork {command} -b 16M", runs.STOCK) for command in ("seq", "semi", "random -t 2")]
+    for case, pages in zip(cases, (4096, 4095, 8192), strict=True):
+        # Not from the cache: that has what another day's program did.
+        record = runs._run(build.machine(), runs.guest(Setup(tmp_path), case), case)
+        assert counts(record["console"])["faults"] == counts(record["console"])["pages"] == pages
+        figures = runs.figures(record)
+        # Barriers that threads wait at may fault beside.
+        assert pages <= figures["faults"] <= pages + 16
+        assert figures["walk"] is None
+        assert 500 < figures["fault"] < 50_000
+
+
+def test_categories_name_functions_of_the_kernel(stock: Path) -> None:
+    names = {line.split()[2] for line in profiling.symbols_of(stock).read_text().splitlines() if line.split()[1] in "tTwW"}
+    found = {entry["name"]: entry["functions"] for entry in tomllib.loads(runs.CATEGORIES.read_text())["category"]}
+    for name, functions in found.items():
+        for function in functions if name != runs.WALK else ():
+            beginning = function.removesuffix("*")
+            assert function.startswith("[") or any(
+                known == function or (beginning != function and known.startswith(beginning)) for known in names), function
+    assert {runs.WALK, runs.TABLES, runs.INTERRUPT} <= found.keys()
+
+
+def spent(**cycles: int) -> dict:
+    return {name.replace("_", " "): {"cycles": n, "instructions": n // 2} for name, n in cycles.items()}
+
+
+def profile(walk: bool = True) -> dict:
+    lines = [("fault_walk", 10, 300, 900), ("fault_walk_tables", 4, 600, 600)] if walk else []
+    return {
+        "faults": {"count": 0}, "minor_faults": {"count": 10}, "tasks": {"faultwork": {"cycles": 20_000}},
+        "in_faults": spent(page_table_walk=900 if walk else 0, page_tables_made=100, fault=7000, exception=2000, interrupt=500),
+        "functions": [{"name": name, "calls": calls, "cycles": own, "inclusive_cycles": whole} for name, calls, own, whole
+                      in (*lines, ("__handle_mm_fault", 10, 4000, 6000), ("memset", 10, 1, 1))],
+    }
+
+
+STATS = {"rois": [{"begin_cycle": 100, "end_cycle": 25_100, "instructions": {"user": 10, "supervisor": 20}, "host_seconds": 1.0}]}
+
+
+def test_figures_of_a_run() -> None:
+    record = runs.take(STATS, profile(), "", "faultwork")
+    assert (record["cycles"], record["instructions"]) == (25_000, 30)
+    found = runs.figures(record)
+    assert found == {"faults": 10, "walk": 90, "tables": 10, "fault": 1000, "walk_instructions": 45, "hits": pytest.approx(60),
+                     "fault_share": 50, "walk_share": 4.5, "walk_of_fault": 9, "walk_of_handler": 15, "handler": 490}
+
+
+def test_the_unpatched_kernel_has_no_walk_to_see() -> None:
+    found = runs.figures(runs.take(STATS, profile(walk=False), "", "faultwork"))
+    assert (found["walk"], found["hits"], found["walk_share"], found["handler"]) == (None, None, None, 400)
+
+
+def run_of(variant: str, walk: float | None, fault: float, **more: object) -> dict:
+    return {"variant": variant, "order": "seq", "threads": 1, "walk": walk, "fault": fault, **more}
+
+
+def test_savings_are_against_the_same_work() -> None:
+    records = stc.compare([run_of("stock", None, 1000), run_of("off", 100, 1100), run_of("ours", 75, 1045),
+                           run_of("off", 50, 100, threads=8), run_of("ours", 60, 110, threads=8)], ("order", "threads"))
+    stock, off, ours, off8, ours8 = stc._beside_paper(records, "6", "order", "threads")
+    assert "saved" not in stock and "saved" not in off and "paper" not in off
+    assert (ours["saved"], ours["paper"]) == (25, 20)
+    assert (ours["over_off"], ours["over_stock"], off["over_stock"]) == (pytest.approx(-5), pytest.approx(4.5), pytest.approx(10))
+    assert (ours8["saved"], ours8["paper"]) == (pytest.approx(-20), 28)
+    assert "over_stock" not in ours8 and "over_stock" not in off8
+
+
+def test_the_papers_values() -> None:
+    assert [stc.paper("6", order, threads) for order in stc.ORDERS for threads in stc.THREADS] == [
+        20, None, None, 28, 20, None, None, 28, 15, None, None, 22]
+    assert [stc.paper("7", rows) for rows in (100, 500, 1000)] == [30, None, 37]
+
+
+def test_cases_have_the_memory_they_touch() -> None:
+    whole = stc.touch("random", 8, 1024 * stc.MIB_PAGES)
+    assert 8 * 1024 < whole.memory_mib <= 9 * 1024
+    assert stc.touch("seq", 1, 4096, 1024).memory_mib == 1024
+    # 32 pages with each, and a table or two.
+    assert stc.touch("random", 1, 16384, 4096, 32).memory_mib >= 16384 * 33 // 256
+    assert stc.touch("random", 1, 16384, 1 << 20).memory_mib == 1024
+
+
+def test_multi_alloc_is_asked_of_the_kernel() -> None:
+    script = runs.Case("faultwork seq", pages=8).script()
+    assert "echo always > /sys/kernel/mm/transparent_hugepage/hugepages-32kB/enabled" in script
+    assert script.index("echo never") < script.index("echo always") < script.index("faultwork")
+    assert "hugepage" not in runs.Case("faultwork seq").script()
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """What a run depends on, but does not run."""
+    (tmp_path / "Image").write_text("kernel")
+    (tmp_path / "System.map").write_text("map")
+    return tmp_path / "Image"
+
+
+def test_a_run_is_done_once(tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+
+    def run(_program: Path, _guest: guests.Guest, case: runs.Case) -> dict:
+        done.append(case.title)
+        return {"title": case.title}
+
+    monkeypatch.setattr(runs, "_run", run)
+    monkeypatch.setattr(runs, "_FOLDER", tmp_path / "cache")
+    monkeypatch.setattr(runs.build, "machine", lambda: kernel)
+    monkeypatch.setattr(runs.rootfs, "image", lambda more=(): kernel)
+    setup = Setup(tmp_path, kernel=kernel)
+    off, ours = (runs.Case("faultwork seq", words) for words in ("stc=off", ""))
+    assert [record["title"] for record in runs.records(setup, [off, ours, off])] == [off.title, ours.title, off.title]
+    assert sorted(done) == sorted([off.title, ours.title])
+    runs.records(setup, [ours, runs.Case("faultwork seq", "", "sv48")])
+    assert len(done) == 3
+
+
+def test_words_that_the_kernel_does_not_know(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = guests.Outcome(0, STATS, "seq\n[    0.000000] stc: stc=lines=3: not understood, no cache\n")
+    monkeypatch.setattr(runs.guests, "run_on_machine", lambda *_: outcome)
+    case = runs.Case("faultwork seq", "stc=lines=3", attributed=False)
+    with pytest.raises(UserError, match=r"the kernel does not know stc=lines=3"):
+        runs._run(kernel, guests.Guest(kernel, kernel), case)
+    outcome.status = 1
+    with pytest.raises(UserError, match="status 1"):
+        runs._run(kernel, guests.Guest(kernel, kernel), case)
