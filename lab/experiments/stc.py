@@ -38,8 +38,8 @@ DIMENSIONS = tuple(range(100, 1001, 100))
 PAGES_AT_ONCE = (1, 4, 8, 16, 32)
 """The multi-alloc parameter: Linux has no 2."""
 PAGING = ("sv39", "sv48", "sv57")
-FOUR_LEVELS = ""
-"""Paging of the paper's figures."""
+FOUR_LEVELS = "sv48"
+"""Paging of the paper's figures: its processor has four levels."""
 PLACES = "-c 0,2,4,6,1,3,5,7"
 """Threads by processor: each on a core of its own as long as there are some (two harts of `server` are a core)."""
 MIB_PAGES = 256
@@ -76,7 +76,8 @@ def _rounded(mib: int) -> int:
 def measure(setup: Setup, cases: Sequence[tuple[dict, Case]]) -> list[dict]:
     """Each case's figures, with the values that name it."""
     found = runs.records(setup, [case for _, case in cases])
-    return [{**names, **runs.figures(record), **_spent(record)} for (names, _), record in zip(cases, found, strict=True)]
+    return [{**names, **runs.figures(record), **_spent(record), **({"hits": None} if case.words == VARIANTS[OFF] else {})}
+            for (names, case), record in zip(cases, found, strict=True)]
 
 
 def _spent(record: dict) -> dict:
@@ -154,7 +155,7 @@ def beyond(setup: Setup) -> list[dict]:
     pages = 4096 if setup.quick else 65536
     far = {"sv39": 128 << 10, "sv48": 1 << 20, "sv57": 1 << 20}
     names = list(VARIANTS)[1:] + ([] if setup.quick else list(MORE_VARIANTS))
-    work = [({"paging": paging, "work": title}, replace(case, paging=paging if paging != PAGING[0] else ""))
+    work = [({"paging": paging, "work": title}, replace(case, paging=paging))
             for paging in PAGING for title, case in (
                 ("seq", touch("seq", 1, pages)),
                 ("random", touch("random", 1, pages)),

@@ -93,7 +93,7 @@ def spent(**cycles: int) -> dict:
 
 
 def profile(walk: bool = True) -> dict:
-    lines = [("fault_walk", 10, 300, 900), ("fault_walk_tables", 4, 600, 600)] if walk else []
+    lines = [("fault_walk", 10, 300, 900), ("stc_fill", 4, 600, 600)] if walk else []
     return {
         "faults": {"count": 0}, "minor_faults": {"count": 10}, "tasks": {"faultwork": {"cycles": 20_000}},
         "in_faults": spent(page_table_walk=900 if walk else 0, page_tables_made=100, fault=7000, exception=2000, interrupt=500),
