@@ -68,7 +68,8 @@ def run(request: Request) -> int:
     patched = request.kernel or build.kernel(configs=configs, series=request.series)
     stock = request.stock or build.kernel(stock=True, configs=configs)
     launcher = f"hwdp -k {request.kind} -- " if "hwdp" in request.series else ""
-    ways = {"stock": (stock, "", ""), "off": (patched, " ".join(f"{name}=off" for name in request.series), ""), "on": (patched, "", launcher)}
+    off = " ".join(f"{name}=off" for name in request.series)
+    ways = {"stock": (stock, "", ""), "off": (patched, off, ""), "on": (patched, "", launcher)}
 
     def one(way: str) -> dict[str, list[str]]:
         kernel, append, launcher = ways[way]

@@ -27,7 +27,7 @@ SERIES = ("stc",)
 KERNELS = {"plain": ("huge.config",), "debug": ("huge.config", "debug.config"), "kcsan": ("huge.config", "kcsan.config")}
 COUNTS = "stc-check.config"
 """With the series."""
-DESIGNS = ("", "mm,lines=1", "mm,lines=64,ways=2", "mm,entry", "vma", "vma,lines=16,entry,folded,from-top", "vma,ways=2",
+DESIGNS = ("", "mm,lines=1", "mm,upper,lines=64,ways=2", "mm,entry", "vma", "vma,lines=16,entry,folded,from-top", "vma,ways=2",
            "cpu", "cpu,ways=2", "cpu,lines=2,entry,folded", "off")
 """Boot parameters stc= that differ in what a line is, who has it, or who empties it; "" is the default."""
 PLACES = ("machine", "riscv64", "x86_64")

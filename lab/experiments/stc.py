@@ -29,7 +29,7 @@ VARIANTS = {
 }
 """Words for the kernel's command line, by the name that tables have."""
 MORE_VARIANTS = {words: f"stc={words}" for words in (
-    "lines=1", "lines=2", "lines=64", "lines=16,ways=2", "lines=16,entry", "folded", "vma", "vma,entry,lines=16", "cpu")}
+    "lines=1", "lines=2", "lines=16", "lines=16,ways=2", "lines=16,entry", "upper", "folded", "vma", "vma,entry,lines=16", "cpu")}
 """What the paper leaves open: each differs from ours in what it says."""
 ORDERS = ("seq", "semi", "random")
 THREADS = (1, 2, 4, 8)
