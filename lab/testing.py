@@ -106,6 +106,7 @@ def suites(everything: bool) -> list[Suite]:
         Suite("spec-rules", ["spec/rules", "--strict"], plain=True),
         Suite("linux-series", ["linux/checks/check-series"]),
         Suite("protocol", ["spec/protocol/check", *(["--all"] if everything else [])]),
+        Suite("stc-model", ["linux/series-stc/model/check", *(["--all"] if everything else [])]),
         Suite("lint", ruff, plain=True),
         Suite("rust", ["cargo", "test", "--locked", "-q"], MACHINE, env=build.cargo_env()),
         # What hosts without a translator have.

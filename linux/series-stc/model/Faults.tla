@@ -10,7 +10,7 @@ Be(f, t) == th' = [th EXCEPT ![f] = t]
 \* A line's tag is what leads to the table, and with EntryLines to its entry. Without the rule (the paper): the last index only.
 Reach(k) == IF EntryLines THEN k + 1 ELSE k
 Tag(t, k) == IF Rule("full-prefix-tags") THEN Prefix(0, t.a, Reach(k)) ELSE Index(t.a, Reach(k) - 1)
-Place(t, k) == <<k, Index(t.a, Reach(k) - 1) % LineCount>>
+Place(t, k, way) == <<k, (Index(t.a, Reach(k) - 1) % LineCount) * Ways + way>>
 
 -----------------------------------------------------------------------------
 (* What a fault does next: these give its next state. *)
@@ -21,30 +21,29 @@ CachesFor(t) == CASE Scope = "mm" -> {t.m} [] Scope = "vma" -> {own[t.v]} [] OTH
 
 Lookup(t, c) == [t EXCEPT !.c = c, !.k = IF Rule("full-prefix-tags") THEN Lowest ELSE 1,
                           !.st = IF HasIds /\ Rule("id-before-lines") THEN "id" ELSE "look"]
-LookedUp(t) == [t EXCEPT !.k = t.hit, !.tab[0] = IF t.hit = 0 THEN Root(t.m) ELSE None, !.c = None, !.id = 0]
 \* The walk goes from the hit to the lowest level that is cached; then comes the fill; what is below is not cached.
 Onwards(t) ==
     IF t.v = None THEN [t EXCEPT !.st = "lock"]
     ELSE IF t.k < Lowest THEN [t EXCEPT !.st = "walk"]
     ELSE IF t.hit < Lowest /\ Rule("fill-under-lock") THEN [t EXCEPT !.st = "begin"]
     ELSE [t EXCEPT !.st = IF t.k < Bottom THEN "walk" ELSE "store"]
+LookedUp(t, k, table) == Onwards([t EXCEPT !.hit = k, !.k = k, !.tab = [NoFault.tab EXCEPT ![k] = table],
+                                           !.c = None, !.id = 0, !.way = 0])
+Missed(t) == LookedUp(t, 0, Root(t.m))
 Filled(t) == IF t.v = None THEN NoFault
              ELSE Onwards([t EXCEPT !.hit = Lowest, !.filling = FALSE, !.c = None, !.id = 0, !.at = None])
-\* The cache has the right id. Without id-before-lines the lines were read already.
-Agreed(t) == IF t.filling THEN [t EXCEPT !.st = "fill", !.at = t.hit + 1]
-             ELSE IF Rule("id-before-lines") THEN [t EXCEPT !.st = "look", !.at = None]
-             ELSE Onwards([LookedUp(t) EXCEPT !.at = None])
+FillAt(t, k) == [t EXCEPT !.st = IF Rule("lines-not-copied") THEN "fill" ELSE "copy", !.at = k, !.kept = None]
 
 -----------------------------------------------------------------------------
-(* Lock. The VMA's lock, unless it is write-locked. Any fault may use mmap_lock instead; one of them stands for all. Waiting for a
-   lock is not modelled: a fault begins when it has one. *)
+(* Lock. The VMA's lock, unless it is write-locked. Any fault may use mmap_lock instead; the first stands for all. Waiting for a lock
+   is not modelled: a fault begins when it has one. Faults are alike, the first idle one begins. *)
 
 Held(f, t) == {[t EXCEPT !.v = v, !.by = "vma"] : v \in {v \in Vmas : Covers(v, t.m, t.a) /\ ~VmaWriteLocked(v)}}
-              \cup (IF f < FaultCount \/ WriteLocked(t.m) THEN {}
+              \cup (IF f > 1 \/ WriteLocked(t.m) THEN {}
                     ELSE {[t EXCEPT !.v = v, !.by = "mmap"] : v \in {v \in Vmas : Covers(v, t.m, t.a)}})
 
 Touch(f) ==
-    /\ th[f].st = "idle" /\ Spend("touch")
+    /\ th[f].st = "idle" /\ (\A g \in Faults : g < f => th[g].st # "idle") /\ Spend("touch")
     /\ \E m \in Mms, a \in Addresses :
           LET t == [NoFault EXCEPT !.m = m, !.a = a] IN
           IF Rule("lookup-under-lock") THEN \E held \in Held(f, t) : \E c \in CachesFor(held) : Be(f, Lookup(held, c))
@@ -58,66 +57,93 @@ LateLock(f) ==
     /\ UNCHANGED <<memory, areas, caches, numbers, wr, left>>
 
 -----------------------------------------------------------------------------
-(* The cache. Whoever finds its id wrong empties it; two may do so at once. *)
+(* The lookup: cache's id, mm's id, lines. With a wrong id it is a miss. *)
 
 Id(f) ==
     /\ th[f].st = "id"
-    /\ Be(f, [th[f] EXCEPT !.id = mid[th[f].m], !.st = "compare"])
+    /\ Be(f, [th[f] EXCEPT !.st = "compare", !.id = IF th[f].filling THEN mid[th[f].m] ELSE cid[th[f].c]])
     /\ UNCHANGED <<memory, areas, caches, numbers, wr, left>>
 
-EmptyOrder == IF Rule("lines-before-id") THEN <<"empty", "own">> ELSE <<"own", "empty">>
 Compare(f) ==
-    LET late == ~th[f].filling /\ ~Rule("id-before-lines") IN
-    /\ th[f].st = "compare"
-    /\ Be(f, IF cid[th[f].c] = th[f].id THEN Agreed(th[f])
-             ELSE [th[f] EXCEPT !.st = EmptyOrder[1], !.at = FirstPlace, !.hit = IF late THEN 0 ELSE @])
+    LET t == th[f] IN
+    /\ t.st = "compare" /\ ~t.filling
+    /\ Be(f, IF t.id # mid[t.m] THEN Missed(t)
+             ELSE IF Rule("id-before-lines") THEN [t EXCEPT !.st = "look"]
+             ELSE LookedUp(t, t.hit, t.tab[t.hit]))
     /\ UNCHANGED <<memory, areas, caches, numbers, wr, left>>
-
-Empty(f) ==
-    LET next == NextPlace(th[f].at) IN
-    /\ th[f].st = "empty"
-    /\ line' = [line EXCEPT ![th[f].c][th[f].at] = NoLine]
-    /\ Be(f, IF next # None THEN [th[f] EXCEPT !.at = next]
-             ELSE IF EmptyOrder[2] = "own" THEN [th[f] EXCEPT !.st = "own", !.at = None]
-             ELSE Agreed(th[f]))
-    /\ UNCHANGED <<memory, areas, cid, numbers, wr, left>>
-
-Own(f) ==
-    /\ th[f].st = "own"
-    /\ cid' = [cid EXCEPT ![th[f].c] = th[f].id]
-    /\ Be(f, IF EmptyOrder[2] = "own" THEN Agreed(th[f]) ELSE [th[f] EXCEPT !.st = "empty"])
-    /\ UNCHANGED <<memory, areas, line, numbers, wr, left>>
 
 \* From the lowest level up to the first hit. Without full tags: from the top down to the first miss.
 Look(f) ==
-    LET k == th[f].k
-        found == line[th[f].c][Place(th[f], k)]
-        hit == found.tag = Tag(th[f], k)
+    LET t == th[f]
+        k == t.k
+        found == line[t.c][Place(t, k, t.way)]
+        hit == found.tag = Tag(t, k)
         up == Rule("full-prefix-tags")
         last == IF up THEN hit \/ k = 1 ELSE ~hit \/ k = Lowest
-        seen == IF hit THEN [th[f] EXCEPT !.hit = k, !.tab = [NoFault.tab EXCEPT ![k] = found.table]] ELSE th[f]
-    IN  /\ th[f].st = "look"
-        /\ Be(f, IF ~last THEN [seen EXCEPT !.k = IF up THEN k - 1 ELSE k + 1]
+        seen == IF hit THEN [t EXCEPT !.hit = k, !.tab[k] = found.table] ELSE t
+    IN  /\ t.st = "look"
+        /\ Be(f, IF ~hit /\ t.way + 1 < Ways THEN [t EXCEPT !.way = @ + 1]
+                 ELSE IF ~last THEN [seen EXCEPT !.k = IF up THEN k - 1 ELSE k + 1, !.way = 0]
+                 ELSE IF seen.hit = 0 THEN Missed(t)
                  ELSE IF HasIds /\ ~Rule("id-before-lines") THEN [seen EXCEPT !.st = "id"]
-                 ELSE Onwards(LookedUp(seen)))
+                 ELSE LookedUp(t, seen.hit, seen.tab[seen.hit]))
         /\ UNCHANGED <<memory, areas, caches, numbers, wr, left>>
+
+-----------------------------------------------------------------------------
+(* The fill. Who finds the cache with another id than the mm's empties it first; two may do so at once. Then come the lines of the
+   levels below the hit. *)
 
 FillStart(f) ==
     /\ th[f].st = "begin"
     /\ \E c \in CachesFor(th[f]) :
           LET t == [th[f] EXCEPT !.c = c, !.filling = TRUE] IN
-          Be(f, IF Scope = "cpu" /\ Rule("fill-checks-id") THEN [t EXCEPT !.st = "id"] ELSE [t EXCEPT !.st = "fill", !.at = t.hit + 1])
+          Be(f, IF HasIds THEN [t EXCEPT !.st = "id"] ELSE FillAt(t, t.hit + 1))
     /\ UNCHANGED <<memory, areas, caches, numbers, wr, left>>
 
-\* One line for each level below the hit. Without the rule a line is two words, and the table is written first.
-Fill(f) ==
-    LET k == th[f].at
-        new == [tag |-> Tag(th[f], k), table |-> th[f].tab[k]]
-        half == ~Rule("one-word-line") /\ line[th[f].c][Place(th[f], k)].table # new.table
-    IN  /\ th[f].st = "fill"
-        /\ line' = [line EXCEPT ![th[f].c][Place(th[f], k)] = IF half THEN [@ EXCEPT !.table = new.table] ELSE new]
-        /\ Be(f, IF half THEN th[f] ELSE IF k < Lowest THEN [th[f] EXCEPT !.at = k + 1] ELSE Filled(th[f]))
+EmptyOrder == IF Rule("lines-before-id") THEN <<"empty", "own">> ELSE <<"own", "empty">>
+FillCompare(f) ==
+    LET t == th[f] IN
+    /\ t.st = "compare" /\ t.filling
+    /\ Be(f, IF cid[t.c] = t.id THEN FillAt(t, t.hit + 1) ELSE [t EXCEPT !.st = EmptyOrder[1], !.at = FirstPlace])
+    /\ UNCHANGED <<memory, areas, caches, numbers, wr, left>>
+
+Empty(f) ==
+    LET t == th[f]
+        next == NextPlace(t.at)
+    IN  /\ t.st = "empty"
+        /\ line' = [line EXCEPT ![t.c][t.at] = NoLine]
+        /\ Be(f, IF next # None THEN [t EXCEPT !.at = next]
+                 ELSE IF EmptyOrder[2] = "own" THEN [t EXCEPT !.st = "own"]
+                 ELSE FillAt(t, t.hit + 1))
         /\ UNCHANGED <<memory, areas, cid, numbers, wr, left>>
+
+Own(f) ==
+    LET t == th[f] IN
+    /\ t.st = "own"
+    /\ cid' = [cid EXCEPT ![t.c] = t.id]
+    /\ Be(f, IF EmptyOrder[2] = "own" THEN FillAt(t, t.hit + 1) ELSE [t EXCEPT !.st = "empty"])
+    /\ UNCHANGED <<memory, areas, line, numbers, wr, left>>
+
+\* Into any way. Without one-word-line a line is two words, and the table is written first.
+Fill(f) ==
+    LET t == th[f]
+        k == t.at
+        new == [tag |-> Tag(t, k), table |-> t.tab[k]]
+    IN  /\ t.st = "fill"
+        /\ \E way \in 0 .. (IF Rule("lines-not-copied") THEN Ways - 1 ELSE 0) :
+              LET old == line[t.c][Place(t, k, way)]
+                  half == ~Rule("one-word-line") /\ old.table # new.table
+              IN  /\ line' = [line EXCEPT ![t.c][Place(t, k, way)] = IF half THEN [old EXCEPT !.table = new.table] ELSE new]
+                  /\ Be(f, IF half THEN t ELSE IF k < Lowest THEN FillAt(t, k + 1) ELSE Filled(t))
+        /\ UNCHANGED <<memory, areas, cid, numbers, wr, left>>
+
+\* Without lines-not-copied: the first way's line is saved in the second one, before.
+Copy(f) ==
+    LET t == th[f] IN
+    /\ t.st = "copy"
+    /\ IF t.kept = None THEN Be(f, [t EXCEPT !.kept = line[t.c][Place(t, t.at, 0)]]) /\ UNCHANGED line
+       ELSE line' = [line EXCEPT ![t.c][Place(t, t.at, 1)] = t.kept] /\ Be(f, [t EXCEPT !.st = "fill", !.kept = None])
+    /\ UNCHANGED <<memory, areas, cid, numbers, wr, left>>
 
 -----------------------------------------------------------------------------
 (* The walk, and what it is for. *)
@@ -155,6 +181,7 @@ Store(f) ==
         /\ UNCHANGED <<areas, caches, numbers, wr, left>>
 
 Fault(f) ==
-    \/ LateLock(f) \/ Id(f) \/ Compare(f) \/ Empty(f) \/ Own(f) \/ Look(f) \/ FillStart(f) \/ Fill(f)
+    \/ LateLock(f) \/ Id(f) \/ Compare(f) \/ Look(f)
+    \/ FillStart(f) \/ FillCompare(f) \/ Empty(f) \/ Own(f) \/ Copy(f) \/ Fill(f)
     \/ Walk(f) \/ Install(f) \/ Store(f)
 ==============================================================================

@@ -35,9 +35,8 @@ NoTornLine ==
     \A c \in Caches, x \in Places :
         line[c][x] # NoLine => (line[c][x].table \div 10) % Power(x[1]) = line[c][x].tag \div (IF EntryLines THEN 10 ELSE 1)
 
-\* Every page that a fault counted is where a VMA covers it, or where munmap is about to take it away.
-Counted(m, a) == Leaf(m, a) \in DOMAIN link /\ (Covered(m, a) \/ (wr.st = "zap" /\ wr.m = m /\ a \in wr.lo .. wr.hi))
-RssExact == \A m \in Mms : rss[m] = Cardinality({a \in Addresses : Counted(m, a)})
+\* Every page that a fault counted is where a VMA covers it.
+RssExact == \A m \in Mms : rss[m] = Cardinality({a \in Addresses : Covered(m, a) /\ Leaf(m, a) \in DOMAIN link})
 
 \* Every fault comes to its end.
 EveryFaultEnds == \A f \in Faults : th[f].st # "idle" ~> th[f].st = "idle"

@@ -7,7 +7,7 @@ CONSTANTS
     None,                           \* a model value: nothing
     Scope,                          \* who has a cache: "mm", "vma" or "cpu"
     EntryLines,                     \* TRUE: a line covers one entry of its level; FALSE: all entries of a table
-    LineCount,                      \* lines per level
+    LineCount, Ways,                \* lines per level and way; ways
     Uppers, Middles, Slots,         \* entries of the root, of an upper table, of a PMD table
     PteTables,                      \* FALSE: a PMD table's entries stand for pages; nothing below is cached anyway
     MmCount, VmaCount, CpuCount, FaultCount,
@@ -49,15 +49,15 @@ Page == 0
 
 HasIds == Scope # "mm"              \* caches have ids, and are emptied by whoever finds a wrong one
 Caches == CASE Scope = "mm" -> Mms [] Scope = "vma" -> Vmas [] OTHER -> 1 .. CpuCount
-Places == (1 .. Lowest) \X (0 .. LineCount - 1)
+Places == (1 .. Lowest) \X (0 .. LineCount * Ways - 1)
 FirstPlace == <<1, 0>>
-NextPlace(x) == IF x[2] + 1 < LineCount THEN <<x[1], x[2] + 1>> ELSE IF x[1] < Lowest THEN <<x[1] + 1, 0>> ELSE None
+NextPlace(x) == CASE x[2] + 1 < LineCount * Ways -> <<x[1], x[2] + 1>> [] x[1] < Lowest -> <<x[1] + 1, 0>> [] OTHER -> None
 NoLine == [tag |-> None, table |-> None]
 EmptyCache == [x \in Places |-> NoLine]
 
 NoVma == [m |-> 0, lo |-> 0, hi |-> 0]
 NoFault == [st |-> "idle", m |-> None, a |-> None, v |-> None, by |-> None, k |-> 0, tab |-> [k \in 0 .. Bottom |-> None], hit |-> 0, new |-> None,
-            c |-> None, id |-> 0, at |-> None, filling |-> FALSE]
+            c |-> None, id |-> 0, at |-> None, way |-> 0, filling |-> FALSE, kept |-> None]
 NoWrite == [st |-> "idle", op |-> None, m |-> None, v |-> None, n |-> None, lo |-> 0, hi |-> 0, at |-> None]
 
 VARIABLES

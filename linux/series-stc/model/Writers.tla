@@ -14,7 +14,7 @@ NewCaches(set) ==
     ELSE UNCHANGED caches
 
 -----------------------------------------------------------------------------
-(* munmap: the VMA is detached, mmap_lock downgraded, pages and then tables freed. *)
+(* munmap: the VMA is detached, its pages go, mmap_lock is downgraded, tables are freed. *)
 
 UnmapStart ==
     \E v \in Vmas \ Unused :
@@ -22,20 +22,16 @@ UnmapStart ==
         /\ wr' = [NoWrite EXCEPT !.st = "wait", !.op = "unmap", !.m = vma[v].m, !.v = v, !.lo = vma[v].lo, !.hi = vma[v].hi]
         /\ UNCHANGED <<memory, areas, caches, numbers, th>>
 
+Leaf(m, a) == IF Table(m, a, Bottom) = None THEN None ELSE Entry(Table(m, a, Bottom), Index(a, Bottom))
+
 Detach ==
     /\ wr.st = "wait" /\ wr.op = "unmap"
     /\ Quiet({wr.v}) \/ ~Rule("wait-for-readers")
     /\ vma' = [vma EXCEPT ![wr.v] = NoVma]
-    /\ wr' = [wr EXCEPT !.st = "zap"]
-    /\ UNCHANGED <<memory, own, caches, numbers, th, left>>
-
-Leaf(m, a) == IF Table(m, a, Bottom) = None THEN None ELSE Entry(Table(m, a, Bottom), Index(a, Bottom))
-Zap ==
-    LET pages == {Leaf(wr.m, a) : a \in wr.lo .. wr.hi} \cap DOMAIN link IN
-    /\ wr.st = "zap"
-    /\ link' = Cut(pages) /\ rss' = [rss EXCEPT ![wr.m] = @ - Cardinality(pages)]
+    /\ LET pages == {Leaf(wr.m, a) : a \in wr.lo .. wr.hi} \cap DOMAIN link IN
+       link' = Cut(pages) /\ rss' = [rss EXCEPT ![wr.m] = @ - Cardinality(pages)]
     /\ wr' = [wr EXCEPT !.st = "free"]
-    /\ UNCHANGED <<areas, caches, numbers, th, left>>
+    /\ UNCHANGED <<own, caches, numbers, th, left>>
 
 \* Tables of the range that no VMA uses any more, the lowest first. They go with all that is in them.
 Free ==
@@ -171,5 +167,5 @@ Collapse ==
         /\ UNCHANGED <<areas, caches, numbers, th, wr>>
 
 Begins == UnmapStart \/ Map \/ Split \/ Merge \/ MoveStart \/ Fork \/ Exit
-Writer == Detach \/ Zap \/ Free \/ Invalidate \/ Move
+Writer == Detach \/ Free \/ Invalidate \/ Move
 ==============================================================================
