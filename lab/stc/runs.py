@@ -78,7 +78,7 @@ def kernel(setup: Setup, case: Case) -> Path:
     """The kernel that a case runs on."""
     if case.words == STOCK:
         return build.kernel(stock=True)
-    return setup.kernel or build.kernel(series=SERIES, configs=("thp.config",) if case.pages > 1 else ())
+    return setup.kernel or build.kernel(series=SERIES, configs=("huge.config",) if case.pages > 1 else ())
 
 
 def guest(setup: Setup, case: Case) -> guests.Guest:
