@@ -33,6 +33,13 @@ def test_machine(design: str) -> None:
     check(Check(design=design, factor=2), f"stc: {IN_SHORT[design]}", tests=14)
 
 
+@pytest.mark.parametrize(("paging", "levels"), [("sv48", 4), pytest.param("sv57", 5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("design", ["mm,upper", pytest.param("cpu,ways=2,upper", marks=pytest.mark.long)])
+def test_machine_levels(design: str, paging: str, levels: int) -> None:
+    """Tables above the PMD are cached and freed as well."""
+    check(Check(design=design, settings=(f"machine.paging={paging}",)), "stc: in each", levels, tests=14)
+
+
 @pytest.mark.parametrize("place", ["riscv64", "x86_64"])
 def test_qemu(place: str) -> None:
     """Processors that really run beside each other."""
