@@ -3,7 +3,7 @@
 
 use trapless_machine::fdt::{self, FdtConfig};
 use trapless_machine::{Error, load, map};
-use trapless_memory::{Dma, PhysAddr, Ram};
+use trapless_memory::{Dma, Paging, PhysAddr, Ram};
 use trapless_timing::Profile;
 
 use crate::args::Args;
@@ -62,6 +62,8 @@ pub fn load(ram: &mut Ram, args: &Args, profile: &Profile) -> Result<Start, Erro
         bootargs: &args.append,
         initrd,
         smu: args.smu,
+        // All that CVA6 has.
+        paging: Paging::Sv39,
     })
     .map_err(|e| Error::CommandLine(e.to_string()))?;
     let dtb = load::device_tree(ram, &tree, initrd.map_or(image.end, |(_, end)| end))?;
