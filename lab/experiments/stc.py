@@ -192,6 +192,7 @@ def costs(setup: Setup) -> list[dict]:
     return records
 
 
+AT_ONCE: tuple[Column, ...] = (("order", "order", "s"), ("pages a fault", "pages", "d"), ("faults", "faults", ",d"))
 WALK: tuple[Column, ...] = (("walk cycles", "walk", ",.1f"), ("saved %", "saved", ".1f"))
 HANDLER: Column = ("handler cycles", "handler", ",.1f")
 """Of __handle_mm_fault's own code and the walk: it can be compared with the unpatched kernel, whose walk is in the handler."""
@@ -217,16 +218,12 @@ def _add(name: str, title: str, measured: Callable[[Setup], list[dict]], columns
 
 
 _add("stc-2", "share of execution time in page faults, by pages a fault (STC 2)", figures_2_3, (
-    ("order", "order", "s"),
-    ("pages a fault", "pages", "d"),
-    ("faults", "faults", ",d"),
+    *AT_ONCE,
     WHOLE[0],
     ("in faults %", "fault_share", ".1f"),
 ), keys=2, share=plots.lines("pages", "order", "fault_share", "pages a fault", "time in page faults, %"))
 _add("stc-3", "share of execution time in page walks, by pages a fault (STC 3)", figures_2_3, (
-    ("order", "order", "s"),
-    ("pages a fault", "pages", "d"),
-    ("faults", "faults", ",d"),
+    *AT_ONCE,
     WALK[0],
     ("in walks %", "walk_share", ".2f"),
 ), keys=2, share=plots.lines("pages", "order", "walk_share", "pages a fault", "time in page walks, %"))

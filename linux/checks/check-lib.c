@@ -189,16 +189,6 @@ void *reader(void *arg)
 	return NULL;
 }
 
-bool put_text(const char *file, const char *text)
-{
-	int fd = open(file, O_WRONLY);
-	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return ok;
-}
-
 long number_in(const char *file)
 {
 	FILE *f = fopen(file, "r");

@@ -153,3 +153,29 @@ int run_tests(const struct test *tests, size_t count, char **names, unsigned lim
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
 }
+
+bool put_text(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+long vmstat(const char *name)
+{
+	FILE *f = fopen("/proc/vmstat", "r");
+	char key[80];
+	long value, found = -1;
+
+	/* what each processor counts for itself is added up */
+	put_text("/proc/sys/vm/stat_refresh", "1");
+	while (f && fscanf(f, "%79s %ld", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	if (f)
+		fclose(f);
+	return found;
+}

@@ -44,4 +44,10 @@ struct test {
  */
 int run_tests(const struct test *tests, size_t count, char **names, unsigned limit_s, bool (*after)(bool ok));
 
+/* Write a setting of the kernel's: true if it took all of it. */
+bool put_text(const char *file, const char *text);
+
+/* A line of /proc/vmstat, or -1. */
+long vmstat(const char *name);
+
 #endif /* CHECK_RUN_H */

@@ -253,22 +253,6 @@ bool t_madvise(void)
 	return true;
 }
 
-static long vmstat(const char *name)
-{
-	FILE *f = fopen("/proc/vmstat", "r");
-	char key[80];
-	long value, found = -1;
-
-	/* what each processor counts for itself is added up */
-	put_text("/proc/sys/vm/stat_refresh", "1");
-	while (f && fscanf(f, "%79s %ld", key, &value) == 2)
-		if (!strcmp(key, name))
-			found = value;
-	if (f)
-		fclose(f);
-	return found;
-}
-
 bool t_mlock(void)
 {
 	unsigned char vec[64];

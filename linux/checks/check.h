@@ -40,7 +40,6 @@ bool have_smu(void);
 bool setup(const char *name, uint64_t seed, size_t pages, int prot, int flags, int *fd, char **map);
 bool read_all(const char *map, uint64_t seed, size_t first, size_t pages);
 void *reader(void *arg);
-bool put_text(const char *file, const char *text);
 long number_in(const char *file);
 int touch(const volatile char *p);
 bool is_zero(const void *p);

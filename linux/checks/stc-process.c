@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Processes: fork, the end of an address space, address spaces that take turns. */
+#include "stc.h"
+#include <signal.h>
+
+#define FORK_SPOTS 64ul
+
+static uint64_t fork_page(unsigned i)
+{
+	return i % 32 * TABLE * 16 + i / 32;
+}
+
+/* Write the untouched half of the pages, thread by thread. */
+static void fill_half(struct worker *worker)
+{
+	for (unsigned i = FORK_SPOTS / 2 + worker->number; i < FORK_SPOTS; i += 3)
+		put(worker->region, fork_page(i), worker->gen);
+}
+
+static void fork_child(void *arg)
+{
+	struct worker *parent = arg, workers[3];
+	uint64_t gen = fresh();
+
+	for (unsigned i = 0; i < FORK_SPOTS; i++)
+		NEED(has_either(parent->region, fork_page(i), parent->gen, i < FORK_SPOTS / 2 ? parent->gen : 0),
+		     "child: wrong content of page %#lx", fork_page(i));
+	start(workers, 3, fill_half, parent->region, gen);
+	for (unsigned i = 0; i < FORK_SPOTS / 2; i++)
+		put(parent->region, fork_page(i), gen);
+	join(workers, 3);
+	for (unsigned i = 0; i < FORK_SPOTS; i++)
+		EXPECT(parent->region, fork_page(i), gen, "child's own");
+}
+
+bool t_fork(void)
+{
+	for (unsigned round = 0; round < 8 * factor; round++) {
+		struct worker workers[3];
+		uint64_t gen = fresh();
+		char *region = map(at(30, 0), 2 * GB, MAP_PRIVATE, -1);
+		pid_t pids[2];
+
+		for (unsigned i = 0; i < FORK_SPOTS / 2; i++)
+			put(region, fork_page(i), gen);
+		start(workers, 3, fill_half, region, gen);
+		for (unsigned i = 0; i < 2; i++)
+			pids[i] = spawn(fork_child, &workers[0]);
+		join(workers, 3);
+		for (unsigned i = 0; i < FORK_SPOTS; i++) {
+			EXPECT(region, fork_page(i), gen, "parent");
+			put(region, fork_page(i), gen);
+		}
+		for (unsigned i = 0; i < 2; i++)
+			finish(pids[i], 0);
+		for (unsigned i = 0; i < FORK_SPOTS; i++)
+			EXPECT(region, fork_page(i), gen, "parent at the end");
+		unmap(region, 2 * GB);
+	}
+	return true;
+}
+
+static void end_busy(void *arg)
+{
+	char *argv[] = { "stc-check", NULL }, *env[] = { NULL };
+	struct worker workers[THREADS];
+	unsigned way = *(unsigned *)arg;
+
+	start(workers, THREADS, be_busy, NULL, 0);
+	usleep(500 + 137 * way);
+	switch (way % 3) {
+	case 0:
+		_exit(2);
+	case 1:
+		/* without arguments this program says how it is used, and exits with 2 */
+		if (freopen("/dev/null", "w", stderr))
+			execve("/proc/self/exe", argv, env);
+		_exit(3);
+	default:
+		kill(getpid(), SIGKILL);
+		pause();
+	}
+}
+
+/* exit, exec and kill while threads fault. */
+bool t_end(void)
+{
+	for (unsigned round = 0; round < 9 * factor; round++) {
+		pid_t pid = spawn(end_busy, &round);
+
+		finish(pid, round % 3 == 2 ? -SIGKILL : 2);
+	}
+	return true;
+}
+
+#define TURNERS 5u
+
+static struct turner {
+	int mine, theirs;	/* ends of pipes: the turn comes, the turn goes */
+	unsigned number, turns;
+} turners[TURNERS];
+
+/* The same addresses in each process, other contents; some tables come and go. */
+static void take_turns(void *arg)
+{
+	struct turner *turner = arg;
+	uint64_t gen = fresh(), state = seed + turner->number;
+	char *region = map(at(30, 0), 4 * GB, MAP_PRIVATE, -1), token;
+	uint64_t start = 0, end = 0;
+
+	for (unsigned turn = 0; turn < turner->turns; turn++) {
+		NEED(read(turner->mine, &token, 1) == 1, "no turn");
+		/* new pages, where another has just had its own */
+		for (unsigned i = 0; i < 4; i++) {
+			uint64_t page = end % 4 * (GB / PAGE) + end / 4 * TABLE + end % 512;
+
+			EXPECT(region, page, 0, "new in this process");
+			put(region, page, gen);
+			end++;
+		}
+		for (uint64_t i = start; i < end; i++) {
+			uint64_t page = i % 4 * (GB / PAGE) + i / 4 * TABLE + i % 512;
+
+			EXPECT(region, page, gen, "in this process");
+		}
+		if (next(&state) % 4 == 0) {
+			unmap(region, 4 * GB);
+			map(region, 4 * GB, MAP_PRIVATE, -1);
+			start = end = next(&state) % 100;
+			gen = fresh();
+		}
+		NEED(write(turner->theirs, &token, 1) == 1, "no next turn");
+	}
+}
+
+/* Address spaces take turns on one processor, end, and begin anew. */
+bool t_turns(void)
+{
+	int pipes[TURNERS][2];
+	pid_t pids[TURNERS];
+
+	hop(0);
+	for (unsigned i = 0; i < TURNERS; i++)
+		NEED(!pipe(pipes[i]), "pipe");
+	for (unsigned round = 0; round < 3 * factor; round++) {
+		char token = 1;
+
+		for (unsigned i = 0; i < TURNERS; i++) {
+			turners[i] = (struct turner){ pipes[i][0], pipes[(i + 1) % TURNERS][1], i, 12 };
+			pids[i] = spawn(take_turns, &turners[i]);
+		}
+		NEED(write(pipes[0][1], &token, 1) == 1, "pipe");
+		for (unsigned i = 0; i < TURNERS; i++)
+			finish(pids[i], 0);
+		NEED(read(pipes[0][0], &token, 1) == 1, "pipe");
+	}
+	return true;
+}
