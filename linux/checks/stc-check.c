@@ -6,7 +6,7 @@
  *	stc-check [-n FACTOR] [-r SEED] [-t SECONDS] DIR [NAME...]
  *
  * DIR is where a file can be made. -n multiplies the steps of each test (with
- * 256 and more, rss alone has a million faults for each thread), -r chooses other
+ * 1024, rss alone has over a million faults for each thread), -r chooses other
  * orders, -t limits each test (default 120 s). The program runs on every kernel,
  * with the cache and without.
  *
