@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from statistics import median
 
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.paths import LAB
@@ -43,6 +44,8 @@ FOUR_LEVELS = "sv48"
 PLACES = "-c 0,2,4,6,1,3,5,7"
 """Threads by processor: each on a core of its own as long as there are some (two harts of `server` are a core)."""
 MIB_PAGES = 256
+BOOTS, MORE_MIB = 3, 16
+"""What is measured whole is booted so often, with so much more memory each time: other pages are free, and in another order."""
 
 
 @cache
@@ -78,6 +81,13 @@ def measure(setup: Setup, cases: Sequence[tuple[dict, Case]]) -> list[dict]:
     found = runs.records(setup, [case for _, case in cases])
     return [{**names, **runs.figures(record), **_spent(record), **({"hits": None} if case.words == VARIANTS[OFF] else {})}
             for (names, case), record in zip(cases, found, strict=True)]
+
+
+def middle(boots: Sequence[dict]) -> dict:
+    """Of runs of the same: each figure's median, and how far apart their cycles are, in percent of it."""
+    spent = {key: median(boot[key] for boot in boots) for key in _spent(boots[0])}
+    cycles = [boot["cycles"] for boot in boots]
+    return {**spent, "boots": len(boots), "spread": 100 * (max(cycles) - min(cycles)) / spent["cycles"]}
 
 
 def _spent(record: dict) -> dict:
@@ -166,7 +176,7 @@ def beyond(setup: Setup) -> list[dict]:
 
 
 def costs(setup: Setup) -> list[dict]:
-    """Whole time of microbenchmarks in the manner of will-it-scale, and of stress-ng's page faults."""
+    """Whole time of microbenchmarks in the manner of will-it-scale, and of stress-ng's page faults; medians of some boots."""
     many = 1 if setup.quick else 8
     work = [({"work": title}, Case(f"faultwork {command}", attributed=False, paging=FOUR_LEVELS, packages=("stress-ng",)))
             for title, command in (
@@ -179,9 +189,11 @@ def costs(setup: Setup) -> list[dict]:
                 ("exec, 8 threads", f"exec -t 8 {PLACES} -n {10 * many}"),
                 ("stress-ng --fault", f"run stress-ng --quiet --seed 1 --temp-path /tmp --fault 1 --fault-ops {1000 * many}"),
             )]
+    boots = 1 if setup.quick else BOOTS
     cases = variants(work)
-    found = runs.records(setup, [case for _, case in cases])
-    records = [{**values, **_spent(record)} for (values, _), record in zip(cases, found, strict=True)]
+    found = runs.records(setup, [replace(case, memory_mib=case.memory_mib + boot * MORE_MIB)
+                                 for _, case in cases for boot in range(boots)])
+    records = [{**values, **middle(found[i * boots:(i + 1) * boots])} for i, (values, _) in enumerate(cases)]
     by_variant = {(record["work"], record["variant"]): record for record in records}
     for record in records:
         for key, base in (("off", OFF), ("stock", runs.STOCK)):
@@ -261,6 +273,7 @@ _add("stc-cost", "microbenchmarks of the kernel, whole time", costs, (
     ("work", "work", "s"),
     ("variant", "variant", "s"),
     ("cycles", "cycles", ",d"),
+    ("spread %", "spread", ".2f"),
     ("over off %", "cycles_over_off", "+.2f"),
     ("over stock %", "cycles_over_stock", "+.2f"),
     ("instructions over stock %", "instructions_over_stock", "+.2f"),

@@ -133,6 +133,13 @@ def test_savings_are_against_the_same_work() -> None:
     assert "over_stock" not in ours8 and "over_stock" not in off8
 
 
+def test_the_middle_of_some_boots() -> None:
+    boots = [{"cycles": cycles, "instructions": cycles // 2, "host_seconds": 1.0} for cycles in (110, 100, 104)]
+    found = stc.middle(boots)
+    assert (found["cycles"], found["instructions"]) == (104, 52)
+    assert found["spread"] == pytest.approx(100 * 10 / 104)
+
+
 def test_the_papers_values() -> None:
     assert [stc.paper("6", order, threads) for order in stc.ORDERS for threads in stc.THREADS] == [
         20, None, None, 28, 20, None, None, 28, 15, None, None, 22]
