@@ -27,6 +27,14 @@ def check(wanted: Check, words: str = "", levels: int = 0, tests: int = 10) -> N
     assert len(re.findall(r"^ok   ", outcome.said, re.MULTILINE)) >= tests
 
 
+def test_races_of_the_cache_count() -> None:
+    race = "BUG: KCSAN: data-race in {} / mas_walk\n"
+    said = f"ok   fork\nFAIL storm: kernel: {race.format('mas_topiary_replace')}14 passed, 1 failed\n"
+    assert stc.Outcome(said, race.format("mas_topiary_replace")).faults() == []
+    assert len(stc.Outcome(said, race.format("fault_walk_tables")).faults()) == 1
+    assert len(stc.Outcome(said, "BUG: KASAN: use-after-free in mas_walk\n").faults()) == 1
+
+
 @pytest.mark.parametrize("design", IN_SHORT)
 def test_machine(design: str) -> None:
     """Four harts of the machine; two of the tests need what the ordinary kernel lacks."""
