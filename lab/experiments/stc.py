@@ -45,7 +45,9 @@ PLACES = "-c 0,2,4,6,1,3,5,7"
 """Threads by processor: each on a core of its own as long as there are some (two harts of `server` are a core)."""
 MIB_PAGES = 256
 BOOTS, MORE_MIB = 3, 16
-"""What is measured whole is booted so often, with so much more memory each time: other pages are free, and in another order."""
+"""Where it matters which pages are free, runs are booted so often, with so much more memory each time; figures are medians."""
+BOOTED_ROWS = 500
+"""Larger matrices are multiplied once: a run of them takes long."""
 
 
 @cache
@@ -79,19 +81,31 @@ def _rounded(mib: int) -> int:
 def measure(setup: Setup, cases: Sequence[tuple[dict, Case]]) -> list[dict]:
     """Each case's figures, with the values that name it."""
     found = runs.records(setup, [case for _, case in cases])
-    return [{**names, **runs.figures(record), **_spent(record), **({"hits": None} if case.words == VARIANTS[OFF] else {})}
-            for (names, case), record in zip(cases, found, strict=True)]
+    return [{**names, **_figures(record, case)} for (names, case), record in zip(cases, found, strict=True)]
 
 
-def middle(boots: Sequence[dict]) -> dict:
-    """Of runs of the same: each figure's median, and how far apart their cycles are, in percent of it."""
-    spent = {key: median(boot[key] for boot in boots) for key in _spent(boots[0])}
-    cycles = [boot["cycles"] for boot in boots]
-    return {**spent, "boots": len(boots), "spread": 100 * (max(cycles) - min(cycles)) / spent["cycles"]}
+def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], spread: str,
+                  boots: Callable[[dict], int] = lambda _: BOOTS) -> list[dict]:
+    """The same over so many boots of each case, one in the quick form; `spread` names the figure whose spread is told."""
+    again = [[replace(case, memory_mib=case.memory_mib + boot * MORE_MIB) for boot in range(1 if setup.quick else boots(names))]
+             for names, case in cases]
+    found = iter(runs.records(setup, [one for each in again for one in each]))
+    return [{**names, **middle([_figures(next(found), case) for _ in each], spread)}
+            for (names, case), each in zip(cases, again, strict=True)]
 
 
-def _spent(record: dict) -> dict:
-    return {key: record[key] for key in ("cycles", "instructions", "host_seconds")}
+def middle(boots: Sequence[dict], spread: str) -> dict:
+    """Of runs of the same: each figure's median, and how far apart that named `spread` is, in percent of it."""
+    found = {key: None if value is None else median(boot[key] for boot in boots) for key, value in boots[0].items()}
+    wide = [boot[spread] for boot in boots]
+    return {**found, "boots": len(boots), "spread": 100 * (max(wide) - min(wide)) / found[spread]}
+
+
+def _figures(record: dict, case: Case) -> dict:
+    spent = {key: record[key] for key in ("cycles", "instructions", "host_seconds")}
+    if not case.attributed:
+        return spent
+    return {**runs.figures(record), **spent, **({"hits": None} if case.words == VARIANTS[OFF] else {})}
 
 
 def compare(records: list[dict], names: Sequence[str]) -> list[dict]:
@@ -149,7 +163,8 @@ def figure_6(setup: Setup) -> list[dict]:
 def figure_7(setup: Setup) -> list[dict]:
     """Walk cycles that the caches save in matrix multiplication."""
     work = [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)]
-    return _beside_paper(compare(measure(setup, variants(work)), ("rows",)), "7", "rows")
+    records = measure_again(setup, variants(work), "fault", lambda names: BOOTS if names["rows"] <= BOOTED_ROWS else 1)
+    return _beside_paper(compare(records, ("rows",)), "7", "rows")
 
 
 def _beside_paper(records: list[dict], figure: str, *names: str) -> list[dict]:
@@ -189,11 +204,7 @@ def costs(setup: Setup) -> list[dict]:
                 ("exec, 8 threads", f"exec -t 8 {PLACES} -n {10 * many}"),
                 ("stress-ng --fault", f"run stress-ng --quiet --seed 1 --temp-path /tmp --fault 1 --fault-ops {1000 * many}"),
             )]
-    boots = 1 if setup.quick else BOOTS
-    cases = variants(work)
-    found = runs.records(setup, [replace(case, memory_mib=case.memory_mib + boot * MORE_MIB)
-                                 for _, case in cases for boot in range(boots)])
-    records = [{**values, **middle(found[i * boots:(i + 1) * boots])} for i, (values, _) in enumerate(cases)]
+    records = measure_again(setup, variants(work), "cycles")
     by_variant = {(record["work"], record["variant"]): record for record in records}
     for record in records:
         for key, base in (("off", OFF), ("stock", runs.STOCK)):
@@ -257,6 +268,8 @@ _add("stc-6", "cycles of walks saved, by order and threads (STC 6)", figure_6, (
 _add("stc-7", "cycles of walks saved, matrix multiplication (STC 7)", figure_7, (
     ("rows", "rows", "d"),
     *COMPARED,
+    ("boots", "boots", "d"),
+    ("spread %", "spread", ".2f"),
 ), keys=2, saved=plots.bars("rows", "variant", "saved", SAVED, "paper", compared))
 _add("stc-variants", "variants of the cache, levels of page tables, regions far larger than memory", beyond, (
     ("paging", "paging", "s"),

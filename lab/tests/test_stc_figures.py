@@ -134,9 +134,9 @@ def test_savings_are_against_the_same_work() -> None:
 
 
 def test_the_middle_of_some_boots() -> None:
-    boots = [{"cycles": cycles, "instructions": cycles // 2, "host_seconds": 1.0} for cycles in (110, 100, 104)]
-    found = stc.middle(boots)
-    assert (found["cycles"], found["instructions"]) == (104, 52)
+    boots = [{"cycles": cycles, "instructions": cycles // 2, "walk": None} for cycles in (110, 100, 104)]
+    found = stc.middle(boots, "cycles")
+    assert (found["cycles"], found["instructions"], found["walk"], found["boots"]) == (104, 52, None, 3)
     assert found["spread"] == pytest.approx(100 * 10 / 104)
 
 
