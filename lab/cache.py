@@ -140,7 +140,9 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
     except OSError as error:
         raise disk_error(error, log) from error
     if status:
-        said = next((line for line in reversed(lines) if "error" in line.lower() or line.startswith("E:")), None)
+        # apt and mmdebstrap name the cause first and end with what follows from it.
+        said = next((line for line in lines if line.startswith("E:")), None) or next(
+            (line for line in reversed(lines) if "error" in line.lower()), None)
         full = any("No space left on device" in line for line in lines)
         reason = "disk full" if full else said or (lines[-1] if lines else f"status {status}")
         raise UserError(f"{what} failed: {reason} (whole log: {log})")

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import build
-from lab.cache import CACHE, as_root, cached, content_key, run_tool
-from lab.images import dataset, ext4, rootfs
+from lab.cache import CACHE, cached, content_key, remove_tree, run_tool
+from lab.images import dataset, debian, ext4, rootfs
 from lab.outputs import output_folder, write_whole
 from lab.runner import guest as guests
 from lab.runner.job import Job
@@ -127,7 +127,7 @@ def programs() -> tuple[Path, list[str], dict[str, str]]:
     """The folder of built tests, the commands of the kernel's runner that can be run with them, and what is left out and why."""
     if not SOURCE.exists():
         raise UserError(f"no kernel source at {SOURCE} (./trapless setup installs it)")
-    key = content_key(inspect.getsource(_build), str(SOURCE.stat().st_size))
+    key = content_key(inspect.getsource(_build), debian.LOCK, str(SOURCE.stat().st_size))
     folder = cached("selftests", key, "building the kernel's selftests", _build) / "selftests-mm"
     runner = (folder / "run_vmtests.sh").read_text()
     commands, missing = [], dict(SKIPPED)
@@ -150,9 +150,7 @@ def _build(out: Path) -> None:
     tree, sysroot = out / "linux", out / "sysroot"
     tree.mkdir()
     run_tool(["tar", "-xf", SOURCE, "-C", tree, "--strip-components=1"], log, "extracting the kernel source")
-    run_tool([*as_root(), "mmdebstrap", "--arch=riscv64", "--variant=extract", '--aptopt=Apt::Install-Recommends "false"',
-              f"--include={','.join(DEVELOPMENT)}", rootfs.SUITE, sysroot, rootfs.debian_mirror()], log,
-             "unpacking libraries for the selftests")
+    debian.unpack("riscv64", DEVELOPMENT, sysroot)
     # Only what is named: the distribution's C library is not the compiler's.
     headers, libraries = out / "include", out / "lib"
     headers.mkdir()
@@ -178,4 +176,4 @@ def _build(out: Path) -> None:
             shutil.copy(path, target)
             (target / path.name).chmod(0o755)
     for folder in (tree, sysroot, headers, libraries):
-        subprocess.run([*as_root(), "rm", "-rf", str(folder)], check=False)
+        remove_tree(folder)

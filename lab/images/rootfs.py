@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from lab import build
-from lab.cache import CACHE, as_root, cached, content_key, run_tool
-from lab.images import ext4
+from lab.cache import cached, content_key
+from lab.images import debian, ext4
 from lab.ui import UserError
 
-SUITE = "trixie"
 PACKAGES = ("busybox-static", "fio")
 
 # Drives get their names in the order in which their probes end; the kernel finds its root by this.
@@ -43,44 +41,26 @@ DROPPED = (
     "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/info", "usr/share/bug",
     "usr/share/doc-base", "usr/share/fio", "var/lib/apt", "var/cache", "var/log", "var/lib/dpkg", "etc/apt",
     "dev", "run", "tmp",
+    # mmdebstrap's; the second is the host's own.
+    "etc/fstab", "etc/resolv.conf",
     # Drawing, which stress-ng could test as well.
     "usr/lib/*/libLLVM*", "usr/lib/*/libgallium*", "usr/lib/*/dri", "usr/lib/*/libz3*",
 )
-
-
-def debian_mirror() -> str:
-    """The Debian mirror that this host itself uses."""
-    try:
-        listing = subprocess.run(
-            ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)",
-             "Created-By: Packages"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise UserError("cannot ask apt-get for the Debian mirror of this host") from error
-    for line in listing.splitlines():
-        origin, label, component, uri = line.split("|", 3)
-        if (origin, label, component) == ("Debian", "Debian", "main"):
-            return uri
-    raise UserError("apt has no Debian mirror in its configuration (apt-get update may help)")
 
 
 def image(arch: build.Arch = build.RISCV, more: tuple[str, ...] = ()) -> Path:
     """The root image, built if need be; `more` names packages that only some runs want."""
     tools = build.guest_tools(arch)
     packages = PACKAGES + more
-    key = content_key(repr((SUITE, packages, APPLETS, ETC, EMPTY, DROPPED)), arch.debian, tools, Path(ext4.__file__),
-                      Path(__file__))
+    key = content_key(repr((packages, APPLETS, ETC, EMPTY, DROPPED)), arch.debian, tools, debian.LOCK, Path(debian.__file__),
+                      Path(ext4.__file__), Path(__file__))
     title = f"making the guest's root image for {arch.machine}{' with ' if more else ''}{', '.join(more)}"
     return cached("rootfs", key, title, lambda out: _build(out, tools, arch, packages)) / "root.img"
 
 
 def _build(out: Path, tools: Path, arch: build.Arch, packages: tuple[str, ...]) -> None:
     tree = out / "tree"
-    run_tool(
-        [*as_root(), "mmdebstrap", f"--arch={arch.debian}", "--variant=extract", '--aptopt=Apt::Install-Recommends "false"',
-         f"--include={','.join(packages)}", SUITE, tree, debian_mirror()],
-        CACHE / "logs" / "mmdebstrap.log", "unpacking Debian packages for the guest")
-    if os.geteuid() != 0:
-        subprocess.run([*as_root(), "chown", "-R", f"{os.getuid()}:{os.getgid()}", str(tree)], check=True)
+    debian.unpack(arch.debian, packages, tree)
     populate(tree, tools)
     files = sum(1 for _ in tree.rglob("*"))
     used = sum(path.lstat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
@@ -110,6 +90,7 @@ def populate(tree: Path, tools: Path) -> None:
         (tree / "lib64").symlink_to("usr/lib64")  # where programs of amd64 look for their loader
     for name, text in ETC.items():
         (tree / "etc" / name).write_text(text)
+        (tree / "etc" / name).chmod(0o644)
     busybox = next((path for path in (tree / "usr/bin/busybox", tree / "bin/busybox") if path.exists()), None)
     if busybox is None:
         raise UserError("the package busybox-static has no busybox")

@@ -5,8 +5,12 @@ import hashlib
 import subprocess
 from pathlib import Path
 
-from lab.images import dataset, ext4, sparse
-from lab.images.rootfs import APPLETS, debian_mirror
+import pytest
+
+from lab import selftests
+from lab.images import dataset, debian, ext4, sparse
+from lab.images.rootfs import APPLETS, PACKAGES
+from lab.ui import UserError
 
 
 def digest(path: Path) -> str:
@@ -57,7 +61,76 @@ def test_not_an_image(tmp_path: Path) -> None:
 
 
 def test_mirror_is_the_hosts_own() -> None:
-    assert debian_mirror().startswith(("http", "file", "copy", "mirror"))
+    assert debian.mirror().startswith(("http", "file", "copy", "mirror"))
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A mirror with one package, and a lock that names it."""
+    source = tmp_path / "source"
+    (source / "DEBIAN").mkdir(parents=True)
+    (source / "DEBIAN/control").write_text("Package: bread\nVersion: 1\nArchitecture: all\nMaintainer: x <x@y>\nDescription: x\n")
+    (source / "lib").mkdir()
+    (source / "lib/loaf").write_text("whole\n")
+    deb = tmp_path / "pool" / "bread_1+b1_all.deb"
+    deb.parent.mkdir()
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", source, deb], check=True, capture_output=True)
+    (tmp_path / "lock").write_text(f"# comment\nriscv64 {digest(deb)} pool/{deb.name} bread,meal\n")
+    monkeypatch.setattr(debian, "LOCK", tmp_path / "lock")
+    monkeypatch.setattr(debian, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(debian, "mirror", lambda: f"file:{tmp_path}/")
+    return deb
+
+
+def test_locked_packages_are_unpacked(shop: Path, tmp_path: Path) -> None:
+    debian.unpack("riscv64", ["bread"], tmp_path / "tree")
+    assert (tmp_path / "tree/usr/lib/loaf").read_text() == "whole\n"
+    assert (tmp_path / "tree/lib").is_symlink()
+
+
+def test_a_kept_package_file_that_was_cut_short_is_fetched_again(shop: Path, tmp_path: Path) -> None:
+    debian.unpack("riscv64", ["bread"], tmp_path / "tree")
+    [kept] = (tmp_path / "cache/debs").glob("*.deb")
+    kept.write_bytes(kept.read_bytes()[:100])
+    debian.unpack("riscv64", ["meal"], tmp_path / "again")
+    assert (tmp_path / "again/usr/lib/loaf").exists()
+
+
+@pytest.mark.parametrize("trouble", ["gone", "changed", "unknown"])
+def test_the_index_decides_when_the_lock_cannot(trouble: str, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                capsys: pytest.CaptureFixture[str]) -> None:
+    asked = []
+    real = debian.run_tool
+
+    def run_tool(command: list[str], *rest: object) -> None:
+        if "mmdebstrap" in command:
+            asked.append(command)
+        else:
+            real(command, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(debian, "run_tool", run_tool)
+    if trouble == "gone":
+        shop.unlink()
+    elif trouble == "changed":
+        shop.write_bytes(shop.read_bytes() + b"x")
+    debian.unpack("riscv64", ["butter" if trouble == "unknown" else "bread"], tmp_path / "tree")
+    assert len(asked) == 1
+    assert ("not in lock" if trouble == "unknown" else "no longer has all of lock") in capsys.readouterr().err
+    assert not list((tmp_path / "cache").glob("debs/*.deb"))
+
+
+def test_a_damaged_lock_is_named(shop: Path) -> None:
+    debian.LOCK.write_text("riscv64 abc pool/x bread\n")
+    with pytest.raises(UserError, match="lock, line 1"):
+        debian.locked_debs("riscv64", ["bread"])
+
+
+def test_the_lock_has_what_guests_are_made_of() -> None:
+    for arch in ("riscv64", "amd64"):
+        assert debian.locked_debs(arch, PACKAGES)
+    assert debian.locked_debs("riscv64", (*PACKAGES, "stress-ng"))
+    assert debian.locked_debs("riscv64", (*PACKAGES, *selftests.RUNTIME))
+    assert debian.locked_debs("riscv64", selftests.DEVELOPMENT)
 
 
 def test_applets_stand_once() -> None:
