@@ -11,7 +11,8 @@ import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from statistics import median
+from math import sqrt
+from statistics import mean, stdev
 
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.paths import LAB
@@ -44,8 +45,11 @@ FOUR_LEVELS = "sv48"
 PLACES = "-c 0,2,4,6,1,3,5,7"
 """Threads by processor: each on a core of its own as long as there are some (two harts of `server` are a core)."""
 MIB_PAGES = 256
-BOOTS, MORE_MIB = 3, 16
-"""Where it matters which pages are free, runs are booted so often, with so much more memory each time; figures are medians."""
+BOOTS, SHORT_BOOTS, MORE_MIB = 3, 24, 16
+"""Where it matters which pages are free, runs are booted so often (short ones more often), with so much more memory each time;
+figures are means."""
+LONG = ("pagefault, 8 threads", "stress-ng --fault")
+"""Microbenchmarks of which a run takes long."""
 BOOTED_ROWS = 500
 """Larger matrices are multiplied once: a run of them takes long."""
 
@@ -84,21 +88,22 @@ def measure(setup: Setup, cases: Sequence[tuple[dict, Case]]) -> list[dict]:
     return [{**names, **_figures(record, case)} for (names, case), record in zip(cases, found, strict=True)]
 
 
-def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], spread: str,
-                  boots: Callable[[dict], int] = lambda _: BOOTS) -> list[dict]:
-    """The same over so many boots of each case, one in the quick form; `spread` names the figure whose spread is told."""
+def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], error: str, boots: Callable[[dict], int]) -> list[dict]:
+    """The same over so many boots of each case, one in the quick form; `error` names the figure whose error is told."""
     again = [[replace(case, memory_mib=case.memory_mib + boot * MORE_MIB) for boot in range(1 if setup.quick else boots(names))]
              for names, case in cases]
     found = iter(runs.records(setup, [one for each in again for one in each]))
-    return [{**names, **middle([_figures(next(found), case) for _ in each], spread)}
+    return [{**names, **means([_figures(next(found), case) for _ in each], error)}
             for (names, case), each in zip(cases, again, strict=True)]
 
 
-def middle(boots: Sequence[dict], spread: str) -> dict:
-    """Of runs of the same: each figure's median, and how far apart that named `spread` is, in percent of it."""
-    found = {key: None if value is None else median(boot[key] for boot in boots) for key, value in boots[0].items()}
-    wide = [boot[spread] for boot in boots]
-    return {**found, "boots": len(boots), "spread": 100 * (max(wide) - min(wide)) / found[spread]}
+def means(boots: Sequence[dict], error: str) -> dict:
+    """Of runs of the same: each figure's mean, and the standard error of the mean of that named `error`, in percent of it
+    (None of a single run)."""
+    found = {key: None if value is None else mean(boot[key] for boot in boots) for key, value in boots[0].items()}
+    several = len(boots) > 1
+    wide = 100 * stdev(boot[error] for boot in boots) / sqrt(len(boots)) / found[error] if several else None
+    return {**found, "boots": len(boots), "error": wide}
 
 
 def _figures(record: dict, case: Case) -> dict:
@@ -191,7 +196,7 @@ def beyond(setup: Setup) -> list[dict]:
 
 
 def costs(setup: Setup) -> list[dict]:
-    """Whole time of microbenchmarks in the manner of will-it-scale, and of stress-ng's page faults; medians of some boots."""
+    """Whole time of microbenchmarks in the manner of will-it-scale, and of stress-ng's page faults; means of some boots."""
     many = 1 if setup.quick else 8
     work = [({"work": title}, Case(f"faultwork {command}", attributed=False, paging=FOUR_LEVELS, packages=("stress-ng",)))
             for title, command in (
@@ -204,7 +209,7 @@ def costs(setup: Setup) -> list[dict]:
                 ("exec, 8 threads", f"exec -t 8 {PLACES} -n {10 * many}"),
                 ("stress-ng --fault", f"run stress-ng --quiet --seed 1 --temp-path /tmp --fault 1 --fault-ops {1000 * many}"),
             )]
-    records = measure_again(setup, variants(work), "cycles")
+    records = measure_again(setup, variants(work), "cycles", lambda names: BOOTS if names["work"] in LONG else SHORT_BOOTS)
     by_variant = {(record["work"], record["variant"]): record for record in records}
     for record in records:
         for key, base in (("off", OFF), ("stock", runs.STOCK)):
@@ -221,8 +226,9 @@ HANDLER: Column = ("handler cycles", "handler", ",.1f")
 """Of __handle_mm_fault's own code and the walk: it can be compared with the unpatched kernel, whose walk is in the handler."""
 WHOLE: tuple[Column, ...] = (("fault cycles", "fault", ",.0f"), ("over off %", "over_off", "+.2f"))
 OVER_STOCK: Column = ("over stock %", "over_stock", "+.2f")
-COMPARED: tuple[Column, ...] = (("variant", "variant", "s"), ("faults", "faults", ",d"), *WALK, ("paper %", "paper", ".0f"),
+COMPARED: tuple[Column, ...] = (("variant", "variant", "s"), ("faults", "faults", ",.0f"), *WALK, ("paper %", "paper", ".0f"),
                                 HANDLER, *WHOLE, OVER_STOCK)
+BOOTED: tuple[Column, ...] = (("boots", "boots", "d"), ("± %", "error", ".2f"))
 SAVED = "cycles of walks saved, %"
 
 
@@ -268,8 +274,7 @@ _add("stc-6", "cycles of walks saved, by order and threads (STC 6)", figure_6, (
 _add("stc-7", "cycles of walks saved, matrix multiplication (STC 7)", figure_7, (
     ("rows", "rows", "d"),
     *COMPARED,
-    ("boots", "boots", "d"),
-    ("spread %", "spread", ".2f"),
+    *BOOTED,
 ), keys=2, saved=plots.bars("rows", "variant", "saved", SAVED, "paper", compared))
 _add("stc-variants", "variants of the cache, levels of page tables, regions far larger than memory", beyond, (
     ("paging", "paging", "s"),
@@ -285,8 +290,8 @@ _add("stc-variants", "variants of the cache, levels of page tables, regions far 
 _add("stc-cost", "microbenchmarks of the kernel, whole time", costs, (
     ("work", "work", "s"),
     ("variant", "variant", "s"),
-    ("cycles", "cycles", ",d"),
-    ("spread %", "spread", ".2f"),
+    ("cycles", "cycles", ",.0f"),
+    *BOOTED,
     ("over off %", "cycles_over_off", "+.2f"),
     ("over stock %", "cycles_over_stock", "+.2f"),
     ("instructions over stock %", "instructions_over_stock", "+.2f"),

@@ -133,11 +133,12 @@ def test_savings_are_against_the_same_work() -> None:
     assert "over_stock" not in ours8 and "over_stock" not in off8
 
 
-def test_the_middle_of_some_boots() -> None:
-    boots = [{"cycles": cycles, "instructions": cycles // 2, "walk": None} for cycles in (110, 100, 104)]
-    found = stc.middle(boots, "cycles")
+def test_the_mean_of_some_boots() -> None:
+    boots = [{"cycles": cycles, "instructions": cycles // 2, "walk": None} for cycles in (110, 100, 102)]
+    found = stc.means(boots, "cycles")
     assert (found["cycles"], found["instructions"], found["walk"], found["boots"]) == (104, 52, None, 3)
-    assert found["spread"] == pytest.approx(100 * 10 / 104)
+    assert found["error"] == pytest.approx(100 * (28 / 3) ** 0.5 / 104)
+    assert stc.means(boots[:1], "cycles")["error"] is None
 
 
 def test_the_papers_values() -> None:
