@@ -45,7 +45,7 @@ FOUR_LEVELS = "sv48"
 PLACES = "-c 0,2,4,6,1,3,5,7"
 """Threads by processor: each on a core of its own as long as there are some (two harts of `server` are a core)."""
 MIB_PAGES = 256
-BOOTS, SHORT_BOOTS, MORE_MIB = 3, 24, 16
+BOOTS, SHORT_BOOTS, MORE_MIB = 3, 12, 16
 """Where it matters which pages are free, runs are booted so often (short ones more often), with so much more memory each time;
 figures are means."""
 LONG = ("pagefault, 8 threads", "stress-ng --fault")
