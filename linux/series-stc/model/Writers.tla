@@ -43,7 +43,7 @@ Free ==
     IN  /\ wr.st = "free"
         /\ IF dying = {} THEN wr' = NoWrite /\ UNCHANGED link
            ELSE /\ link' = Cut({k \in DOMAIN link : link[k] = t \/ Holder(k) = t})
-                /\ wr' = IF x[1] <= Pmd /\ Rule("invalidate-at-free") THEN [wr EXCEPT !.st = "invalidate", !.at = FirstPlace] ELSE wr
+                /\ wr' = IF x[1] = Pmd /\ Rule("invalidate-at-free") THEN [wr EXCEPT !.st = "invalidate", !.at = FirstPlace] ELSE wr
         /\ UNCHANGED <<rss, areas, caches, numbers, th, left>>
 
 \* stc_invalidate: the lines of the mm one by one, or a new id.
