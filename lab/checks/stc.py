@@ -74,7 +74,8 @@ class Check:
 
     def boot_words(self) -> str:
         """More of the kernel's command line."""
-        return " ".join(part for part in (f"stc={self.design}" if self.design else "", self.append) if part)
+        preempted = "" if self.stock else "preempt=full"
+        return " ".join(part for part in (f"stc={self.design}" if self.design else "", preempted, self.append) if part)
 
 
 @dataclass(frozen=True)
