@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Processes: fork, the end of an address space, address spaces that take turns. */
 #include "stc.h"
+#include <sched.h>
 #include <signal.h>
+#include <time.h>
 
 #define FORK_SPOTS 64ul
 
@@ -154,5 +156,90 @@ bool t_turns(void)
 			finish(pids[i], 0);
 		NEED(read(pipes[0][0], &token, 1) == 1, "pipe");
 	}
+	return true;
+}
+
+#define OVERTAKEN_TABLES 48u
+#define TAKEN_MAX 64u
+
+/* What both processes see. */
+static struct overtaking {
+	unsigned cpu;
+	_Atomic unsigned table;	/* that the slow one is about to touch first */
+	_Atomic bool ready, done;
+} *overtaking;
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000ull + now.tv_nsec / 1000;
+}
+
+/* Touches one table after the other, and computes for a while after each. */
+static void be_overtaken(void *arg)
+{
+	uint64_t gen = fresh();
+	char *region = map(at(30, 0), 2 * GB, MAP_PRIVATE, -1);
+
+	(void)arg;
+	hop(overtaking->cpu);
+	while (!overtaking->ready)
+		usleep(100);
+	for (unsigned i = 0; i < OVERTAKEN_TABLES; i++) {
+		overtaking->table = i;
+		put(region, i * TABLE, gen);
+		for (uint64_t start = now_us(); now_us() - start < 700; )
+			;
+	}
+	overtaking->done = true;
+	for (unsigned i = 0; i < OVERTAKEN_TABLES; i++)
+		for (unsigned n = 0; n <= TAKEN_MAX; n++)
+			EXPECT(region, i * TABLE + n, n ? 0 : gen, "overtaken");
+}
+
+/* Sleeps little, runs as soon as it wakes, and touches another page of the other's table in its own address space. */
+static void overtake(void *arg)
+{
+	struct sched_param first = { .sched_priority = 1 };
+	unsigned taken[OVERTAKEN_TABLES] = { 0 };
+	uint64_t gen = fresh();
+	char *region = map(at(30, 0), 2 * GB, MAP_PRIVATE, -1);
+
+	(void)arg;
+	hop(overtaking->cpu);
+	NEED(!sched_setscheduler(0, SCHED_FIFO, &first), "SCHED_FIFO");
+	overtaking->ready = true;
+	while (!overtaking->done) {
+		usleep(100);
+
+		unsigned table = overtaking->table;
+
+		if (taken[table] == TAKEN_MAX)
+			continue;
+		/* not read before: a page of zeros at a wrong place is not noticed */
+		put(region, table * TABLE + ++taken[table], gen);
+	}
+	for (unsigned i = 0; i < OVERTAKEN_TABLES; i++)
+		for (unsigned n = 1; n <= taken[i]; n++)
+			EXPECT(region, i * TABLE + n, gen, "in the one that overtakes");
+}
+
+/* A process loses its processor in the middle of a fault to one that faults at the same addresses. */
+bool t_overtake(void)
+{
+	overtaking = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	NEED(overtaking != MAP_FAILED, "mmap");
+	for (unsigned round = 0; round < 2 * factor; round++) {
+		pid_t slow, fast;
+
+		*overtaking = (struct overtaking){ .cpu = round };
+		fast = spawn(overtake, NULL);
+		slow = spawn(be_overtaken, NULL);
+		finish(slow, 0);
+		finish(fast, 0);
+	}
+	munmap(overtaking, PAGE);
 	return true;
 }

@@ -83,6 +83,7 @@ void finish(pid_t pid, int wanted);
 	T(fork) \
 	T(end) \
 	T(turns) \
+	T(overtake) \
 	T(storm)
 
 #define DECLARE_TEST(name) bool t_##name(void);
