@@ -36,6 +36,8 @@ def _run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--share", action="store_true", help="threads that map the same file share one mapping")
     command.add_argument("--in", action="append", default=[], type=Path, metavar="FILE", dest="inputs",
                          help="file or folder that appears in the command's folder")
+    command.add_argument("--package", action="append", default=[], metavar="NAME", dest="packages",
+                         help="Debian package that the guest has, too")
     command.add_argument("--data", metavar="SIZE|IMAGE[,OPTION...]",
                          help="data disk at /data: random.bin of this size, or an ext4 image; then options of the machine's "
                               "drive: ,block=4096 ,ssd=NAME ,namespace=IMAGE")
@@ -345,8 +347,8 @@ def _request(args: argparse.Namespace, guest_argv: list[str], out: Path | None, 
         argv=guest_argv, kind=args.kind, share=args.share, inputs=tuple(args.inputs), out=out, data=args.data,
         profile=args.profile, settings=tuple(args.settings), memory=args.memory, harts=args.harts, append=args.append,
         kernel=args.kernel, stock=args.stock, series=args.series, simulator=args.simulator, arch=args.arch,
-        interactive=args.command == "run" and args.interactive, verbose=args.verbose, max_seconds=args.max_seconds, stats=stats,
-        detail=args.detail, options=tuple(_machine_options(args)))
+        packages=tuple(args.packages), interactive=args.command == "run" and args.interactive, verbose=args.verbose,
+        max_seconds=args.max_seconds, stats=stats, detail=args.detail, options=tuple(_machine_options(args)))
 
 
 def _machine_options(args: argparse.Namespace) -> list[str]:

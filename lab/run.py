@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lab import build
 from lab.images import dataset, ext4, rootfs
 from lab.outputs import output_folder
+from lab.programs import own
 from lab.runner import guest as guests
 from lab.runner.job import Job, command_job
 from lab.ui import UserError, say
@@ -49,6 +50,8 @@ class Request:
     """Of the kernel (linux/build --series)."""
     options: tuple[str, ...] = ()
     """More options of the machine."""
+    packages: tuple[str, ...] = ()
+    """Debian packages that the guest has besides the usual ones."""
     attribute: Attribute | None = None
     """What the machine is to find out about the cycles."""
 
@@ -100,15 +103,17 @@ def run(request: Request) -> int:
     program = build.machine() if request.simulator == "machine" else None
     guest = guests.Guest(
         kernel=request.kernel or build.kernel(stock=request.stock, arch=arch, series=request.series),
-        root=rootfs.image(arch), data=data, data_kept=kept, data_options=options, arch=arch,
+        root=rootfs.image(arch, request.packages), data=data, data_kept=kept, data_options=options, arch=arch,
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
         options=(*request.options, *(request.attribute.options() if request.attribute else ())))
     if "--gdb" in request.options:
         say_where(request.options[request.options.index("--gdb") + 1])
-    job = (Job("exit 0", request.inputs) if request.interactive
-           else command_job(request.argv, request.kind, request.inputs, request.share))
+    argv, files = own.resolve(request.argv, arch)
+    given = {path.name for path in request.inputs}
+    inputs = request.inputs + tuple(path for path in files if path.name not in given)
+    job = Job("exit 0", inputs) if request.interactive else command_job(argv, request.kind, inputs, request.share)
     if program is None:
         return guests.run_on_qemu(guest, job, request.out, show=True, interactive=request.interactive).status
     outcome = guests.run_on_machine(program, guest, job, request.out, show=True, interactive=request.interactive,
