@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data disks that a program loads in the guest: once, on the unpatched kernel and without timing; then kept by content."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import build
+from lab.cache import cached, content_key
+from lab.images import ext4, rootfs
+from lab.runner import guest as guests
+from lab.runner.job import Job
+from lab.ui import UserError
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a disk is loaded."""
+
+    title: str
+    """Of what is loaded, for people."""
+    command: str
+    """Shell command that leaves the data in /data."""
+    size: int
+    """Bytes of the file system."""
+    inputs: tuple[Path, ...] = ()
+    """Programs that the command needs, in its folder."""
+    packages: tuple[str, ...] = ()
+    """Debian packages that it needs."""
+    memory: str = "1G"
+    harts: int = 4
+
+
+def image(loading: Loading) -> Path:
+    """The disk's image, loaded if it is not there yet."""
+    described = json.dumps([loading.command, loading.size, loading.packages, loading.memory, loading.harts])
+    key = content_key(described, *loading.inputs, Path(ext4.__file__), Path(__file__))
+    title = f"loading {loading.title} in the guest"
+    return cached("data", key, title, lambda out: _load(loading, out)) / "data.img"
+
+
+def _load(loading: Loading, out: Path) -> None:
+    tree, disk = out / "tree", out / "data.img"
+    tree.mkdir()
+    ext4.make(ext4.Volume("trapless-data", loading.size), tree, disk)
+    tree.rmdir()
+    guest = guests.Guest(kernel=build.kernel(stock=True), root=rootfs.image(more=loading.packages), data=disk, data_kept=True,
+                         memory=loading.memory, harts=loading.harts)
+    outcome = guests.run_on_machine(build.machine(), guest, Job(loading.command, loading.inputs))
+    if outcome.status:
+        raise UserError(f"loading {loading.title} ended with status {outcome.status}: {outcome.console.strip()[-300:]}")
+    os.chmod(disk, 0o444)

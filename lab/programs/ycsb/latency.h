@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Times of operations in ns: their sum, and a histogram whose buckets are at most 1/32 of their value wide. */
+#ifndef YCSB_LATENCY_H
+#define YCSB_LATENCY_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#define LATENCY_STEPS 32
+#define LATENCY_BUCKETS (60 * LATENCY_STEPS)
+
+struct latency {
+	uint64_t count, sum, longest;
+	uint32_t buckets[LATENCY_BUCKETS];
+};
+
+void latency_add(struct latency *latency, uint64_t ns);
+void latency_merge(struct latency *into, const struct latency *from);
+/* As an object of JSON: ops, mean_us, p50_us, p95_us, p99_us, p999_us, max_us. */
+void latency_print(const struct latency *latency, FILE *out);
+
+#endif
