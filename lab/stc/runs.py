@@ -1,27 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One boot, one program that faults, and where its cycles went. What a run gave is kept by what it depends on: the machine is
-deterministic, so figures share their runs, and a stopped experiment goes on where it was.
-"""
+"""One boot, one program that faults, and where its cycles went; kept, so figures share their runs."""
 
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from lab import build, profiling
-from lab.cache import CACHE, content_key, disk_error
 from lab.experiments.setup import Setup
 from lab.images import rootfs
-from lab.outputs import write_whole
 from lab.paths import LAB
 from lab.runner import guest as guests
+from lab.runner import kept
 from lab.runner.job import Job
-from lab.ui import UserError, say
+from lab.ui import UserError
 
 PROFILE = "server"
 CATEGORIES = LAB / "stc" / "categories.toml"
@@ -35,8 +31,9 @@ HUGEPAGES = "/sys/kernel/mm/transparent_hugepage"
 SERIES = ("stc",)
 LOW_MIB, SPARE_MIB = 2048, 512
 """Memory below 4 GiB (Linux's ZONE_DMA32), and what Linux itself needs."""
-_FOLDER = CACHE / "stc"
-_FORM = "4"
+_ATTRIBUTE = "attribute"
+"""Folder of a run for the machine's attribution."""
+_FORM = "stc 5"
 """Of the records below: another number when they change."""
 
 
@@ -95,66 +92,29 @@ def guest(setup: Setup, case: Case) -> guests.Guest:
     """The guest that a case boots."""
     settings = (f"machine.paging={case.paging}", *setup.settings) if case.paging else setup.settings
     image = kernel(setup, case)
-    attribute = profiling.Attribute(Path("attribute"), "roi", (str(profiling.symbols_of(image)),), CATEGORIES)
+    attribute = profiling.Attribute(Path(kept.FOLDER, _ATTRIBUTE), "roi", (str(profiling.symbols_of(image)),), CATEGORIES)
     return guests.Guest(image, rootfs.image(more=case.packages), profile=PROFILE, settings=settings, detail="roi", smu=False,
                         memory=f"{_memory_mib(case)}M", append="" if case.words == STOCK else case.words,
                         options=(*attribute.options(), "--attribute-limit", "0") if case.attributed else ())
 
 
-@cache
-def _content(path: Path) -> str:
-    return content_key(path)
-
-
-def _key(program: Path, booted: guests.Guest, case: Case) -> str:
-    """Of everything that the result depends on; not where things lie."""
-    options = replace(booted, kernel=Path(), root=Path(), options=())
-    parts = [program, booted.kernel, booted.root, *([CATEGORIES, profiling.symbols_of(booted.kernel)] if case.attributed else [])]
-    return content_key(_FORM, *(_content(part) for part in parts), repr(options), case.script())
+def run_of(setup: Setup, case: Case) -> kept.Run:
+    """The run of a case."""
+    booted = guest(setup, case)
+    depends = (CATEGORIES, profiling.symbols_of(booted.kernel)) if case.attributed else ()
+    return kept.Run(case.title, booted, Job(case.script()), partial(_take, case), _FORM, depends, case.memory_mib)
 
 
 def records(setup: Setup, cases: Sequence[Case]) -> list[dict]:
-    """What each case gave; those that are not known are run, as many at once as `setup` says and the host has memory for."""
-    program = build.machine()
-    booted = {case: guest(setup, case) for case in dict.fromkeys(cases)}
-    places = {case: _FOLDER / f"{_key(program, one, case)}.json" for case, one in booted.items()}
-    todo = [case for case, place in places.items() if not place.is_file()]
-    if len(todo) < len(places):
-        say(f"{len(places) - len(todo)} of {len(places)} runs are known already")
-    try:
-        _FOLDER.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise disk_error(error, _FOLDER) from error
-
-    def run(case: Case) -> dict:
-        found = _run(program, booted[case], case)
-        write_whole(places[case], json.dumps(found))
-        return found
-
-    available = _available_mib()
-    for memory in sorted({case.memory_mib for case in todo}):
-        group = [case for case in todo if case.memory_mib == memory]
-        at_once = max(1, min(setup.at_once, len(group), available // (memory + 1024)))
-        replace(setup, at_once=at_once).each(f"{len(group)} runs with {memory} MiB", group, run)
-    known = {case: json.loads(place.read_text()) for case, place in places.items()}
-    return [known[case] for case in cases]
+    """What each case gave; those that are not known are run."""
+    runs = {case: run_of(setup, case) for case in dict.fromkeys(cases)}
+    return kept.records(build.machine(), [runs[case] for case in cases], setup.at_once)
 
 
-def _available_mib() -> int:
-    """Memory that this host can give."""
-    found = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
-    return int(found[1]) >> 10 if found else 0
-
-
-def _run(program: Path, booted: guests.Guest, case: Case) -> dict:
-    with guests.workspace() as folder:
-        options = tuple(str(folder / option) if option == "attribute" else option for option in booted.options)
-        outcome = guests.run_on_machine(program, replace(booted, options=options), Job(case.script()))
-        if outcome.status:
-            raise UserError(f"{case.title}: status {outcome.status}: {outcome.console.strip()[-300:]}")
-        if "stc: " in outcome.console and "not understood" in outcome.console:
-            raise UserError(f"{case.title}: the kernel does not know {case.words}")
-        profile = json.loads((folder / "attribute" / "profile.json").read_text()) if case.attributed else None
+def _take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
+    if "stc: " in outcome.console and "not understood" in outcome.console:
+        raise UserError(f"{case.title}: the kernel does not know {case.words}")
+    profile = json.loads((folder / _ATTRIBUTE / "profile.json").read_text()) if case.attributed else None
     return take(outcome.stats, profile, outcome.console, shlex.split(case.command)[0])
 
 

@@ -16,6 +16,7 @@ from lab.experiments import stc
 from lab.experiments.setup import Setup
 from lab.paths import LINUX
 from lab.runner import guest as guests
+from lab.runner import kept
 from lab.stc import runs
 from lab.ui import UserError
 
@@ -68,7 +69,7 @@ def test_every_touch_is_a_fault(tmp_path: Path, stock: Path) -> None:
     cases = [runs.Case(f"faultwork {command} -b 16M", runs.STOCK) for command in ("seq", "semi", "random -t 2")]
     for case, pages in zip(cases, (4096, 4095, 8192), strict=True):
         # Not from the cache: that has what another day's program did.
-        record = runs._run(build.machine(), runs.guest(Setup(tmp_path), case), case)
+        record = kept.fresh(build.machine(), runs.run_of(Setup(tmp_path), case))
         assert counts(record["console"])["faults"] == counts(record["console"])["pages"] == pages
         figures = runs.figures(record)
         # Barriers that threads wait at may fault beside.
@@ -174,12 +175,12 @@ def kernel(tmp_path: Path) -> Path:
 def test_a_run_is_done_once(tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = []
 
-    def run(_program: Path, _guest: guests.Guest, case: runs.Case) -> dict:
-        done.append(case.title)
-        return {"title": case.title}
+    def run(_program: Path, wanted: kept.Run) -> dict:
+        done.append(wanted.title)
+        return {"title": wanted.title}
 
-    monkeypatch.setattr(runs, "_run", run)
-    monkeypatch.setattr(runs, "_FOLDER", tmp_path / "cache")
+    monkeypatch.setattr(kept, "fresh", run)
+    monkeypatch.setattr(kept, "_PLACE", tmp_path / "cache")
     monkeypatch.setattr(runs.build, "machine", lambda: kernel)
     monkeypatch.setattr(runs.rootfs, "image", lambda more=(): kernel)
     setup = Setup(tmp_path, kernel=kernel)
@@ -190,12 +191,13 @@ def test_a_run_is_done_once(tmp_path: Path, kernel: Path, monkeypatch: pytest.Mo
     assert len(done) == 3
 
 
-def test_words_that_the_kernel_does_not_know(kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_that_the_kernel_does_not_know(tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = guests.Outcome(0, STATS, "seq\n[    0.000000] stc: stc=lines=3: not understood, no cache\n")
-    monkeypatch.setattr(runs.guests, "run_on_machine", lambda *_: outcome)
-    case = runs.Case("faultwork seq", "stc=lines=3", attributed=False)
+    monkeypatch.setattr(kept.guests, "run_on_machine", lambda *_: outcome)
+    monkeypatch.setattr(runs.rootfs, "image", lambda more=(): kernel)
+    run = runs.run_of(Setup(tmp_path, kernel=kernel), runs.Case("faultwork seq", "stc=lines=3", attributed=False))
     with pytest.raises(UserError, match=r"the kernel does not know stc=lines=3"):
-        runs._run(kernel, guests.Guest(kernel, kernel), case)
+        kept.fresh(kernel, run)
     outcome.status = 1
     with pytest.raises(UserError, match="status 1"):
-        runs._run(kernel, guests.Guest(kernel, kernel), case)
+        kept.fresh(kernel, run)
