@@ -95,9 +95,9 @@ def parser() -> argparse.ArgumentParser:
                          help="once for each of these kinds, and a table of them all")
     profile.add_argument("--categories", type=Path, metavar="FILE", help="another table of categories (docs/seeing.md)")
 
-    experiment = commands.add_parser("experiment", help="one experiment: records and tables in out/NAME; without a name, a list")
-    experiment.add_argument("name", nargs="?", metavar="NAME")
-    experiment.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME)")
+    experiment = commands.add_parser("experiment", help="experiments: records, tables, plots in out/NAME; without a name, a list")
+    experiment.add_argument("name", nargs="*", metavar="NAME", help="an experiment; all: every one")
+    experiment.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME; of several, DIR/NAME)")
     experiment.add_argument("--kinds", default="", metavar="KIND,...", help="only these kinds")
     experiment.add_argument("--quick", action="store_true", help="smaller loads")
     experiment.add_argument("--serial", action="store_true", help="one run at a time")

@@ -1,50 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless experiment`: one experiment, its records and tables."""
+"""`./trapless experiment`: experiments, their records, tables and plots.
+
+In an experiment's folder are results.json (the rows of its tables), runs.jsonl (each run for itself), experiment.json (all that
+the report shows), results.md and a plot for each of its figures.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+import platform
+import time
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from lab import claims
+from lab.experiments import quantities, repeated
 from lab.experiments.catalogue import EXPERIMENTS
-from lab.experiments.setup import Setup
+from lab.experiments.setup import Experiment, Setup
 from lab.outputs import output_folder, write_whole
 from lab.paths import ROOT
 from lab.report import plots, table
 from lab.ui import UserError, say
+from lab.version import git_describe
+
+ALL = "all"
+"""Name that stands for every experiment."""
 
 
-def run(name: str | None, setup: Setup, out: Path | None, update_docs: bool, measured: bool = False) -> int:
-    """Run one experiment: results.json, results.md and plots in its folder, tables on the terminal; without a name, list them.
-    If it is `measured` already, take the records of that run.
+def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, measured: bool = False) -> int:
+    """Run experiments, each in a folder of its name (`out` if there is one alone), tables on the terminal; without a name, list
+    them. If they are `measured` already, take the rows of that run.
     """
-    if name is None:
+    if not names:
         for known, experiment in EXPERIMENTS.items():
             print(f"{known:16} {experiment.title}")
         return 0
-    if name not in EXPERIMENTS:
-        raise UserError(f"experiment {name}: not one of {', '.join(EXPERIMENTS)}")
-    experiment, folder = EXPERIMENTS[name], out or Path("out") / name
+    for name in names:
+        if name not in EXPERIMENTS and name != ALL:
+            raise UserError(f"experiment {name}: not one of {', '.join(EXPERIMENTS)}")
+    if ALL in names:
+        names = list(EXPERIMENTS)
+    for name in names:
+        folder = out or Path("out") / name
+        _run_one(name, replace(setup, out=folder if len(names) == 1 else folder / name if out else folder), update_docs, measured)
+    return 0
+
+
+def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None:
+    experiment, folder = EXPERIMENTS[name], setup.out
     output_folder(folder)
-    records = _read(folder) if measured else experiment.measure(replace(setup, out=folder))
-    texts = {known: table.markdown(shown.rows(records), shown.columns) for known, shown in experiment.tables.items()}
-    write_whole(folder / "results.json", json.dumps(records, indent=1) + "\n")
+    start = time.monotonic()
+    rows = _read(folder) if measured else experiment.measure(setup)
+    if not measured:
+        keep(name, experiment, setup, rows, time.monotonic() - start)
+    texts = {known: table.markdown(shown.rows(rows), shown.columns) for known, shown in experiment.tables.items()}
     write_whole(folder / "results.md", "\n".join(texts.values()))
     for drawn, plot in experiment.plots.items():
-        plots.save(plot(records), folder / f"{drawn}.svg")
+        plots.save(plot(rows), folder / f"{drawn}.svg")
     console = Console(width=None if os.isatty(1) else 200, highlight=False)
     for shown in experiment.tables.values():
-        table.show(shown.rows(records), console, shown.columns)
+        table.show(shown.rows(rows), console, shown.columns)
         console.print()
     if update_docs:
         write_to_documents(texts)
     say(", ".join([f"results: {folder / 'results.json'}", *(f"{folder / drawn}.svg" for drawn in experiment.plots)]))
-    return 0
+
+
+def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], seconds: float) -> None:
+    """Write what was measured: experiment.json last, so that it is there only if all is."""
+    folder, git = setup.out, git_describe()
+    found = [run for row in rows for run in runs_of(name, row, setup, git)]
+    bare = [{key: value for key, value in row.items() if key != repeated.RUNS} for row in rows]
+    write_whole(folder / "results.json", json.dumps(bare, indent=1) + "\n")
+    write_whole(folder / "runs.jsonl", "".join(json.dumps(run) + "\n" for run in found))
+    tables = {known: {"columns": shown.columns, "keys": shown.keys, "rows": shown.rows(bare)}
+              for known, shown in experiment.tables.items()}
+    write_whole(folder / "experiment.json", json.dumps({
+        "experiment": name,
+        "title": experiment.title,
+        "about": experiment.about,
+        "form": "quick" if setup.quick else "full",
+        "command": f"./trapless experiment {name}{' --quick' if setup.quick else ''}",
+        "git": git,
+        "confidence": repeated.CONFIDENCE,
+        "runs": len(found),
+        "host_seconds": seconds,
+        "environment": {"host": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version(),
+                        "kind of host kernel": platform.release(), "settings": list(setup.settings)},
+        "tables": tables,
+        "compared": [{**asdict(one), "differs": one.differs} for one in experiment.compared(rows)],
+    }, indent=1) + "\n")
+
+
+def runs_of(name: str, row: dict, setup: Setup, git: str | None) -> list[dict]:
+    """A record for each run behind a row, that says all of itself. A row without runs is a run."""
+    found = []
+    for run in row.get(repeated.RUNS, [row]):
+        figures = {key: {"value": value, **asdict(quantities.of(key))} for key, value in run.items()
+                   if repeated.is_number(value) and key != "seed" and not key.endswith(repeated.INTERVAL)}
+        found.append({
+            "experiment": name,
+            "names": run.get("names") or {key: value for key, value in row.items() if isinstance(value, str)},
+            "seed": run.get("seed"),
+            "configuration": run.get("configuration") or {"profile": setup.profile, "settings": list(setup.settings)},
+            "form": "quick" if setup.quick else "full",
+            "git": run.get("git") or git,
+            "figures": figures,
+            "details": {key: value for key, value in run.items()
+                        if isinstance(value, dict) and key not in ("configuration", "names")},
+        })
+    return found
 
 
 def _read(folder: Path) -> list[dict]:

@@ -302,14 +302,14 @@ _add("aspf-1c", "faults by thirds of a time slice (ASPF 1c)", figure_1c, (
     *((f"{part} %", f"{part}_share", ".1f") for part in output.PARTS),
 ), rows=by_process, thirds=thirds(output.PARTS))
 _add("aspf-6a", "time by mix and policy (ASPF 6a)", figure_6("6a"), (MIX, POLICY, TIME, *SAVED), keys=2,
-     time=plots.bars("mix", "policy", "time_s_less", LESS_TIME, "paper"))
+     time=plots.Bars("mix", "policy", "time_s_less", LESS_TIME, "paper"))
 _add("aspf-6b", "context switches by mix and policy (ASPF 6b)", figure_6("6b"), (
     MIX,
     POLICY,
     ("context switches", "context_switches", ",d"),
     ("fewer %", "context_switches_less", ".2f"),
     ("paper %", "paper", ".2f"),
-), keys=2, switches=plots.bars("mix", "policy", "context_switches_less", "fewer context switches than sync, %", "paper"))
+), keys=2, switches=plots.Bars("mix", "policy", "context_switches_less", "fewer context switches than sync, %", "paper"))
 _add("aspf-6c", "accesses of the ULL device by mix and policy (ASPF 6c)", figure_6("6c"), (
     MIX,
     POLICY,
@@ -317,9 +317,9 @@ _add("aspf-6c", "accesses of the ULL device by mix and policy (ASPF 6c)", figure
     ("paper %", "paper", ".2f"),
     ("pages read", "device_reads", ",d"),
     ("pages written", "device_writes", ",d"),
-), keys=2, accesses=plots.bars("mix", "policy", "faults_less", "fewer ULL accesses than sync, %", "paper"))
+), keys=2, accesses=plots.Bars("mix", "policy", "faults_less", "fewer ULL accesses than sync, %", "paper"))
 _add("aspf-7", "time by the device's latency (ASPF 7)", figure_7, (("ULL us", "latency_us", "g"), POLICY, TIME, *SAVED), keys=2,
-     time=plots.lines("latency_us", "policy", "time_s_less", "ULL latency, us", LESS_TIME, "paper"))
+     time=plots.Lines("latency_us", "policy", "time_s_less", "ULL latency, us", LESS_TIME, "paper"))
 _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
     ("pages", "prefetch_pages", "d"),
     POLICY,
@@ -327,7 +327,7 @@ _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
     *SAVED,
     ("pages moved", "pages_moved", ",d"),
     ("fewer than virt %", "moved_less_than_virt", ".1f"),
-), keys=2, time=plots.lines("prefetch_pages", "policy", "time_s_less", "pages prefetched", LESS_TIME, "paper"))
+), keys=2, time=plots.Lines("prefetch_pages", "policy", "time_s_less", "pages prefetched", LESS_TIME, "paper"))
 _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
     POLICY,
     PROCESS,
@@ -336,7 +336,7 @@ _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
     ("over 10 %", "share_10", ".2f"),
     ("paper 10 %", "paper_10", ".2f"),
     ("Jain", "jain", ".5f"),
-), keys=2, rows=by_process, **{f"share-{part}": plots.bars(
+), keys=2, rows=by_process, **{f"share-{part}": plots.Bars(
     "process", "policy", f"share_{part}", f"CPU time over the first {part} % of the run, %", f"paper_{part}", by_process)
     for part in (5, 10)})
 _add("aspf-beyond", "all policies on Mix3 to Mix6: the paper's, rivals, ours, a bound", beyond, (
@@ -350,7 +350,7 @@ _add("aspf-beyond", "all policies on Mix3 to Mix6: the paper's, rivals, ours, a 
     ("fewer switches %", "context_switches_less", ".2f"),
     ("pages moved", "pages_moved", ",d"),
     ("Jain", "jain", ".5f"),
-), keys=2, time=plots.bars("mix", "policy", "time_s_less", LESS_TIME))
+), keys=2, time=plots.Bars("mix", "policy", "time_s_less", LESS_TIME))
 _add("aspf-prefetches", "prefetches of use on Mix6 (ASPF IV-B1)", costs, (
     POLICY,
     *(column for origin in output.ORIGINS for column in (
@@ -384,7 +384,7 @@ _add("aspf-slow-device", "where waiting loses: slower devices, more processes", 
     ("context switches", "context_switches", ",d"),
     ("faults", "faults", ",d"),
     ("Jain", "jain", ".5f"),
-), keys=3, time=plots.lines("latency_us", "policy", "time_s_less", "device latency, us", "time saved over async, %",
+), keys=3, time=plots.Lines("latency_us", "policy", "time_s_less", "device latency, us", "time saved over async, %",
                             panel="processes"))
 _add("aspf-scattered", "what neighbours in address space are worth: pages as they lie, and at random", scattered, (
     ("pages lie", "pages", "s"),
@@ -421,4 +421,4 @@ _add("aspf-memory", "Mix3 with less and more memory", memory, (
     TIME,
     SAVED[0],
     *FAULTS,
-), keys=2, time=plots.lines("memory_mib", "policy", "time_s_less", "memory, MiB", LESS_TIME))
+), keys=2, time=plots.Lines("memory_mib", "policy", "time_s_less", "memory, MiB", LESS_TIME))

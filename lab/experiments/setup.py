@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lab import build
+from lab.experiments.compared import Compared
 from lab.images import rootfs
 from lab.report.plots import Plot
 from lab.report.table import Column
@@ -81,3 +82,7 @@ class Experiment:
     """SVG files by name."""
     guest: bool = True
     """Does it boot guests?"""
+    about: str = ""
+    """What is measured and how, in a few sentences."""
+    compared: Callable[[list[dict]], list[Compared]] = lambda rows: []
+    """The paper's values beside those of the rows."""

@@ -250,12 +250,12 @@ _add("stc-2", "share of execution time in page faults, by pages a fault (STC 2)"
     *AT_ONCE,
     WHOLE[0],
     ("in faults %", "fault_share", ".1f"),
-), keys=2, share=plots.lines("pages", "order", "fault_share", "pages a fault", "time in page faults, %"))
+), keys=2, share=plots.Lines("pages", "order", "fault_share", "pages a fault", "time in page faults, %"))
 _add("stc-3", "share of execution time in page walks, by pages a fault (STC 3)", figures_2_3, (
     *AT_ONCE,
     WALK[0],
     ("in walks %", "walk_share", ".2f"),
-), keys=2, share=plots.lines("pages", "order", "walk_share", "pages a fault", "time in page walks, %"))
+), keys=2, share=plots.Lines("pages", "order", "walk_share", "pages a fault", "time in page walks, %"))
 _add("stc-4", "walk : fault, matrix multiplication (STC 4)", figure_4, (
     ("rows", "rows", "d"),
     ("faults", "faults", ",d"),
@@ -270,12 +270,12 @@ _add("stc-6", "cycles of walks saved, by order and threads (STC 6)", figure_6, (
     ("order", "order", "s"),
     ("threads", "threads", "d"),
     *COMPARED,
-), keys=3, saved=plots.bars("work", "variant", "saved", SAVED, "paper", compared))
+), keys=3, saved=plots.Bars("work", "variant", "saved", SAVED, "paper", compared))
 _add("stc-7", "cycles of walks saved, matrix multiplication (STC 7)", figure_7, (
     ("rows", "rows", "d"),
     *COMPARED,
     *BOOTED,
-), keys=2, saved=plots.bars("rows", "variant", "saved", SAVED, "paper", compared))
+), keys=2, saved=plots.Bars("rows", "variant", "saved", SAVED, "paper", compared))
 _add("stc-variants", "variants of the cache, levels of page tables, regions far larger than memory", beyond, (
     ("paging", "paging", "s"),
     ("work", "work", "s"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lab.report.plots import Plot, bars, legend, sheet
+from lab.report.plots import Bars, Plot, legend, sheet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ def thirds(parts: Sequence[str]) -> Plot:
     def draw(records: list[dict]) -> Figure:
         rows = [{"process": process["process"], "part": part, "faults": process[part]}
                 for process in records[0]["each"] for part in parts]
-        return bars("process", "part", "faults", "faults")(rows)
+        return Bars("process", "part", "faults", "faults")(rows)
 
     return draw
 

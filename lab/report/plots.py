@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,62 +42,99 @@ def sheet(rows: int = 1, width: float = 8.0, height: float = 4.0, **options: obj
     return figure, list(found[:, 0])
 
 
-def bars(group: str, series: str, key: str, label: str, paper: str | None = None,
-         rows: Callable[[list[dict]], list[dict]] = list) -> Plot:
-    """Bars of the rows' `key`: a group for each value of `group`, a bar for each of `series`; the paper's value is a line."""
+@dataclass(frozen=True)
+class Bars:
+    """Bars of the rows' `key`: a group for each value of `group`, a bar for each of `series`; the paper's value is a line. What
+    is known of a figure's interval is an error bar."""
 
-    def draw(records: list[dict]) -> Figure:
+    group: str
+    series: str
+    key: str
+    label: str
+    paper: str | None = None
+    rows: Callable[[list[dict]], list[dict]] = list
+    stacked: bool = False
+    """On top of each other instead of side by side."""
+
+    def shown(self, records: list[dict]) -> list[dict]:
+        """The rows that have a bar."""
+        return [record for record in self.rows(records) if record.get(self.key) is not None]
+
+    def __call__(self, records: list[dict]) -> Figure:
+        """Draw it."""
         figure, (axes,) = sheet()
-        records = [record for record in rows(records) if record.get(key) is not None]
-        groups, names = _values(records, group), _values(records, series)
-        width = 0.8 / max(len(names), 1)
+        records = self.shown(records)
+        groups, names = values(records, self.group), values(records, self.series)
+        width = 0.8 / (1 if self.stacked else max(len(names), 1))
+        feet = dict.fromkeys(groups, 0.0)
         for number, name in enumerate(names):
-            mine = [record for record in records if record[series] == name]
-            places = [groups.index(record[group]) + (number - (len(names) - 1) / 2) * width for record in mine]
-            axes.bar(places, [record[key] for record in mine], width * 0.95, label=str(name))
-            known = [(place, record[paper]) for place, record in zip(places, mine, strict=True)
-                     if paper and record.get(paper) is not None]
+            mine = [record for record in records if record[self.series] == name]
+            beside = 0 if self.stacked else (number - (len(names) - 1) / 2) * width
+            places = [groups.index(record[self.group]) + beside for record in mine]
+            heights = [record[self.key] for record in mine]
+            axes.bar(places, heights, width * 0.95, label=str(name), yerr=intervals(mine, self.key), capsize=2,
+                     bottom=[feet[record[self.group]] for record in mine] if self.stacked else 0)
+            for record, height in zip(mine, heights, strict=True):
+                feet[record[self.group]] += height
+            known = [(place, record[self.paper]) for place, record in zip(places, mine, strict=True)
+                     if self.paper and record.get(self.paper) is not None]
             if known:
                 axes.hlines([value for _, value in known], [place - width / 2 for place, _ in known],
                             [place + width / 2 for place, _ in known], "black", linewidth=1.5)
-        if paper:
+        if self.paper:
             axes.hlines([], [], [], "black", linewidth=1.5, label="paper")
         axes.set_xticks(range(len(groups)), [str(name) for name in groups])
-        axes.set(xlabel=group.replace("_", " "), ylabel=label)
+        axes.set(xlabel=self.group.replace("_", " "), ylabel=self.label)
         return legend(figure, axes)
 
-    return draw
 
+@dataclass(frozen=True)
+class Lines:
+    """Lines of the records' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour.
+    With `panel`, axes of their own for each value of it."""
 
-def lines(x: str, series: str, key: str, xlabel: str, label: str, paper: str | None = None, panel: str | None = None) -> Plot:
-    """Lines of records' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour.
-    With `panel`, axes of their own for each value of it.
-    """
+    x: str
+    series: str
+    key: str
+    xlabel: str
+    label: str
+    paper: str | None = None
+    panel: str | None = None
 
-    def draw(records: list[dict]) -> Figure:
-        records = [record for record in records if record.get(key) is not None]
-        panels = _values(records, panel) if panel else [None]
+    def shown(self, records: list[dict]) -> list[dict]:
+        """The records that have a place."""
+        return [record for record in records if record.get(self.key) is not None]
+
+    def __call__(self, records: list[dict]) -> Figure:
+        """Draw it."""
+        records = self.shown(records)
+        panels = values(records, self.panel) if self.panel else [None]
         figure, rows = sheet(len(panels), height=2.5 * len(panels) + 1.5, sharex=True)
         for axes, value in zip(rows, panels, strict=True):
-            shown = [record for record in records if panel is None or record[panel] == value]
-            for name in _values(records, series):
-                points = [record for record in shown if record[series] == name]
-                (line,) = axes.plot([record[x] for record in points], [record[key] for record in points], marker="o",
-                                    label=str(name))
-                printed = [(record[x], record[paper]) for record in points if paper and record.get(paper) is not None]
+            shown = [record for record in records if self.panel is None or record[self.panel] == value]
+            for name in values(records, self.series):
+                points = [record for record in shown if record[self.series] == name]
+                line, *_ = axes.errorbar([record[self.x] for record in points], [record[self.key] for record in points],
+                                         intervals(points, self.key), marker="o", capsize=2, label=str(name))
+                printed = [(record[self.x], record[self.paper]) for record in points
+                           if self.paper and record.get(self.paper) is not None]
                 if printed:
                     axes.plot(*zip(*printed, strict=True), marker="x", linestyle=":", color=line.get_color(),
                               label=f"{name}, paper")
-            axes.set_ylabel(label)
-            axes.set_xscale("log" if panel else "linear")
-            if panel:
-                axes.set_title(f"{value} {panel}", fontsize="small", loc="left")
-            axes.set_xticks(_values(records, x), [f"{place:g}" for place in _values(records, x)], minor=False)
+            axes.set_ylabel(self.label)
+            axes.set_xscale("log" if self.panel else "linear")
+            if self.panel:
+                axes.set_title(f"{value} {self.panel}", fontsize="small", loc="left")
+            axes.set_xticks(values(records, self.x), [f"{place:g}" for place in values(records, self.x)], minor=False)
             axes.minorticks_off()
-        rows[-1].set_xlabel(xlabel)
+        rows[-1].set_xlabel(self.xlabel)
         return legend(figure, rows[0])
 
-    return draw
+
+def intervals(records: list[dict], key: str) -> list[float] | None:
+    """Half the widths of the figures' intervals, if they are known (lab.experiments.repeated)."""
+    found = [record.get(f"{key}_ci") for record in records]
+    return None if None in found else found
 
 
 def legend(figure: Figure, axes: Axes) -> Figure:
@@ -105,6 +143,6 @@ def legend(figure: Figure, axes: Axes) -> Figure:
     return figure
 
 
-def _values(records: list[dict], key: str) -> list:
+def values(records: list[dict], key: str) -> list:
     """The values of a key, in the order of the records."""
     return list(dict.fromkeys(record[key] for record in records))

@@ -53,12 +53,33 @@ def _content(path: Path) -> str:
 def key(program: Path, run: Run) -> str:
     """Of everything that the record depends on; not where things lie, so options that are absolute paths are in `depends`."""
     guest = replace(run.guest, kernel=Path(), root=Path(), data=None, options=())
-    data = run.guest.data
-    # A disk of the cache is named by what is in it, and large.
-    disk = str(data.relative_to(CACHE)) if data and data.is_relative_to(CACHE) else _content(data) if data else ""
+    disk = _content_of_disk(run.guest.data) if run.guest.data else ""
     files = [program, run.guest.kernel, run.guest.root, *run.job.inputs, *run.depends]
     return content_key(run.form, *(_content(path) for path in files), disk, repr(guest), run.job.script,
                        repr([option for option in run.guest.options if not Path(option).is_absolute()]))
+
+
+def configuration(run: Run) -> dict:
+    """What ran, in words that do not depend on where things lie."""
+    guest = run.guest
+    return {
+        "title": run.title,
+        "profile": guest.profile,
+        "settings": list(guest.settings),
+        "memory": guest.memory,
+        "harts": guest.harts,
+        "smu": guest.smu,
+        "detail": guest.detail,
+        "kernel_command_line": guest.append,
+        "script": run.job.script,
+        "data": guest.data and _content_of_disk(guest.data),
+        "kernel": _content(guest.kernel),
+    }
+
+
+def _content_of_disk(disk: Path) -> str:
+    """A disk of the cache is named by what is in it, and large."""
+    return str(disk.relative_to(CACHE)) if disk.is_relative_to(CACHE) else _content(disk)
 
 
 def records(program: Path, runs: Sequence[Run], at_once: int) -> list[dict]:

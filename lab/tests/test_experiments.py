@@ -80,9 +80,9 @@ def test_table_is_replaced_in_a_document() -> None:
 
 def test_experiment_complaints(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not one of"):
-        experiment.run("nothing", Setup(tmp_path), None, False)
+        experiment.run(["nothing"], Setup(tmp_path), None, False)
     with pytest.raises(UserError, match="no records of an earlier run"):
-        experiment.run("off_cost", Setup(tmp_path), tmp_path, False, measured=True)
+        experiment.run(["off_cost"], Setup(tmp_path), tmp_path, False, measured=True)
 
 
 SOUND = {"stats": "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframes_returned 3\n", "dmesg": "[1] all is well\n",

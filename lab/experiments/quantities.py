@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units of what records hold, and which way is better, by the record's key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HIGHER, LOWER = "higher is better", "lower is better"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a number is."""
+
+    unit: str
+    direction: str | None = None
+    """HIGHER, LOWER, or None: neither."""
+
+
+_NAMED = {
+    "ops_per_second": Quantity("1/s", HIGHER),
+    "gain": Quantity("%", HIGHER),
+    "ipc": Quantity("instructions a cycle", HIGHER),
+    "user_ipc": Quantity("instructions a cycle", HIGHER),
+    "os_faults": Quantity("faults", LOWER),
+    "hw_misses": Quantity("misses"),
+    "hw_share": Quantity("%", HIGHER),
+    "wrong": Quantity("records", LOWER),
+    "ops": Quantity("operations"),
+    "threads": Quantity("threads"),
+    "ring": Quantity("frames"),
+    "mips": Quantity("million instructions a host second", HIGHER),
+}
+# By the key's end, the longest first.
+_BY_END = {
+    "_instructions_per_op": Quantity("instructions an operation", LOWER),
+    "_per_op": Quantity("an operation", LOWER),
+    "_mb_s": Quantity("MB/s", HIGHER),
+    "_seconds": Quantity("s", LOWER),
+    "_percent": Quantity("%"),
+    "_share": Quantity("%"),
+    "_change": Quantity("%"),
+    "_ratio": Quantity("x", HIGHER),
+    "_bytes": Quantity("bytes"),
+    "_mib": Quantity("MiB"),
+    "_mips": Quantity("million instructions a second", HIGHER),
+    "_us": Quantity("us", LOWER),
+    "_ns": Quantity("ns", LOWER),
+    "_mm2": Quantity("mm2", LOWER),
+    "_s": Quantity("s", LOWER),
+}
+
+
+def of(key: str) -> Quantity:
+    """The quantity that a record holds under this key; a bare number if it is none of the known."""
+    if key in _NAMED:
+        return _NAMED[key]
+    return next((quantity for end, quantity in _BY_END.items() if key.endswith(end)), Quantity("1"))

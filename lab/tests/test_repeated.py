@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Means, intervals and differences of runs that differ in their seed; what an experiment leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lab import experiment
+from lab.experiments import quantities, repeated
+from lab.experiments.compared import Compared, one, spread
+from lab.experiments.setup import Experiment, Setup, Table
+
+
+def test_interval_of_a_mean() -> None:
+    """Student's t of 95 % with two degrees of freedom is 4.303."""
+    assert repeated.half_width([1.0, 2.0, 3.0]) == pytest.approx(4.303 / 3**0.5, rel=1e-3)
+    assert repeated.half_width([5.0]) is None
+    assert repeated.half_width([5.0, 5.0]) == 0
+
+
+def rows() -> list[dict]:
+    return [repeated.row({"kind": kind, "threads": 1}, [{"ops_per_second": ops, "git": "v1", "latency": {"p50": 1}, "none": None,
+                                                         "seed": seed} for seed, ops in enumerate(found, 1)])
+            for kind, found in (("osdp", [100.0, 200.0]), ("hwdp", [150.0, 300.0]))]
+
+
+def test_row_has_means_and_intervals() -> None:
+    osdp, _ = rows()
+    assert (osdp["ops_per_second"], osdp["repetitions"], osdp["git"]) == (150, 2, "v1")
+    assert osdp["ops_per_second_ci"] > 0
+    assert "latency" not in osdp
+    assert "seed" not in osdp
+
+
+def test_differences_are_seed_by_seed() -> None:
+    """Seeds that differ by a factor of two do not widen the interval of a gain that is the same for each."""
+    found = rows()
+    repeated.against(found, ["threads"], {"kind": "osdp"}, "ops_per_second", "gain")
+    assert (found[1]["gain"], found[1]["gain_ci"]) == (50, 0)
+    assert "gain" not in found[0]
+
+
+def test_differences_need_reasons() -> None:
+    assert not Compared("a", "us", (10, 20), (9.1, 21.9)).differs
+    assert Compared("a", "us", (10, 20), (8.9, 20)).differs
+    assert Compared("a", "%", one(-10), spread([-8.9, -9.5])).differs
+    assert not Compared("a", "us", None, one(3)).differs
+
+
+def test_units() -> None:
+    assert quantities.of("mean_us") == quantities.Quantity("us", quantities.LOWER)
+    assert quantities.of("kernel_instructions_per_op").unit == "instructions an operation"
+    assert quantities.of("whatever").unit == "1"
+
+
+def test_what_an_experiment_leaves(tmp_path: Path) -> None:
+    made = Experiment("title", lambda setup: rows(), {"t": Table((("kind", "kind", "s"), ("ops/s", "ops_per_second", ".0f")))},
+                      compared=lambda found: [Compared("throughput", "1/s", one(150), one(found[0]["ops_per_second"]))])
+    experiment.keep("x", made, Setup(tmp_path, quick=True), rows(), 1.5)
+    runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    assert [(run["names"], run["seed"]) for run in runs] == [
+        ({"kind": kind, "threads": 1}, seed) for kind in ("osdp", "hwdp") for seed in (1, 2)]
+    assert runs[3]["figures"]["ops_per_second"] == {"value": 300, "unit": "1/s", "direction": quantities.HIGHER}
+    assert all(run["git"] == "v1" for run in runs)
+    whole = json.loads((tmp_path / "experiment.json").read_text())
+    assert (whole["form"], whole["runs"], whole["command"]) == ("quick", 4, "./trapless experiment x --quick")
+    assert whole["compared"][0]["differs"] is False
+    assert "runs" not in json.loads((tmp_path / "results.json").read_text())[0]
