@@ -28,6 +28,7 @@ pub(crate) struct OpenRoi {
     instructions: Vec<Instructions>,
     smu: SmuCounters,
     misses: Option<Misses>,
+    faults: u64,
 }
 
 /// Keeps one more, if there are not too many.
@@ -95,6 +96,7 @@ impl Machine {
             instructions: self.instructions_by_hart().collect(),
             smu: self.smu_counters(),
             misses: self.misses(),
+            faults: self.recorder.watches.faults(),
         });
         self.attribute_region(number);
     }
@@ -116,6 +118,7 @@ impl Machine {
             instructions: Instructions::sum(by_hart.iter().copied()),
             instructions_by_hart: by_hart,
             watch: self.recorder.watches.counts(),
+            os_faults: self.recorder.watches.faults() - open.faults,
             misses: self.misses().map(|m| m.since(&open.misses.unwrap_or_default())),
             smu: counters.iter().map(|(k, v)| (*k, v - open.smu.get(k).unwrap_or(&0))).collect(),
             hw_miss: self.recorder.misses.summary(self.clock),

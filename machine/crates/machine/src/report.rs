@@ -109,6 +109,8 @@ pub struct Roi {
     pub misses: Option<Misses>,
     /// Watched mappings, from when they were first watched.
     pub watch: Vec<WatchCounts>,
+    /// Page faults of user accesses to watched mappings in it, first touches or not.
+    pub os_faults: u64,
     /// SMU counters, difference over the region.
     pub smu: SmuCounters,
     /// Misses that ended in it with the page installed by the SMU; the first waiter of each.

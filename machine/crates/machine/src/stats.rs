@@ -139,6 +139,11 @@ impl Watches {
         }
     }
 
+    /// Page faults of user accesses to any mapping watched so far, first touches or not.
+    pub fn faults(&self) -> u64 {
+        self.0.iter().map(|w| w.counts.os_faults_total).sum()
+    }
+
     /// Counts of every mapping watched so far.
     pub fn counts(&self) -> Vec<WatchCounts> {
         self.0.iter().map(|w| WatchCounts { number: w.number, ..w.counts.clone() }).collect()
@@ -325,6 +330,7 @@ mod tests {
         let c = &w.counts()[0];
         assert_eq!((c.pages_touched, c.hw_misses, c.os_faults, c.resident), (4, 1, 2, 1));
         assert_eq!((c.hw_misses_total, c.os_faults_total), (2, 2));
+        assert_eq!(w.faults(), 2);
     }
 
     #[test]
