@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from lab.experiments import aspf, large, miss_latency, off_cost, small_no_refill, smt, stc
+from lab.experiments import aspf, isca20_rocksdb, large, miss_latency, off_cost, small_no_refill, smt, stc
 from lab.experiments.setup import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.__name__.rpartition(".")[2]: module.EXPERIMENT
     for module in (miss_latency, off_cost, small_no_refill, large, smt)
-} | aspf.EXPERIMENTS | stc.EXPERIMENTS
+} | isca20_rocksdb.EXPERIMENTS | aspf.EXPERIMENTS | stc.EXPERIMENTS

@@ -85,7 +85,7 @@ pub struct Common {
     /// How instructions are executed; the guest cannot tell.
     #[arg(long, value_enum, default_value_t = Engine::Translator)]
     pub engine: Engine,
-    /// Detailed timing, as the profile's `detail` says: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on.
+    /// Detailed timing, as the profile's `detail` says: from `start`, in `roi`s (`roi:N`), from `milestone:N` or `instructions:N` on.
     #[arg(long, value_name = "FROM")]
     pub detail: Option<DetailFrom>,
     /// Write a checkpoint to this folder and end.
@@ -104,7 +104,7 @@ pub struct Common {
     /// Find out where every cycle goes and write it to this folder (docs/seeing.md). The guest notices nothing.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "gdb"])]
     pub attribute: Option<PathBuf>,
-    /// Since when: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on; `roi` if absent, for an ELF `start`.
+    /// Since when: from `start`, in `roi`s (`roi:N`), from `milestone:N` or `instructions:N` on; `roi` if absent, for an ELF `start`.
     #[arg(long, value_name = "FROM", requires = "attribute")]
     pub attribute_from: Option<DetailFrom>,
     /// Symbols for it: a System.map, or an ELF file (and the hexadecimal address where it is loaded); may be repeated.
@@ -354,6 +354,16 @@ mod tests {
         for (wrong, names) in [("a,rox", "rox"), ("a,block=1024", "1024"), ("a,ro,b/c", "b/c"), ("a,size=4", "size=4")]
         {
             assert!(disk(wrong).unwrap_err().contains(names), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn details() {
+        assert_eq!("roi".parse(), Ok(DetailFrom::Rois));
+        assert_eq!("roi:100".parse(), Ok(DetailFrom::Roi(100)));
+        assert_eq!("milestone:2".parse(), Ok(DetailFrom::Moment(Moment::Milestone(2))));
+        for wrong in ["", "roi:", "roi:x", "region:1"] {
+            assert!(wrong.parse::<DetailFrom>().is_err(), "{wrong}");
         }
     }
 

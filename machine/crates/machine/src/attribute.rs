@@ -293,14 +293,14 @@ impl Machine {
     /// A region of interest begins.
     pub(crate) fn attribute_region(&mut self, number: u64) {
         self.end_region();
-        if self.attribution.as_ref().is_some_and(|a| a.from == DetailFrom::Rois) {
+        if self.attribution.as_ref().is_some_and(|a| a.from.in_region(number)) {
             self.attribute(Some(number));
         }
     }
 
     /// A region of interest ends.
     pub(crate) fn end_region(&mut self) {
-        if self.attribution.as_ref().is_some_and(|a| a.from == DetailFrom::Rois) {
+        if self.attribution.as_ref().is_some_and(|a| a.from.by_regions()) {
             self.stop_attributing();
         }
     }

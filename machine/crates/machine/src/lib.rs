@@ -103,8 +103,22 @@ pub enum DetailFrom {
     Start,
     /// In regions of interest.
     Rois,
+    /// In those with this number.
+    Roi(u64),
     /// From this moment on.
     Moment(Moment),
+}
+
+impl DetailFrom {
+    /// Do regions of interest begin and end it?
+    fn by_regions(self) -> bool {
+        matches!(self, DetailFrom::Rois | DetailFrom::Roi(_))
+    }
+
+    /// Is it in regions with this number?
+    fn in_region(self, number: u64) -> bool {
+        self == DetailFrom::Rois || self == DetailFrom::Roi(number)
+    }
 }
 
 /// How instructions are executed. The guest cannot tell: both take the same cycles.
@@ -124,10 +138,13 @@ impl std::str::FromStr for DetailFrom {
         match text {
             "start" => Ok(DetailFrom::Start),
             "roi" => Ok(DetailFrom::Rois),
-            _ => text
-                .parse()
-                .map(DetailFrom::Moment)
-                .map_err(|_| "should be start, roi, milestone:N or instructions:N".to_owned()),
+            _ => match text.strip_prefix("roi:").map(str::parse) {
+                Some(Ok(number)) => Ok(DetailFrom::Roi(number)),
+                _ => text
+                    .parse()
+                    .map(DetailFrom::Moment)
+                    .map_err(|_| "should be start, roi, roi:N, milestone:N or instructions:N".to_owned()),
+            },
         }
     }
 }

@@ -212,7 +212,7 @@ impl Machine {
 
     /// Begins or ends detailed timing; a decision for good, unless regions of interest decide.
     pub(crate) fn set_detail(&mut self, on: bool) {
-        if self.detail != DetailFrom::Rois {
+        if !self.detail.by_regions() {
             self.detail = DetailFrom::Never;
         }
         let detail = self.profile.detail.as_ref().filter(|_| on);

@@ -83,7 +83,7 @@ impl Machine {
 
     fn begin_roi(&mut self, number: u64) {
         self.recorder.reset();
-        if self.detail == DetailFrom::Rois {
+        if self.detail.in_region(number) {
             self.set_detail(true);
         }
         if let Some(tracer) = &mut self.tracer {
@@ -102,6 +102,7 @@ impl Machine {
     }
 
     pub(crate) fn close_roi(&mut self, open: OpenRoi) {
+        let number = open.number;
         if let Some(tracer) = &mut self.tracer {
             tracer.roi_ends(&self.harts);
         }
@@ -126,7 +127,7 @@ impl Machine {
             nvme_read: self.recorder.nvme_reads.summary(self.clock),
         };
         self.marks_ignored += u64::from(!keep(&mut self.rois, roi));
-        if self.detail == DetailFrom::Rois {
+        if self.detail.in_region(number) {
             self.set_detail(false);
         }
     }

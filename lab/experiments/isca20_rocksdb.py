@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ISCA20's figures of programs on a data set that is larger than memory: 1, 4, 13, 14, 15."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from statistics import mean
+
+from lab import profiling
+from lab.experiments import repeated, rocksdb
+from lab.experiments.compared import Compared, one, spread
+from lab.experiments.repeated import Point
+from lab.experiments.rocksdb import Case
+from lab.experiments.setup import Experiment, Setup, Table
+from lab.report import plots
+from lab.report.paper import printed
+from lab.report.table import Column
+
+THREADS = (1, 2, 4, 8)
+SEVERAL = 4
+"""Threads of figures 14 and 15; figures 1 and 4 do not say, and take as many."""
+RATIOS = (1, 2, 3, 4)
+"""Data set to memory (figure 1)."""
+SEEDS = 3
+READ_ONLY = "YCSB-C"
+EVENTS = ("l1i", "l1d", "l2", "last", "dtlb", "branches")
+"""Miss events of user code, for 1000 of its instructions."""
+BACKGROUND = ("kpted", "kpoold")
+
+
+@cache
+def _paper() -> dict:
+    return tomllib.loads(Path(__file__).with_name("isca20.toml").read_text())
+
+
+def paper(figure: str, *keys: object) -> float | None:
+    """A value of a figure; None if the paper does not print it."""
+    return printed(_paper(), figure, *keys)
+
+
+def points(setup: Setup, cases: Iterable[tuple[dict, Case]]) -> list[Point]:
+    """Each case with so many seeds, in the setup's scale."""
+    return [Point(names, tuple(rocksdb.run_of(setup, replace(case, seed=seed)) for seed in range(1, SEEDS + 1)))
+            for names, case in cases]
+
+
+def scale(setup: Setup) -> rocksdb.Scale:
+    """The setup's scale."""
+    return rocksdb.SCALE_OF_QUICK if setup.quick else rocksdb.SCALE
+
+
+def figure_13(setup: Setup) -> list[dict]:
+    """Throughput of every program, by threads and kind, and what it gains over osdp and over emulated."""
+    threads = (1, SEVERAL) if setup.quick else THREADS
+    rows = repeated.measure(setup, points(setup, (
+        ({"program": program, "threads": count, "kind": kind}, Case(program, kind, count, scale(setup)))
+        for program in rocksdb.PROGRAMS for count in threads for kind in setup.kinds or rocksdb.KINDS)))
+    for kind, name in (("osdp", "gain"), ("emulated", "gain_over_emulated")):
+        repeated.against(rows, ("program", "threads"), {"kind": kind}, "ops_per_second", name)
+    return rows
+
+
+def gains(rows: list[dict], programs: Iterable[str]) -> list[dict]:
+    """The rows of hwdp that have a gain."""
+    return [row for row in rows if row["kind"] == "hwdp" and "gain" in row and row["program"] in set(programs)]
+
+
+def compared_13(rows: list[dict]) -> list[Compared]:
+    """The paper's two ranges, and its best workload."""
+    found = []
+    uniform = (rocksdb.FIO, rocksdb.DBBENCH)
+    for quantity, programs, key in (
+        ("gain of FIO and DBBench, 1 to 8 threads", uniform, "uniform"),
+        ("gain of YCSB A to F, 1 to 8 threads", set(rocksdb.PROGRAMS) - set(uniform), "ycsb"),
+    ):
+        mine = gains(rows, programs)
+        if mine:
+            found.append(Compared(quantity, "%", tuple(paper("13", key)), spread([row["gain"] for row in mine]),
+                                  widest(mine, "gain"), _why_13(rows, mine)))
+    best = gains(rows, [READ_ONLY])
+    if best:
+        top = max(best, key=lambda row: row["gain"])
+        found.append(Compared("best gain of YCSB-C", "%", one(paper("13", "ycsb_c")), one(top["gain"]), top["gain_ci"],
+                              _why_13(rows, [top])))
+    return found
+
+
+def widest(rows: list[dict], key: str) -> float | None:
+    """The widest interval of a figure."""
+    known = [row[key + repeated.INTERVAL] for row in rows if row.get(key + repeated.INTERVAL) is not None]
+    return max(known, default=None)
+
+
+def _why_13(rows: list[dict], mine: list[dict]) -> str:
+    """What makes the gain: misses of an operation, the kernel's part of one, and the program's own."""
+    before = [row for row in rows if row["kind"] == "osdp" and (row["program"], row["threads"]) in {
+        (other["program"], other["threads"]) for other in mine}]
+    misses, kernel, user = ([row[key] for row in before] for key in (
+        "misses_per_op", "kernel_instructions_per_op", "user_instructions_per_op"))
+    after = mean(row["kernel_instructions_per_op"] for row in mine)
+    return (f"An operation misses {min(misses):.2f} to {max(misses):.2f} pages here (a record lies on two pages); with osdp the "
+            f"kernel executes {mean(kernel):,.0f} instructions for it on average, with hwdp {after:,.0f}, beside "
+            f"{mean(user):,.0f} of the program. The paper does not say how many pages its operations miss.")
+
+
+def figure_1(setup: Setup) -> list[dict]:
+    """Time of an operation of YCSB-C with osdp, and what of it page faults are, by data set : memory."""
+    base = scale(setup)
+    ratios = RATIOS[:3] if setup.quick else RATIOS
+    rows = repeated.measure(setup, points(setup, (
+        ({"ratio": ratio}, Case(READ_ONLY, "osdp", SEVERAL, replace(base, memory_mib=base.data_mib // ratio), attributed=True))
+        for ratio in ratios)))
+    return [_split(row) for row in rows]
+
+
+def _split(row: dict) -> dict:
+    """Add the time of an operation in page faults, and the rest."""
+    for run in row[repeated.RUNS]:
+        profile = run["profile"]
+        inside = sum(profile[name]["count"] * profile[name]["mean_us"] for name in ("faults", "minor_faults") if
+                     profile[name]["count"])
+        run["fault_us"] = inside / run["ops"]
+        run["compute_us"] = SEVERAL * run["region_seconds"] * 1e6 / run["ops"] - run["fault_us"]
+        run["fault_share"] = 100 * run["fault_us"] / (run["fault_us"] + run["compute_us"])
+    return repeated.row(row[repeated.RUNS][0]["names"], row[repeated.RUNS])
+
+
+def parts_1(rows: list[dict]) -> list[dict]:
+    """A bar's part each."""
+    return [{"ratio": f"{row['ratio']}:1", "part": part, "us": row[key]} for row in rows
+            for part, key in (("compute", "compute_us"), ("page faults", "fault_us"))]
+
+
+def compared_1(rows: list[dict]) -> list[Compared]:
+    """The paper prints no values: the share grows, computing stays as it is."""
+    return [Compared(f"time in page faults, data set {row['ratio']} times the memory", "%", None, one(row["fault_share"]),
+                     row["fault_share_ci"]) for row in rows]
+
+
+def figure_4(setup: Setup) -> list[dict]:
+    """YCSB-C with memory enough, all of it mapped beforehand or nothing: throughput and events of user code."""
+    base = scale(setup)
+    # Records, RocksDB and the kernel find room.
+    large = replace(base, memory_mib=2 * base.data_mib)
+    rows = repeated.measure(setup, points(setup, (
+        ({"kind": kind}, Case(READ_ONLY, kind, SEVERAL, large, filled=False, attributed=True)) for kind in ("ideal", "osdp"))))
+    return relative(rows, "ideal")
+
+
+def figure_14(setup: Setup) -> list[dict]:
+    """YCSB-C on 4 threads: throughput, and events of user code, in those of osdp."""
+    return relative(_four_threads(setup), "osdp")
+
+
+def _four_threads(setup: Setup) -> list[dict]:
+    return repeated.measure(setup, points(setup, (
+        ({"kind": kind}, Case(READ_ONLY, kind, SEVERAL, scale(setup), attributed=True)) for kind in ("osdp", "hwdp"))))
+
+
+def relative(rows: list[dict], base: str) -> list[dict]:
+    """Add IPC and miss events of user code, and all of them in percent over the base kind's."""
+    found = []
+    for row in rows:
+        for run in row[repeated.RUNS]:
+            user = profiling.mode_rows(run["profile"])[0]
+            run |= {"user_ipc": user["ipc"], **{f"user_{event}": user[event] for event in EVENTS}}
+        found.append(repeated.row(row[repeated.RUNS][0]["names"], row[repeated.RUNS]))
+    for key in ("ops_per_second", "user_ipc", *(f"user_{event}" for event in EVENTS)):
+        repeated.against(found, (), {"kind": base}, key, f"{key}_change")
+    return found
+
+
+def events(base: str) -> Callable[[list[dict]], list[dict]]:
+    """Throughput, IPC and events of each kind in percent of the base kind's."""
+    def rows(records: list[dict]) -> list[dict]:
+        shown = {"ops_per_second": "throughput", "user_ipc": "IPC", **{f"user_{event}": event for event in EVENTS}}
+        return [{"event": name, "kind": record["kind"], "of_base": 100 + record.get(f"{key}_change", 0.0),
+                 "of_base_ci": record.get(f"{key}_change_ci", 0.0)}
+                for key, name in shown.items() for record in records if record["kind"] == base or f"{key}_change" in record]
+    return rows
+
+
+def compared_4(rows: list[dict]) -> list[Compared]:
+    """Throughput of osdp in that of ideal."""
+    osdp = next(row for row in rows if row["kind"] == "osdp")
+    share = 100 + osdp["ops_per_second_change"]
+    return [Compared("throughput of osdp, of ideal (the paper: less than half)", "%", (0.0, paper("4", "throughput")), one(share),
+                     osdp["ops_per_second_change_ci"],
+                     f"An operation misses {osdp['misses_per_op']:.2f} pages while the data set comes into memory, "
+                     f"and computes {osdp['user_instructions_per_op']:,.0f} instructions."),
+            Compared("user IPC of osdp over ideal (no value in the paper; lower)", "%", None, one(osdp["user_ipc_change"]),
+                     osdp["user_ipc_change_ci"])]
+
+
+def compared_14(rows: list[dict]) -> list[Compared]:
+    """User IPC and the share of misses that hardware serves."""
+    osdp, hwdp = rows
+    return [
+        Compared("user IPC, hwdp over osdp", "%", one(paper("14", "ipc")), one(hwdp["user_ipc_change"]),
+                 hwdp["user_ipc_change_ci"],
+                 f"For 1000 instructions of user code the first data cache misses {osdp['user_l1d']:.1f} times with osdp and "
+                 f"{hwdp['user_l1d']:.1f} with hwdp, the second level {osdp['user_l2']:.1f} and {hwdp['user_l2']:.1f}, branches "
+                 f"{osdp['user_branches']:.1f} and {hwdp['user_branches']:.1f}; a core has one cycle an instruction here, and "
+                 "a wide one feels such misses otherwise."),
+        Compared("misses that hardware serves", "%", one(paper("14", "hardware")), one(hwdp["hw_share"]), hwdp["hw_share_ci"]),
+    ]
+
+
+def figure_15(setup: Setup) -> list[dict]:
+    """Kernel instructions and cycles of an operation of YCSB-C on 4 threads, by who executes them."""
+    rows = []
+    for row in _four_threads(setup):
+        for run in row[repeated.RUNS]:
+            run |= kernel_parts(run["profile"], run["ops"])
+        rows.append(repeated.row(row[repeated.RUNS][0]["names"], row[repeated.RUNS]))
+    for key in ("kernel_instructions_per_op", "all_instructions", "all_cycles"):
+        repeated.against(rows, (), {"kind": "osdp"}, key, f"{key}_change")
+    return rows
+
+
+def kernel_parts(profile: dict, ops: int) -> dict:
+    """Instructions and cycles of the kernel for an operation: of kpted, of kpoold, and all others', which is the program's
+    system calls, faults and interrupts."""
+    found = {}
+    for counted in ("instructions", "cycles"):
+        whole = sum(spent[counted] for name, spent in profile["categories"].items() if name not in (*profiling.USER, "idle"))
+        tasks = {task: sum(spent[counted] for name, spent in profile["tasks"].items() if name.startswith(task))
+                 for task in BACKGROUND}
+        found |= {f"all_{counted}": whole / ops, f"kernel_{counted}": (whole - sum(tasks.values())) / ops,
+                  **{f"{task}_{counted}": spent / ops for task, spent in tasks.items()}}
+    return found
+
+
+def parts_15(rows: list[dict]) -> list[dict]:
+    """A bar's part each."""
+    return [{"bar": f"{row['kind']}, {counted}", "part": part, "value": row[f"{part}_{counted}"]}
+            for counted in ("instructions", "cycles") for row in rows for part in ("kernel", *BACKGROUND)]
+
+
+def compared_15(rows: list[dict]) -> list[Compared]:
+    """Kernel instructions, kpted and kpoold included."""
+    osdp, hwdp = rows
+    return [Compared(
+        "kernel instructions, hwdp over osdp", "%", one(paper("15", "instructions")), one(hwdp["all_instructions_change"]),
+        hwdp["all_instructions_change_ci"],
+        f"Of {osdp['all_instructions']:,.0f} instructions an operation {hwdp['all_instructions']:,.0f} are left, of which kpted "
+        f"executes {hwdp['kpted_instructions']:,.0f} and kpoold {hwdp['kpoold_instructions']:,.0f}: giving pages their metadata "
+        "and finding frames, which with osdp is part of the fault.")]
+
+
+NAMES: tuple[Column, ...] = (("program", "program", "s"), ("threads", "threads", "d"), ("kind", "kind", "s"))
+THROUGHPUT: tuple[Column, ...] = (("ops/s", "ops_per_second", ",.0f"), ("± ops/s", "ops_per_second_ci", ",.0f"))
+PER_OP: tuple[Column, ...] = (("misses/op", "misses_per_op", ".2f"), ("user instr/op", "user_instructions_per_op", ",.0f"),
+                              ("kernel instr/op", "kernel_instructions_per_op", ",.0f"))
+USER: tuple[Column, ...] = (
+    ("user IPC", "user_ipc", ".3f"), ("over %", "user_ipc_change", "+.1f"), ("± IPC", "user_ipc_change_ci", ".1f"),
+    *((f"{event}/1000", f"user_{event}", ".2f") for event in EVENTS))
+
+EXPERIMENTS = {
+    "isca20-1": Experiment(
+        "YCSB-C: time in page faults by data set : memory (ISCA20 figure 1)", figure_1, {"isca20-1": Table((
+            ("ratio", "ratio", "d"), *THROUGHPUT, ("compute us/op", "compute_us", ".1f"), ("in faults us/op", "fault_us", ".1f"),
+            ("in faults %", "fault_share", ".1f"), ("± %", "fault_share_ci", ".1f"), *PER_OP))},
+        {"time": plots.Bars("ratio", "part", "us", "us an operation", rows=parts_1, stacked=True)},
+        about="YCSB-C on RocksDB, osdp, 4 threads, with memory of a first, a half, a third, a quarter of the data set. "
+              "Time in page faults is from the trap until user code goes on, by the machine's attribution.",
+        compared=compared_1),
+    "isca20-4": Experiment(
+        "YCSB-C with and without page faults: throughput, user IPC (ISCA20 figure 4)", figure_4, {"isca20-4": Table((
+            ("kind", "kind", "s"), *THROUGHPUT, ("over ideal %", "ops_per_second_change", "+.1f"), *USER, *PER_OP))},
+        {"events": plots.Bars("event", "kind", "of_base", "% of ideal", rows=events("ideal"))},
+        about="YCSB-C on RocksDB, 4 threads; memory is twice the data set. ideal maps all of it beforehand, osdp finds "
+              "it on disk.",
+        compared=compared_4),
+    "isca20-13": Experiment(
+        "FIO, DBBench readrandom and YCSB: throughput by threads and kind (ISCA20 figure 13)", figure_13, {"isca20-13": Table((
+            *NAMES, *THROUGHPUT, ("gain %", "gain", "+.1f"), ("± %", "gain_ci", ".1f"),
+            ("over emulated %", "gain_over_emulated", "+.1f"), ("mean us", "mean_us", ".1f"),
+            ("by hardware %", "hw_share", ".1f"),
+            *PER_OP, ("wrong", "wrong", ".0f"), ("host s", "host_seconds", ".0f")), keys=3)},
+        {"gain": plots.Bars("program", "threads", "gain", "hwdp over osdp, %", rows=lambda rows: gains(rows, rocksdb.PROGRAMS))},
+        about="A data set of twice the memory, records of 4 KiB, a core for each thread. FIO reads blocks of one "
+              "mapping at random, DBBench is RocksDB's readrandom, YCSB its core workloads; each record that YCSB reads "
+              "is checked, each block that DBBench reads as well.",
+        compared=compared_13),
+    "isca20-14": Experiment(
+        "YCSB-C: user IPC and miss events (ISCA20 figure 14)", figure_14, {"isca20-14": Table((
+            ("kind", "kind", "s"), *THROUGHPUT, ("over osdp %", "ops_per_second_change", "+.1f"), *USER,
+            ("by hardware %", "hw_share", ".2f")))},
+        {"events": plots.Bars("event", "kind", "of_base", "% of osdp", rows=events("osdp"))},
+        about="YCSB-C on RocksDB, 4 threads, a data set of twice the memory. Events are of user code, for 1000 of its "
+              "instructions.",
+        compared=compared_14),
+    "isca20-15": Experiment(
+        "YCSB-C: instructions and cycles of the kernel (ISCA20 figure 15)", figure_15, {"isca20-15": Table((
+            ("kind", "kind", "s"), ("kernel instr/op", "all_instructions", ",.0f"),
+            ("over osdp %", "all_instructions_change", "+.1f"), ("± %", "all_instructions_change_ci", ".1f"),
+            ("program's", "kernel_instructions", ",.0f"),
+            ("kpted", "kpted_instructions", ",.0f"), ("kpoold", "kpoold_instructions", ",.0f"),
+            ("kernel cycles/op", "all_cycles", ",.0f"), ("cycles over osdp %", "all_cycles_change", "+.1f")))},
+        {"kernel": plots.Bars("bar", "part", "value", "an operation", rows=parts_15, stacked=True)},
+        about="YCSB-C on RocksDB, 4 threads, a data set of twice the memory: all that the kernel executes, by who has "
+              "it executed.",
+        compared=compared_15),
+}

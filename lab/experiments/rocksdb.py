@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of programs on a data set that is larger than memory: YCSB and db_bench on RocksDB, and fio (ISCA20, section VI-C).
+
+The paper has 64 GB on 32 GB. Here the ratio, records of 4 KiB, the distributions and the numbers of threads are the same; memory
+is what a host can spare. As there, each thread has a core of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from lab import build, profiling
+from lab.experiments.miss_latency import Load as FioLoad
+from lab.experiments.setup import Setup
+from lab.images import dataset, ext4, rootfs
+from lab.programs import dbbench, ycsb
+from lab.runner import guest as guests
+from lab.runner import kept
+from lab.runner.job import Job, launcher
+from lab.ui import UserError
+from lab.version import git_describe
+
+PROFILE = "server"
+CORES = ("machine.threads_per_core=1",)
+"""The profile's eight harts as eight cores: what the paper's processor has."""
+FIO, DBBENCH = "FIO", "DBBench"
+PROGRAMS = (FIO, DBBENCH, *(f"YCSB-{workload}" for workload in ycsb.WORKLOADS))
+KINDS = ("osdp", "emulated", "hwdp")
+RECORD_BYTES = 4096
+RATIO = 2
+"""Data set to memory."""
+WARM, REGION = 2, 100
+"""Milestone at the end of YCSB's warm-up (what is before runs without detailed timing), and the region behind it (ycsb.c)."""
+SEED_STEP = 1000
+"""Between seeds: each thread takes the next one."""
+_FORM = "rocksdb 6"
+_ATTRIBUTE = "attribute"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large everything is."""
+
+    memory_mib: int
+    data_mib: int
+    operations: int
+    """Of each thread."""
+    warm: int
+    """Operations of each before them."""
+
+    @property
+    def records(self) -> int:
+        """Records of the data set."""
+        return self.data_mib * ext4.MIB // RECORD_BYTES
+
+
+SCALE = Scale(memory_mib=256, data_mib=RATIO * 256, operations=3_000, warm=6_000)
+SCALE_OF_QUICK = Scale(memory_mib=128, data_mib=RATIO * 128, operations=1_000, warm=2_000)
+COST = {"YCSB-E": 0.05, FIO: 4.0}
+"""Operations in the others': a scan reads some fifty records, a read of fio hardly computes."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run."""
+
+    program: str
+    kind: str
+    threads: int
+    scale: Scale
+    seed: int = 1
+    filled: bool = True
+    """Memory is full of the data set when the program starts, as it is after a long run."""
+    attributed: bool = False
+    """With what became of every cycle, by task and function."""
+
+    @property
+    def title(self) -> str:
+        """What to call it."""
+        return f"{self.program}, {self.kind}, {self.threads} threads, seed {self.seed}"
+
+    @property
+    def operations(self) -> int:
+        """Operations that are measured, of all threads together."""
+        return self.threads * round(self.scale.operations * COST.get(self.program, 1))
+
+    @property
+    def warm(self) -> int:
+        """Operations before them."""
+        return self.threads * round(self.scale.warm * COST.get(self.program, 1))
+
+    def disk(self) -> Path:
+        """The data set."""
+        if self.program == FIO:
+            return dataset.image(self.scale.data_mib * ext4.MIB)
+        if self.program == DBBENCH:
+            return dbbench.Database(self.scale.records).image()
+        return ycsb.Database(self.scale.records).image()
+
+    def command(self) -> str:
+        """Its shell command."""
+        if self.program == FIO:
+            each = self.operations * RECORD_BYTES // self.threads
+            return FioLoad(self.scale.data_mib * ext4.MIB, each, self.threads, seed=SEED_STEP * self.seed).command(self.kind)
+        seed = SEED_STEP * self.seed
+        if self.program == DBBENCH:
+            argv = dbbench.Load(dbbench.Database(self.scale.records), self.operations, self.threads, seed).argv()
+            said = "dbbench.txt 2>&1"
+        else:
+            argv = ycsb.Load(ycsb.Database(self.scale.records), self.program[-1], self.operations, self.warm, self.threads,
+                             seed).argv()
+            said = "ycsb.json"
+        return f"{shlex.join([*launcher(self.kind), *argv])} >/job/out/{said}"
+
+    def job(self) -> Job:
+        """What the guest does."""
+        files = f"/data/{dataset.FILE}" if self.program == FIO else f"{ycsb.FOLDER}/*.sst"
+        stats = "/sys/kernel/mm/hwdp/stats"
+        return Job("\n".join([
+            f"cat {files} >/dev/null" if self.filled else "",
+            f"{self.command()} || exit $?",
+            f"[ -e {stats} ] && cp {stats} /job/out/hwdp-stats",
+            "exit 0",
+        ]), (ycsb.program(),) if self.program.startswith("YCSB") else ())
+
+
+def run_of(setup: Setup, case: Case) -> kept.Run:
+    """The run of a case."""
+    since = f"milestone:{WARM}" if case.program.startswith("YCSB") else "roi"
+    guest = guests.Guest(kernel=setup.kernel or build.kernel(), root=rootfs.image(more=ycsb.PACKAGES), data=case.disk(),
+                         profile=PROFILE, settings=(*CORES, *setup.settings), memory=f"{case.scale.memory_mib}M", detail=since,
+                         append="norandmaps", max_seconds=3600)
+    depends: tuple[Path, ...] = ()
+    if case.attributed:
+        symbols = profiling.symbols_of(guest.kernel)
+        # What comes behind the region, like unmapping the tables, is not the operations'.
+        where = f"roi:{REGION}" if case.program.startswith("YCSB") else since
+        attribute = profiling.Attribute(Path(kept.FOLDER, _ATTRIBUTE), where, (str(symbols),))
+        guest = replace(guest, options=(*attribute.options(), "--attribute-limit", "0"))
+        depends = (symbols,)
+    return kept.Run(case.title, guest, case.job(), partial(take, case), _FORM, depends, case.scale.memory_mib)
+
+
+def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
+    """The record of one run: what the program says, and what the machine counted meanwhile."""
+    out = folder / "out"
+    number, said = _SAID[case.program if case.program in _SAID else "YCSB"](out)
+    regions = [region for region in outcome.stats["rois"] if number in (None, region["number"])]
+    hardware, software = (sum(counted) for counted in zip(*(
+        (region["hw_miss"]["count"], region["os_faults"]) for region in regions), strict=True))
+    # Of db_bench the region has the warm-up's operations as well.
+    operations = said["ops"] * (2 if case.program == DBBENCH else 1)
+    instructions = {mode: sum(region["instructions"][mode] for region in regions) for mode in ("user", "supervisor")}
+    region = max(regions, key=lambda region: region["sim_seconds"])
+    record = {
+        **said,
+        "hw_misses": hardware,
+        "os_faults": software,
+        "misses_per_op": (hardware + software) / operations,
+        "hw_share": 100 * hardware / (hardware + software) if hardware + software else None,
+        "user_instructions_per_op": instructions["user"] / operations,
+        "kernel_instructions_per_op": instructions["supervisor"] / operations,
+        "device_us": region["hw_miss"]["device_mean_us"] if case.kind == "hwdp" else region["nvme_read"]["mean_us"],
+        "miss_us": region["hw_miss"]["mean_us"] if case.kind == "hwdp" else None,
+        "region_seconds": region["sim_seconds"],
+        "sim_seconds": outcome.stats["sim_seconds"],
+        "host_seconds": outcome.host_seconds,
+        "git": git_describe(),
+    }
+    if case.attributed:
+        profile = json.loads((folder / _ATTRIBUTE / "profile.json").read_text())
+        record["profile"] = {key: profile[key] for key in ("clock_hz", "categories", "in_faults", "tasks", "faults",
+                                                           "minor_faults")}
+    return record
+
+
+def _ycsb(out: Path) -> tuple[int | None, dict]:
+    said = json.loads((out / "ycsb.json").read_text())
+    if said["wrong"]:
+        raise UserError(f"{said['wrong']} records were wrong")
+    every = said["all"]
+    return REGION, {"ops": every["ops"], "ops_per_second": said["ops_per_second"], "mean_us": every["mean_us"],
+                    "p99_us": every["p99_us"], "wrong": said["wrong"],
+                    "latency": {name: value for name, value in said.items() if isinstance(value, dict)}}
+
+
+def _dbbench(out: Path) -> tuple[int | None, dict]:
+    return None, {**dbbench.figures((out / "dbbench.txt").read_text()), "wrong": 0}
+
+
+def _fio(out: Path) -> tuple[int | None, dict]:
+    job = json.loads((out / "fio.json").read_text())["jobs"][0]
+    if job["error"]:
+        raise UserError(f"fio reports error {job['error']}")
+    read, stats = job["read"], out / "hwdp-stats"
+    # Arming is mmap's, once; a run of hours does not feel it.
+    arming = 0
+    if stats.exists():
+        arming = int(dict(line.split() for line in stats.read_text().splitlines()).get("arming_ns", 0))
+    clat = read["clat_ns"]
+    return None, {"ops": read["total_ios"], "ops_per_second": read["total_ios"] / (read["runtime"] / 1000 - arming / 1e9),
+                  "mean_us": clat["mean"] / 1000, "p99_us": clat["percentile"]["99.000000"] / 1000}
+
+
+_SAID: dict[str, Callable[[Path], tuple[int | None, dict]]] = {FIO: _fio, DBBENCH: _dbbench, "YCSB": _ycsb}
+"""What each program says: the number of its region (None: the only one) and its figures."""
