@@ -196,7 +196,7 @@ def several_harts_ratio(session: Session) -> float:
 
 def _smt(session: Session, key: str) -> list[float]:
     """A figure of every hwdp run beside another program."""
-    return [entry[key] for entry in session.experiment("smt") if entry["kind"] == "hwdp" and "beside_ratio" in entry]
+    return [entry[key] for entry in session.experiment("isca20-16") if entry["kind"] == "hwdp" and "beside_ratio" in entry]
 
 
 def smt_fio_ratio(session: Session) -> float:

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from lab.experiments import aspf, isca20_rocksdb, large, miss_latency, off_cost, small_no_refill, smt, stc
+from lab.experiments import aspf, isca20_fio, isca20_rocksdb, isca20_smt, large, miss_latency, off_cost, small_no_refill, stc
 from lab.experiments.setup import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.__name__.rpartition(".")[2]: module.EXPERIMENT
-    for module in (miss_latency, off_cost, small_no_refill, large, smt)
-} | isca20_rocksdb.EXPERIMENTS | aspf.EXPERIMENTS | stc.EXPERIMENTS
+    for module in (miss_latency, off_cost, small_no_refill, large)
+} | isca20_fio.EXPERIMENTS | isca20_rocksdb.EXPERIMENTS | isca20_smt.EXPERIMENTS | aspf.EXPERIMENTS | stc.EXPERIMENTS

@@ -16,8 +16,8 @@ class Compared:
     quantity: str
     """What it is, in a few words."""
     unit: str
-    paper: tuple[float, float] | None
-    """Lowest and highest value that the paper prints (equal if it is one value); None: it prints none."""
+    paper: tuple[float | None, float | None] | None
+    """Lowest and highest value that the paper prints (equal if it is one value; None: no bound); None: it prints none."""
     ours: tuple[float, float]
     """Lowest and highest of ours, over the same range of cases."""
     interval: float | None = None
@@ -31,7 +31,9 @@ class Compared:
         if self.paper is None:
             return False
         (low, high), (least, most) = self.paper, self.ours
-        return least < low - NEAR * abs(low) or most > high + NEAR * abs(high)
+        below = low is not None and least < low - NEAR * abs(low)
+        above = high is not None and most > high + NEAR * abs(high)
+        return below or above
 
 
 def one(value: float) -> tuple[float, float]:

@@ -24,6 +24,8 @@ from lab.runner.job import Job, launcher
 from lab.ui import UserError
 from lab.version import git_describe
 
+BLOCK = 4096
+"""Bytes of a read."""
 KINDS = ("ideal", "osdp", "hwdp")
 """The demo's kinds; experiments take all that the launcher knows (runner.job.KINDS)."""
 
@@ -44,6 +46,8 @@ class Load:
     """Refill the pool in the background; otherwise only faults do."""
     kpted: bool = True
     """Give metadata to pages in the background, too; otherwise only where it is needed."""
+    but_last: bool = False
+    """Draw any block but the file's last, whatever the seed; and the same block more than once."""
     log: bool = False
     """Keep each read's latency (clat.log: time in ms, latency in ns, ...)."""
 
@@ -55,6 +59,7 @@ class Load:
             f"--thread --numjobs={self.threads} --randseed={self.seed} --clocksource=clock_gettime "
             "--invalidate=0 --group_reporting --eta=never --percentile_list=50:99:99.9 "
             "--output-format=json --output=/job/out/fio.json"
+            + (f" --random_distribution=zoned_abs:100/{self.file_bytes - BLOCK}" if self.but_last else "")
             + (" --write_lat_log=/job/out/fio" if self.log else "")
         )
 

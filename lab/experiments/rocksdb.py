@@ -74,6 +74,8 @@ class Case:
     threads: int
     scale: Scale
     seed: int = 1
+    settings: tuple[str, ...] = ()
+    """Values of the profile."""
     filled: bool = True
     """Memory is full of the data set when the program starts, as it is after a long run."""
     attributed: bool = False
@@ -105,8 +107,9 @@ class Case:
     def command(self) -> str:
         """Its shell command."""
         if self.program == FIO:
-            each = self.operations * RECORD_BYTES // self.threads
-            return FioLoad(self.scale.data_mib * ext4.MIB, each, self.threads, seed=SEED_STEP * self.seed).command(self.kind)
+            # Cold reads are of different blocks; many reads would meet the last one.
+            return FioLoad(self.scale.data_mib * ext4.MIB, self.operations * RECORD_BYTES // self.threads, self.threads,
+                           seed=SEED_STEP * self.seed, but_last=self.filled).command(self.kind)
         seed = SEED_STEP * self.seed
         if self.program == DBBENCH:
             argv = dbbench.Load(dbbench.Database(self.scale.records), self.operations, self.threads, seed).argv()
@@ -133,8 +136,8 @@ def run_of(setup: Setup, case: Case) -> kept.Run:
     """The run of a case."""
     since = f"milestone:{WARM}" if case.program.startswith("YCSB") else "roi"
     guest = guests.Guest(kernel=setup.kernel or build.kernel(), root=rootfs.image(more=ycsb.PACKAGES), data=case.disk(),
-                         profile=PROFILE, settings=(*CORES, *setup.settings), memory=f"{case.scale.memory_mib}M", detail=since,
-                         append="norandmaps", max_seconds=3600)
+                         profile=PROFILE, settings=(*CORES, *case.settings, *setup.settings), memory=f"{case.scale.memory_mib}M",
+                         detail=since, append="norandmaps", max_seconds=3600)
     depends: tuple[Path, ...] = ()
     if case.attributed:
         symbols = profiling.symbols_of(guest.kernel)
@@ -151,6 +154,8 @@ def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
     out = folder / "out"
     number, said = _SAID[case.program if case.program in _SAID else "YCSB"](out)
     regions = [region for region in outcome.stats["rois"] if number in (None, region["number"])]
+    if case.program == FIO and len(regions[0]["watch"]) > 1:
+        raise UserError(f"{case.title}: fio met the file's last block and mapped it anew; take another seed")
     hardware, software = (sum(counted) for counted in zip(*(
         (region["hw_miss"]["count"], region["os_faults"]) for region in regions), strict=True))
     # Of db_bench the region has the warm-up's operations as well.
@@ -172,6 +177,8 @@ def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
         "host_seconds": outcome.host_seconds,
         "git": git_describe(),
     }
+    if case.kind == "hwdp":
+        record["steps"] = region["hw_miss"]["steps"]
     if case.attributed:
         profile = json.loads((folder / _ATTRIBUTE / "profile.json").read_text())
         record["profile"] = {key: profile[key] for key in ("clock_hz", "categories", "in_faults", "tasks", "faults",

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lab import claims, experiment, selftests, soak
-from lab.experiments import small_no_refill, smt
+from lab.experiments import isca20_smt as smt
+from lab.experiments import repeated, small_no_refill
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.setup import Setup
 from lab.report import table
@@ -53,17 +54,20 @@ def test_ratios() -> None:
 
 
 def test_smt_ratios() -> None:
-    def run(kind: str, beside: str, ops: float, other: float, instructions: float) -> dict:
-        return {"kind": kind, "beside": beside, "ops_per_second": ops, "beside_mips": other, "fio_mips": instructions * ops,
-                "fio_user_per_op": instructions, "fio_kernel_per_op": 0}
+    def row(kind: str, beside: str, ops: float, other: float, instructions: float) -> dict:
+        return repeated.row({"kind": kind, "beside": beside}, [
+            {"ops_per_second": ops, "beside_mips": other, "fio_mips": instructions * ops, "fio_user_per_op": instructions,
+             "fio_kernel_per_op": 0.0}] * 2)
 
-    osdp, hwdp, _, alone = smt.compare([run("osdp", "awk", 100, 1000, 8), run("hwdp", "awk", 200, 1100, 2),
-                                        run("osdp", "nothing", 100, 0, 8), run("hwdp", "nothing", 150, 0, 2)])
+    osdp, hwdp, _, alone = smt.compare([row("osdp", "awk", 100, 1000, 8), row("hwdp", "awk", 200, 1100, 2),
+                                        row("osdp", "nothing", 100, 0, 8), row("hwdp", "nothing", 150, 0, 2)])
     assert "fio_ratio" not in osdp
     assert (hwdp["fio_ratio"], hwdp["beside_ratio"]) == (2, 1.1)
     assert (hwdp["fio_per_op_change"], hwdp["fio_instructions_change"]) == (-75, -50)
     assert alone["fio_ratio"] == 1.5
     assert "beside_ratio" not in alone
+    fio, beside, instructions = smt.compared([osdp, hwdp])
+    assert (fio.ours, fio.differs, beside.differs, instructions.differs) == ((2, 2), False, False, True)
 
 
 def test_overlap() -> None:

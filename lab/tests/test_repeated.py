@@ -48,6 +48,8 @@ def test_differences_need_reasons() -> None:
     assert Compared("a", "us", (10, 20), (8.9, 20)).differs
     assert Compared("a", "%", one(-10), spread([-8.9, -9.5])).differs
     assert not Compared("a", "us", None, one(3)).differs
+    assert not Compared("a", "x", (1.72, None), one(9)).differs
+    assert Compared("a", "x", (1.72, None), one(1.5)).differs
 
 
 def test_units() -> None:

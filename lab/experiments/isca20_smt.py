@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fio beside a CPU-bound program on the two hardware threads of one core (ISCA20 figure 16).
+
+fio reads 4 KiB blocks at random through a mapping on hart 0; the other program computes on hart 1 as long as fio runs. Caches,
+TLBs and predictor are on. The machine counts instructions by hart, so nothing in the guest is touched.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from lab.experiments import repeated
+from lab.experiments.compared import Compared, spread
+from lab.experiments.isca20_rocksdb import paper, widest
+from lab.experiments.miss_latency import Load, small_load
+from lab.experiments.repeated import Point
+from lab.experiments.setup import Experiment, Setup, Table
+from lab.images import dataset, ext4
+from lab.report import plots
+from lab.runner import guest as guests
+from lab.runner import kept
+from lab.runner.job import Job
+from lab.ui import UserError
+from lab.version import git_describe
+
+PROFILE = "server"
+HARTS = 4
+"""Two cores: the second is there for the kernel's threads, as the other cores of the paper's processor are."""
+KINDS = ("osdp", "hwdp")
+BESIDE = {
+    "nothing": "",
+    "shell": "while :; do i=$((i + 1)); done",
+    "sha256sum": "dd if=/dev/zero bs=1M count=8 of=/tmp/zero; while :; do sha256sum /tmp/zero; done",
+    "awk": "awk 'BEGIN { while (1) { i = (i * 69069 + 1) % 262144; a[i] += i } }'",
+}
+"""What runs on hart 1. (The paper takes programs of SPEC CPU 2017.) awk walks through more memory than the caches of a core."""
+SEEDS = (8, 9, 10)
+FORM = "smt 1"
+LOAD = Load(read_bytes=192 * ext4.MIB)
+_STATS = "/sys/kernel/mm/hwdp/stats"
+
+
+def job(load: Load, kind: str, beside: str) -> Job:
+    """fio on hart 0, the other program on hart 1."""
+    other = f"taskset 2 sh -c {_quoted(BESIDE[beside])} > /dev/null 2>&1 &\nsleep 0.05" if BESIDE[beside] else ""
+    return Job(f"{other}\ntaskset 1 {load.command(kind)} || exit $?\n[ ! -e {_STATS} ] || cp {_STATS} /job/out/hwdp-stats")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def measure(setup: Setup) -> list[dict]:
+    """One row for each kind and each program beside fio, with ratios to osdp."""
+    load = small_load(LOAD) if setup.quick else LOAD
+    guest = replace(load.guest(setup.guest(dataset.image(load.file_bytes))), profile=PROFILE, harts=HARTS, memory="1G",
+                    detail=f"milestone:{guests.FIRST_COMMAND}")
+    points = [Point({"kind": kind, "beside": beside}, tuple(
+        kept.Run(f"fio, {kind}, beside {beside}, seed {seed}", guest, job(replace(load, seed=seed), kind, beside), take, FORM,
+                 host_mib=1024)
+        for seed in SEEDS)) for beside in BESIDE for kind in setup.kinds or KINDS]
+    return compare(repeated.measure(setup, points))
+
+
+def take(outcome: guests.Outcome, folder: Path) -> dict:
+    """What one run did: fio's reads a second (arming is mmap's, once, and taken off), instructions by hart."""
+    read = json.loads((folder / "out" / "fio.json").read_text())["jobs"][0]["read"]
+    region, stats = outcome.stats["rois"][0], folder / "out" / "hwdp-stats"
+    if len(region["watch"]) > 1:
+        raise UserError("fio met the file's last block and mapped it anew; take another seed")
+    arming = 0
+    if stats.exists():
+        arming = int(dict(line.split() for line in stats.read_text().splitlines()).get("arming_ns", 0))
+    seconds = region["sim_seconds"]
+    here, there, *_ = region["instructions_by_hart"]
+    ops = read["total_ios"]
+    total = sum(here.values())
+    return {
+        "ops": ops,
+        "seconds": seconds,
+        "arming_seconds": arming / 1e9,
+        "mean_us": read["clat_ns"]["mean"] / 1000,
+        "ops_per_second": ops / (read["runtime"] / 1000 - arming / 1e9),
+        "fio_user_per_op": here["user"] / ops,
+        "fio_kernel_per_op": (total - here["user"]) / ops,
+        "fio_mips": total / seconds / 1e6,
+        "beside_mips": there["user"] / seconds / 1e6,
+        "host_seconds": outcome.host_seconds,
+        "git": git_describe(),
+    }
+
+
+def compare(rows: list[dict]) -> list[dict]:
+    """Add ratios to osdp beside the same program, seed by seed: speed of fio, speed of the other program, fio's instructions."""
+    for row in rows:
+        for run in row[repeated.RUNS]:
+            run["fio_per_op"] = run["fio_user_per_op"] + run["fio_kernel_per_op"]
+    base = {"kind": "osdp"}
+    repeated.against(rows, ("beside",), base, "ops_per_second", "fio_ratio", repeated.ratio)
+    repeated.against([row for row in rows if BESIDE[row["beside"]]], ("beside",), base, "beside_mips", "beside_ratio",
+                     repeated.ratio)
+    repeated.against(rows, ("beside",), base, "fio_mips", "fio_instructions_change")
+    repeated.against(rows, ("beside",), base, "fio_per_op", "fio_per_op_change")
+    return rows
+
+
+def compared(rows: list[dict]) -> list[Compared]:
+    """fio's speed beside a program that computes, that program's, fio's instructions in the same time."""
+    beside = [row for row in rows if "beside_ratio" in row]
+    if not beside:
+        return []
+    osdp = next(row for row in rows if row["kind"] == "osdp" and row["beside"] == beside[0]["beside"])
+    why = (f"A read of fio executes {osdp['fio_user_per_op']:,.0f} instructions of its own, and with osdp "
+           f"{osdp['fio_kernel_per_op']:,.0f} of the kernel, with hwdp {beside[0]['fio_kernel_per_op']:,.0f}; the paper has "
+           "programs of SPEC CPU 2017 beside it.")
+    return [
+        Compared("fio's speed beside a program, hwdp : osdp (the paper: more than)", "x", (paper("16", "fio"), None),
+                 spread([row["fio_ratio"] for row in beside]), widest(beside, "fio_ratio"), why),
+        Compared("the program's speed beside fio, hwdp : osdp (the paper: higher)", "x", (1.0, None),
+                 spread([row["beside_ratio"] for row in beside]), widest(beside, "beside_ratio"), why),
+        Compared("fio's instructions in the same time (the paper: fewer, by up to)", "%", (paper("16", "instructions"), 0.0),
+                 spread([row["fio_instructions_change"] for row in beside]), widest(beside, "fio_instructions_change"), why),
+    ]
+
+
+EXPERIMENTS = {"isca20-16": Experiment(
+    title="fio beside a CPU-bound program on one core (ISCA20 figure 16)",
+    measure=measure,
+    about="fio reads a mapping at random on one hardware thread of a core, another program computes on the other one.",
+    compared=compared,
+    plots={"fio": plots.Bars("beside", "kind", "fio_ratio", "fio's speed, hwdp : osdp"),
+           "beside": plots.Bars("beside", "kind", "beside_ratio", "the other program's speed, hwdp : osdp")},
+    tables={"isca20-16": Table(keys=2, columns=(
+        ("beside", "beside", "s"),
+        ("kind", "kind", "s"),
+        ("mean us", "mean_us", ".2f"),
+        ("fio ops/s", "ops_per_second", ",.0f"),
+        ("fio it : osdp", "fio_ratio", ".2f"),
+        ("± it", "fio_ratio_ci", ".3f"),
+        ("beside MIPS", "beside_mips", ",.0f"),
+        ("beside it : osdp", "beside_ratio", ".3f"),
+        ("± beside", "beside_ratio_ci", ".3f"),
+        ("fio instr/op user", "fio_user_per_op", ",.0f"),
+        ("kernel", "fio_kernel_per_op", ",.0f"),
+        ("fio instr/op %", "fio_per_op_change", "+.1f"),
+        ("fio instr/s %", "fio_instructions_change", "+.1f"),
+    ))},
+)}
