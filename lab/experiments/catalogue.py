@@ -3,10 +3,22 @@
 
 from __future__ import annotations
 
-from lab.experiments import aspf, isca20_fio, isca20_rocksdb, isca20_smt, large, miss_latency, off_cost, small_no_refill, stc
+from lab.experiments import (
+    aspf,
+    isca20_fio,
+    isca20_rocksdb,
+    isca20_smt,
+    large,
+    miss_latency,
+    off_cost,
+    small_no_refill,
+    stc,
+    thesis,
+)
 from lab.experiments.setup import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    module.__name__.rpartition(".")[2]: module.EXPERIMENT
-    for module in (miss_latency, off_cost, small_no_refill, large)
-} | isca20_fio.EXPERIMENTS | isca20_rocksdb.EXPERIMENTS | isca20_smt.EXPERIMENTS | aspf.EXPERIMENTS | stc.EXPERIMENTS
+    module.__name__.rpartition(".")[2]: module.EXPERIMENT for module in (miss_latency, off_cost, small_no_refill, large)
+}
+for figures in (isca20_fio, isca20_rocksdb, isca20_smt, thesis, aspf, stc):
+    EXPERIMENTS |= figures.EXPERIMENTS

@@ -105,9 +105,13 @@ def run_one(runner: Runner, guest: guests.Guest, load: Load, kind: str, folder: 
     (folder / "console.txt").write_text(outcome.console)
     if outcome.status:
         raise UserError(f"{kind}: fio ended with status {outcome.status}: {outcome.console.strip()[-300:]}")
-    fio = json.loads((folder / "fio.json").read_text())
     (folder / "stats.json").write_text(json.dumps(outcome.stats, indent=1))
-    result = record(kind, fio, outcome, load, guest)
+    return read_back(kind, outcome, load, guest, folder)
+
+
+def read_back(kind: str, outcome: guests.Outcome, load: Load, guest: guests.Guest, folder: Path) -> dict:
+    """The record of a run that ended in order, whose files are in `folder`."""
+    result = record(kind, json.loads((folder / "fio.json").read_text()), outcome, load, guest)
     if (folder / "hwdp-stats").exists():
         _add_kernel_stats(result, (folder / "hwdp-stats").read_text())
     return result

@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of THESIS, each by its number: 2.3, 5.2 to 5.12 (FPGA's figures 8 to 10 are the same). fio reads 4 KiB blocks at
+random, profile vc707; the runs are those of small_no_refill, and `large` in a quarter of its size.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from lab import build, profiling
+from lab.experiments import miss_latency, repeated, small_no_refill
+from lab.experiments.compared import Compared, one, spread
+from lab.experiments.setup import Experiment, Setup, Table
+from lab.experiments.small_no_refill import NO_REFILL, POOLED, SEEDS, SMALL, THREADS, Case
+from lab.images import dataset, ext4, sparse
+from lab.report import plots
+from lab.report.paper import printed
+from lab.report.table import Column
+from lab.runner import guest as guests
+from lab.runner import kept
+from lab.runner.job import KINDS
+
+LARGE = miss_latency.Load(file_bytes=4096 * ext4.MIB, read_bytes=512 * ext4.MIB, ring=1024)
+"""A quarter of the papers' 16 GB and 2 GB; the pool stays at 4 MiB."""
+LARGE_MEMORY_MIB = 256
+"""A quarter of the papers' 1 GB."""
+QUICK_SHARE = 4
+"""The quick form has so much less of everything."""
+LARGE_KINDS = tuple(kind for kind in KINDS if kind != "ideal")
+"""`ideal` cannot be: the file does not fit."""
+_ATTRIBUTE = "attribute"
+_FORM = "thesis 1"
+
+
+@cache
+def _paper() -> dict:
+    return tomllib.loads(Path(__file__).with_name("thesis.toml").read_text())
+
+
+def paper(figure: str, *keys: object) -> float | None:
+    """A value of a figure; None if the thesis does not print it."""
+    return printed(_paper(), figure, *keys)
+
+
+def _quick(load: miss_latency.Load, setup: Setup) -> miss_latency.Load:
+    return miss_latency.small_load(load) if setup.quick else load
+
+
+def no_refill(setup: Setup) -> list[dict]:
+    """The setting `no refill`: one thread, a pool that is never refilled."""
+    load = _quick(NO_REFILL, setup)
+    todo = [Case("no refill", load, kind) for kind in KINDS]
+    return small_no_refill.rows(setup, todo, lambda case: setup.guest(dataset.image(case.load.file_bytes)))
+
+
+def small(kpoold: bool) -> Callable[[Setup], list[dict]]:
+    """The setting `small`, with or without kpoold; with it, what it changes."""
+    def measure(setup: Setup) -> list[dict]:
+        load = _quick(SMALL, setup)
+        todo = [Case("small", replace(load, threads=threads, kpoold=on), kind) for threads in THREADS for kind in LARGE_KINDS
+                for on in ((False, True) if kpoold and kind in POOLED else (kpoold or kind not in POOLED,))]
+        rows = small_no_refill.rows(setup, todo, lambda case: setup.guest(dataset.image(case.load.file_bytes)))
+        return [row for row in rows if row["kpoold"] != ("off" if kpoold else "on")]
+    return measure
+
+
+def large(kpoold: bool) -> Callable[[Setup], list[dict]]:
+    """The setting `large`, with or without kpoold: memory is full, and each read of a page evicts another."""
+    def measure(setup: Setup) -> list[dict]:
+        share = QUICK_SHARE if setup.quick else 1
+        load = replace(LARGE, file_bytes=LARGE.file_bytes // share, read_bytes=LARGE.read_bytes // share)
+        disk = sparse.image(load.file_bytes)
+        # The kernel itself needs the same, however small memory is.
+        memory = max(LARGE_MEMORY_MIB // share, 96)
+        guest = replace(setup.guest(disk), memory=f"{memory}M", max_seconds=3600)
+        threads = (1, 4) if setup.quick else THREADS
+        todo = [Case("large", replace(load, threads=count, kpoold=kpoold or kind not in POOLED), kind)
+                for count in threads for kind in LARGE_KINDS]
+        return small_no_refill.rows(setup, todo, lambda case: guest)
+    return measure
+
+
+def figure_2_3(setup: Setup) -> list[dict]:
+    """Parts of a read with osdp: the program's (ideal), the device's, others."""
+    rows = {row["kind"]: row for row in no_refill(replace(setup, kinds=())) if row["kind"] in ("ideal", "osdp")}
+    ideal, osdp = rows["ideal"], rows["osdp"]
+    miss, device = osdp["miss_by_difference_us"], osdp["device_us"]
+    instructions = osdp["kernel_instructions_per_op"]
+    shown = (("whole read", osdp["mean_us"], osdp["mean_us_ci"], paper("2.3", "osdp")),
+             ("ideal", ideal["mean_us"], ideal["mean_us_ci"], paper("2.3", "ideal")),
+             ("page fault", miss, osdp["miss_by_difference_us_ci"], paper("2.3", "osdp") - paper("2.3", "ideal")),
+             ("device", device, osdp["device_us_ci"], paper("2.3", "device")),
+             ("others", miss - device, osdp["miss_by_difference_us_ci"],
+              paper("2.3", "osdp") - paper("2.3", "ideal") - paper("2.3", "device")))
+    return [{"part": part, "us": us, "us_ci": wide, "paper": printed_us, "instructions": instructions,
+             repeated.RUNS: [*osdp[repeated.RUNS], *ideal[repeated.RUNS]] if part == "whole read" else []}
+            for part, us, wide, printed_us in shown]
+
+
+def compared_2_3(rows: list[dict]) -> list[Compared]:
+    """Each part."""
+    others = next(row["us"] for row in rows if row["part"] == "others")
+    why = (f"The kernel executes {rows[0]['instructions']:,.0f} instructions for a read here, in {others:.0f} us; profile vc707 "
+           "has no caches, so that each takes a cycle or a few. The prototype's 16 KiB caches miss in a cold path at nearly every "
+           "line; its kernel is 4.15.")
+    return [Compared(f"{row['part']} of a read with osdp", "us", one(row["paper"]), one(row["us"]), row["us_ci"], why)
+            for row in rows]
+
+
+def figure_5_4(setup: Setup) -> list[dict]:
+    """Parts of a miss by kind, from attributed runs: software before and after the device, the device, the SMU, others."""
+    load = _quick(NO_REFILL, setup)
+    seeds = SEEDS[:2] if setup.quick else SEEDS
+    runs = [_attributed(setup, load, kind, seed) for seed in seeds for kind in KINDS]
+    found = iter(kept.records(build.machine(), runs, setup.at_once))
+    by_seed = []
+    for seed in seeds:
+        records = [(kind, next(found)) for kind in KINDS]
+        rows = profiling.kind_rows([(kind, record["profile"], record["stats"]) for kind, record in records])
+        by_seed.append([{**row, "seed": seed, "git": records[0][1]["git"]} for row in rows])
+    return [repeated.row({"kind": same[0]["kind"]}, list(same)) for same in zip(*by_seed, strict=True)]
+
+
+def _attributed(setup: Setup, load: miss_latency.Load, kind: str, seed: int) -> kept.Run:
+    load = replace(load, seed=seed)
+    guest = load.guest(setup.guest(dataset.image(load.file_bytes)))
+    symbols = profiling.symbols_of(guest.kernel)
+    attribute = profiling.Attribute(Path(kept.FOLDER, _ATTRIBUTE), "roi", (str(symbols),))
+    guest = replace(guest, options=(*attribute.options(), "--attribute-limit", "0"))
+    return kept.Run(f"no refill, {kind}, attributed, seed {seed}", guest, load.job(kind), _take, _FORM, (symbols,))
+
+
+def _take(outcome: guests.Outcome, folder: Path) -> dict:
+    profile = json.loads((folder / _ATTRIBUTE / "profile.json").read_text())
+    rois = [{key: region[key] for key in ("hw_miss", "port_miss")} for region in outcome.stats["rois"]]
+    return {"profile": {key: profile[key] for key in ("clock_hz", "categories", "faults")}, "stats": {"rois": rois},
+            "git": outcome.stats.get("git")}
+
+
+PARTS_5_4 = {"before": "before (software)", "device": "device", "smu": "SMU", "after": "after (software)", "pollution": "others"}
+
+
+def parts_5_4(rows: list[dict]) -> list[dict]:
+    """A bar's part each."""
+    return [{"kind": row["kind"], "part": part, "us": row[key]} for row in rows for key, part in PARTS_5_4.items()
+            if row.get(key) is not None]
+
+
+def _by(rows: list[dict], **values: object) -> list[dict]:
+    return [row for row in rows if values.items() <= row.items()]
+
+
+def compared_5_2(rows: list[dict]) -> list[Compared]:
+    """osdp's bar leaves the figure and has its value beside it."""
+    (osdp,) = _by(rows, kind="osdp")
+    return [Compared("latency of a read with osdp", "us", one(paper("5.2", "osdp")), one(osdp["mean_us"]), osdp["mean_us_ci"],
+                     _why(rows))]
+
+
+def compared_5_3(rows: list[dict]) -> list[Compared]:
+    """A miss by kind."""
+    return [Compared(f"a miss with {row['kind']}", "us", one(paper("5.3", row["kind"])), one(row["miss_by_difference_us"]),
+                     row["miss_by_difference_us_ci"], _why(rows)) for row in rows if row["kind"] != "ideal"]
+
+
+def compared_5_4(rows: list[dict]) -> list[Compared]:
+    """What the thesis prints in its text."""
+    (emulated,), (trap,) = _by(rows, kind="emulated"), _by(rows, kind="trap")
+    why = (f"trap: {trap['before']:.1f} us before and {trap['after']:.1f} us after the hardware, of a page fault that only asks it; "
+           "profile vc707 has no caches.")
+    return [Compared("device's part of a miss with emulated", "us", one(paper("5.4", "emulated_device")),
+                     one(emulated["device"]), emulated["device_ci"]),
+            Compared("software's part of a miss with trap", "us", one(paper("5.4", "trap_software")),
+                     one(trap["before"] + trap["after"]), trap["before_ci"], why)]
+
+
+def _why(rows: list[dict]) -> str:
+    """Instructions and the time of one, which tell most of the differences to a prototype with small caches."""
+    parts = [f"{row['kind']} {row['kernel_instructions_per_op']:,.0f}" for row in rows
+             if row["threads"] == rows[0]["threads"] and row["kind"] != "ideal"]
+    return ("Kernel instructions a read here: " + ", ".join(dict.fromkeys(parts)) + "; profile vc707 has no caches, so each takes "
+            "a cycle or a few, where the prototype's caches of 16 KiB miss in cold paths.")
+
+
+def ratios(figure: str, key: str) -> Callable[[list[dict]], list[Compared]]:
+    """hwdp against osdp and emulated: of `latency` or `reading` (bandwidth without the time of arming)."""
+    words = {"latency": "latency, {} : hwdp", "reading": "bandwidth but arming, hwdp : {}"}
+
+    def compared(rows: list[dict]) -> list[Compared]:
+        found = []
+        for other in ("osdp", "emulated"):
+            name = f"{key}_ratio_to_{other}"
+            mine = [row for row in _by(rows, kind="hwdp") if row.get(name) is not None]
+            values = paper(figure, other)
+            if mine:
+                wide = max((row[name + repeated.INTERVAL] or 0 for row in mine), default=None)
+                found.append(Compared(words[key].format(other), "x", values and tuple(values),
+                                      spread([row[name] for row in mine]), wide, _why(rows) + _refills(mine)))
+        return found
+    return compared
+
+
+def _refills(mine: list[dict]) -> str:
+    """What refilling in faults costs, where it does."""
+    slow = [row for row in mine if row.get("refill_fault_us")]
+    if not slow:
+        return ""
+    worst = max(slow, key=lambda row: row["refill_faults"] * row["refill_fault_us"])
+    return (f" With {worst['threads']} threads {worst['refill_faults']:,.0f} of {worst['ops']:,.0f} reads met an empty pool and "
+            f"took {worst['refill_fault_us']:,.0f} us on average: they give pages metadata before they take frames (OS-9).")
+
+
+def with_kpoold(figure: str, key: str, word: str) -> Callable[[list[dict]], list[Compared]]:
+    """The ratios, and what kpoold changes."""
+    def compared(rows: list[dict]) -> list[Compared]:
+        name = f"{word}_change_by_kpoold"
+        mine = [row for row in _by(rows, kind="hwdp") if row.get(name) is not None]
+        found = ratios(figure, key)(rows)
+        if mine:
+            removed = [row["refill_faults_removed"] for row in mine if row.get("refill_faults_removed") is not None]
+            found.append(Compared(
+                f"kpoold's change of hwdp's {word}", "%", tuple(paper(figure, "kpoold")), spread([row[name] for row in mine]),
+                max(row[name + repeated.INTERVAL] or 0 for row in mine),
+                f"kpoold removes {min(removed, default=0):.0f} to {max(removed, default=0):.0f} % of the faults for want of a "
+                "frame, which cost far more here: see figures 5.5 and 5.7."))
+        return found
+    return compared
+
+
+NO_REFILL_COLUMNS: tuple[Column, ...] = (
+    ("kind", "kind", "s"), ("mean us", "mean_us", ".2f"), ("± us", "mean_us_ci", ".2f"),
+    ("miss us", "miss_by_difference_us", ".2f"),
+    ("± miss", "miss_by_difference_us_ci", ".2f"), ("device us", "device_us", ".2f"),
+    ("kernel instr/op", "kernel_instructions_per_op", ",.0f"))
+BY_THREADS: tuple[Column, ...] = (
+    ("threads", "threads", "d"), ("kind", "kind", "s"), ("mean us", "mean_us", ".2f"), ("± us", "mean_us_ci", ".2f"),
+    ("osdp : it", "latency_ratio_to_osdp", ".2f"), ("emulated : it", "latency_ratio_to_emulated", ".2f"),
+    ("MB/s", "bandwidth_mb_s", ".1f"), ("MB/s but arming", "reading_mb_s", ".1f"), ("± MB/s", "reading_mb_s_ci", ".1f"),
+    ("it : osdp", "reading_ratio_to_osdp", ".2f"), ("it : emulated", "reading_ratio_to_emulated", ".2f"),
+    ("refill faults", "refill_faults", ",.0f"), ("kernel instr/op", "kernel_instructions_per_op", ",.0f"))
+KPOOLD: tuple[Column, ...] = (("latency by kpoold %", "latency_change_by_kpoold", "+.1f"),
+                              ("bandwidth by kpoold %", "bandwidth_change_by_kpoold", "+.1f"))
+LATENCY = plots.Bars("threads", "kind", "mean_us", "us a read")
+BANDWIDTH = plots.Bars("threads", "kind", "reading_mb_s", "MB/s but arming")
+ABOUT = {
+    "no refill": "fio reads 64 MiB of a file of 320 MiB with one thread; the pool holds more than it reads.",
+    "small": "fio's threads read 64 MiB each of a file of 4 GiB; the pool of 4 MiB is refilled all the time.",
+    "large": "fio's threads read 512 MiB each of a file of 4 GiB, with 256 MiB of memory and a pool of 4 MiB: a quarter of the "
+             "thesis's 2 GB, 16 GB and 1 GB. `./trapless experiment large` has its own sizes, with 4 threads.",
+}
+
+EXPERIMENTS: dict[str, Experiment] = {}
+
+
+def _add(figure: str, title: str, measure: Callable[[Setup], list[dict]], columns: tuple[Column, ...], about: str, keys: int = 1,
+         compared: Callable[[list[dict]], list[Compared]] = lambda rows: [], **drawn: plots.Plot) -> None:
+    name = f"thesis-{figure}"
+    EXPERIMENTS[name] = Experiment(f"{title} (THESIS figure {figure})", measure, {name: Table(columns, keys)}, drawn,
+                                   about=ABOUT[about], compared=compared)
+
+
+_add("2.3", "parts of a read with osdp", figure_2_3, (
+    ("part", "part", "s"), ("us", "us", ".2f"), ("± us", "us_ci", ".2f"), ("paper us", "paper", ".2f")), "no refill",
+    compared=compared_2_3,
+    parts=plots.Bars("part", "kind", "us", "us", "paper", lambda rows: [{**row, "kind": "osdp"} for row in rows]))
+_add("5.2", "latency of a read by kind, no refill", no_refill, NO_REFILL_COLUMNS, "no refill", compared=compared_5_2,
+     latency=plots.Bars("setting", "kind", "mean_us", "us a read"))
+_add("5.3", "time of a miss by kind, no refill", no_refill, NO_REFILL_COLUMNS, "no refill", compared=compared_5_3,
+     miss=plots.Bars("setting", "kind", "miss_by_difference_us", "us a miss"))
+_add("5.4", "parts of a miss by kind", figure_5_4, (
+    ("kind", "kind", "s"), ("before us", "before", ".2f"), ("device us", "device", ".2f"), ("SMU us", "smu", ".2f"),
+    ("after us", "after", ".2f"), ("whole us", "whole", ".2f"), ("± us", "whole_ci", ".2f"),
+    ("user code over ideal us", "pollution", ".2f")), "no refill", compared=compared_5_4,
+    parts=plots.Bars("kind", "part", "us", "us a miss", rows=parts_5_4, stacked=True))
+_add("5.5", "latency of a read, small, no kpoold", small(False), BY_THREADS, "small", 2, ratios("5.5", "latency"),
+     latency=LATENCY)
+_add("5.6", "latency of a read, small, kpoold", small(True), (*BY_THREADS, *KPOOLD), "small", 2,
+     with_kpoold("5.6", "latency", "latency"), latency=LATENCY)
+_add("5.7", "bandwidth, small, no kpoold", small(False), BY_THREADS, "small", 2, ratios("5.7", "reading"), bandwidth=BANDWIDTH)
+_add("5.8", "bandwidth, small, kpoold", small(True), (*BY_THREADS, *KPOOLD), "small", 2,
+     with_kpoold("5.8", "reading", "bandwidth"), bandwidth=BANDWIDTH)
+_add("5.9", "latency of a read, large, no kpoold", large(False), BY_THREADS, "large", 2, ratios("5.9", "latency"),
+     latency=LATENCY)
+_add("5.10", "latency of a read, large, kpoold", large(True), BY_THREADS, "large", 2, ratios("5.9", "latency"), latency=LATENCY)
+_add("5.11", "bandwidth, large, no kpoold", large(False), BY_THREADS, "large", 2, ratios("5.11", "reading"), bandwidth=BANDWIDTH)
+_add("5.12", "bandwidth, large, kpoold", large(True), BY_THREADS, "large", 2, ratios("5.11", "reading"), bandwidth=BANDWIDTH)
