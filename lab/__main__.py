@@ -110,6 +110,11 @@ def parser() -> argparse.ArgumentParser:
     experiment.add_argument("--jobs", type=int, metavar="N", help="aspf-*: runs at a time (default: all cores)")
     _profile_options(experiment)
 
+    report = commands.add_parser("report", help="a site of all that was measured, the papers' values beside ours")
+    report.add_argument("--from", type=Path, default=Path("out"), metavar="DIR", dest="source",
+                        help="where experiments left their results (default out)")
+    report.add_argument("--out", type=Path, default=Path("out/report"), metavar="DIR", help="where pages go (default out/report)")
+
     sweep = commands.add_parser("sweep", help="the paging simulator with every combination of the values in a file")
     sweep.add_argument("file", type=Path, metavar="FILE.toml", help="a configuration and the values to vary (docs/lab.md)")
     sweep.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME of the file)")
@@ -207,6 +212,10 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         return demo.run(args.out, args.profile, tuple(args.settings), args.threads, args.kernel, args.serial, args.quick)
     if args.command == "experiment":
         return _experiment(args)
+    if args.command == "report":
+        from lab.report import site
+
+        return site.run(args.source, args.out)
     if args.command == "sweep":
         from lab.pagesim import sweep
 

@@ -91,6 +91,7 @@ def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], seco
         "environment": {"host": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version(),
                         "kind of host kernel": platform.release(), "settings": list(setup.settings)},
         "tables": tables,
+        "figures": {drawn: plots.describe(plot, bare) for drawn, plot in experiment.plots.items()},
         "compared": [{**asdict(one), "differs": one.differs} for one in experiment.compared(rows)],
     }, indent=1) + "\n")
 

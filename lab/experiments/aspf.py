@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.pagesim import output, paper, runs, traces
-from lab.pagesim.plots import thirds, timelines, windows
+from lab.pagesim.plots import TIMELINES, WINDOWS, thirds
 from lab.report import plots
 from lab.report.table import Column
 from lab.ui import UserError
@@ -295,7 +295,7 @@ _add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)"
     ("a window", "window_mean", ",.1f"),
     ("in the worst", "window_peak", ",d"),
     ("deviation : mean", "window_variation", ".2f"),
-), faults=windows)
+), faults=WINDOWS)
 _add("aspf-1c", "faults by thirds of a time slice (ASPF 1c)", figure_1c, (
     PROCESS,
     ("faults", "process_faults", ",d"),
@@ -374,7 +374,7 @@ _add("aspf-timeline", "faults of each process of Mix6 over time", timeline, (
     ("faults", "process_faults", ",d"),
     ("CPU s", "cpu_s", ".3f"),
     ("finished s", "finished_s", ".3f"),
-), keys=2, rows=by_process, faults=timelines)
+), keys=2, rows=by_process, faults=TIMELINES)
 _add("aspf-slow-device", "where waiting loses: slower devices, more processes", slow_device, (
     ("processes", "processes", "d"),
     ("device us", "latency_us", "g"),
@@ -385,7 +385,7 @@ _add("aspf-slow-device", "where waiting loses: slower devices, more processes", 
     ("faults", "faults", ",d"),
     ("Jain", "jain", ".5f"),
 ), keys=3, time=plots.Lines("latency_us", "policy", "time_s_less", "device latency, us", "time saved over async, %",
-                            panel="processes"))
+                            panel="processes", log=True))
 _add("aspf-scattered", "what neighbours in address space are worth: pages as they lie, and at random", scattered, (
     ("pages lie", "pages", "s"),
     MIX,

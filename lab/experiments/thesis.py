@@ -106,8 +106,8 @@ def compared_2_3(rows: list[dict]) -> list[Compared]:
     """Each part."""
     others = next(row["us"] for row in rows if row["part"] == "others")
     why = (f"The kernel executes {rows[0]['instructions']:,.0f} instructions for a read here, in {others:.0f} us; profile vc707 "
-           "has no caches, so that each takes a cycle or a few. The prototype's 16 KiB caches miss in a cold path at nearly every "
-           "line; its kernel is 4.15.")
+           "has no caches, so that each takes a cycle or a few. The prototype's 16 KiB caches miss in a cold path at nearly "
+           "every line; its kernel is 4.15.")
     return [Compared(f"{row['part']} of a read with osdp", "us", one(row["paper"]), one(row["us"]), row["us_ci"], why)
             for row in rows]
 
@@ -171,8 +171,8 @@ def compared_5_3(rows: list[dict]) -> list[Compared]:
 def compared_5_4(rows: list[dict]) -> list[Compared]:
     """What the thesis prints in its text."""
     (emulated,), (trap,) = _by(rows, kind="emulated"), _by(rows, kind="trap")
-    why = (f"trap: {trap['before']:.1f} us before and {trap['after']:.1f} us after the hardware, of a page fault that only asks it; "
-           "profile vc707 has no caches.")
+    why = (f"trap: {trap['before']:.1f} us before and {trap['after']:.1f} us after the hardware, of a page fault that only asks "
+           "it; profile vc707 has no caches.")
     return [Compared("device's part of a miss with emulated", "us", one(paper("5.4", "emulated_device")),
                      one(emulated["device"]), emulated["device_ci"]),
             Compared("software's part of a miss with trap", "us", one(paper("5.4", "trap_software")),
@@ -183,8 +183,8 @@ def _why(rows: list[dict]) -> str:
     """Instructions and the time of one, which tell most of the differences to a prototype with small caches."""
     parts = [f"{row['kind']} {row['kernel_instructions_per_op']:,.0f}" for row in rows
              if row["threads"] == rows[0]["threads"] and row["kind"] != "ideal"]
-    return ("Kernel instructions a read here: " + ", ".join(dict.fromkeys(parts)) + "; profile vc707 has no caches, so each takes "
-            "a cycle or a few, where the prototype's caches of 16 KiB miss in cold paths.")
+    return (f"Kernel instructions a read here: {', '.join(dict.fromkeys(parts))}; profile vc707 has no caches, so each takes a "
+            "cycle or a few, where the prototype's caches of 16 KiB miss in cold paths.")
 
 
 def ratios(figure: str, key: str) -> Callable[[list[dict]], list[Compared]]:

@@ -4,48 +4,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from lab.report.plots import Bars, Plot, legend, sheet
+from lab.report.plots import Bars, Lines
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+_FAULTS = "faults a ms"
 
 
-def windows(records: list[dict]) -> Figure:
-    """Faults by windows of time: a line for each record (ASPF 1b)."""
-    figure, (axes,) = sheet()
-    for record in records:
-        axes.plot(*_steps(record), label=record["policy"], linewidth=0.8)
-    axes.set(xlabel="time, s", ylabel="faults a ms")
-    return legend(figure, axes)
+def _points(records: list[dict]) -> list[dict]:
+    """A row for each window of each record."""
+    return [{"policy": record["policy"], **point} for record in records for point in _windows(record)]
 
 
-def timelines(records: list[dict]) -> Figure:
-    """Faults of each process by windows of time: axes for each process, a line for each record."""
-    names = [line["process"] for line in records[0]["timelines"]]
-    figure, rows = sheet(len(names), height=1.6 * len(names) + 0.8, sharex=True)
-    for number, (name, axes) in enumerate(zip(names, rows, strict=True)):
-        for record in records:
-            axes.plot(*_steps(record["timelines"][number]), label=record["policy"], linewidth=0.8)
-        axes.set_title(name, fontsize="small", loc="left")
-    rows[-1].set_xlabel("time, s")
-    figure.supylabel("faults a ms", fontsize="medium")
-    return legend(figure, rows[0])
+def _points_by_process(records: list[dict]) -> list[dict]:
+    """The same for each of its processes."""
+    return [{"policy": record["policy"], "process": line["process"], **point}
+            for record in records for line in record["timelines"] for point in _windows(line)]
 
 
-def thirds(parts: Sequence[str]) -> Plot:
-    """Faults of each process by parts of its time slices (ASPF 1c)."""
-
-    def draw(records: list[dict]) -> Figure:
-        rows = [{"process": process["process"], "part": part, "faults": process[part]}
-                for process in records[0]["each"] for part in parts]
-        return Bars("process", "part", "faults", "faults")(rows)
-
-    return draw
-
-
-def _steps(series: dict) -> tuple[list[float], list[float]]:
+def _windows(series: dict) -> list[dict]:
     """Times of a series' windows, and their counts a millisecond: windows may differ in length."""
-    window, counts = series["window_s"], series["window_faults"]
-    return [number * window for number in range(len(counts))], [count / (1000 * window) for count in counts]
+    window = series["window_s"]
+    return [{"time_s": number * window, "faults_ms": count / (1000 * window)}
+            for number, count in enumerate(series["window_faults"])]
+
+
+WINDOWS = Lines("time_s", "policy", "faults_ms", "time, s", _FAULTS, rows=_points, marks=False)
+"""Faults by windows of time: a line for each record (ASPF 1b)."""
+TIMELINES = Lines("time_s", "policy", "faults_ms", "time, s", _FAULTS, panel="process", rows=_points_by_process, marks=False)
+"""Faults of each process by windows of time: axes for each process, a line for each record."""
+
+
+def thirds(parts: Sequence[str]) -> Bars:
+    """Faults of each process by parts of its time slices (ASPF 1c)."""
+    return Bars("process", "part", "faults", "faults", rows=lambda records: [
+        {"process": process["process"], "part": part, "faults": process[part]}
+        for process in records[0]["each"] for part in parts])

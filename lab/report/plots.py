@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Plot = Callable[[list[dict]], "Figure"]
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -90,7 +89,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of the records' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour.
+    """Lines of the rows' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour.
     With `panel`, axes of their own for each value of it."""
 
     x: str
@@ -100,35 +99,70 @@ class Lines:
     label: str
     paper: str | None = None
     panel: str | None = None
+    rows: Callable[[list[dict]], list[dict]] = list
+    log: bool = False
+    """The x axis by powers."""
+    marks: bool = True
+    """A mark at each point; without, the line alone, for long series."""
 
     def shown(self, records: list[dict]) -> list[dict]:
-        """The records that have a place."""
-        return [record for record in records if record.get(self.key) is not None]
+        """The rows that have a place."""
+        return [record for record in self.rows(records) if record.get(self.key) is not None]
 
     def __call__(self, records: list[dict]) -> Figure:
         """Draw it."""
         records = self.shown(records)
         panels = values(records, self.panel) if self.panel else [None]
-        figure, rows = sheet(len(panels), height=2.5 * len(panels) + 1.5, sharex=True)
+        figure, rows = sheet(len(panels), height=(2.5 if self.marks else 1.6) * len(panels) + 1.5, sharex=True)
         for axes, value in zip(rows, panels, strict=True):
             shown = [record for record in records if self.panel is None or record[self.panel] == value]
             for name in values(records, self.series):
                 points = [record for record in shown if record[self.series] == name]
                 line, *_ = axes.errorbar([record[self.x] for record in points], [record[self.key] for record in points],
-                                         intervals(points, self.key), marker="o", capsize=2, label=str(name))
+                                         intervals(points, self.key), marker="o" if self.marks else "", capsize=2,
+                                         linewidth=None if self.marks else 0.8, label=str(name))
                 printed = [(record[self.x], record[self.paper]) for record in points
                            if self.paper and record.get(self.paper) is not None]
                 if printed:
                     axes.plot(*zip(*printed, strict=True), marker="x", linestyle=":", color=line.get_color(),
                               label=f"{name}, paper")
             axes.set_ylabel(self.label)
-            axes.set_xscale("log" if self.panel else "linear")
+            axes.set_xscale("log" if self.log else "linear")
             if self.panel:
                 axes.set_title(f"{value} {self.panel}", fontsize="small", loc="left")
-            axes.set_xticks(values(records, self.x), [f"{place:g}" for place in values(records, self.x)], minor=False)
-            axes.minorticks_off()
+            if self.marks:
+                axes.set_xticks(values(records, self.x), [f"{place:g}" for place in values(records, self.x)], minor=False)
+                axes.minorticks_off()
         rows[-1].set_xlabel(self.xlabel)
         return legend(figure, rows[0])
+
+
+Plot = Bars | Lines
+
+
+def describe(plot: Bars | Lines, records: list[dict]) -> dict:
+    """What a figure draws, in JSON's types, for whoever draws it: kind, labels, and traces of x, y, half widths of intervals, the
+    paper's values and panels (lists of one length, None where nothing is known)."""
+    rows, x = plot.shown(records), plot.group if isinstance(plot, Bars) else plot.x
+    panel = None if isinstance(plot, Bars) else plot.panel
+    traces = []
+    for value in values(rows, panel) if panel else [None]:
+        for name in values(rows, plot.series):
+            mine = [row for row in rows if row[plot.series] == name and (panel is None or row[panel] == value)]
+            traces.append({
+                "name": str(name), "panel": None if value is None else f"{value} {panel}",
+                "x": [str(row[x]) if isinstance(plot, Bars) else row[x] for row in mine], "y": [row[plot.key] for row in mine],
+                "error": intervals(mine, plot.key),
+                "paper": [row.get(plot.paper) for row in mine] if plot.paper else None})
+    return {
+        "kind": "bars" if isinstance(plot, Bars) else "lines",
+        "stacked": isinstance(plot, Bars) and plot.stacked,
+        "log": isinstance(plot, Lines) and plot.log,
+        "marks": isinstance(plot, Bars) or plot.marks,
+        "xlabel": x.replace("_", " ") if isinstance(plot, Bars) else plot.xlabel,
+        "ylabel": plot.label,
+        "traces": traces,
+    }
 
 
 def intervals(records: list[dict], key: str) -> list[float] | None:

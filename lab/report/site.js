@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws each figure of a page from the JSON beside it, in the colours of the reader's scheme.
+"use strict";
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const colours = ["#3b76d4", "#e07b28", "#2f9e62", "#c2425c", "#8a63c9", "#8c6d4f", "#4aa3b5", "#9a9a28"];
+
+function theme() {
+  const ink = dark.matches ? "#e4e4e4" : "#222222";
+  const grid = dark.matches ? "#444444" : "#dddddd";
+  return { ink, grid };
+}
+
+function axis(title, more) {
+  const { grid } = theme();
+  return { title: { text: title }, gridcolor: grid, zerolinecolor: grid, automargin: true, ...more };
+}
+
+function paperMarks(trace, colour, group) {
+  const known = trace.paper.map((value, n) => [trace.x[n], value]).filter(([, value]) => value !== null);
+  return {
+    type: "scatter", mode: "markers", name: `${trace.name}, paper`, legendgroup: trace.name, offsetgroup: group,
+    x: known.map(([x]) => x), y: known.map(([, value]) => value),
+    marker: { symbol: "line-ew-open", size: 16, line: { width: 3, color: colour }, color: colour },
+    hovertemplate: "%{x}: %{y:.4g}<extra>paper</extra>",
+  };
+}
+
+function draw(holder) {
+  const figure = JSON.parse(document.getElementById(`${holder.id}-data`).textContent);
+  const { ink } = theme();
+  const panels = [...new Set(figure.traces.map((trace) => trace.panel))];
+  const names = [...new Set(figure.traces.map((trace) => trace.name))];
+  const traces = [];
+  for (const trace of figure.traces) {
+    const panel = panels.indexOf(trace.panel) + 1;
+    const colour = colours[names.indexOf(trace.name) % colours.length];
+    const axes = panel > 1 ? { xaxis: "x", yaxis: `y${panel}` } : {};
+    const shared = {
+      name: trace.name, x: trace.x, y: trace.y, legendgroup: trace.name, showlegend: panel < 2, ...axes,
+      error_y: trace.error ? { type: "data", array: trace.error, thickness: 1, width: 3, color: ink } : undefined,
+      hovertemplate: `%{x}: %{y:.4g} ${figure.ylabel}<extra>${trace.name}</extra>`,
+    };
+    if (figure.kind === "bars") {
+      traces.push({ ...shared, type: "bar", marker: { color: colour }, offsetgroup: figure.stacked ? undefined : trace.name });
+    } else {
+      traces.push({ ...shared, type: "scatter", mode: figure.marks ? "lines+markers" : "lines", marker: { color: colour },
+        line: { color: colour, width: figure.marks ? 2 : 1 } });
+    }
+    if (trace.paper && trace.paper.some((value) => value !== null)) {
+      traces.push({ ...paperMarks(trace, figure.kind === "bars" ? ink : colour, trace.name), ...axes, showlegend: panel < 2 });
+    }
+  }
+  const rows = Math.max(panels.length, 1);
+  const layout = {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 13 },
+    margin: { l: 50, r: 10, t: 10, b: 50 }, height: 300 + 140 * (rows - 1) + 90,
+    barmode: figure.stacked ? "stack" : "group", scattermode: figure.kind === "bars" ? "group" : "overlay",
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom" },
+    xaxis: axis(figure.xlabel, { type: figure.kind === "bars" ? "category" : figure.log ? "log" : "linear" }),
+  };
+  panels.forEach((panel, n) => {
+    const gap = 0.04, height = (1 - gap * (rows - 1)) / rows, top = 1 - n * (height + gap);
+    layout[n ? `yaxis${n + 1}` : "yaxis"] = axis(panel ? `${panel}` : figure.ylabel, { domain: [Math.max(top - height, 0), top] });
+  });
+  if (rows > 1) layout.xaxis.anchor = `y${rows}`;
+  return Plotly.react(holder, traces, layout, { responsive: true, displaylogo: false });
+}
+
+const drawAll = () => Promise.all([...document.querySelectorAll(".figure")].map(draw));
+dark.addEventListener("change", drawAll);
+addEventListener("beforeprint", () => document.querySelectorAll(".figure").forEach((holder) => Plotly.Plots.resize(holder)));
+drawAll().then(() => { document.documentElement.dataset.drawn = "yes"; });

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless report`: a static site of all that was measured: an overview with the papers' values beside ours, and a page for
+each experiment. It needs the JSON that experiments leave and no network.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from lab.cache import disk_error
+from lab.experiments.catalogue import EXPERIMENTS
+from lab.outputs import output_folder, write_whole
+from lab.report import table
+from lab.ui import UserError, say
+
+GROUPS = {"isca20": "ISCA20: A Case for Hardware-Based Demand Paging", "thesis": "THESIS and FPGA: the prototype on RISC-V",
+          "aspf": "ASPF: Exploring Synchronous Page Fault Handling", "stc": "STC: Software Translation Caches",
+          "": "Beyond the papers' figures"}
+"""Titles by the first part of an experiment's name."""
+_FOLDER = Path(__file__).parent
+_FILES = ("experiment.json", "results.json", "runs.jsonl", "results.md")
+
+
+def run(source: Path, out: Path) -> int:
+    """Make the site of what is measured in `source`/NAME."""
+    found = {name: read(source / name) for name in EXPERIMENTS if (source / name / "experiment.json").is_file()}
+    if not found:
+        raise UserError(f"--from {source}: nothing is measured there (./trapless experiment all --quick measures everything)")
+    write(found, source, out)
+    missing = len(EXPERIMENTS) - len(found)
+    say(f"report: {out / 'index.html'}, {len(found)} experiments" + (f"; {missing} are not measured yet" if missing else ""))
+    return 0
+
+
+def read(folder: Path) -> dict:
+    """What an experiment left."""
+    path = folder / "experiment.json"
+    try:
+        found = json.loads(path.read_text())
+        if not isinstance(found, dict) or "figures" not in found:
+            raise ValueError("of another version; measure it again")
+        return found
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def write(found: dict[str, dict], source: Path, out: Path) -> None:
+    """Write all pages."""
+    import plotly
+    from plotly.offline import get_plotlyjs
+
+    output_folder(out)
+    plotly_file = f"plotly-{plotly.__version__}.min.js"
+    write_whole(out / plotly_file, get_plotlyjs())
+    for name in ("site.css", "site.js"):
+        write_whole(out / name, (_FOLDER / name).read_text())
+    template = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined,
+                           trim_blocks=True).get_template("site.html")
+    for name, experiment in found.items():
+        files = _copy(source / name, out / name)
+        write_whole(out / f"{name}.html", template.render(**page(name, experiment), files=files, plotly=plotly_file))
+    write_whole(out / "index.html", template.render(
+        title="Trapless: the papers' figures", overview=overview(found), confidence=_confidence(found),
+        state=f"{sum(one['form'] == 'quick' for one in found.values())} of {len(found)} are quick forms: smaller loads."))
+
+
+def _copy(source: Path, out: Path) -> list[str]:
+    """Copy an experiment's files beside its page; their names from there."""
+    try:
+        out.mkdir(exist_ok=True)
+        paths = [source / name for name in _FILES if (source / name).is_file()] + sorted(source.glob("*.svg"))
+        return [f"{out.name}/{Path(shutil.copy(path, out)).name}" for path in paths]
+    except OSError as error:
+        raise disk_error(error, out) from error
+
+
+def _confidence(found: dict[str, dict]) -> str:
+    return f"{100 * next(iter(found.values()))['confidence']:g}"
+
+
+def page(name: str, experiment: dict) -> dict:
+    """What the page of an experiment shows."""
+    return {
+        "title": f"{name}: {experiment['title']}",
+        "about": experiment["about"],
+        "figures": [{"id": f"figure-{drawn}", "title": figure["ylabel"], "data": _json(figure)}
+                    for drawn, figure in experiment["figures"].items()],
+        "compared": [beside(one) for one in experiment["compared"]],
+        "confidence": f"{100 * experiment['confidence']:g}",
+        "tables": [{"caption": f"Table {known}", "rows": [table.cells(row, shown["columns"]) for row in shown["rows"]],
+                    "heads": [{"title": title, "word": form == "s"} for title, _, form in shown["columns"]]}
+                   for known, shown in experiment["tables"].items()],
+        "command": experiment["command"],
+        "environment": [("form", experiment["form"]), ("version (git describe)", experiment["git"] or "-"),
+                        ("runs", experiment["runs"]), ("host seconds of this measurement", f"{experiment['host_seconds']:.0f}"),
+                        *((key, " ".join(value) if isinstance(value, list) else value)
+                          for key, value in experiment["environment"].items())],
+    }
+
+
+def _json(value: object) -> Markup:
+    """As the text of a script that holds data: nothing in it may end the script."""
+    return Markup(json.dumps(value).replace("<", "\\u003c"))
+
+
+def overview(found: dict[str, dict]) -> list[dict]:
+    """The groups of the first page."""
+    groups = []
+    for prefix, title in GROUPS.items():
+        names = [name for name in EXPERIMENTS if _group(name) == prefix]
+        rows = [{"name": name, "form": found[name]["form"], **beside(one)} for name in names if name in found
+                for one in found[name]["compared"]]
+        with_rows = {row["name"] for row in rows}
+        groups.append({
+            "title": title, "rows": rows,
+            "others": [{"name": name, **found[name]} for name in names if name in found and name not in with_rows],
+            "missing": [{"name": name, "title": EXPERIMENTS[name].title} for name in names if name not in found]})
+    return groups
+
+
+def _group(name: str) -> str:
+    prefix = name.partition("-")[0]
+    return prefix if prefix in GROUPS else ""
+
+
+def beside(one: dict) -> dict:
+    """A quantity's cells: the paper's value or range, ours, and by how much ours is outside of it."""
+    low, high = one["ours"]
+    ours = _range(low, high)
+    if one["interval"] is not None:
+        ours += f" ± {_text(one['interval'])}"
+    return {**one, "paper": _range(*one["paper"]) if one["paper"] else "-", "ours": ours, "difference": _difference(one)}
+
+
+def _difference(one: dict) -> str:
+    """By how much the ends of ours are beyond the paper's range, in percent of its value."""
+    if not one["paper"]:
+        return "-"
+    (low, high), (least, most) = one["paper"], one["ours"]
+    found = []
+    if low is not None and least < low:
+        found.append(100 * (least - low) / abs(low) if low else None)
+    if high is not None and most > high:
+        found.append(100 * (most - high) / abs(high) if high else None)
+    return ", ".join(f"{value:+.0f} %" for value in found if value is not None) or "within"
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return f"at least {_text(low)}" if high is None else f"at most {_text(high)}"
+    return _text(low) if low == high else f"{_text(low)} to {_text(high)}"
+
+
+def _text(value: float) -> str:
+    """Four digits that count."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(value) >= 100 else f"{value:.3g}"
