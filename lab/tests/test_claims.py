@@ -14,11 +14,15 @@ from lab.ui import UserError
 RESULT = re.compile(r"\d[\d.,]* ?(us|µs|MIPS|host s|x faster|times faster)\b")
 
 
+NOT_YET = "A table without rows has not been measured in full yet."
+
+
 def test_register_is_sound() -> None:
     found, tables = claims.load()
     assert found
     for stated in tables:
-        assert claims.table_cells((ROOT / stated.file).read_text(), stated.id)
+        text = (ROOT / stated.file).read_text()
+        assert claims.table_cells(text, stated.id) or NOT_YET in text
     stated_ids = {(stated.file, stated.id) for stated in tables}
     for path in documents():
         for name in re.findall(r"<!-- table (\S+) -->", path.read_text()):
