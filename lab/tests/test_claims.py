@@ -22,7 +22,7 @@ def test_register_is_sound() -> None:
     assert found
     for stated in tables:
         text = (ROOT / stated.file).read_text()
-        assert claims.table_cells(text, stated.id) or NOT_YET in text
+        assert claims.table_cells(text, stated.id) or NOT_YET in " ".join(text.split())
     stated_ids = {(stated.file, stated.id) for stated in tables}
     for path in documents():
         for name in re.findall(r"<!-- table (\S+) -->", path.read_text()):

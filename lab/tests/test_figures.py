@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of ISCA20 and THESIS: what becomes of runs, without running any."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab.experiments import isca20_fio, isca20_rocksdb, repeated, rocksdb, thesis
+from lab.experiments.catalogue import EXPERIMENTS
+from lab.experiments.rocksdb import Case
+from lab.experiments.setup import Setup
+from lab.programs import dbbench
+from lab.runner import guest as guests
+from lab.ui import UserError
+
+SAID = """Warming up benchmark by running 1 times
+readrandom   :      41.261 micros/op 47996 ops/sec 0.042 seconds 2000 operations;  187.5 MB/s (1000 of 1000 found)
+
+readrandom   :      36.609 micros/op 53866 ops/sec 0.037 seconds 2000 operations;  210.4 MB/s (1000 of 1000 found)
+"""
+
+
+def test_every_figure_has_its_experiment() -> None:
+    isca20 = {f"isca20-{figure}" for figure in (1, 3, 4, *range(11, 18), "area")}
+    figures = {f"thesis-{figure}" for figure in ("2.3", *(f"5.{number}" for number in range(2, 13)))}
+    assert isca20 | figures <= set(EXPERIMENTS)
+    for name in isca20 | figures:
+        assert EXPERIMENTS[name].about
+        assert EXPERIMENTS[name].plots
+
+
+def test_dbbench() -> None:
+    """The warm-up's line is not the result."""
+    assert dbbench.figures(SAID) == {"ops": 2000, "ops_per_second": 53866, "mean_us": 36.609}
+    with pytest.raises(UserError, match="records are missing"):
+        dbbench.figures(SAID.replace("(1000 of 1000 found)", "(999 of 1000 found)"))
+    with pytest.raises(UserError, match="says nothing"):
+        dbbench.figures("Segmentation fault")
+
+
+def region(number: int, seconds: float, hardware: int, faults: int) -> dict:
+    return {"number": number, "sim_seconds": seconds, "os_faults": faults, "watch": [{}],
+            "instructions": {"user": 4000, "supervisor": 2000, "machine": 0}, "nvme_read": {"mean_us": 10.9},
+            "hw_miss": {"count": hardware, "mean_us": 11.0, "device_mean_us": 10.9, "steps": {}}}
+
+
+def test_a_run_of_ycsb_counts_its_region(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "ycsb.json").write_text(
+        '{"wrong": 0, "ops_per_second": 5.0, "all": {"ops": 20, "mean_us": 2, "p99_us": 3}}')
+    outcome = guests.Outcome(0, {"rois": [region(0, 9, 70, 70), region(rocksdb.REGION, 1, 30, 10)], "sim_seconds": 2})
+    record = rocksdb.take(Case("YCSB-C", "hwdp", 1, rocksdb.SCALE), outcome, tmp_path)
+    assert (record["hw_misses"], record["os_faults"], record["hw_share"], record["misses_per_op"]) == (30, 10, 75, 2)
+    assert record["kernel_instructions_per_op"] == 100
+    (tmp_path / "out" / "ycsb.json").write_text('{"wrong": 1, "ops_per_second": 5.0, "all": {"ops": 20}}')
+    with pytest.raises(UserError, match="1 records were wrong"):
+        rocksdb.take(Case("YCSB-C", "hwdp", 1, rocksdb.SCALE), outcome, tmp_path)
+
+
+def test_threads_do_as_much_each() -> None:
+    one, eight = (Case("YCSB-A", "osdp", threads, rocksdb.SCALE) for threads in (1, 8))
+    assert eight.operations == 8 * one.operations
+    assert replace(one, program="YCSB-E").operations < one.operations
+    assert replace(one, seed=2).operations == one.operations
+
+
+def test_kernel_parts() -> None:
+    """User code, misses in hardware and idling are not the kernel's work; kpoold's is told apart."""
+    spent = {"user code": 1000, "miss in hardware": 50, "idle": 7, "file map": 300, "refill (kpoold)": 100}
+    profile = {"categories": {name: {"instructions": count, "cycles": 2 * count} for name, count in spent.items()},
+               "tasks": {"kpoold0": {"instructions": 100, "cycles": 200}, "ycsb": {"instructions": 1300, "cycles": 2600}}}
+    found = isca20_rocksdb.kernel_parts(profile, 10)
+    assert (found["all_instructions"], found["kernel_instructions"], found["kpoold_instructions"]) == (40, 30, 10)
+    assert (found["kpted_cycles"], found["all_cycles"]) == (0, 80)
+
+
+def gain(program: str, threads: int, value: float) -> dict:
+    return repeated.row({"program": program, "threads": threads, "kind": "hwdp"}, [
+        {"gain": value, "gain_ci": 1.0, "kernel_instructions_per_op": 10.0, "misses_per_op": 1.0,
+         "user_instructions_per_op": 5.0}] * 2)
+
+
+def test_gains_beside_the_paper() -> None:
+    rows = [gain("FIO", 1, 40), gain("DBBench", 8, 30), gain("YCSB-C", 1, 20), gain("YCSB-A", 1, 60)]
+    rows += [{**row, "kind": "osdp"} for row in rows]
+    uniform, ycsb, best = isca20_rocksdb.compared_13(rows)
+    assert (uniform.ours, uniform.differs) == ((30, 40), False)
+    assert (ycsb.ours, ycsb.paper, ycsb.differs) == ((20, 60), (5.3, 27.3), True)
+    assert best.ours == (20, 20)
+    assert "misses 1.00 to 1.00 pages" in ycsb.reason
+
+
+def test_latency_by_threads() -> None:
+    rows = [{"kind": kind, "threads": 8, "mean_us": us, "device_us": 10.9, "kernel_instructions_per_op": 1.0, "paper": paper,
+             "latency_change": -30.0, "latency_change_ci": 1.0} for kind, us, paper in (("osdp", 30, None), ("hwdp", 21, -27.0))]
+    (found,) = isca20_fio.compared_12(rows)
+    assert (found.paper, found.ours, found.differs) == ((-27, -27), (-30, -30), True)
+    assert "30.0 us with osdp and 21.0 us with hwdp" in found.reason
+
+
+def test_area_takes_the_synthesis_that_is_there(tmp_path: Path) -> None:
+    rows = isca20_fio.area(Setup(tmp_path, quick=True))
+    assert sum(row["share"] for row in rows) == pytest.approx(100)
+    assert [row["paper"] for row in rows] == [87.6, 6.7, 3.7, 2.0]
+
+
+def test_thesis_ratios() -> None:
+    rows = [{"kind": "hwdp", "threads": threads, "latency_ratio_to_osdp": ratio, "latency_ratio_to_osdp_ci": 0.1,
+             "kernel_instructions_per_op": 1.0} for threads, ratio in ((1, 3.0), (4, 5.5))]
+    (found,) = thesis.ratios("5.5", "latency")(rows)
+    assert (found.paper, found.ours, found.differs) == ((5.35, 6.33), (3.0, 5.5), True)
