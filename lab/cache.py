@@ -15,12 +15,18 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import IO
 
 from lab.paths import CACHE
 from lab.ui import UserError, say, step
+
+_CHUNK = 1 << 20
 
 
 def content_key(*parts: str | bytes | Path) -> str:
@@ -28,12 +34,19 @@ def content_key(*parts: str | bytes | Path) -> str:
     digest = hashlib.sha256()
     for part in parts:
         for data in _contents(part):
-            digest.update(len(data).to_bytes(8, "little"))
-            digest.update(data)
+            if isinstance(data, bytes):
+                digest.update(len(data).to_bytes(8, "little"))
+                digest.update(data)
+            else:
+                digest.update(data.stat().st_size.to_bytes(8, "little"))
+                with open(data, "rb") as file:
+                    while chunk := file.read(_CHUNK):
+                        digest.update(chunk)
     return digest.hexdigest()[:16]
 
 
-def _contents(part: str | bytes | Path) -> Iterator[bytes]:
+def _contents(part: str | bytes | Path) -> Iterator[bytes | Path]:
+    """What counts: names and texts, and files, which may be large."""
     if isinstance(part, str):
         yield part.encode()
     elif isinstance(part, bytes):
@@ -42,10 +55,31 @@ def _contents(part: str | bytes | Path) -> Iterator[bytes]:
         for path in sorted(part.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield str(path.relative_to(part)).encode()
-                yield path.read_bytes()
+                yield path
     else:
         yield part.name.encode()
-        yield part.read_bytes()
+        yield part
+
+
+def file_key(path: Path) -> str:
+    """The key of a file's or folder's content; of a file that has not changed since, from memory."""
+    found = path.stat()
+    return content_key(path) if path.is_dir() else _file_key(path, found.st_size, found.st_mtime_ns)
+
+
+@cache
+def _file_key(path: Path, size: int, changed_ns: int) -> str:
+    del size, changed_ns
+    return content_key(path)
+
+
+def hold(lock: IO | int, wait: bool = True) -> bool:
+    """Take an open file's lock, which ends with the file or with its process; False if another has it and one is not to wait."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
@@ -54,12 +88,48 @@ def locked(name: str) -> Iterator[None]:
     folder = CACHE / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / name, "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not hold(lock, wait=False):
             say(f"waiting for another trapless that builds {name}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            hold(lock)
         yield
+
+
+_WORK = "run-"
+_SETTLED_SECONDS = 60
+"""A work folder of this age has its lock, or whoever made it was killed."""
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """A folder for one run, removed afterwards; on the cache's disk, because job disks can be large. What killed runs have left
+    is removed as well."""
+    base = CACHE / "runs"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        for leftover in base.glob(f"{_WORK}*"):
+            _remove_left_over(leftover)
+        folder = Path(tempfile.mkdtemp(prefix=_WORK, dir=base))
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise disk_error(error, base) from error
+    try:
+        hold(lock)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_left_over(folder: Path) -> None:
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # its run has just ended
+    try:
+        if time.time() - os.fstat(lock).st_mtime > _SETTLED_SECONDS and hold(lock, wait=False):
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
 
 
 def cached(kind: str, key: str, title: str, builder: Callable[[Path], None]) -> Path:

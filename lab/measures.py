@@ -131,18 +131,14 @@ def restore_seconds(session: Session) -> float:
     return statistics.median(speed.measure_restore(2 if session.quick else 5))
 
 
-def _first_command(stats: dict) -> dict:
-    return next(milestone for milestone in stats["milestones"] if milestone["number"] == 1)
-
-
 def boot_seconds(session: Session) -> float:
     """Host seconds to the first command (median)."""
-    return statistics.median(_first_command(stats)["host_seconds"] for stats in session.boots)
+    return statistics.median(guests.first_command(stats)["host_seconds"] for stats in session.boots)
 
 
 def boot_mips(session: Session) -> float:
     """Million instructions a host second up to the first command (median)."""
-    points = [_first_command(stats) for stats in session.boots]
+    points = [guests.first_command(stats) for stats in session.boots]
     return statistics.median(point["instructions"] / point["host_seconds"] / 1e6 for point in points)
 
 

@@ -13,6 +13,7 @@ from lab import build
 from lab.images import dataset, ext4, rootfs
 from lab.outputs import output_folder
 from lab.programs import own
+from lab.runner import ending
 from lab.runner import guest as guests
 from lab.runner.job import Job, command_job
 from lab.ui import UserError, say
@@ -26,26 +27,26 @@ class Request:
     """What the user asked for."""
 
     argv: list[str]
-    kind: str | None
-    share: bool
-    inputs: tuple[Path, ...]
-    out: Path | None
-    data: str | None
+    kind: str | None = None
+    share: bool = False
+    inputs: tuple[Path, ...] = ()
+    out: Path | None = None
+    data: str | None = None
     """A size (a file of random bytes) or an image, then options of the machine's drive; None for no data disk."""
-    profile: str
-    settings: tuple[str, ...]
-    memory: str | None
-    harts: int | None
-    append: str
-    kernel: Path | None
-    stock: bool
-    simulator: str
-    arch: str
-    interactive: bool
-    verbose: bool
-    max_seconds: float | None
-    stats: Path | None
-    detail: str | None
+    profile: str = "vc707"
+    settings: tuple[str, ...] = ()
+    memory: str | None = None
+    harts: int | None = None
+    append: str = ""
+    kernel: Path | None = None
+    stock: bool = False
+    simulator: str = "machine"
+    arch: str = build.RISCV.kernel
+    interactive: bool = False
+    verbose: bool = False
+    max_seconds: float | None = None
+    stats: Path | None = None
+    detail: str | None = None
     series: tuple[str, ...] = build.SERIES
     """Of the kernel (linux/build --series)."""
     options: tuple[str, ...] = ()
@@ -62,8 +63,9 @@ def parse_size(text: str) -> int | None:
     return int(match[1]) << {"K": 10, "M": 20, "G": 30}[match[2]] if match else None
 
 
-def data_disk(argument: str | None) -> tuple[Path | None, bool, str]:
-    """The data disk for `--data`, whether writes to it are kept (only in an image of the user's own), and its options."""
+def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None, bool, str]:
+    """The data disk for `--data` (an image is sought from `folder` on), whether writes to it are kept (only in an image of the
+    user's own), and its options."""
     if argument is None:
         return None, False, ""
     text, *rest = re.split(r",(?=(?:block|ssd|namespace)=|(?:ro|rw|snapshot)(?:,|$))", argument, maxsplit=1)
@@ -71,7 +73,7 @@ def data_disk(argument: str | None) -> tuple[Path | None, bool, str]:
     size = parse_size(text)
     if size is not None:
         return dataset.image(size), False, options
-    image = Path(text)
+    image = folder / text
     if not image.is_file():
         raise UserError(f"--data {text}: no such image, and not a size like 320M")
     if ext4.label(image) != "trapless-data":
@@ -83,12 +85,27 @@ def data_disk(argument: str | None) -> tuple[Path | None, bool, str]:
 
 def run(request: Request) -> int:
     """Boot, run the command, bring its files back; its exit status."""
-    for path in request.inputs:
-        if not path.exists():
-            raise UserError(f"--in {path}: no such file")
     if request.out:
         output_folder(request.out)
-    if request.kernel and not request.kernel.is_file():
+    guest, job = prepare(request)
+    if "--gdb" in request.options:
+        say_where(request.options[request.options.index("--gdb") + 1])
+    if request.simulator == "machine":
+        outcome = guests.run_on_machine(build.machine(), guest, job, request.out, show=True, interactive=request.interactive,
+                                        keep_stats=request.stats)
+    else:
+        outcome = guests.run_on_qemu(guest, job, request.out, show=True, interactive=request.interactive)
+    if outcome.status and not request.interactive:
+        say(ending.of(outcome, words=False).line)
+    return outcome.status
+
+
+def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]:
+    """The guest and its job, built if need be; files of the request's are sought from `folder` on."""
+    for path in request.inputs:
+        if not (folder / path).exists():
+            raise UserError(f"--in {path}: no such file")
+    if request.kernel and not (folder / request.kernel).is_file():
         raise UserError(f"--kernel {request.kernel}: no such file")
     arch = build.ARCHS[request.arch]
     if request.simulator == "machine" and arch is not build.RISCV:
@@ -97,28 +114,20 @@ def run(request: Request) -> int:
         raise UserError(f"{request.options[0]}: not with --on qemu")
     if request.simulator != "machine" and request.detail:
         raise UserError("--detail: not with --on qemu")
-    data, kept, options = data_disk(request.data)
+    data, kept, options = data_disk(request.data, folder)
     if request.simulator != "machine" and options:
         raise UserError(f"--data {request.data}: options only with --on machine")
-    program = build.machine() if request.simulator == "machine" else None
     guest = guests.Guest(
-        kernel=request.kernel or build.kernel(stock=request.stock, arch=arch, series=request.series),
+        kernel=folder / request.kernel if request.kernel else build.kernel(stock=request.stock, arch=arch, series=request.series),
         root=rootfs.image(arch, request.packages), data=data, data_kept=kept, data_options=options, arch=arch,
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
         options=(*request.options, *(request.attribute.options() if request.attribute else ())))
-    if "--gdb" in request.options:
-        say_where(request.options[request.options.index("--gdb") + 1])
-    argv, files = own.resolve(request.argv, arch)
+    argv, files = own.resolve(request.argv, arch, folder)
     given = {path.name for path in request.inputs}
-    inputs = request.inputs + tuple(path for path in files if path.name not in given)
-    job = Job("exit 0", inputs) if request.interactive else command_job(argv, request.kind, inputs, request.share)
-    if program is None:
-        return guests.run_on_qemu(guest, job, request.out, show=True, interactive=request.interactive).status
-    outcome = guests.run_on_machine(program, guest, job, request.out, show=True, interactive=request.interactive,
-                                    keep_stats=request.stats)
-    return outcome.status
+    inputs = tuple(folder / path for path in request.inputs) + tuple(path for path in files if path.name not in given)
+    return guest, Job("exit 0", inputs) if request.interactive else command_job(argv, request.kind, inputs, request.share)
 
 
 def say_where(gdb: str) -> None:

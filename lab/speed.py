@@ -75,7 +75,7 @@ def measure(rounds: int) -> dict:
                     for part, took in _time(_command(program, guest, disk, simulator, folder)).items():
                         seconds[simulator.name][part].append(took)
     totals = [record["instructions"] for record in records]
-    counts = {"boot": records[0]["milestones"][0]["instructions"]}
+    counts = {"boot": guests.first_command(records[0])["instructions"]}
     counts |= {name: later - before for name, before, later in zip(names[1:], totals, totals[1:], strict=False)}
     mips = {name: {part: counts[part] / 1e6 / statistics.median(took) for part, took in parts.items()}
             for name, parts in seconds.items()}
@@ -93,7 +93,7 @@ def measure_harts(rounds: int) -> dict[int, float]:
             loops = "\n".join([f"( {PARTS['user']} ) &"] * harts)
             with step(f"round {number + 1} of {rounds}: harts {harts}"):
                 stats = guests.run_on_machine(program, guest, jobs.Job(f"{loops}\nwait")).stats
-            first = stats["milestones"][0]
+            first = guests.first_command(stats)
             instructions = stats["instructions"] - first["instructions"]
             speeds.append(instructions / 1e6 / (stats["host_seconds"] - first["host_seconds"]))
     return {harts: statistics.median(speeds) for harts, speeds in found.items()}
@@ -109,7 +109,7 @@ def measure_restore(rounds: int) -> list[float]:
         disks = ["--disk", f"{guest.root},snapshot", "--disk", f"{disk},snapshot"]
         first = [program, "run", "--profile", guest.profile, "--kernel", guest.kernel, "--append", guest.command_line(), *disks,
                  "--console", folder / "console", "--json", stats]
-        _finish([*first, "--checkpoint", place, "--checkpoint-at", "milestone:1"])
+        _finish([*first, "--checkpoint", place, "--checkpoint-at", f"milestone:{guests.FIRST_COMMAND}"])
         return [_finish([program, "resume", place, *disks, "--console", folder / "console"]) for _ in range(rounds)]
 
 

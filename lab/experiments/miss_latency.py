@@ -18,6 +18,7 @@ from lab.cache import disk_error
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.images import dataset, ext4
 from lab.report import table
+from lab.runner import figures
 from lab.runner import guest as guests
 from lab.runner import job as jobs
 from lab.runner.job import Job, launcher
@@ -75,11 +76,14 @@ class Load:
             "exit 0",
         ]))
 
+    def append(self) -> str:
+        """What it wants of the kernel's command line. Addresses are not random: a mapping that lies across the end of a table of
+        the third level costs each walk another entry, and that is no difference between kernels."""
+        return f"hwdp.ring={self.ring} norandmaps" if self.ring else "norandmaps"
+
     def guest(self, guest: guests.Guest) -> guests.Guest:
-        """The guest with this load's settings at boot. Addresses are not random: a mapping that lies across the end of a
-        table of the third level costs each walk another entry, and that is no difference between kernels."""
-        ring = f"hwdp.ring={self.ring}" if self.ring else ""
-        return replace(guest, append=" ".join(part for part in (guest.append, ring, "norandmaps") if part))
+        """The guest with this load's settings at boot."""
+        return replace(guest, append=f"{guest.append} {self.append()}".strip())
 
 
 # Runs a job on some simulator: (guest, job, folder for its files) -> outcome.
@@ -119,20 +123,10 @@ def read_back(kind: str, outcome: guests.Outcome, load: Load, guest: guests.Gues
 
 def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: guests.Guest) -> dict:
     """One kind's record: fio's view and the machine's. Times in us unless the name says otherwise."""
-    job = fio["jobs"][0]
-    if job.get("error"):
-        raise UserError(f"{kind}: fio reports error {job['error']}")
-    read = job["read"]
-    clat = read["clat_ns"]
-    stats = outcome.stats
-    ops = read["total_ios"]
+    said, stats = figures.of_fio(fio), outcome.stats
     result = {
         "kind": kind,
-        "ops": ops,
-        "mean_us": clat["mean"] / 1000,
-        "p50_us": _percentile(clat, "50.000000"),
-        "p99_us": _percentile(clat, "99.000000"),
-        "p999_us": _percentile(clat, "99.900000"),
+        **said,
         "device_us": None,
         "nondevice_us": None,
         "hw_misses": None,
@@ -141,14 +135,12 @@ def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: gue
         "distinct_pages": None,
         "kernel_instructions_per_op": None,
         "user_instructions_per_op": None,
-        "bandwidth_mb_s": read["bw_bytes"] / 1e6,
         "threads": load.threads,
         "file_bytes": load.file_bytes,
         "read_bytes": load.read_bytes * load.threads,
         "fio_seed": load.seed,
         "ring": load.ring,
         "kpoold": load.kpoold,
-        "runtime_seconds": read["runtime"] / 1000,
         "fio": fio.get("fio version"),
         "profile": guest.profile,
         "settings": list(guest.settings),
@@ -167,7 +159,7 @@ def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: gue
             if milestone["host_seconds"]:
                 result["boot_mips"] = milestone["instructions"] / milestone["host_seconds"] / 1e6
     if stats.get("rois"):
-        _add_region(result, stats["rois"], ops)
+        _add_region(result, stats["rois"], said["ops"])
     return result
 
 
@@ -179,35 +171,19 @@ def _add_kernel_stats(result: dict, text: str) -> None:
         result["arming_us_per_page"] = counters["arming_ns"] / counters["pages_armed"] / 1000
 
 
-def _percentile(clat: dict, name: str) -> float:
-    value = clat.get("percentile", {}).get(name)
-    return value / 1000 if value is not None else 0.0
-
-
 def _add_region(result: dict, regions: list[dict], ops: int) -> None:
     """Add what the machine counted in the region of interest."""
     kind = result["kind"]
     if len(regions) != 1:
         raise UserError(f"{kind}: expected one region of interest, found {len(regions)}")
-    region = regions[0]
-    watches = region.get("watch", [])
-    result["hw_misses"] = sum(watch["hw_misses"] for watch in watches)
-    result["os_faults"] = sum(watch["os_faults"] for watch in watches)
-    result["resident"] = sum(watch["resident"] for watch in watches)
-    result["distinct_pages"] = sum(watch["pages_touched"] for watch in watches)
-    result["kernel_instructions_per_op"] = region["instructions"]["supervisor"] / ops
-    result["user_instructions_per_op"] = region["instructions"]["user"] / ops
-    result["region_seconds"] = region["sim_seconds"]
+    region, found = regions[0], figures.of_regions(kind, regions)
+    result |= {key: found[key] for key in ("hw_misses", "os_faults", "resident", "distinct_pages", "region_seconds",
+                                           "device_us", "nondevice_us")}
+    result["kernel_instructions_per_op"] = found["kernel_instructions"] / ops
+    result["user_instructions_per_op"] = found["user_instructions"] / ops
     result["smu"] = region.get("smu")
     if kind == "hwdp":
-        miss = region["hw_miss"]
-        result["device_us"] = miss["device_mean_us"]
-        result["nondevice_us"] = miss["nondevice_mean_us"]
-        result["hw_miss"] = miss
-    elif kind == "ideal":
-        result["device_us"] = result["nondevice_us"] = 0.0
-    else:
-        result["device_us"] = region["nvme_read"]["mean_us"]
+        result["hw_miss"] = region["hw_miss"]
 
 
 def breakdown(records: list[dict]) -> list[dict]:

@@ -16,28 +16,28 @@ _MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
 _LIBRARIES = (cross.MATH,)
 
 
-def resolve(argv: list[str], arch: Arch = RISCV) -> tuple[list[str], tuple[Path, ...]]:
-    """The command line for the guest, and the files that it needs there.
+def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path()) -> tuple[list[str], tuple[Path, ...]]:
+    """The command line for the guest, and the files that it needs there; paths begin at `folder`.
 
     A first word that ends in .c is compiled; a relative path with a slash that is a file of this host is taken along; any other
     is a command of the guest, as are absolute paths. UserError if the file is for another processor.
     """
     if not argv:
         return argv, ()
-    word, path = argv[0], Path(argv[0])
+    word, path = argv[0], folder / argv[0]
     if word.endswith(".c"):
         if not path.is_file():
             raise UserError(f"{word}: no such file")
         return [f"./{path.stem}", *argv[1:]], (cross.compile_c(path.stem, [path], _LIBRARIES, arch),)
-    if "/" not in word or path.is_absolute() or not path.is_file():
+    if "/" not in word or word.startswith("/") or not path.is_file():
         return argv, ()
-    check(word, arch)
+    check(path, word, arch)
     return [f"./{path.name}", *argv[1:]], (path,)
 
 
-def check(program: str, arch: Arch) -> None:
-    """Can the guest run it? A script is taken for good."""
-    with open(program, "rb") as file:
+def check(path: Path, program: str, arch: Arch) -> None:
+    """Can the guest run this file, which the user calls `program`? A script is taken for good."""
+    with open(path, "rb") as file:
         header = file.read(20)
     if not header.startswith(_MAGIC):
         if not header.startswith(b"#!"):

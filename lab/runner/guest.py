@@ -6,20 +6,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import threading
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lab.build import RISCV, Arch
-from lab.cache import CACHE, disk_error
+from lab.cache import cached, content_key, disk_error, file_key, workspace
 from lab.images import ext4
 from lab.images.rootfs import PARTUUID
 from lab.runner import job as jobs
+from lab.runner import process
 from lab.ui import UserError, say
 
 BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
@@ -27,11 +25,14 @@ BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/tr
 # The data disk's number among the machine's disks: after the root disk and the job's.
 DATA_DISK = 3
 
-FIRST_COMMAND = 1
-"""Number of the milestone that init sets before its first command (spec/platform.md)."""
+BOOTED, FIRST_COMMAND = 0, 1
+"""Numbers of the milestones that init sets before it looks at the disks, and before its first command (spec/platform.md)."""
 
-# Exit statuses of the machine that mean the guest did not end in order.
-_ENDS = {3: "the guest crashed or rebooted", 4: "the run is longer than --max-seconds"}
+CRASHED, TIME_LIMIT, NO_STATUS = "crashed", "time limit", "no status"
+"""How guests end that do not end in order."""
+
+# Exit statuses of the machine that mean so.
+_ENDS = {3: (CRASHED, "the guest crashed or rebooted"), 4: (TIME_LIMIT, "the run is longer than --max-seconds")}
 
 
 @dataclass(frozen=True)
@@ -92,26 +93,27 @@ class Outcome:
     host_seconds: float = 0.0
 
 
-@contextmanager
-def workspace() -> Iterator[Path]:
-    """A folder for one run, removed afterwards; on the cache's disk, because job disks can be large."""
-    base = CACHE / "runs"
-    try:
-        base.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(dir=base))
-    except OSError as error:
-        raise disk_error(error, base) from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def first_command(stats: dict) -> dict:
+    """The milestone of the machine's record at which the guest's first command ran."""
+    return next(milestone for milestone in stats["milestones"] if milestone["number"] == FIRST_COMMAND)
 
 
-def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, console: str,
-                    interactive: bool = False) -> list[str]:
-    """Command line of the machine for this guest. The root disk has a partition table, which counts in 512 bytes."""
-    command = [str(program), "run", "--profile", guest.profile, "--kernel", str(guest.kernel),
-               "--append", guest.command_line(), "--disk", f"{guest.root},snapshot,block=512",
+class GuestError(UserError):
+    """The guest did not end in order. It is the guest's own doing: the same run ends so again."""
+
+    def __init__(self, how: str, text: str, outcome: Outcome) -> None:
+        """`how` is CRASHED, TIME_LIMIT or NO_STATUS; what there is of the outcome has no status of the command."""
+        super().__init__(text)
+        self.how, self.outcome = how, outcome
+
+
+def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, console: str, interactive: bool = False,
+                    checkpoint: Path | None = None) -> list[str]:
+    """Command line of the machine for this guest, from its boot or from a checkpoint on. The root disk has a partition table,
+    which counts in 512 bytes."""
+    begin = (["resume", str(checkpoint)] if checkpoint else
+             ["run", "--kernel", str(guest.kernel), "--append", guest.command_line()])
+    command = [str(program), *begin, "--profile", guest.profile, "--disk", f"{guest.root},snapshot,block=512",
                "--disk", _disk(job_disk, guest.job_options)]
     for setting in guest.settings:
         command += ["--set", setting]
@@ -168,32 +170,94 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
 
 
 def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False,
-                   interactive: bool = False, keep_stats: Path | None = None) -> Outcome:
+                   interactive: bool = False, keep_stats: Path | None = None, from_checkpoint: bool = False,
+                   host_limit: float | None = None) -> Outcome:
     """Boot `guest` on the machine and do `job`. Files of /job/out go to `out`, the machine's record to `keep_stats`;
-    `show` passes the console through."""
+    `show` passes the console through. The boot is one that many runs share if the run goes on `from_checkpoint`. After
+    `host_limit` seconds of the host it is given up."""
     with workspace() as folder:
         disk, stats_file = folder / "job.img", folder / "stats.json"
         jobs.write_disk(job, disk)
-        command = machine_command(program, guest, disk, stats_file, "-", interactive)
-        outcome = _run(command, show, interactive, None)
-        machine_status = outcome.status
-        if machine_status == 130:
-            raise KeyboardInterrupt
-        if machine_status == 2:
-            raise UserError(_complaint(outcome.messages) or "the machine refused its command line")
-        if machine_status != 0:
-            reason = _ENDS.get(machine_status, f"the machine ended with status {machine_status}")
-            raise UserError(f"{reason}; its last words: {_last_line(outcome.messages + outcome.console) or '(none)'}")
+        boot = checkpoint(program, guest, disk.stat().st_size, host_limit) if from_checkpoint else None
+        command = machine_command(program, guest, disk, stats_file, "-", interactive, boot)
+        outcome = run_machine(command, stats_file, show, interactive, host_limit)
         if show:
             sys.stderr.write(outcome.messages)
-        if stats_file.exists():
-            outcome.stats = json.loads(stats_file.read_text())
-            if keep_stats:
-                try:
-                    shutil.copy(stats_file, keep_stats)
-                except OSError as error:
-                    raise disk_error(error, keep_stats) from error
+        if keep_stats and stats_file.exists():
+            try:
+                shutil.copy(stats_file, keep_stats)
+            except OSError as error:
+                raise disk_error(error, keep_stats) from error
         return _collect(outcome, disk, out, interactive)
+
+
+def run_machine(command: list[str], stats: Path, show: bool = False, interactive: bool = False,
+                host_limit: float | None = None) -> Outcome:
+    """Run the machine; its record is in `stats` then. GuestError if the guest did not end in order, UserError if the machine did
+    not: a bad option, or trouble of the host's."""
+    ended = process.run(command, show, interactive, host_limit)
+    if ended.status == 130:
+        raise KeyboardInterrupt
+    if ended.status == 2:
+        raise UserError(_complaint(ended.messages) or "the machine refused its command line")
+    found = json.loads(stats.read_text()) if stats.exists() else {}
+    outcome = Outcome(0, found, ended.console, ended.messages, ended.host_seconds)
+    if ended.status in _ENDS:
+        how, text = _ENDS[ended.status]
+        raise GuestError(how, f"{text}; its last words: {_last_words(ended) or '(none)'}", outcome)
+    if ended.status != 0:
+        raise UserError(f"the machine ended with status {ended.status}; its last words: {_last_words(ended) or '(none)'}")
+    return outcome
+
+
+_BOOTING: dict[str, threading.Lock] = defaultdict(threading.Lock)
+_TIMES = re.compile(
+    r"core\..*|detail\..*|smu\.(?!wait_limit_)\w+_(cycles|ns)|ssd\.(\w+_us|mb_per_s|latency|\w+_shape|seed)"
+    r"|machine\.(quantum_cycles|thread_turn_cycles|walk_cache_entries|sbi_call_cycles)")
+
+
+def is_time(setting: str) -> bool:
+    """May this profile value (`key=value`) be another than at the boot? Those may that say how long something takes, or what is
+    in no checkpoint (caches, TLBs, predictors); not what the guest's kernel has seen or set up by then."""
+    return bool(_TIMES.fullmatch(setting.partition("=")[0]))
+
+
+def checkpoint(program: Path, guest: Guest, job_bytes: int, host_limit: float | None = None) -> Path:
+    """The checkpoint from which this guest goes on with any job disk of this size: from before its init looks at a disk.
+
+    It is kept by content, and the same for all guests that differ only in times and in what is on their disks, whichever of
+    them is the first: it is booted with the profile's own times and with empty disks.
+    """
+    sizes = [job_bytes, guest.data.stat().st_size if guest.data else 0]
+    shape = replace(guest, settings=tuple(setting for setting in guest.settings if not is_time(setting)), detail=None,
+                    data_kept=False, max_seconds=None)
+    described = repr((replace(shape, kernel=Path(), root=Path(), data=None), shape.command_line(), sizes))
+    key = content_key(described, *(file_key(path) for path in (program, guest.kernel, guest.root, *named_files(shape))))
+
+    def boot(out: Path) -> None:
+        disks = [out / name for name in ("job.img", "data.img")]
+        for disk, size in zip(disks, sizes, strict=True):
+            with open(disk, "wb") as empty:
+                empty.truncate(size)
+        options = (*guest.options, "--checkpoint", str(out / "machine"), "--checkpoint-at", f"milestone:{BOOTED}")
+        booted = replace(shape, data=disks[1] if guest.data else None, options=options, max_seconds=guest.max_seconds)
+        command = machine_command(program, booted, disks[0], out / "stats.json", "-")
+        outcome = run_machine(command, out / "stats.json", host_limit=host_limit)
+        if not (out / "machine").is_dir():
+            raise GuestError(NO_STATUS, f"the guest ended in its boot; its last words: {last_line(outcome.console)}", outcome)
+        for disk in disks:
+            disk.unlink()
+
+    # Threads of one sweep wait for each other in silence, other processes say so.
+    with _BOOTING[key]:
+        return cached("checkpoint", key, "booting once for many runs", boot) / "machine"
+
+
+def named_files(guest: Guest) -> list[Path]:
+    """Files that the guest's profile, settings and drives name: a profile or a drive of one's own."""
+    drives = [part for options in (guest.data_options, guest.job_options) for part in options.split(",")]
+    named = [guest.profile, *(text.partition("=")[2] for text in (*guest.settings, *drives))]
+    return [Path(name) for name in named if name and Path(name).is_file()]
 
 
 QEMU_DIED = "Oops: int3"
@@ -209,19 +273,21 @@ def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: b
         disk = folder / "job.img"
         for again in reversed(range(BOOTS)):
             jobs.write_disk(job, disk)
-            outcome = _run(qemu_command(guest, disk), show, interactive, guest.max_seconds or 600)
-            if not (again and guest.threads and not guest.data_kept and QEMU_DIED in outcome.console):
+            ended = process.run(qemu_command(guest, disk), show, interactive, guest.max_seconds or 600)
+            if not (again and guest.threads and not guest.data_kept and QEMU_DIED in ended.console):
                 break
             say("QEMU let a processor meet a patch that was over (int3): booting again")
-        if outcome.status != 0:
-            raise UserError(f"QEMU ended with status {outcome.status}: {_last_line(outcome.messages or outcome.console)}")
+        if ended.status != 0:
+            raise UserError(f"QEMU ended with status {ended.status}: {last_line(ended.messages or ended.console)}")
+        outcome = Outcome(0, {}, ended.console, ended.messages, ended.host_seconds)
         return _collect(outcome, disk, out, interactive)
 
 
 def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) -> Outcome:
     status = jobs.read_status(disk)
     if status is None and not interactive:
-        raise UserError(f"the guest ended before its command did; the console's end: {_last_line(outcome.console)}")
+        text = f"the guest ended before its command did; the console's end: {last_line(outcome.console)}"
+        raise GuestError(NO_STATUS, text, outcome)
     outcome.status = status or 0
     if out is not None:
         ext4.read_tree(disk, "/out", out)
@@ -231,87 +297,19 @@ def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) 
 def _complaint(text: str) -> str:
     """The machine's own word on bad input: its line that says error, else its last."""
     lines = [line for line in text.splitlines() if line.startswith("error: ")]
-    return (lines[0] if lines else _last_line(text)).removeprefix("error: ").removeprefix("trapless-machine: ")
+    return (lines[0] if lines else last_line(text)).removeprefix("error: ").removeprefix("trapless-machine: ")
 
 
-def _last_line(text: str) -> str:
+PANIC = "Kernel panic - not syncing: "
+
+
+def _last_words(ended: process.Ended) -> str:
+    """Why the kernel gave up, if it says so: much follows that. Else what was said last."""
+    panics = [line.strip() for line in ended.console.splitlines() if PANIC in line]
+    return panics[0] if panics else last_line(ended.messages + ended.console)
+
+
+def last_line(text: str) -> str:
+    """The last line that has anything in it."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""
-
-
-def _run(command: list[str], show: bool, interactive: bool, limit: float | None) -> Outcome:
-    """Run a simulator; capture its console, or pass it through as well."""
-    start = time.monotonic()
-    captured: list[str] = []
-    with tempfile.TemporaryFile() as messages:
-        try:
-            if interactive:
-                process = subprocess.Popen(command)
-                status = process.wait()
-            else:
-                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages)
-                emit = captured.append if not show else _both(captured)
-                status = _pump(process, emit, start + limit if limit else None)
-        except FileNotFoundError:
-            raise UserError(f"{command[0]} not found (./trapless setup installs it)") from None
-        except BaseException:
-            # Ctrl-C reached the simulator as well; other ends did not.
-            process.terminate()
-            process.wait()
-            raise
-        messages.seek(0)
-        said = messages.read().decode(errors="replace")
-    return Outcome(status, console="".join(captured), messages=said, host_seconds=time.monotonic() - start)
-
-
-def _both(captured: list[str]) -> Callable[[str], None]:
-    def emit(text: str) -> None:
-        captured.append(text)
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-    return emit
-
-
-def _pump(process: subprocess.Popen, emit: Callable[[str], None], deadline: float | None) -> int:
-    """Copy the console to `emit` as it comes; the exit status. Past `deadline` (monotonic) the process is ended."""
-    assert process.stdout is not None
-    fresh = ConsoleFilter()
-    while data := process.stdout.read1(65536):
-        emit(fresh.feed(data.decode(errors="replace")))
-        if deadline and time.monotonic() > deadline:
-            process.kill()
-            process.wait()
-            raise UserError(f"{Path(process.args[0]).name} did not end in time")
-    emit(fresh.rest())
-    return process.wait()
-
-
-class ConsoleFilter:
-    """Takes carriage returns and the kernel's own word of farewell out of a console stream."""
-
-    # With or without the kernel's time stamp.
-    _FAREWELL = re.compile(r"^(\[ *\d+\.\d+\] )?reboot: Power down\n", re.MULTILINE)
-    _MAYBE = re.compile(r"^(\[[ \d.]{0,20}(\] ?)?)?(r|re|reb|rebo|reboo|reboot|reboot:[^\n]{0,20})?\Z", re.MULTILINE)
-
-    def __init__(self) -> None:
-        """Start with nothing held back, at the start of a line."""
-        self._held = ""
-        self._inside = False
-
-    def feed(self, text: str) -> str:
-        """What can be shown now of the stream so far."""
-        # A mark stands for what was shown of an unfinished line, so that the patterns do not match inside it.
-        mark = "\0" if self._inside else ""
-        text = self._FAREWELL.sub("", re.sub(r"\r+\n", "\n", mark + self._held + text))
-        hold = self._MAYBE.search(text)
-        cut = hold.start() if hold else len(text.rstrip("\r"))
-        shown, self._held = text[len(mark):cut], text[cut:]
-        if shown:
-            self._inside = not shown.endswith("\n")
-        return shown
-
-    def rest(self) -> str:
-        """What was held back when the stream ended."""
-        rest, self._held = self._held, ""
-        return rest

@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs kept by what they depend on: the machine is deterministic, so what ran once need not run again, experiments share their
 runs, and a stopped one goes on where it was.
+
+Of a run with the key K there is K.json, its record, whole or not at all, and K.log, which says who began it, when, and how it
+ended, a line each. Whoever runs it holds the lock of K.log, so that nobody else does at the same time.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from functools import cache
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
-from lab.cache import CACHE, content_key, disk_error
+from lab.cache import CACHE, content_key, disk_error, file_key, hold
 from lab.outputs import write_whole
+from lab.runner import ending
 from lab.runner import guest as guests
 from lab.runner.job import Job
 from lab.ui import UserError, say, step
@@ -22,6 +30,7 @@ from lab.ui import UserError, say, step
 FOLDER = "@folder@"
 """In a guest's options: the run's own folder, where files for `take` may be left."""
 _PLACE = CACHE / "kept"
+_POLL_SECONDS = 0.5
 _OWN_MIB = 1024
 """Memory that a run takes of the host besides its guest's, at most."""
 
@@ -35,27 +44,29 @@ class Run:
     guest: guests.Guest
     job: Job
     take: Callable[[guests.Outcome, Path], dict] = field(compare=False)
-    """The record, of JSON's types: from the outcome of a run that ended with status 0 and from the run's folder, where the
-    command's files are in `out`."""
+    """The record, of JSON's types: from the outcome of a run that ended with status 0 (or of any, if `failures`) and from the
+    run's folder, where the command's files are in `out`."""
     form: str
     """Which record it is: another text when `take` changes."""
     depends: tuple[Path, ...] = ()
     """Files that the guest's options name."""
     host_mib: int = 2048
     """Memory that its guest takes of the host, about."""
-
-
-@cache
-def _content(path: Path) -> str:
-    return content_key(path)
+    failures: bool = False
+    """However the guest ends, there is a record of it, and that says how. Otherwise another status than 0 is an error."""
+    from_checkpoint: bool = False
+    """It goes on from a boot that it shares with others."""
+    host_limit: float | None = field(default=None, compare=False)
+    """Seconds of the host after which it is given up. No such run is kept."""
 
 
 def key(program: Path, run: Run) -> str:
     """Of everything that the record depends on; not where things lie, so options that are absolute paths are in `depends`."""
     guest = replace(run.guest, kernel=Path(), root=Path(), data=None, options=())
     disk = _content_of_disk(run.guest.data) if run.guest.data else ""
-    files = [program, run.guest.kernel, run.guest.root, *run.job.inputs, *run.depends]
-    return content_key(run.form, *(_content(path) for path in files), disk, repr(guest), run.job.script,
+    files = [program, run.guest.kernel, run.guest.root, *run.job.inputs, *run.depends, *guests.named_files(run.guest)]
+    begin = ["checkpoint"] if run.from_checkpoint else []
+    return content_key(run.form, *begin, *(file_key(path) for path in files), disk, repr(guest), run.job.script,
                        repr([option for option in run.guest.options if not Path(option).is_absolute()]))
 
 
@@ -73,37 +84,59 @@ def configuration(run: Run) -> dict:
         "kernel_command_line": guest.append,
         "script": run.job.script,
         "data": guest.data and _content_of_disk(guest.data),
-        "kernel": _content(guest.kernel),
+        "kernel": file_key(guest.kernel),
     }
 
 
 def _content_of_disk(disk: Path) -> str:
     """A disk of the cache is named by what is in it, and large."""
-    return str(disk.relative_to(CACHE)) if disk.is_relative_to(CACHE) else _content(disk)
+    return str(disk.relative_to(CACHE)) if disk.is_relative_to(CACHE) else file_key(disk)
 
 
 def records(program: Path, runs: Sequence[Run], at_once: int) -> list[dict]:
     """What each run gave; those that are not known are run, so many at once as asked and as the host has memory for."""
-    places = {run: _PLACE / f"{key(program, run)}.json" for run in dict.fromkeys(runs)}
-    todo = [run for run, place in places.items() if not place.is_file()]
-    if len(todo) < len(places):
-        say(f"{len(places) - len(todo)} of {len(places)} runs are known already")
-    try:
-        _PLACE.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise disk_error(error, _PLACE) from error
-
-    def run_one(run: Run) -> None:
-        write_whole(places[run], json.dumps(fresh(program, run)))
-
-    available = _available_mib()
+    keys = {run: key(program, run) for run in dict.fromkeys(runs)}
+    todo = [run for run in keys if known(keys[run]) is None]
+    if len(todo) < len(keys):
+        say(f"{len(keys) - len(todo)} of {len(keys)} runs are known already")
     for mib in sorted({run.host_mib for run in todo}):
         group = [run for run in todo if run.host_mib == mib]
-        beside = max(1, min(at_once, len(group), available // (mib + _OWN_MIB)))
+        beside = most_beside(group, at_once)
         with step(f"{len(group)} runs with {mib} MiB ({beside} at a time)"), ThreadPoolExecutor(max_workers=beside) as pool:
-            list(pool.map(run_one, group))
-    known = {run: json.loads(place.read_text()) for run, place in places.items()}
-    return [known[run] for run in runs]
+            for _, result in each(pool, program, {keys[run]: run for run in group}):
+                if isinstance(result, Exception):
+                    raise result
+    found = {run: known(keys[run]) for run in keys}
+    return [found[run] for run in runs]
+
+
+def each(pool: Executor, program: Path, runs: dict[str, Run]) -> Iterator[tuple[str, dict | Exception]]:
+    """Key and record of each run, or why it has none, as soon as it is there. What someone else runs just now comes last."""
+    while runs:
+        busy, under_way = {}, {pool.submit(once, program, run, name): name for name, run in runs.items()}
+        try:
+            for done in as_completed(under_way):
+                name = under_way[done]
+                try:
+                    record = done.result()
+                except Exception as error:
+                    yield name, error
+                else:
+                    if record is None:
+                        busy[name] = runs[name]
+                    else:
+                        yield name, record
+        finally:
+            for future in under_way:
+                future.cancel()
+        if busy:
+            time.sleep(_POLL_SECONDS)
+        runs = busy
+
+
+def most_beside(runs: Sequence[Run], at_once: int) -> int:
+    """How many of these the host has memory for at a time, at most so many as asked."""
+    return max(1, min(at_once, len(runs), _available_mib() // (max((run.host_mib for run in runs), default=0) + _OWN_MIB)))
 
 
 def _available_mib() -> int:
@@ -112,11 +145,64 @@ def _available_mib() -> int:
     return int(found[1]) >> 10 if found else 0
 
 
+def known(name: str) -> dict | None:
+    """The record of the run with this key, if there is one; a file that a crash of the host has emptied is none."""
+    try:
+        return json.loads((_PLACE / f"{name}.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def once(program: Path, run: Run, name: str) -> dict | None:
+    """The record of a run whose key is `name`; it is run only if there is none. None while someone else runs it."""
+    with _log(name) as log:
+        if not hold(log, wait=False):
+            return None
+        if (record := known(name)) is None:
+            _note(log, "begins", f"{socket.gethostname()} {os.getpid()}: {run.title}")
+            try:
+                record = fresh(program, run)
+                keep(name, record)
+            except BaseException as error:
+                _note(log, "no record", str(error) or type(error).__name__)
+                raise
+            _note(log, "kept", record.get("status", ending.OK))
+        return record
+
+
+def keep(name: str, record: dict) -> None:
+    """From now on this is the record of the run with this key."""
+    write_whole(_PLACE / f"{name}.json", json.dumps(record))
+
+
+def _log(name: str) -> IO[str]:
+    try:
+        _PLACE.mkdir(parents=True, exist_ok=True)
+        return open(_PLACE / f"{name}.log", "a")
+    except OSError as error:
+        raise disk_error(error, _PLACE) from error
+
+
+def _note(log: IO[str], event: str, text: str) -> None:
+    log.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {event}: {text}\n")
+    log.flush()
+
+
 def fresh(program: Path, run: Run) -> dict:
     """Its record, fresh."""
     with guests.workspace() as folder:
         options = tuple(option.replace(FOLDER, str(folder)) for option in run.guest.options)
-        outcome = guests.run_on_machine(program, replace(run.guest, options=options), run.job, folder / "out")
+        try:
+            outcome = guests.run_on_machine(program, replace(run.guest, options=options), run.job, folder / "out",
+                                            from_checkpoint=run.from_checkpoint, host_limit=run.host_limit)
+            how = ending.of(outcome)
+        except guests.GuestError as error:
+            if not run.failures:
+                raise
+            outcome, how = error.outcome, ending.of_error(error, run.guest)
+        if run.failures:
+            return {"status": how.status, "exit_status": how.exit_status, "line": how.line, "output": ending.output(outcome),
+                    **run.take(outcome, folder)}
         if outcome.status:
             raise UserError(f"{run.title}: status {outcome.status}: {outcome.console.strip()[-300:]}")
         return run.take(outcome, folder)

@@ -2,6 +2,7 @@
 """Half-built things never count; every failure is one line."""
 
 import errno
+import os
 import time
 from pathlib import Path
 
@@ -46,6 +47,39 @@ def test_leftover_of_a_killed_build_is_dropped() -> None:
     (partial / "half").write_text("half")
     built = cache.cached("k", "key", "building", lambda folder: (folder / "whole").touch())
     assert [path.name for path in built.iterdir()] == ["whole"]
+
+
+def test_work_of_killed_runs_is_removed() -> None:
+    """That of a run which goes on stays, however old it is, and so does a new one that has no lock yet."""
+    with cache.workspace() as going_on:
+        left, new = (going_on.with_name(f"{going_on.name}-{word}") for word in ("left", "new"))
+        for folder in (left, new):
+            folder.mkdir()
+        for folder in (left, going_on):
+            os.utime(folder, (0, 0))
+        with cache.workspace() as another:
+            assert sorted(going_on.parent.iterdir()) == sorted([going_on, new, another])
+    assert list(going_on.parent.iterdir()) == [new]
+
+
+def test_one_holds_a_lock(tmp_path: Path) -> None:
+    with open(tmp_path / "lock", "w") as one, open(tmp_path / "lock", "w") as other:
+        assert cache.hold(one)
+        assert not cache.hold(other, wait=False)
+        one.close()
+        assert cache.hold(other, wait=False)
+
+
+def test_key_of_a_changed_file(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("1")
+    first = cache.file_key(file)
+    assert first == cache.content_key(file) == cache.file_key(file)
+    file.write_text("2")
+    os.utime(file, (1, 1))
+    assert cache.file_key(file) != first
+    file.write_bytes(bytes(3 << 20))
+    assert cache.content_key(file) == cache.content_key(b"f", bytes(3 << 20)), "large files are read in parts"
 
 
 def test_key_follows_content(tmp_path: Path) -> None:

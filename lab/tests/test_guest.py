@@ -62,7 +62,7 @@ def test_unmodified_linux_boots(boot: Boot, stock: Path, tmp_path: Path) -> None
     assert "from the host" in outcome.console
     assert (tmp_path / "out" / "machine").read_text() == "riscv64\n"
     assert (tmp_path / "out" / "d" / "x").read_text() == "x\n"
-    assert [milestone["number"] for milestone in outcome.stats["milestones"]] == [1]
+    assert [milestone["number"] for milestone in outcome.stats["milestones"]] == [guests.BOOTED, guests.FIRST_COMMAND]
 
 
 def test_killed_command(boot: Boot, patched: Path) -> None:

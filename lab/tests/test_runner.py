@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs, command lines and the console, without a guest."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from lab.experiments import miss_latency
 from lab.images import ext4
+from lab.paths import MACHINE
 from lab.report import html, table
 from lab.run import data_disk, parse_size
 from lab.runner import guest as guests
 from lab.runner import job as jobs
+from lab.runner import process
 from lab.ui import UserError
 
 
@@ -44,6 +47,32 @@ def test_machine_command_line() -> None:
     assert "quiet hwdp.ring=64" in guest.command_line()
 
 
+def test_machine_goes_on_from_a_checkpoint() -> None:
+    guest = guests.Guest(Path("K"), Path("R"), settings=("ssd.read_us=2.1",), memory="64M")
+    command = guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-", checkpoint=Path("C"))
+    assert command[:3] == ["M", "resume", "C"]
+    assert "--kernel" not in command and "--append" not in command
+    assert "--set ssd.read_us=2.1" in " ".join(command) and "--memory 64M" in " ".join(command)
+
+
+SIZES = {
+    "name", "machine.harts", "machine.threads_per_core", "machine.clock_hz", "machine.timebase_hz", "machine.memory_bytes",
+    "smu.present", "smu.pmshr_entries", "smu.prefetch_entries", "smu.wait_limit_cycles", "ssd.name", "ssd.channels",
+    "ssd.block_bytes", "ssd.max_transfer_pages", "ssd.max_io_queues", "ssd.max_queue_entries"}
+"""Values of a profile that boots cannot share, though some are in cycles: the kernel has read them, or they are in the state."""
+
+
+def test_which_values_may_differ_after_the_boot() -> None:
+    """A new value of a profile must be put on one of the two sides."""
+    profile = tomllib.loads((MACHINE / "profiles" / "server.toml").read_text())
+    profile["ssd"] = tomllib.loads((MACHINE / "profiles" / "ssd" / f"{profile['ssd']}.toml").read_text())
+    keys = {name for name, value in profile.items() if not isinstance(value, dict)}
+    keys |= {f"{section}.{name}" for section, values in profile.items() if isinstance(values, dict) for name in values}
+    assert {key for key in keys if not guests.is_time(f"{key}=1")} == SIZES
+    assert guests.is_time("detail.caches.l2_cycles=9") and guests.is_time("ssd.seed=3")
+    assert not guests.is_time("ssd=tlc") and not guests.is_time("ssd.flash.program_us=1") and not guests.is_time("paging=sv48")
+
+
 def test_options_of_drives() -> None:
     guest = guests.Guest(Path("K"), Path("R"), data=Path("D"), data_options="block=4096,namespace=E", job_options="ssd=tlc")
     text = " ".join(guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-"))
@@ -63,7 +92,7 @@ def test_data_disk_of_the_command_line(volume: ext4.Volume, tree: Path, tmp_path
 
 
 def feed(parts: list[str]) -> str:
-    console = guests.ConsoleFilter()
+    console = process.ConsoleFilter()
     return "".join(console.feed(part) for part in parts) + console.rest()
 
 
@@ -140,7 +169,7 @@ def test_unknown_cells_are_dashes() -> None:
 def test_guests_that_qemu_kills_are_booted_again(threads: bool, consoles: list[str], boots: int,
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     left = list(consoles)
-    monkeypatch.setattr(guests, "_run", lambda *_: guests.Outcome(0, {}, left.pop(0), "", 0))
+    monkeypatch.setattr(process, "run", lambda *_: process.Ended(0, left.pop(0), "", 0))
     with pytest.raises(UserError, match="the guest ended before its command did"):
         guests.run_on_qemu(guests.Guest(Path("K"), Path("R"), threads=threads), jobs.Job("true", ()))
     assert len(consoles) - len(left) == boots

@@ -193,7 +193,7 @@ def test_a_run_is_done_once(tmp_path: Path, kernel: Path, monkeypatch: pytest.Mo
 
 def test_words_that_the_kernel_does_not_know(tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = guests.Outcome(0, STATS, "seq\n[    0.000000] stc: stc=lines=3: not understood, no cache\n")
-    monkeypatch.setattr(kept.guests, "run_on_machine", lambda *_: outcome)
+    monkeypatch.setattr(kept.guests, "run_on_machine", lambda *_, **__: outcome)
     monkeypatch.setattr(runs.rootfs, "image", lambda more=(): kernel)
     run = runs.run_of(Setup(tmp_path, kernel=kernel), runs.Case("faultwork seq", "stc=lines=3", attributed=False))
     with pytest.raises(UserError, match=r"the kernel does not know stc=lines=3"):

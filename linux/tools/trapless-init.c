@@ -24,6 +24,10 @@
 
 #include "marker.h"
 
+/* Before the first look at a disk: a checkpoint from here goes on with whatever disks of the same sizes. */
+#define MILESTONE_BOOTED 0
+#define MILESTONE_COMMAND 1
+
 #define LABEL_OFFSET (1024 + 120)	/* s_volume_name in the ext4 superblock */
 
 static void complain(const char *what, const char *name)
@@ -50,7 +54,10 @@ static bool put(const char *path, const char *text)
 	return done;
 }
 
-/* The NVMe disk whose ext4 label is this one: controllers may be found in any order. */
+/*
+ * The NVMe disk whose ext4 label is this one: controllers may be found in any order. What the kernel read when it looked for
+ * partitions may be another disk's by now (MILESTONE_BOOTED), and it closes that lazily.
+ */
 static bool find_disk(const char *label, char *name, size_t size)
 {
 	DIR *block = opendir("/sys/block");
@@ -65,6 +72,7 @@ static bool find_disk(const char *label, char *name, size_t size)
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			continue;
+		ioctl(fd, BLKFLSBUF, 0);
 		found = pread(fd, text, 16, LABEL_OFFSET) == 16 && !strcmp(text, label);
 		close(fd);
 		if (found)
@@ -142,7 +150,7 @@ static int run(const char *directory, char *const argv[])
 		take_terminal();
 		if (chdir(directory))
 			complain("cannot enter", directory);
-		marker(MARKER_MILESTONE, 1, 0, 0);
+		marker(MARKER_MILESTONE, MILESTONE_COMMAND, 0, 0);
 		execv(argv[0], argv);
 		complain("cannot run", argv[0]);
 		_exit(127);
@@ -210,6 +218,7 @@ int main(void)
 	setenv("TERM", "linux", 0);
 
 	bool shell = asked_for("trapless.shell");
+	marker(MARKER_MILESTONE, MILESTONE_BOOTED, 0, 0);
 	bool job = mount_disk("trapless-job", "/job");
 	mount_disk("trapless-data", "/data");
 	if (shell) {

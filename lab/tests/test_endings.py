@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How runs end, in a word and in a line, and the figures that they leave; without a guest."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.paths import ROOT
+from lab.runner import ending, figures, process
+from lab.runner import guest as guests
+from lab.ui import UserError
+
+
+@pytest.mark.parametrize("script", ["exec sleep 100", "echo on; exec sleep 100", "while :; do echo on; done"])
+def test_a_simulator_that_takes_too_long_is_killed(script: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(process.TooLong, match=r"^sh did not end in 0.3 s of the host$"):
+        process.run(["sh", "-c", script], limit=0.3)
+    assert time.monotonic() - start < 5
+
+
+def test_simulators_end_with_the_laboratory(tmp_path: Path) -> None:
+    """Even if it is killed."""
+    script = f"from lab.runner import process; process.run(['sh', '-c', 'echo $$ >{tmp_path}/pid; sleep 100; true'])"
+    lab = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+        time.sleep(0.01)
+    status = Path("/proc", (tmp_path / "pid").read_text().strip(), "status")
+    assert status.exists()
+    lab.kill()
+    lab.wait()
+    for _ in range(500):
+        if not status.exists() or "zombie" in status.read_text():
+            return
+        time.sleep(0.01)
+    pytest.fail("the simulator goes on")
+
+
+def test_a_console_without_end_is_kept_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_MOST_CONSOLE", 100_000)
+    ended = process.run(["sh", "-c", "seq 300000"])
+    assert len(ended.console) <= 100_000 and ended.console.endswith("\n299999\n300000\n")
+
+
+@pytest.mark.parametrize(("status", "console", "expected"), [
+    (0, "x", ("ok", "")),
+    (3, "no way\n\n", ("failed", "exit status 3; its last words: no way")),
+    (127, "", ("failed", "exit status 127")),
+    (139, "", ("killed", "killed by SIGSEGV (exit status 139)")),
+    (137, "", ("killed", "killed by SIGKILL (exit status 137)")),
+    (255, "", ("failed", "exit status 255")),
+    (137, "Out of memory: Killed process 88 (a b) total-vm:1kB, anon-rss:1kB\nKilled\n",
+     ("out of memory", "out of memory: the guest's kernel killed a b (exit status 137)")),
+    (0, "Out of memory: Killed process 88 (child) total-vm:1kB\n", ("ok", "")),
+])
+def test_endings(status: int, console: str, expected: tuple[str, str]) -> None:
+    found = ending.of(guests.Outcome(status, console=console))
+    assert (found.status, found.line, found.exit_status) == (*expected, status)
+
+
+@pytest.mark.parametrize(("status", "how", "text"), [
+    (3, guests.CRASHED, "crashed or rebooted; its last words: [ 1.0] Kernel panic - not syncing: Oops"),
+    (4, guests.TIME_LIMIT, "longer than --max-seconds"),
+])
+def test_guests_that_do_not_end_in_order(status: int, how: str, text: str, tmp_path: Path) -> None:
+    script = f"echo '[ 1.0] Kernel panic - not syncing: Oops'; echo '---[ end Kernel panic ]---'; exit {status}"
+    with pytest.raises(guests.GuestError) as caught:
+        guests.run_machine(["sh", "-c", script], tmp_path / "none.json")
+    assert caught.value.how == how and text in str(caught.value)
+    assert "end Kernel panic" in caught.value.outcome.console
+
+
+@pytest.mark.parametrize("script", ["exit 2", "exit 101", "kill -9 $$"])
+def test_trouble_of_the_host_is_not_the_guests(script: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        guests.run_machine(["sh", "-c", script], tmp_path / "none.json")
+    assert not isinstance(caught.value, guests.GuestError)
+
+
+def fio(side: str, ops: int, mean_ns: float, **more: object) -> dict:
+    idle = {"total_ios": 0, "clat_ns": {"mean": 0}, "bw_bytes": 0, "runtime": 0}
+    busy = {"total_ios": ops, "clat_ns": {"mean": mean_ns, **more}, "bw_bytes": 2_000_000, "runtime": 500}
+    return {"error": 0, "read": idle, "write": idle, side: busy}
+
+
+def test_figures_of_fio() -> None:
+    percentiles = {"50.000000": 900, "99.000000": 2500}
+    one = figures.of_fio({"jobs": [fio("read", 10, 1000.0, percentile=percentiles)]})
+    assert (one["ops"], one["mean_us"], one["p50_us"], one["p99_us"], one["bandwidth_mb_s"]) == (10, 1, 0.9, 2.5, 2)
+    two = figures.of_fio({"jobs": [fio("write", 10, 1000.0), fio("write", 30, 2000.0)]})
+    assert (two["ops"], two["mean_us"], two["bandwidth_mb_s"], two["runtime_seconds"]) == (40, 1.75, 4, 0.5)
+    assert "p50_us" not in two
+    with pytest.raises(UserError, match="error 5"):
+        figures.of_fio({"jobs": [{**fio("read", 1, 1.0), "error": 5}]})
+
+
+def region(hw: int, reads: int) -> dict:
+    miss = {"count": hw, "device_mean_us": 10.0 * hw, "nondevice_mean_us": 1.0}
+    watch = {"hw_misses": hw, "os_faults": 1, "resident": 2, "pages_touched": hw + 3}
+    return {"watch": [watch], "sim_seconds": 0.5, "instructions": {"user": 5, "supervisor": 7}, "hw_miss": miss,
+            "os_faults": 4, "nvme_read": {"count": reads, "mean_us": 20.0}}
+
+
+def test_figures_of_regions() -> None:
+    """Means of several regions are those of all their misses; first touches are counted on from region to region."""
+    found = figures.of_regions("hwdp", [region(1, 0), region(3, 0)])
+    assert (found["hw_misses"], found["os_faults"], found["distinct_pages"]) == (3, 1, 6)
+    assert (found["region_hw_misses"], found["region_os_faults"]) == (4, 8)
+    assert (found["region_seconds"], found["kernel_instructions"], found["device_us"]) == (1, 14, (10 + 3 * 30) / 4)
+    assert figures.of_regions("osdp", [region(0, 4)])["device_us"] == 20
+    assert figures.of_regions("osdp", [region(0, 0), region(0, 0)])["device_us"] is None
+    assert figures.of_regions("ideal", [region(0, 0)])["device_us"] == 0
