@@ -115,10 +115,16 @@ def parser() -> argparse.ArgumentParser:
                         help="where experiments left their results (default out)")
     report.add_argument("--out", type=Path, default=Path("out/report"), metavar="DIR", help="where pages go (default out/report)")
 
-    sweep = commands.add_parser("sweep", help="the paging simulator with every combination of the values in a file")
-    sweep.add_argument("file", type=Path, metavar="FILE.toml", help="a configuration and the values to vary (docs/lab.md)")
+    sweep = commands.add_parser("sweep", help="guests, or the paging simulator, with every combination of the values in a file")
+    sweep.add_argument("file", type=Path, metavar="FILE.toml", help="what is fixed and what to vary (docs/sweeps.md)")
     sweep.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME of the file)")
-    sweep.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: all cores)")
+    engine = sweep.add_mutually_exclusive_group()
+    engine.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: all cores)")
+    engine.add_argument("--workers", type=int, metavar="N", help="by so many worker processes")
+    engine.add_argument("--scheduler", metavar="ADDRESS", help="by the workers of Dask's scheduler there, on many machines")
+    worker = commands.add_parser("worker", help="run points of sweeps for the scheduler at this address, until it ends")
+    worker.add_argument("address", metavar="ADDRESS", help="of Dask's scheduler, for instance tcp://head:8786")
+    worker.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: all cores)")
 
     soak = commands.add_parser("soak", help="many misses under memory pressure, on a kernel that checks itself")
     soak.add_argument("--misses", type=int, default=2_000_000, metavar="N", help="at least so many (default 2000000)")
@@ -217,9 +223,15 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
 
         return site.run(args.source, args.out)
     if args.command == "sweep":
-        from lab.pagesim import sweep
+        from lab.sweeps import command
+        from lab.sweeps.engine import Engine
 
-        return sweep.run(args.file, args.out or Path("out") / args.file.stem, _jobs(args))
+        engine = Engine(_count(args, "jobs"), _count(args, "workers"), args.scheduler)
+        return command.run(args.file, args.out or Path("out") / args.file.stem, engine)
+    if args.command == "worker":
+        from lab.sweeps import engine
+
+        engine.work(args.address, _count(args, "jobs"))
     if args.command == "selftests":
         from lab import selftests
 
@@ -317,10 +329,11 @@ def _kinds(option: str, text: str) -> tuple[str, ...]:
     return kinds
 
 
-def _jobs(args: argparse.Namespace) -> int | None:
-    if args.jobs is not None and args.jobs < 1:
-        raise UserError(f"--jobs {args.jobs}: at least 1")
-    return args.jobs
+def _count(args: argparse.Namespace, option: str) -> int | None:
+    count = getattr(args, option)
+    if count is not None and count < 1:
+        raise UserError(f"--{option} {count}: at least 1")
+    return count
 
 
 def _experiment(args: argparse.Namespace) -> int:
@@ -333,7 +346,7 @@ def _experiment(args: argparse.Namespace) -> int:
     setup = Setup(args.out or Path(), args.profile, tuple(args.settings), args.kernel, args.quick, kinds)
     if args.frames is not None and args.frames < 1:
         raise UserError(f"--frames {args.frames}: at least 1")
-    setup = replace(setup, traces=args.traces, frames=args.frames, jobs=1 if args.serial else _jobs(args))
+    setup = replace(setup, traces=args.traces, frames=args.frames, jobs=1 if args.serial else _count(args, "jobs"))
     if args.serial:
         setup = replace(setup, at_once=1)
     return experiment.run(args.name, setup, args.out, args.docs, args.measured)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rich import progress as bars
 from rich.console import Console
 
 console = Console(stderr=True, highlight=False)
@@ -37,3 +38,24 @@ def step(title: str) -> Iterator[None]:
         say(title)
         yield
     say(f"{title}: {time.monotonic() - start:.1f} s")
+
+
+class Progress:
+    """How far many runs are: a bar with an estimate on a terminal, else a line a finished run."""
+
+    def __init__(self, doing: str, runs: int, weight: int) -> None:
+        """So many runs; the estimate goes by their `weight`, all together."""
+        self.runs, self.weight, self.finished, self.start = runs, max(weight, 1), 0, time.monotonic()
+        columns = (bars.TextColumn(doing), bars.BarColumn(), bars.TaskProgressColumn(), bars.TextColumn("{task.fields[runs]}"),
+                   bars.TimeElapsedColumn(), bars.TextColumn("left"), bars.TimeRemainingColumn(elapsed_when_finished=False))
+        self.bar = bars.Progress(*columns, console=console, transient=True, speed_estimate_period=3600,
+                                 disable=not (console.is_terminal and runs))
+        self.task = self.bar.add_task("", total=self.weight, runs="")
+
+    def show(self, finished: int, weight: float) -> None:
+        """So many runs are finished, so much weight is behind us (parts of runs that go on included)."""
+        self.bar.update(self.task, completed=weight, runs=f"{finished} of {self.runs} runs")
+        if self.bar.disable and finished > self.finished:
+            spent = time.monotonic() - self.start
+            say(f"{finished} of {self.runs} runs, {spent:.0f} s, about {spent * (self.weight / weight - 1):.0f} s left")
+        self.finished = finished

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tomli_w
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from lab import build
 from lab.cache import CACHE, content_key, disk_error
 from lab.pagesim import traces
-from lab.ui import UserError, console, say
+from lab.ui import Progress, UserError, say
 
 FOLDER = CACHE / "pagesim"
 _POLL_SECONDS = 0.1
@@ -116,7 +115,7 @@ def _execute(program: Path, todo: list[tuple[Run, int, Path]], work: Path, jobs:
     running: dict[int, subprocess.Popen] = {}
     waiting = list(range(len(todo)))[::-1]
     behind = 0
-    progress = _Progress(len(todo), sum(weight for _, weight, _ in todo))
+    progress = Progress("simulating", len(todo), sum(weight for _, weight, _ in todo))
     with progress.bar:
         try:
             while waiting or running:
@@ -167,26 +166,6 @@ def _finish(status: int, stem: Path, place: Path) -> str | None:
         return f"the simulator left no record: {error}"
     stem.with_suffix(".json").replace(place)
     return None
-
-
-class _Progress:
-    """How far all runs are, by the size of their traces: a bar with an estimate on a terminal, else a line a finished run."""
-
-    def __init__(self, runs: int, weight: int) -> None:
-        self.runs, self.weight, self.finished, self.start = runs, max(weight, 1), 0, time.monotonic()
-        self.bar = Progress(TextColumn("simulating"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[runs]}"),
-                            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False),
-                            console=console, transient=True, speed_estimate_period=3600,
-                            disable=not (console.is_terminal and runs))
-        self.task = self.bar.add_task("", total=self.weight, runs="")
-
-    def show(self, finished: int, weight: float) -> None:
-        """So many runs are finished, so much weight is behind us (parts of runs that go on included)."""
-        self.bar.update(self.task, completed=weight, runs=f"{finished} of {self.runs} runs")
-        if self.bar.disable and finished > self.finished:
-            spent = time.monotonic() - self.start
-            say(f"{finished} of {self.runs} runs, {spent:.0f} s, about {spent * (self.weight / weight - 1):.0f} s left")
-        self.finished = finished
 
 
 def _part_done(log: Path) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless sweep`: anyone's own sweep: one configuration, and every combination of the values in a file.
+"""`./trapless sweep` of the paging simulator: one configuration, and every combination of the values in a file.
 
     base = "config.toml"        # or the configuration itself: [base], [base.memory], [[base.process]] ...
 
@@ -10,12 +10,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
 import json
 import os
-import tomllib
 from pathlib import Path
 
 from rich.console import Console
@@ -23,6 +19,7 @@ from rich.console import Console
 from lab.outputs import output_folder, write_whole
 from lab.pagesim import output, runs
 from lab.report import table
+from lab.sweeps import grid
 from lab.ui import UserError, say
 
 FIGURES: tuple[table.Column, ...] = (
@@ -37,16 +34,15 @@ FIGURES: tuple[table.Column, ...] = (
 def run(file: Path, out: Path, jobs: int | None) -> int:
     """Run all combinations: results.json and results.csv in `out`, a table on the terminal. 1 if some failed."""
     base, vary = load(file)
-    combinations = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
-    todo = [runs.Run(", ".join(f"{key}={_text(value)}" for key, value in values.items()) or file.name,
-                     runs.changed(base, values)) for values in combinations]
+    combinations = grid.combinations(vary)
+    todo = [runs.Run(grid.title(values) or file.name, runs.changed(base, values)) for values in combinations]
     output_folder(out)
     results = runs.run_all(todo, jobs)
     good = [(values, result) for values, result in zip(combinations, results, strict=True) if isinstance(result, dict)]
     records = [{"values": values, "record": result} for values, result in good]
-    rows = [{**{key: _text(value) for key, value in values.items()}, **output.take(result)} for values, result in good]
+    rows = [{**{key: grid.text(value) for key, value in values.items()}, **output.take(result)} for values, result in good]
     write_whole(out / "results.json", json.dumps(records, indent=1) + "\n")
-    write_whole(out / "results.csv", _csv(rows))
+    write_whole(out / "results.csv", grid.csv_text(rows))
     columns = (*((key, key, "s") for key in vary), *FIGURES)
     table.show(rows, Console(width=None if os.isatty(1) else 200, highlight=False), columns)
     say(f"results: {out / 'results.json'}, {out / 'results.csv'}")
@@ -58,16 +54,14 @@ def run(file: Path, out: Path, jobs: int | None) -> int:
 
 def load(file: Path) -> tuple[dict, dict[str, list]]:
     """The base configuration, traces as absolute paths, and the values of each key; every fault is one line."""
-    data = _toml(file)
+    data = grid.read_toml(file)
     base, folder = data.get("base"), file.parent
     if isinstance(base, str):
-        folder, base = (file.parent / base).parent, _toml(file.parent / base)
+        folder, base = (file.parent / base).parent, grid.read_toml(file.parent / base)
     vary = data.get("vary", {})
     if not isinstance(base, dict) or not isinstance(vary, dict) or set(data) - {"base", "vary"}:
         raise UserError(f"{file}: should be `base` (a configuration or its file) and [vary], and nothing else")
-    for key, values in vary.items():
-        if not isinstance(values, list) or not values:
-            raise UserError(f"{file}: vary.{key}: not a list of values (quote keys with dots)")
+    grid.checked(file, vary)
     for process in _processes(base, vary):
         process["trace"] = str((folder / process["trace"]).absolute())
     return base, vary
@@ -78,27 +72,3 @@ def _processes(base: dict, vary: dict[str, list]) -> list[dict]:
     groups = [base.get("process", []), *vary.get("process", [])]
     return [process for group in groups if isinstance(group, list) for process in group
             if isinstance(process, dict) and isinstance(process.get("trace"), str)]
-
-
-def _toml(file: Path) -> dict:
-    try:
-        return tomllib.loads(file.read_text())
-    except OSError as error:
-        raise UserError(f"{file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: {error}") from None
-
-
-def _text(value: object) -> str:
-    """A value as a cell; processes by their names."""
-    if isinstance(value, list):
-        return "+".join(str(entry.get("name", entry)) if isinstance(entry, dict) else str(entry) for entry in value)
-    return str(value)
-
-
-def _csv(rows: list[dict]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

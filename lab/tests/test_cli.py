@@ -64,6 +64,11 @@ def test_help_from_any_folder(tmp_path: Path) -> None:
         (["workloads", "nothing"], "nothing"),
         (["workloads", "--accesses", "0"], "--accesses 0"),
         (["workloads", "--jobs", "0"], "--jobs 0"),
+        (["sweep", "/no/such.toml"], "/no/such.toml: No such file"),
+        (["sweep", str(ROOT / "docs/examples/walk.toml"), "--workers", "0"], "--workers 0"),
+        (["sweep", str(ROOT / "docs/examples/walk.toml"), "--out", "/proc/no"], "/proc/no"),
+        (["sweep", str(ROOT / "machine/profiles/vc707.toml")], "should be in [fixed]"),
+        (["worker", "tcp://localhost:1", "--jobs", "0"], "--jobs 0"),
         (["nothing"], "nothing"),
     ],
 )

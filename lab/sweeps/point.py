@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A point of a sweep: from its values by name to a run. A name is
+
+- an option of `run` (OPTIONS), `command` and `workload` among them;
+- with a dot, a value of the machine's profile if it begins with one of its sections (`smu.pmshr_entries`), else a parameter
+  of the kernel's command line (`hwdp.ring`);
+- else a value for `{name}` in the command, or a parameter of the workload.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from lab import build, run
+from lab.runner import kept
+from lab.runner.job import KINDS
+from lab.sweeps import record
+from lab.sweeps.grid import Grid, title
+from lab.sweeps.workloads import WORKLOADS
+from lab.ui import UserError
+
+OPTIONS: dict[str, type | tuple[type, ...]] = {
+    "command": (str, list), "workload": str, "kind": str, "share": bool, "data": str, "package": list, "in": list,
+    "profile": str, "ssd": str, "memory": str, "harts": int, "append": str, "detail": str, "kernel": str, "stock": bool,
+    "series": list,
+}
+"""Options of `run`, and the types of their values."""
+SECTIONS = ("machine", "core", "smu", "ssd", "detail")
+"""Of a machine's profile."""
+_FORM = "sweep 1"
+_HOLE = re.compile(r"\{\{(\w+)\}\}|\{(\w+)\}")
+_NAMES = {str: "text", bool: "true or false", int: "whole number", list: "list", (str, list): "text or list"}
+
+
+def check(grid: Grid) -> None:
+    """UserError for a name or a type that no run could have: before anything runs."""
+    where = f"{grid.name}: "
+    if twice := set(grid.fixed) & set(grid.vary):
+        raise UserError(f"{where}{min(twice)}: both in [fixed] and in [vary]")
+    given = {**{name: [value] for name, value in grid.fixed.items()}, **grid.vary}
+    if ("command" in given) == ("workload" in given):
+        raise UserError(f"{where}needs either a `command` or a `workload`")
+    for name, values in given.items():
+        for value in values:
+            _check_value(where, name, value)
+    free = [name for name in given if name not in OPTIONS and "." not in name]
+    holes = {hole for value in given.get("command", []) for hole in _holes(value)}
+    workloads = given.get("workload", [])
+    for name in free:
+        for workload in workloads:
+            _check_parameter(where, workload, name, given[name])
+        if not workloads and name not in holes:
+            raise UserError(f"{where}{name}: neither an option ({', '.join(OPTIONS)}) nor {{{name}}} in the command")
+    if unknown := holes - set(given):
+        name = min(unknown)
+        raise UserError(f"{where}command: {{{name}}} has no value ({{{{{name}}}}} means {{{name}}} itself)")
+
+
+def _check_value(where: str, name: str, value: object) -> None:
+    wanted = OPTIONS.get(name, (str, int, float, bool))
+    if not isinstance(value, wanted) or isinstance(value, bool) and wanted is int:
+        raise UserError(f"{where}{name}: {value!r} is not a {_NAMES.get(wanted, 'text or number')}")
+    if name == "kind" and value not in KINDS:
+        raise UserError(f"{where}kind: {value}: not one of {', '.join(KINDS)}")
+    if name == "workload" and value not in WORKLOADS:
+        raise UserError(f"{where}workload: {value}: not one of {', '.join(WORKLOADS)}")
+
+
+def _check_parameter(where: str, workload: str, name: str, values: list) -> None:
+    known = WORKLOADS[workload].parameters
+    if name not in known:
+        raise UserError(f"{where}{name}: workload {workload} has no such parameter ({', '.join(known)})")
+    wanted = type(known[name])
+    if wrong := [value for value in values if not isinstance(value, wanted) or isinstance(value, bool)]:
+        raise UserError(f"{where}{name}: {wrong[0]!r} is not a {_NAMES[wanted]}")
+
+
+def _words(command: str | list) -> list[str]:
+    return shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+
+
+def _holes(command: str | list) -> Iterator[str]:
+    for word in _words(command):
+        yield from (match[2] for match in _HOLE.finditer(word) if match[2])
+
+
+def _filled(command: str | list, values: dict[str, object]) -> list[str]:
+    return [_HOLE.sub(lambda match: f"{{{match[1]}}}" if match[1] else str(values[match[2]]), word) for word in _words(command)]
+
+
+def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = build.kernel) -> kept.Run:
+    """The run of a point; all that it needs is built, the kernel by `kernel`. UserError if it cannot be."""
+    values, folder = {**grid.fixed, **varied}, grid.folder
+    dotted = sorted(name for name in values if "." in name)
+    settings = [f"{name}={_plain(values[name])}" for name in dotted if name.partition(".")[0] in SECTIONS]
+    words = [f"{name}={_plain(values[name], int)}" for name in dotted if name.partition(".")[0] not in SECTIONS]
+    ssd = [f"ssd={_file(folder, values['ssd'])}"] if "ssd" in values else []
+    kind, data = values.get("kind"), values.get("data")
+    workload = WORKLOADS[values["workload"]] if "workload" in values else None
+    prepared = workload and workload.of(kind, {name: values[name] for name in workload.parameters if name in values})
+    if prepared and data:
+        raise UserError(f"data: workload {values['workload']} has its own")
+    if data and "namespace=" in data:
+        raise UserError(f"data: {data}: a sweep's drive has one namespace")
+    request = run.Request(
+        _filled(values["command"], values) if "command" in values else [], kind, values.get("share", False),
+        tuple(Path(path) for path in values.get("in", [])), data=data,
+        profile=_file(folder, values["profile"]) if "profile" in values else run.Request.profile,
+        settings=(*ssd, *settings), memory=values.get("memory"), harts=values.get("harts"),
+        append=" ".join(part for part in (values.get("append", ""), prepared.append if prepared else "", *words) if part),
+        kernel=Path(values["kernel"]) if "kernel" in values else kernel(
+            stock=values.get("stock", False), series=tuple(values.get("series", run.Request.series))),
+        detail=values.get("detail"),
+        packages=tuple(dict.fromkeys([*(prepared.packages if prepared else ()), *values.get("package", [])])),
+        max_seconds=grid.limits.simulated_seconds)
+    guest, job = run.prepare(request, folder)
+    # What a point writes is gone with it: the next one finds what this one found.
+    guest = replace(guest, data_kept=False)
+    if prepared:
+        guest, job = replace(guest, data=prepared.data), replace(prepared.job, inputs=(*prepared.job.inputs, *job.inputs))
+    size = run.parse_size(request.memory) if request.memory else None
+    return kept.Run(title(varied) or grid.name, guest, job, partial(record.take, kind), _FORM, failures=True,
+                    host_mib=(size >> 20) if size else kept.Run.host_mib, from_checkpoint=True,
+                    host_limit=grid.limits.host_seconds)
+
+
+def _plain(value: object, truth: type = str) -> str:
+    """As a profile's setting or a kernel's parameter has it."""
+    return str(truth(value)).lower() if isinstance(value, bool) else str(value)
+
+
+def _file(folder: Path, name: str) -> str:
+    """A file beside the sweep's, or the name of something built in."""
+    return str((folder / name).absolute()) if (folder / name).is_file() else name
