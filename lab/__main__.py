@@ -189,7 +189,7 @@ def parser() -> argparse.ArgumentParser:
 
     workloads = commands.add_parser("workloads", help="install, prepare and record the paging simulator's programs")
     workloads.add_argument("name", nargs="*", metavar="NAME", help="only these")
-    workloads.add_argument("--accesses", default=500_000_000, type=int, metavar="N", help="of each (default 500_000_000)")
+    workloads.add_argument("--accesses", type=int, metavar="N", help="of each (default: those of the figures, 500 M)")
     workloads.add_argument("--out", type=Path, metavar="DIR", help="where the traces go (default traces/ in the cache)")
     workloads.add_argument("--jobs", default=2, type=int, metavar="N", help="recordings at a time (default 2)")
     for name, what in (
@@ -289,9 +289,10 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         from lab.workloads import record
 
         for option in ("accesses", "jobs"):
-            if getattr(args, option) < 1:
-                raise UserError(f"--{option} {getattr(args, option)}: at least 1")
-        return record.run(args.name, args.accesses, args.out, args.jobs)
+            value = getattr(args, option)
+            if value is not None and value < 1:
+                raise UserError(f"--{option} {value}: at least 1")
+        return record.run(args.name, args.accesses or record.ACCESSES, args.out, args.jobs)
     if args.command in ("difftest", "lockstep", "fuzz"):
         from lab.checks import trust
 

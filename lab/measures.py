@@ -16,7 +16,7 @@ from lab.experiments import aspf, miss_latency, stc
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.setup import Setup
 from lab.images import dataset, rootfs
-from lab.pagesim import capacity
+from lab.pagesim import capacity, traces
 from lab.runner import guest as guests
 from lab.runner.job import Job
 
@@ -36,7 +36,9 @@ class Session:
         if name not in self._records:
             CACHE.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-                setup = Setup(Path(folder), quick=self.quick)
+                # Recording traces takes an hour: it is for the user to begin.
+                kept = None if EXPERIMENTS[name].guest else traces.FOLDER
+                setup = Setup(Path(folder), quick=self.quick, traces=kept)
                 if EXPERIMENTS[name].guest:
                     self._build(setup)
                 start = time.monotonic()

@@ -16,6 +16,7 @@ from lab.pagesim.plots import TIMELINES, WINDOWS, thirds
 from lab.report import plots
 from lab.report.table import Column
 from lab.ui import UserError
+from lab.workloads import record as recording
 
 MIXES = ("mix3", "mix4", "mix5", "mix6")
 BASELINE, VIRT, AGG, STAR = "sync", "virt", "agg", "aspf-star"
@@ -33,6 +34,7 @@ CAPACITIES = (16, 64, 256)
 """Pages that a set of A-SPF holds."""
 ENDS = ("mix3", "mix6")
 """The smallest mix and the largest."""
+ACCESSES_OF_QUICK = 10_000_000
 SHARES_OF_MEMORY = (0.25, 0.5, 1, 2)
 """Of what the paper's rule gives."""
 
@@ -54,12 +56,23 @@ def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict
     return [Case(mix, policy, value) for mix in mixes for value in values for policy in policies]
 
 
+def traces_of(setup: Setup, names: Iterable[str]) -> dict[str, traces.Trace]:
+    """These programs' traces. Those that the laboratory itself would keep are recorded if they are not there; for the quick form
+    short ones, which begin where the programs do."""
+    folder = setup.traces or (traces.FOLDER_OF_QUICK if setup.quick else traces.FOLDER)
+    missing = [] if setup.traces else traces.absent(names, folder)
+    if missing:
+        accesses = ACCESSES_OF_QUICK if setup.quick else recording.ACCESSES
+        recording.run(missing, accesses, folder, setup.at_once, start=setup.quick)
+    return traces.find(names, folder)
+
+
 def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]) -> list[dict]:
     """Run all cases: a record each, with these parts of the simulator's record (lab.pagesim.output)."""
     if setup.kinds or setup.kernel:
         raise UserError("--kinds and --kernel are for guests: the paging simulator takes --traces, --frames and --set")
     mixes = {case.mix for case in cases} | (set() if setup.frames else {"mix6"})
-    found = traces.find([name for mix in sorted(mixes) for name in paper.mixes()[mix]], setup.traces)
+    found = traces_of(setup, [name for mix in sorted(mixes) for name in paper.mixes()[mix]])
     frames = setup.frames or traces.by_rule(found)
 
     def run(case: Case) -> runs.Run:
@@ -244,7 +257,7 @@ def free_drive(setup: Setup) -> list[dict]:
 
 def memory(setup: Setup) -> list[dict]:
     """Mix3 with less and more memory than the paper's rule gives it."""
-    frames = setup.frames or traces.by_rule(traces.find(paper.mixes()["mix6"], setup.traces))
+    frames = setup.frames or traces.by_rule(traces_of(setup, paper.mixes()["mix6"]))
     return [{**record, "memory_mib": record["frames"] / 256}
             for share in SHARES_OF_MEMORY
             for record in compare(simulate(replace(setup, frames=round(frames * share)), product(["mix3"], (*POLICIES, OURS))))]
@@ -253,7 +266,7 @@ def memory(setup: Setup) -> list[dict]:
 def recorded(setup: Setup) -> list[dict]:
     """The traces, and the memory that the paper's rule gives their mixes."""
     names = {name: None for mix in paper.mixes().values() for name in mix}
-    found = traces.find(names, setup.traces)
+    found = traces_of(setup, names)
     frames = setup.frames or traces.by_rule(found)
     return [{
         "process": trace.name,

@@ -15,6 +15,8 @@ from lab.pagesim import paper
 from lab.ui import UserError
 
 FOLDER = CACHE / "traces"
+FOLDER_OF_QUICK = CACHE / "traces-quick"
+"""Short ones, for checks."""
 RECORD = "./trapless workloads"
 """The command that records them."""
 
@@ -43,11 +45,16 @@ def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:
     """These programs' traces; one line names all that are missing."""
     folder = folder or FOLDER
     names = list(dict.fromkeys(names))
-    missing = [name for name in names if not (folder / f"{name}.trace").is_file()]
+    missing = absent(names, folder)
     if missing:
         raise MissingTraces(f"no trace of {', '.join(missing)} in {folder}: `{RECORD} {' '.join(missing)}` records "
                             f"{'it' if len(missing) == 1 else 'them'}")
     return {name: _read(name, folder / f"{name}.trace") for name in names}
+
+
+def absent(names: Iterable[str], folder: Path) -> list[str]:
+    """Those of these programs that have no trace there."""
+    return [name for name in dict.fromkeys(names) if not (folder / f"{name}.trace").is_file()]
 
 
 def by_rule(found: dict[str, Trace]) -> int:

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -25,6 +25,8 @@ from lab.workloads.catalogue import WORKLOADS, Command, Workload
 PROGRAMS = LAB / "workloads" / "programs"
 REQUIREMENTS = LAB / "workloads" / "requirements.txt"
 LOGS = CACHE / "logs"
+ACCESSES = 500_000_000
+"""Recorded of each workload."""
 # One thread, no random hashes, nothing of the user's: the same run everywhere.
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0",
        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -40,12 +42,14 @@ COLUMNS: tuple[table.Column, ...] = (
 )
 
 
-def run(names: list[str], accesses: int, out: Path | None, jobs: int) -> int:
-    """Record these workloads (all if none is named), `jobs` at a time; the exit status."""
+def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: bool = False) -> int:
+    """Record these workloads (all if none is named), `jobs` at a time; the exit status. With their `start`, which takes most of
+    the time, from their first access on."""
     unknown = [name for name in names if name not in WORKLOADS]
     if unknown:
         raise UserError(f"no such workload: {', '.join(unknown)} (there are {', '.join(WORKLOADS)})")
     chosen = [WORKLOADS[name] for name in dict.fromkeys(names or WORKLOADS)]
+    chosen = [replace(workload, skip=0) for workload in chosen] if start else chosen
     folder = output_folder(out or CACHE / "traces").absolute()
     program = build.pagesim()
     versions = install({package for workload in chosen for package in workload.packages} | {"valgrind"})
