@@ -115,6 +115,12 @@ def parser() -> argparse.ArgumentParser:
                         help="where experiments left their results (default out)")
     report.add_argument("--out", type=Path, default=Path("out/report"), metavar="DIR", help="where pages go (default out/report)")
 
+    compare = commands.add_parser("compare", help="two results of an experiment: differences with their intervals")
+    compare.add_argument("a", type=Path, metavar="A", help="folder of an experiment's results, or its runs.jsonl")
+    compare.add_argument("b", type=Path, metavar="B", help="another one: what changed from A to B?")
+    compare.add_argument("--all", action="store_true", help="every figure of the runs, not only those of the tables")
+    compare.add_argument("--json", type=Path, metavar="FILE", help="write the comparison here, too")
+
     sweep = commands.add_parser("sweep", help="guests, or the paging simulator, with every combination of the values in a file")
     sweep.add_argument("file", type=Path, metavar="FILE.toml", help="what is fixed and what to vary (docs/sweeps.md)")
     sweep.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME of the file)")
@@ -222,6 +228,10 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         from lab.report import site
 
         return site.run(args.source, args.out)
+    if args.command == "compare":
+        from lab import compare
+
+        return compare.run(args.a, args.b, args.all, args.json)
     if args.command == "sweep":
         from lab.sweeps import command
         from lab.sweeps.engine import Engine

@@ -72,7 +72,8 @@ def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None
 def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], seconds: float) -> None:
     """Write what was measured: experiment.json last, so that it is there only if all is."""
     folder, git = setup.out, git_describe()
-    found = [run for row in rows for run in runs_of(name, row, setup, git)]
+    naming = {key for shown in experiment.tables.values() for _, key, _ in shown.columns[:shown.keys]}
+    found = [run for row in rows for run in runs_of(name, row, setup, git, naming)]
     bare = [{key: value for key, value in row.items() if key != repeated.RUNS} for row in rows]
     write_whole(folder / "results.json", json.dumps(bare, indent=1) + "\n")
     write_whole(folder / "runs.jsonl", "".join(json.dumps(run) + "\n" for run in found))
@@ -96,15 +97,21 @@ def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], seco
     }, indent=1) + "\n")
 
 
-def runs_of(name: str, row: dict, setup: Setup, git: str | None) -> list[dict]:
-    """A record for each run behind a row, that says all of itself. A row without runs is a run."""
+def runs_of(name: str, row: dict, setup: Setup, git: str | None, naming: set[str]) -> list[dict]:
+    """A record for each run behind a row, that says all of itself. A row without runs is a run; it is named by the keys of
+    `naming`, those that name rows of tables.
+    """
     found = []
+    words = {key: value for key, value in row.items() if key in naming} or {
+        key: value for key, value in row.items() if isinstance(value, str)}
     for run in row.get(repeated.RUNS, [row]):
+        names = run.get("names") or words
         figures = {key: {"value": value, **asdict(quantities.of(key))} for key, value in run.items()
-                   if repeated.is_number(value) and key != "seed" and not key.endswith(repeated.INTERVAL)}
+                   if repeated.is_number(value) and key not in ("seed", *names) and key.partition("_")[0] != "paper"
+                   and not key.endswith(repeated.INTERVAL)}
         found.append({
             "experiment": name,
-            "names": run.get("names") or {key: value for key, value in row.items() if isinstance(value, str)},
+            "names": names,
             "seed": run.get("seed"),
             "configuration": run.get("configuration") or {"profile": setup.profile, "settings": list(setup.settings)},
             "form": "quick" if setup.quick else "full",

@@ -81,7 +81,7 @@ def ratio(figure: float, base: float) -> float:
 def against(rows: list[dict], same: Sequence[str], base: dict[str, object], key: str, name: str,
             change: Callable[[float, float], float] = percent_more) -> None:
     """Add under `name` what `change` says of a row's `key` and that of the row which has the values of `base` and is alike in
-    the keys `same`: seed by seed, then the mean and its interval."""
+    the keys `same`: seed by seed, which is a figure of the run, too; then the mean and its interval."""
     bases = {tuple(row[part] for part in same): row for row in rows if base.items() <= row.items()}
     for row in rows:
         other = bases.get(tuple(row[part] for part in same))
@@ -91,3 +91,5 @@ def against(rows: list[dict], same: Sequence[str], base: dict[str, object], key:
         if all(figure is not None and before for figure, before in pairs):
             values = [change(figure, before) for figure, before in pairs]
             row[name], row[name + INTERVAL] = mean(values), half_width(values)
+            for run, value in zip(row[RUNS], values, strict=True):
+                run[name] = value

@@ -82,7 +82,8 @@ def rows(setup: Setup, todo: list[Case], guest: Callable[[Case], guests.Guest]) 
     """A row for each case over the seeds; ratios are of runs with the same seed."""
     seeds = SEEDS[:2] if setup.quick else SEEDS
     runs = [run_of(case, seed, guest(case)) for seed in seeds for case in todo]
-    found = iter(kept.records(build.machine(), runs, setup.at_once))
+    found = iter([{**record, "configuration": kept.configuration(run)}
+                  for run, record in zip(runs, kept.records(build.machine(), runs, setup.at_once), strict=True)])
     by_seed = [_compared(todo, [{**next(found), "seed": seed} for _ in todo]) for seed in seeds]
     return [repeated.row({key: same[0][key] for key in NAMES}, list(same)) for same in zip(*by_seed, strict=True)]
 

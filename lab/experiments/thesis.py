@@ -117,12 +117,14 @@ def figure_5_4(setup: Setup) -> list[dict]:
     load = _quick(NO_REFILL, setup)
     seeds = SEEDS[:2] if setup.quick else SEEDS
     runs = [_attributed(setup, load, kind, seed) for seed in seeds for kind in KINDS]
-    found = iter(kept.records(build.machine(), runs, setup.at_once))
+    found = iter(zip(runs, kept.records(build.machine(), runs, setup.at_once), strict=True))
     by_seed = []
     for seed in seeds:
-        records = [(kind, next(found)) for kind in KINDS]
-        rows = profiling.kind_rows([(kind, record["profile"], record["stats"]) for kind, record in records])
-        by_seed.append([{**row, "seed": seed, "git": records[0][1]["git"]} for row in rows])
+        ran = [(kind, *next(found)) for kind in KINDS]
+        rows = profiling.kind_rows([(kind, record["profile"], record["stats"]) for kind, _, record in ran])
+        configurations = {kind: kept.configuration(run) for kind, run, _ in ran}
+        by_seed.append([{**row, "seed": seed, "git": ran[0][2]["git"], "configuration": configurations[row["kind"]]}
+                        for row in rows])
     return [repeated.row({"kind": same[0]["kind"]}, list(same)) for same in zip(*by_seed, strict=True)]
 
 

@@ -133,7 +133,7 @@ def beside(one: dict) -> dict:
     low, high = one["ours"]
     ours = _range(low, high)
     if one["interval"] is not None:
-        ours += f" ± {_text(one['interval'])}"
+        ours += f" ± {table.number(one['interval'])}"
     return {**one, "paper": _range(*one["paper"]) if one["paper"] else "-", "ours": ours, "difference": _difference(one)}
 
 
@@ -152,10 +152,5 @@ def _difference(one: dict) -> str:
 
 def _range(low: float | None, high: float | None) -> str:
     if low is None or high is None:
-        return f"at least {_text(low)}" if high is None else f"at most {_text(high)}"
-    return _text(low) if low == high else f"{_text(low)} to {_text(high)}"
-
-
-def _text(value: float) -> str:
-    """Four digits that count."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(value) >= 100 else f"{value:.3g}"
+        return f"at least {table.number(low)}" if high is None else f"at most {table.number(high)}"
+    return table.number(low) if low == high else f"{table.number(low)} to {table.number(high)}"

@@ -34,6 +34,11 @@ def cells(record: dict, columns: tuple[Column, ...] = COLUMNS) -> list[str]:
     return [format(record[key], form) if record.get(key) is not None else "-" for _, key, form in columns]
 
 
+def number(value: float) -> str:
+    """A figure of any size: as many digits as count."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def markdown(records: list[dict], columns: tuple[Column, ...] = COLUMNS) -> str:
     """The table as Markdown, as documents have it."""
     lines = ["| " + " | ".join(heading for heading, _, _ in columns) + " |",
