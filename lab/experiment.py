@@ -32,7 +32,7 @@ ALL = "all"
 
 def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, measured: bool = False) -> int:
     """Run experiments, each in a folder of its name (`out` if there is one alone), tables on the terminal; without a name, list
-    them. If they are `measured` already, take the rows of that run.
+    them. If they are `measured` already, take the rows of that run. One of several that fails does not stop the others: 1 then.
     """
     if not names:
         for known, experiment in EXPERIMENTS.items():
@@ -43,10 +43,20 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
             raise UserError(f"experiment {name}: not one of {', '.join(EXPERIMENTS)}")
     if ALL in names:
         names = list(EXPERIMENTS)
+    if len(names) == 1:
+        _run_one(names[0], replace(setup, out=out or Path("out") / names[0]), update_docs, measured)
+        return 0
+    failed = []
     for name in names:
-        folder = out or Path("out") / name
-        _run_one(name, replace(setup, out=folder if len(names) == 1 else folder / name if out else folder), update_docs, measured)
-    return 0
+        say(f"experiment {name}")
+        try:
+            _run_one(name, replace(setup, out=(out or Path("out")) / name), update_docs, measured)
+        except UserError as error:
+            say(f"{name}: {error}")
+            failed.append(name)
+    if failed:
+        say(f"{len(failed)} of {len(names)} experiments failed: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None:

@@ -12,6 +12,7 @@ from lab import experiment
 from lab.experiments import quantities, repeated
 from lab.experiments.compared import Compared, one, spread
 from lab.experiments.setup import Experiment, Setup, Table
+from lab.ui import UserError
 
 
 def test_interval_of_a_mean() -> None:
@@ -56,6 +57,22 @@ def test_units() -> None:
     assert quantities.of("mean_us") == quantities.Quantity("us", quantities.LOWER)
     assert quantities.of("kernel_instructions_per_op").unit == "instructions an operation"
     assert quantities.of("whatever").unit == "1"
+
+
+def test_one_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(setup: Setup) -> list[dict]:
+        raise UserError("no such drive")
+
+    shown = Table((("kind", "kind", "s"),))
+    monkeypatch.setattr(experiment, "EXPERIMENTS", {
+        "bad": Experiment("bad", broken, {"bad": shown}), "good": Experiment("good", lambda setup: rows(), {"good": shown})})
+    assert experiment.run(["all"], Setup(tmp_path), tmp_path, False) == 1
+    assert (tmp_path / "good" / "experiment.json").is_file()
+    assert not (tmp_path / "bad" / "experiment.json").exists()
+    said = capsys.readouterr().err
+    assert "bad: no such drive" in said
+    assert "1 of 2 experiments failed: bad" in said
 
 
 def test_what_an_experiment_leaves(tmp_path: Path) -> None:
