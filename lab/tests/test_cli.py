@@ -54,6 +54,7 @@ def test_help_from_any_folder(tmp_path: Path) -> None:
         (["demo", "--kernel", "/no/such/Image"], "/no/such/Image"),
         (["demo", "--threads", "0"], "--threads 0"),
         (["demo", "extra"], "extra"),
+        (["compare", "/no/such", "/no/other"], "/no/such: No such file"),
         (["claims", "--area", "nothing"], "nothing"),
         (["test", "nothing"], "nothing"),
         (["trace"], "neither info|dump FILE nor a command"),
