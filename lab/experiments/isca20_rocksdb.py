@@ -25,7 +25,7 @@ SEVERAL = 4
 """Threads of figures 14 and 15; figures 1 and 4 do not say, and take as many."""
 RATIOS = (1, 2, 3, 4)
 """Data set to memory (figure 1)."""
-SEEDS = 3
+SEEDS, SEEDS_OF_QUICK = 3, 2
 READ_ONLY = "YCSB-C"
 EVENTS = ("l1i", "l1d", "l2", "last", "dtlb", "branches")
 """Miss events of user code, for 1000 of its instructions."""
@@ -44,8 +44,8 @@ def paper(figure: str, *keys: object) -> float | None:
 
 def points(setup: Setup, cases: Iterable[tuple[dict, Case]]) -> list[Point]:
     """Each case with so many seeds, in the setup's scale."""
-    return [Point(names, tuple(rocksdb.run_of(setup, replace(case, seed=seed)) for seed in range(1, SEEDS + 1)))
-            for names, case in cases]
+    seeds = range(1, (SEEDS_OF_QUICK if setup.quick else SEEDS) + 1)
+    return [Point(names, tuple(rocksdb.run_of(setup, replace(case, seed=seed)) for seed in seeds)) for names, case in cases]
 
 
 def scale(setup: Setup) -> rocksdb.Scale:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lab.experiments import repeated
 from lab.experiments.compared import Compared, spread
-from lab.experiments.isca20_rocksdb import paper, widest
+from lab.experiments.isca20_rocksdb import SEEDS_OF_QUICK, paper, widest
 from lab.experiments.miss_latency import Load, small_load
 from lab.experiments.repeated import Point
 from lab.experiments.setup import Experiment, Setup, Table
@@ -60,7 +60,7 @@ def measure(setup: Setup) -> list[dict]:
     points = [Point({"kind": kind, "beside": beside}, tuple(
         kept.Run(f"fio, {kind}, beside {beside}, seed {seed}", guest, job(replace(load, seed=seed), kind, beside), take, FORM,
                  host_mib=1024)
-        for seed in SEEDS)) for beside in BESIDE for kind in setup.kinds or KINDS]
+        for seed in (SEEDS[:SEEDS_OF_QUICK] if setup.quick else SEEDS))) for beside in BESIDE for kind in setup.kinds or KINDS]
     return compare(repeated.measure(setup, points))
 
 

@@ -29,11 +29,16 @@ _NAMED = {
     "ops": Quantity("operations"),
     "threads": Quantity("threads"),
     "ring": Quantity("frames"),
+    "um2": Quantity("um2", LOWER),
+    "gates": Quantity("NAND2", LOWER),
+    "flip_flops": Quantity("bits", LOWER),
+    "share": Quantity("%"),
     "mips": Quantity("million instructions a host second", HIGHER),
 }
 # By the key's end, the longest first.
 _BY_END = {
     "_instructions_per_op": Quantity("instructions an operation", LOWER),
+    "_instructions": Quantity("instructions", LOWER),
     "_per_op": Quantity("an operation", LOWER),
     "_mb_s": Quantity("MB/s", HIGHER),
     "_seconds": Quantity("s", LOWER),

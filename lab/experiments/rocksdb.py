@@ -17,7 +17,7 @@ from pathlib import Path
 from lab import build, profiling
 from lab.experiments.miss_latency import Load as FioLoad
 from lab.experiments.setup import Setup
-from lab.images import dataset, ext4, rootfs
+from lab.images import dataset, ext4, rootfs, sparse
 from lab.programs import dbbench, ycsb
 from lab.runner import guest as guests
 from lab.runner import kept
@@ -80,6 +80,10 @@ class Case:
     """Memory is full of the data set when the program starts, as it is after a long run."""
     attributed: bool = False
     """With what became of every cycle, by task and function."""
+    detailed: bool = True
+    """Caches, TLBs, predictors and DRAM take their time; otherwise every access hits."""
+    sparse: bool = False
+    """fio's file holds zeros that take no room on the host."""
 
     @property
     def title(self) -> str:
@@ -99,7 +103,7 @@ class Case:
     def disk(self) -> Path:
         """The data set."""
         if self.program == FIO:
-            return dataset.image(self.scale.data_mib * ext4.MIB)
+            return (sparse if self.sparse else dataset).image(self.scale.data_mib * ext4.MIB)
         if self.program == DBBENCH:
             return dbbench.Database(self.scale.records).image()
         return ycsb.Database(self.scale.records).image()
@@ -137,7 +141,7 @@ def run_of(setup: Setup, case: Case) -> kept.Run:
     since = f"milestone:{WARM}" if case.program.startswith("YCSB") else "roi"
     guest = guests.Guest(kernel=setup.kernel or build.kernel(), root=rootfs.image(more=ycsb.PACKAGES), data=case.disk(),
                          profile=PROFILE, settings=(*CORES, *case.settings, *setup.settings), memory=f"{case.scale.memory_mib}M",
-                         detail=since, append="norandmaps", max_seconds=3600)
+                         detail=since if case.detailed else None, append="norandmaps", max_seconds=3600)
     depends: tuple[Path, ...] = ()
     if case.attributed:
         symbols = profiling.symbols_of(guest.kernel)
