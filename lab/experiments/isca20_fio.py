@@ -171,8 +171,7 @@ def compared_12(rows: list[dict]) -> list[Compared]:
             row["latency_change_ci"],
             f"A read takes {before['mean_us']:.1f} us with osdp and {row['mean_us']:.1f} us with hwdp; the device has "
             f"{before['device_us']:.1f} and {row['device_us']:.1f} us of these. Of hwdp's "
-            f"{row['mean_us'] - row['miss_us']:.1f} us are outside of the miss: fio, and what its core does for kpted and "
-            f"kpoold.{said}"))
+            f"{row['mean_us'] - row['miss_us']:.1f} us are outside of the miss: fio, and what else its core does.{said}"))
     return found
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.experiments import isca20_fio, isca20_rocksdb, repeated, rocksdb, thesis
+from lab.experiments import isca20_rocksdb, repeated, rocksdb, thesis
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.rocksdb import Case
-from lab.experiments.setup import Setup
 from lab.programs import dbbench
 from lab.runner import guest as guests
 from lab.ui import UserError
@@ -91,20 +90,6 @@ def test_gains_beside_the_paper() -> None:
     assert (ycsb.ours, ycsb.paper, ycsb.differs) == ((20, 60), (5.3, 27.3), True)
     assert best.ours == (20, 20)
     assert "misses 1.00 to 1.00 pages" in ycsb.reason
-
-
-def test_latency_by_threads() -> None:
-    rows = [{"kind": kind, "threads": 8, "mean_us": us, "device_us": 10.9, "kernel_instructions_per_op": 1.0, "paper": paper,
-             "latency_change": -30.0, "latency_change_ci": 1.0} for kind, us, paper in (("osdp", 30, None), ("hwdp", 21, -27.0))]
-    (found,) = isca20_fio.compared_12(rows)
-    assert (found.paper, found.ours, found.differs) == ((-27, -27), (-30, -30), True)
-    assert "30.0 us with osdp and 21.0 us with hwdp" in found.reason
-
-
-def test_area_takes_the_synthesis_that_is_there(tmp_path: Path) -> None:
-    rows = isca20_fio.area(Setup(tmp_path, quick=True))
-    assert sum(row["share"] for row in rows) == pytest.approx(100)
-    assert [row["paper"] for row in rows] == [87.6, 6.7, 3.7, 2.0]
 
 
 def test_thesis_ratios() -> None:
