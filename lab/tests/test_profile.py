@@ -82,6 +82,10 @@ def check_trace(trace: dict) -> dict[str, int]:
     counts: dict[str, int] = defaultdict(int)
     named = set()
     for event in trace["traceEvents"]:
+        if event["ph"] == "C":
+            assert event["args"]["frames"] >= 0
+            counts[event["name"]] += 1
+            continue
         track = event["pid"], event["tid"]
         if event["ph"] == "M":
             named.add(track)

@@ -7,6 +7,7 @@
 mod categories;
 mod faults;
 mod follow;
+mod frames;
 mod log;
 mod perfetto;
 mod report;
@@ -24,6 +25,8 @@ use trapless_riscv::Privilege;
 use crate::categories::{Categories, Category};
 use crate::faults::{Fault, Sums};
 pub use crate::faults::{SPANS, STEPS};
+pub use crate::frames::Frames;
+use crate::frames::Samples;
 use crate::log::Log;
 pub use crate::log::{Command, Miss};
 pub use crate::report::{FaultMeans, FunctionLine, HartLine, Report, Spent};
@@ -182,6 +185,7 @@ pub struct Attribution {
     rung: Vec<(usize, u16, u64, usize)>,
     unnamed: Vec<usize>,
     log: Log,
+    frames: Samples,
 }
 
 impl Attribution {
@@ -219,6 +223,7 @@ impl Attribution {
             rung: Vec::new(),
             unnamed: Vec::new(),
             log: Log::new(limit),
+            frames: Samples::new(),
         })
     }
 
@@ -230,6 +235,7 @@ impl Attribution {
     /// Opens a window, of a region of interest if it has a number. Stacks begin anew.
     pub fn open(&mut self, region: Option<u64>, now: Cycle, harts: &[View]) {
         self.open = true;
+        self.frames.hurry();
         self.windows.push(Window { region, from: now.0, to: now.0 });
         for context in &mut self.contexts {
             context.stack.clear();
@@ -284,6 +290,16 @@ impl Attribution {
     pub fn missed(&mut self, miss: Miss) {
         let context = miss.hart.map(|hart| self.harts[hart].context);
         self.log.miss(miss, context);
+    }
+
+    /// Whether it is time to say again where frames are.
+    pub fn frames_are_due(&self, now: Cycle) -> bool {
+        self.open && self.frames.are_due(now)
+    }
+
+    /// Says where frames are.
+    pub fn frames(&mut self, frames: Frames) {
+        self.frames.push(frames);
     }
 
     /// What a task is called.

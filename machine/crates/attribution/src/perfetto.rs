@@ -12,12 +12,13 @@ use crate::faults::SPANS;
 use crate::log::MISS_SPANS;
 
 /// Groups of tracks ("processes" of the format), in the order in which they are shown.
-const GROUPS: [&str; 5] = ["regions", "harts", "page faults, by task", "misses in hardware (PMSHR)", "drives"];
+const GROUPS: [&str; 6] = ["regions", "harts", "page faults, by task", "misses in hardware (PMSHR)", "drives", "frames"];
 const REGIONS: usize = 1;
 const HARTS: usize = 2;
 const FAULTS: usize = 3;
 const MISSES: usize = 4;
 const DRIVES: usize = 5;
+const FRAMES: usize = 6;
 
 /// Gives things that overlap tracks of their own: each the lowest that is free.
 #[derive(Default)]
@@ -67,6 +68,12 @@ impl Writer<'_> {
         self.event(&event)
     }
 
+    /// A point of a curve.
+    fn count(&mut self, pid: usize, name: &str, at: u64, count: u64) -> io::Result<()> {
+        let ts = self.nanos(at) as f64 / 1000.0;
+        self.event(&json!({"ph": "C", "pid": pid, "name": name, "ts": ts, "args": {"frames": count}}))
+    }
+
     fn track(&mut self, track: (usize, usize), name: &str) -> io::Result<()> {
         let (pid, tid) = (track.0, Writer::tid(track));
         self.event(&json!({"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": name}}))?;
@@ -105,6 +112,7 @@ impl Attribution {
         self.write_harts(&mut w)?;
         self.write_os_faults(&mut w)?;
         self.write_hardware(&mut w)?;
+        self.write_frame_counts(&mut w)?;
         let log = &self.log;
         let cut = json!({"slices": log.slices.cut, "faults": log.faults.cut, "misses": log.misses.cut,
                          "commands": log.commands.cut});
@@ -202,6 +210,18 @@ impl Attribution {
             };
             let args = json!({"opcode": c.opcode, "lba": c.lba, "blocks": c.blocks});
             w.slice(at, name, c.doorbell, c.completed, args)?;
+        }
+        Ok(())
+    }
+
+    /// Curves of where the frames are.
+    fn write_frame_counts(&self, w: &mut Writer<'_>) -> io::Result<()> {
+        let samples = if self.frames.any() { self.frames.kept() } else { &[] };
+        for s in samples {
+            let counts = [("in the ring", s.ring), ("unsynced", Some(s.unsynced)), ("adopted", Some(s.adopted))];
+            for (name, count) in counts {
+                w.count(FRAMES, name, s.cycle, count.unwrap_or(0))?;
+            }
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was attributed, as files: profile.json, folded stacks, one line a fault and a miss.
+//! What was attributed, as files: profile.json, folded stacks, one line a fault, a miss, a look at the frames.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use serde::ser::{Serialize, Serializer};
 use trapless_memory::Cycle;
 
 use crate::faults::{SPANS, STEPS, Sums};
-use crate::log::MISS_STEPS;
+use crate::log::{MISS_SPANS, MISS_STEPS};
 use crate::tree::Cost;
 use crate::{Attribution, MISS_KINDS};
 
@@ -140,6 +140,8 @@ struct FaultLine {
     cycles: u64,
     instructions: u64,
     times: Named<u64>,
+    /// Cycles of each of [`SPANS`].
+    spans: Named<u64>,
     slept: Option<u64>,
 }
 
@@ -150,6 +152,14 @@ struct MissLine {
     task: Option<String>,
     va: String,
     times: Named<u64>,
+    /// Cycles of each of [`MISS_SPANS`].
+    spans: Named<u64>,
+}
+
+/// What happened from each step to the next.
+fn spans(names: &[&str], bounds: &[u64]) -> Named<u64> {
+    let pairs = bounds.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
+    Named(names.iter().map(|name| (*name).to_owned()).zip(pairs).collect())
 }
 
 impl Attribution {
@@ -314,6 +324,7 @@ impl Attribution {
                 cycles: fault.cost.cycles,
                 instructions: fault.cost.instructions,
                 times: Named(times),
+                spans: spans(&SPANS, &fault.bounds()),
                 slept: fault.slept,
             };
             serde_json::to_writer(&mut *out, &line)?;
@@ -334,8 +345,21 @@ impl Attribution {
                 task: context.map(|c| self.task_name(c)),
                 va: format!("{:#x}", miss.va),
                 times,
+                spans: spans(&MISS_SPANS, &miss.at),
             };
             serde_json::to_writer(&mut *out, &line)?;
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// Where frames were over time, a JSON object a line.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write_frames(&self, out: &mut dyn Write) -> io::Result<()> {
+        for sample in self.frames.kept() {
+            serde_json::to_writer(&mut *out, sample)?;
             writeln!(out)?;
         }
         Ok(())

@@ -28,7 +28,7 @@ pub fn config(common: &Common, boot: &Boot) -> Result<Option<AttributionConfig>>
     }))
 }
 
-/// Writes profile.json, stacks.folded, faults.jsonl, misses.jsonl and trace.json.
+/// Writes profile.json, stacks.folded, faults.jsonl, misses.jsonl, frames.jsonl and trace.json.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -41,6 +41,7 @@ pub fn write(dir: &Path, attribution: &Attribution) -> Result<()> {
     file(dir, "stacks.folded", |out| attribution.write_stacks(out))?;
     file(dir, "faults.jsonl", |out| attribution.write_faults(out))?;
     file(dir, "misses.jsonl", |out| attribution.write_misses(out))?;
+    file(dir, "frames.jsonl", |out| attribution.write_frames(out))?;
     file(dir, "trace.json", |out| attribution.write_trace(out))
 }
 

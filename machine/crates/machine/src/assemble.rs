@@ -16,6 +16,7 @@ use crate::attribute::Attributed;
 use crate::board::Board;
 use crate::checkpoint;
 use crate::fdt::{self, FdtConfig};
+use crate::frames::Installed;
 use crate::machine::{A0, A1, Machine, Phase};
 use crate::recorder::Recorder;
 use crate::slots::Slots;
@@ -104,6 +105,7 @@ impl Machine {
             marks_ignored: 0,
             profile,
         };
+        machine.recorder.installed = machine.attribution.is_some().then(Installed::new);
         if let (Boot::Checkpoint { dir }, Some(saved)) = (&boot, saved) {
             machine.restore(dir, saved)?;
         }

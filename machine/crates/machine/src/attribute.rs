@@ -47,7 +47,7 @@ type Counts = [u64; MISS_KINDS.len()];
 
 /// An attribution with what it needs of the machine.
 pub(crate) struct Attributed {
-    inner: Box<Attribution>,
+    pub inner: Box<Attribution>,
     from: DetailFrom,
     /// Where in a task its name is, once that is known.
     name_at: Option<u64>,
@@ -321,6 +321,9 @@ impl Machine {
 
     /// Closes the window, if one is open.
     pub(crate) fn stop_attributing(&mut self) {
+        if self.attribution.as_ref().is_some_and(|a| a.inner.is_open()) {
+            self.look_at_frames(true);
+        }
         let views = self.views();
         if let Some(a) = self.attribution.as_mut().filter(|a| a.inner.is_open()) {
             tell(&mut self.recorder, &mut a.inner);

@@ -12,6 +12,7 @@ mod debug;
 mod error;
 pub mod fdt;
 mod firmware;
+mod frames;
 pub mod load;
 mod machine;
 pub mod map;

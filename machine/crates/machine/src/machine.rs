@@ -196,6 +196,7 @@ impl Machine {
                 tracer.retired(self.harts.iter().map(Hart::instructions).sum());
             }
             self.attribute_when_due();
+            self.look_at_frames(false);
             if let Some((_, dir)) = self.checkpoint.take_if(|(moment, _)| is_due(*moment, self.reached, &self.harts)) {
                 self.flush_console()?;
                 self.save(&dir)?;

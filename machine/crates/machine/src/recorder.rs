@@ -9,6 +9,7 @@ use trapless_riscv::{Fill, Observer, Privilege, TrapInfo, WalkRequest};
 use trapless_smu::{Answer, Outcome};
 use trapless_smu_regs::PTE_LBA;
 
+use crate::frames::Installed;
 use crate::stats::{Latency, MissTimes, Misses, Watches};
 
 /// Exception codes of page faults on fetch, load and store.
@@ -39,6 +40,8 @@ pub struct Recorder {
     pub nvme_reads: Latency,
     /// Misses that have ended, for whoever takes them: hart (none: a port), address, steps.
     pub ended: Option<Vec<(Option<usize>, u64, MissTimes)>>,
+    /// Pages installed without metadata, if anybody wants to know.
+    pub installed: Option<Installed>,
     hart: usize,
     pending: Vec<Option<Pending>>,
     recent: VecDeque<(u64, Cycle, Cycle)>,
@@ -146,6 +149,9 @@ impl Observer for Recorder {
     }
 
     fn fill(&mut self, fill: &Fill) {
+        if let Some(installed) = &mut self.installed {
+            installed.used(fill.at, fill.pte);
+        }
         if fill.privilege == Privilege::User {
             self.watches.touched(fill.root_ppn, fill.va);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use common::{build, disk};
-use serde_json::Value;
+use serde_json::{Value, json};
 use trapless_machine::{
     AttributionConfig, Boot, Console, DetailFrom, DiskConfig, DiskWrites, End, Engine, Limits, Machine, MachineConfig,
 };
@@ -160,7 +160,18 @@ fn the_timeline_is_well_formed_and_has_every_miss() {
     attribution.write_misses(&mut lines).unwrap();
     let misses = String::from_utf8(lines).unwrap().lines().count();
     assert!(misses > 60 && named("miss") == misses, "{misses}");
-    assert_eq!(named("read"), machine.report(&End::ToHost(0)).smu_counters["installed"] as usize);
+    let installed = machine.report(&End::ToHost(0)).smu_counters["installed"];
+    assert_eq!(named("read"), installed as usize);
+    // Nobody adopts the pages; 200 frames were given.
+    let mut lines = Vec::new();
+    attribution.write_frames(&mut lines).unwrap();
+    let frames: Vec<Value> = String::from_utf8(lines).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let (first, last) = (&frames[0], &frames[frames.len() - 1]);
+    assert!(frames.len() > 50 && named("unsynced") == frames.len(), "{}", frames.len());
+    assert!(frames.is_sorted_by_key(|f| f["cycle"].as_u64()) && frames.is_sorted_by_key(|f| f["unsynced"].as_u64()));
+    assert!(first["ring"].is_null() && first["unsynced"] == 0, "{first}");
+    assert_eq!((&last["ring"], &last["unsynced"]), (&json!(200 - installed), &json!(installed)));
+    assert!(frames.iter().all(|f| f["adopted"] == 0) && frames.iter().any(|f| f["requests"] == 1));
     let mut folded = Vec::new();
     attribution.write_stacks(&mut folded).unwrap();
     let folded = String::from_utf8(folded).unwrap();

@@ -54,6 +54,8 @@ pub struct Fill {
     pub va: u64,
     /// The leaf entry.
     pub pte: u64,
+    /// Where it is.
+    pub at: PhysAddr,
     /// What for.
     pub access: Access,
     /// Effective mode of the access: the kernel also touches user pages.

@@ -169,7 +169,8 @@ impl Hart {
             if e & pte::U != 0 {
                 let root_ppn = self.root_ppn();
                 let now = self.local_now();
-                env.observer.fill(&Fill { root_ppn, va, pte: e, access, privilege: p, now });
+                let at = PhysAddr(pte_pa);
+                env.observer.fill(&Fill { root_ppn, va, pte: e, at, access, privilege: p, now });
             }
             return Ok(Leaf {
                 pa: ppn << PAGE_SHIFT | offset,
