@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from lab.report import table
+from lab.report.templates import render
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,10 @@ _WIDTH, _ROW = 380, 40
 
 def write(records: list[dict], path: Path) -> None:
     """Write the page for these records (see experiments.miss_latency)."""
-    environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
     by_kind = {record["kind"]: record for record in records}
     hwdp = by_kind.get("hwdp", {})
-    page = environment.get_template("template.html").render(
+    page = render(
+        "template.html",
         title="Trapless: what a page miss costs",
         summary=_summary(by_kind),
         chart=chart(by_kind),

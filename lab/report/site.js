@@ -3,12 +3,22 @@
 "use strict";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const colours = ["#3b76d4", "#e07b28", "#2f9e62", "#c2425c", "#8a63c9", "#8c6d4f", "#4aa3b5", "#9a9a28"];
+// A finger moves the page, not the figure.
+const finger = matchMedia("(pointer: coarse)").matches;
+const config = { responsive: true, displaylogo: false, displayModeBar: finger ? false : "hover" };
+const colours = ["#3b76d4", "#d97421", "#2f9e62", "#c2425c", "#8a63c9", "#8c6d4f", "#3f97a9", "#8f8f25"];
+let printing = false;
 
 function theme() {
-  const ink = dark.matches ? "#e4e4e4" : "#222222";
-  const grid = dark.matches ? "#444444" : "#dddddd";
-  return { ink, grid };
+  const night = dark.matches && !printing;
+  return { ink: night ? "#e4e4e4" : "#222222", grid: night ? "#444444" : "#dddddd" };
+}
+
+// What all figures have; on paper they are as wide as a sheet.
+function base() {
+  return { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: theme().ink, size: 13 },
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, dragmode: finger ? false : "zoom", colorway: colours,
+    modebar: { bgcolor: "rgba(0,0,0,0)" }, ...(printing ? { width: 660 } : {}) };
 }
 
 function axis(title, more) {
@@ -26,8 +36,19 @@ function paperMarks(trace, colour, group) {
   };
 }
 
+// Traces and layout as plotly has them (figures.py): only the colours are missing.
+function ready({ data, layout }) {
+  const axes = Object.entries(layout).filter(([name]) => name.includes("axis")).map(([name, own]) => [name, { ...axis(), ...own }]);
+  return [data, { ...base(), ...layout, ...Object.fromEntries(axes) }];
+}
+
 function draw(holder) {
   const figure = JSON.parse(document.getElementById(`${holder.id}-data`).textContent);
+  return Plotly.react(holder, ...(figure.layout ? ready(figure) : described(figure)), config);
+}
+
+// Bars and lines as records describe them (plots.py).
+function described(figure) {
   const { ink } = theme();
   const panels = [...new Set(figure.traces.map((trace) => trace.panel))];
   const names = [...new Set(figure.traces.map((trace) => trace.name))];
@@ -53,10 +74,8 @@ function draw(holder) {
   }
   const rows = Math.max(panels.length, 1);
   const layout = {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 13 },
-    margin: { l: 50, r: 10, t: 10, b: 50 }, height: 300 + 140 * (rows - 1) + 90,
+    ...base(), margin: { l: 50, r: 10, t: 10, b: 50 }, height: 300 + 140 * (rows - 1) + 90,
     barmode: figure.stacked ? "stack" : "group", scattermode: figure.kind === "bars" ? "group" : "overlay",
-    legend: { orientation: "h", y: 1.02, yanchor: "bottom" },
     xaxis: axis(figure.xlabel, { type: figure.kind === "bars" ? "category" : figure.log ? "log" : "linear" }),
   };
   panels.forEach((panel, n) => {
@@ -64,10 +83,14 @@ function draw(holder) {
     layout[n ? `yaxis${n + 1}` : "yaxis"] = axis(panel ? `${panel}` : figure.ylabel, { domain: [Math.max(top - height, 0), top] });
   });
   if (rows > 1) layout.xaxis.anchor = `y${rows}`;
-  return Plotly.react(holder, traces, layout, { responsive: true, displaylogo: false });
+  return [traces, layout];
 }
 
 const drawAll = () => Promise.all([...document.querySelectorAll(".figure")].map(draw));
 dark.addEventListener("change", drawAll);
-addEventListener("beforeprint", () => document.querySelectorAll(".figure").forEach((holder) => Plotly.Plots.resize(holder)));
+addEventListener("beforeprint", () => { printing = true; drawAll(); });
+addEventListener("afterprint", () => {
+  printing = false;
+  drawAll().then(() => document.querySelectorAll(".figure").forEach((holder) => Plotly.Plots.resize(holder)));
+});
 drawAll().then(() => { document.documentElement.dataset.drawn = "yes"; });

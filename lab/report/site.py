@@ -9,13 +9,13 @@ import json
 import shutil
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from lab.cache import disk_error
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.outputs import output_folder, write_whole
 from lab.report import table
+from lab.report.templates import render
 from lab.ui import UserError, say
 
 GROUPS = {"isca20": "ISCA20: A Case for Hardware-Based Demand Paging", "thesis": "THESIS and FPGA: the prototype on RISC-V",
@@ -59,13 +59,12 @@ def write(found: dict[str, dict], source: Path, out: Path) -> None:
     write_whole(out / plotly_file, get_plotlyjs())
     for name in ("site.css", "site.js"):
         write_whole(out / name, (_FOLDER / name).read_text())
-    template = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, undefined=StrictUndefined,
-                           trim_blocks=True).get_template("site.html")
     for name, experiment in found.items():
         files = _copy(source / name, out / name)
-        write_whole(out / f"{name}.html", template.render(**page(name, experiment), files=files, plotly=plotly_file))
-    write_whole(out / "index.html", template.render(
-        title="Trapless: the papers' figures", overview=overview(found), confidence=_confidence(found),
+        write_whole(out / f"{name}.html", render("site.html", **page(name, experiment), files=files,
+                                                 plotly=plotly_file))
+    write_whole(out / "index.html", render(
+        "site.html", title="Trapless: the papers' figures", overview=overview(found), confidence=_confidence(found),
         state=f"{sum(one['form'] == 'quick' for one in found.values())} of {len(found)} are quick forms: smaller loads."))
 
 
@@ -93,7 +92,7 @@ def page(name: str, experiment: dict) -> dict:
         "compared": [beside(one) for one in experiment["compared"]],
         "confidence": f"{100 * experiment['confidence']:g}",
         "tables": [{"caption": f"Table {known}", "rows": [table.cells(row, shown["columns"]) for row in shown["rows"]],
-                    "heads": [{"title": title, "word": form == "s"} for title, _, form in shown["columns"]]}
+                    "heads": table.heads(shown["columns"])}
                    for known, shown in experiment["tables"].items()],
         "command": experiment["command"],
         "environment": [("form", experiment["form"]), ("version (git describe)", experiment["git"] or "-"),

@@ -39,6 +39,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def heads(columns: tuple[Column, ...]) -> list[dict]:
+    """Headings for grid.html: titles, and whether words stand below."""
+    return [{"title": title, "word": form == "s"} for title, _, form in columns]
+
+
 def markdown(records: list[dict], columns: tuple[Column, ...] = COLUMNS) -> str:
     """The table as Markdown, as documents have it."""
     lines = ["| " + " | ".join(heading for heading, _, _ in columns) + " |",
