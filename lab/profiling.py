@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from rich.console import Console
 
 from lab import build, run
 from lab.outputs import output_folder, write_whole
-from lab.report import flame, table
+from lab.report import flame, profile_page, table
 from lab.runner.guest import FIRST_COMMAND
 from lab.ui import UserError, say
+from lab.version import git_describe
 
 BEFORE = ("exception", "fault handling", "file map", "file system", "block layer", "driver")
 """Spans of a page fault (machine/crates/attribution, SPANS) before the device."""
@@ -77,7 +79,11 @@ def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[s
     since = since or ("roi" if request.kind else f"milestone:{FIRST_COMMAND}")
     attribute = Attribute(out, since, (str(symbols_of(kernel)), *symbols), categories)
     status = run.run(replace(request, kernel=kernel, stats=out / "stats.json", out=out / "job", attribute=attribute))
-    return finish(out, f"cycles by stack of calls: {' '.join(request.argv)}", status)
+    return finish(out, shlex.join(request.argv), (("kind", request.kind or "none"), *_settings(request)), status)
+
+
+def _settings(request: run.Request) -> tuple[tuple[str, str], ...]:
+    return ("profile", " ".join([request.profile, *request.settings])), ("data", request.data or "none")
 
 
 def _prepare(out: Path, symbols: tuple[str, ...], categories: Path | None) -> None:
@@ -88,7 +94,7 @@ def _prepare(out: Path, symbols: tuple[str, ...], categories: Path | None) -> No
     if categories and not categories.is_file():
         raise UserError(f"--categories {categories}: no such file")
     output_folder(out)
-    for name in ("profile.json", "stats.json"):
+    for name in ("profile.json", "stats.json", profile_page.PAGE):
         (out / name).unlink(missing_ok=True)
 
 
@@ -99,6 +105,8 @@ def compare(request: run.Request, out: Path, since: str | None, symbols: tuple[s
     for kind in kinds:
         say(f"kind {kind}")
         status = profile(replace(request, kind=kind), out / kind, since, symbols, categories)
+        if status and not (out / kind / "profile.json").exists():
+            return status
         failed = status or failed
         records.append((kind, json.loads((out / kind / "profile.json").read_text()),
                         json.loads((out / kind / "stats.json").read_text())))
@@ -107,7 +115,14 @@ def compare(request: run.Request, out: Path, since: str | None, symbols: tuple[s
     console = _console()
     console.print("Time of a page miss by kind (THESIS figure 5.4), us:")
     table.show(rows, console, _KINDS)
+    profile_page.write_kinds(out, rows, _KINDS, list(kinds), _facts(shlex.join(request.argv), _settings(request)))
+    say(f"page over all kinds: {out / profile_page.PAGE}")
     return failed
+
+
+def _facts(command: str, more: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    """What a page says of where it comes from."""
+    return [("command", command), *more, ("version", git_describe() or "-")]
 
 
 def kind_rows(records: list[tuple[str, dict, dict]]) -> list[dict]:
@@ -147,12 +162,12 @@ def profile_elf(elf: Path, profile_name: str, settings: tuple[str, ...], detail:
     _prepare(out, symbols, categories)
     status = run.run_elf(elf, profile_name, settings, detail,
                          (*Attribute(out, since or "start", symbols, categories).options(), "--json", str(out / "stats.json")))
-    return finish(out, f"cycles by stack of calls: {elf.name}", status)
+    return finish(out, elf.name, (("profile", " ".join([profile_name, *settings])),), status)
 
 
-def finish(out: Path, title: str, status: int = 0) -> int:
-    """Draw the flame graph and show the tables of what the machine left in `out`; the run's status. A machine that refused its
-    input has said why and left nothing."""
+def finish(out: Path, command: str, settings: tuple[tuple[str, str], ...] = (), status: int = 0) -> int:
+    """Draw the flame graph, write the page and show the tables of what the machine left in `out`; the run's status. `settings`
+    are for the page to say. A machine that refused its input has said why and left nothing."""
     if status and not (out / "profile.json").exists():
         return status
     record, stats = json.loads((out / "profile.json").read_text()), json.loads((out / "stats.json").read_text())
@@ -160,7 +175,8 @@ def finish(out: Path, title: str, status: int = 0) -> int:
         raise UserError("profile: nothing to see: the guest never came to where --from begins")
     with open(out / "stacks.folded") as lines:
         root = flame.tree(lines, without=frozenset({"[asleep]"}))
-    write_whole(out / "flame.svg", flame.svg(root, title))
+    graph = flame.svg(root, f"cycles by stack of calls: {command}")
+    write_whole(out / "flame.svg", graph)
     console = _console()
     if record["faults"]["count"]:
         console.print(f"A page fault served by the operating system (mean of {record['faults']['count']:,}):")
@@ -170,14 +186,18 @@ def finish(out: Path, title: str, status: int = 0) -> int:
             console.print(f"A miss served by the hardware, asked by {name} (mean of {misses[0]['count']:,}):")
             table.show(miss_rows(misses[0]), console, _STEPS)
     count = pages(record, stats)
-    console.print(f"Work of all harts by category, per page miss (of {count:,}):" if count else "Work of all harts by category:")
-    table.show(category_rows(record, count), console, _CATEGORIES)
+    tables = [(f"Work of all harts by category, per page miss (of {count:,}):" if count else "Work of all harts by category:",
+               category_rows(record, count), _CATEGORIES)]
     if rows := mode_rows(record):
-        console.print("Misses of user code and of the kernel for 1000 of their instructions:")
-        table.show(rows, console, _MISSES)
+        tables.append(("Misses of user code and of the kernel for 1000 of their instructions:", rows, _MISSES))
+    for heading, rows, columns in tables:
+        console.print(heading)
+        table.show(rows, console, columns)
+    profile_page.write(out, record, _facts(command, settings), tables, (graph, root.total))
     if cut := {name: n for name, n in record["cut"].items() if n}:
         say(f"not in trace.json and the .jsonl files, for there is a limit: {cut}")
-    say(f"timeline: {out / 'trace.json'} (ui.perfetto.dev), flame graph: {out / 'flame.svg'}, record: {out / 'profile.json'}")
+    say(f"page: {out / profile_page.PAGE}, timeline: {out / 'trace.json'} (ui.perfetto.dev), "
+        f"flame graph: {out / 'flame.svg'}, record: {out / 'profile.json'}")
     return status
 
 

@@ -38,9 +38,9 @@ def test_status_comes_from_tohost(program: Path, tmp_path: Path, name: str, stat
 def test_a_profile_that_was_refused_shows_nothing_of_an_earlier_one(program: Path, tmp_path: Path) -> None:
     elf, out = assemble("pass", tmp_path), tmp_path / "out"
     assert profiling.profile_elf(elf, "vc707", (), None, out, None, (), None) == 0
-    assert (out / "flame.svg").exists()
+    assert (out / "flame.svg").exists() and "hardware served no miss" in (out / "index.html").read_text()
     assert profiling.profile_elf(elf, "nosuch", (), None, out, None, (), None) == BAD_INPUT
-    assert not (out / "profile.json").exists()
+    assert not (out / "profile.json").exists() and not (out / "index.html").exists()
 
 
 @pytest.mark.parametrize("quantum", [10, 37, 1000])

@@ -20,9 +20,12 @@ from lab.paths import MACHINE
 from lab.report import flame
 from lab.runner import guest as guests
 from lab.runner.job import command_job
+from lab.tests.test_profile_page import numbers
 from lab.ui import UserError
 
 TABLE = MACHINE / "crates" / "attribution" / "linux.toml"
+RING = 4096
+"""Frames that Linux gives to the SMU's ring unless told otherwise."""
 FIRST_STEPS = ["trap", "handler", "file_map", "file_system", "block", "driver", "doorbell", "device_end"]
 LOAD = miss_latency.Load(file_bytes=64 * ext4.MIB, read_bytes=2 * ext4.MIB)
 
@@ -104,6 +107,25 @@ def check_trace(trace: dict) -> dict[str, int]:
     return counts
 
 
+def check_page(folder: Path, stats: dict) -> dict[str, dict]:
+    """Finish a profile; the numbers of its page's figures by their ids."""
+    (folder / "stats.json").write_text(json.dumps(stats))
+    assert profiling.finish(folder, "test") == 0
+    ElementTree.parse(folder / "flame.svg")
+    return numbers((folder / "index.html").read_text())
+
+
+def check_frames(folder: Path, job: Path) -> list[dict]:
+    """As many frames as the kernel says were adopted by the end; at no time more than the ring has room for."""
+    kernel = dict(line.split() for line in (job / "hwdp-stats").read_text().splitlines())
+    frames = [json.loads(line) for line in (folder / "frames.jsonl").read_text().splitlines()]
+    assert 100 < len(frames) <= 2048
+    assert frames[-1]["adopted"] + frames[-1]["unsynced"] == int(kernel["smu_installed"]) == int(kernel["pages_adopted"]) > 500
+    assert max(frame["unsynced"] for frame in frames) > 50
+    assert all((frame["ring"] or 0) + frame["unsynced"] <= RING for frame in frames)
+    return frames
+
+
 def attributed(program: Path, kernel: Path, root: Path, out: Path, kind: str, attribute: bool, **options: object) -> dict:
     guest = guests.Guest(kernel, root, data=dataset.image(LOAD.file_bytes), max_seconds=300, **options)
     if attribute:
@@ -149,9 +171,13 @@ def test_page_faults_of_the_operating_system(program: Path, patched: Path, root:
         assert spans[name] > 0.3, name
     counts = check_trace(json.loads((tmp_path / "profile" / "trace.json").read_text()))
     assert counts["page fault"] == len(read) and counts["read"] >= len(read) and counts["region 0"] == 1
-    (tmp_path / "profile" / "stats.json").write_text(json.dumps(stats))
-    profiling.finish(tmp_path / "profile", "test")
-    ElementTree.parse(tmp_path / "profile" / "flame.svg")
+    figures = check_page(tmp_path / "profile", stats)
+    assert {"life-faults", "steps-faults", "misses-over-time", "flame"} <= set(figures)
+    assert not {"life-walks", "life-ports", "frames"} & set(figures)
+    waited = next(curve for curve in figures["misses-over-time"]["data"] if "waited" in curve["name"])
+    assert sum(waited["y"]) == len(read)
+    median = sorted(fault["times"]["return"] - fault["times"]["trap"] for fault in read)[(len(read) - 1) // 2]
+    assert sum(figures["life-faults"]["data"][0]["x"]) == pytest.approx(median * 1e6 / record["clock_hz"])
 
 
 PROGRAM = """
@@ -195,10 +221,24 @@ def test_misses_of_the_hardware(program: Path, patched: Path, root: Path, tmp_pa
     whole = sum(miss["times"]["resumed"] - miss["times"]["walk"] for miss in misses) / len(misses)
     assert whole * 1e6 / record["clock_hz"] == pytest.approx(mine["mean_us"], rel=0.01)
     assert (record["categories"]["miss in hardware"]["cycles"] > 0) == (kind == "hwdp")
-    check_trace(json.loads((tmp_path / "profile" / "trace.json").read_text()))
+    counts = check_trace(json.loads((tmp_path / "profile" / "trace.json").read_text()))
+    frames = check_frames(tmp_path / "profile", tmp_path / "job")
+    assert counts["unsynced"] == counts["in the ring"] == len(frames)
+    assert any(frame["ring"] for frame in frames)
+    figures = check_page(tmp_path / "profile", stats)
+    assert {"life-walks" if kind == "hwdp" else "life-ports", "misses-over-time", "frames", "flame"} <= set(figures)
+    assert figures["frames"]["data"][0]["y"] == [frame["ring"] for frame in frames]
     # Misses in caches, TLBs and predictors have a place, too.
     for miss in ("l1d", "walks", "branches"):
         spent = {category: spent.get("misses", {}).get(miss, 0) for category, spent in record["categories"].items()}
         user = spent.pop("user code") + spent.pop("miss in hardware")
         for name, own in (("user", user), ("kernel", sum(spent.values()))):
             assert own == pytest.approx(region["misses"][name][miss], rel=0.02, abs=20), (name, miss)
+
+
+@pytest.mark.guest
+@pytest.mark.series
+def test_frames_of_the_unit_in_software(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
+    """They are seen as hardware's are, but for the ring."""
+    attributed(program, patched, root, tmp_path, "emulated", attribute=True)
+    assert not any(frame["ring"] for frame in check_frames(tmp_path / "profile", tmp_path / "job"))

@@ -21,6 +21,7 @@ from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.compared import Compared, one
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.report import plots, site
+from lab.tests.test_profile_page import record_in, written
 from lab.ui import UserError
 
 PHONE, DESK = 390, 1200
@@ -34,6 +35,7 @@ function look() {
     figures[holder.id] = {
       bars: holder.querySelectorAll(".barlayer .point").length, points: holder.querySelectorAll(".scatterlayer .point").length,
       lines: holder.querySelectorAll(".scatterlayer .js-line").length, errors: holder.querySelectorAll(".errorbar").length,
+      boxes: holder.querySelectorAll(".boxlayer path.box").length,
       ink: holder.layout.font.color, width: holder.getBoundingClientRect().width,
       drawn: holder.data.map((trace) => [trace.name, [...trace.y]]),
       data: JSON.parse(inside.getElementById(holder.id + "-data").textContent),
@@ -148,6 +150,20 @@ def test_overview(look: Look, made: Path, width: int) -> None:
     assert re.search(r'<td class="far">\+215 %</td>', text)
     assert "31.5 ± 0.5" in text
     assert "A reason that is &lt;/script&gt; long." in text
+
+
+def test_page_of_a_profile(look: Look, serve: str, tmp_path: Path) -> None:
+    """Its one file is all that it needs."""
+    written(tmp_path / "report", record_in(tmp_path / "report"))
+    page = look("index.html", PHONE, dark=True)
+    assert page["console"] == [] and page["wide"] <= page["room"] <= PHONE
+    figures = page["figures"]
+    assert {"life-faults", "steps-walks", "misses-over-time", "frames"} < figures.keys()
+    for name, figure in figures.items():
+        assert figure["width"] <= PHONE and figure["ink"] == "#e4e4e4"
+        assert figure["drawn"] == [[trace.get("name"), trace["y"]] for trace in figure["data"]["data"]], name
+    assert figures["life-faults"]["bars"] == 3 and figures["steps-walks"]["boxes"] == 4
+    assert (figures["misses-over-time"]["lines"], figures["frames"]["lines"]) == (3, 3)
 
 
 def test_prints(made: Path, serve: str, tmp_path: Path) -> None:
