@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -206,6 +207,10 @@ def parser() -> argparse.ArgumentParser:
         check = commands.add_parser(name, help=what, add_help=False, prefix_chars="\0")
         check.add_argument("arguments", nargs="*", metavar="ARGUMENT")
 
+    python = commands.add_parser("python", help="Python with `import trapless` (docs/python.md)", add_help=False,
+                                 prefix_chars="\0")
+    python.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="as Python's")
+
     commands.add_parser("doctor", help="say what is there and what is missing")
     commands.add_parser("setup", help="install and build what is missing")
     commands.add_parser("help", help="show this help")
@@ -214,6 +219,8 @@ def parser() -> argparse.ArgumentParser:
 
 def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     """Run one command; its exit status. `guest_argv` is what stands after `--`."""
+    if args.command == "python":
+        os.execv(sys.executable, [sys.executable, *args.arguments, *(["--", *guest_argv] if guest_argv else [])])
     if guest_argv and args.command not in ("run", "profile", "trace"):
         raise UserError(f"{args.command}: takes nothing after --")
     if args.command == "demo":

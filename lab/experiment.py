@@ -59,7 +59,10 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
     return 1 if failed else 0
 
 
-def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None:
+def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict], dict[str, str]]:
+    """Measure an experiment and leave all its files in `setup.out`; its rows, and its tables as Markdown by name. If it is
+    `measured` already, take the rows of that run.
+    """
     experiment, folder = EXPERIMENTS[name], setup.out
     output_folder(folder)
     start = time.monotonic()
@@ -70,6 +73,12 @@ def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None
     write_whole(folder / "results.md", "\n".join(texts.values()))
     for drawn, plot in experiment.plots.items():
         plots.save(plot(rows), folder / f"{drawn}.svg")
+    return rows, texts
+
+
+def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None:
+    experiment, folder = EXPERIMENTS[name], setup.out
+    rows, texts = measure(name, setup, measured)
     console = Console(width=None if os.isatty(1) else 200, highlight=False)
     for shown in experiment.tables.values():
         table.show(shown.rows(rows), console, shown.columns)

@@ -97,7 +97,7 @@ def run_suite(suite: Suite) -> Count:
 def suites(everything: bool) -> list[Suite]:
     """Every runner, in the order of running. `everything` adds the long ones."""
     ruff = [sys.executable, "-m", "ruff", "check", "-q", "--no-cache", "--config", str(LAB / "pyproject.toml")]
-    ruff += [str(LAB), str(RTL)]
+    ruff += [str(LAB), str(ROOT / "python"), str(RTL)]
     pytest_args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(LAB)]
     if not everything:
         pytest_args += ["-m", "not long"]

@@ -50,15 +50,19 @@ class Grid:
 
 def load(file: Path) -> Grid:
     """The grid of a file; every fault of its form is one line."""
-    data = read_toml(file)
+    return of_table(read_toml(file), file.parent, file.stem, file)
+
+
+def of_table(data: dict, folder: Path, name: str, where: Path | str) -> Grid:
+    """The grid of what a file has; `where` is its name in complaints."""
     if odd := set(data) - {"fixed", "vary", "limits"}:
-        raise UserError(f"{file}: {min(odd)}: should be in [fixed], [vary] or [limits]")
+        raise UserError(f"{where}: {min(odd)}: should be in [fixed], [vary] or [limits]")
     limits, known = dict(_flat(data.get("limits", {}))), {limit.name for limit in fields(Limits)}
-    for name, value in limits.items():
-        if name not in known or isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise UserError(f"{file}: limits.{name}: not a positive number of {' or '.join(sorted(known))}")
-    return Grid(dict(_flat(data.get("fixed", {}))), checked(file, dict(_flat(data.get("vary", {})))), Limits(**limits),
-                file.parent, file.stem)
+    for limit, value in limits.items():
+        if limit not in known or isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise UserError(f"{where}: limits.{limit}: not a positive number of {' or '.join(sorted(known))}")
+    return Grid(dict(_flat(data.get("fixed", {}))), checked(where, dict(_flat(data.get("vary", {})))), Limits(**limits),
+                folder, name)
 
 
 def _flat(table: dict, before: str = "") -> Iterator[tuple[str, object]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -96,9 +96,7 @@ def _filled(command: str | list, values: dict[str, object]) -> list[str]:
 def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = build.kernel) -> kept.Run:
     """The run of a point; all that it needs is built, the kernel by `kernel`. UserError if it cannot be."""
     values, folder = {**grid.fixed, **varied}, grid.folder
-    dotted = sorted(name for name in values if "." in name)
-    settings = [f"{name}={_plain(values[name])}" for name in dotted if name.partition(".")[0] in SECTIONS]
-    words = [f"{name}={_plain(values[name], int)}" for name in dotted if name.partition(".")[0] not in SECTIONS]
+    settings, words = dotted(values)
     ssd = [f"ssd={_file(folder, values['ssd'])}"] if "ssd" in values else []
     kind, data = values.get("kind"), values.get("data")
     workload = WORKLOADS[values["workload"]] if "workload" in values else None
@@ -127,6 +125,13 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
     return kept.Run(title(varied) or grid.name, guest, job, partial(record.take, kind), _FORM, failures=True,
                     host_mib=(size >> 20) if size else kept.Run.host_mib, from_checkpoint=True,
                     host_limit=grid.limits.host_seconds)
+
+
+def dotted(values: Mapping[str, object]) -> tuple[list[str], list[str]]:
+    """Of the names that have a dot: values of the machine's profile, and parameters of the kernel's command line."""
+    names = sorted(name for name in values if "." in name)
+    return ([f"{name}={_plain(values[name])}" for name in names if name.partition(".")[0] in SECTIONS],
+            [f"{name}={_plain(values[name], int)}" for name in names if name.partition(".")[0] not in SECTIONS])
 
 
 def _plain(value: object, truth: type = str) -> str:

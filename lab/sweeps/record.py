@@ -59,12 +59,17 @@ def of_program(out: Path) -> dict:
 
 
 def take(kind: str | None, outcome: guests.Outcome, folder: Path) -> dict:
-    """The figures of a run, and what is behind them; however it ended."""
+    """What is kept of a run, however it ended."""
+    return of_run(kind, outcome, folder / "out")
+
+
+def of_run(kind: str | None, outcome: guests.Outcome, out: Path) -> dict:
+    """The figures of a run whose files of /job/out are in `out`, and what is behind them."""
     stats, found = outcome.stats, {}
     regions = stats.get("rois", [])
     wrong = {}
     try:
-        found = of_program(folder / "out")
+        found = of_program(out)
     except UserError as error:
         wrong = {"status": ending.FAILED, "line": str(error)}
     if regions:

@@ -39,7 +39,7 @@ for place in values("--checkpoint"):
         file.write(f"boot {os.getppid()} {os.getpid()}\n")
     Path(place).mkdir()
     sys.exit(0)
-assert sys.argv[1] == "resume" and Path(sys.argv[2]).is_dir()
+assert sys.argv[1] == "run" or sys.argv[1] == "resume" and Path(sys.argv[2]).is_dir()
 words = debugfs("cat /cmd").split()[2:]
 with open(log, "a") as file:
     file.write(f"{'_'.join(words)} {os.getppid()} {os.getpid()}\n")

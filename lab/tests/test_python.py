@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`import trapless`: runs, sweeps, results as data frames, figures; and the notebook, executed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+import trapless
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from lab.experiments import catalogue, repeated
+from lab.experiments.setup import Experiment, Setup, Table
+from lab.paths import ROOT
+from lab.report import plots
+from lab.tests import test_sweeps
+from lab.tests.test_cli import complaint
+
+NOTEBOOK = ROOT / "docs" / "notebooks" / "measure.ipynb"
+fake = test_sweeps.fake
+
+
+def rows(setup: Setup | None = None) -> list[dict]:
+    return [{**repeated.row({"kind": kind, "threads": threads},
+                            [{"mean_us": base * threads + seed, "seed": seed, "git": "v1"} for seed in (1, 2)]),
+             **({"paper": 20.0} if kind == "hwdp" else {})}
+            for threads in (1, 2) for kind, base in (("osdp", 30.0), ("hwdp", 15.0))]
+
+
+COLUMNS = (("kind", "kind", "s"), ("threads", "threads", "d"), ("us", "mean_us", ".1f"))
+MADE = Experiment("a title", rows, {"made": Table(COLUMNS, keys=2)},
+                  {"bars": plots.Bars("threads", "kind", "mean_us", "us", "paper"),
+                   "panels": plots.Lines("threads", "kind", "mean_us", "threads", "us", panel="kind")}, about="all of it")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Results of an experiment `made`, in out/made of the current folder."""
+    monkeypatch.setitem(catalogue.EXPERIMENTS, "made", MADE)
+    monkeypatch.chdir(tmp_path)
+    trapless.experiment("made")
+    return tmp_path / "out" / "made"
+
+
+def test_run(fake: test_sweeps.Fake, tmp_path: Path) -> None:
+    result = trapless.run("fake ok 7", memory="64M", settings={"hwdp.ring": 64, "ssd.read_us": 3}, out=tmp_path / "left")
+    assert (result.ok, result.status, result.exit_status, result.line) == (True, "ok", 0, "")
+    assert result.check() is result
+    assert result.figures["n"] == 7 and result.figures["sim_seconds"] == 1.0 and result.stats["instructions"] == 5
+    assert "last words" in result.console
+    assert result.files == {"figures.json": tmp_path / "left" / "figures.json"}
+    frame = result.frame()
+    assert frame.loc[0, ["command", "profile", "hwdp.ring", "n", "status"]].to_list() == ["fake ok 7", "vc707", 64, 7, "ok"]
+    assert frame.attrs["units"]["sim_seconds"] == "s" and "hwdp.ring" not in frame.attrs["units"]
+
+
+def test_run_that_fails_is_a_result(fake: test_sweeps.Fake) -> None:
+    result = trapless.run(["fake", "exit", "3"], memory="64M")
+    assert (result.ok, result.status, result.exit_status) == (False, "failed", 3)
+    with pytest.raises(trapless.Error, match=r"^fake exit 3: exit status 3; its last words: last words$"):
+        result.check()
+    kept = result.files["figures.json"]
+    assert kept.exists()
+    del result
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize(("command", "options", "complaint"), [
+    ("", {}, "no command"),
+    ("true", {"kind": "nothing"}, "kind: nothing: not one of ideal"),
+    ("true", {"settings": {"ring": 3}}, "settings: ring: neither"),
+    ("true", {"data": "no.img"}, "no.img: no such image"),
+    ("true", {"simulator": "bochs"}, "simulator: bochs"),
+    ("./no.c", {}, "./no.c: no such file"),
+])
+def test_what_cannot_run_is_one_line(fake: test_sweeps.Fake, command: str, options: dict, complaint: str) -> None:
+    with pytest.raises(trapless.Error, match=complaint) as caught:
+        trapless.run(command, memory="64M", **options)
+    assert "\n" not in str(caught.value) and caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert str(caught.type) == "<class 'trapless.Error'>"
+
+
+def test_sweep(fake: test_sweeps.Fake, tmp_path: Path) -> None:
+    frame = trapless.sweep({"fixed": {"command": "fake {how} {n}", "memory": "64M"},
+                            "vary": {"how": ("ok", "exit"), "n": range(2)}}, out=tmp_path / "out")
+    assert frame[["how", "n", "status"]].to_numpy().tolist() == [["ok", 0, "ok"], ["ok", 1, "ok"], ["exit", 0, "ok"],
+                                                                 ["exit", 1, "failed"]]
+    assert frame["exit_status"].to_list() == [0, 0, 0, 1] and frame["line"].to_list()[3].startswith("exit status 1")
+    loaded = trapless.load(tmp_path / "out")
+    pd.testing.assert_frame_equal(loaded, frame)
+    assert loaded.attrs["units"] == frame.attrs["units"]
+    runs = trapless.load(tmp_path / "out", runs=True)
+    assert runs["n"].to_list() == [0, 1, 0, 1] and runs.attrs["units"]["sim_seconds"] == "s"
+    (fake.folder / "walk.toml").write_text('[fixed]\ncommand = "fake ok 5"\nmemory = "64M"\n')
+    assert trapless.sweep(fake.folder / "walk.toml")["n"].to_list() == [5]
+
+
+@pytest.mark.parametrize(("what", "options", "complaint"), [
+    ({"fixed": {"command": "true", "kin": "osdp"}}, {}, "kin: neither an option"),
+    ({"vary": {"command": "true"}}, {}, "vary.command: not a list"),
+    ({"other": {}}, {}, "other: should be in"),
+    ({"fixed": {"command": "true"}}, {"jobs": 0}, "jobs: 0: at least 1"),
+    ("/no/such.toml", {}, "/no/such.toml: No such file"),
+])
+def test_wrong_sweeps(what: object, options: dict, complaint: str) -> None:
+    with pytest.raises(trapless.Error, match=complaint):
+        trapless.sweep(what, **options)
+
+
+def test_experiment(made: Path) -> None:
+    frame = trapless.load(made)
+    assert frame[["threads", "kind"]].to_numpy().tolist() == [[1, "osdp"], [1, "hwdp"], [2, "osdp"], [2, "hwdp"]]
+    assert frame["mean_us"].to_list() == [31.5, 16.5, 61.5, 31.5]
+    assert frame.attrs["units"]["mean_us"] == frame.attrs["units"]["mean_us_ci"] == "us"
+    assert {key: frame.attrs[key] for key in ("experiment", "title", "about", "form")} == {
+        "experiment": "made", "title": "a title", "about": "all of it", "form": "quick"}
+    runs = trapless.load(made, runs=True)
+    assert len(runs) == 8 and runs["mean_us"].to_list()[:2] == [31.0, 32.0] and runs.attrs["units"]["mean_us"] == "us"
+    with pytest.raises(trapless.Error, match="experiment none: not one of"):
+        trapless.experiment("none")
+
+
+def test_compare(made: Path, tmp_path: Path) -> None:
+    trapless.experiment("made", out=tmp_path / "again")
+    frame = trapless.compare(made, tmp_path / "again")
+    assert set(frame["verdict"]) == {"same"} and frame["difference"].to_list() == [0] * 4
+    with pytest.raises(trapless.Error, match="/no: No such file"):
+        trapless.compare(made, "/no")
+
+
+@pytest.mark.parametrize("text", ["{", "3", '[{"values": 3, "figures": 4}]', "[1]"])
+def test_what_is_no_result(tmp_path: Path, text: str) -> None:
+    (tmp_path / "results.json").write_text(text)
+    with pytest.raises(trapless.Error, match=r"results\.json: not what an experiment"):
+        trapless.load(tmp_path)
+
+
+def drawn(figure: object) -> dict:
+    """Name, x, y and error bars of what a Plotly figure draws."""
+    return {trace.name: (list(trace.x), list(trace.y), list(trace.error_y.array or [])) for trace in figure.data}
+
+
+def test_plot_of_columns(made: Path) -> None:
+    """Rows with the same names are repetitions: their mean, with its interval."""
+    runs = trapless.load(made, runs=True)
+    figure = trapless.plot(runs, "threads", "mean_us", "kind")
+    wide = [repeated.half_width([31.0, 32.0])] * 2
+    assert drawn(figure) == {"osdp": ([1, 2], [31.5, 61.5], wide), "hwdp": ([1, 2], [16.5, 31.5], wide)}
+    assert {trace.type for trace in figure.data} == {"scatter"}
+    assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("threads", "mean, us")
+    alone = trapless.plot(runs[runs["threads"] == 1], "kind", "mean_us")
+    assert drawn(alone) == {"mean, us": (["osdp", "hwdp"], [31.5, 16.5], wide)} and alone.data[0].type == "bar"
+    assert trapless.plot(runs, "threads", "mean_us", "kind", form="bars", stacked=True).layout.barmode == "stack"
+    printed = trapless.figure(runs, "threads", "mean_us", "kind")
+    assert [list(line.get_ydata()) for line in printed.axes[0].get_lines()[:1]] == [[31.5, 61.5]]
+    for arguments, text in ((("threads", "no"), "no column no"), (("threads",), "both x and y"), ((), "has no figure none")):
+        with pytest.raises(trapless.Error, match=text):
+            trapless.plot(trapless.load(made), *arguments, figure="none")
+
+
+def test_plot_of_an_experiment(made: Path) -> None:
+    for what in ("made", made, trapless.load(made)):
+        found = drawn(trapless.plot(what))
+        assert found["hwdp"][:2] == (["1", "2"], [16.5, 31.5])
+        assert found["hwdp, paper"][:2] == (["1", "2"], [20, 20]) and "osdp, paper" not in found
+    panels = trapless.plot("made", figure="panels")
+    assert panels.layout.yaxis.title.text == "osdp kind" and panels.layout.yaxis2.domain == (0, 0.48)
+    assert len(trapless.figure("made", figure="panels").axes) == 2
+
+
+def test_python_of_the_launcher(tmp_path: Path) -> None:
+    (tmp_path / "look.py").write_text("import sys, trapless\nprint(trapless.run.__name__, sys.argv[1:])\nsys.exit(3)\n")
+    done = subprocess.run([ROOT / "trapless", "python", "look.py", "--out", "a", "--", "b"], cwd=tmp_path, capture_output=True,
+                          text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout) == (3, "run ['--out', 'a', '--', 'b']\n"), complaint(done)
+
+
+def execute(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
+    """Run all cells as Jupyter does, in this folder."""
+    made = copy.deepcopy(notebook)
+    NotebookClient(made, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    return made
+
+
+def test_notebook_has_no_outputs() -> None:
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    for cell in notebook.cells:
+        assert not cell.get("outputs") and cell.get("execution_count") is None
+
+
+@pytest.mark.guest
+@pytest.mark.series
+def test_notebook(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
+    """Every cell runs, and its figures are there: one a call of plot, and the file for a paper."""
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    outputs = [output for cell in execute(notebook, tmp_path).cells for output in cell.get("outputs", [])]
+    figures = [output["data"]["application/vnd.plotly.v1+json"] for output in outputs
+               if "application/vnd.plotly.v1+json" in output.get("data", {})]
+    assert len(figures) == sum(cell.source.count("trapless.plot(") for cell in notebook.cells) > 0
+    for figure in figures:
+        assert all(len(trace["y"]) > 0 for trace in figure["data"]), json.dumps(figure)[:500]
+    assert (tmp_path / "figure.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_failing_cell_fails(tmp_path: Path) -> None:
+    cell = nbformat.v4.new_code_cell("import trapless\ntrapless.run('true', kind='nothing')")
+    with pytest.raises(CellExecutionError, match="kind: nothing: not one of"):
+        execute(nbformat.v4.new_notebook(cells=[cell]), tmp_path)
+
+
+def test_public_names_are_documented() -> None:
+    assert all(getattr(trapless, name).__doc__ for name in trapless.__all__)
+    assert sys.modules["trapless"].__doc__
