@@ -125,6 +125,9 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
         options=(*request.options, *(request.attribute.options() if request.attribute else ())))
     argv, files = own.resolve(request.argv, arch, folder)
+    if request.kind and files and own.is_static(files[0]):
+        say(f"{request.argv[0]} is statically linked: --kind does not reach it, but in the guest "
+            f"`hwdp -k {request.kind} -- {argv[0]}` does")
     given = {path.name for path in request.inputs}
     inputs = tuple(folder / path for path in request.inputs) + tuple(path for path in files if path.name not in given)
     return guest, Job("exit 0", inputs) if request.interactive else command_job(argv, request.kind, inputs, request.share)

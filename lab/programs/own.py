@@ -13,6 +13,7 @@ from lab.ui import UserError
 # Of an ELF file's header (System V ABI, "ELF Header").
 _MAGIC = b"\x7fELF"
 _MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}
+_PT_INTERP = 3
 _LIBRARIES = (cross.MATH,)
 
 
@@ -33,6 +34,18 @@ def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path()) -> tuple
         return argv, ()
     check(path, word, arch)
     return [f"./{path.name}", *argv[1:]], (path,)
+
+
+def is_static(path: Path) -> bool:
+    """Is it a program that no dynamic linker loads, so that no library can be loaded before it?"""
+    with open(path, "rb") as file:
+        header = file.read(64)
+        if not header.startswith(_MAGIC) or len(header) < 64:
+            return False
+        (start,), (size, count) = struct.unpack_from("<Q", header, 32), struct.unpack_from("<HH", header, 54)
+        file.seek(start)
+        parts = file.read(size * count)
+    return all(struct.unpack_from("<I", parts, at)[0] != _PT_INTERP for at in range(0, len(parts) - 3, size or 1))
 
 
 def check(path: Path, program: str, arch: Arch) -> None:

@@ -50,7 +50,7 @@ def test_faulty_register(tmp_path: Path, fault: str, message: str) -> None:
 
 
 def documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("results*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("results*.md")), *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 
 
 def unregistered(text: str) -> list[str]:

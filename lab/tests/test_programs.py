@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def test_a_file_of_this_host_is_taken_along(here: Path) -> None:
     (here / "bin").mkdir()
     (here / "bin" / "script").write_text("#!/bin/sh\necho x\n")
     assert own.resolve(["bin/script", "a"]) == (["./script", "a"], (Path("bin/script"),))
+
+
+def test_static_programs_are_known(here: Path) -> None:
+    (here / "prog.c").write_text("int main(void) { return 0; }\n")
+    for name, options, static in (("dynamic", [], False), ("static", ["-static"], True)):
+        subprocess.run(["riscv64-linux-gnu-gcc", *options, "-o", name, "prog.c"], check=True)
+        assert own.is_static(here / name) == static
+    assert not own.is_static(here / "prog.c")
 
 
 def test_another_processors_program_is_named(here: Path) -> None:

@@ -182,6 +182,12 @@ def test_python_of_the_launcher(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "run ['--out', 'a', '--', 'b']\n"), complaint(done)
 
 
+def test_notebook_has_the_example(tmp_path: Path) -> None:
+    """One program in both."""
+    cells = [cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells if cell.source.startswith("%%writefile reads.c")]
+    assert [cell.partition("\n")[2].rstrip() for cell in cells] == [(ROOT / "docs/examples/reads.c").read_text().rstrip()]
+
+
 def execute(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
     """Run all cells as Jupyter does, in this folder."""
     made = copy.deepcopy(notebook)
