@@ -10,10 +10,9 @@ from pathlib import Path
 from rich.console import Console
 
 from lab import build
-from lab.cache import disk_error
 from lab.experiments import miss_latency
 from lab.images import dataset, rootfs
-from lab.outputs import output_folder, write_whole
+from lab.outputs import output_folder, whole, write_whole
 from lab.report import html, table
 from lab.runner import guest as guests
 from lab.runner.job import Job
@@ -33,12 +32,8 @@ def run(out: Path, profile: str, settings: tuple[str, ...], threads: int, kernel
     records = measure(out, profile, settings, threads, kernel, serial, quick)
     write_whole(out / "results.json", json.dumps(records, indent=1) + "\n")
     write_whole(out / "results.md", table.markdown(records))
-    partial = out / ".report.html.partial"
-    try:
+    with whole(out / "report.html") as partial:
         html.write(records, partial)
-        partial.replace(out / "report.html")
-    except OSError as error:
-        raise disk_error(error, out) from error
     table.show(records, Console(width=None if os.isatty(1) else 160, highlight=False))
     for record in records:
         if record.get("boot_mips"):

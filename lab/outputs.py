@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import secrets
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from lab.cache import disk_error
@@ -21,11 +24,21 @@ def output_folder(out: Path) -> Path:
     return out
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is either whole or not there."""
-    partial = path.with_name(f".{path.name}.partial")
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A name to write a file under that is to become `path` when the block has ended well: whole, or not there. Others may write
+    the same file meanwhile; the last to end has it."""
+    partial = path.with_name(f".{path.stem}-{secrets.token_hex(4)}.partial{path.suffix}")
     try:
-        partial.write_text(text)
+        yield partial
         partial.replace(path)
     except OSError as error:
         raise disk_error(error, path) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that it is either whole or not there."""
+    with whole(path) as partial:
+        partial.write_text(text)

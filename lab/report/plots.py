@@ -8,25 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.cache import disk_error
+from lab.outputs import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-
 def save(figure: Figure, path: Path) -> None:
     """Write it as SVG, the same bytes for the same figure, whole or not at all."""
     import matplotlib
 
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with matplotlib.rc_context({"svg.hashsalt": path.name}):
-            figure.savefig(partial, format="svg", metadata={"Date": None})
-        partial.replace(path)
-    except OSError as error:
-        raise disk_error(error, path) from error
+    with whole(path) as partial, matplotlib.rc_context({"svg.hashsalt": path.name}):
+        figure.savefig(partial, format="svg", metadata={"Date": None})
 
 
 def sheet(rows: int = 1, width: float = 8.0, height: float = 4.0, **options: object) -> tuple[Figure, list[Axes]]:

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that commands leave: whole or not there, whoever else writes them."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lab.outputs import whole, write_whole
+from lab.ui import UserError
+
+
+def test_two_write_the_same_file(tmp_path: Path) -> None:
+    """Both are under way at a time: the last to end has it, and neither fails."""
+    file = tmp_path / "results.json"
+    with whole(file) as last:
+        with whole(file) as first:
+            last.write_text("last")
+            first.write_text("first")
+        assert file.read_text() == "first"
+    assert file.read_text() == "last"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_many_write_the_same_file(tmp_path: Path) -> None:
+    file, texts = tmp_path / "results.json", [str(n) * 100_000 for n in range(10)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda text: write_whole(file, text), texts * 10))
+    assert file.read_text() in texts
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_failed_leaves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    with pytest.raises(ZeroDivisionError), whole(file) as partial:
+        partial.write_text("half")
+        raise ZeroDivisionError
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UserError, match="cannot write .*missing.*No such file"):
+        write_whole(tmp_path / "missing" / "results.json", "{}")
