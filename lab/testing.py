@@ -98,7 +98,9 @@ def suites(everything: bool) -> list[Suite]:
     """Every runner, in the order of running. `everything` adds the long ones."""
     ruff = [sys.executable, "-m", "ruff", "check", "-q", "--no-cache", "--config", str(LAB / "pyproject.toml")]
     ruff += [str(LAB), str(ROOT / "python"), str(RTL)]
-    pytest_args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(LAB)]
+    # Files beside each other, each as a whole: what its fixtures make is made once. By name: short files come last.
+    pytest_args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations", "30",
+                   "-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", str(LAB)]
     if not everything:
         pytest_args += ["-m", "not long"]
     found = [
