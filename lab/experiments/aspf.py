@@ -7,9 +7,12 @@ figures share what they have in common.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from lab.experiments import aspf_compared
+from lab.experiments.compared import Compared
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.pagesim import output, paper, runs, traces
 from lab.pagesim.plots import TIMELINES, WINDOWS, thirds
@@ -156,14 +159,18 @@ def figure_1c(setup: Setup) -> list[dict]:
 
 
 def figure_6(figure: str, path: tuple[str, ...] = ("{mix}", "{policy}")) -> Callable[[Setup], list[dict]]:
-    """The paper's policies on Mix3 to Mix6."""
-    return lambda setup: note(compare(simulate(setup, product(MIXES, POLICIES))), "paper", figure, *path)
+    """What measures figure 6's parts."""
+    def measure(setup: Setup) -> list[dict]:
+        """The paper's policies on Mix3 to Mix6."""
+        return note(compare(simulate(setup, product(MIXES, POLICIES), output.prefetches)), "paper", figure, *path)
+
+    return measure
 
 
 def figure_7(setup: Setup) -> list[dict]:
     """Mix6 with slower devices."""
     slower = [{"device.latency_us": latency} for latency in LATENCIES]
-    records = simulate(setup, product(["mix6"], [BASELINE, VIRT, STAR], slower))
+    records = simulate(setup, product(["mix6"], [BASELINE, VIRT, STAR], slower), output.prefetches)
     return note(compare(records), "paper", "7", "{latency_us:g}", "{policy}")
 
 
@@ -171,7 +178,7 @@ def figure_8(setup: Setup) -> list[dict]:
     """Mix6 with fewer and more pages read with a fault."""
     # Agg_virtual reads as many as the device takes, whatever this number is.
     cases = product(["mix6"], [VIRT, STAR], [{"prefetch.pages": pages} for pages in PAGES])
-    records = compare(simulate(setup, [Case("mix6", BASELINE), *cases]))
+    records = compare(simulate(setup, [Case("mix6", BASELINE), *cases], output.prefetches))
     virt = {record["prefetch_pages"]: record["pages_moved"] for record in records if record["policy"] == VIRT}
     for record in records:
         if record["policy"] not in (BASELINE, VIRT):
@@ -282,13 +289,17 @@ EXPERIMENTS: dict[str, Experiment] = {}
 
 
 def _add(name: str, title: str, measure: Callable[[Setup], list[dict]], columns: tuple[Column, ...], keys: int = 1,
-         rows: Callable[[list[dict]], list[dict]] = list, **drawn: plots.Plot) -> None:
-    """An experiment with one table, which has its name."""
+         rows: Callable[[list[dict]], list[dict]] = list,
+         beside: Callable[[list[dict]], list[Compared]] = lambda rows: [], **drawn: plots.Plot) -> None:
+    """An experiment with one table, which has its name; `beside` has the paper's values beside ours."""
     shown = Table(columns if name == "aspf-traces" else (*columns, TRACE), keys, rows)
-    EXPERIMENTS[name] = Experiment(title, measure, {name: shown}, drawn, guest=False)
+    EXPERIMENTS[name] = Experiment(title, measure, {name: shown}, drawn, guest=False,
+                                   about=f"{inspect.getdoc(measure)} {ABOUT}", compared=beside)
 
 
 LESS_TIME = "time saved over sync, %"
+ABOUT = ("By the paging simulator (docs/pagesim.md) on recorded traces of the paper's programs, in the paper's setting but for "
+         "what is named. A run repeats to the nanosecond: there is no interval.")
 
 _add("aspf-traces", "the recorded traces, and memory by ASPF's rule", recorded, (
     PROCESS,
@@ -308,21 +319,22 @@ _add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)"
     ("a window", "window_mean", ",.1f"),
     ("in the worst", "window_peak", ",d"),
     ("deviation : mean", "window_variation", ".2f"),
-), faults=WINDOWS)
+), beside=aspf_compared.waiting, faults=WINDOWS)
 _add("aspf-1c", "faults by thirds of a time slice (ASPF 1c)", figure_1c, (
     PROCESS,
     ("faults", "process_faults", ",d"),
     *((f"{part} %", f"{part}_share", ".1f") for part in output.PARTS),
-), rows=by_process, thirds=thirds(output.PARTS))
+), beside=aspf_compared.heads, rows=by_process, thirds=thirds(output.PARTS))
 _add("aspf-6a", "time by mix and policy (ASPF 6a)", figure_6("6a"), (MIX, POLICY, TIME, *SAVED), keys=2,
-     time=plots.Bars("mix", "policy", "time_s_less", LESS_TIME, "paper"))
+     beside=aspf_compared.times_by_mix, time=plots.Bars("mix", "policy", "time_s_less", LESS_TIME, "paper"))
 _add("aspf-6b", "context switches by mix and policy (ASPF 6b)", figure_6("6b"), (
     MIX,
     POLICY,
     ("context switches", "context_switches", ",d"),
     ("fewer %", "context_switches_less", ".2f"),
     ("paper %", "paper", ".2f"),
-), keys=2, switches=plots.Bars("mix", "policy", "context_switches_less", "fewer context switches than sync, %", "paper"))
+), beside=aspf_compared.switches,
+     keys=2, switches=plots.Bars("mix", "policy", "context_switches_less", "fewer context switches than sync, %", "paper"))
 _add("aspf-6c", "accesses of the ULL device by mix and policy (ASPF 6c)", figure_6("6c"), (
     MIX,
     POLICY,
@@ -330,8 +342,10 @@ _add("aspf-6c", "accesses of the ULL device by mix and policy (ASPF 6c)", figure
     ("paper %", "paper", ".2f"),
     ("pages read", "device_reads", ",d"),
     ("pages written", "device_writes", ",d"),
-), keys=2, accesses=plots.Bars("mix", "policy", "faults_less", "fewer ULL accesses than sync, %", "paper"))
+), beside=aspf_compared.accesses,
+     keys=2, accesses=plots.Bars("mix", "policy", "faults_less", "fewer ULL accesses than sync, %", "paper"))
 _add("aspf-7", "time by the device's latency (ASPF 7)", figure_7, (("ULL us", "latency_us", "g"), POLICY, TIME, *SAVED), keys=2,
+     beside=aspf_compared.times_by_latency,
      time=plots.Lines("latency_us", "policy", "time_s_less", "ULL latency, us", LESS_TIME, "paper"))
 _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
     ("pages", "prefetch_pages", "d"),
@@ -340,7 +354,8 @@ _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
     *SAVED,
     ("pages moved", "pages_moved", ",d"),
     ("fewer than virt %", "moved_less_than_virt", ".1f"),
-), keys=2, time=plots.Lines("prefetch_pages", "policy", "time_s_less", "pages prefetched", LESS_TIME, "paper"))
+), beside=aspf_compared.times_by_pages,
+     keys=2, time=plots.Lines("prefetch_pages", "policy", "time_s_less", "pages prefetched", LESS_TIME, "paper"))
 _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
     POLICY,
     PROCESS,
@@ -349,7 +364,7 @@ _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
     ("over 10 %", "share_10", ".2f"),
     ("paper 10 %", "paper_10", ".2f"),
     ("Jain", "jain", ".5f"),
-), keys=2, rows=by_process, **{f"share-{part}": plots.Bars(
+), beside=aspf_compared.processors, keys=2, rows=by_process, **{f"share-{part}": plots.Bars(
     "process", "policy", f"share_{part}", f"CPU time over the first {part} % of the run, %", f"paper_{part}", by_process)
     for part in (5, 10)})
 _add("aspf-beyond", "all policies on Mix3 to Mix6: the paper's, rivals, ours, a bound", beyond, (
@@ -371,7 +386,7 @@ _add("aspf-prefetches", "prefetches of use on Mix6 (ASPF IV-B1)", costs, (
         (f"{origin} of use %", f"{origin}_useful_share", ".2f"),
         *([("paper %", "paper_useful", ".2f")] if origin == "set" else []),
     )),
-))
+), beside=aspf_compared.useful)
 _add("aspf-costs", "pages moved and bookkeeping on Mix6 (ASPF IV-B3, IV-C)", costs, (
     POLICY,
     ("pages moved", "pages_moved", ",d"),
@@ -380,7 +395,7 @@ _add("aspf-costs", "pages moved and bookkeeping on Mix6 (ASPF IV-B3, IV-C)", cos
     ("bookkeeping bytes", "bookkeeping_bytes", ",d"),
     ("of memory %", "bookkeeping_share", ".3f"),
     ("operations", "bookkeeping_operations", ",d"),
-))
+), beside=aspf_compared.moved)
 _add("aspf-timeline", "faults of each process of Mix6 over time", timeline, (
     POLICY,
     PROCESS,

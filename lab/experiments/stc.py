@@ -7,6 +7,7 @@ share what they have in common.
 
 from __future__ import annotations
 
+import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -14,6 +15,8 @@ from functools import cache
 from math import sqrt
 from statistics import mean, stdev
 
+from lab.experiments import stc_compared
+from lab.experiments.compared import Compared
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.paths import LAB
 from lab.report import plots
@@ -229,6 +232,8 @@ OVER_STOCK: Column = ("over stock %", "over_stock", "+.2f")
 COMPARED: tuple[Column, ...] = (("variant", "variant", "s"), ("faults", "faults", ",.0f"), *WALK, ("paper %", "paper", ".0f"),
                                 HANDLER, *WHOLE, OVER_STOCK)
 BOOTED: tuple[Column, ...] = (("boots", "boots", "d"), ("± %", "error", ".2f"))
+ABOUT = ("The machine follows each function's cycles; nothing in the guest measures (docs/results-stc.md). A run repeats to the "
+         "cycle: where there is one boot there is no interval.")
 SAVED = "cycles of walks saved, %"
 
 
@@ -241,21 +246,24 @@ EXPERIMENTS: dict[str, Experiment] = {}
 
 
 def _add(name: str, title: str, measured: Callable[[Setup], list[dict]], columns: tuple[Column, ...], keys: int = 1,
-         **drawn: plots.Plot) -> None:
-    """An experiment with one table, which has its name."""
-    EXPERIMENTS[name] = Experiment(title, measured, {name: Table(columns, keys)}, drawn)
+         beside: Callable[[list[dict]], list[Compared]] = lambda rows: [], **drawn: plots.Plot) -> None:
+    """An experiment with one table, which has its name; `beside` has the paper's values beside ours."""
+    EXPERIMENTS[name] = Experiment(title, measured, {name: Table(columns, keys)}, drawn,
+                                   about=f"{inspect.getdoc(measured)} {ABOUT}", compared=beside)
 
 
 _add("stc-2", "share of execution time in page faults, by pages a fault (STC 2)", figures_2_3, (
     *AT_ONCE,
     WHOLE[0],
     ("in faults %", "fault_share", ".1f"),
-), keys=2, share=plots.Lines("pages", "order", "fault_share", "pages a fault", "time in page faults, %"))
+), keys=2, beside=stc_compared.shares("fault_share", "time in page faults"),
+     share=plots.Lines("pages", "order", "fault_share", "pages a fault", "time in page faults, %"))
 _add("stc-3", "share of execution time in page walks, by pages a fault (STC 3)", figures_2_3, (
     *AT_ONCE,
     WALK[0],
     ("in walks %", "walk_share", ".2f"),
-), keys=2, share=plots.Lines("pages", "order", "walk_share", "pages a fault", "time in page walks, %"))
+), keys=2, beside=stc_compared.shares("walk_share", "time in page walks"),
+     share=plots.Lines("pages", "order", "walk_share", "pages a fault", "time in page walks, %"))
 _add("stc-4", "walk : fault, matrix multiplication (STC 4)", figure_4, (
     ("rows", "rows", "d"),
     ("faults", "faults", ",d"),
@@ -265,17 +273,19 @@ _add("stc-4", "walk : fault, matrix multiplication (STC 4)", figure_4, (
     ("% of its handler", "walk_of_handler", ".2f"),
     ("paper from %", "paper_least", ".0f"),
     ("to %", "paper_most", ".0f"),
-))
+), beside=stc_compared.walks)
 _add("stc-6", "cycles of walks saved, by order and threads (STC 6)", figure_6, (
     ("order", "order", "s"),
     ("threads", "threads", "d"),
     *COMPARED,
-), keys=3, saved=plots.Bars("work", "variant", "saved", SAVED, "paper", compared))
+), keys=3, beside=stc_compared.savings("order", "threads"),
+     saved=plots.Bars("work", "variant", "saved", SAVED, "paper", compared))
 _add("stc-7", "cycles of walks saved, matrix multiplication (STC 7)", figure_7, (
     ("rows", "rows", "d"),
     *COMPARED,
     *BOOTED,
-), keys=2, saved=plots.Bars("rows", "variant", "saved", SAVED, "paper", compared))
+), keys=2, beside=stc_compared.savings("rows"),
+     saved=plots.Bars("rows", "variant", "saved", SAVED, "paper", compared))
 _add("stc-variants", "variants of the cache, levels of page tables, regions far larger than memory", beyond, (
     ("paging", "paging", "s"),
     ("work", "work", "s"),
