@@ -37,6 +37,10 @@ _NAMED = {
     "gates": Quantity("NAND2", LOWER),
     "flip_flops": Quantity("bits", LOWER),
     "share": Quantity("%"),
+    # Parts of a miss (lab.profiling.kind_rows).
+    **{part: Quantity("us", LOWER) for part in ("before", "device", "smu", "after", "whole", "pollution")},
+    "saved": Quantity("%", HIGHER),
+    "hits": Quantity("%", HIGHER),
     "mips": Quantity("million instructions a host second", HIGHER),
 }
 # By the key's end, the longest first.
