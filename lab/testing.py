@@ -8,8 +8,11 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event, Lock
 
 from lab import build
 from lab.checks import trust
@@ -46,6 +49,9 @@ class Suite:
     """The command has no tests of its own: its exit status is the one test."""
     long: bool = False
     """Runs with --all, or when named."""
+    lane: str = ""
+    """Suites of a lane run one after another, lanes beside each other; those without one, which take the whole machine, come
+    last."""
     env: dict[str, str] = field(default_factory=dict)
 
 
@@ -63,9 +69,13 @@ def closing_count(line: str) -> Count | None:
     return count
 
 
-def run_suite(suite: Suite) -> Count:
+def _now(text: str) -> None:
+    print(text, end="", flush=True)
+
+
+def run_suite(suite: Suite, write: Callable[[str], None] = _now) -> Count:
     """Run one suite, pass its output on, and count. A runner that fails without a failed test counts as one failure."""
-    print(f"--- {suite.name}: {' '.join(suite.command)}", flush=True)
+    write(f"--- {suite.name}: {' '.join(suite.command)}\n")
     total, start = Count(), time.monotonic()
     try:
         process = subprocess.Popen(
@@ -73,11 +83,11 @@ def run_suite(suite: Suite) -> Count:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
     except OSError as error:
-        print(f"{suite.name}: cannot start {suite.command[0]}: {error.strerror}")
+        write(f"{suite.name}: cannot start {suite.command[0]}: {error.strerror}\n")
         return Count(failed=1)
     assert process.stdout is not None
     for line in process.stdout:
-        print(line, end="", flush=True)
+        write(line)
         count = closing_count(line)
         if count:
             total.add(count)
@@ -85,13 +95,37 @@ def run_suite(suite: Suite) -> Count:
     if suite.plain:
         total = Count(passed=int(status == 0), failed=int(status != 0))
     if status != 0 and total.failed == 0:
-        print(f"{suite.name}: {suite.command[0]} ended with status {status}")
+        write(f"{suite.name}: {suite.command[0]} ended with status {status}\n")
         total.failed += 1
     if total.passed + total.failed == 0:
-        print(f"{suite.name}: no test ran")
+        write(f"{suite.name}: no test ran\n")
         total.failed += 1
-    print(f"--- {suite.name}: {time.monotonic() - start:.0f} s", flush=True)
+    write(f"--- {suite.name}: {time.monotonic() - start:.0f} s\n")
     return total
+
+
+def run_lane(lane: Sequence[Suite], turn: Lock, ended: Event) -> dict[str, Count]:
+    """Run suites one after another, beside other lanes, until all is `ended`: what one says comes as a whole, behind it."""
+    found: dict[str, Count] = {}
+    for suite in lane:
+        if ended.is_set():
+            break
+        said: list[str] = []
+        found[suite.name] = run_suite(suite, said.append)
+        with turn:
+            _now("".join(said))
+    return found
+
+
+def run_lanes(lanes: Sequence[Sequence[Suite]]) -> dict[str, Count]:
+    """Run lanes beside each other; counts by suite."""
+    turn, ended = Lock(), Event()
+    with ThreadPoolExecutor(max_workers=max(1, len(lanes))) as pool:
+        try:
+            return {name: count for found in pool.map(lambda lane: run_lane(lane, turn, ended), lanes)
+                    for name, count in found.items()}
+        finally:
+            ended.set()
 
 
 def suites(everything: bool) -> list[Suite]:
@@ -103,7 +137,7 @@ def suites(everything: bool) -> list[Suite]:
                    "-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", str(LAB)]
     if not everything:
         pytest_args += ["-m", "not long"]
-    found = [
+    host = [
         Suite("spec-generated", ["spec/generate", "--check"], plain=True),
         Suite("spec-rules", ["spec/rules", "--strict"], plain=True),
         Suite("linux-series", ["linux/checks/check-series"]),
@@ -120,6 +154,8 @@ def suites(everything: bool) -> list[Suite]:
         Suite("nonsense", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "nonsense",
                            "--", "--runs", "20000" if everything else "1000"], MACHINE, env=build.cargo_env()),
         Suite("fuzz", trust.command("fuzz", *(["--seconds", "60"] if everything else [])), MACHINE, env=build.cargo_env()),
+    ]
+    rtl = [
         Suite("rtl-lint", ["rtl/run", "rtl/smu/lint/check"]),
         Suite("rtl-model", ["rtl/run", sys.executable, "rtl/smu/sim/check", *(["--all"] if everything else [])],
               plain=True, env=build.cargo_env()),
@@ -133,13 +169,15 @@ def suites(everything: bool) -> list[Suite]:
         Suite("rtl-predict", [sys.executable, "rtl/cva6/linux/predict"], plain=True, long=True),
         Suite("rtl-mutants", ["rtl/run", sys.executable, "-m", "rtl.smu.dv.mutants"], plain=True, long=True,
               env=build.cargo_env()),
+    ]
+    whole = [
         Suite("lab", pytest_args),
         Suite("soak", [sys.executable, "-m", "lab", "soak", "--kernel", "plain", "--misses", "40000", "--data", "256",
                        "--out", str(CACHE / "test-soak")]),
         Suite("mutations", [sys.executable, "linux/checks/mutations"], long=True),
         Suite("selftests", [sys.executable, "-m", "lab", "selftests", "--full"], long=True),
     ]
-    return found
+    return [*(replace(suite, lane="host") for suite in host), *(replace(suite, lane="rtl") for suite in rtl), *whole]
 
 
 def run(everything: bool, only: list[str]) -> int:
@@ -149,13 +187,13 @@ def run(everything: bool, only: list[str]) -> int:
     unknown = set(only) - {suite.name for suite in chosen}
     if unknown:
         raise UserError(f"no such test suite: {', '.join(sorted(unknown))}")
-    total, failing = Count(), []
     CACHE.mkdir(parents=True, exist_ok=True)
-    for suite in chosen:
-        count = run_suite(suite)
+    lanes = [[suite for suite in chosen if suite.lane == lane] for lane in dict.fromkeys(suite.lane for suite in chosen) if lane]
+    counts = run_lanes(lanes)
+    counts |= {suite.name: run_suite(suite) for suite in chosen if not suite.lane}
+    total, failing = Count(), [name for name, count in counts.items() if count.failed]
+    for count in counts.values():
         total.add(count)
-        if count.failed:
-            failing.append(suite.name)
     if failing:
         say(f"failing: {', '.join(failing)}")
     print(f"{total.passed} passed, {total.failed} failed")

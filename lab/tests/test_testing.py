@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test runner counts what other runners say, and never takes silence for success."""
 
+from pathlib import Path
+
 import pytest
 
+from lab import testing
 from lab.testing import Count, Suite, closing_count, run_suite
 
 
@@ -35,6 +38,24 @@ def test_closing_lines(line: str, count: Count | None) -> None:
 )
 def test_run_suite(script: str, count: Count) -> None:
     assert run_suite(Suite("x", ["sh", "-c", script])) == count
+
+
+def test_lanes_are_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Two that wait for each other, behind another one of a lane, then one without a lane; what each says stays together."""
+    meet = "touch {0}; for i in $(seq 99); do [ -e {1} ] && break; sleep 0.1; done; cat {1} && echo {0} met {1} && echo 2 passed"
+    shell = [Suite("first", ["sh", "-c", "echo 1 passed"], lane="x"),
+             Suite("a", ["sh", "-c", meet.format("a", "b")], tmp_path, lane="x"),
+             Suite("b", ["sh", "-c", meet.format("b", "a")], tmp_path, lane="y"),
+             Suite("last", ["sh", "-c", "echo 1 failed"], tmp_path)]
+    monkeypatch.setattr(testing, "suites", lambda everything: shell)
+    monkeypatch.setattr(testing, "CACHE", tmp_path / "cache")
+    assert testing.run(False, []) == 1
+    said = capfd.readouterr().out.splitlines()
+    assert said[-1] == "5 passed, 1 failed"
+    for one, other in ("ab", "ba"):
+        at = said.index(f"{one} met {other}")
+        assert said[at - 1].startswith(f"--- {one}: sh") and said[at + 1] == "2 passed"
+        assert at < said.index("1 failed")
 
 
 def test_missing_runner_is_a_failure() -> None:
