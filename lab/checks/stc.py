@@ -24,6 +24,8 @@ from lab.soak import REPORT
 from lab.ui import UserError, step
 
 SERIES = ("stc",)
+BOTH = ("hwdp", "stc")
+"""With hardware paging in the same kernel."""
 KERNELS = {"plain": ("huge.config",), "debug": ("huge.config", "debug.config"), "kcsan": ("huge.config", "kcsan.config")}
 COUNTS = "stc-check.config"
 """With the series."""
@@ -45,6 +47,7 @@ class Check:
     """Of KERNELS, or an image."""
     stock: bool = False
     """The kernel without the series."""
+    series: tuple[str, ...] = SERIES
     design: str = ""
     factor: int = 1
     """stc-check -n"""
@@ -66,7 +69,7 @@ class Check:
         if isinstance(self.kernel, Path):
             return self.kernel
         configs = KERNELS[self.kernel] + (() if self.stock else (COUNTS,))
-        return build.kernel(self.stock, arch=self.arch(), configs=configs, series=SERIES)
+        return build.kernel(self.stock, arch=self.arch(), configs=configs, series=self.series)
 
     def options(self) -> tuple[str, ...]:
         """Of stc-check. A test of many steps may take long."""

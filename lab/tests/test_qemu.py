@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab import build
+from lab.checks import stc
 from lab.images import dataset, ext4, rootfs
 from lab.paths import LINUX
 from lab.runner import guest as guests
@@ -29,17 +30,20 @@ class Board:
     append: str = ""
     configs: tuple[str, ...] = ()
     """More fragments for its kernel."""
+    series: tuple[str, ...] = build.SERIES
 
 
 BOARDS = {
     "riscv64": Board("riscv"),
     "x86_64": Board("x86_64"),
+    # The kernel of test_stc.py: both series, large folios.
+    "x86_64-both": Board("x86_64", configs=(*stc.KERNELS["plain"], stc.COUNTS), series=stc.BOTH),
     # Five levels of page tables, and page table isolation.
     "x86_64-la57-pti": Board("x86_64", "max", "pti=on"),
     # Everything that walks page tables or moves pages; RISC-V has no memory failure.
     "x86_64-full": Board("x86_64", configs=("full.config",)),
 }
-IN_SHORT = ("riscv64", "x86_64")
+IN_SHORT = ("riscv64", "x86_64-both")
 Qemu = Callable[..., guests.Outcome]
 
 
@@ -55,7 +59,8 @@ def qemu(request: pytest.FixtureRequest, tmp_path: Path) -> Qemu:
         pytest.fail(f"qemu-system-{arch.machine} is not installed")
 
     def run(script: str, append: str = "", inputs: tuple[Path, ...] = (), **options: object) -> guests.Outcome:
-        guest = guests.Guest(build.kernel(arch=arch, configs=board.configs), rootfs.image(arch), arch=arch, cpu=board.cpu,
+        kernel = build.kernel(arch=arch, configs=board.configs, series=board.series)
+        guest = guests.Guest(kernel, rootfs.image(arch), arch=arch, cpu=board.cpu,
                              append=f"{board.append} {append}".strip(), **{"max_seconds": 600, **options})
         outcome = guests.run_on_qemu(guest, Job(script, inputs), tmp_path / "out")
         assert outcome.status == 0, outcome.console

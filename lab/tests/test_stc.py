@@ -48,10 +48,11 @@ def test_machine_levels(design: str, paging: str, levels: int) -> None:
     check(Check(design=design, settings=(f"machine.paging={paging}",)), "stc: in each", levels, tests=14)
 
 
-@pytest.mark.parametrize("place", ["riscv64", "x86_64"])
-def test_qemu(place: str) -> None:
-    """Processors that really run beside each other."""
-    check(Check(place, factor=2), "stc: in each mm", tests=14)
+@pytest.mark.parametrize(("place", "series"), [
+    ("riscv64", stc.SERIES), ("x86_64", stc.BOTH), pytest.param("x86_64", stc.SERIES, marks=pytest.mark.long)])
+def test_qemu(place: str, series: tuple[str, ...]) -> None:
+    """Processors that really run beside each other; also with both series in one kernel."""
+    check(Check(place, series=series, factor=2), "stc: in each mm", tests=14)
 
 
 def test_a_mistaken_parameter_is_no_cache() -> None:
