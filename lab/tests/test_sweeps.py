@@ -234,7 +234,8 @@ def test_workers_of_a_scheduler(fake: Fake) -> None:
                                   "--no-dashboard", "--scheduler-file", str(address)], stderr=subprocess.DEVNULL)
     worker = None
     try:
-        until(address.exists)
+        # Dask writes it in place: the file is there before its text is.
+        until(lambda: address.exists() and address.read_text().rstrip().endswith("}"))
         where = json.loads(address.read_text())["address"]
         worker = fake.trapless("worker", where, "--jobs", "1")
         swept = fake.sweep("--scheduler", where)
