@@ -359,8 +359,11 @@ def _experiment(args: argparse.Namespace) -> int:
     from lab.experiments.setup import Setup
 
     kinds = _kinds("--kinds", args.kinds)
-    if args.docs and (args.quick or kinds):
-        raise UserError("--docs: only with the whole experiment")
+    changed = (args.quick, kinds, args.settings, args.kernel, args.frames, args.traces, args.profile != Setup.profile)
+    if args.docs and any(changed):
+        raise UserError("--docs: only with the whole experiment, as it is")
+    if args.kernel and not args.kernel.is_file():
+        raise UserError(f"--kernel {args.kernel}: no such file")
     setup = Setup(args.out or Path(), args.profile, tuple(args.settings), args.kernel, args.quick, kinds)
     if args.frames is not None and args.frames < 1:
         raise UserError(f"--frames {args.frames}: at least 1")

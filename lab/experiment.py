@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from lab.report import plots, table
 from lab.ui import UserError, say
 from lab.version import git_describe
 
+_WHOLE = "experiment.json"
 ALL = "all"
 """Name that stands for every experiment."""
 
@@ -67,17 +69,23 @@ def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict]
     output_folder(folder)
     start = time.monotonic()
     rows = _read(folder) if measured else experiment.measure(setup)
-    if not measured:
-        keep(name, experiment, setup, rows, time.monotonic() - start)
+    seconds = time.monotonic() - start
     texts = {known: table.markdown(shown.rows(rows), shown.columns) for known, shown in experiment.tables.items()}
+    if not measured:
+        # It says that all is there, so it goes first and comes last.
+        (folder / _WHOLE).unlink(missing_ok=True)
     write_whole(folder / "results.md", "\n".join(texts.values()))
     for drawn, plot in experiment.plots.items():
         plots.save(plot(rows), folder / f"{drawn}.svg")
+    if not measured:
+        keep(name, experiment, setup, rows, seconds)
     return rows, texts
 
 
 def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None:
     experiment, folder = EXPERIMENTS[name], setup.out
+    if measured and update_docs:
+        _check_full(folder)
     rows, texts = measure(name, setup, measured)
     console = Console(width=None if os.isatty(1) else 200, highlight=False)
     for shown in experiment.tables.values():
@@ -98,12 +106,12 @@ def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], seco
     write_whole(folder / "runs.jsonl", "".join(json.dumps(run) + "\n" for run in found))
     tables = {known: {"columns": shown.columns, "keys": shown.keys, "rows": shown.rows(bare)}
               for known, shown in experiment.tables.items()}
-    write_whole(folder / "experiment.json", json.dumps({
+    write_whole(folder / _WHOLE, json.dumps({
         "experiment": name,
         "title": experiment.title,
         "about": experiment.about,
         "form": "quick" if setup.quick else "full",
-        "command": f"./trapless experiment {name}{' --quick' if setup.quick else ''}",
+        "command": command(name, setup),
         "git": git,
         "confidence": repeated.CONFIDENCE,
         "runs": len(found),
@@ -114,6 +122,16 @@ def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], seco
         "figures": {drawn: plots.describe(plot, bare) for drawn, plot in experiment.plots.items()},
         "compared": [{**asdict(one), "differs": one.differs} for one in experiment.compared(rows)],
     }, indent=1) + "\n")
+
+
+def command(name: str, setup: Setup) -> str:
+    """What measures the same again."""
+    options = [("--kinds", ",".join(setup.kinds)), ("--profile", "" if setup.profile == Setup.profile else setup.profile),
+               *(("--set", setting) for setting in setup.settings), ("--kernel", str(setup.kernel or "")),
+               ("--traces", str(setup.traces or "")), ("--frames", str(setup.frames or ""))]
+    words = ["./trapless", "experiment", name, *(["--quick"] if setup.quick else []),
+             *(word for option, value in options if value for word in (option, value))]
+    return shlex.join(words)
 
 
 def runs_of(name: str, row: dict, setup: Setup, git: str | None, naming: set[str]) -> list[dict]:
@@ -140,6 +158,17 @@ def runs_of(name: str, row: dict, setup: Setup, git: str | None, naming: set[str
                         if isinstance(value, dict) and key not in ("configuration", "names")},
         })
     return found
+
+
+def _check_full(folder: Path) -> None:
+    """Documents state what the whole experiment gives, as it is."""
+    try:
+        kept = json.loads((folder / _WHOLE).read_text())
+        command, form = kept["command"], kept["form"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"no records of an earlier run in {folder}: {error}") from None
+    if form != "full" or " --" in command:
+        raise UserError(f"--docs: {folder} has what `{command}` gave, not the whole experiment as it is")
 
 
 def _read(folder: Path) -> list[dict]:

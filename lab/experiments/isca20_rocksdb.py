@@ -102,8 +102,8 @@ def _why_13(rows: list[dict], mine: list[dict]) -> str:
     misses, kernel, user = ([row[key] for row in before] for key in (
         "misses_per_op", "kernel_instructions_per_op", "user_instructions_per_op"))
     after = mean(row["kernel_instructions_per_op"] for row in mine)
-    return (f"An operation misses {min(misses):.2f} to {max(misses):.2f} pages here (a record lies on two pages); with osdp the "
-            f"kernel executes {mean(kernel):,.0f} instructions for it on average, with hwdp {after:,.0f}, beside "
+    return (f"An operation misses {min(misses):.2f} to {max(misses):.2f} pages here (RocksDB's records lie on two each); with "
+            f"osdp the kernel executes {mean(kernel):,.0f} instructions for it on average, with hwdp {after:,.0f}, beside "
             f"{mean(user):,.0f} of the program. The paper does not say how many pages its operations miss.")
 
 

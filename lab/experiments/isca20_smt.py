@@ -108,7 +108,7 @@ def compare(rows: list[dict]) -> list[dict]:
 
 def compared(rows: list[dict]) -> list[Compared]:
     """fio's speed beside a program that computes, that program's, fio's instructions in the same time."""
-    beside = [row for row in rows if "beside_ratio" in row]
+    beside = [row for row in rows if "beside_ratio" in row and row["kind"] == "hwdp"]
     if not beside:
         return []
     osdp = next(row for row in rows if row["kind"] == "osdp" and row["beside"] == beside[0]["beside"])

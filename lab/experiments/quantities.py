@@ -40,10 +40,27 @@ _NAMED = {
     # Parts of a miss (lab.profiling.kind_rows).
     **{part: Quantity("us", LOWER) for part in ("before", "device", "smu", "after", "whole", "pollution")},
     "saved": Quantity("%", HIGHER),
+    "software": Quantity("us", LOWER),
     "hits": Quantity("%", HIGHER),
+    "gain_over_emulated": Quantity("%", HIGHER),
+    "latency_change": Quantity("%", LOWER),
+    "latency_change_by_kpoold": Quantity("%", LOWER),
+    "bandwidth_change_by_kpoold": Quantity("%", HIGHER),
+    "ops_per_second_change": Quantity("%", HIGHER),
+    "user_ipc_change": Quantity("%", HIGHER),
+    "refill_faults": Quantity("faults", LOWER),
+    "refill_faults_removed": Quantity("%", HIGHER),
+    "before_us_less": Quantity("us", HIGHER),
+    "after_us_less": Quantity("us", HIGHER),
+    "time_s_less": Quantity("%", HIGHER),
+    "faults_less": Quantity("%", HIGHER),
+    "context_switches_less": Quantity("%", HIGHER),
+    "arming_us_per_page": Quantity("us", LOWER),
+    **{f"user_{event}": Quantity("misses per 1000 instructions", LOWER)
+       for event in ("l1i", "l1d", "l2", "last", "dtlb", "branches")},
     "mips": Quantity("million instructions a host second", HIGHER),
 }
-# By the key's end, the longest first.
+# By the key's end; of two that fit the longer one.
 _BY_END = {
     "_instructions_per_op": Quantity("instructions an operation", LOWER),
     "_instructions": Quantity("instructions", LOWER),
@@ -54,6 +71,8 @@ _BY_END = {
     "_share": Quantity("%"),
     "_change": Quantity("%"),
     "_ratio": Quantity("x", HIGHER),
+    "_ratio_to_osdp": Quantity("x", HIGHER),
+    "_ratio_to_emulated": Quantity("x", HIGHER),
     "_bytes": Quantity("bytes"),
     "_mib": Quantity("MiB"),
     "_mips": Quantity("million instructions a second", HIGHER),
@@ -68,4 +87,5 @@ def of(key: str) -> Quantity:
     """The quantity that a record holds under this key; a bare number if it is none of the known."""
     if key in _NAMED:
         return _NAMED[key]
-    return next((quantity for end, quantity in _BY_END.items() if key.endswith(end)), Quantity("1"))
+    fitting = [end for end in _BY_END if key.endswith(end)]
+    return _BY_END[max(fitting, key=len)] if fitting else Quantity("1")

@@ -137,16 +137,16 @@ def beside(one: dict) -> dict:
 
 
 def _difference(one: dict) -> str:
-    """By how much the ends of ours are beyond the paper's range, in percent of its value."""
+    """By how much the ends of ours are beyond the paper's range, in percent of its value; of 0, as it is."""
     if not one["paper"]:
         return "-"
     (low, high), (least, most) = one["paper"], one["ours"]
     found = []
     if low is not None and least < low:
-        found.append(100 * (least - low) / abs(low) if low else None)
+        found.append(f"{100 * (least - low) / abs(low):+.0f} %" if low else f"{table.number(-least)} below 0")
     if high is not None and most > high:
-        found.append(100 * (most - high) / abs(high) if high else None)
-    return ", ".join(f"{value:+.0f} %" for value in found if value is not None) or "within"
+        found.append(f"{100 * (most - high) / abs(high):+.0f} %" if high else f"{table.number(most)} above 0")
+    return ", ".join(found) or "within"
 
 
 def _range(low: float | None, high: float | None) -> str:

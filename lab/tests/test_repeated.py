@@ -56,7 +56,40 @@ def test_differences_need_reasons() -> None:
 def test_units() -> None:
     assert quantities.of("mean_us") == quantities.Quantity("us", quantities.LOWER)
     assert quantities.of("kernel_instructions_per_op").unit == "instructions an operation"
+    assert quantities.of("reading_ratio_to_osdp") == quantities.Quantity("x", quantities.HIGHER)
     assert quantities.of("whatever").unit == "1"
+
+
+def test_documents_take_the_whole_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what is left of a quick one, nor of another drive's."""
+    made = Experiment("title", lambda setup: rows(), {"t": Table((("kind", "kind", "s"),))})
+    monkeypatch.setattr(experiment, "EXPERIMENTS", {"x": made})
+    written = []
+    monkeypatch.setattr(experiment, "write_to_documents", written.append)
+    for setup, command in ((Setup(tmp_path, quick=True), "./trapless experiment x --quick"),
+                           (Setup(tmp_path, settings=("ssd=z-ssd",)), "./trapless experiment x --set ssd=z-ssd")):
+        experiment.run(["x"], setup, tmp_path, False)
+        assert json.loads((tmp_path / "experiment.json").read_text())["command"] == command
+        with pytest.raises(UserError, match=f"has what `{command}` gave, not the whole experiment"):
+            experiment.run(["x"], Setup(tmp_path), tmp_path, True, measured=True)
+    experiment.run(["x"], Setup(tmp_path), tmp_path, False)
+    assert not written
+    experiment.run(["x"], Setup(tmp_path), tmp_path, True, measured=True)
+    assert len(written) == 1
+
+
+def test_killed_between_its_files_it_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Experiment("title", lambda setup: rows(), {"t": Table((("kind", "kind", "s"),))})
+    monkeypatch.setattr(experiment, "EXPERIMENTS", {"x": made})
+    experiment.run(["x"], Setup(tmp_path), tmp_path, False)
+
+    def killed(path: Path, text: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment, "write_whole", killed)
+    with pytest.raises(KeyboardInterrupt):
+        experiment.run(["x"], Setup(tmp_path), tmp_path, False)
+    assert not (tmp_path / "experiment.json").exists()
 
 
 def test_one_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -140,6 +140,12 @@ def test_pages(look: Look, made: Path, width: int, dark: bool) -> None:
     assert figures["bars"]["errors"] == 6
 
 
+def test_beyond_a_bound_of_nothing() -> None:
+    """There is no percent of 0."""
+    shown = site.beside(vars(Compared("x", "%", (-42.4, 0.0), (-3.0, 5.0))))
+    assert (shown["paper"], shown["difference"]) == ("-42.4 to 0", "5 above 0")
+
+
 @pytest.mark.parametrize("width", [DESK, PHONE])
 def test_overview(look: Look, made: Path, width: int) -> None:
     page = look("index.html", width)
