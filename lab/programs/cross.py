@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -46,13 +47,14 @@ def compiler(arch: Arch) -> str:
 
 def compile_c(name: str, sources: Iterable[Path], libraries: tuple[Library, ...] = (), arch: Arch = RISCV,
               flags: tuple[str, ...] = ()) -> Path:
-    """The program `name` of these files of C, for the guest; kept by content. Headers count that are beside the sources.
+    """The program `name` of these files of C, for the guest; kept by content, with the headers of the project's and the user's.
 
     UserError has the compiler's first complaint.
     """
     sources = tuple(sources)
-    beside = {path for source in sources for path in source.parent.glob("*.h")} | {MARKER / "marker.h"}
     gcc = compiler(arch)
+    beside = {path for source in sources for path in source.parent.glob("*.h")} | {MARKER / "marker.h"}
+    beside |= _included(gcc, sources, flags)
     version = subprocess.run([gcc, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
     key = content_key(name, *sources, *sorted(beside), repr((libraries, flags)), arch.kernel, version, debian.LOCK,
                       Path(__file__))
@@ -64,6 +66,13 @@ def compile_c(name: str, sources: Iterable[Path], libraries: tuple[Library, ...]
         run_tool(command, LOG, f"compiling {name}", {"LC_ALL": "C"})
 
     return cached("programs", key, f"compiling {name} for {arch.machine}", builder) / name
+
+
+def _included(gcc: str, sources: tuple[Path, ...], flags: tuple[str, ...]) -> set[Path]:
+    """Files that the sources include, but for the system's; none if the compiler has something to say: it will say it then."""
+    asked = subprocess.run([gcc, "-MM", "-I", MARKER, *flags, *sources], capture_output=True, text=True, check=False)
+    words = re.split(r"(?<!\\)\s+", asked.stdout.replace("\\\n", " ")) if asked.returncode == 0 else []
+    return {Path(word.replace("\\ ", " ")) for word in words if word and not word.endswith(":")} - set(sources)
 
 
 def _options(library: Library, arch: Arch) -> list[str | Path]:

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import threading
+import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -254,10 +255,21 @@ def checkpoint(program: Path, guest: Guest, job_bytes: int, host_limit: float | 
 
 
 def named_files(guest: Guest) -> list[Path]:
-    """Files that the guest's profile, settings and drives name: a profile or a drive of one's own."""
+    """Files that the guest's profile, settings and drives name: a profile or a drive of one's own, and the drive of such a
+    profile."""
     drives = [part for options in (guest.data_options, guest.job_options) for part in options.split(",")]
     named = [guest.profile, *(text.partition("=")[2] for text in (*guest.settings, *drives))]
-    return [Path(name) for name in named if name and Path(name).is_file()]
+    found = [Path(name) for name in named if name and Path(name).is_file()]
+    return found + [drive for path in found if (drive := _drive_of(path))]
+
+
+def _drive_of(profile: Path) -> Path | None:
+    """The file of a drive that a profile's file names. What is no profile names none; the machine says what is wrong."""
+    try:
+        drive = tomllib.loads(profile.read_text()).get("ssd")
+    except (OSError, ValueError):
+        return None
+    return Path(drive) if isinstance(drive, str) and Path(drive).is_file() else None
 
 
 QEMU_DIED = "Oops: int3"

@@ -66,6 +66,7 @@ def key(program: Path, run: Run) -> str:
     disk = _content_of_disk(run.guest.data) if run.guest.data else ""
     files = [program, run.guest.kernel, run.guest.root, *run.job.inputs, *run.depends, *guests.named_files(run.guest)]
     begin = ["checkpoint"] if run.from_checkpoint else []
+    begin += [f"{path.name} may run" for path in run.job.inputs if path.is_file() and os.access(path, os.X_OK)]
     return content_key(run.form, *begin, *(file_key(path) for path in files), disk, repr(guest), run.job.script,
                        repr([option for option in run.guest.options if not Path(option).is_absolute()]))
 

@@ -11,7 +11,7 @@ import pytest
 
 from lab import __main__ as cli
 from lab.build import ARCHS
-from lab.programs import own
+from lab.programs import cross, own
 from lab.ui import UserError
 
 C = """
@@ -63,6 +63,16 @@ def test_the_compilers_complaint(here: Path) -> None:
     (here / "bad.c").write_text("int main(void) { return missing; }\n")
     with pytest.raises(UserError, match=r"compiling bad failed: .*'missing' undeclared"):
         own.resolve(["bad.c"])
+
+
+def test_a_header_counts_wherever_it_lies(here: Path) -> None:
+    (here / "lib").mkdir()
+    (here / "lib" / "with space.h").write_text("#define STATUS 1\n")
+    (here / "uses.c").write_text('#include <stdlib.h>\n#include "lib/with space.h"\nint main(void) { return STATUS; }\n')
+    before = cross.compile_c("uses", [here / "uses.c"])
+    assert cross.compile_c("uses", [here / "uses.c"]) == before
+    (here / "lib" / "with space.h").write_text("#define STATUS 2\n")
+    assert cross.compile_c("uses", [here / "uses.c"]) != before
 
 
 @pytest.mark.guest
