@@ -69,7 +69,7 @@ def sweep(grid: Grid, out: Path | None = None, engine: Engine | None = None) -> 
     for values, found in zip(points, runs, strict=True):
         run, result = (None, record.not_run(str(found))) if isinstance(found, UserError) else (found[0], records[found[1]])
         results.append({"values": values, **result})
-        lines.append(record.line(grid.name, values, run, result))
+        lines.append(record.line(grid.name, values, {**grid.fixed, **values}.get("seed"), run, result))
     if out:
         write_whole(out / "results.json", json.dumps(results, indent=1) + "\n")
         write_whole(out / "results.csv", grids.csv_text([record.row(result) for result in results]))
@@ -88,6 +88,8 @@ def _prepare(program: Path, grid: Grid, values: dict, kernel: Callable[..., Path
         return run, kept.key(program, run)
     except UserError as error:
         return error
+    except (ValueError, TypeError, ArithmeticError, OSError) as error:
+        return UserError(_why(error))
 
 
 def _run(program: Path, runs: dict[str, kept.Run], engine: Engine) -> dict[str, dict]:

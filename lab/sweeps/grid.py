@@ -57,6 +57,9 @@ def of_table(data: dict, folder: Path, name: str, where: Path | str) -> Grid:
     """The grid of what a file has; `where` is its name in complaints."""
     if odd := set(data) - {"fixed", "vary", "limits"}:
         raise UserError(f"{where}: {min(odd)}: should be in [fixed], [vary] or [limits]")
+    for part in sorted(data):
+        if not isinstance(data[part], dict):
+            raise UserError(f"{where}: {part}: not a table of names and values")
     limits, known = dict(_flat(data.get("limits", {}))), {limit.name for limit in fields(Limits)}
     for limit, value in limits.items():
         if limit not in known or isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:

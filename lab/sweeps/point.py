@@ -65,6 +65,10 @@ def _check_value(where: str, name: str, value: object) -> None:
     wanted = OPTIONS.get(name, (str, int, float, bool))
     if not isinstance(value, wanted) or isinstance(value, bool) and wanted is int:
         raise UserError(f"{where}{name}: {value!r} is not a {_NAMES.get(wanted, 'text or number')}")
+    if wanted is list and not all(isinstance(entry, str) for entry in value):
+        raise UserError(f"{where}{name}: {value!r} is not a list of texts")
+    if name == "harts" and value < 1:
+        raise UserError(f"{where}harts: {value}: at least 1")
     if name == "kind" and value not in KINDS:
         raise UserError(f"{where}kind: {value}: not one of {', '.join(KINDS)}")
     if name == "workload" and value not in WORKLOADS:
@@ -78,19 +82,28 @@ def _check_parameter(where: str, workload: str, name: str, values: list) -> None
     wanted = type(known[name])
     if wrong := [value for value in values if not isinstance(value, wanted) or isinstance(value, bool)]:
         raise UserError(f"{where}{name}: {wrong[0]!r} is not a {_NAMES[wanted]}")
+    if name == "threads" and min(values) < 1:
+        raise UserError(f"{where}threads: {min(values)}: at least 1")
 
 
-def _words(command: str | list) -> list[str]:
-    return shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+def words_of(command: str | list) -> list[str]:
+    """Words of a command, as a shell takes them apart. UserError if there are none, or a quote does not end."""
+    try:
+        words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+    except ValueError as error:
+        raise UserError(f"command: {command}: {str(error).lower()}") from None
+    if not words or not words[0]:
+        raise UserError("command: is empty")
+    return words
 
 
 def _holes(command: str | list) -> Iterator[str]:
-    for word in _words(command):
+    for word in words_of(command):
         yield from (match[2] for match in _HOLE.finditer(word) if match[2])
 
 
 def _filled(command: str | list, values: dict[str, object]) -> list[str]:
-    return [_HOLE.sub(lambda match: f"{{{match[1]}}}" if match[1] else str(values[match[2]]), word) for word in _words(command)]
+    return [_HOLE.sub(lambda match: f"{{{match[1]}}}" if match[1] else str(values[match[2]]), word) for word in words_of(command)]
 
 
 def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = build.kernel) -> kept.Run:

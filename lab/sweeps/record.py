@@ -53,7 +53,7 @@ def of_program(out: Path) -> dict:
             found |= take_it((out / name).read_text())
         except FileNotFoundError:
             continue
-        except (ValueError, KeyError, TypeError, UserError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, UserError) as error:
             raise UserError(f"/job/out/{name}: {error}") from None
     return found
 
@@ -86,12 +86,12 @@ def not_run(why: str) -> dict:
     return {"status": ending.NOT_RUN, "exit_status": None, "line": why, "output": "", "figures": {}, "details": {}, "git": None}
 
 
-def line(name: str, values: dict, run: kept.Run | None, result: dict) -> dict:
+def line(name: str, values: dict, seed: object, run: kept.Run | None, result: dict) -> dict:
     """A run's record that says all of itself."""
     return {
         "sweep": name,
         "names": values,
-        "seed": values.get("seed"),
+        "seed": seed,
         "configuration": kept.configuration(run) if run else None,
         "git": result["git"],
         "status": result["status"],
@@ -103,9 +103,10 @@ def line(name: str, values: dict, run: kept.Run | None, result: dict) -> dict:
 
 
 def row(result: dict) -> dict:
-    """A result as a row of a table."""
-    values = {name: text(value) for name, value in result["values"].items()}
-    return {**values, "status": result["status"], "exit_status": result["exit_status"], **result["figures"]}
+    """A result as a row of a table. What it is of and how it ended come before a figure of the program's with that name."""
+    named = {**{name: text(value) for name, value in result["values"].items()},
+             "status": result["status"], "exit_status": result["exit_status"]}
+    return {**named, **result["figures"], **named}
 
 
 def columns(varied: list[str], rows: list[dict]) -> tuple[Column, ...]:

@@ -56,6 +56,9 @@ def test_run(fake: test_sweeps.Fake, tmp_path: Path) -> None:
     assert result.figures["n"] == 7 and result.figures["sim_seconds"] == 1.0 and result.stats["instructions"] == 5
     assert "last words" in result.console
     assert result.files == {"figures.json": tmp_path / "left" / "figures.json"}
+    (tmp_path / "left" / "fio.json").write_text("{")
+    again = trapless.run("fake ok 8", memory="64M", out=tmp_path / "left")
+    assert (again.ok, again.figures["n"], list(again.files)) == (True, 8, ["figures.json"]), "what lay there is not this run's"
     frame = result.frame()
     assert frame.loc[0, ["command", "profile", "hwdp.ring", "n", "status"]].to_list() == ["fake ok 7", "vc707", 64, 7, "ok"]
     assert frame.attrs["units"]["sim_seconds"] == "s" and "hwdp.ring" not in frame.attrs["units"]
@@ -73,7 +76,8 @@ def test_run_that_fails_is_a_result(fake: test_sweeps.Fake) -> None:
 
 
 @pytest.mark.parametrize(("command", "options", "complaint"), [
-    ("", {}, "no command"),
+    ("", {}, "command: is empty"),
+    ("echo 'x", {}, "command: echo 'x: no closing quotation"),
     ("true", {"kind": "nothing"}, "kind: nothing: not one of ideal"),
     ("true", {"settings": {"ring": 3}}, "settings: ring: neither"),
     ("true", {"data": "no.img"}, "no.img: no such image"),
@@ -105,6 +109,8 @@ def test_sweep(fake: test_sweeps.Fake, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("what", "options", "complaint"), [
     ({"fixed": {"command": "true", "kin": "osdp"}}, {}, "kin: neither an option"),
     ({"vary": {"command": "true"}}, {}, "vary.command: not a list"),
+    ({"fixed": {"command": "x {n}"}, "vary": {"n": 4}}, {}, "vary.n: not a list"),
+    ({"fixed": {"command": "x"}, "vary": [1]}, {}, "sweep: vary: not a table"),
     ({"other": {}}, {}, "other: should be in"),
     ({"fixed": {"command": "true"}}, {"jobs": 0}, "jobs: 0: at least 1"),
     ("/no/such.toml", {}, "/no/such.toml: No such file"),

@@ -273,6 +273,12 @@ def test_a_scheduler_that_does_not_answer(fake: Fake, address: str, monkeypatch:
     ("[fixed]\ncommand = 'x'\n[limits]\nhost_seconds = 0", "limits.host_seconds: not a positive number"),
     ("[fixed]\ncommand = 'x'\n[limits]\nminutes = 1", "limits.minutes: not a positive number of host_seconds or simulated_sec"),
     ("[fixed", "mine.toml: "),
+    ("limits = 60", "mine.toml: limits: not a table of names and values"),
+    ("[fixed]\ncommand = \"x 'y\"", "command: x 'y: no closing quotation"),
+    ("[fixed]\ncommand = ''", "command: is empty"),
+    ("[fixed]\ncommand = 'x'\nharts = 0", "harts: 0: at least 1"),
+    ("[fixed]\ncommand = 'x'\nin = [1]", r"in: \[1\] is not a list of texts"),
+    ("[fixed]\nworkload = 'fio'\n[vary]\nthreads = [1, 0]", "threads: 0: at least 1"),
 ])
 def test_faulty_files(fake: Fake, text: str, message: str) -> None:
     (fake.folder / "mine.toml").write_text(text)
@@ -317,6 +323,28 @@ def test_values_reach_the_guest(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> 
     before = kept.key(FAKE, one)
     (fake.folder / "own.toml").write_text("name = 'other one'")
     assert kept.key(FAKE, one) != before, "a profile is known by its content"
+    (fake.folder / "drive.toml").write_text("read_us = 1")
+    (fake.folder / "own.toml").write_text(f"ssd = '{fake.folder / 'drive.toml'}'")
+    before = kept.key(FAKE, one)
+    (fake.folder / "drive.toml").write_text("read_us = 20")
+    assert kept.key(FAKE, one) != before, "and so is its drive"
+
+
+def test_a_script_that_may_run_is_another_one(fake: Fake) -> None:
+    script = fake.folder / "script"
+    script.write_text("#!/bin/sh\n")
+    made = grid.Grid({"command": "sh script", "in": [str(script)], "memory": "64M"})
+    before = kept.key(FAKE, point.run_of(made, {}))
+    script.chmod(0o755)
+    assert kept.key(FAKE, point.run_of(made, {})) != before
+
+
+def test_values_come_before_figures_of_their_names(fake: Fake) -> None:
+    """A program's own figure of a varied name, or `status`, does not stand in the way of what a point is."""
+    result = {"values": {"n": 1}, "status": "ok", "exit_status": 0, "figures": {"n": 7, "status": 3, "reads": 2}}
+    row = record.row(result)
+    assert row == {"n": "1", "status": "ok", "exit_status": 0, "reads": 2}
+    assert [name for name, *_ in record.columns(["n"], [row])] == ["n", "status", "reads"]
 
 
 def test_sections_are_those_of_profiles() -> None:
@@ -327,6 +355,7 @@ def test_sections_are_those_of_profiles() -> None:
 @pytest.mark.parametrize(("name", "text", "expected"), [
     ("figures.json", '{"a": 1, "b": 2.5}', {"a": 1, "b": 2.5}),
     ("figures.json", '{"a": "x"}', None), ("figures.json", "[1]", None), ("figures.json", "", None),
+    ("fio.json", '{"jobs": [1]}', None),
     ("fio.json", "{", None), ("fio.json", '{"jobs": 1}', None), ("ycsb.json", "[]", None), ("dbbench.txt", "x", None),
 ])
 def test_figures_of_a_program(name: str, text: str, expected: dict | None, tmp_path: Path) -> None:

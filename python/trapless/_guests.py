@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -82,9 +83,7 @@ def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Pa
 
     Relative paths begin at the current folder. Error if the run could not be made: how the program ends is in the result.
     """
-    words = tuple(shlex.split(command) if isinstance(command, str) else map(str, command))
-    if not words:
-        raise UserError("run: no command")
+    words = point.words_of(command if isinstance(command, str) else list(command))
     _one_of("kind", kind, (None, *KINDS))
     _one_of("simulator", simulator, ("machine", "qemu"))
     _one_of("arch", arch, tuple(build.ARCHS))
@@ -92,14 +91,17 @@ def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Pa
     if odd := [name for name in settings or {} if "." not in name]:
         raise UserError(f"settings: {odd[0]}: neither a value of a profile (ssd.read_us) nor a kernel's parameter (hwdp.ring)")
     request = Request(
-        list(words), kind, share, tuple(map(Path, inputs)), data=None if data is None else str(data), profile=str(profile),
+        words, kind, share, tuple(map(Path, inputs)), data=None if data is None else str(data), profile=str(profile),
         settings=(*([f"ssd={ssd}"] if ssd else []), *profile_values), memory=memory, harts=harts,
         append=" ".join([*([append] if append else []), *parameters]), kernel=Path(kernel) if kernel else None, stock=stock,
         simulator=simulator, arch=arch, verbose=verbose, max_seconds=max_seconds, detail=detail, series=tuple(series),
         packages=tuple(packages))
     guest, job = prepare(request)
-    kept = None if out else tempfile.TemporaryDirectory(prefix="trapless-")
-    folder = output_folder(Path(out)) if out else Path(kept.name)
+    # In a folder of its own: what an earlier run has left is not this one's.
+    kept = tempfile.TemporaryDirectory(prefix="trapless-")
+    folder = Path(kept.name)
+    if out:
+        output_folder(Path(out))
     try:
         if simulator == "machine":
             outcome = guests.run_on_machine(build.machine(), guest, job, folder, show=show)
@@ -109,12 +111,15 @@ def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Pa
     except guests.GuestError as error:
         outcome, how = error.outcome, ending.of_error(error, guest)
     taken = record.of_run(kind, outcome, folder)
+    files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    if out:
+        folder = Path(shutil.copytree(folder, out, symlinks=True, dirs_exist_ok=True))
     given = {"ssd": ssd and str(ssd), "data": request.data, "memory": memory, "harts": harts, "detail": detail}
     values = {"command": shlex.join(words), "kind": kind, "profile": str(profile),
               **{name: value for name, value in given.items() if value is not None}, **(settings or {})}
     return Result(values, taken.get("status", how.status) if how.status == ending.OK else how.status, how.exit_status,
                   how.line or taken.get("line", ""), outcome.console,
-                  {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()},
+                  {str(path): folder / path for path in files},
                   taken["figures"], outcome.stats, kept)
 
 
@@ -138,8 +143,9 @@ def sweep(what: str | Path | Mapping[str, Mapping[str, object]], *, out: str | P
         if count is not None and count < 1:
             raise UserError(f"{name}: {count}: at least 1")
     if isinstance(what, Mapping):
-        data = {**what, "vary": {name: values if isinstance(values, str | Mapping) else list(values)
-                                 for name, values in what.get("vary", {}).items()}}
+        vary = what.get("vary", {})
+        data = {**what, "vary": {name: values if isinstance(values, str | Mapping) or not isinstance(values, Iterable)
+                                 else list(values) for name, values in vary.items()} if isinstance(vary, Mapping) else vary}
         made = grid.of_table(data, Path(), "sweep", "sweep")
     else:
         made = grid.load(Path(what))
@@ -152,4 +158,5 @@ def sweep(what: str | Path | Mapping[str, Mapping[str, object]], *, out: str | P
 def row_of(result: dict) -> dict:
     """A sweep's result as a row: numbers stay numbers."""
     values = {name: grid.text(value) if isinstance(value, list) else value for name, value in result["values"].items()}
-    return {**values, **{key: result[key] for key in ("status", "exit_status", "line")}, **result["figures"]}
+    named = {**values, **{key: result[key] for key in ("status", "exit_status", "line")}}
+    return {**named, **result["figures"], **named}

@@ -35,13 +35,14 @@ def experiment(name: str, *, quick: bool = True, kinds: Iterable[str] = (), prof
     """
     if name not in EXPERIMENTS:
         raise UserError(f"experiment {name}: not one of {', '.join(EXPERIMENTS)}")
+    kinds = tuple(kinds)
     if odd := set(kinds) - set(KINDS):
         raise UserError(f"kinds: {min(odd)}: not one of {', '.join(KINDS)}")
     folder = Path(out or Path("out") / name)
     changed, parameters = point.dotted(settings or {})
     if parameters:
         raise UserError(f"settings: {parameters[0]}: an experiment's kernel has parameters of its own")
-    setup = Setup(folder, profile, tuple(changed), Path(kernel) if kernel else None, quick, tuple(kinds))
+    setup = Setup(folder, profile, tuple(changed), Path(kernel) if kernel else None, quick, kinds)
     experiments.measure(name, setup)
     return load(folder)
 
