@@ -23,7 +23,7 @@ from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.setup import Experiment, Setup
 from lab.outputs import output_folder, write_whole
 from lab.paths import ROOT
-from lab.report import plots, table
+from lab.report import breakdown, plots, table
 from lab.ui import UserError, say
 from lab.version import git_describe
 
@@ -120,6 +120,7 @@ def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], seco
                         "kind of host kernel": platform.release(), "settings": list(setup.settings)},
         "tables": tables,
         "figures": {drawn: plots.describe(plot, bare) for drawn, plot in experiment.plots.items()},
+        "breakdown": breakdown.rows(rows, naming),
         "compared": [{**asdict(one), "differs": one.differs} for one in experiment.compared(rows)],
     }, indent=1) + "\n")
 

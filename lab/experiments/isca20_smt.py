@@ -57,10 +57,10 @@ def measure(setup: Setup) -> list[dict]:
     load = small_load(LOAD) if setup.quick else LOAD
     guest = replace(load.guest(setup.guest(dataset.image(load.file_bytes))), profile=PROFILE, harts=HARTS, memory="1G",
                     detail=f"milestone:{guests.FIRST_COMMAND}")
-    points = [Point({"kind": kind, "beside": beside}, tuple(
-        kept.Run(f"fio, {kind}, beside {beside}, seed {seed}", guest, job(replace(load, seed=seed), kind, beside), take, FORM,
-                 host_mib=1024)
-        for seed in (SEEDS[:SEEDS_OF_QUICK] if setup.quick else SEEDS))) for beside in BESIDE for kind in setup.kinds or KINDS]
+    points = [Point({"kind": kind, "beside": beside}, {
+        seed: kept.Run(f"fio, {kind}, beside {beside}, seed {seed}", guest, job(replace(load, seed=seed), kind, beside), take,
+                       FORM, host_mib=1024)
+        for seed in (SEEDS[:SEEDS_OF_QUICK] if setup.quick else SEEDS)}) for beside in BESIDE for kind in setup.kinds or KINDS]
     return compare(repeated.measure(setup, points))
 
 

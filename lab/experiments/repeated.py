@@ -25,15 +25,15 @@ class Point:
 
     names: dict[str, object]
     """Which one it is, by keys of its record."""
-    runs: tuple[kept.Run, ...]
-    """One a seed. Points that are set against each other have the same seeds in the same order."""
+    runs: dict[int, kept.Run]
+    """By seed. Points that are set against each other have the same seeds in the same order."""
 
 
 def measure(setup: Setup, points: Sequence[Point]) -> list[dict]:
     """A row for each point: its names, the means of its figures, their intervals, its runs."""
-    found = iter(kept.records(build.machine(), [run for point in points for run in point.runs], setup.at_once))
+    found = iter(kept.records(build.machine(), [run for point in points for run in point.runs.values()], setup.at_once))
     return [row(point.names, [{**next(found), "seed": seed, "configuration": kept.configuration(run)}
-                              for seed, run in enumerate(point.runs, 1)]) for point in points]
+                              for seed, run in point.runs.items()]) for point in points]
 
 
 def row(names: dict[str, object], runs: list[dict]) -> dict:

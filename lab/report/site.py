@@ -14,7 +14,7 @@ from markupsafe import Markup
 from lab.cache import disk_error
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.outputs import output_folder, write_whole
-from lab.report import table
+from lab.report import breakdown, plots, table
 from lab.report.templates import render
 from lab.ui import UserError, say
 
@@ -89,6 +89,7 @@ def page(name: str, experiment: dict) -> dict:
         "about": experiment["about"],
         "figures": [{"id": f"figure-{drawn}", "title": figure["ylabel"], "data": _json(figure)}
                     for drawn, figure in experiment["figures"].items()],
+        "breakdown": _breakdown(experiment.get("breakdown", [])),
         "compared": [beside(one) for one in experiment["compared"]],
         "confidence": f"{100 * experiment['confidence']:g}",
         "tables": [{"caption": f"Table {known}", "rows": [table.cells(row, shown["columns"]) for row in shown["rows"]],
@@ -100,6 +101,17 @@ def page(name: str, experiment: dict) -> dict:
                         *((key, " ".join(value) if isinstance(value, list) else value)
                           for key, value in experiment["environment"].items())],
     }
+
+
+def _breakdown(rows: list[dict]) -> dict | None:
+    """The figure and the table of where a miss's time goes; None if no run tells."""
+    parts = breakdown.parts(rows)
+    if not parts:
+        return None
+    steps = list(dict.fromkeys(part["part"] for part in parts))
+    columns = [("row", "row", "s"), *((step, step, ".3f") for step in steps)]
+    return {"data": _json(plots.describe(breakdown.FIGURE, parts)), "heads": table.heads(columns),
+            "rows": [table.cells({"row": row["row"], **row["steps"]}, columns) for row in rows]}
 
 
 def _json(value: object) -> Markup:

@@ -36,6 +36,15 @@ def test_row_has_means_and_intervals() -> None:
     assert "seed" not in osdp
 
 
+def test_runs_have_the_seeds_they_ran_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(repeated.build, "machine", lambda: tmp_path)
+    monkeypatch.setattr(repeated.kept, "records", lambda program, runs, at_once: [{"ops": len(run)} for run in runs])
+    monkeypatch.setattr(repeated.kept, "configuration", lambda run: {"title": run})
+    (row,) = repeated.measure(Setup(tmp_path), [repeated.Point({"kind": "osdp"}, {8: "a", 9: "bbb"})])
+    assert [(run["seed"], run["configuration"]["title"]) for run in row["runs"]] == [(8, "a"), (9, "bbb")]
+    assert row["ops"] == 2
+
+
 def test_differences_are_seed_by_seed() -> None:
     """Seeds that differ by a factor of two do not widen the interval of a gain that is the same for each."""
     found = rows()

@@ -8,6 +8,7 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from html import unescape
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -138,6 +139,27 @@ def test_pages(look: Look, made: Path, width: int, dark: bool) -> None:
     assert (figures["lines"]["points"], figures["lines"]["lines"]) == (9, 2)
     assert (figures["panels"]["points"], figures["series"]["points"], figures["series"]["lines"]) == (6, 0, 2)
     assert figures["bars"]["errors"] == 6
+
+
+def test_breakdown(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of misses in hardware, spans of faults; a row whose runs do not tell has none, nor has a page without any."""
+    runs = {"osdp": [{"profile": {"faults": {"spans_us": {"exception": 1.0, "device": 10.9, "nothing": 0.0}}}}],
+            "hwdp": [{"steps": {"walk": 0.1, "device": 10.0}}, {"hw_miss": {"steps": {"walk": 0.3, "device": 12.0}}}],
+            "emulated": [{"steps": None}]}
+    of_kind = [{"kind": kind, "mean_us": 12.0, "runs": of} for kind, of in runs.items()]
+    made = replace(MADE, measure=lambda setup: of_kind, plots={})
+    monkeypatch.setattr(site, "EXPERIMENTS", {"isca20-made": made, "isca20-plain": MADE})
+    for name, experiment_of, rows_of in (("isca20-made", made, made.measure(None)), ("isca20-plain", MADE, rows())):
+        (tmp_path / "out" / name).mkdir(parents=True)
+        experiment.keep(name, experiment_of, Setup(tmp_path / "out" / name), rows_of, 1.0)
+    site.run(tmp_path / "out", tmp_path / "report")
+    assert 'id="breakdown"' not in (tmp_path / "report" / "isca20-plain.html").read_text()
+    page = look("isca20-made.html", PHONE)
+    assert page["console"] == [] and page["wide"] <= page["room"]
+    drawn = page["figures"]["breakdown"]["drawn"]
+    assert drawn == [["exception", [1.0]], ["device", [10.9, 11.0]], ["walk", [pytest.approx(0.2)]]]
+    text = (tmp_path / "report" / "isca20-made.html").read_text()
+    assert re.search(r"hwdp</td><td>-</td><td>11.000</td><td>0.200</td>", text)
 
 
 def test_beyond_a_bound_of_nothing() -> None:

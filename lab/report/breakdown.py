@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the time of a miss goes, row by row of an experiment: steps of misses in hardware, spans of page faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import mean
+
+from lab.experiments import repeated
+from lab.report import plots
+
+FIGURE = plots.Bars("row", "part", "us", "one miss, us", stacked=True)
+"""Of `parts`."""
+
+
+def steps_of(run: dict) -> dict[str, float] | None:
+    """us of each step of a run's misses in hardware, else of each span of its page faults; None if it was not asked."""
+    walks = run.get("steps") or (run.get("hw_miss") or {}).get("steps")
+    return walks or ((run.get("profile") or {}).get("faults") or {}).get("spans_us") or None
+
+
+def rows(records: Iterable[dict], naming: set[str]) -> list[dict]:
+    """For each record whose runs tell: its name by the keys `naming`, and the mean us of each step over its runs."""
+    found = []
+    for record in records:
+        known = [steps_of(run) for run in record.get(repeated.RUNS, [record])]
+        if known and all(known):
+            name = ", ".join(str(value) for key, value in record.items() if key in naming)
+            found.append({"row": name, "steps": {step: mean(steps.get(step, 0.0) for steps in known) for step in known[0]}})
+    return found
+
+
+def parts(found: Iterable[dict]) -> list[dict]:
+    """A bar's part each; what takes no time is left out."""
+    return [{"row": row["row"], "part": step, "us": us} for row in found for step, us in row["steps"].items() if us > 0]
