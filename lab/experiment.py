@@ -66,6 +66,10 @@ def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict]
     `measured` already, take the rows of that run.
     """
     experiment, folder = EXPERIMENTS[name], setup.out
+    if setup.kinds and not experiment.kinds:
+        raise UserError(f"{name}: its kinds are the figure's: it takes no --kinds")
+    if setup.profile != Setup.profile and not experiment.profile:
+        raise UserError(f"{name}: its profile is the figure's: it takes no --profile")
     output_folder(folder)
     start = time.monotonic()
     rows = _read(folder) if measured else experiment.measure(setup)

@@ -72,8 +72,8 @@ def traces_of(setup: Setup, names: Iterable[str]) -> dict[str, traces.Trace]:
 
 def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]) -> list[dict]:
     """Run all cases: a record each, with these parts of the simulator's record (lab.pagesim.output)."""
-    if setup.kinds or setup.kernel:
-        raise UserError("--kinds and --kernel are for guests: the paging simulator takes --traces, --frames and --set")
+    if setup.kernel:
+        raise UserError("--kernel is for guests: the paging simulator takes --traces, --frames and --set")
     mixes = {case.mix for case in cases} | (set() if setup.frames else {"mix6"})
     found = traces_of(setup, [name for mix in sorted(mixes) for name in paper.mixes()[mix]])
     frames = setup.frames or traces.by_rule(found)

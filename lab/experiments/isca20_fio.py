@@ -282,7 +282,7 @@ EXPERIMENTS = {
         about="fio's threads read 4 KiB blocks at random through one mapping of a file of 4 GiB, each thread on a core of its "
               "own, no block in memory. They read a small part of it, so that hardly any read finds what another one left "
               "(misses/op). The paper reads all of it again and again with 32 GB of memory.",
-        compared=compared_12),
+        kinds=True, compared=compared_12),
     "isca20-17": Experiment(
         "what hardware is worth over its emulation, by drive (ISCA20 figure 17)", figure_17, {"isca20-17": Table((
             ("drive", "drive", "s"), ("kind", "kind", "s"), ("device us", "device_us", ".2f"), ("read us", "mean_us", ".2f"),

@@ -286,7 +286,7 @@ EXPERIMENTS = {
         about="A data set of twice the memory, records of 4 KiB, a core for each thread. FIO reads blocks of one "
               "mapping at random, DBBench is RocksDB's readrandom, YCSB its core workloads; each record that YCSB reads "
               "is checked, each block that DBBench reads as well.",
-        compared=compared_13),
+        kinds=True, compared=compared_13),
     "isca20-14": Experiment(
         "YCSB-C: user IPC and miss events (ISCA20 figure 14)", figure_14, {"isca20-14": Table((
             ("kind", "kind", "s"), *THROUGHPUT, ("over osdp %", "ops_per_second_change", "+.1f"), *USER,

@@ -128,6 +128,7 @@ def compared(rows: list[dict]) -> list[Compared]:
 EXPERIMENTS = {"isca20-16": Experiment(
     title="fio beside a CPU-bound program on one core (ISCA20 figure 16)",
     measure=measure,
+    kinds=True,
     about="fio reads a mapping at random on one hardware thread of a core, another program computes on the other one.",
     compared=compared,
     plots={"fio": plots.Bars("beside", "kind", "fio_ratio", "fio's speed, hwdp : osdp"),

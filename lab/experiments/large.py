@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lab.experiments import miss_latency, small_no_refill
+from lab import build
 from lab.experiments.miss_latency import Load
 from lab.experiments.setup import Experiment, Setup, Table
+from lab.experiments.small_no_refill import Case, compare, run_of
 from lab.images import ext4, sparse
+from lab.runner import kept
 
 MEMORY_MIB = 1024
 FILE_BYTES = 16 << 30
@@ -29,24 +31,19 @@ def measure(setup: Setup) -> list[dict]:
     disk = sparse.image(load.file_bytes)
     guest = setup.guest(disk)
     guest = replace(guest, memory=f"{MEMORY_MIB}M", settings=(TURN, *guest.settings), max_seconds=3600)
-    runner = setup.runner()
-
-    def one(kind: str) -> dict:
-        entry = miss_latency.run_one(runner, guest, load, kind, setup.out / kind)
-        entry["setting"] = "large"
-        entry["kpoold"] = "on" if kind in small_no_refill.POOLED else None
-        return entry
-
-    records = setup.each("running fio on 16 GiB for each kind", setup.kinds or KINDS, one)
     # kpoold is on for all that have it; osdp has none.
+    runs = [run_of(Case("large", load, kind), load.seed, guest) for kind in setup.kinds or KINDS]
+    records = kept.records(build.machine(), runs, setup.at_once)
     for entry in records:  # the disk as it was made: runs drop what they write
         entry["disk_mib"] = disk.stat().st_blocks * 512 / ext4.MIB
-    return small_no_refill.compare(records)
+    return compare(records)
 
 
 EXPERIMENT = Experiment(
     title="setting `large` of the papers: 16 GiB, 4 threads of 2 GiB, 1 GiB of memory",
     measure=measure,
+    kinds=True,
+    profile=True,
     about="Four threads read 2 GiB each of a file of 16 GiB through one mapping, with 1 GiB of memory. The file's blocks take no "
           "room on the host.",
     tables={"large": Table((

@@ -219,5 +219,6 @@ def measure_all(setup: Setup) -> list[dict]:
 
 
 EXPERIMENT = Experiment("time of a miss, all kinds (FPGA figure 8)", measure_all, {"miss_latency": Table(table.COLUMNS)},
+                        kinds=True, profile=True,
                         about="Stock fio reads 4 KiB blocks at random through one mapping: 64 MiB of a file of 320 MiB, none "
                               "in memory, readahead off. A miss is what a read takes longer than one whose page is mapped.")

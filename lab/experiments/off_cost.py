@@ -60,5 +60,6 @@ EXPERIMENT = Experiment("cost of the series where it is off", measure, {"off_cos
     ("faults", "faults", ",d"),
     ("kernel instr/fault", "kernel_instructions_per_fault", ",.1f"),
     ("over stock %", "over_stock_percent", ".3f"),
-))}, about="One thread reads every page of a cold file in scattered order on one hart. The machine counts the kernel's "
-           "instructions from mmap to munmap; the same run gives the same count.")
+))}, profile=True,
+    about="One thread reads every page of a cold file in scattered order on one hart. The machine counts the kernel's "
+          "instructions from mmap to munmap; the same run gives the same count.")

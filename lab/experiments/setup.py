@@ -82,6 +82,10 @@ class Experiment:
     """SVG files by name."""
     guest: bool = True
     """Does it boot guests?"""
+    kinds: bool = False
+    """May one choose some of its kinds?"""
+    profile: bool = False
+    """May one choose the profile? Otherwise it is the figure's."""
     about: str = ""
     """What is measured and how, in a few sentences."""
     compared: Callable[[list[dict]], list[Compared]] = lambda rows: []

@@ -206,6 +206,8 @@ def against_papers(records: list[dict]) -> list[dict]:
 EXPERIMENT = Experiment(
     title="settings `no refill` and `small` of the papers: all kinds, 1, 2 and 4 threads, kpoold on and off",
     measure=measure,
+    kinds=True,
+    profile=True,
     about="`no refill` reads 64 MiB of a file of 320 MiB with a pool of frames that holds them all; `small` reads 64 MiB a "
           "thread of a file of 4 GiB with a pool of 4 MiB, which kpoold or faults alone fill again.",
     tables={

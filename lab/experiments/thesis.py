@@ -273,7 +273,7 @@ def _add(figure: str, title: str, measure: Callable[[Setup], list[dict]], column
          compared: Callable[[list[dict]], list[Compared]] = lambda rows: [], **drawn: plots.Plot) -> None:
     name = f"thesis-{figure}"
     EXPERIMENTS[name] = Experiment(f"{title} (THESIS figure {figure})", measure, {name: Table(columns, keys)}, drawn,
-                                   about=ABOUT[about], compared=compared)
+                                   about=ABOUT[about], compared=compared, profile=True)
 
 
 _add("2.3", "parts of a read with osdp", figure_2_3, (

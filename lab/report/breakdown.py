@@ -15,8 +15,14 @@ FIGURE = plots.Bars("row", "part", "us", "one miss, us", stacked=True)
 
 def steps_of(run: dict) -> dict[str, float] | None:
     """us of each step of a run's misses in hardware, else of each span of its page faults; None if it was not asked."""
-    walks = run.get("steps") or (run.get("hw_miss") or {}).get("steps")
-    return walks or ((run.get("profile") or {}).get("faults") or {}).get("spans_us") or None
+    return _inside(run, "steps") or _inside(run, "hw_miss", "steps") or _inside(run, "profile", "faults", "spans_us")
+
+
+def _inside(found: object, *path: str) -> dict | None:
+    """What lies there; a record may have something else of that name, as the profile's."""
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and found else None
 
 
 def rows(records: Iterable[dict], naming: set[str]) -> list[dict]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,18 @@ def test_documents_take_the_whole_experiment(tmp_path: Path, monkeypatch: pytest
     assert not written
     experiment.run(["x"], Setup(tmp_path), tmp_path, True, measured=True)
     assert len(written) == 1
+
+
+@pytest.mark.parametrize(("changed", "complaint"), [
+    ({"kinds": ("osdp",)}, "x: its kinds are the figure's: it takes no --kinds"),
+    ({"profile": "server"}, "x: its profile is the figure's: it takes no --profile")])
+def test_options_that_a_figure_does_not_take(changed: dict, complaint: str, tmp_path: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Experiment("title", lambda setup: rows(), {"t": Table((("kind", "kind", "s"),))})
+    monkeypatch.setattr(experiment, "EXPERIMENTS", {"x": made, "y": replace(made, kinds=True, profile=True)})
+    with pytest.raises(UserError, match=complaint):
+        experiment.measure("x", Setup(tmp_path, **changed))
+    experiment.measure("y", Setup(tmp_path, **changed))
 
 
 def test_killed_between_its_files_it_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,7 @@ def test_breakdown(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Steps of misses in hardware, spans of faults; a row whose runs do not tell has none, nor has a page without any."""
     runs = {"osdp": [{"profile": {"faults": {"spans_us": {"exception": 1.0, "device": 10.9, "nothing": 0.0}}}}],
             "hwdp": [{"steps": {"walk": 0.1, "device": 10.0}}, {"hw_miss": {"steps": {"walk": 0.3, "device": 12.0}}}],
-            "emulated": [{"steps": None}]}
+            "emulated": [{"steps": None, "profile": "vc707", "hw_miss": None}]}
     of_kind = [{"kind": kind, "mean_us": 12.0, "runs": of} for kind, of in runs.items()]
     made = replace(MADE, measure=lambda setup: of_kind, plots={})
     monkeypatch.setattr(site, "EXPERIMENTS", {"isca20-made": made, "isca20-plain": MADE})
