@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import build
-from lab.cache import cached, content_key
+from lab.cache import cached, content_key, file_key
 from lab.images import ext4, rootfs
 from lab.runner import guest as guests
 from lab.runner.job import Job
@@ -35,21 +35,22 @@ class Loading:
 
 
 def image(loading: Loading) -> Path:
-    """The disk's image, loaded if it is not there yet."""
+    """The disk's image, loaded if it is not there yet. How a program lays its data out may depend on all that ran."""
+    program, kernel, root = build.machine(), build.kernel(stock=True), rootfs.image(more=loading.packages)
     described = json.dumps([loading.command, loading.size, loading.packages, loading.memory, loading.harts])
-    key = content_key(described, *loading.inputs, Path(ext4.__file__), Path(__file__))
+    key = content_key(described, *(file_key(path) for path in (program, kernel, root, *loading.inputs)), Path(ext4.__file__),
+                      Path(__file__))
     title = f"loading {loading.title} in the guest"
-    return cached("data", key, title, lambda out: _load(loading, out)) / "data.img"
+    return cached("data", key, title, lambda out: _load(loading, program, kernel, root, out)) / "data.img"
 
 
-def _load(loading: Loading, out: Path) -> None:
+def _load(loading: Loading, program: Path, kernel: Path, root: Path, out: Path) -> None:
     tree, disk = out / "tree", out / "data.img"
     tree.mkdir()
     ext4.make(ext4.Volume("trapless-data", loading.size), tree, disk)
     tree.rmdir()
-    guest = guests.Guest(kernel=build.kernel(stock=True), root=rootfs.image(more=loading.packages), data=disk, data_kept=True,
-                         memory=loading.memory, harts=loading.harts)
-    outcome = guests.run_on_machine(build.machine(), guest, Job(loading.command, loading.inputs))
+    guest = guests.Guest(kernel, root, disk, data_kept=True, memory=loading.memory, harts=loading.harts)
+    outcome = guests.run_on_machine(program, guest, Job(loading.command, loading.inputs))
     if outcome.status:
         raise UserError(f"loading {loading.title} ended with status {outcome.status}: {outcome.console.strip()[-300:]}")
     os.chmod(disk, 0o444)
