@@ -22,9 +22,9 @@ THREADS = (1, 2, 4, 8)
 SCALE = Scale(memory_mib=1024, data_mib=512, operations=4_000, warm=0)
 """Memory for all that is read. The paper's file has 4 GB; how large it is does not change one thread's cold miss."""
 SCALE_OF_QUICK = Scale(memory_mib=512, data_mib=256, operations=500, warm=0)
-SCALE_OF_12 = replace(SCALE, data_mib=4096, operations=1_000)
+SCALE_OF_12 = replace(SCALE, data_mib=4096)
 """Of figure 12: the paper's file. In a small one eight threads would find every third page in memory, read by another."""
-SCALE_OF_QUICK_12 = replace(SCALE_OF_12, operations=250)
+SCALE_OF_QUICK_12 = replace(SCALE_OF_12, operations=500)
 TIMINGS = {"detailed": True, "every access hits": False}
 """Of figure 3: with the time of caches, TLBs, branch prediction and DRAM, and what is left without."""
 DRIVES = ("z-ssd", "optane-ssd", "optane-pmm")

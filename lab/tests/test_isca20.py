@@ -115,7 +115,7 @@ def test_cases_differ_in_what_they_say(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_the_quick_form_has_fewer_seeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(isca20_rocksdb.rocksdb, "run_of", lambda _, case: case.seed)
     case = Case(FIO, "osdp", 1, fio.SCALE)
-    for quick, seeds in ((True, (1, 2)), (False, (1, 2, 3))):
+    for quick, seeds in ((True, (1, 2)), (False, (1, 2, 3, 4, 5))):
         (point,) = isca20_rocksdb.points(Setup(tmp_path, quick=quick), [({}, case)])
         assert tuple(point.runs) == tuple(point.runs.values()) == seeds
 
@@ -189,3 +189,12 @@ def test_fio_and_its_neighbour_are_pinned_to_two_threads_of_a_core() -> None:
     script = isca20_smt.job(isca20_smt.LOAD, "osdp", "awk").script
     assert "taskset 2 sh -c 'awk" in script and "taskset 1 hwdp" in script
     assert "taskset 2" not in isca20_smt.job(isca20_smt.LOAD, "osdp", "nothing").script
+
+
+@pytest.mark.parametrize("program", ["FIO", "DBBench", "YCSB-E"])
+def test_threads_share_the_operations(program: str) -> None:
+    """Whatever their number, memory has seen the same when the measurement begins, and as much is measured."""
+    for threads in isca20_rocksdb.THREADS:
+        one, several = Case(program, "osdp", 1, rocksdb.SCALE), Case(program, "osdp", threads, rocksdb.SCALE)
+        assert several.operations % threads == several.warm % threads == 0
+        assert (several.operations, several.warm) == (one.operations, one.warm)
