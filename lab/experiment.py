@@ -48,7 +48,7 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
     if len(names) == 1:
         _run_one(names[0], replace(setup, out=out or Path("out") / names[0]), update_docs, measured)
         return 0
-    failed = []
+    failed, start = [], time.monotonic()
     for name in names:
         say(f"experiment {name}")
         try:
@@ -56,6 +56,7 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
         except UserError as error:
             say(f"{name}: {error}")
             failed.append(name)
+    say(f"{len(names)} experiments: {(time.monotonic() - start) / 60:.1f} min")
     if failed:
         say(f"{len(failed)} of {len(names)} experiments failed: {', '.join(failed)}")
     return 1 if failed else 0
