@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from lab import build, profiling
+from lab import profiling
 from lab.experiments.miss_latency import Load as FioLoad
 from lab.experiments.setup import Setup
 from lab.images import dataset, ext4, rootfs, sparse
@@ -28,8 +28,8 @@ from lab.version import git_describe
 PROFILE = "server"
 CORES = ("machine.threads_per_core=1",)
 """The profile's eight harts as eight cores: what the paper's processor has."""
-FIO, DBBENCH = "FIO", "DBBench"
-PROGRAMS = (FIO, DBBENCH, *(f"YCSB-{workload}" for workload in ycsb.WORKLOADS))
+FIO, DBBENCH, YCSB = "FIO", "DBBench", "YCSB"
+PROGRAMS = (FIO, DBBENCH, *(f"{YCSB}-{workload}" for workload in ycsb.WORKLOADS))
 KINDS = ("osdp", "emulated", "hwdp")
 RECORD_BYTES = 4096
 RATIO = 2
@@ -104,6 +104,11 @@ class Case:
         """Operations before them."""
         return self.threads * round(self.scale.warm * COST.get(self.program, 1) / self.threads)
 
+    @property
+    def data_set(self) -> str:
+        """Whose data set it reads: the workloads of YCSB have the same."""
+        return self.program.partition("-")[0]
+
     def disk(self) -> Path:
         """The data set."""
         if self.program == FIO:
@@ -128,8 +133,8 @@ class Case:
             said = "ycsb.json"
         return f"{shlex.join([*launcher(self.kind), *argv])} >/job/out/{said}"
 
-    def job(self) -> Job:
-        """What the guest does."""
+    def job(self, inputs: tuple[Path, ...]) -> Job:
+        """What the guest does, with these programs."""
         files = f"/data/{dataset.FILE}" if self.program == FIO else f"{ycsb.FOLDER}/*.sst"
         stats = "/sys/kernel/mm/hwdp/stats"
         return Job("\n".join([
@@ -137,30 +142,33 @@ class Case:
             f"{self.command()} || exit $?",
             f"[ -e {stats} ] && cp {stats} /job/out/hwdp-stats",
             "exit 0",
-        ]), (ycsb.program(),) if self.program.startswith("YCSB") else ())
+        ]), inputs)
 
 
 def run_of(setup: Setup, case: Case) -> kept.Run:
     """The run of a case."""
-    since = f"milestone:{WARM}" if case.program.startswith("YCSB") else "roi"
-    guest = guests.Guest(kernel=setup.kernel or build.kernel(), root=rootfs.image(more=ycsb.PACKAGES), data=case.disk(),
-                         profile=PROFILE, settings=(*CORES, *case.settings, *setup.settings), memory=f"{case.scale.memory_mib}M",
+    since = f"milestone:{WARM}" if case.data_set == YCSB else "roi"
+    data = setup.once((case.data_set, case.scale.data_mib, case.sparse), case.disk)
+    root = setup.once("root with RocksDB", lambda: rootfs.image(more=ycsb.PACKAGES))
+    guest = guests.Guest(kernel=setup.kernel_of(), root=root, data=data, profile=PROFILE,
+                         settings=(*CORES, *case.settings, *setup.settings), memory=f"{case.scale.memory_mib}M",
                          detail=since if case.detailed else None, append="norandmaps", max_seconds=3600)
+    inputs = (setup.once("ycsb", ycsb.program),) if case.data_set == YCSB else ()
     depends: tuple[Path, ...] = ()
     if case.attributed:
         symbols = profiling.symbols_of(guest.kernel)
         # What comes behind the region, like unmapping the tables, is not the operations'.
-        where = f"roi:{REGION}" if case.program.startswith("YCSB") else since
+        where = f"roi:{REGION}" if case.data_set == YCSB else since
         attribute = profiling.Attribute(Path(kept.FOLDER, _ATTRIBUTE), where, (str(symbols),))
         guest = replace(guest, options=(*attribute.options(), "--attribute-limit", "0"))
         depends = (symbols,)
-    return kept.Run(case.title, guest, case.job(), partial(take, case), _FORM, depends, case.scale.memory_mib)
+    return kept.Run(case.title, guest, case.job(inputs), partial(take, case), _FORM, depends, case.scale.memory_mib)
 
 
 def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
     """The record of one run: what the program says, and what the machine counted meanwhile."""
     out = folder / "out"
-    number, said = _SAID[case.program if case.program in _SAID else "YCSB"](out)
+    number, said = _SAID[case.data_set](out)
     regions = [region for region in outcome.stats["rois"] if number in (None, region["number"])]
     if case.program == FIO and len(regions[0]["watch"]) > 1:
         raise UserError(f"{case.title}: fio met the file's last block and mapped it anew; take another seed")
@@ -222,5 +230,5 @@ def _fio(out: Path) -> tuple[int | None, dict]:
                   "mean_us": clat["mean"] / 1000, "p99_us": clat["percentile"]["99.000000"] / 1000}
 
 
-_SAID: dict[str, Callable[[Path], tuple[int | None, dict]]] = {FIO: _fio, DBBENCH: _dbbench, "YCSB": _ycsb}
+_SAID: dict[str, Callable[[Path], tuple[int | None, dict]]] = {FIO: _fio, DBBENCH: _dbbench, YCSB: _ycsb}
 """What each program says: the number of its region (None: the only one) and its figures."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,12 +42,25 @@ class Setup:
     """Its memory in pages of 4 KiB; None: by the paper's rule."""
     jobs: int | None = None
     """Its runs at a time; None: as many as there are cores."""
+    known: dict[Hashable, Path] = field(default_factory=dict, repr=False, compare=False)
+    """What was found already (`once`)."""
+
+    def once(self, name: Hashable, find: Callable[[], Path]) -> Path:
+        """A kernel, an image or a program that many runs share: whether it is up to date is asked once, not for each run."""
+        if name not in self.known:
+            self.known[name] = find()
+        return self.known[name]
 
     def guest(self, data: Path | None, stock: bool = False) -> guests.Guest:
         """A guest with this data disk."""
-        kernel = build.kernel(stock=True) if stock else self.kernel or build.kernel()
-        return guests.Guest(kernel=kernel, root=rootfs.image(), data=data, profile=self.profile, settings=self.settings,
-                            max_seconds=600)
+        return guests.Guest(kernel=self.kernel_of(stock), root=self.once("root", rootfs.image), data=data, profile=self.profile,
+                            settings=self.settings, max_seconds=600)
+
+    def kernel_of(self, stock: bool = False) -> Path:
+        """The kernel to run, or the unpatched one."""
+        if stock:
+            return self.once("stock kernel", lambda: build.kernel(stock=True))
+        return self.kernel or self.once("kernel", build.kernel)
 
     def runner(self) -> Callable[[guests.Guest, Job, Path], guests.Outcome]:
         """Runs a job on the machine: (guest, job, folder for its files) -> outcome."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.experiments import isca20_fio as fio
-from lab.experiments import isca20_rocksdb, isca20_smt, repeated, rocksdb
+from lab.experiments import isca20_rocksdb, isca20_smt, repeated, rocksdb, setup
 from lab.experiments.rocksdb import FIO, Case
 from lab.experiments.setup import Setup
 from lab.images import ext4
@@ -23,7 +23,7 @@ FAULTS = {"spans_us": SPANS, "instructions": 10_000}
 
 
 def run_of(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> rocksdb.kept.Run:
-    for module, name in ((rocksdb.build, "kernel"), (rocksdb.rootfs, "image"), (rocksdb.dataset, "image"),
+    for module, name in ((setup.build, "kernel"), (rocksdb.rootfs, "image"), (rocksdb.dataset, "image"),
                          (rocksdb.sparse, "image")):
         monkeypatch.setattr(module, name, lambda *_, module=module, **__: tmp_path / module.__name__)
     monkeypatch.setattr(rocksdb.profiling, "symbols_of", lambda _: tmp_path / "System.map")
@@ -198,3 +198,17 @@ def test_threads_share_the_operations(program: str) -> None:
         one, several = Case(program, "osdp", 1, rocksdb.SCALE), Case(program, "osdp", threads, rocksdb.SCALE)
         assert several.operations % threads == several.warm % threads == 0
         assert (several.operations, several.warm) == (one.operations, one.warm)
+
+
+def test_what_runs_share_is_found_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whether a kernel or a disk is up to date takes half a second; a figure has hundreds of runs."""
+    asked = []
+    shared, case = Setup(tmp_path), Case(FIO, "osdp", 1, fio.SCALE)
+    monkeypatch.setattr(setup.build, "kernel", lambda **_: asked.append("kernel") or tmp_path / "Image")
+    monkeypatch.setattr(rocksdb.rootfs, "image", lambda **_: asked.append("root") or tmp_path / "root.img")
+    monkeypatch.setattr(rocksdb.dataset, "image", lambda size: asked.append(size) or tmp_path / "data.img")
+    for threads in (1, 2, 4):
+        rocksdb.run_of(shared, replace(case, threads=threads))
+    rocksdb.run_of(shared, replace(case, scale=rocksdb.SCALE_OF_QUICK))
+    assert asked.count("kernel") == asked.count("root") == 1
+    assert len(asked) == 4
