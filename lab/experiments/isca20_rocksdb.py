@@ -25,7 +25,7 @@ SEVERAL = 4
 """Threads of figures 14 and 15; figures 1 and 4 do not say, and take as many."""
 RATIOS = (1, 2, 3, 4)
 """Data set to memory (figure 1)."""
-SEEDS, SEEDS_OF_QUICK = 5, 2
+SEEDS, SEEDS_OF_QUICK = 3, 2
 READ_ONLY = "YCSB-C"
 EVENTS = ("l1i", "l1d", "l2", "last", "dtlb", "branches")
 """Miss events of user code, for 1000 of its instructions."""
