@@ -68,6 +68,14 @@ def half_width(values: Sequence[float]) -> float | None:
     return float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * stdev(values) / sqrt(len(values))
 
 
+def half_width_of_ratio(figures: Sequence[float], bases: Sequence[float]) -> float | None:
+    """Half the width of the confidence interval of the means' ratio, where each figure has a base of its own; None of a single
+    pair. To the first order, as usual: over what each figure is beyond its base's share."""
+    below = mean(bases)
+    share = mean(figures) / below
+    return half_width([(figure - share * base) / below for figure, base in zip(figures, bases, strict=True)])
+
+
 def percent_more(figure: float, base: float) -> float:
     """By how many percent it is more."""
     return 100 * (figure / base - 1)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from math import sqrt
-from statistics import mean, stdev
+from statistics import stdev
 
-from lab.experiments import stc_compared
+from lab.experiments import repeated, stc_compared
 from lab.experiments.compared import Compared
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.paths import LAB
@@ -85,32 +85,29 @@ def _rounded(mib: int) -> int:
     return -(-mib // 1024) * 1024
 
 
-def measure(setup: Setup, cases: Sequence[tuple[dict, Case]]) -> list[dict]:
-    """Each case's figures, with the values that name it."""
-    found = runs.records(setup, [case for _, case in cases])
-    return [{**names, **_figures(record, case)} for (names, case), record in zip(cases, found, strict=True)]
-
-
-def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], error: str, boots: Callable[[dict], int]) -> list[dict]:
-    """The same over so many boots of each case, one in the quick form; `error` names the figure whose error is told."""
+def measure(setup: Setup, cases: Sequence[tuple[dict, Case]], boots: Callable[[dict], int] = lambda names: 1) -> list[dict]:
+    """A row for each case: the means of its figures over so many boots (one in the quick form), which are its runs."""
     again = [[replace(case, memory_mib=case.memory_mib + boot * MORE_MIB) for boot in range(1 if setup.quick else boots(names))]
              for names, case in cases]
     found = iter(runs.records(setup, [one for each in again for one in each]))
-    return [{**names, **means([_figures(next(found), case) for _ in each], error)}
+    return [repeated.row(names, [{**_figures(next(found), case), "seed": boot} for boot in range(1, len(each) + 1)])
             for (names, case), each in zip(cases, again, strict=True)]
 
 
-def means(boots: Sequence[dict], error: str) -> dict:
-    """Of runs of the same: each figure's mean, and the standard error of the mean of that named `error`, in percent of it
-    (None of a single run)."""
-    found = {key: None if value is None else mean(boot[key] for boot in boots) for key, value in boots[0].items()}
-    several = len(boots) > 1
-    wide = 100 * stdev(boot[error] for boot in boots) / sqrt(len(boots)) / found[error] if several else None
-    return {**found, "boots": len(boots), "error": wide}
+def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], error: str, boots: Callable[[dict], int]) -> list[dict]:
+    """The same with the number of boots; `error` names the figure whose error is told."""
+    return [told(row, error) for row in measure(setup, cases, boots)]
+
+
+def told(row: dict, error: str) -> dict:
+    """The row with its number of boots and the standard error of the figure's mean, in percent of it (None of one boot)."""
+    values = [run[error] for run in row[repeated.RUNS]]
+    wide = 100 * stdev(values) / sqrt(len(values)) / row[error] if len(values) > 1 else None
+    return {**row, "boots": len(values), "error": wide}
 
 
 def _figures(record: dict, case: Case) -> dict:
-    spent = {key: record[key] for key in ("cycles", "instructions", "host_seconds")}
+    spent = {key: record[key] for key in ("cycles", "instructions", "host_seconds", "configuration")}
     if not case.attributed:
         return spent
     return {**runs.figures(record), **spent, **({"hits": None} if case.words == VARIANTS[OFF] else {})}
@@ -126,11 +123,26 @@ def compare(records: list[dict], names: Sequence[str]) -> list[dict]:
     for record in records:
         off, stock = (by_variant.get((work(record), variant)) for variant in (OFF, runs.STOCK))
         if off and record["variant"] not in (OFF, runs.STOCK):
-            record["saved"] = 100 * (1 - record["walk"] / off["walk"])
+            _against(record, off, "walk", "saved", percent_less)
         for key, base in (("over_off", off), ("over_stock", stock)):
             if base and record is not base:
-                record[key] = 100 * (record["fault"] / base["fault"] - 1)
+                _against(record, base, "fault", key)
     return records
+
+
+def percent_less(figure: float, base: float) -> float:
+    """By how many percent it is less."""
+    return 100 * (1 - figure / base)
+
+
+def _against(row: dict, base: dict, key: str, name: str, change: Callable[[float, float], float] = repeated.percent_more) -> None:
+    """Add under `name` what `change`, in percent, says of the means of `key`, and its interval; to the runs what it says boot by
+    boot. The row's is no mean of these: a boot and the base's of the same number need not be of one kind."""
+    pairs = list(zip(row[repeated.RUNS], base[repeated.RUNS], strict=True))
+    wide = repeated.half_width_of_ratio([run[key] for run, _ in pairs], [before[key] for _, before in pairs])
+    row[name], row[name + repeated.INTERVAL] = change(row[key], base[key]), None if wide is None else 100 * wide
+    for run, before in pairs:
+        run[name] = change(run[key], before[key])
 
 
 def variants(cases: Iterable[tuple[dict, Case]], names: Iterable[str] = VARIANTS) -> list[tuple[dict, Case]]:
@@ -162,8 +174,7 @@ def dimensions(setup: Setup) -> tuple[int, ...]:
 def figure_6(setup: Setup) -> list[dict]:
     """Walk cycles that the caches save, by order and threads."""
     pages = 4096 if setup.quick else 1024 * MIB_PAGES // 5 * 5
-    work = [({"order": order, "threads": threads, "work": f"{order} {threads}"}, touch(order, threads, pages))
-            for threads in THREADS for order in ORDERS]
+    work = [({"order": order, "threads": threads}, touch(order, threads, pages)) for threads in THREADS for order in ORDERS]
     records = compare(measure(setup, variants(work)), ("order", "threads"))
     return _beside_paper(records, "6", "order", "threads")
 
@@ -219,7 +230,7 @@ def costs(setup: Setup) -> list[dict]:
             other = by_variant[record["work"], base]
             if record is not other:
                 for counted in ("cycles", "instructions"):
-                    record[f"{counted}_over_{key}"] = 100 * (record[counted] / other[counted] - 1)
+                    _against(record, other, counted, f"{counted}_over_{key}")
     return records
 
 
@@ -240,6 +251,11 @@ SAVED = "cycles of walks saved, %"
 def compared(records: list[dict]) -> list[dict]:
     """The records that have a saving to draw."""
     return [record for record in records if "saved" in record]
+
+
+def by_work(records: list[dict]) -> list[dict]:
+    """The same, with order and threads as one."""
+    return [{**record, "work": f"{record['order']} {record['threads']}"} for record in compared(records)]
 
 
 EXPERIMENTS: dict[str, Experiment] = {}
@@ -279,7 +295,7 @@ _add("stc-6", "cycles of walks saved, by order and threads (STC 6)", figure_6, (
     ("threads", "threads", "d"),
     *COMPARED,
 ), keys=3, beside=stc_compared.savings("order", "threads"),
-     saved=plots.Bars("work", "variant", "saved", SAVED, "paper", compared))
+     saved=plots.Bars("work", "variant", "saved", SAVED, "paper", by_work))
 _add("stc-7", "cycles of walks saved, matrix multiplication (STC 7)", figure_7, (
     ("rows", "rows", "d"),
     *COMPARED,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""STC's values beside ours, each difference with figures of the same runs. A run repeats to the cycle."""
+"""STC's values beside ours, each difference with figures of the same runs. A run repeats to the cycle: an interval is that of
+several boots."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def savings(*names: str) -> Callable[[Sequence[dict]], list[Compared]]:
         bases = {work(record): record for record in records if record["variant"] == OFF}
         return [Compared(
             f"cycles of walks saved, {record['variant']}: {', '.join(f'{name} {record[name]}' for name in names)}", "%",
-            one(record["paper"]), one(record["saved"]), None, _why(record, bases[work(record)]))
+            one(record["paper"]), one(record["saved"]), record["saved_ci"], _why(record, bases[work(record)]))
             for record in records if record.get("paper") is not None]
 
     return beside

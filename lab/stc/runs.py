@@ -106,9 +106,10 @@ def run_of(setup: Setup, case: Case) -> kept.Run:
 
 
 def records(setup: Setup, cases: Sequence[Case]) -> list[dict]:
-    """What each case gave; those that are not known are run."""
+    """What each case gave, and its configuration; those that are not known are run."""
     runs = {case: run_of(setup, case) for case in dict.fromkeys(cases)}
-    return kept.records(build.machine(), [runs[case] for case in cases], setup.at_once)
+    found = kept.records(build.machine(), [runs[case] for case in cases], setup.at_once)
+    return [{**record, "configuration": kept.configuration(runs[case])} for case, record in zip(cases, found, strict=True)]
 
 
 def _take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:

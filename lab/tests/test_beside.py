@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.experiments import aspf, aspf_compared, stc, stc_compared
+from lab.experiments import aspf, aspf_compared, repeated, stc, stc_compared
 from lab.experiments.compared import Compared
 
 
@@ -64,9 +64,10 @@ def test_shares_and_costs() -> None:
     assert not sets.differs
 
 
-def walk(variant: str, cycles: float, **more: object) -> dict:
-    return {"variant": variant, "order": "seq", "threads": 1, "walk": cycles, "fault": 4400.0, "walk_instructions": cycles - 5,
-            "hits": None if variant == "off" else 99.6, **more}
+def walk(variant: str, cycles: float, threads: int = 1) -> dict:
+    return repeated.row({"variant": variant, "order": "seq", "threads": threads}, [{
+        "walk": cycles + more, "fault": 4400.0, "walk_instructions": cycles - 5, "hits": None if variant == "off" else 99.6}
+        for more in (-1, 1)])
 
 
 def test_walks_saved() -> None:
@@ -75,6 +76,7 @@ def test_walks_saved() -> None:
     papers, ours = stc_compared.savings("order", "threads")(stc._beside_paper(records, "6", "order", "threads"))
     assert (papers.ours[0], ours.ours[0], ours.paper[0]) == (pytest.approx(-100), pytest.approx(75), 20)
     assert papers.differs and ours.differs
+    assert ours.interval > 0
     assert "115 instructions and 120 cycles" in ours.reason and "100 % of walks" in ours.reason
 
 

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tomllib
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
-from lab import build, profiling
+from lab import build, experiment, profiling
 from lab.cache import run_tool
-from lab.experiments import stc
+from lab.experiments import repeated, stc
 from lab.experiments.setup import Setup
 from lab.paths import LINUX
 from lab.runner import guest as guests
@@ -119,8 +121,8 @@ def test_the_unpatched_kernel_has_no_walk_to_see() -> None:
     assert (found["walk"], found["hits"], found["walk_share"], found["handler"]) == (None, None, None, 400)
 
 
-def run_of(variant: str, walk: float | None, fault: float, **more: object) -> dict:
-    return {"variant": variant, "order": "seq", "threads": 1, "walk": walk, "fault": fault, **more}
+def run_of(variant: str, walk: float | None, fault: float, threads: int = 1) -> dict:
+    return repeated.row({"variant": variant, "order": "seq", "threads": threads}, [{"walk": walk, "fault": fault, "seed": 1}])
 
 
 def test_savings_are_against_the_same_work() -> None:
@@ -136,10 +138,62 @@ def test_savings_are_against_the_same_work() -> None:
 
 def test_the_mean_of_some_boots() -> None:
     boots = [{"cycles": cycles, "instructions": cycles // 2, "walk": None} for cycles in (110, 100, 102)]
-    found = stc.means(boots, "cycles")
+    found = stc.told(repeated.row({}, boots), "cycles")
     assert (found["cycles"], found["instructions"], found["walk"], found["boots"]) == (104, 52, None, 3)
     assert found["error"] == pytest.approx(100 * (28 / 3) ** 0.5 / 104)
-    assert stc.means(boots[:1], "cycles")["error"] is None
+    assert stc.told(repeated.row({}, boots[:1]), "cycles")["error"] is None
+
+
+def test_savings_of_some_boots_are_those_of_the_means() -> None:
+    def of(variant: str, *walks: float) -> dict:
+        return repeated.row({"variant": variant, "rows": 100}, [{"walk": walk, "fault": 10 * walk} for walk in walks])
+
+    _, ours, even = stc.compare([of("off", 100, 200, 300), of("ours", 50, 60, 40), of("paper", 50, 100, 150)], ("rows",))
+    assert ours["saved"] == 75 and ours["over_off"] == -75
+    assert [run["saved"] for run in ours["runs"]] == [50, 70, pytest.approx(100 * 26 / 30)]
+    beyond = [50 - 25, 60 - 50, 40 - 75]  # a quarter of its base
+    wide = repeated.half_width([100 * cycles / 200 for cycles in beyond])
+    assert ours["saved_ci"] == ours["over_off_ci"] == pytest.approx(wide)
+    assert (even["saved"], even["saved_ci"]) == (50, 0), "each boot saves the same"
+
+
+def keep(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[dict], dict, list[dict]]:
+    """An experiment's rows, what it tells the report, its records; of runs whose cycles depend on the boot's memory."""
+    def record(case: runs.Case) -> dict:
+        taken = runs.take(STATS, profile(case.words != runs.STOCK), "", "faultwork")
+        more = case.memory_mib % 64 + 100 * (case.words == "stc=off")
+        taken["fault"] = {part: cycles + more for part, cycles in taken["fault"].items()}
+        return {**taken, "cycles": 25_000 + more, "configuration": {"title": case.title, "memory": case.memory_mib}}
+
+    monkeypatch.setattr(stc.runs, "records", lambda setup, cases: [record(case) for case in cases])
+    experiment.keep(name, stc.EXPERIMENTS[name], Setup(folder), found := stc.EXPERIMENTS[name].measure(Setup(folder)), 1.0)
+    lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+    return found, json.loads((folder / "experiment.json").read_text()), lines
+
+
+@pytest.mark.parametrize("name", stc.EXPERIMENTS)
+def test_each_boot_is_a_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, whole, lines = keep(name, tmp_path, monkeypatch)
+    assert whole["runs"] == len(lines) == sum(row.get("boots", 1) for row in rows)
+    assert len({(*line["names"].items(), line["seed"]) for line in lines}) == len(lines)
+    assert all(line["configuration"]["title"] for line in lines)
+    found = iter(lines)
+    for row in rows:
+        mine = [next(found) for _ in range(row.get("boots", 1))]
+        assert [line["seed"] for line in mine] == list(range(1, len(mine) + 1))
+        assert row.items() >= mine[0]["names"].items()
+        assert len({line["configuration"]["memory"] for line in mine}) == len(mine)
+        assert mean(line["figures"]["cycles"]["value"] for line in mine) == row["cycles"]
+
+
+def test_the_overview_has_intervals_of_boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, whole, _ = keep("stc-7", tmp_path, monkeypatch)
+    wide = {one["quantity"]: one["interval"] for one in whole["compared"]}
+    assert len(wide) == 4
+    for row in rows:
+        if row.get("paper") is not None:
+            interval = wide[f"cycles of walks saved, {row['variant']}: rows {row['rows']}"]
+            assert (interval == row["saved_ci"] > 0) if row["rows"] == 100 else (interval is None), "of one boot there is none"
 
 
 def test_the_papers_values() -> None:
@@ -187,6 +241,7 @@ def test_a_run_is_done_once(tmp_path: Path, kernel: Path, monkeypatch: pytest.Mo
     off, ours = (runs.Case("faultwork seq", words) for words in ("stc=off", ""))
     assert [record["title"] for record in runs.records(setup, [off, ours, off])] == [off.title, ours.title, off.title]
     assert sorted(done) == sorted([off.title, ours.title])
+    assert [record["configuration"]["kernel_command_line"] for record in runs.records(setup, [off, ours])] == ["stc=off", ""]
     runs.records(setup, [ours, runs.Case("faultwork seq", "", "sv48")])
     assert len(done) == 3
 
