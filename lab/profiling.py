@@ -128,7 +128,7 @@ def _facts(command: str, more: tuple[tuple[str, str], ...]) -> list[tuple[str, s
 def kind_rows(records: list[tuple[str, dict, dict]]) -> list[dict]:
     """One row a kind of its profile and its stats: the software before and after the device, the device, the SMU's own time.
     `pollution` is what user code took longer than with `ideal`, if that is there."""
-    base = next((_user_us(record) for kind, record, _ in records if kind == "ideal"), None)
+    base = next((user_us(record) for kind, record, _ in records if kind == "ideal"), None)
     rows = []
     for kind, record, stats in records:
         if kind == "ideal":
@@ -147,12 +147,13 @@ def kind_rows(records: list[tuple[str, dict, dict]]) -> list[dict]:
             row |= {"before": sum(spans[name] for name in BEFORE), "device": device, "smu": spans["device"] - device,
                     "after": sum(spans[name] for name in AFTER), "whole": record["faults"]["mean_us"]}
         if base is not None and count:
-            row["pollution"] = (_user_us(record) - base) / count
+            row["pollution"] = (user_us(record) - base) / count
         rows.append(row)
     return rows
 
 
-def _user_us(record: dict) -> float:
+def user_us(record: dict) -> float:
+    """Time of user code in a profile, all harts together, in us."""
     return record["categories"]["user code"]["cycles"] * 1e6 / record["clock_hz"]
 
 

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
+from lab import experiment, profiling
 from lab.experiments import isca20_rocksdb, repeated, rocksdb, thesis
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.rocksdb import Case
-from lab.experiments.setup import Experiment
+from lab.experiments.setup import Experiment, Setup
 from lab.programs import dbbench
 from lab.runner import guest as guests
 from lab.ui import UserError
@@ -100,6 +103,36 @@ def test_gains_beside_the_paper() -> None:
     assert (ycsb.ours, ycsb.paper, ycsb.differs) == ((20, 60), (5.3, 27.3), True)
     assert best.ours == (20, 20)
     assert "misses 1.00 to 1.00 pages" in ycsb.reason
+
+
+def test_others_of_a_miss_are_over_runs_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What user code takes longer than with `ideal` can be had from the runs; `ideal` has no row."""
+    spans = {name: 1.0 for name in (*profiling.BEFORE, "device", *profiling.AFTER)}
+    miss = {"count": 10, "device_mean_us": 28.0, "nondevice_mean_us": 1.5, "mean_us": 29.5}
+
+    def record(kind: str, seed: int) -> dict:
+        faults, user_us = {"ideal": (0, 70 + seed), "hwdp": (2, 75)}.get(kind, (10, 90 + 3 * seed))
+        region = {name: miss if kind == of else {"count": 0} for name, of in (("hw_miss", "hwdp"), ("port_miss", "trap"))}
+        return {"profile": {"faults": {"count": faults, "spans_us": spans, "mean_us": 12.0}, "clock_hz": 10**9,
+                            "categories": {"user code": {"cycles": user_us * 1000}}}, "stats": {"rois": [region]}, "git": "v1"}
+
+    monkeypatch.setattr(thesis.build, "machine", lambda: tmp_path)
+    monkeypatch.setattr(thesis, "_attributed", lambda setup, load, kind, seed: (kind, seed))
+    monkeypatch.setattr(thesis.kept, "records", lambda program, runs, at_once: [record(*run) for run in runs])
+    monkeypatch.setattr(thesis.kept, "configuration", lambda run: {"title": f"{run[0]} {run[1]}"})
+    rows = thesis.figure_5_4(Setup(tmp_path))
+    assert [row["kind"] for row in rows] == ["osdp", "emulated", "trap", "hwdp"]
+    experiment.keep("thesis-5.4", EXPERIMENTS["thesis-5.4"], Setup(tmp_path), rows, 1.0)
+    runs = {(run["names"]["kind"], run["seed"]): run
+            for run in map(json.loads, (tmp_path / "runs.jsonl").read_text().splitlines())}
+    assert len(runs) == 5 * len(thesis.SEEDS)
+    for (kind, seed), run in runs.items():
+        assert run["configuration"]["title"] == f"{kind} {seed}"
+        found, ideal = ({name: figure["value"] for name, figure in runs[of, seed]["figures"].items()} for of in (kind, "ideal"))
+        if kind != "ideal":
+            misses = found["misses"] + found.get("os_faults", 0)
+            assert found["pollution"] == pytest.approx((found["user_us"] - ideal["user_us"]) / misses)
+    assert rows[0]["pollution"] == pytest.approx(mean((90 + 3 * seed - 70 - seed) / 10 for seed in thesis.SEEDS))
 
 
 def test_thesis_ratios() -> None:
