@@ -38,7 +38,10 @@ def figure(described: dict) -> go.Figure:
     made = go.Figure(drawn, {"template": "plotly_white", "barmode": "stack" if described["stacked"] else "group",
                              "scattermode": "group" if bars else "overlay", "height": 350 + 140 * max(len(panels) - 1, 0),
                              "margin": {"l": 60, "r": 20, "t": 30, "b": 60}})
-    made.update_xaxes(title_text=described["xlabel"], type="category" if bars else "log" if described["log"] else "linear")
+    words = described["categories"]
+    made.update_xaxes(title_text=described["xlabel"], **(
+        {"type": "log" if described["log"] else "linear"} if words is None else
+        {"type": "category", "categoryorder": "array", "categoryarray": words}))
     height = (1 - _GAP * (len(panels) - 1)) / max(len(panels), 1)
     for number, panel in enumerate(panels):
         top = 1 - number * (height + _GAP)

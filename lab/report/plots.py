@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,10 @@ class Bars:
         """The rows that have a bar."""
         return [record for record in self.rows(records) if record.get(self.key) is not None]
 
+    def categories(self, rows: list[dict]) -> list[str]:
+        """The groups, as the x axis has them."""
+        return words(rows, self.group)
+
     def __call__(self, records: list[dict]) -> Figure:
         """Draw it."""
         figure, (axes,) = sheet()
@@ -83,8 +88,8 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of the rows' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour.
-    With `panel`, axes of their own for each value of it."""
+    """Lines of the rows' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour. Over
+    words, these stand side by side in the order of the rows. With `panel`, axes of their own for each value of it."""
 
     x: str
     series: str
@@ -95,37 +100,48 @@ class Lines:
     panel: str | None = None
     rows: Callable[[list[dict]], list[dict]] = list
     log: bool = False
-    """The x axis by powers."""
+    """The x axis by powers, if it has numbers."""
     marks: bool = True
     """A mark at each point; without, the line alone, for long series."""
 
     def shown(self, records: list[dict]) -> list[dict]:
         """The rows that have a place."""
-        return [record for record in self.rows(records) if record.get(self.key) is not None]
+        return [record for record in self.rows(records) if record.get(self.x) is not None and record.get(self.key) is not None]
+
+    def categories(self, rows: list[dict]) -> list[str] | None:
+        """The words of the x axis; None if it has numbers."""
+        return None if all(isinstance(row[self.x], Real) for row in rows) else words(rows, self.x)
 
     def __call__(self, records: list[dict]) -> Figure:
         """Draw it."""
         records = self.shown(records)
         panels = values(records, self.panel) if self.panel else [None]
         figure, rows = sheet(len(panels), height=(2.5 if self.marks else 1.6) * len(panels) + 1.5, sharex=True)
+        categories = self.categories(records)
+
+        def place(record: dict) -> float:
+            return categories.index(str(record[self.x])) if categories else record[self.x]
+
         for axes, value in zip(rows, panels, strict=True):
             shown = [record for record in records if self.panel is None or record[self.panel] == value]
             for name in values(records, self.series):
                 points = [record for record in shown if record[self.series] == name]
-                line, *_ = axes.errorbar([record[self.x] for record in points], [record[self.key] for record in points],
+                line, *_ = axes.errorbar([place(record) for record in points], [record[self.key] for record in points],
                                          intervals(points, self.key), marker="o" if self.marks else "", capsize=2,
                                          linewidth=None if self.marks else 0.8, label=str(name))
-                printed = [(record[self.x], record[self.paper]) for record in points
+                printed = [(place(record), record[self.paper]) for record in points
                            if self.paper and record.get(self.paper) is not None]
                 if printed:
                     axes.plot(*zip(*printed, strict=True), marker="x", linestyle=":", color=line.get_color(),
                               label=f"{name}, paper")
             axes.set_ylabel(self.label)
-            axes.set_xscale("log" if self.log else "linear")
+            axes.set_xscale("log" if self.log and not categories else "linear")
             if self.panel:
                 axes.set_title(f"{value} {self.panel}", fontsize="small", loc="left")
-            if self.marks:
-                axes.set_xticks(values(records, self.x), [f"{place:g}" for place in values(records, self.x)], minor=False)
+            if categories:
+                axes.set_xticks(range(len(categories)), categories)
+            elif self.marks:
+                axes.set_xticks(values(records, self.x), [f"{value:g}" for value in values(records, self.x)], minor=False)
                 axes.minorticks_off()
         rows[-1].set_xlabel(self.xlabel)
         return legend(figure, rows[0])
@@ -135,26 +151,27 @@ Plot = Bars | Lines
 
 
 def describe(plot: Bars | Lines, records: list[dict]) -> dict:
-    """What a figure draws, in JSON's types, for whoever draws it: kind, labels, and traces of x, y, half widths of intervals, the
-    paper's values and panels (lists of one length, None where nothing is known)."""
+    """What a figure draws, in JSON's types, for whoever draws it: kind, labels, words of the x axis (None: it has numbers), and
+    traces of x, y, half widths of intervals, the paper's values and panels (lists of one length, None where nothing is known)."""
     rows, x = plot.shown(records), plot.group if isinstance(plot, Bars) else plot.x
-    panel = None if isinstance(plot, Bars) else plot.panel
+    panel, categories = None if isinstance(plot, Bars) else plot.panel, plot.categories(rows)
     traces = []
     for value in values(rows, panel) if panel else [None]:
         for name in values(rows, plot.series):
             mine = [row for row in rows if row[plot.series] == name and (panel is None or row[panel] == value)]
             traces.append({
                 "name": str(name), "panel": None if value is None else f"{value} {panel}",
-                "x": [str(row[x]) if isinstance(plot, Bars) else row[x] for row in mine], "y": [row[plot.key] for row in mine],
+                "x": [row[x] if categories is None else str(row[x]) for row in mine], "y": [row[plot.key] for row in mine],
                 "error": intervals(mine, plot.key),
                 "paper": [row.get(plot.paper) for row in mine] if plot.paper else None})
     return {
         "kind": "bars" if isinstance(plot, Bars) else "lines",
         "stacked": isinstance(plot, Bars) and plot.stacked,
-        "log": isinstance(plot, Lines) and plot.log,
+        "log": isinstance(plot, Lines) and plot.log and categories is None,
         "marks": isinstance(plot, Bars) or plot.marks,
         "xlabel": x.replace("_", " ") if isinstance(plot, Bars) else plot.xlabel,
         "ylabel": plot.label,
+        "categories": categories,
         "traces": traces,
     }
 
@@ -174,3 +191,8 @@ def legend(figure: Figure, axes: Axes) -> Figure:
 def values(records: list[dict], key: str) -> list:
     """The values of a key, in the order of the records."""
     return list(dict.fromkeys(record[key] for record in records))
+
+
+def words(records: list[dict], key: str) -> list[str]:
+    """The same as words, as an axis shows them."""
+    return list(dict.fromkeys(str(record[key]) for record in records))

@@ -76,7 +76,8 @@ function described(figure) {
   const layout = {
     ...base(), margin: { l: 50, r: 10, t: 10, b: 50 }, height: 300 + 140 * (rows - 1) + 90,
     barmode: figure.stacked ? "stack" : "group", scattermode: figure.kind === "bars" ? "group" : "overlay",
-    xaxis: axis(figure.xlabel, { type: figure.kind === "bars" ? "category" : figure.log ? "log" : "linear" }),
+    xaxis: axis(figure.xlabel, figure.categories ? { type: "category", categoryorder: "array", categoryarray: figure.categories }
+      : { type: figure.kind === "bars" ? "category" : figure.log ? "log" : "linear" }),
   };
   panels.forEach((panel, n) => {
     const gap = 0.04, height = (1 - gap * (rows - 1)) / rows, top = 1 - n * (height + gap);

@@ -171,6 +171,28 @@ def test_plot_of_columns(made: Path) -> None:
             trapless.plot(trapless.load(made), *arguments, figure="none")
 
 
+def test_lines_over_words(made: Path) -> None:
+    """They stand side by side in the order of the rows, also where the first line has not all of them."""
+    runs = trapless.load(made, runs=True)
+    runs = runs[(runs["kind"] != "osdp") | (runs["threads"] == 2)].sort_values("kind", ascending=False)
+    axes, = trapless.figure(runs, "kind", "mean_us", "threads", form="lines").axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["osdp", "hwdp"]
+    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.get_lines() if len(line.get_xdata())][:1] == [
+        ([0, 1], [61.5, 31.5])]
+    shown = trapless.plot(runs.iloc[::-1], "kind", "mean_us", "threads", form="lines")
+    assert {name: at[:2] for name, at in drawn(shown).items()} == {"1": (["hwdp"], [16.5]), "2": (["hwdp", "osdp"], [31.5, 61.5])}
+    assert (shown.layout.xaxis.type, shown.layout.xaxis.categoryarray) == ("category", ("hwdp", "osdp"))
+    for form in ("lines", "bars"):
+        found = trapless.plot(pd.concat([runs[runs["threads"] == 1], runs]), "kind", "mean_us", "threads", form=form)
+        assert found.layout.xaxis.categoryarray == ("hwdp", "osdp")
+    for form in (None, "lines"):
+        with pytest.raises(trapless.Error, match="plot: log: kind has words, not numbers"):
+            trapless.figure(runs, "kind", "mean_us", "threads", form=form, log=True)
+    gap = pd.DataFrame({"size": [1, None, 4], "us": [1.0, 2.0, 3.0]})
+    assert drawn(trapless.plot(gap, "size", "us"))["us"][:2] == ([1, 4], [1, 3]), "a row without x has no place"
+    assert [tick.get_text() for tick in trapless.figure(gap, "size", "us").axes[0].get_xticklabels()] == ["1", "4"]
+
+
 def test_plot_of_an_experiment(made: Path) -> None:
     for what in ("made", made, trapless.load(made)):
         found = drawn(trapless.plot(what))

@@ -37,6 +37,7 @@ function look() {
       bars: holder.querySelectorAll(".barlayer .point").length, points: holder.querySelectorAll(".scatterlayer .point").length,
       lines: holder.querySelectorAll(".scatterlayer .js-line").length, errors: holder.querySelectorAll(".errorbar").length,
       boxes: holder.querySelectorAll(".boxlayer path.box").length,
+      ticks: [...holder.querySelectorAll(".xtick text")].map((tick) => tick.textContent),
       ink: holder.layout.font.color, width: holder.getBoundingClientRect().width,
       drawn: holder.data.map((trace) => [trace.name, [...trace.y]]),
       data: JSON.parse(inside.getElementById(holder.id + "-data").textContent),
@@ -103,7 +104,8 @@ MADE = Experiment(
      "stacked": plots.Bars("threads", "kind", "mean_us", "us", stacked=True),
      "lines": plots.Lines("threads", "kind", "mean_us", "threads", "us", "paper_us"),
      "panels": plots.Lines("threads", "kind", "mean_us", "threads", "us", panel="kind", log=True),
-     "series": plots.Lines("threads", "kind", "mean_us", "threads", "us", marks=False)},
+     "series": plots.Lines("threads", "kind", "mean_us", "threads", "us", marks=False),
+     "words": plots.Lines("kind", "threads", "mean_us", "kind", "us")},
     about="What is <b>not</b> measured: </script>.",
     compared=lambda found: [Compared("near", "us", one(30.0), one(31.0), 0.5),
                             Compared("far", "us", one(10.0), one(31.5), 0.5, "A reason that is </script> long. " * 12)])
@@ -139,6 +141,7 @@ def test_pages(look: Look, made: Path, width: int, dark: bool) -> None:
     assert (figures["lines"]["points"], figures["lines"]["lines"]) == (9, 2)
     assert (figures["panels"]["points"], figures["series"]["points"], figures["series"]["lines"]) == (6, 0, 2)
     assert figures["bars"]["errors"] == 6
+    assert (figures["words"]["ticks"], figures["words"]["points"], figures["words"]["lines"]) == (["osdp", "hwdp"], 6, 3)
 
 
 def test_breakdown(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

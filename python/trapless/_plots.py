@@ -31,7 +31,7 @@ def plot(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = 
 
     With `y` over `x`: a line or a group of bars for each value of `series`; rows that share all three names are repetitions, and
     become their mean with its 95 % interval as error bar. `form` is `bars` or `lines`; by itself lines where `x` has numbers.
-    `stacked` is for bars, `log` makes x logarithmic.
+    Words of `x` stand in the order of the rows. `stacked` is for bars, `log` makes an x of numbers logarithmic.
 
     Without x and y: a figure as the experiment defines it. `what` is then what `experiment` or `load` gave, a folder of results,
     or an experiment's name, whose results are in out/NAME; `figure` names one of its figures, if it has several (the first by
@@ -68,9 +68,12 @@ def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series
             raise UserError(f"plot: no column {column}; there are {', '.join(map(str, what.columns))}")
     label, whole = _label(what, y), series or ""
     rows = _means(rows_of(what if series else what.assign(**{whole: label})), x, y, whole)
+    lines = plots.Lines(x, whole, y, _label(what, x), label, log=log)
+    if log and lines.categories(lines.shown(rows)):
+        raise UserError(f"plot: log: {x} has words, not numbers")
     if (form or ("lines" if pd.api.types.is_numeric_dtype(what[x]) else "bars")) == "bars":
         return plots.Bars(x, whole, y, label, stacked=stacked), rows
-    return plots.Lines(x, whole, y, _label(what, x), label, log=log), rows
+    return lines, rows
 
 
 def _of_experiment(frame: pd.DataFrame, figure: str | None) -> tuple[plots.Plot, list[dict]]:
