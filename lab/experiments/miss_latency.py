@@ -49,13 +49,16 @@ class Load:
     """Give metadata to pages in the background, too; otherwise only where it is needed."""
     but_last: bool = False
     """Draw any block but the file's last, whatever the seed; and the same block more than once."""
+    share: bool | None = None
+    """Threads share one mapping; None: if there are several."""
     log: bool = False
     """Keep each read's latency (clat.log: time in ms, latency in ns, ...)."""
 
     def command(self, kind: str) -> str:
         """Shell command for this load."""
+        share = self.threads > 1 if self.share is None else self.share
         return (
-            f"{shlex.join(launcher(kind, share=self.threads > 1))} fio --name=miss --filename=/data/random.bin --readonly "
+            f"{shlex.join(launcher(kind, share))} fio --name=miss --filename=/data/random.bin --readonly "
             f"--rw=randread --bs=4k --ioengine=mmap --size={self.file_bytes} --io_size={self.read_bytes} "
             f"--thread --numjobs={self.threads} --randseed={self.seed} --clocksource=clock_gettime "
             "--invalidate=0 --group_reporting --eta=never --percentile_list=50:99:99.9 "

@@ -48,6 +48,8 @@ def check(grid: Grid) -> None:
     for name, values in given.items():
         for value in values:
             _check_value(where, name, value)
+    if any(given.get("share", [])) and "kind" not in given:
+        raise UserError(f"{where}share: needs a `kind`, whose launcher makes threads share")
     free = [name for name in given if name not in OPTIONS and "." not in name]
     holes = {hole for value in given.get("command", []) for hole in _holes(value)}
     workloads = given.get("workload", [])
@@ -113,7 +115,8 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
     ssd = [f"ssd={_file(folder, values['ssd'])}"] if "ssd" in values else []
     kind, data = values.get("kind"), values.get("data")
     workload = WORKLOADS[values["workload"]] if "workload" in values else None
-    prepared = workload and workload.of(kind, {name: values[name] for name in workload.parameters if name in values})
+    prepared = workload and workload.of(
+        kind, values.get("share"), {name: values[name] for name in workload.parameters if name in values})
     if prepared and data:
         raise UserError(f"data: workload {values['workload']} has its own")
     if data and "namespace=" in data:

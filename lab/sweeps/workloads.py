@@ -37,12 +37,12 @@ class Workload:
     about: str
     parameters: dict[str, object]
     """By name, with their defaults."""
-    prepare: Callable[[str | None, dict], Prepared]
-    """From the kind of paging and the parameters."""
+    prepare: Callable[[str | None, bool | None, dict], Prepared]
+    """From the kind of paging, whether threads share a mapping (None: as is usual for it) and the parameters."""
 
-    def of(self, kind: str | None, given: dict[str, object]) -> Prepared:
+    def of(self, kind: str | None, share: bool | None, given: dict[str, object]) -> Prepared:
         """With these parameters."""
-        return self.prepare(kind, {**self.parameters, **given})
+        return self.prepare(kind, share, {**self.parameters, **given})
 
 
 def _size(name: str, text: object) -> int:
@@ -52,24 +52,24 @@ def _size(name: str, text: object) -> int:
     return found
 
 
-def _fio(kind: str | None, given: dict) -> Prepared:
+def _fio(kind: str | None, share: bool | None, given: dict) -> Prepared:
     # With some seeds fio would meet the last block, and map the whole file anew.
     load = miss_latency.Load(_size("file", given["file"]), _size("read", given["read"]), given["threads"], given["seed"],
-                             but_last=True)
+                             but_last=True, share=share)
     return Prepared(load.job(kind), dataset.image(load.file_bytes), append=load.append())
 
 
-def _ycsb(workload: str, kind: str | None, given: dict) -> Prepared:
+def _ycsb(workload: str, kind: str | None, share: bool | None, given: dict) -> Prepared:
     database = ycsb.Database(given["records"], given["fields"], given["field_bytes"])
     load = ycsb.Load(database, workload, given["operations"], given["warm"], given["threads"], SEED_STEP * given["seed"])
-    command = shlex.join([*launcher(kind), *load.argv()])
+    command = shlex.join([*launcher(kind, bool(share)), *load.argv()])
     return Prepared(Job(f"{command} >/job/out/ycsb.json", (ycsb.program(),)), database.image(), ycsb.PACKAGES)
 
 
-def _dbbench(kind: str | None, given: dict) -> Prepared:
+def _dbbench(kind: str | None, share: bool | None, given: dict) -> Prepared:
     database = dbbench.Database(given["records"], given["record_bytes"])
     load = dbbench.Load(database, given["operations"], given["threads"], SEED_STEP * given["seed"])
-    command = shlex.join([*launcher(kind), *load.argv()])
+    command = shlex.join([*launcher(kind, bool(share)), *load.argv()])
     return Prepared(Job(f"{command} >/job/out/dbbench.txt 2>&1"), database.image(), dbbench.PACKAGES)
 
 

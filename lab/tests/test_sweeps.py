@@ -279,6 +279,7 @@ def test_a_scheduler_that_does_not_answer(fake: Fake, address: str, monkeypatch:
     ("[fixed]\ncommand = 'x'\nharts = 0", "harts: 0: at least 1"),
     ("[fixed]\ncommand = 'x'\nin = [1]", r"in: \[1\] is not a list of texts"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nthreads = [1, 0]", "threads: 0: at least 1"),
+    ("[fixed]\nworkload = 'fio'\n[vary]\nshare = [false, true]", "share: needs a `kind`"),
 ])
 def test_faulty_files(fake: Fake, text: str, message: str) -> None:
     (fake.folder / "mine.toml").write_text(text)
@@ -383,6 +384,24 @@ def test_workloads_by_name(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--threads=4" in dbbench.job.script and dbbench.job.script.endswith(" >/job/out/dbbench.txt 2>&1")
     with pytest.raises(UserError, match="workload fio has its own"):
         point.run_of(Grid({"data": "64M", "workload": "fio"}), {})
+
+
+@pytest.mark.parametrize("workload", ["fio", "ycsb-C", "db_bench"])
+def test_workloads_share_their_mappings(fake: Fake, workload: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As told; otherwise threads of fio do, and RocksDB's have one for each file anyway."""
+    monkeypatch.setattr(workloads.dataset, "image", lambda size: fake.folder / "root.img")
+    monkeypatch.setattr(workloads.ycsb, "program", lambda: fake.folder / "root.img")
+    for program in (workloads.ycsb, workloads.dbbench):
+        monkeypatch.setattr(program.Database, "image", lambda self: fake.folder / "root.img")
+
+    def shares(**more: object) -> bool:
+        made = Grid({"kind": "osdp", "workload": workload, **more}, folder=fake.folder)
+        point.check(made)
+        return "hwdp -k osdp -f /data/ -s -- " in point.run_of(made, {}).job.script
+
+    assert shares(share=True) and shares(share=True, threads=4)
+    assert not shares(share=False, threads=4) and not shares()
+    assert shares(threads=4) == (workload == "fio")
 
 
 EXAMPLES = ROOT / "docs" / "examples"
