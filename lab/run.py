@@ -63,13 +63,24 @@ def parse_size(text: str) -> int | None:
     return int(match[1]) << {"K": 10, "M": 20, "G": 30}[match[2]] if match else None
 
 
+def file_or_name(folder: Path, name: str) -> str:
+    """The path of a file that is sought from `folder` on, or the name of something built in."""
+    return str((folder / name).absolute()) if (folder / name).is_file() else name
+
+
+def _beside(folder: Path, option: str) -> str:
+    """An option of a drive; the machine itself seeks from the current folder on."""
+    key, _, name = option.partition("=")
+    return f"ssd={file_or_name(folder, name)}" if key == "ssd" and folder != Path() else option
+
+
 def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None, bool, str]:
-    """The data disk for `--data` (an image is sought from `folder` on), whether writes to it are kept (only in an image of the
-    user's own), and its options."""
+    """The data disk for `--data` (an image and a drive's file are sought from `folder` on), whether writes to it are kept (only
+    in an image of the user's own), and its options."""
     if argument is None:
         return None, False, ""
     text, *rest = re.split(r",(?=(?:block|ssd|namespace)=|(?:ro|rw|snapshot)(?:,|$))", argument, maxsplit=1)
-    options = ",".join(rest)
+    options = ",".join(_beside(folder, option) for option in ",".join(rest).split(","))
     size = parse_size(text)
     if size is not None:
         return dataset.image(size), False, options

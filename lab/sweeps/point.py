@@ -112,7 +112,7 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
     """The run of a point; all that it needs is built, the kernel by `kernel`. UserError if it cannot be."""
     values, folder = {**grid.fixed, **varied}, grid.folder
     settings, words = dotted(values)
-    ssd = [f"ssd={_file(folder, values['ssd'])}"] if "ssd" in values else []
+    ssd = [f"ssd={run.file_or_name(folder, values['ssd'])}"] if "ssd" in values else []
     kind, data = values.get("kind"), values.get("data")
     workload = WORKLOADS[values["workload"]] if "workload" in values else None
     prepared = workload and workload.of(
@@ -124,7 +124,7 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
     request = run.Request(
         _filled(values["command"], values) if "command" in values else [], kind, values.get("share", False),
         tuple(Path(path) for path in values.get("in", [])), data=data,
-        profile=_file(folder, values["profile"]) if "profile" in values else run.Request.profile,
+        profile=run.file_or_name(folder, values["profile"]) if "profile" in values else run.Request.profile,
         settings=(*ssd, *settings), memory=values.get("memory"), harts=values.get("harts"),
         append=" ".join(part for part in (values.get("append", ""), prepared.append if prepared else "", *words) if part),
         kernel=Path(values["kernel"]) if "kernel" in values else kernel(
@@ -153,8 +153,3 @@ def dotted(values: Mapping[str, object]) -> tuple[list[str], list[str]]:
 def _plain(value: object, truth: type = str) -> str:
     """As a profile's setting or a kernel's parameter has it."""
     return str(truth(value)).lower() if isinstance(value, bool) else str(value)
-
-
-def _file(folder: Path, name: str) -> str:
-    """A file beside the sweep's, or the name of something built in."""
-    return str((folder / name).absolute()) if (folder / name).is_file() else name

@@ -331,6 +331,25 @@ def test_values_reach_the_guest(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> 
     assert kept.key(FAKE, one) != before, "and so is its drive"
 
 
+def test_a_drive_of_the_data_is_sought_beside_the_file(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "image", lambda size: fake.folder / "root.img")
+    (fake.folder / "there").mkdir()
+    monkeypatch.chdir(fake.folder / "there")
+    (fake.folder / "tlc").mkdir()
+    (fake.folder / "drive.toml").write_text("read_us = 1")
+    (fake.folder / "sweep.toml").write_text(
+        "[fixed]\ncommand = 'x'\n[vary]\ndata = ['64M,block=4096,ssd=drive.toml,ro', '64M,ssd=tlc']")
+    made = grid.load(Path("..") / "sweep.toml")
+    own, known = (point.run_of(made, values) for values in grid.combinations(made.vary))
+    block, drive, mode = own.guest.data_options.split(",")
+    assert (block, mode, known.guest.data_options) == ("block=4096", "ro", "ssd=tlc")
+    path = Path(drive.removeprefix("ssd="))
+    assert path.is_absolute() and path.samefile(fake.folder / "drive.toml")
+    before = kept.key(FAKE, own)
+    (fake.folder / "drive.toml").write_text("read_us = 20")
+    assert kept.key(FAKE, own) != before, "a drive is known by its content"
+
+
 def test_a_script_that_may_run_is_another_one(fake: Fake) -> None:
     script = fake.folder / "script"
     script.write_text("#!/bin/sh\n")
