@@ -40,6 +40,8 @@ _NAMED = {
     # Parts of a miss (lab.profiling.kind_rows).
     **{part: Quantity("us", LOWER) for part in ("before", "device", "smu", "after", "whole", "pollution")},
     "saved": Quantity("%", HIGHER),
+    "over_off": Quantity("%", LOWER),
+    "over_stock": Quantity("%", LOWER),
     "software": Quantity("us", LOWER),
     "hits": Quantity("%", HIGHER),
     "gain_over_emulated": Quantity("%", HIGHER),
@@ -59,6 +61,13 @@ _NAMED = {
     **{f"user_{event}": Quantity("misses per 1000 instructions", LOWER)
        for event in ("l1i", "l1d", "l2", "last", "dtlb", "branches")},
     "mips": Quantity("million instructions a host second", HIGHER),
+    # Of a page fault (lab.stc.runs.figures), and of whole programs.
+    **{part: Quantity("cycles", LOWER) for part in ("walk", "tables", "fault", "handler", "cycles")},
+    **{counted: Quantity("instructions", LOWER) for counted in ("instructions", "walk_instructions")},
+    "faults": Quantity("faults"),
+    "rows": Quantity("rows"),
+    "pages": Quantity("pages"),
+    "boots": Quantity("boots"),
 }
 # By the key's end; of two that fit the longer one.
 _BY_END = {
@@ -70,6 +79,10 @@ _BY_END = {
     "_percent": Quantity("%"),
     "_share": Quantity("%"),
     "_change": Quantity("%"),
+    "_of_fault": Quantity("%"),
+    "_of_handler": Quantity("%"),
+    "_over_off": Quantity("%", LOWER),
+    "_over_stock": Quantity("%", LOWER),
     "_ratio": Quantity("x", HIGHER),
     "_ratio_to_osdp": Quantity("x", HIGHER),
     "_ratio_to_emulated": Quantity("x", HIGHER),

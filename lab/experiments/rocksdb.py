@@ -149,7 +149,7 @@ def run_of(setup: Setup, case: Case) -> kept.Run:
     """The run of a case."""
     since = f"milestone:{WARM}" if case.data_set == YCSB else "roi"
     data = setup.once((case.data_set, case.scale.data_mib, case.sparse), case.disk)
-    root = setup.once("root with RocksDB", lambda: rootfs.image(more=ycsb.PACKAGES))
+    root = setup.once(("root", ycsb.PACKAGES), lambda: rootfs.image(more=ycsb.PACKAGES))
     guest = guests.Guest(kernel=setup.kernel_of(), root=root, data=data, profile=PROFILE,
                          settings=(*CORES, *case.settings, *setup.settings), memory=f"{case.scale.memory_mib}M",
                          detail=since if case.detailed else None, append="norandmaps", max_seconds=3600)

@@ -53,8 +53,9 @@ class Setup:
 
     def guest(self, data: Path | None, stock: bool = False) -> guests.Guest:
         """A guest with this data disk."""
-        return guests.Guest(kernel=self.kernel_of(stock), root=self.once("root", rootfs.image), data=data, profile=self.profile,
-                            settings=self.settings, max_seconds=600)
+        root = self.once(("root", ()), rootfs.image)
+        return guests.Guest(kernel=self.kernel_of(stock), root=root, data=data, profile=self.profile, settings=self.settings,
+                            max_seconds=600)
 
     def kernel_of(self, stock: bool = False) -> Path:
         """The kernel to run, or the unpatched one."""

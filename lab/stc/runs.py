@@ -76,8 +76,9 @@ class Case:
 def kernel(setup: Setup, case: Case) -> Path:
     """The kernel that a case runs on."""
     if case.words == STOCK:
-        return build.kernel(stock=True)
-    return setup.kernel or build.kernel(series=SERIES, configs=("huge.config",) if case.pages > 1 else ())
+        return setup.kernel_of(stock=True)
+    configs = ("huge.config",) if case.pages > 1 else ()
+    return setup.kernel or setup.once((SERIES, configs), lambda: build.kernel(series=SERIES, configs=configs))
 
 
 def _memory_mib(case: Case) -> int:
@@ -93,7 +94,8 @@ def guest(setup: Setup, case: Case) -> guests.Guest:
     settings = (f"machine.paging={case.paging}", *setup.settings) if case.paging else setup.settings
     image = kernel(setup, case)
     attribute = profiling.Attribute(Path(kept.FOLDER, _ATTRIBUTE), "roi", (str(profiling.symbols_of(image)),), CATEGORIES)
-    return guests.Guest(image, rootfs.image(more=case.packages), profile=PROFILE, settings=settings, detail="roi", smu=False,
+    root = setup.once(("root", case.packages), lambda: rootfs.image(more=case.packages))
+    return guests.Guest(image, root, profile=PROFILE, settings=settings, detail="roi", smu=False,
                         memory=f"{_memory_mib(case)}M", append="" if case.words == STOCK else case.words,
                         options=(*attribute.options(), "--attribute-limit", "0") if case.attributed else ())
 

@@ -72,9 +72,8 @@ def test_a_run_of_ycsb_counts_its_region(tmp_path: Path) -> None:
         rocksdb.take(Case("YCSB-C", "hwdp", 1, rocksdb.SCALE), outcome, tmp_path)
 
 
-def test_threads_do_as_much_each() -> None:
-    one, eight = (Case("YCSB-A", "osdp", threads, rocksdb.SCALE) for threads in (1, 8))
-    assert eight.operations == 8 * one.operations
+def test_operations() -> None:
+    one = Case("YCSB-A", "osdp", 1, rocksdb.SCALE)
     assert replace(one, program="YCSB-E").operations < one.operations
     assert replace(one, seed=2).operations == one.operations
 

@@ -67,6 +67,8 @@ def test_units() -> None:
     assert quantities.of("mean_us") == quantities.Quantity("us", quantities.LOWER)
     assert quantities.of("kernel_instructions_per_op").unit == "instructions an operation"
     assert quantities.of("reading_ratio_to_osdp") == quantities.Quantity("x", quantities.HIGHER)
+    assert quantities.of("over_stock") == quantities.of("cycles_over_off") == quantities.Quantity("%", quantities.LOWER)
+    assert quantities.of("walk") == quantities.Quantity("cycles", quantities.LOWER)
     assert quantities.of("whatever").unit == "1"
 
 
