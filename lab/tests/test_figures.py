@@ -102,6 +102,19 @@ def test_gains_beside_the_paper() -> None:
     assert (ycsb.ours, ycsb.paper, ycsb.differs) == ((20, 60), (5.3, 27.3), True)
     assert best.ours == (20, 20)
     assert "misses 1.00 to 1.00 pages" in ycsb.reason
+    assert "Least" not in best.reason
+
+
+def test_the_least_gain_tells_what_its_operations_take() -> None:
+    def row(kind: str, threads: int, percent: float, read: float, update: float) -> dict:
+        latency = {"all": {"mean_us": 1.0}, "read": {"mean_us": read}, "update": {"mean_us": update}}
+        return {**gain("YCSB-A", threads, percent), "kind": kind, repeated.RUNS: [{"latency": latency}] * 2}
+
+    rows = [row("osdp", 1, 0, 60, 120), row("osdp", 8, 0, 73, 310), row("hwdp", 1, 20, 40, 100), row("hwdp", 8, -1, 52, 333)]
+    (ycsb,) = isca20_rocksdb.compared_13(rows)
+    assert "Least gains YCSB-A with 8 threads: read 52 us instead of 73 (with one thread 60), update 333 us instead of 310" in (
+        ycsb.reason)
+    assert "one after another" in ycsb.reason
 
 
 def test_others_of_a_miss_are_over_runs_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
