@@ -51,6 +51,8 @@ class Load:
     """Draw any block but the file's last, whatever the seed; and the same block more than once."""
     share: bool | None = None
     """Threads share one mapping; None: if there are several."""
+    apart: bool = False
+    """fio tells of each thread by itself, and how often each latency was."""
     log: bool = False
     """Keep each read's latency (clat.log: time in ms, latency in ns, ...)."""
 
@@ -61,8 +63,8 @@ class Load:
             f"{shlex.join(launcher(kind, share))} fio --name=miss --filename=/data/random.bin --readonly "
             f"--rw=randread --bs=4k --ioengine=mmap --size={self.file_bytes} --io_size={self.read_bytes} "
             f"--thread --numjobs={self.threads} --randseed={self.seed} --clocksource=clock_gettime "
-            "--invalidate=0 --group_reporting --eta=never --percentile_list=50:99:99.9 "
-            "--output-format=json --output=/job/out/fio.json"
+            f"--invalidate=0 {'' if self.apart else '--group_reporting '}--eta=never --percentile_list=50:99:99.9 "
+            f"--output-format=json{'+' if self.apart else ''} --output=/job/out/fio.json"
             + (f" --random_distribution=zoned_abs:100/{self.file_bytes - BLOCK}" if self.but_last else "")
             + (" --write_lat_log=/job/out/fio" if self.log else "")
         )

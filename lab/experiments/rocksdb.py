@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,7 +39,7 @@ WARM, REGION = 2, 100
 """Milestone at the end of YCSB's warm-up (what is before runs without detailed timing), and the region behind it (ycsb.c)."""
 SEED_STEP = 1000
 """Between seeds: each thread takes the next one."""
-_FORM = "rocksdb 6"
+_FORMS = {FIO: "rocksdb 6", DBBENCH: "rocksdb 7", YCSB: "rocksdb 6"}
 _FILL = """\
 ahead=/sys/block/$(sed -n 's|^/dev/\\([^ ]*\\) /data .*|\\1|p' /proc/mounts)/queue/read_ahead_kb
 echo 512 >$ahead && cat {files} >/dev/null && echo 0 >$ahead || exit $?"""
@@ -122,7 +123,7 @@ class Case:
         if self.program == FIO:
             # Cold reads are of different blocks; many reads would meet the last one.
             return FioLoad(self.scale.data_mib * ext4.MIB, self.operations * RECORD_BYTES // self.threads, self.threads,
-                           seed=SEED_STEP * self.seed, but_last=self.filled).command(self.kind)
+                           seed=SEED_STEP * self.seed, but_last=self.filled, apart=True).command(self.kind)
         seed = SEED_STEP * self.seed
         if self.program == DBBENCH:
             argv = dbbench.Load(dbbench.Database(self.scale.records), self.operations, self.threads, seed).argv()
@@ -162,13 +163,14 @@ def run_of(setup: Setup, case: Case) -> kept.Run:
         attribute = profiling.Attribute(Path(kept.FOLDER, _ATTRIBUTE), where, (str(symbols),))
         guest = replace(guest, options=(*attribute.options(), "--attribute-limit", "0"))
         depends = (symbols,)
-    return kept.Run(case.title, guest, case.job(inputs), partial(take, case), _FORM, depends, case.scale.memory_mib)
+    return kept.Run(case.title, guest, case.job(inputs), partial(take, case), _FORMS[case.data_set], depends,
+                    case.scale.memory_mib)
 
 
 def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
     """The record of one run: what the program says, and what the machine counted meanwhile."""
     out = folder / "out"
-    number, said = _SAID[case.data_set](out)
+    number, said = _SAID[case.data_set](out, case.threads)
     regions = [region for region in outcome.stats["rois"] if number in (None, region["number"])]
     if case.program == FIO and len(regions[0]["watch"]) > 1:
         raise UserError(f"{case.title}: fio met the file's last block and mapped it anew; take another seed")
@@ -202,7 +204,7 @@ def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
     return record
 
 
-def _ycsb(out: Path) -> tuple[int | None, dict]:
+def _ycsb(out: Path, threads: int) -> tuple[int | None, dict]:
     said = json.loads((out / "ycsb.json").read_text())
     if said["wrong"]:
         raise UserError(f"{said['wrong']} records were wrong")
@@ -212,23 +214,39 @@ def _ycsb(out: Path) -> tuple[int | None, dict]:
                     "latency": {name: value for name, value in said.items() if isinstance(value, dict)}}
 
 
-def _dbbench(out: Path) -> tuple[int | None, dict]:
-    return None, {**dbbench.figures((out / "dbbench.txt").read_text()), "wrong": 0}
+def _dbbench(out: Path, threads: int) -> tuple[int | None, dict]:
+    said = dbbench.figures((out / "dbbench.txt").read_text())
+    return None, {**said, "ops_per_second": threads * 1e6 / said["mean_us"], "wrong": 0}
 
 
-def _fio(out: Path) -> tuple[int | None, dict]:
-    job = json.loads((out / "fio.json").read_text())["jobs"][0]
-    if job["error"]:
-        raise UserError(f"fio reports error {job['error']}")
-    read, stats = job["read"], out / "hwdp-stats"
+def _fio(out: Path, threads: int) -> tuple[int | None, dict]:
+    jobs = json.loads((out / "fio.json").read_text())["jobs"]
+    if error := next((job["error"] for job in jobs if job["error"]), None):
+        raise UserError(f"fio reports error {error}")
+    reads, stats = [job["read"] for job in jobs], out / "hwdp-stats"
     # Arming is mmap's, once; a run of hours does not feel it.
     arming = 0
     if stats.exists():
         arming = int(dict(line.split() for line in stats.read_text().splitlines()).get("arming_ns", 0))
-    clat = read["clat_ns"]
-    return None, {"ops": read["total_ios"], "ops_per_second": read["total_ios"] / (read["runtime"] / 1000 - arming / 1e9),
-                  "mean_us": clat["mean"] / 1000, "p99_us": clat["percentile"]["99.000000"] / 1000}
+    latencies: Counter[int] = Counter()
+    for read in reads:
+        latencies.update({int(ns): count for ns, count in read["clat_ns"]["bins"].items()})
+    ops = latencies.total()
+    return None, {"ops": ops, "ops_per_second": sum(read["total_ios"] / (read["runtime"] / 1e3 - arming / 1e9) for read in reads),
+                  "mean_us": sum(read["total_ios"] * read["clat_ns"]["mean"] for read in reads) / ops / 1000,
+                  "p99_us": _quantile(latencies, 0.99) / 1000}
 
 
-_SAID: dict[str, Callable[[Path], tuple[int | None, dict]]] = {FIO: _fio, DBBENCH: _dbbench, YCSB: _ycsb}
-"""What each program says: the number of its region (None: the only one) and its figures."""
+def _quantile(counts: Counter[int], share: float) -> int:
+    """The least value that this share of all does not exceed."""
+    left = share * counts.total()
+    for value, count in sorted(counts.items()):
+        left -= count
+        if left <= 0:
+            return value
+    raise ValueError("no values")
+
+
+_SAID: dict[str, Callable[[Path, int], tuple[int | None, dict]]] = {FIO: _fio, DBBENCH: _dbbench, YCSB: _ycsb}
+"""What each program says, with so many threads: the number of its region (None: the only one) and its figures. Throughput is the
+sum of the threads' own, each by its own time: that the slowest of them ends alone is a short run's, and no throughput."""

@@ -221,3 +221,23 @@ def test_what_runs_share_is_found_once(monkeypatch: pytest.MonkeyPatch, tmp_path
     rocksdb.run_of(shared, replace(case, scale=rocksdb.SCALE_OF_QUICK))
     assert asked.count("kernel") == asked.count("root") == 1
     assert len(asked) == 4
+
+
+def test_throughput_is_the_sum_of_the_threads_own(tmp_path: Path) -> None:
+    """The second of fio's threads reads alone at the end; the arming of both is not a read's. Percentiles are of all reads."""
+    def job(ios: int, runtime: int, bins: dict[str, int]) -> dict:
+        mean = sum(int(ns) * count for ns, count in bins.items()) / ios
+        return {"error": 0, "read": {"total_ios": ios, "runtime": runtime, "clat_ns": {"mean": mean, "bins": bins}}}
+
+    (tmp_path / "fio.json").write_text(json.dumps({"jobs": [job(100, 110, {"1000": 99, "5000": 1}),
+                                                            job(100, 210, {"1000": 97, "5000": 3})]}))
+    (tmp_path / "hwdp-stats").write_text("arming_ns 10000000\n")
+    _, said = rocksdb._SAID[FIO](tmp_path, 2)
+    assert (said["ops"], said["ops_per_second"]) == (200, pytest.approx(100 / 0.1 + 100 / 0.2))
+    assert (said["mean_us"], said["p99_us"]) == (pytest.approx((196 * 1 + 4 * 5) / 200), 5.0)
+    (tmp_path / "dbbench.txt").write_text(
+        "readrandom   :      50.000 micros/op 30000 ops/sec 0.1 seconds 3000 operations;  1.5 MB/s (3000 of 3000 found)\n")
+    assert rocksdb._SAID[rocksdb.DBBENCH](tmp_path, 2)[1]["ops_per_second"] == 40_000
+    (tmp_path / "fio.json").write_text(json.dumps({"jobs": [job(1, 1, {"1": 1}), {**job(1, 1, {"1": 1}), "error": 5}]}))
+    with pytest.raises(rocksdb.UserError, match="error 5"):
+        rocksdb._SAID[FIO](tmp_path, 2)
