@@ -108,17 +108,19 @@ def _why_13(rows: list[dict], mine: list[dict]) -> str:
 
 
 def _least(rows: list[dict], mine: list[dict]) -> str:
-    """Which gain is the smallest, and what each of its operations takes with hwdp, with osdp, and with osdp and one thread."""
+    """Which gain is the smallest, and what its operations take with hwdp and with osdp; with fewer threads as well."""
     least = min(mine, key=lambda row: row["gain"])
     program, threads = least["program"], least["threads"]
-    latencies = [_latencies(row) for kind, count in (("hwdp", threads), ("osdp", threads), ("osdp", 1)) for row in rows
-                 if (row["program"], row["threads"], row["kind"]) == (program, count, kind)]
-    if len(mine) == 1 or len(latencies) < 3:
+    fewer = max((row["threads"] for row in mine if row["program"] == program and row["threads"] < threads), default=None)
+    if fewer is None:
         return ""
-    parts = [f"{operation.replace('_', ' ')} {us:.0f} us instead of {latencies[1][operation]:.0f} (with one thread "
-             f"{latencies[2][operation]:.0f})" for operation, us in latencies[0].items()]
+    at = {(row["kind"], row["threads"]): _latencies(row) for row in rows if row["program"] == program}
+    parts = [f"{operation.replace('_', ' ')} {us:.0f} us instead of {at['osdp', threads][operation]:.0f} (with {fewer} "
+             f"{at['hwdp', fewer][operation]:.0f} instead of {at['osdp', fewer][operation]:.0f})"
+             for operation, us in at["hwdp", threads].items()]
     return (f" Least gains {program} with {threads} threads" + (f": {', '.join(parts)}" if parts else "")
-            + ("; writes go through RocksDB's log one after another, which paging does not change." if len(parts) > 1 else "."))
+            + ("; each core has a thread then, who is woken waits for one, and a load that waits in hardware keeps its own."
+               if threads == max(THREADS) else "."))
 
 
 def _latencies(row: dict) -> dict[str, float]:
