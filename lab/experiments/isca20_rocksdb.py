@@ -119,7 +119,7 @@ def _least(rows: list[dict], mine: list[dict]) -> str:
              f"{at['hwdp', fewer][operation]:.0f} instead of {at['osdp', fewer][operation]:.0f})"
              for operation, us in at["hwdp", threads].items()]
     return (f" Least gains {program} with {threads} threads" + (f": {', '.join(parts)}" if parts else "")
-            + ("; each core has a thread then, who is woken waits for one, and a load that waits in hardware keeps its own."
+            + ("; each core has a thread then: who is woken waits for one, and a load that waits in hardware keeps its own."
                if threads == max(THREADS) else "."))
 
 

@@ -113,7 +113,7 @@ def test_the_least_gain_tells_what_its_operations_take() -> None:
     rows = [row("osdp", 1, 0, 60, 120), row("osdp", 8, 0, 73, 310), row("hwdp", 1, 20, 40, 100), row("hwdp", 8, -1, 52, 333)]
     (ycsb,) = isca20_rocksdb.compared_13(rows)
     assert ("Least gains YCSB-A with 8 threads: read 52 us instead of 73 (with 1 40 instead of 60), update 333 us instead of 310 "
-            "(with 1 100 instead of 120); each core has a thread then") in ycsb.reason
+            "(with 1 100 instead of 120); each core has a thread then: who") in ycsb.reason
 
 
 def test_others_of_a_miss_are_over_runs_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
