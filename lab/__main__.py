@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.build import SERIES
+from lab.runner import process
 from lab.runner.job import KINDS
 from lab.ui import UserError, say
 
@@ -423,6 +424,24 @@ def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:
     return profiling.profile(_request(args, guest_argv, None, None), *rest)
 
 
+def end_with_sigterm() -> None:
+    """From now on SIGTERM ends the simulators under way, and the laboratory with status 143."""
+    def end(*_: object) -> None:
+        process.close()
+        sys.exit(143)
+
+    def ignored(what: sys.UnraisableHookArgs) -> None:
+        """Where Python can raise nothing, as in a finalizer, the signal would be lost: it comes again a moment later."""
+        if what.exc_type is SystemExit:
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+        else:
+            sys.__unraisablehook__(what)
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGALRM, end)
+    sys.unraisablehook = ignored
+
+
 def main() -> int:
     """Entry: user errors become one line, Ctrl-C status 130."""
     argv, guest_argv = sys.argv[1:], []
@@ -432,7 +451,7 @@ def main() -> int:
     args = parser().parse_args(argv)
     if getattr(args, "ssd", None):
         args.settings = [f"ssd={args.ssd}", *args.settings]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    end_with_sigterm()
     try:
         return dispatch(args, guest_argv)
     except UserError as error:

@@ -135,8 +135,7 @@ def suites(everything: bool) -> list[Suite]:
     # Files beside each other, each as a whole: what its fixtures make is made once. By name: short files come last.
     pytest_args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations", "30",
                    "-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", str(LAB)]
-    if not everything:
-        pytest_args += ["-m", "not long"]
+    pytest_args += ["-o", "faulthandler_timeout=10800"] if everything else ["-m", "not long"]
     host = [
         Suite("spec-generated", ["spec/generate", "--check"], plain=True),
         Suite("spec-rules", ["spec/rules", "--strict"], plain=True),

@@ -20,6 +20,9 @@ from lab.ui import UserError
 # A simulator whose laboratory is killed would go on for nobody. What the thread that started it leaves behind is killed, too.
 _END_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 _running: set[subprocess.Popen] = set()
+_closed = threading.Event()
+_starting = threading.RLock()
+"""Held where one starts, so that none starts behind `close`'s back; its handler of signals may run in the midst of that."""
 _MOST_CONSOLE = 64 << 20
 """Characters of the console that are kept, the last ones: a guest may print for ever."""
 
@@ -47,8 +50,11 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
     captured = _Captured()
     with tempfile.TemporaryFile() as messages:
         pipes = {} if interactive else {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": messages}
-        process = subprocess.Popen([*_END_WITH_US, *command], **pipes)
-        _running.add(process)
+        with _starting:
+            if _closed.is_set():
+                raise UserError("the laboratory ends")
+            process = subprocess.Popen([*_END_WITH_US, *command], **pipes)
+            _running.add(process)
         late = threading.Event()
         watch = threading.Timer(limit, lambda: (late.set(), process.kill())) if limit else None
         try:
@@ -77,6 +83,13 @@ def end_all() -> None:
     """End the simulators that other threads wait for."""
     for process in list(_running):
         process.terminate()
+
+
+def close() -> None:
+    """The same, and none begins any more."""
+    with _starting:
+        _closed.set()
+        end_all()
 
 
 class _Captured:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -39,6 +40,40 @@ def test_simulators_end_with_the_laboratory(tmp_path: Path) -> None:
             return
         time.sleep(0.01)
     pytest.fail("the simulator goes on")
+
+
+@pytest.mark.parametrize("where", ["tell()", "Last()"], ids=["anywhere", "in a finalizer"])
+def test_sigterm_ends_the_laboratory(where: str) -> None:
+    """Also where Python must ignore what a handler raises."""
+    script = f"""
+import os, signal, threading, time
+from lab import __main__
+from lab.runner import process
+
+def tell():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+class Last:
+    def __del__(self):
+        tell()
+
+__main__.end_with_sigterm()
+threading.Thread(target=lambda: process.run(["sleep", "60"])).start()
+while not process._running:
+    time.sleep(0.01)
+{where}
+time.sleep(60)
+"""
+    ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, text=True, capture_output=True, timeout=50, check=False)
+    assert (ended.stderr, ended.returncode) == ("", 143)
+
+
+def test_a_closed_laboratory_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_closed", threading.Event())
+    process.close()
+    with pytest.raises(UserError, match="ends"):
+        process.run(["true"])
 
 
 def test_a_console_without_end_is_kept_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

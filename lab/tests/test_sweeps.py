@@ -175,6 +175,17 @@ def test_a_killed_sweep_goes_on_where_it_was(fake: Fake, how: str) -> None:
     assert set(fake.runs().values()) == {1, 2}
 
 
+def test_a_terminated_sweep_ends_at_once(fake: Fake) -> None:
+    """With what was under way; and nothing else begins."""
+    fake.file(*(f"fake wait {n}" for n in range(4)))
+    fake.hold()
+    swept = fake.sweep("--jobs", "2")
+    until(lambda: len(fake.waiting()) == 2)
+    swept.terminate()
+    assert swept.wait(30) == 143
+    assert len(fake.starts()) == 2 and all(gone(int(machine)) for _, _, machine in fake.starts())
+
+
 def test_killed_at_any_moment(fake: Fake) -> None:
     """During the boot, during each run, and between: in the end every run is there, finished once."""
     fake.file(*(f"fake ok {n}" for n in range(6)))
