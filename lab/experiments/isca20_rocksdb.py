@@ -13,7 +13,7 @@ from statistics import mean
 from lab import profiling
 from lab.experiments import repeated, rocksdb
 from lab.experiments.compared import Compared, one, spread
-from lab.experiments.repeated import Point
+from lab.experiments.repeated import Point, widest
 from lab.experiments.rocksdb import Case
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.report import plots
@@ -87,12 +87,6 @@ def compared_13(rows: list[dict]) -> list[Compared]:
         found.append(Compared("best gain of YCSB-C", "%", one(paper("13", "ycsb_c")), one(top["gain"]), top["gain_ci"],
                               _why_13(rows, [top])))
     return found
-
-
-def widest(rows: list[dict], key: str) -> float | None:
-    """The widest interval of a figure."""
-    known = [row[key + repeated.INTERVAL] for row in rows if row.get(key + repeated.INTERVAL) is not None]
-    return max(known, default=None)
 
 
 def _why_13(rows: list[dict], mine: list[dict]) -> str:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from lab.experiments import repeated
 from lab.experiments.compared import Compared, spread
-from lab.experiments.isca20_rocksdb import SEEDS_OF_QUICK, paper, widest
+from lab.experiments.isca20_rocksdb import SEEDS_OF_QUICK, paper
 from lab.experiments.miss_latency import Load, small_load
-from lab.experiments.repeated import Point
+from lab.experiments.repeated import Point, widest
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.images import dataset, ext4
 from lab.report import plots

@@ -68,6 +68,12 @@ def half_width(values: Sequence[float]) -> float | None:
     return float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * stdev(values) / sqrt(len(values))
 
 
+def widest(rows: Sequence[dict], key: str) -> float | None:
+    """The widest interval of a figure; None: none has one."""
+    known = [row[key + INTERVAL] for row in rows if row.get(key + INTERVAL) is not None]
+    return max(known, default=None)
+
+
 def half_width_of_ratio(figures: Sequence[float], bases: Sequence[float]) -> float | None:
     """Half the width of the confidence interval of the means' ratio, where each figure has a base of its own; None of a single
     pair. To the first order, as usual: over what each figure is beyond its base's share."""

@@ -49,12 +49,10 @@ PLACES = "-c 0,2,4,6,1,3,5,7"
 """Threads by processor: each on a core of its own as long as there are some (two harts of `server` are a core)."""
 MIB_PAGES = 256
 BOOTS, SHORT_BOOTS, MORE_MIB = 3, 12, 16
-"""Where it matters which pages are free, runs are booted so often (short ones more often), with so much more memory each time;
-figures are means."""
+"""What is set against another kernel or the paper is booted so often (short runs more often), with so much more memory each time,
+for it matters which pages are free; figures are means."""
 LONG = ("pagefault, 8 threads", "stress-ng --fault")
 """Microbenchmarks of which a run takes long."""
-BOOTED_ROWS = 500
-"""Larger matrices are multiplied once: a run of them takes long."""
 
 
 @cache
@@ -94,7 +92,8 @@ def measure(setup: Setup, cases: Sequence[tuple[dict, Case]], boots: Callable[[d
             for (names, case), each in zip(cases, again, strict=True)]
 
 
-def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], error: str, boots: Callable[[dict], int]) -> list[dict]:
+def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], error: str,
+                  boots: Callable[[dict], int] = lambda names: BOOTS) -> list[dict]:
     """The same with the number of boots; `error` names the figure whose error is told."""
     return [told(row, error) for row in measure(setup, cases, boots)]
 
@@ -156,13 +155,13 @@ def figures_2_3(setup: Setup) -> list[dict]:
     """Without a cache: what part of the program's time faults and their walks are, by pages that a fault allocates."""
     # Few of the region's pages, for else a page that is allocated beside is a page that is wanted later, in any order.
     mib, pages = (1024, 4096) if setup.quick else (4096, 16384)
-    return measure(setup, [({"order": order, "pages": at_once}, touch(order, 1, pages, mib, at_once))
-                           for order in ORDERS for at_once in PAGES_AT_ONCE])
+    return measure_again(setup, [({"order": order, "pages": at_once}, touch(order, 1, pages, mib, at_once))
+                                 for order in ORDERS for at_once in PAGES_AT_ONCE], "fault")
 
 
 def figure_4(setup: Setup) -> list[dict]:
     """Without a cache: what part of a fault its walk is, in matrix multiplication."""
-    records = measure(setup, [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)])
+    records = measure_again(setup, [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)], "fault")
     return [{**record, "paper_least": paper("4", "least"), "paper_most": paper("4", "most")} for record in records]
 
 
@@ -175,15 +174,14 @@ def figure_6(setup: Setup) -> list[dict]:
     """Walk cycles that the caches save, by order and threads."""
     pages = 4096 if setup.quick else 1024 * MIB_PAGES // 5 * 5
     work = [({"order": order, "threads": threads}, touch(order, threads, pages)) for threads in THREADS for order in ORDERS]
-    records = compare(measure(setup, variants(work)), ("order", "threads"))
+    records = compare(measure_again(setup, variants(work), "fault"), ("order", "threads"))
     return _beside_paper(records, "6", "order", "threads")
 
 
 def figure_7(setup: Setup) -> list[dict]:
     """Walk cycles that the caches save in matrix multiplication."""
     work = [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)]
-    records = measure_again(setup, variants(work), "fault", lambda names: BOOTS if names["rows"] <= BOOTED_ROWS else 1)
-    return _beside_paper(compare(records, ("rows",)), "7", "rows")
+    return _beside_paper(compare(measure_again(setup, variants(work), "fault"), ("rows",)), "7", "rows")
 
 
 def _beside_paper(records: list[dict], figure: str, *names: str) -> list[dict]:
@@ -234,13 +232,14 @@ def costs(setup: Setup) -> list[dict]:
     return records
 
 
-AT_ONCE: tuple[Column, ...] = (("order", "order", "s"), ("pages a fault", "pages", "d"), ("faults", "faults", ",d"))
+FAULTS: Column = ("faults", "faults", ",.0f")
+AT_ONCE: tuple[Column, ...] = (("order", "order", "s"), ("pages a fault", "pages", "d"), FAULTS)
 WALK: tuple[Column, ...] = (("walk cycles", "walk", ",.1f"), ("saved %", "saved", ".1f"))
 HANDLER: Column = ("handler cycles", "handler", ",.1f")
 """Of __handle_mm_fault's own code and the walk: it can be compared with the unpatched kernel, whose walk is in the handler."""
 WHOLE: tuple[Column, ...] = (("fault cycles", "fault", ",.0f"), ("over off %", "over_off", "+.2f"))
 OVER_STOCK: Column = ("over stock %", "over_stock", "+.2f")
-COMPARED: tuple[Column, ...] = (("variant", "variant", "s"), ("faults", "faults", ",.0f"), *WALK, ("paper %", "paper", ".0f"),
+COMPARED: tuple[Column, ...] = (("variant", "variant", "s"), FAULTS, *WALK, ("paper %", "paper", ".0f"),
                                 HANDLER, *WHOLE, OVER_STOCK)
 BOOTED: tuple[Column, ...] = (("boots", "boots", "d"), ("± %", "error", ".2f"))
 ABOUT = ("The machine follows each function's cycles; nothing in the guest measures (docs/results-stc.md). A run repeats to the "
@@ -272,28 +271,32 @@ _add("stc-2", "share of execution time in page faults, by pages a fault (STC 2)"
     *AT_ONCE,
     WHOLE[0],
     ("in faults %", "fault_share", ".1f"),
+    *BOOTED,
 ), keys=2, beside=stc_compared.shares("fault_share", "time in page faults"),
      share=plots.Lines("pages", "order", "fault_share", "pages a fault", "time in page faults, %"))
 _add("stc-3", "share of execution time in page walks, by pages a fault (STC 3)", figures_2_3, (
     *AT_ONCE,
     WALK[0],
     ("in walks %", "walk_share", ".2f"),
+    *BOOTED,
 ), keys=2, beside=stc_compared.shares("walk_share", "time in page walks"),
      share=plots.Lines("pages", "order", "walk_share", "pages a fault", "time in page walks, %"))
 _add("stc-4", "walk : fault, matrix multiplication (STC 4)", figure_4, (
     ("rows", "rows", "d"),
-    ("faults", "faults", ",d"),
+    FAULTS,
     WALK[0],
     WHOLE[0],
     ("% of the fault", "walk_of_fault", ".2f"),
     ("% of its handler", "walk_of_handler", ".2f"),
     ("paper from %", "paper_least", ".0f"),
     ("to %", "paper_most", ".0f"),
+    *BOOTED,
 ), beside=stc_compared.walks)
 _add("stc-6", "cycles of walks saved, by order and threads (STC 6)", figure_6, (
     ("order", "order", "s"),
     ("threads", "threads", "d"),
     *COMPARED,
+    *BOOTED,
 ), keys=3, beside=stc_compared.savings("order", "threads"),
      saved=plots.Bars("work", "variant", "saved", SAVED, "paper", by_work))
 _add("stc-7", "cycles of walks saved, matrix multiplication (STC 7)", figure_7, (
@@ -306,7 +309,7 @@ _add("stc-variants", "variants of the cache, levels of page tables, regions far 
     ("paging", "paging", "s"),
     ("work", "work", "s"),
     ("variant", "variant", "s"),
-    ("faults", "faults", ",d"),
+    FAULTS,
     ("hits %", "hits", ".1f"),
     *WALK,
     ("walk instructions", "walk_instructions", ",.1f"),

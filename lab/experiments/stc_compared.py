@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lab.experiments.compared import Compared, one, spread
+from lab.experiments.repeated import widest
 
 OFF = "off"
 
@@ -15,8 +16,9 @@ def shares(key: str, quantity: str) -> Callable[[Sequence[dict]], list[Compared]
     """Figures 2 and 3, which have no values: a share of the program's time, by order and pages a fault."""
     def beside(records: Sequence[dict]) -> list[Compared]:
         orders = dict.fromkeys(record["order"] for record in records)
-        by_order = {order: [record[key] for record in records if record["order"] == order] for order in orders}
-        return [Compared(f"{quantity}, {order}", "%", None, spread(values)) for order, values in by_order.items()]
+        by_order = {order: [record for record in records if record["order"] == order] for order in orders}
+        return [Compared(f"{quantity}, {order}", "%", None, spread([record[key] for record in mine]), widest(mine, key))
+                for order, mine in by_order.items()]
 
     return beside
 
@@ -26,7 +28,7 @@ def walks(records: Sequence[dict]) -> list[Compared]:
     large = records[-1]
     return [Compared(
         "walk, of a page fault's time", "%", (large["paper_least"], large["paper_most"]),
-        spread([record["walk_of_fault"] for record in records]), None,
+        spread([record["walk_of_fault"] for record in records]), widest(records, "walk_of_fault"),
         f"With {large['rows']:,} rows a walk takes {large['walk']:.0f} of {large['fault']:,.0f} cycles, "
         f"{large['walk_instructions']:.0f} of them instructions: its tables are in the caches nearly always. It is "
         f"{large['walk_of_handler']:.1f} % of the handler, around which the paper's timers were, in a virtual machine, whose "
