@@ -44,6 +44,7 @@ def test_help_from_any_folder(tmp_path: Path) -> None:
         (["run", "--data", str(ROOT / "trapless"), "--", "true"], "trapless-data"),
         (["run", "--elf", "/no/such.elf"], "/no/such.elf"),
         (["run", "--out", "/proc/no", "--", "true"], "/proc/no"),
+        (["run", "--share", "--", "true"], "--share"),
         (["profile"], "no command"),
         (["profile", "--out", "/proc/no", "--", "true"], "/proc/no"),
         (["profile", "--symbols", "/no/such.elf@1000", "--", "true"], "/no/such.elf"),

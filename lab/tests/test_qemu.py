@@ -117,7 +117,7 @@ def test_kernel_checks(qemu: Qemu, request: pytest.FixtureRequest, tmp_path: Pat
     assert int(closing.split()[0]) >= 20
 
 
-@pytest.mark.parametrize("qemu", ["x86_64"], indirect=True)
+@pytest.mark.parametrize("qemu", ["x86_64-both"], indirect=True)
 def test_dax(qemu: Qemu, tmp_path: Path) -> None:
     """Pages of a file on persistent memory are there already: such a mapping is refused, and its bytes are right."""
     disk = dataset.image(16 * ext4.MIB)
