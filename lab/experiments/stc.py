@@ -51,6 +51,8 @@ MIB_PAGES = 256
 BOOTS, SHORT_BOOTS, MORE_MIB = 3, 12, 16
 """What is set against another kernel or the paper is booted so often (short runs more often), with so much more memory each time,
 for it matters which pages are free; figures are means."""
+BOOTED_ROWS = 500
+"""Larger matrices of which the paper has no value are multiplied once: a run of them takes long."""
 LONG = ("pagefault, 8 threads", "stress-ng --fault")
 """Microbenchmarks of which a run takes long."""
 
@@ -161,13 +163,18 @@ def figures_2_3(setup: Setup) -> list[dict]:
 
 def figure_4(setup: Setup) -> list[dict]:
     """Without a cache: what part of a fault its walk is, in matrix multiplication."""
-    records = measure_again(setup, [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)], "fault")
+    records = measure_again(setup, [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)], "fault", boots_of_matrix)
     return [{**record, "paper_least": paper("4", "least"), "paper_most": paper("4", "most")} for record in records]
 
 
 def dimensions(setup: Setup) -> tuple[int, ...]:
     """Rows of the matrices."""
     return DIMENSIONS[:2] if setup.quick else DIMENSIONS
+
+
+def boots_of_matrix(names: dict) -> int:
+    """How often a matrix is multiplied."""
+    return BOOTS if names["rows"] <= BOOTED_ROWS or paper("7", names["rows"]) else 1
 
 
 def figure_6(setup: Setup) -> list[dict]:
@@ -181,7 +188,7 @@ def figure_6(setup: Setup) -> list[dict]:
 def figure_7(setup: Setup) -> list[dict]:
     """Walk cycles that the caches save in matrix multiplication."""
     work = [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)]
-    return _beside_paper(compare(measure_again(setup, variants(work), "fault"), ("rows",)), "7", "rows")
+    return _beside_paper(compare(measure_again(setup, variants(work), "fault", boots_of_matrix), ("rows",)), "7", "rows")
 
 
 def _beside_paper(records: list[dict], figure: str, *names: str) -> list[dict]:
