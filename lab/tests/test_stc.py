@@ -36,30 +36,37 @@ def test_races_of_the_cache_count() -> None:
 
 
 @pytest.mark.parametrize("design", IN_SHORT)
+def test_designs(design: str) -> None:
+    """Processors that really run beside each other, and both series in one kernel, which test_qemu.py has, too."""
+    check(Check("x86_64", series=stc.BOTH, design=design), f"stc: {IN_SHORT[design]}", tests=14)
+
+
+def test_a_mistaken_parameter_is_no_cache() -> None:
+    """The kernel says so, and does without."""
+    outcome = stc.run_check(Check("x86_64", series=stc.BOTH, design="mm,lines=3", names=("tags",)))
+    assert "stc=lines=3: not understood, no cache" in outcome.said
+    assert "stc: in each" not in outcome.said
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("design", IN_SHORT)
 def test_machine(design: str) -> None:
     """Four harts of the machine; two of the tests need what the ordinary kernel lacks."""
     check(Check(design=design, factor=2), f"stc: {IN_SHORT[design]}", tests=14)
 
 
-@pytest.mark.parametrize(("paging", "levels"), [("sv48", 4), pytest.param("sv57", 5, marks=pytest.mark.long)])
-@pytest.mark.parametrize("design", ["mm,upper", pytest.param("cpu,ways=2,upper", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("paging", "levels"), [("sv48", 4), ("sv57", 5)])
+@pytest.mark.parametrize("design", ["mm,upper", "cpu,ways=2,upper"])
 def test_machine_levels(design: str, paging: str, levels: int) -> None:
     """Tables above the PMD are cached and freed as well."""
     check(Check(design=design, settings=(f"machine.paging={paging}",)), "stc: in each", levels, tests=14)
 
 
-@pytest.mark.parametrize(("place", "series"), [
-    ("riscv64", stc.SERIES), ("x86_64", stc.BOTH), pytest.param("x86_64", stc.SERIES, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("place", "series"), [("riscv64", stc.SERIES), ("x86_64", stc.BOTH), ("x86_64", stc.SERIES)])
 def test_qemu(place: str, series: tuple[str, ...]) -> None:
-    """Processors that really run beside each other; also with both series in one kernel."""
     check(Check(place, series=series, factor=2), "stc: in each mm", tests=14)
-
-
-def test_a_mistaken_parameter_is_no_cache() -> None:
-    """The kernel says so, and does without."""
-    outcome = stc.run_check(Check(design="mm,lines=3", names=("tags",)))
-    assert "stc=lines=3: not understood, no cache" in outcome.said
-    assert "stc: in each" not in outcome.said
 
 
 @pytest.mark.long
