@@ -51,8 +51,8 @@ MIB_PAGES = 256
 BOOTS, SHORT_BOOTS, MORE_MIB = 3, 12, 16
 """What is set against another kernel or the paper is booted so often (short runs more often), with so much more memory each time,
 for it matters which pages are free; figures are means."""
-BOOTED_ROWS = 500
-"""Larger matrices of which the paper has no value are multiplied once: a run of them takes long."""
+LONG_BOOTS, BOOTED_ROWS = 2, 500
+"""The longest runs of figures 6 and 7 are booted so often; matrices of more rows of which the paper has no value once."""
 LONG = ("pagefault, 8 threads", "stress-ng --fault")
 """Microbenchmarks of which a run takes long."""
 
@@ -174,14 +174,17 @@ def dimensions(setup: Setup) -> tuple[int, ...]:
 
 def boots_of_matrix(names: dict) -> int:
     """How often a matrix is multiplied."""
-    return BOOTS if names["rows"] <= BOOTED_ROWS or paper("7", names["rows"]) else 1
+    if names["rows"] <= BOOTED_ROWS:
+        return BOOTS
+    return LONG_BOOTS if paper("7", names["rows"]) else 1
 
 
 def figure_6(setup: Setup) -> list[dict]:
     """Walk cycles that the caches save, by order and threads."""
     pages = 4096 if setup.quick else 1024 * MIB_PAGES // 5 * 5
     work = [({"order": order, "threads": threads}, touch(order, threads, pages)) for threads in THREADS for order in ORDERS]
-    records = compare(measure_again(setup, variants(work), "fault"), ("order", "threads"))
+    boots = {threads: LONG_BOOTS if threads == max(THREADS) else BOOTS for threads in THREADS}
+    records = compare(measure_again(setup, variants(work), "fault", lambda names: boots[names["threads"]]), ("order", "threads"))
     return _beside_paper(records, "6", "order", "threads")
 
 
