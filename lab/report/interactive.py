@@ -23,7 +23,9 @@ def figure(described: dict) -> go.Figure:
         panel, colour = panels.index(trace["panel"]), COLOURS[names.index(trace["name"]) % len(COLOURS)]
         shared = {"name": trace["name"], "legendgroup": trace["name"], "showlegend": panel == 0 and len(names) > 1,
                   "yaxis": f"y{panel + 1}"}
-        error = {"type": "data", "array": trace["error"], "thickness": 1, "width": 3} if trace["error"] else None
+        # Plotly takes null for 0, but draws nothing for a word.
+        wide = trace["error"] and ["unknown" if one is None else one for one in trace["error"]]
+        error = {"type": "data", "array": wide, "thickness": 1, "width": 3} if wide else None
         if bars:
             drawn.append(go.Bar(x=trace["x"], y=trace["y"], error_y=error, marker={"color": colour},
                                 offsetgroup=None if described["stacked"] else trace["name"], **shared))

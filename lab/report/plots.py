@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import nan
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ class Bars:
             beside = 0 if self.stacked else (number - (len(names) - 1) / 2) * width
             places = [groups.index(record[self.group]) + beside for record in mine]
             heights = [record[self.key] for record in mine]
-            axes.bar(places, heights, width * 0.95, label=str(name), yerr=intervals(mine, self.key), capsize=2,
+            axes.bar(places, heights, width * 0.95, label=str(name), yerr=_bars(mine, self.key), capsize=2,
                      bottom=[feet[record[self.group]] for record in mine] if self.stacked else 0)
             for record, height in zip(mine, heights, strict=True):
                 feet[record[self.group]] += height
@@ -127,7 +128,7 @@ class Lines:
             for name in values(records, self.series):
                 points = [record for record in shown if record[self.series] == name]
                 line, *_ = axes.errorbar([place(record) for record in points], [record[self.key] for record in points],
-                                         intervals(points, self.key), marker="o" if self.marks else "", capsize=2,
+                                         _bars(points, self.key), marker="o" if self.marks else "", capsize=2,
                                          linewidth=None if self.marks else 0.8, label=str(name))
                 printed = [(place(record), record[self.paper]) for record in points
                            if self.paper and record.get(self.paper) is not None]
@@ -176,10 +177,16 @@ def describe(plot: Bars | Lines, records: list[dict]) -> dict:
     }
 
 
-def intervals(records: list[dict], key: str) -> list[float] | None:
-    """Half the widths of the figures' intervals, if they are known (lab.experiments.repeated)."""
+def intervals(records: list[dict], key: str) -> list[float | None] | None:
+    """Half the widths of the figures' intervals (lab.experiments.repeated), where they are known; None: none is."""
     found = [record.get(f"{key}_ci") for record in records]
-    return None if None in found else found
+    return None if set(found) <= {None} else found
+
+
+def _bars(records: list[dict], key: str) -> list[float] | None:
+    """The same as matplotlib wants it: what is not a number has no bar."""
+    found = intervals(records, key)
+    return found and [nan if wide is None else wide for wide in found]
 
 
 def legend(figure: Figure, axes: Axes) -> Figure:

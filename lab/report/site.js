@@ -59,7 +59,9 @@ function described(figure) {
     const axes = panel > 1 ? { xaxis: "x", yaxis: `y${panel}` } : {};
     const shared = {
       name: trace.name, x: trace.x, y: trace.y, legendgroup: trace.name, showlegend: panel < 2, ...axes,
-      error_y: trace.error ? { type: "data", array: trace.error, thickness: 1, width: 3, color: ink } : undefined,
+      // Plotly takes null for 0, but draws nothing for a word.
+      error_y: trace.error
+        ? { type: "data", array: trace.error.map((wide) => wide ?? "unknown"), thickness: 1, width: 3, color: ink } : undefined,
       hovertemplate: `%{x}: %{y:.4g} ${figure.ylabel}<extra>${trace.name}</extra>`,
     };
     if (figure.kind === "bars") {
