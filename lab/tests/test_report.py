@@ -35,7 +35,8 @@ function look() {
   for (const holder of inside.querySelectorAll(".figure")) {
     figures[holder.id] = {
       bars: holder.querySelectorAll(".barlayer .point").length, points: holder.querySelectorAll(".scatterlayer .point").length,
-      lines: holder.querySelectorAll(".scatterlayer .js-line").length, errors: holder.querySelectorAll(".errorbar path.yerror").length,
+      lines: holder.querySelectorAll(".scatterlayer .js-line").length,
+      errors: holder.querySelectorAll(".errorbar path.yerror").length,
       boxes: holder.querySelectorAll(".boxlayer path.box").length,
       ticks: [...holder.querySelectorAll(".xtick text")].map((tick) => tick.textContent),
       ink: holder.layout.font.color, width: holder.getBoundingClientRect().width,
