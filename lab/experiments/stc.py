@@ -183,9 +183,9 @@ def figure_6(setup: Setup) -> list[dict]:
     """Walk cycles that the caches save, by order and threads."""
     pages = 4096 if setup.quick else 1024 * MIB_PAGES // 5 * 5
     work = [({"order": order, "threads": threads}, touch(order, threads, pages)) for threads in THREADS for order in ORDERS]
-    boots = {threads: LONG_BOOTS if threads == max(THREADS) else BOOTS for threads in THREADS}
-    records = compare(measure_again(setup, variants(work), "fault", lambda names: boots[names["threads"]]), ("order", "threads"))
-    return _beside_paper(records, "6", "order", "threads")
+    records = measure_again(setup, variants(work), "fault",
+                            lambda names: LONG_BOOTS if names["threads"] == max(THREADS) else BOOTS)
+    return _beside_paper(compare(records, ("order", "threads")), "6", "order", "threads")
 
 
 def figure_7(setup: Setup) -> list[dict]:
