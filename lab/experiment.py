@@ -24,6 +24,7 @@ from lab.experiments.setup import Experiment, Setup
 from lab.outputs import output_folder, write_whole
 from lab.paths import ROOT
 from lab.report import breakdown, plots, table
+from lab.runner import took
 from lab.ui import UserError, say
 from lab.version import git_describe
 
@@ -49,14 +50,15 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
         _run_one(names[0], replace(setup, out=out or Path("out") / names[0]), update_docs, measured)
         return 0
     failed, start = [], time.monotonic()
-    for name in names:
-        say(f"experiment {name}")
-        try:
-            _run_one(name, replace(setup, out=(out or Path("out")) / name), update_docs, measured)
-        except UserError as error:
-            say(f"{name}: {error}")
-            failed.append(name)
-    say(f"{len(names)} experiments: {(time.monotonic() - start) / 60:.1f} min")
+    with took.account() as runs:
+        for name in names:
+            say(f"experiment {name}")
+            try:
+                _run_one(name, replace(setup, out=(out or Path("out")) / name), update_docs, measured)
+            except UserError as error:
+                say(f"{name}: {error}")
+                failed.append(name)
+    say(", and ".join(filter(None, [f"{len(names)} experiments: {(time.monotonic() - start) / 60:.1f} min", str(runs)])))
     if failed:
         say(f"{len(failed)} of {len(names)} experiments failed: {', '.join(failed)}")
     return 1 if failed else 0
@@ -73,8 +75,9 @@ def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict]
         raise UserError(f"{name}: its profile is the figure's: it takes no --profile")
     output_folder(folder)
     start = time.monotonic()
-    rows = _read(folder) if measured else experiment.measure(setup)
-    seconds = time.monotonic() - start
+    with took.account() as runs:
+        rows = _read(folder) if measured else experiment.measure(setup)
+    times = {"host_seconds": time.monotonic() - start, "runs_known": len(runs.before), "host_seconds_known": runs.seconds}
     texts = {known: table.markdown(shown.rows(rows), shown.columns) for known, shown in experiment.tables.items()}
     if not measured:
         # It says that all is there, so it goes first and comes last.
@@ -83,7 +86,7 @@ def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict]
     for drawn, plot in experiment.plots.items():
         plots.save(plot(rows), folder / f"{drawn}.svg")
     if not measured:
-        keep(name, experiment, setup, rows, seconds)
+        keep(name, experiment, setup, rows, times)
     return rows, texts
 
 
@@ -101,8 +104,8 @@ def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None
     say(", ".join([f"results: {folder / 'results.json'}", *(f"{folder / drawn}.svg" for drawn in experiment.plots)]))
 
 
-def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], seconds: float) -> None:
-    """Write what was measured: experiment.json last, so that it is there only if all is."""
+def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], times: dict[str, float]) -> None:
+    """Write what was measured, and what it took (lab.runner.took): experiment.json last, so that it is there only if all is."""
     folder, git = setup.out, git_describe()
     naming = {key for shown in experiment.tables.values() for _, key, _ in shown.columns[:shown.keys]}
     found = [run for row in rows for run in runs_of(name, row, setup, git, naming)]
@@ -120,7 +123,7 @@ def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], seco
         "git": git,
         "confidence": repeated.CONFIDENCE,
         "runs": len(found),
-        "host_seconds": seconds,
+        **times,
         "environment": {"host": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version(),
                         "kind of host kernel": platform.release(), "settings": list(setup.settings)},
         "tables": tables,

@@ -23,6 +23,7 @@ import tomli_w
 from lab import build
 from lab.cache import CACHE, content_key, disk_error
 from lab.pagesim import traces
+from lab.runner import took
 from lab.ui import Progress, UserError, say
 
 FOLDER = CACHE / "pagesim"
@@ -95,6 +96,8 @@ def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = Tru
         order = sorted(todo, key=lambda key: -weights[key])
         if len(todo) < len(files):
             say(f"{len(files) - len(todo)} of {len(files)} runs are known already")
+        for key in files.keys() - todo.keys():
+            took.known(files[key])
         with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".partial-") as work:
             failures = _execute(program, [(todo[key], weights[key], files[key]) for key in order], Path(work),
                                 jobs or os.cpu_count() or 1, keep_going)
@@ -164,6 +167,7 @@ def _finish(status: int, stem: Path, place: Path) -> str | None:
         json.loads(stem.with_suffix(".json").read_text())
     except (OSError, ValueError) as error:
         return f"the simulator left no record: {error}"
+    took.note(place, time.time() - stem.with_suffix(".toml").stat().st_mtime)
     stem.with_suffix(".json").replace(place)
     return None
 

@@ -97,10 +97,17 @@ def page(name: str, experiment: dict) -> dict:
                    for known, shown in experiment["tables"].items()],
         "command": experiment["command"],
         "environment": [("form", experiment["form"]), ("version (git describe)", experiment["git"] or "-"),
-                        ("runs", experiment["runs"]), ("host seconds of this measurement", f"{experiment['host_seconds']:.0f}"),
+                        ("runs", experiment["runs"]), ("host seconds of this measurement", _seconds(experiment)),
                         *((key, " ".join(value) if isinstance(value, list) else value)
                           for key, value in experiment["environment"].items())],
     }
+
+
+def _seconds(experiment: dict) -> str:
+    """What it took, and what those runs took that it found done."""
+    known = experiment.get("runs_known", 0)
+    return f"{experiment['host_seconds']:.0f}" + (
+        f"; {known} runs known from before took {experiment['host_seconds_known']:.0f}, one after another" if known else "")
 
 
 def _breakdown(rows: list[dict]) -> dict | None:

@@ -2,8 +2,8 @@
 """Runs kept by what they depend on: the machine is deterministic, so what ran once need not run again, experiments share their
 runs, and a stopped one goes on where it was.
 
-Of a run with the key K there is K.json, its record, whole or not at all, and K.log, which says who began it, when, and how it
-ended, a line each. Whoever runs it holds the lock of K.log, so that nobody else does at the same time.
+Of a run with the key K there is K.json, its record, whole or not at all, K.seconds (lab.runner.took), and K.log, which says who
+began it, when, and how it ended, a line each. Whoever runs it holds the lock of K.log, so that nobody else does at the same time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import IO
 
 from lab.cache import CACHE, content_key, disk_error, file_key, hold
 from lab.outputs import write_whole
-from lab.runner import ending
+from lab.runner import ending, took
 from lab.runner import guest as guests
 from lab.runner.job import Job
 from lab.ui import UserError, say, step
@@ -100,6 +100,8 @@ def records(program: Path, runs: Sequence[Run], at_once: int) -> list[dict]:
     todo = [run for run in keys if known(keys[run]) is None]
     if len(todo) < len(keys):
         say(f"{len(keys) - len(todo)} of {len(keys)} runs are known already")
+    for run in keys.keys() - set(todo):
+        took.known(_record(keys[run]))
     for mib in sorted({run.host_mib for run in todo}):
         group = [run for run in todo if run.host_mib == mib]
         beside = most_beside(group, at_once)
@@ -149,7 +151,7 @@ def _available_mib() -> int:
 def known(name: str) -> dict | None:
     """The record of the run with this key, if there is one; a file that a crash of the host has emptied is none."""
     try:
-        return json.loads((_PLACE / f"{name}.json").read_text())
+        return json.loads(_record(name).read_text())
     except (FileNotFoundError, ValueError):
         return None
 
@@ -162,7 +164,9 @@ def once(program: Path, run: Run, name: str) -> dict | None:
         if (record := known(name)) is None:
             _note(log, "begins", f"{socket.gethostname()} {os.getpid()}: {run.title}")
             try:
+                start = time.monotonic()
                 record = fresh(program, run)
+                took.note(_record(name), time.monotonic() - start)
                 keep(name, record)
             except BaseException as error:
                 _note(log, "no record", str(error) or type(error).__name__)
@@ -173,7 +177,11 @@ def once(program: Path, run: Run, name: str) -> dict | None:
 
 def keep(name: str, record: dict) -> None:
     """From now on this is the record of the run with this key."""
-    write_whole(_PLACE / f"{name}.json", json.dumps(record))
+    write_whole(_record(name), json.dumps(record))
+
+
+def _record(name: str) -> Path:
+    return _PLACE / f"{name}.json"
 
 
 def _log(name: str) -> IO[str]:

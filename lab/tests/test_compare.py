@@ -30,7 +30,7 @@ def keep(folder: Path, hwdp: list[float], name: str = "made", kinds: tuple[str, 
     repeated.against(rows, ("threads",), {"kind": "osdp"}, "mean_us", "gain")
     folder.mkdir(parents=True)
     made = Experiment("title", lambda setup: rows, {"t": Table(COLUMNS, keys=2)})
-    experiment.keep(name, made, Setup(folder, quick=quick), rows, 1.0)
+    experiment.keep(name, made, Setup(folder, quick=quick), rows, {"host_seconds": 1.0})
     return folder
 
 
@@ -153,7 +153,8 @@ def test_missing_or_damaged_files(tmp_path: Path) -> None:
 def test_rows_without_runs_are_named_by_their_tables_keys(tmp_path: Path) -> None:
     """Not by words that change with the version, and not by numbers that are results."""
     rows = [{"kind": "aspf", "threads": threads, "mean_us": 3.0, "git": "v2", "paper_us": 4.0} for threads in (1, 2)]
-    experiment.keep("made", Experiment("title", lambda setup: rows, {"t": Table(COLUMNS, keys=2)}), Setup(tmp_path), rows, 1.0)
+    made = Experiment("title", lambda setup: rows, {"t": Table(COLUMNS, keys=2)})
+    experiment.keep("made", made, Setup(tmp_path), rows, {"host_seconds": 1.0})
     result = compare.read(tmp_path)
     assert list(result.rows) == [(("kind", "aspf"), ("threads", threads)) for threads in (1, 2)]
     assert result.rows[("kind", "aspf"), ("threads", 1)][None]["figures"].keys() == {"mean_us"}

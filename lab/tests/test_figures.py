@@ -133,7 +133,7 @@ def test_others_of_a_miss_are_over_runs_on_record(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(thesis.kept, "configuration", lambda run: {"title": f"{run[0]} {run[1]}"})
     rows = thesis.figure_5_4(Setup(tmp_path))
     assert [row["kind"] for row in rows] == ["osdp", "emulated", "trap", "hwdp"]
-    experiment.keep("thesis-5.4", EXPERIMENTS["thesis-5.4"], Setup(tmp_path), rows, 1.0)
+    experiment.keep("thesis-5.4", EXPERIMENTS["thesis-5.4"], Setup(tmp_path), rows, {"host_seconds": 1.0})
     runs = {(run["names"]["kind"], run["seed"]): run
             for run in map(json.loads, (tmp_path / "runs.jsonl").read_text().splitlines())}
     assert len(runs) == 5 * len(thesis.SEEDS)

@@ -149,7 +149,7 @@ def test_figure_17_takes_the_read_that_hits_off(tmp_path: Path, monkeypatch: pyt
     pmm = next(row for row in rows if (row["drive"], row["kind"]) == ("optane-pmm", "hwdp"))
     assert (pmm["fault_us"], pmm["fault_us_ci"]) == (pytest.approx(2.6), pytest.approx(0))
     assert pmm["latency_change"] == pytest.approx(100 * (2.6 / 4.1 - 1))
-    experiment.keep("isca20-17", fio.EXPERIMENTS["isca20-17"], Setup(tmp_path), rows, 1.0)
+    experiment.keep("isca20-17", fio.EXPERIMENTS["isca20-17"], Setup(tmp_path), rows, {"host_seconds": 1.0})
     runs = {(*run["names"].values(), run["seed"]): {key: figure["value"] for key, figure in run["figures"].items()}
             for run in map(json.loads, (tmp_path / "runs.jsonl").read_text().splitlines())}
     assert len(runs) == 3 * 4 * 2

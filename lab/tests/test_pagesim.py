@@ -17,7 +17,7 @@ import pytest
 
 from lab import experiment, measures
 from lab.experiments import aspf
-from lab.experiments.setup import Setup
+from lab.experiments.setup import Experiment, Setup
 from lab.pagesim import output, paper, runs, sweep, traces
 from lab.paths import ROOT
 from lab.ui import UserError
@@ -121,6 +121,34 @@ def test_results_belong_to_their_content(log: Path, sweep_file: Callable[[str], 
     monkeypatch.setenv("TRAPLESS_PAGESIM", str(other))
     runs.records([runs.Run("program", config)])
     assert len(log.read_text().split()) == 6
+
+
+def test_what_known_runs_took_is_told(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,
+                                      monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two experiments share a run: it is known from before only the second time that they are measured."""
+    config = runs.changed(sweep.load(sweep_file('["sync"]'))[0], {"policy": "sync"})
+
+    def measure(_: Setup) -> list[dict]:
+        return [{"frames": len(runs.records([runs.Run("one", config), runs.Run("two", {**config, "policy": "virt"})]))}]
+
+    monkeypatch.setattr(experiment, "EXPERIMENTS", {name: Experiment(name, measure, {}) for name in ("a", "b")})
+
+    def ends() -> str:
+        assert experiment.run(["all"], Setup(tmp_path), tmp_path / "out", False) == 0
+        return capsys.readouterr().err.splitlines()[-1]
+
+    def known(name: str) -> int:
+        return json.loads((tmp_path / "out" / name / "experiment.json").read_text())["runs_known"]
+
+    assert ends().endswith(" min")
+    assert (known("a"), known("b")) == (0, 2)
+    for mark in (runs.FOLDER / "runs").glob("*.seconds"):
+        assert 0 < float(mark.read_text()) < 60
+        mark.write_text("90")
+    assert ends().endswith("and 2 runs known from before, which took 3.0 min one after another")
+    assert len(log.read_text().split()) == 2
+    mark.unlink()
+    assert ends().endswith("1.5 min one after another (1 of them not on record)")
 
 
 def test_a_failed_run_names_its_configuration(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,

@@ -135,7 +135,7 @@ def test_one_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: py
 def test_what_an_experiment_leaves(tmp_path: Path) -> None:
     made = Experiment("title", lambda setup: rows(), {"t": Table((("kind", "kind", "s"), ("ops/s", "ops_per_second", ".0f")))},
                       compared=lambda found: [Compared("throughput", "1/s", one(150), one(found[0]["ops_per_second"]))])
-    experiment.keep("x", made, Setup(tmp_path, quick=True), rows(), 1.5)
+    experiment.keep("x", made, Setup(tmp_path, quick=True), rows(), {"host_seconds": 1.0})
     runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
     assert [(run["names"], run["seed"]) for run in runs] == [
         ({"kind": kind, "threads": 1}, seed) for kind in ("osdp", "hwdp") for seed in (1, 2)]

@@ -112,13 +112,16 @@ MADE = Experiment(
                             Compared("far", "us", one(10.0), one(31.5), 0.5, "A reason that is </script> long. " * 12)])
 
 
+TIMES = {"host_seconds": 4.0, "runs_known": 17, "host_seconds_known": 271.0}
+
+
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A site of one made-up experiment; another is not measured."""
     monkeypatch.setattr(site, "EXPERIMENTS", {"isca20-made": MADE, "isca20-missing": MADE})
     folder = tmp_path / "out" / "isca20-made"
     folder.mkdir(parents=True)
-    experiment.keep("isca20-made", MADE, Setup(folder), rows(), 1.0)
+    experiment.keep("isca20-made", MADE, Setup(folder), rows(), TIMES)
     site.run(tmp_path / "out", tmp_path / "report")
     return tmp_path / "report"
 
@@ -155,7 +158,7 @@ def test_breakdown(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(site, "EXPERIMENTS", {"isca20-made": made, "isca20-plain": MADE})
     for name, experiment_of, rows_of in (("isca20-made", made, made.measure(None)), ("isca20-plain", MADE, rows())):
         (tmp_path / "out" / name).mkdir(parents=True)
-        experiment.keep(name, experiment_of, Setup(tmp_path / "out" / name), rows_of, 1.0)
+        experiment.keep(name, experiment_of, Setup(tmp_path / "out" / name), rows_of, TIMES)
     site.run(tmp_path / "out", tmp_path / "report")
     assert 'id="breakdown"' not in (tmp_path / "report" / "isca20-plain.html").read_text()
     page = look("isca20-made.html", PHONE)
@@ -208,6 +211,7 @@ def test_files_are_there(made: Path) -> None:
     linked = re.findall(r'(?:href|src)="(?!data:)([^"#]+)"', text)
     assert linked
     assert all((made / name).is_file() for name in linked)
+    assert "4; 17 runs known from before took 271, one after another" in text
 
 
 def test_nothing_measured(tmp_path: Path) -> None:

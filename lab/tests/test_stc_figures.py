@@ -18,7 +18,7 @@ from lab.experiments import repeated, stc
 from lab.experiments.setup import Setup
 from lab.paths import LINUX
 from lab.runner import guest as guests
-from lab.runner import kept
+from lab.runner import kept, took
 from lab.stc import runs
 from lab.ui import UserError
 
@@ -166,7 +166,8 @@ def keep(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list
         return {**taken, "cycles": 25_000 + more, "configuration": {"title": case.title, "memory": case.memory_mib}}
 
     monkeypatch.setattr(stc.runs, "records", lambda setup, cases: [record(case) for case in cases])
-    experiment.keep(name, stc.EXPERIMENTS[name], Setup(folder), found := stc.EXPERIMENTS[name].measure(Setup(folder)), 1.0)
+    found = stc.EXPERIMENTS[name].measure(Setup(folder))
+    experiment.keep(name, stc.EXPERIMENTS[name], Setup(folder), found, {"host_seconds": 1.0})
     lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
     return found, json.loads((folder / "experiment.json").read_text()), lines
 
@@ -243,8 +244,11 @@ def test_a_run_is_done_once(tmp_path: Path, kernel: Path, monkeypatch: pytest.Mo
     assert [record["title"] for record in runs.records(setup, [off, ours, off])] == [off.title, ours.title, off.title]
     assert sorted(done) == sorted([off.title, ours.title])
     assert [record["configuration"]["kernel_command_line"] for record in runs.records(setup, [off, ours])] == ["stc=off", ""]
-    runs.records(setup, [ours, runs.Case("faultwork seq", "", "sv48")])
+    with took.account() as account:
+        runs.records(setup, [ours, runs.Case("faultwork seq", "", "sv48")])
+        runs.records(setup, [runs.Case("faultwork seq", "", "sv48")])
     assert len(done) == 3
+    assert len(account.before) == 1, "not the run that this made itself"
 
 
 def test_words_that_the_kernel_does_not_know(tmp_path: Path, kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
