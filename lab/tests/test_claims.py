@@ -71,6 +71,13 @@ def test_documents_state_only_what_is_measured() -> None:
             assert unregistered(path.read_text()) == [], path
 
 
+def test_claims_are_marked_where_the_figures_stand() -> None:
+    """What is claimed of a document's tables is stated in a document."""
+    found, tables = claims.load()
+    marked = {name for path in documents() for name in re.findall(r"<!-- claim (\S+) -->", path.read_text())}
+    assert {claim.id for claim in found if claim.area in {stated.area for stated in tables}} <= marked
+
+
 def test_unregistered_numbers_are_found() -> None:
     assert unregistered("A miss takes 29.1 us.")
     assert unregistered("It runs at 200 MIPS. <!-- claim no-such -->")
