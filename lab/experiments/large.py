@@ -19,7 +19,7 @@ from lab.runner import kept
 
 MEMORY_MIB = 1024
 FILE_BYTES = 16 << 30
-LOAD = Load(file_bytes=FILE_BYTES, read_bytes=2 << 30, threads=4, ring=1024)
+LOAD = Load(file_bytes=FILE_BYTES, read_bytes=2 << 30, threads=4, ring=1024, log_ms=10)
 KINDS = ("osdp", "emulated", "trap", "hwdp")
 """`ideal` cannot be: the file does not fit."""
 TURN = "machine.quantum_cycles=1000"

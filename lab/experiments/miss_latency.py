@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,8 +53,8 @@ class Load:
     """Threads share one mapping; None: if there are several."""
     apart: bool = False
     """fio tells of each thread by itself, and how often each latency was."""
-    log: bool = False
-    """Keep each read's latency (clat.log: time in ms, latency in ns, ...)."""
+    log_ms: int | None = None
+    """Log latencies: each read's (0), or the mean of so many ms. So one sees when reading began (waited_seconds)."""
 
     def command(self, kind: str) -> str:
         """Shell command for this load."""
@@ -66,7 +66,7 @@ class Load:
             f"--invalidate=0 {'' if self.apart else '--group_reporting '}--eta=never --percentile_list=50:99:99.9 "
             f"--output-format=json{'+' if self.apart else ''} --output=/job/out/fio.json"
             + (f" --random_distribution=zoned_abs:100/{self.file_bytes - BLOCK}" if self.but_last else "")
-            + (" --write_lat_log=/job/out/fio" if self.log else "")
+            + ("" if self.log_ms is None else f" --write_lat_log=/job/out/fio --log_avg_msec={self.log_ms} --disable_lat=1")
         )
 
     def job(self, kind: str) -> Job:
@@ -121,9 +121,36 @@ def run_one(runner: Runner, guest: guests.Guest, load: Load, kind: str, folder: 
 def read_back(kind: str, outcome: guests.Outcome, load: Load, guest: guests.Guest, folder: Path) -> dict:
     """The record of a run that ended in order, whose files are in `folder`."""
     result = record(kind, json.loads((folder / "fio.json").read_text()), outcome, load, guest)
-    if (folder / "hwdp-stats").exists():
-        _add_kernel_stats(result, (folder / "hwdp-stats").read_text())
+    if counters := kernel_stats(folder):
+        result["kernel_stats"] = counters
+        # Arming again is counted as well, and costs other than a whole file at once.
+        if counters.get("pages_armed") and not counters.get("pages_rearmed"):
+            result["arming_us_per_page"] = counters["arming_ns"] / counters["pages_armed"] / 1000
+    if load.log_ms is not None:
+        result["waited_seconds"] = min(waited_seconds(folder))
     return result
+
+
+def logs(folder: Path) -> Iterator[list[tuple[int, int]]]:
+    """fio's logs of completion latency, in the order of its threads: when in ms since the thread began, and the latency in ns.
+    fio-log-formats: time, value, direction, ..."""
+    for path in sorted(folder.glob("fio_clat.*.log"), key=lambda path: int(path.suffixes[-2][1:])):
+        yield [(int(when), int(ns)) for when, ns, *_ in (line.split(",") for line in path.read_text().splitlines())]
+
+
+def waited_seconds(folder: Path) -> list[float]:
+    """How long each of fio's threads had run when it began its first read: it makes ready, and waits for mmap, which makes the
+    page tables and arms them. fio's run time has that in it, which a run of hours does not feel. (`arming_ns` of the kernel's
+    statistics has arming again in it as well, which goes on beside the reads.) To a millisecond, or to the time of a mean.
+    """
+    return [max(0.0, when / 1e3 - ns / 1e9) for (when, ns), *_ in logs(folder)]
+
+
+def kernel_stats(folder: Path) -> dict[str, int]:
+    """The kernel's own counters; empty where it has none."""
+    path = folder / "hwdp-stats"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {name: int(value) for name, value in (line.split() for line in lines if line.strip())}
 
 
 def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: guests.Guest) -> dict:
@@ -166,14 +193,6 @@ def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: gue
     if stats.get("rois"):
         _add_region(result, stats["rois"], said["ops"])
     return result
-
-
-def _add_kernel_stats(result: dict, text: str) -> None:
-    """Add the kernel's own counters, and what arming cost at mmap: that is before the region of interest."""
-    counters = {name: int(value) for name, value in (line.split() for line in text.splitlines() if line.strip())}
-    result["kernel_stats"] = counters
-    if counters.get("pages_armed"):
-        result["arming_us_per_page"] = counters["arming_ns"] / counters["pages_armed"] / 1000
 
 
 def _add_region(result: dict, regions: list[dict], ops: int) -> None:

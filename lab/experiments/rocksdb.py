@@ -17,6 +17,7 @@ from pathlib import Path
 
 from lab import profiling
 from lab.experiments.miss_latency import Load as FioLoad
+from lab.experiments.miss_latency import waited_seconds
 from lab.experiments.setup import Setup
 from lab.images import dataset, ext4, rootfs, sparse
 from lab.programs import dbbench, ycsb
@@ -39,7 +40,7 @@ WARM, REGION = 2, 100
 """Milestone at the end of YCSB's warm-up (what is before runs without detailed timing), and the region behind it (ycsb.c)."""
 SEED_STEP = 1000
 """Between seeds: each thread takes the next one."""
-_FORMS = {FIO: "rocksdb 6", DBBENCH: "rocksdb 7", YCSB: "rocksdb 6"}
+_FORMS = {FIO: "rocksdb 7", DBBENCH: "rocksdb 7", YCSB: "rocksdb 6"}
 _FILL = """\
 ahead=/sys/block/$(sed -n 's|^/dev/\\([^ ]*\\) /data .*|\\1|p' /proc/mounts)/queue/read_ahead_kb
 echo 512 >$ahead && cat {files} >/dev/null && echo 0 >$ahead || exit $?"""
@@ -123,7 +124,7 @@ class Case:
         if self.program == FIO:
             # Cold reads are of different blocks; many reads would meet the last one.
             return FioLoad(self.scale.data_mib * ext4.MIB, self.operations * RECORD_BYTES // self.threads, self.threads,
-                           seed=SEED_STEP * self.seed, but_last=self.filled, apart=True).command(self.kind)
+                           seed=SEED_STEP * self.seed, but_last=self.filled, apart=True, log_ms=0).command(self.kind)
         seed = SEED_STEP * self.seed
         if self.program == DBBENCH:
             argv = dbbench.Load(dbbench.Database(self.scale.records), self.operations, self.threads, seed).argv()
@@ -223,16 +224,14 @@ def _fio(out: Path, threads: int) -> tuple[int | None, dict]:
     jobs = json.loads((out / "fio.json").read_text())["jobs"]
     if error := next((job["error"] for job in jobs if job["error"]), None):
         raise UserError(f"fio reports error {error}")
-    reads, stats = [job["read"] for job in jobs], out / "hwdp-stats"
-    # Arming is mmap's, once; a run of hours does not feel it.
-    arming = 0
-    if stats.exists():
-        arming = int(dict(line.split() for line in stats.read_text().splitlines()).get("arming_ns", 0))
+    reads = [job["read"] for job in jobs]
+    waited = waited_seconds(out)
     latencies: Counter[int] = Counter()
     for read in reads:
         latencies.update({int(ns): count for ns, count in read["clat_ns"]["bins"].items()})
     ops = latencies.total()
-    return None, {"ops": ops, "ops_per_second": sum(read["total_ios"] / (read["runtime"] / 1e3 - arming / 1e9) for read in reads),
+    return None, {"ops": ops, "waited_seconds": max(waited), "ops_per_second": sum(
+                      read["total_ios"] / (read["runtime"] / 1e3 - before) for read, before in zip(reads, waited, strict=True)),
                   "mean_us": sum(read["total_ios"] * read["clat_ns"]["mean"] for read in reads) / ops / 1000,
                   "p99_us": _quantile(latencies, 0.99) / 1000}
 

@@ -21,15 +21,15 @@ from lab.runner import guest as guests
 from lab.runner import kept
 from lab.runner.job import KINDS
 
-NO_REFILL = miss_latency.Load(ring=32768, log=True)
+NO_REFILL = miss_latency.Load(ring=32768, log_ms=0)
 """A pool of 128 MiB, twice what is read, is never refilled. (The papers' has 320 MiB: a power of two must do here.)"""
-SMALL = miss_latency.Load(file_bytes=4096 * ext4.MIB, ring=1024, log=True)
+SMALL = miss_latency.Load(file_bytes=4096 * ext4.MIB, ring=1024, log_ms=0)
 THREADS = (1, 2, 4)
 SEEDS = (8, 9, 10)
 """fio's; two of them in the quick form."""
 NAMES = ("setting", "threads", "kind", "kpoold")
 """Keys that say which row it is."""
-FORM = "small 1"
+FORM = "small 2"
 SLOW_READ_US = 1000.0
 """So many us does the device take in the run that shows what refilling overlaps; a refill takes longer still."""
 POOLED = ("emulated", "trap", "hwdp")
@@ -138,20 +138,16 @@ def add_faults(entry: dict, folder: Path) -> None:
 
 
 def latencies(folder: Path) -> list[int]:
-    """Latency of each read in ns, from fio's logs of completion latency (one a thread)."""
-    found = []
-    for log in sorted(folder.glob("fio_clat*.log")):
-        found += [int(line.split(",")[1]) for line in log.read_text().splitlines()]
-    return found
+    """Latency of each read in ns."""
+    return [ns for log in miss_latency.logs(folder) for _, ns in log]
 
 
 def compare(records: list[dict]) -> list[dict]:
     """Add ratios: to osdp and emulated of the same setting, threads and kpoold; of kpoold on to off. Bandwidth is fio's own,
-    mmap included; for reading_mb_s the time of arming is taken off.
+    mmap included; reading_mb_s is from the first read on.
     """
     for entry in records:
-        arming = entry.get("kernel_stats", {}).get("arming_ns", 0) / 1e9
-        entry["reading_mb_s"] = entry["read_bytes"] / (entry["runtime_seconds"] - arming) / 1e6
+        entry["reading_mb_s"] = entry["read_bytes"] / (entry["runtime_seconds"] - entry["waited_seconds"]) / 1e6
     runs = {(entry["setting"], entry["threads"], entry["kind"], entry["kpoold"]): entry for entry in records}
     for entry in records:
         place = entry["setting"], entry["threads"]

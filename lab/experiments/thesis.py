@@ -25,7 +25,7 @@ from lab.runner import guest as guests
 from lab.runner import kept
 from lab.runner.job import KINDS
 
-LARGE = miss_latency.Load(file_bytes=4096 * ext4.MIB, read_bytes=512 * ext4.MIB, ring=1024)
+LARGE = miss_latency.Load(file_bytes=4096 * ext4.MIB, read_bytes=512 * ext4.MIB, ring=1024, log_ms=10)
 """A quarter of the papers' 16 GB and 2 GB; the pool stays at 4 MiB."""
 LARGE_MEMORY_MIB = 256
 """A quarter of the papers' 1 GB."""
@@ -202,7 +202,7 @@ def _why(rows: list[dict]) -> str:
 
 
 def ratios(figure: str, key: str) -> Callable[[list[dict]], list[Compared]]:
-    """hwdp against osdp and emulated: of `latency` or `reading` (bandwidth without the time of arming)."""
+    """hwdp against osdp and emulated: of `latency` or `reading` (bandwidth from the first read on)."""
     words = {"latency": "latency, {} : hwdp", "reading": "bandwidth but arming, hwdp : {}"}
 
     def compared(rows: list[dict]) -> list[Compared]:

@@ -2,6 +2,7 @@
 """Every claim is measured, every measure claimed, and documents state no result outside the register."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,28 @@ def test_unregistered_numbers_are_found() -> None:
     assert unregistered("It runs at 200 MIPS. <!-- claim no-such -->")
     assert not unregistered("It runs at 80 MIPS or more. <!-- claim boot-mips -->")
     assert not unregistered("The paper has 27.9 us. <!-- given -->")
+
+
+def throughputs(text: str, name: str) -> Iterator[tuple[dict[str, str], float, float]]:
+    """Rows of a table that say throughput and latency: the row, reads a second, and the most that its threads can do."""
+    for row in claims.table_cells(text, name):
+        latency, threads = row.get("mean us", "-"), float(row.get("threads", "4" if name in ("large", "scale") else "1"))
+        rates = {"MB/s but arming": 1e6 / 4096, "MB/s": 1e6 / 4096, "ops/s": 1.0}
+        for column, scale in rates.items():
+            if row.get(column, "-") != "-" and latency != "-":
+                yield row, float(row[column].replace(",", "")) * scale, threads * 1e6 / float(latency.replace(",", ""))
+
+
+def test_no_throughput_is_more_than_its_latency_allows() -> None:
+    """Each thread reads one block after the other."""
+    found = []
+    for stated in claims.load()[1]:
+        if stated.id.startswith(("thesis-5", "small", "large", "isca20-1", "scale", "miss")):
+            found += [(stated.id, row, rate, most)
+                      for row, rate, most in throughputs((ROOT / stated.file).read_text(), stated.id)]
+    assert len(found) > 100
+    # Both are rounded, and fio's time is in milliseconds.
+    assert [each for each in found if each[2] > each[3] * 1.01] == []
 
 
 def test_verdicts() -> None:

@@ -35,7 +35,7 @@ def test_cases_cover_the_papers_settings() -> None:
 
 def run_of(kind: str, kpoold: str | None, mean: float, **more: float) -> dict:
     return {"setting": "small", "threads": 1, "kind": kind, "kpoold": kpoold, "mean_us": mean, "bandwidth_mb_s": 100 / mean,
-            "read_bytes": 1e6, "runtime_seconds": 1.0, **more}
+            "read_bytes": 1e6, "runtime_seconds": 1.0, "waited_seconds": 0.2, **more}
 
 
 def test_ratios() -> None:
@@ -46,6 +46,7 @@ def test_ratios() -> None:
     assert off["latency_ratio_to_osdp"] == 4
     assert off["latency_ratio_to_emulated"] == 1.5
     assert off["miss_by_difference_us"] == 30
+    assert (off["bandwidth_mb_s"], off["reading_mb_s"]) == (pytest.approx(100 / 60), pytest.approx(1.25))
     assert on["latency_change_by_kpoold"] == pytest.approx(-20)
     assert on["refill_faults_removed"] == 75
     assert "latency_ratio_to_emulated" not in on
