@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from statistics import mean
 
@@ -26,13 +27,19 @@ def _inside(found: object, *path: str) -> dict | None:
 
 
 def rows(records: Iterable[dict], naming: set[str]) -> list[dict]:
-    """For each record whose runs tell: its name by the keys `naming`, and the mean us of each step over its runs."""
+    """For each record whose runs tell: its name by the keys `naming`, and the mean us of each step over its runs. Runs of several
+    points behind one record are a row for each point that tells."""
     found = []
     for record in records:
-        known = [steps_of(run) for run in record.get(repeated.RUNS, [record])]
-        if known and all(known):
-            name = ", ".join(str(value) for key, value in record.items() if key in naming)
-            found.append({"row": name, "steps": {step: mean(steps.get(step, 0.0) for steps in known) for step in known[0]}})
+        points: dict[tuple, list[dict | None]] = defaultdict(list)
+        for run in record.get(repeated.RUNS, [record]):
+            points[tuple(map(str, run.get("names", {}).values()))].append(steps_of(run))
+        telling = {names: known for names, known in points.items() if all(known)}
+        name = [str(value) for key, value in record.items() if key in naming]
+        for names, known in telling.items():
+            words = [*name, *(names if len(telling) > 1 else ())]
+            found.append({"row": ", ".join(words),
+                          "steps": {step: mean(steps.get(step, 0.0) for steps in known) for step in known[0]}})
     return found
 
 

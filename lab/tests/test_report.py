@@ -152,7 +152,10 @@ def test_breakdown(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Steps of misses in hardware, spans of faults; a row whose runs do not tell has none, nor has a page without any."""
     runs = {"osdp": [{"profile": {"faults": {"spans_us": {"exception": 1.0, "device": 10.9, "nothing": 0.0}}}}],
             "hwdp": [{"steps": {"walk": 0.1, "device": 10.0}}, {"hw_miss": {"steps": {"walk": 0.3, "device": 12.0}}}],
-            "emulated": [{"steps": None, "profile": "vc707", "hw_miss": None}]}
+            "emulated": [{"steps": None, "profile": "vc707", "hw_miss": None}],
+            # Points of two machines, and one that does not tell, behind one record.
+            "both": [{"names": {"timing": timing}, "steps": {"walk": us}}
+                     for timing, us in (("timed", 5.0), ("hits", 1.0), ("timed", 7.0))] + [{"names": {"timing": "none"}}]}
     of_kind = [{"kind": kind, "mean_us": 12.0, "runs": of} for kind, of in runs.items()]
     made = replace(MADE, measure=lambda setup: of_kind, plots={})
     monkeypatch.setattr(site, "EXPERIMENTS", {"isca20-made": made, "isca20-plain": MADE})
@@ -164,7 +167,7 @@ def test_breakdown(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     page = look("isca20-made.html", PHONE)
     assert page["console"] == [] and page["wide"] <= page["room"]
     drawn = page["figures"]["breakdown"]["drawn"]
-    assert drawn == [["exception", [1.0]], ["device", [10.9, 11.0]], ["walk", [pytest.approx(0.2)]]]
+    assert drawn == [["exception", [1.0]], ["device", [10.9, 11.0]], ["walk", [pytest.approx(0.2), 6.0, 1.0]]]
     text = (tmp_path / "report" / "isca20-made.html").read_text()
     assert re.search(r"hwdp</td><td>-</td><td>11.000</td><td>0.200</td>", text)
 
