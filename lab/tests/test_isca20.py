@@ -223,6 +223,14 @@ def test_what_runs_share_is_found_once(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert len(asked) == 4
 
 
+def test_computing_is_of_the_threads_own_time() -> None:
+    """Four threads do 100,000 operations in a second each; that the region lasts longer, for one alone, is not theirs."""
+    run = {"seed": 1, "names": {"ratio": 2}, "ops": 400_000, "ops_per_second": 400_000.0, "region_seconds": 1.5,
+           "profile": {"faults": {"count": 400_000, "mean_us": 3.0}, "minor_faults": {"count": 0, "mean_us": None}}}
+    row = isca20_rocksdb._split({"ratio": 2, repeated.RUNS: [run]})
+    assert (row["fault_us"], row["compute_us"], row["fault_share"]) == (3.0, pytest.approx(7.0), pytest.approx(30.0))
+
+
 def test_throughput_is_the_sum_of_the_threads_own(tmp_path: Path) -> None:
     """The second of fio's threads reads alone at the end; before the first read both wait for mmap, which arms, and that is not a
     read's. Percentiles are of all reads."""
