@@ -18,7 +18,7 @@ from lab.pagesim import output, paper, runs, traces
 from lab.pagesim.plots import TIMELINES, WINDOWS, thirds
 from lab.report import plots
 from lab.report.table import Column
-from lab.ui import UserError
+from lab.ui import UserError, say
 from lab.workloads import record as recording
 
 MIXES = ("mix3", "mix4", "mix5", "mix6")
@@ -62,11 +62,15 @@ def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict
 def traces_of(setup: Setup, names: Iterable[str]) -> dict[str, traces.Trace]:
     """These programs' traces. Those that the laboratory itself would keep are recorded if they are not there; for the quick form
     short ones, which begin where the programs do."""
-    folder = setup.traces or (traces.FOLDER_OF_QUICK if setup.quick else traces.FOLDER)
-    missing = [] if setup.traces else traces.absent(names, folder)
-    if missing:
-        accesses = ACCESSES_OF_QUICK if setup.quick else recording.ACCESSES
+    if setup.traces:
+        return traces.find(names, setup.traces)
+    names, folder = list(names), traces.FOLDER_OF_QUICK if setup.quick else traces.FOLDER
+    accesses = ACCESSES_OF_QUICK if setup.quick else recording.ACCESSES
+    if missing := traces.absent(names, folder):
         recording.run(missing, accesses, folder, setup.at_once, start=setup.quick)
+    if old := recording.outdated(names, accesses, folder, setup.quick):
+        # It may be one of fewer accesses, recorded on purpose.
+        say(f"not as the workload is now: trace of {', '.join(old)} in {folder}; without it, it is recorded anew")
     return traces.find(names, folder)
 
 
@@ -74,9 +78,13 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
     """Run all cases: a record each, with these parts of the simulator's record (lab.pagesim.output)."""
     if setup.kernel:
         raise UserError("--kernel is for guests: the paging simulator takes --traces, --frames and --set")
+    for case in cases:
+        setup.leaves(("policy", "process", "memory.frames", *case.values))
     mixes = {case.mix for case in cases} | (set() if setup.frames else {"mix6"})
     found = traces_of(setup, [name for mix in sorted(mixes) for name in paper.mixes()[mix]])
     frames = setup.frames or traces.by_rule(found)
+
+    given = {key: value for key, _, value in (setting.partition("=") for setting in setup.settings)}
 
     def run(case: Case) -> runs.Run:
         processes = [{
@@ -96,8 +104,8 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
         "policy": case.policy,
         "processes": len(one.config["process"]),
         "frames": frames,
-        "latency_us": one.config["device"]["latency_us"],
-        "prefetch_pages": one.config["prefetch"]["pages"],
+        "latency_us": float(given.get("device.latency_us", one.config["device"]["latency_us"])),
+        "prefetch_pages": int(given.get("prefetch.pages", one.config["prefetch"]["pages"])),
         "shortest_trace_m": min(found[name].accesses for name in paper.mixes()[case.mix]) / 1e6,
         **output.take(result, *parts),
     } for case, one, result in zip(cases, todo, runs.records(todo, setup.jobs), strict=True)]

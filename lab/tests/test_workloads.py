@@ -74,6 +74,10 @@ def test_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: p
     assert "recorded already" in shown.err and "xz of SPEC CPU 2017" in shown.out
     assert (out / "xz.trace").stat().st_mtime_ns == first
 
+    assert record.outdated(["xz", "other"], ACCESSES, out) == []
+    assert record.outdated(["xz"], ACCESSES + 1, out) == ["xz"]
+    assert record.outdated(["xz"], ACCESSES, tmp_path) == [], "not there at all"
+
     # The same bytes again, from the inputs that are there.
     content = (out / "xz.trace").read_bytes()
     (out / "xz.trace.key").unlink()

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,6 +64,15 @@ def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: boo
     for failure in failures:
         say(failure)
     return 1 if failures else 0
+
+
+def outdated(names: Iterable[str], accesses: int, folder: Path, start: bool = False) -> list[str]:
+    """Those of these workloads whose trace is there, but not as they are now. One whose packages are not installed cannot say."""
+    chosen = [WORKLOADS[name] for name in names if name in WORKLOADS]
+    versions = _versions({package for workload in chosen for package in workload.packages} | {"valgrind"})
+    plans = [plan(replace(workload, skip=0) if start else workload, accesses, versions, folder) for workload in chosen
+             if versions.keys() >= {*workload.packages, "valgrind"}]
+    return [each.workload.name for each in plans if each.trace.exists() and not each.recorded()]
 
 
 @dataclass(frozen=True)
