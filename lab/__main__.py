@@ -109,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
                             help="aspf-*: where the traces are (default: where `./trapless workloads` leaves them)")
     experiment.add_argument("--frames", type=int, metavar="N",
                             help="aspf-*: memory in pages of 4 KiB (default: by the paper's rule)")
-    experiment.add_argument("--jobs", type=int, metavar="N", help="aspf-*: runs at a time (default: all cores)")
+    experiment.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: two, aspf-*: all cores)")
     _profile_options(experiment)
 
     report = commands.add_parser("report", help="a site of all that was measured, the papers' values beside ours")
@@ -368,9 +368,8 @@ def _experiment(args: argparse.Namespace) -> int:
     setup = Setup(args.out or Path(), args.profile, tuple(args.settings), args.kernel, args.quick, kinds)
     if args.frames is not None and args.frames < 1:
         raise UserError(f"--frames {args.frames}: at least 1")
-    setup = replace(setup, traces=args.traces, frames=args.frames, jobs=1 if args.serial else _count(args, "jobs"))
-    if args.serial:
-        setup = replace(setup, at_once=1)
+    jobs = 1 if args.serial else _count(args, "jobs")
+    setup = replace(setup, traces=args.traces, frames=args.frames, jobs=jobs, at_once=jobs or setup.at_once)
     return experiment.run(args.name, setup, args.out, args.docs, args.measured)
 
 

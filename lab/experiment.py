@@ -46,6 +46,9 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
             raise UserError(f"experiment {name}: not one of {', '.join(EXPERIMENTS)}")
     if ALL in names:
         names = list(EXPERIMENTS)
+    for option, given in (("--traces", setup.traces), ("--frames", setup.frames)):
+        if given and all(EXPERIMENTS[name].guest for name in names):
+            raise UserError(f"{option}: for the paging simulator's experiments, aspf-*")
     if len(names) == 1:
         _run_one(names[0], replace(setup, out=out or Path("out") / names[0]), update_docs, measured)
         return 0

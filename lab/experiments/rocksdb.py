@@ -149,6 +149,7 @@ class Case:
 
 def run_of(setup: Setup, case: Case) -> kept.Run:
     """The run of a case."""
+    setup.leaves((*CORES, *case.settings))
     since = f"milestone:{WARM}" if case.data_set == YCSB else "roi"
     data = setup.once((case.data_set, case.scale.data_mib, case.sparse), case.disk)
     root = setup.once(("root", ycsb.PACKAGES), lambda: rootfs.image(more=ycsb.PACKAGES))

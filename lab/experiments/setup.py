@@ -17,7 +17,7 @@ from lab.report.plots import Plot
 from lab.report.table import Column
 from lab.runner import guest as guests
 from lab.runner.job import Job
-from lab.ui import step
+from lab.ui import UserError, step
 
 Case = TypeVar("Case")
 
@@ -41,7 +41,7 @@ class Setup:
     frames: int | None = None
     """Its memory in pages of 4 KiB; None: by the paper's rule."""
     jobs: int | None = None
-    """Its runs at a time; None: as many as there are cores."""
+    """The paging simulator's runs at a time; None: as many as there are cores."""
     known: dict[Hashable, Path] = field(default_factory=dict, repr=False, compare=False)
     """What was found already (`once`)."""
 
@@ -62,6 +62,14 @@ class Setup:
         if stock:
             return self.once("stock kernel", lambda: build.kernel(stock=True))
         return self.kernel or self.once("kernel", build.kernel)
+
+    def leaves(self, own: Iterable[str]) -> None:
+        """UserError if an option changes one of a run's `own` values (or settings), which name it."""
+        keys = {setting.partition("=")[0] for setting in own}
+        for setting in self.settings:
+            key = setting.partition("=")[0]
+            if key in keys or key.partition(".")[0] in keys:
+                raise UserError(f"{setting}: a run of this experiment has its own {key}")
 
     def runner(self) -> Callable[[guests.Guest, Job, Path], guests.Outcome]:
         """Runs a job on the machine: (guest, job, folder for its files) -> outcome."""

@@ -91,11 +91,12 @@ def _memory_mib(case: Case) -> int:
 
 def guest(setup: Setup, case: Case) -> guests.Guest:
     """The guest that a case boots."""
-    settings = (f"machine.paging={case.paging}", *setup.settings) if case.paging else setup.settings
+    paging = (f"machine.paging={case.paging}",) if case.paging else ()
+    setup.leaves(paging)
     image = kernel(setup, case)
     attribute = profiling.Attribute(Path(kept.FOLDER, _ATTRIBUTE), "roi", (str(profiling.symbols_of(image)),), CATEGORIES)
     root = setup.once(("root", case.packages), lambda: rootfs.image(more=case.packages))
-    return guests.Guest(image, root, profile=PROFILE, settings=settings, detail="roi", smu=False,
+    return guests.Guest(image, root, profile=PROFILE, settings=(*paging, *setup.settings), detail="roi", smu=False,
                         memory=f"{_memory_mib(case)}M", append="" if case.words == STOCK else case.words,
                         options=(*attribute.options(), "--attribute-limit", "0") if case.attributed else ())
 

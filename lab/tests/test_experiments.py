@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from lab import claims, experiment, selftests, soak
+from lab.experiments import aspf, repeated, rocksdb, small_no_refill
+from lab.experiments import isca20_fio as fio
 from lab.experiments import isca20_smt as smt
-from lab.experiments import repeated, small_no_refill
 from lab.experiments.catalogue import EXPERIMENTS
+from lab.experiments.rocksdb import FIO, Case
 from lab.experiments.setup import Setup
 from lab.report import table
 from lab.runner.job import KINDS
+from lab.stc import runs
 from lab.ui import UserError
 
 
@@ -88,6 +91,28 @@ def test_experiment_complaints(tmp_path: Path) -> None:
         experiment.run(["nothing"], Setup(tmp_path), None, False)
     with pytest.raises(UserError, match="no records of an earlier run"):
         experiment.run(["off_cost"], Setup(tmp_path), tmp_path, False, measured=True)
+
+
+def test_options_do_not_change_what_a_run_is_named_by(tmp_path: Path) -> None:
+    setup = Setup(tmp_path, settings=("ssd=tlc", "machine.harts=2"))
+    setup.leaves(("machine.threads_per_core=1",))
+    with pytest.raises(UserError, match="^ssd=tlc: a run of this experiment has its own ssd$"):
+        setup.leaves(("machine.threads_per_core=1", "ssd=z-ssd"))
+    with pytest.raises(UserError, match="ssd.read_us=3: a run of this experiment has its own ssd.read_us"):
+        Setup(tmp_path, settings=("ssd.read_us=3",)).leaves(("ssd=z-ssd",))
+    with pytest.raises(UserError, match="memory.frames"):
+        aspf.simulate(Setup(tmp_path, settings=("memory.frames=9",), traces=tmp_path, frames=5), [aspf.Case("mix3", "sync")])
+    case = Case(FIO, "hwdp", 1, fio.SCALE, settings=("ssd=z-ssd",))
+    with pytest.raises(UserError, match="ssd=tlc"):
+        rocksdb.run_of(setup, case)
+    with pytest.raises(UserError, match="machine.paging=sv57"):
+        runs.guest(Setup(tmp_path, kernel=tmp_path, settings=("machine.paging=sv57",)), runs.Case("faultwork seq", "", "sv48"))
+
+
+def test_options_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    for option, setup in (("--frames", Setup(tmp_path, frames=5)), ("--traces", Setup(tmp_path, traces=tmp_path))):
+        with pytest.raises(UserError, match=f"^{option}: for the paging simulator"):
+            experiment.run(["isca20-13"], setup, tmp_path, False)
 
 
 SOUND = {"stats": "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframes_returned 3\n", "dmesg": "[1] all is well\n",
