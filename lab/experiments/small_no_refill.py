@@ -29,7 +29,7 @@ SEEDS = (8, 9, 10)
 """fio's; two of them in the quick form."""
 NAMES = ("setting", "threads", "kind", "kpoold")
 """Keys that say which row it is."""
-FORM = "small 2"
+FORM = "small 3"
 SLOW_READ_US = 1000.0
 """So many us does the device take in the run that shows what refilling overlaps; a refill takes longer still."""
 POOLED = ("emulated", "trap", "hwdp")
