@@ -104,8 +104,8 @@ def test_no_throughput_is_more_than_its_latency_allows() -> None:
             found += [(stated.id, row, rate, most)
                       for row, rate, most in throughputs((ROOT / stated.file).read_text(), stated.id)]
     assert len(found) > 100
-    # Both are rounded, and fio's time is in milliseconds.
-    assert [each for each in found if each[2] > each[3] * 1.01] == []
+    # Both are rounded, fio's time is in milliseconds, and the sum of the threads' own rates is a little above that of their mean.
+    assert [each for each in found if each[2] > each[3] * 1.02] == []
 
 
 def test_verdicts() -> None:
