@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lab.build import RISCV, Arch
 from lab.cache import cached, content_key, disk_error, file_key, workspace
-from lab.images import ext4
+from lab.images import fetch
 from lab.images.rootfs import PARTUUID
 from lab.runner import job as jobs
 from lab.runner import process
@@ -302,7 +302,7 @@ def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) 
         raise GuestError(NO_STATUS, text, outcome)
     outcome.status = status or 0
     if out is not None:
-        ext4.read_tree(disk, "/out", out)
+        fetch.tree(disk, "/out", out)
     return outcome
 
 

@@ -2,14 +2,18 @@
 """Images are whole, repeatable and read back as written."""
 
 import hashlib
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from lab import selftests
-from lab.images import dataset, debian, ext4, sparse
+from lab.images import dataset, debian, ext4, fetch, sparse
 from lab.images.rootfs import APPLETS, PACKAGES
+from lab.paths import ROOT
 from lab.ui import UserError
 
 
@@ -25,8 +29,85 @@ def test_image_is_sound_and_comes_back(tree: Path, volume: ext4.Volume, tmp_path
     assert ext4.label(image) == "trapless-data"
     assert ext4.read_file(image, "/a") == b"alpha\n"
     assert ext4.read_file(image, "/none") is None
-    ext4.read_tree(image, "/sub", tmp_path / "back")
+    fetch.tree(image, "/sub", tmp_path / "back")
     assert (tmp_path / "back" / "with space").read_bytes() == bytes(range(256)) * 64
+    fetch.tree(image, "/none", tmp_path / "back")
+    assert [path.name for path in (tmp_path / "back").iterdir()] == ["with space"]
+
+
+@pytest.fixture
+def out(tree: Path, tmp_path: Path) -> Path:
+    """The folder `out` of a disk."""
+    (tmp_path / "disk").mkdir()
+    return tree.rename(tmp_path / "disk" / "out")
+
+
+def test_a_copy_takes_the_place_of_one_of_before(out: Path, volume: ext4.Volume, tmp_path: Path) -> None:
+    """Folders, links and files, beside those that are the user's."""
+    image, back = tmp_path / "x.img", tmp_path / "back"
+    (out / "gone").symlink_to("nowhere")
+    (out / "sub").chmod(0o555)
+    ext4.make(volume, out.parent, image)
+    (back / "sub").mkdir(parents=True)
+    for name in ("a", "gone", "sub/with space", "sub/mine"):
+        (back / name).write_text("old")
+    for _ in range(2):
+        fetch.tree(image, "/out", back)
+        assert (back / "a").read_text() == "alpha\n"
+        assert (back / "sub" / "with space").read_bytes() == bytes(range(256)) * 64
+        assert (back / "sub" / "mine").read_text() == "old"
+        assert (os.readlink(back / "gone"), os.readlink(back / "link")) == ("nowhere", "a")
+    assert sorted(path.name for path in back.iterdir()) == ["a", "gone", "link", "sub"]
+
+
+COMPLAINTS = "for n in 1 2; do echo 'rdump: No space left on device while writing file' >&2; done"
+
+
+@pytest.mark.parametrize(("complain", "message"), [
+    (f"truncate -s 3 a; {COMPLAINTS}", "No space left on device while writing file"),
+    (f"rm a; {COMPLAINTS}", "No space left on device while writing file"),
+    ("truncate -s 3 a; kill -9 $$", "debugfs was killed by signal 9"),
+    ("rm a", "debugfs wrote nothing"),
+    ("echo dump_file: Operation not permitted while changing ownership of ./a >&2", None),
+], ids=["cut short", "missing", "killed", "in silence", "not root's"])
+def test_half_a_copy_is_none(complain: str, message: str | None, out: Path, volume: ext4.Volume, tmp_path: Path,
+                             monkeypatch: pytest.MonkeyPatch) -> None:
+    """debugfs ends with status 0 on a full disk. Neither what it wrote nor a file of before passes for the guest's."""
+    image, back, real = tmp_path / "x.img", tmp_path / "back", shutil.which("debugfs")
+    shutil.rmtree(out / "sub")
+    ext4.make(volume, out.parent, image)
+    back.mkdir()
+    (back / "a").write_text("old")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "debugfs").write_text(f'#!/bin/sh\n{real} "$@"\ncase "$2" in rdump*/a*) {complain};; esac\nexit 0\n')
+    (tmp_path / "bin" / "debugfs").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    if message is None:
+        fetch.tree(image, "/out", back)
+        assert (back / "a").read_text() == "alpha\n"
+        return
+    with pytest.raises(UserError, match=f"^cannot copy a out of the guest into {back}: {message}$"):
+        fetch.tree(image, "/out", back)
+    assert [(path.name, path.read_text()) for path in back.iterdir()] == [("a", "old")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a file system of its own")
+def test_a_full_disk_while_files_come_back(out: Path, volume: ext4.Volume, tmp_path: Path) -> None:
+    (out / "big").write_bytes(bytes(1 << 20))
+    ext4.make(volume, out.parent, tmp_path / "x.img")
+    (tmp_path / "back").mkdir()
+    copy = f"from pathlib import Path; from lab.images import fetch; fetch.tree(Path('{tmp_path}/x.img'), '/out', Path('back'))"
+    script = f'mount -t tmpfs -o size=256k none back && PYTHONPATH="{ROOT}" exec "{sys.executable}" -c "{copy}"'
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    if done.stderr.startswith(("mount:", "unshare:")):
+        pytest.skip("cannot mount a tmpfs here")
+    assert "UserError: cannot copy big out of the guest into back: No space left on device" in done.stderr
+
+
+def test_a_disk_that_cannot_be_read_has_no_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "x.img").write_bytes(b"hello")
+    with pytest.raises(UserError, match="cannot read /out of the guest's disk x.img: .*short read"):
+        fetch.tree(tmp_path / "x.img", "/out", tmp_path / "back")
 
 
 def test_same_input_same_bytes(tree: Path, volume: ext4.Volume, tmp_path: Path) -> None:
