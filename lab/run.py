@@ -83,6 +83,8 @@ def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None,
     options = ",".join(_beside(folder, option) for option in ",".join(rest).split(","))
     size = parse_size(text)
     if size is not None:
+        if guests.says_rw(options):
+            raise UserError(f"--data {argument}: what is written to random data is dropped: it cannot be rw")
         return dataset.image(size), False, options
     image = folder / text
     if not image.is_file():

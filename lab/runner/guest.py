@@ -121,6 +121,8 @@ def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, co
     for fault in guest.faults:
         command += ["--fault", fault]
     if guest.data:
+        if not guest.data_kept and says_rw(guest.data_options):
+            raise UserError(f"{guest.data},{guest.data_options}: what is written to this disk is dropped: it cannot be rw")
         command += ["--disk", _disk(guest.data, "" if guest.data_kept else "snapshot", guest.data_options)]
     if guest.memory:
         command += ["--memory", guest.memory]
@@ -142,6 +144,11 @@ def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, co
 
 def _disk(image: Path, *options: str) -> str:
     return ",".join([str(image), *(option for option in options if option)])
+
+
+def says_rw(options: str) -> bool:
+    """Do options of a drive say that its first image is written to? The last word counts, so they would undo a `snapshot`."""
+    return "rw" in options.partition("namespace=")[0].split(",")
 
 
 def qemu_command(guest: Guest, job_disk: Path) -> list[str]:

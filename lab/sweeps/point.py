@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from lab import build, run
+from lab.runner import guest as guests
 from lab.runner import kept
 from lab.runner.job import KINDS
 from lab.sweeps import record
@@ -134,6 +135,8 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
         max_seconds=grid.limits.simulated_seconds)
     guest, job = run.prepare(request, folder)
     # What a point writes is gone with it: the next one finds what this one found.
+    if guests.says_rw(guest.data_options):
+        raise UserError(f"data: {data}: what is written to a sweep's data is dropped: it cannot be rw")
     guest = replace(guest, data_kept=False)
     if prepared:
         guest, job = replace(guest, data=prepared.data), replace(prepared.job, inputs=(*prepared.job.inputs, *job.inputs))

@@ -2,12 +2,13 @@
 """Jobs, command lines and the console, without a guest."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lab.experiments import miss_latency
-from lab.images import ext4
+from lab.images import dataset, ext4
 from lab.paths import MACHINE
 from lab.report import html, table
 from lab.run import data_disk, parse_size
@@ -87,8 +88,29 @@ def test_data_disk_of_the_command_line(volume: ext4.Volume, tree: Path, tmp_path
     assert data_disk(f"{image}") == (image, True, "")
     assert data_disk(f"{image},ro") == (image, True, "ro")
     assert data_disk(f"{image},ssd=tlc,block=4096,ro") == (image, True, "ssd=tlc,block=4096,ro")
+    assert data_disk(f"{image},rw") == (image, True, "rw")
     with pytest.raises(UserError, match="no such image"):
         data_disk(f"{image},blocks=4096")
+
+
+@pytest.mark.parametrize("options", ["rw", "block=4096,rw", "rw,ssd=tlc", "rw,namespace=E"])
+def test_a_disk_whose_writes_are_dropped_is_not_written_to(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine takes the last word: `snapshot,rw` would alter an image that others share."""
+    monkeypatch.setattr(dataset, "image", lambda size: Path("D"))
+    with pytest.raises(UserError, match=f"^--data 64M,{options}: what is written to random data is dropped: it cannot be rw$"):
+        data_disk(f"64M,{options}")
+    guest = guests.Guest(Path("K"), Path("R"), data=Path("D"), data_options=options)
+    with pytest.raises(UserError, match=f"^D,{options}: what is written to this disk is dropped: it cannot be rw$"):
+        guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-")
+    kept = guests.machine_command(Path("M"), replace(guest, data_kept=True), Path("J"), Path("S"), "-")
+    assert f"D,{options}" in kept
+
+
+def test_a_namespace_of_ones_own_may_be_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "image", lambda size: Path("D"))
+    data, kept, options = data_disk("64M,ro,namespace=E,rw")
+    guest = guests.Guest(Path("K"), Path("R"), data=data, data_kept=kept, data_options=options)
+    assert "D,snapshot,ro,namespace=E,rw" in guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-")
 
 
 def feed(parts: list[str]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from lab import cache
-from lab.images import dataset, rootfs
+from lab.images import dataset, ext4, rootfs
 from lab.paths import MACHINE, ROOT
 from lab.runner import guest as guests
 from lab.runner import kept
@@ -359,6 +359,18 @@ def test_a_drive_of_the_data_is_sought_beside_the_file(fake: Fake, monkeypatch: 
     before = kept.key(FAKE, own)
     (fake.folder / "drive.toml").write_text("read_us = 20")
     assert kept.key(FAKE, own) != before, "a drive is known by its content"
+
+
+def test_data_of_many_points_is_not_written_to(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    (fake.folder / "tree").mkdir()
+    ext4.make(ext4.Volume("trapless-data", 32 * ext4.MIB), fake.folder / "tree", fake.folder / "disk.img")
+    monkeypatch.setattr(dataset, "image", lambda size: fake.folder / "disk.img")
+    made = Grid({"command": "fake ok", "memory": "64M"}, {"data": ["disk.img,rw", "64M,rw", "disk.img"]}, folder=fake.folder)
+    results = command.sweep(made)
+    assert statuses(results) == ["not run", "not run", "ok"]
+    assert [result["line"] for result in results[:2]] == [
+        "data: disk.img,rw: what is written to a sweep's data is dropped: it cannot be rw",
+        "--data 64M,rw: what is written to random data is dropped: it cannot be rw"]
 
 
 def test_a_script_that_may_run_is_another_one(fake: Fake) -> None:
