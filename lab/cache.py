@@ -67,6 +67,21 @@ def file_key(path: Path) -> str:
     return content_key(path) if path.is_dir() else _file_key(path, found.st_size, found.st_mtime_ns)
 
 
+def tree_key(folder: Path) -> str:
+    """The key of a folder as a guest meets a copy of it: its name, and of each entry the path, what it is (a folder, a link and
+    its target, a file that may run or not), and the content."""
+    parts: list[str | Path] = [folder.name]
+    for path in sorted(folder.rglob("*")):
+        parts.append(str(path.relative_to(folder)))
+        if path.is_symlink():
+            parts += ["link", os.readlink(path)]
+        elif path.is_dir():
+            parts.append("folder")
+        elif path.is_file():
+            parts += ["program" if path.stat().st_mode & 0o111 else "file", path]
+    return content_key(*parts)
+
+
 @cache
 def _file_key(path: Path, size: int, changed_ns: int) -> str:
     del size, changed_ns

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from lab.cache import CACHE, content_key, disk_error, file_key, hold
+from lab.cache import CACHE, content_key, disk_error, file_key, hold, tree_key
 from lab.outputs import write_whole
 from lab.runner import ending, took
 from lab.runner import guest as guests
@@ -64,10 +64,12 @@ def key(program: Path, run: Run) -> str:
     """Of everything that the record depends on; not where things lie, so options that are absolute paths are in `depends`."""
     guest = replace(run.guest, kernel=Path(), root=Path(), data=None, options=())
     disk = _content_of_disk(run.guest.data) if run.guest.data else ""
-    files = [program, run.guest.kernel, run.guest.root, *run.job.inputs, *run.depends, *guests.named_files(run.guest)]
+    files = [file_key(path) for path in (program, run.guest.kernel, run.guest.root)]
+    files += [tree_key(path) if path.is_dir() else file_key(path) for path in run.job.inputs]
+    files += [file_key(path) for path in (*run.depends, *guests.named_files(run.guest))]
     begin = ["checkpoint"] if run.from_checkpoint else []
     begin += [f"{path.name} may run" for path in run.job.inputs if path.is_file() and os.access(path, os.X_OK)]
-    return content_key(run.form, *begin, *(file_key(path) for path in files), disk, repr(guest), run.job.script,
+    return content_key(run.form, *begin, *files, disk, repr(guest), run.job.script,
                        repr([option for option in run.guest.options if not Path(option).is_absolute()]))
 
 

@@ -382,6 +382,35 @@ def test_a_script_that_may_run_is_another_one(fake: Fake) -> None:
     assert kept.key(FAKE, point.run_of(made, {})) != before
 
 
+def test_a_folder_is_known_by_all_that_the_guest_finds_in_it(fake: Fake) -> None:
+    """Wherever it lies."""
+    given = fake.folder / "given"
+    (given / "sub").mkdir(parents=True)
+    (given / "script").write_text("#!/bin/sh\n")
+    (given / "link").symlink_to("script")
+
+    def key(folder: Path = given) -> str:
+        return kept.key(FAKE, point.run_of(Grid({"command": "sh */script", "in": [str(folder)], "memory": "64M"}), {}))
+
+    def relink(target: str) -> None:
+        (given / "link").unlink()
+        (given / "link").symlink_to(target)
+
+    changes: list[Callable[[], object]] = [
+        lambda: (given / "script").chmod(0o755), lambda: relink("sub"), lambda: relink("nowhere"),
+        lambda: (given / "sub" / "empty").mkdir(), lambda: (given / "sub" / "empty").rename(given / "empty"),
+        lambda: ((given / "empty").rmdir(), (given / "empty").touch()), lambda: (given / "script").write_text("exit 1"),
+    ]
+    keys = [key()]
+    for change in changes:
+        change()
+        keys.append(key())
+    keys.append(key(given.rename(fake.folder / "renamed")))
+    assert len(set(keys)) == len(changes) + 2
+    (fake.folder / "elsewhere").mkdir()
+    assert key((fake.folder / "renamed").rename(fake.folder / "elsewhere" / "renamed")) == keys[-1]
+
+
 def test_values_come_before_figures_of_their_names(fake: Fake) -> None:
     """A program's own figure of a varied name, or `status`, does not stand in the way of what a point is."""
     result = {"values": {"n": 1}, "status": "ok", "exit_status": 0, "figures": {"n": 7, "status": 3, "reads": 2}}
