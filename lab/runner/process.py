@@ -21,6 +21,8 @@ from lab.ui import UserError
 _END_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 _running: set[subprocess.Popen] = set()
 _closed = threading.Event()
+_mine = threading.local()
+"""`ended`: what this thread belongs to."""
 _starting = threading.RLock()
 """Held where one starts, so that none starts behind `close`'s back; its handler of signals may run in the midst of that."""
 _MOST_CONSOLE = 64 << 20
@@ -51,7 +53,7 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
     with tempfile.TemporaryFile() as messages:
         pipes = {} if interactive else {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": messages}
         with _starting:
-            if _closed.is_set():
+            if _closed.is_set() or getattr(_mine, "ended", _closed).is_set():
                 raise UserError("the laboratory ends")
             process = subprocess.Popen([*_END_WITH_US, *command], **pipes)
             _running.add(process)
@@ -79,17 +81,23 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
     return Ended(status, captured.text(), said, time.monotonic() - start)
 
 
-def end_all() -> None:
-    """End the simulators that other threads wait for."""
-    for process in list(_running):
-        process.terminate()
+def belong_to(ended: threading.Event) -> None:
+    """Once this is set, no simulator begins in this thread any more."""
+    _mine.ended = ended
+
+
+def end_all(ended: threading.Event) -> None:
+    """End the simulators that other threads wait for; in those that belong to `ended` none begins any more. Others are free to
+    begin some: a notebook goes on after Ctrl-C."""
+    with _starting:
+        ended.set()
+        for process in list(_running):
+            process.terminate()
 
 
 def close() -> None:
-    """The same, and none begins any more."""
-    with _starting:
-        _closed.set()
-        end_all()
+    """The same for all threads."""
+    end_all(_closed)
 
 
 class _Captured:

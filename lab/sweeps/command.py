@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
@@ -98,8 +99,9 @@ def _run(program: Path, runs: dict[str, kept.Run], engine: Engine) -> dict[str, 
     if not runs:
         return records
     progress = Progress("sweeping", len(runs), len(runs))
-    with progress.bar:
-        for name, result in engines.each(program, runs, engine):
+    # Closed at once: a notebook keeps the frames of what was interrupted, and runs would go on behind its back.
+    with progress.bar, closing(engines.each(program, runs, engine)) as found:
+        for name, result in found:
             if isinstance(result, Exception):
                 result = record.not_run(_why(result))
             elif kept.known(name) is None:

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Engine:
     """Address of a scheduler whose workers are to do it."""
 
 
-def each(program: Path, runs: dict[str, kept.Run], engine: Engine) -> Iterator[tuple[str, dict | Exception]]:
+def each(program: Path, runs: dict[str, kept.Run], engine: Engine) -> Generator[tuple[str, dict | Exception], None, None]:
     """Key and record of each run, or why the host gave none, as soon as it is there."""
     with _pool(engine, list(runs.values())) as pool:
         yield from kept.each(pool, program, runs)
@@ -50,12 +50,15 @@ def _pool(engine: Engine, runs: list[kept.Run]) -> Iterator[Executor]:
         with _workers(engine) as pool:
             yield pool
         return
-    pool = ThreadPoolExecutor(kept.most_beside(runs, engine.jobs or os.cpu_count() or 1))
+    ended = threading.Event()
+    pool = ThreadPoolExecutor(kept.most_beside(runs, engine.jobs or os.cpu_count() or 1), initializer=process.belong_to,
+                              initargs=(ended,))
     try:
         yield pool
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        process.end_all()
+        # Threads that wait for a shared boot would begin it again, one after the other.
+        process.end_all(ended)
         raise
     pool.shutdown()
 

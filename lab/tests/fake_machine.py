@@ -4,7 +4,7 @@
 (the command, the process that started it, its own number).
 
 The command is `fake NAME [N]`: `ok`, `exit` with status N, `wait` while there is the file $FAKE_LOG.wait, `die` as if killed by
-the host while there is the file $FAKE_LOG.die. The figure `n` of the run is N.
+the host while there is the file $FAKE_LOG.die. The figure `n` of the run is N. A boot waits while there is $FAKE_LOG.boot.
 """
 
 import json
@@ -37,6 +37,8 @@ log = Path(os.environ["FAKE_LOG"])
 for place in values("--checkpoint"):
     with open(log, "a") as file:
         file.write(f"boot {os.getppid()} {os.getpid()}\n")
+    while log.with_suffix(".boot").exists():
+        time.sleep(0.02)
     Path(place).mkdir()
     sys.exit(0)
 assert sys.argv[1] == "run" or sys.argv[1] == "resume" and Path(sys.argv[2]).is_dir()

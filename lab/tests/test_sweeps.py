@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import tomllib
 from collections import Counter
@@ -75,12 +76,19 @@ class Fake:
     def results(self) -> list[dict]:
         return json.loads((self.folder / "out" / "results.json").read_text())
 
-    def hold(self) -> None:
-        """Runs that wait do so from now on."""
-        self.log.with_suffix(".wait").touch()
+    def hold(self, what: str = "wait") -> None:
+        """Runs that wait (or boots) do so from now on."""
+        self.log.with_suffix(f".{what}").touch()
 
     def release(self) -> None:
-        self.log.with_suffix(".wait").unlink(missing_ok=True)
+        for what in ("wait", "boot"):
+            self.log.with_suffix(f".{what}").unlink(missing_ok=True)
+
+    def boots(self) -> list[int]:
+        """Processes of the boots so far, if nothing else has begun."""
+        lines = [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
+        assert {line[0] for line in lines} <= {"boot"}
+        return [int(line[2]) for line in lines]
 
 
 @pytest.fixture
@@ -184,6 +192,54 @@ def test_a_terminated_sweep_ends_at_once(fake: Fake) -> None:
     swept.terminate()
     assert swept.wait(30) == 143
     assert len(fake.starts()) == 2 and all(gone(int(machine)) for _, _, machine in fake.starts())
+
+
+def test_an_interrupted_boot_is_not_begun_again(fake: Fake) -> None:
+    """By the next of those who wait for it."""
+    fake.file(*(f"fake ok {n}" for n in range(4)))
+    fake.hold("boot")
+    swept = fake.sweep("--jobs", "2")
+    until(lambda: bool(fake.boots()))
+    swept.send_signal(signal.SIGINT)
+    try:
+        assert swept.wait(30) == 130
+    finally:
+        swept.kill()
+    [boot] = fake.boots()
+    assert gone(boot)
+
+
+def pools_end() -> None:
+    until(lambda: not any(thread.name.startswith("ThreadPool") for thread in threading.enumerate()), 30)
+
+
+def test_one_may_sweep_again_after_an_interrupt(fake: Fake) -> None:
+    """As in a notebook, where the process goes on."""
+    made = fake.grid(*(f"fake ok {n}" for n in range(4)))
+    fake.hold("boot")
+
+    def interrupt() -> None:
+        until(lambda: bool(fake.boots()))
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        command.sweep(made, engine=Engine(jobs=2))
+    pools_end()
+    assert len(fake.boots()) == 1
+    fake.release()
+    assert statuses(command.sweep(made)) == ["ok"] * 4
+
+
+def test_nothing_goes_on_behind_what_was_raised(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook keeps it, with all its frames: here an interrupt between two results."""
+    fake.hold()
+    monkeypatch.setattr(command.Progress, "show", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt) as kept_by_the_notebook:
+        command.sweep(fake.grid("fake ok", *(f"fake wait {n}" for n in range(6))), engine=Engine(jobs=2))
+    pools_end()
+    assert len(fake.starts()) <= 3 and all(gone(int(machine)) for _, _, machine in fake.starts())
+    assert kept_by_the_notebook
 
 
 def test_killed_at_any_moment(fake: Fake) -> None:
