@@ -24,6 +24,18 @@ def output_folder(out: Path) -> Path:
     return out
 
 
+def output_file(file: Path) -> Path:
+    """Be sure that one can write this file before hours are spent; what an earlier command left there is removed."""
+    try:
+        with open(file, "ab"):
+            pass
+        if file.is_file():
+            file.resolve().unlink()
+    except OSError as error:
+        raise disk_error(error, file) from error
+    return file
+
+
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
     """A name to write a file under that is to become `path` when the block has ended well: whole, or not there. Others may write

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lab import build
 from lab.images import dataset, ext4, rootfs
-from lab.outputs import output_folder
+from lab.outputs import output_file, output_folder
 from lab.programs import own
 from lab.runner import ending
 from lab.runner import guest as guests
@@ -100,6 +100,8 @@ def run(request: Request) -> int:
     """Boot, run the command, bring its files back; its exit status."""
     if request.out:
         output_folder(request.out)
+    if request.stats and request.simulator == "machine":
+        output_file(request.stats)
     guest, job = prepare(request)
     if "--gdb" in request.options:
         say_where(request.options[request.options.index("--gdb") + 1])

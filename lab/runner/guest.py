@@ -188,15 +188,22 @@ def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None 
         jobs.write_disk(job, disk)
         boot = checkpoint(program, guest, disk.stat().st_size, host_limit) if from_checkpoint else None
         command = machine_command(program, guest, disk, stats_file, "-", interactive, boot)
-        outcome = run_machine(command, stats_file, show, interactive, host_limit)
-        if show:
-            sys.stderr.write(outcome.messages)
-        if keep_stats and stats_file.exists():
-            try:
-                shutil.copy(stats_file, keep_stats)
-            except OSError as error:
-                raise disk_error(error, keep_stats) from error
-        return _collect(outcome, disk, out, interactive)
+        try:
+            outcome = run_machine(command, stats_file, show, interactive, host_limit)
+            if show:
+                sys.stderr.write(outcome.messages)
+            return _collect(outcome, disk, out, interactive)
+        finally:
+            # The last thing, so that trouble with it takes nothing else away; and however the guest ended.
+            if keep_stats and stats_file.exists():
+                _keep(stats_file, keep_stats)
+
+
+def _keep(stats: Path, place: Path) -> None:
+    try:
+        shutil.copy(stats, place)
+    except OSError as error:
+        raise disk_error(error, place) from error
 
 
 def run_machine(command: list[str], stats: Path, show: bool = False, interactive: bool = False,

@@ -3,8 +3,9 @@
 """Stands for `trapless-machine run` and `resume`: no guest, but its end as the job's command says, each start noted in $FAKE_LOG
 (the command, the process that started it, its own number).
 
-The command is `fake NAME [N]`: `ok`, `exit` with status N, `wait` while there is the file $FAKE_LOG.wait, `die` as if killed by
-the host while there is the file $FAKE_LOG.die. The figure `n` of the run is N. A boot waits while there is $FAKE_LOG.boot.
+The command is `fake NAME [N]`: `ok`, `exit` with status N, `stop` with N as the machine's own status, `wait` while there is the
+file $FAKE_LOG.wait, `die` as if killed by the host while there is the file $FAKE_LOG.die. The figure `n` of the run is N. A boot
+waits while there is the file $FAKE_LOG.boot.
 """
 
 import json
@@ -55,3 +56,4 @@ put("/out/figures.json", json.dumps({"n": number}))
 put("/status", f"{number if words[1] == 'exit' else 0}\n")
 Path(values("--json")[0]).write_text(json.dumps({"sim_seconds": 1.0, "instructions": 5}))
 print("last words")
+sys.exit(number if words[1] == "stop" else 0)

@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from lab import cache, run
 from lab.paths import ROOT
 from lab.runner import ending, figures, process
 from lab.runner import guest as guests
+from lab.runner.job import Job
 from lab.ui import UserError
+
+FAKE = Path(__file__).with_name("fake_machine.py")
 
 
 @pytest.mark.parametrize("script", ["exec sleep 100", "echo on; exec sleep 100", "while :; do echo on; done"])
@@ -150,3 +156,47 @@ def test_figures_of_regions() -> None:
     assert figures.of_regions("osdp", [region(0, 4)])["device_us"] == 20
     assert figures.of_regions("osdp", [region(0, 0), region(0, 0)])["device_us"] is None
     assert figures.of_regions("ideal", [region(0, 0)])["device_us"] == 0
+
+
+@pytest.fixture
+def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> guests.Guest:
+    """One that the fake machine does not even look at."""
+    monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log.txt"))
+    monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
+    return guests.Guest(tmp_path / "Image", tmp_path / "root.img")
+
+
+@pytest.mark.parametrize(("script", "error"), [
+    ("ok 5", None), ("exit 5", None), ("stop 3", "the guest crashed"), ("stop 4", "longer than --max-seconds"),
+])
+def test_the_record_of_a_run_is_there_however_it_ended(guest: guests.Guest, script: str, error: str | None,
+                                                       tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    with pytest.raises(UserError, match=error) if error else nullcontext():
+        guests.run_on_machine(FAKE, guest, Job(f"exec fake {script}"), tmp_path / "out", keep_stats=record)
+    assert json.loads(record.read_text())["instructions"] == 5
+    assert (tmp_path / "out" / "figures.json").exists() == (error is None)
+
+
+def test_a_record_that_cannot_be_kept_takes_no_files_along(guest: guests.Guest, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot write .*missing/record.json"):
+        guests.run_on_machine(FAKE, guest, Job("exec fake ok 5"), tmp_path / "out",
+                              keep_stats=tmp_path / "missing" / "record.json")
+    assert json.loads((tmp_path / "out" / "figures.json").read_text()) == {"n": 5}
+
+
+def test_the_place_of_a_record_is_looked_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a record of before is not left for this run's."""
+    class Begun(Exception):
+        """All that comes before is done."""
+
+    def prepare(request: run.Request) -> None:
+        raise Begun
+
+    monkeypatch.setattr(run, "prepare", prepare)
+    with pytest.raises(UserError, match="cannot write .*missing/record.json: No such file"):
+        run.run(run.Request(["true"], stats=tmp_path / "missing" / "record.json"))
+    (tmp_path / "record.json").write_text("old")
+    with pytest.raises(Begun):
+        run.run(run.Request(["true"], stats=tmp_path / "record.json"))
+    assert not (tmp_path / "record.json").exists()

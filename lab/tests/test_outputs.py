@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.outputs import whole, write_whole
+from lab.outputs import output_file, whole, write_whole
 from lab.ui import UserError
 
 
@@ -40,3 +40,17 @@ def test_what_failed_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match="cannot write .*missing.*No such file"):
         write_whole(tmp_path / "missing" / "results.json", "{}")
+
+
+def test_the_place_of_a_file_is_free(tmp_path: Path) -> None:
+    """Of what was there before, behind a link as well; a device stays."""
+    file, link = tmp_path / "file", tmp_path / "link"
+    link.symlink_to(file)
+    for name in (file, link):
+        file.write_text("old")
+        assert output_file(name) == name
+        assert list(tmp_path.iterdir()) == [link]
+    assert output_file(Path("/dev/null")).exists()
+    for wrong, why in ((tmp_path, "Is a directory"), (tmp_path / "missing" / "file", "No such file")):
+        with pytest.raises(UserError, match=f"^cannot write {wrong}: {why}"):
+            output_file(wrong)
