@@ -7,6 +7,8 @@ import json
 import os
 import shlex
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 from rich.console import Console
@@ -14,6 +16,7 @@ from rich.console import Console
 from lab import build, run
 from lab.outputs import output_folder, write_whole
 from lab.report import flame, profile_page, table
+from lab.runner import figures
 from lab.runner.guest import FIRST_COMMAND
 from lab.ui import UserError, say
 from lab.version import git_describe
@@ -27,6 +30,7 @@ USER = ("user code", "miss in hardware")
 NOT_WORK = ("idle", "miss in hardware")
 """Categories in which a hart executes nothing that anybody waits for."""
 
+_KINDS_RECORD = "kinds.json"
 _STEPS: tuple[table.Column, ...] = (("step", "name", "s"), ("us", "us", ",.2f"), ("% of device", "of_device", ",.1f"))
 _CATEGORIES: tuple[table.Column, ...] = (
     ("category", "name", "s"), ("us", "us", ",.2f"), ("%", "share", ".1f"), ("instructions", "instructions", ",.0f"),
@@ -101,6 +105,9 @@ def _prepare(out: Path, symbols: tuple[str, ...], categories: Path | None) -> No
 def compare(request: run.Request, out: Path, since: str | None, symbols: tuple[str, ...], categories: Path | None,
             kinds: tuple[str, ...]) -> int:
     """Profile a command with each kind of paging, and set them side by side; the last status that is not 0."""
+    output_folder(out)
+    for name in (_KINDS_RECORD, profile_page.PAGE):
+        (out / name).unlink(missing_ok=True)
     failed, records = 0, []
     for kind in kinds:
         say(f"kind {kind}")
@@ -111,7 +118,7 @@ def compare(request: run.Request, out: Path, since: str | None, symbols: tuple[s
         records.append((kind, json.loads((out / kind / "profile.json").read_text()),
                         json.loads((out / kind / "stats.json").read_text())))
     rows = kind_rows(records)
-    write_whole(out / "kinds.json", json.dumps(rows, indent=1) + "\n")
+    write_whole(out / _KINDS_RECORD, json.dumps(rows, indent=1) + "\n")
     console = _console()
     console.print("Time of a page miss by kind (THESIS figure 5.4), us:")
     table.show(rows, console, _KINDS)
@@ -134,22 +141,31 @@ def kind_rows(records: list[tuple[str, dict, dict]]) -> list[dict]:
         if kind == "ideal":
             continue
         count = pages(record, stats)
-        by_hardware = sum(region["hw_miss"]["count"] for region in stats["rois"])
+        walks, ports = (_served(stats, key) for key in ("hw_miss", "port_miss"))
+        by_hardware = sum(miss["count"] for miss in walks)
         row = {"kind": kind, "misses": by_hardware or count, "os_faults": record["faults"]["count"] if by_hardware else None}
-        walks = next((region["hw_miss"] for region in stats["rois"] if region["hw_miss"]["count"]), None)
-        ports = next((region["port_miss"] for region in stats["rois"] if region["port_miss"]["count"]), None)
         if walks:
-            row |= {"before": 0.0, "device": walks["device_mean_us"], "smu": walks["nondevice_mean_us"], "after": 0.0,
-                    "whole": walks["mean_us"]}
+            row |= {"before": 0.0, "device": _mean(walks, "device_mean_us"), "smu": _mean(walks, "nondevice_mean_us"),
+                    "after": 0.0, "whole": _mean(walks, "mean_us")}
         elif count:
             spans = record["faults"]["spans_us"]
-            device = ports["device_mean_us"] if ports else spans["device"]
+            device = _mean(ports, "device_mean_us") if ports else spans["device"]
             row |= {"before": sum(spans[name] for name in BEFORE), "device": device, "smu": spans["device"] - device,
                     "after": sum(spans[name] for name in AFTER), "whole": record["faults"]["mean_us"]}
         if base is not None and count:
             row["pollution"] = (user_us(record) - base) / count
         rows.append(row)
     return rows
+
+
+def _served(stats: dict, key: str) -> list[dict]:
+    """What the machine says of misses in hardware (`hw_miss`, `port_miss`), of each region that had some."""
+    return [region[key] for region in stats["rois"] if region[key]["count"]]
+
+
+def _mean(misses: list[dict], *keys: str) -> float | None:
+    """The mean over all regions of what each has under these keys."""
+    return figures.mean([(miss["count"], reduce(getitem, keys, miss)) for miss in misses])
 
 
 def user_us(record: dict) -> float:
@@ -183,9 +199,9 @@ def finish(out: Path, command: str, settings: tuple[tuple[str, str], ...] = (), 
         console.print(f"A page fault served by the operating system (mean of {record['faults']['count']:,}):")
         table.show(fault_rows(record), console, _STEPS)
     for name, key in (("page walks", "hw_miss"), ("the page fault handler", "port_miss")):
-        if misses := [region[key] for region in stats["rois"] if region[key]["count"]]:
-            console.print(f"A miss served by the hardware, asked by {name} (mean of {misses[0]['count']:,}):")
-            table.show(miss_rows(misses[0]), console, _STEPS)
+        if misses := _served(stats, key):
+            console.print(f"A miss served by the hardware, asked by {name} (mean of {sum(miss['count'] for miss in misses):,}):")
+            table.show(miss_rows(misses), console, _STEPS)
     count = pages(record, stats)
     tables = [(f"Work of all harts by category, per page miss (of {count:,}):" if count else "Work of all harts by category:",
                category_rows(record, count), _CATEGORIES)]
@@ -237,9 +253,10 @@ def fault_rows(record: dict) -> list[dict]:
     return _step_rows(rows, spans["device"])
 
 
-def miss_rows(miss: dict) -> list[dict]:
-    """The steps of a miss in hardware."""
-    return _step_rows([*miss["steps"].items(), ("whole", miss["mean_us"])], miss["device_mean_us"])
+def miss_rows(misses: list[dict]) -> list[dict]:
+    """The steps of a miss in hardware: means over the misses of all regions."""
+    steps = [(name, _mean(misses, "steps", name)) for name in misses[0]["steps"]]
+    return _step_rows([*steps, ("whole", _mean(misses, "mean_us"))], _mean(misses, "device_mean_us"))
 
 
 def _step_rows(rows: list[tuple[str, float]], device: float) -> list[dict]:

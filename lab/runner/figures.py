@@ -32,14 +32,14 @@ def _device(kind: str | None, regions: list[dict]) -> dict:
         return {"device_us": 0.0, "nondevice_us": 0.0}
     if kind == "hwdp":
         misses = [region["hw_miss"] for region in regions]
-        return {name: _mean([(miss["count"], miss[key]) for miss in misses])
+        return {name: mean([(miss["count"], miss[key]) for miss in misses])
                 for name, key in (("device_us", "device_mean_us"), ("nondevice_us", "nondevice_mean_us"))}
     reads = [region["nvme_read"] for region in regions]
-    return {"device_us": _mean([(read["count"], read["mean_us"]) for read in reads]), "nondevice_us": None}
+    return {"device_us": mean([(read["count"], read["mean_us"]) for read in reads]), "nondevice_us": None}
 
 
-def _mean(parts: list[tuple[int, float]]) -> float | None:
-    """Of several means, each of so many samples."""
+def mean(parts: list[tuple[int, float]]) -> float | None:
+    """Of several means, each of so many samples, that of all samples."""
     if len(parts) == 1:
         return parts[0][1]
     count = sum(count for count, _ in parts)
@@ -55,7 +55,7 @@ def of_fio(said: dict) -> dict:
     sides = [job["read"] if any(each["read"]["total_ios"] for each in jobs) else job["write"] for job in jobs]
     found = {
         "ops": sum(side["total_ios"] for side in sides),
-        "mean_us": _mean([(side["total_ios"], side["clat_ns"]["mean"] / 1000) for side in sides]),
+        "mean_us": mean([(side["total_ios"], side["clat_ns"]["mean"] / 1000) for side in sides]),
         "bandwidth_mb_s": sum(side["bw_bytes"] for side in sides) / 1e6,
         "runtime_seconds": max(side["runtime"] for side in sides) / 1000,
     }

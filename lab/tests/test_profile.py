@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import profiling
+from lab import profiling, run
 from lab.experiments import miss_latency
 from lab.images import dataset, ext4
 from lab.paths import MACHINE
@@ -76,6 +76,42 @@ def test_kinds_side_by_side() -> None:
     assert osdp["whole"] == 41 and osdp["pollution"] == pytest.approx(2)
     assert (trap["device"], trap["smu"]) == (28, 2)
     assert hwdp["misses"] == 10 and hwdp["smu"] == 1.5 and hwdp["pollution"] == 0
+
+
+def test_means_are_over_all_regions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A region counts for as much as it has misses."""
+    def miss(count: int, device: float) -> dict:
+        return {"count": count, "mean_us": device + 2, "device_mean_us": device, "nondevice_mean_us": 2.0 if count else 0.0,
+                "steps": {"walk": 2.0, "device": device}}
+
+    def region(**misses: dict) -> dict:
+        return {"hw_miss": miss(0, 0.0), "port_miss": miss(0, 0.0), **misses}
+
+    spans = {name: 1.0 for name in (*profiling.BEFORE, "device", *profiling.AFTER)} | {"device": 30.0}
+    none = {"faults": {"count": 0}, "clock_hz": 10**9}
+    faults = {"faults": {"count": 40, "spans_us": spans, "mean_us": 41.0}, "clock_hz": 10**9}
+    shares = [miss(0, 0.0), miss(10, 20.0), miss(30, 28.0)]
+    hwdp, trap = profiling.kind_rows([("hwdp", none, {"rois": [region(hw_miss=one) for one in shares]}),
+                                      ("trap", faults, {"rois": [region(port_miss=one) for one in shares]})])
+    assert (hwdp["misses"], hwdp["device"], hwdp["smu"], hwdp["whole"]) == (40, 26, 2, 28)
+    assert (trap["misses"], trap["device"], trap["smu"]) == (40, 26, 4)
+    record = {**none, "windows": [{"begin_cycle": 0, "end_cycle": 1}], "categories": {}, "cut": {"faults": 0, "misses": 0}}
+    stats = {"rois": [region(hw_miss=one) for one in shares]}
+    for name, text in {"profile.json": json.dumps(record), "stats.json": json.dumps(stats), "stacks.folded": "fio;[user] 60\n",
+                       "faults.jsonl": "", "misses.jsonl": "", "frames.jsonl": ""}.items():
+        (tmp_path / name).write_text(text)
+    assert profiling.finish(tmp_path, "test") == 0
+    said = capsys.readouterr().out
+    assert "asked by page walks (mean of 40)" in said
+    assert ["device", "26.00", "100.0"] in [line.split() for line in said.splitlines()]
+
+
+def test_a_comparison_that_fails_shows_nothing_of_an_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("kinds.json", "index.html"):
+        (tmp_path / name).write_text("earlier")
+    monkeypatch.setattr(profiling, "profile", lambda *_: 7)
+    assert profiling.compare(run.Request(["true"]), tmp_path, None, (), None, ("osdp",)) == 7
+    assert not list(tmp_path.iterdir())
 
 
 def check_trace(trace: dict) -> dict[str, int]:
