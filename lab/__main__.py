@@ -377,7 +377,8 @@ def _run(args: argparse.Namespace, guest_argv: list[str]) -> int:
     from lab import run
 
     if args.elf:
-        return run.run_elf(args.elf, args.profile, tuple(args.settings), args.detail, tuple(_machine_options(args)))
+        options = _elf_options(args, guest_argv)
+        return run.run_elf(args.elf, args.profile, tuple(args.settings), args.detail, (*options, *_machine_options(args)))
     if not guest_argv and not args.interactive:
         raise UserError("run: no command (trapless run [OPTIONS] -- COMMAND ...)")
     return run.run(_request(args, guest_argv, args.out, args.stats))
@@ -392,6 +393,21 @@ def _request(args: argparse.Namespace, guest_argv: list[str], out: Path | None, 
         kernel=args.kernel, stock=args.stock, series=args.series, simulator=args.simulator, arch=args.arch,
         packages=tuple(args.packages), interactive=args.command == "run" and args.interactive, verbose=args.verbose,
         max_seconds=args.max_seconds, stats=stats, detail=args.detail, options=tuple(_machine_options(args)))
+
+
+def _elf_options(args: argparse.Namespace, guest_argv: list[str]) -> list[str]:
+    """Those of a guest's options that a bare-metal program has, too, as the machine has them; UserError for the others."""
+    run_alone = {"--out": args.out, "--interactive": args.interactive} if args.command == "run" else {}
+    others = {"--kind": args.kind, "--share": args.share, "--in": args.inputs, "--package": args.packages, "--data": args.data,
+              "--append": args.append, "--kernel": args.kernel, "--stock": args.stock, "--series": args.series != SERIES,
+              "--on qemu": args.simulator != "machine", "--arch": args.arch != "riscv", "--verbose": args.verbose, **run_alone}
+    if odd := [option for option, value in others.items() if value]:
+        raise UserError(f"{odd[0]}: for guests, not for --elf")
+    if guest_argv:
+        raise UserError(f"--elf: takes no command after --: {guest_argv[0]}")
+    own = {"--json": getattr(args, "stats", None), "--memory": args.memory, "--harts": _count(args, "harts"),
+           "--max-seconds": args.max_seconds}
+    return [text for option, value in own.items() if value is not None for text in (option, str(value))]
 
 
 def _machine_options(args: argparse.Namespace) -> list[str]:
@@ -414,7 +430,7 @@ def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:
         if args.compare:
             raise UserError("profile: --compare: kinds are for guests, not for --elf")
         return profiling.profile_elf(args.elf, args.profile, tuple(args.settings), args.detail, args.out, args.since,
-                                     tuple(args.symbols), args.categories)
+                                     tuple(args.symbols), args.categories, tuple(_elf_options(args, guest_argv)))
     if not guest_argv:
         raise UserError("profile: no command (trapless profile [OPTIONS] -- COMMAND ...)")
     rest = args.out, args.since, tuple(args.symbols), args.categories

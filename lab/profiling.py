@@ -174,11 +174,12 @@ def user_us(record: dict) -> float:
 
 
 def profile_elf(elf: Path, profile_name: str, settings: tuple[str, ...], detail: str | None, out: Path, since: str | None,
-                symbols: tuple[str, ...], categories: Path | None) -> int:
-    """The same of a bare-metal ELF file."""
+                symbols: tuple[str, ...], categories: Path | None, options: tuple[str, ...] = ()) -> int:
+    """The same of a bare-metal ELF file; more `options` go to the machine."""
     _prepare(out, symbols, categories)
+    attribute = Attribute(out, since or "start", symbols, categories)
     status = run.run_elf(elf, profile_name, settings, detail,
-                         (*Attribute(out, since or "start", symbols, categories).options(), "--json", str(out / "stats.json")))
+                         (*attribute.options(), "--json", str(out / "stats.json"), *options))
     return finish(out, elf.name, (("profile", " ".join([profile_name, *settings])),), status)
 
 

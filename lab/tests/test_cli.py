@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lab import build
+from lab import __main__, build
 from lab.images import dataset
 from lab.paths import ROOT
 
@@ -76,6 +77,54 @@ def test_help_from_any_folder(tmp_path: Path) -> None:
 )
 def test_bad_input(arguments: list[str], names: str) -> None:
     assert names in complaint(trapless(*arguments))
+
+
+@pytest.fixture
+def main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """The command line in this process, with a machine that only says what it was told: status, and all that was said."""
+    machine = tmp_path / "machine"
+    machine.write_text('#!/bin/sh\necho told: "$@"\nexit 3\n')
+    machine.chmod(0o755)
+    (tmp_path / "t.elf").touch()
+    monkeypatch.setenv("TRAPLESS_MACHINE", str(machine))
+    monkeypatch.setattr(__main__, "end_with_sigterm", lambda: None)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["trapless", *arguments])
+        status = __main__.main()
+        return status, "".join(capfd.readouterr())
+
+    return call
+
+
+def test_bare_metal_takes_what_the_machine_knows(main: Callable[..., tuple[int, str]]) -> None:
+    options = ["--stats", "s.json", "--max-seconds", "2.5", "--harts", "2", "--memory", "64M", "--set", "ssd.read_us=3"]
+    status, said = main("run", "--elf", "t.elf", *options)
+    assert (status, said) == (3, "told: elf t.elf --profile vc707 --set ssd.read_us=3 --json s.json --memory 64M --harts 2 "
+                                 "--max-seconds 2.5\n")
+    status, said = main("profile", "--elf", "t.elf", "--memory", "64M")
+    assert status == 3 and said.endswith("--json out/profile/stats.json --memory 64M\n")
+
+
+@pytest.mark.parametrize("command", ["run", "profile"])
+@pytest.mark.parametrize(("arguments", "line"), [
+    (["--kind", "hwdp"], "--kind: for guests, not for --elf"),
+    (["--in", "x"], "--in: for guests, not for --elf"),
+    (["--data", "64M"], "--data: for guests, not for --elf"),
+    (["--series", "stc"], "--series: for guests, not for --elf"),
+    (["--on", "qemu"], "--on qemu: for guests, not for --elf"),
+    (["--harts", "0"], "--harts 0: at least 1"),
+    (["--", "true"], "--elf: takes no command after --: true"),
+])
+def test_bare_metal_refuses_what_is_for_guests(main: Callable[..., tuple[int, str]], command: str, arguments: list[str],
+                                               line: str) -> None:
+    assert main(command, "--elf", "t.elf", *arguments) == (1, f"trapless: {line}\n")
+
+
+@pytest.mark.parametrize(("arguments", "line"), [(["--out", "o"], "--out"), (["--interactive"], "--interactive")])
+def test_bare_metal_leaves_no_files(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+    assert main("run", "--elf", "t.elf", *arguments) == (1, f"trapless: {line}: for guests, not for --elf\n")
 
 
 @pytest.mark.guest
