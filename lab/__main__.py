@@ -376,6 +376,7 @@ def _experiment(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, guest_argv: list[str]) -> int:
     from lab import run
 
+    _count(args, "harts")
     if args.elf:
         options = _elf_options(args, guest_argv)
         return run.run_elf(args.elf, args.profile, tuple(args.settings), args.detail, (*options, *_machine_options(args)))
@@ -405,7 +406,7 @@ def _elf_options(args: argparse.Namespace, guest_argv: list[str]) -> list[str]:
         raise UserError(f"{odd[0]}: for guests, not for --elf")
     if guest_argv:
         raise UserError(f"--elf: takes no command after --: {guest_argv[0]}")
-    own = {"--json": getattr(args, "stats", None), "--memory": args.memory, "--harts": _count(args, "harts"),
+    own = {"--json": getattr(args, "stats", None), "--memory": args.memory, "--harts": args.harts,
            "--max-seconds": args.max_seconds}
     return [text for option, value in own.items() if value is not None for text in (option, str(value))]
 
@@ -426,6 +427,7 @@ def _machine_options(args: argparse.Namespace) -> list[str]:
 def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:
     from lab import profiling
 
+    _count(args, "harts")
     if args.elf:
         if args.compare:
             raise UserError("profile: --compare: kinds are for guests, not for --elf")

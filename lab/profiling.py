@@ -77,12 +77,14 @@ def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[s
     """Run a command in a guest, attributed; the command's exit status."""
     if request.simulator != "machine":
         raise UserError("profile: not with --on qemu")
+    run.check_kernel(request)
     _prepare(out, symbols, categories)
     kernel = request.kernel or build.kernel(stock=request.stock, series=request.series)
     # Without the launcher of a kind there is no region of interest.
     since = since or ("roi" if request.kind else f"milestone:{FIRST_COMMAND}")
     attribute = Attribute(out, since, (str(symbols_of(kernel)), *symbols), categories)
-    status = run.run(replace(request, kernel=kernel, stats=out / "stats.json", out=out / "job", attribute=attribute))
+    request = replace(request, kernel=kernel, stock=False, series=run.Request.series)
+    status = run.run(replace(request, stats=out / "stats.json", out=out / "job", attribute=attribute))
     return finish(out, shlex.join(request.argv), (("kind", request.kind or "none"), *_settings(request)), status)
 
 

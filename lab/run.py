@@ -122,15 +122,15 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
     for path in request.inputs:
         if not (folder / path).exists():
             raise UserError(f"--in {path}: no such file")
-    if request.kernel and not (folder / request.kernel).is_file():
-        raise UserError(f"--kernel {request.kernel}: no such file")
+    for name, given in (("harts", request.harts), ("max-seconds", request.max_seconds)):
+        if given is not None and given <= 0:
+            raise UserError(f"--{name} {given}: not a positive number")
+    check_kernel(request, folder)
     arch = build.ARCHS[request.arch]
     if request.simulator == "machine" and arch is not build.RISCV:
         raise UserError(f"--arch {request.arch}: only with --on qemu")
-    if request.simulator != "machine" and request.options:
-        raise UserError(f"{request.options[0]}: not with --on qemu")
-    if request.simulator != "machine" and request.detail:
-        raise UserError("--detail: not with --on qemu")
+    if request.simulator != "machine" and (odd := _of_the_machine(request)):
+        raise UserError(f"{odd}: not with --on qemu")
     data, kept, options = data_disk(request.data, folder)
     if request.simulator != "machine" and options:
         raise UserError(f"--data {request.data}: options only with --on machine")
@@ -148,6 +148,24 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
     given = {path.name for path in request.inputs}
     inputs = tuple(folder / path for path in request.inputs) + tuple(path for path in files if path.name not in given)
     return guest, Job("exit 0", inputs) if request.interactive else command_job(argv, request.kind, inputs, request.share)
+
+
+def check_kernel(request: Request, folder: Path = Path()) -> None:
+    """UserError if there is no such kernel, or if it is told twice which one."""
+    if not request.kernel:
+        return
+    if request.stock or request.series != build.SERIES:
+        raise UserError(f"--kernel {request.kernel}: not with {'--stock' if request.stock else '--series'}")
+    if not (folder / request.kernel).is_file():
+        raise UserError(f"--kernel {request.kernel}: no such file")
+
+
+def _of_the_machine(request: Request) -> str | None:
+    """An option that only the machine has, if there is one."""
+    given = [*request.options[:1], *(["--detail"] if request.detail else []), *(["--stats"] if request.stats else [])]
+    given += [f"--profile {request.profile}"] if request.profile != Request.profile else []
+    given += [f"--ssd {setting[4:]}" if setting.startswith("ssd=") else f"--set {setting}" for setting in request.settings]
+    return given[0] if given else None
 
 
 def say_where(gdb: str) -> None:

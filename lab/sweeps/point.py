@@ -51,6 +51,8 @@ def check(grid: Grid) -> None:
             _check_value(where, name, value)
     if any(given.get("share", [])) and "kind" not in given:
         raise UserError(f"{where}share: needs a `kind`, whose launcher makes threads share")
+    if "kernel" in given and (any(given.get("stock", [])) or "series" in given):
+        raise UserError(f"{where}kernel: not with `{'series' if 'series' in given else 'stock'}`")
     free = [name for name in given if name not in OPTIONS and "." not in name]
     holes = {hole for value in given.get("command", []) for hole in _holes(value)}
     workloads = given.get("workload", [])

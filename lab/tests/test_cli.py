@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lab import __main__, build
-from lab.images import dataset
+from lab.images import dataset, rootfs
 from lab.paths import ROOT
 
 
@@ -125,6 +125,27 @@ def test_bare_metal_refuses_what_is_for_guests(main: Callable[..., tuple[int, st
 @pytest.mark.parametrize(("arguments", "line"), [(["--out", "o"], "--out"), (["--interactive"], "--interactive")])
 def test_bare_metal_leaves_no_files(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
     assert main("run", "--elf", "t.elf", *arguments) == (1, f"trapless: {line}: for guests, not for --elf\n")
+
+
+@pytest.mark.parametrize(("arguments", "line"), [
+    (["--on", "qemu", "--ssd", "tlc"], "--ssd tlc: not with --on qemu"),
+    (["--on", "qemu", "--set", "ssd.read_us=3"], "--set ssd.read_us=3: not with --on qemu"),
+    (["--on", "qemu", "--profile", "server"], "--profile server: not with --on qemu"),
+    (["--on", "qemu", "--stats", "s.json"], "--stats: not with --on qemu"),
+    (["--kernel", "t.elf", "--stock"], "--kernel t.elf: not with --stock"),
+    (["--kernel", "t.elf", "--series", "stc"], "--kernel t.elf: not with --series"),
+    (["--harts", "0"], "--harts 0: at least 1"),
+    (["--max-seconds", "0"], "--max-seconds 0.0: not a positive number"),
+])
+def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch,
+                                         arguments: list[str], line: str) -> None:
+    """They are refused before anything is built."""
+    monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
+    assert main("run", *arguments, "--", "true") == (1, f"trapless: {line}\n")
+
+
+def test_a_profile_of_a_kernel_that_is_told_twice(main: Callable[..., tuple[int, str]]) -> None:
+    assert main("profile", "--kernel", "t.elf", "--stock", "--", "true") == (1, "trapless: --kernel t.elf: not with --stock\n")
 
 
 @pytest.mark.guest

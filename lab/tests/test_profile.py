@@ -114,6 +114,15 @@ def test_a_comparison_that_fails_shows_nothing_of_an_earlier_one(tmp_path: Path,
     assert not list(tmp_path.iterdir())
 
 
+def test_the_stock_kernel_is_profiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "System.map").touch()
+    asked = []
+    monkeypatch.setattr(profiling.build, "kernel", lambda **what: asked.append(what) or tmp_path / "Image")
+    monkeypatch.setattr(run, "run", lambda request: asked.append(request) or 7)
+    assert profiling.profile(run.Request(["true"], stock=True), tmp_path / "out", None, (), None) == 7
+    assert asked[0]["stock"] and (asked[1].kernel, asked[1].stock) == (tmp_path / "Image", False)
+
+
 def check_trace(trace: dict) -> dict[str, int]:
     """Slices of one track lie in or beside each other and come in order; how many there are of each name."""
     tracks: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)

@@ -20,6 +20,7 @@ from lab.experiments import catalogue, repeated
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.paths import ROOT
 from lab.report import plots
+from lab.runner import guest as guests
 from lab.tests import test_sweeps
 from lab.tests.test_cli import complaint
 
@@ -83,8 +84,15 @@ def test_run_that_fails_is_a_result(fake: test_sweeps.Fake) -> None:
     ("true", {"data": "no.img"}, "no.img: no such image"),
     ("true", {"simulator": "bochs"}, "simulator: bochs"),
     ("./no.c", {}, "./no.c: no such file"),
+    ("true", {"harts": 0}, "harts 0: not a positive number"),
+    ("true", {"kernel": __file__, "stock": True}, "not with --stock"),
+    ("true", {"simulator": "qemu", "ssd": "tlc"}, "--ssd tlc: not with --on qemu"),
+    ("true", {"simulator": "qemu", "settings": {"hwdp.ring": 64, "ssd.read_us": 3}}, "--set ssd.read_us=3: not with --on qemu"),
 ])
-def test_what_cannot_run_is_one_line(fake: test_sweeps.Fake, command: str, options: dict, complaint: str) -> None:
+def test_what_cannot_run_is_one_line(fake: test_sweeps.Fake, command: str, options: dict, complaint: str,
+                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("run_on_machine", "run_on_qemu"):
+        monkeypatch.setattr(guests, name, lambda *_, **more: pytest.fail("it runs"))
     with pytest.raises(trapless.Error, match=complaint) as caught:
         trapless.run(command, memory="64M", **options)
     assert "\n" not in str(caught.value) and caught.value.__cause__ is None and caught.value.__suppress_context__

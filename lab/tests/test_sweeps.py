@@ -347,6 +347,8 @@ def test_a_scheduler_that_does_not_answer(fake: Fake, address: str, monkeypatch:
     ("[fixed]\ncommand = 'x'\nin = [1]", r"in: \[1\] is not a list of texts"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nthreads = [1, 0]", "threads: 0: at least 1"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nshare = [false, true]", "share: needs a `kind`"),
+    ("[fixed]\ncommand = 'x'\nkernel = 'Image'\n[vary]\nstock = [false, true]", "kernel: not with `stock`"),
+    ("[fixed]\ncommand = 'x'\nseries = ['stc']\n[vary]\nkernel = ['Image']", "kernel: not with `series`"),
 ])
 def test_faulty_files(fake: Fake, text: str, message: str) -> None:
     (fake.folder / "mine.toml").write_text(text)
