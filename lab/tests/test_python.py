@@ -141,6 +141,18 @@ def test_experiment(made: Path) -> None:
         trapless.experiment("none")
 
 
+def test_settings_of_an_experiment(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drive goes before its values; what would change nothing is refused."""
+    asked = []
+    monkeypatch.setattr("lab.experiment.measure", lambda name, setup: asked.append(setup.settings))
+    trapless.experiment("made", settings={"ssd.read_us": 3, "ssd": "tlc"})
+    assert asked == [("ssd=tlc", "ssd.read_us=3")]
+    for name, text in (("read_us", "settings: read_us: neither"), ("hwdp.ring", "settings: hwdp.ring=3: an experiment's")):
+        with pytest.raises(trapless.Error, match=text):
+            trapless.experiment("made", settings={name: 3})
+    assert len(asked) == 1
+
+
 def test_compare(made: Path, tmp_path: Path) -> None:
     trapless.experiment("made", out=tmp_path / "again")
     frame = trapless.compare(made, tmp_path / "again")

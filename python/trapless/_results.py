@@ -29,9 +29,10 @@ def experiment(name: str, *, quick: bool = True, kinds: Iterable[str] = (), prof
     """Measure one figure of the papers, as `./trapless experiment NAME` does, and leave its files in `out` (default out/NAME): a
     row for each of its points.
 
-    `quick` takes smaller loads; without, it may take hours. Runs that are known are not run again. A figure's mean over the seeds
-    has its name, half the width of its 95 % interval that name with `_ci` behind. Error if there is no such experiment (its text
-    names all) or a run fails.
+    `quick` takes smaller loads; without, it may take hours. `settings` are values of the profile (`ssd.read_us`), and `ssd`, the
+    name or file of another drive. Runs that are known are not run again. A figure's mean over the seeds has its name, half the
+    width of its 95 % interval that name with `_ci` behind. Error if there is no such experiment (its text names all) or a run
+    fails.
     """
     if name not in EXPERIMENTS:
         raise UserError(f"experiment {name}: not one of {', '.join(EXPERIMENTS)}")
@@ -39,10 +40,14 @@ def experiment(name: str, *, quick: bool = True, kinds: Iterable[str] = (), prof
     if odd := set(kinds) - set(KINDS):
         raise UserError(f"kinds: {min(odd)}: not one of {', '.join(KINDS)}")
     folder = Path(out or Path("out") / name)
-    changed, parameters = point.dotted(settings or {})
+    settings = settings or {}
+    changed, parameters = point.dotted(settings)
     if parameters:
         raise UserError(f"settings: {parameters[0]}: an experiment's kernel has parameters of its own")
-    setup = Setup(folder, profile, tuple(changed), Path(kernel) if kernel else None, quick, kinds)
+    if odd := [name for name in settings if "." not in name and name != "ssd"]:
+        raise UserError(f"settings: {odd[0]}: neither a value of a profile (ssd.read_us) nor a drive (ssd)")
+    drive = [f"ssd={settings['ssd']}"] if "ssd" in settings else []
+    setup = Setup(folder, profile, (*drive, *changed), Path(kernel) if kernel else None, quick, kinds)
     experiments.measure(name, setup)
     return load(folder)
 
