@@ -162,7 +162,7 @@ def kind_rows(records: list[tuple[str, dict, dict]]) -> list[dict]:
 
 def _served(stats: dict, key: str) -> list[dict]:
     """What the machine says of misses in hardware (`hw_miss`, `port_miss`), of each region that had some."""
-    return [region[key] for region in stats["rois"] if region[key]["count"]]
+    return [region[key] for region in figures.regions(stats) if region[key]["count"]]
 
 
 def _mean(misses: list[dict], *keys: str) -> float | None:
@@ -244,7 +244,7 @@ def mode_rows(record: dict) -> list[dict]:
 
 def pages(record: dict, stats: dict) -> int:
     """Page misses: faults that waited for a device, and those that the hardware served for page walks."""
-    return record["faults"]["count"] + sum(region["hw_miss"]["count"] for region in stats["rois"])
+    return record["faults"]["count"] + sum(miss["count"] for miss in _served(stats, "hw_miss"))
 
 
 def fault_rows(record: dict) -> list[dict]:

@@ -6,6 +6,14 @@ from __future__ import annotations
 from lab.ui import UserError
 
 
+def regions(stats: dict) -> list[dict]:
+    """The regions of interest of a run. UserError if the machine has not kept all that was marked: sums would be of a part."""
+    if ignored := stats.get("marks_ignored"):
+        raise UserError(f"no figures: the machine keeps 1000 regions of interest, watched mappings and milestones each, and the "
+                        f"run has {ignored} more")
+    return stats.get("rois", [])
+
+
 def of_regions(kind: str | None, regions: list[dict]) -> dict:
     """What the machine counted in all regions of interest of a run with this kind of paging: times in us unless the name says
     otherwise. First touches of watched mappings count since they were first watched, also before a region of the program's own.
@@ -40,6 +48,7 @@ def _device(kind: str | None, regions: list[dict]) -> dict:
 
 def mean(parts: list[tuple[int, float]]) -> float | None:
     """Of several means, each of so many samples, that of all samples."""
+    parts = [part for part in parts if part[0]]
     if len(parts) == 1:
         return parts[0][1]
     count = sum(count for count, _ in parts)
@@ -47,20 +56,30 @@ def mean(parts: list[tuple[int, float]]) -> float | None:
 
 
 def of_fio(said: dict) -> dict:
-    """Of fio's JSON: reads, or writes where there are no reads. Percentiles only of a single group."""
+    """Of fio's JSON: reads, or writes where there are no reads. Percentiles only of a single group, and only what fio reports;
+    bandwidth and runtime not of groups that ran one after another."""
     jobs = said["jobs"]
     errors = [job["error"] for job in jobs if job.get("error")]
     if errors:
         raise UserError(f"fio reports error {errors[0]}")
     sides = [job["read"] if any(each["read"]["total_ios"] for each in jobs) else job["write"] for job in jobs]
+    beside = _beside([(job, side) for job, side in zip(jobs, sides, strict=True) if side["total_ios"]])
     found = {
         "ops": sum(side["total_ios"] for side in sides),
         "mean_us": mean([(side["total_ios"], side["clat_ns"]["mean"] / 1000) for side in sides]),
-        "bandwidth_mb_s": sum(side["bw_bytes"] for side in sides) / 1e6,
-        "runtime_seconds": max(side["runtime"] for side in sides) / 1000,
+        "bandwidth_mb_s": sum(side["bw_bytes"] for side in sides) / 1e6 if beside else None,
+        "runtime_seconds": max(side["runtime"] for side in sides) / 1000 if beside else None,
     }
     if len(sides) == 1:
         percentiles = sides[0]["clat_ns"].get("percentile", {})
-        found |= {name: percentiles.get(key, 0) / 1000
-                  for name, key in (("p50_us", "50.000000"), ("p99_us", "99.000000"), ("p999_us", "99.900000"))}
+        found |= {name: percentiles[key] / 1000 for name, key in (("p50_us", "50.000000"), ("p99_us", "99.000000"),
+                                                                  ("p999_us", "99.900000")) if key in percentiles}
     return found
+
+
+def _beside(busy: list[tuple[dict, dict]]) -> bool:
+    """Did these jobs run beside each other? Those of one group do; of several, fio 3.36 and later say when each began, in ms."""
+    if len({job.get("groupid") for job, _ in busy}) <= 1:
+        return True
+    times = [(job["job_start"], job["job_start"] + side["runtime"]) for job, side in busy if job.get("job_start")]
+    return len(times) == len(busy) and max(begin for begin, _ in times) < min(end for _, end in times)

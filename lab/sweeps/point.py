@@ -33,7 +33,7 @@ OPTIONS: dict[str, type | tuple[type, ...]] = {
 """Options of `run`, and the types of their values."""
 SECTIONS = ("machine", "core", "smu", "ssd", "detail")
 """Of a machine's profile."""
-_FORM = "sweep 1"
+_FORM = "sweep 2"
 _HOLE = re.compile(r"\{\{(\w+)\}\}|\{(\w+)\}")
 _NAMES = {str: "text", bool: "true or false", int: "whole number", list: "list", (str, list): "text or list"}
 

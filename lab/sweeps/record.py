@@ -58,6 +58,12 @@ def of_program(out: Path) -> dict:
     return found
 
 
+def of_machine(kind: str | None, stats: dict) -> dict:
+    """What the machine counted in regions of interest, if there are any."""
+    regions = figures.regions(stats)
+    return figures.of_regions(kind, regions) if regions else {}
+
+
 def take(kind: str | None, outcome: guests.Outcome, folder: Path) -> dict:
     """What is kept of a run, however it ended."""
     return of_run(kind, outcome, folder / "out")
@@ -65,18 +71,16 @@ def take(kind: str | None, outcome: guests.Outcome, folder: Path) -> dict:
 
 def of_run(kind: str | None, outcome: guests.Outcome, out: Path) -> dict:
     """The figures of a run whose files of /job/out are in `out`, and what is behind them."""
-    stats, found = outcome.stats, {}
-    regions = stats.get("rois", [])
-    wrong = {}
-    try:
-        found = of_program(out)
-    except UserError as error:
-        wrong = {"status": ending.FAILED, "line": str(error)}
-    if regions:
-        found |= figures.of_regions(kind, regions)
+    stats, found, wrong = outcome.stats, {}, {}
+    for taken in (lambda: of_program(out), lambda: of_machine(kind, stats)):
+        try:
+            found |= taken()
+        except UserError as error:
+            wrong = {"status": ending.FAILED, "line": str(error)}
     found |= {name: stats[name] for name in ("sim_seconds", "instructions", "mips") if name in stats}
     found["host_seconds"] = outcome.host_seconds
-    details = {"instructions_by_mode": stats.get("instructions_by_mode"), "smu": stats.get("smu_counters"), "regions": regions}
+    details = {"instructions_by_mode": stats.get("instructions_by_mode"), "smu": stats.get("smu_counters"),
+               "regions": stats.get("rois", [])}
     return {"figures": {name: value for name, value in found.items() if value is not None}, "details": details,
             "git": git_describe(), **wrong}
 

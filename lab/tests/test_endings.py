@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from lab import cache, run
+from lab import cache, profiling, run
 from lab.paths import ROOT
 from lab.runner import ending, figures, process
 from lab.runner import guest as guests
 from lab.runner.job import Job
+from lab.sweeps import record
 from lab.ui import UserError
 
 FAKE = Path(__file__).with_name("fake_machine.py")
@@ -135,9 +136,24 @@ def test_figures_of_fio() -> None:
     assert (one["ops"], one["mean_us"], one["p50_us"], one["p99_us"], one["bandwidth_mb_s"]) == (10, 1, 0.9, 2.5, 2)
     two = figures.of_fio({"jobs": [fio("write", 10, 1000.0), fio("write", 30, 2000.0)]})
     assert (two["ops"], two["mean_us"], two["bandwidth_mb_s"], two["runtime_seconds"]) == (40, 1.75, 4, 0.5)
-    assert "p50_us" not in two
+    assert "p50_us" not in two and "p999_us" not in one, "what fio does not report is not 0"
     with pytest.raises(UserError, match="error 5"):
         figures.of_fio({"jobs": [{**fio("read", 1, 1.0), "error": 5}]})
+
+
+@pytest.mark.parametrize(("starts", "beside"), [((1000, 1000), True), ((1000, 1499), True), ((1000, 1500), False),
+                                                ((None, None), False)])
+def test_groups_of_fio(starts: tuple, beside: bool) -> None:
+    """The sum of the bandwidths of groups that ran one after another is nobody's; a group's threads run beside each other."""
+    groups = [{**fio("read", 10, 1000.0), "groupid": number, **({"job_start": start} if start else {})}
+              for number, start in enumerate(starts)]
+    found = figures.of_fio({"jobs": groups})
+    assert (found["bandwidth_mb_s"], found["runtime_seconds"]) == ((4, 0.5) if beside else (None, None))
+    assert (found["ops"], found["mean_us"]) == (20, 1)
+    threads = figures.of_fio({"jobs": [{**group, "groupid": 0} for group in groups]})
+    assert threads["bandwidth_mb_s"] == 4
+    written = {**fio("write", 10, 1000.0), "groupid": 5, "job_start": 10}
+    assert figures.of_fio({"jobs": [written, groups[0]]})["bandwidth_mb_s"] == 2, "one that only wrote is not of the reads"
 
 
 def region(hw: int, reads: int) -> dict:
@@ -156,6 +172,27 @@ def test_figures_of_regions() -> None:
     assert figures.of_regions("osdp", [region(0, 4)])["device_us"] == 20
     assert figures.of_regions("osdp", [region(0, 0), region(0, 0)])["device_us"] is None
     assert figures.of_regions("ideal", [region(0, 0)])["device_us"] == 0
+    for kind, count in (("hwdp", 1), ("hwdp", 2), ("osdp", 1)):
+        found = figures.of_regions(kind, [region(0, 0)] * count)
+        assert (found["device_us"], found["nondevice_us"]) == (None, None), "no miss has no mean"
+
+
+def test_what_the_machine_has_not_kept_is_told(tmp_path: Path) -> None:
+    """Sums over some of the regions would look like those of all."""
+    stats = {"rois": [region(1, 0)], "marks_ignored": 7}
+    with pytest.raises(UserError, match=r"no figures: the machine keeps 1000 .* the run has 7 more$"):
+        figures.regions(stats)
+    assert figures.regions({**stats, "marks_ignored": 0}) == stats["rois"] and figures.regions({}) == []
+    (tmp_path / "figures.json").write_text('{"n": 3}')
+    taken = record.of_run("hwdp", guests.Outcome(0, stats), tmp_path)
+    assert taken["status"] == "failed" and "7 more" in taken["line"]
+    assert taken["figures"]["n"] == 3 and "hw_misses" not in taken["figures"]
+    profile = {"windows": [{}], "faults": {"count": 0}}
+    for name, text in (("profile.json", profile), ("stats.json", stats)):
+        (tmp_path / name).write_text(json.dumps(text))
+    (tmp_path / "stacks.folded").write_text("")
+    with pytest.raises(UserError, match="7 more"):
+        profiling.finish(tmp_path, "test")
 
 
 @pytest.fixture
