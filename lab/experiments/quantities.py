@@ -42,6 +42,9 @@ _NAMED = {
     "saved": Quantity("%", HIGHER),
     "over_off": Quantity("%", LOWER),
     "over_stock": Quantity("%", LOWER),
+    "over_stock_percent": Quantity("%", LOWER),
+    "kernel_instructions_per_fault": Quantity("instructions a fault", LOWER),
+    "us_per_fault": Quantity("us", LOWER),
     "software": Quantity("us", LOWER),
     "hits": Quantity("%", HIGHER),
     "gain_over_emulated": Quantity("%", HIGHER),
@@ -57,10 +60,14 @@ _NAMED = {
     "time_s_less": Quantity("%", HIGHER),
     "faults_less": Quantity("%", HIGHER),
     "context_switches_less": Quantity("%", HIGHER),
+    "pages_moved_less": Quantity("%", HIGHER),
+    "moved_less_than_virt": Quantity("%", HIGHER),
     "arming_us_per_page": Quantity("us", LOWER),
     **{f"user_{event}": Quantity("misses per 1000 instructions", LOWER)
        for event in ("l1i", "l1d", "l2", "last", "dtlb", "branches")},
     "mips": Quantity("million instructions a host second", HIGHER),
+    # More reads in the same time make them more, less work of the kernel for a read makes them fewer.
+    "fio_mips": Quantity("million instructions a second"),
     # Of a page fault (lab.stc.runs.figures), and of whole programs.
     **{part: Quantity("cycles", LOWER) for part in ("walk", "tables", "fault", "handler", "cycles")},
     **{counted: Quantity("instructions", LOWER) for counted in ("instructions", "walk_instructions")},
@@ -73,6 +80,7 @@ _NAMED = {
 _BY_END = {
     "_instructions_per_op": Quantity("instructions an operation", LOWER),
     "_instructions": Quantity("instructions", LOWER),
+    "_cycles": Quantity("cycles", LOWER),
     "_per_op": Quantity("an operation", LOWER),
     "_mb_s": Quantity("MB/s", HIGHER),
     "_seconds": Quantity("s", LOWER),
@@ -98,7 +106,10 @@ _BY_END = {
 
 def of(key: str) -> Quantity:
     """The quantity that a record holds under this key; a bare number if it is none of the known."""
-    if key in _NAMED:
-        return _NAMED[key]
+    return _NAMED[key] if key in _NAMED else by_end(key)
+
+
+def by_end(key: str) -> Quantity:
+    """What the end of a name says, whoever gave it; else a bare number."""
     fitting = [end for end in _BY_END if key.endswith(end)]
     return _BY_END[max(fitting, key=len)] if fitting else Quantity("1")

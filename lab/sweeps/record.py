@@ -24,6 +24,11 @@ _KNOWN = {*_SHOWN, "p999_us", "bandwidth_mb_s", "runtime_seconds", "resident", "
           "region_os_faults", "user_instructions", "instructions", "host_seconds", "mips"}
 
 
+def quantity(name: str) -> quantities.Quantity:
+    """What a figure of a run is: of a program's own, its name's end says it (docs/sweeps.md)."""
+    return quantities.of(name) if name in _KNOWN else quantities.by_end(name)
+
+
 def of_ycsb(text: str) -> dict:
     """Figures of the YCSB driver."""
     said = json.loads(text)
@@ -101,7 +106,7 @@ def line(name: str, values: dict, seed: object, run: kept.Run | None, result: di
         "status": result["status"],
         "exit_status": result["exit_status"],
         "line": result["line"],
-        "figures": {key: {"value": value, **asdict(quantities.of(key))} for key, value in result["figures"].items()},
+        "figures": {key: {"value": value, **asdict(quantity(key))} for key, value in result["figures"].items()},
         "details": result["details"],
     }
 

@@ -114,6 +114,18 @@ def test_sweep(fake: test_sweeps.Fake, tmp_path: Path) -> None:
     assert trapless.sweep(fake.folder / "walk.toml")["n"].to_list() == [5]
 
 
+def test_units_of_a_programs_own_figures(tmp_path: Path) -> None:
+    """Not those that the laboratory has for such names; an experiment's are."""
+    figures = {"hits": 3, "page_us": 2.0, "hw_misses": 1}
+    row = {"values": {"n": 1}, "status": "ok", "exit_status": 0, "line": "", "figures": figures}
+    (tmp_path / "results.json").write_text(json.dumps([row]))
+    assert trapless.load(tmp_path).attrs["units"] == {"hits": "1", "page_us": "us", "hw_misses": "misses"}
+    result = trapless.Result({"command": "x"}, "ok", 0, "", "", {}, figures, {})
+    assert result.frame().attrs["units"] == {"hits": "1", "page_us": "us", "hw_misses": "misses"}
+    (tmp_path / "results.json").write_text(json.dumps([{"program": "x", "hits": 3}]))
+    assert trapless.load(tmp_path).attrs["units"] == {"hits": "%"}
+
+
 @pytest.mark.parametrize(("what", "options", "complaint"), [
     ({"fixed": {"command": "true", "kin": "osdp"}}, {}, "kin: neither an option"),
     ({"vary": {"command": "true"}}, {}, "vary.command: not a list"),

@@ -70,6 +70,12 @@ def test_units() -> None:
     assert quantities.of("over_stock") == quantities.of("cycles_over_off") == quantities.Quantity("%", quantities.LOWER)
     assert quantities.of("walk") == quantities.Quantity("cycles", quantities.LOWER)
     assert quantities.of("whatever").unit == "1"
+    for key in ("kernel_instructions_per_fault", "us_per_fault", "all_cycles", "kernel_cycles", "over_stock_percent"):
+        assert quantities.of(key).unit != "1" and quantities.of(key).direction == quantities.LOWER, key
+    for key in ("pages_moved_less", "moved_less_than_virt"):
+        assert quantities.of(key) == quantities.Quantity("%", quantities.HIGHER)
+    assert quantities.of("fio_mips").direction is None and quantities.of("beside_mips").direction == quantities.HIGHER
+    assert quantities.by_end("hits").unit == "1" and quantities.by_end("page_us").unit == "us"
 
 
 def test_documents_take_the_whole_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

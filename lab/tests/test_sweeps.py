@@ -477,6 +477,16 @@ def test_values_come_before_figures_of_their_names(fake: Fake) -> None:
     assert [name for name, *_ in record.columns(["n"], [row])] == ["n", "status", "reads"]
 
 
+def test_units_of_a_programs_own_figures() -> None:
+    """Its name's end says it, whatever the laboratory means by that name elsewhere; the machine's own have their names."""
+    result = {"figures": {"hits": 3, "after": 2.0, "saved": 1, "saved_bytes": 7, "hw_misses": 5, "ops_per_second": 2.0},
+              "git": None, "status": "ok", "exit_status": 0, "line": "", "details": {}}
+    figures = record.line("sweep", {}, None, None, result)["figures"]
+    assert {name: figure["unit"] for name, figure in figures.items()} == {
+        "hits": "1", "after": "1", "saved": "1", "saved_bytes": "bytes", "hw_misses": "misses", "ops_per_second": "1/s"}
+    assert figures["hits"]["direction"] is None
+
+
 def test_sections_are_those_of_profiles() -> None:
     profile = tomllib.loads((MACHINE / "profiles" / "server.toml").read_text())
     assert set(profile) - {"name"} == set(point.SECTIONS)

@@ -62,7 +62,7 @@ class Result:
     def frame(self) -> pd.DataFrame:
         """A row: values, statuses, figures; units in its `attrs`. `pandas.concat` makes a table of several."""
         return frame_of([{**self.values, "status": self.status, "exit_status": self.exit_status, **self.figures}],
-                        names=set(self.values))
+                        names=set(self.values), quantity=record.quantity)
 
 
 @one_line
@@ -150,7 +150,7 @@ def sweep(what: str | Path | Mapping[str, Mapping[str, object]], *, out: str | P
     else:
         made = grid.load(Path(what))
     results = sweeps.sweep(made, Path(out) if out else None, Engine(jobs, workers, scheduler))
-    frame = frame_of([row_of(result) for result in results], names=set(made.vary))
+    frame = frame_of([row_of(result) for result in results], names=set(made.vary), quantity=record.quantity)
     frame.attrs |= {"sweep": made.name, **({"folder": str(out)} if out else {})}
     return frame
 

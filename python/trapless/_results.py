@@ -11,11 +11,12 @@ import pandas as pd
 
 from lab import compare as comparing
 from lab import experiment as experiments
+from lab.experiments import quantities
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.experiments.setup import Setup
 from lab.pagesim import output
 from lab.runner.job import KINDS
-from lab.sweeps import point
+from lab.sweeps import point, record
 from lab.ui import UserError
 from trapless._error import one_line
 from trapless._frames import frame_of
@@ -76,9 +77,11 @@ def load(path: str | Path, *, runs: bool = False) -> pd.DataFrame:
 
 def _of_rows(rows: list[dict]) -> pd.DataFrame:
     """Of results.json: of an experiment, of a sweep of guests, of one of the paging simulator."""
-    found = [row_of(row) if "figures" in row and "values" in row else
+    guests = any("figures" in row and "values" in row for row in rows)
+    found = [row_of(row) if guests else
              {**row["values"], **output.take(row["record"])} if {"values", "record"} == row.keys() else row for row in rows]
-    return frame_of(found, {name for row in rows if isinstance(row.get("values"), dict) for name in row["values"]})
+    return frame_of(found, {name for row in rows if isinstance(row.get("values"), dict) for name in row["values"]},
+                    record.quantity if guests else quantities.of)
 
 
 def _of_runs(text: str) -> pd.DataFrame:
