@@ -90,8 +90,9 @@ def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = Tru
     try:
         results.mkdir(parents=True, exist_ok=True)
         files = {key: results / f"{key}.json" for key in keys}
+        known = {key: _known(path) for key, path in files.items()}
         # The longest first, so that no core is idle at the end.
-        todo = {key: run for key, run in zip(keys, runs, strict=True) if not files[key].is_file()}
+        todo = {key: run for key, run in zip(keys, runs, strict=True) if known[key] is None}
         weights = {key: sum(path.stat().st_size for path in run.traces()) for key, run in todo.items()}
         order = sorted(todo, key=lambda key: -weights[key])
         if len(todo) < len(files):
@@ -103,7 +104,16 @@ def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = Tru
                                 jobs or os.cpu_count() or 1, keep_going)
     except OSError as error:
         raise disk_error(error, FOLDER) from error
-    return [failures.get(files[key]) or json.loads(files[key].read_text()) for key in keys]
+    known |= {key: _known(files[key]) for key in todo}
+    return [failures.get(files[key]) or known[key] for key in keys]
+
+
+def _known(place: Path) -> dict | None:
+    """The result that is there; a file that a crash of the host has emptied is none."""
+    try:
+        return json.loads(place.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def records(runs: Sequence[Run], jobs: int | None = None) -> list[dict]:

@@ -86,8 +86,9 @@ def _file_key(path: Path) -> str:
     try:
         stat = path.stat()
         known = CACHE / "pagesim" / "traces" / content_key(str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns))
-        if known.is_file():
-            return known.read_text()
+        # A crash of the host may have emptied it: then it would stand for any trace.
+        if known.is_file() and (found := known.read_text()):
+            return found
         with open(path, "rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         known.parent.mkdir(parents=True, exist_ok=True)

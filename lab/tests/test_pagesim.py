@@ -123,6 +123,17 @@ def test_results_belong_to_their_content(log: Path, sweep_file: Callable[[str], 
     assert len(log.read_text().split()) == 6
 
 
+def test_files_that_a_crash_has_emptied_are_none(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path) -> None:
+    """Neither results nor the keys of traces, with which any trace would be like any other."""
+    run = runs.Run("one", runs.changed(sweep.load(sweep_file('["sync"]'))[0], {"policy": "sync"}))
+    first = runs.records([run])
+    (place,), (key,) = (runs.FOLDER / "runs").glob("*.json"), (tmp_path / "cache" / "pagesim" / "traces").iterdir()
+    for path in (place, key):
+        path.write_text("")
+        assert runs.records([run]) == first and path.read_text()
+    assert log.read_text().split() == ["sync", "sync"]
+
+
 def test_what_known_runs_took_is_told(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,
                                       monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Two experiments share a run: it is known from before only the second time that they are measured."""
