@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 from rich.console import Console
@@ -30,12 +31,15 @@ FIGURES: tuple[table.Column, ...] = (
     ("Jain", "jain", ".5f"),
 )
 
+_TRACE = re.compile(r"process\.\d+\.trace")
+
 
 def run(file: Path, out: Path, jobs: int | None) -> int:
     """Run all combinations: results.json and results.csv in `out`, a table on the terminal. 1 if some failed."""
     base, vary = load(file)
     combinations = grid.combinations(vary)
-    todo = [runs.Run(grid.title(values) or file.name, runs.changed(base, values)) for values in combinations]
+    todo = [runs.Run(grid.title(values) or file.name, runs.changed(base, _placed(values, file.parent)))
+            for values in combinations]
     output_folder(out)
     results = runs.run_all(todo, jobs)
     good = [(values, result) for values, result in zip(combinations, results, strict=True) if isinstance(result, dict)]
@@ -65,6 +69,12 @@ def load(file: Path) -> tuple[dict, dict[str, list]]:
     for process in _processes(base, vary):
         process["trace"] = str((folder / process["trace"]).absolute())
     return base, vary
+
+
+def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
+    """The same values; traces that they name one by one are sought from `folder` on."""
+    return {key: str((folder / value).absolute()) if _TRACE.fullmatch(key) and isinstance(value, str) else value
+            for key, value in values.items()}
 
 
 def _processes(base: dict, vary: dict[str, list]) -> list[dict]:

@@ -176,6 +176,19 @@ def test_a_failed_run_names_its_configuration(log: Path, sweep_file: Callable[[s
         runs.records([runs.Run("policy fail", {**sweep.load(file)[0], "policy": "fail"})])
 
 
+def test_traces_that_are_varied_are_sought_beside_the_file(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for name in "ab":
+        (tmp_path / f"{name}.trace").write_text(name)
+    (tmp_path / "mine.toml").write_text('[base]\npolicy = "sync"\n[[base.process]]\nname = "x"\n'
+                                        '[vary]\n"process.0.trace" = ["a.trace", "b.trace"]\n')
+    assert sweep.run(Path("..") / "mine.toml", tmp_path / "out", None) == 0
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert [entry["values"] for entry in found] == [{"process.0.trace": "a.trace"}, {"process.0.trace": "b.trace"}]
+    assert log.read_text().split() == ["sync", "sync"]
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("base = 1", "should be `base`"),
     ('base = "no.toml"', "no.toml: No such file"),
