@@ -28,6 +28,8 @@ _FILES = ("experiment.json", "results.json", "runs.jsonl", "results.md")
 
 def run(source: Path, out: Path) -> int:
     """Make the site of what is measured in `source`/NAME."""
+    if out.resolve() == source.resolve():
+        raise UserError(f"--out {out}: the same folder as --from: copies there would be the results themselves")
     found = {name: read(source / name) for name in EXPERIMENTS if (source / name / "experiment.json").is_file()}
     if not found:
         raise UserError(f"--from {source}: nothing is measured there (./trapless experiment all --quick measures everything)")
@@ -38,15 +40,16 @@ def run(source: Path, out: Path) -> int:
 
 
 def read(folder: Path) -> dict:
-    """What an experiment left."""
+    """What an experiment left: all that its page shows."""
     path = folder / "experiment.json"
     try:
         found = json.loads(path.read_text())
-        if not isinstance(found, dict) or "figures" not in found:
-            raise ValueError("of another version; measure it again")
+        page(folder.name, found)
         return found
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {error}") from None
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise UserError(f"{path}: of another version ({error!r}); measure it again") from None
 
 
 def write(found: dict[str, dict], source: Path, out: Path) -> None:

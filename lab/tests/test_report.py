@@ -228,3 +228,19 @@ def test_half_written_results_are_named(tmp_path: Path) -> None:
     (tmp_path / name / "experiment.json").write_text('{"figures"')
     with pytest.raises(UserError, match="experiment.json: "):
         site.run(tmp_path, tmp_path / "report")
+
+
+@pytest.mark.parametrize("missing", ["about", "compared", "confidence", "tables", "host_seconds", "form"])
+def test_results_of_another_version_are_named(made: Path, tmp_path: Path, missing: str) -> None:
+    path = tmp_path / "out" / "isca20-made" / "experiment.json"
+    whole = json.loads(path.read_text())
+    del whole[missing]
+    path.write_text(json.dumps(whole))
+    with pytest.raises(UserError, match=rf"made/experiment\.json: of another version \(.*{missing}.*\); measure it again$"):
+        site.run(tmp_path / "out", tmp_path / "report")
+
+
+def test_a_report_does_not_go_to_where_results_are(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"^--out .*/out: the same folder as --from"):
+        site.run(Path("out"), tmp_path / "out")
