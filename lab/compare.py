@@ -66,9 +66,12 @@ def read(path: Path) -> Result:
 def _run(line: str, place: str) -> dict:
     try:
         run = json.loads(line)
-        values = [figure["value"] for figure in run["figures"].values()]
-        if not all(map(repeated.is_number, values)) or not run["names"].items() or not {
-                "experiment", "form", "seed", "git", "configuration"} <= run.keys():
+        values = [figure["value"] for figure in run["figures"].values() if figure["unit"] and figure.keys() >= {"direction"}]
+        if len(values) < len(run["figures"]) or not all(map(repeated.is_number, values)) or not run["names"].items():
+            raise ValueError
+        # What rows and results are told apart by.
+        hash((*run["names"].items(), run["experiment"], run["form"], run["seed"]))
+        if not isinstance(run["configuration"], dict) or not isinstance(run["git"], str | None):
             raise ValueError
         return run
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -141,6 +141,17 @@ def test_damaged_runs(tmp_path: Path, text: str, says: str) -> None:
         compare.read(tmp_path / "a")
 
 
+@pytest.mark.parametrize(("key", "value"), [
+    ("configuration", None), ("names", {"kind": ["osdp"]}), ("seed", [1]), ("git", 3), ("form", {}),
+    ("figures", {"mean_us": {"value": 1.0}})])
+def test_runs_whose_parts_are_none(tmp_path: Path, key: str, value: object) -> None:
+    folder = keep(tmp_path / "a", [1.0], kinds=("hwdp",))
+    run = json.loads((folder / "runs.jsonl").read_text())
+    (folder / "runs.jsonl").write_text(json.dumps({**run, key: value}) + "\n")
+    with pytest.raises(UserError, match=r":1: not the record of a run$"):
+        compare.run(folder, folder, False, None)
+
+
 def test_missing_or_damaged_files(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "no", tmp_path / "no" / "results.json"):
         with pytest.raises(UserError, match="No such file"):
