@@ -79,7 +79,7 @@ def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict]
     output_folder(folder)
     start = time.monotonic()
     with took.account() as runs:
-        rows = _read(folder) if measured else experiment.measure(setup)
+        rows = _read(folder, name) if measured else experiment.measure(setup)
     times = {"host_seconds": time.monotonic() - start, "runs_known": len(runs.before), "host_seconds_known": runs.seconds}
     texts = {known: table.markdown(shown.rows(rows), shown.columns) for known, shown in experiment.tables.items()}
     if not measured:
@@ -183,11 +183,14 @@ def _check_full(folder: Path) -> None:
         raise UserError(f"--docs: {folder} has what `{command}` gave, not the whole experiment as it is")
 
 
-def _read(folder: Path) -> list[dict]:
+def _read(folder: Path, name: str) -> list[dict]:
     try:
-        return json.loads((folder / "results.json").read_text())
-    except (OSError, ValueError) as error:
+        found = json.loads((folder / _WHOLE).read_text())["experiment"]
+        if found == name:
+            return json.loads((folder / "results.json").read_text())
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"no records of an earlier run in {folder}: {error}") from None
+    raise UserError(f"--measured: {folder} has what {found} gave, not {name}")
 
 
 def write_to_documents(texts: dict[str, str]) -> None:

@@ -91,6 +91,10 @@ def test_experiment_complaints(tmp_path: Path) -> None:
         experiment.run(["nothing"], Setup(tmp_path), None, False)
     with pytest.raises(UserError, match="no records of an earlier run"):
         experiment.run(["off_cost"], Setup(tmp_path), tmp_path, False, measured=True)
+    (tmp_path / "experiment.json").write_text('{"experiment": "area"}')
+    (tmp_path / "results.json").write_text('[{"block": "smu"}]')
+    with pytest.raises(UserError, match=r"^--measured: .* has what area gave, not off_cost$"):
+        experiment.run(["off_cost"], Setup(tmp_path), tmp_path, False, measured=True)
 
 
 def test_options_do_not_change_what_a_run_is_named_by(tmp_path: Path) -> None:
