@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import shutil
 import subprocess
@@ -129,11 +130,12 @@ def _both(captured: _Captured) -> Callable[[str], None]:
 def _pump(process: subprocess.Popen, emit: Callable[[str], None]) -> None:
     """Copy the console to `emit` as it comes."""
     assert process.stdout is not None
-    fresh = ConsoleFilter()
+    # A character may come in two parts.
+    fresh, decoder = ConsoleFilter(), codecs.getincrementaldecoder("utf-8")(errors="replace")
     with process.stdout as stdout:
         while data := stdout.read1(65536):
-            emit(fresh.feed(data.decode(errors="replace")))
-    emit(fresh.rest())
+            emit(fresh.feed(decoder.decode(data)))
+    emit(fresh.feed(decoder.decode(b"", final=True)) + fresh.rest())
 
 
 class ConsoleFilter:

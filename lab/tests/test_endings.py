@@ -83,6 +83,12 @@ def test_a_closed_laboratory_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         process.run(["true"])
 
 
+def test_a_character_that_comes_in_two_parts_is_whole() -> None:
+    """And one whose rest never comes is no trouble."""
+    script = r"printf 'a\303'; sleep 0.2; printf '\244b \342\202'; sleep 0.2; printf '\254\n\303'"
+    assert process.run(["sh", "-c", script]).console == "aäb €\n\ufffd"
+
+
 def test_a_console_without_end_is_kept_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_MOST_CONSOLE", 100_000)
     ended = process.run(["sh", "-c", "seq 300000"])
