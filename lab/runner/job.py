@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from dataclasses import dataclass
@@ -46,9 +47,11 @@ def write_disk(job: Job, image: Path) -> None:
     command.write_text(f"#!/bin/sh\n{job.script}\n")
     command.chmod(0o755)
     for path in job.inputs:
-        target = tree / "in" / path.name
+        # Not the path's own: that of `.` is empty.
+        name = Path(os.path.abspath(path)).name
+        target = tree / "in" / name
         if target.exists():
-            raise UserError(f"two inputs have the name {path.name}")
+            raise UserError(f"two inputs have the name {name}")
         try:
             if path.is_dir():
                 shutil.copytree(path, target, symlinks=True)

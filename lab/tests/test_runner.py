@@ -36,6 +36,15 @@ def test_inputs_must_differ_in_name(tmp_path: Path) -> None:
         jobs.write_disk(jobs.Job("true", (tmp_path / "x", tmp_path / "d" / "x")), tmp_path / "job.img")
 
 
+def test_inputs_without_a_name_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine" / "sub").mkdir(parents=True)
+    (tmp_path / "mine" / "x").write_text("it\n")
+    for place, path in (("mine", "."), ("mine/sub", "..")):
+        monkeypatch.chdir(tmp_path / place)
+        jobs.write_disk(jobs.Job("true", (Path(path),)), tmp_path / "job.img")
+        assert ext4.read_file(tmp_path / "job.img", "/in/mine/x") == b"it\n"
+
+
 def test_machine_command_line() -> None:
     guest = guests.Guest(Path("K"), Path("R"), data=Path("D"), settings=("ssd.read_us=2.1",), memory="64M", harts=1,
                          smu=False, append="hwdp.ring=64", max_seconds=5)
