@@ -20,9 +20,11 @@ from lab.experiments import catalogue, repeated
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.paths import ROOT
 from lab.report import plots
+from lab.run import Request
 from lab.runner import guest as guests
 from lab.tests import test_sweeps
 from lab.tests.test_cli import complaint
+from lab.ui import UserError
 
 NOTEBOOK = ROOT / "docs" / "notebooks" / "measure.ipynb"
 fake = test_sweeps.fake
@@ -63,6 +65,25 @@ def test_run(fake: test_sweeps.Fake, tmp_path: Path) -> None:
     frame = result.frame()
     assert frame.loc[0, ["command", "profile", "hwdp.ring", "n", "status"]].to_list() == ["fake ok 7", "vc707", 64, 7, "ok"]
     assert frame.attrs["units"]["sim_seconds"] == "s" and "hwdp.ring" not in frame.attrs["units"]
+
+
+def test_one_alone_is_not_its_letters(fake: test_sweeps.Fake, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An input, a package, a series, a kind."""
+    asked = []
+
+    def stop(request: Request) -> None:
+        asked.append((request.inputs, request.packages, request.series))
+        raise UserError("enough")
+
+    monkeypatch.setattr("trapless._guests.prepare", stop)
+    for inputs in ("job.fio", Path("job.fio"), ["job.fio"]):
+        with pytest.raises(trapless.Error, match="enough"):
+            trapless.run("true", inputs=inputs, packages="stress-ng", series="stc")
+    assert asked == [((Path("job.fio"),), ("stress-ng",), ("stc",))] * 3
+    kinds = []
+    monkeypatch.setattr("lab.experiment.measure", lambda name, setup: kinds.append(setup.kinds))
+    trapless.experiment("made", kinds="osdp")
+    assert kinds == [("osdp",)]
 
 
 def test_run_that_fails_is_a_result(fake: test_sweeps.Fake) -> None:

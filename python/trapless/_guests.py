@@ -67,11 +67,12 @@ class Result:
 
 @one_line
 def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Path | None = None,
-        inputs: Iterable[str | Path] = (), packages: Iterable[str] = (), share: bool = False, profile: str | Path = "vc707",
-        ssd: str | Path | None = None, settings: Mapping[str, object] | None = None, memory: str | None = None,
-        harts: int | None = None, append: str = "", kernel: str | Path | None = None, stock: bool = False,
-        series: Iterable[str] = build.SERIES, detail: str | None = None, simulator: str = "machine", arch: str = "riscv",
-        max_seconds: float = 600.0, show: bool = False, verbose: bool = False, out: str | Path | None = None) -> Result:
+        inputs: str | Path | Iterable[str | Path] = (), packages: str | Iterable[str] = (), share: bool = False,
+        profile: str | Path = "vc707", ssd: str | Path | None = None, settings: Mapping[str, object] | None = None,
+        memory: str | None = None, harts: int | None = None, append: str = "", kernel: str | Path | None = None,
+        stock: bool = False, series: str | Iterable[str] = build.SERIES, detail: str | None = None, simulator: str = "machine",
+        arch: str = "riscv", max_seconds: float = 600.0, show: bool = False, verbose: bool = False,
+        out: str | Path | None = None) -> Result:
     """Boot a guest and run a command in it, as `./trapless run` does (docs/lab.md says what each option means).
 
     The command is a text, as for a shell, or a list of words; its first word may be a program of yours: `./my-program`,
@@ -79,7 +80,8 @@ def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Pa
     alone. `data` is a size (`320M`: random bytes in /data/random.bin) or an ext4 image, which keeps what is written to it.
     `settings` are values of the profile (`ssd.read_us`, `smu.pmshr_entries`) and parameters of the kernel (`hwdp.ring`), with the
     names of sweeps. `memory` is a size such as `256M`, `max_seconds` are simulated ones. `show` passes the console through as it
-    comes, `verbose` has the kernel's messages on it. Files of /job/out go to `out`, if given.
+    comes, `verbose` has the kernel's messages on it. Files of /job/out go to `out`, if given. `inputs`, `packages` and `series`
+    may be one alone.
 
     Relative paths begin at the current folder. Error if the run could not be made: how the program ends is in the result.
     """
@@ -91,11 +93,11 @@ def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Pa
     if odd := [name for name in settings or {} if "." not in name]:
         raise UserError(f"settings: {odd[0]}: neither a value of a profile (ssd.read_us) nor a kernel's parameter (hwdp.ring)")
     request = Request(
-        words, kind, share, tuple(map(Path, inputs)), data=None if data is None else str(data), profile=str(profile),
+        words, kind, share, tuple(map(Path, several(inputs))), data=None if data is None else str(data), profile=str(profile),
         settings=(*([f"ssd={ssd}"] if ssd else []), *profile_values), memory=memory, harts=harts,
         append=" ".join([*([append] if append else []), *parameters]), kernel=Path(kernel) if kernel else None, stock=stock,
-        simulator=simulator, arch=arch, verbose=verbose, max_seconds=max_seconds, detail=detail, series=tuple(series),
-        packages=tuple(packages))
+        simulator=simulator, arch=arch, verbose=verbose, max_seconds=max_seconds, detail=detail, series=several(series),
+        packages=several(packages))
     guest, job = prepare(request)
     # In a folder of its own: what an earlier run has left is not this one's.
     kept = tempfile.TemporaryDirectory(prefix="trapless-")
@@ -121,6 +123,11 @@ def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Pa
                   how.line or taken.get("line", ""), outcome.console,
                   {str(path): folder / path for path in files},
                   taken["figures"], outcome.stats, kept)
+
+
+def several(value: str | Path | Iterable) -> tuple:
+    """What was given as one, or as many: a text is one, and not its letters."""
+    return (value,) if isinstance(value, str | Path) else tuple(value)
 
 
 def _one_of(name: str, value: str | None, known: tuple[str | None, ...]) -> None:

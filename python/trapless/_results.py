@@ -20,11 +20,11 @@ from lab.sweeps import point, record
 from lab.ui import UserError
 from trapless._error import one_line
 from trapless._frames import frame_of
-from trapless._guests import row_of
+from trapless._guests import row_of, several
 
 
 @one_line
-def experiment(name: str, *, quick: bool = True, kinds: Iterable[str] = (), profile: str = "vc707",
+def experiment(name: str, *, quick: bool = True, kinds: str | Iterable[str] = (), profile: str = "vc707",
                settings: Mapping[str, object] | None = None, kernel: str | Path | None = None,
                out: str | Path | None = None) -> pd.DataFrame:
     """Measure one figure of the papers, as `./trapless experiment NAME` does, and leave its files in `out` (default out/NAME): a
@@ -37,7 +37,7 @@ def experiment(name: str, *, quick: bool = True, kinds: Iterable[str] = (), prof
     """
     if name not in EXPERIMENTS:
         raise UserError(f"experiment {name}: not one of {', '.join(EXPERIMENTS)}")
-    kinds = tuple(kinds)
+    kinds = several(kinds)
     if odd := set(kinds) - set(KINDS):
         raise UserError(f"kinds: {min(odd)}: not one of {', '.join(KINDS)}")
     folder = Path(out or Path("out") / name)
