@@ -214,9 +214,18 @@ def ratios(figure: str, key: str) -> Callable[[list[dict]], list[Compared]]:
             if mine:
                 wide = max((row[name + repeated.INTERVAL] or 0 for row in mine), default=None)
                 found.append(Compared(words[key].format(other), "x", values and tuple(values),
-                                      spread([row[name] for row in mine]), wide, _why(rows) + _refills(mine)))
+                                      spread([row[name] for row in mine]), wide,
+                                      _why(rows) + (_between(mine) if key == "reading" else "") + _refills(mine)))
         return found
     return compared
+
+
+def _between(mine: list[dict]) -> str:
+    """What a thread does between reads, where it is most."""
+    most = max(mine, key=lambda row: row["threads"])
+    whole = most["threads"] * 4096 / most["reading_mb_s"]
+    return (f" With {most['threads']} threads each needs {whole:.0f} us for a read that takes {most['mean_us']:.0f}: the rest is "
+            "fio's own code, and the kernel's threads that take turns on the same cores (kpted, reclaim, kpoold if it is on).")
 
 
 def _refills(mine: list[dict]) -> str:
