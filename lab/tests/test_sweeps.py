@@ -194,6 +194,15 @@ def test_a_terminated_sweep_ends_at_once(fake: Fake) -> None:
     assert len(fake.starts()) == 2 and all(gone(int(machine)) for _, _, machine in fake.starts())
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """SIGINT interrupts, also where it is ignored by inheritance, as in what a shell runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_boot_is_not_begun_again(fake: Fake) -> None:
     """By the next of those who wait for it."""
     fake.file(*(f"fake ok {n}" for n in range(4)))
@@ -213,6 +222,7 @@ def pools_end() -> None:
     until(lambda: not any(thread.name.startswith("ThreadPool") for thread in threading.enumerate()), 30)
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_one_may_sweep_again_after_an_interrupt(fake: Fake) -> None:
     """As in a notebook, where the process goes on."""
     made = fake.grid(*(f"fake ok {n}" for n in range(4)))
@@ -231,6 +241,7 @@ def test_one_may_sweep_again_after_an_interrupt(fake: Fake) -> None:
     assert statuses(command.sweep(made)) == ["ok"] * 4
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_nothing_goes_on_behind_what_was_raised(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """A notebook keeps it, with all its frames: here an interrupt between two results."""
     fake.hold()
