@@ -70,7 +70,7 @@ def file_key(path: Path) -> str:
 def tree_key(folder: Path) -> str:
     """The key of a folder as a guest meets a copy of it: its name, and of each entry the path, what it is (a folder, a link and
     its target, a file that may run or not), and the content."""
-    parts: list[str | Path] = [folder.name]
+    parts: list[str | Path] = [Path(os.path.abspath(folder)).name]
     for path in sorted(folder.rglob("*")):
         parts.append(str(path.relative_to(folder)))
         if path.is_symlink():

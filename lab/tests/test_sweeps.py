@@ -451,7 +451,7 @@ def test_a_script_that_may_run_is_another_one(fake: Fake) -> None:
     assert kept.key(FAKE, point.run_of(made, {})) != before
 
 
-def test_a_folder_is_known_by_all_that_the_guest_finds_in_it(fake: Fake) -> None:
+def test_a_folder_is_known_by_all_that_the_guest_finds_in_it(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever it lies."""
     given = fake.folder / "given"
     (given / "sub").mkdir(parents=True)
@@ -478,6 +478,8 @@ def test_a_folder_is_known_by_all_that_the_guest_finds_in_it(fake: Fake) -> None
     assert len(set(keys)) == len(changes) + 2
     (fake.folder / "elsewhere").mkdir()
     assert key((fake.folder / "renamed").rename(fake.folder / "elsewhere" / "renamed")) == keys[-1]
+    monkeypatch.chdir(fake.folder / "elsewhere" / "renamed")
+    assert cache.tree_key(Path()) == cache.tree_key(Path.cwd()), "a folder has a name, however it is told"
 
 
 def test_values_come_before_figures_of_their_names(fake: Fake) -> None:
