@@ -223,7 +223,7 @@ def ratios(figure: str, key: str) -> Callable[[list[dict]], list[Compared]]:
 def _between(mine: list[dict]) -> str:
     """What a thread does between reads, where it is most."""
     most = max(mine, key=lambda row: row["threads"])
-    whole = most["threads"] * 4096 / most["reading_mb_s"]
+    whole = most["threads"] * miss_latency.BLOCK / most["reading_mb_s"]
     return (f" With {most['threads']} threads each needs {whole:.0f} us for a read that takes {most['mean_us']:.0f}: the rest is "
             "fio's own code, and the kernel's threads that take turns on the same cores (kpted, reclaim, kpoold if it is on).")
 
