@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.cache import CACHE, run_tool
-from lab.ui import UserError
 
 # All times in an image: a fixed moment, 2024-01-01 00:00 UTC.
 EPOCH = 1704067200
@@ -122,27 +121,3 @@ def read_file(image: Path, path: str) -> bytes | None:
     if b"File not found" in done.stderr:
         return None
     return done.stdout
-
-
-def read_tree(image: Path, path: str, into: Path) -> None:
-    """Copy what is in the folder `path` of an image into the host folder `into`."""
-    into.mkdir(parents=True, exist_ok=True)
-    for name in _names(image, path):
-        if "\n" in name or '"' in name:
-            raise UserError(f"{path}/{name!r}: a name that cannot be copied out of the guest")
-        done = subprocess.run(["debugfs", "-R", f'rdump "{path}/{name}" "{into}"', str(image)],
-                              capture_output=True, text=True, check=False)
-        if not os.path.lexists(into / name):
-            reason = done.stderr.strip().splitlines()[-1:] or ["debugfs wrote nothing"]
-            raise UserError(f"cannot copy {name} out of the guest into {into}: {reason[0]}")
-
-
-def _names(image: Path, path: str) -> list[str]:
-    """Names in a folder of an image. `ls -p` prints /inode/mode/uid/gid/name/size/."""
-    done = subprocess.run(["debugfs", "-R", f"ls -p {path}", str(image)], capture_output=True, text=True, check=False)
-    names = []
-    for line in done.stdout.splitlines():
-        fields = line.split("/")
-        if len(fields) >= 7 and fields[5] not in (".", "..", "") and fields[1] != "0":
-            names.append(fields[5])
-    return names

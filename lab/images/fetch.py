@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings files out of ext4 images, whole or with an error. In a module of its own: the text of ext4.py is in the keys of all
-images, and so of all kept runs with a data disk."""
+"""Brings files out of ext4 images, whole or with an error."""
 
 from __future__ import annotations
 
