@@ -117,6 +117,8 @@ def run(request: Request) -> int:
 
 def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]:
     """The guest and its job, built if need be; files of the request's are sought from `folder` on."""
+    if request.interactive and request.argv:
+        raise UserError(f"--interactive: takes no command after --: {request.argv[0]}")
     if request.share and not request.kind:
         raise UserError("--share: only with --kind, whose launcher makes threads share")
     for path in request.inputs:

@@ -144,6 +144,12 @@ def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], m
     assert main("run", *arguments, "--", "true") == (1, f"trapless: {line}\n")
 
 
+def test_a_shell_takes_no_command(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
+    assert main("run", "--interactive", "--", "ls", "/") == (
+        1, "trapless: --interactive: takes no command after --: ls\n")
+
+
 def test_a_profile_of_a_kernel_that_is_told_twice(main: Callable[..., tuple[int, str]]) -> None:
     assert main("profile", "--kernel", "t.elf", "--stock", "--", "true") == (1, "trapless: --kernel t.elf: not with --stock\n")
 
