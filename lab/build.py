@@ -71,7 +71,7 @@ def _program(name: str) -> Path:
     if named:
         if not os.access(named, os.X_OK):
             raise UserError(f"{variable}: no program at {named}")
-        return Path(named)
+        return Path(named).absolute()
     program = Path(cargo_env()["CARGO_TARGET_DIR"]) / "release" / binary
     with locked(name):
         title = f"bringing the {name} up to date" if program.exists() else f"building the {name} (release)"
@@ -98,7 +98,7 @@ def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, c
     if named and not source and not configs and (stock or series == SERIES):
         if not Path(named).is_file():
             raise UserError(f"{variable}: no kernel at {named}")
-        return Path(named)
+        return Path(named).absolute()
     if not script.exists():
         raise UserError(f"no kernel build script at {script}")
 

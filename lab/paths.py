@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(os.environ.get("TRAPLESS_ROOT", Path(__file__).resolve().parent.parent))
-CACHE = Path(os.environ.get("TRAPLESS_CACHE", ROOT / ".trapless"))
+CACHE = Path(os.environ.get("TRAPLESS_CACHE", ROOT / ".trapless")).absolute()
 LAB = ROOT / "lab"
 LINUX = ROOT / "linux"
 MACHINE = ROOT / "machine"

@@ -3,12 +3,15 @@
 
 import errno
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from lab import cache
+from lab.paths import ROOT
 from lab.ui import UserError
 
 
@@ -123,3 +126,14 @@ def test_interrupted_tool_ends_with_its_children(tmp_path: Path, monkeypatch: py
             return
         time.sleep(0.1)
     pytest.fail("a child of the tool is still there")
+
+
+def test_a_relative_path_means_the_same_from_everywhere(tmp_path: Path) -> None:
+    """Of the cache and of programs that variables name: some tools run in folders of their own."""
+    (tmp_path / "program").write_text("")
+    (tmp_path / "program").chmod(0o755)
+    asked = "from lab import build, paths; print(paths.CACHE, build.machine(), build.pagesim(), build.kernel(), sep='\\n')"
+    environment = os.environ | {"TRAPLESS_CACHE": "c", "TRAPLESS_MACHINE": "program", "TRAPLESS_PAGESIM": "program",
+                                "TRAPLESS_KERNEL": "program", "PYTHONPATH": str(ROOT)}
+    told = subprocess.check_output([sys.executable, "-c", asked], cwd=tmp_path, env=environment, text=True)
+    assert told.split() == [str(tmp_path / name) for name in ("c", "program", "program", "program")]
