@@ -78,8 +78,9 @@ def test_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: p
     assert record.outdated(["xz"], ACCESSES + 1, out) == ["xz"]
     assert record.outdated(["xz"], ACCESSES, tmp_path) == [], "not there at all"
 
-    # The same bytes again, from the inputs that are there.
+    # The same bytes again, from the inputs that are there and another folder.
     content = (out / "xz.trace").read_bytes()
+    monkeypatch.chdir(out)
     (out / "xz.trace.key").unlink()
     assert record.run([], ACCESSES, out, 1) == 0
     assert "preparing" not in capfd.readouterr().err

@@ -31,6 +31,9 @@ ACCESSES = 500_000_000
 # One thread, no random hashes, nothing of the user's: the same run everywhere.
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0",
        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+PLACE = "/"
+"""The folder they run in, wherever the user is: Debian's valgrind is a script, whose shell passes it on as PWD, and so moves the
+program's stack."""
 
 COLUMNS: tuple[table.Column, ...] = (
     ("workload", "name", "s"),
@@ -137,7 +140,7 @@ def plan(workload: Workload, accesses: int, versions: dict[str, str], folder: Pa
     inputs = [repr(workload.prepare), *(PROGRAMS / name for name in workload.files),
               *(f"{name} {versions[name]}" for name in workload.packages)]
     whole = [*inputs, repr(workload.command), repr(workload.env | ENV), f"valgrind {versions['valgrind']}",
-             f"{workload.skip} {accesses}"]
+             f"{workload.skip} {accesses}", PLACE]
     if workload.pypi:
         whole += [REQUIREMENTS, sys.version]
     return Plan(workload, accesses, content_key(*inputs), content_key(*whole), folder / f"{workload.name}.trace")
@@ -217,7 +220,7 @@ class Recording:
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
                 [program, "record", "--out", each.trace, "--skip", str(work.skip), "--limit", str(each.accesses), "--", *command],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=_environment(work, inputs))
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=PLACE, env=_environment(work, inputs))
 
     def _last(self) -> str:
         """The recorder's last line."""
