@@ -10,8 +10,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from random import Random
 
-from lab.experiments import aspf_compared
+from lab.experiments import aspf_compared, repeated
 from lab.experiments.compared import Compared
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.pagesim import output, paper, runs, traces
@@ -37,6 +39,8 @@ CAPACITIES = (16, 64, 256)
 """Pages that a set of A-SPF holds."""
 ENDS = ("mix3", "mix6")
 """The smallest mix and the largest."""
+ORDERS = (0, 1, 4)
+"""Each run is repeated with its programs in other orders, drawn by these seeds (0: the paper's)."""
 ACCESSES_OF_QUICK = 10_000_000
 SHARES_OF_MEMORY = (0.25, 0.5, 1, 2)
 """Of what the paper's rule gives."""
@@ -92,10 +96,10 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
             "trace": str(found[name].path),
             "intense": paper.intense(name),
             **({"scattered": True} if case.scattered else {}),
-        } for name in paper.mixes()[case.mix]]
+        } for name in in_order(paper.mixes()[case.mix], setup.order)]
         values = {"policy": case.policy, "memory.frames": frames, "process": processes, **case.values}
         title = " ".join([case.mix, case.policy, *(f"{key}={value}" for key, value in case.values.items()),
-                          *(["scattered"] if case.scattered else [])])
+                          *(["scattered"] if case.scattered else []), *([f"order {setup.order}"] if setup.order else [])])
         return runs.Run(title, runs.changed(paper.setting(), values), setup.settings)
 
     todo = [run(case) for case in cases]
@@ -107,8 +111,46 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
         "latency_us": float(given.get("device.latency_us", one.config["device"]["latency_us"])),
         "prefetch_pages": int(given.get("prefetch.pages", one.config["prefetch"]["pages"])),
         "shortest_trace_m": min(found[name].accesses for name in paper.mixes()[case.mix]) / 1e6,
+        "seed": setup.order,
+        "configuration": {"programs": in_order(paper.mixes()[case.mix], setup.order), "settings": list(setup.settings)},
         **output.take(result, *parts),
     } for case, one, result in zip(cases, todo, runs.records(todo, setup.jobs), strict=True)]
+
+
+def in_order(names: Sequence[str], order: int) -> list[str]:
+    """A mix's programs in this order."""
+    found = list(names)
+    if order:
+        Random(order).shuffle(found)
+    return found
+
+
+def in_all_orders(measure: Callable[[Setup], list[dict]]) -> Callable[[Setup], list[dict]]:
+    """What measures the same in all orders: rows of means, and their intervals."""
+    @wraps(measure)
+    def every(setup: Setup) -> list[dict]:
+        return [_mean(rows) for rows in zip(*(measure(replace(setup, order=order)) for order in ORDERS), strict=True)]
+
+    return every
+
+
+def _mean(rows: Sequence[dict]) -> dict:
+    """One row of them, which differ in their order alone; the same of each process. Series over time are the first order's."""
+    same = {key: value for key, value in rows[0].items() if key in SAME or key.partition("_")[0] == "paper"}
+    row = same | repeated.row({}, [{key: value for key, value in row.items() if key not in same} for row in rows])
+    if "each" in row:
+        row["each"] = [_mean_of_process(process["process"], rows) for process in rows[0]["each"]]
+    return row
+
+
+def _mean_of_process(name: str, rows: Sequence[dict]) -> dict:
+    found = _mean([process for row in rows for process in row["each"] if process["process"] == name])
+    return {key: value for key, value in found.items() if key != repeated.RUNS}
+
+
+SAME = {"mix", "policy", "process", "processes", "frames", "memory_mib", "latency_us", "prefetch_pages", "shortest_trace_m",
+        "capacity", "span", "pages"}
+"""What tells rows apart, or is of the traces: no order changes it."""
 
 
 def compare(records: list[dict], base: str = BASELINE) -> list[dict]:
@@ -140,8 +182,10 @@ MIX: Column = ("mix", "mix", "s")
 POLICY: Column = ("policy", "policy", "s")
 PROCESS: Column = ("process", "process", "s")
 TIME: Column = ("time s", "time_s", ".3f")
-FAULTS: tuple[Column, ...] = (("ULL accesses", "faults", ",d"), ("fewer %", "faults_less", ".2f"))
-SAVED: tuple[Column, ...] = (("time saved %", "time_s_less", ".2f"), ("paper %", "paper", ".2f"))
+FAULTS: tuple[Column, ...] = (("ULL accesses", "faults", ",.0f"), ("fewer %", "faults_less", ".2f"),
+                              ("± of fewer", "faults_less_ci", ".2f"))
+SAVED: tuple[Column, ...] = (("time saved %", "time_s_less", ".2f"), ("± points", "time_s_less_ci", ".2f"))
+PAPER: Column = ("paper %", "paper", ".2f")
 
 
 def figure_1b(setup: Setup) -> list[dict]:
@@ -301,13 +345,13 @@ def _add(name: str, title: str, measure: Callable[[Setup], list[dict]], columns:
          beside: Callable[[list[dict]], list[Compared]] = lambda rows: [], **drawn: plots.Plot) -> None:
     """An experiment with one table, which has its name; `beside` has the paper's values beside ours."""
     shown = Table(columns if name == "aspf-traces" else (*columns, TRACE), keys, rows)
-    EXPERIMENTS[name] = Experiment(title, measure, {name: shown}, drawn, guest=False,
-                                   about=f"{inspect.getdoc(measure)} {ABOUT}", compared=beside)
+    EXPERIMENTS[name] = Experiment(title, measure if name == "aspf-traces" else in_all_orders(measure), {name: shown}, drawn,
+                                   guest=False, about=f"{inspect.getdoc(measure)} {ABOUT}", compared=beside)
 
 
 LESS_TIME = "time saved over sync, %"
 ABOUT = ("By the paging simulator (docs/pagesim.md) on recorded traces of the paper's programs, in the paper's setting but for "
-         "what is named. A run repeats to the nanosecond: there is no interval.")
+         "what is named. A run repeats to the nanosecond; means and intervals are of the same programs in three orders.")
 
 _add("aspf-traces", "the recorded traces, and memory by ASPF's rule", recorded, (
     PROCESS,
@@ -322,37 +366,45 @@ _add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)"
     TIME,
     ("paper s", "paper_s", ".1f"),
     *SAVED,
-    ("faults", "faults", ",d"),
+    PAPER,
+    ("faults", "faults", ",.0f"),
     ("window s", "window_s", ".3f"),
     ("a window", "window_mean", ",.1f"),
-    ("in the worst", "window_peak", ",d"),
+    ("in the worst", "window_peak", ",.0f"),
     ("deviation : mean", "window_variation", ".2f"),
 ), beside=aspf_compared.waiting, faults=WINDOWS)
 _add("aspf-1c", "faults by thirds of a time slice (ASPF 1c)", figure_1c, (
     PROCESS,
-    ("faults", "process_faults", ",d"),
+    ("faults", "process_faults", ",.0f"),
     *((f"{part} %", f"{part}_share", ".1f") for part in output.PARTS),
 ), beside=aspf_compared.heads, rows=by_process, thirds=thirds(output.PARTS))
-_add("aspf-6a", "time by mix and policy (ASPF 6a)", figure_6("6a"), (MIX, POLICY, TIME, *SAVED), keys=2,
+_add("aspf-6a", "time by mix and policy (ASPF 6a)", figure_6("6a"), (MIX, POLICY, TIME, *SAVED, PAPER), keys=2,
      beside=aspf_compared.times_by_mix, time=plots.Bars("mix", "policy", "time_s_less", LESS_TIME, "paper"))
 _add("aspf-6b", "context switches by mix and policy (ASPF 6b)", figure_6("6b"), (
     MIX,
     POLICY,
-    ("context switches", "context_switches", ",d"),
+    ("context switches", "context_switches", ",.0f"),
     ("fewer %", "context_switches_less", ".2f"),
-    ("paper %", "paper", ".2f"),
+    ("± points", "context_switches_less_ci", ".2f"),
+    PAPER,
 ), beside=aspf_compared.switches,
      keys=2, switches=plots.Bars("mix", "policy", "context_switches_less", "fewer context switches than sync, %", "paper"))
 _add("aspf-6c", "accesses of the ULL device by mix and policy (ASPF 6c)", figure_6("6c"), (
     MIX,
     POLICY,
     *FAULTS,
-    ("paper %", "paper", ".2f"),
-    ("pages read", "device_reads", ",d"),
-    ("pages written", "device_writes", ",d"),
+    PAPER,
+    ("pages read", "device_reads", ",.0f"),
+    ("pages written", "device_writes", ",.0f"),
 ), beside=aspf_compared.accesses,
      keys=2, accesses=plots.Bars("mix", "policy", "faults_less", "fewer ULL accesses than sync, %", "paper"))
-_add("aspf-7", "time by the device's latency (ASPF 7)", figure_7, (("ULL us", "latency_us", "g"), POLICY, TIME, *SAVED), keys=2,
+_add("aspf-7", "time by the device's latency (ASPF 7)", figure_7, (
+    ("ULL us", "latency_us", "g"),
+    POLICY,
+    TIME,
+    *SAVED,
+    PAPER,
+), keys=2,
      beside=aspf_compared.times_by_latency,
      time=plots.Lines("latency_us", "policy", "time_s_less", "ULL latency, us", LESS_TIME, "paper"))
 _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
@@ -360,16 +412,20 @@ _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
     POLICY,
     TIME,
     *SAVED,
-    ("pages moved", "pages_moved", ",d"),
+    PAPER,
+    ("pages moved", "pages_moved", ",.0f"),
     ("fewer than virt %", "moved_less_than_virt", ".1f"),
+    ("± of fewer", "moved_less_than_virt_ci", ".1f"),
 ), beside=aspf_compared.times_by_pages,
      keys=2, time=plots.Lines("prefetch_pages", "policy", "time_s_less", "pages prefetched", LESS_TIME, "paper"))
 _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
     POLICY,
     PROCESS,
     ("over 5 %", "share_5", ".2f"),
+    ("± 5 %", "share_5_ci", ".2f"),
     ("paper 5 %", "paper_5", ".2f"),
     ("over 10 %", "share_10", ".2f"),
+    ("± 10 %", "share_10_ci", ".2f"),
     ("paper 10 %", "paper_10", ".2f"),
     ("Jain", "jain", ".5f"),
 ), beside=aspf_compared.processors, keys=2, rows=by_process, **{f"share-{part}": plots.Bars(
@@ -379,35 +435,37 @@ _add("aspf-beyond", "all policies on Mix3 to Mix6: the paper's, rivals, ours, a 
     MIX,
     POLICY,
     TIME,
-    SAVED[0],
+    *SAVED,
     ("points over aspf-star", "points_over_star", "+.2f"),
+    ("± over aspf-star", "points_over_star_ci", ".2f"),
     *FAULTS,
-    ("context switches", "context_switches", ",d"),
+    ("context switches", "context_switches", ",.0f"),
     ("fewer switches %", "context_switches_less", ".2f"),
-    ("pages moved", "pages_moved", ",d"),
+    ("pages moved", "pages_moved", ",.0f"),
     ("Jain", "jain", ".5f"),
 ), keys=2, time=plots.Bars("mix", "policy", "time_s_less", LESS_TIME))
 _add("aspf-prefetches", "prefetches of use on Mix6 (ASPF IV-B1)", costs, (
     POLICY,
     *(column for origin in output.ORIGINS for column in (
-        (origin, f"{origin}_issued", ",d"),
+        (origin, f"{origin}_issued", ",.0f"),
         (f"{origin} of use %", f"{origin}_useful_share", ".2f"),
-        *([("paper %", "paper_useful", ".2f")] if origin == "set" else []),
+        *([("± set", "set_useful_share_ci", ".2f"), ("paper %", "paper_useful", ".2f")] if origin == "set" else []),
     )),
 ), beside=aspf_compared.useful)
 _add("aspf-costs", "pages moved and bookkeeping on Mix6 (ASPF IV-B3, IV-C)", costs, (
     POLICY,
-    ("pages moved", "pages_moved", ",d"),
+    ("pages moved", "pages_moved", ",.0f"),
     ("fewer than virt %", "moved_less_than_virt", ".1f"),
+    ("± of fewer", "moved_less_than_virt_ci", ".1f"),
     ("paper: energy %", "paper_energy", ".1f"),
-    ("bookkeeping bytes", "bookkeeping_bytes", ",d"),
+    ("bookkeeping bytes", "bookkeeping_bytes", ",.0f"),
     ("of memory %", "bookkeeping_share", ".3f"),
-    ("operations", "bookkeeping_operations", ",d"),
+    ("operations", "bookkeeping_operations", ",.0f"),
 ), beside=aspf_compared.moved)
 _add("aspf-timeline", "faults of each process of Mix6 over time", timeline, (
     POLICY,
     PROCESS,
-    ("faults", "process_faults", ",d"),
+    ("faults", "process_faults", ",.0f"),
     ("CPU s", "cpu_s", ".3f"),
     ("finished s", "finished_s", ".3f"),
 ), keys=2, rows=by_process, faults=TIMELINES)
@@ -417,8 +475,9 @@ _add("aspf-slow-device", "where waiting loses: slower devices, more processes", 
     POLICY,
     TIME,
     ("less than async %", "time_s_less", ".2f"),
-    ("context switches", "context_switches", ",d"),
-    ("faults", "faults", ",d"),
+    SAVED[1],
+    ("context switches", "context_switches", ",.0f"),
+    ("faults", "faults", ",.0f"),
     ("Jain", "jain", ".5f"),
 ), keys=3, time=plots.Lines("latency_us", "policy", "time_s_less", "device latency, us", "time saved over async, %",
                             panel="processes", log=True))
@@ -427,7 +486,7 @@ _add("aspf-scattered", "what neighbours in address space are worth: pages as the
     MIX,
     POLICY,
     TIME,
-    SAVED[0],
+    *SAVED,
     *FAULTS,
     ("neighbour of use %", "neighbour_useful_share", ".2f"),
     ("set of use %", "set_useful_share", ".2f"),
@@ -438,9 +497,9 @@ _add("aspf-sets", "A-SPF* by the size of its sets and what they span", sets, (
     ("set_capacity", "capacity", "d"),
     ("span turns", "span", "s"),
     TIME,
-    SAVED[0],
+    *SAVED,
     *FAULTS,
-    ("set", "set_issued", ",d"),
+    ("set", "set_issued", ",.0f"),
     ("set of use %", "set_useful_share", ".2f"),
 ), keys=3)
 _add("aspf-free-drive", "reading ahead that costs no time of the drive", free_drive, (
@@ -448,13 +507,13 @@ _add("aspf-free-drive", "reading ahead that costs no time of the drive", free_dr
     MIX,
     POLICY,
     TIME,
-    SAVED[0],
+    *SAVED,
     *FAULTS,
 ), keys=3)
 _add("aspf-memory", "Mix3 with less and more memory", memory, (
     ("memory MiB", "memory_mib", ".1f"),
     POLICY,
     TIME,
-    SAVED[0],
+    *SAVED,
     *FAULTS,
 ), keys=2, time=plots.Lines("memory_mib", "policy", "time_s_less", "memory, MiB", LESS_TIME))

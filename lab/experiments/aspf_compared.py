@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ASPF's values beside ours, each difference with figures of the same runs. The simulator repeats to the nanosecond and each
-program has one trace: there is no interval to state.
+program has one trace: intervals are of the orders in which the programs begin.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lab.experiments.compared import Compared, one, spread
+from lab.experiments.repeated import widest
 
 BASELINE = "sync"
 NEIGHBOURS = {"virt", "agg"}
@@ -48,13 +49,13 @@ def waiting(records: Sequence[dict]) -> list[Compared]:
     """Figure 1b: what waiting saves, and how long the runs are."""
     switching, waits = records
     found = [Compared(
-        "time saved by waiting", "%", one(waits["paper"]), one(waits["time_s_less"]), None,
+        "time saved by waiting", "%", one(waits["paper"]), one(waits["time_s_less"]), waits.get("time_s_less_ci"),
         f"Six programs of {waits['shortest_trace_m']:,.0f} M accesses each take {switching['time_s']:.2f} s with switching, "
-        f"{waits['time_s']:.2f} s with waiting: {switching['context_switches']:,} context switches against "
-        f"{waits['context_switches']:,}, but {waits['faults']:,} faults against {switching['faults']:,}: who waits keeps the "
-        "processor and less of the memory stays with who comes next.")]
+        f"{waits['time_s']:.2f} s with waiting: {switching['context_switches']:,.0f} context switches against "
+        f"{waits['context_switches']:,.0f}, but {waits['faults']:,.0f} faults against {switching['faults']:,.0f}: who waits "
+        "keeps the processor and less of the memory stays with who comes next.")]
     return found + [Compared(
-        f"the whole run, {record['policy']}", "s", one(record["paper_s"]), one(record["time_s"]), None,
+        f"the whole run, {record['policy']}", "s", one(record["paper_s"]), one(record["time_s"]), record.get("time_s_ci"),
         f"The traces end after {record['shortest_trace_m']:,.0f} M accesses of each program; where the paper's end is not said.")
         for record in records]
 
@@ -63,14 +64,15 @@ def heads(records: Sequence[dict]) -> list[Compared]:
     """Figure 1c, which has no values: the head's share of a slice's faults."""
     each = records[0]["each"]
     return [Compared(f"faults in the {part} third of time slices, six programs", "%", None,
-                     spread([process[f"{part}_share"] for process in each])) for part in ("head", "middle", "end")]
+                     spread([process[f"{part}_share"] for process in each]), widest(each, f"{part}_share"))
+            for part in ("head", "middle", "end")]
 
 
 def processors(records: Sequence[dict]) -> list[Compared]:
     """Figure 9: each process's share of the processor."""
     return [Compared(
         f"{process['process']}'s CPU time over the first {part} % of the run, {record['policy']}", "%",
-        one(process[f"paper_{part}"]), one(process[f"share_{part}"]), None,
+        one(process[f"paper_{part}"]), one(process[f"share_{part}"]), process.get(f"share_{part}_ci"),
         f"Jain's index of all shares is {record['jain']:.5f}.")
         for record in records for process in record["each"] for part in (5, 10) if process[f"paper_{part}"] is not None]
 
@@ -79,9 +81,9 @@ def useful(records: Sequence[dict]) -> list[Compared]:
     """Section IV-B1: prefetches from sets that were of use."""
     return [Compared(
         f"prefetches from sets that were of use, {record['policy']}", "%", one(record["paper_useful"]),
-        one(record["set_useful_share"]), None,
-        f"Of {record['set_issued']:,} pages that were read ahead for a set.")
-        for record in records if record["paper_useful"] is not None and record["set_useful_share"] is not None]
+        one(record["set_useful_share"]), record.get("set_useful_share_ci"),
+        f"Of {record['set_issued']:,.0f} pages that were read ahead for a set.")
+        for record in records if record["paper_useful"] is not None and record.get("set_useful_share") is not None]
 
 
 def moved(records: Sequence[dict]) -> list[Compared]:
@@ -89,9 +91,9 @@ def moved(records: Sequence[dict]) -> list[Compared]:
     virt = next(record for record in records if record["policy"] == "virt")
     return [Compared(
         f"less energy than virt, {record['policy']} (ours: pages moved)", "%", one(record["paper_energy"]),
-        one(record["moved_less_than_virt"]), None,
-        f"It moves {record['pages_moved']:,} pages, virt {virt['pages_moved']:,}. Wanted are {_wanted(record, 'set')} that it "
-        f"reads for a set, {_wanted(record, 'reconstruct')} that it brings back, and {_wanted(virt, 'neighbour')} of virt.")
+        one(record["moved_less_than_virt"]), record.get("moved_less_than_virt_ci"),
+        f"It moves {record['pages_moved']:,.0f} pages, virt {virt['pages_moved']:,.0f}. Wanted are {_wanted(record, 'set')} that "
+        f"it reads for a set, {_wanted(record, 'reconstruct')} that it brings back, and {_wanted(virt, 'neighbour')} of virt.")
         for record in records if record["paper_energy"] is not None]
 
 
@@ -103,23 +105,24 @@ def _less(records: Sequence[dict], case: Callable[[dict], str], key: str, quanti
           why: Callable[[dict, dict], str]) -> list[Compared]:
     bases = {(record["mix"], record["latency_us"]): record for record in records if record["policy"] == BASELINE}
     less = f"{key}_less"
-    return [Compared(f"{quantity}: {record['policy']}, {case(record)}", "%", one(record["paper"]), one(record[less]), None,
-                     why(record, bases[record["mix"], record["latency_us"]]))
+    return [Compared(f"{quantity}: {record['policy']}, {case(record)}", "%", one(record["paper"]), one(record[less]),
+                     record.get(f"{less}_ci"), why(record, bases[record["mix"], record["latency_us"]]))
             for record in records if record["paper"] is not None and less in record]
 
 
 def _why_time(record: dict, base: dict) -> str:
-    return (f"{base['time_s']:.2f} s with {base['faults']:,} faults and {base['pages_moved']:,} pages moved become "
-            f"{record['time_s']:.2f} s, {record['faults']:,} and {record['pages_moved']:,}. {_why(record)}")
+    return (f"{base['time_s']:.2f} s with {base['faults']:,.0f} faults and {base['pages_moved']:,.0f} pages moved become "
+            f"{record['time_s']:.2f} s, {record['faults']:,.0f} and {record['pages_moved']:,.0f}. {_why(record)}")
 
 
 def _why_switches(record: dict, base: dict) -> str:
-    return (f"{base['context_switches']:,} switches in {base['time_s']:.2f} s become {record['context_switches']:,} in "
+    return (f"{base['context_switches']:,.0f} switches in {base['time_s']:.2f} s become {record['context_switches']:,.0f} in "
             f"{record['time_s']:.2f} s; they come where a slice is over, a program sleeps or ends.")
 
 
 def _why_accesses(record: dict, base: dict) -> str:
-    return f"{base['faults']:,} faults become {record['faults']:,}, for {record['device_reads']:,} pages read. {_why(record)}"
+    return (f"{base['faults']:,.0f} faults become {record['faults']:,.0f}, for {record['device_reads']:,.0f} pages read. "
+            f"{_why(record)}")
 
 
 def _why(record: dict) -> str:
@@ -132,5 +135,5 @@ def _why(record: dict) -> str:
 
 def _wanted(record: dict, origin: str) -> str:
     """How many pages were read ahead for this, and what part of them was accessed before it had to go again."""
-    share = record[f"{origin}_useful_share"]
-    return f"{'none' if share is None else f'{share:.0f} %'} of {record[f'{origin}_issued']:,} pages ({origin})"
+    share = record.get(f"{origin}_useful_share")
+    return f"{'none' if share is None else f'{share:.0f} %'} of {record[f'{origin}_issued']:,.0f} pages ({origin})"

@@ -42,6 +42,8 @@ class Setup:
     """Its memory in pages of 4 KiB; None: by the paper's rule."""
     jobs: int | None = None
     """The paging simulator's runs at a time; None: as many as there are cores."""
+    order: int = 0
+    """In which order its programs begin: 0 as the paper names them, or drawn by this seed."""
     known: dict[Hashable, Path] = field(default_factory=dict, repr=False, compare=False)
     """What was found already (`once`)."""
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lab import experiment, measures
-from lab.experiments import aspf
+from lab.experiments import aspf, repeated
 from lab.experiments.setup import Experiment, Setup
 from lab.pagesim import output, paper, runs, sweep, traces
 from lab.paths import ROOT
@@ -243,13 +243,45 @@ def test_papers_values_stand_beside_ours(log: Path, recorded: Path) -> None:
     assert (star["time_s_less"], star["paper"], star["shortest_trace_m"]) == (pytest.approx(12), 12.33, 600)
     assert found["mix4", "aspf-star"]["paper"] is None
     ran = len(log.read_text().split())
-    assert ran == 20
+    assert ran == 20 * len(aspf.ORDERS)
     aspf.EXPERIMENTS["aspf-6b"].measure(setup)
     aspf.EXPERIMENTS["aspf-7"].measure(setup)
-    assert len(log.read_text().split()) == ran + 12, "figure 6b takes the runs of 6a, figure 7 those with 3 us"
+    assert len(log.read_text().split()) == ran + 12 * len(aspf.ORDERS), "figure 6b takes the runs of 6a, figure 7 those with 3 us"
     by_latency = {(record["latency_us"], record["policy"]): record["paper"]
                   for record in aspf.EXPERIMENTS["aspf-7"].measure(setup)}
     assert (by_latency[7.0, "aspf-star"], by_latency[3.0, "virt"]) == (14.29, 7.16)
+
+
+def test_orders_of_programs() -> None:
+    """Each mix has as many as there are repetitions: the paper's first, and no program is lost."""
+    for names in paper.mixes().values():
+        orders = [aspf.in_order(names, order) for order in aspf.ORDERS]
+        assert orders[0] == list(names) and len({tuple(order) for order in orders}) == len(aspf.ORDERS)
+        assert all(sorted(order) == sorted(names) for order in orders)
+
+
+def test_figures_are_means_of_all_orders(tmp_path: Path) -> None:
+    """Also those of each process, which orders put into other places; what is in percent is so order by order."""
+    def measured(setup: Setup) -> list[dict]:
+        """Faults grow with the order."""
+        each = [{"process": name, "process_faults": ord(name) + setup.order, "paper_5": 7.0}
+                for name in aspf.in_order("abc", setup.order)]
+        rows = [{"mix": "mix3", "policy": policy, "latency_us": 3.0, "seed": setup.order, "time_s": time_s, "faults": 60,
+                 "context_switches": 5, "pages_moved": 9, "paper": 12.33, "useful": None if setup.order else 3.0, "each": each}
+                for policy, time_s in (("sync", 10.0 + setup.order), ("virt", 5.0))]
+        return aspf.compare(rows)
+
+    _, row = aspf.in_all_orders(measured)(Setup(tmp_path))
+    less = [100 * (1 - 5 / (10 + order)) for order in aspf.ORDERS]
+    assert row["time_s_less"] == pytest.approx(sum(less) / len(less))
+    assert row["time_s_less_ci"] == pytest.approx(repeated.half_width(less))
+    assert (row["time_s"], row["time_s_ci"], row["faults"], row["paper"]) == (5, 0, 60, 12.33)
+    assert "paper_ci" not in row and "useful" not in row, "not known of all"
+    assert [run["seed"] for run in row[repeated.RUNS]] == list(aspf.ORDERS)
+    mean = sum(aspf.ORDERS) / len(aspf.ORDERS)
+    assert [(process["process"], process["process_faults"], process["paper_5"]) for process in row["each"]] == [
+        (name, pytest.approx(ord(name) + mean), 7.0) for name in "abc"]
+    assert all(process["process_faults_ci"] > 0 and repeated.RUNS not in process for process in row["each"])
 
 
 def test_measures() -> None:
