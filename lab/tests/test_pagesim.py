@@ -278,6 +278,7 @@ def test_figures_are_means_of_all_orders(tmp_path: Path) -> None:
     assert (row["time_s"], row["time_s_ci"], row["faults"], row["paper"]) == (5, 0, 60, 12.33)
     assert "paper_ci" not in row and "useful" not in row, "not known of all"
     assert [run["seed"] for run in row[repeated.RUNS]] == list(aspf.ORDERS)
+    assert aspf.in_all_orders(measured)(Setup(tmp_path, quick=True))[0]["repetitions"] == 2
     mean = sum(aspf.ORDERS) / len(aspf.ORDERS)
     assert [(process["process"], process["process_faults"], process["paper_5"]) for process in row["each"]] == [
         (name, pytest.approx(ord(name) + mean), 7.0) for name in "abc"]
