@@ -40,7 +40,8 @@ CAPACITIES = (16, 64, 256)
 ENDS = ("mix3", "mix6")
 """The smallest mix and the largest."""
 ORDERS = (0, 1, 4)
-"""Each run is repeated with its programs in other orders, drawn by these seeds (0: the paper's); quick forms have two."""
+"""What is set against the paper is repeated with the programs in other orders, drawn by these seeds (0: the paper's); quick forms
+have two."""
 ACCESSES_OF_QUICK = 10_000_000
 SHARES_OF_MEMORY = (0.25, 0.5, 1, 2)
 """Of what the paper's rule gives."""
@@ -343,16 +344,21 @@ EXPERIMENTS: dict[str, Experiment] = {}
 
 def _add(name: str, title: str, measure: Callable[[Setup], list[dict]], columns: tuple[Column, ...], keys: int = 1,
          rows: Callable[[list[dict]], list[dict]] = list,
-         beside: Callable[[list[dict]], list[Compared]] = lambda rows: [], **drawn: plots.Plot) -> None:
-    """An experiment with one table, which has its name; `beside` has the paper's values beside ours."""
+         beside: Callable[[list[dict]], list[Compared]] = lambda rows: [], orders: bool = True, **drawn: plots.Plot) -> None:
+    """An experiment with one table, which has its name; `beside` has the paper's values beside ours. In all `orders` of the
+    programs, or in the paper's alone, without intervals."""
+    columns = tuple(column for column in columns if orders or not column[1].endswith(repeated.INTERVAL))
     shown = Table(columns if name == "aspf-traces" else (*columns, TRACE), keys, rows)
-    EXPERIMENTS[name] = Experiment(title, measure if name == "aspf-traces" else in_all_orders(measure), {name: shown}, drawn,
-                                   guest=False, about=f"{inspect.getdoc(measure)} {ABOUT}", compared=beside)
+    EXPERIMENTS[name] = Experiment(title, in_all_orders(measure) if orders else measure, {name: shown}, drawn, guest=False,
+                                   about=f"{inspect.getdoc(measure)} {ABOUT} {IN_ORDERS if orders else IN_ONE_ORDER}",
+                                   compared=beside)
 
 
 LESS_TIME = "time saved over sync, %"
 ABOUT = ("By the paging simulator (docs/pagesim.md) on recorded traces of the paper's programs, in the paper's setting but for "
-         "what is named. A run repeats to the nanosecond; means and intervals are of the programs in several orders.")
+         "what is named. A run repeats to the nanosecond.")
+IN_ORDERS = "Means and intervals are of the programs in several orders."
+IN_ONE_ORDER = "The programs are in the paper's order."
 
 _add("aspf-traces", "the recorded traces, and memory by ASPF's rule", recorded, (
     PROCESS,
@@ -361,7 +367,7 @@ _add("aspf-traces", "the recorded traces, and memory by ASPF's rule", recorded, 
     ("working set MiB", "working_set_mib", ",.1f"),
     ("LRU MiB", "lru_mib", ",.1f"),
     ("memory MiB", "memory_mib", ",.1f"),
-))
+), orders=False)
 _add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)", figure_1b, (
     POLICY,
     TIME,
@@ -469,7 +475,7 @@ _add("aspf-timeline", "faults of each process of Mix6 over time", timeline, (
     ("faults", "process_faults", ",.0f"),
     ("CPU s", "cpu_s", ".3f"),
     ("finished s", "finished_s", ".3f"),
-), keys=2, rows=by_process, faults=TIMELINES)
+), keys=2, rows=by_process, orders=False, faults=TIMELINES)
 _add("aspf-slow-device", "where waiting loses: slower devices, more processes", slow_device, (
     ("processes", "processes", "d"),
     ("device us", "latency_us", "g"),
@@ -480,8 +486,8 @@ _add("aspf-slow-device", "where waiting loses: slower devices, more processes", 
     ("context switches", "context_switches", ",.0f"),
     ("faults", "faults", ",.0f"),
     ("Jain", "jain", ".5f"),
-), keys=3, time=plots.Lines("latency_us", "policy", "time_s_less", "device latency, us", "time saved over async, %",
-                            panel="processes", log=True))
+), keys=3, orders=False, time=plots.Lines("latency_us", "policy", "time_s_less", "device latency, us",
+                                          "time saved over async, %", panel="processes", log=True))
 _add("aspf-scattered", "what neighbours in address space are worth: pages as they lie, and at random", scattered, (
     ("pages lie", "pages", "s"),
     MIX,
@@ -492,7 +498,7 @@ _add("aspf-scattered", "what neighbours in address space are worth: pages as the
     ("neighbour of use %", "neighbour_useful_share", ".2f"),
     ("set of use %", "set_useful_share", ".2f"),
     ("reconstruct of use %", "reconstruct_useful_share", ".2f"),
-), keys=3)
+), keys=3, orders=False)
 _add("aspf-sets", "A-SPF* by the size of its sets and what they span", sets, (
     MIX,
     ("set_capacity", "capacity", "d"),
@@ -502,7 +508,7 @@ _add("aspf-sets", "A-SPF* by the size of its sets and what they span", sets, (
     *FAULTS,
     ("set", "set_issued", ",.0f"),
     ("set of use %", "set_useful_share", ".2f"),
-), keys=3)
+), keys=3, orders=False)
 _add("aspf-free-drive", "reading ahead that costs no time of the drive", free_drive, (
     ("pages lie", "pages", "s"),
     MIX,
@@ -510,11 +516,11 @@ _add("aspf-free-drive", "reading ahead that costs no time of the drive", free_dr
     TIME,
     *SAVED,
     *FAULTS,
-), keys=3)
+), keys=3, orders=False)
 _add("aspf-memory", "Mix3 with less and more memory", memory, (
     ("memory MiB", "memory_mib", ".1f"),
     POLICY,
     TIME,
     *SAVED,
     *FAULTS,
-), keys=2, time=plots.Lines("memory_mib", "policy", "time_s_less", "memory, MiB", LESS_TIME))
+), keys=2, orders=False, time=plots.Lines("memory_mib", "policy", "time_s_less", "memory, MiB", LESS_TIME))
