@@ -310,7 +310,7 @@ def aspf_ours_points(session: Session) -> float:
 
 
 def aspf_ours_jain(session: Session) -> float:
-    """The least of Jain's indices of our policy."""
+    """The least of Jain's indices of our policy, each the mean of the programs' orders."""
     return min(record["jain"] for record in session.experiment("aspf-beyond") if record["policy"] == aspf.OURS)
 
 
