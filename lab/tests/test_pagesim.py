@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lab import experiment, measures
-from lab.experiments import aspf, repeated
+from lab.experiments import aspf, aspf_orders, repeated
 from lab.experiments.setup import Experiment, Setup
 from lab.pagesim import output, paper, runs, sweep, traces
 from lab.paths import ROOT
@@ -243,10 +243,10 @@ def test_papers_values_stand_beside_ours(log: Path, recorded: Path) -> None:
     assert (star["time_s_less"], star["paper"], star["shortest_trace_m"]) == (pytest.approx(12), 12.33, 600)
     assert found["mix4", "aspf-star"]["paper"] is None
     ran = len(log.read_text().split())
-    assert ran == 20 * len(aspf.ORDERS)
+    assert ran == 20 * len(aspf_orders.ORDERS)
     aspf.EXPERIMENTS["aspf-6b"].measure(setup)
     aspf.EXPERIMENTS["aspf-7"].measure(setup)
-    assert len(log.read_text().split()) == ran + 12 * len(aspf.ORDERS), "figure 6b takes the runs of 6a, figure 7 those with 3 us"
+    assert len(log.read_text().split()) == ran + 12 * len(aspf_orders.ORDERS), "6b takes the runs of 6a, 7 those with 3 us"
     by_latency = {(record["latency_us"], record["policy"]): record["paper"]
                   for record in aspf.EXPERIMENTS["aspf-7"].measure(setup)}
     assert (by_latency[7.0, "aspf-star"], by_latency[3.0, "virt"]) == (14.29, 7.16)
@@ -255,8 +255,8 @@ def test_papers_values_stand_beside_ours(log: Path, recorded: Path) -> None:
 def test_orders_of_programs() -> None:
     """Each mix has as many as there are repetitions: the paper's first, and no program is lost."""
     for names in paper.mixes().values():
-        orders = [aspf.in_order(names, order) for order in aspf.ORDERS]
-        assert orders[0] == list(names) and len({tuple(order) for order in orders}) == len(aspf.ORDERS)
+        orders = [aspf_orders.in_order(names, order) for order in aspf_orders.ORDERS]
+        assert orders[0] == list(names) and len({tuple(order) for order in orders}) == len(aspf_orders.ORDERS)
         assert all(sorted(order) == sorted(names) for order in orders)
 
 
@@ -265,21 +265,21 @@ def test_figures_are_means_of_all_orders(tmp_path: Path) -> None:
     def measured(setup: Setup) -> list[dict]:
         """Faults grow with the order."""
         each = [{"process": name, "process_faults": ord(name) + setup.order, "paper_5": 7.0}
-                for name in aspf.in_order("abc", setup.order)]
+                for name in aspf_orders.in_order("abc", setup.order)]
         rows = [{"mix": "mix3", "policy": policy, "latency_us": 3.0, "seed": setup.order, "time_s": time_s, "faults": 60,
                  "context_switches": 5, "pages_moved": 9, "paper": 12.33, "useful": None if setup.order else 3.0, "each": each}
                 for policy, time_s in (("sync", 10.0 + setup.order), ("virt", 5.0))]
         return aspf.compare(rows)
 
-    _, row = aspf.in_all_orders(measured)(Setup(tmp_path))
-    less = [100 * (1 - 5 / (10 + order)) for order in aspf.ORDERS]
+    _, row = aspf_orders.in_all_orders(measured)(Setup(tmp_path))
+    less = [100 * (1 - 5 / (10 + order)) for order in aspf_orders.ORDERS]
     assert row["time_s_less"] == pytest.approx(sum(less) / len(less))
     assert row["time_s_less_ci"] == pytest.approx(repeated.half_width(less))
     assert (row["time_s"], row["time_s_ci"], row["faults"], row["paper"]) == (5, 0, 60, 12.33)
     assert "paper_ci" not in row and "useful" not in row, "not known of all"
-    assert [run["seed"] for run in row[repeated.RUNS]] == list(aspf.ORDERS)
-    assert aspf.in_all_orders(measured)(Setup(tmp_path, quick=True))[0]["repetitions"] == 2
-    mean = sum(aspf.ORDERS) / len(aspf.ORDERS)
+    assert [run["seed"] for run in row[repeated.RUNS]] == list(aspf_orders.ORDERS)
+    assert aspf_orders.in_all_orders(measured)(Setup(tmp_path, quick=True))[0]["repetitions"] == 2
+    mean = sum(aspf_orders.ORDERS) / len(aspf_orders.ORDERS)
     assert [(process["process"], process["process_faults"], process["paper_5"]) for process in row["each"]] == [
         (name, pytest.approx(ord(name) + mean), 7.0) for name in "abc"]
     assert all(process["process_faults_ci"] > 0 and repeated.RUNS not in process for process in row["each"])
