@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,13 +62,34 @@ def machine() -> Path:
     return _program("machine")
 
 
+def beside_machine(find: Callable[[], Path]) -> Path:
+    """What `find` builds, with the machine's program built meanwhile: cargo waits for the network and links on one core. What it
+    then says nobody hears, so it is asked again."""
+    if os.environ.get(_variable("machine")):
+        return find()
+    try:
+        ahead = subprocess.Popen(_cargo("machine"), env=os.environ | cargo_env(), cwd=MACHINE, process_group=0,
+                                 **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL))
+    except OSError:
+        return find()
+    try:
+        found = find()
+        machine()
+    except BaseException:
+        os.killpg(ahead.pid, signal.SIGTERM)
+        raise
+    finally:
+        ahead.wait()
+    return found
+
+
 def pagesim() -> Path:
     """The paging simulator's program, brought up to date by cargo (or the one that TRAPLESS_PAGESIM names)."""
     return _program("pagesim")
 
 
 def _program(name: str) -> Path:
-    binary, variable = f"trapless-{name}", f"TRAPLESS_{name.upper()}"
+    binary, variable = f"trapless-{name}", _variable(name)
     named = os.environ.get(variable)
     if named:
         if not os.access(named, os.X_OK):
@@ -76,9 +99,17 @@ def _program(name: str) -> Path:
     with locked(name):
         title = f"bringing the {name} up to date" if program.exists() else f"building the {name} (release)"
         with step(title):
-            run_tool(["cargo", "build", "--release", "--locked", "-p", "trapless-cli", "--bin", binary],
-                     CACHE / "logs" / "cargo.log", f"building the {name}", cargo_env(), MACHINE, show=r"^ *Compiling trapless-")
+            run_tool(_cargo(name), CACHE / "logs" / "cargo.log", f"building the {name}", cargo_env(), MACHINE,
+                     show=r"^ *Compiling trapless-")
     return program
+
+
+def _variable(name: str) -> str:
+    return f"TRAPLESS_{name.upper()}"
+
+
+def _cargo(name: str) -> list[str]:
+    return ["cargo", "build", "--release", "--locked", "-p", "trapless-cli", "--bin", f"trapless-{name}"]
 
 
 def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, configs: tuple[str, ...] = (),

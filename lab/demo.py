@@ -21,8 +21,8 @@ from lab.ui import UserError, say, step
 
 def guest_for(profile: str, settings: tuple[str, ...], load: miss_latency.Load, kernel: Path | None) -> guests.Guest:
     """The demo's guest: patched kernel, root image, a data disk for the load."""
-    return guests.Guest(kernel=kernel or build.kernel(), root=rootfs.image(), data=dataset.image(load.file_bytes),
-                        profile=profile, settings=settings, max_seconds=600)
+    return guests.Guest(kernel=kernel or build.beside_machine(build.kernel), root=rootfs.image(),
+                        data=dataset.image(load.file_bytes), profile=profile, settings=settings, max_seconds=600)
 
 
 def run(out: Path, profile: str, settings: tuple[str, ...], threads: int, kernel: Path | None, serial: bool,
@@ -49,8 +49,8 @@ def measure(out: Path, profile: str = "vc707", settings: tuple[str, ...] = (), t
     load = miss_latency.Load(threads=threads)
     if quick:
         load = miss_latency.small_load(load)
-    program = build.machine()
     guest = guest_for(profile, settings, load, kernel)
+    program = build.machine()
 
     def runner(guest: guests.Guest, job: Job, folder: Path) -> guests.Outcome:
         return guests.run_on_machine(program, guest, job, folder)

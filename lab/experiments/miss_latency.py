@@ -238,7 +238,7 @@ def small_load(load: Load) -> Load:
 def measure_all(setup: Setup) -> list[dict]:
     """Every kind, by the demo's load."""
     load = small_load(Load()) if setup.quick else Load()
-    runner, guest = setup.runner(), setup.guest(dataset.image(load.file_bytes))
+    guest, runner = setup.guest(dataset.image(load.file_bytes)), setup.runner()
     return breakdown(setup.each("running fio for each kind", setup.kinds or jobs.KINDS, lambda kind: run_one(
         runner, guest, load, kind, setup.out / kind)))
 

@@ -30,15 +30,17 @@ FILE_BYTES = 64 * ext4.MIB
 
 def measure(setup: Setup) -> list[dict]:
     """One record a case."""
-    runner, data = setup.runner(), dataset.image(FILE_BYTES)
+    data = dataset.image(FILE_BYTES)
+    booted = {name: replace(setup.guest(data, stock), smu=smu, append=f"norandmaps {append}".strip(), harts=1)
+              for name, stock, smu, append in CASES}
+    runner = setup.runner()
     job = Job(shlex.join([*launcher("osdp"), "mapsum", "-t", "1", "-o", "shuffle", "/data/random.bin"]))
 
-    def one(case: tuple[str, bool, bool, str]) -> dict:
-        name, stock, smu, append = case
+    def one(name: str) -> dict:
         folder = setup.out / name.replace(" ", "-")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        outcome = runner(replace(setup.guest(data, stock), smu=smu, append=f"norandmaps {append}".strip(), harts=1), job, folder)
+        outcome = runner(booted[name], job, folder)
         if outcome.status:
             raise UserError(f"{name}: mapsum ended with status {outcome.status}: {outcome.console.strip()[-300:]}")
         (folder / "stats.json").write_text(json.dumps(outcome.stats, indent=1))
@@ -48,7 +50,7 @@ def measure(setup: Setup) -> list[dict]:
                 "kernel_instructions_per_fault": region["instructions"]["supervisor"] / faults,
                 "us_per_fault": region["sim_seconds"] * 1e6 / faults}
 
-    records = setup.each("counting instructions", CASES, one)
+    records = setup.each("counting instructions", booted, one)
     base = records[0]["kernel_instructions_per_fault"]
     for entry in records:
         entry["over_stock_percent"] = 100 * (entry["kernel_instructions_per_fault"] / base - 1)

@@ -62,8 +62,12 @@ class Setup:
     def kernel_of(self, stock: bool = False) -> Path:
         """The kernel to run, or the unpatched one."""
         if stock:
-            return self.once("stock kernel", lambda: build.kernel(stock=True))
-        return self.kernel or self.once("kernel", build.kernel)
+            return self.built("stock kernel", lambda: build.kernel(stock=True))
+        return self.kernel or self.built("kernel", build.kernel)
+
+    def built(self, name: Hashable, find: Callable[[], Path]) -> Path:
+        """The same of a kernel, which may take minutes: the machine that it will run on is built beside it."""
+        return self.once(name, lambda: build.beside_machine(find))
 
     def leaves(self, own: Iterable[str]) -> None:
         """UserError if an option changes one of a run's `own` values (or settings), which name it."""
