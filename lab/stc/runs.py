@@ -74,11 +74,11 @@ class Case:
 
 
 def kernel(setup: Setup, case: Case) -> Path:
-    """The kernel that a case runs on."""
+    """The kernel that a case runs on. The quick form builds one alone of those with the cache, which does for all cases."""
     if case.words == STOCK:
         return setup.kernel_of(stock=True)
-    configs = ("huge.config",) if case.pages > 1 else ()
-    return setup.kernel or setup.once((SERIES, configs), lambda: build.kernel(series=SERIES, configs=configs))
+    configs = ("huge.config",) if case.pages > 1 or setup.quick else ()
+    return setup.kernel or setup.built((SERIES, configs), lambda: build.kernel(series=SERIES, configs=configs))
 
 
 def _memory_mib(case: Case) -> int:
