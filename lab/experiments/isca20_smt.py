@@ -14,7 +14,7 @@ from pathlib import Path
 from lab.experiments import repeated
 from lab.experiments.compared import Compared, spread
 from lab.experiments.isca20_rocksdb import SEEDS_OF_QUICK, paper
-from lab.experiments.miss_latency import Load, small_load, waited_seconds
+from lab.experiments.miss_latency import Load, waited_seconds
 from lab.experiments.repeated import Point, widest
 from lab.experiments.setup import Experiment, Setup, Table
 from lab.images import dataset, ext4
@@ -54,7 +54,7 @@ def _quoted(text: str) -> str:
 
 def measure(setup: Setup) -> list[dict]:
     """One row for each kind and each program beside fio, with ratios to osdp."""
-    load = small_load(LOAD) if setup.quick else LOAD
+    load = replace(LOAD, read_bytes=LOAD.read_bytes // 16) if setup.quick else LOAD
     guest = replace(load.guest(setup.guest(dataset.image(load.file_bytes))), profile=PROFILE, harts=HARTS, memory="1G",
                     detail=f"milestone:{guests.FIRST_COMMAND}")
     points = [Point({"kind": kind, "beside": beside}, {

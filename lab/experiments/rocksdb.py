@@ -66,7 +66,7 @@ class Scale:
 
 
 SCALE = Scale(memory_mib=256, data_mib=RATIO * 256, operations=12_000, warm=24_000)
-SCALE_OF_QUICK = Scale(memory_mib=128, data_mib=RATIO * 128, operations=2_000, warm=4_000)
+SCALE_OF_QUICK = Scale(memory_mib=128, data_mib=RATIO * 128, operations=1_000, warm=2_000)
 COST = {"YCSB-E": 0.05, FIO: 4.0}
 """Operations in the others': a scan reads some fifty records, a read of fio hardly computes."""
 

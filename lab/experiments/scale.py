@@ -13,7 +13,7 @@ from lab.experiments.setup import Experiment, Setup, Table
 from lab.report import plots
 
 PROGRAMS = (rocksdb.FIO, "YCSB-A", READ_ONLY)
-TIMES, TIMES_OF_QUICK = (0.5, 1, 2), (1, 2)
+TIMES, TIMES_OF_QUICK = (0.5, 1, 2), (0.75, 1)
 """Of the form's scale."""
 
 

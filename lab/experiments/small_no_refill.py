@@ -58,7 +58,7 @@ def cases(kinds: tuple[str, ...], quick: bool) -> list[Case]:
     """All runs. `ideal` reads the small file in both settings: 4 GiB do not fit into memory."""
     found = []
     for setting, base, threads in [("no refill", NO_REFILL, 1), *(("small", SMALL, threads) for threads in THREADS)]:
-        load = replace(miss_latency.small_load(base) if quick else base, threads=threads)
+        load = replace(load_of(base, quick), threads=threads)
         for kind in kinds:
             if kind == "ideal":
                 found.append(Case(setting, replace(load, file_bytes=NO_REFILL.file_bytes), kind))
@@ -70,6 +70,14 @@ def cases(kinds: tuple[str, ...], quick: bool) -> list[Case]:
     return found + [replace(case, device=device, load=replace(case.load, kpted=False)) for case in found
                     if (case.setting, case.load.threads, case.kind, case.load.kpoold) == ("small", 1, "hwdp", False)
                     for device in ("usual", "slow")]
+
+
+def load_of(base: miss_latency.Load, quick: bool) -> miss_latency.Load:
+    """A setting's load in this form: the quick one has a quarter of the reads, and of the large file."""
+    if not quick:
+        return base
+    share = 4 if base.file_bytes == SMALL.file_bytes else 1
+    return replace(miss_latency.small_load(base), file_bytes=base.file_bytes // share)
 
 
 def measure(setup: Setup) -> list[dict]:

@@ -16,7 +16,7 @@ from lab import build, profiling
 from lab.experiments import miss_latency, repeated, small_no_refill
 from lab.experiments.compared import Compared, one, spread
 from lab.experiments.setup import Experiment, Setup, Table
-from lab.experiments.small_no_refill import NO_REFILL, POOLED, SEEDS, SMALL, THREADS, Case
+from lab.experiments.small_no_refill import NO_REFILL, POOLED, SEEDS, SMALL, THREADS, Case, load_of
 from lab.images import dataset, ext4, sparse
 from lab.report import plots
 from lab.report.paper import printed
@@ -29,7 +29,7 @@ LARGE = miss_latency.Load(file_bytes=4096 * ext4.MIB, read_bytes=512 * ext4.MIB,
 """A quarter of the papers' 16 GB and 2 GB; the pool stays at 4 MiB."""
 LARGE_MEMORY_MIB = 256
 """A quarter of the papers' 1 GB."""
-QUICK_SHARE = 4
+QUICK_SHARE = 8
 """The quick form has so much less of everything."""
 LARGE_KINDS = tuple(kind for kind in KINDS if kind != "ideal")
 """`ideal` cannot be: the file does not fit."""
@@ -47,13 +47,9 @@ def paper(figure: str, *keys: object) -> float | None:
     return printed(_paper(), figure, *keys)
 
 
-def _quick(load: miss_latency.Load, setup: Setup) -> miss_latency.Load:
-    return miss_latency.small_load(load) if setup.quick else load
-
-
 def no_refill(setup: Setup) -> list[dict]:
     """The setting `no refill`: one thread, a pool that is never refilled."""
-    load = _quick(NO_REFILL, setup)
+    load = load_of(NO_REFILL, setup.quick)
     todo = [Case("no refill", load, kind) for kind in KINDS]
     return small_no_refill.rows(setup, todo, lambda case: setup.guest(dataset.image(case.load.file_bytes)))
 
@@ -61,7 +57,7 @@ def no_refill(setup: Setup) -> list[dict]:
 def small(kpoold: bool) -> Callable[[Setup], list[dict]]:
     """The setting `small`, with or without kpoold; with it, what it changes."""
     def measure(setup: Setup) -> list[dict]:
-        load = _quick(SMALL, setup)
+        load = load_of(SMALL, setup.quick)
         todo = [Case("small", replace(load, threads=threads, kpoold=on), kind) for threads in THREADS for kind in LARGE_KINDS
                 for on in ((False, True) if kpoold and kind in POOLED else (kpoold or kind not in POOLED,))]
         rows = small_no_refill.rows(setup, todo, lambda case: setup.guest(dataset.image(case.load.file_bytes)))
@@ -122,7 +118,7 @@ def compared_2_3(rows: list[dict]) -> list[Compared]:
 
 def figure_5_4(setup: Setup) -> list[dict]:
     """Parts of a miss by kind, from attributed runs: software before and after the device, the device, the SMU, others."""
-    load = _quick(NO_REFILL, setup)
+    load = load_of(NO_REFILL, setup.quick)
     seeds = SEEDS[:2] if setup.quick else SEEDS
     runs = [_attributed(setup, load, kind, seed) for seed in seeds for kind in KINDS]
     found = iter(zip(runs, kept.records(build.machine(), runs, setup.at_once), strict=True))
