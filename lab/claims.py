@@ -173,7 +173,9 @@ def run(area: str | None, quick: bool, json_file: Path | None) -> int:
         print(line(figure), flush=True)
 
     for claim in claims:
-        if area in (None, claim.area):
+        if area in (None, claim.area) and quick and claim.measure in measures.FULL_ONLY:
+            say(f"{claim.id} is not measured: only the full form can")
+        elif area in (None, claim.area):
             with if_recorded(claim.id, area):
                 value = measures.MEASURES[claim.measure](session)
                 add(Figure(claim.id, claim.area, claim.sentence, claim.command, value, claim.aim, claim.unit, claim.direction,

@@ -33,6 +33,7 @@ def test_register_is_sound() -> None:
 def test_every_measure_is_claimed() -> None:
     found, _ = claims.load()
     assert set(measures.MEASURES) == {claim.measure for claim in found}
+    assert set(measures.MEASURES) > measures.FULL_ONLY
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,26 @@ def test_multi_alloc_is_asked_of_the_kernel() -> None:
     assert "hugepage" not in runs.Case("faultwork seq").script()
 
 
+@pytest.mark.parametrize(("quick", "kernels"), [(True, {("huge.config",)}), (False, {(), ("huge.config",), "stock"})])
+def test_the_quick_form_has_one_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: bool, kernels: set) -> None:
+    """It takes minutes to build one; and with huge pages it is not to be set against the unpatched one without."""
+    built = []
+    monkeypatch.setattr(build, "beside_machine", lambda find: find())
+    monkeypatch.setattr(build, "kernel", lambda stock=False, series=(), configs=(): built.append("stock" if stock else configs))
+
+    def records(setup: Setup, cases: list[runs.Case]) -> list[dict]:
+        for case in cases:
+            runs.kernel(setup, case)
+        return [{**runs.take(STATS, profile(), "", "faultwork"), "configuration": {}} for _ in cases]
+
+    monkeypatch.setattr(runs, "records", records)
+    setup = Setup(tmp_path, quick=quick)
+    rows = [row for figure in (stc.figures_2_3, stc.figure_4, stc.figure_6, stc.figure_7, stc.beyond, stc.costs)
+            for row in figure(setup)]
+    assert set(built) == kernels and len(built) == len(kernels)
+    assert any({"over_stock", "cycles_over_stock"} & set(row) for row in rows) is not quick
+
+
 @pytest.fixture
 def kernel(tmp_path: Path) -> Path:
     """What a run depends on, but does not run."""
