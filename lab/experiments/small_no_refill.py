@@ -24,6 +24,8 @@ from lab.runner.job import KINDS
 NO_REFILL = miss_latency.Load(ring=32768, log_ms=0)
 """A pool of 128 MiB, twice what is read, is never refilled. (The papers' has 320 MiB: a power of two must do here.)"""
 SMALL = miss_latency.Load(file_bytes=4096 * ext4.MIB, ring=1024, log_ms=0)
+QUICK_FILE_BYTES = 1024 * ext4.MIB
+"""A disk of random bytes takes its time to make."""
 THREADS = (1, 2, 4)
 SEEDS = (8, 9, 10)
 """fio's; two of them in the quick form."""
@@ -73,11 +75,8 @@ def cases(kinds: tuple[str, ...], quick: bool) -> list[Case]:
 
 
 def load_of(base: miss_latency.Load, quick: bool) -> miss_latency.Load:
-    """A setting's load in this form: the quick one has a quarter of the reads, and of the large file."""
-    if not quick:
-        return base
-    share = 4 if base.file_bytes == SMALL.file_bytes else 1
-    return replace(miss_latency.small_load(base), file_bytes=base.file_bytes // share)
+    """A setting's load in this form: the quick one has fewer reads, of no more than QUICK_FILE_BYTES."""
+    return replace(miss_latency.small_load(base), file_bytes=min(base.file_bytes, QUICK_FILE_BYTES)) if quick else base
 
 
 def measure(setup: Setup) -> list[dict]:

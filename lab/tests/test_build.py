@@ -49,12 +49,13 @@ def test_the_machine_is_built_beside_a_kernel(cargo: Path) -> None:
     assert (cargo / "built").exists()
 
 
-def test_a_kernel_that_fails_ends_it(cargo: Path) -> None:
+@pytest.mark.parametrize("failure", [UserError("no kernel"), KeyboardInterrupt()])
+def test_a_kernel_that_fails_ends_it(cargo: Path, failure: BaseException) -> None:
     def find() -> Path:
         wait_for(cargo / "began")
-        raise UserError("no kernel")
+        raise failure
 
-    with pytest.raises(UserError, match="no kernel"):
+    with pytest.raises(type(failure)):
         build.beside_machine(find)
     assert (cargo / "ended").exists()
 
