@@ -11,18 +11,27 @@
 #define MARKER_WATCH 0x7a3
 #define MARKER_UNWATCH 0x7a4
 #define MARKER_MILESTONE 0x7a5
+#define MARKER_MOVE 0x7a6
+#define MARKER_FORK 0x7a7
+#define MARKER_WATCH_REGION 0x7a8
+
+/* marker(number, a0, a1, a2, a3): arguments that are left out are 0. */
+#define marker(number, ...) marker_(number, __VA_ARGS__, 0, 0, 0, 0)
 
 #ifdef __riscv
-#define marker(number, x, y, z)                                                                        \
+#define marker_(number, x, y, z, w, ...)                                                               \
 	do {                                                                                           \
 		register unsigned long a0_ __asm__("a0") = (unsigned long)(x);                         \
 		register unsigned long a1_ __asm__("a1") = (unsigned long)(y);                         \
 		register unsigned long a2_ __asm__("a2") = (unsigned long)(z);                         \
-		__asm__ volatile("slti x0, x0, %3" : : "r"(a0_), "r"(a1_), "r"(a2_), "i"(number)       \
+		register unsigned long a3_ __asm__("a3") = (unsigned long)(w);                         \
+		__asm__ volatile("slti x0, x0, %4"                                                     \
+				 :                                                                     \
+				 : "r"(a0_), "r"(a1_), "r"(a2_), "r"(a3_), "i"(number)                 \
 				 : "memory");                                                          \
 	} while (0)
 #else
-#define marker(number, x, y, z) ((void)(x), (void)(y), (void)(z))
+#define marker_(number, x, y, z, w, ...) ((void)(x), (void)(y), (void)(z), (void)(w))
 #endif
 
 #endif

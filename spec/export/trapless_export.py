@@ -115,6 +115,11 @@ def read_formats(path: Path) -> list[dict]:
         return list(tomllib.load(file).values())
 
 
+def built_in(formats: list[dict]) -> list[dict]:
+    """Without what only the machine and programs in the guest use: the kernel's driver and the RTL need not change with it."""
+    return [group for group in formats if not group.get("guest_only")]
+
+
 def format_fields(group: dict) -> list[Field]:
     return [Field(f["name"], *f["bits"], f["doc"]) for f in group.get("fields", [])]
 
@@ -245,7 +250,7 @@ class CExporter(Exporter):
             "#define SMU_CNT_NAMES \\",
             ", \\\n".join(f'\t"{r.name[4:].lower()}"' for r in block.counters),
         ]
-        for group in formats:
+        for group in built_in(formats):
             out += ["", *wrap_c(group["doc"] + ".")]
             for f in format_fields(group):
                 out += [self.define(f"SMU_{group['prefix']}_{f.name}", f"{f.mask:#x}ULL", f.doc)]
@@ -289,7 +294,7 @@ class SvExporter(Exporter):
         out += [self.constant("CNT_COUNT", f"{len(block.counters)}")]
         for place, reg in enumerate(block.counters):
             out += [*wrap("  // ", reg.doc), self.constant(reg.name, f"{place}")]
-        for group in formats:
+        for group in built_in(formats):
             out += ["", *wrap("  // ", f"---- {group['doc']}.")]
             for f in format_fields(group):
                 out += self.field(f, group["prefix"])

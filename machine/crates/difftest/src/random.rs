@@ -14,7 +14,7 @@ use crate::tables::Spaces;
 /// Instructions that a block aims at.
 const LENGTH: usize = 90;
 /// Immediates of `slti x0, x0` that the machine takes for markers.
-const MARKERS: std::ops::RangeInclusive<u32> = 0x7a1..=0x7a5;
+const MARKERS: std::ops::RangeInclusive<u32> = 0x7a1..=0x7a8;
 /// CSRs that random code of each mode reads and writes: they have no effect on how it goes on.
 /// mtval is not among them: after a breakpoint it may be zero or the address.
 const M_CSRS: [u16; 6] = [csr::STVAL, csr::SCAUSE, csr::MCAUSE, csr::FCSR, 0x001, 0x002];

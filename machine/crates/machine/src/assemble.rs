@@ -102,6 +102,7 @@ impl Machine {
             milestones: Vec::new(),
             open_roi: None,
             rois: Vec::new(),
+            regions_kept: 0,
             marks_ignored: 0,
             profile,
         };

@@ -25,6 +25,7 @@ mod stats;
 mod times;
 mod tracer;
 mod walk_cache;
+mod watches;
 mod watching;
 
 use std::io::Write;
@@ -38,7 +39,7 @@ pub use debug::{Debugger, Orders, Register, Stop, View, Watchpoint, Why};
 pub use error::Error;
 pub use machine::Machine;
 pub use map::{DEVICES, Region};
-pub use report::Report;
+pub use report::{OpenedBy, Report, Roi};
 pub use times::{MissCounts, Misses};
 pub use tracer::{TraceConfig, TraceFrom};
 pub use trapless_attribution::{Attribution, SymbolFile};
@@ -47,6 +48,7 @@ pub use trapless_nvme::Fault;
 pub use trapless_riscv::Access;
 pub use trapless_smu_rtl::Parameters as SmuRtlParameters;
 use trapless_timing::{Profile, SsdParams};
+pub use watches::WatchCounts;
 
 /// What a machine is made of and starts with.
 pub struct MachineConfig {

@@ -87,6 +87,8 @@ pub struct Machine {
     pub(crate) milestones: Vec<Milestone>,
     pub(crate) open_roi: Option<OpenRoi>,
     pub(crate) rois: Vec<Roi>,
+    /// Regions that began because mappings were watched for it.
+    pub(crate) regions_kept: u64,
     pub(crate) marks_ignored: u64,
 }
 

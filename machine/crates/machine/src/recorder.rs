@@ -10,7 +10,8 @@ use trapless_smu::{Answer, Outcome};
 use trapless_smu_regs::PTE_LBA;
 
 use crate::frames::Installed;
-use crate::stats::{Latency, MissTimes, Misses, Watches};
+use crate::stats::{Latency, MissTimes, Misses};
+use crate::watches::Watches;
 
 /// Exception codes of page faults on fetch, load and store.
 const PAGE_FAULTS: [u64; 3] = [12, 13, 15];

@@ -6,23 +6,35 @@ use std::time::Instant;
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_nvme::Controller;
 use trapless_riscv::Hart;
-use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARKER_UNWATCH, MARKER_WATCH};
+use trapless_smu_regs::{
+    MARKER_FORK, MARKER_MILESTONE, MARKER_MOVE, MARKER_ROI_BEGIN, MARKER_ROI_END, MARKER_UNWATCH, MARKER_WATCH,
+    MARKER_WATCH_REGION,
+};
 
 use crate::machine::{A0, Machine};
 use crate::report::{
-    DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Report, Roi, SmuCounters, host_peak_bytes,
+    DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, OpenedBy, Report, Roi, SmuCounters,
+    host_peak_bytes,
 };
 use crate::stats::MOST_MARKS;
 use crate::times::Misses;
+use crate::watches::Watches;
 use crate::{DetailFrom, End, Moment};
 
 /// CSR number of `satp` and its root page number.
 const SATP: u16 = 0x180;
 const SATP_PPN: u64 = (1 << 44) - 1;
+/// In the place of a region's number: whichever is open.
+const ANY: u64 = u64::MAX;
+/// Most watches that a region tells of one by one.
+const MOST_WATCHES_OF_REGION: usize = 32;
 
 /// A region of interest that has begun.
 pub(crate) struct OpenRoi {
     number: u64,
+    by: OpenedBy,
+    /// How often a program has begun and not ended it.
+    depth: u64,
     begin: Cycle,
     started: Instant,
     instructions: Vec<Instructions>,
@@ -43,23 +55,24 @@ fn keep<T>(kept: &mut Vec<T>, one: T) -> bool {
 impl Machine {
     pub(crate) fn marker(&mut self, hart: usize, imm: u16) {
         let x = |r: u8| self.harts[hart].x(A0 + r);
-        let (a0, a1, a2) = (x(0), x(1), x(2));
+        let (a0, a1, a2, a3) = (x(0), x(1), x(2), x(3));
         let root = self.harts[hart].csr(SATP).unwrap_or(0) & SATP_PPN;
+        let watches = &mut self.recorder.watches;
+        // What harts have translated before must be seen again to be counted.
+        let mut seen_anew = Vec::new();
         match u64::from(imm) {
-            MARKER_ROI_BEGIN => self.begin_roi(a0),
-            MARKER_ROI_END => {
-                if let Some(open) = self.open_roi.take_if(|open| open.number == a0) {
-                    self.close_roi(open);
-                }
+            MARKER_ROI_BEGIN if a0 == ANY => self.marks_ignored += 1,
+            MARKER_ROI_BEGIN => self.program_begins(a0),
+            MARKER_ROI_END => self.program_ends(a0),
+            MARKER_WATCH => seen_anew.extend(watches.add(a2, root, a0, a1).then_some((a0, a1))),
+            MARKER_WATCH_REGION => seen_anew.extend(watches.add_to_region(root, a0, a1).then_some((a0, a1))),
+            MARKER_UNWATCH => watches.remove(root, a0, a1),
+            MARKER_MOVE => {
+                watches.moved(root, [a0, a1, a2, a3]);
+                seen_anew.push((a2, a3));
             }
-            MARKER_WATCH => {
-                if !self.recorder.watches.add(a2, root, a0, a1) {
-                    self.marks_ignored += 1;
-                }
-                // What the hart has translated before must be seen again to be counted.
-                self.harts.iter_mut().for_each(|h| h.fence_vma(Some((a0, a1))));
-            }
-            MARKER_UNWATCH => self.recorder.watches.remove(root, a0),
+            MARKER_FORK if a1 == 0 => watches.forks(a0, root),
+            MARKER_FORK => seen_anew = watches.forked(a0, root),
             MARKER_MILESTONE => {
                 let milestone = Milestone {
                     number: a0,
@@ -79,10 +92,56 @@ impl Machine {
             }
             _ => {}
         }
+        for range in seen_anew {
+            self.harts.iter_mut().for_each(|h| h.fence_vma(Some(range)));
+        }
+        self.keep_region();
     }
 
-    fn begin_roi(&mut self, number: u64) {
-        self.recorder.reset();
+    /// A program begins a region. One that is open already is shared with the program that began it; any other one ends.
+    fn program_begins(&mut self, number: u64) {
+        match &mut self.open_roi {
+            Some(open) if (open.number, open.by) == (number, OpenedBy::Program) => open.depth += 1,
+            _ => {
+                if let Some(open) = self.open_roi.take() {
+                    self.close_roi(open);
+                }
+                self.begin_roi(number, OpenedBy::Program);
+            }
+        }
+    }
+
+    /// A program ends a region, or whichever is open and all watches.
+    fn program_ends(&mut self, number: u64) {
+        if number == ANY {
+            self.recorder.watches.forget();
+        }
+        let ends = |open: &mut OpenRoi| {
+            let its_own = (open.number, open.by) == (number, OpenedBy::Program);
+            open.depth -= u64::from(its_own);
+            number == ANY || its_own && open.depth == 0
+        };
+        if let Some(open) = self.open_roi.take_if(ends) {
+            self.close_roi(open);
+        }
+    }
+
+    /// While mappings are watched for it, a region is open: the machine's own where there is none of a program's.
+    fn keep_region(&mut self) {
+        let keep = self.recorder.watches.keep_region();
+        if let Some(open) = self.open_roi.take_if(|open| open.by == OpenedBy::Watch && !keep) {
+            self.close_roi(open);
+        }
+        if keep && self.open_roi.is_none() {
+            self.begin_roi(self.regions_kept, OpenedBy::Watch);
+            self.regions_kept += 1;
+        }
+    }
+
+    fn begin_roi(&mut self, number: u64, by: OpenedBy) {
+        if self.rois.len() <= MOST_MARKS {
+            self.recorder.reset();
+        }
         if self.detail.in_region(number) {
             self.set_detail(true);
         }
@@ -91,6 +150,8 @@ impl Machine {
         }
         self.open_roi = Some(OpenRoi {
             number,
+            by,
+            depth: 1,
             begin: self.now,
             started: Instant::now(),
             instructions: self.instructions_by_hart().collect(),
@@ -112,13 +173,15 @@ impl Machine {
         let by_hart: Vec<Instructions> = by_hart.collect();
         let roi = Roi {
             number: open.number,
+            by: open.by,
+            regions: 1,
             begin_cycle: open.begin.0,
             end_cycle: self.now.0,
             sim_seconds: self.clock.micros(self.now - open.begin) / 1e6,
             host_seconds: open.started.elapsed().as_secs_f64(),
             instructions: Instructions::sum(by_hart.iter().copied()),
             instructions_by_hart: by_hart,
-            watch: self.recorder.watches.counts(),
+            watch: self.recorder.watches.counts(MOST_WATCHES_OF_REGION),
             os_faults: self.recorder.watches.faults() - open.faults,
             misses: self.misses().map(|m| m.since(&open.misses.unwrap_or_default())),
             smu: counters.iter().map(|(k, v)| (*k, v - open.smu.get(k).unwrap_or(&0))).collect(),
@@ -126,7 +189,10 @@ impl Machine {
             port_miss: self.recorder.port_misses.summary(self.clock),
             nvme_read: self.recorder.nvme_reads.summary(self.clock),
         };
-        self.marks_ignored += u64::from(!keep(&mut self.rois, roi));
+        match self.rois.get_mut(MOST_MARKS) {
+            Some(sum) => sum.add(roi),
+            None => self.rois.push(roi),
+        }
         if self.detail.in_region(number) {
             self.set_detail(false);
         }
@@ -161,7 +227,7 @@ impl Machine {
     pub fn report(&self, end: &End) -> Report {
         let by_mode = self.instructions();
         Report {
-            schema: 1,
+            schema: 2,
             end: format!("{end:?}"),
             profile: self.profile.clone(),
             disks: self.board.drives.iter().map(disk_record).collect(),
@@ -175,8 +241,8 @@ impl Machine {
             misses: self.misses(),
             milestones: self.milestones.clone(),
             rois: self.rois.clone(),
-            marks_ignored: self.marks_ignored,
-            watch: self.recorder.watches.counts(),
+            marks_ignored: self.marks_ignored + self.recorder.watches.ignored(),
+            watch: self.recorder.watches.counts(Watches::MOST),
             smu_counters: self.smu_counters(),
             faults: self
                 .board

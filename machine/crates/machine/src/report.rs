@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use trapless_timing::{Profile, SsdParams};
 
-use crate::stats::{LatencySummary, MissSummary, WatchCounts};
+use crate::stats::{LatencySummary, MissSummary};
 use crate::times::Misses;
+use crate::watches::WatchCounts;
 
 /// Instructions retired, by privilege mode.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -88,11 +89,25 @@ pub struct FaultCount {
 /// SMU counters by name.
 pub type SmuCounters = BTreeMap<&'static str, u64>;
 
-/// A region of interest (markers 0x7a1 and 0x7a2).
+/// What made a region of interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OpenedBy {
+    /// A program's markers (0x7a1 and 0x7a2).
+    Program,
+    /// Mappings that are watched for it (marker 0x7a8).
+    Watch,
+}
+
+/// A region of interest. Regions do not overlap.
 #[derive(Clone, Debug, Serialize)]
 pub struct Roi {
-    /// Its number.
+    /// Its number: the program's, or the machine's own from 0 on.
     pub number: u64,
+    /// What made it.
+    pub by: OpenedBy,
+    /// How many regions this is the sum of: 1, but for those after the first thousand, which are the last one.
+    pub regions: u64,
     /// First core cycle.
     pub begin_cycle: u64,
     /// Last core cycle.
@@ -107,7 +122,7 @@ pub struct Roi {
     pub instructions_by_hart: Vec<Instructions>,
     /// Cache, TLB and branch misses in it, if timing was detailed.
     pub misses: Option<Misses>,
-    /// Watched mappings, from when they were first watched.
+    /// Watched mappings at its end, from when they were first watched. The newest ones singly, then the sum of the others.
     pub watch: Vec<WatchCounts>,
     /// Page faults of user accesses to watched mappings in it, first touches or not.
     pub os_faults: u64,
@@ -119,6 +134,33 @@ pub struct Roi {
     pub port_miss: MissSummary,
     /// NVMe reads of all queues, doorbell to completion entry.
     pub nvme_read: LatencySummary,
+}
+
+impl Roi {
+    /// Takes in a later region. Its latencies are of both already.
+    pub(crate) fn add(&mut self, later: Roi) {
+        let mut smu = std::mem::take(&mut self.smu);
+        later.smu.iter().for_each(|(name, count)| *smu.entry(name).or_default() += count);
+        *self = Roi {
+            number: self.number,
+            by: self.by,
+            regions: self.regions + 1,
+            begin_cycle: self.begin_cycle,
+            sim_seconds: self.sim_seconds + later.sim_seconds,
+            host_seconds: self.host_seconds + later.host_seconds,
+            instructions: Instructions::sum([self.instructions, later.instructions].into_iter()),
+            instructions_by_hart: self
+                .instructions_by_hart
+                .iter()
+                .zip(&later.instructions_by_hart)
+                .map(|(a, b)| Instructions::sum([*a, *b].into_iter()))
+                .collect(),
+            misses: [self.misses, later.misses].into_iter().flatten().reduce(|a, b| a.and(&b)),
+            os_faults: self.os_faults + later.os_faults,
+            smu,
+            ..later
+        };
+    }
 }
 
 /// What a run measured.
@@ -152,9 +194,9 @@ pub struct Report {
     pub milestones: Vec<Milestone>,
     /// Regions of interest.
     pub rois: Vec<Roi>,
-    /// Milestones, regions of interest and watched mappings that are not here, because they were too many or too large.
+    /// Markers that were ignored: milestones that were too many, watches that were too many or too large.
     pub marks_ignored: u64,
-    /// All watched mappings.
+    /// All watched mappings. The newest ones singly, then the sum of the others.
     pub watch: Vec<WatchCounts>,
     /// SMU counters over the whole run.
     pub smu_counters: SmuCounters,

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{build, disk, run_elf};
-use trapless_machine::{DetailFrom, DiskConfig, DiskWrites, End, Engine, Report};
+use trapless_machine::{DetailFrom, DiskConfig, DiskWrites, End, Engine, OpenedBy, Report, Roi, WatchCounts};
 use trapless_timing::Profile;
 
 fn run(program: &str, changes: &[&str]) -> (End, Report) {
@@ -56,6 +56,24 @@ fn software_asks_through_ports() {
     assert_eq!((roi.smu["port_requests"], roi.smu["installed"]), (1, 1));
     // One PMSHR entry: ports and walkers take turns.
     assert_eq!(run("port", &["smu.pmshr_entries=1"]).0, End::ToHost(0));
+}
+
+#[test]
+fn programs_and_address_spaces_share_regions() {
+    let (end, report) = run("regions", &[]);
+    assert_eq!(end, End::ToHost(0));
+    let by = |region: &Roi| (region.number, region.by == OpenedBy::Program, region.regions);
+    let rois: Vec<_> = report.rois.iter().map(by).collect();
+    let first = [(0, false, 1), (7, true, 1), (1, false, 1), (2, false, 1), (8, true, 1), (3, false, 1)];
+    assert_eq!(rois[..6], first);
+    // A thousand regions singly, then the sum of the others: none is lost.
+    assert_eq!((rois.len(), rois[999], rois[1000]), (1001, (997, false, 1), (998, false, 1206 - 1000)));
+    assert_eq!(report.rois.iter().map(|r| r.instructions.total()).min(), Some(1));
+    assert!(report.rois.is_sorted_by(|a, b| a.end_cycle <= b.begin_cycle));
+    assert_eq!(report.marks_ignored, 2);
+    let watches = |counts: &[WatchCounts]| counts.iter().map(|c| c.watches).sum::<u64>();
+    assert_eq!((watches(&report.watch), report.watch.len()), (1203, 1001));
+    assert_eq!((watches(&report.rois[1000].watch), report.rois[1000].watch.len()), (1203, 33));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::compressed;
 use crate::op::{F0, FpFn, Op, SINK, Slot};
 
 /// First and last immediate of the markers (spec/platform.md).
-const MARKERS: std::ops::RangeInclusive<i32> = 0x7a1..=0x7a5;
+const MARKERS: std::ops::RangeInclusive<i32> = 0x7a1..=0x7a8;
 
 /// Whether the instruction that starts with these 16 bits is 32 bits long.
 pub const fn is_wide(low: u16) -> bool {

@@ -36,7 +36,7 @@ pub enum Exit {
     Wfi,
     /// `ecall` from S-mode retired, with [`crate::HartConfig::sbi_exits`]. Arguments in a0..a7, results to a0 and a1.
     SbiCall,
-    /// A marker retired: `slti x0, x0, imm`, imm in 0x7a1..=0x7a5. Arguments in a0, a1, a2.
+    /// A marker retired: `slti x0, x0, imm`, imm in 0x7a1..=0x7a8. Arguments in a0 to a3.
     Marker {
         /// The immediate.
         imm: u16,

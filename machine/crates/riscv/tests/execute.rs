@@ -387,10 +387,10 @@ fn retired_instructions_and_minstret_count_exactly() {
 fn markers_exit_and_their_neighbours_are_hints() {
     let marker = |imm| i(0x13, 2, 0, 0, imm);
     let mut rig =
-        Rig::new(&[marker(0x7a0), marker(0x7a1), marker(0x7a5), marker(0x7a6), i(0x13, 2, 7, 0, 0x7a1), STOP]);
+        Rig::new(&[marker(0x7a0), marker(0x7a1), marker(0x7a8), marker(0x7a9), i(0x13, 2, 7, 0, 0x7a1), STOP]);
     assert_eq!(rig.run(100), Exit::Marker { imm: 0x7a1 });
     assert_eq!(rig.hart.pc(), TEXT + 8);
-    assert_eq!(rig.run(100), Exit::Marker { imm: 0x7a5 });
+    assert_eq!(rig.run(100), Exit::Marker { imm: 0x7a8 });
     assert_eq!(rig.run(100), Exit::QuantumEnd);
     assert_eq!(rig.hart.x(7), 1);
 }

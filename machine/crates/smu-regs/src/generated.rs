@@ -600,3 +600,11 @@ pub const MARKER_WATCH: u64 = 0x7a3;
 pub const MARKER_UNWATCH: u64 = 0x7a4;
 /// Milestone; a0 number.
 pub const MARKER_MILESTONE: u64 = 0x7a5;
+
+// ---- Immediates of the markers that keep the record of watched mappings (platform.md); neither the kernel nor the RTL knows them
+/// A range has moved as by mremap(); a0 old address, a1 old length, a2 new address, a3 new length.
+pub const MARKER_MOVE: u64 = 0x7a6;
+/// a0 token; a1 0: remember the watches of this address space, 1: this address space gets them.
+pub const MARKER_FORK: u64 = 0x7a7;
+/// Watch a mapping under the next number, in a region of interest; a0 address, a1 length.
+pub const MARKER_WATCH_REGION: u64 = 0x7a8;

@@ -12,7 +12,7 @@ use trapless_difftest::asm::Asm;
 use trapless_difftest::runtime::reg::*;
 use trapless_machine::{Boot, Console, DetailFrom, Engine, Error, Limits, Machine, MachineConfig};
 use trapless_memory::Cycle;
-use trapless_smu_regs::{MARKER_MILESTONE, MARKER_ROI_BEGIN};
+use trapless_smu_regs::{MARKER_ROI_BEGIN, MARKER_WATCH_REGION};
 use trapless_timing::Profile;
 
 use crate::demand;
@@ -141,22 +141,22 @@ pub fn markers(t: &mut Tape) -> Result<(), String> {
     let mut calls = Vec::new();
     while t.more() && calls.len() < CALLS {
         let mut call = [1; 9];
-        for argument in call.iter_mut().take(3) {
+        for argument in call.iter_mut().take(4) {
             *argument = t.number(RAM, MEMORY);
         }
         // Which marker: so many instructions are jumped over.
-        call[3] = t.below(MARKER_MILESTONE - MARKER_ROI_BEGIN + 1);
+        call[4] = t.below(MARKER_WATCH_REGION - MARKER_ROI_BEGIN + 1);
         calls.push(call);
     }
     let detail = t.one(&[DetailFrom::Never, DetailFrom::Rois, DetailFrom::Start]);
     let program = image(&calls, |a| {
         let (table, over) = (a.label(), a.label());
         a.la(T1, table);
-        a.i("slli", T2, A0 + 3, 3);
+        a.i("slli", T2, A0 + 4, 3);
         a.r("add", T1, T1, T2);
         a.i("jalr", 0, T1, 0);
         a.bind(table);
-        for marker in MARKER_ROI_BEGIN..=MARKER_MILESTONE {
+        for marker in MARKER_ROI_BEGIN..=MARKER_WATCH_REGION {
             a.i("slti", 0, 0, marker as i64);
             a.j(over);
         }

@@ -34,11 +34,12 @@ void finish(u64 code) __attribute__((noreturn));
 static inline u64 smu(u64 reg) { return REG64(SMU_BASE + reg); }
 static inline void smu_write(u64 reg, u64 value) { REG64(SMU_BASE + reg) = value; }
 static inline u64 desc(u64 n, u64 reg) { return SMU_DESC_BASE + n * SMU_DESC_STRIDE + reg; }
-/* Marker IMM of spec/platform.md with up to three arguments. */
-#define MARKER(imm, x, y, z) do { \
-	register u64 a0_ asm("a0") = (x), a1_ asm("a1") = (y), a2_ asm("a2") = (z); \
-	asm volatile("slti x0, x0, %3" :: "r"(a0_), "r"(a1_), "r"(a2_), "i"(imm) : "memory"); \
+/* Marker IMM of spec/platform.md with its arguments. */
+#define MARKER4(imm, x, y, z, w) do { \
+	register u64 a0_ asm("a0") = (x), a1_ asm("a1") = (y), a2_ asm("a2") = (z), a3_ asm("a3") = (w); \
+	asm volatile("slti x0, x0, %4" :: "r"(a0_), "r"(a1_), "r"(a2_), "r"(a3_), "i"(imm) : "memory"); \
 } while (0)
+#define MARKER(imm, x, y, z) MARKER4(imm, x, y, z, 0)
 static inline void fence_vma(void) { asm volatile("sfence.vma" ::: "memory"); }
 
 extern volatile u64 root[512], pmd[512], pte[512];
