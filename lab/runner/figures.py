@@ -7,11 +7,12 @@ from lab.ui import UserError
 
 
 def regions(stats: dict) -> list[dict]:
-    """The regions of interest of a run. UserError if the machine has not kept all that was marked: sums would be of a part."""
+    """The regions of interest of a run: those of its program's own if it has some, else the automatic ones. UserError if the
+    machine has not kept all that was marked: sums would be of a part."""
     if ignored := stats.get("marks_ignored"):
-        raise UserError(f"no figures: the machine keeps 1000 regions of interest, watched mappings and milestones each, and the "
-                        f"run has {ignored} more")
-    return stats.get("rois", [])
+        raise UserError(f"no figures: the machine ignored {ignored} markers, because there were too many or they made no sense")
+    found = stats.get("rois", [])
+    return [region for region in found if not region.get("automatic")] or found
 
 
 def of_regions(kind: str | None, regions: list[dict]) -> dict:

@@ -102,7 +102,8 @@ impl Machine {
             milestones: Vec::new(),
             open_roi: None,
             rois: Vec::new(),
-            regions_kept: 0,
+            automatic_regions: 0,
+            region_kept: false,
             marks_ignored: 0,
             profile,
         };

@@ -87,8 +87,9 @@ pub struct Machine {
     pub(crate) milestones: Vec<Milestone>,
     pub(crate) open_roi: Option<OpenRoi>,
     pub(crate) rois: Vec<Roi>,
-    /// Regions that began because mappings were watched for it.
-    pub(crate) regions_kept: u64,
+    /// Regions that began because mappings were watched for it, and whether some are.
+    pub(crate) automatic_regions: u64,
+    pub(crate) region_kept: bool,
     pub(crate) marks_ignored: u64,
 }
 

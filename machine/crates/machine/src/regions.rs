@@ -13,8 +13,7 @@ use trapless_smu_regs::{
 
 use crate::machine::{A0, Machine};
 use crate::report::{
-    DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, OpenedBy, Report, Roi, SmuCounters,
-    host_peak_bytes,
+    DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Report, Roi, SmuCounters, host_peak_bytes,
 };
 use crate::stats::MOST_MARKS;
 use crate::times::Misses;
@@ -26,13 +25,16 @@ const SATP: u16 = 0x180;
 const SATP_PPN: u64 = (1 << 44) - 1;
 /// In the place of a region's number: whichever is open.
 const ANY: u64 = u64::MAX;
+/// a2 of the marker that ends a watch: unmapping begins, or is over.
+const UNMAPPING: u64 = 1;
+const UNMAPPED: u64 = 2;
 /// Most watches that a region tells of one by one.
 const MOST_WATCHES_OF_REGION: usize = 32;
 
 /// A region of interest that has begun.
 pub(crate) struct OpenRoi {
     number: u64,
-    by: OpenedBy,
+    automatic: bool,
     /// How often a program has begun and not ended it.
     depth: u64,
     begin: Cycle,
@@ -66,7 +68,8 @@ impl Machine {
             MARKER_ROI_END => self.program_ends(a0),
             MARKER_WATCH => seen_anew.extend(watches.add(a2, root, a0, a1).then_some((a0, a1))),
             MARKER_WATCH_REGION => seen_anew.extend(watches.add_to_region(root, a0, a1).then_some((a0, a1))),
-            MARKER_UNWATCH => watches.remove(root, a0, a1),
+            MARKER_UNWATCH if a2 == UNMAPPED => watches.unmapped(),
+            MARKER_UNWATCH => watches.remove(root, a0, a1, a2 == UNMAPPING),
             MARKER_MOVE => {
                 watches.moved(root, [a0, a1, a2, a3]);
                 seen_anew.push((a2, a3));
@@ -101,12 +104,12 @@ impl Machine {
     /// A program begins a region. One that is open already is shared with the program that began it; any other one ends.
     fn program_begins(&mut self, number: u64) {
         match &mut self.open_roi {
-            Some(open) if (open.number, open.by) == (number, OpenedBy::Program) => open.depth += 1,
+            Some(open) if open.number == number && !open.automatic => open.depth += 1,
             _ => {
                 if let Some(open) = self.open_roi.take() {
                     self.close_roi(open);
                 }
-                self.begin_roi(number, OpenedBy::Program);
+                self.begin_roi(number, false);
             }
         }
     }
@@ -117,7 +120,7 @@ impl Machine {
             self.recorder.watches.forget();
         }
         let ends = |open: &mut OpenRoi| {
-            let its_own = (open.number, open.by) == (number, OpenedBy::Program);
+            let its_own = open.number == number && !open.automatic;
             open.depth -= u64::from(its_own);
             number == ANY || its_own && open.depth == 0
         };
@@ -126,19 +129,20 @@ impl Machine {
         }
     }
 
-    /// While mappings are watched for it, a region is open: the machine's own where there is none of a program's.
+    /// An automatic region begins when the first mapping is watched for it, unless a program's own is open, and ends with the last.
     fn keep_region(&mut self) {
         let keep = self.recorder.watches.keep_region();
-        if let Some(open) = self.open_roi.take_if(|open| open.by == OpenedBy::Watch && !keep) {
+        let kept = std::mem::replace(&mut self.region_kept, keep);
+        if let Some(open) = self.open_roi.take_if(|open| open.automatic && !keep) {
             self.close_roi(open);
         }
-        if keep && self.open_roi.is_none() {
-            self.begin_roi(self.regions_kept, OpenedBy::Watch);
-            self.regions_kept += 1;
+        if keep && !kept && self.open_roi.is_none() {
+            self.begin_roi(self.automatic_regions, true);
+            self.automatic_regions += 1;
         }
     }
 
-    fn begin_roi(&mut self, number: u64, by: OpenedBy) {
+    fn begin_roi(&mut self, number: u64, automatic: bool) {
         if self.rois.len() <= MOST_MARKS {
             self.recorder.reset();
         }
@@ -150,7 +154,7 @@ impl Machine {
         }
         self.open_roi = Some(OpenRoi {
             number,
-            by,
+            automatic,
             depth: 1,
             begin: self.now,
             started: Instant::now(),
@@ -173,7 +177,7 @@ impl Machine {
         let by_hart: Vec<Instructions> = by_hart.collect();
         let roi = Roi {
             number: open.number,
-            by: open.by,
+            automatic: open.automatic,
             regions: 1,
             begin_cycle: open.begin.0,
             end_cycle: self.now.0,

@@ -89,23 +89,13 @@ pub struct FaultCount {
 /// SMU counters by name.
 pub type SmuCounters = BTreeMap<&'static str, u64>;
 
-/// What made a region of interest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OpenedBy {
-    /// A program's markers (0x7a1 and 0x7a2).
-    Program,
-    /// Mappings that are watched for it (marker 0x7a8).
-    Watch,
-}
-
 /// A region of interest. Regions do not overlap.
 #[derive(Clone, Debug, Serialize)]
 pub struct Roi {
     /// Its number: the program's, or the machine's own from 0 on.
     pub number: u64,
-    /// What made it.
-    pub by: OpenedBy,
+    /// Open because mappings were watched for it (marker 0x7a8), not by a program's own markers (0x7a1 and 0x7a2).
+    pub automatic: bool,
     /// How many regions this is the sum of: 1, but for those after the first thousand, which are the last one.
     pub regions: u64,
     /// First core cycle.
@@ -143,7 +133,7 @@ impl Roi {
         later.smu.iter().for_each(|(name, count)| *smu.entry(name).or_default() += count);
         *self = Roi {
             number: self.number,
-            by: self.by,
+            automatic: self.automatic,
             regions: self.regions + 1,
             begin_cycle: self.begin_cycle,
             sim_seconds: self.sim_seconds + later.sim_seconds,

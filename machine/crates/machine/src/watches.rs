@@ -154,8 +154,9 @@ pub struct Watches {
     /// Watches so far, and those that the machine has numbered.
     begun: u64,
     numbered: u64,
-    /// Pages that keep a region of interest open.
+    /// Pages that keep a region of interest open, and how often unmapping such pages is under way.
     region_pages: u64,
+    unmapping: u64,
     faults: u64,
     ignored: u64,
 }
@@ -257,9 +258,16 @@ impl Watches {
         self.taken(&areas);
     }
 
-    /// Stops watching the pages in `[va, va + len)`, or with a length of `u64::MAX` all of the address space; counts stay.
-    pub fn remove(&mut self, root: u64, va: u64, len: u64) {
+    /// Stops watching the pages in `[va, va + len)`, or with a length of `u64::MAX` all of the address space; counts stay. If
+    /// `unmapping`, this keeps a region of interest open until [`Watches::unmapped`].
+    pub fn remove(&mut self, root: u64, va: u64, len: u64, unmapping: bool) {
+        self.unmapping += u64::from(unmapping);
         self.drop_range(root, &if len == u64::MAX { 0..PAGES_END } else { pages(va, len) });
+    }
+
+    /// What [`Watches::remove`] said is being unmapped is so.
+    pub fn unmapped(&mut self) {
+        self.unmapping = self.unmapping.saturating_sub(1);
     }
 
     /// `[old, old + old_len)` is now `[new, new + new_len)`, as by mremap(). Pages keep their watch and what is known of them;
@@ -338,6 +346,7 @@ impl Watches {
 
     /// Stops watching anything, anywhere; counts stay.
     pub fn forget(&mut self) {
+        self.unmapping = 0;
         while !self.forks.is_empty() {
             self.forget_fork(0);
         }
@@ -346,9 +355,9 @@ impl Watches {
         }
     }
 
-    /// Whether pages are watched that keep a region of interest open.
+    /// Whether pages are watched, or being unmapped, that keep a region of interest open.
     pub fn keep_region(&self) -> bool {
-        self.region_pages != 0
+        self.region_pages + self.unmapping != 0
     }
 
     /// How many requests were too large or too many.
@@ -467,7 +476,7 @@ mod tests {
         }
         assert!(w.counts(1).is_empty());
         assert_eq!(w.ignored(), 4);
-        w.remove(1, u64::MAX, u64::MAX - 1);
+        w.remove(1, u64::MAX, u64::MAX - 1, false);
         w.moved(1, [u64::MAX; 4]);
         assert_eq!(w.ignored(), 4);
     }
@@ -480,7 +489,7 @@ mod tests {
             assert!(w.add(n, 1, n << PAGE_SHIFT, 1));
             w.touched(1, n << PAGE_SHIFT);
             if n % 2 == 0 {
-                w.remove(1, n << PAGE_SHIFT, PAGE);
+                w.remove(1, n << PAGE_SHIFT, PAGE, false);
             }
         }
         for most in [0, 1, 10, 1000] {
@@ -500,13 +509,13 @@ mod tests {
         w.add(0, 1, 0, 4 * PAGE);
         w.add(1, 1, 4 * PAGE, 4 * PAGE);
         w.add(2, 2, 0, 8 * PAGE);
-        w.remove(1, PAGE, 5 * PAGE); // the end of one, the start of the next
+        w.remove(1, PAGE, 5 * PAGE, false); // the end of one, the start of the next
         (0..8).for_each(|page| w.touched(1, page * PAGE));
         assert_eq!((of(&w, 0).pages_touched, of(&w, 1).pages_touched), (1, 2));
         w.add(3, 1, 6 * PAGE, PAGE); // in the place of part of one
         (6..8).for_each(|page| w.touched(1, page * PAGE));
         assert_eq!((of(&w, 1).pages_touched, of(&w, 3).pages_touched), (2, 1));
-        w.remove(1, 0, u64::MAX);
+        w.remove(1, 0, u64::MAX, false);
         (0..8).for_each(|page| w.touched(1, page * PAGE));
         assert_eq!(touched(&w), 4);
         w.touched(2, 0);
@@ -548,7 +557,7 @@ mod tests {
         w.touched(1, 0);
         w.forks(99, 1);
         w.touched(1, PAGE); // after the fork
-        w.remove(1, 0, u64::MAX);
+        w.remove(1, 0, u64::MAX, false);
         assert!(!w.keep_region());
         assert_eq!(w.forked(98, 2), []);
         assert_eq!(w.forked(99, 2), [(0, 4 * PAGE)]);
@@ -574,12 +583,12 @@ mod tests {
         w.add_to_region(1, PAGE, PAGE);
         w.add_to_region(2, PAGE, PAGE);
         assert_eq!(w.counts(9).iter().map(|c| c.number).collect::<Vec<_>>(), [Some(40), Some(0), Some(1)]);
-        w.remove(1, 0, 2 * PAGE);
+        w.remove(1, 0, 2 * PAGE, false);
         assert!(w.keep_region());
         w.moved(2, [PAGE, PAGE, 8 * PAGE, 2 * PAGE]);
-        w.remove(2, 9 * PAGE, PAGE);
+        w.remove(2, 9 * PAGE, PAGE, false);
         assert!(w.keep_region());
-        w.remove(2, 8 * PAGE, PAGE);
+        w.remove(2, 8 * PAGE, PAGE, false);
         assert!(!w.keep_region());
         assert_eq!(w.region_pages, 0);
     }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{build, disk, run_elf};
-use trapless_machine::{DetailFrom, DiskConfig, DiskWrites, End, Engine, OpenedBy, Report, Roi, WatchCounts};
+use trapless_machine::{DetailFrom, DiskConfig, DiskWrites, End, Engine, Report, Roi, WatchCounts};
 use trapless_timing::Profile;
 
 fn run(program: &str, changes: &[&str]) -> (End, Report) {
@@ -62,18 +62,17 @@ fn software_asks_through_ports() {
 fn programs_and_address_spaces_share_regions() {
     let (end, report) = run("regions", &[]);
     assert_eq!(end, End::ToHost(0));
-    let by = |region: &Roi| (region.number, region.by == OpenedBy::Program, region.regions);
-    let rois: Vec<_> = report.rois.iter().map(by).collect();
-    let first = [(0, false, 1), (7, true, 1), (1, false, 1), (2, false, 1), (8, true, 1), (3, false, 1)];
-    assert_eq!(rois[..6], first);
+    let which = |region: &Roi| (region.number, region.automatic, region.regions);
+    let rois: Vec<_> = report.rois.iter().map(which).collect();
+    assert_eq!(rois[..6], [(0, true, 1), (7, false, 1), (1, true, 1), (2, true, 1), (8, false, 1), (3, true, 1)]);
     // A thousand regions singly, then the sum of the others: none is lost.
-    assert_eq!((rois.len(), rois[999], rois[1000]), (1001, (997, false, 1), (998, false, 1206 - 1000)));
+    assert_eq!((rois.len(), rois[999], rois[1000]), (1001, (997, true, 1), (998, true, 1206 - 1000)));
     assert_eq!(report.rois.iter().map(|r| r.instructions.total()).min(), Some(1));
     assert!(report.rois.is_sorted_by(|a, b| a.end_cycle <= b.begin_cycle));
     assert_eq!(report.marks_ignored, 2);
     let watches = |counts: &[WatchCounts]| counts.iter().map(|c| c.watches).sum::<u64>();
-    assert_eq!((watches(&report.watch), report.watch.len()), (1203, 1001));
-    assert_eq!((watches(&report.rois[1000].watch), report.rois[1000].watch.len()), (1203, 33));
+    assert_eq!((watches(&report.watch), report.watch.len()), (1205, 1001));
+    assert_eq!((watches(&report.rois[1000].watch), report.rois[1000].watch.len()), (1205, 33));
 }
 
 #[test]

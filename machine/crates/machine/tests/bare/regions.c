@@ -23,7 +23,9 @@ void main(u64 hart)
 	MARKER(ROI_BEGIN, 7, 0, 0);			/* another program's, the same */
 	MARKER(ROI_END, 7, 0, 0);
 	MARKER(ROI_END, 9, 0, 0);			/* not open */
-	MARKER(ROI_END, 7, 0, 0);			/* region 1 goes on */
+	MARKER(ROI_END, 7, 0, 0);			/* nothing begins: watching goes on, it does not begin */
+	MARKER(UNWATCH, 0x1000, 2 * PAGE, 0);
+	MARKER(WATCH_REGION, 0x1000, 2 * PAGE, 0);	/* region 1 */
 	MARKER(FORK, 5, 0, 0);
 	csr_write(satp, CHILD);
 	MARKER(FORK, 5, 1, 0);
@@ -33,7 +35,11 @@ void main(u64 hart)
 	MARKER(UNWATCH, 0x1000, PAGE, 0);		/* one page is left */
 	MARKER4(MOVE, 0x2000, PAGE, 0x9000, 3 * PAGE);
 	MARKER(UNWATCH, 0x2000, PAGE, 0);		/* no longer there */
-	MARKER(UNWATCH, 0x9000, 3 * PAGE, 0);		/* ends it */
+	MARKER(UNWATCH, 0x9000, 3 * PAGE, 1);		/* unmapping keeps it open */
+	MARKER(WATCH_REGION, 0x9000, PAGE, 0);		/* another thread's new mapping at this place */
+	MARKER(UNWATCH, 0, 0, 2);
+	MARKER(UNWATCH, 0, 0, 2);			/* one too many */
+	MARKER(UNWATCH, 0x9000, PAGE, 0);		/* ends it */
 	MARKER(WATCH_REGION, 0x1000, PAGE, 0);		/* region 2 */
 	MARKER(ROI_END, EVERYTHING, 0, 0);		/* ends it, whatever is watched */
 	MARKER(WATCH_REGION, 0x1000, EVERYTHING, 0);	/* absurd */
