@@ -12,7 +12,7 @@ use trapless_riscv::{
 };
 use trapless_smu::Answer;
 
-use crate::board::Asked;
+use crate::board::{Asked, doorbell_of};
 use crate::machine::{Machine, Phase, is_due};
 use crate::recorder::Recorder;
 use crate::times::{HartTimes, MissCounts, Misses, Times};
@@ -31,9 +31,6 @@ pub struct AttributionConfig {
     pub limit: usize,
 }
 
-/// First doorbell of a drive (NVMe PCIe transport, CAP.DSTRD = 0) and the distance from one queue's to the next's.
-const DOORBELLS: u64 = 0x1000;
-const DOORBELL_STRIDE: u64 = 8;
 /// Register tp.
 const TP: u8 = 4;
 /// What the kernel's first task is called, and how much of it is searched for that.
@@ -239,11 +236,11 @@ impl Machine {
         let exit = harts[hart].run(&mut env, end);
         for asked in board.requests.iter_mut().flat_map(|asked| asked.drain(..)) {
             match asked {
-                // Doorbells of submission queues.
-                Asked::Drive(drive, offset, at) if offset >= DOORBELLS && offset % DOORBELL_STRIDE == 0 => {
-                    inner.rang(hart, Some(drive), ((offset - DOORBELLS) / DOORBELL_STRIDE) as u16, at);
+                Asked::Drive(drive, offset, at) => {
+                    if let Some(queue) = doorbell_of(offset) {
+                        inner.rang(hart, Some(drive), queue, at);
+                    }
                 }
-                Asked::Drive(..) => {}
                 Asked::Port(port, at) => inner.rang(hart, None, port as u16, at),
             }
         }

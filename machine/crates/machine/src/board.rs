@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything but the harts: RAM, devices, drives, the SMU, and the wires between them.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use trapless_devices::{Aclint, Finish, Finisher, PciFunction, PciHost, PciIds, Plic, Uart, UartState};
 use trapless_memory::{BusError, Cycle, Dma, MmioEffect, PhysAddr, Ram};
@@ -11,10 +13,21 @@ use trapless_smu_regs::{PORT_BASE, PORT_ENTRY, PORT_STRIDE};
 use trapless_timing::Line;
 
 use crate::map;
+use crate::report::DiskReads;
 use crate::times::Times;
 
 /// PCI identifiers of the NVMe controllers: QEMU's vendor number for things that are nobody's product.
 const NVME_IDS: PciIds = PciIds { vendor: 0x1b36, device: 0x0010, class: 0x01_0802, revision: 1 };
+
+/// First doorbell of a drive (NVMe PCIe transport, CAP.DSTRD = 0) and the distance from one queue's to the next's.
+const DOORBELLS: u64 = 0x1000;
+const DOORBELL_STRIDE: u64 = 8;
+
+/// The submission queue whose doorbell is at this offset of a drive's registers.
+pub fn doorbell_of(offset: u64) -> Option<u16> {
+    let from = offset.checked_sub(DOORBELLS).filter(|from| from % DOORBELL_STRIDE == 0)?;
+    u16::try_from(from / DOORBELL_STRIDE).ok()
+}
 
 /// A hart has written a register that may ask a device for something.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +47,7 @@ pub struct BoardState {
     pci: PciHost,
     smu: Option<Smu>,
     drives: Vec<ControllerState>,
+    unit_queues: Vec<BTreeSet<u16>>,
 }
 
 /// RAM and devices.
@@ -52,6 +66,10 @@ pub struct Board {
     pub smu: Option<Box<dyn SmuUnit>>,
     /// How the guest ended the run.
     pub finish: Option<Finish>,
+    /// What was read of each drive.
+    pub reads: Vec<DiskReads>,
+    /// Submission queues of each drive whose doorbell the SMU rang last.
+    unit_queues: Vec<BTreeSet<u16>>,
     pci: PciHost,
     finisher: Finisher,
     /// Requests that harts have made since the last look, if anybody looks.
@@ -76,6 +94,8 @@ impl Board {
             aclint,
             plic: Plic::new(2 * harts),
             uart: Uart::new(),
+            reads: vec![DiskReads::default(); drives.len()],
+            unit_queues: vec![BTreeSet::new(); drives.len()],
             drives,
             smu,
             finish: None,
@@ -98,6 +118,7 @@ impl Board {
             pci: self.pci.clone(),
             smu: self.smu.as_ref().and_then(|smu| smu.save()),
             drives: drives.collect::<Result<_, _>>()?,
+            unit_queues: self.unit_queues.clone(),
         })
     }
 
@@ -118,6 +139,7 @@ impl Board {
             (saved, _) => return Err(format!("has {} SMU", if saved.is_some() { "an" } else { "no" })),
         };
         (self.aclint, self.plic, self.pci) = (state.aclint, state.plic, state.pci);
+        self.unit_queues = state.unit_queues;
         if self.uart.restore(state.uart) { Ok(()) } else { Err("its console is in no state".into()) }
     }
 
@@ -149,7 +171,9 @@ impl Board {
                 let master = self.pci.function(index + 1).is_some_and(PciFunction::bus_master);
                 let mut port = DriveDma { ram: &mut self.ram, master, times };
                 let smu = &mut self.smu;
+                let (reads, unit_queues) = (&mut self.reads[index], &self.unit_queues[index]);
                 drive.advance(at, &mut port, &mut |record| {
+                    reads.count(record, unit_queues.contains(&record.sqid));
                     if let Some(smu) = smu {
                         smu.completion_queue_written(record.completed);
                     }
@@ -160,8 +184,9 @@ impl Board {
                 }
             }
             if let Some(mut smu) = self.smu.take_if(|smu| smu.next_event().is_some_and(|next| next <= at)) {
-                let Board { ram, pci, drives, .. } = self;
-                let mut port = SmuPort { ram, pci, drives, times: Some(times), now: at, line: None, took: 0 };
+                let Board { ram, pci, drives, unit_queues, .. } = self;
+                let times = Some(times as &mut Times);
+                let mut port = SmuPort { ram, pci, drives, unit_queues, times, now: at, line: None, took: 0 };
                 smu.advance(at, &mut port, sink);
                 self.smu = Some(smu);
             }
@@ -207,6 +232,7 @@ struct SmuPort<'a> {
     ram: &'a mut Ram,
     pci: &'a PciHost,
     drives: &'a mut [Controller],
+    unit_queues: &'a mut [BTreeSet<u16>],
     /// Absent during register accesses: what is reached then costs nothing more.
     times: Option<&'a mut Times>,
     now: Cycle,
@@ -239,8 +265,9 @@ impl SmuBus for SmuPort<'_> {
 
     fn write_u32(&mut self, at: PhysAddr, value: u32) -> Result<(), BusError> {
         let (device, offset) = self.pci.route(at, 4).ok_or(BusError(at))?;
-        let drive = device.checked_sub(1).and_then(|i| self.drives.get_mut(i)).ok_or(BusError(at))?;
-        drive.mmio_write(offset, 4, value.into(), self.now);
+        let index = device.checked_sub(1).ok_or(BusError(at))?;
+        self.drives.get_mut(index).ok_or(BusError(at))?.mmio_write(offset, 4, value.into(), self.now);
+        self.unit_queues[index].extend(doorbell_of(offset));
         Ok(())
     }
 
@@ -305,6 +332,9 @@ impl Bus for Board {
             if let Some(requests) = &mut self.requests {
                 requests.push(Asked::Drive(device - 1, off, now));
             }
+            if let Some(queue) = doorbell_of(off) {
+                self.unit_queues[device - 1].remove(&queue);
+            }
             return Ok(drive.mmio_write(off, wide, value, now));
         }
         if let Some(off) = map::PLIC.offset(at, len) {
@@ -319,8 +349,8 @@ impl Bus for Board {
         if let Some(off) = map::SMU.offset(at, len)
             && let Some(mut smu) = self.smu.take()
         {
-            let Board { ram, pci, drives, .. } = self;
-            let mut port = SmuPort { ram, pci, drives, times: None, now, line: None, took: 0 };
+            let Board { ram, pci, drives, unit_queues, .. } = self;
+            let mut port = SmuPort { ram, pci, drives, unit_queues, times: None, now, line: None, took: 0 };
             smu.mmio_write(off, usize::from(size), value, now, &mut port);
             self.smu = Some(smu);
             if let (Some(requests), Some(port)) = (&mut self.requests, off.checked_sub(PORT_BASE)) {

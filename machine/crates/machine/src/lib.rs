@@ -39,7 +39,7 @@ pub use debug::{Debugger, Orders, Register, Stop, View, Watchpoint, Why};
 pub use error::Error;
 pub use machine::Machine;
 pub use map::{DEVICES, Region};
-pub use report::{Report, Roi};
+pub use report::{DiskReads, Reads, Report, Roi};
 pub use times::{MissCounts, Misses};
 pub use tracer::{TraceConfig, TraceFrom};
 pub use trapless_attribution::{Attribution, SymbolFile};

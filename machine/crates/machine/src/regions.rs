@@ -13,7 +13,7 @@ use trapless_smu_regs::{
 
 use crate::machine::{A0, Machine};
 use crate::report::{
-    DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Report, Roi, SmuCounters, host_peak_bytes,
+    DiskReads, DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Report, Roi, SmuCounters, host_peak_bytes,
 };
 use crate::stats::MOST_MARKS;
 use crate::times::Misses;
@@ -42,6 +42,7 @@ pub(crate) struct OpenRoi {
     instructions: Vec<Instructions>,
     smu: SmuCounters,
     misses: Option<Misses>,
+    reads: Vec<DiskReads>,
     faults: u64,
 }
 
@@ -82,6 +83,8 @@ impl Machine {
                     cycle: self.harts[hart].now().0,
                     instructions: self.instructions().total(),
                     host_seconds: self.started.elapsed().as_secs_f64(),
+                    reads: self.board.reads.clone(),
+                    smu_counters: self.smu_counters(),
                 };
                 self.marks_ignored += u64::from(!keep(&mut self.milestones, milestone));
                 if self.detail == DetailFrom::Moment(Moment::Milestone(a0)) {
@@ -161,6 +164,7 @@ impl Machine {
             instructions: self.instructions_by_hart().collect(),
             smu: self.smu_counters(),
             misses: self.misses(),
+            reads: self.board.reads.clone(),
             faults: self.recorder.watches.faults(),
         });
         self.attribute_region(number);
@@ -189,6 +193,7 @@ impl Machine {
             os_faults: self.recorder.watches.faults() - open.faults,
             misses: self.misses().map(|m| m.since(&open.misses.unwrap_or_default())),
             smu: counters.iter().map(|(k, v)| (*k, v - open.smu.get(k).unwrap_or(&0))).collect(),
+            reads: self.board.reads.iter().zip(&open.reads).map(|(now, before)| now.since(before)).collect(),
             hw_miss: self.recorder.misses.summary(self.clock),
             port_miss: self.recorder.port_misses.summary(self.clock),
             nvme_read: self.recorder.nvme_reads.summary(self.clock),
@@ -234,7 +239,7 @@ impl Machine {
             schema: 2,
             end: format!("{end:?}"),
             profile: self.profile.clone(),
-            disks: self.board.drives.iter().map(disk_record).collect(),
+            disks: self.board.drives.iter().zip(&self.board.reads).map(|(drive, reads)| disk_record(drive, *reads)).collect(),
             sim_cycles: self.now.0,
             sim_seconds: self.clock.micros(self.now) / 1e6,
             host_seconds: self.host_seconds,
@@ -271,7 +276,7 @@ impl Machine {
     }
 }
 
-fn disk_record(drive: &Controller) -> DiskRecord {
+fn disk_record(drive: &Controller, reads: DiskReads) -> DiskRecord {
     let namespaces = drive.formats().map(|(blocks, block_bytes)| NamespaceRecord { blocks, block_bytes });
-    DiskRecord { ssd: drive.ssd().clone(), namespaces: namespaces.collect() }
+    DiskRecord { ssd: drive.ssd().clone(), namespaces: namespaces.collect(), reads }
 }

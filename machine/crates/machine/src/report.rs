@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use trapless_nvme::CommandRecord;
 use trapless_timing::{Profile, SsdParams};
 
 use crate::stats::{LatencySummary, MissSummary};
@@ -47,7 +48,7 @@ impl Instructions {
 }
 
 /// A milestone (marker 0x7a5).
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Milestone {
     /// Its number.
     pub number: u64,
@@ -57,6 +58,59 @@ pub struct Milestone {
     pub instructions: u64,
     /// Host time since the start, seconds.
     pub host_seconds: f64,
+    /// What was read of each disk so far.
+    pub reads: Vec<DiskReads>,
+    /// SMU counters so far.
+    pub smu_counters: SmuCounters,
+}
+
+/// Read commands that a drive has completed, those that failed included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reads {
+    /// How many.
+    pub commands: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// What was read of a drive, by who owns the queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DiskReads {
+    /// The SMU, for walkers and request ports.
+    pub unit: Reads,
+    /// Software.
+    pub software: Reads,
+}
+
+impl Reads {
+    fn each(self, other: Reads, f: fn(u64, u64) -> u64) -> Reads {
+        Reads { commands: f(self.commands, other.commands), bytes: f(self.bytes, other.bytes) }
+    }
+}
+
+impl DiskReads {
+    /// Opcode of the NVM command set.
+    const READ: u8 = 0x02;
+
+    /// A drive has completed a command of a queue that is, or is not, the SMU's.
+    pub(crate) fn count(&mut self, record: &CommandRecord, by_unit: bool) {
+        if record.opcode == Self::READ && record.sqid != 0 {
+            let reads = if by_unit { &mut self.unit } else { &mut self.software };
+            *reads = reads.each(Reads { commands: 1, bytes: record.bytes }, |a, b| a + b);
+        }
+    }
+
+    /// What was read since `earlier`.
+    pub fn since(&self, earlier: &DiskReads) -> DiskReads {
+        let less = |a: Reads, b| a.each(b, |a, b| a - b);
+        DiskReads { unit: less(self.unit, earlier.unit), software: less(self.software, earlier.software) }
+    }
+
+    /// Both together.
+    pub fn and(&self, other: &DiskReads) -> DiskReads {
+        let plus = |a: Reads, b| a.each(b, |a, b| a + b);
+        DiskReads { unit: plus(self.unit, other.unit), software: plus(self.software, other.software) }
+    }
 }
 
 /// A disk as it was.
@@ -66,6 +120,8 @@ pub struct DiskRecord {
     pub ssd: SsdParams,
     /// Its namespaces.
     pub namespaces: Vec<NamespaceRecord>,
+    /// What was read of it.
+    pub reads: DiskReads,
 }
 
 /// A namespace as it was.
@@ -118,6 +174,8 @@ pub struct Roi {
     pub os_faults: u64,
     /// SMU counters, difference over the region.
     pub smu: SmuCounters,
+    /// Reads that each disk completed in it.
+    pub reads: Vec<DiskReads>,
     /// Misses that ended in it with the page installed by the SMU; the first waiter of each.
     pub hw_miss: MissSummary,
     /// The same for software request ports, from the write that asks to the answer.
@@ -148,6 +206,7 @@ impl Roi {
             misses: [self.misses, later.misses].into_iter().flatten().reduce(|a, b| a.and(&b)),
             os_faults: self.os_faults + later.os_faults,
             smu,
+            reads: self.reads.iter().zip(&later.reads).map(|(a, b)| a.and(b)).collect(),
             ..later
         };
     }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{build, disk, run_elf};
-use trapless_machine::{DetailFrom, DiskConfig, DiskWrites, End, Engine, Report, Roi, WatchCounts};
+use trapless_machine::{DetailFrom, DiskConfig, DiskWrites, End, Engine, Reads, Report, Roi, WatchCounts};
 use trapless_timing::Profile;
 
 fn run(program: &str, changes: &[&str]) -> (End, Report) {
@@ -40,6 +40,10 @@ fn a_pmshr_of_one_entry_serves_four_harts_in_turn() {
     let (end, report) = run("four_harts", &["smu.pmshr_entries=1"]);
     assert_eq!(end, End::ToHost(0));
     assert_eq!(report.smu_counters["installed"], 65);
+    // What the drive has read is what the SMU has asked for, a page each.
+    let reads = report.disks[0].reads;
+    assert_eq!(reads.unit, Reads { commands: report.smu_counters["commands"], bytes: 65 * 4096 });
+    assert_eq!(reads.software.commands, 0);
 }
 
 /// REQ: SMU-11

@@ -46,6 +46,8 @@ pub struct CommandRecord {
     pub slba: u64,
     /// Blocks of an I/O command.
     pub blocks: u32,
+    /// Their bytes, if the command was done: zero if it failed.
+    pub bytes: u64,
     /// Status field of the completion without the phase tag: status code in [7:0], type in [10:8], DNR in [14].
     pub status: u16,
     /// When the doorbell was written.
@@ -523,6 +525,7 @@ impl Controller {
         let (result, status) = outcome.map_or_else(|status| (0, status), |result| (result, Status::SUCCESS));
         let c = &r.command;
         let (slba, blocks) = if r.sqid == 0 { (0, 0) } else { (c.slba(), c.blocks()) };
+        let block_bytes = self.namespaces.get((c.nsid as usize).wrapping_sub(1)).map_or(0, |ns| ns.block_bytes);
         let record = CommandRecord {
             sqid: r.sqid,
             cqid: r.cqid,
@@ -530,6 +533,7 @@ impl Controller {
             opcode: c.opcode,
             slba,
             blocks,
+            bytes: if status == Status::SUCCESS { u64::from(blocks) * u64::from(block_bytes) } else { 0 },
             status: status.0,
             doorbell: r.doorbell,
             fetched: r.fetched,
