@@ -16,6 +16,7 @@ mod frames;
 pub mod load;
 mod machine;
 pub mod map;
+mod misses;
 mod recorder;
 mod regions;
 mod report;

@@ -9,7 +9,7 @@ use trapless_devices::Finish;
 use trapless_memory::{ClockHz, Cycle, PhysAddr, Ram};
 use trapless_nvme::{CommandRecord, Controller};
 use trapless_riscv::{CodeCache, Exit, Hart, HartState, Interrupt, PredictorConfig, WalkAnswer, WalkRequest};
-use trapless_smu::{Answer, FailReason, Outcome, Request, SmuSink};
+use trapless_smu::{Answer, FailReason, Miss, Outcome, Request, SmuSink};
 use trapless_timing::Profile;
 
 use crate::assemble;
@@ -98,6 +98,7 @@ pub struct Machine {
 struct Answers {
     walkers: Vec<Answer>,
     ports: Vec<Answer>,
+    over: Vec<Miss>,
 }
 
 impl SmuSink for Answers {
@@ -107,6 +108,10 @@ impl SmuSink for Answers {
 
     fn port_answered(&mut self, answer: &Answer) {
         self.ports.push(*answer);
+    }
+
+    fn miss_over(&mut self, miss: &Miss) {
+        self.over.push(*miss);
     }
 }
 
@@ -269,8 +274,10 @@ impl Machine {
             }
         };
         board.advance(at, times, note, &mut answers);
+        for miss in &answers.over {
+            recorder.miss_over(miss);
+        }
         for answer in &answers.ports {
-            recorder.port_answered(answer);
             if let Some(a) = attribution {
                 a.port_answered(answer);
             }

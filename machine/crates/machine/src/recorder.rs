@@ -1,57 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Listens to harts, SMU and drives, and keeps what the report needs. It never changes what happens.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use trapless_memory::{Cycle, PAGE_SHIFT};
 use trapless_nvme::CommandRecord;
-use trapless_riscv::{Fill, Observer, Privilege, TrapInfo, WalkRequest};
-use trapless_smu::{Answer, Outcome};
-use trapless_smu_regs::PTE_LBA;
+use trapless_riscv::{Access, Fill, Observer, PageFault, Privilege, TrapInfo, WalkRequest, pte};
+use trapless_smu::{Answer, FailReason, Miss, Outcome};
 
 use crate::frames::Installed;
-use crate::stats::{Latency, MissTimes, Misses};
+use crate::misses::Misses;
+use crate::stats::{Latency, MissTimes, MissTotals};
 use crate::watches::Watches;
 
-/// Exception codes of page faults on fetch, load and store.
-const PAGE_FAULTS: [u64; 3] = [12, 13, 15];
 /// NVM command set: read.
 const NVME_READ: u8 = 0x02;
-/// Completions remembered to find the device's end of a miss; more than any PMSHR has entries.
-const REMEMBERED: usize = 512;
+/// Pages with a page fault that is not over.
+const MOST_FAULTED_PAGES: usize = 4096;
 
-/// A miss that a hart waits for, or has been answered and not yet resumed from.
-#[derive(Clone, Copy)]
-struct Pending {
-    page: u64,
-    times: MissTimes,
-    answered: bool,
+/// What is measured of a region of interest.
+#[derive(Default)]
+pub struct Measured {
+    /// Misses that walkers had the SMU serve.
+    pub misses: MissTotals,
+    /// The same of software request ports.
+    pub port_misses: MissTotals,
+    /// NVMe reads, doorbell to completion entry.
+    pub nvme_reads: Latency,
+    /// Page faults of user accesses to watched mappings, by what the walker found.
+    pub os_faults: BTreeMap<&'static str, u64>,
+    /// The same, from the trap until the access succeeds.
+    pub os_fault: Latency,
 }
 
-/// Everything recorded while a region of interest is open, and since the start.
-#[derive(Default)]
+/// Listens, and keeps what the report needs.
 pub struct Recorder {
     /// Watched mappings.
     pub watches: Watches,
-    /// Misses that walkers had the SMU serve, in the current region.
-    pub misses: Misses,
-    /// The same of software request ports.
-    pub port_misses: Misses,
-    /// NVMe reads, doorbell to completion entry, in the current region.
-    pub nvme_reads: Latency,
+    /// Of the current region, or of the last one.
+    pub measured: Measured,
     /// Misses that have ended, for whoever takes them: hart (none: a port), address, steps.
     pub ended: Option<Vec<(Option<usize>, u64, MissTimes)>>,
     /// Pages installed without metadata, if anybody wants to know.
     pub installed: Option<Installed>,
+    /// A region is open.
+    open: bool,
     hart: usize,
-    pending: Vec<Option<Pending>>,
-    recent: VecDeque<(u64, Cycle, Cycle)>,
+    misses: Misses,
+    /// Why the SMU last refused each hart.
+    refusals: Vec<Option<FailReason>>,
+    /// Page faults that are not over, by root table and page.
+    faults: BTreeMap<(u64, u64), Vec<(Access, Cycle)>>,
 }
 
 impl Recorder {
     /// For so many harts.
     pub fn new(harts: usize) -> Recorder {
-        Recorder { pending: vec![None; harts], ..Recorder::default() }
+        Recorder {
+            watches: Watches::default(),
+            measured: Measured::default(),
+            ended: None,
+            installed: None,
+            open: false,
+            hart: 0,
+            misses: Misses::new(harts),
+            refusals: vec![None; harts],
+            faults: BTreeMap::new(),
+        }
     }
 
     /// The hart that runs next.
@@ -59,11 +74,26 @@ impl Recorder {
         self.hart = hart;
     }
 
-    /// Starts the measurements of a region afresh.
-    pub fn reset(&mut self) {
-        self.misses = Misses::default();
-        self.port_misses = Misses::default();
-        self.nvme_reads = Latency::default();
+    /// A region begins; `afresh`, or its measurements add to those of the last one.
+    pub fn begin(&mut self, afresh: bool) {
+        self.settle();
+        if afresh {
+            self.measured = Measured::default();
+        }
+        self.faults.clear();
+        self.open = true;
+    }
+
+    /// A region ends.
+    pub fn end(&mut self) {
+        self.settle();
+        self.open = false;
+    }
+
+    /// Misses that are installed belong to what ends now.
+    fn settle(&mut self) {
+        self.misses.settle();
+        self.take_misses();
     }
 
     /// A drive finished a command.
@@ -71,11 +101,10 @@ impl Recorder {
         if record.opcode != NVME_READ || record.sqid == 0 {
             return;
         }
-        self.nvme_reads.add(record.completed.since(record.doorbell));
-        if self.recent.len() == REMEMBERED {
-            self.recent.pop_front();
+        if self.open {
+            self.measured.nvme_reads.add(record.completed.since(record.doorbell));
         }
-        self.recent.push_back((record.slba, record.doorbell, record.completed));
+        self.misses.read(record);
     }
 
     /// A walker's request left its hart at `now`.
@@ -83,69 +112,105 @@ impl Recorder {
         if request.privilege == Privilege::User {
             self.watches.requested(request.root_ppn, request.va);
         }
-        let times = MissTimes { walk: request.started, request: now, ..MissTimes::default() };
-        self.pending[hart] = Some(Pending { page: request.va >> PAGE_SHIFT, times, answered: false });
+        self.misses.requested(hart, request, now);
+        self.take_misses();
+    }
+
+    /// The SMU's part of a miss is over. Before the answers to those who wait.
+    pub fn miss_over(&mut self, miss: &Miss) {
+        self.misses.over(miss);
+        self.take_misses();
     }
 
     /// The SMU answered a hart that waited.
     pub fn answered(&mut self, hart: usize, answer: &Answer) {
-        let times = self.times(answer);
-        let Some(pending) = &mut self.pending[hart] else { return };
-        match times {
-            Some(t) => {
-                pending.times = MissTimes { walk: pending.times.walk, request: pending.times.request, ..t };
-                pending.answered = true;
-            }
-            None => self.pending[hart] = None,
-        }
-    }
-
-    /// The SMU answered a software request port. When software notices is its own affair: the miss ends with the answer.
-    pub fn port_answered(&mut self, answer: &Answer) {
-        if let Some(times) = self.times(answer) {
-            let times = MissTimes { resumed: answer.at, ..times };
-            self.port_misses.add(&times);
-            if let Some(ended) = &mut self.ended {
-                ended.push((None, 0, times));
-            }
-        }
-    }
-
-    /// The steps of a miss that ended with the page installed, for the one who asked first: one who joined shares its end
-    /// but not its beginning.
-    fn times(&self, answer: &Answer) -> Option<MissTimes> {
-        if !matches!(answer.outcome, Outcome::Done(_)) || answer.joined {
-            return None;
-        }
-        let s = &answer.stamps;
-        let (doorbell, seen) = (s.doorbell?, s.completion?);
-        let lba = PTE_LBA.get(answer.seen);
-        let end = self.recent.iter().rev().find(|(slba, rung, _)| *slba == lba && *rung == doorbell);
-        let allocated = s.allocated.unwrap_or(answer.asked);
-        let frame = s.frame.unwrap_or(allocated);
-        Some(MissTimes {
-            walk: answer.asked,
-            request: answer.asked,
-            allocated,
-            frame,
-            doorbell,
-            device_done: end.map_or(seen, |e| e.2),
-            seen,
-            installed: s.pud.or(s.pte).unwrap_or(seen),
-            resumed: Cycle(0),
-        })
+        self.refusals[hart] = match answer.outcome {
+            Outcome::Failed(reason) => Some(reason),
+            Outcome::Done(_) | Outcome::Changed(_) => None,
+        };
+        self.misses.answered(hart, matches!(answer.outcome, Outcome::Done(_)));
     }
 
     /// The hart stopped waiting without an answer.
     pub fn abandoned(&mut self, hart: usize) {
-        self.pending[hart] = None;
+        self.misses.abandoned(hart);
+        self.take_misses();
+    }
+
+    fn take_misses(&mut self) {
+        for sample in self.misses.take() {
+            if self.open {
+                let measured = &mut self.measured;
+                let of = if sample.hart.is_some() { &mut measured.misses } else { &mut measured.port_misses };
+                of.add(&sample);
+            }
+            if let (Some(ended), Some(times)) = (&mut self.ended, sample.times) {
+                ended.push((sample.hart, sample.va, times));
+            }
+        }
+    }
+
+    /// What the walker found that made a page fault.
+    fn cause(&self, fault: PageFault) -> &'static str {
+        match fault {
+            PageFault::Absent => "not_armed",
+            PageFault::Armed => "hardware_off",
+            PageFault::Permission => "permission",
+            PageFault::AccessedDirty => "accessed_dirty",
+            PageFault::Malformed => "malformed",
+            PageFault::Changed => "changed",
+            PageFault::WaitLimit => "wait_limit",
+            PageFault::Refused => match self.refusals[self.hart] {
+                Some(FailReason::NoFrame) => "no_frame",
+                Some(FailReason::Device) => "device",
+                Some(FailReason::Bus) => "bus",
+                Some(FailReason::Disabled) => "disabled",
+                Some(FailReason::Descriptor) => "descriptor",
+                Some(FailReason::Timeout) => "timeout",
+                None => "refused",
+            },
+        }
+    }
+
+    /// A user access to a watched page raised a page fault.
+    fn faulted(&mut self, trap: &TrapInfo, (access, fault): (Access, PageFault)) {
+        *self.measured.os_faults.entry(self.cause(fault)).or_default() += 1;
+        if self.faults.len() == MOST_FAULTED_PAGES {
+            self.faults.pop_first();
+        }
+        self.faults.entry((trap.root_ppn, trap.tval >> PAGE_SHIFT)).or_default().push((access, trap.now));
+    }
+
+    /// A user access found a translation: the faults of accesses that it allows are over.
+    fn succeeded(&mut self, fill: &Fill) {
+        let page = (fill.root_ppn, fill.va >> PAGE_SHIFT);
+        let Some(faults) = self.faults.get_mut(&page) else { return };
+        let allowed = |access: Access| match access {
+            Access::Fetch => fill.pte & pte::X != 0,
+            Access::Load => fill.pte & pte::R != 0,
+            Access::Store => fill.pte & (pte::W | pte::D) == pte::W | pte::D,
+        };
+        let (over, left): (Vec<_>, Vec<_>) = faults.drain(..).partition(|(access, _)| allowed(*access));
+        *faults = left;
+        if faults.is_empty() {
+            self.faults.remove(&page);
+        }
+        if self.open {
+            over.iter().for_each(|(_, since)| self.measured.os_fault.add(fill.now.since(*since)));
+        }
     }
 }
 
 impl Observer for Recorder {
     fn trap(&mut self, trap: &TrapInfo) {
-        if trap.from == Privilege::User && PAGE_FAULTS.contains(&trap.cause) {
-            self.watches.faulted(trap.root_ppn, trap.tval);
+        self.misses.goes_on(self.hart, trap.now, true);
+        self.take_misses();
+        if let Some(fault) = trap.page_fault
+            && trap.from == Privilege::User
+            && self.watches.faulted(trap.root_ppn, trap.tval)
+            && self.open
+        {
+            self.faulted(trap, fault);
         }
     }
 
@@ -155,18 +220,11 @@ impl Observer for Recorder {
         }
         if fill.privilege == Privilege::User {
             self.watches.touched(fill.root_ppn, fill.va);
-        }
-        if let Some(pending) = &mut self.pending[self.hart]
-            && pending.answered
-        {
-            if pending.page == fill.va >> PAGE_SHIFT {
-                pending.times.resumed = fill.now;
-                self.misses.add(&pending.times);
-                if let Some(ended) = &mut self.ended {
-                    ended.push((Some(self.hart), fill.va, pending.times));
-                }
+            if !self.faults.is_empty() {
+                self.succeeded(fill);
             }
-            self.pending[self.hart] = None;
         }
+        self.misses.found(self.hart, fill.va >> PAGE_SHIFT, fill.now);
+        self.take_misses();
     }
 }

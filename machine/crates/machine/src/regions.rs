@@ -13,7 +13,8 @@ use trapless_smu_regs::{
 
 use crate::machine::{A0, Machine};
 use crate::report::{
-    DiskReads, DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Report, Roi, SmuCounters, host_peak_bytes,
+    DiskReads, DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Report, Roi, SmuCounters,
+    host_peak_bytes,
 };
 use crate::stats::MOST_MARKS;
 use crate::times::Misses;
@@ -43,7 +44,6 @@ pub(crate) struct OpenRoi {
     smu: SmuCounters,
     misses: Option<Misses>,
     reads: Vec<DiskReads>,
-    faults: u64,
 }
 
 /// Keeps one more, if there are not too many.
@@ -146,9 +146,7 @@ impl Machine {
     }
 
     fn begin_roi(&mut self, number: u64, automatic: bool) {
-        if self.rois.len() <= MOST_MARKS {
-            self.recorder.reset();
-        }
+        self.recorder.begin(self.rois.len() <= MOST_MARKS);
         if self.detail.in_region(number) {
             self.set_detail(true);
         }
@@ -165,7 +163,6 @@ impl Machine {
             smu: self.smu_counters(),
             misses: self.misses(),
             reads: self.board.reads.clone(),
-            faults: self.recorder.watches.faults(),
         });
         self.attribute_region(number);
     }
@@ -175,7 +172,11 @@ impl Machine {
         if let Some(tracer) = &mut self.tracer {
             tracer.roi_ends(&self.harts);
         }
+        self.recorder.end();
         self.end_region();
+        let measured = &self.recorder.measured;
+        let os_faults = measured.os_faults.values().sum();
+        let os_fault = measured.os_fault.summary(self.clock);
         let counters = self.smu_counters();
         let by_hart = self.instructions_by_hart().zip(&open.instructions).map(|(now, before)| now.since(before));
         let by_hart: Vec<Instructions> = by_hart.collect();
@@ -190,13 +191,16 @@ impl Machine {
             instructions: Instructions::sum(by_hart.iter().copied()),
             instructions_by_hart: by_hart,
             watch: self.recorder.watches.counts(MOST_WATCHES_OF_REGION),
-            os_faults: self.recorder.watches.faults() - open.faults,
+            os_faults,
+            os_fault_causes: measured.os_faults.clone(),
+            os_faults_open: os_faults - os_fault.count,
+            os_fault,
             misses: self.misses().map(|m| m.since(&open.misses.unwrap_or_default())),
             smu: counters.iter().map(|(k, v)| (*k, v - open.smu.get(k).unwrap_or(&0))).collect(),
             reads: self.board.reads.iter().zip(&open.reads).map(|(now, before)| now.since(before)).collect(),
-            hw_miss: self.recorder.misses.summary(self.clock),
-            port_miss: self.recorder.port_misses.summary(self.clock),
-            nvme_read: self.recorder.nvme_reads.summary(self.clock),
+            hw_miss: measured.misses.summary(self.clock),
+            port_miss: measured.port_misses.summary(self.clock),
+            nvme_read: measured.nvme_reads.summary(self.clock),
         };
         match self.rois.get_mut(MOST_MARKS) {
             Some(sum) => sum.add(roi),
@@ -239,7 +243,13 @@ impl Machine {
             schema: 2,
             end: format!("{end:?}"),
             profile: self.profile.clone(),
-            disks: self.board.drives.iter().zip(&self.board.reads).map(|(drive, reads)| disk_record(drive, *reads)).collect(),
+            disks: self
+                .board
+                .drives
+                .iter()
+                .zip(&self.board.reads)
+                .map(|(drive, reads)| disk_record(drive, *reads))
+                .collect(),
             sim_cycles: self.now.0,
             sim_seconds: self.clock.micros(self.now) / 1e6,
             host_seconds: self.host_seconds,

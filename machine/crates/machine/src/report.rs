@@ -172,11 +172,17 @@ pub struct Roi {
     pub watch: Vec<WatchCounts>,
     /// Page faults of user accesses to watched mappings in it, first touches or not.
     pub os_faults: u64,
+    /// The same by what the walker found: `not_armed`, `permission`, ... (docs/lab.md).
+    pub os_fault_causes: BTreeMap<&'static str, u64>,
+    /// The same, from the trap until an access to the page succeeds.
+    pub os_fault: LatencySummary,
+    /// Those of them of which no access has succeeded at its end.
+    pub os_faults_open: u64,
     /// SMU counters, difference over the region.
     pub smu: SmuCounters,
     /// Reads that each disk completed in it.
     pub reads: Vec<DiskReads>,
-    /// Misses that ended in it with the page installed by the SMU; the first waiter of each.
+    /// Blocks that the SMU read and installed in it for walkers, each once.
     pub hw_miss: MissSummary,
     /// The same for software request ports, from the write that asks to the answer.
     pub port_miss: MissSummary,
@@ -185,7 +191,7 @@ pub struct Roi {
 }
 
 impl Roi {
-    /// Takes in a later region. Its latencies are of both already.
+    /// Takes in a later region. What the recorder measured is of both already.
     pub(crate) fn add(&mut self, later: Roi) {
         let mut smu = std::mem::take(&mut self.smu);
         later.smu.iter().for_each(|(name, count)| *smu.entry(name).or_default() += count);
@@ -204,7 +210,6 @@ impl Roi {
                 .map(|(a, b)| Instructions::sum([*a, *b].into_iter()))
                 .collect(),
             misses: [self.misses, later.misses].into_iter().flatten().reduce(|a, b| a.and(&b)),
-            os_faults: self.os_faults + later.os_faults,
             smu,
             reads: self.reads.iter().zip(&later.reads).map(|(a, b)| a.and(b)).collect(),
             ..later

@@ -5,6 +5,8 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use trapless_memory::{ClockHz, Cycle};
 
+use crate::misses::Sample;
+
 /// Most milestones and single regions of a run: the guest's marks must not fill the host's memory.
 pub const MOST_MARKS: usize = 1000;
 
@@ -101,21 +103,26 @@ pub struct StepMeans {
     pub resume: f64,
 }
 
-/// Misses served by the SMU for the hart that asked first.
+/// Misses that ended with the page installed.
 #[derive(Default)]
-pub struct Misses {
+pub struct MissTotals {
     whole: Latency,
     device: u64,
     sums: [u64; 8],
-    count: u64,
+    with_steps: u64,
+    cut: u64,
 }
 
-/// Summary of [`Misses`].
+/// Summary of [`MissTotals`].
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct MissSummary {
-    /// From the start of the walk until the hart goes on.
+    /// From the start of the first walk until the first hart that waits goes on, or until the page is installed if none waits.
     #[serde(flatten)]
     pub whole: LatencySummary,
+    /// Those of them of which a wait was cut by an interrupt or by its limit.
+    pub cut: u64,
+    /// Those of them whose steps are known: the means below are of these.
+    pub with_steps: u64,
     /// Mean of each step, us.
     pub steps: StepMeans,
     /// Mean time at the device, us.
@@ -141,25 +148,28 @@ impl MissTimes {
     }
 }
 
-impl Misses {
-    /// Adds a miss that ended with the page installed.
-    pub fn add(&mut self, t: &MissTimes) {
-        let marks = t.marks();
-        for (sum, pair) in self.sums.iter_mut().zip(marks.windows(2)) {
+impl MissTotals {
+    /// Adds a miss.
+    pub fn add(&mut self, sample: &Sample) {
+        self.whole.add(sample.ended.since(sample.begun));
+        self.cut += u64::from(sample.cut);
+        let Some(t) = &sample.times else { return };
+        for (sum, pair) in self.sums.iter_mut().zip(t.marks().windows(2)) {
             *sum += pair[1].since(pair[0]).0;
         }
         self.device += t.device_done.since(t.doorbell).0;
-        self.whole.add(t.resumed.since(t.walk));
-        self.count += 1;
+        self.with_steps += 1;
     }
 
     /// Summary at clock `hz`.
     pub fn summary(&self, hz: ClockHz) -> MissSummary {
-        let mean = |sum: u64| if self.count == 0 { 0.0 } else { hz.micros(Cycle(sum)) / self.count as f64 };
+        let mean = |sum: u64| if self.with_steps == 0 { 0.0 } else { hz.micros(Cycle(sum)) / self.with_steps as f64 };
         let [walk, request, frame, command, device, completion, install, resume] = self.sums.map(mean);
         let whole: u64 = self.sums.iter().sum();
         MissSummary {
             whole: self.whole.summary(hz),
+            cut: self.cut,
+            with_steps: self.with_steps,
             steps: StepMeans { walk, request, frame, command, device, completion, install, resume },
             device_mean_us: mean(self.device),
             nondevice_mean_us: mean(whole.saturating_sub(self.device)),
@@ -173,9 +183,9 @@ mod tests {
 
     #[test]
     fn steps_add_up_to_the_whole() {
-        let mut m = Misses::default();
+        let mut m = MissTotals::default();
         let at = |n: u64| Cycle(1000 + n);
-        m.add(&MissTimes {
+        let times = MissTimes {
             walk: at(0),
             request: at(20),
             allocated: at(27),
@@ -185,10 +195,21 @@ mod tests {
             seen: at(2854),
             installed: at(2951),
             resumed: at(2960),
-        });
+        };
+        let sample = |times: Option<MissTimes>| Sample {
+            hart: None,
+            va: 0,
+            begun: at(0),
+            ended: at(2960),
+            cut: times.is_none(),
+            times,
+        };
+        m.add(&sample(Some(times)));
+        m.add(&sample(None));
         let s = m.summary(ClockHz(100_000_000));
         assert!((s.device_mean_us - 28.16).abs() < 1e-9);
         assert!((s.nondevice_mean_us - 1.44).abs() < 1e-9);
+        assert_eq!((s.whole.count, s.cut, s.with_steps), (2, 1, 1));
         let t = &s.steps;
         let sum = t.walk + t.request + t.frame + t.command + t.device + t.completion + t.install + t.resume;
         assert!((sum - 29.6).abs() < 1e-9);

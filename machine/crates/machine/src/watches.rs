@@ -157,7 +157,6 @@ pub struct Watches {
     /// Pages that keep a region of interest open, and how often unmapping such pages is under way.
     region_pages: u64,
     unmapping: u64,
-    faults: u64,
     ignored: u64,
 }
 
@@ -408,17 +407,10 @@ impl Watches {
 
     /// A user access raised a page fault. False if it was not to a watched page.
     pub fn faulted(&mut self, root: u64, va: u64) -> bool {
-        let watched = self.at(root, va, |counts, state| {
+        self.at(root, va, |counts, state| {
             counts.os_faults_total += 1;
             counts.os_faults += u64::from(counts.first_touch(state));
-        });
-        self.faults += u64::from(watched);
-        watched
-    }
-
-    /// Page faults of user accesses to any mapping watched so far, first touches or not.
-    pub fn faults(&self) -> u64 {
-        self.faults
+        })
     }
 
     /// Counts of every mapping watched so far, in the order in which they began to be. The newest `most` are told one by one, the
@@ -465,7 +457,6 @@ mod tests {
         let c = of(&w, 7);
         assert_eq!((c.pages_touched, c.hw_misses, c.os_faults, c.resident), (4, 1, 2, 1));
         assert_eq!((c.hw_misses_total, c.os_faults_total), (2, 2));
-        assert_eq!(w.faults(), 2);
     }
 
     #[test]

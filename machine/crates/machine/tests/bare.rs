@@ -62,6 +62,46 @@ fn software_asks_through_ports() {
     assert_eq!(run("port", &["smu.pmshr_entries=1"]).0, End::ToHost(0));
 }
 
+/// Each block that the SMU reads for a walker is one sample, however often interrupts cut its wait.
+#[test]
+fn misses_whose_wait_is_cut_are_measured() {
+    let (end, report) = run("cut", &[]);
+    assert_eq!(end, End::ToHost(0));
+    let roi = &report.rois[0];
+    let miss = &roi.hw_miss;
+    assert_eq!((miss.whole.count, miss.with_steps, miss.cut), (64, 64, 64), "{miss:?}");
+    assert_eq!((roi.smu["installed"], roi.reads[0].unit.commands), (64, 64));
+    assert!(miss.whole.p50_us > 28.16 && miss.whole.max_us < 40.0, "{miss:?}");
+    assert!((miss.device_mean_us - 28.16).abs() < 0.02, "{miss:?}");
+    assert!((miss.device_mean_us + miss.nondevice_mean_us - miss.whole.mean_us).abs() < 0.02, "{miss:?}");
+    eprintln!("{miss:#?}");
+}
+
+/// In every program: samples are installs, of walkers and of request ports.
+#[test]
+fn samples_are_installs() {
+    for program in ["one_hart", "port", "cut", "faults"] {
+        let roi = &run(program, &[]).1.rois[0];
+        assert_eq!(roi.hw_miss.whole.count + roi.port_miss.whole.count, roi.smu["installed"], "{program}");
+        assert_eq!(roi.reads[0].unit.commands, roi.smu["commands"], "{program}");
+    }
+}
+
+#[test]
+fn page_faults_have_a_time_and_a_cause() {
+    let (end, report) = run("faults", &[]);
+    assert_eq!(end, End::ToHost(0));
+    let roi = &report.rois[0];
+    let causes = [("accessed_dirty", 1), ("descriptor", 1), ("hardware_off", 1), ("not_armed", 2), ("permission", 1)];
+    assert_eq!(roi.os_fault_causes, causes.into_iter().collect());
+    assert_eq!((roi.os_faults, roi.os_fault.count, roi.os_faults_open), (6, 5, 1));
+    // One repair takes 10,000 turns of a loop of five instructions or more.
+    assert!(roi.os_fault.max_us > 500.0 && roi.os_fault.p50_us < 50.0, "{:?}", roi.os_fault);
+    let watch = &roi.watch[0];
+    assert_eq!((watch.pages_touched, watch.hw_misses, watch.os_faults, watch.os_faults_total), (7, 1, 6, 6));
+    assert_eq!(roi.hw_miss.whole.count, 3);
+}
+
 #[test]
 fn programs_and_address_spaces_share_regions() {
     let (end, report) = run("regions", &[]);

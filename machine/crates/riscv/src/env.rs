@@ -41,8 +41,31 @@ pub struct TrapInfo {
     pub to: Privilege,
     /// `satp`'s root page number.
     pub root_ppn: u64,
+    /// Of a page fault: the access, and what the walk found.
+    pub page_fault: Option<(Access, PageFault)>,
     /// The hart's local time.
     pub now: Cycle,
+}
+
+/// What makes a walk end in a page fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageFault {
+    /// An invalid entry that is not armed, or an address that no entry is for.
+    Absent,
+    /// An armed entry that hardware does not handle now: the extension is off, or the access is the firmware's.
+    Armed,
+    /// An entry, armed or not, that does not allow the access.
+    Permission,
+    /// A valid entry that was not accessed, or is not dirty and is written.
+    AccessedDirty,
+    /// A valid entry that makes no sense.
+    Malformed,
+    /// The SMU did not serve the miss.
+    Refused,
+    /// The entry changed too often under the walker's requests.
+    Changed,
+    /// The walker has waited for as long as it may.
+    WaitLimit,
 }
 
 /// A translation to a user page entered a hart's translation cache.

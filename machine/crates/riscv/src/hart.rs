@@ -11,7 +11,7 @@ use crate::op::{F0, REG_FILE};
 use crate::predictor::{Predictor, PredictorConfig};
 use crate::tlb::{DataEntry, DataSet, FetchEntry, PAGE_MASK, Tlb};
 use crate::trap::Stop;
-use crate::{Bus, Env, Exit, HartConfig, Loss, Observer, Privilege, Timing, WalkAnswer, WalkRequest};
+use crate::{Bus, Env, Exit, HartConfig, Loss, Observer, PageFault, Privilege, Timing, WalkAnswer, WalkRequest};
 
 /// Interrupt lines and pending bits, by their bit in `mip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,8 @@ pub struct Hart {
     pub(crate) walk_answered: bool,
     /// Answers "changed" in a row, for the entry at an address.
     pub(crate) retries: (u64, u32),
+    /// What made the last walk that failed do so.
+    pub(crate) page_fault: PageFault,
 }
 
 impl Hart {
@@ -189,6 +191,7 @@ impl Hart {
             changed_pte: None,
             walk_answered: false,
             retries: (0, 0),
+            page_fault: PageFault::Absent,
         };
         hart.refresh();
         hart
@@ -327,9 +330,14 @@ impl Hart {
                     self.changed_pte = Some((request.pte_pa.0, value));
                     return;
                 }
+                self.page_fault = PageFault::Changed;
                 Stop::page_fault(request.access, request.va)
             }
-            WalkAnswer::Failed | WalkAnswer::LimitReached => Stop::page_fault(request.access, request.va),
+            WalkAnswer::Failed | WalkAnswer::LimitReached => {
+                let limit = answer == WalkAnswer::LimitReached;
+                self.page_fault = if limit { PageFault::WaitLimit } else { PageFault::Refused };
+                Stop::page_fault(request.access, request.va)
+            }
             WalkAnswer::BusError => Stop::access_fault(request.access, request.va),
         };
         if let Stop::Trap { cause, tval } = stop {

@@ -33,7 +33,7 @@ pub use bugs::{Bug, seed as seed_bug};
 pub use code::CodeCache;
 pub use config::{CostTable, HartConfig, SmuWalkConfig};
 pub use csr::{Csrs, number as csr_number};
-pub use env::{Bus, Env, Fill, Jump, JumpKind, Loss, Observer, Timing, TrapInfo};
+pub use env::{Bus, Env, Fill, Jump, JumpKind, Loss, Observer, PageFault, Timing, TrapInfo};
 pub use exit::{Access, Exit, Privilege, WalkAnswer, WalkRequest};
 pub use hart::{Hart, HartState, Interrupt, Suspended};
 pub use mmu::{is_armed, pte};

@@ -7,7 +7,7 @@ use crate::bugs;
 use crate::csr::status;
 use crate::pmp::Verdict;
 use crate::trap::Stop;
-use crate::{Access, Bus, Env, Fill, Hart, Observer, Privilege, Timing, WalkRequest};
+use crate::{Access, Bus, Env, Fill, Hart, Observer, PageFault, Privilege, Timing, WalkRequest};
 
 /// Bits of a page-table entry.
 #[allow(missing_docs)]
@@ -125,8 +125,11 @@ impl Hart {
         let Some(paging) = Paging::of(self.csr.satp).filter(|_| p != Privilege::Machine) else {
             return Ok(Leaf { pa: va, size: PAGE_SHIFT, read: true, write: true });
         };
+        // Also where the loop ends without a leaf.
+        self.page_fault = PageFault::Malformed;
         let fault = || Stop::page_fault(access, va);
         if !paging.canonical(va) {
+            self.page_fault = PageFault::Absent;
             return Err(fault());
         }
         let started = self.local_now();
@@ -145,6 +148,7 @@ impl Hart {
                 if level == 0 && self.hardware_handles(e, access) {
                     return Err(self.armed(e, &at, va, access, p, started));
                 }
+                self.page_fault = if level == 0 && is_armed(e) { PageFault::Armed } else { PageFault::Absent };
                 return Err(fault());
             }
             if e & pte::RESERVED != 0 || e & (pte::R | pte::W) == pte::W {
@@ -161,7 +165,15 @@ impl Hart {
             let dirty = e & pte::D != 0;
             let misplaced =
                 ppn & ((1 << (9 * level)) - 1) != 0 && !(level > 2 && bugs::has(bugs::Bug::LargeMisaligned));
-            if !self.permits(e, access, p) || misplaced || e & pte::A == 0 || (access == Access::Store && !dirty) {
+            if !self.permits(e, access, p) {
+                self.page_fault = PageFault::Permission;
+                return Err(fault());
+            }
+            if misplaced {
+                return Err(fault());
+            }
+            if e & pte::A == 0 || (access == Access::Store && !dirty) {
+                self.page_fault = PageFault::AccessedDirty;
                 return Err(fault());
             }
             let offset = va & ((1 << shift) - 1);
@@ -216,7 +228,7 @@ impl Hart {
 
     /// REQ: ISA-2: permission first; what is forbidden traps at once.
     fn armed(
-        &self,
+        &mut self,
         e: u64,
         at: &[u64; Paging::MAX_LEVELS],
         va: u64,
@@ -225,6 +237,7 @@ impl Hart {
         started: Cycle,
     ) -> Stop {
         if !self.permits(e, access, p) {
+            self.page_fault = PageFault::Permission;
             return Stop::page_fault(access, va);
         }
         Stop::Wait(WalkRequest {

@@ -60,6 +60,16 @@ impl Stop {
     }
 }
 
+/// The access of a page fault.
+fn access_of(cause: u64) -> Option<Access> {
+    match cause {
+        cause::FETCH_PAGE => Some(Access::Fetch),
+        cause::LOAD_PAGE => Some(Access::Load),
+        cause::STORE_PAGE => Some(Access::Store),
+        _ => None,
+    }
+}
+
 /// Interrupts by falling priority.
 const PRIORITY: [u32; 6] = [11, 3, 7, 9, 1, 5];
 
@@ -117,6 +127,7 @@ impl Hart {
             from,
             to,
             root_ppn: self.root_ppn(),
+            page_fault: access_of(cause).map(|access| (access, self.page_fault)),
             now: self.local_now(),
         });
         self.settle();

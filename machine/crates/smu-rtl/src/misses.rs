@@ -21,6 +21,19 @@ struct Miss {
     pte: u64,
     cid: Option<u64>,
     stamps: Stamps,
+    /// The entry that was written.
+    installed: u64,
+}
+
+/// A miss whose entry and upper marks are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Installed {
+    /// Where its entry is.
+    pub pte: u64,
+    /// The entry.
+    pub value: u64,
+    /// Its steps so far.
+    pub stamps: Stamps,
 }
 
 /// Misses between their lookup and their answer.
@@ -31,6 +44,8 @@ pub struct Misses {
     polled: BTreeMap<u64, u64>,
     /// Which miss each updater is at, by its PTE.
     updating: [u64; 8],
+    /// What was installed and not taken.
+    installed: Vec<Installed>,
 }
 
 impl Misses {
@@ -62,7 +77,7 @@ impl Misses {
                     self.live.remove(0); // failed long ago
                 }
                 let stamps = Stamps { allocated: Some(now), ..Stamps::default() };
-                self.live.push(Miss { pte: at, cid: None, stamps });
+                self.live.push(Miss { pte: at, cid: None, stamps, installed: 0 });
             }
             Access::Read { value: Ok(cqe), .. } if self.is_poll(access) => {
                 let cid = regs::CQE_CID.get(cqe);
@@ -74,11 +89,11 @@ impl Misses {
                 if self.live.iter().any(|m| m.pte == at && m.stamps.pte.is_none()) {
                     self.updating[updater] = at;
                 } else if value.is_ok_and(|v| regs::PTE_L.is_set(v)) {
-                    self.updated(updater, now); // marked already: not written
+                    self.updated(updater, None, now); // marked already: not written
                 }
             }
-            Access::Write { part, exclusive: true, done: true, .. } => {
-                self.updated(part as usize % self.updating.len(), now);
+            Access::Write { part, exclusive: true, done: true, value, .. } => {
+                self.updated(part as usize % self.updating.len(), Some(value), now);
             }
             Access::Write { bytes: COMMAND_BYTES, value, .. } => {
                 // An entry that has a new command is done with the old one.
@@ -100,12 +115,24 @@ impl Misses {
     }
 
     /// An updater is done with an entry.
-    fn updated(&mut self, updater: usize, now: Cycle) {
+    fn updated(&mut self, updater: usize, written: Option<u64>, now: Cycle) {
         let pte = self.updating[updater];
         let Some(m) = self.live.iter_mut().find(|m| m.pte == pte) else { return };
+        if let (Some(value), None) = (written, m.stamps.pte) {
+            m.installed = value;
+        }
         let s = &mut m.stamps;
         let step = [&mut s.pte, &mut s.pmd, &mut s.pud].into_iter().find(|step| step.is_none());
-        step.into_iter().for_each(|step| *step = Some(now));
+        let Some(step) = step else { return };
+        *step = Some(now);
+        if m.stamps.pud.is_some() {
+            self.installed.push(Installed { pte, value: m.installed, stamps: m.stamps });
+        }
+    }
+
+    /// Takes what was installed.
+    pub fn take_installed(&mut self) -> Vec<Installed> {
+        std::mem::take(&mut self.installed)
     }
 
     /// The steps of the miss of this PTE.

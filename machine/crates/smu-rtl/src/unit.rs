@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The unit with its clock, its walkers' pins and its register bus.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use trapless_memory::Cycle;
+use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu::{
-    Accept, Answer, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuSink, SmuTiming, SmuUnit, Source, Stamps,
+    Accept, Answer, FailReason, Miss, Outcome, Request, Smu, SmuBus, SmuConfig, SmuSink, SmuTiming, SmuUnit, Source,
+    Stamps,
 };
 use trapless_smu_regs as regs;
 
 use crate::Dice;
 use crate::RtlError;
 use crate::axi::{Access, Axi, Memory};
-use crate::misses::Misses;
+use crate::misses::{Installed, Misses};
 use crate::pins::{Inputs, Outputs, Parameters, RequestPins, Unit};
 
 /// Cycles without any sign of work after which there is none, besides the unit's own rounds.
@@ -36,7 +37,12 @@ struct Wait {
 #[derive(Debug)]
 enum Event {
     Accepted(Source),
-    Answer { from_port: bool, answer: Answer },
+    Answer {
+        from_port: bool,
+        answer: Answer,
+    },
+    /// Installed; whoever waits is answered after it.
+    Over(Miss),
 }
 
 /// The simulated RTL.
@@ -60,6 +66,8 @@ pub struct RtlSmu {
     ports: Vec<Option<Wait>>,
     next_pin_id: u8,
     misses: Misses,
+    /// Who began the miss of each entry, when, and the armed entry.
+    begun: BTreeMap<u64, (Source, Cycle, u64)>,
     events: Vec<Event>,
     /// Every access to memory, if anybody looks.
     pub log: Option<Vec<(Cycle, Access)>>,
@@ -115,6 +123,7 @@ impl RtlSmu {
             ports: vec![None; p.ports as usize],
             next_pin_id: 0,
             misses: Misses::new(p.updaters),
+            begun: BTreeMap::new(),
             events: Vec::new(),
             log: None,
             unit,
@@ -189,6 +198,9 @@ impl RtlSmu {
         if axi.is_working() {
             *quiet = 0;
         }
+        for installed in self.misses.take_installed() {
+            self.installed(&installed);
+        }
         self.ticks += 1;
         assert!(self.ticks < self.limit, "the SMU never comes to rest");
         self.ports_changed(was_asking, was_busy);
@@ -200,6 +212,19 @@ impl RtlSmu {
             self.answered(hart);
         }
         self.pins.abandon = 0;
+    }
+
+    /// A miss is over for all but those who wait.
+    fn installed(&mut self, installed: &Installed) {
+        // That of a port is over with its answer.
+        let walkers = |(from, ..): &(Source, Cycle, u64)| matches!(from, Source::Walker(_));
+        let Some((from, asked, seen)) = self.begun.get(&installed.pte).copied().filter(walkers) else { return };
+        self.begun.remove(&installed.pte);
+        let (pte, outcome) = (PhysAddr(installed.pte), Outcome::Done(installed.value));
+        let waits = self.walkers.iter().chain(&self.ports).flatten();
+        let requests = waits.filter(|wait| wait.accepted && wait.request.pte == pte).count() as u32;
+        let stamps = Stamps { requested: Some(asked), ..installed.stamps };
+        self.events.push(Event::Over(Miss { from, pte, seen, outcome, requests, stamps }));
     }
 
     fn wait(&mut self, from: Source) -> Option<&mut Wait> {
@@ -216,6 +241,10 @@ impl RtlSmu {
         let joined = others.into_iter().any(|w| w.accepted && w.request.pte == pte);
         if let Some(wait) = self.wait(from) {
             (wait.accepted, wait.joined) = (true, joined);
+            let begun = (from, wait.asked, wait.request.seen);
+            if !joined {
+                self.begun.insert(pte.0, begun);
+            }
         }
         self.events.push(Event::Accepted(from));
     }
@@ -262,7 +291,7 @@ impl RtlSmu {
         let (asking, busy) = (self.outs.port_asking, self.outs.port_busy);
         for number in bits(busy & !was_busy) {
             let read = |field| self.unit.peek((regs::PORT_BASE + regs::PORT_STRIDE * u64::from(number) + field) as u32);
-            let at = |field| trapless_memory::PhysAddr(read(field));
+            let at = |field| PhysAddr(read(field));
             let request = Request {
                 pte: at(regs::PORT_PTE_ADDR),
                 pmd: at(regs::PORT_PMD_ADDR),
@@ -284,6 +313,12 @@ impl RtlSmu {
                 let value = self.unit.peek((base + regs::PORT_ANSWER) as u32);
                 let (what, why) = (regs::PORT_STATUS_OUTCOME.get(status), regs::PORT_STATUS_REASON.get(status));
                 let answer = self.answer(wait, outcome(what, why, value));
+                if let (Outcome::Done(_), false) = (answer.outcome, answer.joined) {
+                    let Answer { seen, outcome, stamps, .. } = answer;
+                    let (from, pte) = (Source::Port(number), wait.request.pte);
+                    self.begun.remove(&pte.0);
+                    self.events.push(Event::Over(Miss { from, pte, seen, outcome, requests: 1, stamps }));
+                }
                 self.events.push(Event::Answer { from_port: true, answer });
             }
         }
@@ -294,6 +329,7 @@ impl RtlSmu {
         for event in std::mem::take(&mut self.events) {
             match event {
                 Event::Accepted(from) => sink.accepted(from),
+                Event::Over(miss) => sink.miss_over(&miss),
                 Event::Answer { from_port, answer } => {
                     let answer = Answer { at: answer.at.min(now), ..answer };
                     if from_port { sink.port_answered(&answer) } else { sink.answer(answer) }

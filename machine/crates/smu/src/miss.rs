@@ -6,7 +6,7 @@ use trapless_smu_regs::{self as regs, Counter};
 
 use crate::bugs::Bug;
 use crate::free_ring::Fetched;
-use crate::pmshr::{Held, Stage, Waiter};
+use crate::pmshr::{Entry, Held, Stage, Waiter};
 use crate::return_ring::{Keeper, Returned};
 use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Request, Smu, Source, Stamps};
 
@@ -307,7 +307,8 @@ impl Smu {
         entry.stage = Stage::Over;
         entry.stamps.answered = Some(now);
         let (waiters, seq, stamps) = (std::mem::take(&mut entry.waiters), entry.seq, entry.stamps);
-        let miss = Miss { pte: entry.pte, seen: entry.seen, outcome, requests: entry.requests, stamps };
+        let Entry { from, pte, seen, requests, .. } = *entry;
+        let miss = Miss { from, pte, seen, outcome, requests, stamps };
         self.count(outcome_counter(outcome));
         for waiter in waiters {
             if waiter.joined && self.bug(Bug::ForgetJoiners) {

@@ -59,6 +59,8 @@ pub(crate) struct Frame {
 pub(crate) struct Entry {
     /// Position in the order of acceptance, for fences.
     pub seq: u64,
+    /// Who began the miss.
+    pub from: Source,
     pub pte: PhysAddr,
     pub pmd: PhysAddr,
     pub pud: PhysAddr,
@@ -133,6 +135,7 @@ impl Pmshr {
         let stamps = Stamps { requested: Some(waiter.asked), ..Stamps::default() };
         self.slots[slot] = Some(Entry {
             seq: self.next_seq,
+            from: waiter.from,
             pte: request.pte,
             pmd: request.pmd,
             pud: request.pud,

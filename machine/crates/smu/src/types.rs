@@ -118,6 +118,8 @@ pub struct Stamps {
 /// A miss that is over, whether or not somebody still waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Miss {
+    /// Who began it.
+    pub from: Source,
     /// Which PTE.
     pub pte: PhysAddr,
     /// The armed entry.

@@ -17,8 +17,10 @@ _start:
 	csrw	mcounteren, t1
 	li	t1, 0xffff
 	csrw	medeleg, t1
-	la	t1, fail_m
+	la	t1, trap_m
 	csrw	mtvec, t1
+	li	t1, 0x80		# the timer, once MTIMECMP is written
+	csrw	mie, t1
 	la	t1, trap_entry
 	csrw	stvec, t1
 	li	t1, 0x1800
@@ -33,12 +35,33 @@ _start:
 	mv	a0, zero
 	call	finish
 	.balign	4
+trap_m:
+	csrw	mscratch, t0
+	csrr	t0, mcause
+	bltz	t0, 3f
 fail_m:
 	li	a0, 98
 	call	finish
+# Hart 0's timer: turns `timer_spin` times, and comes again after `timer_period`.
+3:	sd	t1, -8(sp)
+	la	t0, timer_spin
+	ld	t1, 0(t0)
+4:	addi	t1, t1, -1
+	bgtz	t1, 4b
+	la	t0, timer_period
+	ld	t1, 0(t0)
+	li	t0, 0x200bff8		# MTIME
+	ld	t0, 0(t0)
+	add	t1, t1, t0
+	li	t0, 0x2004000		# MTIMECMP
+	sd	t1, 0(t0)
+	ld	t1, -8(sp)
+	csrr	t0, mscratch
+	mret
 
 # Records a fault and resumes at the address in `resume` of this hart.
 	.balign	4
+.globl trap_entry
 trap_entry:
 	la	t0, faults
 	slli	t1, tp, 5
@@ -101,6 +124,11 @@ tohost:	.dword 0
 .globl fromhost
 fromhost: .dword 0
 .bss
+.balign 4096
+.globl timer_period
+timer_period: .dword 0
+.globl timer_spin
+timer_spin: .dword 0
 .balign 4096
 .globl faults
 faults:	.skip 32 * 8
