@@ -18,7 +18,9 @@ const REMEMBERED: usize = 512;
 /// A miss that has ended with the page installed.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// The hart that asked first; none: a software request port.
+    /// A software request port's, not a walker's.
+    pub port: bool,
+    /// The hart that asked first, if it is known.
     pub hart: Option<usize>,
     /// Address accessed; zero of a port's.
     pub va: u64,
@@ -132,7 +134,7 @@ impl Misses {
             // When software notices is its own affair.
             let ended = s.answered.unwrap_or(installed);
             times.iter_mut().for_each(|t| t.resumed = ended);
-            self.ended.push(Sample { hart: None, va: 0, begun: requested, ended, cut: false, times });
+            self.ended.push(Sample { port: true, hart: None, va: 0, begun: requested, ended, cut: false, times });
             return;
         }
         // Requests before the one that the unit began with came to nothing.
@@ -142,7 +144,7 @@ impl Misses {
             (times.walk, times.request) = (first.walk, first.at);
         }
         let (hart, va) = first.map_or((None, 0), |a| (Some(a.hart), a.va));
-        let sample = Sample { hart, va, begun, ended: installed, cut, times };
+        let sample = Sample { port: false, hart, va, begun, ended: installed, cut, times };
         for hart in &waiting {
             self.waits[*hart].iter_mut().for_each(|wait| wait.over = Some(self.next));
         }
@@ -232,5 +234,120 @@ impl Misses {
     pub fn settle(&mut self) {
         let over = std::mem::take(&mut self.over);
         self.ended.extend(over.into_values().map(|over| over.sample));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trapless_memory::PhysAddr;
+    use trapless_riscv::{Access, Privilege};
+    use trapless_smu::{FailReason, Stamps};
+
+    const PTE: PhysAddr = PhysAddr(0x1000);
+
+    fn asks(m: &mut Misses, hart: usize, at: u64) {
+        let request = WalkRequest {
+            pte_pa: PTE,
+            pmd_pa: PTE,
+            pud_pa: PTE,
+            seen: 0,
+            access: Access::Load,
+            va: 0x5000,
+            root_ppn: 1,
+            privilege: Privilege::User,
+            started: Cycle(at - 1),
+        };
+        m.requested(hart, &request, Cycle(at));
+    }
+
+    /// The unit has begun a miss at `requested` and installed the page at 100.
+    fn over(m: &mut Misses, from: Source, requested: u64, outcome: Outcome) {
+        let at = |n| Some(Cycle(n));
+        let stamps = Stamps { requested: at(requested), pud: at(100), answered: at(102), ..Stamps::default() };
+        m.over(&Miss { from, pte: PTE, seen: 0, outcome, requests: 1, stamps });
+    }
+
+    fn done(m: &mut Misses, requested: u64) {
+        over(m, Source::Walker(0), requested, Outcome::Done(1));
+    }
+
+    /// Begin, end, and whether a wait was cut, of each miss that has ended.
+    fn ended(m: &mut Misses) -> Vec<(u64, u64, bool)> {
+        m.take().iter().map(|s| (s.begun.0, s.ended.0, s.cut)).collect()
+    }
+
+    #[test]
+    fn the_first_who_waits_ends_it() {
+        let mut m = Misses::new(2);
+        asks(&mut m, 0, 10);
+        asks(&mut m, 1, 20);
+        done(&mut m, 10);
+        (0..2).for_each(|hart| m.answered(hart, true));
+        m.found(1, 4, Cycle(103)); // the page of its code, say
+        assert_eq!(ended(&mut m), []);
+        m.found(1, 5, Cycle(104));
+        m.found(0, 5, Cycle(105));
+        assert_eq!(ended(&mut m), [(9, 104, false)]);
+        // With its answer interrupted before it goes on.
+        asks(&mut m, 0, 110);
+        done(&mut m, 110);
+        m.answered(0, true);
+        m.goes_on(0, Cycle(120), true);
+        m.found(0, 5, Cycle(130));
+        assert_eq!(ended(&mut m), [(109, 120, true)]);
+    }
+
+    #[test]
+    fn a_wait_that_is_cut_goes_on_with_the_next_request() {
+        let mut m = Misses::new(2);
+        asks(&mut m, 0, 10);
+        m.abandoned(0);
+        asks(&mut m, 1, 30); // another hart may run the thread now
+        m.abandoned(1);
+        asks(&mut m, 0, 40);
+        done(&mut m, 10);
+        m.answered(0, true);
+        m.found(0, 5, Cycle(104));
+        assert_eq!(ended(&mut m), [(9, 104, true)]);
+        // Nobody waits at its end, or nobody any more when the answer would come.
+        asks(&mut m, 0, 50);
+        m.abandoned(0);
+        done(&mut m, 50);
+        asks(&mut m, 0, 60);
+        done(&mut m, 60);
+        m.abandoned(0);
+        assert_eq!(ended(&mut m), [(49, 100, true), (59, 100, true)]);
+        assert!(m.under_way.is_empty() && m.over.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_installed_for_a_walker_is_no_sample_of_walkers() {
+        let mut m = Misses::new(1);
+        // Refused at once; then failed; then changed.
+        asks(&mut m, 0, 10);
+        m.answered(0, false);
+        assert!(m.under_way.is_empty());
+        for outcome in [Outcome::Failed(FailReason::NoFrame), Outcome::Changed(3)] {
+            asks(&mut m, 0, 20);
+            over(&mut m, Source::Walker(0), 20, outcome);
+            m.answered(0, false);
+        }
+        assert!(m.take().is_empty());
+        // A port's, which a walker joins.
+        asks(&mut m, 0, 30);
+        over(&mut m, Source::Port(0), 25, Outcome::Done(1));
+        m.answered(0, true);
+        m.found(0, 5, Cycle(110));
+        assert_eq!(m.take().iter().map(|s| (s.port, s.begun.0, s.ended.0)).collect::<Vec<_>>(), [(true, 25, 102)]);
+        // A request that was given up before the unit took it: the miss begins with the next one.
+        asks(&mut m, 0, 40);
+        m.abandoned(0);
+        asks(&mut m, 0, 90);
+        done(&mut m, 90);
+        m.answered(0, true);
+        m.settle();
+        m.found(0, 5, Cycle(110));
+        assert_eq!(m.take().iter().map(|s| (s.port, s.begun.0, s.ended.0)).collect::<Vec<_>>(), [(false, 89, 100)]);
     }
 }

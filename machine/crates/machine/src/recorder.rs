@@ -31,6 +31,8 @@ pub struct Measured {
     pub os_faults: BTreeMap<&'static str, u64>,
     /// The same, from the trap until the access succeeds.
     pub os_fault: Latency,
+    /// Page faults of the kernel's own accesses to watched mappings.
+    pub kernel_faults: u64,
 }
 
 /// Listens, and keeps what the report needs.
@@ -141,7 +143,7 @@ impl Recorder {
         for sample in self.misses.take() {
             if self.open {
                 let measured = &mut self.measured;
-                let of = if sample.hart.is_some() { &mut measured.misses } else { &mut measured.port_misses };
+                let of = if sample.port { &mut measured.port_misses } else { &mut measured.misses };
                 of.add(&sample);
             }
             if let (Some(ended), Some(times)) = (&mut self.ended, sample.times) {
@@ -205,11 +207,10 @@ impl Observer for Recorder {
     fn trap(&mut self, trap: &TrapInfo) {
         self.misses.goes_on(self.hart, trap.now, true);
         self.take_misses();
-        if let Some(fault) = trap.page_fault
-            && trap.from == Privilege::User
-            && self.watches.faulted(trap.root_ppn, trap.tval)
-            && self.open
-        {
+        let Some(fault) = trap.page_fault else { return };
+        if trap.from != Privilege::User {
+            self.measured.kernel_faults += u64::from(self.open && self.watches.has(trap.root_ppn, trap.tval));
+        } else if self.watches.faulted(trap.root_ppn, trap.tval) && self.open {
             self.faulted(trap, fault);
         }
     }

@@ -195,6 +195,7 @@ impl Machine {
             os_fault_causes: measured.os_faults.clone(),
             os_faults_open: os_faults - os_fault.count,
             os_fault,
+            kernel_faults: measured.kernel_faults,
             misses: self.misses().map(|m| m.since(&open.misses.unwrap_or_default())),
             smu: counters.iter().map(|(k, v)| (*k, v - open.smu.get(k).unwrap_or(&0))).collect(),
             reads: self.board.reads.iter().zip(&open.reads).map(|(now, before)| now.since(before)).collect(),

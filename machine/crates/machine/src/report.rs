@@ -178,6 +178,8 @@ pub struct Roi {
     pub os_fault: LatencySummary,
     /// Those of them of which no access has succeeded at its end.
     pub os_faults_open: u64,
+    /// Page faults of the kernel's own accesses to watched mappings in it: in system calls, say.
+    pub kernel_faults: u64,
     /// SMU counters, difference over the region.
     pub smu: SmuCounters,
     /// Reads that each disk completed in it.

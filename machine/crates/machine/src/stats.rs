@@ -197,6 +197,7 @@ mod tests {
             resumed: at(2960),
         };
         let sample = |times: Option<MissTimes>| Sample {
+            port: false,
             hart: None,
             va: 0,
             begun: at(0),

@@ -364,14 +364,21 @@ impl Watches {
         self.ignored
     }
 
+    fn find(&self, root: u64, page: u64) -> Option<(&Space, Area)> {
+        let space = self.spaces.get(&root)?;
+        let (_, area) = space.areas.range(..=page).next_back().filter(|(_, area)| page < area.end)?;
+        Some((space, *area))
+    }
+
+    /// Whether a page is watched.
+    pub fn has(&self, root: u64, va: u64) -> bool {
+        self.find(root, va >> PAGE_SHIFT).is_some()
+    }
+
     /// Calls `then` with the counts and the bookkeeping of a page, if it is watched.
     fn at(&mut self, root: u64, va: u64, then: impl FnOnce(&mut WatchCounts, &mut u8)) -> bool {
         let page = va >> PAGE_SHIFT;
-        let Some(space) = self.spaces.get(&root) else { return false };
-        let Some(area) = space.areas.range(..=page).next_back().map(|(_, area)| *area) else { return false };
-        if page >= area.end {
-            return false;
-        }
+        let Some((space, area)) = self.find(root, page) else { return false };
         let kept = |watches: &Watches| watches.spaces.values().map(|space| space.states.len()).sum::<usize>();
         if !space.states.contains_key(&(page / CHUNK)) && kept(self) >= MOST_CHUNKS {
             self.ignored += 1;

@@ -70,7 +70,8 @@ void main(u64 hart)
 	set(7, 0);
 	CHECK(enter_user(user(user_load), AREA + 7 * PAGE) == 13);		/* not_armed, and left so */
 	CHECK(enter_user(user(user_load), AREA + 200 * PAGE) == 13);		/* not watched */
-	CHECK(*(volatile u64 *)(AREA + 8 * PAGE) == 64);			/* a miss of the kernel's */
+	CHECK(*(volatile u64 *)(AREA + 8 * PAGE) == 64);			/* a miss of the kernel's, */
+	CHECK(probe_store(AREA + 9 * PAGE, 1));				/* and a fault of its own */
 
 	MARKER(SMU_MARKER_ROI_END, 1, 0, 0);
 	CHECK(smu(SMU_CNT_INSTALLED) == 3);
