@@ -17,11 +17,14 @@ from lab.build import RISCV, Arch
 from lab.cache import cached, content_key, disk_error, file_key, workspace
 from lab.images import fetch
 from lab.images.rootfs import PARTUUID
+from lab.runner import harts, process
 from lab.runner import job as jobs
-from lab.runner import process
 from lab.ui import UserError, say
 
 BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
+
+QEMU_HARTS = 4
+"""Of a guest on QEMU that says nothing else."""
 
 # The data disk's number among the machine's disks: after the root disk and the job's.
 DATA_DISK = 3
@@ -111,7 +114,8 @@ class GuestError(UserError):
 def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, console: str, interactive: bool = False,
                     checkpoint: Path | None = None) -> list[str]:
     """Command line of the machine for this guest, from its boot or from a checkpoint on. The root disk has a partition table,
-    which counts in 512 bytes."""
+    which counts in 512 bytes. UserError if the kernel does not take all harts."""
+    harts.check(guest.kernel, harts.of_machine(guest.profile, guest.settings, guest.harts))
     begin = (["resume", str(checkpoint)] if checkpoint else
              ["run", "--kernel", str(guest.kernel), "--append", guest.command_line()])
     command = [str(program), *begin, "--profile", guest.profile, "--disk", f"{guest.root},snapshot,block=512",
@@ -159,11 +163,13 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
     half-patched instruction (int3) when Linux has put the whole one there already, and the guest dies of it. That is rare;
     `threads` takes the risk for guests whose processors never rest, which take turns badly (run_on_qemu boots those again).
     """
+    processors = guest.harts or QEMU_HARTS
+    harts.check(guest.kernel, processors)
     board, append = "q35", guest.command_line().replace("earlycon=sbi", "earlyprintk=serial")
     if guest.arch is RISCV:
         board, append = "virt,aia=aplic-imsic", guest.command_line().replace("ttyS0", "hvc0")
     command = [f"qemu-system-{guest.arch.machine}", "-M", board, "-display", "none", "-serial", "mon:stdio",
-               "-no-reboot", "-nic", "none", "-smp", str(guest.harts or 4), "-m", guest.memory or "1G",
+               "-no-reboot", "-nic", "none", "-smp", str(processors), "-m", guest.memory or "1G",
                "-kernel", str(guest.kernel), "-append", append]
     if guest.arch is not RISCV and not guest.threads:
         command += ["-accel", "tcg,thread=single"]

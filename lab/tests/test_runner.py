@@ -57,6 +57,36 @@ def test_machine_command_line() -> None:
     assert "quiet hwdp.ring=64" in guest.command_line()
 
 
+@pytest.mark.parametrize(("config", "most"), [("out/config", 8), ("tree/.config", 8), (None, 64)])
+def test_harts_that_the_kernel_leaves_out_are_refused(config: str | None, most: int, tmp_path: Path) -> None:
+    image = tmp_path / ("tree/arch/riscv/boot/Image" if config == "tree/.config" else "out/Image")
+    image.parent.mkdir(parents=True)
+    image.touch()
+    (tmp_path / "own.toml").write_text('extends = "server"\n[machine]\nharts = 16\n')
+    (tmp_path / "fewer.toml").write_text('extends = "vc707"\n[machine]\nthreads_per_core = 2\n')
+    if config:
+        (tmp_path / config).write_text("CONFIG_SMP=y\nCONFIG_NR_CPUS=8\n")
+    guest = guests.Guest(image, tmp_path / "root")
+
+    def refused(**changes: object) -> bool:
+        for command in (lambda g: guests.machine_command(Path("m"), g, Path("job"), Path("stats"), "-"),
+                        lambda g: guests.qemu_command(g, Path("job"))):
+            try:
+                command(replace(guest, **changes))
+            except UserError as error:
+                assert "takes at most 8 (CONFIG_NR_CPUS): use --harts 8" in str(error)
+                return True
+        return False
+
+    assert refused(harts=most) is False
+    assert not refused(profile="server")
+    assert not refused(profile=str(tmp_path / "fewer.toml"))
+    assert not refused(profile="no such profile"), "the machine says so"
+    for too_many in ({"harts": 9}, {"settings": ("machine.harts=2", "machine.harts = 16")},
+                     {"profile": str(tmp_path / "own.toml")}):
+        assert refused(**too_many) is (most == 8)
+
+
 def test_machine_goes_on_from_a_checkpoint() -> None:
     guest = guests.Guest(Path("K"), Path("R"), settings=("ssd.read_us=2.1",), memory="64M")
     command = guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-", checkpoint=Path("C"))
