@@ -206,6 +206,13 @@ fn simulate_under(
         text.push(b'\n');
         write_whole(path, &text)?;
     }
+    let (idle, harts) = (machine.harts_never_started(), machine.harts().len());
+    if idle > 0 && matches!(end, End::PowerOff | End::Checkpoint) {
+        eprintln!(
+            "trapless-machine: {idle} of {harts} harts never ran: the guest did not start them (a Linux kernel takes \
+             CONFIG_NR_CPUS at most, and what nr_cpus= or maxcpus= say)"
+        );
+    }
     Ok(match end {
         End::PowerOff | End::Checkpoint => 0,
         End::ToHost(code) => code,

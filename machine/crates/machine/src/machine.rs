@@ -129,6 +129,11 @@ impl Machine {
         self.harts.iter().map(Hart::state).collect()
     }
 
+    /// How many harts have executed nothing: the guest has not started them.
+    pub fn harts_never_started(&self) -> usize {
+        self.harts.iter().filter(|hart| hart.instructions() == 0).count()
+    }
+
     /// The time up to which the machine has run.
     pub fn now(&self) -> Cycle {
         self.now

@@ -27,16 +27,28 @@ pub struct CostTable {
     pub branch: u32,
     /// Added when a conditional branch is taken.
     pub branch_taken: u32,
-    /// `jal` and `jalr`.
+    /// `jal`.
     pub jump: u32,
-    /// CSR instructions, returns from traps, `wfi`, `ecall`, `ebreak`.
-    pub system: u32,
-    /// `fence`, `fence.i`, `sfence.vma`.
+    /// `jalr`. Detailed timing adds the price of a wrong prediction.
+    pub jump_indirect: u32,
+    /// CSR instructions, `wfi`, `ecall`, `ebreak`, illegal ones.
+    pub csr: u32,
+    /// `mret` and `sret`.
+    pub xret: u32,
+    /// `fence`.
     pub fence: u32,
-    /// Floating-point addition, subtraction, conversion.
+    /// `fence.i`.
+    pub fence_i: u32,
+    /// `sfence.vma`.
+    pub sfence: u32,
+    /// Floating-point addition and subtraction.
     pub fp_add: u32,
-    /// Floating-point multiplication and fused multiply-add.
+    /// Floating-point multiplication.
     pub fp_mul: u32,
+    /// Floating-point fused multiply-add.
+    pub fp_fma: u32,
+    /// Floating-point conversion, to and from integers and between formats.
+    pub fp_convert: u32,
     /// Floating-point division.
     pub fp_div: u32,
     /// Floating-point square root.
@@ -49,6 +61,8 @@ pub struct CostTable {
     pub pte_read: u32,
     /// Added to a load or store that is not naturally aligned.
     pub misaligned: u32,
+    /// Added to a load or store outside RAM.
+    pub mmio: u32,
 }
 
 impl Default for CostTable {
@@ -64,16 +78,23 @@ impl Default for CostTable {
             branch: 1,
             branch_taken: 2,
             jump: 2,
-            system: 3,
+            jump_indirect: 2,
+            csr: 3,
+            xret: 3,
             fence: 2,
+            fence_i: 2,
+            sfence: 2,
             fp_add: 4,
             fp_mul: 4,
+            fp_fma: 4,
+            fp_convert: 4,
             fp_div: 20,
             fp_sqrt: 25,
             fp_move: 2,
             trap: 5,
             pte_read: 2,
             misaligned: 2,
+            mmio: 10,
         }
     }
 }
@@ -121,12 +142,18 @@ pub(crate) fn op_costs(c: &CostTable) -> [u64; 256] {
             _ if within(Op::Sb, Op::Fsd) => c.store,
             _ if within(Op::Lr, Op::Amo) => c.amo,
             _ if within(Op::BeqIn, Op::BgeuOut) => c.branch,
-            _ if within(Op::JalIn, Op::JalOut) || n == Op::Jalr as u8 => c.jump,
-            _ if within(Op::Fence, Op::SfenceVma) => c.fence,
+            _ if within(Op::JalIn, Op::JalOut) => c.jump,
+            _ if n == Op::Jalr as u8 => c.jump_indirect,
+            _ if n == Op::Fence as u8 => c.fence,
+            _ if n == Op::FenceI as u8 => c.fence_i,
+            _ if n == Op::SfenceVma as u8 => c.sfence,
             _ if n == Op::Marker as u8 => c.alu,
-            _ if n == Op::Csr as u8 || n == Op::Illegal as u8 || within(Op::Ecall, Op::Wfi) => c.system,
+            _ if n == Op::Mret as u8 || n == Op::Sret as u8 => c.xret,
+            _ if n == Op::Csr as u8 || n == Op::Illegal as u8 || within(Op::Ecall, Op::Wfi) => c.csr,
             _ if n == Op::FpAdd as u8 => c.fp_add,
             _ if n == Op::FpMul as u8 => c.fp_mul,
+            _ if n == Op::FpFma as u8 => c.fp_fma,
+            _ if n == Op::FpConvert as u8 => c.fp_convert,
             _ if n == Op::FpDiv as u8 => c.fp_div,
             _ if n == Op::FpSqrt as u8 => c.fp_sqrt,
             _ if n == Op::FpMove as u8 => c.fp_move,

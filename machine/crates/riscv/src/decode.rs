@@ -275,7 +275,7 @@ impl Fields {
         if matches!(self.funct3(), 5 | 6) {
             return None;
         }
-        self.fp(Op::FpMul, f, F0 + self.rd_field(), F0 + self.rs1(), F0 + self.rs2(), rs3)
+        self.fp(Op::FpFma, f, F0 + self.rd_field(), F0 + self.rs1(), F0 + self.rs2(), rs3)
     }
 
     fn op_fp(&self) -> Option<Slot> {
@@ -307,8 +307,8 @@ impl Fields {
                 self.fp(Op::FpMove, *row.get(funct3 as usize)?, fd, f1, f2, 0)
             }
             0x08 if rounds => match (double, rs2) {
-                (false, 1) => self.fp(Op::FpAdd, CvtSD, fd, f1, f2, 0),
-                (true, 0) => self.fp(Op::FpAdd, CvtDS, fd, f1, f2, 0),
+                (false, 1) => self.fp(Op::FpConvert, CvtSD, fd, f1, f2, 0),
+                (true, 0) => self.fp(Op::FpConvert, CvtDS, fd, f1, f2, 0),
                 _ => None,
             },
             0x14 => {
@@ -317,11 +317,11 @@ impl Fields {
             }
             0x18 if rounds => {
                 let row = pick(double, [CvtWS, CvtWuS, CvtLS, CvtLuS], [CvtWD, CvtWuD, CvtLD, CvtLuD]);
-                self.fp(Op::FpAdd, *row.get(rs2 as usize)?, self.rd(), f1, f2, 0)
+                self.fp(Op::FpConvert, *row.get(rs2 as usize)?, self.rd(), f1, f2, 0)
             }
             0x1a if rounds => {
                 let row = pick(double, [CvtSW, CvtSWu, CvtSL, CvtSLu], [CvtDW, CvtDWu, CvtDL, CvtDLu]);
-                self.fp(Op::FpAdd, *row.get(rs2 as usize)?, fd, self.rs1(), f2, 0)
+                self.fp(Op::FpConvert, *row.get(rs2 as usize)?, fd, self.rs1(), f2, 0)
             }
             0x1c if rs2 == 0 => match funct3 {
                 0 => self.fp(Op::FpMove, pick(double, MvXW, MvXD), self.rd(), f1, f2, 0),

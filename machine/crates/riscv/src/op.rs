@@ -57,7 +57,7 @@ pub enum Op {
     /// `slti x0, x0, imm` with a marker's immediate.
     Marker,
     // Floating point; imm = [`FpFn`] | rm << 8 | rs3 << 16. The operation only selects the price.
-    FpAdd, FpMul, FpDiv, FpSqrt, FpMove,
+    FpAdd, FpMul, FpFma, FpConvert, FpDiv, FpSqrt, FpMove,
 }
 
 /// Number of operations.

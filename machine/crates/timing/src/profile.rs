@@ -131,6 +131,7 @@ pub struct CoreCosts {
     pub branch: u32,
     pub branch_taken: u32,
     pub jump: u32,
+    /// `jalr` without what detailed timing adds for a wrong prediction.
     pub jump_indirect: u32,
     pub mul: u32,
     pub div: u32,
@@ -142,17 +143,20 @@ pub struct CoreCosts {
     pub fp_convert: u32,
     pub fp_div: u32,
     pub fp_sqrt: u32,
+    /// CSR instructions, `wfi`, and `ecall` and `ebreak` without the trap.
     pub csr: u32,
     pub fence: u32,
     pub fence_i: u32,
     pub sfence: u32,
+    /// `mret` and `sret`.
     pub xret: u32,
     pub trap_entry: u32,
-    /// A page table walk costs this much for every level it reads.
+    /// A page table walk costs this much for every level it reads. Detailed timing asks the caches instead.
     pub walk_level: u32,
     /// Added when an access is split.
     pub misaligned: u32,
-    /// Added to a load or store that reaches a device.
+    /// Added to a load or store outside memory: the hart goes on so much later. The device acts at once; what it takes to be
+    /// reached is part of its own times.
     pub mmio: u32,
 }
 

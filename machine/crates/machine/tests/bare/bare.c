@@ -14,7 +14,7 @@ static TABLE volatile u32 admin_cq[16 * 4];
 static TABLE unsigned char frames[256][PAGE];
 static u32 admin_tail, frames_given;
 
-static void admin(u32 opcode, u64 prp1, u32 cdw10, u32 cdw11)
+u32 admin(u32 opcode, u64 prp1, u32 cdw10, u32 cdw11)
 {
 	u32 *c = &admin_sq[admin_tail * 16];
 
@@ -25,7 +25,7 @@ static void admin(u32 opcode, u64 prp1, u32 cdw10, u32 cdw11)
 	c[7] = prp1 >> 32;
 	c[10] = cdw10;
 	c[11] = cdw11;
-	volatile u32 *done = &admin_cq[admin_tail * 4 + 3];
+	volatile u32 *entry = &admin_cq[admin_tail * 4], *done = &entry[3];
 	admin_tail++;
 	asm volatile("fence" ::: "memory");
 	REG32(NVME + 0x1000) = admin_tail;
@@ -33,6 +33,7 @@ static void admin(u32 opcode, u64 prp1, u32 cdw10, u32 cdw11)
 		;
 	CHECK(*done >> 17 == 0);
 	REG32(NVME + 0x1004) = admin_tail;
+	return entry[0];
 }
 
 void platform_start(void)

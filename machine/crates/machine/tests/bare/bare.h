@@ -47,6 +47,7 @@ extern volatile u64 sq[QDEPTH * 8], cq[QDEPTH * 2];
 extern volatile u64 free_ring[256][2], ret_ring[512][2];
 
 void platform_start(void);		/* PCIe, NVMe, queue pair 1 */
+u32 admin(u32 opcode, u64 prp1, u32 cdw10, u32 cdw11);	/* dword 0 of the completion */
 void smu_start(u32 frames);		/* rings with that many frames, descriptor 0, enabled */
 void arm(u32 index, u64 lba, u64 flags);
 void paging_on(void);			/* identity gigapages and the area */

@@ -161,7 +161,9 @@ impl Hart {
         if env.bus.ram().offset(pa, size).is_some() || va & (size - 1) != 0 {
             return self.read_bytes(env, pa, va, size);
         }
-        match env.bus.mmio_read(pa, size as u8, self.local_now()) {
+        let answer = env.bus.mmio_read(pa, size as u8, self.local_now());
+        self.wait_for_device();
+        match answer {
             Ok((value, effect)) => {
                 self.after_device(env, effect);
                 Ok(if size == 8 { value } else { value & ((1 << (8 * size)) - 1) })
@@ -226,7 +228,9 @@ impl Hart {
             return Err(Stop::access_fault(Access::Store, va));
         }
         let value = if size == 8 { value } else { value & ((1 << (8 * size)) - 1) };
-        match env.bus.mmio_write(pa, size as u8, value, self.local_now()) {
+        let answer = env.bus.mmio_write(pa, size as u8, value, self.local_now());
+        self.wait_for_device();
+        match answer {
             Ok(effect) => {
                 self.reservation = None;
                 self.after_device(env, effect);
@@ -253,6 +257,12 @@ impl Hart {
         // SAFETY: offset() has checked that the bytes lie inside RAM; no reference into RAM exists.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), host, bytes.len()) };
         true
+    }
+
+    /// An access has left the hart for a device, whether one answers or not. The device has it at the cycle at which it was
+    /// made, so that no event comes between; the hart goes on later.
+    fn wait_for_device(&mut self) {
+        self.acc += u64::from(self.config.costs.mmio);
     }
 
     /// A device was touched: it may have written memory, and may want the run to end.

@@ -448,7 +448,7 @@ impl Hart {
                                 fp_on!();
                                 store!(u64)
                             }
-                            Op::FpAdd | Op::FpMul | Op::FpDiv | Op::FpSqrt | Op::FpMove => {
+                            Op::FpAdd | Op::FpMul | Op::FpFma | Op::FpConvert | Op::FpDiv | Op::FpSqrt | Op::FpMove => {
                                 fp_on!();
                                 if !self.fp_execute(*s) {
                                     break 'hot Left::Slow;

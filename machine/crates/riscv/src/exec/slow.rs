@@ -16,36 +16,33 @@ impl Hart {
         page: *const CodePage,
         s: Slot,
     ) -> Flow {
-        let done =
-            match s.op {
-                Op::Undecoded => {
-                    self.decode_run(env, page, (self.pc & !crate::tlb::PAGE_MASK) as usize / 2);
-                    return Flow::Again;
-                }
-                Op::Refetch => return Flow::Fetch,
-                Op::Cross => match self.fetch_single(env) {
-                    Ok(()) => return Flow::Scratch,
-                    Err(stop) => return self.stopped(env, stop, 0),
-                },
-                Op::Lb | Op::Lh | Op::Lw | Op::Ld | Op::Lbu | Op::Lhu | Op::Lwu | Op::Flw | Op::Fld => {
-                    self.load_op(env, s)
-                }
-                Op::Sb | Op::Sh | Op::Sw | Op::Sd | Op::Fsw | Op::Fsd => self.store_op(env, s),
-                Op::Lr | Op::Sc | Op::Amo => self.amo_op(env, s),
-                Op::FpAdd | Op::FpMul | Op::FpDiv | Op::FpSqrt | Op::FpMove => {
-                    if self.csr.fs_on() && self.fp_execute(s) { Ok(Flow::Next(2)) } else { Err(illegal()) }
-                }
-                Op::Marker => {
-                    self.pc = self.pc.wrapping_add(4);
-                    return Flow::Exit(Exit::Marker { imm: s.imm as u16 });
-                }
-                Op::Csr => self.csr_op(env, s),
-                Op::SfenceVma | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Mret | Op::Sret | Op::Wfi => {
-                    self.system_op(env, s)
-                }
-                // Everything else stays in the hot loop.
-                _ => Err(illegal()),
-            };
+        let done = match s.op {
+            Op::Undecoded => {
+                self.decode_run(env, page, (self.pc & !crate::tlb::PAGE_MASK) as usize / 2);
+                return Flow::Again;
+            }
+            Op::Refetch => return Flow::Fetch,
+            Op::Cross => match self.fetch_single(env) {
+                Ok(()) => return Flow::Scratch,
+                Err(stop) => return self.stopped(env, stop, 0),
+            },
+            Op::Lb | Op::Lh | Op::Lw | Op::Ld | Op::Lbu | Op::Lhu | Op::Lwu | Op::Flw | Op::Fld => self.load_op(env, s),
+            Op::Sb | Op::Sh | Op::Sw | Op::Sd | Op::Fsw | Op::Fsd => self.store_op(env, s),
+            Op::Lr | Op::Sc | Op::Amo => self.amo_op(env, s),
+            Op::FpAdd | Op::FpMul | Op::FpFma | Op::FpConvert | Op::FpDiv | Op::FpSqrt | Op::FpMove => {
+                if self.csr.fs_on() && self.fp_execute(s) { Ok(Flow::Next(2)) } else { Err(illegal()) }
+            }
+            Op::Marker => {
+                self.pc = self.pc.wrapping_add(4);
+                return Flow::Exit(Exit::Marker { imm: s.imm as u16 });
+            }
+            Op::Csr => self.csr_op(env, s),
+            Op::SfenceVma | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Mret | Op::Sret | Op::Wfi => {
+                self.system_op(env, s)
+            }
+            // Everything else stays in the hot loop.
+            _ => Err(illegal()),
+        };
         match done {
             Ok(flow) => flow,
             Err(Stop::Trap { cause: cause::ILLEGAL, .. }) => {

@@ -169,7 +169,7 @@ impl<'a> Block<'a> {
             Op::Flw | Op::Fld => self.with_fp(index, true, |block| block.load(s, index)),
             Op::Sb | Op::Sh | Op::Sw | Op::Sd => self.store(s, index),
             Op::Fsw | Op::Fsd => self.with_fp(index, false, |block| block.store(s, index)),
-            Op::FpAdd | Op::FpMul | Op::FpDiv | Op::FpSqrt | Op::FpMove => {
+            Op::FpAdd | Op::FpMul | Op::FpFma | Op::FpConvert | Op::FpDiv | Op::FpSqrt | Op::FpMove => {
                 self.with_fp(index, s.rd >= F0, |block| block.call(s, index, calls::floating_point));
             }
             Op::Fence => {}

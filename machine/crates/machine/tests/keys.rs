@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every key of every profile and drive acts: whoever changes it changes a figure of what a run measures.
+//!
+//! The keys come from the profile's types, so that nobody can add one that only looks as if it did something.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use common::{build, disk};
+use serde_json::Value;
+use trapless_machine::{Boot, Console, DetailFrom, DiskConfig, DiskWrites, Engine, Limits, Machine, MachineConfig};
+use trapless_memory::Cycle;
+use trapless_timing::{Profile, SsdParams};
+
+/// Keys that change no figure, and why.
+const LABELS: [(&str, &str); 2] =
+    [("name", "what the record calls the profile"), ("ssd.name", "what the record calls the drive")];
+
+/// All runs have these, but for those that change the same key: two cores of two threads where the profile has such cores,
+/// memory and blocks as the program has them.
+const ALWAYS: [&str; 3] = ["machine.harts=4", "machine.memory_bytes=1073741824", "ssd.block_bytes=512"];
+
+/// What makes a key matter that does nothing by itself, because the profile has not what it is about.
+const CONDITIONS: [(&str, &[&str]); 14] = [
+    ("machine.thread_turn_cycles", &["machine.threads_per_core=2"]),
+    ("ssd.latency", &["ssd.read_shape=[[0, 1], [1, 3]]"]),
+    ("ssd.read_shape", &["ssd.latency=shape", "ssd.write_shape=[[0, 1], [1, 3]]"]),
+    ("ssd.write_shape", &["ssd.latency=shape", "ssd.read_shape=[[0, 1], [1, 3]]"]),
+    ("ssd.seed", &["ssd.latency=shape", "ssd.read_shape=[[0, 1], [1, 3]]"]),
+    ("ssd.flash.erase_us", &["ssd.flash.erase_every=1"]),
+    ("detail.caches.l2_ways", &["detail.caches.l2_kib=256"]),
+    ("detail.caches.l2_cycles", &["detail.caches.l2_kib=256"]),
+    ("detail.caches.last_ways", &["detail.caches.last_kib=4096"]),
+    ("detail.caches.last_cycles", &["detail.caches.last_kib=4096"]),
+    ("detail.dram.row_kib", &["detail.dram.activate_ns=50"]),
+    ("detail.dram.banks", &["detail.dram.activate_ns=50"]),
+    ("detail.tlb.second_ways", &["detail.tlb.second_entries=64"]),
+    ("detail.tlb.second_cycles", &["detail.tlb.second_entries=64"]),
+];
+
+/// Values to try for a key that profiles need not have.
+const ABSENT: [(&str, &str); 3] = [
+    ("smu.first_look_cycles", "1000"),
+    ("ssd.read_shape", "[[0, 1], [1, 2]]"),
+    ("ssd.write_shape", "[[0, 1], [1, 2]]"),
+];
+
+/// What runs: the program for all, with and without detailed timing, and the one for the SBI.
+struct Programs {
+    all: PathBuf,
+    sbi: PathBuf,
+    disk: PathBuf,
+}
+
+impl Programs {
+    fn build(dir: &Path) -> Programs {
+        let (elf, sbi) = (dir.join("sbi.elf"), dir.join("sbi"));
+        let bare = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bare");
+        let mut cc = Command::new("riscv64-linux-gnu-gcc");
+        cc.args(["-nostdlib", "-static", "-Wl,--build-id=none,-Ttext=0"]).arg(bare.join("sbi.S")).arg("-o").arg(&elf);
+        let mut objcopy = Command::new("riscv64-linux-gnu-objcopy");
+        objcopy.args(["-O", "binary"]).args([&elf, &sbi]);
+        for command in [&mut cc, &mut objcopy] {
+            assert!(command.status().expect("the RISC-V tools run").success());
+        }
+        Programs { all: build("keys", dir), sbi, disk: disk(dir) }
+    }
+
+    /// The figures of a run.
+    fn figures(&self, profile: &Profile, program: Program, engine: Engine) -> String {
+        let kernel = self.sbi.clone();
+        let (boot, detail) = match program {
+            Program::All => (Boot::Elf { file: self.all.clone() }, DetailFrom::Never),
+            Program::AllDetailed => (Boot::Elf { file: self.all.clone() }, DetailFrom::Start),
+            Program::Sbi => {
+                (Boot::Linux { kernel, initrd: None, append: String::new(), firmware: None }, DetailFrom::Never)
+            }
+        };
+        let config = MachineConfig {
+            profile: profile.clone(),
+            boot,
+            disks: vec![DiskConfig::new(self.disk.clone(), DiskWrites::InMemory)],
+            faults: Vec::new(),
+            engine,
+            detail,
+            checkpoint: None,
+            attribution: None,
+        };
+        let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
+        let limits = Limits { max_cycle: Cycle(100_000_000), window: None, stop: &AtomicBool::new(false) };
+        let end = machine.run(&limits).unwrap();
+        let mut record = serde_json::to_value(machine.report(&end)).unwrap();
+        only_figures(&mut record);
+        record.to_string()
+    }
+}
+
+/// What runs of the programs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Program {
+    All,
+    AllDetailed,
+    Sbi,
+}
+
+impl Program {
+    /// The one that has to do with a key.
+    fn of(key: &str) -> Program {
+        match key {
+            "machine.sbi_call_cycles" => Program::Sbi,
+            _ if key.starts_with("detail.") => Program::AllDetailed,
+            _ => Program::All,
+        }
+    }
+}
+
+/// Takes out what the record repeats of its input, and what the host decides.
+fn only_figures(record: &mut Value) {
+    match record {
+        Value::Object(fields) => {
+            fields.retain(|key, _| !["profile", "disks", "mips"].contains(&key.as_str()) && !key.starts_with("host_"));
+            fields.values_mut().for_each(only_figures);
+        }
+        Value::Array(items) => items.iter_mut().for_each(only_figures),
+        _ => {}
+    }
+}
+
+/// The keys of a section (`""`: of the profile), as the types have them: an unknown one is answered by a list of all.
+fn keys_of(profile: &str, section: &str, given: &[String]) -> Vec<String> {
+    let prefix = if section.is_empty() { String::new() } else { format!("{section}.") };
+    let mut changes = given.to_vec();
+    changes.push(format!("{prefix}no_such_key=1"));
+    let answer = Profile::load(profile, &changes).unwrap_err().to_string();
+    let (_, list) = answer.split_once("expected one of ").unwrap_or_else(|| panic!("no list of keys: {answer}"));
+    list.split('`').skip(1).step_by(2).map(|key| format!("{prefix}{key}")).collect()
+}
+
+/// All keys of a profile that has these changes, with their values; `None`: it has no such key, but may.
+fn keys(name: &str, given: &[String]) -> BTreeMap<String, Option<Value>> {
+    let profile = serde_json::to_value(Profile::load(name, given).unwrap()).unwrap();
+    let mut found = BTreeMap::new();
+    let mut sections = vec![String::new()];
+    while let Some(section) = sections.pop() {
+        for key in keys_of(name, &section, given) {
+            match profile.pointer(&format!("/{}", key.replace('.', "/"))) {
+                Some(Value::Object(_)) => sections.push(key),
+                value => drop(found.insert(key, value.cloned())),
+            }
+        }
+    }
+    found
+}
+
+/// Other values for a key, in TOML. Not all of them are valid.
+fn others(key: &str, value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Bool(on)) => vec![(!on).to_string()],
+        Some(Value::Number(n)) if n.is_u64() => {
+            let n = n.as_u64().unwrap();
+            [2 * n, n / 2, n / 4, n / 16, n >> 10, 8 * n, n / 8, 0, 1, n + 1, 1024, 10_000]
+                .map(|n| n.to_string())
+                .into()
+        }
+        Some(Value::Number(n)) => {
+            let n = n.as_f64().unwrap();
+            [2.0 * n, n / 2.0, 1.0, 1000.0].map(|n| format!("{n:?}")).into()
+        }
+        Some(Value::String(_)) => ["shape", "constant", "sv57", "sv48", "sv39"].map(String::from).into(),
+        _ => ABSENT.iter().filter(|(absent, _)| *absent == key).map(|(_, value)| (*value).to_owned()).collect(),
+    }
+}
+
+/// A profile with changes, its keys and what runs of it measured.
+struct Subject<'a> {
+    name: &'a str,
+    given: Vec<String>,
+    programs: &'a Programs,
+    measured: BTreeMap<(Vec<String>, Program), String>,
+}
+
+impl Subject<'_> {
+    /// Whether a change of a key changes a figure, by itself or where something else makes it matter.
+    fn acts(&mut self, key: &str, value: Option<&Value>) -> Result<(), String> {
+        let mut always: Vec<String> = ALWAYS.iter().map(|s| (*s).to_owned()).collect();
+        always.retain(|change| !change.starts_with(&format!("{key}=")));
+        let alone = self.changes_a_figure(key, value, &always);
+        let Some((_, condition)) = CONDITIONS.iter().find(|(conditioned, _)| *conditioned == key) else { return alone };
+        always.extend(condition.iter().map(|s| (*s).to_owned()));
+        alone.or_else(|_| self.changes_a_figure(key, value, &always))
+    }
+
+    /// The same with these changes beside; whether both engines say the same, too, if that is a question.
+    fn changes_a_figure(&mut self, key: &str, value: Option<&Value>, beside: &[String]) -> Result<(), String> {
+        let given = [&self.given[..], beside].concat();
+        let program = Program::of(key);
+        let run = |given: &[String], engine| {
+            Profile::load(self.name, given).map(|profile| self.programs.figures(&profile, program, engine))
+        };
+        let known = (given.clone(), program);
+        if !self.measured.contains_key(&known) {
+            let figures = run(&given, Engine::Translator).map_err(|e| format!("{key}: {e}"))?;
+            self.measured.insert(known.clone(), figures);
+        }
+        let before = &self.measured[&known];
+        let whole = before.contains(r#""end":"ToHost(0)""#) || before.contains(r#""end":"PowerOff""#);
+        if !whole && beside.len() >= ALWAYS.len() {
+            return Err(format!("{key}: the program does not come to its end"));
+        }
+        let mut tried = Vec::new();
+        for other in others(key, value) {
+            let mut changes = given.clone();
+            changes.push(format!("{key}={other}"));
+            let Ok(figures) = run(&changes, Engine::Translator) else { continue };
+            if figures != *before {
+                if key.starts_with("core.") && run(&changes, Engine::Interpreter).ok() != Some(figures) {
+                    return Err(format!("{key}={other}: the engines differ"));
+                }
+                return Ok(());
+            }
+            tried.push(other);
+        }
+        Err(format!("{}: {key}: no figure changes with {}", given.join(" "), tried.join(", ")))
+    }
+}
+
+/// Tries all keys of a profile with a prefix; what is wrong.
+fn wrong(name: &str, given: &[&str], prefix: &str, programs: &Programs) -> Vec<String> {
+    let given: Vec<String> = given.iter().map(|s| (*s).to_owned()).collect();
+    let keys = keys(name, &given);
+    let mut subject = Subject { name, given, programs, measured: BTreeMap::new() };
+    let tested = keys.iter().filter(|(key, _)| key.starts_with(prefix) && LABELS.iter().all(|(label, _)| label != key));
+    tested
+        // Whole sections that a profile may have are tested with those that have them.
+        .filter(|(key, value)| value.is_some() || !["detail", "ssd.flash"].contains(&key.as_str()))
+        .filter_map(|(key, value)| subject.acts(key, value.as_ref()).err())
+        .map(|problem| format!("{name} {problem}"))
+        .collect()
+}
+
+#[test]
+fn every_key_of_every_profile_changes_a_figure() {
+    let dir = tempfile::tempdir().unwrap();
+    let programs = Programs::build(dir.path());
+    let problems: Vec<String> =
+        Profile::BUILT_IN.iter().flat_map(|(name, _)| wrong(name, &[], "", &programs)).collect();
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+#[test]
+fn every_key_of_every_drive_changes_a_figure() {
+    let dir = tempfile::tempdir().unwrap();
+    let programs = Programs::build(dir.path());
+    let problems: Vec<String> = SsdParams::BUILT_IN
+        .iter()
+        .flat_map(|(drive, _)| wrong("vc707", &[&format!("ssd={drive}")], "ssd.", &programs))
+        .collect();
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
