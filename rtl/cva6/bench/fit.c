@@ -73,6 +73,7 @@ int main(void) {
     LOOP("div", 10, 64, "div t2, t0, t1", : : : "t2", "t3");
     LOOP("load", 100, 64, "ld t0, 0(%0)", : : "r"(area) : "t0", "t3");
     area[0] = (uint64_t)area;
+    __asm__ volatile("mv t0, %0" : : "r"(area) : "t0");
     LOOP("load_use", 100, 64, "ld t0, 0(t0)\nand t0, t0, t0", : : : "t0", "t3", "memory");
     LOOP("store", 100, 16, "sd t0, 0(%0)", : : "r"(area) : "t3", "memory");
     LOOP("amo", 20, 32, "amoadd.d t0, t1, (%0)", : : "r"(area) : "t0", "t3", "memory");
