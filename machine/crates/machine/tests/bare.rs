@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{build, disk, run_elf};
-use trapless_machine::{DetailFrom, DiskConfig, DiskWrites, End, Engine, Reads, Report, Roi, WatchCounts};
+use common::{build, build_image, disk, run_elf};
+use trapless_machine::{Boot, DetailFrom, DiskConfig, DiskWrites, End, Engine, Reads, Report, Roi, WatchCounts};
 use trapless_timing::Profile;
 
 fn run(program: &str, changes: &[&str]) -> (End, Report) {
@@ -126,4 +126,14 @@ fn the_same_run_twice_is_the_same_to_the_cycle() {
     assert_eq!(a.sim_cycles, b.sim_cycles);
     assert_eq!(a.instructions, b.instructions);
     assert_eq!(a.smu_counters, b.smu_counters);
+}
+
+#[test]
+fn harts_that_the_guest_does_not_start_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = build_image("sbi", dir.path());
+    let boot = Boot::Linux { kernel, initrd: None, append: String::new(), firmware: None };
+    let profile = Profile::load("vc707", &[]).unwrap();
+    let (end, machine) = common::run(boot, profile, Engine::default(), DetailFrom::Never, Vec::new());
+    assert_eq!((end, machine.harts_never_started()), (End::PowerOff, 3));
 }

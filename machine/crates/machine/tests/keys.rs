@@ -7,13 +7,10 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::AtomicBool;
 
-use common::{build, disk};
+use common::{build, build_image, disk, run};
 use serde_json::Value;
-use trapless_machine::{Boot, Console, DetailFrom, DiskConfig, DiskWrites, Engine, Limits, Machine, MachineConfig};
-use trapless_memory::Cycle;
+use trapless_machine::{Boot, DetailFrom, DiskConfig, DiskWrites, Engine};
 use trapless_timing::{Profile, SsdParams};
 
 /// Keys that change no figure, and why.
@@ -58,16 +55,7 @@ struct Programs {
 
 impl Programs {
     fn build(dir: &Path) -> Programs {
-        let (elf, sbi) = (dir.join("sbi.elf"), dir.join("sbi"));
-        let bare = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bare");
-        let mut cc = Command::new("riscv64-linux-gnu-gcc");
-        cc.args(["-nostdlib", "-static", "-Wl,--build-id=none,-Ttext=0"]).arg(bare.join("sbi.S")).arg("-o").arg(&elf);
-        let mut objcopy = Command::new("riscv64-linux-gnu-objcopy");
-        objcopy.args(["-O", "binary"]).args([&elf, &sbi]);
-        for command in [&mut cc, &mut objcopy] {
-            assert!(command.status().expect("the RISC-V tools run").success());
-        }
-        Programs { all: build("keys", dir), sbi, disk: disk(dir) }
+        Programs { all: build("keys", dir), sbi: build_image("sbi", dir), disk: disk(dir) }
     }
 
     /// The figures of a run.
@@ -80,19 +68,8 @@ impl Programs {
                 (Boot::Linux { kernel, initrd: None, append: String::new(), firmware: None }, DetailFrom::Never)
             }
         };
-        let config = MachineConfig {
-            profile: profile.clone(),
-            boot,
-            disks: vec![DiskConfig::new(self.disk.clone(), DiskWrites::InMemory)],
-            faults: Vec::new(),
-            engine,
-            detail,
-            checkpoint: None,
-            attribution: None,
-        };
-        let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
-        let limits = Limits { max_cycle: Cycle(100_000_000), window: None, stop: &AtomicBool::new(false) };
-        let end = machine.run(&limits).unwrap();
+        let disks = vec![DiskConfig::new(self.disk.clone(), DiskWrites::InMemory)];
+        let (end, machine) = run(boot, profile.clone(), engine, detail, disks);
         let mut record = serde_json::to_value(machine.report(&end)).unwrap();
         only_figures(&mut record);
         record.to_string()
@@ -202,11 +179,11 @@ impl Subject<'_> {
             Profile::load(self.name, given).map(|profile| self.programs.figures(&profile, program, engine))
         };
         let known = (given.clone(), program);
-        if !self.measured.contains_key(&known) {
-            let figures = run(&given, Engine::Translator).map_err(|e| format!("{key}: {e}"))?;
-            self.measured.insert(known.clone(), figures);
-        }
-        let before = &self.measured[&known];
+        let before = match self.measured.get(&known) {
+            Some(figures) => figures.clone(),
+            None => run(&given, Engine::Translator).map_err(|e| format!("{key}: {e}"))?,
+        };
+        self.measured.insert(known, before.clone());
         let whole = before.contains(r#""end":"ToHost(0)""#) || before.contains(r#""end":"PowerOff""#);
         if !whole && beside.len() >= ALWAYS.len() {
             return Err(format!("{key}: the program does not come to its end"));
@@ -216,7 +193,7 @@ impl Subject<'_> {
             let mut changes = given.clone();
             changes.push(format!("{key}={other}"));
             let Ok(figures) = run(&changes, Engine::Translator) else { continue };
-            if figures != *before {
+            if figures != before {
                 if key.starts_with("core.") && run(&changes, Engine::Interpreter).ok() != Some(figures) {
                     return Err(format!("{key}={other}: the engines differ"));
                 }

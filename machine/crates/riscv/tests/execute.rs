@@ -4,7 +4,7 @@
 mod common;
 use common::*;
 use trapless_memory::{Cycle, Dma, MmioEffect, PhysAddr};
-use trapless_riscv::{Exit, Hart, HartConfig, Privilege, cause, csr_number, pte};
+use trapless_riscv::{CostTable, Exit, Hart, HartConfig, Privilege, cause, csr_number, pte};
 
 const MIN: u64 = 1 << 63;
 const MAX: u64 = MIN - 1;
@@ -333,7 +333,8 @@ fn a_device_can_end_the_run_right_after_its_access() {
     rig.hart.set_x(5, DEVICE);
     rig.board.effect = MmioEffect::Resync;
     assert_eq!(rig.run(1000), Exit::QuantumEnd);
-    assert_eq!((rig.hart.pc(), rig.hart.now()), (TEXT + 4, Cycle(1)));
+    let price = u64::from(CostTable::default().mmio);
+    assert_eq!((rig.hart.pc(), rig.hart.now()), (TEXT + 4, Cycle(1 + price)));
     rig.board.effect = MmioEffect::None;
     assert_eq!(rig.run(1000), Exit::QuantumEnd);
     assert!(rig.hart.now().0 >= 1001);

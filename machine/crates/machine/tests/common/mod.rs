@@ -28,6 +28,20 @@ pub fn build(program: &str, dir: &Path) -> PathBuf {
     out
 }
 
+/// Builds tests/bare/`program`.S, which has the header of a Linux Image, into `dir`.
+pub fn build_image(program: &str, dir: &Path) -> PathBuf {
+    let (elf, image) = (dir.join(format!("{program}.elf")), dir.join(program));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bare").join(format!("{program}.S"));
+    let mut cc = Command::new("riscv64-linux-gnu-gcc");
+    cc.args(["-nostdlib", "-static", "-Wl,--build-id=none,-Ttext=0"]).arg(source).arg("-o").arg(&elf);
+    let mut objcopy = Command::new("riscv64-linux-gnu-objcopy");
+    objcopy.args(["-O", "binary"]).args([&elf, &image]);
+    for command in [&mut cc, &mut objcopy] {
+        assert!(command.status().expect("the RISC-V tools run").success(), "{program} does not build");
+    }
+    image
+}
+
 const BLOCK: usize = 512;
 const BLOCKS: usize = 8192;
 
@@ -50,16 +64,13 @@ pub fn run_elf(
     detail: DetailFrom,
     disks: Vec<DiskConfig>,
 ) -> (End, Machine) {
-    let config = MachineConfig {
-        profile,
-        boot: Boot::Elf { file },
-        disks,
-        faults: Vec::new(),
-        engine,
-        detail,
-        checkpoint: None,
-        attribution: None,
-    };
+    run(Boot::Elf { file }, profile, engine, detail, disks)
+}
+
+/// Runs whatever is booted to its end.
+pub fn run(boot: Boot, profile: Profile, engine: Engine, detail: DetailFrom, disks: Vec<DiskConfig>) -> (End, Machine) {
+    let config =
+        MachineConfig { profile, boot, disks, faults: Vec::new(), engine, detail, checkpoint: None, attribution: None };
     let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None }).unwrap();
     let limits = Limits { max_cycle: Cycle(2_000_000_000), window: None, stop: &AtomicBool::new(false) };
     let end = machine.run(&limits).unwrap();
