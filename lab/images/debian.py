@@ -3,7 +3,7 @@
 
 `packages.lock` names each package file with its SHA-256: the same files wherever and whenever a guest is built, and no need
 of the mirror's index, which for hours may not fit its signature while the mirror is being updated. When a mirror no longer
-has a file (a point release replaced it), the index decides instead: today's versions.
+has a file (a point release replaced it), or the lock does not know a package, the index decides instead: today's versions.
 
     .trapless/venv/bin/python -m lab.images.debian [PACKAGE...]
 
@@ -13,22 +13,27 @@ writes the lock again from the mirror's signed index, with these packages added 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from lab.cache import CACHE, as_root, run_tool
+from lab.cache import CACHE, run_tool
+from lab.images import alternatives
 from lab.outputs import write_whole
 from lab.ui import UserError, say
 
 SUITE = "trixie"
 LOCK = Path(__file__).with_name("packages.lock")
+SOURCES = (LOCK, Path(__file__), Path(alternatives.__file__))
+"""What an unpacked package depends on, besides its name."""
 LOG = CACHE / "logs" / "debian-packages.log"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT_HELPER = "/usr/lib/apt/apt-helper"
@@ -90,28 +95,42 @@ def mirror() -> str:
 
 
 def unpack(arch: str, packages: Iterable[str], tree: Path) -> None:
-    """Unpack packages and what they depend on into the new folder `tree`, with all of it this user's.
-
-    UserError names what could not be had.
+    """Unpack packages and what they depend on into the new folder `tree`, with all of it this user's, and make the links that
+    their alternatives would have. UserError names what could not be had.
     """
     packages = tuple(packages)
     debs = locked_debs(arch, packages)
     files = _fetch(debs, CACHE / "debs") if debs else []
-    if files:
-        tree.mkdir()
-        for name in ("bin", "sbin", "lib"):
-            # Some packages still put files in /lib.
-            (tree / "usr" / name).mkdir(parents=True)
-            (tree / name).symlink_to(f"usr/{name}")
-        for file in files:
-            run_tool(["sh", "-c", UNPACK, "sh", file, tree], LOG, f"unpacking {file.name}")
-        return
-    say(f"{', '.join(packages)} ({arch}): {'the mirror no longer has all of' if debs else 'not in'} {LOCK.name}; "
-        "taking what its index has now")
-    run_tool([*as_root(), "mmdebstrap", f"--arch={arch}", "--variant=extract", '--aptopt=Apt::Install-Recommends "false"',
-              f"--include={','.join(packages)}", SUITE, tree, mirror()], LOG, f"unpacking {', '.join(packages)} ({arch})")
-    if os.geteuid() != 0:
-        subprocess.run([*as_root(), "chown", "-R", f"{os.getuid()}:{os.getgid()}", str(tree)], check=True)
+    if not files:
+        say(f"{', '.join(packages)} ({arch}): {'the mirror no longer has all of' if debs else 'not in'} {LOCK.name}; "
+            "taking what its index has now")
+        with tempfile.TemporaryDirectory() as folder:
+            debs = _resolve(arch, list(packages), Path(folder))
+        files = _fetch(debs, CACHE / "debs")
+    if not files:
+        raise UserError(f"{', '.join(packages)} ({arch}): the mirror does not have what its index names; try again later")
+    tree.mkdir()
+    for name in ("bin", "sbin", "lib"):
+        # Some packages still put files in /lib.
+        (tree / "usr" / name).mkdir(parents=True)
+        (tree / name).symlink_to(f"usr/{name}")
+    offered = []
+    for deb, file in zip(debs, files, strict=True):
+        run_tool(["sh", "-c", UNPACK, "sh", file, tree], LOG, f"unpacking {file.name}")
+        found, odd = alternatives.read(_maintainer_script(file))
+        offered += found
+        for line in odd:
+            say(f"{Path(deb.path).name}: these links of its maintainer script are not made: {line[:100]}")
+    alternatives.install(tree, offered)
+
+
+def _maintainer_script(deb: Path) -> str:
+    """What a package would run when it is configured; empty if that is nothing."""
+    control = subprocess.run(["dpkg-deb", "--ctrl-tarfile", deb], capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(control)) as archive:
+        member = next((entry for entry in archive if entry.name.removeprefix("./") == "postinst"), None)
+        file = archive.extractfile(member) if member else None
+        return file.read().decode(errors="replace") if file else ""
 
 
 def _fetch(debs: list[Deb], folder: Path) -> list[Path]:

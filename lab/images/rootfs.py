@@ -21,8 +21,8 @@ PARTUUID = f"{SIGNATURE:08x}-01"
 # Commands of busybox that get a link in /usr/bin. Debian's own binaries come first.
 APPLETS = (
     "[ ash awk base64 basename cat chmod chown clear cmp cp cut date dd df dirname dmesg du echo env expr false find free "
-    "grep gunzip gzip head hexdump hostname id kill less ln ls md5sum mkdir mkfifo mknod mktemp more mount mv nproc od paste "
-    "pgrep pidof poweroff printenv printf ps pwd readlink realpath reboot renice reset rm rmdir sed seq sh sha256sum "
+    "grep gunzip gzip head hexdump hostname id kill less ln losetup ls md5sum mkdir mkfifo mknod mktemp more mount mv nproc od "
+    "paste pgrep pidof poweroff printenv printf ps pwd readlink realpath reboot renice reset rm rmdir sed seq sh sha256sum "
     "sha512sum sleep sort split stat stty sum swapoff swapon sync tail tar taskset tee test time timeout top touch tr true "
     "truncate tty umount uname uniq uptime vi watch wc which xargs xxd yes zcat"
 ).split()
@@ -36,6 +36,7 @@ ETC = {
     "hostname": "trapless\n",
     "profile": "export PS1='trapless# '\n",
 }
+_FILES = "files"
 EMPTY = ("dev", "proc", "sys", "tmp", "run", "root", "job", "data", "mnt")
 DROPPED = (
     "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/info", "usr/share/bug",
@@ -52,17 +53,24 @@ def image(arch: build.Arch = build.RISCV, more: tuple[str, ...] = ()) -> Path:
     """The root image, built if need be; `more` names packages that only some runs want."""
     tools = build.guest_tools(arch)
     packages = PACKAGES + more
-    key = content_key(repr((packages, APPLETS, ETC, EMPTY, DROPPED)), arch.debian, tools, debian.LOCK, Path(debian.__file__),
-                      Path(ext4.__file__), Path(__file__))
+    key = content_key(repr((packages, APPLETS, ETC, EMPTY, DROPPED)), arch.debian, tools, *debian.SOURCES, Path(ext4.__file__),
+                      Path(__file__))
     title = f"making the guest's root image for {arch.machine}{' with ' if more else ''}{', '.join(more)}"
     return cached("rootfs", key, title, lambda out: _build(out, tools, arch, packages)) / "root.img"
+
+
+def files(image: Path) -> frozenset[str]:
+    """Paths of all that a root image has, from its root on, without the first slash; /bin, /sbin and /lib are below usr."""
+    return frozenset(image.with_name(_FILES).read_text().splitlines())
 
 
 def _build(out: Path, tools: Path, arch: build.Arch, packages: tuple[str, ...]) -> None:
     tree = out / "tree"
     debian.unpack(arch.debian, packages, tree)
     populate(tree, tools)
-    files = sum(1 for _ in tree.rglob("*"))
+    paths = sorted(str(path.relative_to(tree)) for path in tree.rglob("*"))
+    (out / _FILES).write_text("".join(f"{path}\n" for path in paths))
+    files = len(paths)
     used = sum(path.lstat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
     size = (used * 5 // 4 // ext4.MIB + 16) * ext4.MIB
     volume = out / "volume.img"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab import selftests
-from lab.images import dataset, debian, ext4, fetch, sparse
+from lab.images import alternatives, dataset, debian, ext4, fetch, sparse
 from lab.images.rootfs import APPLETS, PACKAGES
 from lab.paths import ROOT
 from lab.ui import UserError
@@ -180,24 +180,81 @@ def test_a_kept_package_file_that_was_cut_short_is_fetched_again(shop: Path, tmp
 @pytest.mark.parametrize("trouble", ["gone", "changed", "unknown"])
 def test_the_index_decides_when_the_lock_cannot(trouble: str, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                 capsys: pytest.CaptureFixture[str]) -> None:
-    asked = []
-    real = debian.run_tool
-
-    def run_tool(command: list[str], *rest: object) -> None:
-        if "mmdebstrap" in command:
-            asked.append(command)
-        else:
-            real(command, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(debian, "run_tool", run_tool)
+    newer = shop.with_name("bread_2_all.deb")
+    shutil.copy(shop, newer)
     if trouble == "gone":
         shop.unlink()
     elif trouble == "changed":
         shop.write_bytes(shop.read_bytes() + b"x")
-    debian.unpack("riscv64", ["butter" if trouble == "unknown" else "bread"], tmp_path / "tree")
-    assert len(asked) == 1
+    asked, found = [], digest(newer)
+
+    def resolve(arch: str, packages: list[str], folder: Path) -> list[debian.Deb]:
+        asked.append(packages)
+        return [debian.Deb(arch, found, f"pool/{newer.name}", frozenset(packages))]
+
+    monkeypatch.setattr(debian, "_resolve", resolve)
+    wanted = "butter" if trouble == "unknown" else "bread"
+    debian.unpack("riscv64", [wanted], tmp_path / "tree")
+    assert asked == [[wanted]]
     assert ("not in lock" if trouble == "unknown" else "no longer has all of lock") in capsys.readouterr().err
-    assert not list((tmp_path / "cache").glob("debs/*.deb"))
+    assert (tmp_path / "tree/usr/lib/loaf").read_text() == "whole\n"
+    newer.unlink()
+    with pytest.raises(UserError, match=f"{wanted} .riscv64.: the mirror does not have what its index names"):
+        shutil.rmtree(tmp_path / "cache")
+        debian.unpack("riscv64", [wanted], tmp_path / "other")
+
+
+SCRIPT = """#!/bin/sh
+set -e
+# update-alternatives --install /usr/bin/no no /usr/bin/no 1
+priority=1711
+base=/usr/lib/jvm
+tools="java keytool"
+case "$1" in configure)
+    update-alternatives --install /usr/lib/libblas.so.3 \\
+        libblas.so.3 /usr/lib/blas/libblas.so.3 10
+    for i in $tools; do
+        update-alternatives --quiet --install /usr/bin/$i $i ${base}/bin/$i $priority \\
+            --slave /usr/share/$i.1 $i.1 $base/man/$i.1
+    done
+    update-alternatives --install /usr/bin/odd odd $(which even) 10
+esac
+"""
+
+
+def test_alternatives_of_a_script_that_is_never_run() -> None:
+    """numpy's BLAS is such a link."""
+    found, odd = alternatives.read(SCRIPT)
+    blas, java, keytool = found
+    assert blas == alternatives.Alternative("libblas.so.3", "/usr/lib/libblas.so.3", "/usr/lib/blas/libblas.so.3", 10)
+    assert (java.name, java.path, java.priority) == ("java", "/usr/lib/jvm/bin/java", 1711)
+    assert keytool.slaves == (("/usr/share/keytool.1", "keytool.1", "/usr/lib/jvm/man/keytool.1"),)
+    assert len(odd) == 1 and "even" in odd[0]
+
+
+def test_the_best_alternative_that_is_there_gets_the_link(tmp_path: Path) -> None:
+    (tmp_path / "usr/bin").mkdir(parents=True)
+    for name in ("mawk", "original-awk", "own"):
+        (tmp_path / "usr/bin" / name).write_text(name)
+    (tmp_path / "usr/bin/mawk.1").write_text("manual")
+    offered = [alternatives.Alternative("awk", "/bin/awk", f"/usr/bin/{name}", priority,
+                                        (("/usr/bin/awk.1", "awk.1", f"/usr/bin/{name}.1"),))
+               for name, priority in (("original-awk", 0), ("mawk", 5), ("gawk", 10))]
+    alternatives.install(tmp_path, [*offered, alternatives.Alternative("own", "/usr/bin/own", "/usr/bin/mawk", 9)])
+    assert os.readlink(tmp_path / "usr/bin/awk") == "/etc/alternatives/awk"
+    assert os.readlink(tmp_path / "etc/alternatives/awk") == "/usr/bin/mawk"
+    assert os.readlink(tmp_path / "etc/alternatives/awk.1") == "/usr/bin/mawk.1"
+    assert (tmp_path / "usr/bin/own").read_text() == "own"
+
+
+def test_links_of_a_package_are_made(shop: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "DEBIAN/postinst").write_text("#!/bin/sh\nupdate-alternatives --install /usr/bin/roll roll /lib/loaf 1\n")
+    (source / "DEBIAN/postinst").chmod(0o755)
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", source, shop], check=True, capture_output=True)
+    debian.LOCK.write_text(f"riscv64 {digest(shop)} pool/{shop.name} bread\n")
+    debian.unpack("riscv64", ["bread"], tmp_path / "tree")
+    assert os.readlink(tmp_path / "tree/usr/bin/roll") == "/etc/alternatives/roll"
 
 
 def test_a_damaged_lock_is_named(shop: Path) -> None:
