@@ -40,9 +40,16 @@ def _run_options(command: argparse.ArgumentParser) -> None:
                          help="file or folder that appears in the command's folder")
     command.add_argument("--package", action="append", default=[], metavar="NAME", dest="packages",
                          help="Debian package that the guest has, too")
+    command.add_argument("--cflags", default="", metavar="TEXT",
+                         help="for the compiler of a command that is a file of C or C++: '-O3 -llmdb', --package liblmdb-dev")
     command.add_argument("--data", metavar="SIZE|IMAGE[,OPTION...]",
                          help="data disk at /data: random.bin of this size, or an ext4 image; then options of the machine's "
                               "drive: ,block=4096 ,ssd=NAME ,namespace=IMAGE")
+    command.add_argument("--readahead", type=int, metavar="KB",
+                         help="what Linux reads ahead on the disks of /data and /job, 0: nothing (default: Linux' own, 128; with "
+                              "--kind 0)")
+    command.add_argument("--fault", action="append", default=[], metavar="KIND[,KEY=VALUE...]", dest="faults",
+                         help="make the data disk's drive fail: media-error,lba=9 or hang,op=read,after=1 (docs/nvme.md)")
     command.add_argument("--memory", metavar="SIZE", help="guest memory, for instance 256M")
     command.add_argument("--harts", type=int, metavar="N")
     command.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
@@ -390,6 +397,7 @@ def _request(args: argparse.Namespace, guest_argv: list[str], out: Path | None, 
 
     return run.Request(
         argv=guest_argv, kind=args.kind, share=args.share, inputs=tuple(args.inputs), out=out, data=args.data,
+        readahead=args.readahead, faults=tuple(args.faults), cflags=args.cflags,
         profile=args.profile, settings=tuple(args.settings), memory=args.memory, harts=args.harts, append=args.append,
         kernel=args.kernel, stock=args.stock, series=args.series, simulator=args.simulator, arch=args.arch,
         packages=tuple(args.packages), interactive=args.command == "run" and args.interactive, verbose=args.verbose,
@@ -399,7 +407,8 @@ def _request(args: argparse.Namespace, guest_argv: list[str], out: Path | None, 
 def _elf_options(args: argparse.Namespace, guest_argv: list[str]) -> list[str]:
     """Those of a guest's options that a bare-metal program has, too, as the machine has them; UserError for the others."""
     run_alone = {"--out": args.out, "--interactive": args.interactive} if args.command == "run" else {}
-    others = {"--kind": args.kind, "--share": args.share, "--in": args.inputs, "--package": args.packages, "--data": args.data,
+    others = {"--kind": args.kind, "--share": args.share, "--in": args.inputs, "--package": args.packages,
+              "--cflags": args.cflags, "--data": args.data, "--readahead": args.readahead is not None, "--fault": args.faults,
               "--append": args.append, "--kernel": args.kernel, "--stock": args.stock, "--series": args.series != SERIES,
               "--on qemu": args.simulator != "machine", "--arch": args.arch != "riscv", "--verbose": args.verbose, **run_alone}
     if odd := [option for option, value in others.items() if value]:
@@ -459,13 +468,19 @@ def end_with_sigterm() -> None:
     sys.unraisablehook = ignored
 
 
+def joined(argv: list[str]) -> list[str]:
+    """With the value of --cflags behind a `=`: argparse would take `-O3` for an option of ours."""
+    at = argv.index("--cflags") if "--cflags" in argv[:-1] else None
+    return argv if at is None else [*argv[:at], f"--cflags={argv[at + 1]}", *argv[at + 2:]]
+
+
 def main() -> int:
     """Entry: user errors become one line, Ctrl-C status 130."""
     argv, guest_argv = sys.argv[1:], []
     if "--" in argv:
         cut = argv.index("--")
         argv, guest_argv = argv[:cut], argv[cut + 1:]
-    args = parser().parse_args(argv)
+    args = parser().parse_args(joined(argv))
     if getattr(args, "ssd", None):
         args.settings = [f"ssd={args.ssd}", *args.settings]
     end_with_sigterm()

@@ -192,10 +192,10 @@ def disk_error(error: OSError, place: Path) -> UserError:
 
 
 def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str, str] | None = None,
-             cwd: Path | None = None, show: str | None = None) -> None:
+             cwd: Path | None = None, show: str | None = None, cause: str | None = None) -> None:
     """Run a build tool with its output in `log`; lines that match the pattern `show` are passed on as progress.
 
-    A failure is one line with the tool's last word and the log's name.
+    A failure is one line with the tool's last word (of lines that match `cause` the first) and the log's name.
     """
     command = [str(part) for part in command]
     lines: list[str] = []
@@ -225,9 +225,9 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
     except OSError as error:
         raise disk_error(error, log) from error
     if status:
-        # apt and mmdebstrap name the cause first and end with what follows from it.
-        said = next((line for line in lines if line.startswith("E:")), None) or next(
-            (line for line in reversed(lines) if "error" in line.lower()), None)
+        # apt and compilers name the cause first and end with what follows from it.
+        first = next((line for line in lines if line.startswith("E:") or cause and re.search(cause, line)), None)
+        said = first or next((line for line in reversed(lines) if "error" in line.lower()), None)
         full = any("No space left on device" in line for line in lines)
         reason = "disk full" if full else said or (lines[-1] if lines else f"status {status}")
         raise UserError(f"{what} failed: {reason} (whole log: {log})")

@@ -89,7 +89,9 @@ def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[s
 
 
 def _settings(request: run.Request) -> tuple[tuple[str, str], ...]:
-    return ("profile", " ".join([request.profile, *request.settings])), ("data", request.data or "none")
+    readahead = run.readahead_of(request.kind, request.readahead)
+    ahead = () if request.data is None else (("readahead of /data", "Linux' own" if readahead is None else f"{readahead} KB"),)
+    return ("profile", " ".join([request.profile, *request.settings])), ("data", request.data or "none"), *ahead
 
 
 def _prepare(out: Path, symbols: tuple[str, ...], categories: Path | None) -> None:
@@ -124,7 +126,8 @@ def compare(request: run.Request, out: Path, since: str | None, symbols: tuple[s
     console = _console()
     console.print("Time of a page miss by kind (THESIS figure 5.4), us:")
     table.show(rows, console, _KINDS)
-    profile_page.write_kinds(out, rows, _KINDS, list(kinds), _facts(shlex.join(request.argv), _settings(request)))
+    facts = _facts(shlex.join(request.argv), _settings(replace(request, kind=kinds[0])))
+    profile_page.write_kinds(out, rows, _KINDS, list(kinds), facts)
     say(f"page over all kinds: {out / profile_page.PAGE}")
     return failed
 

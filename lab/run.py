@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from lab.profiling import Attribute
 
 
+NOT_FOUND = 127
+"""Exit status of a shell that does not find a command."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What the user asked for."""
@@ -33,6 +37,10 @@ class Request:
     out: Path | None = None
     data: str | None = None
     """A size (a file of random bytes) or an image, then options of the machine's drive; None for no data disk."""
+    readahead: int | None = None
+    """KB that Linux reads ahead on the disks of the data and of the job; None: Linux' own without a kind, off with one."""
+    faults: tuple[str, ...] = ()
+    """Faults of drives (docs/nvme.md); of the data's where they name none."""
     profile: str = "vc707"
     settings: tuple[str, ...] = ()
     memory: str | None = None
@@ -53,6 +61,8 @@ class Request:
     """More options of the machine."""
     packages: tuple[str, ...] = ()
     """Debian packages that the guest has besides the usual ones."""
+    cflags: str = ""
+    """Of the compiler, if the command's first word is a file of C or C++."""
     attribute: Attribute | None = None
     """What the machine is to find out about the cycles."""
 
@@ -96,6 +106,29 @@ def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None,
     return image, True, options
 
 
+def readahead_of(kind: str | None, readahead: int | None) -> int | None:
+    """KB that Linux is to read ahead for this kind of paging if so many are asked for (None: nobody did); None: Linux' own.
+
+    Without a kind the guest is Linux as people have it. With one it is off, as in the papers: what is looked at are misses.
+    """
+    if readahead is None:
+        return None if kind is None else 0
+    if readahead < 0 or readahead % 4:
+        raise UserError(f"--readahead {readahead}: not a number of KB in whole pages of 4 (0: off)")
+    return readahead
+
+
+def faults_of(faults: tuple[str, ...], data: bool) -> tuple[str, ...]:
+    """Faults as the machine has them: the data disk's, if they name none. UserError if there is no data disk."""
+    found = []
+    for fault in faults:
+        named = any(part.startswith("disk=") for part in fault.split(","))
+        if not data and (not named or f"disk={guests.DATA_DISK}" in fault.split(",")):
+            raise UserError(f"--fault {fault}: strikes the data disk: needs --data (disk=1 is the root's, disk=2 the job's)")
+        found.append(fault if named else f"{fault},disk={guests.DATA_DISK}")
+    return tuple(found)
+
+
 def run(request: Request) -> int:
     """Boot, run the command, bring its files back; its exit status."""
     if request.out:
@@ -110,9 +143,27 @@ def run(request: Request) -> int:
                                         keep_stats=request.stats)
     else:
         outcome = guests.run_on_qemu(guest, job, request.out, show=True, interactive=request.interactive)
+    for line in what_was(request, outcome):
+        say(line)
     if outcome.status and not request.interactive:
         say(ending.of(outcome, words=False).line)
+    word = request.argv[0] if request.argv else ""
+    if outcome.status == NOT_FOUND and job.inputs == tuple(request.inputs) and not own.is_command(word, rootfs.files(guest.root)):
+        here = "neither a file here nor a command of the guest" if "/" in word else "the guest has no such command"
+        say(f"{word}: {here} (--package {own.package_of_command(word)}, if Debian has it)")
     return outcome.status
+
+
+def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
+    """What a run says at its end of its data disk's readahead, as the guest's kernel had it, and of the drives' faults."""
+    lines = []
+    if outcome.readahead is not None:
+        why = "as --readahead says" if request.readahead is not None else (
+            f"off with --kind {request.kind} (--readahead KB)" if request.kind else "Linux' own")
+        if outcome.readahead != (asked := readahead_of(request.kind, request.readahead)) and asked is not None:
+            why = f"the command changed it from {asked} KB"
+        lines.append(f"readahead of /data: {outcome.readahead} KB, {why}")
+    return lines + [f"--fault {fault['fault']}: struck {fault['struck']} commands" for fault in outcome.stats.get("faults", [])]
 
 
 def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]:
@@ -133,23 +184,31 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
         raise UserError(f"--arch {request.arch}: only with --on qemu")
     if request.simulator != "machine" and (odd := _of_the_machine(request)):
         raise UserError(f"{odd}: not with --on qemu")
+    readahead = readahead_of(request.kind, request.readahead)
+    faults = faults_of(request.faults, request.data is not None)
     data, kept, options = data_disk(request.data, folder)
     if request.simulator != "machine" and options:
         raise UserError(f"--data {request.data}: options only with --on machine")
+    root = rootfs.image(arch, request.packages)
     guest = guests.Guest(
         kernel=folder / request.kernel if request.kernel else build.kernel(stock=request.stock, arch=arch, series=request.series),
-        root=rootfs.image(arch, request.packages), data=data, data_kept=kept, data_options=options, arch=arch,
+        root=root, data=data, data_kept=kept, data_options=options, arch=arch,
+        faults=faults, readahead=readahead,
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
         options=(*request.options, *(request.attribute.options() if request.attribute else ())))
-    argv, files = own.resolve(request.argv, arch, folder)
-    if request.kind and files and own.is_static(files[0]):
+    command = own.resolve(request.argv, arch, folder, request.cflags, request.packages)
+    if command.files:
+        own.check_needs(command.files[0], request.argv[0], rootfs.files(root), arch)
+    if request.kind and command.files and own.is_static(command.files[0]):
         say(f"{request.argv[0]} is statically linked: --kind does not reach it, but in the guest "
-            f"`hwdp -k {request.kind} -- {argv[0]}` does")
+            f"`hwdp -k {request.kind} -- {command.argv[0]}` does")
     given = {path.name for path in request.inputs}
-    inputs = tuple(folder / path for path in request.inputs) + tuple(path for path in files if path.name not in given)
-    return guest, Job("exit 0", inputs) if request.interactive else command_job(argv, request.kind, inputs, request.share)
+    inputs = tuple(folder / path for path in request.inputs) + tuple(path for path in command.files if path.name not in given)
+    if request.interactive:
+        return guest, Job("exit 0", inputs)
+    return guest, command_job(command.argv, request.kind, inputs, request.share)
 
 
 def check_kernel(request: Request, folder: Path = Path()) -> None:
@@ -164,7 +223,8 @@ def check_kernel(request: Request, folder: Path = Path()) -> None:
 
 def _of_the_machine(request: Request) -> str | None:
     """An option that only the machine has, if there is one."""
-    given = [*request.options[:1], *(["--detail"] if request.detail else []), *(["--stats"] if request.stats else [])]
+    given = [*request.options[:1], *(f"--fault {fault}" for fault in request.faults)]
+    given += [*(["--detail"] if request.detail else []), *(["--stats"] if request.stats else [])]
     given += [f"--profile {request.profile}"] if request.profile != Request.profile else []
     given += [f"--ssd {setting[4:]}" if setting.startswith("ssd=") else f"--set {setting}" for setting in request.settings]
     return given[0] if given else None

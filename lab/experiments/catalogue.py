@@ -11,6 +11,7 @@ from lab.experiments import (
     large,
     miss_latency,
     off_cost,
+    readahead,
     scale,
     small_no_refill,
     stc,
@@ -19,7 +20,8 @@ from lab.experiments import (
 from lab.experiments.setup import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    module.__name__.rpartition(".")[2]: module.EXPERIMENT for module in (miss_latency, off_cost, small_no_refill, large, scale)
+    module.__name__.rpartition(".")[2]: module.EXPERIMENT
+    for module in (miss_latency, readahead, off_cost, small_no_refill, large, scale)
 }
 for figures in (isca20_fio, isca20_rocksdb, isca20_smt, thesis, aspf, stc):
     EXPERIMENTS |= figures.EXPERIMENTS

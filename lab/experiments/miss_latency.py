@@ -174,6 +174,7 @@ def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: gue
         "fio_seed": load.seed,
         "ring": load.ring,
         "kpoold": load.kpoold,
+        "readahead_kb": outcome.readahead,
         "fio": fio.get("fio version"),
         "profile": guest.profile,
         "settings": list(guest.settings),

@@ -95,6 +95,7 @@ _BY_END = {
     "_ratio_to_osdp": Quantity("x", HIGHER),
     "_ratio_to_emulated": Quantity("x", HIGHER),
     "_bytes": Quantity("bytes"),
+    "_kb": Quantity("KB"),
     "_mib": Quantity("MiB"),
     "_mips": Quantity("million instructions a second", HIGHER),
     "_us": Quantity("us", LOWER),

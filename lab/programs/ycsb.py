@@ -71,4 +71,4 @@ class Load:
 def program() -> Path:
     """The driver, compiled for the guest."""
     folder = Path(__file__).with_name("ycsb")
-    return cross.compile_c("ycsb", [folder / name for name in _SOURCES], (cross.ROCKSDB, cross.MATH))
+    return cross.compile_program("ycsb", [folder / name for name in _SOURCES], ("-lrocksdb", "-lm"), ("librocksdb-dev",))

@@ -114,6 +114,7 @@ def _configuration(record: dict) -> list[tuple[str, str]]:
         ("profile", record["profile"]),
         ("settings", " ".join(record["settings"]) or "as in the profile"),
         ("load", f"{record['fio'] or 'fio'}, mmap engine, 4 KiB random reads, {record['read_bytes'] >> 20} MiB of "
-                 f"{record['file_bytes'] >> 20} MiB, {record['threads']} thread(s), seed {record['fio_seed']}, readahead off"),
+                 f"{record['file_bytes'] >> 20} MiB, {record['threads']} thread(s), seed {record['fio_seed']}, "
+                 f"readahead {record.get('readahead_kb') or 0} KB"),
         ("version", record["git"] or "-"),
     ]

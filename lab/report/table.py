@@ -13,6 +13,7 @@ Column = tuple[str, str, str]
 
 COLUMNS: tuple[Column, ...] = (
     ("kind", "kind", "s"),
+    ("readahead KB", "readahead_kb", "d"),
     ("ops", "ops", ",d"),
     ("mean us", "mean_us", ".2f"),
     ("p50 us", "p50_us", ".1f"),

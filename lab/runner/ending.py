@@ -16,6 +16,10 @@ NOT_RUN = "not run"
 KEPT_OUTPUT = 4000
 """Characters of the console that are kept, the last ones."""
 # What Linux says when it has no memory left (mm/oom_kill.c).
+# What programs say of ENOMEM: of the memory, of a limit, or of the addresses that a process can have.
+_NO_MEMORY = re.compile(r"Cannot allocate memory|ENOMEM|bad_alloc|MemoryError|OutOfMemory|[Oo]ut of memory|[Nn]ot enough memory")
+_ADDRESS_BITS = {"sv39": 38, "sv48": 47, "sv57": 56}
+"""Of a process, by the machine's paging (Documentation/arch/riscv/vm-layout.rst)."""
 _VICTIM = re.compile(r"Out of memory(?: \([\w -]+\))?: Killed process \d+ \((.*?)\)")
 
 
@@ -39,9 +43,22 @@ def of(outcome: guests.Outcome, words: bool = True) -> Ending:
     if victims:
         return Ending(OUT_OF_MEMORY, status, f"out of memory: the guest's kernel killed {victims[-1]} (exit status {status})")
     if status > 128 and status - 128 in set(signal.Signals):
-        return Ending(KILLED, status, f"killed by {signal.Signals(status - 128).name} (exit status {status})")
+        line = f"killed by {signal.Signals(status - 128).name} (exit status {status}){_limits(outcome)}"
+        return Ending(KILLED, status, line)
     said = guests.last_line(outcome.console) if words else ""
-    return Ending(FAILED, status, f"exit status {status}{f'; its last words: {said}' if said else ''}")
+    return Ending(FAILED, status, f"exit status {status}{f'; its last words: {said}' if said else ''}{_limits(outcome)}")
+
+
+def _limits(outcome: guests.Outcome) -> str:
+    """What the guest has of memory and addresses, and what gives it more, if the command said that it got none: a program meets
+    the same bare error for both."""
+    machine = outcome.stats.get("profile", {}).get("machine")
+    if not machine or not _NO_MEMORY.search(outcome.console):
+        return ""
+    paging = machine["paging"]
+    deeper = " (--set machine.paging=sv48: 128 TiB)" if paging == "sv39" else ""
+    return (f"; it had {machine['memory_bytes'] >> 20:,} MiB of memory (--memory), and for the mappings of a process "
+            f"{1 << _ADDRESS_BITS[paging] - 30:,} GiB of addresses with {paging}{deeper}")
 
 
 def of_error(error: guests.GuestError, guest: guests.Guest) -> Ending:

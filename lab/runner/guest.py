@@ -71,6 +71,9 @@ class Guest:
     """QEMU's -cpu."""
     threads: bool = False
     """QEMU gives each x86 processor a host thread of its own (see qemu_command)."""
+    readahead: int | None = 0
+    """KB that Linux reads ahead on the disks of the job and of the data (init writes it to read_ahead_kb); None: Linux' own. Off
+    unless `run` says otherwise, as in the papers: what experiments and checks look at are misses."""
     append: str = ""
     """More of the kernel's command line."""
     quiet: bool = True
@@ -79,7 +82,8 @@ class Guest:
 
     def command_line(self) -> str:
         """The kernel's command line."""
-        return " ".join(part for part in (BOOT, "quiet" if self.quiet else "earlycon=sbi", self.append) if part)
+        readahead = "" if self.readahead is None else f"trapless.readahead={self.readahead}"
+        return " ".join(part for part in (BOOT, "quiet" if self.quiet else "earlycon=sbi", readahead, self.append) if part)
 
 
 @dataclass
@@ -95,6 +99,8 @@ class Outcome:
     messages: str = ""
     """What the simulator itself said."""
     host_seconds: float = 0.0
+    readahead: int | None = None
+    """KB that Linux read ahead on the data disk in the end, as its kernel says; None without such a disk."""
 
 
 def first_command(stats: dict) -> dict:
@@ -316,11 +322,11 @@ def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: b
 
 
 def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) -> Outcome:
-    status = jobs.read_status(disk)
+    status = jobs.read_number(disk, "/status")
     if status is None and not interactive:
         text = f"the guest ended before its command did; the console's end: {last_line(outcome.console)}"
         raise GuestError(NO_STATUS, text, outcome)
-    outcome.status = status or 0
+    outcome.status, outcome.readahead = status or 0, jobs.read_number(disk, "/readahead")
     if out is not None:
         fetch.tree(disk, "/out", out)
     return outcome

@@ -65,9 +65,9 @@ def write_disk(job: Job, image: Path) -> None:
     shutil.rmtree(tree)
 
 
-def read_status(image: Path) -> int | None:
-    """The command's exit status; None if the guest never got so far."""
-    text = ext4.read_file(image, "/status")
+def read_number(image: Path, path: str) -> int | None:
+    """A number that init left on the job's disk: `/status`, the command's exit status, or `/readahead`; None if it did not."""
+    text = ext4.read_file(image, path)
     try:
         return int(text) if text is not None else None
     except ValueError:

@@ -26,14 +26,14 @@ from lab.sweeps.workloads import WORKLOADS
 from lab.ui import UserError
 
 OPTIONS: dict[str, type | tuple[type, ...]] = {
-    "command": (str, list), "workload": str, "kind": str, "share": bool, "data": str, "package": list, "in": list,
-    "profile": str, "ssd": str, "memory": str, "harts": int, "append": str, "detail": str, "kernel": str, "stock": bool,
-    "series": list,
+    "command": (str, list), "workload": str, "kind": str, "share": bool, "data": str, "readahead": int, "fault": list,
+    "package": list, "cflags": str, "in": list, "profile": str, "ssd": str, "memory": str, "harts": int, "append": str,
+    "detail": str, "kernel": str, "stock": bool, "series": list,
 }
 """Options of `run`, and the types of their values."""
 SECTIONS = ("machine", "core", "smu", "ssd", "detail")
 """Of a machine's profile."""
-_FORM = "sweep 2"
+_FORM = "sweep 3"
 _HOLE = re.compile(r"\{\{(\w+)\}\}|\{(\w+)\}")
 _NAMES = {str: "text", bool: "true or false", int: "whole number", list: "list", (str, list): "text or list"}
 
@@ -74,6 +74,8 @@ def _check_value(where: str, name: str, value: object) -> None:
         raise UserError(f"{where}{name}: {value!r} is not a list of texts")
     if name == "harts" and value < 1:
         raise UserError(f"{where}harts: {value}: at least 1")
+    if name == "readahead":
+        run.readahead_of(None, value)
     if name == "kind" and value not in KINDS:
         raise UserError(f"{where}kind: {value}: not one of {', '.join(KINDS)}")
     if name == "workload" and value not in WORKLOADS:
@@ -127,12 +129,14 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
     request = run.Request(
         _filled(values["command"], values) if "command" in values else [], kind, values.get("share", False),
         tuple(Path(path) for path in values.get("in", [])), data=data,
+        readahead=values.get("readahead"),
+        faults=() if prepared else tuple(values.get("fault", [])),
         profile=run.file_or_name(folder, values["profile"]) if "profile" in values else run.Request.profile,
         settings=(*ssd, *settings), memory=values.get("memory"), harts=values.get("harts"),
         append=" ".join(part for part in (values.get("append", ""), prepared.append if prepared else "", *words) if part),
         kernel=Path(values["kernel"]) if "kernel" in values else kernel(
             stock=values.get("stock", False), series=tuple(values.get("series", run.Request.series))),
-        detail=values.get("detail"),
+        detail=values.get("detail"), cflags=values.get("cflags", ""),
         packages=tuple(dict.fromkeys([*(prepared.packages if prepared else ()), *values.get("package", [])])),
         max_seconds=grid.limits.simulated_seconds)
     guest, job = run.prepare(request, folder)
@@ -141,7 +145,9 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
         raise UserError(f"data: {data}: what is written to a sweep's data is dropped: it cannot be rw")
     guest = replace(guest, data_kept=False)
     if prepared:
-        guest, job = replace(guest, data=prepared.data), replace(prepared.job, inputs=(*prepared.job.inputs, *job.inputs))
+        faults = run.faults_of(tuple(values.get("fault", [])), data=True)
+        guest = replace(guest, data=prepared.data, faults=faults)
+        job = replace(prepared.job, inputs=(*prepared.job.inputs, *job.inputs))
     size = run.parse_size(request.memory) if request.memory else None
     return kept.Run(title(varied) or grid.name, guest, job, partial(record.take, kind), _FORM, failures=True,
                     host_mib=(size >> 20) if size else kept.Run.host_mib, from_checkpoint=True,

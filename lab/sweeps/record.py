@@ -18,7 +18,7 @@ from lab.ui import UserError
 from lab.version import git_describe
 
 _SHOWN = ("ops_per_second", "ops", "mean_us", "p50_us", "p99_us", "wrong", "device_us", "nondevice_us", "hw_misses", "os_faults",
-          "kernel_instructions", "region_seconds", "sim_seconds")
+          "kernel_instructions", "region_seconds", "sim_seconds", "readahead_kb")
 """Figures of the terminal's table, as far as there are any; a program's own come first."""
 _KNOWN = {*_SHOWN, "p999_us", "bandwidth_mb_s", "runtime_seconds", "resident", "distinct_pages", "region_hw_misses",
           "region_os_faults", "user_instructions", "instructions", "host_seconds", "mips"}
@@ -84,6 +84,7 @@ def of_run(kind: str | None, outcome: guests.Outcome, out: Path) -> dict:
             wrong = {"status": ending.FAILED, "line": str(error)}
     found |= {name: stats[name] for name in ("sim_seconds", "instructions", "mips") if name in stats}
     found["host_seconds"] = outcome.host_seconds
+    found["readahead_kb"] = outcome.readahead
     details = {"instructions_by_mode": stats.get("instructions_by_mode"), "smu": stats.get("smu_counters"),
                "regions": stats.get("rois", [])}
     return {"figures": {name: value for name, value in found.items() if value is not None}, "details": details,

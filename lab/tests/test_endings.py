@@ -111,6 +111,22 @@ def test_endings(status: int, console: str, expected: tuple[str, str]) -> None:
     assert (found.status, found.line, found.exit_status) == (*expected, status)
 
 
+@pytest.mark.parametrize(("status", "console", "paging", "said"), [
+    (1, "mmap: Cannot allocate memory\n", "sv39",
+     "exit status 1; it had 1,024 MiB of memory (--memory), and for the mappings of a process 256 GiB of addresses with sv39 "
+     "(--set machine.paging=sv48: 128 TiB)"),
+    (134, "terminate called after throwing an instance of 'std::bad_alloc'\n", "sv48",
+     "killed by SIGABRT (exit status 134); it had 1,024 MiB of memory (--memory), and for the mappings of a process 131,072 GiB "
+     "of addresses with sv48"),
+    (1, "no such key\n", "sv39", "exit status 1"),
+])
+def test_limits_are_named_to_who_met_them(status: int, console: str, paging: str, said: str) -> None:
+    """A mapping that is larger than Sv39 has fails as one for which there is no memory does."""
+    stats = {"profile": {"machine": {"memory_bytes": 1 << 30, "paging": paging}}}
+    assert ending.of(guests.Outcome(status, stats, console), words=False).line == said
+    assert ending.of(guests.Outcome(status, {}, console), words=False).line == said.partition(";")[0]
+
+
 @pytest.mark.parametrize(("status", "how", "text"), [
     (3, guests.CRASHED, "crashed or rebooted; its last words: [ 1.0] Kernel panic - not syncing: Oops"),
     (4, guests.TIME_LIMIT, "longer than --max-seconds"),

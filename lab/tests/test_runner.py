@@ -24,7 +24,7 @@ def test_job_disk(tmp_path: Path) -> None:
     jobs.write_disk(job, tmp_path / "job.img")
     assert ext4.read_file(tmp_path / "job.img", "/cmd") == b"#!/bin/sh\nexec hwdp -k hwdp -f /data/ -s -- echo 'two words'\n"
     assert ext4.read_file(tmp_path / "job.img", "/in/in.txt") == b"input"
-    assert jobs.read_status(tmp_path / "job.img") is None
+    assert jobs.read_number(tmp_path / "job.img", "/status") is None
     assert ext4.label(tmp_path / "job.img") == jobs.LABEL
 
 
@@ -54,7 +54,8 @@ def test_machine_command_line() -> None:
     for part in ("--disk R,snapshot,block=512 --disk J ", "--disk D,snapshot ", "--set ssd.read_us=2.1",
                  "--memory 64M", "--harts 1", "--no-smu", "--max-seconds 5", "--console -", "--json S"):
         assert part in text
-    assert "quiet hwdp.ring=64" in guest.command_line()
+    assert "quiet trapless.readahead=0 hwdp.ring=64" in guest.command_line()
+    assert "trapless.readahead" not in replace(guest, readahead=None).command_line()
 
 
 @pytest.mark.parametrize(("config", "most"), [("out/config", 8), ("tree/.config", 8), (None, 64)])

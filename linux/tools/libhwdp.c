@@ -7,7 +7,8 @@
  *   osdp      as it is: the operating system serves the faults,
  *   emulated, trap, hwdp
  *             as it is, and then given to that kind by madvise().
- * Readahead is off for every kind, and the program's own readahead hints are dropped.
+ * Readahead is off for every kind, and the program's own readahead hints are dropped; with HWDP_READAHEAD they are as the disk
+ * and the program say.
  *
  * With HWDP_SHARE, identical mappings of one file in one process are one mapping with a reference count: threads that
  * each map "their" file then really meet on the same page table entries.
@@ -48,6 +49,7 @@ static struct {
 	const struct kind *kind;	/* NULL: change nothing */
 	bool by_flag;			/* this kernel knows the flag of mmap() only */
 	bool share;
+	bool readahead;			/* leave readahead to the disk and the program */
 	const char *prefix;
 	pthread_mutex_t lock;
 	unsigned live, watches, regions;
@@ -143,7 +145,8 @@ static void *map_managed(void *start, size_t length, int protection, int flags, 
 	if (got == MAP_FAILED)
 		return got;
 	size_t whole = (length + PAGE - 1) & -PAGE;
-	syscall(SYS_madvise, got, whole, MADV_RANDOM);
+	if (!state.readahead)
+		syscall(SYS_madvise, got, whole, MADV_RANDOM);
 	/* A mapping that the kernel refuses stays ordinary: its statistics say why. */
 	if (state.kind->advice && !state.by_flag)
 		syscall(SYS_madvise, got, whole, state.kind->advice);
@@ -212,7 +215,7 @@ static bool readahead_hint(int advice)
 
 int madvise(void *start, size_t length, int advice)
 {
-	if (state.live && readahead_hint(advice) && managed(start))
+	if (state.live && !state.readahead && readahead_hint(advice) && managed(start))
 		return 0;
 	return syscall(SYS_madvise, start, length, advice);
 }
@@ -242,6 +245,7 @@ __attribute__((constructor)) static void begin(void)
 	if (!state.prefix)
 		state.prefix = "/data/";
 	state.share = getenv("HWDP_SHARE") != NULL;
+	state.readahead = getenv("HWDP_READAHEAD") != NULL;
 	pthread_atfork(NULL, NULL, forget_in_child);
 	state.kind = find_kind(kind);
 	state.by_flag = state.kind && state.kind->advice && prctl(PR_GET_HWDP, 0, 0, 0, 0) < 0;

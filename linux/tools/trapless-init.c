@@ -3,8 +3,9 @@
  * trapless-init: the guest's first and only system process.
  *
  * Mounts the job disk (ext4, label trapless-job) at /job and the data disk (trapless-data) at /data, runs /job/cmd in
- * /job/in with the console as its output, writes its exit status to /job/status, and powers off. With trapless.shell on
- * the kernel command line it gives a shell on the console instead of the job.
+ * /job/in with the console as its output, writes its exit status to /job/status, and powers off. On the kernel's command line,
+ * trapless.shell gives a shell on the console instead of the job, and trapless.readahead=KB says how far Linux reads ahead on
+ * both disks; without it their readahead is Linux' own. What it was on the data disk in the end goes to /job/readahead.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -83,35 +84,63 @@ static bool find_disk(const char *label, char *name, size_t size)
 	return found;
 }
 
-static bool mount_disk(const char *label, const char *target)
+/* Is `name` on the kernel's command line, alone or as `name=VALUE`? Its value, which may be empty, goes to `value`. */
+static bool asked_for(const char *name, char *value, size_t size)
 {
-	char name[256], path[320];
+	char line[4096];
+	size_t length = strlen(name);
+	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (got < 0)
+		return false;
+	line[got] = 0;
+	for (char *part = strtok(line, " \n"); part; part = strtok(NULL, " \n")) {
+		if (strncmp(part, name, length) || (part[length] && part[length] != '='))
+			continue;
+		snprintf(value, size, "%s", part[length] ? part + length + 1 : "");
+		return true;
+	}
+	return false;
+}
+
+/* Mount the disk with this ext4 label; `readahead` gets the path of the file that says how far Linux reads ahead on it. */
+static bool mount_disk(const char *label, const char *target, char *readahead, size_t size)
+{
+	char name[256], path[320], kilobytes[16];
 
 	if (!find_disk(label, name, sizeof(name)))
 		return false;
-	/* No readahead on what is measured, as in the papers. */
-	snprintf(path, sizeof(path), "/sys/block/%s/queue/read_ahead_kb", name);
-	if (!put(path, "0"))
-		complain("cannot write", path);
+	snprintf(readahead, size, "/sys/block/%s/queue/read_ahead_kb", name);
+	if (asked_for("trapless.readahead", kilobytes, sizeof(kilobytes))) {
+		if (!put(readahead, kilobytes))
+			complain("cannot write", readahead);
+		/* Who asks for readahead wants it in mappings that libhwdp manages, too. */
+		else if (strcmp(kilobytes, "0"))
+			setenv("HWDP_READAHEAD", kilobytes, 1);
+	}
 	snprintf(path, sizeof(path), "/dev/%s", name);
 	return mounted(path, target, "ext4", MS_NOATIME, "noinit_itable");
 }
 
-static bool asked_for(const char *word)
+/* Leave on the job's disk what readahead the data disk had, as the kernel says it. */
+static void note_readahead(const char *readahead)
 {
-	char line[4096];
-	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+	char text[32];
+	int fd = open(readahead, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	if (fd >= 0)
 		close(fd);
-	if (length < 0)
-		return false;
-	line[length] = 0;
-	for (char *part = strtok(line, " \n"); part; part = strtok(NULL, " \n"))
-		if (!strcmp(part, word))
-			return true;
-	return false;
+	if (got < 0) {
+		complain("cannot read", readahead);
+		return;
+	}
+	text[got] = 0;
+	if (!put("/job/readahead", text))
+		complain("cannot write", "/job/readahead");
 }
 
 /* /dev/console cannot be a controlling terminal (no Ctrl-C); the device behind it can. */
@@ -217,10 +246,11 @@ int main(void)
 	setenv("HOME", "/tmp", 1);
 	setenv("TERM", "linux", 0);
 
-	bool shell = asked_for("trapless.shell");
+	char value[16], readahead[320];
+	bool shell = asked_for("trapless.shell", value, sizeof(value));
 	marker(MARKER_MILESTONE, MILESTONE_BOOTED, 0, 0);
-	bool job = mount_disk("trapless-job", "/job");
-	mount_disk("trapless-data", "/data");
+	bool job = mount_disk("trapless-job", "/job", readahead, sizeof(readahead));
+	bool data = mount_disk("trapless-data", "/data", readahead, sizeof(readahead));
 	if (shell) {
 		char *const argv[] = { "/bin/sh", "-l", NULL };
 		run(job ? "/job/in" : "/tmp", argv);
@@ -233,6 +263,8 @@ int main(void)
 	char *const argv[] = { "/job/cmd", NULL };
 	char text[16];
 	snprintf(text, sizeof(text), "%d\n", run("/job/in", argv));
+	if (data)
+		note_readahead(readahead);
 	if (!put("/job/status", text)) {
 		complain("cannot write", "/job/status");
 		finish(RB_AUTOBOOT);

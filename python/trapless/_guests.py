@@ -66,22 +66,23 @@ class Result:
 
 
 @one_line
-def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Path | None = None,
-        inputs: str | Path | Iterable[str | Path] = (), packages: str | Iterable[str] = (), share: bool = False,
-        profile: str | Path = "vc707", ssd: str | Path | None = None, settings: Mapping[str, object] | None = None,
-        memory: str | None = None, harts: int | None = None, append: str = "", kernel: str | Path | None = None,
-        stock: bool = False, series: str | Iterable[str] = build.SERIES, detail: str | None = None, simulator: str = "machine",
-        arch: str = "riscv", max_seconds: float = 600.0, show: bool = False, verbose: bool = False,
-        out: str | Path | None = None) -> Result:
+def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Path | None = None, readahead: int | None = None,
+        faults: str | Iterable[str] = (), inputs: str | Path | Iterable[str | Path] = (), packages: str | Iterable[str] = (),
+        cflags: str = "", share: bool = False, profile: str | Path = "vc707", ssd: str | Path | None = None,
+        settings: Mapping[str, object] | None = None, memory: str | None = None, harts: int | None = None, append: str = "",
+        kernel: str | Path | None = None, stock: bool = False, series: str | Iterable[str] = build.SERIES,
+        detail: str | None = None, simulator: str = "machine", arch: str = "riscv", max_seconds: float = 600.0,
+        show: bool = False, verbose: bool = False, out: str | Path | None = None) -> Result:
     """Boot a guest and run a command in it, as `./trapless run` does (docs/lab.md says what each option means).
 
-    The command is a text, as for a shell, or a list of words; its first word may be a program of yours: `./my-program`,
-    `./my-program.c`. `kind` is how its mappings of /data are paged: `ideal`, `osdp`, `emulated`, `trap`, `hwdp`, or None: left
-    alone. `data` is a size (`320M`: random bytes in /data/random.bin) or an ext4 image, which keeps what is written to it.
-    `settings` are values of the profile (`ssd.read_us`, `smu.pmshr_entries`) and parameters of the kernel (`hwdp.ring`), with the
-    names of sweeps. `memory` is a size such as `256M`, `max_seconds` are simulated ones. `show` passes the console through as it
-    comes, `verbose` has the kernel's messages on it. Files of /job/out go to `out`, if given. `inputs`, `packages` and `series`
-    may be one alone.
+    The command is a text, as for a shell, or a list of words; its first word may be a program of yours: `./my-program`, or
+    `./my-program.c`, compiled with `cflags`. `kind` is how its mappings of /data are paged: `ideal`, `osdp`, `emulated`, `trap`,
+    `hwdp`, or None: left alone. `data` is a size (`320M`: random bytes in /data/random.bin) or an ext4 image, which keeps what is
+    written to it, and `readahead` how many KB Linux reads ahead on it (None: Linux' own without a kind, none with one). `faults`
+    make drives fail (`media-error,lba=9`, docs/nvme.md). `settings` are values of the profile (`ssd.read_us`,
+    `smu.pmshr_entries`) and parameters of the kernel (`hwdp.ring`), with the names of sweeps. `memory` is a size such as `256M`,
+    `max_seconds` are simulated ones. `show` passes the console through as it comes, `verbose` has the kernel's messages on it.
+    Files of /job/out go to `out`, if given. `inputs`, `packages`, `faults` and `series` may be one alone.
 
     Relative paths begin at the current folder. Error if the run could not be made: how the program ends is in the result.
     """
@@ -93,11 +94,12 @@ def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Pa
     if odd := [name for name in settings or {} if "." not in name]:
         raise UserError(f"settings: {odd[0]}: neither a value of a profile (ssd.read_us) nor a kernel's parameter (hwdp.ring)")
     request = Request(
-        words, kind, share, tuple(map(Path, several(inputs))), data=None if data is None else str(data), profile=str(profile),
+        words, kind, share, tuple(map(Path, several(inputs))), data=None if data is None else str(data),
+        readahead=readahead, faults=several(faults), profile=str(profile),
         settings=(*([f"ssd={ssd}"] if ssd else []), *profile_values), memory=memory, harts=harts,
         append=" ".join([*([append] if append else []), *parameters]), kernel=Path(kernel) if kernel else None, stock=stock,
         simulator=simulator, arch=arch, verbose=verbose, max_seconds=max_seconds, detail=detail, series=several(series),
-        packages=several(packages))
+        packages=several(packages), cflags=cflags)
     guest, job = prepare(request)
     # In a folder of its own: what an earlier run has left is not this one's.
     kept = tempfile.TemporaryDirectory(prefix="trapless-")
@@ -116,7 +118,10 @@ def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Pa
     files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
     if out:
         folder = Path(shutil.copytree(folder, out, symlinks=True, dirs_exist_ok=True))
-    given = {"ssd": ssd and str(ssd), "data": request.data, "memory": memory, "harts": harts, "detail": detail}
+    given = {"ssd": ssd and str(ssd), "data": request.data, "readahead": readahead, "memory": memory, "harts": harts,
+             "detail": detail}
+    if faults:
+        given["fault"] = " ".join(request.faults)
     values = {"command": shlex.join(words), "kind": kind, "profile": str(profile),
               **{name: value for name, value in given.items() if value is not None}, **(settings or {})}
     return Result(values, taken.get("status", how.status) if how.status == ending.OK else how.status, how.exit_status,
