@@ -149,8 +149,8 @@ def run(request: Request) -> int:
         say(ending.of(outcome, words=False).line)
     word = request.argv[0] if request.argv else ""
     if outcome.status == NOT_FOUND and job.inputs == tuple(request.inputs) and not own.is_command(word, rootfs.files(guest.root)):
-        here = "neither a file here nor a command of the guest" if "/" in word else "the guest has no such command"
-        say(f"{word}: {here} (--package {own.package_of_command(word)}, if Debian has it)")
+        say(f"{word}: neither a file here nor a command of the guest" if "/" in word else
+            f"{word}: the guest has no such command (--package {own.package_of_command(word)}, if Debian has it)")
     return outcome.status
 
 

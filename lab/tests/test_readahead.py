@@ -13,9 +13,12 @@ import pytest
 from lab import __main__ as cli
 from lab import profiling, run
 from lab.experiments import readahead
-from lab.images import rootfs
+from lab.images import dataset, rootfs
 from lab.runner import guest as guests
 from lab.runner.job import KINDS
+from lab.sweeps import point
+from lab.sweeps.grid import Grid
+from lab.tests import test_sweeps
 from lab.ui import UserError
 
 Call = Callable[..., tuple[int, str]]
@@ -80,6 +83,27 @@ def test_refusals_come_before_anything_is_built(command: str, arguments: list[st
     monkeypatch.setattr("sys.argv", ["trapless", command, *arguments, *([] if "--elf" in arguments else ["--", "true"])])
     assert cli.main() == 1
     assert f"trapless: {line}" in capfd.readouterr().err
+
+
+fake = test_sweeps.fake
+
+
+def test_points_of_a_sweep_have_them(fake: test_sweeps.Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "image", lambda size: fake.folder / "root.img")
+
+    def guest(**values: object) -> guests.Guest:
+        made = Grid({"command": "fake ok", "data": "64M", **values}, folder=fake.folder)
+        point.check(made)
+        return point.run_of(made, {}).guest
+
+    assert [guest().readahead, guest(kind="hwdp").readahead, guest(kind="hwdp", readahead=64).readahead] == [None, 0, 64]
+    assert guest(fault=["hang,op=read"]).faults == ("hang,op=read,disk=3",)
+    fio = point.run_of(Grid({"workload": "fio", "fault": ["hang"]}, folder=fake.folder), {}).guest
+    assert (fio.readahead, fio.faults) == (None, ("hang,disk=3",))
+    with pytest.raises(UserError, match="--cflags: fake is not compiled"):
+        guest(cflags="-O3")
+    with pytest.raises(UserError, match="--readahead 3: not a number of KB"):
+        guest(readahead=3)
 
 
 @pytest.fixture

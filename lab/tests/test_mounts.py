@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of the data disk by other ways than /data: a bind mount, an overlay, a file system in a file behind a loop device; and
+perf's view of faults. The bytes and the status are what they are without a kind."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import build
+from lab.images import dataset, ext4, rootfs
+from lab.runner import guest as guests
+from lab.runner.job import Job, launcher
+
+Boot = Callable[..., guests.Outcome]
+WAYS = {
+    "bind": "mkdir /run/it && mount --bind /data /run/it",
+    "overlay": "mkdir /run/it /run/up /run/work && mount -t overlay it -o lowerdir=/data,upperdir=/run/up,workdir=/run/work "
+               "/run/it",
+    "loop": "cp inner.img /data && mkdir /run/it && losetup /dev/loop0 /data/inner.img && mount -t ext4 /dev/loop0 /run/it",
+}
+
+
+@pytest.fixture(scope="module")
+def inner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file system with a random file, which lies on the data disk in the guest."""
+    folder = tmp_path_factory.mktemp("inner")
+    (folder / "tree").mkdir()
+    dataset.write_random(folder / "tree" / dataset.FILE, 4 * ext4.MIB, 7)
+    ext4.make(ext4.Volume("inner", 16 * ext4.MIB), folder / "tree", folder / "inner.img")
+    return folder / "inner.img"
+
+
+@pytest.mark.guest
+@pytest.mark.series
+@pytest.mark.parametrize("kind", ["osdp", "hwdp"])
+@pytest.mark.parametrize("way", WAYS)
+def test_other_ways_to_a_file(boot: Boot, patched: Path, inner: Path, way: str, kind: str) -> None:
+    mapsum = ["mapsum", "-t", "2", "-o", "same", f"/run/it/{dataset.FILE}"]
+    script = "\n".join([f"{WAYS[way]} || exit 9", f"mapsum -r /run/it/{dataset.FILE} || exit 8",
+                        "echo 3 >/proc/sys/vm/drop_caches", " ".join([*launcher(kind), *mapsum])])
+    outcome = boot(patched, script, data=dataset.image(16 * ext4.MIB), inputs=(inner,) if way == "loop" else ())
+    assert outcome.status == 0, outcome.console
+    read, mapped = outcome.console.splitlines()[-2:]
+    assert read == mapped
+    if way == "loop":
+        host = subprocess.run([build.host_mapsum(), "-r", inner.parent / "tree" / dataset.FILE], capture_output=True, text=True,
+                              check=True)
+        assert mapped == host.stdout.strip()
+
+
+@pytest.mark.guest
+def test_perf_counts_faults(program: Path, patched: Path, tmp_path: Path) -> None:
+    """perf's own words: without readahead each of 4,096 pages is a major fault."""
+    command = shlex.join([*launcher("osdp"), "mapsum", "/data/random.bin"])
+    script = f"perf stat -x, -o /job/out/perf -e page-faults,major-faults -- {command}"
+    guest = guests.Guest(patched, rootfs.image(more=("linux-perf",)), dataset.image(16 * ext4.MIB), max_seconds=300)
+    outcome = guests.run_on_machine(program, guest, Job(script), tmp_path / "out")
+    assert outcome.status == 0, outcome.console
+    lines = [line.split(",") for line in (tmp_path / "out/perf").read_text().splitlines()]
+    counted = {line[2].partition(":")[0]: int(line[0]) for line in lines if len(line) > 2}
+    assert counted["page-faults"] > counted["major-faults"] >= 4096
