@@ -147,10 +147,9 @@ def run(request: Request) -> int:
         say(line)
     if outcome.status and not request.interactive:
         say(ending.of(outcome, words=False).line)
-    word = request.argv[0] if request.argv else ""
-    if outcome.status == NOT_FOUND and job.inputs == tuple(request.inputs) and not own.is_command(word, rootfs.files(guest.root)):
-        say(f"{word}: neither a file here nor a command of the guest" if "/" in word else
-            f"{word}: the guest has no such command (--package {own.package_of_command(word)}, if Debian has it)")
+    if outcome.status == NOT_FOUND and (line := own.not_found(job.inputs[len(request.inputs):], request.argv,
+                                                              rootfs.files(guest.root))):
+        say(line)
     return outcome.status
 
 

@@ -124,15 +124,17 @@ def _interpreter(path: Path, program: str, guest: frozenset[str]) -> str | None:
     return f"{program}: needs {needed}, which the guest lacks{f': --package {package}' if package else ''}"
 
 
-def is_command(word: str, guest: frozenset[str]) -> bool:
-    """Has the guest a command of this name?"""
-    return _place(word) in guest if word.startswith("/") else any(f"{folder}/{word}" in guest for folder in _COMMANDS)
-
-
-def package_of_command(word: str) -> str:
-    """The Debian package that likely has a command."""
-    name = Path(word).name
-    return _PACKAGES.get(name, name)
+def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -> str | None:
+    """What to say when a shell has not found the command, if it was not one of the `files` that went along: it may also be a
+    script's own command that is missing."""
+    word = argv[0] if argv else ""
+    if not word or files:
+        return None
+    if "/" in word:
+        return None if _place(word) in guest else f"{word}: neither a file here nor a command of the guest"
+    if any(f"{folder}/{word}" in guest for folder in _COMMANDS):
+        return None
+    return f"{word}: the guest has no such command (--package {_PACKAGES.get(word, word)}, if Debian has it)"
 
 
 def _place(path: str) -> str:

@@ -94,6 +94,16 @@ def test_a_scripts_interpreter_that_the_guest_lacks_is_named(here: Path, line: s
     assert complaint is None or str(found.value) == complaint
 
 
+@pytest.mark.parametrize(("argv", "line"), [
+    (["sh", "-c", "nothing"], None), (["/bin/sh"], None), ([], None),
+    (["node"], "node: the guest has no such command (--package nodejs, if Debian has it)"),
+    (["./none"], "./none: neither a file here nor a command of the guest"),
+])
+def test_a_command_that_was_not_found(argv: list[str], line: str | None) -> None:
+    assert own.not_found((), argv, GUEST) == line
+    assert own.not_found((Path("program"),), argv, GUEST) is None
+
+
 def test_libraries_that_the_guest_lacks_are_named(here: Path) -> None:
     gcc = "riscv64-linux-gnu-gcc"
     (here / "own.c").write_text("int own(void) { return 0; }\n")
