@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* hwdp: runs an unmodified program with its file mappings paged in a chosen way. See hwdp.1. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,10 +35,16 @@ static bool choose(const struct kind *kind)
 	return false;
 }
 
-/* Before there was a prctl, the flag of mmap() was all: kind hwdp, through the library. */
-static bool only_flag(void)
+/* Before what the user preloads. */
+static void preload(void)
 {
-	return prctl(PR_GET_HWDP, 0, 0, 0, 0) < 0 && !access("/sys/kernel/mm/hwdp", F_OK);
+	const char *others = getenv("LD_PRELOAD");
+	char *all;
+
+	if (others && *others && asprintf(&all, "%s:%s", LIBRARY, others) > 0)
+		setenv("LD_PRELOAD", all, 1);
+	else
+		setenv("LD_PRELOAD", LIBRARY, 1);
 }
 
 int main(int argc, char **argv)
@@ -63,20 +70,20 @@ int main(int argc, char **argv)
 		fprintf(stderr, "hwdp: no such kind: %s\n", name);
 		return usage();
 	}
-	bool library = prefix || share || kind->number < 0, flag = !strcmp(name, "hwdp") && only_flag();
+	bool library = prefix || share || kind->number < 0;
 	/* For osdp any kernel will do. With the library this is only to see whether the kernel knows the kind. */
-	if (kind->advice && !flag && !choose(kind))
+	if (kind->advice && !choose(kind))
 		return 2;
-	if (kind->advice && !flag && library)
+	if (kind->advice && library)
 		prctl(PR_SET_HWDP, 0, 0, 0, 0);
 	if (!kind->advice && kind->number > 0)
 		prctl(PR_SET_HWDP, kind->number, 0, 0, 0);
-	if (library || flag) {
+	if (library) {
 		setenv("HWDP_KIND", name, 1);
 		setenv("HWDP_PREFIX", prefix ? prefix : "/data/", 1);
 		if (share)
 			setenv("HWDP_SHARE", "1", 1);
-		setenv("LD_PRELOAD", LIBRARY, 1);
+		preload();
 	}
 	execvp(argv[optind], argv + optind);
 	fprintf(stderr, "hwdp: cannot run %s: ", argv[optind]);

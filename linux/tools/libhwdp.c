@@ -2,77 +2,55 @@
 /*
  * libhwdp: lets an unmodified program choose how its file mappings are paged (preloaded by hwdp(1)).
  *
- * A file mapping whose path begins with HWDP_PREFIX is made
- *   ideal     with all its pages resident (read ahead, then MAP_POPULATE),
+ * A mapping of a file that HWDP_PREFIX covers is made
+ *   ideal     with all its pages resident (read ahead, then populated),
  *   osdp      as it is: the operating system serves the faults,
  *   emulated, trap, hwdp
  *             as it is, and then given to that kind by madvise().
- * Readahead is off for every kind, and the program's own readahead hints are dropped; with HWDP_READAHEAD they are as the disk
- * and the program say.
  *
- * With HWDP_SHARE, identical mappings of one file in one process are one mapping with a reference count: threads that
- * each map "their" file then really meet on the same page table entries.
+ * The program sees what it sees without the library: each call does what the kernel does, and then tells the kernel (by
+ * advice) and the machine (by markers) of it. Nothing is kept here of a mapping, so nothing here can be wrong about one:
+ * children of vfork(), threads that outlive main(), execve() and _exit() need no rules of their own. The exception is
+ * HWDP_SHARE (share.c).
  *
- * The region of interest begins after the first managed mmap() and ends after the last munmap(), or when the process ends
- * (some programs never unmap: the pages are unmapped here, so that the cost of it is always inside).
+ * The machine counts what is watched. A region of interest begins with the first watched mapping and ends with the last
+ * one's munmap(), or when the guest's init has seen the command end.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "kinds.h"
 #include "marker.h"
-
-#define PAGE 4096UL
-#define AREAS_MAX 64
-
-struct area {
-	char *start;
-	size_t length;
-	unsigned references;	/* 0: slot is free */
-	unsigned number;	/* what the machine calls this watch */
-	dev_t device;
-	ino_t inode;
-	off_t offset;
-	int protection, flags;
-};
+#include "share.h"
 
 static struct {
 	const struct kind *kind;	/* NULL: change nothing */
-	bool by_flag;			/* this kernel knows the flag of mmap() only */
 	bool share;
-	bool readahead;			/* leave readahead to the disk and the program */
 	const char *prefix;
-	pthread_mutex_t lock;
-	unsigned live, watches, regions;
-	struct area areas[AREAS_MAX];
-} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	bool mounted;			/* the prefix is where a file system is mounted: everything on it is meant */
+	dev_t device, root;		/* of the prefix, and of / */
+	pid_t forking;
+} state;
 
-static void *raw_mmap(void *start, size_t length, int protection, int flags, int fd, off_t offset)
-{
-	return (void *)syscall(SYS_mmap, start, length, protection, flags, fd, offset);
-}
-
-/* Is this a mapping that the user asked us to manage? */
-static bool wanted(int protection, int flags, int fd, struct stat *st)
+/* Does the file's path begin with the prefix? */
+static bool below_prefix(int fd)
 {
 	char link[32] = "/proc/self/fd/", path[4096];
 	size_t at = strlen(link);
 	unsigned digits = fd;
 	int shift = 1;
 
-	if (!state.kind || (flags & (MAP_ANONYMOUS | MAP_FIXED)) || fd < 0 || (protection & PROT_EXEC))
-		return false;
-	if (fstat(fd, st) || !S_ISREG(st->st_mode))
-		return false;
 	while (digits / shift > 9)
 		shift *= 10;
 	for (; shift; shift /= 10)
@@ -85,103 +63,63 @@ static bool wanted(int protection, int flags, int fd, struct stat *st)
 	return !strncmp(path, state.prefix, strlen(state.prefix));
 }
 
-static struct area *find_same(const struct stat *st, size_t length, int protection, int flags, off_t offset)
+/*
+ * Is this a mapping that the user asked us to manage? Where the prefix is a mount point, so is each file of its file system
+ * under whatever path (bind mounts), and each file of one that may be on top of it (overlayfs, loop devices): the kernel
+ * serves it or counts why not. Files in memory have no misses.
+ */
+static bool wanted(int flags, int fd, struct stat *st)
 {
-	for (struct area *area = state.areas; area < state.areas + AREAS_MAX; area++)
-		if (area->references && area->device == st->st_dev && area->inode == st->st_ino &&
-		    area->length == length && area->offset == offset && area->protection == protection &&
-		    area->flags == flags)
-			return area;
-	return NULL;
+	struct statfs system;
+
+	if (!state.kind || (flags & MAP_ANONYMOUS) || fd < 0 || fstat(fd, st) || !S_ISREG(st->st_mode))
+		return false;
+	if (!state.mounted)
+		return below_prefix(fd);
+	if (st->st_dev == state.device)
+		return true;
+	return st->st_dev != state.root && !fstatfs(fd, &system) && system.f_type != TMPFS_MAGIC &&
+	       system.f_type != RAMFS_MAGIC && system.f_type != HUGETLBFS_MAGIC;
 }
 
-static struct area *free_slot(void)
-{
-	for (struct area *area = state.areas; area < state.areas + AREAS_MAX; area++)
-		if (!area->references)
-			return area;
-	return NULL;
-}
-
-static struct area *managed(const void *start)
-{
-	for (struct area *area = state.areas; area < state.areas + AREAS_MAX; area++)
-		if (area->references && (const char *)start >= area->start &&
-		    (const char *)start < area->start + area->length)
-			return area;
-	return NULL;
-}
-
-/* Bring a range into the page cache with large reads. One POSIX_FADV_WILLNEED reads no more than the device takes at once. */
-static void read_ahead(int fd, off_t offset, size_t length)
+/* Make the whole mapping resident. One POSIX_FADV_WILLNEED reads no more than the device takes at once. */
+static void populate(void *start, size_t length, int fd, off_t offset)
 {
 	const size_t chunk = 128 << 10;
 
 	for (size_t at = 0; at < length; at += chunk)
 		posix_fadvise(fd, offset + at, length - at < chunk ? length - at : chunk, POSIX_FADV_WILLNEED);
+	madvise(start, whole_pages(length), MADV_POPULATE_READ);
 }
 
-static void *map_managed(void *start, size_t length, int protection, int flags, int fd, off_t offset,
-			 const struct stat *st)
+/* A new mapping is there. A kernel that refuses it to the kind says why in its statistics. */
+static void mapped(void *start, size_t length, int fd, off_t offset)
 {
-	struct area *area = state.share ? find_same(st, length, protection, flags, offset) : NULL;
-
-	if (area) {
-		area->references++;
-		return area->start;
-	}
-	area = free_slot();
-	if (!area)
-		return raw_mmap(start, length, protection, flags, fd, offset);
-
-	int kind_flags = 0;
-	if (state.kind->number < 0) {
-		read_ahead(fd, offset, length);
-		kind_flags = MAP_POPULATE;
-	} else if (state.by_flag) {
-		kind_flags = MAP_HWDP;
-	}
-	char *got = raw_mmap(start, length, protection, flags | kind_flags, fd, offset);
-	if (got == MAP_FAILED)
-		return got;
-	size_t whole = (length + PAGE - 1) & -PAGE;
-	if (!state.readahead)
-		syscall(SYS_madvise, got, whole, MADV_RANDOM);
-	/* A mapping that the kernel refuses stays ordinary: its statistics say why. */
-	if (state.kind->advice && !state.by_flag)
-		syscall(SYS_madvise, got, whole, state.kind->advice);
-	*area = (struct area){ .start = got, .length = length, .references = 1, .number = state.watches++,
-			       .device = st->st_dev, .inode = st->st_ino, .offset = offset,
-			       .protection = protection, .flags = flags };
-	marker(MARKER_WATCH, got, whole, area->number);
-	if (!state.live++)
-		marker(MARKER_ROI_BEGIN, state.regions, 0, 0);
-	return got;
-}
-
-/* The last reference is gone: unmap, and end the region of interest with the last area. */
-static int unmap_managed(struct area *area)
-{
-	int result = syscall(SYS_munmap, area->start, area->length);
-
-	if (result)
-		return result;
-	area->references = 0;
-	marker(MARKER_UNWATCH, area->start, (area->length + PAGE - 1) & -PAGE, 0);
-	if (!--state.live)
-		marker(MARKER_ROI_END, state.regions++, 0, 0);
-	return 0;
+	if (state.kind->number < 0)
+		populate(start, length, fd, offset);
+	else if (state.kind->advice)
+		madvise(start, whole_pages(length), state.kind->advice);
+	marker(MARKER_WATCH_REGION, start, whole_pages(length));
 }
 
 void *mmap(void *start, size_t length, int protection, int flags, int fd, off_t offset)
 {
+	int before = errno;
 	struct stat st;
 
-	if (!wanted(protection, flags, fd, &st))
+	if ((flags & MAP_ANONYMOUS) && !(flags & MAP_FIXED))
 		return raw_mmap(start, length, protection, flags, fd, offset);
-	pthread_mutex_lock(&state.lock);
-	void *got = map_managed(start, length, protection, flags, fd, offset, &st);
-	pthread_mutex_unlock(&state.lock);
+	bool managed = wanted(flags, fd, &st), old = false;
+	struct share share = { st.st_dev, st.st_ino, offset };
+	void *got = state.share ? share_mmap(start, length, protection, flags, fd, managed ? &share : NULL, offset, &old)
+				: raw_mmap(start, length, protection, flags, fd, offset);
+	if (got == MAP_FAILED)
+		return got;
+	if ((flags & MAP_FIXED) && !managed)
+		marker(MARKER_UNWATCH, got, whole_pages(length), UNWATCH_NOW);
+	if (managed && !old)
+		mapped(got, length, fd, offset);
+	errno = before;
 	return got;
 }
 
@@ -190,80 +128,101 @@ void *mmap64(void *start, size_t length, int protection, int flags, int fd, off6
 	return mmap(start, length, protection, flags, fd, offset);
 }
 
-int munmap(void *start, size_t length)
+/*
+ * Watching ends before the pages go, or it would end for a mapping that another thread makes at the same place. What
+ * unmapping costs (adoption) belongs to the region.
+ */
+int unmap_watched(void *start, size_t length)
 {
-	int result = 0;
-
-	if (!state.live)
-		return syscall(SYS_munmap, start, length);
-	pthread_mutex_lock(&state.lock);
-	struct area *area = managed(start);
-	if (!area || area->start != start || area->length != length)
-		result = syscall(SYS_munmap, start, length);
-	else if (area->references > 1)
-		area->references--;
-	else
-		result = unmap_managed(area);
-	pthread_mutex_unlock(&state.lock);
+	if (!state.kind || (uintptr_t)start % PAGE || !length)
+		return raw_munmap(start, length);
+	marker(MARKER_UNWATCH, start, whole_pages(length), UNWATCH_BEGINS);
+	int result = raw_munmap(start, length);
+	marker(MARKER_UNWATCH, start, 0, UNWATCH_ENDS);
 	return result;
 }
 
-static bool readahead_hint(int advice)
+int munmap(void *start, size_t length)
 {
-	return advice == MADV_NORMAL || advice == MADV_RANDOM || advice == MADV_SEQUENTIAL || advice == MADV_WILLNEED;
+	return state.share ? share_munmap(start, length) : unmap_watched(start, length);
 }
 
-int madvise(void *start, size_t length, int advice)
+/* mremap() itself; the watch goes where the pages go. */
+void *remap_watched(void *start, size_t length, size_t new_length, int flags, void *place)
 {
-	if (state.live && !state.readahead && readahead_hint(advice) && managed(start))
-		return 0;
-	return syscall(SYS_madvise, start, length, advice);
+	void *got = raw_mremap(start, length, new_length, flags, place);
+
+	if (got == MAP_FAILED || !state.kind || !length)
+		return got;
+	marker(MARKER_MOVE, start, whole_pages(length), got, whole_pages(new_length));
+	return got;
 }
 
-int posix_madvise(void *start, size_t length, int advice)
+void *mremap(void *start, size_t length, size_t new_length, int flags, ...)
 {
-	/* POSIX_MADV_DONTNEED must not lose data; like glibc, do nothing. */
-	if (advice == POSIX_MADV_DONTNEED)
-		return 0;
-	return madvise(start, length, advice);
+	void *place = NULL;
+
+	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {	/* to this place; or there if it is free */
+		va_list more;
+
+		va_start(more, flags);
+		place = va_arg(more, void *);
+		va_end(more);
+	}
+	return state.share ? share_mremap(start, length, new_length, flags, place)
+			   : remap_watched(start, length, new_length, flags, place);
 }
 
-static void forget_in_child(void)
+int mprotect(void *start, size_t length, int protection)
 {
-	pthread_mutex_init(&state.lock, NULL);
-	state.live = 0;
-	memset(state.areas, 0, sizeof(state.areas));
+	return state.share ? share_mprotect(start, length, protection) : raw_mprotect(start, length, protection);
+}
+
+/* A child has its parent's mappings: the machine watches them in its address space, too. */
+static void before_fork(void)
+{
+	share_lock();
+	state.forking = getpid();
+	marker(MARKER_FORK, state.forking, FORK_PARENT);
+}
+
+static void after_fork_in_child(void)
+{
+	marker(MARKER_FORK, state.forking, FORK_CHILD);
+	share_unlock();
+}
+
+static bool is_mount_point(const char *folder, const struct stat *st)
+{
+	char path[4096];
+	struct stat above;
+	size_t length = strlen(folder);
+
+	if (!S_ISDIR(st->st_mode) || length + 4 > sizeof(path))
+		return false;
+	memcpy(path, folder, length);
+	memcpy(path + length, "/..", 4);
+	return !stat(path, &above) && above.st_dev != st->st_dev;
 }
 
 __attribute__((constructor)) static void begin(void)
 {
 	const char *kind = getenv("HWDP_KIND");
+	struct stat st, root;
 
 	if (!kind)
 		return;
+	int before = errno;
 	state.prefix = getenv("HWDP_PREFIX");
 	if (!state.prefix)
 		state.prefix = "/data/";
+	state.mounted = !stat(state.prefix, &st) && !stat("/", &root) && is_mount_point(state.prefix, &st);
+	state.device = st.st_dev;
+	state.root = root.st_dev;
 	state.share = getenv("HWDP_SHARE") != NULL;
-	state.readahead = getenv("HWDP_READAHEAD") != NULL;
-	pthread_atfork(NULL, NULL, forget_in_child);
+	pthread_atfork(before_fork, share_unlock, after_fork_in_child);
+	/* The page table may have been another process's. */
+	marker(MARKER_UNWATCH, 0, ~0UL, UNWATCH_NOW);
 	state.kind = find_kind(kind);
-	state.by_flag = state.kind && state.kind->advice && prctl(PR_GET_HWDP, 0, 0, 0, 0) < 0;
-}
-
-__attribute__((destructor)) static void end(void)
-{
-	pthread_mutex_lock(&state.lock);
-	for (struct area *area = state.areas; area < state.areas + AREAS_MAX; area++)
-		if (area->references)
-			unmap_managed(area);
-	pthread_mutex_unlock(&state.lock);
-}
-
-/* A process that leaves by _exit() runs no destructors. */
-void _exit(int status)
-{
-	end();
-	for (;;)
-		syscall(SYS_exit_group, status);
+	errno = before;
 }

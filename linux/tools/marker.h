@@ -15,6 +15,15 @@
 #define MARKER_FORK 0x7a7
 #define MARKER_WATCH_REGION 0x7a8
 
+#define ROI_ANY ~0UL
+
+#define UNWATCH_NOW 0
+#define UNWATCH_BEGINS 1
+#define UNWATCH_ENDS 2
+
+#define FORK_PARENT 0
+#define FORK_CHILD 1
+
 /* marker(number, a0, a1, a2, a3): arguments that are left out are 0. */
 #define marker(number, ...) marker_(number, __VA_ARGS__, 0, 0, 0, 0)
 

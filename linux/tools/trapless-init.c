@@ -6,6 +6,7 @@
  * /job/in with the console as its output, writes its exit status to /job/status, and powers off. On the kernel's command line,
  * trapless.shell gives a shell on the console instead of the job, and trapless.readahead=KB says how far Linux reads ahead on
  * both disks; without it their readahead is Linux' own. What it was on the data disk in the end goes to /job/readahead.
+ * What the kernel counted is in /job/before and /job/after, as it was before and after the command: "name value" lines.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -106,29 +107,34 @@ static bool asked_for(const char *name, char *value, size_t size)
 	return false;
 }
 
-/* Mount the disk with this ext4 label; `readahead` gets the path of the file that says how far Linux reads ahead on it. */
-static bool mount_disk(const char *label, const char *target, char *readahead, size_t size)
+/* The file that says how far Linux reads ahead on a disk. */
+static void readahead_path(char *path, size_t size, const char *disk)
 {
-	char name[256], path[320], kilobytes[16];
+	snprintf(path, size, "/sys/block/%s/queue/read_ahead_kb", disk);
+}
 
-	if (!find_disk(label, name, sizeof(name)))
+/* Mount the disk with this ext4 label; `name` becomes its name, or empty. */
+static bool mount_disk(const char *label, const char *target, char *name, size_t size)
+{
+	char path[320], kilobytes[16];
+
+	if (!find_disk(label, name, size)) {
+		name[0] = 0;
 		return false;
-	snprintf(readahead, size, "/sys/block/%s/queue/read_ahead_kb", name);
-	if (asked_for("trapless.readahead", kilobytes, sizeof(kilobytes))) {
-		if (!put(readahead, kilobytes))
-			complain("cannot write", readahead);
-		/* Who asks for readahead wants it in mappings that libhwdp manages, too. */
-		else if (strcmp(kilobytes, "0"))
-			setenv("HWDP_READAHEAD", kilobytes, 1);
 	}
+	readahead_path(path, sizeof(path), name);
+	if (asked_for("trapless.readahead", kilobytes, sizeof(kilobytes)) && !put(path, kilobytes))
+		complain("cannot write", path);
 	snprintf(path, sizeof(path), "/dev/%s", name);
 	return mounted(path, target, "ext4", MS_NOATIME, "noinit_itable");
 }
 
 /* Leave on the job's disk what readahead the data disk had, as the kernel says it. */
-static void note_readahead(const char *readahead)
+static void note_readahead(const char *disk)
 {
-	char text[32];
+	char text[32], readahead[320];
+
+	readahead_path(readahead, sizeof(readahead), disk);
 	int fd = open(readahead, O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
@@ -141,6 +147,49 @@ static void note_readahead(const char *readahead)
 	text[got] = 0;
 	if (!put("/job/readahead", text))
 		complain("cannot write", "/job/readahead");
+}
+
+/* The kernel's counters, kept in memory: a write to the job's disk before the command would be flushed beside it. */
+struct counters {
+	size_t length;
+	char text[32768];
+};
+
+static void add_file(struct counters *counters, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = 1;
+
+	while (fd >= 0 && got > 0 && counters->length < sizeof(counters->text) - 1) {
+		got = read(fd, counters->text + counters->length, sizeof(counters->text) - 1 - counters->length);
+		counters->length += got > 0 ? got : 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	counters->text[counters->length] = 0;
+}
+
+/* Of a disk's statistics (Documentation/block/stat.rst) the reads that have ended, and their sectors of 512 bytes. */
+static void add_disk(struct counters *counters, const char *disk)
+{
+	struct counters stat = { 0 };
+	char path[300];
+	unsigned long reads, merged, sectors;
+
+	snprintf(path, sizeof(path), "/sys/block/%s/stat", disk);
+	add_file(&stat, path);
+	if (sscanf(stat.text, "%lu %lu %lu", &reads, &merged, &sectors) == 3)
+		counters->length += snprintf(counters->text + counters->length, sizeof(counters->text) - counters->length,
+					     "data_reads %lu\ndata_sectors_read %lu\n", reads, sectors);
+}
+
+static void count(struct counters *counters, const char *disk)
+{
+	counters->length = 0;
+	if (*disk)
+		add_disk(counters, disk);
+	add_file(counters, "/sys/kernel/mm/hwdp/stats");
+	add_file(counters, "/proc/vmstat");
 }
 
 /* /dev/console cannot be a controlling terminal (no Ctrl-C); the device behind it can. */
@@ -179,7 +228,7 @@ static int run(const char *directory, char *const argv[])
 		take_terminal();
 		if (chdir(directory))
 			complain("cannot enter", directory);
-		marker(MARKER_MILESTONE, MILESTONE_COMMAND, 0, 0);
+		marker(MARKER_MILESTONE, MILESTONE_COMMAND);
 		execv(argv[0], argv);
 		complain("cannot run", argv[0]);
 		_exit(127);
@@ -246,11 +295,13 @@ int main(void)
 	setenv("HOME", "/tmp", 1);
 	setenv("TERM", "linux", 0);
 
-	char value[16], readahead[320];
+	static char job_disk[256], data_disk[256];
+	static struct counters before, after;
+	char value[16];
 	bool shell = asked_for("trapless.shell", value, sizeof(value));
-	marker(MARKER_MILESTONE, MILESTONE_BOOTED, 0, 0);
-	bool job = mount_disk("trapless-job", "/job", readahead, sizeof(readahead));
-	bool data = mount_disk("trapless-data", "/data", readahead, sizeof(readahead));
+	marker(MARKER_MILESTONE, MILESTONE_BOOTED);
+	bool job = mount_disk("trapless-job", "/job", job_disk, sizeof(job_disk));
+	mount_disk("trapless-data", "/data", data_disk, sizeof(data_disk));
 	if (shell) {
 		char *const argv[] = { "/bin/sh", "-l", NULL };
 		run(job ? "/job/in" : "/tmp", argv);
@@ -262,10 +313,14 @@ int main(void)
 	}
 	char *const argv[] = { "/job/cmd", NULL };
 	char text[16];
+	count(&before, data_disk);
 	snprintf(text, sizeof(text), "%d\n", run("/job/in", argv));
-	if (data)
-		note_readahead(readahead);
-	if (!put("/job/status", text)) {
+	/* Programs need not unmap what they have mapped. */
+	marker(MARKER_ROI_END, ROI_ANY);
+	count(&after, data_disk);
+	if (*data_disk)
+		note_readahead(data_disk);
+	if (!put("/job/before", before.text) || !put("/job/after", after.text) || !put("/job/status", text)) {
 		complain("cannot write", "/job/status");
 		finish(RB_AUTOBOOT);
 	}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Programs that use mappings in ways of their own: the launcher must not be seen. preload_cases CASE FILE; each prints the sum
+ * of the first bytes of the pages that it read.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096UL
+
+static int file;
+static size_t size;
+
+static volatile char *map(size_t offset, size_t length)
+{
+	void *got = mmap(NULL, length, PROT_READ, MAP_SHARED, file, offset);
+
+	if (got == MAP_FAILED) {
+		perror("mmap");
+		exit(1);
+	}
+	return got;
+}
+
+static unsigned long sum(volatile char *start, size_t length)
+{
+	unsigned long all = 0;
+
+	for (size_t at = 0; at < length; at += PAGE)
+		all += (unsigned char)start[at];
+	return all;
+}
+
+/* A child that cannot exec leaves its parent's mappings alone. */
+static void vfork_that_cannot_exec(void)
+{
+	volatile char *start = map(0, size);
+	unsigned long half = sum(start, size / 2);
+	pid_t child = vfork();
+	int status;
+
+	if (!child) {
+		execl("/nonexistent", "nonexistent", (char *)NULL);
+		_exit(99);
+	}
+	waitpid(child, &status, 0);
+	printf("%d %lu\n", WEXITSTATUS(status), half + sum(start + size / 2, size / 2));
+}
+
+static void *read_for_ever(void *start)
+{
+	for (;;)
+		sum(start, size);
+	return NULL;
+}
+
+/* Threads outlive main(). */
+static void return_while_others_read(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, read_for_ever, (void *)map(0, size));
+	usleep(50000);
+	puts("0");
+}
+
+/* Each page is a mapping. */
+static void many(void)
+{
+	size_t pages = size / PAGE;
+	volatile char **all = malloc(pages * sizeof(*all));
+	unsigned long found = 0;
+
+	for (size_t n = 0; n < pages; n++)
+		all[n] = map(n * PAGE, PAGE);
+	for (size_t n = 0; n < pages; n++)
+		found += sum(all[n], PAGE);
+	printf("%lu\n", found);
+}
+
+/* As many files as a database has tables, each mapped. FILE's folder gets them. */
+static void files(const char *beside)
+{
+	enum { FILES = 300, PAGES = 4 };
+	static char page[PAGE];
+	volatile char *all[FILES];
+	unsigned long found = 0;
+	char path[256];
+
+	for (int n = 0; n < FILES; n++) {
+		snprintf(path, sizeof(path), "%.*s%d", (int)(strrchr(beside, '/') + 1 - beside), beside, n);
+		file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+		for (int at = 0; at < PAGES; at++) {
+			page[0] = n + at;
+			if (write(file, page, PAGE) != PAGE)
+				perror("write");
+		}
+		fsync(file);
+		posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+		all[n] = map(0, PAGES * PAGE);
+		close(file);
+	}
+	for (int n = 0; n < FILES; n++)
+		found += sum(all[n], PAGES * PAGE);
+	printf("%lu\n", found);
+}
+
+/* As a database grows its mapping. */
+static void grow(void)
+{
+	volatile char *start = map(0, size / 4);
+	unsigned long quarter = sum(start, size / 4);
+
+	start = mremap((void *)start, size / 4, size, MREMAP_MAYMOVE);
+	printf("%lu\n", quarter + sum(start + size / 4, size - size / 4));
+}
+
+/* The child reads one half, the parent the other. */
+static void fork_and_share(void)
+{
+	volatile char *start = map(0, size);
+	pid_t child = fork();
+
+	if (!child) {
+		printf("%lu ", sum(start, size / 2));
+		fflush(stdout);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	printf("%lu\n", sum(start + size / 2, size / 2));
+}
+
+/* Whole pages are unmapped, whatever the length that was mapped; the next mapping is a new one. */
+static void unmap_whole_pages(void)
+{
+	for (int n = 0; n < 3; n++) {
+		volatile char *start = map(0, PAGE + 1);
+		printf("%lu ", sum(start, 2 * PAGE));
+		if (munmap((void *)start, 2 * PAGE))
+			perror("munmap");
+	}
+	puts("");
+}
+
+/* One user of a mapping gives back, moves and protects what others go on reading. */
+static void users(void)
+{
+	char *one = (char *)map(0, 16 * PAGE), *two = (char *)map(0, 16 * PAGE), *three = (char *)map(0, 16 * PAGE);
+	unsigned long found = 0;
+
+	munmap(one + 4 * PAGE, 4 * PAGE);
+	found += sum(two, 16 * PAGE);
+	munmap(one, 4 * PAGE);
+	munmap(one + 8 * PAGE, 8 * PAGE);
+	mprotect(two, 16 * PAGE, PROT_READ | PROT_EXEC);
+	two = mremap(two, 16 * PAGE, 32 * PAGE, MREMAP_MAYMOVE);
+	found += sum(two, 32 * PAGE) + sum(three, 16 * PAGE);
+	munmap(two, 32 * PAGE);
+	found += sum(three, 16 * PAGE);
+	munmap(three, 16 * PAGE);
+	printf("%lu %d\n", found, msync(three, PAGE, MS_ASYNC) && errno == ENOMEM);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{ "vfork", vfork_that_cannot_exec }, { "return", return_while_others_read }, { "many", many }, { "grow", grow },
+	{ "fork", fork_and_share }, { "whole-pages", unmap_whole_pages }, { "users", users },
+};
+
+int main(int argc, char **argv)
+{
+	struct stat st;
+
+	if (argc != 3 || (file = open(argv[2], O_RDONLY)) < 0 || fstat(file, &st))
+		return 2;
+	size = st.st_size;
+	if (!strcmp(argv[1], "files")) {
+		files(argv[2]);
+		return 0;
+	}
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		if (strcmp(cases[n].name, argv[1]))
+			continue;
+		cases[n].run();
+		return 0;
+	}
+	return 2;
+}
