@@ -13,7 +13,7 @@ from lab import build
 from lab.images import dataset, ext4, rootfs
 from lab.outputs import output_file, output_folder
 from lab.programs import own
-from lab.runner import ending
+from lab.runner import ending, served
 from lab.runner import guest as guests
 from lab.runner.job import Job, command_job
 from lab.ui import UserError, say
@@ -143,6 +143,8 @@ def run(request: Request) -> int:
                                         keep_stats=request.stats)
     else:
         outcome = guests.run_on_qemu(guest, job, request.out, show=True, interactive=request.interactive)
+    if request.kind and (found := served.line(request.kind, outcome)):
+        say(found)
     for line in what_was(request, outcome):
         say(line)
     if outcome.status and not request.interactive:

@@ -26,6 +26,8 @@ _NAMED = {
     "region_os_faults": Quantity("faults", LOWER),
     "hw_misses": Quantity("misses"),
     "region_hw_misses": Quantity("misses"),
+    "data_reads": Quantity("reads"),
+    "data_reads_by_hardware": Quantity("reads"),
     "resident": Quantity("pages"),
     "distinct_pages": Quantity("pages"),
     "hw_share": Quantity("%", HIGHER),

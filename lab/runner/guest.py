@@ -99,6 +99,8 @@ class Outcome:
     messages: str = ""
     """What the simulator itself said."""
     host_seconds: float = 0.0
+    counters: dict[str, int] = field(default_factory=dict)
+    """By how much the guest's kernel counters grew while the command ran (job.read_counters)."""
     readahead: int | None = None
     """KB that Linux read ahead on the data disk in the end, as its kernel says; None without such a disk."""
 
@@ -327,6 +329,7 @@ def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) 
         text = f"the guest ended before its command did; the console's end: {last_line(outcome.console)}"
         raise GuestError(NO_STATUS, text, outcome)
     outcome.status, outcome.readahead = status or 0, jobs.read_number(disk, "/readahead")
+    outcome.counters = jobs.read_counters(disk)
     if out is not None:
         fetch.tree(disk, "/out", out)
     return outcome

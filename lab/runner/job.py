@@ -72,3 +72,15 @@ def read_number(image: Path, path: str) -> int | None:
         return int(text) if text is not None else None
     except ValueError:
         return None
+
+
+def read_counters(image: Path) -> dict[str, int]:
+    """By how much the kernel's counters grew while the command ran (vmstat, hwdp/stats and the data disk's reads; gauges may
+    have fallen); empty if the guest never got so far."""
+    before, after = (_counters(ext4.read_file(image, f"/{name}") or b"") for name in ("before", "after"))
+    return {name: value - before.get(name, 0) for name, value in after.items()}
+
+
+def _counters(text: bytes) -> dict[str, int]:
+    lines = (line.split() for line in text.decode(errors="replace").splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdecimal()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from lab.experiments import quantities
 from lab.programs import dbbench
 from lab.report.table import Column
-from lab.runner import ending, figures, kept
+from lab.runner import ending, figures, kept, served
 from lab.runner import guest as guests
 from lab.sweeps.grid import text
 from lab.ui import UserError
@@ -21,7 +21,7 @@ _SHOWN = ("ops_per_second", "ops", "mean_us", "p50_us", "p99_us", "wrong", "devi
           "kernel_instructions", "region_seconds", "sim_seconds", "readahead_kb")
 """Figures of the terminal's table, as far as there are any; a program's own come first."""
 _KNOWN = {*_SHOWN, "p999_us", "bandwidth_mb_s", "runtime_seconds", "resident", "distinct_pages", "region_hw_misses",
-          "region_os_faults", "user_instructions", "instructions", "host_seconds", "mips"}
+          "region_os_faults", "user_instructions", "instructions", "host_seconds", "mips", "data_reads", "data_reads_by_hardware"}
 
 
 def quantity(name: str) -> quantities.Quantity:
@@ -82,6 +82,7 @@ def of_run(kind: str | None, outcome: guests.Outcome, out: Path) -> dict:
             found |= taken()
         except UserError as error:
             wrong = {"status": ending.FAILED, "line": str(error)}
+    found |= served.figures(kind, outcome)
     found |= {name: stats[name] for name in ("sim_seconds", "instructions", "mips") if name in stats}
     found["host_seconds"] = outcome.host_seconds
     found["readahead_kb"] = outcome.readahead

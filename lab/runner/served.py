@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who read the data disk in a run, and why hardware did not read all of it: one line for people."""
+
+from __future__ import annotations
+
+from lab.runner import guest as guests
+
+# Counters of /sys/kernel/mm/hwdp/stats that say why Linux had to read, and what they count (docs/design/linux.md).
+_REASONS = {
+    "refused_off": "{} refused: the kind is switched off",
+    "refused_mapping_flags": "{} refused: executable, locked, huge or unreadable",
+    "refused_file_system": "{} refused: the file system has no block lookup",
+    "refused_inode": "{} refused: encrypted, verity, a swap file or no regular file",
+    "refused_second_mapping": "{} refused: the file is mapped already",
+    "refused_device": "{} refused: the unit has no queue at the disk",
+    "refused_memory": "{} refused: no memory, or larger than 2 TiB",
+    "refused_io_limit": "{} refused: a cgroup limits reads of the disk",
+    "areas_withdrawn_split": "{} given up: split",
+    "areas_withdrawn_mprotect": "{} given up after mprotect()",
+    "areas_withdrawn_mremap": "{} given up after mremap()",
+    "areas_withdrawn_mlock": "{} given up after mlock()",
+    "areas_withdrawn_madvise": "{} given up after madvise()",
+    "areas_withdrawn_userfaultfd": "{} given up: watched by userfaultfd",
+    "areas_withdrawn_disabled": "{} given up: the feature was switched off",
+}
+_PAGES = {
+    "faults_for_want_of_frame": "no free frame",
+    "smu_fail_device": "device error",
+    "smu_fail_timeout": "the device did not answer",
+    "smu_pmshr_full": "the unit was full",
+    "pages_disarmed_by_cache_insertion": "read(), another mapping or readahead came first",
+}
+
+
+def reads(kind: str | None, outcome: guests.Outcome) -> tuple[int, int] | None:
+    """Reads of the data disk from the first command to the end: by hardware (of `emulated`, by the unit in software), and all.
+    The drive has counted them; on QEMU, Linux has. None without a data disk."""
+    counted = outcome.counters
+    software_unit = counted.get("smu_installed", 0) if kind == "emulated" else 0
+    if outcome.stats.get("disks"):
+        if len(outcome.stats["disks"]) < guests.DATA_DISK:
+            return None
+        before = guests.first_command(outcome.stats)["reads"][guests.DATA_DISK - 1]
+        after = outcome.stats["disks"][guests.DATA_DISK - 1]["reads"]
+        unit, software = (after[owner]["commands"] - before[owner]["commands"] for owner in ("unit", "software"))
+        return unit + software_unit, unit + software
+    if "data_reads" not in counted:
+        return None
+    return software_unit, counted["data_reads"]
+
+
+def figures(kind: str | None, outcome: guests.Outcome) -> dict[str, int]:
+    """The same for a record; empty without a data disk."""
+    found = reads(kind, outcome)
+    return {} if found is None else {"data_reads": found[1], "data_reads_by_hardware": found[0]}
+
+
+def line(kind: str, outcome: guests.Outcome) -> str | None:
+    """What share of the data disk's reads hardware made, and why the rest was not. None without a data disk."""
+    found = reads(kind, outcome)
+    if found is None:
+        return None
+    hardware, total = found
+    if kind in ("osdp", "ideal") or not total:
+        return f"{kind}: Linux made {_all(total)} of the data disk"
+    who = "the unit in software" if kind == "emulated" else "hardware"
+    text = f"{kind}: {who} made {hardware:,} of {total:,} reads of the data disk ({100 * hardware / total:.1f} %)"
+    rest = total - hardware
+    why = "; ".join(_why(outcome.counters)) or "read(), directories and the file system's own data"
+    return f"{text}, Linux {rest:,}: {why}" if rest else text
+
+
+def _all(total: int) -> str:
+    return f"all {total:,} reads" if total else "no reads"
+
+
+def _why(counters: dict[str, int]) -> list[str]:
+    """The reasons that the kernel has counted, in the order of the tables above."""
+    mappings = [text.format(_number(counters[name], "mapping")) for name, text in _REASONS.items() if counters.get(name)]
+    pages = [f"{_number(counters[name], 'page')}: {text}" for name, text in _PAGES.items() if counters.get(name)]
+    return mappings + pages
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
