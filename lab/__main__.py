@@ -12,10 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab.build import SERIES
+from lab.arguments import TRACE_WORDS, Parser, parse
+from lab.build import ALL_SERIES, SERIES
+from lab.paths import MACHINE
 from lab.runner import process
 from lab.runner.job import KINDS
-from lab.ui import UserError, say
+from lab.ui import UserError, nearest, no_such, say
 
 if TYPE_CHECKING:
     from lab import run
@@ -30,6 +32,9 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
 
 
 def _series(text: str) -> tuple[str, ...]:
+    for name in text.split(","):
+        if name not in ALL_SERIES:
+            raise argparse.ArgumentTypeError(f"no such series: {name}; {nearest(name, ALL_SERIES)}")
     return tuple(text.split(","))
 
 
@@ -67,9 +72,9 @@ def _run_options(command: argparse.ArgumentParser) -> None:
     _profile_options(command)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The whole command line."""
-    top = argparse.ArgumentParser(prog="trapless", description="Demand paging without page faults: machine, kernel, laboratory.")
+    top = Parser(prog="trapless", description="Demand paging without page faults: machine, kernel, laboratory.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="fio with ideal, osdp and hwdp paging: table, results.json, report.html")
@@ -196,7 +201,7 @@ def parser() -> argparse.ArgumentParser:
 
     trace = commands.add_parser("trace", help="what is in a memory access trace (run --trace), or record a program of this host",
                                 usage="trapless trace info|dump FILE | [OPTIONS] -- COMMAND [ARGUMENT]...")
-    trace.add_argument("what", nargs="?", choices=("info", "dump"), help="sums, or every entry")
+    trace.add_argument("what", nargs="?", metavar="|".join(TRACE_WORDS), help="sums, or every entry")
     trace.add_argument("file", nargs="?", type=Path, metavar="FILE")
     trace.add_argument("--out", metavar="FILE", help="where the command's trace goes (default COMMAND.trace)")
     trace.add_argument("--skip", metavar="N", help="leave out so many accesses at the beginning (k, M, G: thousands, ...)")
@@ -221,7 +226,7 @@ def parser() -> argparse.ArgumentParser:
 
     commands.add_parser("doctor", help="say what is there and what is missing")
     commands.add_parser("setup", help="install and build what is missing")
-    commands.add_parser("help", help="show this help")
+    commands.add_parser("help", help="show this help, or a command's").add_argument("about", nargs="?", metavar="COMMAND")
     return top
 
 
@@ -267,7 +272,7 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
 
         image = None if args.kernel in ("debug", "plain") else Path(args.kernel)
         if image and not image.is_file():
-            raise UserError(f"--kernel {image}: neither debug nor plain nor a kernel")
+            raise no_such("kernel", args.kernel, ("debug", "plain"), "--kernel")
         return soak.run(soak.Request(misses=args.misses, debug=args.kernel == "debug", kind=args.kind, kernel=image,
                                      out=args.out, data_mib=args.data))
     if args.command == "attack":
@@ -281,7 +286,7 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
             raise UserError(f"--factor {args.factor}: at least 1")
         kernel = args.kernel if args.kernel in stc.KERNELS else Path(args.kernel)
         if isinstance(kernel, Path) and not kernel.is_file():
-            raise UserError(f"--kernel {kernel}: neither plain, debug, kcsan nor a kernel")
+            raise no_such("kernel", args.kernel, stc.KERNELS, "--kernel")
         check = stc.Check(args.on, kernel, factor=args.factor, seed=args.seed, names=tuple(args.test), append=args.append)
         return stc.run(check, tuple(args.design or stc.DESIGNS), args.out)
     if args.command == "run":
@@ -330,7 +335,15 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         from lab import doctor
 
         return doctor.setup()
-    parser().print_help()
+    return _help(args.about)
+
+
+def _help(command: str | None) -> int:
+    top = parser()
+    commands = top.commands()
+    if command and command not in commands:
+        raise no_such("command", command, commands, "help")
+    (commands[command] if command else top).print_help()
     return 0
 
 
@@ -347,11 +360,20 @@ def _trace(args: argparse.Namespace, argv: list[str]) -> int:
     return subprocess.run([build.pagesim(), "record", *options, "--", *argv], check=False).returncode
 
 
+def _check_built_in(args: argparse.Namespace) -> None:
+    """UserError if a profile or a drive is neither a file nor one that the machine has, before anything is built for it."""
+    for option, folder in (("profile", MACHINE / "profiles"), ("ssd", MACHINE / "profiles" / "ssd")):
+        name = getattr(args, option, None)
+        known = sorted(file.stem for file in folder.glob("*.toml"))
+        if name and known and name not in known and not Path(name).is_file():
+            raise no_such(f"{'profile' if option == 'profile' else 'drive'} or file", name, known, f"--{option}")
+
+
 def _kinds(option: str, text: str) -> tuple[str, ...]:
     kinds = tuple(text.split(",")) if text else ()
     for kind in kinds:
         if kind not in KINDS:
-            raise UserError(f"{option}: no such kind: {kind}")
+            raise no_such("kind", kind, KINDS, option)
     return kinds
 
 
@@ -480,11 +502,12 @@ def main() -> int:
     if "--" in argv:
         cut = argv.index("--")
         argv, guest_argv = argv[:cut], argv[cut + 1:]
-    args = parser().parse_args(joined(argv))
-    if getattr(args, "ssd", None):
-        args.settings = [f"ssd={args.ssd}", *args.settings]
+    args = parse(parser(), joined(argv))
     end_with_sigterm()
     try:
+        _check_built_in(args)
+        if getattr(args, "ssd", None):
+            args.settings = [f"ssd={args.ssd}", *args.settings]
         return dispatch(args, guest_argv)
     except UserError as error:
         say(str(error))

@@ -39,6 +39,8 @@ ARCHS = {arch.kernel: arch for arch in (
 )}
 RISCV = ARCHS["riscv"]
 
+ALL_SERIES = ("hwdp", "stc")
+"""That linux/build knows."""
 SERIES = ("hwdp",)
 """Of the kernel that runs take, unless they ask for another."""
 

@@ -17,7 +17,7 @@ from lab.outputs import output_folder, write_whole
 from lab.pagesim.traces import MissingTraces
 from lab.paths import LAB, ROOT
 from lab.report import table
-from lab.ui import UserError, say
+from lab.ui import UserError, no_such, say
 
 REGISTER = LAB / "claims.toml"
 DIRECTIONS = ("at least", "at most")
@@ -162,7 +162,7 @@ def run(area: str | None, quick: bool, json_file: Path | None) -> int:
     claims, tables = load()
     areas = {claim.area for claim in claims} | {stated.area for stated in tables}
     if area and area not in areas:
-        raise UserError(f"--area {area}: not one of {', '.join(sorted(areas))}")
+        raise no_such("area", area, sorted(areas), "--area")
     if json_file:
         output_folder(json_file.parent)
     session = measures.Session(quick)

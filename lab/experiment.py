@@ -25,7 +25,7 @@ from lab.outputs import output_folder, write_whole
 from lab.paths import ROOT
 from lab.report import breakdown, plots, table
 from lab.runner import took
-from lab.ui import UserError, say
+from lab.ui import UserError, no_such, say
 from lab.version import git_describe
 
 _WHOLE = "experiment.json"
@@ -43,7 +43,7 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
         return 0
     for name in names:
         if name not in EXPERIMENTS and name != ALL:
-            raise UserError(f"experiment {name}: not one of {', '.join(EXPERIMENTS)}")
+            raise no_such("experiment", name, [*EXPERIMENTS, ALL])
     if ALL in names:
         names = list(EXPERIMENTS)
     for option, given in (("--traces", setup.traces), ("--frames", setup.frames)):

@@ -24,7 +24,7 @@ from lab.images import dataset, debian, ext4, rootfs
 from lab.outputs import output_folder, write_whole
 from lab.runner import guest as guests
 from lab.runner.job import Job
-from lab.ui import UserError, step
+from lab.ui import UserError, no_such, step
 
 SOURCE = Path("/usr/src/linux-source-6.12.tar.xz")
 LIBRARIES = ("libcap", "libnuma", "liburing")
@@ -59,9 +59,11 @@ def run(request: Request) -> int:
     """Run all three ways and compare; 0 if they agree."""
     output_folder(request.out)
     folder, commands, missing = programs()
-    commands = [command for command in commands if not request.only or command.split()[0].removeprefix("./") in request.only]
-    if not commands:
-        raise UserError(f"selftests: no such test: {', '.join(request.only)}")
+    names = {command: command.split()[0].removeprefix("./") for command in commands}
+    for name in request.only:
+        if name not in names.values():
+            raise no_such("test", name, sorted(set(names.values())), "selftests")
+    commands = [command for command in commands if not request.only or names[command] in request.only]
     program = build.machine()
     root = rootfs.image(more=RUNTIME)
     configs = FULL if request.full else ()

@@ -17,7 +17,7 @@ from threading import Event, Lock
 from lab import build
 from lab.checks import trust
 from lab.paths import CACHE, LAB, MACHINE, ROOT, RTL
-from lab.ui import UserError, say
+from lab.ui import no_such, say
 
 # Closing lines: cargo's "5 passed; 1 failed;", pytest's "2 failed, 30 passed in 0.1s" and our own "5 passed, 1 failed".
 _COUNT = re.compile(r"(\d+) (passed|failed|errors?)\b")
@@ -183,9 +183,9 @@ def run(everything: bool, only: list[str]) -> int:
     """Run the suites named in `only` (all if empty); print the total; the exit status."""
     chosen = [suite for suite in suites(everything)
               if suite.name in only or not only and (everything or not suite.long)]
-    unknown = set(only) - {suite.name for suite in chosen}
-    if unknown:
-        raise UserError(f"no such test suite: {', '.join(sorted(unknown))}")
+    for name in only:
+        if name not in {suite.name for suite in chosen}:
+            raise no_such("test suite", name, [suite.name for suite in suites(everything)])
     CACHE.mkdir(parents=True, exist_ok=True)
     lanes = [[suite for suite in chosen if suite.lane == lane] for lane in dict.fromkeys(suite.lane for suite in chosen) if lane]
     counts = run_lanes(lanes)

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich import progress as bars
@@ -16,6 +17,25 @@ console = Console(stderr=True, highlight=False)
 
 class UserError(Exception):
     """Something the user can mend. Its text is one line that names the thing."""
+
+
+_MANY = 12
+"""So many names are not listed where one of them is meant."""
+
+
+def nearest(word: str, known: Iterable[str], rest: bool = True) -> str:
+    """What a word that is not among the `known` ones may have meant; then (`rest`), or if nothing is like it, what there is."""
+    names = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), names, n=1)
+    listed = f"there are {', '.join(names.values())}" if names else "there are none"
+    if not close:
+        return listed if rest else ""
+    return f"did you mean {names[close[0]]}?" + (f" ({listed})" if rest and len(names) <= _MANY else "")
+
+
+def no_such(what: str, word: str, known: Iterable[str], where: str = "") -> UserError:
+    """The line for a name that nothing has: `where: no such kind: hwpd; did you mean hwdp?`."""
+    return UserError(f"{where}{': ' if where else ''}no such {what}: {word}; {nearest(word, known)}")
 
 
 def say(text: str) -> None:

@@ -23,7 +23,7 @@ from lab.runner.job import KINDS
 from lab.sweeps import record
 from lab.sweeps.grid import Grid, title
 from lab.sweeps.workloads import WORKLOADS
-from lab.ui import UserError
+from lab.ui import UserError, nearest, no_such
 
 OPTIONS: dict[str, type | tuple[type, ...]] = {
     "command": (str, list), "workload": str, "kind": str, "share": bool, "data": str, "readahead": int, "fault": list,
@@ -60,7 +60,7 @@ def check(grid: Grid) -> None:
         for workload in workloads:
             _check_parameter(where, workload, name, given[name])
         if not workloads and name not in holes:
-            raise UserError(f"{where}{name}: neither an option ({', '.join(OPTIONS)}) nor {{{name}}} in the command")
+            raise UserError(f"{where}{name}: neither an option nor {{{name}}} in the command; {nearest(name, OPTIONS)}")
     if unknown := holes - set(given):
         name = min(unknown)
         raise UserError(f"{where}command: {{{name}}} has no value ({{{{{name}}}}} means {{{name}}} itself)")
@@ -77,15 +77,15 @@ def _check_value(where: str, name: str, value: object) -> None:
     if name == "readahead":
         run.readahead_of(None, value)
     if name == "kind" and value not in KINDS:
-        raise UserError(f"{where}kind: {value}: not one of {', '.join(KINDS)}")
+        raise no_such("kind", str(value), KINDS, where.removesuffix(": "))
     if name == "workload" and value not in WORKLOADS:
-        raise UserError(f"{where}workload: {value}: not one of {', '.join(WORKLOADS)}")
+        raise no_such("workload", str(value), WORKLOADS, where.removesuffix(": "))
 
 
 def _check_parameter(where: str, workload: str, name: str, values: list) -> None:
     known = WORKLOADS[workload].parameters
     if name not in known:
-        raise UserError(f"{where}{name}: workload {workload} has no such parameter ({', '.join(known)})")
+        raise no_such(f"parameter of {workload}", name, known, where.removesuffix(": "))
     wanted = type(known[name])
     if wrong := [value for value in values if not isinstance(value, wanted) or isinstance(value, bool)]:
         raise UserError(f"{where}{name}: {wrong[0]!r} is not a {_NAMES[wanted]}")

@@ -79,6 +79,47 @@ def test_bad_input(arguments: list[str], names: str) -> None:
     assert names in complaint(trapless(*arguments))
 
 
+@pytest.mark.parametrize(("arguments", "line"), [
+    (["run", "--kind", "hwdp", "true"], "run: a command goes behind --: ./trapless run --kind hwdp -- true"),
+    (["run", "mapsum", "-t", "2", "a b"], "run: a command goes behind --: ./trapless run -- mapsum -t 2 'a b'"),
+    (["run", "--kind", "hwdp", "hwdp", "-k"], "run: a command goes behind --: ./trapless run --kind hwdp -- hwdp -k"),
+    (["profile", "--share", "ls"], "profile: a command goes behind --: ./trapless profile --share -- ls"),
+    (["trace", "ls", "-l"], "trace: a command goes behind --: ./trapless trace -- ls -l (or trace info|dump FILE)"),
+    (["demo", "extra"], "demo: takes no extra: demo --help says what it takes"),
+    (["dmeo"], "no such command: dmeo; did you mean demo?"),
+    (["--hepl"], "no such option: --hepl; did you mean --help? (there are -h, --help)"),
+    (["help", "dmeo"], "help: no such command: dmeo; did you mean demo?"),
+    (["demo", "--qick"], "demo: no such option: --qick; did you mean --quick?"),
+    (["run", "--prfile=server", "--", "true"], "run: no such option: --prfile; did you mean --profile?"),
+    (["run", "-z", "--", "true"], "run: no such option: -z; run --help lists them"),
+    (["run", "--kind", "hwpd", "--", "true"],
+     "run: argument --kind: not hwpd; did you mean hwdp? (there are ideal, osdp, emulated, trap, hwdp)"),
+    (["run", "--series", "hwdp,src", "--", "true"],
+     "run: argument --series: no such series: src; did you mean stc? (there are hwdp, stc)"),
+    (["run", "--profile", "sever", "--", "true"],
+     "--profile: no such profile or file: sever; did you mean server? (there are cva6, server, vc707)"),
+    (["experiment", "--ssd", "floppy", "miss_latency"],
+     "--ssd: no such drive or file: floppy; there are optane-m2, optane-pmm, optane-ssd, tlc, ull, z-ssd"),
+    (["profile", "--compare", "osdp,hwpd", "--", "true"],
+     "--compare: no such kind: hwpd; did you mean hwdp? (there are ideal, osdp, emulated, trap, hwdp)"),
+    (["experiment", "miss-latency"], "no such experiment: miss-latency; did you mean miss_latency?"),
+    (["test", "lnit"], "no such test suite: lnit; did you mean lint?"),
+    (["claims", "--area", "mis"], "--area: no such area: mis; did you mean miss?"),
+    (["workloads", "blendr"], "no such workload: blendr; did you mean blender? "
+     "(there are pagerank, randomwalk, blender, xz, wrf, tensorflow, deepsjeng)"),
+    (["soak", "--kernel", "debgu"], "--kernel: no such kernel: debgu; did you mean debug? (there are debug, plain)"),
+    (["run", "--harts", "two", "--", "true"], "run: argument --harts: invalid int value: 'two'"),
+])
+def test_what_was_meant(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+    """One line, which says what to type."""
+    assert main(*arguments) in [(1, f"trapless: {line}\n"), (2, f"trapless: {line}\n")]
+
+
+def test_help_of_a_command(main: Callable[..., tuple[int, str]]) -> None:
+    status, said = main("help", "run")
+    assert status == 0 and said.startswith("usage: trapless run [OPTIONS] -- COMMAND")
+
+
 @pytest.fixture
 def main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
     """The command line in this process, with a machine that only says what it was told: status, and all that was said."""
@@ -92,7 +133,10 @@ def main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureF
 
     def call(*arguments: str) -> tuple[int, str]:
         monkeypatch.setattr("sys.argv", ["trapless", *arguments])
-        status = __main__.main()
+        try:
+            status = __main__.main()
+        except SystemExit as ended:
+            status = ended.code
         return status, "".join(capfd.readouterr())
 
     return call

@@ -87,7 +87,7 @@ def test_table_is_replaced_in_a_document() -> None:
 
 
 def test_experiment_complaints(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="not one of"):
+    with pytest.raises(UserError, match="no such experiment"):
         experiment.run(["nothing"], Setup(tmp_path), None, False)
     with pytest.raises(UserError, match="no records of an earlier run"):
         experiment.run(["off_cost"], Setup(tmp_path), tmp_path, False, measured=True)

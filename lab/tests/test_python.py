@@ -100,7 +100,7 @@ def test_run_that_fails_is_a_result(fake: test_sweeps.Fake) -> None:
 @pytest.mark.parametrize(("command", "options", "complaint"), [
     ("", {}, "command: is empty"),
     ("echo 'x", {}, "command: echo 'x: no closing quotation"),
-    ("true", {"kind": "nothing"}, "kind: nothing: not one of ideal"),
+    ("true", {"kind": "nothing"}, "no such kind: nothing; there are ideal"),
     ("true", {"settings": {"ring": 3}}, "settings: ring: neither"),
     ("true", {"data": "no.img"}, "no.img: no such image"),
     ("true", {"simulator": "bochs"}, "simulator: bochs"),
@@ -170,7 +170,7 @@ def test_experiment(made: Path) -> None:
         "experiment": "made", "title": "a title", "about": "all of it", "form": "quick"}
     runs = trapless.load(made, runs=True)
     assert len(runs) == 8 and runs["mean_us"].to_list()[:2] == [31.0, 32.0] and runs.attrs["units"]["mean_us"] == "us"
-    with pytest.raises(trapless.Error, match="experiment none: not one of"):
+    with pytest.raises(trapless.Error, match="no such experiment: none"):
         trapless.experiment("none")
 
 
@@ -219,7 +219,7 @@ def test_plot_of_columns(made: Path) -> None:
     assert trapless.plot(runs, "threads", "mean_us", "kind", form="bars", stacked=True).layout.barmode == "stack"
     printed = trapless.figure(runs, "threads", "mean_us", "kind")
     assert [list(line.get_ydata()) for line in printed.axes[0].get_lines()[:1]] == [[31.5, 61.5]]
-    for arguments, text in ((("threads", "no"), "no column no"), (("threads",), "both x and y"), ((), "has no figure none")):
+    for arguments, text in ((("threads", "no"), "such column: no"), (("threads",), "both x and y"), ((), "such figure: none")):
         with pytest.raises(trapless.Error, match=text):
             trapless.plot(trapless.load(made), *arguments, figure="none")
 
@@ -299,7 +299,7 @@ def test_notebook(program: Path, patched: Path, root: Path, tmp_path: Path) -> N
 
 def test_failing_cell_fails(tmp_path: Path) -> None:
     cell = nbformat.v4.new_code_cell("import trapless\ntrapless.run('true', kind='nothing')")
-    with pytest.raises(CellExecutionError, match="kind: nothing: not one of"):
+    with pytest.raises(CellExecutionError, match="no such kind: nothing"):
         execute(nbformat.v4.new_notebook(cells=[cell]), tmp_path)
 
 

@@ -119,7 +119,7 @@ def test_the_recorders_complaint_is_passed_on(tmp_path: Path, monkeypatch: pytes
 
 
 def test_unknown_workload(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such workload: nothing .*pagerank"):
+    with pytest.raises(UserError, match="no such workload: nothing; there are pagerank"):
         record.run(["xz", "nothing"], ACCESSES, tmp_path, 1)
 
 

@@ -20,7 +20,7 @@ from lab.cache import CACHE, as_root, cached, content_key, run_tool
 from lab.outputs import output_folder, write_whole
 from lab.paths import LAB
 from lab.report import table
-from lab.ui import UserError, say, step
+from lab.ui import UserError, no_such, say, step
 from lab.workloads.catalogue import WORKLOADS, Command, Workload
 
 PROGRAMS = LAB / "workloads" / "programs"
@@ -49,9 +49,9 @@ COLUMNS: tuple[table.Column, ...] = (
 def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: bool = False) -> int:
     """Record these workloads (all if none is named), `jobs` at a time; the exit status. With their `start`, which takes most of
     the time, from their first access on."""
-    unknown = [name for name in names if name not in WORKLOADS]
-    if unknown:
-        raise UserError(f"no such workload: {', '.join(unknown)} (there are {', '.join(WORKLOADS)})")
+    for name in names:
+        if name not in WORKLOADS:
+            raise no_such("workload", name, WORKLOADS)
     chosen = [WORKLOADS[name] for name in dict.fromkeys(names or WORKLOADS)]
     chosen = [replace(workload, skip=0) for workload in chosen] if start else chosen
     folder = output_folder(out or CACHE / "traces").absolute()

@@ -21,7 +21,7 @@ from lab.runner.job import KINDS
 from lab.sweeps import command as sweeps
 from lab.sweeps import grid, point, record
 from lab.sweeps.engine import Engine
-from lab.ui import UserError
+from lab.ui import UserError, no_such
 from trapless._error import Error, one_line
 from trapless._frames import frame_of
 
@@ -137,7 +137,7 @@ def several(value: str | Path | Iterable) -> tuple:
 
 def _one_of(name: str, value: str | None, known: tuple[str | None, ...]) -> None:
     if value not in known:
-        raise UserError(f"{name}: {value}: not one of {', '.join(each for each in known if each)}")
+        raise no_such(name, str(value), [each for each in known if each])
 
 
 @one_line

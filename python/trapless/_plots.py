@@ -12,7 +12,7 @@ import pandas as pd
 from lab.experiments import quantities, repeated
 from lab.experiments.catalogue import EXPERIMENTS
 from lab.report import interactive, plots
-from lab.ui import UserError
+from lab.ui import UserError, no_such
 from trapless._error import one_line
 from trapless._frames import rows_of
 from trapless._results import load
@@ -56,7 +56,7 @@ def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series
            log: bool, figure: str | None) -> tuple[plots.Plot, list[dict]]:
     """What draws it, and the rows that it draws."""
     if form not in (None, *_FORMS):
-        raise UserError(f"form: {form}: not one of {', '.join(_FORMS)}")
+        raise no_such("form", form, _FORMS, "plot")
     if not isinstance(what, pd.DataFrame):
         what = load(Path("out", what) if str(what) in EXPERIMENTS and not Path(what).is_dir() else what)
     if x is None and y is None:
@@ -65,7 +65,7 @@ def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series
         raise UserError("plot: needs both x and y, or neither")
     for column in (x, y, *([series] if series else [])):
         if column not in what.columns:
-            raise UserError(f"plot: no column {column}; there are {', '.join(map(str, what.columns))}")
+            raise no_such("column", column, map(str, what.columns), "plot")
     label, whole = _label(what, y), series or ""
     rows = _means(rows_of(what if series else what.assign(**{whole: label})), x, y, whole)
     lines = plots.Lines(x, whole, y, _label(what, x), label, log=log)
@@ -84,7 +84,7 @@ def _of_experiment(frame: pd.DataFrame, figure: str | None) -> tuple[plots.Plot,
         raise UserError(f"plot: {frame.attrs['experiment']} has no figure; name x and y")
     name = figure or next(iter(known.plots))
     if name not in known.plots:
-        raise UserError(f"plot: {frame.attrs['experiment']} has no figure {name}; it has {', '.join(known.plots)}")
+        raise no_such("figure", name, known.plots, f"plot: {frame.attrs['experiment']}")
     # Not from the frame: there a value that a row has not is one that is missing.
     return known.plots[name], json.loads(Path(frame.attrs["folder"], "results.json").read_text())
 

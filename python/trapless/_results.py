@@ -17,7 +17,7 @@ from lab.experiments.setup import Setup
 from lab.pagesim import output
 from lab.runner.job import KINDS
 from lab.sweeps import point, record
-from lab.ui import UserError
+from lab.ui import UserError, no_such
 from trapless._error import one_line
 from trapless._frames import frame_of
 from trapless._guests import row_of, several
@@ -32,14 +32,14 @@ def experiment(name: str, *, quick: bool = True, kinds: str | Iterable[str] = ()
 
     `quick` takes smaller loads; without, it may take hours. `settings` are values of the profile (`ssd.read_us`), and `ssd`, the
     name or file of another drive. Runs that are known are not run again. A figure's mean over the seeds has its name, half the
-    width of its 95 % interval that name with `_ci` behind. Error if there is no such experiment (its text names all) or a run
+    width of its 95 % interval that name with `_ci` behind. Error if there is no such experiment or a run
     fails.
     """
     if name not in EXPERIMENTS:
-        raise UserError(f"experiment {name}: not one of {', '.join(EXPERIMENTS)}")
+        raise no_such("experiment", name, EXPERIMENTS)
     kinds = several(kinds)
     if odd := set(kinds) - set(KINDS):
-        raise UserError(f"kinds: {min(odd)}: not one of {', '.join(KINDS)}")
+        raise no_such("kind", min(odd), KINDS, "kinds")
     folder = Path(out or Path("out") / name)
     settings = settings or {}
     changed, parameters = point.dotted(settings)
