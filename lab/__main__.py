@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lab import signals
 from lab.arguments import TRACE_WORDS, Parser, parse
 from lab.build import ALL_SERIES, SERIES
 from lab.paths import MACHINE
-from lab.runner import process
 from lab.runner.job import KINDS
 from lab.ui import UserError, nearest, no_such, say
 
@@ -472,24 +471,6 @@ def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:
     return profiling.profile(_request(args, guest_argv, None, None), *rest)
 
 
-def end_with_sigterm() -> None:
-    """From now on SIGTERM ends the simulators under way, and the laboratory with status 143."""
-    def end(*_: object) -> None:
-        process.close()
-        sys.exit(143)
-
-    def ignored(what: sys.UnraisableHookArgs) -> None:
-        """Where Python can raise nothing, as in a finalizer, the signal would be lost: it comes again a moment later."""
-        if what.exc_type is SystemExit:
-            signal.setitimer(signal.ITIMER_REAL, 0.01)
-        else:
-            sys.__unraisablehook__(what)
-
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGALRM, end)
-    sys.unraisablehook = ignored
-
-
 def joined(argv: list[str]) -> list[str]:
     """With the value of --cflags behind a `=`: argparse would take `-O3` for an option of ours."""
     at = argv.index("--cflags") if "--cflags" in argv[:-1] else None
@@ -503,7 +484,7 @@ def main() -> int:
         cut = argv.index("--")
         argv, guest_argv = argv[:cut], argv[cut + 1:]
     args = parse(parser(), joined(argv))
-    end_with_sigterm()
+    signals.listen()
     try:
         _check_built_in(args)
         if getattr(args, "ssd", None):
@@ -517,6 +498,8 @@ def main() -> int:
         return 130
     except BrokenPipeError:
         return 1
+    finally:
+        signals.finish()
 
 
 if __name__ == "__main__":

@@ -24,9 +24,11 @@ from pathlib import Path
 from typing import IO
 
 from lab.paths import CACHE
+from lab.runner import process
 from lab.ui import UserError, say, step
 
 _CHUNK = 1 << 20
+_POLL_SECONDS = 0.2
 
 
 def content_key(*parts: str | bytes | Path) -> str:
@@ -105,7 +107,9 @@ def locked(name: str) -> Iterator[None]:
     with open(folder / name, "w") as lock:
         if not hold(lock, wait=False):
             say(f"waiting for another trapless that builds {name}")
-            hold(lock)
+            while not hold(lock, wait=False):
+                process.go_on()
+                time.sleep(_POLL_SECONDS)
         yield
 
 
@@ -156,7 +160,7 @@ def cached(kind: str, key: str, title: str, builder: Callable[[Path], None]) -> 
         if final.is_dir():
             return final
         partial = CACHE / kind / f".partial-{key}"
-        for leftover in (CACHE / kind).glob(f".partial-{key}*"):
+        for leftover in (CACHE / kind).glob(f"{partial.name}*"):
             remove_tree(leftover)
         try:
             partial.mkdir(parents=True)
@@ -166,7 +170,9 @@ def cached(kind: str, key: str, title: str, builder: Callable[[Path], None]) -> 
         except OSError as error:
             raise disk_error(error, CACHE) from error
         finally:
-            remove_tree(partial)
+            # A build that had to be killed leaves its own work beside it.
+            for leftover in (CACHE / kind).glob(f"{partial.name}*"):
+                remove_tree(leftover)
     return final
 
 
@@ -174,13 +180,17 @@ def remove_tree(path: Path) -> None:
     """Remove a folder that may not be there, or that mmdebstrap made as another user."""
     if path.exists():
         shutil.rmtree(path, ignore_errors=True)
-        if path.exists():
-            subprocess.run([*as_root(), "rm", "-rf", "--", str(path)], check=False)
+        if path.exists() and (os.geteuid() == 0 or shutil.which("sudo")):
+            subprocess.run([*as_root("rm"), "rm", "-rf", "--", str(path)], check=False)
 
 
-def as_root() -> list[str]:
-    """The prefix that makes a command run as root."""
-    return [] if os.geteuid() == 0 else ["sudo"]
+def as_root(what: str) -> list[str]:
+    """The prefix that makes a command run as root; UserError, which says for what, if there is none."""
+    if os.geteuid() == 0:
+        return []
+    if not shutil.which("sudo"):
+        raise UserError(f"{what}: needs root, and there is no sudo")
+    return ["sudo"]
 
 
 def disk_error(error: OSError, place: Path) -> UserError:
@@ -191,12 +201,27 @@ def disk_error(error: OSError, place: Path) -> UserError:
     return UserError(f"cannot write {name}: {error.strerror}")
 
 
+_NAMED = re.compile(r"^(E|ERROR): |(^|[\s:])(fatal )?error(\[\w+\])?: ")
+_MENTIONED = re.compile("error", re.IGNORECASE)
+
+
+def why(lines: list[str], cause: str | None = None) -> str:
+    """Why a tool failed, by what it said: its first complaint (or line that matches `cause`), for what comes after follows from
+    it; else its last line."""
+    if any("No space left on device" in line for line in lines):
+        return "disk full"
+    named = next((line for line in lines if _NAMED.search(line) or cause and re.search(cause, line)), None)
+    said = named or next((line for line in reversed(lines) if _MENTIONED.search(line)), None)
+    return (said or next((line for line in reversed(lines) if line.strip()), "")).strip()
+
+
 def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str, str] | None = None,
              cwd: Path | None = None, show: str | None = None, cause: str | None = None) -> None:
     """Run a build tool with its output in `log`; lines that match the pattern `show` are passed on as progress.
 
     A failure is one line with the tool's last word (of lines that match `cause` the first) and the log's name.
     """
+    process.go_on()
     command = [str(part) for part in command]
     lines: list[str] = []
     try:
@@ -206,10 +231,10 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
             env=os.environ | (env or {}), cwd=cwd,
             # A group of its own, so that all of it can be ended; but sudo may have to ask at the terminal.
             process_group=None if command[0] == "sudo" else 0,
-        ) as process:
-            assert process.stdout is not None
+        ) as tool:
+            assert tool.stdout is not None
             try:
-                for line in process.stdout:
+                for line in tool.stdout:
                     out.write(line)
                     if line.strip():
                         lines.append(line.strip())
@@ -217,17 +242,13 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
                         say(line.strip())
             except BaseException:
                 if command[0] != "sudo":
-                    os.killpg(process.pid, signal.SIGTERM)
+                    os.killpg(tool.pid, signal.SIGTERM)
                 raise
-            status = process.wait()
+            status = tool.wait()
     except FileNotFoundError:
         raise UserError(f"{what}: {command[0]} not found (./trapless setup installs it)") from None
     except OSError as error:
         raise disk_error(error, log) from error
     if status:
-        # apt and compilers name the cause first and end with what follows from it.
-        first = next((line for line in lines if line.startswith("E:") or cause and re.search(cause, line)), None)
-        said = first or next((line for line in reversed(lines) if "error" in line.lower()), None)
-        full = any("No space left on device" in line for line in lines)
-        reason = "disk full" if full else said or (lines[-1] if lines else f"status {status}")
+        reason = why(lines, cause) or f"status {status}"
         raise UserError(f"{what} failed: {reason} (whole log: {log})")

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless doctor` says what is there; `./trapless setup` builds what is missing, so that later runs need no network."""
+"""`./trapless doctor` says what is there; `./trapless setup` builds what is missing, so that later runs need no network.
+
+The doctor runs before anything is installed: it imports only what Python itself has."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 
 from lab import build
-from lab.cache import CACHE
-from lab.experiments import miss_latency
+from lab.cache import CACHE, why
 from lab.images import dataset, rootfs
 from lab.paths import LINUX, ROOT
 
@@ -30,6 +32,9 @@ def run() -> int:
         state = "ok" if place else "missing" if needed else "absent"
         print(f"{state:7} {tool}{'' if place or needed else ' (tests only)'}")
     print(f"ok      python {sys.version.split()[0]}")
+    packages = _python_packages()
+    missing += packages.startswith("missing")
+    print(packages)
     print(f"        rust: {_word(['rustc', '--version'])}")
     print(f"        checkout: {ROOT}, {_word(['git', '-C', str(ROOT), 'describe', '--always', '--dirty'])}")
     free = shutil.disk_usage(CACHE).free / 2**30
@@ -44,6 +49,16 @@ def run() -> int:
     return 1 if missing else 0
 
 
+def _python_packages() -> str:
+    """One line of those that the launcher installs."""
+    if (CACHE / "venv" / "stamp").exists() and importlib.util.find_spec("rich"):
+        return "ok      Python packages"
+    log = CACHE / "pip.log"
+    failure = why(log.read_text(errors="replace").splitlines()) if log.exists() else ""
+    said = f": pip failed: {failure} (whole log: {log})" if failure else ""
+    return f"missing Python packages in {CACHE / 'venv'} (./trapless setup installs them){said}"
+
+
 def _word(command: list[str]) -> str:
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -53,6 +68,8 @@ def _word(command: list[str]) -> str:
 
 def setup() -> int:
     """Build everything that the demo needs."""
+    from lab.experiments import miss_latency
+
     build.machine()
     build.kernel()
     rootfs.image()

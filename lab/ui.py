@@ -8,11 +8,19 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
 
-from rich import progress as bars
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
-console = Console(stderr=True, highlight=False)
+
+@cache
+def console() -> Console:
+    """The terminal. `doctor` and `help` must do without: Python's packages may not be there yet."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
 
 
 class UserError(Exception):
@@ -40,9 +48,9 @@ def no_such(what: str, word: str, known: Iterable[str], where: str = "") -> User
 
 def say(text: str) -> None:
     """Print one line of progress."""
-    if console.is_terminal:
+    if console.cache_info().currsize and console().is_terminal:
         # Through the console, so that a spinner under way stays whole.
-        console.print(f"trapless: {text}", markup=False, soft_wrap=True)
+        console().print(f"trapless: {text}", markup=False, soft_wrap=True)
     else:
         print(f"trapless: {text}", file=sys.stderr, flush=True)
 
@@ -51,8 +59,8 @@ def say(text: str) -> None:
 def step(title: str) -> Iterator[None]:
     """Show that a long step is under way (a spinner on a terminal) and how long it took, in host seconds."""
     start = time.monotonic()
-    if console.is_terminal:
-        with console.status(title):
+    if console().is_terminal:
+        with console().status(title):
             yield
     else:
         say(title)
@@ -65,11 +73,13 @@ class Progress:
 
     def __init__(self, doing: str, runs: int, weight: int) -> None:
         """So many runs; the estimate goes by their `weight`, all together."""
+        from rich import progress as bars
+
         self.runs, self.weight, self.finished, self.start = runs, max(weight, 1), 0, time.monotonic()
         columns = (bars.TextColumn(doing), bars.BarColumn(), bars.TaskProgressColumn(), bars.TextColumn("{task.fields[runs]}"),
                    bars.TimeElapsedColumn(), bars.TextColumn("left"), bars.TimeRemainingColumn(elapsed_when_finished=False))
-        self.bar = bars.Progress(*columns, console=console, transient=True, speed_estimate_period=3600,
-                                 disable=not (console.is_terminal and runs))
+        self.bar = bars.Progress(*columns, console=console(), transient=True, speed_estimate_period=3600,
+                                 disable=not (console().is_terminal and runs))
         self.task = self.bar.add_task("", total=self.weight, runs="")
 
     def show(self, finished: int, weight: float) -> None:

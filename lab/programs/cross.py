@@ -34,8 +34,9 @@ def compiler(arch: Arch, which: str = "gcc") -> str:
     if (found := shutil.which(name)) is None and which == "g++":
         package = f"g++-{arch.machine.replace('_', '-')}-linux-gnu" if arch.compiler_prefix() else "g++"
         say(f"{name} not found: installing {package} (once)")
-        apt = [*as_root(), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y", "--no-install-recommends", "install"]
-        run_tool([*apt, package], CACHE / "logs" / "apt.log", f"installing {package}")
+        apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y", "--no-install-recommends", "install", package]
+        what = f"installing {package}"
+        run_tool([*as_root(what), *apt], CACHE / "logs" / "apt.log", what)
         found = shutil.which(name)
     if found is None:
         raise UserError(f"{name} not found (./trapless setup installs it)")

@@ -54,8 +54,7 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
     with tempfile.TemporaryFile() as messages:
         pipes = {} if interactive else {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": messages}
         with _starting:
-            if _closed.is_set() or getattr(_mine, "ended", _closed).is_set():
-                raise UserError("the laboratory ends")
+            go_on()
             process = subprocess.Popen([*_END_WITH_US, *command], **pipes)
             _running.add(process)
         late = threading.Event()
@@ -80,6 +79,12 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
     if late.is_set():
         raise TooLong(f"{Path(command[0]).name} did not end in {limit:g} s of the host")
     return Ended(status, captured.text(), said, time.monotonic() - start)
+
+
+def go_on() -> None:
+    """UserError if this thread is to begin nothing any more."""
+    if _closed.is_set() or getattr(_mine, "ended", _closed).is_set():
+        raise UserError("the laboratory ends")
 
 
 def belong_to(ended: threading.Event) -> None:

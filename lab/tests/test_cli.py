@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import __main__, build
+from lab import __main__, build, signals
 from lab.images import dataset, rootfs
 from lab.paths import ROOT
 
@@ -128,7 +128,7 @@ def main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureF
     machine.chmod(0o755)
     (tmp_path / "t.elf").touch()
     monkeypatch.setenv("TRAPLESS_MACHINE", str(machine))
-    monkeypatch.setattr(__main__, "end_with_sigterm", lambda: None)
+    monkeypatch.setattr(signals, "listen", lambda: None)
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> tuple[int, str]:

@@ -54,7 +54,7 @@ def test_sigterm_ends_the_laboratory(where: str) -> None:
     """Also where Python must ignore what a handler raises."""
     script = f"""
 import os, signal, threading, time
-from lab import __main__
+from lab import signals
 from lab.runner import process
 
 def tell():
@@ -65,7 +65,7 @@ class Last:
     def __del__(self):
         tell()
 
-__main__.end_with_sigterm()
+signals.listen()
 threading.Thread(target=lambda: process.run(["sleep", "60"])).start()
 while not process._running:
     time.sleep(0.01)

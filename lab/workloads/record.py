@@ -114,8 +114,9 @@ def install(packages: set[str]) -> dict[str, str]:
     if missing:
         if not shutil.which("apt-get"):
             raise UserError(f"apt-get not found; install these by hand: {', '.join(missing)}")
-        apt = [*as_root(), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=500"]
-        with step(f"installing {', '.join(missing)}"):
+        what = f"installing {', '.join(missing)}"
+        apt = [*as_root(what), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=500"]
+        with step(what):
             run_tool([*apt, "update"], LOGS / "apt-update.log", "apt-get update")
             run_tool([*apt, "--no-install-recommends", "install", *missing], LOGS / "apt.log", "apt-get install")
     found = _versions(packages)
