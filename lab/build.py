@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.cache import CACHE, cached, content_key, locked, run_tool
+from lab.cache import CACHE, GIB, cached, check_room, content_key, locked, run_tool
 from lab.paths import LINUX, MACHINE, ROOT
 from lab.ui import UserError, step
 
@@ -41,6 +41,10 @@ RISCV = ARCHS["riscv"]
 
 ALL_SERIES = ("hwdp", "stc")
 """That linux/build knows."""
+KERNEL_ROOM = 2 * GIB
+"""Bytes that building a kernel takes: its sources and objects. Those that check themselves have many more objects."""
+MACHINE_ROOM = GIB
+"""Bytes that cargo's folder takes when all is built."""
 SERIES = ("hwdp",)
 """Of the kernel that runs take, unless they ask for another."""
 
@@ -52,6 +56,14 @@ GUEST_TOOLS = {
     "mapsum": "usr/bin/mapsum",
     "faultwork": "usr/bin/faultwork",
 }
+
+
+def room() -> int:
+    """Bytes that the first build of the machine and of a kernel take; what is there already takes none."""
+    program = Path(cargo_env()["CARGO_TARGET_DIR"]) / "release" / "trapless-machine"
+    no_machine = not program.exists() and not os.environ.get(_variable("machine"))
+    no_kernel = not os.environ.get("TRAPLESS_KERNEL") and not any((CACHE / "kernel").glob("[!.]*"))
+    return no_machine * MACHINE_ROOM + no_kernel * KERNEL_ROOM
 
 
 def cargo_env() -> dict[str, str]:
@@ -100,6 +112,8 @@ def _program(name: str) -> Path:
     program = Path(cargo_env()["CARGO_TARGET_DIR"]) / "release" / binary
     with locked(name):
         title = f"bringing the {name} up to date" if program.exists() else f"building the {name} (release)"
+        if not program.exists():
+            check_room(MACHINE_ROOM, Path(cargo_env()["CARGO_TARGET_DIR"]), title)
         with step(title):
             run_tool(_cargo(name), CACHE / "logs" / "cargo.log", f"building the {name}", cargo_env(), MACHINE,
                      show=r"^ *Compiling trapless-")
@@ -153,7 +167,7 @@ def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, c
         if ask_key() != key:
             raise UserError("linux/ was changed while the kernel was being built: run again")
 
-    return cached("kernel", key, title, builder) / arch.image
+    return cached("kernel", key, title, builder, KERNEL_ROOM * (3 if configs else 1)) / arch.image
 
 
 def guest_tools(arch: Arch = RISCV) -> Path:

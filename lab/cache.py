@@ -151,14 +151,39 @@ def _remove_left_over(folder: Path) -> None:
         os.close(lock)
 
 
-def cached(kind: str, key: str, title: str, builder: Callable[[Path], None]) -> Path:
-    """The folder of `kind` with this key; built by `builder(folder)` if it is not there yet."""
+MIB, GIB = 1 << 20, 1 << 30
+SMALL = 64 * MIB
+"""What things that say nothing else take at most while they are built."""
+
+
+def check_room(need: int, place: Path, what: str) -> None:
+    """UserError, which says what to do, if the disk of `place` (which may not be there yet) has not so many bytes free."""
+    there = next(folder for folder in (place, *place.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    if free < need:
+        help_ = "TRAPLESS_CACHE=FOLDER takes another disk" if place.is_relative_to(CACHE) else "name a folder on another disk"
+        raise UserError(f"{what}: needs {_size(need)} in {place}, where {_size(free)} are free ({help_})")
+
+
+def _size(count: int) -> str:
+    return f"{count / GIB:,.1f} GiB" if count >= GIB else f"{count // MIB} MiB"
+
+
+def room_for(kind: str, key: str, need: int) -> int:
+    """Bytes that building this takes: none if it is there."""
+    return 0 if (CACHE / kind / key).is_dir() else need
+
+
+def cached(kind: str, key: str, title: str, builder: Callable[[Path], None], need: int = SMALL) -> Path:
+    """The folder of `kind` with this key; built by `builder(folder)` if it is not there yet, and if the disk has `need` bytes for
+    all that this takes meanwhile. What is sparse counts by what it will use."""
     final = CACHE / kind / key
     if final.is_dir():
         return final
     with locked(f"{kind}-{key}"):
         if final.is_dir():
             return final
+        check_room(need, CACHE, title)
         partial = CACHE / kind / f".partial-{key}"
         for leftover in (CACHE / kind).glob(f"{partial.name}*"):
             remove_tree(leftover)

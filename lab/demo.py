@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from lab import build
+from lab.cache import CACHE, check_room
 from lab.experiments import miss_latency
 from lab.images import dataset, rootfs
 from lab.outputs import output_folder, whole, write_whole
@@ -25,10 +26,18 @@ def guest_for(profile: str, settings: tuple[str, ...], load: miss_latency.Load, 
                         data=dataset.image(load.file_bytes), profile=profile, settings=settings, max_seconds=600)
 
 
+def check_demo_room(load: miss_latency.Load) -> None:
+    """UserError if the cache's disk has no room for all that is not built yet, before minutes are spent on the first of it."""
+    no_root = not any((CACHE / "rootfs").glob("[!.]*"))
+    check_room(build.room() + no_root * rootfs.ROOM + dataset.room(load.file_bytes), CACHE, "what the demo builds")
+
+
 def run(out: Path, profile: str, settings: tuple[str, ...], threads: int, kernel: Path | None, serial: bool,
         quick: bool = False) -> int:
     """Measure the three kinds, print the table, write results.json, results.md and report.html into `out`."""
     output_folder(out)
+    load = miss_latency.Load(threads=threads)
+    check_demo_room(miss_latency.small_load(load) if quick else load)
     records = measure(out, profile, settings, threads, kernel, serial, quick)
     write_whole(out / "results.json", json.dumps(records, indent=1) + "\n")
     write_whole(out / "results.md", table.markdown(records))

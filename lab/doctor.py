@@ -68,8 +68,10 @@ def _word(command: list[str]) -> str:
 
 def setup() -> int:
     """Build everything that the demo needs."""
+    from lab import demo
     from lab.experiments import miss_latency
 
+    demo.check_demo_room(miss_latency.Load())
     build.machine()
     build.kernel()
     rootfs.image()

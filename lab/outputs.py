@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab.cache import disk_error
+from lab.cache import MIB, check_room, disk_error
+
+_RESULTS = 16 * MIB
+"""A report with its plots takes less."""
 
 
 def output_folder(out: Path) -> Path:
@@ -21,6 +24,7 @@ def output_folder(out: Path) -> Path:
             probe.flush()
     except OSError as error:
         raise disk_error(error, out) from error
+    check_room(_RESULTS, out, "results")
     return out
 
 

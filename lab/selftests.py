@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import build
-from lab.cache import CACHE, cached, content_key, remove_tree, run_tool
+from lab.cache import CACHE, GIB, cached, content_key, remove_tree, run_tool
 from lab.images import dataset, debian, ext4, rootfs
 from lab.outputs import output_folder, write_whole
 from lab.runner import guest as guests
@@ -130,7 +130,7 @@ def programs() -> tuple[Path, list[str], dict[str, str]]:
     if not SOURCE.exists():
         raise UserError(f"no kernel source at {SOURCE} (./trapless setup installs it)")
     key = content_key(inspect.getsource(_build), debian.LOCK, str(SOURCE.stat().st_size))
-    folder = cached("selftests", key, "building the kernel's selftests", _build) / "selftests-mm"
+    folder = cached("selftests", key, "building the kernel's selftests", _build, 3 * GIB) / "selftests-mm"
     runner = (folder / "run_vmtests.sh").read_text()
     commands, missing = [], dict(SKIPPED)
     for command in dict.fromkeys(re.findall(r'run_test ((?:bash )?\./.*?)\s*$', runner, re.MULTILINE)):

@@ -25,8 +25,10 @@ _PATIENCE_SECONDS = 10.0
 """For processes that put things in order after SIGTERM; a second signal ends it."""
 _AFTERWARDS_SECONDS = 1.0
 """For those that are left when all is in order."""
-_GIVE_UP_SECONDS = 30.0
-"""Then this process ends whatever its threads wait for."""
+_GIVE_UP_SECONDS = 10.0
+"""After all is in order, or after a second signal, this process ends whatever its threads wait for. Putting things in order may
+take longer: a kernel's sources are many files."""
+_SAY_SECONDS = 3.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -71,6 +73,7 @@ class _Ending:
         """The signal that came; 0: none yet."""
         self.kill_at = float("inf")
         """When processes that are still there are killed."""
+        self.give_up_at = float("inf")
         self._read, self._write = os.pipe()
         self._asked: set[int] = set()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -81,6 +84,7 @@ class _Ending:
             if number == signal.SIGALRM:
                 self._raise()
             self.kill_at = 0
+            self.give_up_at = time.monotonic() + _GIVE_UP_SECONDS
             return
         self.number, self.kill_at = number, time.monotonic() + _PATIENCE_SECONDS
         process.close()
@@ -94,9 +98,12 @@ class _Ending:
 
     def _watch(self) -> None:
         os.read(self._read, 1)
-        give_up = time.monotonic() + _GIVE_UP_SECONDS
-        while time.monotonic() < give_up:
+        say_at = time.monotonic() + _SAY_SECONDS
+        while time.monotonic() < self.give_up_at:
             self._sweep()
+            if time.monotonic() > say_at:
+                say_at = float("inf")
+                os.write(2, b"trapless: removing what is half made (once more leaves it)\n")
             time.sleep(0.05)
         os._exit(128 + self.number)
 
@@ -112,6 +119,7 @@ class _Ending:
         """Leave nothing running behind."""
         if self.number:
             self.kill_at = min(self.kill_at, time.monotonic() + _AFTERWARDS_SECONDS)
+            self.give_up_at = min(self.give_up_at, time.monotonic() + _GIVE_UP_SECONDS)
             while self._sweep():
                 time.sleep(0.05)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import build
-from lab.cache import CACHE
+from lab.cache import CACHE, check_room
 from lab.images import dataset, ext4, rootfs
 from lab.outputs import output_folder
 from lab.runner import guest as guests
@@ -75,6 +75,7 @@ def run(request: Request) -> int:
 
 def _sum(data: Path) -> str:
     """mapsum of the data disk's file, by the host's own read()."""
+    check_room(data.stat().st_size, CACHE, f"a copy of the file in {data.name}")
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         copy = Path(folder) / dataset.FILE
         subprocess.run(["debugfs", "-R", f"dump /{dataset.FILE} {copy}", data], check=True, capture_output=True)

@@ -7,7 +7,7 @@ import random
 import shutil
 from pathlib import Path
 
-from lab.cache import cached, content_key
+from lab.cache import cached, content_key, room_for
 from lab.images import ext4
 
 SEED = 2020
@@ -25,9 +25,18 @@ def write_random(path: Path, size: int, seed: int = SEED) -> None:
 
 def image(size: int, seed: int = SEED) -> Path:
     """The image of a data disk whose file random.bin has `size` bytes; default ext4 features, journal included."""
-    key = content_key(f"{size} {seed} {FILE}", Path(ext4.__file__), Path(__file__))
     mib = size / ext4.MIB
-    return cached("data", key, f"making a data disk of {mib:.0f} MiB", lambda out: _build(out, size, seed)) / "data.img"
+    title = f"making a data disk of {mib:.0f} MiB"
+    return cached("data", _key(size, seed), title, lambda out: _build(out, size, seed), room(size)) / "data.img"
+
+
+def _key(size: int, seed: int) -> str:
+    return content_key(f"{size} {seed} {FILE}", Path(ext4.__file__), Path(__file__))
+
+
+def room(size: int) -> int:
+    """Bytes that making such an image takes: meanwhile the file is there twice. None if it is made already."""
+    return room_for("data", _key(size, SEED), 2 * size + size // 64 + 32 * ext4.MIB)
 
 
 def _build(out: Path, size: int, seed: int) -> None:

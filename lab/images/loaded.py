@@ -26,6 +26,8 @@ class Loading:
     """Shell command that leaves the data in /data."""
     size: int
     """Bytes of the file system."""
+    used: int
+    """Bytes of it that are written at all, about."""
     inputs: tuple[Path, ...] = ()
     """Programs that the command needs, in its folder."""
     packages: tuple[str, ...] = ()
@@ -41,7 +43,7 @@ def image(loading: Loading) -> Path:
     key = content_key(described, *(file_key(path) for path in (program, kernel, root, *loading.inputs)), Path(ext4.__file__),
                       Path(__file__))
     title = f"loading {loading.title} in the guest"
-    return cached("data", key, title, lambda out: _load(loading, program, kernel, root, out)) / "data.img"
+    return cached("data", key, title, lambda out: _load(loading, program, kernel, root, out), loading.used) / "data.img"
 
 
 def _load(loading: Loading, program: Path, kernel: Path, root: Path, out: Path) -> None:

@@ -8,11 +8,13 @@ import shutil
 from pathlib import Path
 
 from lab import build
-from lab.cache import cached, content_key
+from lab.cache import CACHE, cached, check_room, content_key
 from lab.images import debian, ext4
 from lab.ui import UserError
 
 PACKAGES = ("busybox-static", "fio")
+ROOM = 512 * ext4.MIB
+"""Bytes that making the image of these takes: packages, what is in them, and the image twice."""
 
 # Drives get their names in the order in which their probes end; the kernel finds its root by this.
 SIGNATURE = 0x54504C31
@@ -56,7 +58,7 @@ def image(arch: build.Arch = build.RISCV, more: tuple[str, ...] = ()) -> Path:
     key = content_key(repr((packages, APPLETS, ETC, EMPTY, DROPPED)), arch.debian, tools, *debian.SOURCES, Path(ext4.__file__),
                       Path(__file__))
     title = f"making the guest's root image for {arch.machine}{' with ' if more else ''}{', '.join(more)}"
-    return cached("rootfs", key, title, lambda out: _build(out, tools, arch, packages)) / "root.img"
+    return cached("rootfs", key, title, lambda out: _build(out, tools, arch, packages), ROOM) / "root.img"
 
 
 def files(image: Path) -> frozenset[str]:
@@ -73,6 +75,7 @@ def _build(out: Path, tools: Path, arch: build.Arch, packages: tuple[str, ...]) 
     files = len(paths)
     used = sum(path.lstat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
     size = (used * 5 // 4 // ext4.MIB + 16) * ext4.MIB
+    check_room(2 * size, CACHE, f"making an image of {', '.join(packages)}")
     volume = out / "volume.img"
     ext4.make(ext4.Volume("trapless-root", size, ext4.LEAN, files + 256), tree, volume)
     ext4.partition(volume, out / "root.img", SIGNATURE)

@@ -42,7 +42,7 @@ class Database:
         return loaded.image(loaded.Loading(
             title=f"{self.records} records of {self.record_bytes} bytes by db_bench", packages=PACKAGES,
             command=shlex.join(["db_bench", "--benchmarks=fillseq,compact", "--disable_wal=1", *self.options()]),
-            size=2 * self.bytes + 256 * ext4.MIB))
+            size=2 * self.bytes + 256 * ext4.MIB, used=2 * self.bytes + 64 * ext4.MIB))
 
 
 @dataclass(frozen=True)

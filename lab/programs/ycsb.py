@@ -46,7 +46,8 @@ class Database:
         """The data disk with this database: tables sorted and settled, room for as much again."""
         return loaded.image(loaded.Loading(
             title=f"{self.records} records of {self.record_bytes} bytes", inputs=(program(),), packages=PACKAGES,
-            command=shlex.join(["./ycsb", "load", *self.options(), "-t", "4"]), size=3 * self.bytes + 256 * ext4.MIB))
+            command=shlex.join(["./ycsb", "load", *self.options(), "-t", "4"]), size=3 * self.bytes + 256 * ext4.MIB,
+            used=2 * self.bytes + 64 * ext4.MIB))
 
 
 @dataclass(frozen=True)

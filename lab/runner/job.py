@@ -9,6 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.cache import SMALL, check_room
 from lab.images import ext4
 from lab.ui import UserError
 
@@ -40,6 +41,8 @@ def launcher(kind: str | None, share: bool = False) -> list[str]:
 
 def write_disk(job: Job, image: Path) -> None:
     """Make the job's disk."""
+    # Once in the tree, once in the image; what the guest may write comes to that.
+    check_room(2 * sum(map(_size, job.inputs)) + SMALL, image.parent, "the job's disk")
     tree = image.with_suffix(".tree")
     (tree / "in").mkdir(parents=True)
     (tree / "out").mkdir()
@@ -63,6 +66,14 @@ def write_disk(job: Job, image: Path) -> None:
     size = (used * 5 // 4 + _ROOM) // ext4.MIB * ext4.MIB
     ext4.make(ext4.Volume(LABEL, size, ext4.LEAN), tree, image)
     shutil.rmtree(tree)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder; what cannot be read is complained of when it is copied."""
+    try:
+        return sum(each.lstat().st_size for each in (path.rglob("*") if path.is_dir() else (path,)))
+    except OSError:
+        return 0
 
 
 def read_number(image: Path, path: str) -> int | None:

@@ -6,12 +6,18 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lab import cache
+from lab import build, cache, demo, outputs, selftests
+from lab.experiments import miss_latency
+from lab.images import dataset, loaded, rootfs, sparse
 from lab.paths import ROOT
+from lab.programs import dbbench, ycsb
+from lab.runner import job
+from lab.runner.job import Job
 from lab.ui import UserError
 
 
@@ -137,3 +143,75 @@ def test_a_relative_path_means_the_same_from_everywhere(tmp_path: Path) -> None:
                                 "TRAPLESS_KERNEL": "program", "PYTHONPATH": str(ROOT)}
     told = subprocess.check_output([sys.executable, "-c", asked], cwd=tmp_path, env=environment, text=True)
     assert told.split() == [str(tmp_path / name) for name in ("c", "program", "program", "program")]
+
+
+def full(free: int) -> object:
+    """A disk that has so many bytes free."""
+    return lambda _: type("Usage", (), {"free": free})
+
+
+def test_what_does_not_fit_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache.shutil, "disk_usage", full(77 << 30))
+    with pytest.raises(UserError) as caught:
+        cache.cached("k", "key", "making a data disk of 102400 MiB", lambda _: pytest.fail("begun"), 203 << 30)
+    assert str(caught.value) == (f"making a data disk of 102400 MiB: needs 203.0 GiB in {cache.CACHE}, where 77.0 GiB are free "
+                                 "(TRAPLESS_CACHE=FOLDER takes another disk)")
+    assert not list(cache.CACHE.glob("k/*"))
+    monkeypatch.setattr(cache.shutil, "disk_usage", full(10 << 20))
+    with pytest.raises(UserError, match=r"building: needs 64 MiB in .*, where 10 MiB are free"):
+        cache.cached("k", "key", "building", lambda _: pytest.fail("begun"))
+
+
+def test_what_is_there_needs_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.cached("k", "key", "building", lambda _: None)
+    monkeypatch.setattr(cache.shutil, "disk_usage", full(0))
+    assert cache.cached("k", "key", "building", lambda _: pytest.fail("again"), 1 << 40).is_dir()
+    assert cache.room_for("k", "key", 5) == 0 and cache.room_for("k", "other", 5) == 5
+
+
+@pytest.mark.parametrize("make", [
+    lambda: dataset.image(100 << 30), lambda: build.kernel(), lambda: build.kernel(configs=("debug.config",)),
+    lambda: rootfs.image(), lambda: demo.check_demo_room(miss_latency.Load()), lambda: job.write_disk(Job("true"), Path("j.img")),
+    lambda: outputs.output_folder(Path(".")), lambda: checked_machine(), lambda: selftests.programs(),
+    lambda: dbbench.Database(1 << 20).image(), lambda: ycsb.Database(1 << 20).image(),
+])
+def test_each_says_what_it_needs(make: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these writes something, and nothing of it is begun on a disk that is full."""
+    for module in (build, rootfs, dataset, loaded, demo, selftests):
+        if hasattr(module, "CACHE"):
+            monkeypatch.setattr(module, "CACHE", tmp_path / "cache")
+    monkeypatch.delenv("TRAPLESS_KERNEL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    for name in ("machine", "guest_tools"):
+        monkeypatch.setattr(build, name, lambda *_: tmp_path)
+    monkeypatch.setattr(loaded, "file_key", lambda _: "x")
+    monkeypatch.setattr(ycsb, "program", lambda: tmp_path)
+    monkeypatch.setattr(cache.shutil, "disk_usage", full(0))
+    with pytest.raises(UserError, match=r": needs [\d.,]+ .iB in .*, where 0 MiB are free \("):
+        make()
+
+
+def checked_machine() -> None:
+    """The build of the machine, though these tests are given one."""
+    build._program("pagesim")
+
+
+def test_a_sparse_disk_counts_by_what_it_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache.shutil, "disk_usage", full(100 << 20))
+    assert sparse.image(16 << 30).stat().st_blocks * 512 < 64 << 20
+
+
+def test_a_data_disk_needs_what_it_was_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked at while it is made, when the file is there twice."""
+    most = 0
+    remove = dataset.shutil.rmtree
+
+    def look(tree: Path) -> None:
+        nonlocal most
+        most = sum(path.stat().st_blocks * 512 for path in tree.parent.rglob("*"))
+        remove(tree)
+
+    monkeypatch.setattr(dataset.shutil, "rmtree", look)
+    said = dataset.room(64 << 20)
+    dataset.image(64 << 20)
+    assert 0.7 * said < most <= said

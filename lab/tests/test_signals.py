@@ -94,6 +94,33 @@ def test_nothing_goes_on(tmp_path: Path, work: str, number: signal.Signals) -> N
             assert cache.hold(lock, wait=False)
 
 
+def test_putting_in_order_may_take_long(tmp_path: Path) -> None:
+    """And a second signal ends that."""
+    script = SCRIPT.format(work="""
+    try:
+        process.run(TREE)
+    finally:
+        signals._GIVE_UP_SECONDS = 1.0
+        time.sleep(SECONDS)
+        open('ordered', 'w')""").replace("import subprocess, sys", "import subprocess, sys, time")
+    (tmp_path / "tree").write_text(TREE)
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    for signals, took in ((1, 6), (2, 1)):
+        lab = subprocess.Popen([sys.executable, "-c", script.replace("SECONDS", "6" if signals == 1 else "60")],
+                               cwd=tmp_path, env=env, text=True, stderr=subprocess.PIPE)
+        wait_for(tmp_path / "ready")
+        for _ in range(signals):
+            time.sleep(0.5)
+            lab.send_signal(signal.SIGTERM)
+        start = time.monotonic()
+        _, said = lab.communicate(timeout=40)
+        assert lab.returncode == 143 and took <= time.monotonic() - start + 0.5 < 30
+        assert (tmp_path / "ordered").exists() == (signals == 1)
+        assert signals == 2 or "once more" in said
+        for name in ("ready", "ordered"):
+            (tmp_path / name).unlink(missing_ok=True)
+
+
 def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
     """As nohup does, and a shell for what runs in the background."""
     script = SCRIPT.format(work="open('ready', 'w'); import time; time.sleep(1)")

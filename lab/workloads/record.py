@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from lab import build
-from lab.cache import CACHE, as_root, cached, content_key, run_tool
+from lab.cache import CACHE, GIB, as_root, cached, check_room, content_key, run_tool
 from lab.outputs import output_folder, write_whole
 from lab.paths import LAB
 from lab.report import table
@@ -60,6 +60,7 @@ def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: boo
     plans = [plan(workload, accesses, versions, folder) for workload in chosen]
     for done in (each for each in plans if each.recorded()):
         say(f"{done.workload.name}: recorded already: {done.trace}")
+    check_room(sum(each.accesses for each in plans if not each.recorded()) // 5, folder, "traces")
     failures = record(program, [each for each in plans if not each.recorded()], jobs)
     records = [row(each) for each in plans if each.recorded()]
     if records:
@@ -155,7 +156,7 @@ def _python() -> Path:
                   "-r", REQUIREMENTS], LOGS / "workloads-pip.log", "pip install")
 
     return cached("venv-workloads", content_key(REQUIREMENTS, sys.version), "installing the workloads' Python packages",
-                  make) / "bin" / "python"
+                  make, 4 * GIB) / "bin" / "python"
 
 
 def _inputs(each: Plan) -> Path:
@@ -170,7 +171,7 @@ def _inputs(each: Plan) -> Path:
             run_tool(_filled(command, folder, python), LOGS / f"prepare-{work.name}.log", f"preparing {work.name}",
                      _environment(work, folder))
 
-    return cached("workload-inputs", each.inputs_key, f"preparing the input of {work.name}", make)
+    return cached("workload-inputs", each.inputs_key, f"preparing the input of {work.name}", make, GIB)
 
 
 def _filled(command: Command, inputs: Path, python: str | Path) -> list[str]:
