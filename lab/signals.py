@@ -104,7 +104,7 @@ class _Ending:
             if time.monotonic() > say_at:
                 say_at = float("inf")
                 os.write(2, b"trapless: removing what is half made (once more leaves it)\n")
-            time.sleep(0.05)
+            time.sleep(0.1)
         os._exit(128 + self.number)
 
     def _sweep(self) -> bool:
