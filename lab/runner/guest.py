@@ -313,7 +313,9 @@ def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: b
         disk = folder / "job.img"
         for again in reversed(range(BOOTS)):
             jobs.write_disk(job, disk)
-            ended = process.run(qemu_command(guest, disk), show, interactive, guest.max_seconds or 600)
+            # OpenSBI, behind hvc0, adds a carriage return to that of the terminal.
+            ended = process.run(qemu_command(guest, disk), show, interactive, guest.max_seconds or 600,
+                                returns=2 if guest.arch is RISCV else 1)
             if not (again and guest.threads and not guest.data_kept and QEMU_DIED in ended.console):
                 break
             say("QEMU let a processor meet a patch that was over (int3): booting again")

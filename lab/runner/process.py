@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -12,7 +14,6 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,9 @@ _mine = threading.local()
 _starting = threading.RLock()
 """Held where one starts, so that none starts behind `close`'s back; its handler of signals may run in the midst of that."""
 _MOST_CONSOLE = 64 << 20
-"""Characters of the console that are kept, the last ones: a guest may print for ever."""
+"""Bytes of the console that are kept, the last ones: a guest may print for ever."""
+_LAST_BYTES_SECONDS = 5
+"""How long to wait for a simulator that is told to end, and for the end of its console."""
 
 
 @dataclass
@@ -45,12 +48,13 @@ class TooLong(UserError):
     """It took longer on the host than it may."""
 
 
-def run(command: list[str], show: bool = False, interactive: bool = False, limit: float | None = None) -> Ended:
-    """Run a simulator; capture its console, or (`show`) pass it through as well. It is killed after `limit` host seconds."""
+def run(command: list[str], show: bool = False, interactive: bool = False, limit: float | None = None,
+        returns: int = 1) -> Ended:
+    """Run a simulator; capture its console, or (`show`) pass it through as well. It is killed after `limit` host seconds. Its
+    console has at most so many carriage `returns` before the end of a line that no program wrote."""
     if shutil.which(command[0]) is None:
         raise UserError(f"{command[0]} not found (./trapless setup installs it)")
     start = time.monotonic()
-    captured = _Captured()
     with tempfile.TemporaryFile() as messages:
         pipes = {} if interactive else {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": messages}
         with _starting:
@@ -59,16 +63,22 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
             _running.add(process)
         late = threading.Event()
         watch = threading.Timer(limit, lambda: (late.set(), process.kill())) if limit else None
+        console = _Console(process, show, returns)
         try:
             if watch:
                 watch.start()
-            if not interactive:
-                _pump(process, _both(captured) if show else captured.add)
+            console.join()
             status = process.wait()
+            console.check()
         except BaseException:
-            # Ctrl-C reached the simulator as well; other ends did not.
+            # Ctrl-C reached the simulator as well; other ends did not. What it has said until then is still shown.
             process.terminate()
-            process.wait()
+            try:
+                process.wait(_LAST_BYTES_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            console.join(_LAST_BYTES_SECONDS)
             raise
         finally:
             if watch:
@@ -78,7 +88,7 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
         said = messages.read().decode(errors="replace")
     if late.is_set():
         raise TooLong(f"{Path(command[0]).name} did not end in {limit:g} s of the host")
-    return Ended(status, captured.text(), said, time.monotonic() - start)
+    return Ended(status, console.text(), said, time.monotonic() - start)
 
 
 def go_on() -> None:
@@ -106,68 +116,95 @@ def close() -> None:
     end_all(_closed)
 
 
-class _Captured:
-    """The end of a text that comes in parts."""
+class _Console:
+    """Reads a simulator's console, if it has a pipe for it, in a thread: an interrupt of the laboratory cannot come between a
+    byte that is read and its place."""
 
-    def __init__(self) -> None:
-        self._parts: deque[str] = deque()
+    def __init__(self, process: subprocess.Popen, show: bool, returns: int) -> None:
+        self._process, self._show = process, show
+        self._filter = ConsoleFilter(returns)
+        self._parts: deque[bytes] = deque()
         self._length = 0
+        self._trouble: Exception | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._thread = threading.Thread(target=self._pump, daemon=True)
+        if process.stdout is not None:
+            self._thread.start()
 
-    def add(self, part: str) -> None:
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for its end, at most so long."""
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
+
+    def check(self) -> None:
+        """Raise what went wrong where it is shown."""
+        if self._trouble is not None:
+            raise self._trouble
+
+    def text(self) -> str:
+        """Its end."""
+        return b"".join(self._parts).decode(errors="replace")
+
+    def _pump(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            with self._process.stdout as stdout:
+                while data := stdout.read1(65536):
+                    self._add(self._filter.feed(data))
+            self._add(self._filter.rest(powered_off=self._process.wait() == 0))
+        except Exception as trouble:
+            self._trouble = trouble
+            self._process.terminate()
+
+    def _add(self, part: bytes) -> None:
         self._parts.append(part)
         self._length += len(part)
         while self._length > _MOST_CONSOLE:
             self._length -= len(self._parts.popleft())
+        if self._show:
+            self._write(part)
 
-    def text(self) -> str:
-        return "".join(self._parts)
-
-
-def _both(captured: _Captured) -> Callable[[str], None]:
-    def emit(text: str) -> None:
-        captured.add(text)
-        sys.stdout.write(text)
+    def _write(self, data: bytes) -> None:
+        """To standard output: the bytes as they are, and all of them, also where it does not block."""
         sys.stdout.flush()
-
-    return emit
-
-
-def _pump(process: subprocess.Popen, emit: Callable[[str], None]) -> None:
-    """Copy the console to `emit` as it comes."""
-    assert process.stdout is not None
-    # A character may come in two parts.
-    fresh, decoder = ConsoleFilter(), codecs.getincrementaldecoder("utf-8")(errors="replace")
-    with process.stdout as stdout:
-        while data := stdout.read1(65536):
-            emit(fresh.feed(decoder.decode(data)))
-    emit(fresh.feed(decoder.decode(b"", final=True)) + fresh.rest())
+        try:
+            out = sys.stdout.buffer.fileno()
+        except (AttributeError, OSError):
+            # A notebook's takes text only.
+            sys.stdout.write(self._decoder.decode(data))
+            sys.stdout.flush()
+            return
+        while data:
+            try:
+                data = data[os.write(out, data):]
+            except BlockingIOError:
+                select.select([], [out], [])
 
 
 class ConsoleFilter:
-    """Takes carriage returns and the kernel's own word of farewell out of a console stream."""
+    """Takes out of a console stream what no program wrote: the terminal's carriage return before the end of a line, and the
+    kernel's word of farewell, with or without its time stamp, at the stream's end."""
 
-    # With or without the kernel's time stamp.
-    _FAREWELL = re.compile(r"^(\[ *\d+\.\d+\] )?reboot: Power down\n", re.MULTILINE)
-    _MAYBE = re.compile(r"^(\[[ \d.]{0,20}(\] ?)?)?(r|re|reb|rebo|reboo|reboot|reboot:[^\n]{0,20})?\Z", re.MULTILINE)
+    _FAREWELL = re.compile(rb"(\[ *\d+\.\d+\] )?reboot: Power down\n\Z")
+    _MOST_FAREWELL = 64
+    """Bytes that it has at most."""
+    _MAYBE = re.compile(rb"(\[[ \d.]{0,20}(\] ?)?)?(%s)?\r*\Z" % b"|".join(
+        re.escape(b"reboot: Power down\n"[:length]) for length in range(19, 0, -1)))
 
-    def __init__(self) -> None:
-        """Start with nothing held back, at the start of a line."""
-        self._held = ""
-        self._inside = False
+    def __init__(self, returns: int = 1) -> None:
+        """Start with nothing held back. There are at most so many carriage `returns` before the end of a line."""
+        self._returns = re.compile(rb"\r{1,%d}\n" % returns)
+        self._held = b""
 
-    def feed(self, text: str) -> str:
+    def feed(self, data: bytes) -> bytes:
         """What can be shown now of the stream so far."""
-        # A mark stands for what was shown of an unfinished line, so that the patterns do not match inside it.
-        mark = "\0" if self._inside else ""
-        text = self._FAREWELL.sub("", re.sub(r"\r+\n", "\n", mark + self._held + text))
-        hold = self._MAYBE.search(text)
-        cut = hold.start() if hold else len(text.rstrip("\r"))
-        shown, self._held = text[len(mark):cut], text[cut:]
-        if shown:
-            self._inside = not shown.endswith("\n")
-        return shown
+        data = self._returns.sub(b"\n", self._held + data)
+        hold = self._MAYBE.search(data, max(0, len(data) - self._MOST_FAREWELL))
+        cut = hold.start() if hold else len(data)
+        self._held = data[cut:]
+        return data[:cut]
 
-    def rest(self) -> str:
-        """What was held back when the stream ended."""
-        rest, self._held = self._held, ""
-        return rest
+    def rest(self, powered_off: bool) -> bytes:
+        """What was held back when the stream ended; without the farewell if the guest `powered_off`."""
+        rest, self._held = self._held, b""
+        return self._FAREWELL.sub(b"", rest) if powered_off else rest

@@ -89,6 +89,46 @@ def test_a_character_that_comes_in_two_parts_is_whole() -> None:
     assert process.run(["sh", "-c", script]).console == "aäb €\n\ufffd"
 
 
+def test_bytes_are_shown_as_they_are() -> None:
+    """Whatever they are, and also where standard output does not block."""
+    script = r"""
+import os, sys
+from lab.runner import process
+os.set_blocking(1, False)
+process.run(["sh", "-c", "printf 'a\\377\\000\\303('; head -c 3000000 /dev/zero; printf end"], show=True)
+"""
+    lab = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE)
+    time.sleep(1)
+    shown, _ = lab.communicate(timeout=50)
+    assert (lab.returncode, shown) == (0, b"a\xff\x00\xc3(" + bytes(3_000_000) + b"end")
+
+
+def test_an_interrupt_loses_nothing_that_was_said() -> None:
+    """What the simulator says when it is told to end is its last words."""
+    script = r"""
+import os, signal, threading
+from lab.runner import process
+said = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+said.start()
+try:
+    process.run(["sh", "-c", "trap 'seq 20000; exit' TERM; echo on; while :; do sleep 0.05; done"], show=True)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, text=True, capture_output=True, timeout=50, check=False)
+    assert ended.stdout == "on\n" + "".join(f"{n}\n" for n in range(1, 20001)) + "interrupted\n"
+
+
+def test_a_reader_that_goes_away_ends_the_simulator() -> None:
+    script = 'from lab.runner import process; process.run(["sh", "-c", "while :; do echo on; done"], show=True)'
+    lab = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert lab.stdout is not None and lab.stderr is not None
+    lab.stdout.readline()
+    lab.stdout.close()
+    assert lab.wait(timeout=50) == 1 and "BrokenPipeError" in lab.stderr.read()
+    lab.stderr.close()
+
+
 def test_a_console_without_end_is_kept_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_MOST_CONSOLE", 100_000)
     ended = process.run(["sh", "-c", "seq 300000"])

@@ -153,27 +153,45 @@ def test_a_namespace_of_ones_own_may_be_written_to(monkeypatch: pytest.MonkeyPat
     assert "D,snapshot,ro,namespace=E,rw" in guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-")
 
 
-def feed(parts: list[str]) -> str:
-    console = process.ConsoleFilter()
-    return "".join(console.feed(part) for part in parts) + console.rest()
+def feed(parts: list[bytes], returns: int = 1, powered_off: bool = True) -> bytes:
+    console = process.ConsoleFilter(returns)
+    return b"".join(console.feed(part) for part in parts) + console.rest(powered_off)
+
+
+FAREWELL = "reboot: Power down\r\n"
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("one\r\ntwo\r\n", "one\ntwo\n"),
-        ("last\r\n[   12.345678] reboot: Power down\r\n", "last\n"),
-        ("last\r\nreboot: Power down\r\n", "last\n"),
-        ("last\r\nreboot: Power down\r\r\n", "last\n"),
+        ("of a program\r\r\n", "of a program\r\n"),
+        ("10 %\r20 %\r\r\r", "10 %\r20 %\r\r\r"),
+        (f"last\r\n[   12.345678] {FAREWELL}", "last\n"),
+        (f"last\r\n{FAREWELL}", "last\n"),
+        (f"no end{FAREWELL}", "no end"),
+        (f"{FAREWELL}{FAREWELL}", "reboot: Power down\n"),
+        (f"{FAREWELL}more\r\n{FAREWELL}", "reboot: Power down\nmore\n"),
+        ("reboot: Power up\r\n", "reboot: Power up\n"),
         ("[not a time]\r\n", "[not a time]\n"),
         ("prompt> re", "prompt> re"),
         ("re", "re"),
-        ("saying reboot: Power down\r\n", "saying reboot: Power down\n"),
+        ("re\r\r\nre\r", "re\r\nre\r"),
     ],
 )
 def test_console(text: str, shown: str) -> None:
-    assert feed([text]) == shown
-    assert feed(list(text)) == shown
+    """Nothing that a program prints is taken out."""
+    for parts in ([text], list(text), text.partition("\r")):
+        assert feed([part.encode() for part in parts]).decode() == shown
+
+
+def test_console_of_a_guest_that_does_not_power_off() -> None:
+    assert feed([FAREWELL.encode()], powered_off=False) == b"reboot: Power down\n"
+
+
+def test_console_with_two_carriage_returns() -> None:
+    """QEMU's hvc0."""
+    assert feed([b"one\r\r", b"\ntwo\r\ntext\r\r\r", b"\nreboot: Power down\r\r\n"], returns=2) == b"one\ntwo\ntext\r\n"
 
 
 def test_sizes() -> None:
@@ -231,7 +249,7 @@ def test_unknown_cells_are_dashes() -> None:
 def test_guests_that_qemu_kills_are_booted_again(threads: bool, consoles: list[str], boots: int,
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     left = list(consoles)
-    monkeypatch.setattr(process, "run", lambda *_: process.Ended(0, left.pop(0), "", 0))
+    monkeypatch.setattr(process, "run", lambda *_, **__: process.Ended(0, left.pop(0), "", 0))
     with pytest.raises(UserError, match="the guest ended before its command did"):
         guests.run_on_qemu(guests.Guest(Path("K"), Path("R"), threads=threads), jobs.Job("true", ()))
     assert len(consoles) - len(left) == boots
