@@ -22,6 +22,7 @@
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "marker.h"
@@ -192,8 +193,12 @@ static void count(struct counters *counters, const char *disk)
 	add_file(counters, "/proc/vmstat");
 }
 
-/* /dev/console cannot be a controlling terminal (no Ctrl-C); the device behind it can. */
-static void take_terminal(void)
+/*
+ * Init, not the command, leads the session that the console belongs to: when a session's leader exits, Linux hangs up its
+ * terminal, and the bytes that the serial port has not sent yet are gone. /dev/console cannot be a controlling terminal (no
+ * Ctrl-C); the device behind it can. The file descriptor of that device, or -1.
+ */
+static int take_terminal(void)
 {
 	char active[64] = "", path[80];
 	int fd = open("/sys/class/tty/console/active", O_RDONLY | O_CLOEXEC);
@@ -205,19 +210,29 @@ static void take_terminal(void)
 	}
 	snprintf(path, sizeof(path), "/dev/%s", active);
 	setsid();
-	fd = open(path, O_RDWR);
-	if (fd < 0)
-		return;
-	ioctl(fd, TIOCSCTTY, 1);
-	for (int standard = 0; standard < 3; standard++)
-		dup2(fd, standard);
-	if (fd > 2)
-		close(fd);
+	/* Init changes the terminal while the command is in its foreground. */
+	signal(SIGTTOU, SIG_IGN);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		ioctl(fd, TIOCSCTTY, 1);
+	return fd;
+}
+
+/* Make the calling child the terminal's foreground job. */
+static void enter_foreground(int terminal)
+{
+	setpgid(0, 0);
+	if (terminal >= 0) {
+		tcsetpgrp(terminal, getpid());
+		for (int standard = 0; standard < 3; standard++)
+			dup2(terminal, standard);
+	}
+	signal(SIGTTOU, SIG_DFL);
 }
 
 static int run(const char *directory, char *const argv[])
 {
-	int status;
+	int status, terminal = take_terminal();
 	pid_t child = fork();
 
 	if (child < 0) {
@@ -225,7 +240,7 @@ static int run(const char *directory, char *const argv[])
 		return 126;
 	}
 	if (!child) {
-		take_terminal();
+		enter_foreground(terminal);
 		if (chdir(directory))
 			complain("cannot enter", directory);
 		marker(MARKER_MILESTONE, MILESTONE_COMMAND);
@@ -240,32 +255,51 @@ static int run(const char *directory, char *const argv[])
 		if (ended < 0 && errno != EINTR)
 			return 126;
 	}
+	if (terminal >= 0)
+		close(terminal);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/*
- * Let the console say its last words, but do not wait for ever: QEMU's serial port can lose an interrupt. One more
- * character makes it go on.
- */
-static void drain_console(void)
+/* Bytes that the console has still to send, about. QEMU's hvc0 is no serial port: it sends at once. */
+static int unsent(void)
 {
-	for (int tries = 1, queued = 1; tries < 300 && queued; tries++) {
-		if (ioctl(1, TIOCOUTQ, &queued) || !queued)
-			break;
-		if (tries % 25 == 0 && write(1, "\r", 1) < 0)
-			break;
-		usleep(10000);
-	}
-	usleep(20000);	/* what the port itself holds */
+	int queued = 0, port = TIOCSER_TEMT;
+
+	if (ioctl(1, TIOCOUTQ, &queued))
+		queued = 0;
+	if (ioctl(1, TIOCSERGETLSR, &port))
+		port = TIOCSER_TEMT;
+	return queued + !(port & TIOCSER_TEMT);
 }
 
-static void finish(int command)
+/* Wait until the console has sent all, or has sent nothing for three seconds. */
+static void drain_console(void)
 {
+	int left = unsent();
+
+	for (int idle = 0; left && idle < 3000; idle++) {
+		/* It may have been stopped (Ctrl-S, TCOOFF), and QEMU's serial port can lose an interrupt. */
+		if (idle % 250 == 0) {
+			tcflow(1, TCOOFF);
+			tcflow(1, TCOON);
+		}
+		usleep(1000);
+		int now = unsent();
+		if (now != left)
+			idle = 0;
+		left = now;
+	}
+}
+
+static _Noreturn void finish(int command)
+{
+	/* Once before processes die, since one of them may lead a session that the console belongs to, and once after. */
 	drain_console();
 	kill(-1, SIGTERM);
 	kill(-1, SIGKILL);
 	while (wait(NULL) > 0)
 		;
+	drain_console();
 	sync();
 	umount("/data");
 	if (umount("/job") && errno != EINVAL && errno != ENOENT)
