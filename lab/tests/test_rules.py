@@ -19,6 +19,9 @@ RACES = ("munmap_busy", "munmap_waits", "exit_middle", "aba", "exchange", "kill_
 BROAD = ("read_shared_4", "eof", "hole", "write_private", "write_shared", "truncate", "unwritten", "munmap_middle", "split",
          "protect_middle", "mremap_move", "smaps", "frames")
 
+# Tests of where reads and faults are counted.
+ACCOUNTS = ("account", "account_threads", "account_exit", "account_perf")
+
 
 def check(kernel: Path, names: tuple[str, ...], **conditions: object) -> None:
     """All of these tests pass."""
@@ -37,7 +40,12 @@ def test_races(patched: Path, settings: tuple[str, ...], append: str) -> None:
 @pytest.mark.parametrize("kind", ["emulated", "trap"])
 def test_kinds(patched: Path, kind: str) -> None:
     """Misses served by the unit in software, and by the one in hardware at the kernel's request."""
-    check(patched, (*BROAD, "rearm", "write_busy", "frames"), append=f"hwdp.kind={kind}")
+    check(patched, (*BROAD, *ACCOUNTS, "overlay", "rearm", "write_busy", "frames"), append=f"hwdp.kind={kind}")
+
+
+def test_accounts_and_mounts(patched: Path) -> None:
+    """A miss that hardware serves is counted as a read and as a major fault; a loop device is refused, other mounts are not."""
+    check(patched, (*ACCOUNTS, "bind_mount", "overlay", "loop"))
 
 
 @pytest.mark.parametrize("levels", ["no4lvl", "no5lvl"])

@@ -122,6 +122,13 @@ bool stop_readers(struct endless *e);
 	T(munlock, false) \
 	T(kernel_access, false) \
 	T(proc, false) \
+	T(account, false) \
+	T(account_threads, false) \
+	T(account_exit, false) \
+	T(account_perf, false) \
+	T(bind_mount, false) \
+	T(overlay, false) \
+	T(loop, false) \
 	T(drop_caches, false) \
 	T(direct_into_private, false) \
 	T(direct_into_shared, false) \

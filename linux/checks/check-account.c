@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where users look for reads and faults, each page that a unit brings is counted
+ * once: the disk's and the partition's counters, /proc/PID/stat and io,
+ * getrusage(), vmstat. The page faults that remain are counted by themselves, so
+ * that the sums do not depend on who has served a page.
+ */
+#include "check.h"
+#include <linux/perf_event.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#define PAGES 1024ul
+
+struct sums {
+	long reads, sectors;		/* of the partition, or of the whole disk */
+	long disk_reads, disk_sectors;	/* of the whole disk */
+	long majflt, stat_majflt;	/* getrusage(), /proc/self/stat */
+	long inblock, read_bytes;
+	long pgfault, pgmajfault;
+};
+
+static bool disk_sums(const char *file, long *reads, long *sectors)
+{
+	FILE *f = fopen(file, "r");
+	bool ok = f && fscanf(f, "%ld %*d %ld", reads, sectors) == 2;
+
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+/* The field @name of /proc/self/io. */
+static long io_of(const char *name)
+{
+	FILE *f = fopen("/proc/self/io", "r");
+	char key[80];
+	long value, found = -1;
+
+	while (f && fscanf(f, "%79[^:]: %ld ", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Major faults of the process in /proc/self/stat. */
+static long stat_majflt(void)
+{
+	FILE *f = fopen("/proc/self/stat", "r");
+	long value = -1;
+
+	if (f) {
+		if (fscanf(f, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %ld", &value) != 1)
+			value = -1;
+		fclose(f);
+	}
+	return value;
+}
+
+static bool take(struct sums *s)
+{
+	char part[64], disk[80], whole[96];
+	struct rusage usage;
+	struct stat st;
+
+	CHECK(!stat(dir, &st), "stat: %s", strerror(errno));
+	snprintf(part, sizeof(part), "/sys/dev/block/%u:%u", major(st.st_dev), minor(st.st_dev));
+	snprintf(disk, sizeof(disk), "%s/stat", part);
+	CHECK(disk_sums(disk, &s->reads, &s->sectors), "%s: %s", disk, strerror(errno));
+	snprintf(whole, sizeof(whole), "%s/partition", part);
+	snprintf(disk, sizeof(disk), "%s/%sstat", part, access(whole, F_OK) ? "" : "../");
+	CHECK(disk_sums(disk, &s->disk_reads, &s->disk_sectors), "%s: %s", disk, strerror(errno));
+	s->stat_majflt = stat_majflt();
+	s->read_bytes = io_of("read_bytes");
+	CHECK(s->read_bytes >= 0, "no /proc/self/io");
+	s->pgfault = vmstat("pgfault");
+	s->pgmajfault = vmstat("pgmajfault");
+	getrusage(RUSAGE_SELF, &usage);
+	s->majflt = usage.ru_majflt;
+	s->inblock = usage.ru_inblock;
+	return true;
+}
+
+static bool grew(const struct sums *a, const struct sums *b, long pages)
+{
+	CHECK(b->reads - a->reads == pages, "the partition's reads: %ld for %ld pages", b->reads - a->reads, pages);
+	CHECK(b->sectors - a->sectors == 8 * pages, "the partition's sectors: %ld for %ld pages",
+	      b->sectors - a->sectors, pages);
+	CHECK(b->disk_reads - a->disk_reads == pages, "the disk's reads: %ld for %ld pages",
+	      b->disk_reads - a->disk_reads, pages);
+	CHECK(b->disk_sectors - a->disk_sectors == 8 * pages, "the disk's sectors: %ld for %ld pages",
+	      b->disk_sectors - a->disk_sectors, pages);
+	CHECK(b->read_bytes - a->read_bytes == pages * (long)PAGE, "read_bytes: %ld for %ld pages",
+	      b->read_bytes - a->read_bytes, pages);
+	CHECK(b->inblock - a->inblock == 8 * pages, "ru_inblock: %ld for %ld pages", b->inblock - a->inblock, pages);
+	return true;
+}
+
+static bool faults_grew(const struct sums *a, const struct sums *b, long pages)
+{
+	CHECK(b->majflt - a->majflt == pages, "ru_majflt: %ld for %ld pages", b->majflt - a->majflt, pages);
+	CHECK(b->stat_majflt - a->stat_majflt == pages, "majflt of /proc/self/stat: %ld for %ld pages",
+	      b->stat_majflt - a->stat_majflt, pages);
+	CHECK(b->pgmajfault - a->pgmajfault >= pages, "pgmajfault: %ld for %ld pages",
+	      b->pgmajfault - a->pgmajfault, pages);
+	CHECK(b->pgfault - a->pgfault >= b->pgmajfault - a->pgmajfault, "pgfault %ld is less than pgmajfault %ld",
+	      b->pgfault - a->pgfault, b->pgmajfault - a->pgmajfault);
+	return true;
+}
+
+/* All that the process itself has still to read from a disk, its code, is read in a first round. */
+static bool map_cold(const char *name, char **map)
+{
+	struct sums unused;
+
+	drop_caches();
+	if (!take(&unused))
+		return false;
+	*map = map_file(name, PAGES, PROT_READ, MAP_SHARED, NULL);
+	CHECK(*map != MAP_FAILED, "mmap: %s", strerror(errno));
+	return true;
+}
+
+bool t_account(void)
+{
+	struct sums before, after;
+	char *map;
+
+	if (!have_smu())
+		SKIP("ordinary paging reads ahead");
+	if (!make_file("account", 200, PAGES))
+		return false;
+	for (int round = 0; round < 2; round++) {
+		long fast = fast_pages();
+
+		if (!map_cold("account", &map) || !take(&before) || !read_all(map, 200, 0, PAGES))
+			return false;
+		munmap(map, PAGES * PAGE);
+		if (!take(&after))
+			return false;
+		fast = fast_pages() - fast;
+		CHECK(fast > (long)PAGES / 2, "only %ld pages by the unit", fast);
+		if (round && (!grew(&before, &after, PAGES) || !faults_grew(&before, &after, PAGES)))
+			return false;
+	}
+	return true;
+}
+
+/* Threads that want the same page at the same time: it is read once. */
+bool t_account_threads(void)
+{
+	struct reader r[READERS];
+	pthread_t thread[READERS];
+	struct sums before, after;
+	char *map;
+
+	if (!have_smu())
+		SKIP("ordinary paging reads ahead");
+	if (!make_file("accthr", 201, PAGES))
+		return false;
+	for (int round = 0; round < 2; round++) {
+		if (!map_cold("accthr", &map) || !take(&before))
+			return false;
+		for (int i = 0; i < READERS; i++) {
+			r[i] = (struct reader){ .map = map, .seed = 201, .pages = PAGES, .mul = 1 };
+			pthread_create(&thread[i], NULL, reader, &r[i]);
+		}
+		for (int i = 0; i < READERS; i++)
+			pthread_join(thread[i], NULL);
+		munmap(map, PAGES * PAGE);
+		if (!take(&after))
+			return false;
+		CHECK(r[0].ok && r[1].ok && r[2].ok, "a page differs");
+		if (round && !grew(&before, &after, PAGES))
+			return false;
+	}
+	/* each thread that has waited in a page fault counts */
+	CHECK(after.majflt - before.majflt >= (long)PAGES, "ru_majflt: %ld", after.majflt - before.majflt);
+	return true;
+}
+
+static int read_and_end(void *arg)
+{
+	char *map = map_file(arg, PAGES, PROT_READ, MAP_SHARED, NULL);
+
+	if (map == MAP_FAILED || !read_all(map, 202, 0, PAGES))
+		return 1;
+	return 0;	/* the exit adopts */
+}
+
+/* A process that ends leaves its counts to the one that waits for it. */
+bool t_account_exit(void)
+{
+	struct rusage before, after;
+	long bytes = 0;
+
+	if (!have_smu())
+		SKIP("ordinary paging reads ahead");
+	if (!make_file("accexit", 202, PAGES))
+		return false;
+	for (int round = 0; round < 2; round++) {
+		drop_caches();
+		getrusage(RUSAGE_CHILDREN, &before);
+		bytes = io_of("read_bytes");
+		CHECK(!in_child(read_and_end, "accexit"), "a page differs");
+		bytes = io_of("read_bytes") - bytes;
+		getrusage(RUSAGE_CHILDREN, &after);
+	}
+	CHECK(after.ru_majflt - before.ru_majflt == (long)PAGES, "ru_majflt of children: %ld for %ld pages",
+	      after.ru_majflt - before.ru_majflt, PAGES);
+	/* the mapping's own first look at the file may read, too */
+	CHECK(bytes >= (long)(PAGES * PAGE) && bytes <= (long)(PAGES * PAGE) + 64 * (long)PAGE,
+	      "read_bytes of children: %ld for %ld pages", bytes, PAGES);
+	return true;
+}
+
+/* What perf stat -e page-faults,major-faults counts: faults that trap. */
+bool t_account_perf(void)
+{
+	static const uint64_t configs[2] = { PERF_COUNT_SW_PAGE_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ };
+	uint64_t count[2];
+	char *map;
+	int fd[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = configs[i] };
+
+		fd[i] = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+		CHECK(fd[i] >= 0, "perf_event_open: %s", strerror(errno));
+	}
+	map = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(map != MAP_FAILED, "mmap: %s", strerror(errno));
+	for (size_t p = 0; p < PAGES; p++)
+		map[p * PAGE] = 1;
+	for (int i = 0; i < 2; i++)
+		CHECK(read(fd[i], &count[i], 8) == 8, "read: %s", strerror(errno));
+	CHECK(count[0] >= PAGES && count[0] < PAGES + 64, "%lu page faults for %lu pages", (unsigned long)count[0], PAGES);
+	CHECK(count[1] < 64, "%lu major faults", (unsigned long)count[1]);
+	return true;
+}
