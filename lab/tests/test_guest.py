@@ -66,6 +66,17 @@ def test_unmodified_linux_boots(boot: Boot, stock: Path, tmp_path: Path) -> None
     assert [milestone["number"] for milestone in outcome.stats["milestones"]] == [guests.BOOTED, guests.FIRST_COMMAND]
 
 
+@pytest.mark.parametrize("kernel", ["stock", "patched"])
+def test_what_programs_expect_of_a_kernel(boot: Boot, request: pytest.FixtureRequest, kernel: str) -> None:
+    """Loop devices, overlayfs, counts of I/O, perf's events."""
+    outcome = boot(request.getfixturevalue(kernel), """
+        cd /tmp && mkdir lower upper work merged && echo text > lower/file &&
+        mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged && cat merged/file &&
+        dd if=/dev/zero of=image bs=64k count=1 2> /dev/null && losetup /dev/loop0 image && cat /sys/block/loop0/size &&
+        grep -c read_bytes /proc/self/io && cat /proc/sys/kernel/perf_event_paranoid""", smu=False)
+    assert outcome.console.split() == ["text", "128", "1", "2"]
+
+
 def test_killed_command(boot: Boot, patched: Path) -> None:
     assert boot(patched, "kill -9 $$").status == 137
 
