@@ -18,7 +18,7 @@ struct sums {
 	long disk_reads, disk_sectors;	/* of the whole disk */
 	long majflt, stat_majflt;	/* getrusage(), /proc/self/stat */
 	long inblock, read_bytes;
-	long pgfault, pgmajfault;
+	long pgfault, pgmajfault, pgpgin;	/* the last one in KiB */
 };
 
 static bool disk_sums(const char *file, long *reads, long *sectors)
@@ -78,6 +78,7 @@ static bool take(struct sums *s)
 	CHECK(s->read_bytes >= 0, "no /proc/self/io");
 	s->pgfault = vmstat("pgfault");
 	s->pgmajfault = vmstat("pgmajfault");
+	s->pgpgin = vmstat("pgpgin");
 	getrusage(RUSAGE_SELF, &usage);
 	s->majflt = usage.ru_majflt;
 	s->inblock = usage.ru_inblock;
@@ -95,6 +96,7 @@ static bool grew(const struct sums *a, const struct sums *b, long pages)
 	      b->disk_sectors - a->disk_sectors, pages);
 	CHECK(b->read_bytes - a->read_bytes == pages * (long)PAGE, "read_bytes: %ld for %ld pages",
 	      b->read_bytes - a->read_bytes, pages);
+	CHECK(b->pgpgin - a->pgpgin >= 4 * pages, "pgpgin: %ld for %ld pages", b->pgpgin - a->pgpgin, pages);
 	CHECK(b->inblock - a->inblock == 8 * pages, "ru_inblock: %ld for %ld pages", b->inblock - a->inblock, pages);
 	return true;
 }
