@@ -19,24 +19,24 @@ SOURCE = """\
 
 {before}static int map_page(struct page *page)
 {{
-	int err = 0;
+\tint err = 0;
 
-	{first}
-	spin_lock(&page->lock);
-	err = page->state;
-	spin_unlock(&page->lock);
-	return err;
+\t{first}
+\tspin_lock(&page->lock);
+\terr = page->state;
+\tspin_unlock(&page->lock);
+\treturn err;
 }}
 
 static int free_page(struct page *page)
 {{
-	int err = 0;
+\tint err = 0;
 
-	{second}
-	spin_lock(&page->lock);
-	err = page->state;
-	spin_unlock(&page->lock);
-	return err;
+\t{second}
+\tspin_lock(&page->lock);
+\terr = page->state;
+\tspin_unlock(&page->lock);
+\treturn err;
 }}
 """
 PATCH = """\
@@ -47,11 +47,11 @@ Subject: [PATCH] mm: look at the page first
 +++ b/mm/page.c
 @@ -6,5 +6,6 @@ static int map_page(struct page *page)
  
- 	trace_map(page);
- 	spin_lock(&page->lock);
-+	look_at(page);
- 	err = page->state;
- 	spin_unlock(&page->lock);
+ \ttrace_map(page);
+ \tspin_lock(&page->lock);
++\tlook_at(page);
+ \terr = page->state;
+ \tspin_unlock(&page->lock);
 """
 
 
