@@ -170,6 +170,13 @@ def parser() -> Parser:
     attack.add_argument("--seed", type=int, default=1, metavar="N")
     attack.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
 
+    torture = commands.add_parser("torture", help="random sequences of all that changes an address space: kinds may not show")
+    torture.add_argument("--sequences", type=int, default=10_000, metavar="N", help="how many (default 10000)")
+    torture.add_argument("--kind", choices=KINDS, help="only this one (default: each)")
+    torture.add_argument("--share", action="store_true", help="only with --share of run (default: with it and without)")
+    torture.add_argument("--seed", type=int, default=1, metavar="N", help="of the first sequence (default 1)")
+    torture.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
+
     stc = commands.add_parser("stc", help="no page fault is led to a wrong page table: races, on kernels that check themselves")
     stc.add_argument("test", nargs="*", help="only these tests of stc-check")
     stc.add_argument("--kernel", default="plain", metavar="plain|debug|kcsan|IMAGE",
@@ -278,6 +285,10 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         from lab.checks import attack
 
         return attack.run(args.rounds, args.way, args.seed, args.kernel, args.kind)
+    if args.command == "torture":
+        from lab.checks import torture
+
+        return torture.run(args.sequences, args.seed, args.kind, args.share, args.kernel)
     if args.command == "stc":
         from lab.checks import stc
 
