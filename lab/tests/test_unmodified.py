@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as people have them: the same output and exit status under every kind as without one, and a summary that is true.
+
+Their scripts are in unmodified/. All that is random in them has a seed; what they say of times they keep to themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lab import build
+from lab.images import dataset, ext4, rootfs
+from lab.runner import guest as guests
+from lab.runner import served
+from lab.runner.job import KINDS, Job, launcher
+
+pytestmark = [pytest.mark.guest, pytest.mark.series]
+
+SCRIPTS = Path(__file__).with_name("unmodified")
+DATA = 8 * ext4.MIB
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program under test."""
+
+    script: str
+    """In unmodified/."""
+    packages: tuple[str, ...] = ()
+    harts: int = 2
+
+    def command(self) -> list[str]:
+        """What runs it."""
+        return ["python3" if self.script.endswith(".py") else "sh", self.script]
+
+
+PROGRAMS = (
+    Program("pipeline.sh"),
+    Program("python.py", ("python3",)),
+    Program("memmap.py", ("python3", "python3-numpy")),
+    Program("sqlite.py", ("python3",)),
+    Program("lmdb_processes.py", ("python3", "python3-lmdb"), harts=4),
+    Program("db_bench.sh", ("rocksdb-tools",)),
+    Program("stress.sh", ("stress-ng",)),
+    Program("git.sh", ("git",)),
+)
+# In the ordinary suite; all else takes minutes.
+QUICK = [("pipeline.sh", "osdp", False), ("pipeline.sh", "hwdp", True), ("python.py", "hwdp", False)]
+WAYS = [(program.script, kind, share) for program in PROGRAMS for kind in KINDS for share in (False, True)]
+
+
+@cache
+def run(script: str, kind: str | None, share: bool = False) -> guests.Outcome:
+    """Run it in a guest of its own. Without a kind readahead is left off, too: the kinds differ in nothing else."""
+    program = next(program for program in PROGRAMS if program.script == script)
+    guest = guests.Guest(build.kernel(), rootfs.image(more=program.packages), dataset.image(DATA), harts=program.harts,
+                         memory="512M", max_seconds=900)
+    command = " ".join([*launcher(kind, share), *program.command()])
+    return guests.run_on_machine(build.machine(), guest, Job(f"exec {command}", (SCRIPTS / script,)))
+
+
+def check(script: str, kind: str, share: bool) -> None:
+    ours, theirs = run(script, None), run(script, kind, share)
+    assert ours.status == 0, ours.console
+    assert theirs.console == ours.console
+    assert theirs.status == ours.status
+    check_summary(kind, theirs)
+
+
+def check_summary(kind: str, outcome: guests.Outcome) -> None:
+    """The line that a run ends with has the numbers that the drive has counted."""
+    before, after = (record["disks"][guests.DATA_DISK - 1]["reads"]
+                     for record in (guests.first_command(outcome.stats), outcome.stats))
+    by = {who: after[who]["commands"] - before[who]["commands"] for who in ("unit", "software")}
+    line = served.line(kind, outcome)
+    numbers = [int(number.replace(",", "")) for number in re.findall(r"(?<![\w.,])[\d,]*\d(?![\w.]| %)", line)]
+    if kind in ("osdp", "ideal"):
+        assert by["unit"] == 0
+        assert numbers[:1] == [by["software"]], line
+        return
+    hardware = by["unit"] if kind != "emulated" else outcome.counters["smu_installed"]
+    assert numbers[:2] == [hardware, by["unit"] + by["software"]], line
+    assert hardware == outcome.counters["smu_installed"]
+    if hardware < numbers[1]:
+        assert ": " in line.partition("Linux ")[2], line  # a reason
+
+
+@pytest.mark.parametrize(("script", "kind", "share"), QUICK)
+def test_quick(script: str, kind: str, share: bool) -> None:
+    check(script, kind, share)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("script", "kind", "share"), [way for way in WAYS if way not in QUICK])
+def test_all(script: str, kind: str, share: bool) -> None:
+    check(script, kind, share)
+
+
+def test_each_has_a_script() -> None:
+    assert {program.script for program in PROGRAMS} == {path.name for path in SCRIPTS.iterdir()}
