@@ -4,6 +4,7 @@ export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER
 export GIT_AUTHOR_DATE="2024-01-01T00:00:00Z" GIT_COMMITTER_DATE="2024-01-01T00:00:00Z"
 git config --global init.defaultBranch main
 git config --global gc.auto 0
+export GIT_PAGER=cat
 set -e
 mkdir /data/repository
 cd /data/repository
