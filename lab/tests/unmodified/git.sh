@@ -21,7 +21,7 @@ sync
 echo 3 > /proc/sys/vm/drop_caches
 git log --format=%H
 git clone -q --no-hardlinks /data/repository /data/clone
-git -C /data/clone fsck --full
+git -C /data/clone fsck --full --no-progress
 git -C /data/clone log --stat --format=%s | md5sum
 cd /data/clone
 md5sum file*
