@@ -18,6 +18,7 @@ from lab.cache import CACHE
 from lab.images import dataset, ext4, rootfs
 from lab.paths import LINUX
 from lab.programs import cross
+from lab.runner import figures, served
 from lab.runner import guest as guests
 from lab.runner.job import KINDS, Job, launcher
 from lab.ui import UserError, say
@@ -62,6 +63,8 @@ class Said:
     console: str
     simulated: float
     host: float
+    unaccounted: str
+    """What the drive has read and the record does not know of; empty if there is nothing."""
 
 
 def ways(kind: str | None = None, share: bool = False) -> list[Way]:
@@ -99,7 +102,21 @@ def run_part(part: Part, kernel: Path | None = None) -> Said:
     if len(lines) != part.count:
         raise UserError(f"{part.way}, seed {part.seed + len(lines)}: the torture itself did not come to an end: "
                         f"{guests.last_line(outcome.console)}")
-    return Said(lines, outcome.console, outcome.stats["sim_seconds"], outcome.host_seconds)
+    return Said(lines, outcome.console, outcome.stats["sim_seconds"], outcome.host_seconds, _unaccounted(part.way, outcome))
+
+
+def _unaccounted(way: Way, outcome: guests.Outcome) -> str:
+    """The drive counts reads of the unit's queue; the kernel what the unit says that it has asked for and brought; the record
+    has a sample of each miss that it brought for a walker."""
+    hardware, _ = served.reads(way.kind, outcome) or (0, 0)
+    asked, brought = (outcome.counters.get(f"smu_{name}", 0) for name in ("commands", "installed"))
+    wanted = {"emulated": brought, "trap": asked, "hwdp": asked}.get(way.kind or "", 0)
+    if hardware != wanted:
+        return f"the drive counts {hardware} reads of the unit, the kernel {wanted}"
+    samples = sum(region["hw_miss"]["count"] for region in figures.regions(outcome.stats))
+    if way.kind == "hwdp" and samples != brought:
+        return f"the record has {samples} misses, the kernel {brought}"
+    return ""
 
 
 def contradictions(said: Said) -> list[str]:
@@ -153,9 +170,12 @@ def run(sequences: int, seed: int, kind: str | None, share: bool, kernel: Path |
         boots = [(way, pool.submit(run_part, Part(way, first, count), image))
                  for first, count in _parts(sequences, seed) for way in (Way(), *chosen)]
         wrong: dict[Way, list[str]] = {way: [] for way in (Way(), *chosen)}
+        unaccounted: dict[Way, list[str]] = {way: [] for way in (Way(), *chosen)}
         for number, (way, boot) in enumerate(boots):
             said = boot.result()
             simulated, host = simulated + said.simulated, host + said.host
+            if said.unaccounted:
+                unaccounted[way].append(said.unaccounted)
             if way == Way():
                 reference = said
                 wrong[way] += contradictions(said)
@@ -171,6 +191,9 @@ def run(sequences: int, seed: int, kind: str | None, share: bool, kernel: Path |
         if lines and way != Way():
             first = int(lines[0].split()[1])
             print(f"  seed {first}, {first_step(way, first, image)}")
+        failed += len(unaccounted[way])
+        for text in unaccounted[way]:
+            print(f"  {text}")
     print(f"torture: {sequences} sequences without a kind and in {len(chosen)} ways with one, {failed} wrong; "
           f"{simulated:.0f} s of simulated time, {host:.0f} s of the host's processors")
     return 1 if failed else 0

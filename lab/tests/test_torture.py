@@ -29,3 +29,4 @@ def test_kinds_do_not_show(reference: torture.Said, patched: Path, way: torture.
     """Every system call and every access ends as it does without a kind, and every process, too."""
     said = torture.run_part(torture.Part(way, 1, SEQUENCES), patched)
     assert torture.differences(reference, said) == []
+    assert said.unaccounted == ""

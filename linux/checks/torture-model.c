@@ -55,7 +55,7 @@ void note_bad(const char *what, unsigned long a, unsigned long b)
 	if (!__atomic_fetch_add(&world.report->bad, 1, __ATOMIC_RELAXED))
 		snprintf(world.report->first_bad, sizeof(world.report->first_bad), "%s: is %lx, must be %lx", what, a, b);
 	if (world.verbose)
-		dprintf(2, "BAD: %s: is %lx, must be %lx\n", what, a, b);
+		dprintf(2, "%*swrong: %s: is %lx, must be %lx\n", 2 * world.level, "", what, a, b);
 }
 
 size_t file_pages(int file)

@@ -2,6 +2,7 @@
 """LMDB with eight processes, each with a mapping of its own: one writes, seven read."""
 
 import multiprocessing
+import pathlib
 import zlib
 
 import lmdb
@@ -35,7 +36,7 @@ if __name__ == "__main__":
             for number in range(ENTRIES):
                 change.put(key(number), key(number) * 100)
         environment.sync(True)
-    open("/proc/sys/vm/drop_caches", "w").write("3")
+    pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
     results = context.Queue()
     writer = context.Process(target=write, args=(results,))
     writer.start()

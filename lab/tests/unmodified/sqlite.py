@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQLite: a mapped database, several connections that read while one writes, growth, and a vacuum."""
 
+import pathlib
 import sqlite3
 import threading
 import zlib
@@ -30,7 +31,7 @@ writer.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, crc INTEGER, body BLOB)"
 writer.executemany("INSERT INTO t VALUES (?, ?, ?)", rows(0, 2000))
 writer.commit()
 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-open("/proc/sys/vm/drop_caches", "w").write("3")
+pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
 found = {}
 readers = [threading.Thread(target=reader, args=(number,)) for number in range(3)]
 for thread in readers:
