@@ -63,6 +63,9 @@ class Said:
     console: str
     simulated: float
     host: float
+    hardware: int
+    reads: int
+    """Of the data disk: by the unit, and all."""
     unaccounted: str
     """What the drive has read and the record does not know of; empty if there is nothing."""
 
@@ -102,13 +105,14 @@ def run_part(part: Part, kernel: Path | None = None) -> Said:
     if len(lines) != part.count:
         raise UserError(f"{part.way}, seed {part.seed + len(lines)}: the torture itself did not come to an end: "
                         f"{guests.last_line(outcome.console)}")
-    return Said(lines, outcome.console, outcome.stats["sim_seconds"], outcome.host_seconds, _unaccounted(part.way, outcome))
+    hardware, reads = served.reads(part.way.kind, outcome) or (0, 0)
+    return Said(lines, outcome.console, outcome.stats["sim_seconds"], outcome.host_seconds, hardware, reads,
+                _unaccounted(part.way, hardware, outcome))
 
 
-def _unaccounted(way: Way, outcome: guests.Outcome) -> str:
+def _unaccounted(way: Way, hardware: int, outcome: guests.Outcome) -> str:
     """The drive counts reads of the unit's queue; the kernel what the unit says that it has asked for and brought; the record
     has a sample of each miss that it brought for a walker."""
-    hardware, _ = served.reads(way.kind, outcome) or (0, 0)
     asked, brought = (outcome.counters.get(f"smu_{name}", 0) for name in ("commands", "installed"))
     wanted = {"emulated": brought, "trap": asked, "hwdp": asked}.get(way.kind or "", 0)
     if hardware != wanted:
@@ -171,9 +175,11 @@ def run(sequences: int, seed: int, kind: str | None, share: bool, kernel: Path |
                  for first, count in _parts(sequences, seed) for way in (Way(), *chosen)]
         wrong: dict[Way, list[str]] = {way: [] for way in (Way(), *chosen)}
         unaccounted: dict[Way, list[str]] = {way: [] for way in (Way(), *chosen)}
+        reads: dict[Way, tuple[int, int]] = {way: (0, 0) for way in (Way(), *chosen)}
         for number, (way, boot) in enumerate(boots):
             said = boot.result()
             simulated, host = simulated + said.simulated, host + said.host
+            reads[way] = reads[way][0] + said.hardware, reads[way][1] + said.reads
             if said.unaccounted:
                 unaccounted[way].append(said.unaccounted)
             if way == Way():
@@ -185,7 +191,8 @@ def run(sequences: int, seed: int, kind: str | None, share: bool, kernel: Path |
                 say(f"{number + 1} of {len(boots)} boots, {sum(map(len, wrong.values()))} sequences that differ")
     for way, lines in wrong.items():
         failed += len(lines)
-        print(f"{way}: {sequences} sequences, {len(lines)} {'as the model does not say' if way == Way() else 'different'}")
+        result = f"{len(lines)} {'as the model does not say' if way == Way() else 'different'}"
+        print(f"{way}: {sequences} sequences, {result}; {reads[way][1]} reads, {reads[way][0]} by the unit")
         for line in lines[:_SHOWN]:
             print(f"  {line}")
         if lines and way != Way():

@@ -75,8 +75,8 @@ def check(script: str, kind: str, share: bool) -> None:
 
 def check_summary(kind: str, outcome: guests.Outcome) -> None:
     """The line that a run ends with has the numbers that the drive has counted."""
-    before, after = (record["disks"][guests.DATA_DISK - 1]["reads"]
-                     for record in (guests.first_command(outcome.stats), outcome.stats))
+    before = guests.first_command(outcome.stats)["reads"][guests.DATA_DISK - 1]
+    after = outcome.stats["disks"][guests.DATA_DISK - 1]["reads"]
     by = {who: after[who]["commands"] - before[who]["commands"] for who in ("unit", "software")}
     line = served.line(kind, outcome)
     numbers = [int(number.replace(",", "")) for number in re.findall(r"(?<![\w.,])[\d,]*\d(?![\w.]| %)", line)]
