@@ -111,6 +111,27 @@ def test_tool_failure_is_one_line(tmp_path: Path) -> None:
         cache.run_tool(["nonexistent-tool"], tmp_path / "log", "making x")
 
 
+@pytest.mark.parametrize(("said", "reason"), [
+    (["cc -Werror x.c", "x.c:3:5: error: no y", "make: *** [x] Error 1", "error: it failed"], "x.c:3:5: error: no y"),
+    (["   Compiling a", "error[E0425]: no z", "error: could not compile `a`"], "error[E0425]: no z"),
+    (["W: old", "E: no such package", "E: apt-get failed"], "E: no such package"),
+    (["WARNING: Retrying after error", "ERROR: No matching distribution"], "ERROR: No matching distribution"),
+    (["fine", "gone"], "gone"),
+    (["write: No space left on device", "error: x"], "disk full"),
+    ([], ""),
+])
+def test_the_first_complaint_is_the_reason(said: list[str], reason: str) -> None:
+    """What follows comes from it: a compiler's own line was hidden behind make's."""
+    assert cache.why(said) == reason
+
+
+def test_neither_root_nor_sudo_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(cache.shutil, "which", lambda _: None)
+    with pytest.raises(UserError, match="^installing xz-utils: needs root, and there is no sudo$"):
+        cache.as_root("installing xz-utils")
+
+
 def test_disk_full_names_the_place(tmp_path: Path) -> None:
     assert str(cache.disk_error(OSError(errno.ENOSPC, "x"), tmp_path)) == f"disk full while writing {tmp_path}"
     assert "Read-only" in str(cache.disk_error(OSError(errno.EROFS, "Read-only file system"), tmp_path))
