@@ -24,7 +24,7 @@ for command in (["no-such-command"], ["true"], ["sh", "-c", "exit 5"]):
         print(command[0], subprocess.run(command).returncode)
     except FileNotFoundError:
         print(command[0], "not found")
-print("output", subprocess.run(["wc", "-c", "/data/random.bin"], capture_output=True, text=True).stdout.split())
+print("output", subprocess.run(["stat", "-c", "%s", "/data/random.bin"], capture_output=True, text=True).stdout.split())
 print("after", digest(1))
 with multiprocessing.get_context("fork").Pool(3) as pool:
     print("fork", pool.map(digest, range(8)))
