@@ -77,7 +77,7 @@ def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[s
     """Run a command in a guest, attributed; the command's exit status."""
     if request.simulator != "machine":
         raise UserError("profile: not with --on qemu")
-    run.check_kernel(request)
+    run.check(request)
     _prepare(out, symbols, categories)
     kernel = request.kernel or build.kernel(stock=request.stock, series=request.series)
     # Without the launcher of a kind there is no region of interest.

@@ -167,8 +167,8 @@ def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
     return lines + [f"--fault {fault['fault']}: struck {fault['struck']} commands" for fault in outcome.stats.get("faults", [])]
 
 
-def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]:
-    """The guest and its job, built if need be; files of the request's are sought from `folder` on."""
+def check(request: Request, folder: Path = Path()) -> None:
+    """UserError for options that no run could have, before anything is built."""
     if request.interactive and request.argv:
         raise UserError(f"--interactive: takes no command after --: {request.argv[0]}")
     if request.share and not request.kind:
@@ -180,13 +180,18 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
         if given is not None and given <= 0:
             raise UserError(f"--{name} {given}: not a positive number")
     check_kernel(request, folder)
-    arch = build.ARCHS[request.arch]
-    if request.simulator == "machine" and arch is not build.RISCV:
+    if request.simulator == "machine" and build.ARCHS[request.arch] is not build.RISCV:
         raise UserError(f"--arch {request.arch}: only with --on qemu")
     if request.simulator != "machine" and (odd := _of_the_machine(request)):
         raise UserError(f"{odd}: not with --on qemu")
-    readahead = readahead_of(request.kind, request.readahead)
-    faults = faults_of(request.faults, request.data is not None)
+    readahead_of(request.kind, request.readahead)
+    faults_of(request.faults, request.data is not None)
+
+
+def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]:
+    """The guest and its job, built if need be; files of the request's are sought from `folder` on."""
+    check(request, folder)
+    arch = build.ARCHS[request.arch]
     data, kept, options = data_disk(request.data, folder)
     if request.simulator != "machine" and options:
         raise UserError(f"--data {request.data}: options only with --on machine")
@@ -194,7 +199,7 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
     guest = guests.Guest(
         kernel=folder / request.kernel if request.kernel else build.kernel(stock=request.stock, arch=arch, series=request.series),
         root=root, data=data, data_kept=kept, data_options=options, arch=arch,
-        faults=faults, readahead=readahead,
+        faults=faults_of(request.faults, data is not None), readahead=readahead_of(request.kind, request.readahead),
         profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
