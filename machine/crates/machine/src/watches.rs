@@ -52,7 +52,6 @@ impl WatchCounts {
     fn add(&mut self, other: &WatchCounts) {
         self.watches += other.watches;
         self.len = self.len.saturating_add(other.len);
-        self.pages_touched += other.pages_touched;
         self.hw_misses += other.hw_misses;
         self.os_faults += other.os_faults;
         self.resident += other.resident;
@@ -60,12 +59,17 @@ impl WatchCounts {
         self.os_faults_total += other.os_faults_total;
     }
 
-    fn first_touch(&mut self, state: &mut u8) -> bool {
-        let first = *state & TOUCHED == 0;
-        *state |= TOUCHED;
-        self.pages_touched += u64::from(first);
-        first
+    /// With the sum that follows from the others.
+    fn summed(&self) -> WatchCounts {
+        WatchCounts { pages_touched: self.hw_misses + self.os_faults + self.resident, ..self.clone() }
     }
+}
+
+/// Marks a page as accessed; whether it had not been before.
+fn first_touch(state: &mut u8) -> bool {
+    let first = *state & TOUCHED == 0;
+    *state |= TOUCHED;
+    first
 }
 
 /// A stretch of pages of one watch. The map it is in has its first page.
@@ -394,7 +398,7 @@ impl Watches {
     /// A user access found a translation.
     pub fn touched(&mut self, root: u64, va: u64) {
         self.at(root, va, |counts, state| {
-            if counts.first_touch(state) {
+            if first_touch(state) {
                 if *state & REQUESTED != 0 {
                     counts.hw_misses += 1;
                 } else {
@@ -416,7 +420,7 @@ impl Watches {
     pub fn faulted(&mut self, root: u64, va: u64) -> bool {
         self.at(root, va, |counts, state| {
             counts.os_faults_total += 1;
-            counts.os_faults += u64::from(counts.first_touch(state));
+            counts.os_faults += u64::from(first_touch(state));
         })
     }
 
@@ -429,7 +433,7 @@ impl Watches {
         let (summed, single) = all.split_at(all.len().saturating_sub(most));
         let mut rest = self.older.clone();
         summed.iter().for_each(|(_, counts)| rest.add(counts));
-        single.iter().map(|(_, counts)| (*counts).clone()).chain((rest.watches != 0).then_some(rest)).collect()
+        single.iter().map(|(_, counts)| counts.summed()).chain((rest.watches != 0).then(|| rest.summed())).collect()
     }
 }
 
