@@ -10,6 +10,7 @@
 #define LONG 10000
 
 extern volatile u64 timer_period, timer_spin;
+u64 timer_enable = 0x80;		/* mie.MTIE; it comes once MTIMECMP is written */
 
 void main(u64 hart)
 {

@@ -19,7 +19,8 @@ _start:
 	csrw	medeleg, t1
 	la	t1, trap_m
 	csrw	mtvec, t1
-	li	t1, 0x80		# the timer, once MTIMECMP is written
+	la	t1, timer_enable	# mie.MTIE, in programs that use the timer: elsewhere no interrupt can end a wait
+	ld	t1, 0(t1)
 	csrw	mie, t1
 	la	t1, trap_entry
 	csrw	stvec, t1
@@ -123,6 +124,9 @@ finish:
 tohost:	.dword 0
 .globl fromhost
 fromhost: .dword 0
+.balign 8
+.weak timer_enable
+timer_enable: .dword 0
 .bss
 .balign 4096
 .globl timer_period
