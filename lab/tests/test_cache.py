@@ -201,7 +201,8 @@ def test_each_says_what_it_needs(make: Callable, tmp_path: Path, monkeypatch: py
     for module in (build, rootfs, dataset, loaded, demo, selftests):
         if hasattr(module, "CACHE"):
             monkeypatch.setattr(module, "CACHE", tmp_path / "cache")
-    monkeypatch.delenv("TRAPLESS_KERNEL", raising=False)
+    for variable in ("TRAPLESS_KERNEL", "CARGO_TARGET_DIR"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(tmp_path)
     for name in ("machine", "guest_tools"):
         monkeypatch.setattr(build, name, lambda *_: tmp_path)

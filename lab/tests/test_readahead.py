@@ -78,7 +78,7 @@ def test_refusals_come_before_anything_is_built(command: str, arguments: list[st
     if command == "profile" and "qemu" in arguments:
         line = "profile: not with --on qemu"
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "end_with_sigterm", lambda: None)
+    monkeypatch.setattr(cli.signals, "listen", lambda: None)
     monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
     monkeypatch.setattr("sys.argv", ["trapless", command, *arguments, *([] if "--elf" in arguments else ["--", "true"])])
     assert cli.main() == 1
@@ -110,7 +110,7 @@ def test_points_of_a_sweep_have_them(fake: test_sweeps.Fake, monkeypatch: pytest
 def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Call:
     """`trapless run` in this process: its status, and what was said on stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "end_with_sigterm", lambda: None)
+    monkeypatch.setattr(cli.signals, "listen", lambda: None)
 
     def call(*arguments: str) -> tuple[int, str]:
         monkeypatch.setattr("sys.argv", ["trapless", "run", *arguments])
