@@ -203,8 +203,10 @@ def test_page_faults_of_the_operating_system(program: Path, patched: Path, root:
     faults = [json.loads(line) for line in (tmp_path / "profile" / "faults.jsonl").read_text().splitlines()]
     read = [fault for fault in faults if "device_end" in fault["times"]]
     assert len(read) == record["faults"]["count"]
-    watched = sum(watch["os_faults"] for watch in region["watch"])
-    assert watched == LOAD.read_bytes // 4096 and watched <= len(read) <= watched + 3
+    watch, = region["watch"]
+    # Besides, fio and its exit meet pages of its own libraries for the first time.
+    watched = [fault for fault in read if watch["va"] <= int(fault["va"], 16) < watch["va"] + watch["len"]]
+    assert watch["os_faults"] == LOAD.read_bytes // 4096 == len(watched)
     for fault in [fault for fault in read if fault["task"] == "fio" and fault["lba"] is not None]:
         times = list(fault["times"].values())
         assert list(fault["times"])[:8] == FIRST_STEPS
