@@ -12,7 +12,8 @@ use crate::faults::SPANS;
 use crate::log::MISS_SPANS;
 
 /// Groups of tracks ("processes" of the format), in the order in which they are shown.
-const GROUPS: [&str; 6] = ["regions", "harts", "page faults, by task", "misses in hardware (PMSHR)", "drives", "frames"];
+const GROUPS: [&str; 6] =
+    ["regions", "harts", "page faults, by task", "misses in hardware (PMSHR)", "drives", "frames"];
 const REGIONS: usize = 1;
 const HARTS: usize = 2;
 const FAULTS: usize = 3;

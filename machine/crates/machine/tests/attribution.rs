@@ -165,7 +165,8 @@ fn the_timeline_is_well_formed_and_has_every_miss() {
     // Nobody adopts the pages; 200 frames were given.
     let mut lines = Vec::new();
     attribution.write_frames(&mut lines).unwrap();
-    let frames: Vec<Value> = String::from_utf8(lines).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let frames: Vec<Value> =
+        String::from_utf8(lines).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let (first, last) = (&frames[0], &frames[frames.len() - 1]);
     assert!(frames.len() > 50 && named("unsynced") == frames.len(), "{}", frames.len());
     assert!(frames.is_sorted_by_key(|f| f["cycle"].as_u64()) && frames.is_sorted_by_key(|f| f["unsynced"].as_u64()));
