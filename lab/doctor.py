@@ -16,7 +16,7 @@ from lab.cache import CACHE, why
 from lab.images import dataset, rootfs
 from lab.paths import LINUX, ROOT
 
-TOOLS = ("git", "cargo", "gcc", "make", "riscv64-linux-gnu-gcc", "flex", "bison", "bc", "mmdebstrap", "mke2fs", "debugfs",
+TOOLS = ("git", "cargo", "gcc", "make", "riscv64-linux-gnu-gcc", "flex", "bison", "bc", "mke2fs", "debugfs",
          "valgrind", "qemu-system-riscv64", "qemu-system-x86_64", "riscv64-unknown-elf-gcc")
 # Of the TOOLS, what only tests use.
 TESTS_ONLY = ("qemu-system-riscv64", "qemu-system-x86_64", "riscv64-unknown-elf-gcc")
