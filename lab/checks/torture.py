@@ -117,7 +117,8 @@ def _unaccounted(way: Way, hardware: int, outcome: guests.Outcome) -> str:
     wanted = {"emulated": brought, "trap": asked, "hwdp": asked}.get(way.kind or "", 0)
     if hardware != wanted:
         return f"the drive counts {hardware} reads of the unit, the kernel {wanted}"
-    samples = sum(region["hw_miss"]["count"] for region in figures.regions(outcome.stats))
+    regions = [*figures.regions(outcome.stats), outcome.stats["outside"]]
+    samples = sum(region["hw_miss"]["count"] for region in regions)
     if way.kind == "hwdp" and samples != brought:
         return f"the record has {samples} misses, the kernel {brought}"
     return ""

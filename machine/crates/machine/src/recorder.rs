@@ -41,6 +41,8 @@ pub struct Recorder {
     pub watches: Watches,
     /// Of the current region, or of the last one.
     pub measured: Measured,
+    /// While no region is open.
+    pub outside: Measured,
     /// Misses that have ended, for whoever takes them: hart (none: a port), address, steps.
     pub ended: Option<Vec<(Option<usize>, u64, MissTimes)>>,
     /// Pages installed without metadata, if anybody wants to know.
@@ -61,6 +63,7 @@ impl Recorder {
         Recorder {
             watches: Watches::default(),
             measured: Measured::default(),
+            outside: Measured::default(),
             ended: None,
             installed: None,
             open: false,
@@ -89,6 +92,7 @@ impl Recorder {
     /// A region ends.
     pub fn end(&mut self) {
         self.settle();
+        self.faults.clear();
         self.open = false;
     }
 
@@ -98,14 +102,17 @@ impl Recorder {
         self.take_misses();
     }
 
+    /// Where to measure now.
+    fn measure(&mut self) -> &mut Measured {
+        if self.open { &mut self.measured } else { &mut self.outside }
+    }
+
     /// A drive finished a command.
     pub fn command(&mut self, record: &CommandRecord) {
         if record.opcode != NVME_READ || record.sqid == 0 {
             return;
         }
-        if self.open {
-            self.measured.nvme_reads.add(record.completed.since(record.doorbell));
-        }
+        self.measure().nvme_reads.add(record.completed.since(record.doorbell));
         self.misses.read(record);
     }
 
@@ -141,11 +148,9 @@ impl Recorder {
 
     fn take_misses(&mut self) {
         for sample in self.misses.take() {
-            if self.open {
-                let measured = &mut self.measured;
-                let of = if sample.port { &mut measured.port_misses } else { &mut measured.misses };
-                of.add(&sample);
-            }
+            let measured = self.measure();
+            let of = if sample.port { &mut measured.port_misses } else { &mut measured.misses };
+            of.add(&sample);
             if let (Some(ended), Some(times)) = (&mut self.ended, sample.times) {
                 ended.push((sample.hart, sample.va, times));
             }
@@ -176,7 +181,8 @@ impl Recorder {
 
     /// A user access to a watched page raised a page fault.
     fn faulted(&mut self, trap: &TrapInfo, (access, fault): (Access, PageFault)) {
-        *self.measured.os_faults.entry(self.cause(fault)).or_default() += 1;
+        let cause = self.cause(fault);
+        *self.measure().os_faults.entry(cause).or_default() += 1;
         if self.faults.len() == MOST_FAULTED_PAGES {
             self.faults.pop_first();
         }
@@ -197,9 +203,7 @@ impl Recorder {
         if faults.is_empty() {
             self.faults.remove(&page);
         }
-        if self.open {
-            over.iter().for_each(|(_, since)| self.measured.os_fault.add(fill.now.since(*since)));
-        }
+        over.iter().for_each(|(_, since)| self.measure().os_fault.add(fill.now.since(*since)));
     }
 }
 
@@ -209,8 +213,8 @@ impl Observer for Recorder {
         self.take_misses();
         let Some(fault) = trap.page_fault else { return };
         if trap.from != Privilege::User {
-            self.measured.kernel_faults += u64::from(self.open && self.watches.has(trap.root_ppn, trap.tval));
-        } else if self.watches.faulted(trap.root_ppn, trap.tval) && self.open {
+            self.measure().kernel_faults += u64::from(self.watches.has(trap.root_ppn, trap.tval));
+        } else if self.watches.faulted(trap.root_ppn, trap.tval) {
             self.faulted(trap, fault);
         }
     }

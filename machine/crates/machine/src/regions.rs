@@ -13,7 +13,7 @@ use trapless_smu_regs::{
 
 use crate::machine::{A0, Machine};
 use crate::report::{
-    DiskReads, DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Report, Roi, SmuCounters,
+    DiskReads, DiskRecord, FaultCount, Instructions, Milestone, NamespaceRecord, Outside, Report, Roi, SmuCounters,
     host_peak_bytes,
 };
 use crate::stats::MOST_MARKS;
@@ -261,6 +261,7 @@ impl Machine {
             misses: self.misses(),
             milestones: self.milestones.clone(),
             rois: self.rois.clone(),
+            outside: self.outside(),
             marks_ignored: self.marks_ignored + self.recorder.watches.ignored(),
             watch: self.recorder.watches.counts(Watches::MOST),
             smu_counters: self.smu_counters(),
@@ -271,6 +272,19 @@ impl Machine {
                 .flat_map(Controller::faults)
                 .map(|(fault, struck)| FaultCount { fault: fault.to_owned(), struck })
                 .collect(),
+        }
+    }
+
+    fn outside(&self) -> Outside {
+        let measured = &self.recorder.outside;
+        Outside {
+            os_faults: measured.os_faults.values().sum(),
+            os_fault_causes: measured.os_faults.clone(),
+            os_fault: measured.os_fault.summary(self.clock),
+            kernel_faults: measured.kernel_faults,
+            hw_miss: measured.misses.summary(self.clock),
+            port_miss: measured.port_misses.summary(self.clock),
+            nvme_read: measured.nvme_reads.summary(self.clock),
         }
     }
 

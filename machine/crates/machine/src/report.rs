@@ -219,6 +219,25 @@ impl Roi {
     }
 }
 
+/// What was measured while no region of interest was open. Its fields are those of [`Roi`].
+#[derive(Clone, Debug, Serialize)]
+pub struct Outside {
+    /// Page faults of user accesses to watched mappings.
+    pub os_faults: u64,
+    /// The same by what the walker found.
+    pub os_fault_causes: BTreeMap<&'static str, u64>,
+    /// The same, from the trap until an access succeeds; those that were open when a region began are left out.
+    pub os_fault: LatencySummary,
+    /// Page faults of the kernel's own accesses to watched mappings.
+    pub kernel_faults: u64,
+    /// Blocks that the SMU read and installed for walkers.
+    pub hw_miss: MissSummary,
+    /// The same for software request ports.
+    pub port_miss: MissSummary,
+    /// NVMe reads of all queues.
+    pub nvme_read: LatencySummary,
+}
+
 /// What a run measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -250,6 +269,8 @@ pub struct Report {
     pub milestones: Vec<Milestone>,
     /// Regions of interest.
     pub rois: Vec<Roi>,
+    /// What was measured outside of all of them.
+    pub outside: Outside,
     /// Markers that were ignored: milestones that were too many, watches that were too many or too large.
     pub marks_ignored: u64,
     /// All watched mappings. The newest ones singly, then the sum of the others.
