@@ -75,7 +75,7 @@ class Load:
         return Job("\n".join([
             "" if self.kpoold or kind in ("ideal", "osdp") else f"echo 0 > {settings}/kpoold || exit $?",
             "" if self.kpted else f"echo 60000 > {settings}/kpted_period_ms || exit $?",
-            f"{self.command(kind)} || exit $?",
+            f"{self.command(kind)}; status=$?; hwdp -e; [ $status = 0 ] || exit $status",
             "cp /proc/vmstat /job/out/vmstat",
             f"[ -e {settings}/stats ] && cp {settings}/stats /job/out/hwdp-stats",
             "exit 0",

@@ -99,3 +99,16 @@ def test_two_processes_have_one_region(run: Callable[[str], guests.Outcome]) -> 
     counted = figures.of_regions("osdp", regions)
     assert counted["distinct_pages"] == 2 * PAGES
     assert len(regions) == 1
+
+
+def test_a_region_can_end_before_the_command(run: Callable[[str], guests.Outcome]) -> None:
+    """Programs need not unmap. Without a word a region lasts as long as the command."""
+    case, after = command("hwdp", "return"), "seq 20000 >/dev/null"
+    outcome = run(f"{case}; hwdp -e; {after}; {case}; {after}")
+    assert outcome.status == 0, outcome.console
+    first, second = figures.regions(outcome.stats)
+    # A turn of seq takes more than 20 cycles.
+    assert second["begin_cycle"] - first["end_cycle"] > 20 * 20000
+    assert second["end_cycle"] - second["begin_cycle"] > first["end_cycle"] - first["begin_cycle"] + 20 * 20000
+    misses = [region["hw_miss"]["count"] for region in (first, second, outcome.stats["outside"])]
+    assert sum(misses) == outcome.counters["smu_installed"]

@@ -10,16 +10,19 @@
 #include <unistd.h>
 
 #include "kinds.h"
+#include "marker.h"
 
 #define LIBRARY "/usr/lib/libhwdp.so"
 
 static int usage(void)
 {
 	fputs("usage: hwdp -k ideal|osdp|emulated|trap|hwdp [-f PATHPREFIX] [-s] -- COMMAND [ARGUMENT]...\n"
+	      "       hwdp -e\n"
 	      "  -k  who serves misses on file mappings: nobody (all resident), the OS, an SMU in software,\n"
 	      "      the SMU asked by the OS, the SMU asked by the page table walker\n"
 	      "  -f  only mappings of files whose path begins so (/data/ with -s or ideal)\n"
-	      "  -s  threads that map the same file share one mapping\n", stderr);
+	      "  -s  threads that map the same file share one mapping\n"
+	      "  -e  end the machine's region of interest: what comes now is not measured\n", stderr);
 	return 2;
 }
 
@@ -53,6 +56,10 @@ int main(int argc, char **argv)
 	bool share = false;
 	int option;
 
+	if (argc == 2 && !strcmp(argv[1], "-e")) {
+		marker(MARKER_ROI_END, ROI_ANY);
+		return 0;
+	}
 	while ((option = getopt(argc, argv, "+k:f:s")) != -1) {
 		if (option == 'k')
 			name = optarg;
