@@ -22,14 +22,27 @@ _REASONS = {
     "areas_withdrawn_madvise": "{} given up after madvise()",
     "areas_withdrawn_userfaultfd": "{} given up: watched by userfaultfd",
     "areas_withdrawn_disabled": "{} given up: the feature was switched off",
+    "areas_disarmed_fork": "{} copied by fork(): the child's copy is not served",
 }
+# The same for mappings whose entries were emptied for a while; they count how often.
+_FOR_A_WHILE = {
+    "areas_disarmed_layout_change": "the file's blocks changed",
+    "areas_disarmed_direct_write": "direct writes",
+    "areas_disarmed_blocks_moved": "blocks were moved",
+    "areas_disarmed_device": "the drive was reset or taken away",
+    "areas_disarmed_shutdown": "the file system was shut down",
+    "areas_disarmed_io_limit": "a cgroup limits reads of the disk",
+    "areas_disarmed_power": "the machine slept",
+}
+# And for single pages that hardware could have brought.
 _PAGES = {
     "faults_for_want_of_frame": "no free frame",
     "smu_fail_device": "device error",
     "smu_fail_timeout": "the device did not answer",
-    "smu_pmshr_full": "the unit was full",
-    "pages_disarmed_by_cache_insertion": "read(), another mapping or readahead came first",
+    "stores": "stores, or accesses of the kernel",
+    "pages_disarmed_by_cache_insertion": "Linux had begun to read them, for read(), another mapping or readahead",
 }
+_REST = "the last page of a file, read(), directories, the file system's own data"
 
 
 def reads(kind: str | None, outcome: guests.Outcome) -> tuple[int, int] | None:
@@ -64,21 +77,29 @@ def line(kind: str, outcome: guests.Outcome) -> str | None:
     if kind in ("osdp", "ideal") or not total:
         return f"{kind}: Linux made {_all(total)} of the data disk"
     who = "the unit in software" if kind == "emulated" else "hardware"
-    text = f"{kind}: {who} made {hardware:,} of {total:,} reads of the data disk ({100 * hardware / total:.1f} %)"
+    # Not rounded up: 100 % are all.
+    share = 1000 * hardware // total / 10
+    text = f"{kind}: {who} made {hardware:,} of {total:,} reads of the data disk ({share:.1f} %)"
     rest = total - hardware
-    why = "; ".join(_why(outcome.counters)) or "read(), directories and the file system's own data"
-    return f"{text}, Linux {rest:,}: {why}" if rest else text
+    return f"{text}, Linux {rest:,}: {'; '.join(_why(outcome.counters, rest))}" if rest else text
 
 
 def _all(total: int) -> str:
-    return f"all {total:,} reads" if total else "no reads"
+    return "no reads" if not total else "the only read" if total == 1 else f"all {total:,} reads"
 
 
-def _why(counters: dict[str, int]) -> list[str]:
-    """The reasons that the kernel has counted, in the order of the tables above."""
-    mappings = [text.format(_number(counters[name], "mapping")) for name, text in _REASONS.items() if counters.get(name)]
-    pages = [f"{_number(counters[name], 'page')}: {text}" for name, text in _PAGES.items() if counters.get(name)]
-    return mappings + pages
+def _why(counters: dict[str, int], rest: int) -> list[str]:
+    """The reasons that the kernel has counted, in the order of the tables above, and what is left of `rest` reads. A read of
+    Linux may bring several pages."""
+    counted = {name: counters.get(name, 0) for name in (*_REASONS, *_FOR_A_WHILE, *_PAGES)}
+    failed = sum(counted[name] for name in ("faults_for_want_of_frame", "smu_fail_device", "smu_fail_timeout"))
+    counted["stores"] = max(0, counters.get("armed_faults_served_by_os", 0) - failed)
+    mappings = [text.format(_number(counted[name], "mapping")) for name, text in _REASONS.items() if counted[name]]
+    mappings += [f"disarmed {_number(counted[name], 'time')}: {text}" for name, text in _FOR_A_WHILE.items() if counted[name]]
+    pages = [f"{_number(counted[name], 'page')}: {text}" for name, text in _PAGES.items() if counted[name]]
+    left = rest - sum(counted[name] for name in _PAGES)
+    also = "these mappings, " if mappings else ""
+    return mappings + pages + ([f"{_number(left, 'read')}: {also}{_REST}"] if left > 0 else [])
 
 
 def _number(count: int, what: str) -> str:
