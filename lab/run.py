@@ -147,12 +147,16 @@ def run(request: Request) -> int:
         say(found)
     for line in what_was(request, outcome):
         say(line)
+    # The guest's init tells of /data what it has mounted there.
+    unmounted = request.data is not None and outcome.readahead is None and not request.interactive
+    if unmounted:
+        say("--data: nothing was mounted at /data: Linux could not read that disk's ext4")
     if outcome.status and not request.interactive:
         say(ending.of(outcome, words=False).line)
     if outcome.status == NOT_FOUND and (line := own.not_found(job.inputs[len(request.inputs):], request.argv,
                                                               rootfs.files(guest.root))):
         say(line)
-    return outcome.status
+    return outcome.status or int(unmounted)
 
 
 def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
@@ -162,9 +166,11 @@ def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
         why = "as --readahead says" if request.readahead is not None else (
             f"off with --kind {request.kind} (--readahead KB)" if request.kind else "Linux' own")
         if outcome.readahead != (asked := readahead_of(request.kind, request.readahead)) and asked is not None:
-            why = f"the command changed it from {asked} KB"
+            # Linux gives a drive that it has reset the readahead of a new one.
+            why = f"changed from {asked} KB, by the command or with a reset of the drive"
         lines.append(f"readahead of /data: {outcome.readahead} KB, {why}")
-    return lines + [f"--fault {fault['fault']}: struck {fault['struck']} commands" for fault in outcome.stats.get("faults", [])]
+    return lines + [f"--fault {fault['fault']}: struck {fault['struck']} command{'' if fault['struck'] == 1 else 's'}"
+                    for fault in outcome.stats.get("faults", [])]
 
 
 def check(request: Request, folder: Path = Path()) -> None:

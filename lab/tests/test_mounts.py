@@ -13,6 +13,7 @@ import pytest
 
 from lab import build
 from lab.images import dataset, ext4, rootfs
+from lab.paths import ROOT
 from lab.runner import guest as guests
 from lab.runner.job import Job, launcher
 
@@ -64,3 +65,13 @@ def test_perf_counts_faults(program: Path, patched: Path, tmp_path: Path) -> Non
     lines = [line.split(",") for line in (tmp_path / "out/perf").read_text().splitlines()]
     counted = {line[2].partition(":")[0]: int(line[0]) for line in lines if len(line) > 2}
     assert counted["page-faults"] > counted["major-faults"] >= 4096
+
+
+@pytest.mark.guest
+@pytest.mark.series
+def test_a_data_disk_that_linux_cannot_read_is_said() -> None:
+    """The command finds an empty folder."""
+    done = subprocess.run([ROOT / "trapless", "run", "--data", "16M", "--fault", "media-error,op=read", "--", "ls", "/data"],
+                          capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 1
+    assert "trapless: --data: nothing was mounted at /data: Linux could not read that disk's ext4\n" in done.stderr

@@ -48,7 +48,7 @@ def test_a_run_says_its_readahead() -> None:
     assert said(128) == "readahead of /data: 128 KB, Linux' own"
     assert said(0, kind="hwdp") == "readahead of /data: 0 KB, off with --kind hwdp (--readahead KB)"
     assert said(64, kind="osdp", readahead=64) == "readahead of /data: 64 KB, as --readahead says"
-    assert said(8, kind="osdp") == "readahead of /data: 8 KB, the command changed it from 0 KB"
+    assert said(8, kind="osdp") == "readahead of /data: 8 KB, changed from 0 KB, by the command or with a reset of the drive"
     assert run.what_was(run.Request(["true"]), guests.Outcome(0)) == []
     request = run.Request(["true"], data="64M")
     assert ("readahead of /data", "Linux' own") in profiling._settings(request)
