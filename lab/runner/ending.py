@@ -57,8 +57,10 @@ def _limits(outcome: guests.Outcome) -> str:
         return ""
     paging = machine["paging"]
     deeper = " (--set machine.paging=sv48: 128 TiB)" if paging == "sv39" else ""
+    # Linux puts a program that can be anywhere (ELF_ET_DYN_BASE) at two thirds.
+    space = 1 << _ADDRESS_BITS[paging] - 30
     return (f"; it had {machine['memory_bytes'] >> 20:,} MiB of memory (--memory), and for the mappings of a process "
-            f"{1 << _ADDRESS_BITS[paging] - 30:,} GiB of addresses with {paging}{deeper}")
+            f"{space:,} GiB of addresses with {paging}, {2 * space // 3:,} of them in one piece{deeper}")
 
 
 def of_error(error: guests.GuestError, guest: guests.Guest) -> Ending:

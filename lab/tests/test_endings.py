@@ -153,11 +153,11 @@ def test_endings(status: int, console: str, expected: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(("status", "console", "paging", "said"), [
     (1, "mmap: Cannot allocate memory\n", "sv39",
-     "exit status 1; it had 1,024 MiB of memory (--memory), and for the mappings of a process 256 GiB of addresses with sv39 "
-     "(--set machine.paging=sv48: 128 TiB)"),
+     "exit status 1; it had 1,024 MiB of memory (--memory), and for the mappings of a process 256 GiB of addresses with sv39, "
+     "170 of them in one piece (--set machine.paging=sv48: 128 TiB)"),
     (134, "terminate called after throwing an instance of 'std::bad_alloc'\n", "sv48",
      "killed by SIGABRT (exit status 134); it had 1,024 MiB of memory (--memory), and for the mappings of a process 131,072 GiB "
-     "of addresses with sv48"),
+     "of addresses with sv48, 87,381 of them in one piece"),
     (1, "no such key\n", "sv39", "exit status 1"),
 ])
 def test_limits_are_named_to_who_met_them(status: int, console: str, paging: str, said: str) -> None:
