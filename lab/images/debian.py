@@ -28,7 +28,7 @@ from urllib.parse import quote, unquote
 from lab.cache import CACHE, run_tool
 from lab.images import alternatives
 from lab.outputs import write_whole
-from lab.ui import UserError, say
+from lab.ui import UserError, nearest, say
 
 SUITE = "trixie"
 LOCK = Path(__file__).with_name("packages.lock")
@@ -102,8 +102,9 @@ def unpack(arch: str, packages: Iterable[str], tree: Path) -> None:
     debs = locked_debs(arch, packages)
     files = _fetch(debs, CACHE / "debs") if debs else []
     if not files:
-        say(f"{', '.join(packages)} ({arch}): {'the mirror no longer has all of' if debs else 'not in'} {LOCK.name}; "
-            "taking what its index has now")
+        known = set() if debs else {name for deb in read_lock(LOCK) if deb.arch == arch for name in deb.wanted_by}
+        say(f"{', '.join(name for name in packages if name not in known)} ({arch}): "
+            f"{'the mirror no longer has all of' if debs else 'not in'} {LOCK.name}; taking what its index has now")
         with tempfile.TemporaryDirectory() as folder:
             debs = _resolve(arch, list(packages), Path(folder))
         files = _fetch(debs, CACHE / "debs")
@@ -188,11 +189,16 @@ def _resolve(arch: str, packages: list[str], folder: Path) -> list[Deb]:
     options = {"Dir": folder, "Dir::State::status": folder / "var/lib/dpkg/status", "APT::Architecture": arch,
                "APT::Architectures": arch, "APT::Install-Recommends": "false", "APT::Sandbox::User": "root",
                "Acquire::ForceHash": "SHA256"}
-    apt = ["apt-get", "-q", "-y", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
+    settings = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    apt = ["apt-get", "-q", "-y", *settings]
     run_tool([*apt, "update", "--error-on=any"], LOG, f"reading the mirror's index for {arch}")
     wanted_by: dict[tuple[str, str], set[str]] = {}
     for package in packages:
         printed = subprocess.run([*apt, "--print-uris", "install", package], capture_output=True, text=True, check=False)
+        if "Unable to locate package" in printed.stderr:
+            names = subprocess.run(["apt-cache", *settings, "pkgnames"], capture_output=True, text=True, check=True).stdout
+            raise UserError("; ".join(filter(None, (f"{package} ({arch}): Debian {SUITE} has no such package",
+                                                    nearest(package, names.split(), rest=False)))))
         if printed.returncode:
             raise UserError(f"{package} ({arch}): {printed.stderr.strip().splitlines()[-1]}")
         for line in printed.stdout.splitlines():
