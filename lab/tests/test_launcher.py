@@ -54,9 +54,11 @@ class Host:
         (self.bin / name).chmod(0o755)
 
 
-    def start(self, *arguments: str, **more: str) -> subprocess.Popen:
-        return subprocess.Popen([ROOT / "trapless", *arguments], env=self.env | more, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, start_new_session=True)
+    def start(self, *arguments: str, ignored: bool = False, **more: str) -> subprocess.Popen:
+        """With SIGINT `ignored`, as in the background of a script."""
+        command = [ROOT / "trapless", *arguments]
+        return subprocess.Popen(["env", "--ignore-signal=INT", *command] if ignored else command, env=self.env | more, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
     def run(self, *arguments: str, **more: str) -> tuple[int, str, str]:
         """Status, output, and the last line of complaint."""
@@ -84,7 +86,7 @@ def test_with_a_sudo_that_refuses(host: Host) -> None:
     host.put("sudo", "#!/bin/sh\necho sudo: no >&2; exit 1\n")
     status, _, line = host.run("demo")
     assert status == 1
-    assert line.startswith("trapless: sudo does not let you install; as root: apt-get install ")
+    assert line.startswith("trapless: sudo does not let you install; as root: apt-get update && apt-get install ")
 
 
 @pytest.mark.parametrize(("install", "reason"), [
@@ -168,6 +170,28 @@ def test_a_signal_ends_the_set_up(host: Host, stage: str, number: signal.Signals
         assert (launcher.returncode, said.splitlines()[-1]) == (128 + number, f"trapless: {words[number]}")
         if stage != "lock":
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.parametrize("stage", ["UPDATE", "INSTALL", "PIP", "lock"])
+def test_a_signal_ends_the_set_up_in_the_background_of_a_script(host: Host, stage: str) -> None:
+    """Which ignores SIGINT, and so would what it starts."""
+    host.cache.mkdir()
+    with open(host.cache / "setup.lock", "w") as lock:
+        if stage == "lock":
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        launcher = host.start("demo", ignored=True, **({"UPDATE": "true", "INSTALL": "true"} | {stage: HANG}))
+        if stage == "lock":
+            time.sleep(1)
+        else:
+            wait_for(Path(host.env["READY"]))
+        launcher.terminate()
+        try:
+            _, said = launcher.communicate(timeout=10)
+            assert marked(str(host.folder)) == {}
+        finally:
+            for left in marked(str(host.folder)):
+                os.kill(left, signal.SIGKILL)
+        assert (launcher.returncode, said.splitlines()[-1]) == (143, "trapless: terminated")
 
 
 def test_a_second_signal_waits_for_nothing(host: Host) -> None:
