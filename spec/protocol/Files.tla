@@ -173,7 +173,7 @@ Other ==
     /\ UNCHANGED <<mem, hw, frames, data, blk, ver, pages, locks, candidates, thread, fw>>
 
 -----------------------------------------------------------------------------
-(* Direct write of one page: counted (i_dio_count), disarm, write the block, drop what got cached meanwhile. *)
+(* Direct write of one page: counted (hwdp_denied), disarm, write the block, drop what got cached meanwhile. *)
 
 direct == "dio"
 DioStart(p) ==

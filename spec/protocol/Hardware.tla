@@ -52,7 +52,7 @@ VARIABLES
     rwsem,              \* holder of the inode's lock
     inval, mmap,        \* writers of invalidate_lock and mmap_lock
     readers,            \* threads that hold both of them shared
-    dio,                \* a direct write is under way (i_dio_count)
+    dio,                \* a direct write is under way (hwdp_denied)
     todo,               \* candidates for arming
     unfenced,           \* entries were emptied; their misses may be live
     rearming,           \* holder of the right to re-arm

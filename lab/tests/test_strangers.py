@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What another user may do to a file must not keep its mappings from hardware."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab.images import dataset, ext4
+from lab.runner import guest as guests
+from lab.runner.job import Job, launcher
+
+pytestmark = [pytest.mark.guest, pytest.mark.series]
+
+PAGES = 1024
+PROGRAM = f"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+/* A child reads, or writes, past the page cache without end; then map the file and read it in another order. */
+int main(int argc, char **argv)
+{{
+	int begun[2], writes = argc > 1;
+	char byte = 0;
+	pid_t child;
+
+	if (pipe(begun) || (child = fork()) < 0)
+		return 2;
+	if (!child) {{
+		int file = open("/data/random.bin", O_DIRECT | (writes ? O_RDWR : O_RDONLY));
+		void *buffer = aligned_alloc(4096, 65536);
+
+		if (!writes && setuid(1000))
+			_exit(1);
+		for (long n = 0;; n++) {{
+			off_t at = (n % 8) << 16;
+			if (pread(file, buffer, 65536, at) != 65536 || (writes && pwrite(file, buffer, 65536, at) != 65536))
+				_exit(1);
+			if (!n && write(begun[1], &byte, 1) != 1)
+				_exit(1);
+		}}
+	}}
+	if (read(begun[0], &byte, 1) != 1)
+		return 2;
+	volatile char *page = mmap(NULL, {PAGES} << 12, PROT_READ, MAP_SHARED, open("/data/random.bin", O_RDONLY), 0);
+	long sum = 0;
+	for (long n = 0; n < {PAGES}; n++)
+		sum += page[(n * 397 % {PAGES}) << 12];
+	printf("%ld\\n", sum);
+	munmap((void *)page, {PAGES} << 12);
+	kill(child, SIGKILL);
+	return 0;
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(program: Path, patched: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., guests.Outcome]:
+    folder = tmp_path_factory.mktemp("stranger")
+    (folder / "stranger.c").write_text(PROGRAM)
+    subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-o", folder / "stranger", folder / "stranger.c"], check=True)
+
+    def boot(kind: str | None, *arguments: str) -> guests.Outcome:
+        guest = guests.Guest(patched, root, dataset.image(PAGES * ext4.BLOCK), max_seconds=300)
+        job = Job(" ".join([*launcher(kind), "./stranger", *arguments]), (folder / "stranger",))
+        outcome = guests.run_on_machine(program, guest, job)
+        assert outcome.status == 0, outcome.console
+        return outcome
+    return boot
+
+
+@pytest.mark.parametrize("arguments", [(), ("writes",)], ids=["reads", "writes"])
+def test_direct_access_beside_a_mapping(run: Callable[..., guests.Outcome], arguments: tuple[str, ...]) -> None:
+    """Direct reads change nothing; while a direct write lasts, its file is Linux's."""
+    outcome = run("hwdp", *arguments)
+    assert outcome.console == run(None, *arguments).console
+    hardware = sum(region["hw_miss"]["count"] for region in outcome.stats["rois"])
+    assert hardware == PAGES if not arguments else 0 < hardware < PAGES
