@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -190,6 +191,10 @@ def check(request: Request, folder: Path = Path()) -> None:
         raise UserError(f"--arch {request.arch}: only with --on qemu")
     if request.simulator != "machine" and (odd := _of_the_machine(request)):
         raise UserError(f"{odd}: not with --on qemu")
+    if request.simulator != "machine" and request.kind in ("trap", "hwdp"):
+        raise UserError(f"--kind {request.kind}: not with --on {request.simulator}, which has no SMU (osdp, ideal, emulated)")
+    if request.interactive and not sys.stdin.isatty():
+        raise UserError("--interactive: standard input is not a terminal")
     readahead_of(request.kind, request.readahead)
     faults_of(request.faults, request.data is not None)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +131,8 @@ def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -
     word = argv[0] if argv else ""
     if not word or files:
         return None
+    if re.search(r"[\s|;&<>]", word):
+        return f"{word}: no shell reads this: sh -c '{word}'"
     if "/" in word:
         return None if _place(word) in guest else f"{word}: neither a file here nor a command of the guest"
     if any(f"{folder}/{word}" in guest for folder in _COMMANDS):

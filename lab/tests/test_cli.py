@@ -192,6 +192,10 @@ def test_a_shell_takes_no_command(main: Callable[..., tuple[int, str]], monkeypa
     monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
     assert main("run", "--interactive", "--", "ls", "/") == (
         1, "trapless: --interactive: takes no command after --: ls\n")
+    assert main("run", "--interactive") == (1, "trapless: --interactive: standard input is not a terminal\n")
+    for arch in ("riscv", "x86_64"):
+        assert main("run", "--on", "qemu", "--arch", arch, "--kind", "hwdp", "--", "true") == (
+            1, "trapless: --kind hwdp: not with --on qemu, which has no SMU (osdp, ideal, emulated)\n")
 
 
 def test_a_profile_of_a_kernel_that_is_told_twice(main: Callable[..., tuple[int, str]]) -> None:

@@ -69,9 +69,10 @@ def test_perf_counts_faults(program: Path, patched: Path, tmp_path: Path) -> Non
 
 @pytest.mark.guest
 @pytest.mark.series
-def test_a_data_disk_that_linux_cannot_read_is_said() -> None:
+@pytest.mark.parametrize("fault", ["media-error,op=read", "media-error,lba=9"], ids=["no label", "no group descriptors"])
+def test_a_data_disk_that_linux_cannot_read_is_said(fault: str) -> None:
     """The command finds an empty folder."""
-    done = subprocess.run([ROOT / "trapless", "run", "--data", "16M", "--fault", "media-error,op=read", "--", "ls", "/data"],
+    done = subprocess.run([ROOT / "trapless", "run", "--data", "16M", "--fault", fault, "--", "ls", "/data"],
                           capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 1
     assert "trapless: --data: nothing was mounted at /data: Linux could not read that disk's ext4\n" in done.stderr

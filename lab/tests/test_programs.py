@@ -98,6 +98,7 @@ def test_a_scripts_interpreter_that_the_guest_lacks_is_named(here: Path, line: s
     (["sh", "-c", "nothing"], None), (["/bin/sh"], None), ([], None),
     (["node"], "node: the guest has no such command (--package nodejs, if Debian has it)"),
     (["./none"], "./none: neither a file here nor a command of the guest"),
+    (["mapsum /data/x | wc"], "mapsum /data/x | wc: no shell reads this: sh -c 'mapsum /data/x | wc'"),
 ])
 def test_a_command_that_was_not_found(argv: list[str], line: str | None) -> None:
     assert own.not_found((), argv, GUEST) == line

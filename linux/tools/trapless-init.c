@@ -335,7 +335,7 @@ int main(void)
 	bool shell = asked_for("trapless.shell", value, sizeof(value));
 	marker(MARKER_MILESTONE, MILESTONE_BOOTED);
 	bool job = mount_disk("trapless-job", "/job", job_disk, sizeof(job_disk));
-	mount_disk("trapless-data", "/data", data_disk, sizeof(data_disk));
+	bool data = mount_disk("trapless-data", "/data", data_disk, sizeof(data_disk));
 	if (shell) {
 		char *const argv[] = { "/bin/sh", "-l", NULL };
 		run(job ? "/job/in" : "/tmp", argv);
@@ -352,7 +352,7 @@ int main(void)
 	/* Programs need not unmap what they have mapped. */
 	marker(MARKER_ROI_END, ROI_ANY);
 	count(&after, data_disk);
-	if (*data_disk)
+	if (data)
 		note_readahead(data_disk);
 	if (!put("/job/status", text)) {
 		complain("cannot write", "/job/status");
