@@ -42,7 +42,7 @@ _PAGES = {
     "stores": "stores, or accesses of the kernel",
     "pages_disarmed_by_cache_insertion": "Linux had begun to read them, for read(), another mapping or readahead",
 }
-_REST = "the last page of a file, read(), directories, the file system's own data"
+_REST = "mappings that the kind does not reach, the last page of a file, read(), directories or the file system's own data"
 
 
 def reads(kind: str | None, outcome: guests.Outcome) -> tuple[int, int] | None:
