@@ -53,7 +53,7 @@ def _run_options(command: argparse.ArgumentParser) -> None:
                          help="what Linux reads ahead on the disks of /data and /job, 0: nothing (default: Linux' own, 128; with "
                               "--kind 0)")
     command.add_argument("--fault", action="append", default=[], metavar="KIND[,KEY=VALUE...]", dest="faults",
-                         help="make the data disk's drive fail: media-error,lba=9 or hang,op=read,skip=100 (docs/nvme.md)")
+                         help="make the data disk's drive fail: media-error,every=100 or hang,op=read,skip=100 (docs/nvme.md)")
     command.add_argument("--memory", metavar="SIZE", help="guest memory, for instance 256M")
     command.add_argument("--harts", type=int, metavar="N")
     command.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
