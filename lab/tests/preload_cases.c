@@ -170,12 +170,37 @@ static void users(void)
 	printf("%lu %d\n", found, msync(three, PAGE, MS_ASYNC) && errno == ENOMEM);
 }
 
+static void *map_cancelled(void *unused)
+{
+	pthread_cancel(pthread_self());
+	map(0, 8 * PAGE);	/* no point where a thread is cancelled */
+	return NULL;
+}
+
+/* Calls that fail, that leave the old range, and a thread that is cancelled: what another user has stays. */
+static void edges(void)
+{
+	char *one = (char *)map(0, 8 * PAGE), *two = (char *)map(0, 8 * PAGE), *moved;
+	pthread_t thread;
+
+	printf("%d", mremap(one, 8 * PAGE, 0, 0) == MAP_FAILED && errno == EINVAL);
+	printf(" %d", mremap(one, 8 * PAGE, 16 * PAGE, MREMAP_DONTUNMAP) == MAP_FAILED && errno == EINVAL);
+	moved = mremap(one, 8 * PAGE, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+	printf(" %d %lu", moved != MAP_FAILED && moved != one, sum(one, 8 * PAGE) + sum(moved, 8 * PAGE));
+	munmap(one, 8 * PAGE);
+	munmap(moved, 8 * PAGE);
+	pthread_create(&thread, NULL, map_cancelled, NULL);
+	pthread_join(thread, NULL);
+	printf(" %lu\n", sum(two, 8 * PAGE) + sum(map(0, 8 * PAGE), 8 * PAGE));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
 	{ "vfork", vfork_that_cannot_exec }, { "return", return_while_others_read }, { "many", many }, { "grow", grow },
 	{ "fork", fork_and_share }, { "whole-pages", unmap_whole_pages }, { "users", users },
+	{ "edges", edges },
 };
 
 int main(int argc, char **argv)

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.series]
 Boot = Callable[..., guests.Outcome]
 
 PAGES = 2048
-CASES = ("vfork", "return", "many", "files", "grow", "fork", "whole-pages", "users")
+CASES = ("vfork", "return", "many", "files", "grow", "fork", "whole-pages", "users", "edges")
 
 
 @pytest.fixture(scope="session")

@@ -153,13 +153,16 @@ static bool is_range(const void *start, size_t length)
 	       (uintptr_t)start + whole_pages(length) > (uintptr_t)start;
 }
 
-/* msync() finds out whether a system call around this library has unmapped it. */
+/*
+ * msync() finds out whether a system call around this library has unmapped it. Not the C library's, where a thread may be
+ * cancelled, with the table's lock.
+ */
 static struct segment *find_same(const struct share *share, size_t length, int access)
 {
 	for (struct segment *s = table.all; s < table.all + table.count; s++)
 		if (s->whole && (size_t)(s->end - s->start) == length && s->access == access &&
 		    s->of.device == share->device && s->of.inode == share->inode && s->of.offset == share->offset &&
-		    !msync(s->start, length, MS_ASYNC))
+		    !syscall(SYS_msync, s->start, length, MS_ASYNC))
 			return s;
 	return NULL;
 }
@@ -212,8 +215,9 @@ int share_munmap(void *start, size_t length)
 static void *remap_shared(char *start, size_t length, size_t new_length, int flags, void *place)
 {
 	size_t pages = whole_pages(length), new_pages = whole_pages(new_length);
+	bool stays = flags & MREMAP_DONTUNMAP;
 
-	if (!(flags & MREMAP_FIXED) && new_pages <= pages)
+	if (!(flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) && new_pages <= pages)
 		return new_pages < pages && give_back(start + new_pages, start + pages) ? MAP_FAILED : start;
 	if (!(flags & MREMAP_MAYMOVE)) {
 		errno = ENOMEM;
@@ -224,8 +228,17 @@ static void *remap_shared(char *start, size_t length, size_t new_length, int fla
 	if (got == MAP_FAILED)
 		return got;
 	marker(MARKER_WATCH_REGION, got, new_pages);
-	give_back(start, start + pages);
+	if (!stays)
+		give_back(start, start + pages);
 	return got;
+}
+
+/* Would mremap() refuse this whatever is mapped? */
+static bool odd(size_t length, size_t new_length, int flags)
+{
+	return !whole_pages(new_length) || (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP)) ||
+	       (!(flags & MREMAP_MAYMOVE) && (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))) ||
+	       ((flags & MREMAP_DONTUNMAP) && whole_pages(length) != whole_pages(new_length));
 }
 
 void *share_mremap(void *start, size_t length, size_t new_length, int flags, void *place)
@@ -234,6 +247,8 @@ void *share_mremap(void *start, size_t length, size_t new_length, int flags, voi
 	bool known = is_range(start, length), fixed = (flags & MREMAP_FIXED) && is_range(place, new_length);
 	void *got = MAP_FAILED;
 
+	if (odd(length, new_length, flags))
+		return raw_mremap(start, length, new_length, flags, place);
 	share_lock();
 	if (fixed && (first_with_more(to, to + whole_pages(new_length), 1) ||
 		      !forget_range(to, to + whole_pages(new_length))))
