@@ -163,7 +163,7 @@ def run(request: Request) -> int:
 def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
     """What a run says at its end of its data disk's readahead, as the guest's kernel had it, and of the drives' faults."""
     lines = []
-    if outcome.readahead is not None:
+    if outcome.readahead is not None and outcome.readahead >= 0:
         why = "as --readahead says" if request.readahead is not None else (
             f"off with --kind {request.kind} (--readahead KB)" if request.kind else "Linux' own")
         if outcome.readahead != (asked := readahead_of(request.kind, request.readahead)) and asked is not None:

@@ -49,6 +49,9 @@ def write_disk(job: Job, image: Path) -> None:
     command = tree / "cmd"
     command.write_text(f"#!/bin/sh\n{job.script}\n")
     command.chmod(0o755)
+    # Init writes over it: for a new file there may be no room when the command has ended.
+    for name in ("status", "readahead"):
+        (tree / name).write_text("      \n")
     for path in job.inputs:
         # Not the path's own: that of `.` is empty.
         name = Path(os.path.abspath(path)).name

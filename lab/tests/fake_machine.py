@@ -31,6 +31,7 @@ def put(name: str, text: str) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(text)
         file.flush()
+        debugfs(f"rm {name}", "-w")
         debugfs(f"write {file.name} {name}", "-w")
 
 

@@ -57,6 +57,17 @@ static bool put(const char *path, const char *text)
 	return done;
 }
 
+/* The same over the beginning of a file that is there. */
+static bool overwrite(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !fsync(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
 /*
  * The NVMe disk whose ext4 label is this one: controllers may be found in any order. What the kernel read when it looked for
  * partitions may be another disk's by now (MILESTONE_BOOTED), and it closes that lazily.
@@ -141,12 +152,11 @@ static void note_readahead(const char *disk)
 
 	if (fd >= 0)
 		close(fd);
-	if (got < 0) {
-		complain("cannot read", readahead);
-		return;
-	}
+	/* The command may have put something over /sys. */
+	if (got < 0)
+		got = snprintf(text, sizeof(text), "-1\n");
 	text[got] = 0;
-	if (!put("/job/readahead", text))
+	if (!overwrite("/job/readahead", text))
 		complain("cannot write", "/job/readahead");
 }
 
@@ -348,17 +358,17 @@ int main(void)
 	char *const argv[] = { "/job/cmd", NULL };
 	char text[16];
 	count(&before, data_disk);
-	snprintf(text, sizeof(text), "%d\n", run("/job/in", argv));
+	snprintf(text, sizeof(text), "%-6d\n", run("/job/in", argv));
 	/* Programs need not unmap what they have mapped. */
 	marker(MARKER_ROI_END, ROI_ANY);
 	count(&after, data_disk);
 	if (data)
 		note_readahead(data_disk);
-	if (!put("/job/status", text)) {
+	/* In place: the command may have filled the disk. */
+	if (!overwrite("/job/status", text)) {
 		complain("cannot write", "/job/status");
 		finish(RB_AUTOBOOT);
 	}
-	/* A command may have filled the disk: then only these are missing. */
 	if (!put("/job/before", before.text) || !put("/job/after", after.text))
 		complain("cannot write", "/job/after");
 	finish(RB_POWER_OFF);
