@@ -57,10 +57,10 @@ static bool put(const char *path, const char *text)
 	return done;
 }
 
-/* The same over the beginning of a file that is there. */
+/* The same over the beginning of a file, which needs no room if it is there. */
 static bool overwrite(const char *path, const char *text)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !fsync(fd);
 
 	if (fd >= 0)
