@@ -146,15 +146,16 @@ def test_an_environment_of_another_python_is_made_again(host: Host) -> None:
     assert status == 1 and "ERROR: asked" in line
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(("number", "ignored"), [
+    (signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGINT, False), (signal.SIGTERM, True)])
 @pytest.mark.parametrize("stage", ["UPDATE", "INSTALL", "PIP", "lock"])
-def test_a_signal_ends_the_set_up(host: Host, stage: str, number: signal.Signals) -> None:
-    """It comes to the launcher alone; the next one finds no lock."""
+def test_a_signal_ends_the_set_up(host: Host, stage: str, number: signal.Signals, ignored: bool) -> None:
+    """It comes to the launcher alone, also where SIGINT is ignored; the next one finds no lock."""
     host.cache.mkdir()
     with open(host.cache / "setup.lock", "w") as lock:
         if stage == "lock":
             fcntl.flock(lock, fcntl.LOCK_EX)
-        launcher = host.start("demo", **({"UPDATE": "true", "INSTALL": "true"} | {stage: HANG}))
+        launcher = host.start("demo", ignored=ignored, **({"UPDATE": "true", "INSTALL": "true"} | {stage: HANG}))
         if stage == "lock":
             time.sleep(1)
         else:
@@ -170,28 +171,6 @@ def test_a_signal_ends_the_set_up(host: Host, stage: str, number: signal.Signals
         assert (launcher.returncode, said.splitlines()[-1]) == (128 + number, f"trapless: {words[number]}")
         if stage != "lock":
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-@pytest.mark.parametrize("stage", ["UPDATE", "INSTALL", "PIP", "lock"])
-def test_a_signal_ends_the_set_up_in_the_background_of_a_script(host: Host, stage: str) -> None:
-    """Which ignores SIGINT, and so would what it starts."""
-    host.cache.mkdir()
-    with open(host.cache / "setup.lock", "w") as lock:
-        if stage == "lock":
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        launcher = host.start("demo", ignored=True, **({"UPDATE": "true", "INSTALL": "true"} | {stage: HANG}))
-        if stage == "lock":
-            time.sleep(1)
-        else:
-            wait_for(Path(host.env["READY"]))
-        launcher.terminate()
-        try:
-            _, said = launcher.communicate(timeout=10)
-            assert marked(str(host.folder)) == {}
-        finally:
-            for left in marked(str(host.folder)):
-                os.kill(left, signal.SIGKILL)
-        assert (launcher.returncode, said.splitlines()[-1]) == (143, "trapless: terminated")
 
 
 def test_a_second_signal_waits_for_nothing(host: Host) -> None:
