@@ -55,7 +55,7 @@ def run(request: Request) -> int:
     data = dataset.image(request.data_mib * ext4.MIB)
     memory = request.data_mib // 4 + (DEBUG_MIB if request.debug else 0)
     guest = guests.Guest(kernel, rootfs.image(more=("stress-ng",)), data, memory=f"{memory}M",
-                         append="page_owner=on hwdp.ring=1024")
+                         append="page_owner=on hwdp.ring=1024", populate=None)
     script = f"sh {SCRIPT.name} {request.kind} {request.misses} {_sum(data)}"
     for old in request.out.glob("*"):
         if old.is_file():

@@ -39,6 +39,8 @@ class Boot:
     memory: str = "256M"
     append: str = ""
     """More of the kernel's command line."""
+    populate: str = "sync"
+    """When entries are armed. Inside mmap() there is most that can go wrong with them, and what a test maps is armed."""
     smu: bool = True
     max_seconds: float = 600
     """Give up after so many simulated seconds."""
@@ -71,7 +73,8 @@ class Result:
 
 def run(boot: Boot, show: Callable[[str], None] | None = None) -> Result:
     """Boot and wait; `show` gets every line of the console as it comes."""
-    words = ["console=ttyS0 quiet rdinit=/init", f"run=/{boot.program}", boot.append]
+    words = ["console=ttyS0 quiet rdinit=/init", f"run=/{boot.program}", f"hwdp.populate={boot.populate}",
+             boot.append]
     if boot.options:
         words.append(f"check={','.join(boot.options)}")
     if boot.names:

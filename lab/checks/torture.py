@@ -93,7 +93,7 @@ def run_part(part: Part, kernel: Path | None = None) -> Said:
     # In memory, so that the program's name is on no disk that is measured.
     script = (f"cp torture-library.so /data/; cp torture /tmp/; cd /tmp; {' '.join(words)} {'-v' if part.steps else ''} /data "
               f"> /tmp/lines; status=$?; cp /tmp/lines /job/out/; exit $status")
-    guest = guests.Guest(kernel or build.kernel(), rootfs.image(), dataset.image(16 * ext4.MIB), harts=2,
+    guest = guests.Guest(kernel or build.kernel(), rootfs.image(), dataset.image(16 * ext4.MIB), harts=2, populate=None,
                          max_seconds=60 + 2 * part.count)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         outcome = guests.run_on_machine(build.machine(), guest, Job(script, (program(), library())), Path(folder))

@@ -9,6 +9,7 @@ from lab.experiments import (
     isca20_rocksdb,
     isca20_smt,
     large,
+    mapping_cost,
     miss_latency,
     off_cost,
     readahead,
@@ -21,7 +22,7 @@ from lab.experiments.setup import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.__name__.rpartition(".")[2]: module.EXPERIMENT
-    for module in (miss_latency, readahead, off_cost, small_no_refill, large, scale)
+    for module in (miss_latency, readahead, mapping_cost, off_cost, small_no_refill, large, scale)
 }
 for figures in (isca20_fio, isca20_rocksdb, isca20_smt, thesis, aspf, stc):
     EXPERIMENTS |= figures.EXPERIMENTS

@@ -74,6 +74,9 @@ class Guest:
     readahead: int | None = 0
     """KB that Linux reads ahead on the disks of the job and of the data (init writes it to read_ahead_kb); None: Linux' own. Off
     unless `run` says otherwise, as in the papers: what experiments and checks look at are misses."""
+    populate: str | None = "sync"
+    """When entries are armed (hwdp.populate): in mmap(), as in the papers; None: Linux' own way, at the first miss in each page
+    table, unless its command line says otherwise."""
     append: str = ""
     """More of the kernel's command line."""
     quiet: bool = True
@@ -83,7 +86,9 @@ class Guest:
     def command_line(self) -> str:
         """The kernel's command line."""
         readahead = "" if self.readahead is None else f"trapless.readahead={self.readahead}"
-        return " ".join(part for part in (BOOT, "quiet" if self.quiet else "earlycon=sbi", readahead, self.append) if part)
+        populate = f"hwdp.populate={self.populate}" if self.populate else ""
+        return " ".join(part for part in (BOOT, "quiet" if self.quiet else "earlycon=sbi", readahead, populate, self.append)
+                        if part)
 
 
 @dataclass

@@ -37,6 +37,12 @@ def test_races(patched: Path, settings: tuple[str, ...], append: str) -> None:
     check(patched, RACES, settings=settings, append=append)
 
 
+@pytest.mark.parametrize("populate", ["miss", "async"])
+def test_populate(patched: Path, populate: str) -> None:
+    """Page tables are armed at the first miss in them, or soon after mmap()."""
+    check(patched, (*RACES, *BROAD, *ACCOUNTS, "rearm"), populate=populate)
+
+
 @pytest.mark.parametrize("kind", ["emulated", "trap"])
 def test_kinds(patched: Path, kind: str) -> None:
     """Misses served by the unit in software, and by the one in hardware at the kernel's request."""

@@ -215,7 +215,7 @@ bool t_cgroup(void)
 		map = map_file("cg", 8192, PROT_READ, MAP_SHARED, NULL);
 		if (map == MAP_FAILED || !read_all(map, 36, 0, 8192))
 			_exit(2);
-		if (fsync(open(path("cg"), O_RDONLY)))	/* adopts all */
+		if (!adopt_all())
 			_exit(3);
 		_exit(0);
 	}
@@ -236,20 +236,18 @@ static int read_and_wait(void *arg)
 {
 	volatile int *done = arg;
 	char *map;
-	int fd;
 
 	if (!put_text("/sys/fs/cgroup/hwdp-debt/cgroup.procs", "0"))
 		return 1;
-	fd = open(path("debt"), O_RDONLY);
 	map = map_file("debt", 4000, PROT_READ, MAP_SHARED, NULL);
 	if (map == MAP_FAILED)
 		return 2;
 	/* the page cache's nodes first: making them would reclaim, too */
 	for (size_t p = 0; p < 4000; p += 64)
 		touch(map + p * PAGE);
-	if (fsync(fd))
+	if (!adopt_all())
 		return 3;
-	if (!read_all(map, 182, 0, 4000) || fsync(fd))
+	if (!read_all(map, 182, 0, 4000) || !adopt_all())
 		return 4;
 	*done = 1;
 	while (*done)

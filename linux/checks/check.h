@@ -48,6 +48,7 @@ uint64_t physical(int fd, uint64_t offset);
 bool defragment(int fd, size_t pages);
 long fast_pages(void);
 long not_adopted(void);
+bool adopt_all(void);
 bool make_swap(int fd, size_t pages);
 int in_child(int (*body)(void *arg), void *arg);
 

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a mapping costs that is hardly used: map, read one page, unmap, by size."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from lab import build, run
+from lab.experiments.setup import Experiment, Setup, Table
+from lab.programs import cross
+from lab.runner import guest as guests
+from lab.runner import kept
+from lab.sweeps import record
+from lab.ui import UserError
+
+PROFILES = ("server", "vc707")
+KINDS = ("osdp", "hwdp")
+READS = ("cold", "cached", "unused")
+SIZES_KIB = (4, 64, 2048, 16384, 131072, 524288, 1048576)
+QUICK_SIZES_KIB = (4, 131072)
+DATA, QUICK_DATA = "1G", "128M"
+_FORM = "mapping_cost 1"
+
+
+def run_of(setup: Setup, profile: str, reads: str, kib: int, kind: str) -> kept.Run:
+    """One run, prepared by what `run` is prepared by."""
+    request = run.Request(["./mappings", reads, str(kib), "/data/random.bin"], kind=kind, inputs=(program(),),
+                          data=QUICK_DATA if setup.quick else DATA, profile=profile, settings=setup.settings,
+                          kernel=setup.kernel_of(False), harts=2, max_seconds=600)
+    guest, job = run.prepare(request)
+    return kept.Run(f"{profile}, {reads}, {kib} KiB, {kind}", guest, job, take, _FORM)
+
+
+def program() -> Path:
+    """The program that maps."""
+    return cross.compile_program("mappings", [Path(cross.__file__).with_name("mappings") / "mappings.c"])
+
+
+def take(outcome: guests.Outcome, folder: Path) -> dict:
+    """What is kept of a run: the program's own figures, and how many entries were armed."""
+    found = record.of_program(folder / "out")
+    return {**found, "us": sum(found[part] for part in ("map_us", "read_us", "unmap_us")),
+            "pages_armed": outcome.counters.get("pages_armed", 0)}
+
+
+def measure(setup: Setup) -> list[dict]:
+    """One record a profile, way of reading and size: both kinds, and their ratio."""
+    sizes = QUICK_SIZES_KIB if setup.quick else SIZES_KIB
+    cases = [(profile, reads, kib) for profile in PROFILES for reads in READS for kib in sizes]
+    runs = [run_of(setup, *case, kind) for case in cases for kind in KINDS]
+    found = iter(zip(runs, kept.records(build.machine(), runs, setup.at_once), strict=True))
+    rows = []
+    for profile, reads, kib in cases:
+        (_, osdp), (its_run, hwdp) = next(found), next(found)
+        if osdp["sum"] != hwdp["sum"]:
+            raise UserError(f"mapping_cost: {profile}, {reads}, {kib} KiB: the kinds read different bytes")
+        rows.append({"profile": profile, "reads": reads, "kib": kib, "osdp_us": osdp["us"], "hwdp_us": hwdp["us"],
+                     "hwdp_to_osdp": hwdp["us"] / osdp["us"], **{part: hwdp[part] for part in ("map_us", "read_us", "unmap_us")},
+                     "configuration": kept.configuration(its_run)})
+    return rows
+
+
+EXPERIMENT = Experiment("map, read one page, unmap: by size of the mapping", measure, {"mapping_cost": Table((
+    ("profile", "profile", "s"),
+    ("one page", "reads", "s"),
+    ("mapping KiB", "kib", ",d"),
+    ("osdp us", "osdp_us", ",.2f"),
+    ("hwdp us", "hwdp_us", ",.2f"),
+    ("hwdp : osdp", "hwdp_to_osdp", ".2f"),
+    ("of it mmap", "map_us", ",.2f"),
+    ("read", "read_us", ",.2f"),
+    ("munmap", "unmap_us", ",.2f"),
+), keys=3)}, about="One thread maps a part of a file 40 times, each time elsewhere, reads one page of it, and unmaps it. "
+                   "The page is on the drive, or in the page cache, or none is read.")
