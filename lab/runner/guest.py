@@ -246,7 +246,7 @@ def run_machine(command: list[str], stats: Path, show: bool = False, interactive
 
 _BOOTING: dict[str, threading.Lock] = defaultdict(threading.Lock)
 _TIMES = re.compile(
-    r"core\..*|detail\..*|smu\.(?!wait_limit_)\w+_(cycles|ns)|ssd\.(\w+_us|mb_per_s|latency|\w+_shape|seed)"
+    r"core\..*|detail\..*|smu\.\w+_(cycles|ns)|ssd\.(\w+_us|mb_per_s|latency|\w+_shape|seed)"
     r"|machine\.(quantum_cycles|thread_turn_cycles|walk_cache_entries|sbi_call_cycles)")
 
 

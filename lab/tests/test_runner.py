@@ -98,9 +98,9 @@ def test_machine_goes_on_from_a_checkpoint() -> None:
 
 SIZES = {
     "name", "machine.harts", "machine.threads_per_core", "machine.clock_hz", "machine.timebase_hz", "machine.memory_bytes",
-    "smu.present", "smu.pmshr_entries", "smu.prefetch_entries", "smu.wait_limit_cycles", "ssd.name", "ssd.channels",
-    "ssd.block_bytes", "ssd.max_transfer_pages", "ssd.max_io_queues", "ssd.max_queue_entries"}
-"""Values of a profile that boots cannot share, though some are in cycles: the kernel has read them, or they are in the state."""
+    "smu.present", "smu.pmshr_entries", "smu.prefetch_entries", "ssd.name", "ssd.channels", "ssd.block_bytes",
+    "ssd.max_transfer_pages", "ssd.max_io_queues", "ssd.max_queue_entries"}
+"""Values of a profile that boots cannot share: the kernel has read them, or they are in the state."""
 
 
 def test_which_values_may_differ_after_the_boot() -> None:

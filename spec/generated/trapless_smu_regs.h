@@ -300,9 +300,8 @@
 #define SMU_CQE_PHASE			0x1000000000000ULL	/* Phase. */
 #define SMU_CQE_STATUS			0xfffe000000000000ULL	/* Status; zero is success. */
 
-/* Supervisor CSRs of the page table extension (platform.md, isa.md). */
+/* Supervisor CSR of the page table extension (platform.md, isa.md). */
 #define SMU_CSR_SHWDP			0x5c0	/* Bit 0 (EN): armed entries are handled by hardware. */
-#define SMU_CSR_SHWDPLIM		0x5c1	/* WAIT_LIMIT, core cycles. */
 
 /* Fields of CSR shwdp. */
 #define SMU_SHWDP_EN			0x1ULL	/* Armed entries are handled by hardware (REQ: ISA-1). */

@@ -52,8 +52,7 @@ module trapless_soc
     .axi_w_chan_t (mst_w_chan_t),
     .axi_req_t    (mst_req_t),
     .axi_rsp_t    (mst_resp_t),
-    .Shwdp        (1'b1),
-    .ShwdpLimit   (WaitLimit)
+    .Shwdp        (1'b1)
   ) u_core (
     .clk_i,
     .rst_ni,

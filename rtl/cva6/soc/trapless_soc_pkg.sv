@@ -45,8 +45,6 @@ package trapless_soc_pkg;
 
   // mtime: 10 MHz of 100 MHz, as profile vc707 has it.
   localparam int unsigned CyclesPerTick = 10;
-  // Reset value of shwdplim in cycles: as profile vc707 has it.
-  localparam logic [63:0] WaitLimit = 64'd100_000;
 
   // Everything below RAM is devices: no speculative reads, no merged writes, no cache, no instructions.
   localparam ariane_pkg::ariane_cfg_t CoreConfig = '{

@@ -41,7 +41,6 @@ const BAR: u64 = 0x1_0000;
 const SMU: u64 = 0x1100_0000;
 const ACLINT: u64 = 0x0200_0000;
 const SHWDP: u16 = 0x5c0;
-const SHWDPLIM: u16 = 0x5c1;
 /// Cycles after which a visit to S or U mode is over, whatever it does.
 const VISIT_TICKS: u64 = 400;
 
@@ -58,17 +57,16 @@ enum Op {
     Load8 = 7,
     Satp = 8,
     Shwdp = 9,
-    Shwdplim = 10,
-    Delay = 11,
-    Interrupts = 12,
-    Wait = 13,
+    Delay = 10,
+    Interrupts = 11,
+    Wait = 12,
     /// A load, store, AMO or jump at `a` in mode `b`.
-    VisitLoad = 14,
-    VisitStore = 15,
-    VisitAmo = 16,
-    VisitFetch = 17,
+    VisitLoad = 13,
+    VisitStore = 14,
+    VisitAmo = 15,
+    VisitFetch = 16,
 }
-const OPS: u64 = 18;
+const OPS: u64 = 17;
 
 struct Maker {
     rng: Rng,
@@ -296,8 +294,7 @@ impl Maker {
                 let bar = WINDOW + (r & 1) * BAR;
                 self.push(Op::Store4, bar + 0x1008 + (r >> 1 & 4), r >> 8 & 0x3f);
             }
-            21 => self.push(Op::Shwdplim, r % 10_000, 0),
-            22 => self.push(Op::Shwdp, u64::from(r & 7 != 0), 0),
+            21..23 => self.push(Op::Shwdp, u64::from(r & 7 != 0), 0),
             23 => {
                 let value = if r & 7 == 0 { self.value() } else { 8 << 60 | ROOT >> 12 };
                 self.push(Op::Satp, value, 0);
@@ -315,7 +312,7 @@ impl Maker {
                 let va = if r & 31 == 0 { self.value() } else { r >> 8 & 0x3f_fff8 };
                 // Code that is nonsense may run for ever.
                 let va = if matches!(op, Op::VisitFetch) { va | 8 } else { va };
-                self.push(op, va, u64::from(r & 0x60 == 0));
+                self.push(op, va, u64::from(r & 0x60 != 0));
             }
         }
     }
@@ -380,7 +377,7 @@ fn code() -> Vec<u8> {
         a.i(name, T0, A0, 0);
         a.j(next);
     }
-    for (op, csr) in [(Op::Satp, SATP), (Op::Shwdp, SHWDP), (Op::Shwdplim, SHWDPLIM)] {
+    for (op, csr) in [(Op::Satp, SATP), (Op::Shwdp, SHWDP)] {
         bind(a, op);
         a.csr("csrrw", 0, csr, A0);
         a.plain("sfence.vma");
@@ -406,7 +403,7 @@ fn code() -> Vec<u8> {
         a.j(visit);
     }
 
-    // Into S mode (b = 0, with SUM) or U mode (b = 1). The timer ends the visit.
+    // Into S mode (b = 0, with SUM) or U mode (b = 1). The timer ends the visit, and every wait for the SMU.
     a.bind(visit);
     a.li(T0, ACLINT + 0xbff8);
     a.i("ld", T1, T0, 0);
@@ -416,9 +413,7 @@ fn code() -> Vec<u8> {
     a.li(T0, ACLINT + 0x4000);
     a.r("add", T0, T0, T2);
     a.s("sd", T1, T0, 0);
-    // Bit 3 of the address says whether it does: without it, a wait for the SMU ends by WAIT_LIMIT.
-    a.i("andi", T0, A0, 8);
-    a.i("slli", T0, T0, 4);
+    a.li(T0, 1 << 7);
     a.csr("csrrw", 0, MIE, T0);
     a.li(T0, 3 << 11);
     a.csr("csrrc", 0, MSTATUS, T0);

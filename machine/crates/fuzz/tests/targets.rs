@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use trapless_fuzz::{run, targets};
 use trapless_machine::DEVICES;
+use trapless_riscv::{Bug, seed_bug};
 
 /// What is reached beside the board's devices.
 const OTHERS: [&str; 11] =
@@ -33,4 +34,15 @@ fn targets_hold() {
             }
         }
     }
+}
+
+/// REQ: ISA-3
+#[test]
+fn a_walker_that_serves_the_kernel_is_found() {
+    let walker = targets::ALL.iter().find(|t| t.name == "walker").expect("the walker has a target");
+    seed_bug(Some(Bug::ServesKernel));
+    let found = (0..walker.runs.div_ceil(20)).filter_map(|seed| run(walker, seed, |_| {}).err()).next();
+    seed_bug(None);
+    let what = found.expect("some access of S or M mode finds an armed entry").what;
+    assert!(what.contains("Armed") && what.contains("should be Trap"), "{what}");
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use trapless_devices::Aclint;
 use trapless_memory::{ClockHz, Cycle, Picos, Ram};
 use trapless_nvme::{Controller, ControllerConfig, Fault, ImageMode, MAX_NAMESPACES, open_image};
-use trapless_riscv::{CodeCache, CostTable, Hart, HartConfig, SmuWalkConfig};
+use trapless_riscv::{CodeCache, CostTable, Hart, HartConfig};
 use trapless_smu::{Smu, SmuConfig, SmuTiming, SmuUnit};
 use trapless_smu_rtl::{Memory, RtlSmu};
 use trapless_timing::{CoreCosts, Profile, SsdTiming};
@@ -56,11 +56,11 @@ impl Machine {
             (_, Some(saved)) => saved.builtin_sbi,
             (boot, None) => matches!(boot, Boot::Linux { firmware: None, .. }),
         };
-        let walk = smu.is_some().then_some(SmuWalkConfig { wait_limit: profile.smu.wait_limit_cycles });
         let costs = cost_table(&profile.core);
         let make = |id: usize| {
             let paging = profile.machine.paging;
-            let config = HartConfig { costs, smu: walk, sbi_exits: builtin_sbi, paging, ..HartConfig::new(id as u64) };
+            let smu = profile.smu.present;
+            let config = HartConfig { costs, smu, sbi_exits: builtin_sbi, paging, ..HartConfig::new(id as u64) };
             Hart::new(config, map::RAM_BASE.0)
         };
         let mut cores: Vec<Hart> = (0..harts).map(make).collect();

@@ -2,7 +2,7 @@
 //! What SBI calls do (the calls themselves are decoded in `sbi.rs`).
 
 use trapless_memory::{Cycle, Dma, PAGE_SIZE, PhysAddr};
-use trapless_riscv::{Interrupt, Timing, WalkAnswer};
+use trapless_riscv::{Interrupt, Timing};
 use trapless_smu::Source;
 
 use crate::End;
@@ -87,8 +87,8 @@ impl Machine {
             _ => self.times.of(hart).fence_range(),
         }
         let held = self.board.smu.as_ref().is_some_and(|smu| smu.is_held(Source::Walker(hart as u32)));
-        if let (Phase::Waiting { id, .. }, true) = (self.phases[hart], held) {
-            self.stop_waiting(hart, id, WalkAnswer::Interrupted, at);
+        if let (Phase::Waiting { id }, true) = (self.phases[hart], held) {
+            self.stop_waiting(hart, id, at);
         }
     }
 

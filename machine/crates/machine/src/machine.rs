@@ -47,7 +47,7 @@ pub(crate) enum Phase {
     /// In `wfi`.
     Asleep,
     /// For the SMU's answer.
-    Waiting { id: u64, deadline: Cycle },
+    Waiting { id: u64 },
     /// Stopped in the sense of SBI's hart state management.
     Stopped,
 }
@@ -257,12 +257,9 @@ impl Machine {
     /// When something other than a running hart is next due.
     fn next_event(&self) -> Cycle {
         let mut next = self.board.next_event().min(self.board.aclint.next_event(self.now));
-        for (phase, (tick, raised)) in self.phases.iter().zip(&self.timers) {
+        for (tick, raised) in &self.timers {
             if !raised && *tick != u64::MAX {
                 next = next.min(self.board.aclint.cycle_of(*tick));
-            }
-            if let Phase::Waiting { deadline, .. } = phase {
-                next = next.min(*deadline);
             }
         }
         next
@@ -289,13 +286,6 @@ impl Machine {
         }
         for answer in &answers.walkers {
             self.answer(answer);
-        }
-        for hart in 0..self.harts.len() {
-            if let Phase::Waiting { id, deadline, .. } = self.phases[hart]
-                && deadline <= at
-            {
-                self.stop_waiting(hart, id, WalkAnswer::LimitReached, deadline);
-            }
         }
         self.stale_interrupts = true;
     }
@@ -354,14 +344,13 @@ impl Machine {
             Request { pte: walk.pte_pa, pmd: walk.pmd_pa, pud: walk.pud_pa, seen: walk.seen, hart: hart as u32, id },
         );
         self.recorder.requested(hart, &walk, now);
-        let deadline = self.harts[hart].wait_limit().map_or(Cycle::NEVER, |limit| now + limit);
-        self.phases[hart] = Phase::Waiting { id, deadline };
+        self.phases[hart] = Phase::Waiting { id };
     }
 
     /// Takes the SMU's answer to the hart that waits for it.
     fn answer(&mut self, answer: &Answer) {
         let hart = answer.hart as usize;
-        let Some(Phase::Waiting { id, .. }) = self.phases.get(hart).copied() else { return };
+        let Some(Phase::Waiting { id }) = self.phases.get(hart).copied() else { return };
         if id != answer.id {
             return;
         }
@@ -375,13 +364,13 @@ impl Machine {
         self.resume(hart, walk, answer.at);
     }
 
-    /// Ends a wait from the walker's side; the miss goes on.
-    pub(crate) fn stop_waiting(&mut self, hart: usize, id: u64, why: WalkAnswer, at: Cycle) {
+    /// Ends a wait from the walker's side, as an interrupt does; the miss goes on.
+    pub(crate) fn stop_waiting(&mut self, hart: usize, id: u64, at: Cycle) {
         if let Some(smu) = &mut self.board.smu {
             smu.abandon(hart as u32, id);
         }
         self.recorder.abandoned(hart);
-        self.resume(hart, why, at);
+        self.resume(hart, WalkAnswer::Interrupted, at);
     }
 
     fn resume(&mut self, hart: usize, answer: WalkAnswer, at: Cycle) {
@@ -414,9 +403,7 @@ impl Machine {
                     h.advance_to(at);
                     self.phases[hart] = Phase::Running;
                 }
-                Phase::Waiting { id, .. } if h.interrupt_pending_enabled() => {
-                    self.stop_waiting(hart, id, WalkAnswer::Interrupted, at);
-                }
+                Phase::Waiting { id } if h.interrupt_pending_enabled() => self.stop_waiting(hart, id, at),
                 _ => {}
             }
         }

@@ -241,7 +241,7 @@ impl Misses {
 mod tests {
     use super::*;
     use trapless_memory::PhysAddr;
-    use trapless_riscv::{Access, Privilege};
+    use trapless_riscv::Access;
     use trapless_smu::{FailReason, Stamps};
 
     const PTE: PhysAddr = PhysAddr(0x1000);
@@ -255,7 +255,6 @@ mod tests {
             access: Access::Load,
             va: 0x5000,
             root_ppn: 1,
-            privilege: Privilege::User,
             started: Cycle(at - 1),
         };
         m.requested(hart, &request, Cycle(at));

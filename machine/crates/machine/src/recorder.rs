@@ -118,9 +118,7 @@ impl Recorder {
 
     /// A walker's request left its hart at `now`.
     pub fn requested(&mut self, hart: usize, request: &WalkRequest, now: Cycle) {
-        if request.privilege == Privilege::User {
-            self.watches.requested(request.root_ppn, request.va);
-        }
+        self.watches.requested(request.root_ppn, request.va);
         self.misses.requested(hart, request, now);
         self.take_misses();
     }
@@ -166,7 +164,6 @@ impl Recorder {
             PageFault::AccessedDirty => "accessed_dirty",
             PageFault::Malformed => "malformed",
             PageFault::Changed => "changed",
-            PageFault::WaitLimit => "wait_limit",
             PageFault::Refused => match self.refusals[self.hart] {
                 Some(FailReason::NoFrame) => "no_frame",
                 Some(FailReason::Device) => "device",

@@ -18,6 +18,8 @@ pub enum Bug {
     CodeStays,
     /// A leaf above 1 GiB may be misaligned.
     LargeMisaligned,
+    /// Misses of every mode's accesses are served.
+    ServesKernel,
 }
 
 #[cfg(feature = "seeded-bugs")]

@@ -99,13 +99,6 @@ impl Default for CostTable {
     }
 }
 
-/// The paging extension is present.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SmuWalkConfig {
-    /// Reset value of CSR `shwdplim`, core cycles.
-    pub wait_limit: u64,
-}
-
 /// One hart of the machine.
 #[derive(Clone, Debug)]
 pub struct HartConfig {
@@ -113,8 +106,8 @@ pub struct HartConfig {
     pub id: u64,
     /// Price of instructions.
     pub costs: CostTable,
-    /// The paging extension with its two CSRs; `None` makes them illegal and armed entries ordinary invalid ones.
-    pub smu: Option<SmuWalkConfig>,
+    /// The paging extension is there; without it its CSR is illegal, and armed entries are ordinary invalid ones.
+    pub smu: bool,
     /// `ecall` from S-mode ends the run with [`crate::Exit::SbiCall`] instead of trapping.
     pub sbi_exits: bool,
     /// The deepest mode that `satp` accepts; those with fewer levels are accepted as well.
@@ -124,7 +117,7 @@ pub struct HartConfig {
 impl HartConfig {
     /// A hart without the paging extension, with default costs, whose firmware is a guest program.
     pub fn new(id: u64) -> HartConfig {
-        HartConfig { id, costs: CostTable::default(), smu: None, sbi_exits: false, paging: Paging::Sv39 }
+        HartConfig { id, costs: CostTable::default(), smu: false, sbi_exits: false, paging: Paging::Sv39 }
     }
 }
 

@@ -67,8 +67,6 @@ pub mod number {
     pub const MIP: u16 = 0x344;
     /// `shwdp`: bit 0 lets the walker handle armed entries.
     pub const SHWDP: u16 = 0x5c0;
-    /// `shwdplim`: WAIT_LIMIT in core cycles.
-    pub const SHWDPLIM: u16 = 0x5c1;
     pub const MCYCLE: u16 = 0xb00;
     pub const MINSTRET: u16 = 0xb02;
     pub const CYCLE: u16 = 0xc00;
@@ -122,7 +120,6 @@ pub struct Csrs {
     /// Added to the retired instructions in `minstret`.
     pub instret_offset: u64,
     pub shwdp: u64,
-    pub shwdplim: u64,
     pub pmp: Pmp,
 }
 
@@ -130,7 +127,7 @@ pub struct Csrs {
 #[derive(Clone, Copy, Default)]
 pub struct CsrContext {
     pub hart_id: u64,
-    /// The two CSRs of the paging extension exist.
+    /// The CSR of the paging extension exists.
     pub smu: bool,
     /// The deepest mode of `satp`.
     pub paging: Paging,
@@ -144,7 +141,7 @@ pub struct CsrContext {
 
 impl Csrs {
     /// Reset values.
-    pub fn new(wait_limit: u64) -> Csrs {
+    pub fn reset() -> Csrs {
         Csrs {
             mstatus: status::UXL_64 | status::SXL_64,
             medeleg: 0,
@@ -172,7 +169,6 @@ impl Csrs {
             cycle_offset: 0,
             instret_offset: 0,
             shwdp: 0,
-            shwdplim: wait_limit,
             pmp: Pmp::default(),
         }
     }
@@ -246,7 +242,6 @@ impl Csrs {
             MTVAL => self.mtval,
             MIP => self.mip(),
             SHWDP if c.smu => self.shwdp,
-            SHWDPLIM if c.smu => self.shwdplim,
             0x3a0..=0x3ae if n & 1 == 0 => self.pmp.read_cfg((n & 15) as usize),
             0x3b0..=0x3ef => self.pmp.read_addr((n - 0x3b0) as usize),
             MCYCLE | CYCLE => c.cycle.wrapping_add(self.cycle_offset),
@@ -307,7 +302,6 @@ impl Csrs {
             MCAUSE => self.mcause = v,
             MTVAL => self.mtval = v,
             SHWDP => self.shwdp = v & 1,
-            SHWDPLIM => self.shwdplim = v,
             0x3a0..=0x3ae => self.pmp.write_cfg((n & 15) as usize, v),
             0x3b0..=0x3ef => self.pmp.write_addr((n - 0x3b0) as usize, v),
             MCYCLE => self.cycle_offset = v.wrapping_sub(c.cycle),

@@ -52,7 +52,7 @@ pub struct TrapInfo {
 pub enum PageFault {
     /// An invalid entry that is not armed, or an address that no entry is for.
     Absent,
-    /// An armed entry that hardware does not handle now: the extension is off, or the access is the firmware's.
+    /// An armed entry that hardware does not handle now: the extension is off, or the access is not user mode's.
     Armed,
     /// An entry, armed or not, that does not allow the access.
     Permission,
@@ -64,8 +64,6 @@ pub enum PageFault {
     Refused,
     /// The entry changed too often under the walker's requests.
     Changed,
-    /// The walker has waited for as long as it may.
-    WaitLimit,
 }
 
 /// A translation to a user page entered a hart's translation cache.

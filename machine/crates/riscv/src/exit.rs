@@ -48,7 +48,7 @@ pub enum Exit {
     Step,
 }
 
-/// What the walker asks of the SMU.
+/// What the walker asks of the SMU, for an access made in U mode (ISA-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WalkRequest {
     /// Physical address of the armed entry.
@@ -65,8 +65,6 @@ pub struct WalkRequest {
     pub va: u64,
     /// `satp`'s root page number.
     pub root_ppn: u64,
-    /// Mode of the access.
-    pub privilege: Privilege,
     /// The hart's local time when the access began.
     pub started: Cycle,
 }
@@ -84,6 +82,4 @@ pub enum WalkAnswer {
     BusError,
     /// An enabled interrupt abandons the wait; the instruction runs again after the handler.
     Interrupted,
-    /// WAIT_LIMIT passed with interrupts masked: the ordinary page fault.
-    LimitReached,
 }

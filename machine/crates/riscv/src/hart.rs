@@ -168,7 +168,7 @@ impl Hart {
             ftlb: tlb.fetch_set(Privilege::Machine),
             code_page: std::ptr::null(),
             pc,
-            csr: Csrs::new(config.smu.map_or(0, |s| s.wait_limit)),
+            csr: Csrs::reset(),
             tlb,
             reservation: None,
             reserved_at: 0,
@@ -200,7 +200,7 @@ impl Hart {
     /// Puts the hart where SBI firmware would leave it: S-mode at `pc`, no translation, a0 = hart id, a1 = `opaque`,
     /// everything a supervisor handles delegated, counters readable, PMP open.
     pub fn enter_supervisor(&mut self, pc: u64, opaque: u64) {
-        self.csr = Csrs::new(self.config.smu.map_or(0, |s| s.wait_limit));
+        self.csr = Csrs::reset();
         // All exceptions but ecall from S-mode, which is the firmware's.
         self.csr.medeleg = 0xb1ff;
         self.csr.mideleg = crate::csr::S_INTERRUPTS;
@@ -333,9 +333,8 @@ impl Hart {
                 self.page_fault = PageFault::Changed;
                 Stop::page_fault(request.access, request.va)
             }
-            WalkAnswer::Failed | WalkAnswer::LimitReached => {
-                let limit = answer == WalkAnswer::LimitReached;
-                self.page_fault = if limit { PageFault::WaitLimit } else { PageFault::Refused };
+            WalkAnswer::Failed => {
+                self.page_fault = PageFault::Refused;
                 Stop::page_fault(request.access, request.va)
             }
             WalkAnswer::BusError => Stop::access_fault(request.access, request.va),
@@ -346,14 +345,9 @@ impl Hart {
         }
     }
 
-    /// `Some(limit)` when no interrupt could be taken as the enables stand, so that a wait must end after `limit` cycles (ISA-4).
-    pub fn wait_limit(&self) -> Option<Cycle> {
-        self.interrupts_masked().then_some(Cycle(self.csr.shwdplim))
-    }
-
-    /// Whether an interrupt is pending that would be taken now.
+    /// Whether an interrupt is pending that would be taken now: it ends a wait. REQ: ISA-4
     pub fn interrupt_pending_enabled(&self) -> bool {
-        self.interrupt_deliverable()
+        self.deliverable() != 0
     }
 
     /// Whether `wfi` would end: something is pending and enabled in `mie`, whatever the global enables say.

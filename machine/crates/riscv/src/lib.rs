@@ -31,7 +31,7 @@ mod trap;
 #[cfg(feature = "seeded-bugs")]
 pub use bugs::{Bug, seed as seed_bug};
 pub use code::CodeCache;
-pub use config::{CostTable, HartConfig, SmuWalkConfig};
+pub use config::{CostTable, HartConfig};
 pub use csr::{Csrs, number as csr_number};
 pub use env::{Bus, Env, Fill, Jump, JumpKind, Loss, Observer, PageFault, Timing, TrapInfo};
 pub use exit::{Access, Exit, Privilege, WalkAnswer, WalkRequest};

@@ -145,7 +145,7 @@ impl Hart {
             let charged = charged && (!resumed || level == 0);
             let e = self.read_pte(env, pte_pa, level, charged).ok_or(Stop::access_fault(access, va))?;
             if e & pte::V == 0 {
-                if level == 0 && self.hardware_handles(e, access) {
+                if level == 0 && self.hardware_handles(e) {
                     return Err(self.armed(e, &at, va, access, p, started));
                 }
                 self.page_fault = if level == 0 && is_armed(e) { PageFault::Armed } else { PageFault::Absent };
@@ -219,11 +219,11 @@ impl Hart {
         env.bus.ram().load(PhysAddr(at)).map(u64::from_le_bytes)
     }
 
-    /// REQ: ISA-1, ISA-3: the extension is on, the entry is armed, and the access is an ordinary one.
-    fn hardware_handles(&self, e: u64, access: Access) -> bool {
-        let mprv =
-            access != Access::Fetch && self.privilege == Privilege::Machine && self.csr.mstatus & status::MPRV != 0;
-        self.config.smu.is_some() && self.csr.shwdp & 1 != 0 && is_armed(e) && !mprv
+    /// REQ: ISA-1, ISA-3: the extension is on, the entry is armed, and the hart is in U mode: then nothing that must not sleep
+    /// waits for a device. Under MPRV it is the mode of the access that is U, not the hart's. [user-mode-only]
+    fn hardware_handles(&self, e: u64) -> bool {
+        let user = self.privilege == Privilege::User || bugs::has(bugs::Bug::ServesKernel);
+        self.config.smu && self.csr.shwdp & 1 != 0 && is_armed(e) && user
     }
 
     /// REQ: ISA-2: permission first; what is forbidden traps at once.
@@ -248,7 +248,6 @@ impl Hart {
             access,
             va,
             root_ppn: self.root_ppn(),
-            privilege: p,
             started,
         })
     }

@@ -74,9 +74,10 @@ fn access_of(cause: u64) -> Option<Access> {
 const PRIORITY: [u32; 6] = [11, 3, 7, 9, 1, 5];
 
 impl Hart {
-    /// Those of `interrupts` that would be taken in this mode if they were pending and enabled in `mie`: all that go to
-    /// M-mode, or else all that go to S-mode.
-    fn takeable(&self, interrupts: u64) -> u64 {
+    /// Interrupts that are pending and enabled, and would be taken in this mode: all that go to M-mode, or else all that go to
+    /// S-mode.
+    pub(crate) fn deliverable(&self) -> u64 {
+        let interrupts = self.csr.mip() & self.csr.mie;
         let (to_s, to_m) = (interrupts & self.csr.mideleg, interrupts & !self.csr.mideleg);
         let m_open = self.privilege < Privilege::Machine || self.csr.mstatus & status::MIE != 0;
         if to_m != 0 && m_open {
@@ -85,20 +86,6 @@ impl Hart {
         let s_open = self.privilege < Privilege::Supervisor
             || (self.privilege == Privilege::Supervisor && self.csr.mstatus & status::SIE != 0);
         if s_open { to_s } else { 0 }
-    }
-
-    /// Interrupts that are pending and enabled, and would be taken in this mode.
-    fn deliverable(&self) -> u64 {
-        self.takeable(self.csr.mip() & self.csr.mie)
-    }
-
-    /// REQ: ISA-4: no interrupt, pending or not, could be taken as the enables stand.
-    pub(crate) fn interrupts_masked(&self) -> bool {
-        self.takeable(self.csr.mie) == 0
-    }
-
-    pub(crate) fn interrupt_deliverable(&self) -> bool {
-        self.deliverable() != 0
     }
 
     /// Takes the most urgent interrupt, if there is one. True when it did.

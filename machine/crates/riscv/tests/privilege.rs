@@ -213,7 +213,6 @@ fn fields_keep_to_their_legal_values() {
         (n::MCOUNTEREN, 0xffff_ffff),
         (n::FCSR, 0xff),
         (n::SHWDP, 1),
-        (n::SHWDPLIM, all),
         (n::MISA, 2 << 62 | 0x14_112d),
         (0x3b1, (1 << 54) - 1),
         // Mode 15 does not exist: the write does nothing.

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use trapless_memory::{Cycle, PAGE_SHIFT, Paging, PhysAddr};
 use trapless_riscv::{
-    Access, Env, Exit, Hart, HartConfig, Interrupt, Privilege, SmuWalkConfig, Timing, WalkAnswer, WalkRequest, cause,
+    Access, Env, Exit, Hart, HartConfig, Interrupt, PageFault, Privilege, Timing, WalkAnswer, WalkRequest, cause,
     csr_number, pte,
 };
 
@@ -155,10 +155,7 @@ fn leaves_of_every_size_translate_in_every_mode() {
 #[test]
 fn a_walk_in_every_mode_names_the_three_lowest_entries() {
     for paging in Paging::ALL {
-        let mut rig = Rig::with(
-            HartConfig { paging, smu: Some(SmuWalkConfig { wait_limit: 1000 }), ..HartConfig::new(0) },
-            &[ld(6, 5, 0), STOP],
-        );
+        let mut rig = Rig::with(HartConfig { paging, smu: true, ..HartConfig::new(0) }, &[ld(6, 5, 0), STOP]);
         let va = (1 << (Paging::shift(paging.levels()) - 1)) - (3 << PAGE_SHIFT);
         // Code on an identity map; the data in the tables of `va`, the root first.
         let code = entry(BASE, pte::V | pte::R | pte::X | pte::U | pte::A);
@@ -340,7 +337,7 @@ fn forbidden_accesses_to_armed_entries_trap_at_once() {
 
 /// REQ: ISA-3
 #[test]
-fn loads_stores_amos_fetches_and_sum_accesses_start_misses_but_mprv_does_not() {
+fn loads_stores_amos_and_fetches_of_user_mode_start_misses() {
     let rw = armed(1) | pte::W;
     for (instruction, e, access) in [
         (ld(6, 5, 0), armed(1), Access::Load),
@@ -356,20 +353,48 @@ fn loads_stores_amos_fetches_and_sum_accesses_start_misses_but_mprv_does_not() {
     rig.map(0, armed(1) | pte::X);
     assert_eq!(wait(rig.run(100)).access, Access::Fetch);
     assert_eq!(rig.hart.pc(), VA);
+}
 
-    let mut rig = Rig::paged(&[ld(6, 5, 0), STOP], Privilege::Supervisor);
-    rig.hart.set_x(5, VA);
-    rig.map(0, armed(1));
-    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18);
-    assert_eq!(wait(rig.run(100)).privilege, Privilege::Supervisor);
-
-    // M-mode with MPRV and MPP = U.
-    let mut rig = user_load();
-    rig.map(0, armed(1));
-    rig.enter(Privilege::Machine);
-    rig.hart.set_csr(csr_number::MSTATUS, 1 << 17);
-    assert_eq!(rig.step(), Exit::Step);
-    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
+/// REQ: ISA-3: kernel code never waits for a device; its access takes the ordinary page fault at once.
+#[test]
+fn accesses_of_the_kernel_and_under_mprv_fault_on_armed_entries_at_once() {
+    const SUM: u64 = 1 << 18;
+    const MXR: u64 = 1 << 19;
+    const MPRV: u64 = 1 << 17;
+    const MPP_S: u64 = 1 << 11;
+    let modes = [
+        ("S with SUM", Privilege::Supervisor, SUM),
+        ("S with SUM and MXR", Privilege::Supervisor, SUM | MXR),
+        ("M, MPRV to U", Privilege::Machine, MPRV),
+        ("M, MPRV to S with SUM", Privilege::Machine, MPRV | MPP_S | SUM),
+    ];
+    let all = armed(1) | pte::W | pte::X;
+    let accesses = [
+        ("load", ld(7, 5, 0), cause::LOAD_PAGE),
+        ("LR", amo(2, true, 7, 5, 0), cause::LOAD_PAGE),
+        ("store", sd(6, 5, 0), cause::STORE_PAGE),
+        ("AMO", amo(0, true, 7, 5, 6), cause::STORE_PAGE),
+    ];
+    for (mode, p, status) in modes {
+        for (access, instruction, code) in accesses {
+            let mut rig = rig_at(instruction, VA + 8);
+            if p == Privilege::Supervisor {
+                rig.page(p);
+            }
+            rig.map(0, all);
+            rig.enter(p);
+            rig.hart.set_csr(csr_number::MSTATUS, status);
+            assert_eq!(rig.step(), Exit::Step, "{mode}, {access}");
+            assert_eq!(rig.only_trap(), (code, VA + 8), "{mode}, {access}");
+            let trap = &rig.log.traps[0];
+            assert_eq!(
+                (trap.pc, trap.page_fault.map(|(_, why)| why)),
+                (TEXT, Some(PageFault::Armed)),
+                "{mode}, {access}"
+            );
+            assert_eq!(rig.get64(LEAF), all, "{mode}, {access}");
+        }
+    }
 }
 
 /// REQ: ISA-3: armed entries are not cached.
@@ -396,7 +421,6 @@ fn an_enabled_interrupt_abandons_the_wait_and_the_instruction_runs_again() {
     rig.hart.set_csr(csr_number::MIDELEG, 0x222);
     rig.hart.set_csr(csr_number::MIE, 0x222);
     wait(rig.run(100));
-    assert_eq!(rig.hart.wait_limit(), None, "user mode masks nothing");
     assert!(!rig.hart.interrupt_pending_enabled());
     rig.hart.set_line(Interrupt::SupervisorTimer, true);
     assert!(rig.hart.interrupt_pending_enabled());
@@ -409,34 +433,35 @@ fn an_enabled_interrupt_abandons_the_wait_and_the_instruction_runs_again() {
 
 /// REQ: ISA-4
 #[test]
-fn a_wait_with_interrupts_masked_ends_in_the_page_fault() {
-    let mut rig = Rig::paged(&[ld(6, 5, 0), STOP], Privilege::Supervisor);
-    rig.hart.set_x(5, VA);
-    rig.map(0, armed(1));
-    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18);
-    rig.hart.set_csr(csr_number::MIDELEG, 0x222);
-    rig.hart.set_csr(csr_number::MIE, 0x222);
-    rig.hart.set_csr(csr_number::MEDELEG, 0xb3ff);
-    wait(rig.run(100));
-    rig.hart.set_line(Interrupt::SupervisorTimer, true);
-    assert!(!rig.hart.interrupt_pending_enabled(), "SIE is clear in S-mode");
-    assert_eq!(rig.hart.wait_limit().map(|c| c.0), Some(1000));
-    rig.answer(WalkAnswer::LimitReached);
-    assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA));
-    assert_eq!(rig.hart.pc(), HANDLER + 0x1000);
-    // Nothing enabled is as good as masked; what goes to M-mode is not kept out by SIE.
-    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18 | 1 << 1);
-    rig.hart.set_csr(csr_number::MIE, 0);
-    assert!(rig.hart.wait_limit().is_some());
-    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18);
-    rig.hart.set_csr(csr_number::MIE, 0x80);
-    assert_eq!(rig.hart.wait_limit(), None);
-    rig.hart.set_csr(csr_number::MIE, 0x222);
-    assert!(rig.hart.wait_limit().is_some());
-    // With SIE set the supervisor's own wait is interruptible.
-    rig.hart.set_csr(csr_number::MSTATUS, 1 << 18 | 1 << 1);
-    assert_eq!(rig.hart.wait_limit(), None);
-    assert!(rig.hart.interrupt_pending_enabled());
+fn every_interrupt_that_is_enabled_ends_a_wait_whatever_the_modes_above_mask() {
+    let lines = [
+        (Interrupt::SupervisorSoft, 1),
+        (Interrupt::MachineSoft, 3),
+        (Interrupt::SupervisorTimer, 5),
+        (Interrupt::MachineTimer, 7),
+        (Interrupt::SupervisorExternal, 9),
+        (Interrupt::MachineExternal, 11),
+    ];
+    for delegated in [0, 0x222] {
+        for (line, bit) in lines {
+            let mut rig = user_load();
+            rig.map(0, armed(1));
+            rig.hart.set_csr(csr_number::MIDELEG, delegated);
+            // Neither SIE nor MIE of mstatus is set. All that is enabled is the others.
+            rig.hart.set_csr(csr_number::MIE, 0xaaa & !(1 << bit));
+            wait(rig.run(100));
+            rig.hart.set_line(line, true);
+            assert!(!rig.hart.interrupt_pending_enabled(), "{line:?} is not enabled");
+            rig.hart.set_csr(csr_number::MIE, 1 << bit);
+            assert!(rig.hart.interrupt_pending_enabled(), "{line:?}");
+            rig.answer(WalkAnswer::Interrupted);
+            rig.step();
+            assert_eq!(rig.only_trap(), (cause::INTERRUPT | bit, 0), "{line:?}");
+            let supervisor = delegated >> bit & 1 != 0;
+            let epc = if supervisor { csr_number::SEPC } else { csr_number::MEPC };
+            assert_eq!(rig.hart.csr(epc), Some(TEXT), "{line:?}: the load comes again");
+        }
+    }
 }
 
 /// REQ: ISA-5

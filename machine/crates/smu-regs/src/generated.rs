@@ -575,11 +575,9 @@ pub const CQE_PHASE: Field = Field::new(48, 1);
 /// Status; zero is success.
 pub const CQE_STATUS: Field = Field::new(49, 15);
 
-// ---- Supervisor CSRs of the page table extension (platform.md, isa.md)
+// ---- Supervisor CSR of the page table extension (platform.md, isa.md)
 /// Bit 0 (EN): armed entries are handled by hardware.
 pub const CSR_SHWDP: u64 = 0x5c0;
-/// WAIT_LIMIT, core cycles.
-pub const CSR_SHWDPLIM: u64 = 0x5c1;
 
 // ---- Fields of CSR shwdp
 /// Armed entries are handled by hardware (REQ: ISA-1).

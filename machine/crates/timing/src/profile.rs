@@ -170,8 +170,6 @@ pub struct SmuParams {
     pub pmshr_entries: u32,
     /// Frames the free page fetcher holds in advance, 1 to 255.
     pub prefetch_entries: u32,
-    /// Reset value of the CSR `shwdplim`, cycles (ISA-4).
-    pub wait_limit_cycles: u64,
     /// Walker to SMU, cycles.
     pub request_cycles: u64,
     /// PMSHR search, cycles.
@@ -263,7 +261,7 @@ impl Profile {
             Err(ProfileError::Range { name: name.into(), key: key.into(), value, range })
         };
         let (m, s) = (&self.machine, &self.smu);
-        let ints: [(&'static str, u64, u64, u64); 13] = [
+        let ints: [(&'static str, u64, u64, u64); 12] = [
             ("machine.harts", m.harts.into(), 1, 64),
             ("machine.clock_hz", m.clock_hz, 1_000_000, 100_000_000_000),
             ("machine.timebase_hz", m.timebase_hz, 1_000, m.clock_hz.min(1_000_000_000)),
@@ -275,7 +273,6 @@ impl Profile {
             ("machine.sbi_call_cycles", m.sbi_call_cycles, 0, 1_000_000),
             ("smu.pmshr_entries", s.pmshr_entries.into(), 1, 255),
             ("smu.prefetch_entries", s.prefetch_entries.into(), 1, 255),
-            ("smu.wait_limit_cycles", s.wait_limit_cycles, 1, u64::MAX >> 1),
             ("smu.poll_interval_cycles", s.poll_interval_cycles, 1, 1_000_000),
         ];
         for (key, value, low, high) in ints {

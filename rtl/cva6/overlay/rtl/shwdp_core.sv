@@ -11,12 +11,11 @@ module shwdp_core
   input logic clk_i,
   input logic rst_ni,
 
-  // REQ: ISA-4: what could be taken, and would be.
-  input irq_ctrl_t        irq_ctrl_i,
-  input logic [1:0]       irq_i,
-  input logic             debug_req_i,
-  input logic             debug_mode_i,
-  input riscv::priv_lvl_t priv_lvl_i,
+  // REQ: ISA-4: what is pending and enabled.
+  input irq_ctrl_t  irq_ctrl_i,
+  input logic [1:0] irq_i,
+  input logic       debug_req_i,
+  input logic       debug_mode_i,
 
   // REQ: ISA-3: is the fetch the next to retire?
   input logic fetch_req_i,       // the instruction cache asks for a translation
@@ -27,7 +26,7 @@ module shwdp_core
   input logic issue_empty_i,
 
   input  logic         drained_i,
-  input  csr_t         csr_i,
+  input  logic         en_i,
   input  logic         req_ready_i,
   input  logic         rsp_valid_i,
   input  trapless_smu_pkg::smu_rsp_t rsp_i,
@@ -46,17 +45,15 @@ module shwdp_core
     4'(riscv::IRQ_M_TIMER), 4'(riscv::IRQ_M_SOFT), 4'(riscv::IRQ_M_EXT)
   };
 
-  riscv::xlen_t to_supervisor, takeable, pending, cause;
+  riscv::xlen_t pending, cause;
   logic         debug, killed_q, trapped_q;
   riscv::xlen_t cause_q;
 
   always_comb begin
-    to_supervisor = {riscv::XLEN{priv_lvl_i == riscv::PRIV_LVL_U
-                                 || priv_lvl_i == riscv::PRIV_LVL_S && irq_ctrl_i.sie}};
-    takeable = irq_ctrl_i.mie & {riscv::XLEN{irq_ctrl_i.global_enable}} & (to_supervisor | ~irq_ctrl_i.mideleg);
-    pending  = irq_ctrl_i.mip;
+    // Only a walk of U mode waits (ISA-3): an enabled interrupt is taken there, whoever handles it.
+    pending = irq_ctrl_i.mip;
     pending[riscv::IRQ_S_EXT] |= irq_i[SupervisorIrq];
-    pending &= takeable;
+    pending &= irq_ctrl_i.mie & {riscv::XLEN{irq_ctrl_i.global_enable}};
 
     cause = '0;
     for (int unsigned i = 6; i > 0; i--) begin
@@ -67,12 +64,11 @@ module shwdp_core
 
   assign debug    = debug_req_i && !debug_mode_i;
   assign walker_o = '{
-    csr:          csr_i,
+    en:           en_i,
     drained:      drained_i,
     fetch_next:   frontend_empty_i && decode_empty_i && issue_empty_i,
     fetch_killed: killed_q,
     trap:         debug || pending != '0,
-    masked:       takeable == '0,
     req_ready:    req_ready_i,
     rsp_valid:    rsp_valid_i,
     rsp:          rsp_i

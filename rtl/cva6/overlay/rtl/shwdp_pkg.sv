@@ -5,23 +5,14 @@ package shwdp_pkg;
   import trapless_smu_pkg::smu_req_t;
   import trapless_smu_pkg::smu_rsp_t;
 
-  localparam logic [11:0] CsrShwdp    = 12'(trapless_spec_pkg::CSR_SHWDP);
-  localparam logic [11:0] CsrShwdplim = 12'(trapless_spec_pkg::CSR_SHWDPLIM);
-
-  // From csr_regfile.
-  typedef struct packed {
-    logic        en;     // shwdp.EN
-    logic        mprv;   // loads and stores are made under MPRV
-    logic [63:0] limit;  // shwdplim
-  } csr_t;
+  localparam logic [11:0] CsrShwdp = 12'(trapless_spec_pkg::CSR_SHWDP);
 
   typedef struct packed {
-    csr_t     csr;
+    logic     en;            // shwdp.EN
     logic     drained;       // no store of this hart is on its way to memory
     logic     fetch_next;    // nothing but the fetch itself is in the pipeline
     logic     fetch_killed;  // nobody waits for the fetch any more
     logic     trap;          // an interrupt or a debug request would be taken
-    logic     masked;        // no interrupt could be (ISA-4)
     logic     req_ready;
     logic     rsp_valid;
     smu_rsp_t rsp;

@@ -26,9 +26,7 @@ module shwdp_wait
   input logic             is_store_i,
   input logic             lsu_next_i,      // the load or store is the oldest instruction
   input logic             lsu_waits_i,     // a load or store needs the walker; it may be older than the fetch
-  input riscv::priv_lvl_t priv_lvl_i,
-  input riscv::priv_lvl_t ld_st_priv_lvl_i,
-  input logic             sum_i,
+  input riscv::priv_lvl_t priv_lvl_i,      // the hart's, which is not the access's under MPRV
   input logic             mxr_i,
 
   input  to_walker_t   shwdp_i,
@@ -48,25 +46,21 @@ module shwdp_wait
   logic [Levels-1:0][PAddrWidth-1:0] addr_q;
   riscv::pte_t                       pte_q;
   logic [IdWidth-1:0]                id_q;
-  logic [63:0]                       waited_q;
   logic [$clog2(WALKER_CHANGED_LIMIT+1)-1:0] changed_q;
   logic                              abandon_d, abandon_q;
 
-  // REQ: ISA-1: armed. REQ: ISA-2: the access is allowed as if the entry were valid. REQ: ISA-3: not under MPRV.
+  // REQ: ISA-1: armed. REQ: ISA-2: the access is allowed as if the entry were valid. REQ: ISA-3: made in U mode, so that nothing
+  // that must not sleep waits for a device. [user-mode-only]
   logic armed, user, allowed;
   assign armed   = names_block(pte_i) && !pte_i[PTE_SOFT_BIT];
-  assign user    = is_instr_i ? priv_lvl_i == riscv::PRIV_LVL_U
-                   : ld_st_priv_lvl_i == riscv::PRIV_LVL_U || ld_st_priv_lvl_i == riscv::PRIV_LVL_S && sum_i;
+  assign user    = priv_lvl_i == riscv::PRIV_LVL_U;
   assign allowed = user && (is_instr_i ? pte_i.x : is_store_i ? pte_i.w : pte_i.r || pte_i.x && mxr_i);
-  assign serve_o = lookup_i && allow_i && 32'(level_i) == Levels - 1 && armed && allowed
-                   && shwdp_i.csr.en && (is_instr_i || !shwdp_i.csr.mprv);
+  assign serve_o = lookup_i && allow_i && 32'(level_i) == Levels - 1 && armed && allowed && shwdp_i.en;
 
   // REQ: ISA-3
-  logic next, answered, expired;
+  logic next, answered;
   assign next     = is_instr_i ? shwdp_i.fetch_next : lsu_next_i;
   assign answered = state_q == Wait && shwdp_i.rsp_valid && shwdp_i.rsp.id == id_q;
-  // REQ: ISA-4
-  assign expired  = shwdp_i.masked && waited_q >= shwdp_i.csr.limit;
 
   always_comb begin
     state_d         = state_q;
@@ -93,9 +87,9 @@ module shwdp_wait
             OutcomeChanged: if (32'(changed_q) < WALKER_CHANGED_LIMIT) entry_valid_o = 1'b1; else fault_o = 1'b1;
             default:        if (32'(shwdp_i.rsp.reason) == REASON_BUS) access_fault_o = 1'b1; else fault_o = 1'b1;
           endcase
-        end else if (shwdp_i.trap) begin
+        end else if (shwdp_i.trap) begin  // REQ: ISA-4
           {fault_o, shwdp_o.trapped} = 2'b11;
-        end else if (expired || is_instr_i && shwdp_i.fetch_killed) begin
+        end else if (is_instr_i && shwdp_i.fetch_killed) begin
           fault_o = 1'b1;
         end else if (state_q == Ask && shwdp_i.req_ready) begin
           state_d = Wait;
@@ -125,7 +119,6 @@ module shwdp_wait
       addr_q    <= '0;
       pte_q     <= '0;
       id_q      <= '0;
-      waited_q  <= '0;
       changed_q <= '0;
       abandon_q <= 1'b0;
     end else begin
@@ -137,7 +130,6 @@ module shwdp_wait
       end
       // A number of its own for every request, so that an answer to one that was abandoned is told apart.
       if (state_q == Turn && state_d == Ask) id_q <= id_q + 1'b1;
-      waited_q <= state_q == Ask || state_q == Wait ? waited_q + 1'b1 : '0;
       if (walk_idle_i) changed_q <= '0;
       else if (answered && shwdp_i.rsp.outcome == OutcomeChanged) changed_q <= changed_q + 1'b1;
     end

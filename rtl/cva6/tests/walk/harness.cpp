@@ -310,6 +310,7 @@ class Harness : World {
         asking = true, asked[0] = pte, asked[1] = seen, asked[2] = top.smu_id_o;
         if (behaviour(seen) == Never) die("a request that must not be: entry, pc", seen, top.pc_o);
         if ((seen & PteV) || !(seen & PteL)) die("a request for an entry that is not armed", seen);
+        if (top.privilege_o != User) die("a request in another mode than U: mode, pc", top.privilege_o, top.pc_o);
         if (!top.smu_accepted_o) return;
         asking = false;
         if (waits) die("a second wait");
@@ -322,6 +323,7 @@ class Harness : World {
     }
 
     static constexpr unsigned Core = 0;  // its exclusive reads
+    static constexpr unsigned User = 0;  // the number of U mode
     Smu smu{*this};
     std::deque<Read> reads;
     std::deque<Write> writes;

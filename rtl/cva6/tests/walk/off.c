@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A core whose parameter is off: the registers are not there, and an armed entry is an ordinary invalid one.
+// A core whose parameter is off: the register is not there, and an armed entry is an ordinary invalid one.
 #include "walk.h"
 
 static u64 read_enable(u64 v) { (void)v; return csr_read(0x5c0); }
-static u64 read_limit(u64 v) { (void)v; return csr_read(0x5c1); }
 static u64 write_enable(u64 v) { csr_write(0x5c0, v); return 0; }
-static u64 write_limit(u64 v) { csr_write(0x5c1, v); return 0; }
 
 int main(void) {
-    u64 (*const all[])(u64) = {read_enable, read_limit, write_enable, write_limit};
-    for (int i = 0; i < 4; i++) {
-        EQUAL(1 + i, run(MACHINE, all[i], 1).cause, ILLEGAL);
-    }
+    EQUAL(1, run(MACHINE, read_enable, 1).cause, ILLEGAL);
+    EQUAL(2, run(MACHINE, write_enable, 1).cause, ILLEGAL);
     set_up_tables();
     arm(20, ARMED(NEVER, 0, 1, R | W | X));
     EQUAL(10, run(USER, load, VA(20)).cause, LOAD_FAULT);

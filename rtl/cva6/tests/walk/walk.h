@@ -38,6 +38,7 @@ enum { DONE, DEVICE_ERROR, BUS_ERROR, PRESENT, REARMED, SILENT, NO_FRAME, BUSY, 
 #define CONTENT(page, i) (BITS(page) << 32 | BITS(i) << 8 | 0x5a)
 
 enum { MACHINE = 3, SUPER = 1, USER = 0 };
+enum { MPRV = 1 << 17, SUM = 1 << 18, MXR = 1 << 19 };  // of mstatus
 enum { FETCH_ACCESS = 1, ILLEGAL = 2, LOAD_ACCESS = 5, STORE_ACCESS = 7, USER_CALL = 8, SUPER_CALL = 9, FETCH_FAULT = 12,
        LOAD_FAULT = 13, STORE_FAULT = 15 };
 

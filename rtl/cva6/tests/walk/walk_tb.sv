@@ -88,9 +88,8 @@ module walk_tb #(
   logic                       smu_req_ready, smu_rsp_valid;
 
   cva6 #(
-    .ArianeCfg (Config),
-    .Shwdp     (Shwdp),
-    .ShwdpLimit(64'd20_000)
+    .ArianeCfg(Config),
+    .Shwdp    (Shwdp)
   ) u_core (
     .clk_i, .rst_ni,
     .boot_addr_i    (64'h8000_0000),

@@ -5,7 +5,7 @@
 //   walkers [--seed N] [--seeded N]
 //
 // Each case with the memory of the platform, whose cycles are printed, and with random times.
-// REQ: SMU-1 REQ: SMU-6 REQ: ISA-4
+// REQ: SMU-1 REQ: SMU-6 REQ: ISA-3 REQ: ISA-4
 #include "rtl_smu.h"
 #include "verilated.h"
 
@@ -17,7 +17,7 @@ constexpr u64 R = 2, W = 4, U = 16, A = 64, Dirty = 128, NotAtAll = ~0ull;
 
 // What a hart does: one load or store, from a cycle on, perhaps disturbed at another.
 struct Hart {
-    bool takes_part, store;
+    bool takes_part, store, kernel;
     u64 page, from, trap, fence;
     // What became of it.
     bool done, fault, trapped;
@@ -26,7 +26,7 @@ struct Hart {
 
 struct Access {
     u64 page, from = 0, trap = NotAtAll, fence = NotAtAll;
-    bool store = false;
+    bool store = false, kernel = false;
 };
 
 class Walkers : World {
@@ -79,6 +79,7 @@ class Walkers : World {
         together("four, one page, present by then", {{page(Present)}, {at}, {at}, {at}}, 1);
         together("four, one page, gone by then", {{page(Gone)}, {at}, {at}, {at}}, 1, 13);
         forbidden();
+        kernel();
         empty();
     }
 
@@ -131,6 +132,24 @@ class Walkers : World {
         evict(page_);
     }
 
+    // REQ: ISA-3: the kernel's load and store, of the page while it is read for others, and of one that nobody else touches,
+    // fault at once; it finds the page once it is there.
+    void kernel() {
+        u64 page_ = page(), other = page(), before = requests, reads = commands;
+        go("two loads, the kernel's load and store",
+           {{page_}, {page_, 5}, {page_, 100, NotAtAll, NotAtAll, false, true}, {other, 0, NotAtAll, NotAtAll, true, true}});
+        if (requests - before != 2 || commands - reads != 1) die("requests", requests - before, commands - reads);
+        for (unsigned h = 0; h < Harts; h++)
+            if (harts[h].fault != (h >= 2)) die("a fault", h, harts[h].cause);
+        if (harts[2].cause != 13 || harts[3].cause != 15) die("the faults", harts[2].cause, harts[3].cause);
+        for (unsigned h = 2; h < Harts; h++)
+            if (harts[h].ended - harts[h].from > 200) die("the kernel waits", h, harts[h].ended - harts[h].from);
+        go("", {{page_, 0, NotAtAll, NotAtAll, false, true}});
+        good(harts[0]);
+        evict(page_);
+        evict(other);
+    }
+
     // All frames are in use; then there is one.
     void empty() {
         std::vector<u64> kept;
@@ -160,7 +179,7 @@ class Walkers : World {
         const u64 start = now + 1;
         for (unsigned h = 0; h < accesses.size(); h++) {
             const Access &a = accesses[h];
-            harts[h] = {true, a.store, a.page, start + a.from, a.trap == NotAtAll ? a.trap : start + a.trap,
+            harts[h] = {true, a.store, a.kernel, a.page, start + a.from, a.trap == NotAtAll ? a.trap : start + a.trap,
                         a.fence == NotAtAll ? a.fence : start + a.fence, false, false, false, 0, 0, 0, 0, 0, 0};
         }
         while (std::any_of(harts, harts + Harts, [](const Hart &h) { return h.takes_part && !h.done; })) {
@@ -202,7 +221,7 @@ class Walkers : World {
             top.fence_i[h] = 1;
         }
         top.access_i[h] = hart.takes_part && !hart.done && now >= hart.from;
-        top.store_i[h] = hart.store;
+        top.store_i[h] = hart.store, top.kernel_i[h] = hart.kernel;
         top.vaddr_i[h] = Virtual + hart.page * 4096 + (hart.page * 8 & 0xff8);
         top.trap_i[h] = hart.takes_part && !hart.done && now >= hart.trap;
         top.read_valid_i[h] = reads[h].at && now >= reads[h].at;
@@ -229,6 +248,7 @@ class Walkers : World {
         if (top.smu_accepted_o[h]) {
             if (waiting[h]) die("a second wait", h);
             waiting[h] = true, outstanding++, requests++;
+            if (harts[h].kernel) die("a request of the kernel's", h);
             step(Step::Accepted);
             smu.accepted(top.smu_pte_addr_o[h], 0, 0, top.smu_pte_o[h]);
         }

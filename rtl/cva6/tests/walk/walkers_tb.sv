@@ -13,6 +13,7 @@ module walkers_tb
   // Loads and stores of each hart: until valid, or a TLB hit.
   input  logic        access_i  [Harts],
   input  logic        store_i   [Harts],
+  input  logic        kernel_i  [Harts],  // in S mode, with SUM
   input  logic [38:0] vaddr_i   [Harts],
   input  logic        fence_i   [Harts],  // sfence.vma: the pipeline is flushed, and the TLBs
   input  logic        trap_i    [Harts],  // an interrupt would be taken
@@ -75,14 +76,13 @@ module walkers_tb
     exception_t              exception;
     logic                    busy_q;
 
-    // Nothing is older than the access, no interrupt is masked.
+    // Nothing is older than the access.
     assign to_walker = '{
-      csr:          '{en: 1'b1, mprv: 1'b0, limit: 64'd0},
+      en:           1'b1,
       drained:      1'b1,
       fetch_next:   1'b0,
       fetch_killed: 1'b0,
       trap:         trap_i[h],
-      masked:       1'b0,
       req_ready:    req_ready[h],
       rsp_valid:    rsp_valid[h],
       rsp:          rsp[h]
@@ -110,9 +110,9 @@ module walkers_tb
       .lsu_valid_o           (valid_o[h]),
       .lsu_paddr_o           (paddr_o[h]),
       .lsu_exception_o       (exception),
-      .priv_lvl_i            (riscv::PRIV_LVL_U),
-      .ld_st_priv_lvl_i      (riscv::PRIV_LVL_U),
-      .sum_i                 (1'b0),
+      .priv_lvl_i            (kernel_i[h] ? riscv::PRIV_LVL_S : riscv::PRIV_LVL_U),
+      .ld_st_priv_lvl_i      (kernel_i[h] ? riscv::PRIV_LVL_S : riscv::PRIV_LVL_U),
+      .sum_i                 (1'b1),
       .mxr_i                 (1'b0),
       .satp_ppn_i            (Root),
       .asid_i                ('0),

@@ -588,11 +588,9 @@ package trapless_spec_pkg;
   localparam int unsigned CQE_STATUS_LSB = 32'd49;
   localparam int unsigned CQE_STATUS_MSB = 32'd63;
 
-  // ---- Supervisor CSRs of the page table extension (platform.md, isa.md).
+  // ---- Supervisor CSR of the page table extension (platform.md, isa.md).
   // Bit 0 (EN): armed entries are handled by hardware.
   localparam int unsigned CSR_SHWDP = 32'h5c0;
-  // WAIT_LIMIT, core cycles.
-  localparam int unsigned CSR_SHWDPLIM = 32'h5c1;
 
   // ---- Fields of CSR shwdp.
   // Armed entries are handled by hardware (REQ: ISA-1).

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The page walker over tables that hold anything, against a walk written from the privileged specification (section
-//! "Virtual Address Translation Process") and the rules ISA-1 and ISA-2 for armed entries.
+//! "Virtual Address Translation Process") and the rules ISA-1 to ISA-3 for armed entries.
 
 use trapless_memory::{BusError, Cycle, MmioEffect, Paging, PhysAddr, Ram};
-use trapless_riscv::{Access, Bus, CodeCache, Env, Exit, Hart, HartConfig, Privilege, SmuWalkConfig, WalkAnswer};
+use trapless_riscv::{Access, Bus, CodeCache, Env, Exit, Hart, HartConfig, Privilege, WalkAnswer};
 
 use crate::demand;
 use crate::tape::Tape;
@@ -12,8 +12,12 @@ const RAM: u64 = 0x8000_0000;
 const PAGES: u64 = 16;
 /// The first pages hold tables, the others data.
 const TABLES: u64 = 8;
-/// Machine mode's code, in the last page.
+/// Entries of each table that addresses use.
+const SLOTS: u64 = 2;
+/// The code that makes the accesses, in the last page.
 const CODE: u64 = RAM + (PAGES - 1) * 4096;
+/// Entry of the root table that maps the code for S mode; the next one maps it for U mode. Tried addresses use neither.
+const CODE_SLOT: u64 = 200;
 const SATP: u16 = 0x180;
 const MSTATUS: u16 = 0x300;
 const MCAUSE: u16 = 0x342;
@@ -60,7 +64,7 @@ struct Try {
     user: bool,
     sum: bool,
     mxr: bool,
-    /// Loads and stores are machine mode's, with MPRV; then no entry is armed (ISA-3).
+    /// The load or store is machine mode's, with MPRV.
     mprv: bool,
 }
 
@@ -94,7 +98,8 @@ fn expected(ram: &Ram, paging: Paging, root: u64, t: Try) -> Outcome {
         };
         if !v {
             let armed = level == 0 && bit(9) && u && !g && !d && (r || x) && (r || !w) && e >> 57 == 0;
-            return if armed && !t.mprv && reach && right { Outcome::Armed(at) } else { page_fault };
+            // REQ: ISA-3: only what is executed in U mode is served.
+            return if armed && t.user && !t.mprv && reach && right { Outcome::Armed(at) } else { page_fault };
         }
         if e >> 54 != 0 || (w && !r) {
             return page_fault;
@@ -142,13 +147,18 @@ fn content(at: u64) -> u64 {
     ((at - RAM) / 8) << 12 | 0x2b7
 }
 
+/// Where code runs at [`CODE`] in U or S mode.
+fn code_at(paging: Paging, user: bool) -> u64 {
+    let shift = Paging::shift(paging.levels() - 1);
+    (CODE_SLOT + u64::from(user)) << shift | CODE & ((1 << shift) - 1)
+}
+
 /// Uses a walker.
 pub fn run(t: &mut Tape) -> Result<(), String> {
     let mut world = World(Ram::new(PhysAddr(RAM), PAGES * 4096).map_err(|e| e.to_string())?);
     let mut code = CodeCache::default();
     let paging = t.one(&Paging::ALL);
-    let config =
-        HartConfig { smu: Some(SmuWalkConfig { wait_limit: 100 }), paging: Paging::Sv57, ..HartConfig::new(0) };
+    let config = HartConfig { smu: true, paging: Paging::Sv57, ..HartConfig::new(0) };
     let mut hart = Hart::new(config, RAM);
     for at in (RAM + TABLES * 4096..RAM + PAGES * 4096).step_by(8) {
         let _ = world.0.store(PhysAddr(at), content(at).to_le_bytes());
@@ -157,25 +167,31 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
     while t.more() {
         for _ in 0..t.below(6) {
             // Few slots of few tables, so that walks get somewhere.
-            let (at, value) = (RAM + t.below(TABLES) * 4096 + t.below(4) * 8, entry(t));
+            let (at, value) = (RAM + t.below(TABLES) * 4096 + t.below(SLOTS) * 8, entry(t));
             let _ = world.0.store(PhysAddr(at), value.to_le_bytes());
             hart.fence_vma(None);
         }
-        let index = |t: &mut Tape| t.below(4);
+        let index = |t: &mut Tape| t.below(SLOTS);
         let page = (0..paging.levels()).fold(0, |va, level| va | index(t) << Paging::shift(level));
         let bits = Paging::shift(paging.levels());
         let va = page | (t.below(512) * 8) | if t.below(16) == 0 { 1 << t.one(&[bits - 1, bits, 63]) } else { 0 };
         let access = t.one(&[Access::Fetch, Access::Load, Access::Store]);
         let mode = t.u64();
         let (user, sum, mxr) = (mode & 1 != 0, mode & 2 != 0, mode & 4 != 0);
-        let a = Try { va, access, user, sum, mxr, mprv: access != Access::Fetch };
-        // mret from machine mode is the way to code in a lower one; ld and sd stay in it.
+        let a = Try { va, access, user, sum, mxr, mprv: access != Access::Fetch && mode & 8 != 0 };
+        // mret from machine mode is the way to code in a lower one.
         let word: u64 = match access {
             Access::Fetch => 0x3020_0073,
             Access::Load => 0x0005_3583,
             Access::Store => 0x00b5_3023,
         };
         let _ = world.0.store(PhysAddr(CODE), word.to_le_bytes());
+        // Anew each time: tables are data, too, and were perhaps written to.
+        for user in [false, true] {
+            let page = CODE >> 12 & !((1 << (9 * (paging.levels() - 1))) - 1);
+            let leaf = page << 10 | if user { 0x5b } else { 0x4b };
+            let _ = world.0.store(PhysAddr(root + (CODE_SLOT + u64::from(user)) * 8), leaf.to_le_bytes());
+        }
         let wanted = expected(&world.0, paging, root, a);
         // Tables and this target's own code are no code to jump to.
         let is_data = |pa: u64| (RAM + TABLES * 4096..CODE).contains(&pa);
@@ -205,6 +221,11 @@ fn attempt(
     const MAGIC: u64 = 0x1234_5678_9abc_def0;
     let missing = |name: &str| format!("no {name}");
     let mode = if a.user { 0 } else { 1 };
+    let (privilege, pc) = match (a.mprv || a.access == Access::Fetch, a.user) {
+        (true, _) => (Privilege::Machine, CODE),
+        (false, true) => (Privilege::User, code_at(paging, true)),
+        (false, false) => (Privilege::Supervisor, code_at(paging, false)),
+    };
     let status = (mode << 11) | if a.sum { SUM } else { 0 } | if a.mxr { MXR } else { 0 };
     let set = [
         (MSTATUS, status | if a.mprv { MPRV } else { 0 }),
@@ -217,8 +238,7 @@ fn attempt(
         (0x3a0, 0x1f),
     ];
     let mut state = hart.state();
-    state.privilege = Privilege::Machine;
-    state.pc = CODE;
+    (state.privilege, state.pc) = (privilege, pc);
     (state.x[10], state.x[11]) = (a.va, MAGIC);
     hart.restore(&state);
     for (csr, value) in set {

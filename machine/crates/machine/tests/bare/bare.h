@@ -3,6 +3,7 @@
 #ifndef BARE_H
 #define BARE_H
 #include <stdint.h>
+#include "places.h"
 #include "trapless_smu_regs.h"
 
 typedef uint64_t u64;
@@ -29,6 +30,9 @@ struct fault { u64 cause, tval, resume, loaded; };
 extern volatile struct fault faults[8];
 int probe_load(u64 at);
 int probe_store(u64 at, u64 value);
+u64 user_load(u64 at);			/* these two in U mode; scause */
+u64 user_store(u64 at, u64 value);
+u64 user_word(u64 at);			/* what is there, loaded in U mode without a trap */
 void finish(u64 code) __attribute__((noreturn));
 
 static inline u64 smu(u64 reg) { return REG64(SMU_BASE + reg); }
@@ -50,7 +54,7 @@ void platform_start(void);		/* PCIe, NVMe, queue pair 1 */
 u32 admin(u32 opcode, u64 prp1, u32 cdw10, u32 cdw11);	/* dword 0 of the completion */
 void smu_start(u32 frames);		/* rings with that many frames, descriptor 0, enabled */
 void arm(u32 index, u64 lba, u64 flags);
-void paging_on(void);			/* identity gigapages and the area */
+void paging_on(void);			/* identity gigapages, RAM for U mode, the area */
 void smu_fence(void);
 u64 give_frame(void);			/* one more frame into the ring; its address */
 #endif

@@ -28,7 +28,7 @@ void main(u64 hart)
 	REG64(MTIMECMP) = REG64(MTIME) + PERIOD;
 	for (u32 i = 0; i < MISSES; i++) {
 		timer_spin = i % 8 == 7 ? LONG : 0;
-		CHECK(*(volatile u64 *)(AREA + i * PAGE) == i * 8);
+		CHECK(user_word(AREA + i * PAGE) == i * 8);
 	}
 	REG64(MTIMECMP) = ~0UL;
 	MARKER(SMU_MARKER_ROI_END, 1, 0, 0);

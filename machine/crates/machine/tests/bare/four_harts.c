@@ -11,7 +11,7 @@ static void meet(volatile u64 *where)
 		;
 }
 
-static u64 first_word(u32 page) { return *(volatile u64 *)(AREA + page * PAGE); }
+static u64 first_word(u32 page) { return user_word(AREA + page * PAGE); }
 
 void main(u64 hart)
 {

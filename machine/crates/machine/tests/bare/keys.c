@@ -46,7 +46,7 @@ static void __attribute__((noreturn)) sleep_for_ever(void)
 static void together(u64 hart)
 {
 	for (u64 i = 0; i < SHARED_PAGES; i++)
-		*(volatile u64 *)(AREA + (i + hart) % SHARED_PAGES * PAGE);
+		user_word(AREA + (i + hart) % SHARED_PAGES * PAGE);
 	for (u64 i = 0; i < 100; i++) {
 		__atomic_fetch_add(&counter[0], 1, __ATOMIC_SEQ_CST);
 		counter[1 + hart]++;

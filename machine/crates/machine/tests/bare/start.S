@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every hart gets a stack and goes to main(hart) in S-mode, with page faults delegated to it.
+#include "places.h"
 .section .text.start, "ax"
 .globl _start
 _start:
@@ -108,6 +109,34 @@ probe_store:
 	sd	zero, 16(t0)
 	li	a0, 0
 	ret
+
+# user_load(address), user_store(address, value): the access in U mode; scause of the trap that ends it, USER_CALL when it
+# is done. What was loaded is in `loaded`. Hardware serves misses of U mode only.
+.globl user_load
+user_load:
+	la	t2, 4f
+	j	5f
+.globl user_store
+user_store:
+	la	t2, 6f
+5:	la	t0, faults
+	slli	t1, tp, 5
+	add	t0, t0, t1
+	la	t1, 7f
+	sd	t1, 16(t0)
+	li	t1, USER_RAM - 0x80000000
+	add	t2, t2, t1
+	csrw	sepc, t2
+	li	t1, 0x100		# to U mode
+	csrc	sstatus, t1
+	sret
+7:	sd	a1, 24(t0)		# trap_entry leaves the address of this hart's record in t0
+	ld	a0, 0(t0)
+	ret
+4:	ld	a1, 0(a0)
+	ecall
+6:	sd	a1, 0(a0)
+	ecall
 
 # finish(code): 0 passes.
 .globl finish

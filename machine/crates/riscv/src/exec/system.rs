@@ -55,7 +55,7 @@ impl Hart {
             _ => {}
         }
         self.refresh();
-        if self.interrupt_deliverable() {
+        if self.interrupt_pending_enabled() {
             self.pc = self.pc.wrapping_add(4);
             self.take_interrupt(env.observer);
             return Ok(Flow::Fetch);
@@ -132,7 +132,7 @@ impl Hart {
     pub(crate) fn csr_context(&self) -> CsrContext {
         CsrContext {
             hart_id: self.config.id,
-            smu: self.config.smu.is_some(),
+            smu: self.config.smu,
             paging: self.config.paging,
             cycle: self.local_now().0,
             // acc already counts the instruction at hand.

@@ -78,7 +78,7 @@ fn control(hart: &mut Hart, s: Slot) -> bool {
         hart.csr.write(n, new, &context);
         if n == number::SSTATUS {
             hart.refresh();
-            if (before ^ hart.csr.mstatus) & status::MXR != 0 || hart.interrupt_deliverable() {
+            if (before ^ hart.csr.mstatus) & status::MXR != 0 || hart.interrupt_pending_enabled() {
                 hart.csr.mstatus = before;
                 hart.refresh();
                 return false;

@@ -4,7 +4,7 @@
 
 use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
 use trapless_riscv::{
-    Bus, CodeCache, Env, Exit, Fill, Hart, HartConfig, Observer, Privilege, SmuWalkConfig, TrapInfo, csr_number, pte,
+    Bus, CodeCache, Env, Exit, Fill, Hart, HartConfig, Observer, Privilege, TrapInfo, csr_number, pte,
 };
 
 pub const BASE: u64 = 0x8000_0000;
@@ -82,8 +82,7 @@ pub struct Rig {
 impl Rig {
     /// A hart in M-mode at TEXT with `program` there, open PMP, handlers at HANDLER, floating point on.
     pub fn new(program: &[u32]) -> Rig {
-        let config = HartConfig { smu: Some(SmuWalkConfig { wait_limit: 1000 }), ..HartConfig::new(3) };
-        Rig::with(config, program)
+        Rig::with(HartConfig { smu: true, ..HartConfig::new(3) }, program)
     }
 
     pub fn with(config: HartConfig, program: &[u32]) -> Rig {
