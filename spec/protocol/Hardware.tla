@@ -14,6 +14,7 @@ CONSTANTS
     Threads,                        \* the operating system's threads that run
     Without,                        \* rules left out, by name
     Stores,                         \* TRUE: harts store, too
+    Kernel,                         \* TRUE: the kernel touches the user's pages, too
     Writes,                         \* how often the file is written
     Moves,                          \* how often blocks are freed, taken or moved
     Timeouts,                       \* how often a command times out
@@ -34,7 +35,7 @@ Empty == Entry("empty", None)
 Foreign == <<0, 0>>                 \* the bytes of another user's file
 Bytes(p, n) == <<p, n>>             \* the bytes of page p after n writes
 
-IdleHart == [st |-> "idle", p |-> None, seen |-> Empty]
+IdleHart == [st |-> "idle", p |-> None, seen |-> Empty, kernel |-> FALSE]
 IdleSlot == [st |-> "idle", p |-> None, seen |-> Empty, f |-> None, w |-> {}]
 
 VARIABLES
@@ -103,26 +104,34 @@ Init ==
 (* Harts. A walk reads the entry; what it saw of an armed one is its request. *)
 
 Translated(h, p) == tlb[h] # None /\ tlb[h][1] = p
+Asks(h, p, kernel) == hart' = [hart EXCEPT ![h] = [st |-> "request", p |-> p, seen |-> pte[p], kernel |-> kernel]]
+Faults(h, p) == hart' = [hart EXCEPT ![h] = [IdleHart EXCEPT !.st = "fault", !.p = p]]
 
 Touch(h, p) ==
     /\ hart[h].st = "idle" /\ table
     /\ ~Translated(h, p)
-    /\ CASE Is(p, "armed") ->
-              /\ hart' = [hart EXCEPT ![h] = [st |-> "request", p |-> p, seen |-> pte[p]]]
-              /\ UNCHANGED tlb
-         [] Is(p, "empty") ->
-              /\ hart' = [hart EXCEPT ![h] = [IdleHart EXCEPT !.st = "fault", !.p = p]]
-              /\ UNCHANGED tlb
+    /\ CASE Is(p, "armed") -> Asks(h, p, FALSE) /\ UNCHANGED tlb
+         [] Is(p, "empty") -> Faults(h, p) /\ UNCHANGED tlb
+         [] OTHER -> tlb' = [tlb EXCEPT ![h] = <<p, pte[p].v>>] /\ UNCHANGED hart
+    /\ UNCHANGED <<mem, slot, cmds, frames, data, file, pages, locks, candidates, thread, fw, left>>
+
+\* REQ: ISA-3: the kernel's access, perhaps with a spinlock held: to it an armed entry is an ordinary invalid one. In atomic
+\* context it takes its fixup, and nothing has happened; otherwise the fault handler comes.
+KernelTouch(h, p) ==
+    /\ Kernel /\ hart[h].st = "idle" /\ table
+    /\ ~Translated(h, p)
+    /\ CASE Is(p, "armed") /\ ~Rule("user-mode-only") -> Asks(h, p, TRUE) /\ UNCHANGED tlb
+         [] pte[p].k \in {"armed", "empty"} -> (Faults(h, p) \/ UNCHANGED hart) /\ UNCHANGED tlb
          [] OTHER -> tlb' = [tlb EXCEPT ![h] = <<p, pte[p].v>>] /\ UNCHANGED hart
     /\ UNCHANGED <<mem, slot, cmds, frames, data, file, pages, locks, candidates, thread, fw, left>>
 
 \* REQ: OS-1: a store to a page that is armed or unsynced traps at once.
 Store(h, p) ==
     /\ Stores /\ hart[h].st = "idle" /\ table /\ pte[p].k \in {"armed", "unsynced"}
-    /\ hart' = [hart EXCEPT ![h] = [IdleHart EXCEPT !.st = "fault", !.p = p]]
+    /\ Faults(h, p)
     /\ UNCHANGED <<mem, tlb, slot, cmds, frames, data, file, pages, locks, candidates, thread, fw, left>>
 
-\* REQ: ISA-4: an interrupt ends the wait, or withdraws the request; not the miss.
+\* REQ: ISA-4: an interrupt ends the wait, or withdraws the request; not the miss. That none comes is possible as well.
 Interrupt(h) ==
     /\ hart[h].st \in {"request", "wait"}
     /\ hart' = [hart EXCEPT ![h] = IdleHart]

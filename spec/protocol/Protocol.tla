@@ -12,7 +12,7 @@ Withdrawals == \E t \in Withdrawers : Withdraw(t)
 Rearming == \E t \in Rearmers : Rearm(t)
 
 Next ==
-    \/ \E h \in Harts : HartStep(h) \/ Interrupt(h) \/ \E p \in Pages : Touch(h, p) \/ Store(h, p)
+    \/ \E h \in Harts : HartStep(h) \/ Interrupt(h) \/ \E p \in Pages : Touch(h, p) \/ KernelTouch(h, p) \/ Store(h, p)
     \/ \E s \in Slots : SlotStep(s) \/ Timeout(s)
     \/ Device
     \/ Refill \/ TakeReturns \/ Pted \/ Sync \/ Reclaim
@@ -92,6 +92,9 @@ NoFreedTable ==
     ~table => /\ \A p \in Pages : Is(p, "empty")
               /\ \A s \in Slots : ~Live(s)
               /\ \A h \in Harts : hart[h].st \notin {"request", "wait"} /\ tlb[h] = None
+
+\* REQ: ISA-3: kernel code, which may hold a spinlock, never waits for a device.
+NoKernelWait == \A h \in Harts : hart[h].kernel => hart[h].st \notin {"request", "wait"}
 
 \* REQ: OS-8: fork copies neither armed nor unsynced entries.
 NoEntryCopied == fork \in Threads /\ pc[fork] = "copy" => \A p \in Pages : pte[p].k \in {"empty", "synced"}
