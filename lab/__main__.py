@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab import signals
-from lab.arguments import TRACE_WORDS, Parser, parse
+from lab.arguments import TRACE_WORDS, Parser, parse, trace_file, twice
 from lab.build import ALL_SERIES, SERIES
 from lab.paths import MACHINE
 from lab.runner.job import KINDS
@@ -31,10 +31,23 @@ def _profile_options(command: argparse.ArgumentParser) -> None:
 
 
 def _series(text: str) -> tuple[str, ...]:
-    for name in text.split(","):
+    names = text.split(",")
+    for name in names:
         if name not in ALL_SERIES:
             raise argparse.ArgumentTypeError(f"no such series: {name}; {nearest(name, ALL_SERIES)}")
-    return tuple(text.split(","))
+    if name := twice(names):
+        raise argparse.ArgumentTypeError(f"{name} is given twice in {text}; give it once")
+    return tuple(name for name in ALL_SERIES if name in names)
+
+
+def _data(text: str) -> str:
+    from lab import run
+
+    try:
+        run.parse_data(text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("--data ")) from None
+    return text
 
 
 def _run_options(command: argparse.ArgumentParser) -> None:
@@ -46,7 +59,7 @@ def _run_options(command: argparse.ArgumentParser) -> None:
                          help="Debian package that the guest has, too")
     command.add_argument("--cflags", default="", metavar="TEXT",
                          help="for the compiler of a command that is a file of C or C++: '-O3 -llmdb', --package liblmdb-dev")
-    command.add_argument("--data", metavar="SIZE|IMAGE[,OPTION...]",
+    command.add_argument("--data", type=_data, metavar="SIZE|IMAGE[,OPTION...]",
                          help="data disk at /data: random.bin of this size, or an ext4 image; then options of the machine's "
                               "drive: ,block=4096 ,ssd=NAME ,namespace=IMAGE")
     command.add_argument("--readahead", type=int, metavar="KB",
@@ -57,9 +70,10 @@ def _run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--memory", metavar="SIZE", help="guest memory, for instance 256M")
     command.add_argument("--harts", type=int, metavar="N")
     command.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
-    command.add_argument("--stock", action="store_true", help="the unmodified kernel")
-    command.add_argument("--series", type=_series, default=SERIES, metavar="NAME[,NAME]",
-                         help="series that the kernel has: hwdp (the default), stc")
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--stock", action="store_true", help="the unmodified kernel")
+    which.add_argument("--series", type=_series, default=SERIES, metavar="NAME[,NAME]",
+                       help="series that the kernel has: hwdp (the default), stc")
     command.add_argument("--on", "--simulator", choices=("machine", "qemu"), default="machine", dest="simulator",
                          help="what the guest runs on (default machine)")
     command.add_argument("--arch", choices=("riscv", "x86_64"), default="riscv", help="architecture of the guest (default riscv)")
@@ -88,7 +102,7 @@ def parser() -> Parser:
     _run_options(run)
     run.add_argument("--out", type=Path, metavar="DIR", help="host folder for what the command writes to /job/out")
     run.add_argument("--interactive", action="store_true", help="a shell on the console")
-    run.add_argument("--trace", metavar="FILE[,...]",
+    run.add_argument("--trace", type=trace_file, metavar="FILE[,...]",
                      help="trace memory accesses: grain=page|line, from=start|roi|milestone:N|instructions:N, kernel")
     run.add_argument("--smu", choices=("model", "rtl"), default="model",
                      help="the SMU: the reference model, or its RTL under Verilator (built when it is not there)")
@@ -104,14 +118,14 @@ def parser() -> Parser:
                          help="look from `start`, in `roi`s (with --kind), from `milestone:N` (1: else) or `instructions:N` on")
     profile.add_argument("--symbols", action="append", default=[], metavar="FILE[@BASE]",
                          help="an ELF file of the guest's (loaded at this hexadecimal address) whose functions have names")
-    profile.add_argument("--compare", default="", metavar="KIND,...",
+    profile.add_argument("--compare", metavar="KIND,...",
                          help="once for each of these kinds, and a table of them all")
     profile.add_argument("--categories", type=Path, metavar="FILE", help="another table of categories (docs/seeing.md)")
 
     experiment = commands.add_parser("experiment", help="experiments: records, tables, plots in out/NAME; without a name, a list")
     experiment.add_argument("name", nargs="*", metavar="NAME", help="an experiment; all: every one")
     experiment.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME; of several, DIR/NAME)")
-    experiment.add_argument("--kinds", default="", metavar="KIND,...", help="only these kinds")
+    experiment.add_argument("--kinds", metavar="KIND,...", help="only these kinds")
     experiment.add_argument("--quick", action="store_true", help="smaller loads")
     experiment.add_argument("--serial", action="store_true", help="one run at a time")
     experiment.add_argument("--measured", action="store_true", help="show the records of the last run again, do not run")
@@ -379,8 +393,10 @@ def _check_built_in(args: argparse.Namespace) -> None:
             raise no_such(f"{'profile' if option == 'profile' else 'drive'} or file", name, known, f"--{option}")
 
 
-def _kinds(option: str, text: str) -> tuple[str, ...]:
+def _kinds(option: str, text: str | None) -> tuple[str, ...]:
     kinds = tuple(text.split(",")) if text else ()
+    if kind := twice(kinds):
+        raise UserError(f"{option} {text}: {kind} is given twice; give it once")
     for kind in kinds:
         if kind not in KINDS:
             raise no_such("kind", kind, KINDS, option)
@@ -419,7 +435,7 @@ def _run(args: argparse.Namespace, guest_argv: list[str]) -> int:
     if args.elf:
         options = _elf_options(args, guest_argv)
         return run.run_elf(args.elf, args.profile, tuple(args.settings), args.detail, (*options, *_machine_options(args)))
-    if not guest_argv and not args.interactive:
+    if not any(guest_argv[:1]) and not args.interactive:
         raise UserError("run: no command (trapless run [OPTIONS] -- COMMAND ...)")
     return run.run(_request(args, guest_argv, args.out, args.stats))
 
@@ -474,18 +490,20 @@ def _profile(args: argparse.Namespace, guest_argv: list[str]) -> int:
             raise UserError("profile: --compare: kinds are for guests, not for --elf")
         return profiling.profile_elf(args.elf, args.profile, tuple(args.settings), args.detail, args.out, args.since,
                                      tuple(args.symbols), args.categories, tuple(_elf_options(args, guest_argv)))
-    if not guest_argv:
+    if not any(guest_argv[:1]):
         raise UserError("profile: no command (trapless profile [OPTIONS] -- COMMAND ...)")
     rest = args.out, args.since, tuple(args.symbols), args.categories
+    if args.compare and args.kind:
+        raise UserError(f"--kind {args.kind}: not with --compare, which names the kinds")
     if args.compare:
         return profiling.compare(_request(args, guest_argv, None, None), *rest, _kinds("--compare", args.compare))
     return profiling.profile(_request(args, guest_argv, None, None), *rest)
 
 
 def joined(argv: list[str]) -> list[str]:
-    """With the value of --cflags behind a `=`: argparse would take `-O3` for an option of ours."""
+    """With each value of --cflags behind a `=`: argparse would take `-O3` for an option of ours."""
     at = argv.index("--cflags") if "--cflags" in argv[:-1] else None
-    return argv if at is None else [*argv[:at], f"--cflags={argv[at + 1]}", *argv[at + 2:]]
+    return argv if at is None else [*argv[:at], f"--cflags={argv[at + 1]}", *joined(argv[at + 2:])]
 
 
 def main() -> int:

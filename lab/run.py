@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab import build
+from lab.arguments import check_settings, twice
 from lab.images import dataset, ext4, rootfs
 from lab.outputs import output_file, output_folder
 from lab.programs import own
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
 
 NOT_FOUND = 127
 """Exit status of a shell that does not find a command."""
+MODES = ("ro", "rw", "snapshot")
+"""What writes to a drive's namespace do."""
+_DRIVE = re.compile(rf",(?=(?:block|ssd|namespace)=|(?:{'|'.join(MODES)})(?:,|$))")
+"""The comma before a drive's first option."""
+_MOST_READAHEAD = (1 << 32) - 4
+"""KB that Linux takes."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +93,34 @@ def _beside(folder: Path, option: str) -> str:
     return f"ssd={file_or_name(folder, name)}" if key == "ssd" and folder != Path() else option
 
 
+def parse_data(argument: str) -> tuple[str, list[str]]:
+    """The size or image of `--data`, and the options of its drive. UserError for a size of 0, and for an option that would
+    replace an earlier one."""
+    text, *rest = _DRIVE.split(argument, maxsplit=1)
+    options = rest[0].split(",") if rest else []
+    if parse_size(text) == 0:
+        raise UserError(f"--data {text}: random.bin would have no bytes; give a size like 320M")
+    namespace = 1
+    given = []
+    for option in options:
+        key = option.partition("=")[0]
+        namespace += key == "namespace"
+        if key == "ssd":
+            given.append("ssd")
+        elif key == "block" or option in MODES:
+            given.append(f"{'block' if key == 'block' else ' or '.join(MODES)} of namespace {namespace}")
+    if again := twice(given):
+        raise UserError(f"--data {argument}: {again} is given twice; give it once")
+    return text, options
+
+
 def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None, bool, str]:
     """The data disk for `--data` (an image and a drive's file are sought from `folder` on), whether writes to it are kept (only
     in an image of the user's own), and its options."""
     if argument is None:
         return None, False, ""
-    text, *rest = re.split(r",(?=(?:block|ssd|namespace)=|(?:ro|rw|snapshot)(?:,|$))", argument, maxsplit=1)
-    options = ",".join(_beside(folder, option) for option in ",".join(rest).split(","))
+    text, words = parse_data(argument)
+    options = ",".join(_beside(folder, option) for option in words)
     size = parse_size(text)
     if size is not None:
         if guests.says_rw(options):
@@ -116,6 +145,8 @@ def readahead_of(kind: str | None, readahead: int | None) -> int | None:
         return None if kind is None else 0
     if readahead < 0 or readahead % 4:
         raise UserError(f"--readahead {readahead}: not a number of KB in whole pages of 4 (0: off)")
+    if readahead > _MOST_READAHEAD:
+        raise UserError(f"--readahead {readahead}: more than Linux takes; give at most {_MOST_READAHEAD} KB")
     return readahead
 
 
@@ -123,6 +154,8 @@ def faults_of(faults: tuple[str, ...], data: bool) -> tuple[str, ...]:
     """Faults as the machine has them: the data disk's, if they name none. UserError if there is no data disk."""
     found = []
     for fault in faults:
+        if key := twice(part.partition("=")[0] for part in fault.split(",")[1:]):
+            raise UserError(f"--fault {fault}: {key} is given twice; give it once")
         named = any(part.startswith("disk=") for part in fault.split(","))
         if not data and (not named or f"disk={guests.DATA_DISK}" in fault.split(",")):
             raise UserError(f"--fault {fault}: strikes the data disk: needs --data (disk=1 is the root's, disk=2 the job's)")
@@ -178,14 +211,20 @@ def check(request: Request, folder: Path = Path()) -> None:
     """UserError for options that no run could have, before anything is built."""
     if request.interactive and request.argv:
         raise UserError(f"--interactive: takes no command after --: {request.argv[0]}")
+    if request.interactive and request.kind:
+        raise UserError(f"--kind {request.kind}: not with --interactive, whose shell has no kind; begin its commands with "
+                        f"hwdp -k {request.kind} -f /data/ --")
     if request.share and not request.kind:
         raise UserError("--share: only with --kind, whose launcher makes threads share")
     for path in request.inputs:
         if not (folder / path).exists():
             raise UserError(f"--in {path}: no such file")
     for name, given in (("harts", request.harts), ("max-seconds", request.max_seconds)):
-        if given is not None and given <= 0:
+        if given is not None and not 0 < given < math.inf:
             raise UserError(f"--{name} {given}: not a positive number")
+    check_settings(request.settings, request.harts, request.memory)
+    if "" in request.packages:
+        raise UserError("--package: is empty; give the NAME of a Debian package")
     check_kernel(request, folder)
     if request.simulator == "machine" and build.ARCHS[request.arch] is not build.RISCV:
         raise UserError(f"--arch {request.arch}: only with --on qemu")
@@ -193,6 +232,9 @@ def check(request: Request, folder: Path = Path()) -> None:
         raise UserError(f"{odd}: not with --on qemu")
     if request.simulator != "machine" and request.kind in ("trap", "hwdp"):
         raise UserError(f"--kind {request.kind}: not with --on {request.simulator}, which has no SMU (osdp, ideal, emulated)")
+    # QEMU itself takes 0 for its own 128 MiB, and a number alone for MiB.
+    if request.simulator != "machine" and request.memory is not None and not parse_size(request.memory.upper()):
+        raise UserError(f"--memory {request.memory}: not a size like 256M")
     if request.interactive and not sys.stdin.isatty():
         raise UserError("--interactive: standard input is not a terminal")
     readahead_of(request.kind, request.readahead)
@@ -206,7 +248,7 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
     data, kept, options = data_disk(request.data, folder)
     if request.simulator != "machine" and options:
         raise UserError(f"--data {request.data}: options only with --on machine")
-    root = rootfs.image(arch, request.packages)
+    root = rootfs.image(arch, tuple(dict.fromkeys(request.packages)))
     guest = guests.Guest(
         kernel=folder / request.kernel if request.kernel else build.kernel(stock=request.stock, arch=arch, series=request.series),
         root=root, data=data, data_kept=kept, data_options=options, arch=arch,
@@ -230,6 +272,8 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
 
 def check_kernel(request: Request, folder: Path = Path()) -> None:
     """UserError if there is no such kernel, or if it is told twice which one."""
+    if request.stock and request.series != build.SERIES:
+        raise UserError(f"--series {','.join(request.series)}: not with --stock, which has none")
     if not request.kernel:
         return
     if request.stock or request.series != build.SERIES:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import __main__, build, signals
+from lab import __main__, build, run, signals
 from lab.images import dataset, rootfs
 from lab.paths import ROOT
+from lab.ui import UserError
 
 
 def trapless(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
@@ -186,6 +188,101 @@ def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], m
     """They are refused before anything is built."""
     monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
     assert main("run", *arguments, "--", "true") == (1, f"trapless: {line}\n")
+
+
+@pytest.mark.parametrize("command", ["run", "profile"])
+@pytest.mark.parametrize(("arguments", "line"), [
+    (["--package", ""], "--package: is empty; give NAME"),
+    (["--kernel", ""], "--kernel: is empty; give IMAGE"),
+    (["--in", ""], "--in: is empty; give FILE"),
+    (["--out", ""], "--out: is empty; give DIR"),
+    (["--ssd", ""], "--ssd: is empty; give NAME|FILE"),
+    (["--memory="], "--memory: is empty; give SIZE"),
+    (["--detail", ""], "--detail: is empty; give FROM"),
+    (["--kind", ""], "--kind: is empty; give ideal or osdp or emulated or trap or hwdp"),
+    (["--data", ""], "--data: is empty; give SIZE|IMAGE[,OPTION...]"),
+    (["--harts", "2", "--harts", "1"], "--harts: is given twice; give it once"),
+    (["--on", "qemu", "--simulator", "machine"], "--on/--simulator: is given twice; give it once"),
+    (["--cflags", "-O3", "--cflags", "-g"], "--cflags: is given twice; give it once"),
+    (["--append", "a", "--append", "a"], "--append: is given twice; give it once"),
+    (["--series", "hwdp,hwdp"], "--series: hwdp is given twice in hwdp,hwdp; give it once"),
+    (["--stock", "--series", "hwdp"], "--series: not allowed with argument --stock"),
+    (["--data", "0M"], "--data: 0M: random.bin would have no bytes; give a size like 320M"),
+    (["--data", "64M,block=512,block=4096"],
+     "--data: 64M,block=512,block=4096: block of namespace 1 is given twice; give it once"),
+    (["--data", "64M,namespace=n.img,ro,snapshot"],
+     "--data: 64M,namespace=n.img,ro,snapshot: ro or rw or snapshot of namespace 2 is given twice; give it once"),
+    (["--data", "64M,ssd=tlc,namespace=n.img,ssd=ull"],
+     "--data: 64M,ssd=tlc,namespace=n.img,ssd=ull: ssd is given twice; give it once"),
+])
+def test_settings_that_would_not_act(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, command: str,
+                                     arguments: list[str], line: str) -> None:
+    """An empty value, one that another replaces, and a data disk without data."""
+    monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
+    assert main(command, *arguments, "--", "true") == (2, f"trapless: {command}: argument {line}\n")
+
+
+@pytest.mark.parametrize(("arguments", "line"), [
+    (["--set", "core.mmio=1", "--set", "core.mmio=2"],
+     "--set core.mmio=2: core.mmio is given before, by --set core.mmio=1; give it once"),
+    (["--set", "ssd=ull", "--ssd", "tlc"], "--set ssd=ull: ssd is given before, by --ssd tlc; give it once"),
+    (["--set", "machine.harts=1", "--harts", "2"], "--harts 2: --set machine.harts=1 says it, too; give one of them"),
+    (["--memory", "64M", "--set", "machine.memory_bytes=99"],
+     "--memory 64M: --set machine.memory_bytes=99 says it, too; give one of them"),
+])
+def test_values_of_the_profile_are_given_once(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+    """To a guest and to a bare-metal program, and to points of sweeps and in Python, which have no command line."""
+    for more in (["--", "true"], ["--elf", "t.elf"]):
+        assert main("run", *arguments, *more) == (2, f"trapless: run: {line}\n")
+    if "--ssd" not in arguments:
+        given = dict(zip(arguments[::2], arguments[1::2], strict=True))
+        settings = [value for name, value in zip(arguments[::2], arguments[1::2], strict=True) if name == "--set"]
+        harts = int(given["--harts"]) if "--harts" in given else None
+        with pytest.raises(UserError, match=f"^{re.escape(line)}$"):
+            run.check(run.Request(["true"], settings=tuple(settings), harts=harts, memory=given.get("--memory")))
+
+
+@pytest.mark.parametrize(("arguments", "line"), [
+    (["--trace", "t,grain=page,grain=line"], "argument --trace: grain is given twice in t,grain=page,grain=line; give it once"),
+    (["--gdb", ""], "argument --gdb: is empty; give PLACE[,nowait]"),
+    (["--stats", ""], "argument --stats: is empty; give FILE"),
+    (["--elf", ""], "argument --elf: is empty; give FILE"),
+    (["--max-seconds", "nan"], "--max-seconds nan: not a positive number"),
+    (["--max-seconds", "inf"], "--max-seconds inf: not a positive number"),
+    (["--on", "qemu", "--memory", "0"], "--memory 0: not a size like 256M"),
+    (["--on", "qemu", "--memory", "256"], "--memory 256: not a size like 256M"),
+    (["--readahead", "4294967296"], "--readahead 4294967296: more than Linux takes; give at most 4294967292 KB"),
+    (["--data", "64M", "--fault", "hang,op=read,op=write"], "--fault hang,op=read,op=write: op is given twice; give it once"),
+])
+def test_more_that_would_not_act(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, arguments: list[str],
+                                 line: str) -> None:
+    monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
+    assert main("run", *arguments, "--", "true") in [(1, f"trapless: {line}\n"), (2, f"trapless: run: {line}\n")]
+
+
+def test_what_adds_words_may_add_none(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script has them in a variable. Different drives and options that add up are no repetition."""
+    taken = []
+    monkeypatch.setattr(run, "run", lambda request: taken.append(request) or 0)
+    data = "64M,block=512,ssd=tlc,namespace=n.img,block=4096,ro"
+    assert main("run", "--cflags", "", "--append", "", "--data", data, "--package", "a", "--package", "b", "--series", "stc,hwdp",
+                "--set", "core.mmio=1", "--set", "core.csr=1", "--fault", "hang", "--fault", "hang", "--", "true") == (0, "")
+    [request] = taken
+    assert (request.data, request.packages, request.series) == (data, ("a", "b"), ("hwdp", "stc"))
+
+
+def test_a_command_has_a_name(main: Callable[..., tuple[int, str]]) -> None:
+    for command in ("run", "profile"):
+        status, said = main(command, "--", "")
+        assert status == 1 and said.startswith(f"trapless: {command}: no command (")
+
+
+def test_kinds_are_said_once(main: Callable[..., tuple[int, str]]) -> None:
+    assert main("profile", "--compare", "osdp,osdp", "--", "true") == (
+        1, "trapless: --compare osdp,osdp: osdp is given twice; give it once\n")
+    assert main("profile", "--compare", "osdp", "--kind", "hwdp", "--", "true") == (
+        1, "trapless: --kind hwdp: not with --compare, which names the kinds\n")
+    assert main("run", "--interactive", "--kind", "hwdp")[1].startswith("trapless: --kind hwdp: not with --interactive")
 
 
 def test_a_shell_takes_no_command(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch) -> None:
