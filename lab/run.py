@@ -31,6 +31,8 @@ MODES = ("ro", "rw", "snapshot")
 """What writes to a drive's namespace do."""
 _DRIVE = re.compile(rf",(?=(?:block|ssd|namespace)=|(?:{'|'.join(MODES)})(?:,|$))")
 """The comma before a drive's first option."""
+LINUX_READAHEAD = 128
+"""KB that Linux reads ahead on a drive that asks for no more, as the machine's and QEMU's do."""
 _MOST_READAHEAD = (1 << 32) - 4
 """KB that Linux takes."""
 
@@ -194,15 +196,20 @@ def run(request: Request) -> int:
 
 
 def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
-    """What a run says at its end of its data disk's readahead, as the guest's kernel had it, and of the drives' faults."""
+    """What a run says at its end of its data disk's readahead, as the guest's kernel had it then, and of the drives' faults.
+
+    Between its boot and its end a command may have had another readahead, which nobody asks the kernel for."""
     lines = []
     if outcome.readahead is not None and outcome.readahead >= 0:
         why = "as --readahead says" if request.readahead is not None else (
             f"off with --kind {request.kind} (--readahead KB)" if request.kind else "Linux' own")
-        if outcome.readahead != (asked := readahead_of(request.kind, request.readahead)) and asked is not None:
+        asked = readahead_of(request.kind, request.readahead)
+        if asked is None and outcome.readahead != LINUX_READAHEAD:
+            why = f"changed by the command: Linux' own is {LINUX_READAHEAD} KB"
+        elif asked is not None and outcome.readahead != asked:
             # Linux gives a drive that it has reset the readahead of a new one.
             why = f"changed from {asked} KB, by the command or with a reset of the drive"
-        lines.append(f"readahead of /data: {outcome.readahead} KB, {why}")
+        lines.append(f"readahead of /data at the end: {outcome.readahead} KB, {why}")
     return lines + [f"--fault {fault['fault']}: struck {fault['struck']} command{'' if fault['struck'] == 1 else 's'}"
                     for fault in outcome.stats.get("faults", [])]
 
