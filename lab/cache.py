@@ -28,6 +28,8 @@ from lab.runner import process
 from lab.ui import UserError, say, step
 
 _CHUNK = 1 << 20
+_PARTIAL = ".partial-"
+"""What the name of a folder begins with while it is built."""
 _POLL_SECONDS = 0.2
 
 
@@ -184,7 +186,7 @@ def cached(kind: str, key: str, title: str, builder: Callable[[Path], None], nee
         if final.is_dir():
             return final
         check_room(need, CACHE, title)
-        partial = CACHE / kind / f".partial-{key}"
+        partial = CACHE / kind / f"{_PARTIAL}{key}"
         for leftover in (CACHE / kind).glob(f"{partial.name}*"):
             remove_tree(leftover)
         try:
@@ -202,7 +204,7 @@ def cached(kind: str, key: str, title: str, builder: Callable[[Path], None], nee
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder that may not be there, or that mmdebstrap made as another user."""
+    """Remove a folder that may not be there, or that has files of another user in it."""
     if path.exists():
         shutil.rmtree(path, ignore_errors=True)
         if path.exists() and (os.geteuid() == 0 or shutil.which("sudo")):
@@ -251,7 +253,7 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
     lines: list[str] = []
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "w") as out, subprocess.Popen(
+        with open(log, "w", buffering=1) as out, subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
             env=os.environ | (env or {}), cwd=cwd,
             # A group of its own, so that all of it can be ended; but sudo may have to ask at the terminal.
@@ -264,7 +266,8 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
                     if line.strip():
                         lines.append(line.strip())
                     if show and re.search(show, line):
-                        say(line.strip())
+                        # The name that the folder has when whoever reads this looks for it.
+                        say(line.strip().replace(f"/{_PARTIAL}", "/"))
             except BaseException:
                 if command[0] != "sudo":
                     os.killpg(tool.pid, signal.SIGTERM)

@@ -44,7 +44,7 @@ DROPPED = (
     "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/info", "usr/share/bug",
     "usr/share/doc-base", "usr/share/fio", "var/lib/apt", "var/cache", "var/log", "var/lib/dpkg", "etc/apt",
     "dev", "run", "tmp",
-    # mmdebstrap's; the second is the host's own.
+    # Init mounts, and there is no network.
     "etc/fstab", "etc/resolv.conf",
     # Drawing, which stress-ng could test as well.
     "usr/lib/*/libLLVM*", "usr/lib/*/libgallium*", "usr/lib/*/dri", "usr/lib/*/libz3*",

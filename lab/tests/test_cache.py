@@ -111,6 +111,22 @@ def test_tool_failure_is_one_line(tmp_path: Path) -> None:
         cache.run_tool(["nonexistent-tool"], tmp_path / "log", "making x")
 
 
+def test_a_log_is_written_line_by_line(tmp_path: Path) -> None:
+    """Whoever looks on while a kernel is built sees how far it is: the tool itself waits for its line to be there."""
+    log = tmp_path / "log"
+    script = f"echo one; for turn in $(seq 100); do grep -q one {log} && exit 0; sleep 0.1; done; exit 1"
+    cache.run_tool(["sh", "-c", script], log, "making x")
+
+
+def test_what_is_built_has_its_final_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool names the folder that it was given, which has another name when whoever reads this looks for it."""
+    said: list[str] = []
+    monkeypatch.setattr(cache, "say", said.append)
+    folder = cache.cached("k", "key", "building", lambda out: cache.run_tool(
+        ["sh", "-c", f"echo built {out}/x"], cache.CACHE / "log", "making x", show="^built "))
+    assert said == [f"built {folder}/x"]
+
+
 @pytest.mark.parametrize(("said", "reason"), [
     (["cc -Werror x.c", "x.c:3:5: error: no y", "make: *** [x] Error 1", "error: it failed"], "x.c:3:5: error: no y"),
     (["   Compiling a", "error[E0425]: no z", "error: could not compile `a`"], "error[E0425]: no z"),
