@@ -64,9 +64,10 @@ def follow(guide: str, text: str, marks: tuple[str, ...], folder: Path, env: dic
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """The reader's: what is built already need not be built again, and nothing else of the tests'."""
-    ours = ("TRAPLESS_ROOT", "PYTHONPATH", "VIRTUAL_ENV", "TRAPLESS_KERNEL", "TRAPLESS_STOCK_KERNEL", "CARGO_TARGET_DIR")
-    return {**{name: value for name, value in os.environ.items() if name not in ours},
+    """The reader's: what is built already need not be built again, and nothing else of the tests'. A machine, a simulator or a
+    kernel that a variable names would be taken instead of what a guide changes."""
+    ours = ("PYTHONPATH", "VIRTUAL_ENV", "CARGO_TARGET_DIR")
+    return {**{name: value for name, value in os.environ.items() if name not in ours and not name.startswith("TRAPLESS_")},
             "TRAPLESS_CACHE": str(CACHE), "HOME": str(folder), **more}
 
 
@@ -107,6 +108,16 @@ def test_all_commands_run(guide: Path, tmp_path: Path) -> None:
     copy = copy_of_checkout(tmp_path)
     follow(guide.name, guide.read_text(), (RUN, LONG), copy, environment(tmp_path, CARGO_TARGET_DIR=str(tmp_path / "target")),
            3600)
+
+
+def test_the_readers_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MACHINE", "PAGESIM", "KERNEL", "KERNEL_X86_64", "STOCK_KERNEL", "ROOT", "CACHE"):
+        monkeypatch.setenv(f"TRAPLESS_{name}", "/of/the/tests")
+    monkeypatch.setenv("LANG", "of the reader")
+    found = environment(tmp_path, TRAPLESS_MACHINE="given")
+    assert {name: value for name, value in found.items() if name.startswith("TRAPLESS_")} == {
+        "TRAPLESS_CACHE": str(CACHE), "TRAPLESS_MACHINE": "given"}
+    assert found["LANG"] == "of the reader"
 
 
 def test_a_failing_command_is_named(tmp_path: Path) -> None:
