@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from lab import build
-from lab.images import ext4, rootfs
+from lab import build, cache
+from lab.images import dataset, ext4, rootfs
 from lab.paths import LINUX
 from lab.runner import guest as guests
-from lab.runner.job import Job
+from lab.runner import kept
+from lab.runner.job import Job, launcher
+from lab.tests.fake_lab import Fake
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +57,24 @@ def boot(program: Path, root: Path, tmp_path: Path) -> Callable[..., guests.Outc
     return run
 
 
+@pytest.fixture(scope="module")
+def paged(request: pytest.FixtureRequest, program: Path, patched: Path, root: Path,
+          tmp_path_factory: pytest.TempPathFactory) -> Callable[..., guests.Outcome]:
+    """Boots a guest that runs a module's PROGRAM (C), which pages a random file of PAGES; after the lines `before`, if any."""
+    folder = tmp_path_factory.mktemp("paged")
+    (folder / "program.c").write_text(request.module.PROGRAM)
+    subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-o", folder / "program", folder / "program.c"], check=True)
+
+    def run(kind: str | None, *arguments: str, before: str = "") -> guests.Outcome:
+        guest = guests.Guest(patched, root, dataset.image(request.module.PAGES * ext4.BLOCK), max_seconds=300)
+        script = f"{before}\n{' '.join([*launcher(kind), './program', *arguments])}"
+        outcome = guests.run_on_machine(program, guest, Job(script, (folder / "program",)))
+        assert outcome.status == 0, outcome.console
+        return outcome
+
+    return run
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A small folder to make an image from."""
@@ -68,3 +89,16 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def volume() -> ext4.Volume:
     return ext4.Volume("trapless-data", 32 * ext4.MIB)
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
+    """A laboratory that boots nothing."""
+    made = Fake(tmp_path)
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(rootfs, "image", lambda *_: tmp_path / "root.img")
+    monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(kept, "_PLACE", tmp_path / "cache" / "kept")
+    yield made
+    made.release()

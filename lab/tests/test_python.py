@@ -22,12 +22,11 @@ from lab.paths import ROOT
 from lab.report import plots
 from lab.run import Request
 from lab.runner import guest as guests
-from lab.tests import test_sweeps
+from lab.tests.fake_lab import Fake
 from lab.tests.test_cli import complaint
 from lab.ui import UserError
 
 NOTEBOOK = ROOT / "docs" / "notebooks" / "measure.ipynb"
-fake = test_sweeps.fake
 
 
 def rows(setup: Setup | None = None) -> list[dict]:
@@ -52,7 +51,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "out" / "made"
 
 
-def test_run(fake: test_sweeps.Fake, tmp_path: Path) -> None:
+def test_run(fake: Fake, tmp_path: Path) -> None:
     result = trapless.run("fake ok 7", memory="64M", settings={"hwdp.ring": 64, "ssd.read_us": 3}, out=tmp_path / "left")
     assert (result.ok, result.status, result.exit_status, result.line) == (True, "ok", 0, "")
     assert result.check() is result
@@ -67,7 +66,7 @@ def test_run(fake: test_sweeps.Fake, tmp_path: Path) -> None:
     assert frame.attrs["units"]["sim_seconds"] == "s" and "hwdp.ring" not in frame.attrs["units"]
 
 
-def test_one_alone_is_not_its_letters(fake: test_sweeps.Fake, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_alone_is_not_its_letters(fake: Fake, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An input, a package, a series, a kind."""
     asked = []
 
@@ -86,7 +85,7 @@ def test_one_alone_is_not_its_letters(fake: test_sweeps.Fake, made: Path, monkey
     assert kinds == [("osdp",)]
 
 
-def test_run_that_fails_is_a_result(fake: test_sweeps.Fake) -> None:
+def test_run_that_fails_is_a_result(fake: Fake) -> None:
     result = trapless.run(["fake", "exit", "3"], memory="64M")
     assert (result.ok, result.status, result.exit_status) == (False, "failed", 3)
     with pytest.raises(trapless.Error, match=r"^fake exit 3: exit status 3; its last words: last words$"):
@@ -110,7 +109,7 @@ def test_run_that_fails_is_a_result(fake: test_sweeps.Fake) -> None:
     ("true", {"simulator": "qemu", "ssd": "tlc"}, "--ssd tlc: not with --on qemu"),
     ("true", {"simulator": "qemu", "settings": {"hwdp.ring": 64, "ssd.read_us": 3}}, "--set ssd.read_us=3: not with --on qemu"),
 ])
-def test_what_cannot_run_is_one_line(fake: test_sweeps.Fake, command: str, options: dict, complaint: str,
+def test_what_cannot_run_is_one_line(fake: Fake, command: str, options: dict, complaint: str,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("run_on_machine", "run_on_qemu"):
         monkeypatch.setattr(guests, name, lambda *_, **more: pytest.fail("it runs"))
@@ -120,7 +119,7 @@ def test_what_cannot_run_is_one_line(fake: test_sweeps.Fake, command: str, optio
     assert str(caught.type) == "<class 'trapless.Error'>"
 
 
-def test_sweep(fake: test_sweeps.Fake, tmp_path: Path) -> None:
+def test_sweep(fake: Fake, tmp_path: Path) -> None:
     frame = trapless.sweep({"fixed": {"command": "fake {how} {n}", "memory": "64M"},
                             "vary": {"how": ("ok", "exit"), "n": range(2)}}, out=tmp_path / "out")
     assert frame[["how", "n", "status"]].to_numpy().tolist() == [["ok", 0, "ok"], ["ok", 1, "ok"], ["exit", 0, "ok"],

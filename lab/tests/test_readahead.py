@@ -18,7 +18,7 @@ from lab.runner import guest as guests
 from lab.runner.job import KINDS
 from lab.sweeps import point
 from lab.sweeps.grid import Grid
-from lab.tests import test_sweeps
+from lab.tests.fake_lab import Fake
 from lab.ui import UserError
 
 Call = Callable[..., tuple[int, str]]
@@ -87,10 +87,9 @@ def test_refusals_come_before_anything_is_built(command: str, arguments: list[st
     assert f"trapless: {line}" in capfd.readouterr().err
 
 
-fake = test_sweeps.fake
 
 
-def test_points_of_a_sweep_have_them(fake: test_sweeps.Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_of_a_sweep_have_them(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "image", lambda size: fake.folder / "root.img")
 
     def guest(**values: object) -> guests.Guest:

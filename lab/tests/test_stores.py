@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from lab.images import dataset, ext4
 from lab.runner import guest as guests
-from lab.runner.job import Job, launcher
 
 pytestmark = [pytest.mark.guest, pytest.mark.series]
 
@@ -41,33 +37,24 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.fixture(scope="module")
-def stored(program: Path, patched: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., guests.Outcome]:
-    folder = tmp_path_factory.mktemp("store")
-    (folder / "store.c").write_text(PROGRAM)
-    subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-o", folder / "store", folder / "store.c"], check=True)
-
-    def run(kind: str, *arguments: str) -> guests.Outcome:
-        guest = guests.Guest(patched, root, dataset.image(PAGES * ext4.BLOCK), max_seconds=300)
-        script = "\n".join(["echo 60000 >/sys/kernel/mm/hwdp/kpted_period_ms",
-                            " ".join([*launcher(kind), "./store", *arguments])])
-        outcome = guests.run_on_machine(program, guest, Job(script, (folder / "store",)))
-        assert (outcome.console, outcome.status) == ("", 0)
-        return outcome
-    return run
+def stored(paged: Callable[..., guests.Outcome], kind: str, *arguments: str) -> guests.Outcome:
+    """What PROGRAM leaves while kpted does nothing."""
+    outcome = paged(kind, *arguments, before="echo 60000 >/sys/kernel/mm/hwdp/kpted_period_ms")
+    assert outcome.console == ""
+    return outcome
 
 
 @pytest.mark.parametrize("kind", ["osdp", "hwdp"])
-def test_a_store_traps_once(stored: Callable[..., guests.Outcome], kind: str) -> None:
+def test_a_store_traps_once(paged: Callable[..., guests.Outcome], kind: str) -> None:
     """The fault that gives a page its metadata makes it writable, too."""
-    region, = stored(kind, "load").stats["rois"]
+    region, = stored(paged, kind, "load").stats["rois"]
     assert region["hw_miss"]["count"] == (STORED if kind == "hwdp" else 0)
     assert region["os_fault_causes"] == ({} if kind == "hwdp" else {"not_armed": STORED}) | {"permission": STORED}
 
 
-def test_a_store_has_nothing_armed_again(stored: Callable[..., guests.Outcome]) -> None:
+def test_a_store_has_nothing_armed_again(paged: Callable[..., guests.Outcome]) -> None:
     """A page that is stored to goes to the operating system, which has it in the page cache then: no need to hurry for kpoold."""
-    outcome = stored("hwdp")
+    outcome = stored(paged, "hwdp")
     region, = outcome.stats["rois"]
     assert region["hw_miss"]["count"] == 0
     # Those of kpoold.s periods are few.

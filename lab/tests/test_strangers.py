@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from lab.images import dataset, ext4
 from lab.runner import guest as guests
-from lab.runner.job import Job, launcher
 
 pytestmark = [pytest.mark.guest, pytest.mark.series]
 
@@ -61,25 +57,10 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.fixture(scope="module")
-def run(program: Path, patched: Path, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., guests.Outcome]:
-    folder = tmp_path_factory.mktemp("stranger")
-    (folder / "stranger.c").write_text(PROGRAM)
-    subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-o", folder / "stranger", folder / "stranger.c"], check=True)
-
-    def boot(kind: str | None, *arguments: str) -> guests.Outcome:
-        guest = guests.Guest(patched, root, dataset.image(PAGES * ext4.BLOCK), max_seconds=300)
-        job = Job(" ".join([*launcher(kind), "./stranger", *arguments]), (folder / "stranger",))
-        outcome = guests.run_on_machine(program, guest, job)
-        assert outcome.status == 0, outcome.console
-        return outcome
-    return boot
-
-
 @pytest.mark.parametrize("arguments", [(), ("writes",)], ids=["reads", "writes"])
-def test_direct_access_beside_a_mapping(run: Callable[..., guests.Outcome], arguments: tuple[str, ...]) -> None:
+def test_direct_access_beside_a_mapping(paged: Callable[..., guests.Outcome], arguments: tuple[str, ...]) -> None:
     """Direct reads change nothing; while a direct write lasts, its file is Linux's."""
-    outcome = run("hwdp", *arguments)
-    assert outcome.console == run(None, *arguments).console
+    outcome = paged("hwdp", *arguments)
+    assert outcome.console == paged(None, *arguments).console
     hardware = sum(region["hw_miss"]["count"] for region in outcome.stats["rois"])
     assert hardware == PAGES if not arguments else 0 < hardware < PAGES
