@@ -73,7 +73,7 @@ def run(command: str | Sequence[str], *, kind: str | None = None, data: str | Pa
         kernel: str | Path | None = None, stock: bool = False, series: str | Iterable[str] = build.SERIES,
         detail: str | None = None, simulator: str = "machine", arch: str = "riscv", max_seconds: float = 600.0,
         show: bool = False, verbose: bool = False, out: str | Path | None = None) -> Result:
-    """Boot a guest and run a command in it, as `./trapless run` does (docs/lab.md says what each option means).
+    """Boot a guest and run a command in it, as `./trapless run` does (docs/run.md says what each option means).
 
     The command is a text, as for a shell, or a list of words; its first word may be a program of yours: `./my-program`, or
     `./my-program.c`, compiled with `cflags`. `kind` is how its mappings of /data are paged: `ideal`, `osdp`, `emulated`, `trap`,

@@ -97,7 +97,7 @@ def _of_runs(text: str) -> pd.DataFrame:
 @one_line
 def compare(a: str | Path, b: str | Path, *, every: bool = False) -> pd.DataFrame:
     """Two results of one experiment, as `./trapless compare` sets them side by side: a row for each figure of each row that
-    both have, with both means, the difference `b` - `a`, its 95 % interval (`low`, `high`) and a `verdict` (docs/lab.md).
+    both have, with both means, the difference `b` - `a`, its 95 % interval (`low`, `high`) and a `verdict` (docs/experiments.md).
     `every` takes all figures of the runs, not only those of the tables. Error if there is nothing to compare.
     """
     rows = comparing.compare(comparing.read(Path(a)), comparing.read(Path(b)), every)
