@@ -76,6 +76,8 @@ def _check_value(where: str, name: str, value: object) -> None:
         raise UserError(f"{where}harts: {value}: at least 1")
     if name == "readahead":
         run.readahead_of(None, value)
+    if name == "data":
+        run.parse_data(value)
     if name == "kind" and value not in KINDS:
         raise no_such("kind", str(value), KINDS, where.removesuffix(": "))
     if name == "workload" and value not in WORKLOADS:

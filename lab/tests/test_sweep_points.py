@@ -45,6 +45,8 @@ from lab.ui import UserError
     ("[fixed]\ncommand = \"x 'y\"", "command: x 'y: no closing quotation"),
     ("[fixed]\ncommand = ''", "command: is empty"),
     ("[fixed]\ncommand = 'x'\nharts = 0", "harts: 0: at least 1"),
+    ("[fixed]\ncommand = 'x'\n[vary]\ndata = ['64M', '0M']", "--data 0M: random.bin would have no bytes"),
+    ("[fixed]\ncommand = 'x'\ndata = '64M,ssd=tlc,ssd=ull'", "ssd is given twice; give it once"),
     ("[fixed]\ncommand = 'x'\nin = [1]", r"in: \[1\] is not a list of texts"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nthreads = [1, 0]", "threads: 0: at least 1"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nshare = [false, true]", "share: needs a `kind`"),
