@@ -96,12 +96,14 @@ def _beside(folder: Path, option: str) -> str:
 
 
 def parse_data(argument: str) -> tuple[str, list[str]]:
-    """The size or image of `--data`, and the options of its drive. UserError for a size of 0, and for an option that would
-    replace an earlier one."""
+    """The size or image of `--data`, and the options of its drive. UserError for a size of 0, and for an option that is empty or
+    would replace an earlier one."""
     text, *rest = _DRIVE.split(argument, maxsplit=1)
     options = rest[0].split(",") if rest else []
     if parse_size(text) == 0:
         raise UserError(f"--data {text}: random.bin would have no bytes; give a size like 320M")
+    if empty := [option for option in options if option in ("", "block=", "ssd=", "namespace=")]:
+        raise UserError(f"--data {argument}: {empty[0] or 'an option'} is empty; give its value, or leave it out")
     namespace = 1
     given = []
     for option in options:

@@ -208,6 +208,8 @@ def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], m
     (["--series", "hwdp,hwdp"], "--series: hwdp is given twice in hwdp,hwdp; give it once"),
     (["--stock", "--series", "hwdp"], "--series: not allowed with argument --stock"),
     (["--data", "0M"], "--data: 0M: random.bin would have no bytes; give a size like 320M"),
+    (["--data", "64M,block=4096,"], "--data: 64M,block=4096,: an option is empty; give its value, or leave it out"),
+    (["--data", "64M,ssd="], "--data: 64M,ssd=: ssd= is empty; give its value, or leave it out"),
     (["--data", "64M,block=512,block=4096"],
      "--data: 64M,block=512,block=4096: block of namespace 1 is given twice; give it once"),
     (["--data", "64M,namespace=n.img,ro,snapshot"],
