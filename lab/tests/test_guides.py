@@ -19,6 +19,8 @@ import pytest
 from lab.paths import CACHE, ROOT
 
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+RUST = {"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"}
+"""Variables of Rust's tools, and the folders at home that they take without them."""
 RUN, LONG, EXAMPLE = "run", "run long", "example"
 _BLOCK = re.compile(r"(?:^<!-- ([\w ]+) -->\n)?^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -65,10 +67,12 @@ def follow(guide: str, text: str, marks: tuple[str, ...], folder: Path, env: dic
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     """The reader's: what is built already need not be built again, and nothing else of the tests'. A machine, a simulator or a
-    kernel that a variable names would be taken instead of what a guide changes."""
+    kernel that a variable names would be taken instead of what a guide changes. Rust stays where it is: guides call cargo, and
+    rustup's looks for its toolchains at home."""
     ours = ("PYTHONPATH", "VIRTUAL_ENV", "CARGO_TARGET_DIR")
+    rust = {name: os.environ.get(name, str(Path.home() / place)) for name, place in RUST.items()}
     return {**{name: value for name, value in os.environ.items() if name not in ours and not name.startswith("TRAPLESS_")},
-            "TRAPLESS_CACHE": str(CACHE), "HOME": str(folder), **more}
+            **rust, "TRAPLESS_CACHE": str(CACHE), "HOME": str(folder), **more}
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
@@ -114,10 +118,13 @@ def test_the_readers_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for name in ("MACHINE", "PAGESIM", "KERNEL", "KERNEL_X86_64", "STOCK_KERNEL", "ROOT", "CACHE"):
         monkeypatch.setenv(f"TRAPLESS_{name}", "/of/the/tests")
     monkeypatch.setenv("LANG", "of the reader")
+    monkeypatch.setenv("CARGO_HOME", "/elsewhere")
+    monkeypatch.delenv("RUSTUP_HOME", raising=False)
     found = environment(tmp_path, TRAPLESS_MACHINE="given")
     assert {name: value for name, value in found.items() if name.startswith("TRAPLESS_")} == {
         "TRAPLESS_CACHE": str(CACHE), "TRAPLESS_MACHINE": "given"}
     assert found["LANG"] == "of the reader"
+    assert (found["RUSTUP_HOME"], found["CARGO_HOME"]) == (str(Path.home() / ".rustup"), "/elsewhere")
 
 
 def test_a_failing_command_is_named(tmp_path: Path) -> None:
