@@ -261,8 +261,8 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
     guest = guests.Guest(
         kernel=folder / request.kernel if request.kernel else build.kernel(stock=request.stock, arch=arch, series=request.series),
         root=root, data=data, data_kept=kept, data_options=options, arch=arch,
-        faults=faults_of(request.faults, data is not None), readahead=readahead_of(request.kind, request.readahead), populate=None,
-        profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
+        faults=faults_of(request.faults, data is not None), readahead=readahead_of(request.kind, request.readahead),
+        populate=None, profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
         options=(*request.options, *(request.attribute.options() if request.attribute else ())))

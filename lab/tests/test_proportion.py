@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work is in proportion to what is touched: mappings, holes, reports, idle time. And a program sees no boundary that a kind made."""
+"""Work is in proportion to what is touched: mappings, holes, reports, idle time. A program sees no boundary that a kind made."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def run(program: Path, patched: Path, root: Path, tmp_path: Path) -> Callable[..
 
 def grown(folder: Path) -> dict[str, int]:
     """By how much each counter grew while the program did its one thing."""
-    before, after = ({name: int(value) for name, value in (line.split() for line in (folder / "out" / when).read_text().splitlines())}
+    before, after = (dict(line.split() for line in (folder / "out" / when).read_text().splitlines())
                      for when in ("before", "after"))
-    return {name: after[name] - before[name] for name in after}
+    return {name: int(after[name]) - int(before[name]) for name in after}
 
 
 def kernel_instructions(outcome: guests.Outcome) -> int:
