@@ -54,7 +54,8 @@ def test_machine_command_line() -> None:
     for part in ("--disk R,snapshot,block=512 --disk J ", "--disk D,snapshot ", "--set ssd.read_us=2.1",
                  "--memory 64M", "--harts 1", "--no-smu", "--max-seconds 5", "--console -", "--json S"):
         assert part in text
-    assert "quiet trapless.readahead=0 hwdp.ring=64" in guest.command_line()
+    assert "quiet trapless.readahead=0 hwdp.populate=sync hwdp.ring=64" in guest.command_line()
+    assert "hwdp.populate" not in replace(guest, populate=None).command_line()
     assert "trapless.readahead" not in replace(guest, readahead=None).command_line()
 
 

@@ -9,7 +9,7 @@ from lab.paths import LINUX
 from lab.runner import served
 from lab.runner.guest import Outcome
 
-SYSFS, = (LINUX / "series").glob("*-mm-hwdp-areas-*.patch")
+SYSFS, = (LINUX / "series").glob("*-mm-hwdp-settings-*.patch")
 
 
 def reads(unit: int, software: int) -> list[dict]:
