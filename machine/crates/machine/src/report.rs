@@ -172,7 +172,7 @@ pub struct Roi {
     pub watch: Vec<WatchCounts>,
     /// Page faults of user accesses to watched mappings in it, first touches or not.
     pub os_faults: u64,
-    /// The same by what the walker found: `not_armed`, `permission`, ... (docs/lab.md).
+    /// The same by what the walker found: `not_armed`, `permission`, ... (docs/record.md).
     pub os_fault_causes: BTreeMap<&'static str, u64>,
     /// The same, from the trap until an access to the page succeeds.
     pub os_fault: LatencySummary,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! GDB's remote protocol over a socket. The crate gdbstub speaks it, in a thread of its own; the machine's thread answers while it
-//! is stopped (docs/lab.md, decision 046).
+//! is stopped (docs/run.md, decision 046).
 
 mod registers;
 mod target;
