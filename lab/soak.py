@@ -30,7 +30,7 @@ DEBUG_MIB = 128
 REPORT = re.compile(
     r"BUG[: ]|WARNING: |KASAN|UBSAN|KFENCE|Oops|general protection|[Cc]all [Tt]race|INFO: (task|rcu|trying|possible)"
     r"|possible (circular|recursive|irq)|inconsistent lock|suspicious RCU|sleeping function|Bad (page|rss)|bad pte|nonzero"
-    r"|list_(add|del) corruption|refcount_t|unreferenced object|stack-out-of-bounds|hung_task|Kernel panic")
+    r"|not ok \d|list_(add|del) corruption|refcount_t|unreferenced object|stack-out-of-bounds|hung_task|Kernel panic")
 # Fills the free ring, once for each way out of it.
 FRAMES_OUT = ("pages_adopted", "pages_discarded", "frames_returned")
 

@@ -27,8 +27,8 @@ SERIES = ("stc",)
 BOTH = ("hwdp", "stc")
 """With hardware paging in the same kernel."""
 KERNELS = {"plain": ("huge.config",), "debug": ("huge.config", "debug.config"), "kcsan": ("huge.config", "kcsan.config")}
-COUNTS = "stc-check.config"
-"""With the series."""
+CHECKS = {"stc": "stc-check.config", "hwdp": "hwdp-kunit.config"}
+"""With a series: what its checks need."""
 DESIGNS = ("", "mm,lines=1", "mm,upper,lines=64,ways=2", "mm,entry", "vma", "vma,lines=16,entry,folded,from-top", "vma,ways=2",
            "cpu", "cpu,ways=2", "cpu,lines=2,entry,folded", "off")
 """Boot parameters stc= that differ in what a line is, who has it, or who empties it; "" is the default."""
@@ -68,8 +68,12 @@ class Check:
         """Its kernel, built if need be."""
         if isinstance(self.kernel, Path):
             return self.kernel
-        configs = KERNELS[self.kernel] + (() if self.stock else (COUNTS,))
-        return build.kernel(self.stock, arch=self.arch(), configs=configs, series=self.series)
+        return build.kernel(self.stock, arch=self.arch(), configs=self.configs(), series=self.series)
+
+    def configs(self) -> tuple[str, ...]:
+        """Of its kernel."""
+        assert isinstance(self.kernel, str)
+        return KERNELS[self.kernel] + (() if self.stock else tuple(CHECKS[name] for name in self.series))
 
     def options(self) -> tuple[str, ...]:
         """Of stc-check. A test of many steps may take long."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ BOARDS = {
     "riscv64": Board("riscv"),
     "x86_64": Board("x86_64"),
     # The kernel of test_stc.py: both series, large folios.
-    "x86_64-both": Board("x86_64", configs=(*stc.KERNELS["plain"], stc.COUNTS), series=stc.BOTH),
+    "x86_64-both": Board("x86_64", configs=stc.Check("x86_64", series=stc.BOTH).configs(), series=stc.BOTH),
     # Five levels of page tables, and page table isolation.
     "x86_64-la57-pti": Board("x86_64", "max", "pti=on"),
     # Everything that walks page tables or moves pages; RISC-V has no memory failure.
@@ -115,6 +116,16 @@ def test_kernel_checks(qemu: Qemu, request: pytest.FixtureRequest, tmp_path: Pat
     closing = said.strip().splitlines()[-1]
     assert closing.endswith(" passed, 0 failed"), said
     assert int(closing.split()[0]) >= 20
+
+
+@pytest.mark.parametrize("qemu", ["x86_64-both"], indirect=True)
+def test_kunit(qemu: Qemu, tmp_path: Path) -> None:
+    """The series' unit tests, which ran at boot: entries and the policy."""
+    qemu("dmesg > /job/out/dmesg")
+    lines = (tmp_path / "out" / "dmesg").read_text().splitlines()
+    results = [found for line in lines if (found := re.search(r"(not ok|ok) \d+ (hwdp\w+)", line))]
+    assert len(results) >= 15
+    assert not [found[2] for found in results if found[1] == "not ok"]
 
 
 @pytest.mark.parametrize("qemu", ["x86_64-both"], indirect=True)
