@@ -49,6 +49,13 @@ def test_kinds(patched: Path, kind: str) -> None:
     check(patched, (*BROAD, *ACCOUNTS, "overlay", "rearm", "write_busy", "frames"), append=f"hwdp.kind={kind}")
 
 
+@pytest.mark.parametrize("kind", ["hwdp", "emulated"])
+@pytest.mark.parametrize("populate", ["miss", "sync"])
+def test_any_user(patched: Path, kind: str, populate: str) -> None:
+    """What every user may do: entries stay below their mapping, a killed process dies, a long mapping costs little."""
+    check(patched, ("advice_merges", "kill_kernel_read", "long_mapping"), populate=populate, append=f"hwdp.kind={kind}")
+
+
 def test_accounts_and_mounts(patched: Path) -> None:
     """A miss that hardware serves is counted as a read and as a major fault; a loop device is refused, other mounts are not."""
     check(patched, (*ACCOUNTS, "bind_mount", "overlay", "loop"))

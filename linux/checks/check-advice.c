@@ -345,3 +345,45 @@ bool t_mremap_move(void)
 	CHECK(touch(map + 10 * PAGE) == SIGSEGV, "a read page is still at the old place");
 	return read_all(to, 127, 0, N);
 }
+
+/*
+ * Advice for a part of the mapping makes that part one with its ordinary neighbour. Nothing of it is
+ * fast any more: what is mapped over it is what it says, and the file keeps its bytes.
+ */
+static bool advice_merges(bool right)
+{
+	size_t half = N / 2, part = 64, from = right ? 0 : half, moved = right ? half - part : half;
+	int fd, other = syscall(SYS_memfd_create, "other", 0);
+	char *base, *over, page[PAGE];
+
+	CHECK(other >= 0 && !ftruncate(other, part * PAGE), "memfd: %s", strerror(errno));
+	if (!make_file("merge", 121, N))
+		return false;
+	drop_caches();
+	fd = open(path("merge"), O_RDONLY);
+	base = mmap(NULL, N * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(base != MAP_FAILED, "mmap: %s", strerror(errno));
+	CHECK(mmap(base + from * PAGE, half * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED | MAP_HWDP, fd,
+		   from * PAGE) != MAP_FAILED, "mmap: %s", strerror(errno));
+	CHECK(!madvise(base + (half - from) * PAGE, half * PAGE, MADV_RANDOM), "advice for the neighbour");
+	/* the second miss arms the rest of the table */
+	for (size_t p = 100; p < 200; p += 40)
+		CHECK(same(base + (from + p) * PAGE, 121, from + p), "page %zu", from + p);
+	CHECK(!madvise(base + moved * PAGE, part * PAGE, MADV_RANDOM), "advice for a part");
+	over = mmap(base + moved * PAGE, part * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		    other, 0);
+	CHECK(over != MAP_FAILED, "mmap over it: %s", strerror(errno));
+	for (size_t p = 0; p < part; p++) {
+		CHECK(is_zero(over + p * PAGE), "page %zu is not that of the file mapped last", p);
+		fill(over + p * PAGE, 122, p);
+	}
+	for (size_t p = 0; p < N; p++)
+		CHECK(pread(fd, page, PAGE, p * PAGE) == PAGE && same(page, 121, p),
+		      "page %zu of a file that cannot be written", p);
+	munmap(base, N * PAGE);
+	close(other);
+	close(fd);
+	return true;
+}
+
+bool t_advice_merges(void) { return advice_merges(false) && advice_merges(true); }

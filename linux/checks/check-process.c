@@ -3,6 +3,7 @@
 #include "check.h"
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #define PAGES 2048ul
 
@@ -319,5 +320,45 @@ bool t_punch_busy(void)
 			CHECK(is_zero(map + p * PAGE), "page %zu is not 0 in round %d", p, i);
 	}
 	CHECK(stop_readers(e), "a reader saw another file's page");
+	return true;
+}
+
+/* Has the kernel read the mapping, again and again, each time from the disk. */
+static int write_for_ever(void *arg)
+{
+	int fd, out = syscall(SYS_memfd_create, "out", 0);
+	char *map = map_file(arg, PAGES, PROT_READ, MAP_SHARED, &fd);
+
+	if (map == MAP_FAILED || out < 0)
+		return 1;
+	for (;;) {
+		/* so that entries are armed */
+		for (size_t p = 0; p < PAGES; p += 100)
+			touch(map + p * PAGE);
+		if (pwrite(out, map, PAGES * PAGE, 0) != (ssize_t)(PAGES * PAGE))
+			return 2;
+		madvise(map, PAGES * PAGE, MADV_DONTNEED);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	}
+}
+
+/* A process dies at once, also while the kernel waits for a page of its. */
+bool t_kill_kernel_read(void)
+{
+	if (!make_file("killread", 141, PAGES))
+		return false;
+	for (int round = 0; round < 12; round++) {
+		pid_t pid, got = 0;
+
+		drop_caches();
+		pid = fork();
+		if (!pid)
+			_exit(write_for_ever("killread"));
+		usleep(3000 + round * 1700);
+		kill(pid, SIGKILL);
+		for (int tries = 0; tries < 1000 && !got; tries++, usleep(10000))
+			got = waitpid(pid, NULL, WNOHANG);
+		CHECK(got == pid, "round %d: the process is still there after 10 s", round);
+	}
 	return true;
 }

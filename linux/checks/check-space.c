@@ -342,3 +342,45 @@ bool t_munlock(void)
 		CHECK(is_zero(anon + p * PAGE), "page %zu of fresh memory", p);
 	return true;
 }
+
+/* A line of /proc/meminfo, in kB. */
+static long memory_line(const char *name)
+{
+	FILE *f = fopen("/proc/meminfo", "r");
+	char key[80];
+	long value, found = -1;
+
+	while (f && fscanf(f, "%79s %ld%*[^\n]", key, &value) == 2)
+		if (!strcmp(key, name))
+			found = value;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* A long mapping of a short file costs the kernel next to nothing, wherever it is touched. */
+bool t_long_mapping(void)
+{
+	size_t tables = sysconf(_SC_PHYS_PAGES) / 2, size = tables << 21;
+	long before, after;
+	char *map;
+	int fd;
+
+	if (!make_file("long", 142, 16))
+		return false;
+	drop_caches();
+	fd = open(path("long"), O_RDONLY);
+	map = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_HWDP, fd, 0);
+	CHECK(map != MAP_FAILED, "mmap: %s", strerror(errno));
+	CHECK(same(map, 142, 0) && same(map + 9 * PAGE, 142, 9), "the file's pages");
+	before = memory_line("SUnreclaim:");
+	for (size_t i = 1; i < 60; i++)
+		CHECK(touch(map + i * (tables / 60) * (2ul << 20)) == SIGBUS, "no SIGBUS at %zu", i);
+	usleep(500000);
+	after = memory_line("SUnreclaim:");
+	CHECK(after - before < (long)(tables * 64 >> 10), "%ld kB of kernel memory for a file of 64 kB",
+	      after - before);
+	munmap(map, size);
+	close(fd);
+	return true;
+}

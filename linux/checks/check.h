@@ -154,6 +154,7 @@ bool stop_readers(struct endless *e);
 	T(msync, false) \
 	T(mincore, false) \
 	T(smaps, false) \
+	T(advice_merges, false) \
 	T(rss, false) \
 	T(protect_all, false) \
 	T(protect_middle, false) \
@@ -177,6 +178,7 @@ bool stop_readers(struct endless *e);
 	T(suspend, false) \
 	T(exec, false) \
 	T(kill_busy, false) \
+	T(kill_kernel_read, false) \
 	T(oom, false) \
 	T(fork_busy, false) \
 	T(vfork, false) \
@@ -201,6 +203,7 @@ bool stop_readers(struct endless *e);
 	T(hugetlb, false) \
 	T(thp, false) \
 	T(userfaultfd, false) \
+	T(long_mapping, false) \
 	T(io_limit, false) \
 	T(io_limit_later, false) \
 	T(memory_offline, false) \
