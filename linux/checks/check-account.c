@@ -6,6 +6,7 @@
  * that the sums do not depend on who has served a page.
  */
 #include "check.h"
+#include <glob.h>
 #include <linux/perf_event.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -15,7 +16,7 @@
 
 struct sums {
 	long reads, sectors;		/* of the partition, or of the whole disk */
-	long disk_reads, disk_sectors;	/* of the whole disk */
+	long disk_reads, disk_sectors;	/* of the whole disk, without what is its other partitions' */
 	long majflt, stat_majflt;	/* getrusage(), /proc/self/stat */
 	long inblock, read_bytes;
 	long pgfault, pgmajfault, pgpgin;	/* the last one in KiB */
@@ -65,6 +66,7 @@ static bool take(struct sums *s)
 	char part[64], disk[80], whole[96];
 	struct rusage usage;
 	struct stat st;
+	glob_t found;
 
 	CHECK(!stat(dir, &st), "stat: %s", strerror(errno));
 	snprintf(part, sizeof(part), "/sys/dev/block/%u:%u", major(st.st_dev), minor(st.st_dev));
@@ -73,6 +75,23 @@ static bool take(struct sums *s)
 	snprintf(whole, sizeof(whole), "%s/partition", part);
 	snprintf(disk, sizeof(disk), "%s/%sstat", part, access(whole, F_OK) ? "" : "../");
 	CHECK(disk_sums(disk, &s->disk_reads, &s->disk_sectors), "%s: %s", disk, strerror(errno));
+	if (!access(whole, F_OK)) {
+		/* file systems there write back when they like, and read for it */
+		s->disk_reads += s->reads;
+		s->disk_sectors += s->sectors;
+		snprintf(disk, sizeof(disk), "%s/../*/partition", part);
+		if (!glob(disk, 0, NULL, &found)) {
+			for (size_t i = 0; i < found.gl_pathc; i++) {
+				long reads = 0, sectors = 0;
+
+				strcpy(strrchr(found.gl_pathv[i], '/'), "/stat");
+				disk_sums(found.gl_pathv[i], &reads, &sectors);
+				s->disk_reads -= reads;
+				s->disk_sectors -= sectors;
+			}
+			globfree(&found);
+		}
+	}
 	s->stat_majflt = stat_majflt();
 	s->read_bytes = io_of("read_bytes");
 	CHECK(s->read_bytes >= 0, "no /proc/self/io");
