@@ -8,7 +8,7 @@
 #define SMU_ID_MAGIC			0xffffffffULL
 #define SMU_ID_MAGIC_RESET		0x31554d53ULL
 #define SMU_ID_VERSION			0xffffffff00000000ULL
-#define SMU_ID_VERSION_RESET		0x1ULL
+#define SMU_ID_VERSION_RESET		0x2ULL
 
 /* Capabilities. RO. */
 #define SMU_CAP				0x008
@@ -33,18 +33,6 @@
 #define SMU_STATUS_NO_FRAMES		0x10ULL
 #define SMU_STATUS_LIVE			0xff00ULL
 #define SMU_STATUS_QUARANTINED		0xff0000ULL
-
-/* Fence. RW. */
-#define SMU_FENCE			0x020
-
-/* Fence done. RO. */
-#define SMU_FENCE_DONE			0x028
-
-/* Drain. RW. */
-#define SMU_DRAIN			0x030
-
-/* Drain done. RO. */
-#define SMU_DRAIN_DONE			0x038
 
 /* Command timeout. RW. */
 #define SMU_TIMEOUT			0x040
@@ -186,6 +174,14 @@
 
 /* Release. WO. */
 #define SMU_DESC_RELEASE		0x068
+
+/* Fence. RW. */
+#define SMU_DESC_FENCE			0x070
+#define SMU_DESC_FENCE_FENCE		0x1ULL
+#define SMU_DESC_FENCE_DRAIN		0x2ULL
+
+/* Expire. WO. */
+#define SMU_DESC_EXPIRE			0x078
 
 /* PTE address. RW. */
 #define SMU_PORT_PTE_ADDR		0x000

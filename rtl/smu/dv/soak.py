@@ -86,8 +86,9 @@ class Soak:
             await self.pause(60)
             page, d = rng.randrange(world.sizes.pages), rng.randrange(world.sizes.devices)
             match rng.choices(
-                ("refill", "returned", "withdraw", "adopt", "fence", "timeout", "disable", "release", "stray", "spoil", "fault"),
-                (16, 8, 24, 6, 3, 2, 1, 1, 3, 1, 2 if self.faults else 0),
+                ("refill", "returned", "withdraw", "adopt", "fence", "expire", "timeout", "disable", "release", "stray", "spoil",
+                 "fault"),
+                (16, 8, 24, 6, 3, 1, 2, 1, 1, 3, 1, 2 if self.faults else 0),
             )[0]:
                 case "refill":
                     await os.refill(rng.randint(1, 8))
@@ -98,7 +99,9 @@ class Soak:
                 case "adopt":
                     os.adopt(page)
                 case "fence":
-                    cocotb.start_soon(os.fence(rng.choice(("FENCE", "DRAIN"))))
+                    cocotb.start_soon(os.fence(d, rng.choice(("FENCE", "DRAIN"))))
+                case "expire":
+                    await os.expire(d)
                 case "timeout":
                     await os.write(reg("TIMEOUT"), rng.choice((0, 100, 400, 400, 1000)))
                 case "disable":

@@ -24,8 +24,8 @@ class System:
         self.axil = AxiLiteMaster(bus, dut.clk_i, dut.rst_ni, reset_active_level=False)
         self.clk, self.world, self.walkers, self.rng = dut.clk_i, world, walkers, rng
         self.generation = 0
-        self.withdrawn: dict[int, int] = {}
-        """Page to the fence of its withdrawal, which must be over before it is armed again."""
+        self.withdrawn: set[int] = set()
+        """Pages whose withdrawal's fence must be over before they are armed again."""
         self.tail = self.head = 0
         """Producer of the free ring, consumer of the return ring."""
         self.port_waits: dict[int, Wait] = {}
@@ -137,41 +137,53 @@ class System:
 
     # ---- fences (REQ: SMU-8)
 
-    async def fence(self, kind: str = "FENCE") -> int:
-        """Take a ticket and wait until it is over; check what that promises."""
-        world, before = self.world, self.world.acceptances
+    async def begin(self, d: int, kind: str = "FENCE") -> None:
+        """Begin a fence or a drain of a descriptor."""
+        await self.write(desc(d, "FENCE"), mask(f"DESC_FENCE_{kind}"))
+
+    async def busy(self, d: int, kind: str = "FENCE") -> bool:
+        """Whether one is under way."""
+        return bool(await self.read(desc(d, "FENCE")) & mask(f"DESC_FENCE_{kind}"))
+
+    async def fence(self, d: int, kind: str = "FENCE") -> None:
+        """Begin one and wait until it is over; check what that promises."""
+        world = self.world
         cover(f"fence.{kind.lower()}_{'pending' if await self.status('LIVE') else 'idle'}")
-        await self.write(reg(kind), self.rng.getrandbits(64))
-        ticket = await self.read(reg(kind))
+        if await self.busy(d, kind):
+            cover("fence.again")
+        before = world.acceptances
+        await self.begin(d, kind)
         first = True
-        while (done := await self.read(reg(f"{kind}_DONE"))) < ticket:
+        while await self.busy(d, kind):
             cover(f"fence.{kind.lower()}_waits")
             if not first and world.acceptances > before + 2:
                 cover("fence.requests_meanwhile")
             first = False
             await ClockCycles(self.clk, 10)
-        if done > ticket:
-            cover("fence.together")
-        world.fenced = max(world.fenced, before)
+        world.fenced[d] = max(world.fenced[d], before)
         if kind == "DRAIN":
-            world.drained = max(world.drained, before)
-        left = [wait for wait in self.walkers.waits if wait and wait.accepted and wait.accepted <= before]
-        world.check(not left, "SMU-8", f"{left} still waits after {kind.lower()} {ticket}")
-        return ticket
+            world.drained[d] = max(world.drained[d], before)
+        left = [wait for wait in self.walkers.waits
+                if wait and wait.accepted and wait.accepted <= before and world.device_of(wait.page) == d]
+        world.check(not left, "SMU-8", f"{left} still waits after {kind.lower()} of {d}")
+
+    async def expire(self, d: int) -> None:
+        """Let the time of all commands at the device run out."""
+        await self.write(desc(d, "EXPIRE"), self.rng.getrandbits(64))
 
     async def withdraw(self, page: int) -> None:
         """Take a page out of the page table, armed or present; then fence."""
         world, pte = self.world, self.world.pte(page)
         if page in self.withdrawn:
             return
-        self.withdrawn[page] = NEVER
+        self.withdrawn.add(page)
         world.ram.write(world.pte_at(page), 0)
         if pte & mask("PTE_V"):
             frame = world.frame(get("PTE_PFN", pte))
             if frame is not None:
                 world.take_back(frame)
-        self.withdrawn[page] = await self.fence()
-        del self.withdrawn[page]
+        await self.fence(world.device_of(page))
+        self.withdrawn.discard(page)
 
     def arm(self, page: int, other_block: bool = True, soft: bool = False) -> bool:
         """Arm a page that is withdrawn and fenced, with another block or the same."""
@@ -257,8 +269,8 @@ class System:
             if status == want:
                 break
         world.check(status == want, "SMU-5", f"not at rest: status {status:#x}")
-        for kind in ("FENCE", "DRAIN"):
-            world.check(await self.read(reg(kind)) == await self.read(reg(f"{kind}_DONE")), "SMU-8", f"{kind} is not over")
+        for d in range(world.sizes.devices):
+            world.check(await self.read(desc(d, "FENCE")) == 0, "SMU-8", f"a fence of {d} is not over")
         await self._check_frames()
         self._check_marks()
         counts = {name: await self.count(name) for name in COUNTERS}

@@ -64,7 +64,8 @@ class World:
         self.acceptances = 0
         self.accepted = [0] * self.sizes.pages
         """Place in the order of acceptance of each page's latest request; NEVER while one may still be accepted."""
-        self.fenced = self.drained = 0
+        self.fenced, self.drained = [0] * self.sizes.devices, [0] * self.sizes.devices
+        """What the finished fences and drains of each descriptor cover, of the order of acceptance."""
         self.ports: dict[int, int] = {}
         """Software request port to the page that it has asked for."""
         self.tolerates_same = False
@@ -116,11 +117,15 @@ class World:
                 return "cq_bell" if at & 4 else "sq_bell", d
         return "nowhere", 0
 
+    def device_of(self, page: int) -> int:
+        """The descriptor that a page's entries name."""
+        return page % self.sizes.devices
+
     def armed(self, page: int, generation: int) -> int:
         """The armed entry of a page; its block tells page and generation."""
         lba = BLOCKS * (page + self.sizes.pages * generation)
         flags = L | mask("PTE_U") | mask("PTE_R") | mask("PTE_A")
-        return flags | of("PTE_LBA", lba) | of("PTE_DEVICE", page % self.sizes.devices)
+        return flags | of("PTE_LBA", lba) | of("PTE_DEVICE", self.device_of(page))
 
     def pte(self, page: int) -> int:
         """The leaf entry as it is."""
@@ -219,7 +224,8 @@ class World:
         cover(f"exclusive.failed_{self.area(access.addr)[0]}")
 
     def _install(self, key: int, page: int, seen: int, new: int) -> None:
-        self.check(self.accepted[page] > self.fenced, "SMU-8", f"page {page} installed after a fence over its request")
+        fenced = self.fenced[self.device_of(page)]
+        self.check(self.accepted[page] > fenced, "SMU-8", f"page {page} installed after a fence over its request")
         self.check(names_block(seen), "SMU-3", f"page {page} overwritten while it was {seen:#x}")
         frame = self.frame(get("PTE_PFN", new))
         self.check(frame is not None, "SMU-3", f"page {page} got a frame that nobody gave: {new:#x}")

@@ -3,67 +3,70 @@
 // place, from the cycle of the acceptance to that of the answer. Fences and drains wait for all accepted before them (REQ: SMU-8).
 `include "claim.svh"
 
-// Any one fence, or drain: the entries it must wait for.
+// Any one fence, or drain, of any descriptor: the entries it must wait for.
 module fence_watch #(
-  parameter int unsigned Entries = 4
+  parameter int unsigned Entries = 4,
+  parameter int unsigned Devices = 2
 ) (
   input logic clk_i,
   input logic rst_ni,
-  input logic take_i,
+  input logic begin_i,
+  input logic [2:0] index_i,
+  input logic [Entries-1:0][2:0] device_q,
   input logic [Entries-1:0] pending_i,
-  input logic active_q,
   input logic [Entries-1:0] wait_q,
-  input logic [63:0] issued_q,
-  input logic [63:0] done_q,
-  input logic [63:0] ticket_q,
-  input logic start
+  input logic busy_i
 );
 
   logic first = 1'b1;
   always_ff @(posedge clk_i) first <= 1'b0;
 
-  localparam logic [63:0] Half = 64'h8000_0000_0000_0000, Quarter = 64'h4000_0000_0000_0000;
-
   (* anyseq *) logic pick;
   logic watch_q, begins, served;
-  logic [63:0] number_q;
-  logic [Entries-1:0] must_q;
+  logic [2:0] index_q;
+  logic [Entries-1:0] must_q, same, hit;
 
-  assign begins = take_i && pick && !watch_q;
-  assign served = done_q - number_q < Half;
+  assign begins = begin_i && pick && !watch_q;
+
+  always_comb begin
+    for (int unsigned i = 0; i < Entries; i++) begin
+      same[i] = device_q[i] == index_q;
+      // What the register that is read or written now is about.
+      hit[i] = device_q[i] == index_i && 32'(index_i) < Devices;
+    end
+  end
+  // What a read of the descriptor's register would say.
+  assign served = (wait_q & pending_i & same) == '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       watch_q <= 1'b0;
-      number_q <= '0;
       must_q <= '0;
     end else if (begins) begin
       watch_q <= 1'b1;
-      number_q <= issued_q + 64'd1;
-      must_q <= pending_i;
+      must_q <= pending_i & hit;
     end else begin
       must_q <= must_q & pending_i;
     end
   end
+  always_ff @(posedge clk_i) if (begins) index_q <= index_i;
 
-  // Nobody takes 2^62 tickets.
-  always_comb assume (issued_q < Quarter);
-  `CLAIM(fence_tickets, issued_q <= Quarter && done_q <= issued_q && number_q <= issued_q
-      && (!active_q || (ticket_q <= issued_q && done_q < ticket_q)))
-  `CLAIM(fence_waits_for_all, !(watch_q && active_q && ticket_q >= number_q) || (must_q & pending_i & ~wait_q) == '0)
+  `CLAIM(fence_waits_for_all, (must_q & pending_i & ~(wait_q & same)) == '0)
   // REQ: SMU-8
   `CLAIM(fence_passes_no_miss, !(watch_q && served) || (must_q & pending_i) == '0)
   `CLAIM(fence_of_one, watch_q || must_q == '0)
+  `CLAIM(fence_waits_for_its_own, busy_i == ((wait_q & pending_i & hit) != '0))
 
-  // Nor does it wait for what came later: it only loses what is over, in time not to take the place's next miss for it.
-  logic [Entries-1:0] waited_q, over_q;
-  logic started_q;
+  // Nor does it wait for what came later, or for another descriptor's: it loses what is over, in time not to take the place's next miss
+  // for it, and gains only what it is begun for.
+  logic [Entries-1:0] waited_q, over_q, began_q;
   always_ff @(posedge clk_i) begin
     waited_q <= wait_q;
-    over_q <= ~pending_i;
-    started_q <= !rst_ni || start;
+    over_q <= rst_ni ? ~pending_i : '0;
+    began_q <= !rst_ni ? '1 : begin_i ? hit : '0;
   end
-  `CLAIM(fence_waits_for_no_later, started_q || (wait_q & (~waited_q | over_q)) == '0)
+  `CLAIM(fence_waits_for_no_later, (wait_q & over_q) == '0)
+  `CLAIM(fence_begins_its_own, (wait_q & ~waited_q & ~began_q) == '0)
 
 endmodule
 
@@ -113,14 +116,29 @@ module unit_answers
   `CLAIM(one_is_looked_at, !`SMU.u_front.look_q || `SMU.u_front.sel_q < 2'(Sources))
 
   // ---------------------------------------------------------------- fences (REQ: SMU-8)
-  // Who waited when the watched fence was taken; each is with an entry that the fence waits for.
-  logic [Sources-1:0] told_q, gone, watched;
+  // Who waited at its device when the watched fence began; each is with an entry that the fence waits for.
+  logic [Sources-1:0] told_q, gone, watched, there;
+  logic [Entries-1:0] placed;
 
   assign gone = answered | `SMU.src_abandon;
 
+  always_comb begin
+    there = '0;
+    for (int unsigned i = 0; i < Entries; i++) begin
+      if (`SMU.live[i] && `SMU.u_fence.u_watch.hit[i]) there = there | `SMU.u_pmshr.waiters_q[i];
+      // What an entry's value says until the outcome takes its place.
+      placed[i] = !(`SMU.entry[i].stage inside {StLookup, StFrame, StCommand, StDevice})
+          || `SMU.u_fence.device_q[i] == `SMU.entry[i].value[trapless_spec_pkg::PTE_DEVICE_MSB:trapless_spec_pkg::PTE_DEVICE_LSB];
+    end
+  end
+
+  `CLAIM(fence_knows_device, placed == '1)
+  // All that is not over; for drains, and all that may still write.
+  `CLAIM(fence_sees_all, `SMU.u_fence.live_i == `SMU.live && `SMU.u_fence.pending_i == (`SMU.live | `SMU.with_command))
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) told_q <= '0;
-    else told_q <= (`SMU.u_fence.u_watch.begins ? waits : told_q) & ~gone;
+    else told_q <= (`SMU.u_fence.u_watch.begins ? waits & there : told_q) & ~gone;
   end
 
   always_comb begin
@@ -138,5 +156,8 @@ module unit_answers
 
 endmodule
 
-bind trapless_smu_fence fence_watch #(.Entries(Entries)) u_watch (.*);
+bind trapless_smu_fence fence_watch #(.Entries(Entries), .Devices(unit_pkg::Devices)) u_watch (
+  .begin_i(fence_i), .pending_i(live_i), .wait_q(fence_q), .busy_i(fence_busy_o), .*);
+bind trapless_smu_fence fence_watch #(.Entries(Entries), .Devices(unit_pkg::Devices)) u_watch_drain (
+  .begin_i(drain_i), .wait_q(drain_q), .busy_i(drain_busy_o), .*);
 bind trapless_smu unit_answers u_answers (.*);

@@ -186,7 +186,7 @@ module trapless_smu
     .hwif_out
   );
 
-  logic enable, hold, busy, fence_take, drain_take, upper;
+  logic enable, hold, busy, fence, drain, expire, fence_busy, drain_busy, upper;
   logic [63:0] timeout, wdata;
   logic free_base_set, free_size_set, free_tail_set, ret_base_set, ret_size_set, ret_head_set;
   logic desc_write, port_write;
@@ -194,7 +194,6 @@ module trapless_smu
   logic [3:0] desc_field;
   logic [4:0] port_index;
   logic [63:0] desc_rdata, port_rdata;
-  logic [63:0] fence_issued, fence_done, drain_issued, drain_done;
   logic [63:0] free_base, ret_base;
   logic [31:0] free_size, free_head, free_tail, free_used, ret_size, ret_head, ret_tail;
   logic [CNT_COUNT-1:0][63:0] count;
@@ -229,8 +228,6 @@ module trapless_smu
     .busy_i(busy),
     .enable_o(enable),
     .timeout_o(timeout),
-    .fence_o(fence_take),
-    .drain_o(drain_take),
     .wdata_o(wdata),
     .upper_o(upper),
     .free_base_o(free_base_set),
@@ -242,6 +239,9 @@ module trapless_smu
     .desc_write_o(desc_write),
     .desc_index_o(desc_index),
     .desc_field_o(desc_field),
+    .fence_o(fence),
+    .drain_o(drain),
+    .expire_o(expire),
     .port_write_o(port_write),
     .port_index_o(port_index),
     .port_field_o(port_field),
@@ -250,10 +250,6 @@ module trapless_smu
     .no_frames_i(no_frames),
     .live_i(live_count),
     .quarantined_i(quarantined_count),
-    .fence_issued_i(fence_issued),
-    .fence_done_i(fence_done),
-    .drain_issued_i(drain_issued),
-    .drain_done_i(drain_done),
     .free_base_i(free_base),
     .free_size_i(free_size),
     .free_head_i(free_head),
@@ -265,6 +261,8 @@ module trapless_smu
     .ret_tail_i(ret_tail),
     .count_i(count),
     .desc_rdata_i(desc_rdata),
+    .fence_busy_i(fence_busy),
+    .drain_busy_i(drain_busy),
     .port_rdata_i(port_rdata),
     .error_i(error),
     .failed_i(failed),
@@ -525,6 +523,8 @@ module trapless_smu
     .entry_i(entry),
     .desc_i(desc),
     .timeout_i(timeout),
+    .expire_i(expire),
+    .expire_device_i(desc_index),
     .snoop_valid_i,
     .snoop_addr_i,
     .read_valid_o(rd_valid[RdComplete]),
@@ -722,22 +722,19 @@ module trapless_smu
   );
 
   // ---------------------------------------------------------------- fences (REQ: SMU-8)
-  trapless_smu_fence #(.Entries(PmshrEntries)) u_fence (
+  trapless_smu_fence #(.Entries(PmshrEntries), .Devices(Devices)) u_fence (
     .clk_i,
     .rst_ni,
-    .take_i(fence_take),
-    .pending_i(live),
-    .issued_o(fence_issued),
-    .done_o(fence_done)
-  );
-
-  trapless_smu_fence #(.Entries(PmshrEntries)) u_drain (
-    .clk_i,
-    .rst_ni,
-    .take_i(drain_take),
+    .allocate_i(allocate),
+    .slot_i(allocated),
+    .device_i(req.pte[PTE_DEVICE_MSB:PTE_DEVICE_LSB]),
+    .live_i(live),
     .pending_i(pending),
-    .issued_o(drain_issued),
-    .done_o(drain_done)
+    .index_i(desc_index),
+    .fence_i(fence),
+    .drain_i(drain),
+    .fence_busy_o(fence_busy),
+    .drain_busy_o(drain_busy)
   );
 
   // ---------------------------------------------------------------- status and counters

@@ -21,6 +21,9 @@ module trapless_smu_complete
   input entry_t [Entries-1:0] entry_i,
   input desc_t [Devices-1:0] desc_i,
   input logic [63:0] timeout_i,
+  // The time of all that is at this device has run out (REQ: SMU-12).
+  input logic expire_i,
+  input logic [2:0] expire_device_i,
 
   // a write that may be a completion
   input logic snoop_valid_i,
@@ -179,10 +182,10 @@ module trapless_smu_complete
   // the same command.
   logic [TimeWidth-1:0] now_q;
   logic [Entries-1:0][TimeWidth-1:0] deadline_q;
-  logic [Entries-1:0] limited_q;
+  logic [Entries-1:0] limited_q, expired_q;
   logic [SlotWidth-1:0] scan_q, timed_q, late_slot_q;
   logic [TimeWidth-1:0] due_time_q, past;
-  logic limit, timed_valid_q, late_q;
+  logic limit, timed_valid_q, timed_expired_q, late_q;
 
   assign limit = timeout_i != '0 && timeout_i[63:TimeWidth-1] == '0;
   assign past = now_q - due_time_q;
@@ -199,18 +202,25 @@ module trapless_smu_complete
     end else begin
       now_q <= now_q + 1'b1;
       scan_q <= scan_q == SlotWidth'(Entries - 1) ? '0 : scan_q + 1'b1;
-      timed_valid_q <= entry_i[scan_q].stage == StDevice && limited_q[scan_q];
-      late_q <= timed_valid_q && !past[TimeWidth-1];
+      timed_valid_q <= entry_i[scan_q].stage == StDevice && (limited_q[scan_q] || expired_q[scan_q]);
+      late_q <= timed_valid_q && (timed_expired_q || !past[TimeWidth-1]);
     end
   end
 
   always_ff @(posedge clk_i) begin
     timed_q <= scan_q;
+    timed_expired_q <= expired_q[scan_q];
     due_time_q <= deadline_q[scan_q];
     late_slot_q <= timed_q;
     if (device_valid_i && !device_end_i) begin
       deadline_q[device_slot_i] <= now_q + timeout_i[TimeWidth-1:0];
       limited_q[device_slot_i] <= limit;
+      expired_q[device_slot_i] <= 1'b0;
+    end
+    for (int unsigned i = 0; i < Entries; i++) begin
+      if (expire_i && entry_i[i].stage == StDevice && entry_i[i].value[PTE_DEVICE_MSB:PTE_DEVICE_LSB] == expire_device_i) begin
+        expired_q[i] <= 1'b1;
+      end
     end
   end
 

@@ -34,8 +34,6 @@ module trapless_smu_csr
 
   output logic enable_o,
   output logic [63:0] timeout_o,
-  output logic fence_o,
-  output logic drain_o,
 
   // writes to other parts' registers
   output logic [63:0] wdata_o,
@@ -49,6 +47,9 @@ module trapless_smu_csr
   output logic desc_write_o,
   output logic [2:0] desc_index_o,
   output logic [3:0] desc_field_o,
+  output logic fence_o,
+  output logic drain_o,
+  output logic expire_o,
   output logic port_write_o,
   output logic [4:0] port_index_o,
   output logic [2:0] port_field_o,
@@ -59,10 +60,6 @@ module trapless_smu_csr
   input logic no_frames_i,
   input logic [7:0] live_i,
   input logic [7:0] quarantined_i,
-  input logic [63:0] fence_issued_i,
-  input logic [63:0] fence_done_i,
-  input logic [63:0] drain_issued_i,
-  input logic [63:0] drain_done_i,
   input logic [63:0] free_base_i,
   input logic [31:0] free_size_i,
   input logic [31:0] free_head_i,
@@ -74,6 +71,8 @@ module trapless_smu_csr
   input logic [31:0] ret_tail_i,
   input logic [CNT_COUNT-1:0][63:0] count_i,
   input logic [63:0] desc_rdata_i,
+  input logic fence_busy_i,
+  input logic drain_busy_i,
   input logic [63:0] port_rdata_i,
 
   // what went wrong
@@ -87,7 +86,7 @@ module trapless_smu_csr
   typedef enum logic [2:0] { RegIdle, RegFetch, RegRead, RegMerge, RegCheck, RegExec } reg_e;
 
   typedef struct packed {
-    logic free_base, free_size, free_tail, ret_base, ret_size, ret_head, desc, port;
+    logic free_base, free_size, free_tail, ret_base, ret_size, ret_head, desc, fence, expire, port;
   } select_t;
 
   reg_e state_q, state_d;
@@ -99,7 +98,7 @@ module trapless_smu_csr
   logic [63:0] timeout_q;
   logic [15:0] last_status_q;
   reason_t last_reason_q;
-  logic in_desc, in_port, in_count, base_write, ring_write, hold, go, refused, base_ok, size_ok;
+  logic in_desc, in_fence, in_expire, in_port, in_count, base_write, ring_write, hold, go, refused, base_ok, size_ok;
   logic hold_q, halves_q, ring_ok_q;
 
   function automatic logic [8:0] word(int unsigned offset);
@@ -107,6 +106,8 @@ module trapless_smu_csr
   endfunction
 
   assign in_desc = word_q >= word(DESC_BASE) && word_q < word(DESC_BASE + DESC_COUNT * DESC_STRIDE);
+  assign in_fence = in_desc && desc_field_o == 4'(DESC_FENCE >> 3);
+  assign in_expire = in_desc && desc_field_o == 4'(DESC_EXPIRE >> 3);
   assign in_port = word_q >= word(PORT_BASE);
   assign in_count = word_q >= word(CNT_BASE) && word_q < word(CNT_BASE + CNT_COUNT * 8);
   // Known long before the register is written.
@@ -117,7 +118,9 @@ module trapless_smu_csr
     ret_base: word_q == word(REG_RET_BASE),
     ret_size: word_q == word(REG_RET_SIZE),
     ret_head: word_q == word(REG_RET_HEAD),
-    desc: in_desc,
+    desc: in_desc && !in_fence && !in_expire,
+    fence: in_fence,
+    expire: in_expire,
     port: in_port
   };
   assign base_write = is_q.free_base || is_q.ret_base;
@@ -130,7 +133,13 @@ module trapless_smu_csr
   assign port_field_o = word_q[2:0];
 
   // What the other parts hold is gathered a cycle before.
-  assign others = in_desc ? desc_rdata_i : in_port ? port_rdata_i : count_i[word_q[3:0]];
+  always_comb begin
+    others = in_desc ? desc_rdata_i : in_port ? port_rdata_i : count_i[word_q[3:0]];
+    if (in_fence) begin
+      others[DESC_FENCE_FENCE_BIT] = fence_busy_i;
+      others[DESC_FENCE_DRAIN_BIT] = drain_busy_i;
+    end
+  end
 
   always_comb begin
     rdata = '0;
@@ -154,10 +163,6 @@ module trapless_smu_csr
         rdata[REG_STATUS_LIVE_MSB:REG_STATUS_LIVE_LSB] = live_i;
         rdata[REG_STATUS_QUARANTINED_MSB:REG_STATUS_QUARANTINED_LSB] = quarantined_i;
       end
-      word(REG_FENCE): rdata = fence_issued_i;
-      word(REG_FENCE_DONE): rdata = fence_done_i;
-      word(REG_DRAIN): rdata = drain_issued_i;
-      word(REG_DRAIN_DONE): rdata = drain_done_i;
       word(REG_TIMEOUT): rdata = timeout_q;
       word(REG_LAST_ERROR): begin
         rdata[REG_LAST_ERROR_STATUS_MSB:REG_LAST_ERROR_STATUS_LSB] = last_status_q;
@@ -197,8 +202,10 @@ module trapless_smu_csr
   assign ret_head_o = go && is_q.ret_head;
   assign desc_write_o = go && is_q.desc;
   assign port_write_o = go && is_q.port;
-  assign fence_o = go && word_q == word(REG_FENCE);
-  assign drain_o = go && word_q == word(REG_DRAIN);
+  // Not what stands there: a half that is not written does not begin anything.
+  assign fence_o = go && is_q.fence && data_q[DESC_FENCE_FENCE_BIT] && biten_q[DESC_FENCE_FENCE_BIT];
+  assign drain_o = go && is_q.fence && data_q[DESC_FENCE_DRAIN_BIT] && biten_q[DESC_FENCE_DRAIN_BIT];
+  assign expire_o = go && is_q.expire;
 
   assign read_ack_o = state_q == RegExec && !write_q;
   assign write_ack_o = state_q == RegExec && write_q;

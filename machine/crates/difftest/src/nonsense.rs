@@ -286,8 +286,10 @@ impl Maker {
                 self.push(Op::Store8, SMU + smu::RET_HEAD, r >> 8 & 0x7f);
             }
             17..19 => {
-                let register = [smu::FENCE, smu::DRAIN, smu::CTRL, smu::CTRL, smu::TIMEOUT][self.rng.usize(..5)];
-                self.push(Op::Store8, SMU + register, r & 1);
+                let descriptor = smu::DESC_BASE + (r >> 8 & 1) * smu::DESC_STRIDE;
+                let fences = [descriptor + smu::DESC_FENCE, descriptor + smu::DESC_EXPIRE];
+                let register = [fences[0], fences[1], smu::CTRL, smu::CTRL, smu::TIMEOUT][self.rng.usize(..5)];
+                self.push(Op::Store8, SMU + register, r & if register == fences[0] { 3 } else { 1 });
             }
             19..21 => {
                 // Own commands: the doorbell of queue 1.

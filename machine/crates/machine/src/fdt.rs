@@ -202,7 +202,7 @@ fn soc(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
 
     if cfg.smu {
         let node = f.begin_node("smu@11000000")?;
-        f.property_string("compatible", "trapless,smu-1.0")?;
+        f.property_string("compatible", "trapless,smu-2.0")?;
         reg(f, map::SMU)?;
         // One cell, as the binding of clocks has it; a faster clock stays unsaid.
         if let Ok(hz) = u32::try_from(cfg.clock_hz) {

@@ -6,7 +6,7 @@ use crate::{Access, Field, Register};
 /// Identification. RO.
 pub const ID: u64 = 0x000;
 /// Reset value of [`ID`].
-pub const ID_RESET: u64 = 0x131554d53;
+pub const ID_RESET: u64 = 0x231554d53;
 /// The letters SMU1, first letter in the lowest byte.
 pub const ID_MAGIC: Field = Field::new(0, 32);
 /// Version of this register map.
@@ -52,26 +52,6 @@ pub const STATUS_NO_FRAMES: Field = Field::new(4, 1);
 pub const STATUS_LIVE: Field = Field::new(8, 8);
 /// PMSHR entries in quarantine (REQ: SMU-7).
 pub const STATUS_QUARANTINED: Field = Field::new(16, 8);
-
-/// Fence. RW.
-pub const FENCE: u64 = 0x020;
-/// Writing anything starts a fence and takes the next ticket; reads as the last ticket taken (REQ: SMU-8).
-pub const FENCE_TICKET: Field = Field::new(0, 64);
-
-/// Fence done. RO.
-pub const FENCE_DONE: u64 = 0x028;
-/// Highest fence ticket that is over: every request accepted before it was taken is over.
-pub const FENCE_DONE_TICKET: Field = Field::new(0, 64);
-
-/// Drain. RW.
-pub const DRAIN: u64 = 0x030;
-/// As FENCE, for drains (REQ: SMU-8).
-pub const DRAIN_TICKET: Field = Field::new(0, 64);
-
-/// Drain done. RO.
-pub const DRAIN_DONE: u64 = 0x038;
-/// Highest drain ticket that is over: as FENCE_DONE, and no command of such a request is at a device or quarantined.
-pub const DRAIN_DONE_TICKET: Field = Field::new(0, 64);
 
 /// Command timeout. RW.
 pub const TIMEOUT: u64 = 0x040;
@@ -291,6 +271,19 @@ pub const DESC_RELEASE: u64 = 0x068;
 /// failed(descriptor), indices and phase are reset. While VALID = 1 ignored, and STATUS.ERROR is set.
 pub const DESC_RELEASE_ANY: Field = Field::new(0, 64);
 
+/// Fence. RW.
+pub const DESC_FENCE: u64 = 0x070;
+/// Writing 1 begins a fence: reads 1 until every miss whose value seen names this descriptor, and which began before
+/// the last such write, is over (REQ: SMU-8). Writing 0 changes nothing.
+pub const DESC_FENCE_FENCE: Field = Field::new(0, 1);
+/// Writing 1 begins a drain: as FENCE, and no command of such a miss is at the device or quarantined (REQ: SMU-8).
+pub const DESC_FENCE_DRAIN: Field = Field::new(1, 1);
+
+/// Expire. WO.
+pub const DESC_EXPIRE: u64 = 0x078;
+/// Writing anything lets the time of every command at the device run out now, whatever TIMEOUT says (REQ: SMU-12).
+pub const DESC_EXPIRE_ANY: Field = Field::new(0, 64);
+
 /// PTE address. RW.
 pub const PORT_PTE_ADDR: u64 = 0x000;
 /// Physical address of the leaf entry, a multiple of 8.
@@ -333,7 +326,7 @@ pub const DESC_STRIDE: u64 = 0x80;
 /// Queue descriptors: how many.
 pub const DESC_COUNT: usize = 8;
 /// Queue descriptors: the registers of one, by offset from its start.
-pub const DESC_REGISTERS: [Register; 14] = [
+pub const DESC_REGISTERS: [Register; 16] = [
     Register { name: "DESC_CTRL", offset: 0x000, access: Access::ReadWrite },
     Register { name: "DESC_SQ_BASE", offset: 0x008, access: Access::ReadWrite },
     Register { name: "DESC_CQ_BASE", offset: 0x010, access: Access::ReadWrite },
@@ -348,6 +341,8 @@ pub const DESC_REGISTERS: [Register; 14] = [
     Register { name: "DESC_N_COMPLETED", offset: 0x058, access: Access::ReadOnly },
     Register { name: "DESC_QUARANTINED", offset: 0x060, access: Access::ReadOnly },
     Register { name: "DESC_RELEASE", offset: 0x068, access: Access::WriteOnly },
+    Register { name: "DESC_FENCE", offset: 0x070, access: Access::ReadWrite },
+    Register { name: "DESC_EXPIRE", offset: 0x078, access: Access::WriteOnly },
 ];
 
 /// Software request ports: offset of the first.
@@ -367,15 +362,11 @@ pub const PORT_REGISTERS: [Register; 6] = [
 ];
 
 /// Every register that exists once, by offset.
-pub const REGISTERS: [Register; 35] = [
+pub const REGISTERS: [Register; 31] = [
     Register { name: "ID", offset: 0x000, access: Access::ReadOnly },
     Register { name: "CAP", offset: 0x008, access: Access::ReadOnly },
     Register { name: "CTRL", offset: 0x010, access: Access::ReadWrite },
     Register { name: "STATUS", offset: 0x018, access: Access::ReadOnly },
-    Register { name: "FENCE", offset: 0x020, access: Access::ReadWrite },
-    Register { name: "FENCE_DONE", offset: 0x028, access: Access::ReadOnly },
-    Register { name: "DRAIN", offset: 0x030, access: Access::ReadWrite },
-    Register { name: "DRAIN_DONE", offset: 0x038, access: Access::ReadOnly },
     Register { name: "TIMEOUT", offset: 0x040, access: Access::ReadWrite },
     Register { name: "LAST_ERROR", offset: 0x048, access: Access::ReadOnly },
     Register { name: "FREE_BASE", offset: 0x100, access: Access::ReadWrite },

@@ -91,8 +91,6 @@ fn step(sim: &mut Sim, action: Action) -> Vec<String> {
         ("FREE_USED", regs::FREE_USED),
         ("RET_HEAD", regs::RET_HEAD),
         ("RET_TAIL", regs::RET_TAIL),
-        ("FENCE_DONE", regs::FENCE_DONE),
-        ("DRAIN_DONE", regs::DRAIN_DONE),
         ("TIMEOUT", regs::TIMEOUT),
         ("CAP", regs::CAP),
     ];

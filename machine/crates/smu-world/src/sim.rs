@@ -8,7 +8,7 @@ use trapless_smu_regs::{self as regs, Counter};
 
 use trapless_smu::{Accept, Answer, Outcome, Request, SmuConfig, SmuSink, SmuTiming, SmuUnit, Source};
 
-use crate::world::{self, FRAMES, FREE_ENTRIES, PTES, Place, RET_ENTRIES, World};
+use crate::world::{self, DESCRIPTORS, FRAMES, FREE_ENTRIES, PTES, Place, RET_ENTRIES, World};
 
 pub const HARTS: usize = 4;
 pub const PMSHR: u8 = 4;
@@ -32,11 +32,11 @@ pub struct Sim {
     asked_ports: [Option<Wait>; HARTS],
     next_id: u64,
     acceptances: u64,
-    /// Tickets taken and the acceptances before them.
-    fences: Vec<(u64, u64)>,
-    drains: Vec<(u64, u64)>,
+    /// The acceptances before the latest fence and drain of each descriptor.
+    fences: [u64; DESCRIPTORS],
+    drains: [u64; DESCRIPTORS],
     generation: u64,
-    /// A withdrawn page may be armed again only after this fence.
+    /// A withdrawn page may be armed again only after a fence of its descriptor that covers so many acceptances.
     withdrawn: [u64; PTES],
     pub answers: Vec<Answer>,
 }
@@ -99,8 +99,8 @@ impl Sim {
             asked_ports: [None; HARTS],
             next_id: 0,
             acceptances: 0,
-            fences: Vec::new(),
-            drains: Vec::new(),
+            fences: [0; DESCRIPTORS],
+            drains: [0; DESCRIPTORS],
             generation: 0,
             withdrawn: [0; PTES],
             answers: Vec::new(),
@@ -218,21 +218,20 @@ impl Sim {
 
     /// What finished fences and drains promise.
     fn settle(&mut self) {
-        let (fenced, drained) = (self.read(regs::FENCE_DONE), self.read(regs::DRAIN_DONE));
-        let over = |tickets: &mut Vec<(u64, u64)>, done| {
-            let upto = tickets.iter().filter(|(t, _)| *t <= done).map(|(_, a)| *a).max();
-            tickets.retain(|(t, _)| *t > done);
-            upto.unwrap_or(0)
-        };
-        let fence_upto = over(&mut self.fences, fenced);
-        let drain_upto = over(&mut self.drains, drained);
-        self.world.fenced = self.world.fenced.max(fence_upto).max(drain_upto);
-        self.world.drained = self.world.drained.max(drain_upto);
-        let limit = self.world.fenced;
-        let left = self.waiting.iter().find(|(_, w)| w.accepted.is_some_and(|a| a <= limit));
+        for d in 0..DESCRIPTORS {
+            let busy = self.read(Self::desc(d, regs::DESC_FENCE));
+            let over = |field: regs::Field, begun: u64| if field.is_set(busy) { 0 } else { begun };
+            let drained = over(regs::DESC_FENCE_DRAIN, self.drains[d]);
+            let fenced = over(regs::DESC_FENCE_FENCE, self.fences[d]).max(drained);
+            self.world.fenced[d] = self.world.fenced[d].max(fenced);
+            self.world.drained[d] = self.world.drained[d].max(drained);
+        }
+        let fenced = self.world.fenced;
+        let over = |w: &Wait| w.accepted.is_some_and(|a| a <= fenced[world::device_of(w.page)]);
+        let left = self.waiting.iter().find(|(_, w)| over(w));
         let left = left.map(|(key, wait)| format!("{key:?} {wait:?} still waits after a fence"));
         self.world.check(left.is_none(), "SMU-8", || left.unwrap_or_default());
-        let left = self.asked_ports.iter().flatten().find(|w| w.accepted.is_some_and(|a| a <= limit)).copied();
+        let left = self.asked_ports.iter().flatten().find(|w| over(w)).copied();
         self.world.check(left.is_none(), "SMU-8", || format!("a port with {left:?} is busy after a fence"));
     }
 
@@ -394,16 +393,27 @@ impl Sim {
         reasons
     }
 
-    pub fn fence(&mut self) -> u64 {
-        self.fences.push((self.read(regs::FENCE) + 1, self.acceptances));
-        self.write(regs::FENCE, 0);
-        self.read(regs::FENCE)
+    /// Begins a fence of a descriptor.
+    pub fn fence(&mut self, d: usize) {
+        self.fences[d] = self.acceptances;
+        self.write(Self::desc(d, regs::DESC_FENCE), regs::DESC_FENCE_FENCE.mask());
     }
 
-    pub fn drain(&mut self) -> u64 {
-        self.drains.push((self.read(regs::DRAIN) + 1, self.acceptances));
-        self.write(regs::DRAIN, 0);
-        self.read(regs::DRAIN)
+    /// Begins a drain of a descriptor.
+    pub fn drain(&mut self, d: usize) {
+        self.drains[d] = self.acceptances;
+        self.write(Self::desc(d, regs::DESC_FENCE), regs::DESC_FENCE_DRAIN.mask());
+    }
+
+    /// Whether a fence and a drain of a descriptor are under way.
+    pub fn fences(&self, d: usize) -> (bool, bool) {
+        let busy = self.read(Self::desc(d, regs::DESC_FENCE));
+        (regs::DESC_FENCE_FENCE.is_set(busy), regs::DESC_FENCE_DRAIN.is_set(busy))
+    }
+
+    /// Lets the time of the commands at a device run out.
+    pub fn expire(&mut self, d: usize) {
+        self.write(Self::desc(d, regs::DESC_EXPIRE), 0);
     }
 
     /// Takes a page out of the page table, armed or present, and fences.
@@ -414,12 +424,13 @@ impl Sim {
             let frame = self.world.frame(regs::PTE_PFN.get(pte));
             frame.into_iter().for_each(|f| self.world.take_back(f));
         }
-        self.withdrawn[page] = self.fence();
+        self.withdrawn[page] = self.acceptances;
+        self.fence(world::device_of(page));
     }
 
     /// Arms a page again, with another block or the same, once the fence of its withdrawal is over.
     pub fn arm(&mut self, page: usize, other_block: bool) {
-        if self.world.pte(page) == 0 && self.read(regs::FENCE_DONE) >= self.withdrawn[page] {
+        if self.world.pte(page) == 0 && self.world.fenced[world::device_of(page)] >= self.withdrawn[page] {
             self.generation += u64::from(other_block);
             self.world.mem.insert(world::PT + 8 * page as u64, world::armed(page, self.generation));
             self.world.lost_mark.remove(&page);
@@ -500,9 +511,9 @@ impl Sim {
         let want = regs::STATUS_IDLE.mask() | regs::STATUS_NO_DMA.mask() | regs::STATUS_NO_FRAMES.mask();
         let status = self.read(regs::STATUS) & !regs::STATUS_ERROR.mask();
         self.world.check(status == want, "SMU-5", || format!("not at rest: status {status:#x}"));
-        for (issued, done) in [(regs::FENCE, regs::FENCE_DONE), (regs::DRAIN, regs::DRAIN_DONE)] {
-            let (issued, done) = (self.read(issued), self.read(done));
-            self.world.check(issued == done, "SMU-8", || format!("ticket {issued}, done {done}"));
+        for d in 0..DESCRIPTORS {
+            let under_way = self.fences(d);
+            self.world.check(under_way == (false, false), "SMU-8", || format!("descriptor {d}: {under_way:?} at rest"));
         }
         self.check_frames();
         self.check_marks();

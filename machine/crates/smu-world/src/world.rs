@@ -56,7 +56,12 @@ pub fn dma(frame: usize) -> u64 {
 /// The armed entry of page `p`, whose block address tells `p` and how often it was armed.
 pub fn armed(p: usize, generation: u64) -> u64 {
     let flags = regs::PTE_L.mask() | regs::PTE_U.mask() | regs::PTE_R.mask() | regs::PTE_A.mask();
-    flags | regs::PTE_LBA.of(8 * (p as u64 + PTES as u64 * generation)) | regs::PTE_DEVICE.of((p % DESCRIPTORS) as u64)
+    flags | regs::PTE_LBA.of(8 * (p as u64 + PTES as u64 * generation)) | regs::PTE_DEVICE.of(device_of(p) as u64)
+}
+
+/// The descriptor that a page's entries name.
+pub fn device_of(p: usize) -> usize {
+    p % DESCRIPTORS
 }
 
 fn page_of_lba(lba: u64) -> usize {
@@ -176,10 +181,10 @@ pub struct World {
     installed: Vec<Option<Area>>,
     /// Pages whose marks met a bus error: nobody will find them.
     pub lost_mark: BTreeSet<usize>,
-    /// Order of acceptance of each page's latest request, and the last that a finished fence and drain cover.
+    /// Order of acceptance of each page's latest request, and the last that a finished fence and drain of a descriptor cover.
     pub accepted: Vec<u64>,
-    pub fenced: u64,
-    pub drained: u64,
+    pub fenced: [u64; DESCRIPTORS],
+    pub drained: [u64; DESCRIPTORS],
     /// Accesses in order, for the rule tests.
     pub log: Vec<(Area, usize)>,
     /// Entries of each queue.
@@ -204,8 +209,8 @@ impl World {
             took: 0,
             lost_mark: BTreeSet::new(),
             accepted: vec![0; PTES],
-            fenced: 0,
-            drained: 0,
+            fenced: [0; DESCRIPTORS],
+            drained: [0; DESCRIPTORS],
             log: Vec::new(),
         }
     }
@@ -273,7 +278,7 @@ impl World {
     }
 
     fn install(&mut self, p: usize, seen: u64, new: u64) {
-        let (accepted, fenced) = (self.accepted[p], self.fenced);
+        let (accepted, fenced) = (self.accepted[p], self.fenced[device_of(p)]);
         self.check(accepted > fenced, "SMU-8", || format!("page {p} installed after a fence over its request"));
         let Some(frame) = self.frame(regs::PTE_PFN.get(new)) else {
             return self.check(false, "SMU-3", || format!("page {p} got a frame that nobody gave: {new:#x}"));
@@ -317,7 +322,7 @@ impl World {
         self.devices[d].pending.swap_remove(which % len);
         let (place, page) = (self.places[command.frame], page_of_lba(command.lba));
         self.check(place == Place::Smu, "SMU-7", || format!("device wrote frame {} in {place:?}", command.frame));
-        let (accepted, drained) = (self.accepted[page], self.drained);
+        let (accepted, drained) = (self.accepted[page], self.drained[d]);
         self.check(accepted > drained, "SMU-8", || format!("device wrote for page {page} after a drain over it"));
         self.content[command.frame] = (status == 0).then_some(command.lba);
         true

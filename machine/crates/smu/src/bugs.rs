@@ -26,6 +26,8 @@ pub enum Bug {
     FenceOverlooksDevice,
     /// SMU-8: a drain overlooks quarantined commands.
     DrainOverlooksQuarantine,
+    /// SMU-8: a fence waits for misses at other devices, too.
+    FenceOfTheUnit,
     /// SMU-10: a completion with an impossible command identifier ends some command.
     WrapCommandId,
     /// SMU-11: a port's answer never comes to its registers.

@@ -104,7 +104,6 @@ impl Smu {
             self.return_frame(slot);
             self.release_slot(slot);
         }
-        self.settle_fences();
     }
 
     /// The completion is decoded.

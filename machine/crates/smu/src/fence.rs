@@ -1,60 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fence and drain tickets (REQ: SMU-8).
+//! Fences and drains of a descriptor, and the end of its commands' time (REQ: SMU-8, SMU-12).
 
 use serde::{Deserialize, Serialize};
+use trapless_smu_regs as regs;
 
-/// Tickets of one kind. One fence is under way at a time; those asked for meanwhile are served together by the next, which
-/// starts when it ends: a bounded amount of hardware for any number of tickets.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Tickets {
-    pub issued: u64,
-    pub done: u64,
-    /// The ticket under way, and the first sequence number that it does not cover.
-    active: Option<(u64, u64)>,
+use crate::pmshr::{Entry, Stage};
+use crate::{Bug, FailReason, Smu};
+
+/// What a descriptor's fence and drain cover: requests accepted before this place in the order of acceptance.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Fences {
+    fence: u64,
+    drain: u64,
 }
 
-impl Tickets {
-    /// Takes a ticket.
-    pub fn issue(&mut self) {
-        self.issued += 1;
-    }
-
-    /// Ends what is over. `next_seq` is the number that the next accepted request gets, `oldest` the smallest one that is not
-    /// over yet.
-    pub fn settle(&mut self, next_seq: u64, oldest: Option<u64>) {
-        while self.done < self.issued {
-            let (ticket, limit) = *self.active.get_or_insert((self.issued, next_seq));
-            if oldest.is_some_and(|seq| seq < limit) {
-                return;
-            }
-            self.done = ticket;
-            self.active = None;
+impl Smu {
+    /// A write to a descriptor's FENCE.
+    pub(crate) fn begin_fences(&mut self, index: usize, value: u64) {
+        let (next, fences) = (self.pmshr.next_seq, &mut self.fences[index]);
+        if regs::DESC_FENCE_FENCE.is_set(value) {
+            fences.fence = next;
+        }
+        if regs::DESC_FENCE_DRAIN.is_set(value) {
+            fences.drain = next;
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// A descriptor's FENCE: which of the two are under way.
+    pub(crate) fn fence_status(&self, index: usize) -> u64 {
+        let Fences { fence, drain } = self.fences[index];
+        let anybody = self.bug(Bug::FenceOfTheUnit);
+        let names = |seen: u64| anybody || regs::PTE_DEVICE.get(seen) as usize == index;
+        let overlooked = |e: &Entry| self.bug(Bug::FenceOverlooksDevice) && e.stage == Stage::AtDevice;
+        let live = self.pmshr.entries().filter(|e| e.is_live() && names(e.seen) && !overlooked(e)).map(|e| e.seq);
+        let late = self.late.values().filter(|late| names(late.seen)).map(|late| late.seq);
+        let unanswered = live.chain(late).min();
+        let overlooked = |e: &Entry| self.bug(Bug::DrainOverlooksQuarantine) && e.is_quarantined();
+        let writing = self.pmshr.entries().filter(|e| e.command == Some(index) && !overlooked(e)).map(|e| e.seq).min();
+        let before = |oldest: Option<u64>, limit| oldest.is_some_and(|seq| seq < limit);
+        regs::DESC_FENCE_FENCE.of(before(unanswered, fence).into())
+            | regs::DESC_FENCE_DRAIN.of(before(unanswered.into_iter().chain(writing).min(), drain).into())
+    }
 
-    /// REQ: SMU-8
-    #[test]
-    fn a_fence_waits_for_what_came_before_and_for_nothing_else() {
-        let mut t = Tickets::default();
-        t.issue();
-        t.settle(5, Some(3));
-        assert_eq!(t.done, 0);
-        t.issue();
-        t.settle(9, Some(4)); // still older than the first ticket
-        assert_eq!(t.done, 0);
-        t.settle(9, Some(5)); // the first is over; the second starts now and covers up to 8
-        assert_eq!(t.done, 1);
-        t.settle(12, Some(8));
-        assert_eq!(t.done, 1);
-        t.settle(12, Some(9));
-        assert_eq!(t.done, 2);
-        t.issue();
-        t.settle(12, None);
-        assert_eq!(t.done, 3);
+    /// A write to a descriptor's EXPIRE.
+    pub(crate) fn expire(&mut self, index: usize) {
+        for slot in 0..self.pmshr.slots.len() {
+            if self.entry(slot).is_some_and(|e| e.command == Some(index) && e.stage == Stage::AtDevice) {
+                self.fail(slot, FailReason::Timeout);
+            }
+        }
     }
 }

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use trapless_memory::Cycle;
 use trapless_smu_regs::{Counter, DESC_COUNT, PORT_COUNT};
 
-use crate::fence::Tickets;
+use crate::fence::Fences;
 use crate::free_ring::FreeRing;
 use crate::nvme_host::Descriptor;
 use crate::pmshr::{Entry, Pmshr, Waiter};
@@ -96,8 +96,9 @@ enum Event {
 /// An answer that does not come from a PMSHR entry's broadcast.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LateAnswer {
-    /// Its place in the order of acceptance, for fences.
+    /// Its miss' place in the order of acceptance, and value seen, for fences.
     seq: u64,
+    seen: u64,
     waiter: Waiter,
     outcome: Outcome,
     stamps: Stamps,
@@ -136,8 +137,7 @@ pub struct Smu {
     returns: ReturnRing,
     descriptors: Vec<Descriptor>,
     ports: Vec<Port>,
-    fence: Tickets,
-    drain: Tickets,
+    fences: Vec<Fences>,
     enabled: bool,
     error: bool,
     timeout: u64,
@@ -174,8 +174,7 @@ impl Smu {
             returns: ReturnRing::default(),
             descriptors: vec![Descriptor::new(); DESC_COUNT],
             ports: vec![Port::default(); PORT_COUNT.min(config.harts.into())],
-            fence: Tickets::default(),
-            drain: Tickets::default(),
+            fences: vec![Fences::default(); DESC_COUNT],
             enabled: false,
             error: false,
             timeout: config.timeout.0,
@@ -266,7 +265,6 @@ impl Smu {
             Event::Deliver(key) => {
                 if let Some(late) = self.late.remove(&key) {
                     self.tell(late.waiter, late.outcome, late.stamps, late.at, out);
-                    self.settle_fences();
                 }
             }
         }
@@ -328,17 +326,5 @@ impl Smu {
     /// One access to a ring. At least a cycle, so that a ring full of nonsense cannot hold time up.
     fn ring_time(&self) -> Cycle {
         self.config.timing.ring_read.max(Cycle(1))
-    }
-
-    /// Reports the fences and drains that are over.
-    fn settle_fences(&mut self) {
-        let overlooked = |e: &Entry| self.bug(Bug::FenceOverlooksDevice) && e.stage == pmshr::Stage::AtDevice;
-        let live = self.pmshr.entries().filter(|e| e.is_live() && !overlooked(e)).map(|e| e.seq);
-        let unanswered = live.chain(self.late.values().map(|late| late.seq)).min();
-        let overlooked = |e: &Entry| self.bug(Bug::DrainOverlooksQuarantine) && e.is_quarantined();
-        let writing = self.pmshr.entries().filter(|e| e.command.is_some() && !overlooked(e)).map(|e| e.seq).min();
-        let next_seq = self.pmshr.next_seq;
-        self.fence.settle(next_seq, unanswered);
-        self.drain.settle(next_seq, unanswered.into_iter().chain(writing).min());
     }
 }

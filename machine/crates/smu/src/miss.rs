@@ -39,7 +39,6 @@ impl Smu {
             entry.waiters.retain(|w| (w.from, w.id) != wait);
         }
         self.late.retain(|_, late| (late.waiter.from, late.waiter.id) != wait);
-        self.settle_fences();
     }
 
     /// Whether a request waits for its acceptance.
@@ -103,7 +102,7 @@ impl Smu {
         self.count_request(waiter.from);
         self.count(outcome_counter(Outcome::Failed(reason)));
         let stamps = Stamps { requested: Some(waiter.asked), ..Stamps::default() };
-        self.deliver_later(self.pmshr.next_seq, waiter, Outcome::Failed(reason), stamps, from);
+        self.deliver_later(self.pmshr.next_seq, waiter.seen, waiter, Outcome::Failed(reason), stamps, from);
         self.pmshr.next_seq += 1;
     }
 
@@ -318,7 +317,7 @@ impl Smu {
                 self.tell(waiter, outcome, stamps, now, out);
             }
             if waiter.ready > now {
-                self.deliver_later(seq, waiter, outcome, stamps, waiter.ready);
+                self.deliver_later(seq, seen, waiter, outcome, stamps, waiter.ready);
             } else {
                 self.tell(waiter, outcome, stamps, now, out);
             }
@@ -327,10 +326,10 @@ impl Smu {
         self.release_slot(slot);
     }
 
-    fn deliver_later(&mut self, seq: u64, waiter: Waiter, outcome: Outcome, stamps: Stamps, from: Cycle) {
+    fn deliver_later(&mut self, seq: u64, seen: u64, waiter: Waiter, outcome: Outcome, stamps: Stamps, from: Cycle) {
         let at = from + self.config.timing.notify;
         let key = self.next_event_id;
-        self.late.insert(key, LateAnswer { seq, waiter, outcome, stamps, at });
+        self.late.insert(key, LateAnswer { seq, seen, waiter, outcome, stamps, at });
         self.schedule(at, Event::Deliver(key));
     }
 
@@ -353,7 +352,6 @@ impl Smu {
         if self.pmshr.slots[slot].as_ref().is_some_and(|e| e.is_finished()) {
             self.pmshr.slots[slot] = None;
         }
-        self.settle_fences();
         self.admit();
     }
 }

@@ -35,7 +35,10 @@ impl Smu {
         // What the write sets in motion begins now; what is already due comes before it in `advance` all the same.
         let before = self.now;
         self.now = now.max(before);
+        let fence = descriptor_at(register).is_some_and(|(_, field)| field == regs::DESC_FENCE);
         match self.port_at(register) {
+            // The half that has the bits is not written: nothing begins.
+            None if fence && (size, offset & 7) == (4, 4) => {}
             Some((port, field)) => self.set_port_register(port, field, value, upper_half),
             None => self.set_register(register, value),
         }
@@ -61,10 +64,6 @@ impl Smu {
             }
             regs::CTRL => regs::CTRL_ENABLE.of(self.enabled.into()),
             regs::STATUS => self.status(),
-            regs::FENCE => self.fence.issued,
-            regs::FENCE_DONE => self.fence.done,
-            regs::DRAIN => self.drain.issued,
-            regs::DRAIN_DONE => self.drain.done,
             regs::TIMEOUT => self.timeout,
             regs::LAST_ERROR => {
                 regs::LAST_ERROR_STATUS.of(self.last_status.into())
@@ -113,14 +112,6 @@ impl Smu {
         }
         match offset {
             regs::CTRL => self.set_enabled(regs::CTRL_ENABLE.is_set(value)),
-            regs::FENCE => {
-                self.fence.issue();
-                self.settle_fences();
-            }
-            regs::DRAIN => {
-                self.drain.issue();
-                self.settle_fences();
-            }
             regs::TIMEOUT => self.timeout = value,
             regs::FREE_BASE | regs::FREE_SIZE | regs::RET_BASE | regs::RET_SIZE => self.set_ring(offset, value),
             regs::FREE_TAIL => {
@@ -181,6 +172,7 @@ impl Smu {
             }
             regs::DESC_N_SUBMITTED => d.submitted,
             regs::DESC_N_COMPLETED => d.completed,
+            regs::DESC_FENCE => self.fence_status(index),
             regs::DESC_QUARANTINED => {
                 self.pmshr.entries().filter(|e| e.is_quarantined() && e.command == Some(index)).count() as u64
             }
@@ -190,6 +182,11 @@ impl Smu {
 
     fn set_descriptor_register(&mut self, index: usize, field: u64, value: u64) {
         let pmshr = self.pmshr.slots.len();
+        match field {
+            regs::DESC_FENCE => return self.begin_fences(index, value),
+            regs::DESC_EXPIRE => return self.expire(index),
+            _ => {}
+        }
         let d = &mut self.descriptors[index];
         let mut done = true;
         match field {

@@ -6,7 +6,7 @@ package trapless_spec_pkg;
 
   // Identification. RO.
   localparam int unsigned REG_ID = 32'h0;
-  localparam logic [63:0] REG_ID_RESET = 64'h131554d53;
+  localparam logic [63:0] REG_ID_RESET = 64'h231554d53;
   // The letters SMU1, first letter in the lowest byte.
   localparam int unsigned REG_ID_MAGIC_LSB = 32'd0;
   localparam int unsigned REG_ID_MAGIC_MSB = 32'd31;
@@ -73,30 +73,6 @@ package trapless_spec_pkg;
   // PMSHR entries in quarantine (REQ: SMU-7).
   localparam int unsigned REG_STATUS_QUARANTINED_LSB = 32'd16;
   localparam int unsigned REG_STATUS_QUARANTINED_MSB = 32'd23;
-
-  // Fence. RW.
-  localparam int unsigned REG_FENCE = 32'h20;
-  // Writing anything starts a fence and takes the next ticket; reads as the last ticket taken (REQ: SMU-8).
-  localparam int unsigned REG_FENCE_TICKET_LSB = 32'd0;
-  localparam int unsigned REG_FENCE_TICKET_MSB = 32'd63;
-
-  // Fence done. RO.
-  localparam int unsigned REG_FENCE_DONE = 32'h28;
-  // Highest fence ticket that is over: every request accepted before it was taken is over.
-  localparam int unsigned REG_FENCE_DONE_TICKET_LSB = 32'd0;
-  localparam int unsigned REG_FENCE_DONE_TICKET_MSB = 32'd63;
-
-  // Drain. RW.
-  localparam int unsigned REG_DRAIN = 32'h30;
-  // As FENCE, for drains (REQ: SMU-8).
-  localparam int unsigned REG_DRAIN_TICKET_LSB = 32'd0;
-  localparam int unsigned REG_DRAIN_TICKET_MSB = 32'd63;
-
-  // Drain done. RO.
-  localparam int unsigned REG_DRAIN_DONE = 32'h38;
-  // Highest drain ticket that is over: as FENCE_DONE, and no command of such a request is at a device or quarantined.
-  localparam int unsigned REG_DRAIN_DONE_TICKET_LSB = 32'd0;
-  localparam int unsigned REG_DRAIN_DONE_TICKET_MSB = 32'd63;
 
   // Command timeout. RW.
   localparam int unsigned REG_TIMEOUT = 32'h40;
@@ -364,6 +340,24 @@ package trapless_spec_pkg;
   // failed(descriptor), indices and phase are reset. While VALID = 1 ignored, and STATUS.ERROR is set.
   localparam int unsigned DESC_RELEASE_ANY_LSB = 32'd0;
   localparam int unsigned DESC_RELEASE_ANY_MSB = 32'd63;
+
+  // Fence. RW.
+  localparam int unsigned DESC_FENCE = 32'h70;
+  // Writing 1 begins a fence: reads 1 until every miss whose value seen names this descriptor, and which began before
+  // the last such write, is over (REQ: SMU-8). Writing 0 changes nothing.
+  localparam int unsigned DESC_FENCE_FENCE_LSB = 32'd0;
+  localparam int unsigned DESC_FENCE_FENCE_MSB = 32'd0;
+  localparam int unsigned DESC_FENCE_FENCE_BIT = 32'd0;
+  // Writing 1 begins a drain: as FENCE, and no command of such a miss is at the device or quarantined (REQ: SMU-8).
+  localparam int unsigned DESC_FENCE_DRAIN_LSB = 32'd1;
+  localparam int unsigned DESC_FENCE_DRAIN_MSB = 32'd1;
+  localparam int unsigned DESC_FENCE_DRAIN_BIT = 32'd1;
+
+  // Expire. WO.
+  localparam int unsigned DESC_EXPIRE = 32'h78;
+  // Writing anything lets the time of every command at the device run out now, whatever TIMEOUT says (REQ: SMU-12).
+  localparam int unsigned DESC_EXPIRE_ANY_LSB = 32'd0;
+  localparam int unsigned DESC_EXPIRE_ANY_MSB = 32'd63;
 
   // ---- Software request ports: offset of the first, distance, number.
   localparam int unsigned PORT_BASE = 32'h800;

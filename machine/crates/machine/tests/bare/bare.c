@@ -114,8 +114,7 @@ u64 user_word(u64 at)
 
 void smu_fence(void)
 {
-	smu_write(SMU_FENCE, 0);
-	u64 ticket = smu(SMU_FENCE);
-	while (smu(SMU_FENCE_DONE) < ticket)
+	smu_write(desc(0, SMU_DESC_FENCE), SMU_DESC_FENCE_FENCE);
+	while (smu(desc(0, SMU_DESC_FENCE)) & SMU_DESC_FENCE_FENCE)
 		;
 }

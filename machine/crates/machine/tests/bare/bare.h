@@ -55,6 +55,7 @@ u32 admin(u32 opcode, u64 prp1, u32 cdw10, u32 cdw11);	/* dword 0 of the complet
 void smu_start(u32 frames);		/* rings with that many frames, descriptor 0, enabled */
 void arm(u32 index, u64 lba, u64 flags);
 void paging_on(void);			/* identity gigapages, RAM for U mode, the area */
+/* Of descriptor 0. */
 void smu_fence(void);
 u64 give_frame(void);			/* one more frame into the ring; its address */
 #endif

@@ -35,6 +35,21 @@ fn seeded_bugs_are_caught() {
     }
 }
 
+/// REQ: SMU-8. What `a_fence_is_of_one_descriptor` sees if a fence waits for other devices.
+#[test]
+fn a_fence_of_the_whole_unit_is_caught() {
+    for (bug, waits) in [(None, false), (Some(Bug::FenceOfTheUnit), true)] {
+        let mut sim = Sim::new(seeded(sim::config(false), bug), 4);
+        sim.ask(0, 0);
+        sim.run(100);
+        sim.fence(1);
+        sim.run(LONG);
+        assert_eq!(sim.fences(1).0, waits, "{bug:?}");
+        sim.complete(0, 0, 0);
+        finish(sim);
+    }
+}
+
 /// With hints the polls that find nothing are left out, and nothing else changes.
 #[test]
 fn hints_change_no_answer() {
@@ -268,10 +283,10 @@ fn a_late_joiner_is_answered_late() {
     assert!(sim.answers.is_empty());
     let asked = sim.now;
     sim.send(1);
-    let fence = sim.fence();
+    sim.fence(1);
     sim.run(5);
     assert_eq!(sim.answers.len(), 1, "the first is answered in these cycles");
-    assert_ne!(sim.read(regs::FENCE_DONE), fence, "the fence waits for the joiner's answer too");
+    assert!(sim.fences(1).0, "the fence waits for the joiner's answer too");
     sim.run(LONG);
     assert_eq!((sim.answers[1].at, sim.answers[1].joined), (asked + Cycle(2 + 5 + 2), true));
     assert_eq!(sim.answers[1].outcome, sim.answers[0].outcome);

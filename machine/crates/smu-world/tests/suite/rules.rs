@@ -386,23 +386,72 @@ fn a_pmshr_full_of_quarantine_fails_requests_at_once() {
 #[test]
 fn a_fence_waits_for_the_device_but_not_for_quarantine_and_a_drain_does() {
     let mut sim = warm();
-    assert_eq!(sim.fence(), 1);
+    sim.fence(0);
     sim.run(5);
-    assert_eq!(sim.read(regs::FENCE_DONE), 1, "nothing to wait for");
+    assert_eq!(sim.fences(0), (false, false), "nothing to wait for");
     sim.write(regs::TIMEOUT, 300);
     sim.ask(0, 0);
     sim.run(100);
-    let (fence, drain) = (sim.fence(), sim.drain());
+    sim.fence(0);
+    sim.drain(0);
     sim.run(100);
-    assert_eq!((sim.read(regs::FENCE_DONE), sim.read(regs::DRAIN_DONE)), (1, 0));
+    assert_eq!(sim.fences(0), (true, true));
     sim.ask(1, 2); // came later, is not waited for
     sim.run(150);
-    assert_eq!(sim.read(regs::FENCE_DONE), fence);
-    assert_eq!(sim.read(regs::DRAIN_DONE), 0);
+    assert_eq!(sim.fences(0), (false, true));
     sim.complete(0, 0, 0);
     sim.run(20);
-    assert_eq!(sim.read(regs::DRAIN_DONE), drain);
+    assert_eq!(sim.fences(0), (false, false));
     assert_eq!(sim.status(regs::STATUS_LIVE), 1);
+    finish(sim);
+}
+
+/// REQ: SMU-8. A silent device makes nobody wait but those who use it.
+#[test]
+fn a_fence_is_of_one_descriptor() {
+    let mut sim = warm();
+    sim.ask(0, 0);
+    sim.ask(1, 1);
+    sim.run(100);
+    for d in 0..2 {
+        sim.fence(d);
+        sim.drain(d);
+    }
+    sim.run(LONG);
+    assert_eq!([sim.fences(0), sim.fences(1)], [(true, true); 2]);
+    sim.complete(1, 0, 0);
+    sim.run(LONG);
+    assert_eq!([sim.fences(0), sim.fences(1)], [(true, true), (false, false)]);
+    // a second one of it is as good as the first
+    sim.fence(1);
+    sim.run(20);
+    assert_eq!(sim.fences(1), (false, false));
+    sim.complete(0, 0, 0);
+    finish(sim);
+}
+
+/// REQ: SMU-7, SMU-12. The time of commands at one device runs out at once; their frames stay in quarantine.
+#[test]
+fn expire_ends_the_waits_at_one_device() {
+    let mut sim = warm();
+    sim.ask(0, 0);
+    sim.ask(1, 2);
+    sim.ask(2, 1);
+    sim.run(100);
+    sim.fence(0);
+    sim.drain(0);
+    sim.expire(0);
+    sim.run(20);
+    assert_eq!(outcomes(&sim), [Outcome::Failed(FailReason::Timeout); 2]);
+    assert_eq!(sim.fences(0), (false, true));
+    assert_eq!((sim.status(regs::STATUS_LIVE), sim.status(regs::STATUS_QUARANTINED)), (1, 2));
+    sim.complete(0, 0, 0);
+    sim.complete(0, 0, 0);
+    sim.complete(1, 0, 0);
+    sim.run(LONG);
+    assert_eq!(sim.fences(0), (false, false));
+    assert_eq!(sim.status(regs::STATUS_QUARANTINED), 0);
+    assert!(matches!(outcomes(&sim)[2], Outcome::Done(_)));
     finish(sim);
 }
 
@@ -471,7 +520,7 @@ fn registers_can_be_reached_by_halves() {
     let read = |sim: &mut Sim, offset, size| sim.smu.mmio_read(offset, size, Cycle(1), &mut sim.world);
     let write = |sim: &mut Sim, offset, size, value| sim.smu.mmio_write(offset, size, value, Cycle(1), &mut sim.world);
     assert_eq!(read(&mut sim, regs::ID, 4), u64::from(u32::from_le_bytes(*b"SMU1")));
-    assert_eq!(read(&mut sim, regs::ID + 4, 4), 1);
+    assert_eq!(read(&mut sim, regs::ID + 4, 4), 2);
     write(&mut sim, regs::TIMEOUT, 8, 0x1_0000_0002);
     write(&mut sim, regs::TIMEOUT + 4, 4, 7);
     write(&mut sim, regs::TIMEOUT, 4, u64::MAX);
