@@ -55,22 +55,29 @@ Reclaim ==
 Rearmers == {"rearm", "rearm2"} \cap Threads
 keepR == <<pmd, pud, table, hw, frames, data, file, pages, dead, rwsem, inval, mmap, dio, scan, failed, must, left>>
 
-RearmStart(t) ==
-    /\ pc[t] = "idle" /\ todo # {}
+MayRearm ==
     /\ ~dead \/ ~Rule("dead-checked-under-lock")
     /\ rearming = None \/ ~Rule("one-rearm-run")
     /\ mmap = None \/ ~Rule("rearm-under-mmap-lock")
     /\ inval = None \/ ~Rule("rearm-under-invalidate-lock")
+
+RearmStart(t) ==
+    /\ pc[t] = "idle" /\ todo # {} /\ MayRearm
     /\ readers' = readers \cup {t} /\ rearming' = t /\ Go(t, "take")
     /\ UNCHANGED <<pte, lock, work, at, found, fw, candidates>> /\ UNCHANGED keepR
 
+Waiting == {u \in Rearmers : pc[u] = "later"}
+
+\* What one takes again, a run that waits with an older fence has not any more.
 RearmTake(t) ==
-    /\ pc[t] = "take" /\ work' = [work EXCEPT ![t] = todo] /\ todo' = {} /\ Go(t, "settle")
+    /\ pc[t] = "take" /\ todo' = {} /\ Go(t, "settle")
+    /\ work' = [u \in Threads |-> IF u = t THEN todo ELSE IF u \in Waiting /\ Rule("taken-once") THEN work[u] \ todo ELSE work[u]]
     /\ UNCHANGED <<pte, lock, readers, rearming, at, found, fw, unfenced>> /\ UNCHANGED keepR
 
 RearmSettle(t) ==
     /\ pc[t] = "settle" /\ unfenced' = FALSE /\ Go(t, "lookup")
-    /\ IF unfenced /\ Rule("fence-before-rearm") THEN Fence(t) ELSE UNCHANGED fw
+    /\ IF unfenced /\ Rule("fence-before-rearm") THEN Fence(t)
+       ELSE fw' = [fw EXCEPT ![t] = IF Rule("pending-fence") THEN UNION {fw[u] : u \in Waiting} ELSE {}]
     /\ UNCHANGED <<pte, lock, readers, rearming, work, at, found, todo>> /\ UNCHANGED keepR
 
 InTheWay(p) == dio \/ Cached(p)
@@ -103,6 +110,22 @@ RearmStore(t) ==
     /\ lock' = None /\ work' = [work EXCEPT ![t] = @ \ {p}] /\ Go(t, "lookup")
     /\ UNCHANGED <<readers, rearming, at, found, fw, candidates>> /\ UNCHANGED keepR
 
+\* The device does not answer, and others want the locks: let go of them, keep what was taken and the fence, come again. (A disarmer
+\* in between finds that entries were emptied and fences, too; here it does not, and need not.)
+RearmLater(t) ==
+    /\ pc[t] = "lookup" /\ fw[t] # {} /\ readers' = readers \ {t} /\ rearming' = None /\ Go(t, "later")
+    /\ UNCHANGED <<pte, lock, work, at, found, fw, candidates>> /\ UNCHANGED keepR
+
+RearmAgain(t) ==
+    /\ pc[t] = "later" /\ MayRearm /\ readers' = readers \cup {t} /\ rearming' = t /\ Go(t, "lookup")
+    /\ UNCHANGED <<pte, lock, work, at, found, fw, candidates>> /\ UNCHANGED keepR
+
+\* Or, as a fault does, put back what was taken.
+RearmGiveUp(t) ==
+    /\ pc[t] = "lookup" /\ fw[t] # {} /\ readers' = readers \ {t} /\ rearming' = None /\ Go(t, "idle")
+    /\ todo' = todo \cup work[t] /\ unfenced' = TRUE /\ work' = [work EXCEPT ![t] = {}] /\ fw' = [fw EXCEPT ![t] = {}]
+    /\ UNCHANGED <<pte, lock, at, found>> /\ UNCHANGED keepR
+
 RearmEnd(t) ==
     /\ pc[t] = "lookup" /\ fw[t] = {} /\ work[t] = {}
     /\ readers' = readers \ {t} /\ rearming' = None /\ Go(t, "idle")
@@ -110,7 +133,8 @@ RearmEnd(t) ==
     /\ UNCHANGED <<pte, lock, work, candidates, fw>> /\ UNCHANGED keepR
 
 Rearm(t) ==
-    RearmStart(t) \/ RearmTake(t) \/ RearmSettle(t) \/ RearmLookup(t) \/ RearmCheck(t) \/ RearmStore(t) \/ RearmEnd(t)
+    \/ RearmStart(t) \/ RearmTake(t) \/ RearmSettle(t) \/ RearmLookup(t) \/ RearmCheck(t) \/ RearmStore(t) \/ RearmEnd(t)
+    \/ RearmLater(t) \/ RearmAgain(t) \/ RearmGiveUp(t)
 
 -----------------------------------------------------------------------------
 (* write(): through the gate into the page cache; a hole gets a block. Write-back follows. *)

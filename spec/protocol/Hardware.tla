@@ -15,6 +15,7 @@ CONSTANTS
     Without,                        \* rules left out, by name
     Stores,                         \* TRUE: harts store, too
     Kernel,                         \* TRUE: the kernel touches the user's pages, too
+    Strangers,                      \* TRUE: others have a miss at another drive, which does not answer
     Writes,                         \* how often the file is written
     Moves,                          \* how often blocks are freed, taken or moved
     Timeouts,                       \* how often a command times out
@@ -75,7 +76,8 @@ candidates == <<todo, unfenced>>
 vars == <<mem, hw, frames, data, file, pages, locks, candidates, thread, fw, left>>
 
 Is(p, kind) == pte[p].k = kind
-Live(s) == slot[s].st \notin {"idle", "quarantine"}
+Strange(s) == slot[s].st = "strange"
+Live(s) == slot[s].st \notin {"idle", "quarantine", "strange"}
 Spend(what) == left[what] > 0 /\ left' = [left EXCEPT ![what] = @ - 1]
 FreeBlocks == Blocks \ ({blk[p] : p \in Pages} \cup other)
 
@@ -239,6 +241,12 @@ Answer(s) ==
         /\ fw' = [t \in Threads |-> fw[t] \ {s}]
         /\ UNCHANGED <<mem, cmds, free, ring, data, file, pages, locks, candidates, thread, left>>
 
-\* REQ: SMU-8: a ticket waits for all that was accepted before.
-Fence(t) == fw' = [fw EXCEPT ![t] = {s \in Slots : Live(s)}]
+\* A miss of other users, in other address spaces, at another drive: nothing of it is seen here but that it takes a place.
+Stranger ==
+    /\ Strangers /\ ~\E s \in Slots : Strange(s)
+    /\ \E s \in Slots : slot[s].st = "idle" /\ slot' = [slot EXCEPT ![s] = [IdleSlot EXCEPT !.st = "strange"]]
+    /\ UNCHANGED <<mem, hart, tlb, cmds, frames, data, file, pages, locks, candidates, thread, fw, left>>
+
+\* REQ: SMU-8: a fence waits for all at its descriptor that was accepted before, and for nothing else.
+Fence(t) == fw' = [fw EXCEPT ![t] = {s \in Slots : Live(s) \/ (Strange(s) /\ ~Rule("fence-of-descriptor"))}]
 ==============================================================================

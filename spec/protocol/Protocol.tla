@@ -14,7 +14,7 @@ Rearming == \E t \in Rearmers : Rearm(t)
 Next ==
     \/ \E h \in Harts : HartStep(h) \/ Interrupt(h) \/ \E p \in Pages : Touch(h, p) \/ KernelTouch(h, p) \/ Store(h, p)
     \/ \E s \in Slots : SlotStep(s) \/ Timeout(s)
-    \/ Device
+    \/ Device \/ Stranger
     \/ Refill \/ TakeReturns \/ Pted \/ Sync \/ Reclaim
     \/ Withdrawals \/ Rearming
     \/ Truncate \/ Other \/ Dio \/ Move \/ Munmap \/ Fork
@@ -95,6 +95,9 @@ NoFreedTable ==
 
 \* REQ: ISA-3: kernel code, which may hold a spinlock, never waits for a device.
 NoKernelWait == \A h \in Harts : hart[h].kernel => hart[h].st \notin {"request", "wait"}
+
+\* REQ: SMU-8: whoever waits for a fence waits for nothing of another drive.
+NoWaitForStrangers == \A t \in Threads : \A s \in fw[t] : ~Strange(s)
 
 \* REQ: OS-8: fork copies neither armed nor unsynced entries.
 NoEntryCopied == fork \in Threads /\ pc[fork] = "copy" => \A p \in Pages : pte[p].k \in {"empty", "synced"}
