@@ -15,8 +15,10 @@ import pytest
 from lab.cache import CACHE, cached, content_key, run_tool
 from lab.images import dataset, ext4
 from lab.paths import LINUX
+from lab.programs import cross
 from lab.runner import guest as guests
 from lab.runner.guest import DATA_DISK
+from lab.runner.job import Job
 
 pytestmark = pytest.mark.guest
 Boot = Callable[..., guests.Outcome]
@@ -29,6 +31,8 @@ ELSEWHERE = 8192
 SECTORS = PAGE // 512
 OTHER = 64
 """Pages of the file on another disk."""
+HUNG = 40
+"""The first page of the file that a test's drive never answers."""
 
 KINDS = ["osdp", *(pytest.param(kind, marks=pytest.mark.series) for kind in ("emulated", "trap", "hwdp"))]
 
@@ -238,6 +242,28 @@ def test_surprise_removal(check: Callable[..., Seen], data: Data, kind: str) -> 
     gone = set(range(400, PAGES))
     assert (seen.failed, seen.lost, seen.sum) == (gone, set(), data.expected(gone))
     check_unit(kind, seen)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hung_drive_hurts_its_own_users(program: Path, patched: Path, root: Path, data: Data, kind: str,
+                                          tmp_path: Path) -> None:
+    """munmap(), fork() and pagemap of a mapping on another drive take their time, and no more; a killed process dies in
+    seconds. REQ: OS-4, SMU-8, SMU-12"""
+    isolation = cross.compile_program("isolation", [Path(__file__).with_name("isolation.c")], ("-pthread",))
+    harts = 4
+    faults = tuple(f"hang,{data.lba(HUNG + hart)},disk={DATA_DISK}" for hart in range(harts))
+    guest = guests.Guest(patched, root, data.image, faults=faults, harts=harts, max_seconds=200)
+    other = "head -c 262144 /dev/urandom > /job/other && sync && echo 3 > /proc/sys/vm/drop_caches"
+    command = f"hwdp -k {kind} -- ./{isolation.name} /data/random.bin {HUNG} /job/other"
+    job = Job(f"{other} && {command} > /job/out/times", (isolation,))
+    outcome = guests.run_on_machine(program, guest, job, tmp_path / "out")
+    assert outcome.status == 0, outcome.console
+    lines = (tmp_path / "out" / "times").read_text().splitlines()
+    worst = {name: int(value) for name, value in (line.split() for line in lines)}
+    killed = worst.pop("killed")
+    assert max(worst.values()) < 300_000, worst
+    # Ordinary paging waits for the drive's time-out in a read that cannot be killed, or not at all.
+    assert kind == "osdp" or killed < 3_000_000
 
 
 @pytest.mark.parametrize(("fault", "names"), [
