@@ -104,7 +104,7 @@ async def fences_and_drains_are_begun_apart_or_together(dut: HierarchyObject) ->
         bench.world.devices[0].complete(0)
         await bench.answered(wait)
         await bench.cycles(20)
-        assert await os.read(at) == 0 and not later.outcome
+        assert await os.read(at) == 0 and not later.outcome, "SMU-8: begun again by the other half"
         bench.world.devices[0].complete(0)
         await bench.answered(later)
     await bench.finish()
