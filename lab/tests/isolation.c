@@ -3,7 +3,6 @@
 // another process' work with OTHER, on another drive, take, and how long does the first live when it is killed? Prints
 // "name microseconds", the worst of each.
 #define _GNU_SOURCE
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>

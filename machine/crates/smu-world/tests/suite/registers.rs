@@ -165,8 +165,7 @@ fn port_entries_keep_what_is_written() {
 #[test]
 fn all_else_ignores_writes() {
     let mut bare = Bare::new();
-    let action =
-        [regs::CTRL, regs::FREE_SIZE, regs::FREE_TAIL, regs::RET_SIZE, regs::RET_HEAD];
+    let action = [regs::CTRL, regs::FREE_SIZE, regs::FREE_TAIL, regs::RET_SIZE, regs::RET_HEAD];
     let desc = |at: u64| at.checked_sub(regs::DESC_BASE).filter(|at| *at < regs::DESC_STRIDE * regs::DESC_COUNT as u64);
     let port = |at: u64| at.checked_sub(regs::PORT_BASE).filter(|at| *at < regs::PORT_STRIDE * HARTS as u64);
     for at in (0..0x1000).step_by(8) {
