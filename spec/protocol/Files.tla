@@ -55,6 +55,8 @@ Reclaim ==
 Rearmers == {"rearm", "rearm2"} \cap Threads
 keepR == <<pmd, pud, table, hw, frames, data, file, pages, dead, rwsem, inval, mmap, dio, scan, failed, must, left>>
 
+Waiting == {u \in Rearmers : pc[u] = "later"}
+
 MayRearm ==
     /\ ~dead \/ ~Rule("dead-checked-under-lock")
     /\ rearming = None \/ ~Rule("one-rearm-run")
@@ -62,16 +64,16 @@ MayRearm ==
     /\ inval = None \/ ~Rule("rearm-under-invalidate-lock")
 
 RearmStart(t) ==
-    /\ pc[t] = "idle" /\ todo # {} /\ MayRearm
+    /\ pc[t] = "idle" /\ MayRearm /\ (todo # {} \/ \E u \in Waiting : work[u] # {})
     /\ readers' = readers \cup {t} /\ rearming' = t /\ Go(t, "take")
     /\ UNCHANGED <<pte, lock, work, at, found, fw, candidates>> /\ UNCHANGED keepR
 
-Waiting == {u \in Rearmers : pc[u] = "later"}
-
-\* What one takes again, a run that waits with an older fence has not any more.
+\* What one takes again, a run that waits with an older fence has not any more. One may take of such a run, too.
 RearmTake(t) ==
     /\ pc[t] = "take" /\ todo' = {} /\ Go(t, "settle")
-    /\ work' = [u \in Threads |-> IF u = t THEN todo ELSE IF u \in Waiting /\ Rule("taken-once") THEN work[u] \ todo ELSE work[u]]
+    /\ \E also \in SUBSET UNION {work[u] : u \in Waiting} : work' = [u \in Threads |->
+           IF u = t THEN todo \cup also
+           ELSE IF u \in Waiting /\ Rule("taken-once") THEN work[u] \ (todo \cup also) ELSE work[u]]
     /\ UNCHANGED <<pte, lock, readers, rearming, at, found, fw, unfenced>> /\ UNCHANGED keepR
 
 RearmSettle(t) ==
