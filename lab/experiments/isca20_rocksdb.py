@@ -29,7 +29,8 @@ SEEDS, SEEDS_OF_QUICK = 3, 2
 READ_ONLY = "YCSB-C"
 EVENTS = ("l1i", "l1d", "l2", "last", "dtlb", "branches")
 """Miss events of user code, for 1000 of its instructions."""
-BACKGROUND = ("kpted", "kpoold")
+BACKGROUND = {"kpted": ("kpted",), "kpoold": ("kpoold", "kadoptd")}
+"""The kernel's threads by what they do; kadoptd does what kpoold asks for, in the time of the program's control group."""
 
 
 @cache
@@ -245,8 +246,8 @@ def kernel_parts(profile: dict, ops: int) -> dict:
     found = {}
     for counted in ("instructions", "cycles"):
         whole = sum(spent[counted] for name, spent in profile["categories"].items() if name not in (*profiling.USER, "idle"))
-        tasks = {task: sum(spent[counted] for name, spent in profile["tasks"].items() if name.startswith(task))
-                 for task in BACKGROUND}
+        tasks = {task: sum(spent[counted] for name, spent in profile["tasks"].items() if name.startswith(threads))
+                 for task, threads in BACKGROUND.items()}
         found |= {f"all_{counted}": whole / ops, f"kernel_{counted}": (whole - sum(tasks.values())) / ops,
                   **{f"{task}_{counted}": spent / ops for task, spent in tasks.items()}}
     return found
