@@ -89,7 +89,7 @@ def test_paging_from_both_formats(boot: Boot, patched: Path, data: Path, kind: s
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_paging_from_two_namespaces(boot: Boot, patched: Path, data: Path, second: Path, kind: str) -> None:
-    """Each file has its own bytes, from whichever namespace the unit reads first; the OS serves the other."""
+    """Each file has its own bytes, and the unit reads both namespaces, of different formats."""
     lines = [NAMESPACES, "namespaces /data > /dev/null", "mkdir -p /job/second",
              "mount -t ext4 -o ro /dev/$second /job/second || exit 3",
              "echo 0 > /sys/block/$second/queue/read_ahead_kb",
@@ -103,7 +103,7 @@ def test_paging_from_two_namespaces(boot: Boot, patched: Path, data: Path, secon
     assert [watch["pages_touched"] for watch in outcome.stats["watch"]] == [4096, 2048], outcome.stats["watch"]
     if kind == "hwdp":
         first, other = outcome.stats["watch"]
-        assert first["hw_misses"] >= 0.99 * 4096 and other["os_faults"] == 2048
+        assert first["hw_misses"] >= 0.99 * 4096 and other["hw_misses"] >= 0.99 * 2048
 
 
 @pytest.mark.series
