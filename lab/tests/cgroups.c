@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// cgroups MODE: who pays for what hardware brings, with control groups a and b of the default hierarchy. Prints "name value" lines.
+//
+//   max      a process in a, memory.max 16 MiB, reads the file at random: what a had at most, what its events say, its faults
+//   high     the same with memory.high
+//   full     the same, with most of a's memory locked: nothing can be reclaimed, and b reads meanwhile
+//   time     a process in a reads: the background threads' time, and how much of it a's cpu.stat has beyond the process' own
+//   idle     a process in a reads for some seconds, one in b has read a page and sleeps: b's time
+//   moves    a process moves from a to b while it reads: a and b can be frozen, and removed as soon as their processes are gone
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROOT "/sys/fs/cgroup"
+#define PAGE 4096ul
+#define LIMIT "16777216"
+
+static size_t pages;
+static const char *path = "/data/random.bin";
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+static void set(const char *name, const char *format, ...)
+{
+	char text[64];
+	va_list list;
+	int fd = open(name, O_WRONLY);
+
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		die(name);
+	close(fd);
+}
+
+// The number behind @key in a file of a cgroup, or its only one; -1: no such file.
+static long long get(const char *name, const char *key)
+{
+	char text[4096] = "", *at;
+	int fd = open(name, O_RDONLY);
+
+	if (fd < 0)
+		return -1;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		die(name);
+	close(fd);
+	at = *key ? strstr(text, key) : text;
+	return at ? strtoll(at + strlen(key), NULL, 10) : 0;
+}
+
+static double seconds(clockid_t clock)
+{
+	struct timespec t = { 0 };
+
+	clock_gettime(clock, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+// CPU seconds of kernel threads whose names begin with @name.
+static double thread_time(const char *name)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	double sum = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		char file[300], comm[32] = "";
+		clockid_t clock;
+		int fd;
+
+		if (!isdigit(entry->d_name[0]))
+			continue;
+		snprintf(file, sizeof(file), "/proc/%s/comm", entry->d_name);
+		fd = open(file, O_RDONLY);
+		if (fd < 0)
+			continue;
+		if (read(fd, comm, sizeof(comm) - 1) > 0 && !strncmp(comm, name, strlen(name)) &&
+		    !clock_getcpuclockid(atoi(entry->d_name), &clock))
+			sum += seconds(clock);
+		close(fd);
+	}
+	closedir(dir);
+	return sum;
+}
+
+static volatile char *map(void)
+{
+	int fd = open(path, O_RDONLY);
+	struct stat st;
+	void *p;
+
+	if (fd < 0 || fstat(fd, &st))
+		die(path);
+	pages = st.st_size / PAGE;
+	p = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		die("mmap");
+	close(fd);
+	return p;
+}
+
+static unsigned long draw(void)
+{
+	static unsigned long x = 88172645463325252ul;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	return x ^= x << 17;
+}
+
+// Read pages at random, @count of them, or for @limit seconds.
+static unsigned long reads(volatile char *p, unsigned long count, double limit)
+{
+	double end = seconds(CLOCK_MONOTONIC) + limit;
+	unsigned long n;
+
+	for (n = 0; n < count && (!limit || seconds(CLOCK_MONOTONIC) < end); n++)
+		(void)p[draw() % pages * PAGE];
+	return n;
+}
+
+static void group(const char *name, const char *file, const char *value)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), ROOT "/%s", name);
+	if (mkdir(text, 0755))
+		die(text);
+	if (!file)
+		return;
+	snprintf(text, sizeof(text), ROOT "/%s/%s", name, file);
+	set(text, "%s", value);
+}
+
+static pid_t enter(const char *name)
+{
+	char text[300];
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork");
+	if (!pid) {
+		snprintf(text, sizeof(text), ROOT "/%s/cgroup.procs", name);
+		set(text, "0");
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status)) {
+		fprintf(stderr, "a child ended with %x\n", status);
+		exit(3);
+	}
+}
+
+static void gone(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void limited(const char *file)
+{
+	struct rusage usage;
+	pid_t pid;
+
+	group("a", file, LIMIT);
+	pid = enter("a");
+	if (!pid) {
+		volatile char *p = map();
+
+		reads(p, pages * 2, 0);
+		getrusage(RUSAGE_SELF, &usage);
+		printf("majflt %ld\n", usage.ru_majflt);
+		exit(0);
+	}
+	end(pid);
+	printf("peak %lld\n", get(ROOT "/a/memory.peak", ""));
+	printf("max_events %lld\n", get(ROOT "/a/memory.events", "\nmax "));
+	printf("high_events %lld\n", get(ROOT "/a/memory.events", "high "));
+	printf("oom_kills %lld\n", get(ROOT "/a/memory.events", "oom_kill "));
+	printf("pgmajfault %lld\n", get(ROOT "/a/memory.stat", "pgmajfault "));
+	printf("io_bytes %lld\n", get(ROOT "/a/io.stat", "rbytes="));
+	printf("io_reads %lld\n", get(ROOT "/a/io.stat", "rios="));
+}
+
+static void full(void)
+{
+	double began;
+	pid_t a, b;
+
+	group("a", "memory.max", LIMIT);
+	group("b", NULL, NULL);
+	a = enter("a");
+	if (!a) {
+		size_t size = 15ul << 20;
+		char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED || mlock(p, size))
+			die("mlock");
+		path = "/data/other.bin";
+		reads(map(), ~0ul, 1000);
+		exit(1);
+	}
+	usleep(500000);
+	b = enter("b");
+	if (!b) {
+		volatile char *p = map();
+
+		began = seconds(CLOCK_MONOTONIC);
+		for (size_t i = 0; i < pages; i++)
+			(void)p[(i * 397 % pages) * PAGE];
+		printf("b_us %.1f\n", (seconds(CLOCK_MONOTONIC) - began) * 1e6 / pages);
+		exit(0);
+	}
+	end(b);
+	printf("a_lives %d\n", !waitpid(a, NULL, WNOHANG));
+	printf("peak %lld\n", get(ROOT "/a/memory.peak", ""));
+	gone(a);
+}
+
+static void charged_time(void)
+{
+	double kadoptd, others, own, group_time;
+	int fd[2];
+	pid_t pid;
+
+	group("a", NULL, NULL);
+	if (pipe(fd))
+		die("pipe");
+	others = thread_time("kpoold") + thread_time("kpted");
+	kadoptd = thread_time("kadoptd");
+	pid = enter("a");
+	if (!pid) {
+		// what it drops is adopted before, so all is done when it ends
+		volatile char *p = map();
+		unsigned long sum = 0;
+
+		for (int round = 0; round < 4; round++) {
+			sum += reads(p, pages, 0);
+			madvise((void *)p, pages * PAGE, MADV_DONTNEED);
+			int cache = open(path, O_RDONLY);
+
+			posix_fadvise(cache, 0, 0, POSIX_FADV_DONTNEED);
+			close(cache);
+		}
+		usleep(1500000);
+		own = seconds(CLOCK_PROCESS_CPUTIME_ID);
+		if (write(fd[1], &own, sizeof(own)) != sizeof(own))
+			exit(1);
+		pause();
+	}
+	if (read(fd[0], &own, sizeof(own)) != sizeof(own))
+		die("read");
+	group_time = get(ROOT "/a/cpu.stat", "usage_usec ") / 1e6;
+	kadoptd = thread_time("kadoptd") - kadoptd;
+	others = thread_time("kpoold") + thread_time("kpted") - others;
+	gone(pid);
+	printf("background_us %.0f\nothers_us %.0f\ncharged_us %.0f\n", (kadoptd + others) * 1e6, others * 1e6,
+	       (group_time - own) * 1e6);
+}
+
+static void idle(void)
+{
+	long long before;
+	pid_t a, b;
+
+	group("a", NULL, NULL);
+	group("b", NULL, NULL);
+	b = enter("b");
+	if (!b) {
+		path = "/data/other.bin";
+		(void)*map();
+		for (;;)
+			pause();
+	}
+	sleep(2);
+	before = get(ROOT "/b/cpu.stat", "usage_usec ");
+	a = enter("a");
+	if (!a) {
+		volatile char *p = map();
+
+		for (int round = 0; round < 3; round++) {
+			int cache = open(path, O_RDONLY);
+
+			reads(p, pages, 1);
+			madvise((void *)p, pages * PAGE, MADV_DONTNEED);
+			posix_fadvise(cache, 0, 0, POSIX_FADV_DONTNEED);
+			close(cache);
+		}
+		exit(0);
+	}
+	end(a);
+	printf("idle_us %lld\n", get(ROOT "/b/cpu.stat", "usage_usec ") - before);
+	gone(b);
+}
+
+static int wait_for(const char *name, const char *key, int value)
+{
+	for (int i = 0; i < 200; i++, usleep(10000))
+		if (get(name, key) == value)
+			return value;
+	return !value;
+}
+
+static void moves(void)
+{
+	long long a_had, b_has;
+	pid_t pid;
+
+	group("a", NULL, NULL);
+	group("b", NULL, NULL);
+	pid = enter("a");
+	if (!pid)
+		for (volatile char *p = map();; madvise((void *)p, pages * PAGE, MADV_DONTNEED))
+			reads(p, pages, 0);
+	sleep(2);
+	a_had = get(ROOT "/a/memory.current", "");
+	set(ROOT "/b/cgroup.procs", "%d", pid);
+	printf("removed_a %d\n", !rmdir(ROOT "/a"));
+	int cache = open(path, O_RDONLY);
+
+	for (int i = 0; i < 20; i++, usleep(100000))
+		posix_fadvise(cache, 0, 0, POSIX_FADV_DONTNEED);
+	sleep(1);
+	b_has = get(ROOT "/b/memory.current", "");
+	set(ROOT "/b/cgroup.freeze", "1");
+	printf("frozen %d\n", wait_for(ROOT "/b/cgroup.events", "frozen ", 1));
+	sleep(2);
+	printf("stays_frozen %lld\n", get(ROOT "/b/cgroup.events", "frozen "));
+	set(ROOT "/b/cgroup.freeze", "0");
+	gone(pid);
+	printf("populated_b %lld\n", get(ROOT "/b/cgroup.events", "populated "));
+	printf("removed_b %d\n", !rmdir(ROOT "/b"));
+	printf("a_had %lld\nb_has %lld\n", a_had, b_has);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	mkdir(ROOT, 0755);
+	if (mount("none", ROOT, "cgroup2", 0, NULL))
+		die("cgroup2");
+	set(ROOT "/cgroup.subtree_control", "+memory +cpu");
+	if (access(ROOT "/io.stat", F_OK) == 0)
+		set(ROOT "/cgroup.subtree_control", "+io");
+	setvbuf(stdout, NULL, _IONBF, 0);
+	if (!strcmp(mode, "max"))
+		limited("memory.max");
+	else if (!strcmp(mode, "high"))
+		limited("memory.high");
+	else if (!strcmp(mode, "full"))
+		full();
+	else if (!strcmp(mode, "time"))
+		charged_time();
+	else if (!strcmp(mode, "idle"))
+		idle();
+	else if (!strcmp(mode, "moves"))
+		moves();
+	else
+		return 2;
+	return 0;
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A control group pays for its own misses, with memory and with time, and nobody else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab.images import dataset, ext4
+from lab.programs import cross
+from lab.runner import guest as guests
+from lab.runner.job import Job, launcher
+
+pytestmark = [pytest.mark.guest, pytest.mark.series]
+
+MIB = 64
+LIMIT = 16 * ext4.MIB
+BATCH = 64 * ext4.BLOCK
+
+
+@pytest.fixture
+def run(program: Path, patched: Path, root: Path) -> Callable[..., dict[str, float]]:
+    """(mode of cgroups.c, kind) -> what it printed."""
+    binary = cross.compile_program("cgroups", [Path(__file__).with_name("cgroups.c")])
+
+    def boot(mode: str, kind: str = "hwdp", profile: str = "server") -> dict[str, float]:
+        guest = guests.Guest(patched, root, dataset.image(MIB * ext4.MIB), profile=profile, harts=4, max_seconds=600,
+                             populate=None)
+        other = "dd if=/data/random.bin of=/data/other.bin bs=1M count=32 conv=fsync 2> /dev/null && "
+        other += "echo 3 > /proc/sys/vm/drop_caches"
+        outcome = guests.run_on_machine(program, guest, Job(f"{other} && {' '.join(launcher(kind))} ./{binary.name} {mode}",
+                                                            (binary,)))
+        assert outcome.status == 0, outcome.console
+        lines = (line.split() for line in outcome.console.splitlines())
+        return {words[0]: float(words[1]) for words in lines if len(words) == 2}
+    return boot
+
+
+def test_memory_max_is_kept(run: Callable[..., dict[str, float]]) -> None:
+    """Twice the file is read at random in a quarter of its size: never more than that, no kill, and every miss is counted."""
+    seen = run("max")
+    assert seen["peak"] <= LIMIT
+    assert seen["max_events"] > 0
+    assert seen["oom_kills"] == 0
+    assert seen["pgmajfault"] >= seen["majflt"] >= MIB * ext4.MIB // ext4.BLOCK
+
+
+def test_memory_high_is_kept(run: Callable[..., dict[str, float]]) -> None:
+    seen = run("high")
+    assert seen["peak"] <= LIMIT + 4 * BATCH
+    assert seen["high_events"] > 0
+
+
+def test_a_full_group_keeps_nobody_from_hardware(run: Callable[..., dict[str, float]]) -> None:
+    """Nothing of a's memory can be reclaimed: what hardware brings for it is given up again, and b's misses are served."""
+    seen = run("full")
+    assert seen["peak"] <= LIMIT
+    assert seen["a_lives"]
+
+
+def test_the_group_has_the_time(run: Callable[..., dict[str, float]]) -> None:
+    seen = run("time")
+    assert seen["background_us"] > 10_000
+    assert seen["charged_us"] >= 0.95 * (seen["background_us"] - seen["others_us"])
+    assert seen["others_us"] <= 0.1 * seen["background_us"]
+
+
+@pytest.mark.parametrize("profile", ["server", "vc707"])
+def test_who_does_not_miss_does_not_pay(run: Callable[..., dict[str, float]], profile: str) -> None:
+    assert run("idle", profile=profile)["idle_us"] <= 100
+
+
+def test_charges_follow_the_process_and_hold_nothing(run: Callable[..., dict[str, float]]) -> None:
+    """Who works for a group is no member of it: a group without processes can be removed, and a frozen one stays frozen."""
+    seen = run("moves")
+    assert seen["removed_a"] and seen["removed_b"] and not seen["populated_b"]
+    assert seen["frozen"] == seen["stays_frozen"] == 1
+    assert seen["b_has"] > seen["a_had"] / 4
