@@ -17,9 +17,27 @@
 	li gp, 4
 	j fail
 1:	EXPECT(5, s0, 2)
+	/* REQ: ISA-7 */
+	li s0, 0
+	la s2, 1f
+	csrr a0, 0xdc0
+	li gp, 13
+	j fail
+1:	EXPECT(14, s0, 2)
+	li s0, 0
+	la s2, 1f
+	csrr a0, 0xdc1
+	li gp, 15
+	j fail
+1:	EXPECT(16, s0, 2)
 #else
 	csrr a0, 0x5c0
 	EXPECT(2, a0, 0)
+	/* REQ: ISA-7: nothing is counted yet. */
+	csrr a0, 0xdc0
+	csrr a1, 0xdc1
+	or a0, a0, a1
+	EXPECT(13, a0, 0)
 #endif
 	/* Virtual 0x4000_0000 is an armed 4 KiB page. */
 	la t0, middle

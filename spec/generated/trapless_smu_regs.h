@@ -296,8 +296,10 @@
 #define SMU_CQE_PHASE			0x1000000000000ULL	/* Phase. */
 #define SMU_CQE_STATUS			0xfffe000000000000ULL	/* Status; zero is success. */
 
-/* Supervisor CSR of the page table extension (platform.md, isa.md). */
+/* Supervisor CSRs of the page table extension (platform.md, isa.md). */
 #define SMU_CSR_SHWDP			0x5c0	/* Bit 0 (EN): armed entries are handled by hardware. */
+#define SMU_CSR_SHWDPSERVED		0xdc0	/* Misses of this hart that the SMU has answered `done`; read-only (REQ: ISA-7). */
+#define SMU_CSR_SHWDPWAIT		0xdc1	/* Cycles in which an access of this hart waited for the SMU; read-only (REQ: ISA-7). */
 
 /* Fields of CSR shwdp. */
 #define SMU_SHWDP_EN			0x1ULL	/* Armed entries are handled by hardware (REQ: ISA-1). */

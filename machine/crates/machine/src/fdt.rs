@@ -117,6 +117,7 @@ fn cpus(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
             f.property_phandle(PHANDLE_CPU0 + hart)?;
         }
         f.property_string("mmu-type", &format!("riscv,{}", cfg.paging))?;
+        clock(f, cfg)?;
         let intc = f.begin_node("interrupt-controller")?;
         f.property_u32("#interrupt-cells", 1)?;
         f.property_null("interrupt-controller")?;
@@ -129,6 +130,11 @@ fn cpus(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
         threads(f, cfg)?;
     }
     f.end_node(cpus)
+}
+
+/// The clock: one cell, as the binding of clocks has it; a faster one stays unsaid.
+fn clock(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
+    u32::try_from(cfg.clock_hz).map_or(Ok(()), |hz| f.property_u32("clock-frequency", hz))
 }
 
 /// Which harts are threads of one core.
@@ -204,10 +210,7 @@ fn soc(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
         let node = f.begin_node("smu@11000000")?;
         f.property_string("compatible", "trapless,smu-2.0")?;
         reg(f, map::SMU)?;
-        // One cell, as the binding of clocks has it; a faster clock stays unsaid.
-        if let Ok(hz) = u32::try_from(cfg.clock_hz) {
-            f.property_u32("clock-frequency", hz)?;
-        }
+        clock(f, cfg)?;
         f.property_null("dma-coherent")?;
         f.end_node(node)?;
     }
@@ -240,4 +243,38 @@ fn pcie(f: &mut FdtWriter) -> Result<(), Error> {
     }
     f.property_array_u32("interrupt-map", &entries)?;
     f.end_node(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often a device tree of so many harts says this clock.
+    fn said(harts: u32, smu: bool, clock_hz: u64) -> usize {
+        let tree = build(&FdtConfig {
+            harts,
+            threads: 1,
+            memory: 1 << 28,
+            clock_hz,
+            timebase_hz: 10_000_000,
+            bootargs: "",
+            initrd: None,
+            smu,
+            paging: Paging::Sv39,
+        })
+        .unwrap();
+        let word = |at: usize| u32::from_be_bytes(tree[at..at + 4].try_into().unwrap());
+        let strings = word(12) as usize;
+        let name = tree[strings..].windows(16).position(|s| s == b"clock-frequency\0").unwrap();
+        // FDT_PROP, length, name, value.
+        let property = [3, 4, name as u32, clock_hz as u32].map(u32::to_be_bytes).concat();
+        tree[..strings].chunks(4).collect::<Vec<_>>().windows(4).filter(|words| words.concat() == property).count()
+    }
+
+    /// REQ: ISA-7: software turns the cycles of `shwdpwait` into time.
+    #[test]
+    fn harts_and_smu_say_their_clock() {
+        assert_eq!((said(4, true, 123_456_789), said(4, false, 123_456_789)), (5, 4));
+        assert_eq!((said(1, true, 1 << 32), said(1, true, (1 << 32) - 1)), (0, 2));
+    }
 }

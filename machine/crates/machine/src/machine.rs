@@ -314,7 +314,7 @@ impl Machine {
             let h = &mut self.harts[hart];
             let early = h.now() < end || self.board.finish.is_some();
             let wait = self.slots.turn(hart, issued(h) - before, h.now() - began, beside);
-            h.advance_to(h.now() + wait);
+            h.delay(wait);
             match exit {
                 Exit::QuantumEnd | Exit::Step => {}
                 Exit::Wfi => self.phases[hart] = Phase::Asleep,

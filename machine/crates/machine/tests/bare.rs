@@ -4,17 +4,29 @@
 mod common;
 
 use common::{build, build_image, disk, run_elf};
-use trapless_machine::{Boot, DetailFrom, DiskConfig, DiskWrites, End, Engine, Reads, Report, Roi, WatchCounts};
+use trapless_machine::{
+    Boot, DetailFrom, DiskConfig, DiskWrites, End, Engine, Machine, Reads, Report, Roi, WatchCounts,
+};
 use trapless_timing::Profile;
 
 fn run(program: &str, changes: &[&str]) -> (End, Report) {
+    let (end, report, _) = run_machine(program, changes);
+    (end, report)
+}
+
+fn run_machine(program: &str, changes: &[&str]) -> (End, Report, Machine) {
     let dir = tempfile::tempdir().unwrap();
     let changes: Vec<String> = changes.iter().map(|c| (*c).to_owned()).collect();
     let profile = Profile::load("vc707", &changes).unwrap();
     let disks = vec![DiskConfig::new(disk(dir.path()), DiskWrites::Fail)];
     let (end, machine) = run_elf(build(program, dir.path()), profile, Engine::default(), DetailFrom::Never, disks);
     let report = machine.report(&end);
-    (end, report)
+    (end, report, machine)
+}
+
+/// `shwdpserved` and `shwdpwait` of all harts together.
+fn counters(machine: &Machine) -> (u64, u64) {
+    machine.harts().iter().fold((0, 0), |sum, h| (sum.0 + h.csr.shwdpserved, sum.1 + h.csr.shwdpwait))
 }
 
 #[test]
@@ -75,6 +87,48 @@ fn misses_whose_wait_is_cut_are_measured() {
     assert!((miss.device_mean_us - 28.16).abs() < 0.02, "{miss:?}");
     assert!((miss.device_mean_us + miss.nondevice_mean_us - miss.whole.mean_us).abs() < 0.02, "{miss:?}");
     eprintln!("{miss:#?}");
+}
+
+/// REQ: ISA-7: what the harts have counted is what the record says of their misses.
+#[test]
+fn counters_of_misses_agree_with_the_record() {
+    for (changes, hz) in [(&[][..], 1e8), (&["machine.clock_hz=200000000"], 2e8)] {
+        let (end, report, machine) = run_machine("counters", changes);
+        assert_eq!(end, End::ToHost(0));
+        let ((served, wait), miss) = (counters(&machine), &report.rois[0].hw_miss);
+        assert_eq!((served, miss.whole.count, miss.with_steps, miss.cut), (64, 64, 64, 0), "{miss:?}");
+        let (s, wait_us) = (&miss.steps, wait as f64 * 1e6 / hz / 64.0);
+        let until_installed = s.request + s.frame + s.command + s.device + s.completion + s.install;
+        // The answer comes after the install; then the last step of the walk, one entry read, is no wait any more.
+        let rest = s.resume - (wait_us - until_installed);
+        assert!(wait_us > until_installed && wait_us > miss.device_mean_us, "{wait_us} {miss:?}");
+        assert!(rest > 0.0 && rest < 20.0 * 1e6 / hz, "{rest} {miss:?}");
+        assert!((miss.whole.mean_us - s.walk - rest - wait_us).abs() < 0.02, "{wait_us} {miss:?}");
+    }
+}
+
+/// From the install of a page until the access goes on.
+fn resume_us() -> f64 {
+    run("one_hart", &[]).1.rois[0].hw_miss.steps.resume
+}
+
+/// REQ: ISA-7: harts that share a miss have one each. A wait that is cut counts as far as it went; the miss is served to the
+/// access that waits for it again, and to nobody if it is over by then.
+#[test]
+fn shared_and_cut_misses_are_counted() {
+    let (_, report, machine) = run_machine("four_harts", &[]);
+    let smu = &report.smu_counters;
+    assert_eq!(counters(&machine).0, smu["installed"] + smu["coalesced"]);
+    assert!(smu["coalesced"] > 0);
+
+    let (_, report, machine) = run_machine("cut", &[]);
+    let ((served, wait), miss) = (counters(&machine), &report.rois[0].hw_miss);
+    // Those of the record that somebody went on with: from the install until then it always takes as long.
+    let resumed = miss.steps.resume * 64.0 / resume_us();
+    assert!(served > 16 && served < 56, "{served}");
+    assert!((resumed - served as f64).abs() < 0.01, "{resumed} {served} {miss:?}");
+    let whole = miss.whole.mean_us * 64.0;
+    assert!(wait as f64 / 100.0 < whole && wait as f64 / 100.0 > whole / 2.0, "{wait} {whole}");
 }
 
 /// In every program: samples are installs, of walkers and of request ports.

@@ -46,6 +46,7 @@ fn outcome(machine: &Machine) -> (Vec<u64>, Vec<u64>) {
     let mut known: Vec<u64> = report.smu_counters.values().copied().collect();
     known.extend([report.sim_cycles, report.instructions]);
     known.extend(machine.harts().iter().flat_map(|h| h.x.into_iter().chain([h.pc, h.cycle.0])));
+    known.extend(machine.harts().iter().flat_map(|h| [h.csr.shwdpserved, h.csr.shwdpwait]));
     let ram = machine.ram();
     let word = |at| u64::from_le_bytes(ram.load::<8>(PhysAddr(at)).unwrap());
     (known, (ram.base().0..ram.base().0 + ram.size()).step_by(8).map(word).collect())

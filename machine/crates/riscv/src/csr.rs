@@ -72,6 +72,10 @@ pub mod number {
     pub const CYCLE: u16 = 0xc00;
     pub const TIME: u16 = 0xc01;
     pub const INSTRET: u16 = 0xc02;
+    /// `shwdpserved`: misses that the SMU has answered `done`.
+    pub const SHWDPSERVED: u16 = 0xdc0;
+    /// `shwdpwait`: cycles in which an access waited for the SMU.
+    pub const SHWDPWAIT: u16 = 0xdc1;
     pub const MHARTID: u16 = 0xf14;
 }
 use number::*;
@@ -120,6 +124,8 @@ pub struct Csrs {
     /// Added to the retired instructions in `minstret`.
     pub instret_offset: u64,
     pub shwdp: u64,
+    pub shwdpserved: u64,
+    pub shwdpwait: u64,
     pub pmp: Pmp,
 }
 
@@ -127,7 +133,7 @@ pub struct Csrs {
 #[derive(Clone, Copy, Default)]
 pub struct CsrContext {
     pub hart_id: u64,
-    /// The CSR of the paging extension exists.
+    /// The CSRs of the paging extension exist.
     pub smu: bool,
     /// The deepest mode of `satp`.
     pub paging: Paging,
@@ -169,6 +175,8 @@ impl Csrs {
             cycle_offset: 0,
             instret_offset: 0,
             shwdp: 0,
+            shwdpserved: 0,
+            shwdpwait: 0,
             pmp: Pmp::default(),
         }
     }
@@ -242,6 +250,8 @@ impl Csrs {
             MTVAL => self.mtval,
             MIP => self.mip(),
             SHWDP if c.smu => self.shwdp,
+            SHWDPSERVED if c.smu => self.shwdpserved,
+            SHWDPWAIT if c.smu => self.shwdpwait,
             0x3a0..=0x3ae if n & 1 == 0 => self.pmp.read_cfg((n & 15) as usize),
             0x3b0..=0x3ef => self.pmp.read_addr((n - 0x3b0) as usize),
             MCYCLE | CYCLE => c.cycle.wrapping_add(self.cycle_offset),

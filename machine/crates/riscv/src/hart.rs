@@ -54,7 +54,7 @@ pub struct HartState {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suspended {
     state: HartState,
-    wait: Option<WalkRequest>,
+    wait: Option<(WalkRequest, u64)>,
     changed_pte: Option<(u64, u64)>,
     walk_answered: bool,
     retries: (u64, u32),
@@ -135,8 +135,8 @@ pub struct Hart {
 
     /// Where the last instruction of which the observer was told began: its address, and instructions retired before.
     pub(crate) begun: (u64, u64),
-    /// The request that the last run ended with.
-    pub(crate) wait: Option<WalkRequest>,
+    /// The request that the last run ended with, and the local time at which it is made.
+    pub(crate) wait: Option<(WalkRequest, u64)>,
     /// Value to take for the entry at an address in the next walk.
     pub(crate) changed_pte: Option<(u64, u64)>,
     /// The next walk is the rest of one that the SMU has answered.
@@ -198,9 +198,10 @@ impl Hart {
     }
 
     /// Puts the hart where SBI firmware would leave it: S-mode at `pc`, no translation, a0 = hart id, a1 = `opaque`,
-    /// everything a supervisor handles delegated, counters readable, PMP open.
+    /// everything a supervisor handles delegated, counters readable, PMP open. What counts goes on (REQ: ISA-7).
     pub fn enter_supervisor(&mut self, pc: u64, opaque: u64) {
-        self.csr = Csrs::reset();
+        let Csrs { shwdpserved, shwdpwait, .. } = self.csr;
+        self.csr = Csrs { shwdpserved, shwdpwait, ..Csrs::reset() };
         // All exceptions but ecall from S-mode, which is the firmware's.
         self.csr.medeleg = 0xb1ff;
         self.csr.mideleg = crate::csr::S_INTERRUPTS;
@@ -315,12 +316,15 @@ impl Hart {
         self.refresh();
     }
 
-    /// Continues after [`Exit::SmuWait`]: REQ: ISA-6, failures are the ordinary faults of the access. Without such an exit before, this does nothing.
+    /// Continues after [`Exit::SmuWait`]: REQ: ISA-6, failures are the ordinary faults of the access. REQ: ISA-7, the time since
+    /// then was spent waiting. Without such an exit before, this does nothing.
     pub fn resume_walk<O: Observer>(&mut self, answer: WalkAnswer, observer: &mut O) {
-        let Some(request) = self.wait.take() else { return };
+        let Some((request, began)) = self.wait.take() else { return };
+        self.csr.shwdpwait = self.csr.shwdpwait.wrapping_add(self.cycle - began);
         let stop = match answer {
             WalkAnswer::Interrupted => return,
             WalkAnswer::Done => {
+                self.csr.shwdpserved = self.csr.shwdpserved.wrapping_add(1);
                 self.walk_answered = true;
                 return;
             }
@@ -379,6 +383,13 @@ impl Hart {
     /// Lets time pass without executing (idle, waiting). Earlier times do nothing.
     pub fn advance_to(&mut self, at: Cycle) {
         self.cycle = self.cycle.max(at.0);
+    }
+
+    /// Lets cycles pass that the hart lost during its last run, to the other hart of its core: what ended the run came that
+    /// much later.
+    pub fn delay(&mut self, cycles: Cycle) {
+        self.cycle += cycles.0;
+        self.wait.iter_mut().for_each(|(_, began)| *began += cycles.0);
     }
 
     /// Moves `acc` to the real counters.

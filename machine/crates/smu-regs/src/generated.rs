@@ -566,9 +566,13 @@ pub const CQE_PHASE: Field = Field::new(48, 1);
 /// Status; zero is success.
 pub const CQE_STATUS: Field = Field::new(49, 15);
 
-// ---- Supervisor CSR of the page table extension (platform.md, isa.md)
+// ---- Supervisor CSRs of the page table extension (platform.md, isa.md)
 /// Bit 0 (EN): armed entries are handled by hardware.
 pub const CSR_SHWDP: u64 = 0x5c0;
+/// Misses of this hart that the SMU has answered `done`; read-only (REQ: ISA-7).
+pub const CSR_SHWDPSERVED: u64 = 0xdc0;
+/// Cycles in which an access of this hart waited for the SMU; read-only (REQ: ISA-7).
+pub const CSR_SHWDPWAIT: u64 = 0xdc1;
 
 // ---- Fields of CSR shwdp
 /// Armed entries are handled by hardware (REQ: ISA-1).

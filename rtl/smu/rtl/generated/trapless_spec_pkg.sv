@@ -582,9 +582,13 @@ package trapless_spec_pkg;
   localparam int unsigned CQE_STATUS_LSB = 32'd49;
   localparam int unsigned CQE_STATUS_MSB = 32'd63;
 
-  // ---- Supervisor CSR of the page table extension (platform.md, isa.md).
+  // ---- Supervisor CSRs of the page table extension (platform.md, isa.md).
   // Bit 0 (EN): armed entries are handled by hardware.
   localparam int unsigned CSR_SHWDP = 32'h5c0;
+  // Misses of this hart that the SMU has answered `done`; read-only (REQ: ISA-7).
+  localparam int unsigned CSR_SHWDPSERVED = 32'hdc0;
+  // Cycles in which an access of this hart waited for the SMU; read-only (REQ: ISA-7).
+  localparam int unsigned CSR_SHWDPWAIT = 32'hdc1;
 
   // ---- Fields of CSR shwdp.
   // Armed entries are handled by hardware (REQ: ISA-1).

@@ -24,6 +24,7 @@ const MCAUSE: u16 = 0x342;
 const MTVAL: u16 = 0x343;
 const MTVEC: u16 = 0x305;
 const SHWDP: u16 = 0x5c0;
+const SHWDPSERVED: u16 = 0xdc0;
 const MPRV: u64 = 1 << 17;
 const SUM: u64 = 1 << 18;
 const MXR: u64 = 1 << 19;
@@ -253,6 +254,8 @@ fn attempt(
     if let Exit::SmuWait(request) = exit {
         let at = request.pte_pa.0;
         hart.resume_walk(WalkAnswer::Failed, &mut ());
+        // REQ: ISA-7: what fails is not served.
+        demand(hart.csr(SHWDPSERVED) == Some(0), || format!("{a:x?}: a failed miss is served"))?;
         return Ok(Outcome::Armed(at));
     }
     let cause = hart.csr(MCAUSE).ok_or_else(|| missing("mcause"))?;

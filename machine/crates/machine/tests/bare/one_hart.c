@@ -21,6 +21,8 @@ void main(u64 hart)
 	CHECK(smu(SMU_CNT_REQUESTS) == 0);
 	csr_write(0x5c0, ~0UL);
 	CHECK(csr_read(0x5c0) == SMU_SHWDP_EN);
+	/* REQ: ISA-7 */
+	CHECK(csr_read(0xdc0) == 0 && csr_read(0xdc1) == 0);
 
 	/* REQ: ISA-3: to the kernel it stays one: it never waits for the drive. */
 	CHECK(probe_load(AREA) && faults[0].cause == 13 && faults[0].tval == AREA);
@@ -36,6 +38,7 @@ void main(u64 hart)
 	CHECK(word(5) == 5 * 8);
 	u64 miss = csr_read(cycle) - t0;
 	CHECK(miss > 2816 && miss < 2816 + 400);
+	CHECK(csr_read(0xdc0) == 1 && csr_read(0xdc1) > 2816 && csr_read(0xdc1) < miss);
 	CHECK((pte[5] & 0x3ff) == ((before & 0x3ff) | SMU_PTE_V));
 	CHECK(pmd[0] & SMU_PTE_L && root[AREA >> 30] & SMU_PTE_L);
 	CHECK(smu(SMU_CNT_INSTALLED) == 1);
@@ -112,5 +115,7 @@ void main(u64 hart)
 	give_frame();
 	CHECK(user_word(AREA + 55 * PAGE - 4) == ((u64)(55 * 8) << 32));
 	CHECK(pte[54] & SMU_PTE_V && pte[55] & SMU_PTE_V);
+	/* REQ: ISA-7: failures are not served. */
+	CHECK(csr_read(0xdc0) == smu(SMU_CNT_INSTALLED));
 	finish(0);
 }

@@ -69,7 +69,7 @@ impl Hart {
             }
             Stop::Wait(request) => {
                 self.acc -= charged;
-                self.wait = Some(request);
+                self.wait = Some((request, self.local_now().0));
                 Flow::Exit(Exit::SmuWait(request))
             }
         }
