@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the walker has to know of the rest of the core (spec/isa.md), and the traps that end its wait.
+// What the walker has to know of the rest of the core (spec/isa.md), the traps that end its wait, and the counters of misses.
 //
 // A wait that an interrupt ends is answered with a page fault, by the ways that load, store and fetch unit have for it.
 // The access is the next instruction to retire, so this fault is the next exception to be taken: its cause is replaced
@@ -32,6 +32,7 @@ module shwdp_core
   input  trapless_smu_pkg::smu_rsp_t rsp_i,
   output to_walker_t   walker_o,
   input  from_walker_t walker_i,
+  output counts_t      counts_o,
 
   // The exception on its way from the commit stage.
   input  logic       flush_i,
@@ -82,12 +83,19 @@ module shwdp_core
     end
   end
 
+  // REQ: ISA-7
+  counts_t counts_q;
+  assign counts_o = counts_q;
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       killed_q  <= 1'b0;
       trapped_q <= 1'b0;
       cause_q   <= '0;
+      counts_q  <= '0;
     end else begin
+      if (walker_i.served) counts_q.served <= counts_q.served + 1'b1;
+      if (walker_i.waits) counts_q.waited <= counts_q.waited + 1'b1;
       // A fetch that is killed while it waits for its translation goes on waiting for it, and is then forgotten.
       killed_q <= fetch_req_i && !fetch_valid_i && (killed_q || fetch_kill_i);
       if (flush_i || retired_i) begin

@@ -6,6 +6,8 @@ package shwdp_pkg;
   import trapless_smu_pkg::smu_rsp_t;
 
   localparam logic [11:0] CsrShwdp = 12'(trapless_spec_pkg::CSR_SHWDP);
+  localparam logic [11:0] CsrShwdpserved = 12'(trapless_spec_pkg::CSR_SHWDPSERVED);
+  localparam logic [11:0] CsrShwdpwait = 12'(trapless_spec_pkg::CSR_SHWDPWAIT);
 
   typedef struct packed {
     logic     en;            // shwdp.EN
@@ -23,5 +25,13 @@ package shwdp_pkg;
     smu_req_t req;
     logic     abandon;
     logic     trapped;  // the page fault raised in this cycle stands for the trap
+    logic     waits;    // a request is offered to the SMU, or accepted and not answered
+    logic     served;   // the answer `done` came in this cycle
   } from_walker_t;
+
+  // REQ: ISA-7
+  typedef struct packed {
+    logic [63:0] served;
+    logic [63:0] waited;
+  } counts_t;
 endpackage

@@ -102,6 +102,10 @@ module shwdp_wait
     abandon_d = state_d == Idle && !answered && (state_q == Wait || state_q == Ask && shwdp_i.req_ready);
   end
 
+  // REQ: ISA-7
+  assign shwdp_o.waits     = state_q == Ask || state_q == Wait;
+  assign shwdp_o.served    = answered && shwdp_i.rsp.outcome == OutcomeDone && !flush_i;
+
   assign entry_o           = riscv::pte_t'(shwdp_i.rsp.pte);
   assign shwdp_o.req_valid = state_q == Ask;
   assign shwdp_o.abandon   = abandon_q;

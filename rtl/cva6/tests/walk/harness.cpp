@@ -17,7 +17,7 @@ namespace {
 constexpr u64 Device = 0x1000'0000, DebugRom = 0x800;
 enum Register {
     Exit, Putc, Free, Requests, Abandons, Timer, Software, External, Supervisor, Debug, Now, Random, Chaos, Installs,
-    DmaAddress, DmaValue, Late, Frames, Enough, Commands, Times, DmaDelay
+    DmaAddress, DmaValue, Late, Frames, Enough, Commands, Times, DmaDelay, Served, Waited
 };
 
 struct Read {
@@ -115,6 +115,8 @@ class Harness : World {
         case Late: return late;
         case Frames: return smu.free_frames();
         case Commands: return commands;
+        case Served: return served;
+        case Waited: return waited;
         case Enough: return limit && now >= limit;
         default: return 0;
         }
@@ -291,7 +293,21 @@ class Harness : World {
         sample_smu();
     }
 
+    // REQ: ISA-7: cycles in which a request is out, and answers `done`, as they are seen from outside.
+    void count() {
+        if (top.smu_abandon_o) out = false;  // it ended in the cycle before
+        if (top.smu_req_valid_o || out) waited++;
+#ifdef WALK_SMU
+        bool answered = top.smu_rsp_valid_o && top.smu_rsp_id_o == out_id, done = top.smu_rsp_outcome_o == 1;
+#else
+        bool answered = top.smu_rsp_valid_i && top.smu_rsp_id_i == out_id, done = top.smu_rsp_outcome_i == 1;
+#endif
+        if (out && answered) served += done, out = false;
+        if (top.smu_req_valid_o && top.smu_accepted_o) out = true, out_id = top.smu_id_o;
+    }
+
     void sample_smu() {
+        count();
         smu.sample();
 #ifdef WALK_SMU
         if (top.smu_rsp_valid_o && top.smu_rsp_id_o == waiting_id) waits = false, step(Step::Answer);
@@ -329,7 +345,8 @@ class Harness : World {
     std::deque<Write> writes;
     Line lines[5] = {};
     bool alive = false, took_read = false, took_answer = false, stopped = false, asking = false;
-    bool measuring = false, walking = false;
+    bool measuring = false, walking = false, out = false;
+    u64 served = 0, waited = 0, out_id = 0;
     u64 walk_at = 0, code = 0, retired = 0, beat = 0, chaos = 0, limit = 0, late = 0, worst = 0, held_until = 0;
     u64 asked[3] = {};
     u64 dma = 0, dma_value = 0, dma_delay = 0, dma_at = 0;  // a write of another master, now or later

@@ -169,6 +169,9 @@ int main(void) {
         }
     }
     CHECK(20, counts[0] && counts[1] && counts[2] && counts[3] && counts[4]);
+    // REQ: ISA-7
+    EQUAL(21, csr_read(0xdc0), DEVICE[SERVED]);
+    EQUAL(22, csr_read(0xdc1), DEVICE[WAITED]);
     say("pages installed, touched, faults seen\n");
     return 0;
 }
