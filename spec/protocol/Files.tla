@@ -12,7 +12,8 @@ Unmap(t, p) ==
     /\ busy' = [busy EXCEPT ![p] = t]
     /\ pte' = IF Is(p, "synced") THEN [pte EXCEPT ![p] = Empty] ELSE pte
     /\ Go(t, "tlb")
-    /\ UNCHANGED <<pmd, pud, table, hw, frames, data, file, cache, dirty, locks, candidates, work, at, found, scan, failed, must, fw, left>>
+    /\ UNCHANGED <<pmd, pud, hint, table, hw, frames, data, file, cache, dirty, locks, candidates, work, at, found, scan,
+                   failed, must, fw, left>>
 
 \* The lock of the page cache makes one step of the removal and of becoming a candidate for those who look under it. If the bit
 \* came first, a run could take it, find the page still cached, and forget it.
@@ -40,11 +41,12 @@ ReclaimStart(p) ==
     /\ at' = [at EXCEPT ![reclaim] = p] /\ busy' = [busy EXCEPT ![p] = reclaim]
     /\ pte' = IF Is(p, "synced") THEN [pte EXCEPT ![p] = Empty] ELSE pte
     /\ Go(reclaim, "tlb")
-    /\ UNCHANGED <<pmd, pud, table, hw, frames, data, file, cache, dirty, locks, candidates, work, found, scan, failed, must, fw, left>>
+    /\ UNCHANGED <<pmd, pud, hint, table, hw, frames, data, file, cache, dirty, locks, candidates, work, found, scan, failed,
+                   must, fw, left>>
 
 Reclaim ==
     /\ reclaim \in Threads
-    /\ \/ \E p \in Pages : ReclaimStart(p)
+    /\ \/ \E p \in Mine : ReclaimStart(p)
        \/ TakeOut(reclaim, at[reclaim], "idle")
 
 -----------------------------------------------------------------------------
@@ -53,7 +55,8 @@ Reclaim ==
    that the page has not become a candidate again. *)
 
 Rearmers == {"rearm", "rearm2"} \cap Threads
-keepR == <<pmd, pud, table, hw, frames, data, file, pages, dead, rwsem, inval, mmap, dio, scan, failed, must, left>>
+keepR == <<pmd, pud, hint, table, hw, frames, data, file, pages, dead, rwsem, inval, mmap, dio, reading, scan, failed, must,
+           left>>
 
 Waiting == {u \in Rearmers : pc[u] = "later"}
 
@@ -82,38 +85,44 @@ RearmSettle(t) ==
        ELSE fw' = [fw EXCEPT ![t] = IF Rule("pending-fence") THEN UNION {fw[u] : u \in Waiting} ELSE {}]
     /\ UNCHANGED <<pte, lock, readers, rearming, work, at, found, todo>> /\ UNCHANGED keepR
 
-InTheWay(p) == dio \/ Cached(p)
+\* Direct reads change nothing, whoever makes them, however many, and whether they came first.
+InTheWay(p) == dio \/ Cached(p) \/ (reading /\ ~Rule("reads-deny-nothing"))
+\* Since block and descriptor were looked up, the descriptor is not stopped, and not another one's.
+Bound(t) == ~Rule("bound-under-lock") \/ (ctrl.live /\ (found[t][2] = ctrl.gen \/ ~Rule("generation-at-store")))
 
-\* A page without block is dropped. (Without the check under the lock: checked here.)
+\* A page without block is dropped, one without descriptor put back. (Without the check under the lock: checked here.)
 RearmLookup(t) ==
     /\ pc[t] = "lookup" /\ fw[t] = {} /\ work[t] # {}
     /\ LET p == Least(work[t])
            drop == blk[p] = None \/ (~Rule("check-under-area-lock") /\ InTheWay(p))
-       IN  IF drop
-           THEN work' = [work EXCEPT ![t] = @ \ {p}] /\ UNCHANGED <<at, found, pc>>
-           ELSE /\ at' = [at EXCEPT ![t] = p] /\ found' = [found EXCEPT ![t] = blk[p]] /\ Go(t, "check")
-                /\ UNCHANGED work
-    /\ UNCHANGED <<pte, lock, readers, rearming, fw, candidates>> /\ UNCHANGED keepR
+           unbound == ctrl.owner # "ours" \/ ~ctrl.live
+       IN  IF drop \/ unbound
+           THEN /\ work' = [work EXCEPT ![t] = @ \ {p}] /\ todo' = IF drop THEN todo ELSE todo \cup {p}
+                /\ UNCHANGED <<at, found, pc>>
+           ELSE /\ at' = [at EXCEPT ![t] = p] /\ found' = [found EXCEPT ![t] = <<blk[p], ctrl.gen>>] /\ Go(t, "check")
+                /\ UNCHANGED <<work, todo>>
+    /\ UNCHANGED <<pte, lock, readers, rearming, fw, unfenced>> /\ UNCHANGED keepR
 
 RearmCheck(t) ==
     LET p == at[t] IN
-    /\ pc[t] = "check" /\ lock = None
-    /\ IF (dead /\ Rule("dead-checked-under-lock")) \/ (Rule("check-under-area-lock") /\ InTheWay(p))
+    /\ pc[t] = "check" /\ lock[1] = None
+    /\ IF (dead /\ Rule("dead-checked-under-lock")) \/ (Rule("check-under-area-lock") /\ InTheWay(p)) \/ ~Bound(t)
        THEN /\ work' = [work EXCEPT ![t] = @ \ {p}] /\ Go(t, "lookup")
             /\ todo' = IF Cached(p) THEN todo ELSE todo \cup {p}
             /\ UNCHANGED lock
-       ELSE lock' = t /\ Go(t, "store") /\ UNCHANGED <<work, todo>>
+       ELSE lock' = [lock EXCEPT ![1] = t] /\ Go(t, "store") /\ UNCHANGED <<work, todo>>
     /\ UNCHANGED <<pte, readers, rearming, at, found, fw, unfenced>> /\ UNCHANGED keepR
 
 RearmStore(t) ==
     LET p == at[t] IN
     /\ pc[t] = "store" /\ ~PteLocked(p)
-    /\ pte' = IF Is(p, "empty") /\ (p \notin todo \/ ~Rule("look-again")) THEN [pte EXCEPT ![p] = Entry("armed", found[t])] ELSE pte
-    /\ lock' = None /\ work' = [work EXCEPT ![t] = @ \ {p}] /\ Go(t, "lookup")
+    /\ pte' = IF Is(p, "empty") /\ (p \notin todo \/ ~Rule("look-again"))
+              THEN [pte EXCEPT ![p] = Entry("armed", found[t][1])] ELSE pte
+    /\ lock' = [lock EXCEPT ![1] = None] /\ work' = [work EXCEPT ![t] = @ \ {p}] /\ Go(t, "lookup")
     /\ UNCHANGED <<readers, rearming, at, found, fw, candidates>> /\ UNCHANGED keepR
 
-\* The device does not answer, and others want the locks: let go of them, keep what was taken and the fence, come again. (A disarmer
-\* in between finds that entries were emptied and fences, too; here it does not, and need not.)
+\* The device does not answer, and others want the locks: let go of them, keep what was taken and the fence, come again. (A
+\* disarmer in between finds that entries were emptied and fences, too; here it does not, and need not.)
 RearmLater(t) ==
     /\ pc[t] = "lookup" /\ fw[t] # {} /\ readers' = readers \ {t} /\ rearming' = None /\ Go(t, "later")
     /\ UNCHANGED <<pte, lock, work, at, found, fw, candidates>> /\ UNCHANGED keepR
@@ -142,7 +151,7 @@ Rearm(t) ==
 (* write(): through the gate into the page cache; a hole gets a block. Write-back follows. *)
 
 Write(p) ==
-    /\ "writer" \in Threads /\ rwsem = None /\ lock = None /\ busy[p] = None /\ Spend("write")
+    /\ "writer" \in Threads /\ rwsem = None /\ lock[AreaOf(p)] = None /\ busy[p] = None /\ Spend("write")
     /\ LET new == Bytes(p, ver[p] + 1)
            held == IF Cached(p) THEN cache[p]
                    ELSE IF Is(p, "unsynced") /\ Rule("gate") THEN pte[p].v ELSE None
@@ -152,12 +161,12 @@ Write(p) ==
     /\ IF blk[p] # None THEN UNCHANGED blk
        ELSE \E b \in FreeBlocks : blk' = [blk EXCEPT ![p] = b]
     /\ ver' = [ver EXCEPT ![p] = @ + 1] /\ dirty' = [dirty EXCEPT ![p] = TRUE]
-    /\ UNCHANGED <<pmd, pud, table, hw, ring, ret, disk, other, busy, locks, thread, fw>>
+    /\ UNCHANGED <<pmd, pud, hint, table, hw, ring, ret, disk, other, ctrl, busy, locks, thread, fw>>
 
 WriteBack(p) ==
     /\ dirty[p] /\ busy[p] = None
     /\ disk' = [disk EXCEPT ![blk[p]] = data[cache[p]]] /\ dirty' = [dirty EXCEPT ![p] = FALSE]
-    /\ UNCHANGED <<mem, hw, frames, data, blk, ver, other, cache, busy, locks, candidates, thread, fw, left>>
+    /\ UNCHANGED <<mem, hw, frames, data, blk, ver, other, ctrl, cache, busy, locks, candidates, thread, fw, left>>
 
 -----------------------------------------------------------------------------
 (* truncate or punch of one page, and another user's file that takes the block. *)
@@ -169,7 +178,7 @@ TruncateStart(p) ==
     /\ rwsem' = truncate /\ inval' = truncate
     /\ at' = [at EXCEPT ![truncate] = p] /\ work' = [work EXCEPT ![truncate] = {p}]
     /\ Go(truncate, IF Rule("disarm-before-free") /\ Rule("disarm-before-cache") THEN "lock" ELSE "unmap")
-    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, mmap, readers, dio, rearming, candidates, fw,
+    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, mmap, readers, dio, reading, rearming, candidates, fw,
                    found, scan, failed, must>>
 
 \* Nothing of the page in the page cache.
@@ -181,14 +190,14 @@ TruncateFree ==
     /\ pc[truncate] = "free" /\ Go(truncate, "idle")
     /\ blk' = [blk EXCEPT ![at[truncate]] = None]
     /\ rwsem' = None /\ inval' = None /\ at' = [at EXCEPT ![truncate] = None]
-    /\ UNCHANGED <<mem, hw, frames, data, disk, ver, other, pages, lock, dead, mmap, readers, dio, rearming, candidates,
-                   work, found, scan, failed, must, fw, left>>
+    /\ UNCHANGED <<mem, hw, frames, data, disk, ver, other, ctrl, pages, lock, dead, mmap, readers, dio, reading, rearming,
+                   candidates, work, found, scan, failed, must, fw, left>>
 
 Truncate ==
     LET p == at[truncate]
         next == IF Rule("disarm-before-cache") THEN "free" ELSE "lock"
     IN  /\ truncate \in Threads
-        /\ \/ \E q \in Pages : TruncateStart(q)
+        /\ \/ \E q \in Mine : TruncateStart(q)
            \/ Unmap(truncate, p) \/ TakeOut(truncate, p, next) \/ NotCached(truncate, p, next)
            \/ TruncateFree
 
@@ -196,7 +205,7 @@ Other ==
     /\ "other" \in Threads
     /\ \/ Spend("move") /\ \E b \in FreeBlocks : other' = other \cup {b} /\ disk' = [disk EXCEPT ![b] = Foreign]
        \/ \E b \in other : other' = other \ {b} /\ UNCHANGED <<disk, left>>
-    /\ UNCHANGED <<mem, hw, frames, data, blk, ver, pages, locks, candidates, thread, fw>>
+    /\ UNCHANGED <<mem, hw, frames, data, blk, ver, ctrl, pages, locks, candidates, thread, fw>>
 
 -----------------------------------------------------------------------------
 (* Direct write of one page: counted (hwdp_denied), disarm, write the block, drop what got cached meanwhile. *)
@@ -206,7 +215,7 @@ DioStart(p) ==
     /\ pc[direct] = "idle" /\ rwsem = None /\ blk[p] # None /\ ~Cached(p) /\ Spend("write")
     /\ rwsem' = direct /\ dio' = Rule("count-before-disarm")
     /\ at' = [at EXCEPT ![direct] = p] /\ work' = [work EXCEPT ![direct] = {p}] /\ Go(direct, "lock")
-    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, inval, mmap, readers, rearming, candidates, fw,
+    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, inval, mmap, readers, reading, rearming, candidates, fw,
                    found, scan, failed, must>>
 
 DioWrite ==
@@ -214,21 +223,29 @@ DioWrite ==
     /\ pc[direct] = "write" /\ Go(direct, "unmap")
     /\ dio' = TRUE /\ ver' = [ver EXCEPT ![p] = @ + 1]
     /\ disk' = [disk EXCEPT ![blk[p]] = Bytes(p, ver[p] + 1)]
-    /\ UNCHANGED <<mem, hw, frames, data, blk, other, pages, lock, dead, rwsem, inval, mmap, readers, rearming, candidates,
-                   work, at, found, scan, failed, must, fw, left>>
+    /\ UNCHANGED <<mem, hw, frames, data, blk, other, ctrl, pages, lock, dead, rwsem, inval, mmap, readers, reading, rearming,
+                   candidates, work, at, found, scan, failed, must, fw, left>>
 
 DioEnd ==
     /\ pc[direct] = "end" /\ Go(direct, "idle") /\ dio' = FALSE /\ rwsem' = None /\ at' = [at EXCEPT ![direct] = None]
-    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, inval, mmap, readers, rearming, candidates,
+    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, inval, mmap, readers, reading, rearming, candidates,
                    work, found, scan, failed, must, fw, left>>
 
 Dio ==
     LET p == at[direct] IN
     /\ direct \in Threads
-    /\ \/ \E q \in Pages : DioStart(q)
+    /\ \/ \E q \in Mine : DioStart(q)
        \/ DioWrite
        \/ Unmap(direct, p) \/ TakeOut(direct, p, "end") \/ NotCached(direct, p, "end")
        \/ DioEnd
+
+-----------------------------------------------------------------------------
+(* Direct reads, by whoever may read the file. They overlap: there may be one under way for ever. *)
+
+Reader ==
+    /\ "reader" \in Threads /\ reading' = ~reading
+    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, rwsem, inval, mmap, readers, dio, rearming, candidates, thread,
+                   fw, left>>
 
 -----------------------------------------------------------------------------
 (* Moving a page to another block (defragmentation), with invalidate_lock held for writing. *)
@@ -239,7 +256,7 @@ MoveStart(p) ==
     /\ readers = {} \/ ~Rule("move-under-invalidate-lock")
     /\ rwsem' = move /\ inval' = IF Rule("move-under-invalidate-lock") THEN move ELSE inval
     /\ at' = [at EXCEPT ![move] = p] /\ work' = [work EXCEPT ![move] = {p}] /\ Go(move, "lock")
-    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, mmap, readers, dio, rearming, candidates, fw,
+    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, mmap, readers, dio, reading, rearming, candidates, fw,
                    found, scan, failed, must>>
 
 MoveWrite ==
@@ -247,12 +264,13 @@ MoveWrite ==
     /\ pc[move] = "write" /\ Go(move, "end")
     /\ \/ \E b \in FreeBlocks : disk' = [disk EXCEPT ![b] = disk[blk[p]]] /\ blk' = [blk EXCEPT ![p] = b]
        \/ FreeBlocks = {} /\ UNCHANGED <<disk, blk>>
-    /\ UNCHANGED <<mem, hw, frames, data, ver, other, pages, locks, candidates, work, at, found, scan, failed, must, fw, left>>
+    /\ UNCHANGED <<mem, hw, frames, data, ver, other, ctrl, pages, locks, candidates, work, at, found, scan, failed, must, fw,
+                   left>>
 
 MoveEnd ==
     /\ pc[move] = "end" /\ Go(move, "idle") /\ rwsem' = None /\ inval' = None /\ at' = [at EXCEPT ![move] = None]
-    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, mmap, readers, dio, rearming, candidates,
+    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, mmap, readers, dio, reading, rearming, candidates,
                    work, found, scan, failed, must, fw, left>>
 
-Move == move \in Threads /\ ((\E p \in Pages : MoveStart(p)) \/ MoveWrite \/ MoveEnd)
+Move == move \in Threads /\ ((\E p \in Mine : MoveStart(p)) \/ MoveWrite \/ MoveEnd)
 =============================================================================

@@ -8,7 +8,9 @@ EXTENDS Hardware
 Adopted(p) == cache' = [cache EXCEPT ![p] = pte[p].v] /\ pte' = [pte EXCEPT ![p] = Entry("synced", @.v)]
 
 \* The fence comes before the next life of an emptied entry, which is a candidate from now on.
-Emptied(p) == pte' = [pte EXCEPT ![p] = Empty] /\ todo' = todo \cup {p} /\ unfenced' = TRUE
+Emptied(p) ==
+    /\ pte' = [pte EXCEPT ![p] = Empty]
+    /\ IF p \in Mine THEN todo' = todo \cup {p} /\ unfenced' = TRUE ELSE UNCHANGED candidates
 
 \* Neither armed nor unsynced afterwards (OS-7: by exchange).
 Settle(p) ==
@@ -30,6 +32,9 @@ Insert(p, bytes) ==
 Reused(set) == data' = [f \in Frames |-> IF f \in set THEN Foreign ELSE data[f]]
 
 Cached(p) == cache[p] # None
+Open(held, n) == held = None \/ n # 1   \* locks of the first address space, or area and file, that is
+\* There is a block, and a namespace to read it from.
+Has(p) == blk[p] # None /\ (DescOf(p) # 1 \/ ctrl.owner = "ours")
 Go(t, step) == pc' = [pc EXCEPT ![t] = step]
 
 \* The fault handler keeps the page table lock for three steps: exchange, "unfenced", candidate.
@@ -39,23 +44,25 @@ Disarming(h) ==
     LET st == hart[h].st IN
     /\ st \in {"unfenced", "candidate"}
     /\ hart' = [hart EXCEPT ![h].st = IF st = DisarmOrder[1] THEN DisarmOrder[2] ELSE "fill"]
-    /\ IF st = "unfenced" THEN unfenced' = TRUE /\ UNCHANGED todo ELSE todo' = todo \cup {hart[h].p} /\ UNCHANGED unfenced
+    /\ IF hart[h].p \notin Mine THEN UNCHANGED candidates
+       ELSE IF st = "unfenced" THEN unfenced' = TRUE /\ UNCHANGED todo ELSE todo' = todo \cup {hart[h].p} /\ UNCHANGED unfenced
     /\ UNCHANGED <<mem, tlb, slot, cmds, frames, data, file, pages, locks, thread, fw, left>>
 
 \* The fault handler. OS-10: an armed entry is emptied, the ordinary fault goes on.
 Fault(h) ==
     LET p == hart[h].p
         again == hart' = [hart EXCEPT ![h] = IdleHart]
-        keep == <<pmd, pud, table, tlb, slot, cmds, ring, ret, file, dirty, busy, locks, thread, fw, left>>
-    IN  /\ hart[h].st = "fault" /\ mmap = None
-        /\ \/ dead /\ again /\ UNCHANGED <<pte, cache, candidates, free, data>>
-           \/ /\ ~dead /\ Is(p, "armed")
+        over == Dead(AreaOf(p))
+        keep == <<pmd, pud, hint, table, tlb, slot, cmds, ring, ret, file, dirty, busy, locks, thread, fw, left>>
+    IN  /\ hart[h].st = "fault" /\ Open(mmap, SpaceOf(p))
+        /\ \/ over /\ again /\ UNCHANGED <<pte, cache, candidates, free, data>>
+           \/ /\ ~over /\ Is(p, "armed")
               /\ pte' = [pte EXCEPT ![p] = Empty] /\ hart' = [hart EXCEPT ![h].st = DisarmOrder[1]]
               /\ UNCHANGED <<cache, candidates, free, data>>
-           \/ /\ ~dead /\ Is(p, "unsynced") /\ lock = None
+           \/ /\ ~over /\ Is(p, "unsynced") /\ lock[AreaOf(p)] = None
               /\ Settle(p) /\ again /\ UNCHANGED <<free, data>>
-           \/ /\ ~dead /\ Is(p, "synced") /\ again /\ UNCHANGED <<pte, cache, candidates, free, data>>
-           \/ /\ ~dead /\ Is(p, "empty") /\ hart' = [hart EXCEPT ![h].st = "fill"]
+           \/ /\ ~over /\ Is(p, "synced") /\ again /\ UNCHANGED <<pte, cache, candidates, free, data>>
+           \/ /\ ~over /\ Is(p, "empty") /\ hart' = [hart EXCEPT ![h].st = "fill"]
               /\ UNCHANGED <<pte, cache, candidates, free, data>>
         /\ UNCHANGED keep
 
@@ -63,15 +70,16 @@ Fault(h) ==
 Fill(h) ==
     LET p == hart[h].p
         again == hart' = [hart EXCEPT ![h] = IdleHart]
-        keep == <<pmd, pud, table, tlb, slot, cmds, ring, ret, file, dirty, busy, locks, thread, fw, left>>
-    IN  /\ hart[h].st = "fill" /\ mmap = None
-        /\ \/ dead /\ again /\ UNCHANGED <<pte, cache, candidates, free, data>>
-           \/ /\ ~dead /\ Cached(p) /\ busy[p] = None
+        over == Dead(AreaOf(p))
+        keep == <<pmd, pud, hint, table, tlb, slot, cmds, ring, ret, file, dirty, busy, locks, thread, fw, left>>
+    IN  /\ hart[h].st = "fill" /\ Open(mmap, SpaceOf(p))
+        /\ \/ over /\ again /\ UNCHANGED <<pte, cache, candidates, free, data>>
+           \/ /\ ~over /\ Cached(p) /\ busy[p] = None
               /\ pte' = IF Is(p, "empty") THEN [pte EXCEPT ![p] = Entry("synced", cache[p])] ELSE pte
               /\ again /\ UNCHANGED <<cache, candidates, free, data>>
-           \/ /\ ~dead /\ ~Cached(p) /\ blk[p] = None /\ again   \* SIGBUS, or zeroes
+           \/ /\ ~over /\ ~Cached(p) /\ ~Has(p) /\ again         \* SIGBUS, or zeroes
               /\ UNCHANGED <<pte, cache, candidates, free, data>>
-           \/ /\ ~dead /\ ~Cached(p) /\ blk[p] # None /\ inval = None /\ lock = None
+           \/ /\ ~over /\ ~Cached(p) /\ Has(p) /\ Open(inval, AreaOf(p)) /\ lock[AreaOf(p)] = None
               /\ IF Rule("gate") /\ Is(p, "unsynced")
                  THEN Settle(p) /\ again /\ UNCHANGED <<free, data>>
                  ELSE Insert(p, disk[blk[p]]) /\ UNCHANGED hart
@@ -94,55 +102,69 @@ TakeReturns ==
     /\ UNCHANGED <<mem, hw, ring, file, pages, locks, candidates, thread, fw, left>>
 
 -----------------------------------------------------------------------------
-(* kpted: OS-6. Marks are cleared from the top, each before what is below it is read. *)
+(* kpted: OS-6. Marks are cleared from the top, each before what is below it is read. Each area has passes of its own. An upper
+   mark may be for other areas of the address space, too: who takes it leaves a hint to each of them. *)
 
-kpted == "kpted"
-keepPted == <<table, hw, frames, data, file, dirty, busy, dead, rwsem, inval, mmap, readers, dio, rearming,
+PassOf == [kpted |-> 1, kpted2 |-> 2, kpted3 |-> 3]
+Passes == DOMAIN PassOf \cap Threads
+Sharers(a) == {b \in Areas : b # a /\ SpaceAt(b) = SpaceAt(a)}
+keepPted == <<table, hw, frames, data, file, dirty, busy, dead, rwsem, inval, mmap, readers, dio, reading, rearming,
               candidates, at, fw, found, must>>
 
-PtedStart ==
-    /\ pc[kpted] = "idle" /\ pud /\ ~dead
-    /\ pud' = ~Rule("clear-top-down")
-    /\ work' = [work EXCEPT ![kpted] = Tables] /\ Go(kpted, "tables")
-    /\ UNCHANGED <<pte, pmd, cache, lock, scan, failed, left>> /\ UNCHANGED keepPted
+PtedStart(k) ==
+    LET a == PassOf[k] n == SpaceAt(a) alone == Sharers(a) = {} IN
+    /\ pc[k] = "idle" /\ (pud[n] \/ hint[a]) /\ ~Dead(a)
+    /\ pud' = [pud EXCEPT ![n] = @ /\ ~Rule("clear-top-down")]
+    /\ work' = [work EXCEPT ![k] = TablesIn(a)] /\ Go(k, IF alone THEN "tables" ELSE IF pud[n] THEN "share" ELSE "hint")
+    /\ UNCHANGED <<pte, pmd, hint, cache, lock, scan, failed, left>> /\ UNCHANGED keepPted
 
-PtedTable ==
-    LET t == Least(work[kpted]) IN
-    /\ pc[kpted] = "tables" /\ work[kpted] # {} /\ lock = None
-    /\ IF pmd[t] /\ ~dead
-       THEN /\ lock' = kpted /\ pmd' = [pmd EXCEPT ![t] = ~Rule("clear-before-scan")]
-            /\ scan' = {p \in Pages : TableOf(p) = t} /\ Go(kpted, "scan")
+PtedShare(k) ==
+    /\ pc[k] = "share" /\ Go(k, "hint")
+    /\ hint' = IF Rule("tell-the-others") THEN [b \in Areas |-> hint[b] \/ b \in Sharers(PassOf[k])] ELSE hint
+    /\ UNCHANGED <<pte, pmd, pud, cache, lock, work, scan, failed, left>> /\ UNCHANGED keepPted
+
+PtedHint(k) ==
+    /\ pc[k] = "hint" /\ Go(k, "tables")
+    /\ hint' = [hint EXCEPT ![PassOf[k]] = FALSE]
+    /\ UNCHANGED <<pte, pmd, pud, cache, lock, work, scan, failed, left>> /\ UNCHANGED keepPted
+
+PtedTable(k) ==
+    LET t == Least(work[k]) a == PassOf[k] IN
+    /\ pc[k] = "tables" /\ work[k] # {} /\ lock[a] = None
+    /\ IF pmd[t] /\ ~Dead(a)
+       THEN /\ lock' = [lock EXCEPT ![a] = k] /\ pmd' = [pmd EXCEPT ![t] = ~Rule("clear-before-scan")]
+            /\ scan' = [scan EXCEPT ![k] = {p \in Pages : TableOf(p) = t}] /\ Go(k, "scan")
             /\ UNCHANGED work
-       ELSE /\ work' = [work EXCEPT ![kpted] = @ \ {t}]
+       ELSE /\ work' = [work EXCEPT ![k] = @ \ {t}]
             /\ UNCHANGED <<lock, pmd, scan, pc>>
-    /\ UNCHANGED <<pte, pud, cache, failed, left>> /\ UNCHANGED keepPted
+    /\ UNCHANGED <<pte, pud, hint, cache, failed, left>> /\ UNCHANGED keepPted
 
-PtedScan ==
-    LET p == Least(scan) IN
-    /\ pc[kpted] = "scan" /\ scan # {}
-    /\ scan' = scan \ {p}
+PtedScan(k) ==
+    LET p == Least(scan[k]) IN
+    /\ pc[k] = "scan" /\ scan[k] # {}
+    /\ scan' = [scan EXCEPT ![k] = @ \ {p}]
     /\ \/ /\ IF Is(p, "unsynced") THEN Adopted(p) ELSE UNCHANGED <<pte, cache>>
           /\ UNCHANGED <<failed, left>>
-       \/ Is(p, "unsynced") /\ Spend("fail") /\ failed' = TRUE /\ UNCHANGED <<pte, cache>>
-    /\ UNCHANGED <<pmd, pud, lock, work, pc>> /\ UNCHANGED keepPted
+       \/ Is(p, "unsynced") /\ Spend("fail") /\ failed' = [failed EXCEPT ![k] = TRUE] /\ UNCHANGED <<pte, cache>>
+    /\ UNCHANGED <<pmd, pud, hint, lock, work, pc>> /\ UNCHANGED keepPted
 
 \* Pages that found no memory are to be found again by the marks.
-PtedLeave ==
-    LET t == Least(work[kpted]) IN
-    /\ pc[kpted] = "scan" /\ scan = {}
-    /\ pmd' = [pmd EXCEPT ![t] = IF ~Rule("clear-before-scan") THEN FALSE ELSE @ \/ (failed /\ Rule("mark-again"))]
-    /\ pud' = (pud \/ (failed /\ Rule("mark-again")))
-    /\ failed' = FALSE /\ lock' = None
-    /\ work' = [work EXCEPT ![kpted] = @ \ {t}] /\ Go(kpted, "tables")
-    /\ UNCHANGED <<pte, cache, scan, left>> /\ UNCHANGED keepPted
+PtedLeave(k) ==
+    LET t == Least(work[k]) a == PassOf[k] IN
+    /\ pc[k] = "scan" /\ scan[k] = {}
+    /\ pmd' = [pmd EXCEPT ![t] = IF ~Rule("clear-before-scan") THEN FALSE ELSE @ \/ (failed[k] /\ Rule("mark-again"))]
+    /\ pud' = [pud EXCEPT ![SpaceAt(a)] = @ \/ (failed[k] /\ Rule("mark-again"))]
+    /\ failed' = [failed EXCEPT ![k] = FALSE] /\ lock' = [lock EXCEPT ![a] = None]
+    /\ work' = [work EXCEPT ![k] = @ \ {t}] /\ Go(k, "tables")
+    /\ UNCHANGED <<pte, hint, cache, scan, left>> /\ UNCHANGED keepPted
 
-PtedEnd ==
-    /\ pc[kpted] = "tables" /\ work[kpted] = {}
-    /\ pud' = (pud /\ Rule("clear-top-down"))
-    /\ Go(kpted, "idle")
-    /\ UNCHANGED <<pte, pmd, cache, lock, work, scan, failed, left>> /\ UNCHANGED keepPted
+PtedEnd(k) ==
+    /\ pc[k] = "tables" /\ work[k] = {}
+    /\ pud' = [pud EXCEPT ![SpaceAt(PassOf[k])] = @ /\ Rule("clear-top-down")]
+    /\ Go(k, "idle")
+    /\ UNCHANGED <<pte, pmd, hint, cache, lock, work, scan, failed, left>> /\ UNCHANGED keepPted
 
-Pted == kpted \in Threads /\ (PtedStart \/ PtedTable \/ PtedScan \/ PtedLeave \/ PtedEnd)
+Pted(k) == PtedStart(k) \/ PtedShare(k) \/ PtedHint(k) \/ PtedTable(k) \/ PtedScan(k) \/ PtedLeave(k) \/ PtedEnd(k)
 
 -----------------------------------------------------------------------------
 (* sync (fsync, memory failure, suspend): every page that is filled now gets its metadata (OS-8). It does not trust the upper
@@ -151,22 +173,23 @@ Pted == kpted \in Threads /\ (PtedStart \/ PtedTable \/ PtedScan \/ PtedLeave \/
 sync == "sync"
 SyncBegin ==
     /\ pc[sync] = "idle" /\ Spend("move")
-    /\ must' = {p \in Pages : Is(p, "unsynced")}
-    /\ Go(sync, "table") /\ work' = [work EXCEPT ![sync] = Tables]
+    /\ must' = {p \in Mine : Is(p, "unsynced")}
+    /\ Go(sync, "table") /\ work' = [work EXCEPT ![sync] = TablesIn(1)]
     /\ IF Rule("fence-before-skip") THEN Fence(sync) ELSE UNCHANGED fw
     /\ UNCHANGED <<mem, hw, frames, data, file, pages, locks, candidates, at, found, scan, failed>>
 
 SyncTable ==
     LET t == Least(work[sync])
         mine == {p \in Pages : TableOf(p) = t /\ Is(p, "unsynced")}
-    IN  /\ pc[sync] = "table" /\ fw[sync] = {} /\ work[sync] # {} /\ lock = None
+    IN  /\ pc[sync] = "table" /\ fw[sync] = {} /\ work[sync] # {} /\ lock[1] = None
         /\ work' = [work EXCEPT ![sync] = @ \ {t}]
-        /\ IF pmd[t] /\ (pud \/ Rule("ignore-upper-mark"))
+        /\ IF pmd[t] /\ (pud[1] \/ Rule("ignore-upper-mark"))
            THEN /\ pte' = [p \in Pages |-> IF p \in mine THEN Entry("synced", pte[p].v) ELSE pte[p]]
                 /\ cache' = [p \in Pages |-> IF p \in mine THEN pte[p].v ELSE cache[p]]
                 /\ pmd' = [pmd EXCEPT ![t] = FALSE]
            ELSE UNCHANGED <<pte, cache, pmd>>
-        /\ UNCHANGED <<pud, table, hw, frames, data, file, dirty, busy, locks, candidates, pc, at, found, scan, failed, must, fw, left>>
+        /\ UNCHANGED <<pud, hint, table, hw, frames, data, file, dirty, busy, locks, candidates, pc, at, found, scan, failed,
+                       must, fw, left>>
 
 SyncEnd ==
     /\ pc[sync] = "table" /\ fw[sync] = {} /\ work[sync] = {}
@@ -183,14 +206,15 @@ Sync == sync \in Threads /\ (SyncBegin \/ SyncTable \/ SyncEnd \/ SyncForget)
 (* Withdrawal, used by munmap, truncate, direct writes and moving of blocks. OS-4: empty the leaves, flush the harts, fence the
    SMU; only then go on. Whoever leaves the area alive gives the lock back before the flush, and fences only if needed. *)
 
-Withdrawers == {"munmap", "fork", "truncate", "dio", "move"} \cap Threads
-Afterwards(t) == CASE t = "munmap" -> "zap" [] t = "fork" -> "copy" [] t = "truncate" -> (IF Rule("disarm-before-cache") THEN "unmap" ELSE "free")
-              [] OTHER -> "write"
-keepW == <<pmd, pud, table, cmds, frames, data, file, dirty, busy, rwsem, inval, mmap, readers, dio, rearming,
+Withdrawers == {"munmap", "fork", "truncate", "dio", "move", "worker"} \cap Threads
+Afterwards(t) == CASE t = "munmap" -> "zap" [] t = "fork" -> "copy" [] t = "worker" -> "over"
+                   [] t = "truncate" -> (IF Rule("disarm-before-cache") THEN "unmap" ELSE "free")
+                   [] OTHER -> "write"
+keepW == <<pmd, pud, hint, table, cmds, frames, data, file, dirty, busy, rwsem, inval, mmap, readers, dio, reading, rearming,
            at, found, scan, failed, must, left>>
 
 WLock(t) ==
-    /\ pc[t] = "lock" /\ lock = None /\ lock' = t /\ Go(t, "empty")
+    /\ pc[t] = "lock" /\ lock[1] = None /\ lock' = [lock EXCEPT ![1] = t] /\ Go(t, "empty")
     /\ UNCHANGED <<pte, cache, candidates, hart, tlb, slot, fw, dead, work>> /\ UNCHANGED keepW
 
 \* REQ: OS-7: by exchange. Without it: look, and store later (found holds what was seen).
@@ -212,7 +236,7 @@ WPlain(t) ==
 
 WEmptied(t) ==
     /\ pc[t] = "empty" /\ work[t] = {}
-    /\ lock' = IF t = "munmap" THEN lock ELSE None
+    /\ lock' = IF t = "munmap" THEN lock ELSE [lock EXCEPT ![1] = None]
     /\ Go(t, IF t # "munmap" /\ ~unfenced THEN Afterwards(t) ELSE IF Rule("flush-before-fence") THEN "flush" ELSE "fence")
     /\ UNCHANGED <<pte, cache, candidates, hart, tlb, slot, fw, dead, work>> /\ UNCHANGED keepW
 WFlush(t) ==
@@ -230,7 +254,7 @@ WWait(t) ==
     /\ Go(t, IF Rule("flush-before-fence") THEN "unlock" ELSE "flush")
     /\ UNCHANGED <<pte, cache, candidates, hart, tlb, slot, fw, dead, lock, work>> /\ UNCHANGED keepW
 WUnlock(t) ==
-    /\ pc[t] = "unlock" /\ lock' = (IF lock = t THEN None ELSE lock) /\ dead' = (dead \/ t = "munmap")
+    /\ pc[t] = "unlock" /\ lock' = (IF lock[1] = t THEN [lock EXCEPT ![1] = None] ELSE lock) /\ dead' = (dead \/ t = "munmap")
     /\ Go(t, Afterwards(t))
     /\ UNCHANGED <<pte, cache, candidates, hart, tlb, slot, fw, work>> /\ UNCHANGED keepW
 
@@ -246,19 +270,20 @@ Flushed ==
 munmap == "munmap"
 UnmapStart ==
     /\ pc[munmap] = "idle" /\ mmap = None /\ ~dead /\ (readers = {} \/ ~Rule("rearm-under-mmap-lock"))
-    /\ mmap' = munmap /\ work' = [work EXCEPT ![munmap] = Pages] /\ Go(munmap, "lock")
-    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, rwsem, inval, readers, dio, rearming, candidates, fw,
+    /\ mmap' = munmap /\ work' = [work EXCEPT ![munmap] = Mine] /\ Go(munmap, "lock")
+    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, rwsem, inval, readers, dio, reading, rearming, candidates, fw,
                    at, found, scan, failed, must, left>>
 
 UnmapZap ==
     /\ pc[munmap] = "zap" /\ Go(munmap, "tlb")
-    /\ pte' = [p \in Pages |-> IF Is(p, "synced") THEN Empty ELSE pte[p]]
-    /\ UNCHANGED <<pmd, pud, table, hw, frames, data, file, pages, locks, candidates, work, at, found, scan, failed, must, fw, left>>
+    /\ pte' = [p \in Pages |-> IF p \in Mine /\ Is(p, "synced") THEN Empty ELSE pte[p]]
+    /\ UNCHANGED <<pmd, pud, hint, table, hw, frames, data, file, pages, locks, candidates, work, at, found, scan, failed,
+                   must, fw, left>>
 
 UnmapEnd ==
     /\ pc[munmap] = "free" /\ Go(munmap, "over") /\ table' = FALSE /\ mmap' = None
-    /\ UNCHANGED <<pte, pmd, pud, hw, frames, data, file, pages, lock, dead, rwsem, inval, readers, dio, rearming, candidates,
-                   work, at, found, scan, failed, must, fw, left>>
+    /\ UNCHANGED <<pte, pmd, pud, hint, hw, frames, data, file, pages, lock, dead, rwsem, inval, readers, dio, reading, rearming,
+                   candidates, work, at, found, scan, failed, must, fw, left>>
 
 UnmapFlush == pc[munmap] = "tlb" /\ Go(munmap, "free") /\ Flushed
 
@@ -269,12 +294,12 @@ Munmap == MunmapStep \/ (munmap \in Threads /\ UnmapStart)
 fork == "fork"
 ForkStart ==
     /\ pc[fork] = "idle" /\ mmap = None /\ ~dead /\ (readers = {} \/ ~Rule("rearm-under-mmap-lock"))
-    /\ mmap' = fork /\ work' = [work EXCEPT ![fork] = Pages] /\ Go(fork, "lock") /\ Spend("move")
-    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, rwsem, inval, readers, dio, rearming, candidates, fw,
+    /\ mmap' = fork /\ work' = [work EXCEPT ![fork] = Mine] /\ Go(fork, "lock") /\ Spend("move")
+    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, rwsem, inval, readers, dio, reading, rearming, candidates, fw,
                    at, found, scan, failed, must>>
 ForkEnd ==
     /\ pc[fork] = "copy" /\ Go(fork, "idle") /\ mmap' = None
-    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, rwsem, inval, readers, dio, rearming, candidates, fw,
+    /\ UNCHANGED <<mem, hw, frames, data, file, pages, lock, dead, rwsem, inval, readers, dio, reading, rearming, candidates, fw,
                    work, at, found, scan, failed, must, left>>
 Fork == fork \in Threads /\ (ForkStart \/ ForkEnd)
 ==============================================================================

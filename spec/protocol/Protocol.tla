@@ -2,22 +2,23 @@
 (* SPDX-License-Identifier: Apache-2.0 *)
 (* The race between hardware and the operating system for page table entries, frames and blocks. README.md says what is
    modelled and what not. Here: all steps together, and what must hold. *)
-EXTENDS Files
+EXTENDS Controller
 -----------------------------------------------------------------------------
 
 HartStep(h) == Accept(h) \/ Fault(h) \/ Disarming(h) \/ Fill(h)
 SlotStep(s) == Lookup(s) \/ Install(s) \/ Mark(s) \/ Answer(s)
 Device == \E c \in cmds : Complete(c)
 Withdrawals == \E t \in Withdrawers : Withdraw(t)
+Adoption == \E k \in Passes : Pted(k)
 Rearming == \E t \in Rearmers : Rearm(t)
 
 Next ==
     \/ \E h \in Harts : HartStep(h) \/ Interrupt(h) \/ \E p \in Pages : Touch(h, p) \/ KernelTouch(h, p) \/ Store(h, p)
     \/ \E s \in Slots : SlotStep(s) \/ Timeout(s)
-    \/ Device \/ Stranger
-    \/ Refill \/ TakeReturns \/ Pted \/ Sync \/ Reclaim
+    \/ Device \/ Controller
+    \/ Refill \/ TakeReturns \/ Adoption \/ Sync \/ Reclaim
     \/ Withdrawals \/ Rearming
-    \/ Truncate \/ Other \/ Dio \/ Move \/ Munmap \/ Fork
+    \/ Truncate \/ Other \/ Dio \/ Reader \/ Move \/ Munmap \/ Fork
     \/ \E p \in Pages : Write(p) \/ WriteBack(p)
 
 Safety == Init /\ [][Next]_vars
@@ -26,7 +27,10 @@ Safety == Init /\ [][Next]_vars
 Fairness ==
     /\ \A h \in Harts : WF_vars(HartStep(h))
     /\ \A s \in Slots : WF_vars(SlotStep(s))
-    /\ WF_vars(Device) /\ WF_vars(Refill) /\ WF_vars(TakeReturns) /\ WF_vars(Pted)
+    /\ WF_vars(Device) /\ WF_vars(Refill) /\ WF_vars(TakeReturns)
+    /\ \A k \in Passes : WF_vars(Pted(k))
+    /\ \A t \in Rearmers : WF_vars(Rearm(t))
+    /\ \A t \in Controllers : WF_vars(ControllerStep(t))
     /\ \A t \in Withdrawers : WF_vars(Withdraw(t))
     /\ WF_vars(MunmapStep)
 Spec == Safety /\ Fairness
@@ -64,7 +68,7 @@ OneFrame == \A p \in Pages : Cached(p) => pte[p].k \notin {"armed", "unsynced"}
 \* REQ: OS-3: no armed entry outlives its block; nobody reads another user's bytes.
 NoStaleBlock ==
     \A p \in Pages :
-        /\ Is(p, "armed") => pte[p].v = blk[p]
+        /\ Is(p, "armed") => pte[p].v = blk[p] /\ (DescOf(p) # 1 \/ ctrl.owner # "theirs")
         /\ Valid(p) => data[pte[p].v] # Foreign
         /\ Cached(p) => blk[p] # None
 
@@ -77,21 +81,23 @@ NoStaleBytes ==
 
 \* REQ: OS-6: an unsynced page is found: marked, about to be marked, or about to be looked at.
 NoLostPage ==
-    kpted \in Threads => \A p \in Pages : Is(p, "unsynced") =>
-        LET t == TableOf(p) IN
+    \A k \in Passes : \A p \in Pages : AreaOf(p) = PassOf[k] /\ Is(p, "unsynced") =>
+        LET t == TableOf(p) a == AreaOf(p) IN
         \/ \E s \in Slots : slot[s].p = p /\ slot[s].st \in {"pmd", "pud"}
-        \/ pmd[t] /\ pud
-        \/ pmd[t] /\ pc[kpted] \in {"tables", "scan"} /\ t \in work[kpted]
-        \/ pc[kpted] = "scan" /\ (p \in scan \/ (failed /\ t = Least(work[kpted])))
+        \/ pmd[t] /\ (pud[SpaceAt(a)] \/ hint[a])
+        \/ pmd[t] /\ pc[k] \in {"share", "hint", "tables", "scan"} /\ t \in work[k]
+        \/ pmd[t] /\ \E j \in Passes : PassOf[j] \in Sharers(a) /\ pc[j] = "share"
+        \/ pc[k] = "scan" /\ (p \in scan[k] \/ (failed[k] /\ t = Least(work[k])))
 
 \* REQ: OS-8: what was unsynced when a sync began is adopted when it ends.
 SyncComplete == sync \in Threads /\ pc[sync] = "over" => \A p \in must : ~Is(p, "unsynced")
 
 \* REQ: OS-4, OS-5: nobody uses page tables that are freed.
 NoFreedTable ==
-    ~table => /\ \A p \in Pages : Is(p, "empty")
-              /\ \A s \in Slots : ~Live(s)
-              /\ \A h \in Harts : hart[h].st \notin {"request", "wait"} /\ tlb[h] = None
+    ~table => /\ \A p \in Mine : Is(p, "empty")
+              /\ \A s \in Slots : Live(s) => slot[s].p \notin Mine
+              /\ \A h \in Harts : hart[h].st \in {"request", "wait"} => hart[h].p \notin Mine
+              /\ \A h \in Harts : tlb[h] # None => tlb[h][1] \notin Mine
 
 \* REQ: ISA-3: kernel code, which may hold a spinlock, never waits for a device.
 NoKernelWait == \A h \in Harts : hart[h].kernel => hart[h].st \notin {"request", "wait"}
@@ -99,15 +105,22 @@ NoKernelWait == \A h \in Harts : hart[h].kernel => hart[h].st \notin {"request",
 \* REQ: SMU-8: whoever waits for a fence waits for nothing of another drive.
 NoWaitForStrangers == \A t \in Threads : \A s \in fw[t] : ~Strange(s)
 
+\* No miss fails because of what happens to another user's descriptor.
+NoDenialByReset == \A s \in Slots : slot[s].st = "refused" => ~Strange(s)
+
 \* REQ: OS-8: fork copies neither armed nor unsynced entries.
-NoEntryCopied == fork \in Threads /\ pc[fork] = "copy" => \A p \in Pages : pte[p].k \in {"empty", "synced"}
+NoEntryCopied == fork \in Threads /\ pc[fork] = "copy" => \A p \in Mine : pte[p].k \in {"empty", "synced"}
 
 \* A page that hardware could serve is armed, or remembered as a candidate.
 NoPageForgotten ==
-    Rearmers # {} /\ ~dead => \A p \in Pages : Is(p, "empty") /\ ~Cached(p) /\ blk[p] # None =>
+    Rearmers # {} /\ ~dead => \A p \in Mine : Is(p, "empty") /\ ~Cached(p) /\ blk[p] # None =>
         \/ p \in todo
         \/ \E t \in Rearmers : p \in work[t]
         \/ PteLocked(p)
+
+\* Nobody keeps a file from hardware by reading it: what could be served and is not armed is armed in the end, or cached.
+Servable(p) == Is(p, "empty") /\ ~Cached(p) /\ Has(p) /\ ctrl.live /\ ~dead
+NoDenialByReads == Rearmers # {} => \A p \in Mine : Servable(p) ~> ~Servable(p)
 
 \* SMU-6 and progress: every access is answered in the end, kpted finds every page, munmap ends.
 EveryMissAnswered == \A h \in Harts : hart[h].st # "idle" ~> hart[h].st = "idle"
