@@ -107,6 +107,8 @@ def parser() -> Parser:
     run.add_argument("--smu", choices=("model", "rtl"), default="model",
                      help="the SMU: the reference model, or its RTL under Verilator (built when it is not there)")
     run.add_argument("--gdb", metavar="PLACE[,nowait]", help="wait for GDB at PORT, HOST:PORT or unix:PATH")
+    run.add_argument("--check-atomic", action="store_true",
+                     help="look at every miss that the SMU serves; fail if the guest's Linux asks for one in atomic context")
     run.add_argument("--stats", type=Path, metavar="FILE", help="keep the machine's record (JSON)")
 
     profile = commands.add_parser("profile", help="where every cycle of a command goes: tables, timeline, flame graph",
@@ -449,12 +451,14 @@ def _request(args: argparse.Namespace, guest_argv: list[str], out: Path | None, 
         profile=args.profile, settings=tuple(args.settings), memory=args.memory, harts=args.harts, append=args.append,
         kernel=args.kernel, stock=args.stock, series=args.series, simulator=args.simulator, arch=args.arch,
         packages=tuple(args.packages), interactive=args.command == "run" and args.interactive, verbose=args.verbose,
-        max_seconds=args.max_seconds, stats=stats, detail=args.detail, options=tuple(_machine_options(args)))
+        max_seconds=args.max_seconds, stats=stats, detail=args.detail, options=tuple(_machine_options(args)),
+        check_atomic=getattr(args, "check_atomic", False))
 
 
 def _elf_options(args: argparse.Namespace, guest_argv: list[str]) -> list[str]:
     """Those of a guest's options that a bare-metal program has, too, as the machine has them; UserError for the others."""
-    run_alone = {"--out": args.out, "--interactive": args.interactive} if args.command == "run" else {}
+    run_alone = {"--out": args.out, "--interactive": args.interactive,
+                 "--check-atomic": args.check_atomic} if args.command == "run" else {}
     others = {"--kind": args.kind, "--share": args.share, "--in": args.inputs, "--package": args.packages,
               "--cflags": args.cflags, "--data": args.data, "--readahead": args.readahead is not None, "--fault": args.faults,
               "--append": args.append, "--kernel": args.kernel, "--stock": args.stock, "--series": args.series != SERIES,

@@ -102,6 +102,20 @@ def pagesim() -> Path:
     return _program("pagesim")
 
 
+def seeded_machine() -> Path:
+    """The machine's program for tests whose walkers serve misses of every mode if TRAPLESS_SEED_SERVES_KERNEL is set (or the one
+    that TRAPLESS_SEEDED_MACHINE names)."""
+    named = os.environ.get(_variable("seeded_machine"))
+    if named:
+        return Path(named).absolute()
+    # A folder of its own: in the usual one it would take the place of the program that others run.
+    target = Path(cargo_env()["CARGO_TARGET_DIR"]) / "seeded"
+    command = [*_cargo("machine"), "--features", "seeded-bugs"]
+    with locked("seeded-machine"), step("building the machine with seeded bugs"):
+        run_tool(command, CACHE / "logs" / "cargo.log", "building the machine", {"CARGO_TARGET_DIR": str(target)}, MACHINE)
+    return target / "release" / "trapless-machine"
+
+
 def _program(name: str) -> Path:
     binary, variable = f"trapless-{name}", _variable(name)
     named = os.environ.get(variable)

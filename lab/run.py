@@ -7,7 +7,7 @@ import math
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from lab.arguments import check_settings, twice
 from lab.images import dataset, ext4, rootfs
 from lab.outputs import output_file, output_folder
 from lab.programs import own
-from lab.runner import ending, served
+from lab.runner import atomic, ending, served
 from lab.runner import guest as guests
 from lab.runner.job import Job, command_job
 from lab.ui import UserError, say
@@ -70,6 +70,8 @@ class Request:
     """Of the kernel (linux/build --series)."""
     options: tuple[str, ...] = ()
     """More options of the machine."""
+    check_atomic: bool = False
+    """Look at every miss that the SMU serves (lab/runner/atomic.py)."""
     packages: tuple[str, ...] = ()
     """Debian packages that the guest has besides the usual ones."""
     cflags: str = ""
@@ -194,7 +196,7 @@ def run(request: Request) -> int:
     if outcome.status == NOT_FOUND and (line := own.not_found(job.inputs[len(request.inputs):], request.argv,
                                                               rootfs.files(guest.root))):
         say(line)
-    return outcome.status or int(unmounted)
+    return outcome.status or int(unmounted or atomic.reports(outcome.stats) > 0)
 
 
 def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
@@ -212,6 +214,7 @@ def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
             # Linux gives a drive that it has reset the readahead of a new one.
             why = f"changed from {asked} KB, by the command or with a reset of the drive"
         lines.append(f"readahead of /data at the end: {outcome.readahead} KB, {why}")
+    lines += [line for line in [atomic.line(outcome.stats)] if line]
     return lines + [f"--fault {fault['fault']}: struck {fault['struck']} command{'' if fault['struck'] == 1 else 's'}"
                     for fault in outcome.stats.get("faults", [])]
 
@@ -266,6 +269,8 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
         append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
         quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
         options=(*request.options, *(request.attribute.options() if request.attribute else ())))
+    if request.check_atomic:
+        guest = replace(guest, options=(*guest.options, *atomic.options(guest.kernel)))
     command = own.resolve(request.argv, arch, folder, request.cflags, request.packages)
     if command.files:
         own.check_needs(command.files[0], request.argv[0], rootfs.files(root), arch)
@@ -294,6 +299,7 @@ def check_kernel(request: Request, folder: Path = Path()) -> None:
 def _of_the_machine(request: Request) -> str | None:
     """An option that only the machine has, if there is one."""
     given = [*request.options[:1], *(f"--fault {fault}" for fault in request.faults)]
+    given += ["--check-atomic"] if request.check_atomic else []
     given += [*(["--detail"] if request.detail else []), *(["--stats"] if request.stats else [])]
     given += [f"--profile {request.profile}"] if request.profile != Request.profile else []
     given += [f"--ssd {setting[4:]}" if setting.startswith("ssd=") else f"--set {setting}" for setting in request.settings]

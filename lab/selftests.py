@@ -22,9 +22,10 @@ from lab import build
 from lab.cache import CACHE, GIB, cached, content_key, remove_tree, run_tool
 from lab.images import dataset, debian, ext4, rootfs
 from lab.outputs import output_folder, write_whole
+from lab.runner import atomic
 from lab.runner import guest as guests
 from lab.runner.job import Job
-from lab.ui import UserError, no_such, step
+from lab.ui import UserError, no_such, say, step
 
 SOURCE = Path("/usr/src/linux-source-6.12.tar.xz")
 LIBRARIES = ("libcap", "libnuma", "liburing")
@@ -71,6 +72,7 @@ def run(request: Request) -> int:
     stock = request.stock or build.kernel(stock=True, configs=configs)
     launcher = f"hwdp -k {request.kind} -- " if "hwdp" in request.series else ""
     off = " ".join(f"{name}=off" for name in request.series)
+    looked: dict[str, dict] = {}
     ways = {"stock": (stock, "", ""), "off": (patched, off, ""), "on": (patched, "", launcher)}
 
     def one(way: str) -> dict[str, list[str]]:
@@ -78,14 +80,20 @@ def run(request: Request) -> int:
         place = request.out / way
         shutil.rmtree(place, ignore_errors=True)
         job = Job(script(commands, launcher), (folder,))
-        guest = guests.Guest(kernel, root, dataset.image(64 * ext4.MIB), memory="1G", append=append)
+        guest = guests.Guest(kernel, root, dataset.image(64 * ext4.MIB), memory="1G", append=append,
+                             options=atomic.options(kernel))
         outcome = guests.run_on_machine(program, guest, job, place)
         (place / "console.txt").write_text(outcome.console)
+        looked[way] = outcome.stats
         return {command: result(place / f"{number}.txt") for number, command in enumerate(commands)}
 
     with step(f"{len(commands)} tests, three ways"), ThreadPoolExecutor(max_workers=2) as pool:
         results = dict(zip(ways, pool.map(one, ways), strict=True))
-    return verdict(request.out, commands, results, missing)
+    status = verdict(request.out, commands, results, missing)
+    for way, stats in looked.items():
+        if line := atomic.line(stats):
+            say(f"{way}: {line}")
+    return status or int(any(map(atomic.reports, looked.values())))
 
 
 def script(commands: list[str], launcher: str) -> str:

@@ -17,6 +17,7 @@ from lab import build
 from lab.cache import CACHE, check_room
 from lab.images import dataset, ext4, rootfs
 from lab.outputs import output_folder
+from lab.runner import atomic
 from lab.runner import guest as guests
 from lab.runner.job import Job
 from lab.ui import UserError, say, step
@@ -55,7 +56,7 @@ def run(request: Request) -> int:
     data = dataset.image(request.data_mib * ext4.MIB)
     memory = request.data_mib // 4 + (DEBUG_MIB if request.debug else 0)
     guest = guests.Guest(kernel, rootfs.image(more=("stress-ng",)), data, memory=f"{memory}M",
-                         append="page_owner=on hwdp.ring=1024", populate=None)
+                         append="page_owner=on hwdp.ring=1024", populate=None, options=atomic.options(kernel))
     script = f"sh {SCRIPT.name} {request.kind} {request.misses} {_sum(data)}"
     for old in request.out.glob("*"):
         if old.is_file():
@@ -64,6 +65,11 @@ def run(request: Request) -> int:
         outcome = guests.run_on_machine(program, guest, Job(script, (SCRIPT,)), request.out, show=True)
     (request.out / "console.txt").write_text(outcome.console)
     found = [*([f"the guest's script ended with status {outcome.status}"] if outcome.status else []), *faults(request.out)]
+    looked = atomic.line(outcome.stats)
+    if atomic.reports(outcome.stats):
+        found.append(looked)
+    elif looked:
+        say(looked)
     for line in found:
         print(line)
     pages = counters(request.out).get("pages_adopted", 0)

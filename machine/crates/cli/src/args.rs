@@ -98,6 +98,10 @@ pub struct Common {
     /// instructions:N (as it is: the regions of interest, or everything if there are none); `kernel`: not user programs alone.
     #[arg(long, value_name = "FILE[,grain=...][,from=...][,kernel]")]
     pub trace: Option<TraceFile>,
+    /// Look at every miss that hardware serves and every request through a port: report those that the guest's Linux makes in atomic
+    /// context. OFFSET: of `pagefault_disabled` in its `struct task_struct`; without it that is not looked at.
+    #[arg(long, value_name = "OFFSET", num_args = 0..=1, require_equals = true)]
+    pub check_atomic: Option<Option<u64>>,
     /// Wait for GDB at PORT, HOST:PORT or unix:PATH; `nowait`: begin without it.
     #[arg(long, value_name = "PLACE[,nowait]")]
     pub gdb: Option<Address>,

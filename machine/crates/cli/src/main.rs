@@ -32,6 +32,10 @@ const GUEST_RESET: u8 = 3;
 const TIME_LIMIT: u8 = 4;
 const INTERRUPTED: u8 = 130;
 
+/// Environment variable, of a program for tests only: its walkers serve misses of every mode.
+#[cfg(feature = "seeded-bugs")]
+const SERVES_KERNEL: &str = "TRAPLESS_SEED_SERVES_KERNEL";
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -41,6 +45,8 @@ fn main() -> ExitCode {
             return ExitCode::from(e.exit_code() as u8);
         }
     };
+    #[cfg(feature = "seeded-bugs")]
+    trapless_riscv::seed_bug(std::env::var_os(SERVES_KERNEL).map(|_| trapless_riscv::Bug::ServesKernel));
     let result = match cli.command {
         Command::Run(options) => run(&options),
         Command::Elf(options) => elf(&options),
@@ -174,6 +180,9 @@ fn simulate_under(
         let writer = concat!("trapless-machine ", env!("CARGO_PKG_VERSION")).to_owned();
         let file = file.as_file().try_clone().with_context(|| format!("cannot write {}", path.display()))?;
         machine.trace(TraceConfig { file, grain, kernel, from, writer })?;
+    }
+    if let Some(pagefault_disabled) = common.check_atomic {
+        machine.check_atomic(pagefault_disabled);
     }
     if let Some(front) = debugger {
         machine.debug(Box::new(front));

@@ -90,6 +90,7 @@ impl Machine {
             recorder: Recorder::new(harts),
             tracer: None,
             debug: None,
+            atomic: None,
             console,
             builtin_sbi,
             elf,

@@ -74,6 +74,8 @@ pub struct Board {
     finisher: Finisher,
     /// Requests that harts have made since the last look, if anybody looks.
     pub requests: Option<Vec<Asked>>,
+    /// A hart has asked through a request port since somebody last cleared this.
+    pub port_asked: bool,
 }
 
 impl Board {
@@ -102,6 +104,7 @@ impl Board {
             pci,
             finisher: Finisher,
             requests: None,
+            port_asked: false,
         }
     }
 
@@ -353,8 +356,9 @@ impl Bus for Board {
             let mut port = SmuPort { ram, pci, drives, unit_queues, times: None, now, line: None, took: 0 };
             smu.mmio_write(off, usize::from(size), value, now, &mut port);
             self.smu = Some(smu);
-            if let (Some(requests), Some(port)) = (&mut self.requests, off.checked_sub(PORT_BASE)) {
-                requests.extend((port % PORT_STRIDE == PORT_ENTRY).then_some(Asked::Port(port / PORT_STRIDE, now)));
+            if let Some(port) = off.checked_sub(PORT_BASE).filter(|port| port % PORT_STRIDE == PORT_ENTRY) {
+                self.port_asked = true;
+                self.requests.iter_mut().for_each(|r| r.push(Asked::Port(port / PORT_STRIDE, now)));
             }
             return Ok(MmioEffect::Resync);
         }

@@ -5,6 +5,7 @@
 //! devices act at their own cycles, in the order of time. The same inputs give the same cycles and the same bytes.
 
 mod assemble;
+mod atomic;
 mod attribute;
 mod board;
 mod checkpoint;
@@ -35,6 +36,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 
 pub use assemble::open_drives;
+pub use atomic::{Asker, AtomicChecked, AtomicRequest};
 pub use attribute::AttributionConfig;
 pub use debug::{Debugger, Orders, Register, Stop, View, Watchpoint, Why};
 pub use error::Error;

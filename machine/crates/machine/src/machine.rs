@@ -13,6 +13,7 @@ use trapless_smu::{Answer, FailReason, Miss, Outcome, Request, SmuSink};
 use trapless_timing::Profile;
 
 use crate::assemble;
+use crate::atomic::AtomicCheck;
 use crate::attribute::Attributed;
 use crate::board::Board;
 use crate::debug::Debugging;
@@ -72,6 +73,8 @@ pub struct Machine {
     pub(crate) recorder: Recorder,
     pub(crate) tracer: Option<Tracer>,
     pub(crate) debug: Option<Debugging>,
+    /// Looks at requests for pages, if anybody wants to know of those in atomic context.
+    pub(crate) atomic: Option<AtomicCheck>,
     /// Where cycles go, if anybody wants to know.
     pub(crate) attribution: Option<Attributed>,
     pub(crate) console: Console,
@@ -311,6 +314,7 @@ impl Machine {
             let (began, before) = (self.harts[hart].now(), issued(&self.harts[hart]));
             let end = self.slots.reach(hart, began, end, beside);
             let exit = self.run_hart(hart, end);
+            self.check_port(hart);
             let h = &mut self.harts[hart];
             let early = h.now() < end || self.board.finish.is_some();
             let wait = self.slots.turn(hart, issued(h) - before, h.now() - began, beside);
@@ -332,6 +336,7 @@ impl Machine {
 
     /// Hands a walker's request to the SMU.
     fn ask_smu(&mut self, hart: usize, walk: WalkRequest) {
+        self.check_walker(hart, walk.va);
         let now = self.harts[hart].now();
         let Some(smu) = &mut self.board.smu else {
             self.harts[hart].resume_walk(WalkAnswer::Failed, &mut self.recorder);

@@ -272,6 +272,7 @@ impl Machine {
                 .flat_map(Controller::faults)
                 .map(|(fault, struck)| FaultCount { fault: fault.to_owned(), struck })
                 .collect(),
+            atomic: self.atomic_checked(),
         }
     }
 

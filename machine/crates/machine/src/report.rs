@@ -7,6 +7,7 @@ use serde::Serialize;
 use trapless_nvme::CommandRecord;
 use trapless_timing::{Profile, SsdParams};
 
+use crate::atomic::AtomicChecked;
 use crate::stats::{LatencySummary, MissSummary};
 use crate::times::Misses;
 use crate::watches::WatchCounts;
@@ -279,6 +280,8 @@ pub struct Report {
     pub smu_counters: SmuCounters,
     /// The faults put into drives.
     pub faults: Vec<FaultCount>,
+    /// Requests for pages in atomic context, if they were looked for (`--check-atomic`).
+    pub atomic: Option<AtomicChecked>,
 }
 
 /// The most memory that this process had so far, bytes, as Linux counts it (proc(5), VmHWM).
