@@ -11,7 +11,7 @@ _REASONS = {
     "refused_mapping_flags": "{} refused: executable, locked, huge or unreadable",
     "refused_file_system": "{} refused: the file system has no block lookup",
     "refused_inode": "{} refused: encrypted, verity, a swap file or no regular file",
-    "refused_second_mapping": "{} refused: the file is mapped already",
+    "refused_second_mapping": "{} refused: another mapping of the file is served",
     "refused_device": "{} refused: the unit has no queue at the disk",
     "refused_memory": "{} refused: no memory",
     "refused_memory_policy": "{} refused: a memory policy, or a cpuset, names nodes",
@@ -23,6 +23,7 @@ _REASONS = {
     "areas_withdrawn_madvise": "{} given up after madvise()",
     "areas_withdrawn_userfaultfd": "{} given up: watched by userfaultfd",
     "areas_withdrawn_disabled": "{} given up: the feature was switched off",
+    "areas_withdrawn_yielded": "{} given up for another mapping of the file",
     "areas_disarmed_fork": "{} copied by fork(): the child's copy is not served",
 }
 # The same for mappings whose entries were emptied for a while; they count how often.
@@ -43,7 +44,8 @@ _PAGES = {
     "stores": "stores, or accesses of the kernel",
     "pages_disarmed_by_cache_insertion": "Linux had begun to read them, for read(), another mapping or readahead",
 }
-_REST = "mappings that the kind does not reach, the last page of a file, read(), directories or the file system's own data"
+_REST = ("the first miss of a mapping, mappings that the kind does not reach, the last page of a file, read(), directories or "
+         "the file system's own data")
 
 
 def reads(kind: str | None, outcome: guests.Outcome) -> tuple[int, int] | None:

@@ -12,23 +12,43 @@ from lab.runner import guest as guests
 pytestmark = [pytest.mark.guest, pytest.mark.series]
 
 PAGES = 1024
+SQUATTED = 8
 PROGRAM = f"""
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-/* A child reads, or writes, past the page cache without end; then map the file and read it in another order. */
+/* Another user maps the file, has an area of it, and does nothing. */
+static void squat(int begun)
+{{
+	volatile char *page;
+
+	if (setuid(1000))
+		_exit(1);
+	page = mmap(NULL, {PAGES} << 12, PROT_READ, MAP_SHARED, open("/data/random.bin", O_RDONLY), 0);
+	for (long n = 0; n < {SQUATTED}; n++)
+		(void)page[n << 12];
+	if (write(begun, "", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}}
+
+/* A child reads, or writes, past the page cache without end, or squats; then map the file and read it in another order. */
 int main(int argc, char **argv)
 {{
-	int begun[2], writes = argc > 1;
+	int begun[2], writes = argc > 1 && !strcmp(argv[1], "writes"), squats = argc > 1 && !writes;
 	char byte = 0;
 	pid_t child;
 
 	if (pipe(begun) || (child = fork()) < 0)
 		return 2;
+	if (!child && squats)
+		squat(begun[1]);
 	if (!child) {{
 		int file = open("/data/random.bin", O_DIRECT | (writes ? O_RDWR : O_RDONLY));
 		void *buffer = aligned_alloc(4096, 65536);
@@ -45,6 +65,8 @@ int main(int argc, char **argv)
 	}}
 	if (read(begun[0], &byte, 1) != 1)
 		return 2;
+	if (squats)
+		usleep(1100000);
 	volatile char *page = mmap(NULL, {PAGES} << 12, PROT_READ, MAP_SHARED, open("/data/random.bin", O_RDONLY), 0);
 	long sum = 0;
 	for (long n = 0; n < {PAGES}; n++)
@@ -64,3 +86,11 @@ def test_direct_access_beside_a_mapping(paged: Callable[..., guests.Outcome], ar
     assert outcome.console == paged(None, *arguments).console
     hardware = sum(region["hw_miss"]["count"] for region in outcome.stats["rois"])
     assert hardware == PAGES if not arguments else 0 < hardware < PAGES
+
+
+def test_who_came_first_keeps_nobody_from_hardware(paged: Callable[..., guests.Outcome]) -> None:
+    """A file has one area. Who had it for a second gives it to another mapping that misses."""
+    outcome = paged("hwdp", "squats", before="echo miss >/sys/kernel/mm/hwdp/populate")
+    assert outcome.console == paged(None, "squats").console
+    assert outcome.counters["areas_withdrawn_yielded"] == 1
+    assert outcome.counters["smu_installed"] >= PAGES - 2 * SQUATTED

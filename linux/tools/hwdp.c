@@ -26,10 +26,10 @@ static int usage(void)
 	return 2;
 }
 
-/* Ask the kernel to page all of this program so; complains if it cannot. */
-static bool choose(const struct kind *kind)
+/* Ask the kernel to page this program so: all of it, or what it names. Complains if it cannot. */
+static bool choose(const struct kind *kind, bool named)
 {
-	if (!prctl(PR_SET_HWDP, kind->number, 0, 0, 0))
+	if (!prctl(PR_SET_HWDP, kind->number | (named ? HWDP_KIND_NAMED : 0), 0, 0, 0))
 		return true;
 	if (errno == ENODEV)
 		fprintf(stderr, "hwdp: nothing here serves kind %s (/sys/kernel/mm/hwdp/kind lists what is there)\n", kind->name);
@@ -78,11 +78,9 @@ int main(int argc, char **argv)
 		return usage();
 	}
 	bool library = prefix || share || kind->number < 0;
-	/* For osdp any kernel will do. With the library this is only to see whether the kernel knows the kind. */
-	if (kind->advice && !choose(kind))
+	/* For osdp any kernel will do. */
+	if (kind->advice && !choose(kind, library))
 		return 2;
-	if (kind->advice && library)
-		prctl(PR_SET_HWDP, 0, 0, 0, 0);
 	if (!kind->advice && kind->number > 0)
 		prctl(PR_SET_HWDP, kind->number, 0, 0, 0);
 	if (library) {

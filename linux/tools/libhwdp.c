@@ -6,7 +6,7 @@
  *   ideal     with all its pages resident (read ahead, then populated),
  *   osdp      as it is: the operating system serves the faults,
  *   emulated, trap, hwdp
- *             as it is, and then given to that kind by madvise().
+ *             with MAP_HWDP: hwdp(1) has set this kind for such mappings. With HWDP_SHARE by madvise().
  *
  * The program sees what it sees without the library: each call does what the kernel does, and then tells the kernel (by
  * advice) and the machine (by markers) of it. Nothing is kept here of a mapping, so nothing here can be wrong about one:
@@ -92,12 +92,18 @@ static void populate(void *start, size_t length, int fd, off_t offset)
 	madvise(start, whole_pages(length), MADV_POPULATE_READ);
 }
 
-/* A new mapping is there. A kernel that refuses it to the kind says why in its statistics. */
+/* What the kernel is told in mmap(). A mapping that it refuses to the kind is an ordinary one; its statistics say why. */
+static int flags_of_kind(void)
+{
+	return state.kind->advice && !state.share ? MAP_HWDP : 0;
+}
+
+/* A new mapping is there. */
 static void mapped(void *start, size_t length, int fd, off_t offset)
 {
 	if (state.kind->number < 0)
 		populate(start, length, fd, offset);
-	else if (state.kind->advice)
+	else if (state.kind->advice && !flags_of_kind())
 		madvise(start, whole_pages(length), state.kind->advice);
 	marker(MARKER_WATCH_REGION, start, whole_pages(length));
 }
@@ -112,7 +118,7 @@ void *mmap(void *start, size_t length, int protection, int flags, int fd, off_t 
 	bool managed = wanted(flags, fd, &st), old = false;
 	struct share share = { st.st_dev, st.st_ino, offset };
 	void *got = state.share ? share_mmap(start, length, protection, flags, fd, managed ? &share : NULL, offset, &old)
-				: raw_mmap(start, length, protection, flags, fd, offset);
+				: raw_mmap(start, length, protection, managed ? flags | flags_of_kind() : flags, fd, offset);
 	if (got == MAP_FAILED)
 		return got;
 	if ((flags & MAP_FIXED) && !managed)
