@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a mapping costs that is hardly used: map, read one page, unmap, by size."""
+"""What a mapping costs that is hardly used: map, read one page, unmap, by size. And one that is only stored to."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from lab.ui import UserError
 PROFILES = ("server", "vc707")
 KINDS = ("osdp", "hwdp")
 READS = ("cold", "cached", "unused")
+STORES = ("stored", "private")
+STORED_KIB = 16384
 SIZES_KIB = (4, 64, 2048, 16384, 131072, 524288, 1048576)
 QUICK_SIZES_KIB = (4, 131072)
 DATA, QUICK_DATA = "1G", "128M"
-_FORM = "mapping_cost 1"
+_FORM = "mapping_cost 2"
 
 
 def run_of(setup: Setup, profile: str, reads: str, kib: int, kind: str) -> kept.Run:
@@ -47,6 +49,7 @@ def measure(setup: Setup) -> list[dict]:
     """One record a profile, way of reading and size: both kinds, and their ratio."""
     sizes = QUICK_SIZES_KIB if setup.quick else SIZES_KIB
     cases = [(profile, reads, kib) for profile in PROFILES for reads in READS for kib in sizes]
+    cases += [(profile, stores, STORED_KIB) for profile in PROFILES for stores in STORES]
     runs = [run_of(setup, *case, kind) for case in cases for kind in KINDS]
     found = iter(zip(runs, kept.records(build.machine(), runs, setup.at_once), strict=True))
     rows = []
@@ -62,13 +65,14 @@ def measure(setup: Setup) -> list[dict]:
 
 EXPERIMENT = Experiment("map, read one page, unmap: by size of the mapping", measure, {"mapping_cost": Table((
     ("profile", "profile", "s"),
-    ("one page", "reads", "s"),
+    ("pages", "reads", "s"),
     ("mapping KiB", "kib", ",d"),
     ("osdp us", "osdp_us", ",.2f"),
     ("hwdp us", "hwdp_us", ",.2f"),
     ("hwdp : osdp", "hwdp_to_osdp", ".2f"),
     ("of it mmap", "map_us", ",.2f"),
-    ("read", "read_us", ",.2f"),
+    ("access", "read_us", ",.2f"),
     ("munmap", "unmap_us", ",.2f"),
 ), keys=3)}, about="One thread maps a part of a file 40 times, each time elsewhere, reads one page of it, and unmaps it. "
-                   "The page is on the drive, or in the page cache, or none is read.")
+                   "The page is on the drive, or in the page cache, or none is read. stored, private: all pages are "
+                   "stored to, of a shared or a private mapping.")
