@@ -5,7 +5,8 @@
 //   high     the same with memory.high
 //   full     the same, with most of a's memory locked: nothing can be reclaimed, and b reads meanwhile
 //   time     a process in a reads: the background threads' time, and how much of it a's cpu.stat has beyond the process' own
-//   idle     a process in a reads for some seconds, one in b has read a page and sleeps: b's time
+//   idle     a process in a reads for some seconds, one in b has read some pages and sleeps: b's time
+//   pressure a process in a reads each page once: the time that took, and what a's io.pressure and io.stat say of it
 //   moves    a process moves from a to b while it reads: a and b can be frozen, and removed as soon as their processes are gone
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -291,7 +292,10 @@ static void idle(void)
 	b = enter("b");
 	if (!b) {
 		path = "/data/other.bin";
-		(void)*map();
+		volatile char *p = map();
+
+		for (int i = 0; i < 8; i++)
+			(void)p[i * PAGE];
 		for (;;)
 			pause();
 	}
@@ -314,6 +318,26 @@ static void idle(void)
 	end(a);
 	printf("idle_us %lld\n", get(ROOT "/b/cpu.stat", "usage_usec ") - before);
 	gone(b);
+}
+
+static void pressure(void)
+{
+	pid_t pid;
+
+	group("a", NULL, NULL);
+	pid = enter("a");
+	if (!pid) {
+		volatile char *p = map();
+		double began = seconds(CLOCK_MONOTONIC);
+
+		for (size_t i = 0; i < pages; i++)
+			(void)p[(i * 397 % pages) * PAGE];
+		printf("took_us %.0f\n", (seconds(CLOCK_MONOTONIC) - began) * 1e6);
+		exit(0);
+	}
+	end(pid);
+	printf("some_us %lld\n", get(ROOT "/a/io.pressure", "total="));
+	printf("io_bytes %lld\nio_reads %lld\n", get(ROOT "/a/io.stat", "rbytes="), get(ROOT "/a/io.stat", "rios="));
 }
 
 static int wait_for(const char *name, const char *key, int value)
@@ -377,6 +401,8 @@ int main(int argc, char **argv)
 		charged_time();
 	else if (!strcmp(mode, "idle"))
 		idle();
+	else if (!strcmp(mode, "pressure"))
+		pressure();
 	else if (!strcmp(mode, "moves"))
 		moves();
 	else

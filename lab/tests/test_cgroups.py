@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import build
 from lab.images import dataset, ext4
 from lab.programs import cross
 from lab.runner import guest as guests
@@ -18,6 +19,8 @@ pytestmark = [pytest.mark.guest, pytest.mark.series]
 MIB = 64
 LIMIT = 16 * ext4.MIB
 BATCH = 64 * ext4.BLOCK
+READ_US = {"server": 10.5, "vc707": 28}
+"""What the drive of a profile takes for a page, at least."""
 
 
 @pytest.fixture
@@ -25,8 +28,8 @@ def run(program: Path, patched: Path, root: Path) -> Callable[..., dict[str, flo
     """(mode of cgroups.c, kind) -> what it printed."""
     binary = cross.compile_program("cgroups", [Path(__file__).with_name("cgroups.c")])
 
-    def boot(mode: str, kind: str = "hwdp", profile: str = "server") -> dict[str, float]:
-        guest = guests.Guest(patched, root, dataset.image(MIB * ext4.MIB), profile=profile, harts=4, max_seconds=600,
+    def boot(mode: str, kind: str = "hwdp", profile: str = "server", kernel: Path = patched) -> dict[str, float]:
+        guest = guests.Guest(kernel, root, dataset.image(MIB * ext4.MIB), profile=profile, harts=4, max_seconds=600,
                              populate=None)
         other = "dd if=/data/random.bin of=/data/other.bin bs=1M count=32 conv=fsync 2> /dev/null && "
         other += "echo 3 > /proc/sys/vm/drop_caches"
@@ -65,6 +68,19 @@ def test_the_group_has_the_time(run: Callable[..., dict[str, float]]) -> None:
     assert seen["background_us"] > 10_000
     assert seen["charged_us"] >= 0.95 * (seen["background_us"] - seen["others_us"])
     assert seen["others_us"] <= 0.1 * seen["background_us"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("profile", ["server", "vc707"])
+def test_waits_are_pressure(run: Callable[..., dict[str, float]], profile: str) -> None:
+    """What a walker waits is in its group's io.pressure, and each page in its io.stat, as if Linux had read it."""
+    pages = MIB * ext4.MIB // ext4.BLOCK
+    kernel = build.kernel(configs=("groups.config",))
+    seen, ordinary = (run("pressure", kind, profile, kernel) for kind in ("hwdp", "osdp"))
+    for each in (seen, ordinary):
+        assert each["io_bytes"] == each["io_reads"] * ext4.BLOCK >= pages * ext4.BLOCK
+        assert each["some_us"] < each["took_us"]
+    assert seen["some_us"] >= pages * READ_US[profile]
 
 
 @pytest.mark.parametrize("profile", ["server", "vc707"])
