@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attacks of neighbours.c.
+#include "neighbours.h"
+#include <linux/falloc.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define THREADS 8
+#define DROP ((void *)1)	/* read_for_ever() empties the cache */
+#define FILES 256
+#define HANGS 600	/* the first page of the file that is never read */
+#define FILE_SIZE (16 * PAGE)
+#define MADV_HWDP 30
+#define PR_SET_HWDP 0x48574450
+
+static volatile char *map;	// the attacker's file
+
+static void done(void)
+{
+	__atomic_fetch_add(&shared->ops, 1, __ATOMIC_RELAXED);
+}
+
+static unsigned long draw(void)
+{
+	static __thread unsigned long x;
+
+	x = x ? x : 88172645463325252ul + syscall(SYS_gettid);
+	x ^= x << 13;
+	x ^= x >> 7;
+	return x ^= x << 17;
+}
+
+static void look(const volatile void *at)
+{
+	if (*(const volatile uint64_t *)at >> 32 == SECRET)
+		__atomic_fetch_add(&shared->found, 1, __ATOMIC_RELAXED);
+}
+
+static void read_pages(volatile char *p, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		look(p + draw() % pages * PAGE);
+		done();
+	}
+}
+
+static void drop(volatile char *p)
+{
+	int fd = open(attacker_file, O_RDONLY);
+
+	madvise((void *)p, pages * PAGE, MADV_DONTNEED);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	close(fd);
+}
+
+static void *read_for_ever(void *arg)
+{
+	for (;;) {
+		read_pages(map, pages / 4);
+		if (arg)
+			drop(map);
+	}
+	return NULL;
+}
+
+static void threads(void *(*run)(void *), int count, void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 65536);
+	for (int i = 0; i < count; i++)
+		if (pthread_create(&thread, &attr, run, arg))
+			die("pthread_create");
+}
+
+// So many processes go on from here.
+static void processes(int count)
+{
+	while (--count > 0)
+		if (!fork())
+			break;
+}
+
+static void map_own(void)
+{
+	map = map_file(attacker_file, pages * PAGE, MAP_SHARED);
+}
+
+static void reader(void)
+{
+	map_own();
+	read_for_ever(DROP);
+}
+
+static void readers(void)
+{
+	map_own();
+	threads(read_for_ever, THREADS, DROP);
+	read_for_ever(DROP);
+}
+
+// More misses than the group has memory for: it reclaims all the time.
+static void reclaim(void)
+{
+	map_own();
+	threads(read_for_ever, THREADS, NULL);
+	read_for_ever(NULL);
+}
+
+// Most of the memory cannot be reclaimed, for there is no swap: little of what hardware brings can be adopted.
+static void hoard(void)
+{
+	size_t size = (15ul << 20) - (256ul << 10);
+	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	memset(p, 1, size);
+	reclaim();
+}
+
+static void maps(void)
+{
+	for (;; done()) {
+		map_own();
+		for (size_t i = 0; i < 4; i++)
+			read_pages(map, 16);
+		munmap((void *)map, pages * PAGE);
+	}
+}
+
+// What changes a mapping ends its area, or keeps the kernel from it, while other threads miss in it.
+static void changes(void)
+{
+	map_own();
+	threads(read_for_ever, 2, DROP);
+	for (size_t n = 0;; n++, done()) {
+		void *at = (void *)(map + n % (pages - 64) * PAGE);
+
+		switch (n % 6) {
+		case 0:
+			mprotect(at, 16 * PAGE, PROT_READ);
+			break;
+		case 1:
+			mlock(at, 8 * PAGE);
+			munlock(at, 8 * PAGE);
+			break;
+		case 2:
+			madvise((void *)map, pages * PAGE, MADV_HWDP);
+			break;
+		case 3:
+			madvise(at, 64 * PAGE, MADV_DONTNEED);
+			break;
+		case 4:
+			madvise(at, 64 * PAGE, n & 8 ? MADV_RANDOM : MADV_NORMAL);
+			break;
+		case 5:
+			mremap(at, 8 * PAGE, 8 * PAGE, MREMAP_MAYMOVE);
+			break;
+		}
+	}
+}
+
+static void forks(void)
+{
+	map_own();
+	threads(read_for_ever, 2, DROP);
+	for (;; done()) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			read_pages(map, 16);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+		pid = vfork();
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+// Processes with many misses under way are killed.
+static void kills(void)
+{
+	for (;; done()) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			map_own();
+			threads(read_for_ever, 4, DROP);
+			read_for_ever(DROP);
+		}
+		usleep(1000 + draw() % 4000);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+static void direct(size_t bytes, int count)
+{
+	int fd = open(attacker_file, O_RDONLY | O_DIRECT);
+	char *buffer;
+
+	processes(count);
+	buffer = aligned_alloc(PAGE, bytes);
+	for (;; done()) {
+		if (pread(fd, buffer, bytes, draw() % (pages * PAGE / bytes) * bytes) != (ssize_t)bytes)
+			die("O_DIRECT");
+		look(buffer);
+	}
+}
+
+static void direct_reads(void)
+{
+	direct(PAGE, 4);
+}
+
+// As many reads, and as large ones, as the drive takes.
+static void flood(void)
+{
+	direct(32 * PAGE, 32);
+}
+
+// A mapped file loses and gets blocks.
+static void writes(void)
+{
+	int file = open(attacker_file, O_RDWR | O_DIRECT);
+	char *buffer = aligned_alloc(PAGE, 16 * PAGE);
+
+	memset(buffer, 1, 16 * PAGE);
+	map_own();
+	if (!fork())
+		read_for_ever(DROP);
+	for (;; done()) {
+		off_t at = draw() % (pages - 64) * PAGE;
+
+		if (pwrite(file, buffer, 16 * PAGE, at) < 0)
+			die("pwrite");
+		fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, 4 * PAGE);
+		if (ftruncate(file, (pages - 1) * PAGE) || ftruncate(file, pages * PAGE))
+			die("ftruncate");
+	}
+}
+
+// What may be asked about a mapping or its file's cache.
+static void questions(void)
+{
+	static unsigned char resident[FILE_PAGES];
+	static uint64_t words[FILE_PAGES];
+	static char text[65536];
+	int pagemap, file = open(attacker_file, O_RDWR);
+
+	prctl(PR_SET_DUMPABLE, 1);	// it has changed its user
+	pagemap = open("/proc/self/pagemap", O_RDONLY);
+	map_own();
+	threads(read_for_ever, 2, DROP);
+	for (;; done()) {
+		int smaps = open("/proc/self/smaps", O_RDONLY);
+
+		while (read(smaps, text, sizeof(text)) > 0)
+			;
+		close(smaps);
+		if (pread(pagemap, words, sizeof(words), (uintptr_t)map / PAGE * 8) < 0)
+			die("pagemap");
+		mincore((void *)map, pages * PAGE, resident);
+		fsync(file);
+		posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+		madvise((void *)map, pages * PAGE, MADV_WILLNEED);
+		madvise((void *)map, pages * PAGE, MADV_COLD);
+		madvise((void *)map, pages * PAGE, MADV_PAGEOUT);
+	}
+}
+
+// The kernel's own accesses: misses that wait for a port of the unit.
+static void futexes(void)
+{
+	int null = open("/dev/null", O_WRONLY);
+
+	map_own();
+	processes(4);
+	for (size_t n = 0;; n++, done()) {
+		struct timespec soon = { 0, 1000 };
+
+		syscall(SYS_futex, map + draw() % pages * PAGE, FUTEX_WAIT, 0, &soon, NULL, 0);
+		if (write(null, (void *)(map + draw() % pages * PAGE), 1) < 0)
+			die("write");
+		if (n % 1024 == 1023)
+			drop(map);
+	}
+}
+
+static void many(int pause_now)
+{
+	static volatile char *p[FILES];
+
+	for (int i = 0; i < FILES; i++) {
+		char name[300];
+
+		snprintf(name, sizeof(name), "%s/%d", attacker_folder, i);
+		if (access(name, F_OK))
+			make_file(name, ATTACKER, FILE_SIZE / PAGE, PUBLIC);
+		p[i] = map_file(name, FILE_SIZE, MAP_SHARED);
+		for (size_t at = 0; at < 3 * PAGE; at += PAGE)
+			(void)p[i][at];
+	}
+	for (size_t n = 0;; n++) {
+		int i = n % FILES;
+
+		done();
+		if (pause_now)
+			pause();
+		madvise((void *)p[i], FILE_SIZE, MADV_DONTNEED);
+		for (size_t at = 0; at < FILE_SIZE; at += PAGE)
+			look(p[i] + at);
+		prctl(PR_SET_HWDP, n & 1 ? 4 : 0, 0, 0, 0);
+		madvise((void *)p[i], FILE_SIZE, MADV_HWDP);
+	}
+}
+
+// Hundreds of mappings, each with an area.
+static void areas(void)
+{
+	many(0);
+}
+
+static void idle_areas(void)
+{
+	many(1);
+}
+
+static void *one_miss(void *arg)
+{
+	static volatile size_t next = HANGS;
+
+	(void)arg;
+	for (;;)
+		look(map + __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED) % pages * PAGE);
+	return NULL;
+}
+
+// Misses of a drive that does not answer: @count of them under way.
+static void hang(int count)
+{
+	map_own();
+	for (size_t i = 0; i < 64; i++)	// then there is an area, and the unit reads for it
+		look(map + i * PAGE);
+	usleep(20000);
+	threads(one_miss, count, NULL);
+	usleep(count * 10000);	// each has its turn on a hart
+	done();
+	for (;; done())
+		usleep(1000);
+}
+
+static void hang_few(void)
+{
+	hang(8);
+}
+
+static void hang_many(void)
+{
+	hang(64);
+}
+
+static void look_at_pages(const volatile char *p, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += 64)
+		look(p + at);
+}
+
+// The victim's files come and go.
+static void secrets(void)
+{
+	char name[320];
+
+	snprintf(name, sizeof(name), "%s.secret", victim_file);
+	for (;; shared->secrets++) {
+		volatile char *p;
+		int fd;
+
+		make_file(name, VICTIM, SECRET_PAGES, SECRET);
+		fd = open(name, O_RDONLY);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		p = map_file(name, SECRET_PAGES * PAGE, MAP_SHARED);
+		for (size_t i = 0; i < SECRET_PAGES; i++)
+			(void)p[i * PAGE];
+		munmap((void *)p, SECRET_PAGES * PAGE);
+		close(fd);
+		if (truncate(name, 0))
+			die(name);
+		sync();
+	}
+}
+
+// Blocks and frames that were somebody's. The file takes three quarters of
+// the free blocks, so also some that were the victim's.
+static void bytes(void)
+{
+	size_t size = 3 * SECRET_PAGES * PAGE;
+	int fd = open(attacker_file, O_RDWR), filler;
+	char *buffer = aligned_alloc(PAGE, 16 * PAGE), name[320];
+	struct statvfs free;
+	volatile char *p;
+
+	snprintf(name, sizeof(name), "%s/filler", attacker_folder);
+	filler = open(name, O_RDWR | O_CREAT, 0600);
+	if (ftruncate(fd, 0))
+		die("ftruncate");
+	sync();
+	if (fstatvfs(fd, &free) || fallocate(filler, 0, 0, free.f_bavail * free.f_frsize - 4 * SECRET_PAGES * PAGE))
+		die("filler");
+	done();
+	for (size_t n = 0;; n++, done()) {
+		if (ftruncate(fd, 0))
+			die("ftruncate");
+		sync();
+		// unwritten blocks; or a hole and a file that grows, with an end inside of a page
+		while (n % 2 == 0 && fallocate(fd, 0, 0, size))
+			sync();
+		if (n % 2 && (pwrite(fd, "x", 1, size / 2 - 1) != 1 || ftruncate(fd, size - 100)))
+			die("ftruncate");
+		fsync(fd);
+		p = map_file(attacker_file, size, MAP_SHARED);
+		look_at_pages(p, size);
+		madvise((void *)p, size, MADV_DONTNEED);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size / 4, size / 4);
+		look_at_pages(p, size);
+		munmap((void *)p, size);
+		int past = open(attacker_file, O_RDONLY | O_DIRECT);
+
+		for (size_t at = 0; at < size; at += 16 * PAGE)
+			if (pread(past, buffer, 16 * PAGE, at) > 0)
+				look_at_pages(buffer, 16 * PAGE);
+		close(past);
+		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		for (size_t at = 0; at < size; at += PAGE) {
+			p[at + 8] = 1;
+			look_at_pages(p + at, PAGE);
+		}
+		munmap((void *)p, size);
+	}
+}
+
+const struct attack attacks[] = {
+	{ "alone", NULL, 0, NULL },
+	{ "reader", reader, 0, NULL },
+	{ "readers", readers, 0, NULL },
+	{ "reclaim", reclaim, 8 << 20, NULL },
+	{ "hoard", hoard, 16 << 20, NULL },
+	{ "maps", maps, 0, NULL },
+	{ "changes", changes, 0, NULL },
+	{ "forks", forks, 0, NULL },
+	{ "kills", kills, 0, NULL },
+	{ "direct", direct_reads, 0, NULL },
+	{ "flood", flood, 0, NULL },
+	{ "writes", writes, 0, NULL },
+	{ "questions", questions, 0, NULL },
+	{ "futexes", futexes, 0, NULL },
+	{ "areas", areas, 0, NULL },
+	{ "idle_areas", idle_areas, 0, NULL },
+	{ "hang_few", hang_few, 0, NULL },
+	{ "hang_many", hang_many, 0, NULL },
+	{ "bytes", bytes, 0, secrets },
+	{ NULL, NULL, 0, NULL },
+};

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What neighbours.c and neighbours-attacks.c share.
+#ifndef NEIGHBOURS_H
+#define NEIGHBOURS_H
+
+#define _GNU_SOURCE
+#include "marker.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/param.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PAGE 4096ul
+#define FILE_PAGES 8192ul
+#define MAP_HWDP 0x200000
+#define ATTACKER 1000
+#define VICTIM 1001
+#define SECRET_PAGES 512ul
+#define SECRET 0x5ec2e7a5ul
+#define PUBLIC 0x0b11c0deul
+
+struct shared {
+	volatile unsigned long ops;	// what the attacker has done
+	volatile long found;		// words of the victim that it has seen
+	volatile long secrets;		// files that the victim has deleted
+	volatile int over;
+	size_t wanted, misses;
+	long long cpu;			// microseconds of the victim's group, for these misses
+	float wait[FILE_PAGES];		// microseconds, of each miss
+};
+
+struct attack {
+	const char *name;
+	void (*run)(void);		// in the attacker's group, as its user; comes never back
+	long limit;			// its memory.max in bytes, or 0
+	void (*beside)(void);		// what the victim does besides
+};
+
+extern struct shared *shared;
+extern const struct attack attacks[];
+extern size_t pages;
+extern char victim_file[300], attacker_file[300], attacker_folder[200];
+extern int fast;
+
+void die(const char *what);
+double now_us(void);
+volatile char *map_file(const char *path, size_t bytes, int flags);
+void make_file(const char *path, int user, size_t count, uint64_t magic);
+
+#endif

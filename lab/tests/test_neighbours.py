@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two unprivileged users, each in a cgroup with half of the harts: neither slows the other's misses by more than a fair share of
+the drive, keeps them from hardware, has the other pay for memory or time, or reads a byte of the other's. REQ: OS-3, OS-9"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lab.images import dataset, ext4
+from lab.programs import cross
+from lab.runner import guest as guests
+from lab.runner.guest import DATA_DISK
+from lab.runner.job import Job
+
+pytestmark = [pytest.mark.guest, pytest.mark.series]
+
+ON_ONE_DRIVE = (("readers", "reclaim", "hoard", "maps"), ("changes", "forks", "kills", "areas"),
+                ("direct", "flood", "writes", "questions", "futexes"))
+"""Attacks of neighbours-attacks.c; each boot has some, and what the victim's misses take alone."""
+ON_TWO_DRIVES = ("readers", "flood", "maps", "kills")
+MISSES = 1000
+"""Of the victim, beside each attack."""
+HANGS = 600
+"""As in neighbours-attacks.c."""
+WORK = 1.35
+"""What misses may cost in the kernel beside an attack, of what they cost alone: how many pages are adopted at once depends on
+when things happen."""
+LONGEST_US = 20_000
+"""What a single miss may wait: kernel threads that work for all run before users, for some milliseconds on 100 MHz."""
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("neighbours.c", "neighbours-attacks.c"))
+ROUND = re.compile(r"^(\w+)((?: \w+=-?[\d.]+)+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the victim's misses were like beside an attack. Times in microseconds, memory in bytes."""
+
+    misses: int
+    hardware: int
+    mean: float
+    p99: float
+    max: float
+    work: float
+    """Time of its cgroup; with hwdp without what it waited for hardware."""
+    current: int
+    ops: int
+    """What the attacker has done."""
+    found: int
+    """Words of the victim that it has seen."""
+
+
+Run = Callable[..., dict[str, Seen]]
+
+
+@pytest.fixture(scope="module")
+def data() -> Path:
+    return dataset.image(64 * ext4.MIB)
+
+
+@pytest.fixture
+def run(program: Path, patched: Path, root: Path, data: Path) -> Run:
+    """Boots: the attacks of these names, by name."""
+    binary = cross.compile_program("neighbours", SOURCES)
+
+    def boot(kind: str, *names: str, profile: str = "vc707", misses: int = MISSES, victim: str = "/data",
+             faults: tuple[str, ...] = ()) -> dict[str, Seen]:
+        guest = guests.Guest(patched, root, data, profile=profile, harts=4, max_seconds=600, populate=None, faults=faults)
+        command = f"./{binary.name} own {kind} {misses} {victim} /data {' '.join(names)}"
+        outcome = guests.run_on_machine(program, guest, Job(command, (binary,)))
+        assert outcome.status == 0, outcome.console
+        hardware = {watch["number"]: watch["hw_misses"] for watch in outcome.stats["watch"] if "number" in watch}
+        seen = {}
+        for name, rest in ROUND.findall(outcome.console):
+            said = dict(word.split("=") for word in rest.split())
+            seen[name] = Seen(int(said["misses"]), hardware.get(int(said["number"]), 0), *(float(said[key]) for key in (
+                "mean", "p99", "max", "work")), *(int(said[key]) for key in ("current", "ops", "found")))
+            print(kind, profile, name, seen[name])
+        assert set(seen) == set(names), outcome.console
+        return seen
+
+    return boot
+
+
+def judge(fast: dict[str, Seen], ordinary: dict[str, Seen], misses: int = MISSES) -> None:
+    """No attack has more of the victim than a fair share, or than it has of a victim whose misses Linux serves."""
+    wrong = []
+    alone = fast["alone"]
+    for name, seen in fast.items():
+        slower = seen.mean - alone.mean
+        share = ordinary[name].mean - ordinary["alone"].mean
+        work = ordinary[name].work - ordinary["alone"].work
+        if seen.misses != misses:
+            wrong.append(f"{name}: only {seen.misses} of {misses} misses")
+        if seen.hardware < 0.95 * misses:
+            wrong.append(f"{name}: {seen.hardware} of {misses} misses by hardware")
+        if slower > max(alone.mean, share):
+            wrong.append(f"{name}: a miss takes {seen.mean} us, alone {alone.mean}; with osdp an attack costs {share:.1f}")
+        if seen.max > LONGEST_US:
+            wrong.append(f"{name}: a miss has waited {seen.max} us")
+        if seen.work > max(WORK * alone.work, alone.work + work):
+            wrong.append(f"{name}: the victim's group works {seen.work} us, alone {alone.work}")
+        if seen.current > 1.1 * alone.current:
+            wrong.append(f"{name}: the victim's group has {seen.current} bytes, alone {alone.current}")
+        if seen.found:
+            wrong.append(f"{name}: {seen.found} words of the victim were read")
+        if name != "alone" and not seen.ops:
+            wrong.append(f"{name}: did nothing")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("names", ON_ONE_DRIVE, ids=lambda names: names[0])
+def test_on_one_drive(run: Run, names: tuple[str, ...]) -> None:
+    judge(*(run(kind, "alone", *names) for kind in ("hwdp", "osdp")))
+
+
+def test_on_two_drives(run: Run) -> None:
+    """The attacker's drive is another: nothing of it is shared but the unit and the kernel."""
+    judge(*(run(kind, "alone", *ON_TWO_DRIVES, victim="/job") for kind in ("hwdp", "osdp")))
+
+
+def hung(data: Path) -> tuple[str]:
+    """No read of the attacker's file is ever answered, but for its first pages."""
+    listed = subprocess.run(["debugfs", "-R", "blocks /random.bin", data], check=True, capture_output=True, text=True)
+    blocks = [int(block) for block in listed.stdout.split()][HANGS:]
+    sectors = ext4.BLOCK // 512
+    return (f"hang,op=read,count=1000000,disk={DATA_DISK},lba={min(blocks) * sectors}-{(max(blocks) + 1) * sectors - 1}",)
+
+
+@pytest.mark.parametrize("name", ["hang_few", pytest.param("hang_many", marks=pytest.mark.xfail(
+    strict=True, reason="misses at a hung drive keep their PMSHR entries: 32 take all of them, and nobody's misses are served"))])
+def test_beside_a_drive_that_hangs(run: Run, data: Path, name: str) -> None:
+    """Misses of the attacker never end: 8, or as many as the unit has entries for."""
+    seen = run("hwdp", "alone", name, victim="/job", faults=hung(data))
+    judge(seen, dict.fromkeys(seen, seen["alone"]))
+
+
+def test_no_byte_is_read(run: Run) -> None:
+    """Blocks and frames of deleted files: in unwritten blocks, holes, beyond the end of file, in anonymous memory."""
+    seen = run("hwdp", "bytes", misses=100)["bytes"]
+    assert seen.ops >= 3
+    assert seen.found == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("profile", ["vc707", "server"])
+@pytest.mark.parametrize("names", ON_ONE_DRIVE, ids=lambda names: names[0])
+def test_on_one_drive_for_long(run: Run, names: tuple[str, ...], profile: str) -> None:
+    misses = 4000
+    judge(*(run(kind, "alone", *names, profile=profile, misses=misses) for kind in ("hwdp", "osdp")), misses)
