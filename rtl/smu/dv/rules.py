@@ -83,14 +83,14 @@ async def a_full_pmshr_takes_waiting_harts_in_turn_and_joins(dut: HierarchyObjec
     """REQ: SMU-1, SMU-6. A request not accepted is forgotten when taken back; one that finds its miss live joins even then."""
     bench = await Bench.start(dut, frames=16)
     os, walkers, pmshr = bench.os, bench.walkers, bench.world.sizes.pmshr
-    for page in range(pmshr):
-        wait = walkers.ask(0, page)
+    for n in range(pmshr):
+        wait = walkers.ask(0, 2 * n)
         await bench.until(lambda: wait.accepted)  # noqa: B023
         walkers.give_up(0)
         await bench.cycles(2)
     await bench.cycles(60)
     assert await os.status("LIVE") == pmshr
-    joins, waits = walkers.ask(0, 0), [walkers.ask(hart, 2 * hart + 12) for hart in range(1, 4)]
+    joins, waits = walkers.ask(0, 0), [walkers.ask(hart, 2 * hart + 13) for hart in range(1, 4)]
     await bench.cycles(50)
     assert joins.accepted and not any(wait.accepted for wait in waits)
     assert await os.count("PMSHR_FULL") == 3
@@ -423,6 +423,40 @@ async def release_ends_quarantine_and_waiting(dut: HierarchyObject) -> None:
     bench.world.devices[0].complete()
     await bench.answered(wait)
     assert wait.is_(DONE)
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_silent_device_leaves_entries_to_the_others(dut: HierarchyObject) -> None:
+    """REQ: SMU-10. Misses at it that nobody waits for take three quarters of the entries, and no more."""
+    bench = await Bench.start(dut, frames=16)
+    walkers, most = bench.walkers, bench.world.sizes.pmshr * 3 // 4
+    for n in range(most):
+        wait = walkers.ask(0, 2 * n)
+        await bench.until(lambda: wait.accepted)  # noqa: B023
+        await bench.at_device(0, n + 1)
+        walkers.give_up(0)
+        await bench.cycles(2)
+    refused = walkers.ask(0, 2 * most)
+    await bench.until(lambda: refused.outcome or len(bench.world.devices[0].pending) > most)
+    assert refused.is_(FAILED, reason("TIMEOUT")), "SMU-10: a silent device is given all entries"
+    cover("pmshr.forgotten")
+    other = walkers.ask(2, 1)
+    await bench.until(lambda: other.outcome or bench.world.devices[1].pending)
+    assert not other.outcome, "SMU-10: a miss at another device is refused"
+    joins = walkers.ask(1, 0)
+    bench.world.devices[1].complete()
+    await bench.answered(other)
+    assert other.is_(DONE)
+    again = walkers.ask(3, 2 * most)  # one of those is waited for now
+    await bench.until(lambda: again.accepted)
+    await bench.at_device(0, most + 1)
+    bench.world.devices[0].delay = lambda: 0
+    while bench.world.devices[0].complete():
+        await bench.cycles(5)
+    for wait in (joins, again):
+        await bench.answered(wait)
+        assert wait.is_(DONE)
     await bench.finish()
 
 

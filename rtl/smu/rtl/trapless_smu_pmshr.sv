@@ -24,7 +24,8 @@ module trapless_smu_pmshr
   input smu_req_t req_i,
   output logic hit_o,
   output logic free_o,
-  // every entry is kept by a miss that is over
+  // none is to be had, perhaps for ever: every entry is kept by a miss that is over, or too many by ones that nobody waits for,
+  // of this device, too (REQ: SMU-10)
   output logic stuck_o,
   input logic act_i,
   input logic join_i,
@@ -95,29 +96,42 @@ module trapless_smu_pmshr
   logic [Entries-1:0][43:0] pfn_q;
   logic [Entries-1:0][51:0] dma_q;
 
-  logic [Entries-1:0] same_q, match, free, kept, take_q;
+  // So many that nobody waits for are enough. A unit with few entries has none to spare.
+  localparam int unsigned Forgotten = Entries - Entries / 4;
+  localparam bit Spares = Entries >= 8;
+
+  logic [Entries-1:0] same_q, match, free, kept, forgotten, take_q;
+  logic crowded, mine;
   logic [SlotWidth-1:0] free_slot, free_slot_q;
   logic free_q, stuck_q;
+
+  function automatic logic [2:0] device_of(logic [63:0] value);
+    return value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
+  endfunction
 
   always_comb begin
     free_slot = '0;
     for (int unsigned i = Entries; i > 0; i--) begin
       live_o[i-1] = stage_q[i-1] != StFree && stage_q[i-1] != StOver;
       kept[i-1] = stage_q[i-1] == StOver && (command_q[i-1] || frame_q[i-1]);
+      forgotten[i-1] = command_q[i-1] && waiters_q[i-1] == '0;
       free[i-1] = stage_q[i-1] == StFree;
       // One whose answer leaves in this cycle takes no more waiters.
       match[i-1] = same_q[i-1] && live_o[i-1] && !answer_leaves_i[i-1];
       if (free[i-1]) free_slot = SlotWidth'(i - 1);
     end
+    mine = 1'b0;
+    for (int unsigned i = 0; i < Entries; i++) mine |= forgotten[i] && device_of(value_q[i]) == device_of(req_i.pte);
+    crowded = Spares && mine && unsigned'($countones(forgotten)) >= Forgotten;
   end
 
   // Nothing is allocated between search and act, so tags stay what they are, and what is free stays free.
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Entries; i++) same_q[i] <= pte_q[i] == search_i;
-    free_q <= free != '0;
+    free_q <= free != '0 && !crowded;
     free_slot_q <= free_slot;
     take_q <= free & (~free + 1'b1);
-    stuck_q <= kept == '1;
+    stuck_q <= kept == '1 || crowded;
   end
 
   assign hit_o = match != '0;
@@ -140,10 +154,6 @@ module trapless_smu_pmshr
       dma: dma_q[i]
     };
   end
-
-  function automatic logic [2:0] device_of(logic [63:0] value);
-    return value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
-  endfunction
 
   always_comb begin
     stage_d = stage_q;

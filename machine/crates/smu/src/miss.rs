@@ -75,6 +75,11 @@ impl Smu {
             self.count(Counter::Coalesced);
             return true;
         }
+        // REQ: SMU-10
+        if self.pmshr.is_crowded_for(request.seen) {
+            self.refuse(waiter, FailReason::Timeout, ready);
+            return true;
+        }
         let Some(slot) = self.pmshr.free_slot() else {
             // REQ: SMU-10. Quarantine in every entry may last for ever; waiting for its end must not.
             let hopeless = self.pmshr.live() == 0;

@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, PhysAddr};
+use trapless_smu_regs as regs;
 
 use crate::{FailReason, Outcome, Request, Source, Stamps};
+
+/// A unit with fewer entries has none to spare for other devices.
+const FEW: usize = 8;
 
 /// How far a miss has come. Each stage but `WaitFrame`, `AtDevice` and `Over` ends with the entry's one pending step event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +134,15 @@ impl Pmshr {
         self.slots.iter().position(Option::is_none)
     }
 
+    /// REQ: SMU-10. Misses that nobody waits for, with commands that may still write, keep most entries, and one of them is at the
+    /// device that `seen` names: it may be silent, and another device needs the rest.
+    pub fn is_crowded_for(&self, seen: u64) -> bool {
+        let forgotten = || self.entries().filter(|e| e.command.is_some() && e.waiters.is_empty());
+        let device = regs::PTE_DEVICE.get(seen) as usize;
+        let entries = self.slots.len();
+        entries >= FEW && forgotten().count() >= entries - entries / 4 && forgotten().any(|e| e.command == Some(device))
+    }
+
     /// Puts a new entry into a free slot.
     pub fn fill(&mut self, slot: usize, request: &Request, waiter: Waiter) {
         let stamps = Stamps { requested: Some(waiter.asked), ..Stamps::default() };
@@ -217,5 +230,27 @@ mod tests {
         assert!(e.is_quarantined() && !e.is_finished());
         assert_eq!(p.find(PhysAddr(8)), None);
         assert_eq!((p.live(), p.quarantined()), (0, 1));
+    }
+
+    /// REQ: SMU-10. Three quarters at a device, forgotten, are enough for that device, and nobody else's matter.
+    #[test]
+    fn a_silent_device_leaves_entries_to_the_others() {
+        let mut p = Pmshr::new(8);
+        let seen = |device| regs::PTE_DEVICE.of(device);
+        for slot in 0..6 {
+            assert!(!p.is_crowded_for(seen(2)));
+            let from = Source::Walker(0);
+            let waiter = Waiter { from, id: 0, seen: 0, asked: Cycle(0), ready: Cycle(0), joined: false };
+            p.fill(slot, &request(0), waiter);
+            if let Some(entry) = &mut p.slots[slot] {
+                entry.command = Some(2);
+                assert!(!entry.waiters.is_empty());
+            }
+            assert!(!p.is_crowded_for(seen(2)), "somebody waits");
+            if let Some(entry) = &mut p.slots[slot] {
+                entry.waiters.clear();
+            }
+        }
+        assert!(p.is_crowded_for(seen(2)) && !p.is_crowded_for(seen(1)));
     }
 }
