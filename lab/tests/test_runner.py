@@ -243,7 +243,7 @@ def test_unknown_cells_are_dashes() -> None:
 
 @pytest.mark.parametrize(("threads", "consoles", "boots"), [
     (True, ["Oops: int3: 0000", "x Oops: int3: 0000", ""], 3),
-    (True, ["Oops: int3"] * 4, 3),
+    (True, ["Oops: int3"] * (guests.BOOTS + 1), guests.BOOTS),
     (True, ["Oops: general protection fault"], 1),
     (False, ["Oops: int3", ""], 1),
 ])
