@@ -28,11 +28,11 @@ MISSES = 1000
 """Of the victim, beside each attack."""
 HANGS = 600
 """As in neighbours-attacks.c."""
-WORK = 1.35
-"""What misses may cost in the kernel beside an attack, of what they cost alone: how many pages are adopted at once depends on
-when things happen."""
+WORK = 1.5
+"""What misses may cost in the kernel beside an attack, of what they cost alone: how many pages are adopted at once, and how many
+threads adopt beside each other, depends on when things happen. Seen: 0.7 to 1.4; 5 where the victim paid for all."""
 LONGEST_US = 20_000
-"""What a single miss may wait: kernel threads that work for all run before users, for some milliseconds on 100 MHz."""
+"""What a single miss may wait: the group's own kernel threads run before its programs, for some milliseconds on 100 MHz."""
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("neighbours.c", "neighbours-attacks.c"))
 ROUND = re.compile(r"^(\w+)((?: \w+=-?[\d.]+)+)$", re.MULTILINE)
 
@@ -47,7 +47,7 @@ class Seen:
     p99: float
     max: float
     work: float
-    """Time of its cgroup; with hwdp without what it waited for hardware."""
+    """Time of its cgroup; with hwdp without what a hart waited for hardware."""
     current: int
     ops: int
     """What the attacker has done."""
