@@ -178,7 +178,7 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
     """
     processors = guest.harts or QEMU_HARTS
     harts.check(guest.kernel, processors)
-    # Early on x86, or a guest that dies before it has a console dies without a word.
+    # With an early console: run_on_qemu has to know what a guest died of.
     board, append = "q35", f"{guest.command_line().replace(' earlycon=sbi', '')} earlyprintk=serial"
     if guest.arch is RISCV:
         board, append = "virt,aia=aplic-imsic", guest.command_line().replace("ttyS0", "hvc0")
@@ -309,7 +309,7 @@ def _drive_of(profile: Path) -> Path | None:
 QEMU_DIED = "Oops: int3"
 """What the guest says when QEMU's threads have killed it: see qemu_command. No code of ours has breakpoints."""
 BOOTS = 5
-"""How often such a guest is booted at most: on a busy host one boot in eight dies so."""
+"""How often such a guest is booted at most. On a busy host one boot in ten dies so."""
 
 
 def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False,

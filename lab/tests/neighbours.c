@@ -10,7 +10,7 @@
 #define ROOT "/sys/fs/cgroup"
 #define WARM 3ul		// misses of each page table before those that count
 #define PATIENCE 5		// seconds that the victim has for its misses
-#define LONGEST 500		// microseconds that hardware needs for a miss; a longer wait was the thread's for a hart
+#define STALL_MAX 500		// microseconds that hardware needs for a miss; in a longer wait another thread had the hart
 #define SETTLED 250000		// microseconds after which all of its entries are armed
 
 struct shared *shared;
@@ -227,7 +227,7 @@ static void round_of(const struct attack *attack, int number, int own)
 		usleep(1000);
 	for (size_t i = 0; i < shared->misses; i++) {
 		sum += shared->wait[i];
-		stalled += MIN(shared->wait[i], LONGEST);
+		stalled += MIN(shared->wait[i], STALL_MAX);
 	}
 	// To Linux a hart that waits for hardware is one that runs.
 	work = shared->cpu - (fast ? stalled : 0);

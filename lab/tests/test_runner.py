@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import build
 from lab.experiments import miss_latency
 from lab.images import dataset, ext4
 from lab.paths import MACHINE
@@ -239,6 +240,16 @@ def test_report_is_self_contained(tmp_path: Path) -> None:
 
 def test_unknown_cells_are_dashes() -> None:
     assert table.cells({"kind": "x"})[1:] == ["-"] * (len(table.COLUMNS) - 1)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_guests_of_qemu_have_a_console_from_the_beginning(quiet: bool, tmp_path: Path) -> None:
+    """Or run_on_qemu does not see that QEMU has killed one."""
+    (tmp_path / "bzImage").touch()
+    guest = guests.Guest(tmp_path / "bzImage", Path("R"), arch=build.ARCHS["x86_64"], quiet=quiet)
+    command = guests.qemu_command(guest, Path("job"))
+    words = command[command.index("-append") + 1].split()
+    assert words.count("earlyprintk=serial") == 1 and "earlycon=sbi" not in words
 
 
 @pytest.mark.parametrize(("threads", "consoles", "boots"), [
