@@ -227,6 +227,8 @@ bool stop_readers(struct endless *e);
 	T(rearm_two, false) \
 	T(rearm_busy, false) \
 	T(populate_async, false) \
+	T(second_miss, false) \
+	T(turns, false) \
 	T(rearm_reset, true) \
 	T(frames, false)
 
