@@ -69,6 +69,21 @@ def test_perf_counts_faults(program: Path, patched: Path, tmp_path: Path) -> Non
 
 @pytest.mark.guest
 @pytest.mark.series
+@pytest.mark.parametrize("kind", ["osdp", "emulated", "trap", "hwdp"])
+def test_perf_traces_faults(program: Path, patched: Path, tmp_path: Path, kind: str) -> None:
+    """`perf trace -F maj` has a line for each access that trapped and waited for the drive, and none for those that did not trap."""
+    mapsum = shlex.join([*launcher(kind), "mapsum", "-t", "1", "/data/random.bin"])
+    guest = guests.Guest(patched, rootfs.image(more=("linux-perf",)), dataset.image(4 * ext4.MIB), max_seconds=300)
+    outcome = guests.run_on_machine(program, guest, Job(f"perf trace -F maj --no-syscalls -o /job/out/faults -- {mapsum}"),
+                                    tmp_path / "out")
+    assert outcome.status == 0, outcome.console
+    faults = [line for line in (tmp_path / "out/faults").read_text().splitlines() if "majfault" in line]
+    # The file's pages, and a few of the program's own.
+    assert len(faults) in (range(10) if kind == "hwdp" else range(1022, 1033)), faults[:20]
+
+
+@pytest.mark.guest
+@pytest.mark.series
 @pytest.mark.parametrize("fault", ["media-error,op=read", "media-error,lba=9"], ids=["no label", "no group descriptors"])
 def test_a_data_disk_that_linux_cannot_read_is_said(fault: str) -> None:
     """The command finds an empty folder."""
