@@ -71,7 +71,7 @@ def test_perf_counts_faults(program: Path, patched: Path, tmp_path: Path) -> Non
 @pytest.mark.series
 @pytest.mark.parametrize("kind", ["osdp", "emulated", "trap", "hwdp"])
 def test_perf_traces_faults(program: Path, patched: Path, tmp_path: Path, kind: str) -> None:
-    """`perf trace -F maj` has a line for each access that trapped and waited for the drive, and none for those that did not trap."""
+    """`perf trace -F maj` has a line for each access that trapped and waited for the drive, and none for others."""
     mapsum = shlex.join([*launcher(kind), "mapsum", "-t", "1", "/data/random.bin"])
     guest = guests.Guest(patched, rootfs.image(more=("linux-perf",)), dataset.image(4 * ext4.MIB), max_seconds=300)
     outcome = guests.run_on_machine(program, guest, Job(f"perf trace -F maj --no-syscalls -o /job/out/faults -- {mapsum}"),

@@ -288,6 +288,61 @@ bool t_cgroup_debt(void)
 	return true;
 }
 
+/*
+ * Beyond memory.high, which puts a task to sleep for what it charges: 510 pages that hardware has brought, and the
+ * milliseconds that the kernel takes to adopt them for pagemap. 1: no group; 2: no mapping; 3: wrong bytes.
+ */
+static int adopt_beyond_high(void *arg)
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY);
+	unsigned long *entry = malloc(512 * sizeof(*entry));
+	struct timespec began, ended;
+	volatile int *took = arg;
+	char *held, *map;
+
+	if (pagemap < 0 || !put_text("/sys/fs/cgroup/hwdp-high/cgroup.procs", "0"))
+		return 1;
+	held = mmap(NULL, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	map = map_file("high", 1024, PROT_READ, MAP_SHARED, NULL);
+	if (held == MAP_FAILED || map == MAP_FAILED)
+		return 2;
+	touch(map);
+	touch(map + PAGE);
+	if (!put_text("/sys/fs/cgroup/hwdp-high/memory.high", "8388608"))
+		return 1;
+	if (!read_all(map + 2 * PAGE, 183, 2, 510))
+		return 3;
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	if (pread(pagemap, entry, 512 * sizeof(*entry), (unsigned long)map / PAGE * sizeof(*entry)) < 0)
+		return 2;
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	*took = 1 + (ended.tv_sec - began.tv_sec) * 1000 + (ended.tv_nsec - began.tv_nsec) / 1000000;
+	return 0;
+}
+
+/* Nobody is put to sleep for memory.high with a lock of the area held: others wait for it. Once, at the end, for 2 s at most. */
+bool t_cgroup_high(void)
+{
+	volatile int *took = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int status;
+	pid_t pid;
+
+	if (!put_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory"))
+		SKIP("no memory cgroups");
+	mkdir("/sys/fs/cgroup/hwdp-high", 0755);
+	if (!make_file("high", 183, 1024))
+		return false;
+	drop_caches();
+	pid = fork();
+	if (!pid)
+		_exit(adopt_beyond_high((void *)took));
+	waitpid(pid, &status, 0);
+	rmdir("/sys/fs/cgroup/hwdp-high");
+	CHECK(*took, "child %x", status);
+	CHECK(*took < 5000, "pagemap has taken %d ms", *took);
+	return true;
+}
+
 /* The controller is reset under the readers: the OS serves what is left. REQ: OS-14 */
 bool t_reset(void)
 {

@@ -166,6 +166,7 @@ bool stop_readers(struct endless *e);
 	T(off_on, false) \
 	T(cgroup, false) \
 	T(cgroup_debt, false) \
+	T(cgroup_high, false) \
 	T(adjacent, false) \
 	T(aba, false) \
 	T(munmap_waits, false) \
