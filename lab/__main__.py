@@ -163,9 +163,10 @@ def parser() -> Parser:
 
     soak = commands.add_parser("soak", help="many misses under memory pressure, on a kernel that checks itself")
     soak.add_argument("--misses", type=int, default=2_000_000, metavar="N", help="at least so many (default 2000000)")
-    soak.add_argument("--kernel", default="debug", metavar="debug|plain|IMAGE",
+    soak.add_argument("--kernel", default="debug", metavar="debug|kcsan|plain|IMAGE",
                       help="with all checks (default), the ordinary patched one, or another")
     soak.add_argument("--kind", choices=KINDS[2:], default="hwdp")
+    soak.add_argument("--seed", type=int, default=1, metavar="N", help="of the first boot; the next one has the next (default 1)")
     soak.add_argument("--data", type=int, default=1024, metavar="MIB", help="size of the file; memory is a quarter of it")
     soak.add_argument("--out", type=Path, default=Path("out/soak"), metavar="DIR", help="where logs go (default out/soak)")
 
@@ -292,11 +293,11 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     if args.command == "soak":
         from lab import soak
 
-        image = None if args.kernel in ("debug", "plain") else Path(args.kernel)
+        image = None if args.kernel in soak.KERNELS else Path(args.kernel)
         if image and not image.is_file():
-            raise no_such("kernel", args.kernel, ("debug", "plain"), "--kernel")
-        return soak.run(soak.Request(misses=args.misses, debug=args.kernel == "debug", kind=args.kind, kernel=image,
-                                     out=args.out, data_mib=args.data))
+            raise no_such("kernel", args.kernel, tuple(soak.KERNELS), "--kernel")
+        return soak.run(soak.Request(misses=args.misses, checks="plain" if image else args.kernel, kind=args.kind, kernel=image,
+                                     out=args.out, data_mib=args.data, seed=args.seed))
     if args.command == "attack":
         from lab.checks import attack
 

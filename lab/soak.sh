@@ -1,58 +1,194 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs in the guest: soak.sh KIND MISSES SUM. Misses of fast mappings under memory pressure until there were so many, then
-# everything is given back. Leaves counters, the kernel's log and what the debugging options found in /job/out.
-kind=$1 misses=$2 sum=$3
+# Runs in the guest: soak.sh KIND MISSES SUM SEED [SUM OF THE DRIVE THAT HANGS]. Misses of fast mappings under memory pressure
+# until there were so many and every part of the mix was at work, then everything is given back. Leaves counters, the kernel's
+# log, what the parts have done and what the debugging options found in /job/out.
+kind=$1 misses=$2 sum=$3 seed=$4 hung_sum=$5
 hwdp=/sys/kernel/mm/hwdp
+blocks=/sys/devices/system/memory
 work=/data/soak
 out=/job/out
+mix=$out/mix
+readers= reset=
+last=5 # rounds that the parts have for their first turn when there were enough misses
 
-fail() { echo "soak: $*" >>$out/failures; }
+fail() { echo "soak: $*"; echo "soak: $*" >>$out/failures; }
 stat() { awk -v name="$1" '$1 == name { print $2 }' $hwdp/stats; }
 count() { stat pages_adopted; }
 # Frames of the ring that are allocated, with the stacks of who did. The file gives whole records to large reads alone.
 owned() { dd if=/sys/kernel/debug/page_owner bs=4k 2>/dev/null | awk -v RS= '/hwdp_refill/' >$1; }
-note() { echo "soak: $*"; echo "$*" >>$out/notes; }
+note() {
+	read -r now idle </proc/uptime
+	echo "soak: $now s: $*"
+	echo "$now s: $*" >>$out/notes
+}
+report_after() { [ ! -e /proc/sys/kernel/$1 ] || echo $2 >/proc/sys/kernel/$1; }
+# Become a command that runs at what the others leave of the harts: for what runs beside, so that signals reach it.
+nicely() { exec sh -c 'renice -n 10 -p $$ >/dev/null && exec "$@"' sh "$@"; }
 
-mkdir -p $work
+# A part of soak_mix: its counts are in $mix/NAME, its processes in $parts. It has a file of so many MiB for itself: hardware serves
+# one mapping of a file at a time, and the readers are to have theirs.
+parts=
+part() {
+	name=$1 mib=$2
+	shift 2
+	echo "$name 0" >$mix/$name
+	head -c $((mib << 20)) /data/random.bin >$work/$name.bin || fail "no room for the file of $name"
+	nicely hwdp -k $kind -f /data/ -- ./soak_mix $name $mix/$name $seed $work/$name.bin "$@" 2>>$out/failures &
+	parts="$parts $!"
+}
+
+# The drive that hangs: it has a file system that nobody has mounted.
+mount_hung() {
+	for disk in /sys/block/nvme*n*; do
+		[ "$(dd if=/dev/${disk##*/} bs=1 skip=1144 count=4 2>/dev/null)" = hung ] || continue
+		reset=$disk/device/reset_controller
+		mkdir -p /tmp/hung && mount -r -t ext4 /dev/${disk##*/} /tmp/hung && return
+	done
+	fail "no drive that hangs"
+}
+read_hung() {
+	rounds=0
+	while [ ! -e $work/over ]; do
+		got=$(hwdp -k $kind -f /tmp/hung/ -- mapsum -t 2 -o shuffle /tmp/hung/random.bin) || fail "hung drive: mapsum failed"
+		[ "$got" = "$hung_sum" ] || fail "hung drive: mapsum read $got instead of $hung_sum"
+		rounds=$((rounds + 1))
+		echo "hung_rounds $rounds" >$mix/hung
+		echo 1 >/proc/sys/vm/drop_caches
+		sleep 1
+	done
+}
+
+# stress-ng has a tenth of the time: it would take all that is left, and the rest is for misses.
+signal_stress() {
+	for each in $(grep -l '^stress-ng' /proc/[0-9]*/comm 2>/dev/null); do kill -$1 $(basename ${each%/comm}) 2>/dev/null; done
+}
+sparing() {
+	while [ ! -e $work/over ]; do
+		sleep 0.3
+		signal_stress STOP
+		sleep 2.7
+		signal_stress CONT
+	done
+}
+
+# A round of the readers may take long.
+progress() {
+	while [ ! -e $work/over ]; do
+		sleep 20
+		note "$(count) pages by $kind, $(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) kB of memory available"
+	done
+}
+
+# Memory that leaves and comes back. It is away most of the time: the others are to want for memory.
+offline() {
+	times=0 failed=0
+	end=$(ls -d $blocks/memory[0-9]* | sort -V | tail -n 1) # what the kernel took first is there, for good
+	while [ ! -e $work/over ]; do
+		for block in $blocks/memory[0-9]*; do
+			[ $block != $end ] && grep -q Movable $block/valid_zones && [ "$(cat $block/state)" = online ] || continue
+			if timeout 20 sh -c "echo offline >$block/state" 2>/dev/null; then
+				times=$((times + 1))
+			else
+				failed=$((failed + 1))
+				continue
+			fi
+			echo "memory_offline $times" >$mix/offline
+			sleep 2
+			echo online_movable >$block/state || fail "memory does not come back"
+		done
+		sleep 1
+	done
+	note "memory went $times times, and was in use $failed times"
+}
+compact() {
+	times=0
+	while [ ! -e $work/over ]; do
+		echo 1 >/proc/sys/vm/compact_memory
+		echo "compactions $((times += 1))" >$mix/compact
+		sleep 1
+	done
+}
+beside() {
+	echo "$1 0" >$mix/$1
+	"$2" &
+	readers="$readers $!"
+}
+idle_parts() { for each in $mix/*; do awk '$2 == 0 { print $1 }' $each; done; }
+
+mkdir -p $work $mix
 : >$out/failures
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
 [ -e $hwdp/stats ] || { fail "this kernel has no hardware paging"; exit 1; }
+# Whatever keeps a hart for more than a second is to be reported as soon as the kernel can, if it looks at all.
+report_after watchdog_thresh 1
+report_after hung_task_timeout_secs 20
+# Its thread scans at a low priority and in one RCU read-side section: under such load that is reported as a stall.
+[ ! -e /sys/kernel/debug/kmemleak ] || echo scan=off >/sys/kernel/debug/kmemleak
 # Before the first frame is taken.
 echo 3 >/proc/sys/vm/drop_caches
 cp /proc/meminfo $out/meminfo.before
 
-verify="--name=verify --filename=$work/verified --bs=4k --size=16M --verify=crc32c --verify_fatal=1 --thread --eta=never"
+verify="--name=verify --filename=$work/verified --bs=4k --size=8M --verify=crc32c --verify_fatal=1 --thread --eta=never"
 fio $verify --rw=write --do_verify=0 --ioengine=psync --end_fsync=1 >$out/fio-write.txt 2>&1 || fail "fio cannot write"
 
-# Memory, mappings, faults and advice of all sorts, each over files of the data disk, for as long as the readers run. They
-# take what the readers leave of the harts.
-sh -c 'renice -n 10 -p $$ >/dev/null && exec "$@"' sh \
-	hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
+# Memory, mappings, faults and advice of all sorts, each over files of the data disk, for as long as the readers run.
+nicely hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
 	--vm 1 --vm-bytes 16m --vm-method incdec --timeout 0 --oom-avoid >$out/stress.txt 2>&1 &
 stress=$!
 
+echo "watch 0" >$mix/watch
+./soak_mix watch $mix/watch $seed 2>>$out/failures &
+watch=$!
+part futex 1 $work
+part vfork 2
+part direct 2 $work
+part cgroups 6
+[ -z "$hung_sum" ] || { mount_hung; beside hung read_hung; }
+[ ! -e $blocks ] || beside offline offline
+[ ! -e /proc/sys/vm/compact_memory ] || beside compact compact
+
+for each in sparing progress; do
+	$each &
+	readers="$readers $!"
+done
+
 round=0
-while [ "$(count)" -lt "$misses" ]; do
+note "the mix runs"
+while [ "$(count)" -lt "$misses" ] || { [ -n "$(idle_parts)" ] && [ $((last -= 1)) -gt 0 ]; }; do
 	round=$((round + 1))
 	order=split
-	[ $((round % 3)) = 0 ] && order=shuffle
+	[ $(((round + seed) % 3)) = 0 ] && order=shuffle
 	got=$(hwdp -k $kind -f /data/ -- mapsum -t 4 -o $order /data/random.bin) || fail "round $round: mapsum failed"
 	[ "$got" = "$sum" ] || fail "round $round: mapsum read $got instead of $sum"
 	hwdp -k $kind -f /data/ -s -- fio $verify --rw=randread --numjobs=2 --ioengine=mmap --invalidate=1 \
 		>$out/fio-read.txt 2>&1 || { fail "round $round: fio does not verify"; cp $out/fio-read.txt $out/fio-bad.txt; }
-	kill -0 $stress 2>/dev/null || { fail "stress-ng ended early"; break; }
-	note "round $round: $(count) pages by $kind"
+	for process in $stress $watch $parts; do
+		kill -0 $process 2>/dev/null || { fail "a part of the mix ended early: see stress.txt"; break 2; }
+	done
+	note "round $round: $(count) pages by $kind, not at work yet: $(idle_parts | tr '\n' ' ')"
 done
+touch $work/over
+for each in $(idle_parts); do fail "nothing was done: $each"; done
 kill -TERM $stress
+signal_stress CONT
 wait $stress
+for process in $parts $watch; do
+	kill -TERM $process 2>/dev/null
+	wait $process || fail "a part of the mix ended with status $?"
+done
+for process in $readers; do wait $process; done
+umount /tmp/hung 2>/dev/null
+for each in $mix/*; do while read -r words; do note "$words"; done <$each; done
 
 owner=
 [ -e /sys/kernel/debug/page_owner ] && owner=1
 [ -z "$owner" ] || owned $out/page_owner.before
 
-# All areas are gone with their programs. Setting the depth takes the rings' frames back; then none may be out.
+# All areas are gone with their programs. Setting the depth takes the rings' frames back; then none may be out. A drive that
+# did not answer may still write to a frame: only its reset ends that.
 echo 0 >$hwdp/enabled
+[ -z "$reset" ] || echo 1 >$reset
 sleep 2
 echo 1024 >$hwdp/ring_depth || fail "the rings do not give their frames back"
 rm -rf $work

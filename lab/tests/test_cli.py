@@ -109,7 +109,7 @@ def test_bad_input(arguments: list[str], names: str) -> None:
     (["claims", "--area", "mis"], "--area: no such area: mis; did you mean miss?"),
     (["workloads", "blendr"], "no such workload: blendr; did you mean blender? "
      "(there are pagerank, randomwalk, blender, xz, wrf, tensorflow, deepsjeng)"),
-    (["soak", "--kernel", "debgu"], "--kernel: no such kernel: debgu; did you mean debug? (there are debug, plain)"),
+    (["soak", "--kernel", "debgu"], "--kernel: no such kernel: debgu; did you mean debug? (there are debug, kcsan, plain)"),
     (["run", "--harts", "two", "--", "true"], "run: argument --harts: invalid int value: 'two'"),
 ])
 def test_what_was_meant(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:

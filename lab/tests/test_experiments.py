@@ -129,6 +129,7 @@ SOUND = {"stats": "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframe
     ("dmesg", "[2] BUG: KASAN: slab-use-after-free in hwdp_area_put\n", "KASAN"),
     ("dmesg", "[2] WARNING: possible circular locking dependency detected\n", "circular"),
     ("dmesg", "[2] BUG: Bad rss-counter state mm:1 type:MM_FILEPAGES val:1\n", "rss"),
+    ("dmesg", "[2] BUG: KCSAN: data-race in hwdp_refill / mas_find\n", "hwdp_refill"),
     ("kmemleak", "unreferenced object 0xff (size 64):\n", "unreferenced"),
     ("page_owner", "Page allocated via order 0\n hwdp_refill\n", "still allocated"),
     ("page_owner.before", "", "means nothing"),
@@ -140,6 +141,23 @@ def test_soak_finds_what_is_wrong(tmp_path: Path, file: str, text: str, found: s
     assert soak.faults(tmp_path) == []
     (tmp_path / file).write_text(text)
     assert any(found in line for line in soak.faults(tmp_path))
+
+
+def test_soak_leaves_other_races_alone(tmp_path: Path) -> None:
+    for name, sound in SOUND.items():
+        (tmp_path / name).write_text(sound)
+    (tmp_path / "dmesg").write_text("[2] BUG: KCSAN: data-race in mas_find / mas_store\n")
+    assert soak.faults(tmp_path) == []
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("vforks 3\n", None), ("latest_us 1000000\n", None), ("latest_us 0\n", None),
+    ("vforks 3\nfutex_woken 0\n", "futex_woken is 0"), ("latest_us 1000001\n", "1000001 us late"), ("", "no counts"),
+])
+def test_soak_finds_what_was_not_mixed(tmp_path: Path, text: str, found: str | None) -> None:
+    (tmp_path / "mix").mkdir()
+    (tmp_path / "mix" / "part").write_text(text)
+    assert [found in line for line in soak.unmixed(tmp_path, ("part",))] == ([True] if found else [])
 
 
 def test_selftests_compare_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
