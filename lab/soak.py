@@ -33,8 +33,8 @@ KERNELS = {"debug": ("debug.config", "soak.config", "hwdp-kunit.config"),
            "plain": ()}
 """With fragments of linux/configs. KCSAN, which finds accesses that race, is there for x86_64 only, and not beside KASAN: that
 kernel runs on QEMU, with the unit in software."""
-DEBUG_MIB = 128
-"""What that kernel takes of the memory for itself: KASAN's shadow, page owners, stacks, lock tables. It takes it at the end."""
+DEBUG_MIB = 256
+"""What that kernel takes of the memory for itself: KASAN's shadow, page owners, stacks, lock tables. It takes some at the end."""
 PARTS_MIB = 48
 """What the parts of the mix hold for themselves: page tables, stacks, anonymous memory."""
 DEBUG_HZ = 1_000_000_000
@@ -149,7 +149,7 @@ def _guest(boot: Request, kernel: Path, data: Path) -> guests.Guest:
     if boot.checks != "plain":
         memory = -(-memory // BLOCK_MIB) * BLOCK_MIB + BLOCK_MIB + DEBUG_MIB
         # Another preemption with every other seed: a task that loses its hart anywhere, or nowhere.
-        words += ["ignore_loglevel", f"movablecore={BLOCK_MIB + DEBUG_MIB}M", f"preempt={'full' if boot.seed % 2 else 'none'}"]
+        words += ["ignore_loglevel", f"movablecore={2 * BLOCK_MIB}M", f"preempt={'full' if boot.seed % 2 else 'none'}"]
     if boot.checks == "debug":
         settings = (f"machine.clock_hz={DEBUG_HZ}",)
     if boot.checks == "kcsan":

@@ -435,8 +435,8 @@ static void cgroups(char **argument)
 	while (!stopped) {
 		pid_t readers[4];
 
-		make_group("soak-a", mib + 2, 50);
-		make_group("soak-b", mib, 200);
+		make_group("soak-a", mib + 2, 10);
+		make_group("soak-b", mib, 40);
 		for (int i = 0; i < 4; i++)
 			readers[i] = start_reader(argument[0], i & 1 ? "soak-b" : "soak-a");
 		for (int turn = 0; turn < 4 && !stopped; turn++) {
