@@ -183,6 +183,11 @@ for each in $mix/*; do while read -r words; do note "$words"; done <$each; done
 
 owner=
 [ -e /sys/kernel/debug/page_owner ] && owner=1
+# Linux 6.12.117 dies of this file where a page is charged to another group than the root: it takes the group for an obj_cgroup.
+sync
+echo 3 >/proc/sys/vm/drop_caches
+sleep 1
+echo 3 >/proc/sys/vm/drop_caches
 [ -z "$owner" ] || owned $out/page_owner.before
 
 # All areas are gone with their programs. Setting the depth takes the rings' frames back; then none may be out. A drive that

@@ -143,11 +143,17 @@ def test_soak_finds_what_is_wrong(tmp_path: Path, file: str, text: str, found: s
     assert any(found in line for line in soak.faults(tmp_path))
 
 
-def test_soak_leaves_other_races_alone(tmp_path: Path) -> None:
+def test_soak_leaves_reports_of_linux_alone(tmp_path: Path) -> None:
     for name, sound in SOUND.items():
         (tmp_path / name).write_text(sound)
     (tmp_path / "dmesg").write_text("[2] BUG: KCSAN: data-race in mas_find / mas_store\n")
     assert soak.faults(tmp_path) == []
+    leaked = "[2] BUG: workqueue leaked atomic, lock or RCU: kworker/1:1H[105]\n[2]      preempt=0 workfn={}\n[2] Call Trace:\n"
+    leaked += "[2] [<0>] process_one_work+0xc56/0x1878\n[2] [<0>] ret_from_fork+0xe/0x18\n"
+    (tmp_path / "dmesg").write_text(leaked.format("blk_mq_timeout_work"))
+    assert soak.faults(tmp_path) == []
+    (tmp_path / "dmesg").write_text(leaked.format("hwdp_yield"))
+    assert len(soak.faults(tmp_path)) == 2
 
 
 @pytest.mark.parametrize(("text", "found"), [
