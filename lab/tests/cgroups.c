@@ -7,11 +7,13 @@
 //   time     a process in a reads: the background threads' time, and how much of it a's cpu.stat has beyond the process' own
 //   idle     a process in a reads for some seconds, one in b has read some pages and sleeps: b's time
 //   pressure a process in a reads each page once: the time that took, and what a's io.pressure and io.stat say of it
+//   bandwidth  four threads in a, which may have a fifth of a hart, read; b wants all harts: what part of them b has, and a
 //   moves    a process moves from a to b while it reads: a and b can be frozen, and removed as soon as their processes are gone
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -340,6 +342,52 @@ static void pressure(void)
 	printf("io_bytes %lld\nio_reads %lld\n", get(ROOT "/a/io.stat", "rbytes="), get(ROOT "/a/io.stat", "rios="));
 }
 
+static void *reader(void *p)
+{
+	reads(p, ~0ul, 1000);
+	return NULL;
+}
+
+static void bandwidth(void)
+{
+	long harts = sysconf(_SC_NPROCESSORS_ONLN);
+	double began, took;
+	pid_t a, b[64];
+	long long used_a, used_b;
+
+	group("a", "memory.max", LIMIT);
+	set(ROOT "/a/cpu.max", "20000 100000");
+	group("b", NULL, NULL);
+	for (long i = 0; i < harts; i++) {
+		b[i] = enter("b");
+		while (!b[i])
+			;
+	}
+	a = enter("a");
+	if (!a) {
+		void *p = (void *)map();
+		pthread_t thread;
+
+		for (int i = 0; i < 3; i++)
+			if (pthread_create(&thread, NULL, reader, p))
+				die("pthread_create");
+		reader(p);
+		exit(1);
+	}
+	sleep(1);
+	began = seconds(CLOCK_MONOTONIC);
+	used_a = get(ROOT "/a/cpu.stat", "usage_usec ");
+	used_b = get(ROOT "/b/cpu.stat", "usage_usec ");
+	sleep(4);
+	used_a = get(ROOT "/a/cpu.stat", "usage_usec ") - used_a;
+	used_b = get(ROOT "/b/cpu.stat", "usage_usec ") - used_b;
+	took = (seconds(CLOCK_MONOTONIC) - began) * 1e6 * harts;
+	printf("a_part %.3f\nb_part %.3f\n", used_a / took, used_b / took);
+	gone(a);
+	for (long i = 0; i < harts; i++)
+		gone(b[i]);
+}
+
 static int wait_for(const char *name, const char *key, int value)
 {
 	for (int i = 0; i < 200; i++, usleep(10000))
@@ -403,6 +451,8 @@ int main(int argc, char **argv)
 		idle();
 	else if (!strcmp(mode, "pressure"))
 		pressure();
+	else if (!strcmp(mode, "bandwidth"))
+		bandwidth();
 	else if (!strcmp(mode, "moves"))
 		moves();
 	else

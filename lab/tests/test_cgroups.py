@@ -83,6 +83,16 @@ def test_waits_are_pressure(run: Callable[..., dict[str, float]], profile: str) 
     assert seen["some_us"] >= pages * READ_US[profile]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("profile", ["server", "vc707"])
+def test_a_bandwidth_is_little_beyond_its_limit(run: Callable[..., dict[str, float]], profile: str) -> None:
+    """A group with a fifth of a hart misses as fast as it can: another one, which wants all harts, has nearly what OS paging
+    leaves it, since the first pays for what adopts for it."""
+    kernel = build.kernel(configs=("groups.config",))
+    seen, ordinary = (run("bandwidth", kind, profile, kernel) for kind in ("hwdp", "osdp"))
+    assert seen["b_part"] >= 0.9 * ordinary["b_part"]
+
+
 @pytest.mark.parametrize("profile", ["server", "vc707"])
 def test_who_does_not_miss_does_not_pay(run: Callable[..., dict[str, float]], profile: str) -> None:
     assert run("idle", profile=profile)["idle_us"] <= 100
