@@ -233,7 +233,7 @@ def faults(folder: Path) -> list[str]:
     found += [f"kernel: {line}" for line in LINUX.sub("", _text(folder / "dmesg")).splitlines() if REPORT.search(line)
               and ("KCSAN" not in line or OURS.search(line))]
     found += [f"kmemleak: {line}" for line in _lines(folder / "kmemleak") if line.startswith("unreferenced")]
-    before, after = (sum(line.startswith("Page allocated") for line in _lines(folder / name))
+    before, after = (sum(int(line.split()[1]) for line in _lines(folder / name) if line.startswith("nr_base_pages"))
                      for name in ("page_owner.before", "page_owner"))
     if after:
         found.append(f"{after} frames of the ring are still allocated (page_owner)")

@@ -15,8 +15,9 @@ last=5 # rounds that the parts have for their first turn when there were enough 
 fail() { echo "soak: $*"; echo "soak: $*" >>$out/failures; }
 stat() { awk -v name="$1" '$1 == name { print $2 }' $hwdp/stats; }
 count() { stat pages_adopted; }
-# Frames of the ring that are allocated, with the stacks of who did. The file gives whole records to large reads alone.
-owned() { dd if=/sys/kernel/debug/page_owner bs=4k 2>/dev/null | awk -v RS= '/hwdp_refill/' >$1; }
+# Stacks by which frames of the ring were allocated, and how many are.
+stacks=/sys/kernel/debug/page_owner_stacks/show_stacks
+owned() { awk -v RS= '/hwdp_refill/' $stacks >$1; }
 note() {
 	read -r now idle </proc/uptime
 	echo "soak: $now s: $*"
@@ -59,10 +60,8 @@ read_hung() {
 	done
 }
 
-# stress-ng has a tenth of the time: it would take all that is left, and the rest is for misses.
-signal_stress() {
-	for each in $(grep -l '^stress-ng' /proc/[0-9]*/comm 2>/dev/null); do kill -$1 $(basename ${each%/comm}) 2>/dev/null; done
-}
+# stress-ng has a tenth of the time: it would take all that is left, and the rest is for misses. It has a group of its own.
+signal_stress() { kill -$1 -$stress 2>/dev/null; }
 sparing() {
 	while [ ! -e $work/over ]; do
 		sleep 0.3
@@ -86,7 +85,11 @@ offline() {
 	end=$(ls -d $blocks/memory[0-9]* | sort -V | tail -n 1) # what the kernel took first is there, for good
 	while [ ! -e $work/over ]; do
 		for block in $blocks/memory[0-9]*; do
-			[ $block != $end ] && grep -q Movable $block/valid_zones && [ "$(cat $block/state)" = online ] || continue
+			[ $block != $end ] || continue
+			read -r zones <$block/valid_zones
+			read -r state <$block/state
+			[ $state = online ] || continue
+			case $zones in *Movable*) ;; *) continue ;; esac
 			if timeout 20 sh -c "echo offline >$block/state" 2>/dev/null; then
 				times=$((times + 1))
 			else
@@ -106,7 +109,7 @@ compact() {
 	while [ ! -e $work/over ]; do
 		echo 1 >/proc/sys/vm/compact_memory
 		echo "compactions $((times += 1))" >$mix/compact
-		sleep 1
+		sleep 5
 	done
 }
 beside() {
@@ -133,7 +136,7 @@ verify="--name=verify --filename=$work/verified --bs=4k --size=8M --verify=crc32
 fio $verify --rw=write --do_verify=0 --ioengine=psync --end_fsync=1 >$out/fio-write.txt 2>&1 || fail "fio cannot write"
 
 # Memory, mappings, faults and advice of all sorts, each over files of the data disk, for as long as the readers run.
-nicely hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
+nicely busybox setsid hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
 	--vm 1 --vm-bytes 16m --vm-method incdec --timeout 0 --oom-avoid >$out/stress.txt 2>&1 &
 stress=$!
 
@@ -143,7 +146,7 @@ watch=$!
 part futex 1 $work
 part vfork 2
 part direct 2 $work
-part cgroups 6
+part cgroups 8
 [ -z "$hung_sum" ] || { mount_hung; beside hung read_hung; }
 [ ! -e $blocks ] || beside offline offline
 [ ! -e /proc/sys/vm/compact_memory ] || beside compact compact
@@ -181,14 +184,7 @@ for process in $readers; do wait $process; done
 umount /tmp/hung 2>/dev/null
 for each in $mix/*; do while read -r words; do note "$words"; done <$each; done
 
-owner=
-[ -e /sys/kernel/debug/page_owner ] && owner=1
-# Linux 6.12.117 dies of this file where a page is charged to another group than the root: it takes the group for an obj_cgroup.
-sync
-echo 3 >/proc/sys/vm/drop_caches
-sleep 1
-echo 3 >/proc/sys/vm/drop_caches
-[ -z "$owner" ] || owned $out/page_owner.before
+[ ! -e $stacks ] || owned $out/page_owner.before
 
 # All areas are gone with their programs. Setting the depth takes the rings' frames back; then none may be out. A drive that
 # did not answer may still write to a frame: only its reset ends that.
@@ -211,6 +207,6 @@ if [ -e /sys/kernel/debug/kmemleak ]; then
 	echo scan >/sys/kernel/debug/kmemleak
 	cat /sys/kernel/debug/kmemleak >$out/kmemleak
 fi
-[ -z "$owner" ] || owned $out/page_owner
+[ ! -e $stacks ] || owned $out/page_owner
 dmesg >$out/dmesg
 exit 0

@@ -121,7 +121,7 @@ def test_options_that_mean_nothing_are_refused(tmp_path: Path, monkeypatch: pyte
 
 
 SOUND = {"stats": "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframes_returned 3\n", "dmesg": "[1] all is well\n",
-         "failures": "", "kmemleak": "", "page_owner.before": "Page allocated via order 0\n hwdp_refill\n", "page_owner": ""}
+         "failures": "", "kmemleak": "", "page_owner.before": " hwdp_refill+0x12/0x34\nnr_base_pages: 3\n", "page_owner": ""}
 
 
 @pytest.mark.parametrize(("file", "text", "found"), [
@@ -131,7 +131,7 @@ SOUND = {"stats": "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframe
     ("dmesg", "[2] BUG: Bad rss-counter state mm:1 type:MM_FILEPAGES val:1\n", "rss"),
     ("dmesg", "[2] BUG: KCSAN: data-race in hwdp_refill / mas_find\n", "hwdp_refill"),
     ("kmemleak", "unreferenced object 0xff (size 64):\n", "unreferenced"),
-    ("page_owner", "Page allocated via order 0\n hwdp_refill\n", "still allocated"),
+    ("page_owner", " hwdp_refill+0x12/0x34\nnr_base_pages: 3\n", "still allocated"),
     ("page_owner.before", "", "means nothing"),
     ("failures", "round 3: mapsum read 1 instead of 2\n", "instead of"),
 ])
