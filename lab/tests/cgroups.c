@@ -8,6 +8,8 @@
 //   idle     a process in a reads for some seconds, one in b has read some pages and sleeps: b's time
 //   pressure a process in a reads each page once: the time that took, and what a's io.pressure and io.stat say of it
 //   bandwidth  four threads in a, which may have a fifth of a hart, read; b wants all harts: what part of them b has, and a
+//   debt     four threads in a, which may have a hart, read and are killed; how soon another process of a runs when a may have a
+//            hundredth of a hart, and when that limit comes after none
 //   moves    a process moves from a to b while it reads: a and b can be frozen, and removed as soon as their processes are gone
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -348,6 +350,18 @@ static void *reader(void *p)
 	return NULL;
 }
 
+static void readers(void)
+{
+	void *p = (void *)map();
+	pthread_t thread;
+
+	for (int i = 0; i < 3; i++)
+		if (pthread_create(&thread, NULL, reader, p))
+			die("pthread_create");
+	reader(p);
+	exit(1);
+}
+
 static void bandwidth(void)
 {
 	long harts = sysconf(_SC_NPROCESSORS_ONLN);
@@ -364,16 +378,8 @@ static void bandwidth(void)
 			;
 	}
 	a = enter("a");
-	if (!a) {
-		void *p = (void *)map();
-		pthread_t thread;
-
-		for (int i = 0; i < 3; i++)
-			if (pthread_create(&thread, NULL, reader, p))
-				die("pthread_create");
-		reader(p);
-		exit(1);
-	}
+	if (!a)
+		readers();
 	sleep(1);
 	began = seconds(CLOCK_MONOTONIC);
 	used_a = get(ROOT "/a/cpu.stat", "usage_usec ");
@@ -386,6 +392,37 @@ static void bandwidth(void)
 	gone(a);
 	for (long i = 0; i < harts; i++)
 		gone(b[i]);
+}
+
+// A process in a, until it is gone.
+static double runs_in_a(void)
+{
+	double began = seconds(CLOCK_MONOTONIC);
+	pid_t pid = enter("a");
+
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return seconds(CLOCK_MONOTONIC) - began;
+}
+
+static void debt(void)
+{
+	pid_t pid;
+
+	group("a", "memory.max", LIMIT);
+	for (int round = 0; round < 2; round++) {
+		set(ROOT "/a/cpu.max", "100000 100000");
+		pid = enter("a");
+		if (!pid)
+			readers();
+		sleep(2);
+		gone(pid);
+		if (round)
+			set(ROOT "/a/cpu.max", "max 100000");
+		set(ROOT "/a/cpu.max", "1000 100000");
+		printf("%s %.3f\n", round ? "after_none" : "after_more", runs_in_a());
+	}
 }
 
 static int wait_for(const char *name, const char *key, int value)
@@ -453,6 +490,8 @@ int main(int argc, char **argv)
 		pressure();
 	else if (!strcmp(mode, "bandwidth"))
 		bandwidth();
+	else if (!strcmp(mode, "debt"))
+		debt();
 	else if (!strcmp(mode, "moves"))
 		moves();
 	else

@@ -13,6 +13,7 @@
 #define THREADS 8
 #define DROP ((void *)1)	/* read_for_ever() empties the cache */
 #define FILES 256
+#define IDLE 10000
 #define HANGS 600	/* the first page of the file that is never read */
 #define FILE_SIZE (16 * PAGE)
 #define MADV_HWDP 30
@@ -297,7 +298,8 @@ static void futexes(void)
 	}
 }
 
-static void many(int pause_now)
+// Hundreds of mappings, each with an area.
+static void areas(void)
 {
 	static volatile char *p[FILES];
 
@@ -311,12 +313,9 @@ static void many(int pause_now)
 		for (size_t at = 0; at < 3 * PAGE; at += PAGE)
 			(void)p[i][at];
 	}
-	for (size_t n = 0;; n++) {
+	for (size_t n = 0;; n++, done()) {
 		int i = n % FILES;
 
-		done();
-		if (pause_now)
-			pause();
 		madvise((void *)p[i], FILE_SIZE, MADV_DONTNEED);
 		for (size_t at = 0; at < FILE_SIZE; at += PAGE)
 			look(p[i] + at);
@@ -325,15 +324,25 @@ static void many(int pause_now)
 	}
 }
 
-// Hundreds of mappings, each with an area.
-static void areas(void)
-{
-	many(0);
-}
-
+// Very many, of files without blocks, in which nobody misses any more.
 static void idle_areas(void)
 {
-	many(1);
+	for (int i = 0; i < IDLE; i++) {
+		volatile char *p;
+		char name[300];
+		int fd;
+
+		snprintf(name, sizeof(name), "%s/idle-%d", attacker_folder, i);
+		fd = open(name, O_RDWR | O_CREAT, 0600);
+		if (fd < 0 || ftruncate(fd, 2 * PAGE))
+			die(name);
+		close(fd);
+		p = map_file(name, 2 * PAGE, MAP_SHARED);
+		for (size_t at = 0; at < 2 * PAGE; at += PAGE)
+			(void)p[at];
+	}
+	for (;; done())
+		usleep(1000);
 }
 
 static void *one_miss(void *arg)

@@ -215,7 +215,7 @@ static void round_of(const struct attack *attack, int number, int own)
 		_exit(1);
 	}
 	for (int i = 0; attack->run && !shared->ops; i++, usleep(1000))
-		if (i > 10000)
+		if (i > 60000)
 			die(attack->name);
 	if (attack->beside && !enter("victim", VICTIM))
 		attack->beside();

@@ -93,6 +93,14 @@ def test_a_bandwidth_is_little_beyond_its_limit(run: Callable[..., dict[str, flo
     assert seen["b_part"] >= 0.9 * ordinary["b_part"]
 
 
+@pytest.mark.long
+def test_a_debt_is_of_todays_limit(run: Callable[..., dict[str, float]]) -> None:
+    """What a group owes is at most sixteen of the quotas that it has now, a hundredth of a hart here; none without one."""
+    seen = run("debt", profile="vc707", kernel=build.kernel(configs=("groups.config",)))
+    assert seen["after_more"] <= 2
+    assert seen["after_none"] <= 0.5
+
+
 @pytest.mark.parametrize("profile", ["server", "vc707"])
 def test_who_does_not_miss_does_not_pay(run: Callable[..., dict[str, float]], profile: str) -> None:
     assert run("idle", profile=profile)["idle_us"] <= 100

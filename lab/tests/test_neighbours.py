@@ -69,8 +69,8 @@ def run(program: Path, patched: Path, root: Path, data: Path) -> Run:
     binary = cross.compile_program("neighbours", SOURCES)
 
     def boot(kind: str, *names: str, profile: str = "vc707", misses: int = MISSES, victim: str = "/data",
-             faults: tuple[str, ...] = ()) -> dict[str, Seen]:
-        guest = guests.Guest(patched, root, data, profile=profile, harts=4, max_seconds=600, populate=None, faults=faults)
+             faults: tuple[str, ...] = (), disk: Path = data) -> dict[str, Seen]:
+        guest = guests.Guest(patched, root, disk, profile=profile, harts=4, max_seconds=600, populate=None, faults=faults)
         command = f"./{binary.name} own {kind} {misses} {victim} /data {' '.join(names)}"
         outcome = guests.run_on_machine(program, guest, Job(command, (binary,)))
         assert outcome.status == 0, outcome.console
@@ -137,6 +137,13 @@ def test_beside_a_drive_that_hangs(run: Run, data: Path, name: str) -> None:
     """Misses of the attacker never end: 8, or as many as the unit has entries for."""
     seen = run("hwdp", "alone", name, victim="/job", faults=hung(data))
     judge(seen, dict.fromkeys(seen, seen["alone"]))
+
+
+def test_beside_very_many_areas(run: Run) -> None:
+    """Who has ten thousand areas has its own threads look at them: nobody else's frames wait for that."""
+    misses = 8000
+    seen = run("hwdp", "alone", "idle_areas", misses=misses, disk=dataset.image(320 * ext4.MIB))
+    judge(seen, dict.fromkeys(seen, seen["alone"]), misses)
 
 
 def test_no_byte_is_read(run: Run) -> None:
