@@ -15,6 +15,7 @@ from lab import build
 from lab.checks import stc
 from lab.images import dataset, ext4, rootfs
 from lab.paths import LINUX
+from lab.programs import cross
 from lab.runner import guest as guests
 from lab.runner.job import Job
 from lab.tests.test_guest import host_sum
@@ -126,6 +127,19 @@ def test_kunit(qemu: Qemu, tmp_path: Path) -> None:
     results = [found for line in lines if (found := re.search(r"(not ok|ok) \d+ (hwdp\w+)", line))]
     assert len(results) >= 15
     assert not [found[2] for found in results if found[1] == "not ok"]
+
+
+@pytest.mark.parametrize("qemu", ["riscv64"], indirect=True)
+def test_a_disk_is_formatted(qemu: Qemu, tmp_path: Path) -> None:
+    """The unit's descriptor knows the blocks of before: nothing is read by it afterwards. REQ: OS-14"""
+    binary = cross.compile_program("reformat", [Path(__file__).with_name("reformat.c")])
+    qemu(f"disk=$(awk '$2 == \"/data\" {{ print $1 }}' /proc/mounts) && "
+         f"hwdp -k emulated -f /data/ -- ./{binary.name} /data/random.bin $disk > /job/out/said",
+         inputs=(binary,), data=dataset.image(64 * ext4.MIB))
+    said = dict(line.split() for line in (tmp_path / "out" / "said").read_text().splitlines())
+    assert int(said["before"]) >= 1000
+    assert said["block"] == "4096"
+    assert said["after"] == "0"
 
 
 @pytest.mark.parametrize("qemu", ["x86_64-both"], indirect=True)
