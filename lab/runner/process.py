@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +31,10 @@ _starting = threading.RLock()
 _MOST_CONSOLE = 64 << 20
 """Bytes of the console that are kept, the last ones: a guest may print for ever."""
 _LAST_BYTES_SECONDS = 5
-"""How long to wait for a simulator that is told to end, and for the end of its console."""
+"""How long a simulator that is told to end may say nothing, and then the rest of its console."""
+_LAST_WORDS_SECONDS = 60
+"""And how long it may go on to say something."""
+_STEP_SECONDS = 0.05
 
 
 @dataclass
@@ -73,12 +77,10 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
         except BaseException:
             # Ctrl-C reached the simulator as well; other ends did not. What it has said until then is still shown.
             process.terminate()
-            try:
-                process.wait(_LAST_BYTES_SECONDS)
-            except subprocess.TimeoutExpired:
+            if not console.patience(lambda: process.poll() is not None):
                 process.kill()
                 process.wait()
-            console.join(_LAST_BYTES_SECONDS)
+            console.patience(console.ended)
             raise
         finally:
             if watch:
@@ -124,17 +126,35 @@ class _Console:
         self._process, self._show = process, show
         self._filter = ConsoleFilter(returns)
         self._parts: deque[bytes] = deque()
-        self._length = 0
+        self._length = self._heard = 0
         self._trouble: Exception | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._thread = threading.Thread(target=self._pump, daemon=True)
         if process.stdout is not None:
             self._thread.start()
 
-    def join(self, seconds: float | None = None) -> None:
-        """Wait for its end, at most so long."""
+    def join(self) -> None:
+        """Wait for its end."""
         if self._thread.ident is not None:
-            self._thread.join(seconds)
+            self._thread.join()
+
+    def ended(self) -> bool:
+        """Nothing comes any more."""
+        return not self._thread.is_alive()
+
+    def patience(self, done: Callable[[], bool]) -> bool:
+        """Wait until it is `done`, as long as there are last words; was it? Time is counted in short waits: while the host has
+        no time for anybody, none passes."""
+        quiet, heard = 0.0, -1
+        for _ in range(round(_LAST_WORDS_SECONDS / _STEP_SECONDS)):
+            if done():
+                return True
+            quiet = quiet + _STEP_SECONDS if heard == self._heard else 0.0
+            if quiet > _LAST_BYTES_SECONDS:
+                break
+            heard = self._heard
+            time.sleep(_STEP_SECONDS)
+        return done()
 
     def check(self) -> None:
         """Raise what went wrong where it is shown."""
@@ -159,6 +179,7 @@ class _Console:
     def _add(self, part: bytes) -> None:
         self._parts.append(part)
         self._length += len(part)
+        self._heard += len(part)
         while self._length > _MOST_CONSOLE:
             self._length -= len(self._parts.popleft())
         if self._show:

@@ -119,6 +119,23 @@ except KeyboardInterrupt:
     assert ended.stdout == "on\n" + "".join(f"{n}\n" for n in range(1, 20001)) + "interrupted\n"
 
 
+@pytest.mark.parametrize(("last", "words"), [("for n in 1 2 3 4 5 6; do sleep 0.5; echo $n; done; exit", "1 2 3 4 5 6"),
+                                              ("while :; do sleep 0.1; done", "")])
+def test_last_words_may_take_long_and_silence_may_not(last: str, words: str) -> None:
+    script = rf"""
+import os, signal, threading
+from lab.runner import process
+process._LAST_BYTES_SECONDS = 1.5
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    process.run(["sh", "-c", "trap '{last}' TERM; echo on; while :; do sleep 0.05; done"], show=True)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    ended = subprocess.run([sys.executable, "-c", script], cwd=ROOT, text=True, capture_output=True, timeout=50, check=False)
+    assert ended.stdout.split() == ["on", *words.split(), "interrupted"]
+
+
 def test_a_reader_that_goes_away_ends_the_simulator() -> None:
     script = 'from lab.runner import process; process.run(["sh", "-c", "while :; do echo on; done"], show=True)'
     lab = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
