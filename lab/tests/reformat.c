@@ -50,10 +50,15 @@ static long reads(const volatile char *p)
 int main(int argc, char **argv)
 {
 	struct nvme_admin_cmd format = { .opcode = FORMAT_NVM, .nsid = 1, .cdw10 = BLOCKS_OF_4096, .timeout_ms = 60000 };
-	int file = open(argv[1], O_RDONLY), disk = open(argv[2], O_RDONLY), size = 0;
-	const volatile char *p = mmap(NULL, 2 * PAGES * PAGE, PROT_READ, MAP_SHARED, file, 0);
+	const volatile char *p;
+	int file, disk, size = 0;
 
-	if (argc != 3 || disk < 0 || p == MAP_FAILED)
+	if (argc != 3)
+		return 2;
+	file = open(argv[1], O_RDONLY);
+	disk = open(argv[2], O_RDONLY);
+	p = mmap(NULL, 2 * PAGES * PAGE, PROT_READ, MAP_SHARED, file, 0);
+	if (disk < 0 || p == MAP_FAILED)
 		die(argv[1]);
 	printf("before %ld\n", reads(p));
 	if (ioctl(disk, NVME_IOCTL_ADMIN_CMD, &format))
