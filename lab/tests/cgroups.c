@@ -411,17 +411,17 @@ static void debt(void)
 	pid_t pid;
 
 	group("a", "memory.max", LIMIT);
-	for (int round = 0; round < 2; round++) {
+	for (int none = 1; none >= 0; none--) {
 		set(ROOT "/a/cpu.max", "100000 100000");
 		pid = enter("a");
 		if (!pid)
 			readers();
 		sleep(2);
 		gone(pid);
-		if (round)
+		if (none)
 			set(ROOT "/a/cpu.max", "max 100000");
 		set(ROOT "/a/cpu.max", "1000 100000");
-		printf("%s %.3f\n", round ? "after_none" : "after_more", runs_in_a());
+		printf("%s %.3f\n", none ? "after_none" : "after_more", runs_in_a());
 	}
 }
 
