@@ -14,6 +14,7 @@
 #define DROP ((void *)1)	/* read_for_ever() empties the cache */
 #define FILES 256
 #define IDLE 10000
+#define IDLE_GROUPS 2000
 #define HANGS 600	/* the first page of the file that is never read */
 #define FILE_SIZE (16 * PAGE)
 #define MADV_HWDP 30
@@ -324,22 +325,46 @@ static void areas(void)
 	}
 }
 
-// Very many, of files without blocks, in which nobody misses any more.
+// An area of a file without blocks, in which nobody misses any more.
+static void idle_area(int i)
+{
+	volatile char *p;
+	char name[300];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s/idle-%d", attacker_folder, i);
+	fd = open(name, O_RDWR | O_CREAT, 0600);
+	if (fd < 0 || ftruncate(fd, 2 * PAGE))
+		die(name);
+	close(fd);
+	p = map_file(name, 2 * PAGE, MAP_SHARED);
+	for (size_t at = 0; at < 2 * PAGE; at += PAGE)
+		(void)p[at];
+}
+
+// Very many.
 static void idle_areas(void)
 {
-	for (int i = 0; i < IDLE; i++) {
-		volatile char *p;
-		char name[300];
-		int fd;
+	for (int i = 0; i < IDLE; i++)
+		idle_area(i);
+	for (;; done())
+		usleep(1000);
+}
 
-		snprintf(name, sizeof(name), "%s/idle-%d", attacker_folder, i);
-		fd = open(name, O_RDWR | O_CREAT, 0600);
-		if (fd < 0 || ftruncate(fd, 2 * PAGE))
+// Many, each of another group, which is gone.
+static void idle_groups(void)
+{
+	for (int i = 0; i < IDLE_GROUPS; i++) {
+		char name[300];
+
+		snprintf(name, sizeof(name), "attacker/%d", i);
+		group(name, NULL, 0);
+		put(name, "cgroup.procs", "0");
+		idle_area(i);
+		put("attacker", "cgroup.procs", "0");
+		snprintf(name, sizeof(name), ROOT "/attacker/%d", i);
+		if (rmdir(name))
 			die(name);
-		close(fd);
-		p = map_file(name, 2 * PAGE, MAP_SHARED);
-		for (size_t at = 0; at < 2 * PAGE; at += PAGE)
-			(void)p[at];
 	}
 	for (;; done())
 		usleep(1000);
@@ -476,6 +501,7 @@ const struct attack attacks[] = {
 	{ "futexes", futexes, 0, NULL },
 	{ "areas", areas, 0, NULL },
 	{ "idle_areas", idle_areas, 0, NULL },
+	{ "idle_groups", idle_groups, 0, NULL },
 	{ "hang_few", hang_few, 0, NULL },
 	{ "hang_many", hang_many, 0, NULL },
 	{ "bytes", bytes, 0, secrets },

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define ROOT "/sys/fs/cgroup"
 #define WARM 3ul		// misses of each page table before those that count
 #define PATIENCE 5		// seconds that the victim has for its misses
 #define STALL_MAX 500		// microseconds that hardware needs for a miss; in a longer wait another thread had the hart
@@ -24,7 +23,7 @@ void die(const char *what)
 	exit(2);
 }
 
-static void put(const char *folder, const char *file, const char *value)
+void put(const char *folder, const char *file, const char *value)
 {
 	char name[300];
 	int fd;
@@ -99,7 +98,7 @@ static pid_t enter(const char *group, int user)
 	return pid;
 }
 
-static void group(const char *name, const char *harts, long limit)
+void group(const char *name, const char *harts, long limit)
 {
 	char text[300];
 
@@ -111,6 +110,19 @@ static void group(const char *name, const char *harts, long limit)
 	snprintf(text, sizeof(text), "%ld", limit);
 	if (limit)
 		put(name, "memory.max", text);
+}
+
+// @user may make groups below @name, and move its processes there.
+static void delegate(const char *name, int user)
+{
+	const char *file[] = { "", "cgroup.procs", "cgroup.subtree_control" };
+	char text[300];
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(text, sizeof(text), ROOT "/%s/%s", name, file[i]);
+		if (chown(text, user, user))
+			die(text);
+	}
 }
 
 static void ungroup(const char *name)
@@ -210,6 +222,7 @@ static void round_of(const struct attack *attack, int number, int own)
 	drop_caches();
 	group("victim", own ? "0-1" : NULL, 0);
 	group("attacker", own ? "2-3" : NULL, attack->limit);
+	delegate("attacker", ATTACKER);
 	if (attack->run && !enter("attacker", ATTACKER)) {
 		attack->run();
 		_exit(1);

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define ROOT "/sys/fs/cgroup"
 #define PAGE 4096ul
 #define FILE_PAGES 8192ul
 #define MAP_HWDP 0x200000
@@ -50,6 +51,8 @@ extern int fast;
 
 void die(const char *what);
 double now_us(void);
+void put(const char *group, const char *file, const char *value);
+void group(const char *name, const char *harts, long limit);
 volatile char *map_file(const char *path, size_t bytes, int flags);
 void make_file(const char *path, int user, size_t count, uint64_t magic);
 

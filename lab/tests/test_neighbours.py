@@ -146,6 +146,13 @@ def test_beside_very_many_areas(run: Run) -> None:
     judge(seen, dict.fromkeys(seen, seen["alone"]), misses)
 
 
+def test_beside_very_many_groups(run: Run) -> None:
+    """Nor for a group for each of two thousand."""
+    misses = 8000
+    seen = run("hwdp", "alone", "idle_groups", misses=misses, disk=dataset.image(320 * ext4.MIB))
+    judge(seen, dict.fromkeys(seen, seen["alone"]), misses)
+
+
 def test_no_byte_is_read(run: Run) -> None:
     """Blocks and frames of deleted files: in unwritten blocks, holes, beyond the end of file, in anonymous memory."""
     seen = run("hwdp", "bytes", misses=100)["bytes"]
