@@ -27,14 +27,14 @@ report_after() { [ ! -e /proc/sys/kernel/$1 ] || echo $2 >/proc/sys/kernel/$1; }
 # Become a command that runs at what the others leave of the harts: for what runs beside, so that signals reach it.
 nicely() { exec sh -c 'renice -n 10 -p $$ >/dev/null && exec "$@"' sh "$@"; }
 
-# A part of soak_mix: its counts are in $mix/NAME, its processes in $parts. It has a file of so many MiB for itself: hardware serves
-# one mapping of a file at a time, and the readers are to have theirs.
+# A part of soak_mix: its counts are in $mix/NAME, its processes in $parts. It has a file for itself: hardware serves one mapping of
+# a file at a time, and the readers are to have theirs.
+own_file() { head -c $(($2 << 20)) /data/random.bin >$work/$1.bin || fail "no room for the file of $1"; }
 parts=
 part() {
-	name=$1 mib=$2
-	shift 2
+	name=$1
+	shift
 	echo "$name 0" >$mix/$name
-	head -c $((mib << 20)) /data/random.bin >$work/$name.bin || fail "no room for the file of $name"
 	nicely hwdp -k $kind -f /data/ -- ./soak_mix $name $mix/$name $seed $work/$name.bin "$@" 2>>$out/failures &
 	parts="$parts $!"
 }
@@ -82,10 +82,8 @@ progress() {
 # Memory that leaves and comes back. It is away most of the time: the others are to want for memory.
 offline() {
 	times=0 failed=0
-	end=$(ls -d $blocks/memory[0-9]* | sort -V | tail -n 1) # what the kernel took first is there, for good
 	while [ ! -e $work/over ]; do
 		for block in $blocks/memory[0-9]*; do
-			[ $block != $end ] || continue
 			read -r zones <$block/valid_zones
 			read -r state <$block/state
 			[ $state = online ] || continue
@@ -135,6 +133,12 @@ cp /proc/meminfo $out/meminfo.before
 verify="--name=verify --filename=$work/verified --bs=4k --size=8M --verify=crc32c --verify_fatal=1 --thread --eta=never"
 fio $verify --rw=write --do_verify=0 --ioengine=psync --end_fsync=1 >$out/fio-write.txt 2>&1 || fail "fio cannot write"
 
+# Before others take what room the disk has. Sizes in MiB.
+own_file futex 1
+own_file vfork 2
+own_file direct 2
+own_file cgroups 8
+
 # Memory, mappings, faults and advice of all sorts, each over files of the data disk, for as long as the readers run.
 nicely busybox setsid hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
 	--vm 1 --vm-bytes 16m --vm-method incdec --timeout 0 --oom-avoid >$out/stress.txt 2>&1 &
@@ -143,10 +147,10 @@ stress=$!
 echo "watch 0" >$mix/watch
 ./soak_mix watch $mix/watch $seed 2>>$out/failures &
 watch=$!
-part futex 1 $work
-part vfork 2
-part direct 2 $work
-part cgroups 8
+part futex $work
+part vfork
+part direct $work
+part cgroups
 [ -z "$hung_sum" ] || { mount_hung; beside hung read_hung; }
 [ ! -e $blocks ] || beside offline offline
 [ ! -e /proc/sys/vm/compact_memory ] || beside compact compact
