@@ -404,6 +404,32 @@ static void hang_many(void)
 	hang(64);
 }
 
+// Very many areas below the entry that misses mark. Who reads the attacker's file meets one of them.
+static void marks(void)
+{
+	if (chmod(attacker_folder, 0755) || chmod(attacker_file, 0644))
+		die(attacker_file);
+	for (int i = 0; i < IDLE; i++)
+		idle_area(i);
+	reader();
+}
+
+static void reads_beside(void)
+{
+	int fd = open(attacker_file, O_RDONLY);
+
+	for (;; shared->secrets++) {
+		uint64_t word;
+		double t = now_us();
+
+		if (pread(fd, &word, sizeof(word), draw() % pages * PAGE) != sizeof(word) || word >> 32 != PUBLIC)
+			die("victim: wrong bytes");
+		t = now_us() - t;
+		shared->longest = MAX(shared->longest, t);
+		shared->beside += t;
+	}
+}
+
 static void look_at_pages(const volatile char *p, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at += 64)
@@ -502,6 +528,7 @@ const struct attack attacks[] = {
 	{ "areas", areas, 0, NULL },
 	{ "idle_areas", idle_areas, 0, NULL },
 	{ "idle_groups", idle_groups, 0, NULL },
+	{ "marks", marks, 0, reads_beside },
 	{ "hang_few", hang_few, 0, NULL },
 	{ "hang_many", hang_many, 0, NULL },
 	{ "bytes", bytes, 0, secrets },

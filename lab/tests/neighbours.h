@@ -29,7 +29,8 @@
 struct shared {
 	volatile unsigned long ops;	// what the attacker has done
 	volatile long found;		// words of the victim that it has seen
-	volatile long secrets;		// files that the victim has deleted
+	volatile long secrets;		// files that the victim has deleted, or pages that it has read beside
+	volatile double beside, longest;	// microseconds that these have taken, and the longest
 	volatile int over;
 	size_t wanted, misses;
 	long long cpu;			// microseconds of the victim's group, for these misses

@@ -9,6 +9,7 @@
 #include <glob.h>
 #include <linux/perf_event.h>
 #include <sys/resource.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
@@ -260,5 +261,93 @@ bool t_account_perf(void)
 		CHECK(read(fd[i], &count[i], 8) == 8, "read: %s", strerror(errno));
 	CHECK(count[0] >= PAGES && count[0] < PAGES + 64, "%lu page faults for %lu pages", (unsigned long)count[0], PAGES);
 	CHECK(count[1] < 64, "%lu major faults", (unsigned long)count[1]);
+	return true;
+}
+
+#define FULL	"/sys/fs/cgroup/hwdp-full"
+
+/* Misses in a group that is full; then nobody has adopted the last of what hardware has brought. */
+static int miss_beyond_limit(void *arg)
+{
+	volatile int *step = arg;
+	char *map;
+
+	if (!put_text(FULL "/cgroup.procs", "0"))
+		return 1;
+	map = map_file("full", 8000, PROT_READ, MAP_SHARED, NULL);
+	if (map == MAP_FAILED)
+		return 2;
+	if (!read_all(map, 203, 0, 4000) || !adopt_all() || !read_all(map + 4000 * PAGE, 203, 4000, 1000))
+		return 3;
+	*step = 1;
+	while (*step == 1)
+		usleep(1000);
+	return 0;
+}
+
+/* Pages of the group's memory that reclaim has looked at. */
+static long scanned(void)
+{
+	char text[8192] = "", *at;
+	int fd = open(FULL "/memory.stat", O_RDONLY);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		return -1;
+	close(fd);
+	at = strstr(text, "\npgscan ");
+	return at ? atol(at + 8) : -1;
+}
+
+static bool ask(pid_t pid)
+{
+	char name[64], text[4096];
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/smaps", pid);
+	fd = open(name, O_RDONLY);
+	if (fd < 0)
+		return false;
+	while (read(fd, text, sizeof(text)) > 0)
+		;
+	close(fd);
+	return true;
+}
+
+/* Who looks at another group's process gives up what has no room there, and reclaims nothing for it. REQ: OS-9 */
+bool t_cgroup_stranger(void)
+{
+	volatile int *step = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	long before, after, left;
+	bool asked;
+	int status;
+	pid_t pid;
+
+	if (!have_smu())
+		SKIP("all pages are adopted");
+	if (!put_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory"))
+		SKIP("no memory cgroups");
+	mkdir(FULL, 0755);
+	CHECK(put_text(FULL "/memory.max", "8388608"), "memory.max");
+	if (!make_file("full", 203, 8000))
+		return false;
+	drop_caches();
+	put_text("/sys/kernel/mm/hwdp/kpted_period_ms", "60000");
+	pid = fork();
+	if (!pid)
+		_exit(miss_beyond_limit((void *)step));
+	while (!*step && !waitpid(pid, &status, WNOHANG))
+		usleep(1000);
+	left = not_adopted();
+	before = scanned();
+	asked = ask(pid);
+	after = scanned();
+	*step = 2;
+	waitpid(pid, &status, 0);
+	put_text("/sys/kernel/mm/hwdp/kpted_period_ms", "1000");
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "child %x", status);
+	CHECK(asked && before >= 0, "smaps, or memory.stat, cannot be read");
+	CHECK(left > 500, "only %ld pages are not adopted", left);
+	CHECK(after == before, "%ld pages of the group were looked at, for room", after - before);
+	rmdir(FULL);
 	return true;
 }

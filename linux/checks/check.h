@@ -167,6 +167,7 @@ bool stop_readers(struct endless *e);
 	T(cgroup, false) \
 	T(cgroup_debt, false) \
 	T(cgroup_high, false) \
+	T(cgroup_stranger, false) \
 	T(adjacent, false) \
 	T(aba, false) \
 	T(munmap_waits, false) \
