@@ -98,6 +98,7 @@ def judge(fast: dict[str, Seen], ordinary: dict[str, Seen], misses: int = MISSES
         slower = seen.mean - alone.mean
         share = ordinary[name].mean - ordinary["alone"].mean
         work = ordinary[name].work - ordinary["alone"].work
+        memory = ordinary[name].current - ordinary["alone"].current
         if seen.misses != misses:
             wrong.append(f"{name}: only {seen.misses} of {misses} misses")
         if seen.hardware < 0.95 * misses:
@@ -108,7 +109,7 @@ def judge(fast: dict[str, Seen], ordinary: dict[str, Seen], misses: int = MISSES
             wrong.append(f"{name}: a miss has waited {seen.max} us")
         if seen.work > max(WORK * alone.work, alone.work + work):
             wrong.append(f"{name}: the victim's group works {seen.work} us, alone {alone.work}")
-        if seen.current > 1.1 * alone.current:
+        if seen.current > 1.1 * alone.current + max(memory, 0):
             wrong.append(f"{name}: the victim's group has {seen.current} bytes, alone {alone.current}")
         if seen.found:
             wrong.append(f"{name}: {seen.found} words of the victim were read")
