@@ -103,7 +103,8 @@ TakeReturns ==
 
 -----------------------------------------------------------------------------
 (* kpted: OS-6. Marks are cleared from the top, each before what is below it is read. Each area has passes of its own. An upper
-   mark may be for other areas of the address space, too: who takes it leaves a hint to each of them. *)
+   mark may be for other areas of the address space, too: who takes it leaves a hint to each of them (in Linux a
+   count, which is not the one that they have seen last). *)
 
 PassOf == [kpted |-> 1, kpted2 |-> 2, kpted3 |-> 3]
 Passes == DOMAIN PassOf \cap Threads
