@@ -60,9 +60,9 @@ REPORT = re.compile(
 LINUX = re.compile(r"^.*BUG: workqueue leaked .*\n.*workfn=blk_mq_timeout_work\n(?:.*\n)*?.*ret_from_fork.*$", re.MULTILINE)
 OURS = re.compile(r"hwdp|trapless|\bsoft_")
 """Functions of the feature: KCSAN, which names both sides of a race, finds some in every Linux."""
-LINUX_READS = re.compile(r"\b(kthread_is_per_cpu|do_task_stat)\b")
-"""Functions of Linux that read another task's flags, which that task changes as it runs: memalloc_noreclaim_save() and others
-like it, inlined, so that KCSAN names our function beside theirs. The flags that they look at do not change."""
+LINUX_READS = re.compile(r"\bkthread_is_per_cpu\b")
+"""A function of Linux that reads nothing but another task's flags. That task changes others of them as it runs, in
+memalloc_noreclaim_save() and the like, which are inlined: KCSAN names our function beside it."""
 # Fills the free ring, once for each way out of it.
 FRAMES_OUT = ("pages_adopted", "pages_discarded", "frames_returned")
 
