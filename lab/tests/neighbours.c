@@ -249,8 +249,8 @@ static void round_of(const struct attack *attack, int number, int own)
 	size_t n = shared->misses, last = n ? n - 1 : 0;
 
 	printf("%s number=%d misses=%zu mean=%.2f p50=%.1f p99=%.1f max=%.1f work=%.0f peak=%lld current=%lld "
-	       "ops=%lld attacker=%lld secrets=%ld beside=%.1f longest=%.1f found=%ld\n", attack->name, number, n, n ? sum / n : 0, shared->wait[last / 2],
-	       shared->wait[last * 99 / 100], shared->wait[last], work, get("victim", "memory.peak", ""),
+	       "ops=%lld attacker=%lld secrets=%ld beside=%.1f longest=%.1f found=%ld\n", attack->name, number, n,
+	       n ? sum / n : 0, shared->wait[last / 2], shared->wait[last * 99 / 100], shared->wait[last], work, get("victim", "memory.peak", ""),
 	       get("victim", "memory.current", ""), (long long)shared->ops - before, get("attacker", "cpu.stat", "usage_usec "),
 	       shared->secrets, shared->secrets ? shared->beside / shared->secrets : 0, shared->longest, shared->found);
 	ungroup("attacker");

@@ -9,7 +9,6 @@
 #include <glob.h>
 #include <linux/perf_event.h>
 #include <sys/resource.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 

@@ -368,6 +368,49 @@ bool t_adopt_all(void)
 	return true;
 }
 
+#define SHARERS 16
+
+/* Areas below one upper entry: one pass takes its mark, and what is below is found in all of them. REQ: OS-6 */
+bool t_shared_mark(void)
+{
+	char name[16], *map[SHARERS];
+	long fast, left = 1;
+
+	if (!have_smu())
+		SKIP("all pages are adopted");
+	for (int i = 0; i < SHARERS; i++) {
+		snprintf(name, sizeof(name), "sharer%d", i);
+		if (!make_file(name, 204 + i, 64))
+			return false;
+	}
+	drop_caches();
+	for (int i = 0; i < SHARERS; i++) {
+		snprintf(name, sizeof(name), "sharer%d", i);
+		map[i] = map_file(name, 64, PROT_READ, MAP_SHARED, NULL);
+		CHECK(map[i] != MAP_FAILED, "mmap: %s", strerror(errno));
+		/* then there is an area, and its entries are armed */
+		if (!read_all(map[i], 204 + i, 0, 4))
+			return false;
+	}
+	have_adopted();
+	usleep(100000);
+	fast = fast_pages();
+	for (int i = 0; i < SHARERS; i++)
+		if (!read_all(map[i] + 32 * PAGE, 204 + i, 32, 4))
+			return false;
+	CHECK(fast_pages() >= fast + SHARERS, "only %ld pages by hardware", fast_pages() - fast);
+	for (int tries = 0; tries < 50 && left; tries++) {
+		have_adopted();
+		usleep(2000);
+		left = not_adopted();
+	}
+	put_text("/sys/kernel/mm/hwdp/kpted_period_ms", "1000");
+	CHECK(!left, "%ld pages are not adopted", left);
+	for (int i = 0; i < SHARERS; i++)
+		munmap(map[i], 64 * PAGE);
+	return true;
+}
+
 /* Pages that hardware brought can be reclaimed at once when asked for. */
 bool t_pageout_now(void)
 {

@@ -176,6 +176,7 @@ bool stop_readers(struct endless *e);
 	T(direct_busy, false) \
 	T(bound, false) \
 	T(adopt_all, false) \
+	T(shared_mark, false) \
 	T(pageout_now, false) \
 	T(suspend, false) \
 	T(exec, false) \
