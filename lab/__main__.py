@@ -162,12 +162,14 @@ def parser() -> Parser:
     worker.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: all cores)")
 
     soak = commands.add_parser("soak", help="many misses under memory pressure, on a kernel that checks itself")
-    soak.add_argument("--misses", type=int, default=2_000_000, metavar="N", help="at least so many (default 2000000)")
+    soak.add_argument("--misses", type=int, default=2_000_000, metavar="N",
+                      help="at least so many, in boots of 250000 (default 2000000)")
     soak.add_argument("--kernel", default="debug", metavar="debug|kcsan|plain|IMAGE",
                       help="with all checks (default), the ordinary patched one, or another")
     soak.add_argument("--kind", choices=KINDS[2:], default="hwdp")
     soak.add_argument("--seed", type=int, default=1, metavar="N", help="of the first boot; the next one has the next (default 1)")
-    soak.add_argument("--data", type=int, default=1024, metavar="MIB", help="size of the file; memory is a quarter of it")
+    soak.add_argument("--data", type=int, default=1024, metavar="MIB",
+                      help="size of the file in MiB, 256 at least; memory is a quarter of it, and some more (default 1024)")
     soak.add_argument("--out", type=Path, default=Path("out/soak"), metavar="DIR", help="where logs go (default out/soak)")
 
     selftests = commands.add_parser("selftests", help="the kernel's own mm selftests: unpatched kernel, feature off and on")
@@ -293,6 +295,8 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     if args.command == "soak":
         from lab import soak
 
+        for option, least in (("misses", 1), ("seed", 0), ("data", soak.LEAST_MIB)):
+            _count(args, option, least)
         image = None if args.kernel in soak.KERNELS else Path(args.kernel)
         if image and not image.is_file():
             raise no_such("kernel", args.kernel, tuple(soak.KERNELS), "--kernel")
@@ -301,6 +305,7 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     if args.command == "attack":
         from lab.checks import attack
 
+        _count(args, "seed", 0)
         return attack.run(args.rounds, args.way, args.seed, args.kernel, args.kind)
     if args.command == "torture":
         from lab.checks import torture
@@ -309,8 +314,8 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     if args.command == "stc":
         from lab.checks import stc
 
-        if args.factor < 1:
-            raise UserError(f"--factor {args.factor}: at least 1")
+        _count(args, "factor")
+        _count(args, "seed", 0)
         kernel = args.kernel if args.kernel in stc.KERNELS else Path(args.kernel)
         if isinstance(kernel, Path) and not kernel.is_file():
             raise no_such("kernel", args.kernel, stc.KERNELS, "--kernel")
@@ -331,14 +336,12 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     if args.command == "speed":
         from lab import speed
 
-        if args.rounds < 1:
-            raise UserError(f"--rounds {args.rounds}: at least 1")
+        _count(args, "rounds")
         return speed.run(args.out, args.rounds)
     if args.command == "repeat":
         from lab.checks import repeat
 
-        if args.runs < 2:
-            raise UserError(f"--runs {args.runs}: at least 2")
+        _count(args, "runs", 2)
         return repeat.run(args.runs)
     if args.command == "trace":
         return _trace(args, guest_argv)
@@ -346,9 +349,7 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
         from lab.workloads import record
 
         for option in ("accesses", "jobs"):
-            value = getattr(args, option)
-            if value is not None and value < 1:
-                raise UserError(f"--{option} {value}: at least 1")
+            _count(args, option)
         return record.run(args.name, args.accesses or record.ACCESSES, args.out, args.jobs)
     if args.command in ("difftest", "lockstep", "fuzz"):
         from lab.checks import trust
@@ -406,10 +407,10 @@ def _kinds(option: str, text: str | None) -> tuple[str, ...]:
     return kinds
 
 
-def _count(args: argparse.Namespace, option: str) -> int | None:
+def _count(args: argparse.Namespace, option: str, least: int = 1) -> int | None:
     count = getattr(args, option)
-    if count is not None and count < 1:
-        raise UserError(f"--{option} {count}: at least 1")
+    if count is not None and count < least:
+        raise UserError(f"--{option} {count}: at least {least}")
     return count
 
 
@@ -424,8 +425,7 @@ def _experiment(args: argparse.Namespace) -> int:
     if args.kernel and not args.kernel.is_file():
         raise UserError(f"--kernel {args.kernel}: no such file")
     setup = Setup(args.out or Path(), args.profile, tuple(args.settings), args.kernel, args.quick, kinds)
-    if args.frames is not None and args.frames < 1:
-        raise UserError(f"--frames {args.frames}: at least 1")
+    _count(args, "frames")
     jobs = 1 if args.serial else _count(args, "jobs")
     setup = replace(setup, traces=args.traces, frames=args.frames, jobs=jobs, at_once=jobs or setup.at_once)
     return experiment.run(args.name, setup, args.out, args.docs, args.measured)

@@ -110,6 +110,12 @@ def test_bad_input(arguments: list[str], names: str) -> None:
     (["workloads", "blendr"], "no such workload: blendr; did you mean blender? "
      "(there are pagerank, randomwalk, blender, xz, wrf, tensorflow, deepsjeng)"),
     (["soak", "--kernel", "debgu"], "--kernel: no such kernel: debgu; did you mean debug? (there are debug, kcsan, plain)"),
+    (["soak", "--misses", "-5"], "--misses -5: at least 1"),
+    (["soak", "--seed", "-3"], "--seed -3: at least 0"),
+    (["soak", "--data", "-1"], "--data -1: at least 256"),
+    (["attack", "--seed", "-1"], "--seed -1: at least 0"),
+    (["stc", "--seed", "-1"], "--seed -1: at least 0"),
+    (["repeat", "--runs", "1"], "--runs 1: at least 2"),
     (["run", "--harts", "two", "--", "true"], "run: argument --harts: invalid int value: 'two'"),
 ])
 def test_what_was_meant(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
