@@ -264,8 +264,7 @@ def dispatch(args: argparse.Namespace, guest_argv: list[str]) -> int:
     if args.command == "demo":
         from lab import demo
 
-        if args.threads < 1:
-            raise UserError(f"--threads {args.threads}: at least 1")
+        _count(args, "threads")
         return demo.run(args.out, args.profile, tuple(args.settings), args.threads, args.kernel, args.serial, args.quick)
     if args.command == "experiment":
         return _experiment(args)
