@@ -3,13 +3,14 @@
 // neighbours-attacks.c. Each user has a cgroup and, with HARTS `own`, half of the harts; with `any`, equal weights. The victim's
 // file is in the folder VICTIM, the attacker's in ATTACKER. Prints a line for each attack.
 #include "neighbours.h"
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #define WARM 3ul		// misses of each page table before those that count
-#define PATIENCE 5		// seconds that the victim has for its misses
-#define STALL_MAX 500		// microseconds that hardware needs for a miss; in a longer wait another thread had the hart
+#define PATIENCE 5		// seconds that the victim has for its misses: at least so many,
+#define A_SECOND 200		// and one for so many misses
 #define SETTLED 250000		// microseconds after which all of its entries are armed
 
 struct shared *shared;
@@ -49,12 +50,17 @@ static long long get(const char *folder, const char *file, const char *key)
 	return at ? strtoll(at + strlen(key), NULL, 10) : -1;
 }
 
-double now_us(void)
+static double clock_us(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+double now_us(void)
+{
+	return clock_us(CLOCK_MONOTONIC);
 }
 
 volatile char *map_file(const char *path, size_t bytes, int flags)
@@ -153,7 +159,7 @@ static void victim(int number)
 	volatile char *p = map_file(victim_file, pages * PAGE, MAP_SHARED);
 
 	signal(SIGALRM, too_long);
-	alarm(PATIENCE);
+	alarm(MAX(PATIENCE, shared->wanted / A_SECOND));
 	for (size_t table = 0; table < pages; table += 512)
 		for (size_t i = 0; i < WARM; i++)
 			(void)p[(table + i) * PAGE];
@@ -162,17 +168,20 @@ static void victim(int number)
 	shared->cpu = -get("victim", "cpu.stat", "usage_usec ");
 	for (size_t i = 1; shared->misses < shared->wanted; i++) {
 		size_t page = i * 3001 % pages;
-		double t;
+		double cpu, t;
 
 		if (page % 512 < WARM)
 			continue;
+		cpu = clock_us(CLOCK_THREAD_CPUTIME_ID);
 		t = now_us();
 		if (*(volatile uint64_t *)(p + page * PAGE) >> 32 != SECRET)
 			die("victim: wrong bytes");
 		shared->wait[shared->misses++] = now_us() - t;
+		shared->stalled += clock_us(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	}
 	marker(MARKER_UNWATCH, p, pages * PAGE, UNWATCH_NOW);
 	munmap((void *)p, pages * PAGE);	// all is adopted, and paid for
+	sched_yield();	// the time since the last tick, too, is in what comes
 	shared->cpu += get("victim", "cpu.stat", "usage_usec ");
 	shared->over = 1;
 	for (;;)
@@ -215,11 +224,11 @@ static void drop_caches(void)
 
 static void round_of(const struct attack *attack, int number, int own)
 {
-	double sum = 0, stalled = 0, work;
+	double sum = 0, work;
 	long long before;
 
 	shared->ops = shared->misses = shared->over = shared->secrets = 0;
-	shared->beside = shared->longest = 0;
+	shared->beside = shared->longest = shared->stalled = 0;
 	drop_caches();
 	group("victim", own ? "0-1" : NULL, 0);
 	group("attacker", own ? "2-3" : NULL, attack->limit);
@@ -239,12 +248,10 @@ static void round_of(const struct attack *attack, int number, int own)
 		victim(number);
 	while (!shared->over || (attack->beside && (shared->secrets < 4 || shared->ops < 4)))
 		usleep(1000);
-	for (size_t i = 0; i < shared->misses; i++) {
+	for (size_t i = 0; i < shared->misses; i++)
 		sum += shared->wait[i];
-		stalled += MIN(shared->wait[i], STALL_MAX);
-	}
 	// To Linux a hart that waits for hardware is one that runs.
-	work = shared->cpu - (fast ? stalled : 0);
+	work = shared->cpu - (fast ? shared->stalled : 0);
 	qsort(shared->wait, shared->misses, sizeof(float), compare);
 	size_t n = shared->misses, last = n ? n - 1 : 0;
 

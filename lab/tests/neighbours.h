@@ -34,6 +34,7 @@ struct shared {
 	volatile int over;
 	size_t wanted, misses;
 	long long cpu;			// microseconds of the victim's group, for these misses
+	double stalled;			// of these, what its thread ran, or waited for hardware, while it missed
 	float wait[FILE_PAGES];		// microseconds, of each miss
 };
 
