@@ -3,7 +3,8 @@
 //
 //   max      a process in a, memory.max 16 MiB, reads the file at random: what a had at most, what its events say, its faults
 //   high     the same with memory.high
-//   full     the same, with most of a's memory locked: nothing can be reclaimed, and b reads meanwhile
+//   vain     the same for two seconds, with next to nothing that can be reclaimed: what a had at most
+//   full     as max, with most of a's memory locked: nothing can be reclaimed, and b reads meanwhile
 //   time     a process in a reads: the background threads' time, and how much of it a's cpu.stat has beyond the process' own
 //   idle     a process in a reads for some seconds, one in b has read some pages and sleeps: b's time
 //   pressure a process in a reads each page once: the time that took, and what a's io.pressure and io.stat say of it
@@ -208,6 +209,27 @@ static void limited(const char *file)
 	printf("pgmajfault %lld\n", get(ROOT "/a/memory.stat", "pgmajfault "));
 	printf("io_bytes %lld\n", get(ROOT "/a/io.stat", "rbytes="));
 	printf("io_reads %lld\n", get(ROOT "/a/io.stat", "rios="));
+}
+
+// Without swap anonymous memory stays.
+static void in_vain(void)
+{
+	pid_t pid;
+
+	group("a", "memory.high", LIMIT);
+	pid = enter("a");
+	if (!pid) {
+		size_t size = (16ul << 20) - (512ul << 10);
+		char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			die("mmap");
+		memset(p, 1, size);
+		reads(map(), ~0ul, 2);
+		exit(0);
+	}
+	end(pid);
+	printf("peak %lld\n", get(ROOT "/a/memory.peak", ""));
 }
 
 static void full(void)
@@ -480,6 +502,8 @@ int main(int argc, char **argv)
 		limited("memory.max");
 	else if (!strcmp(mode, "high"))
 		limited("memory.high");
+	else if (!strcmp(mode, "vain"))
+		in_vain();
 	else if (!strcmp(mode, "full"))
 		full();
 	else if (!strcmp(mode, "time"))

@@ -13,6 +13,7 @@
 #define THREADS 8
 #define DROP ((void *)1)	/* read_for_ever() empties the cache */
 #define FILES 256
+#define TIGHT (16ul << 20)	/* bytes of memory that a group has */
 #define IDLE 10000
 #define IDLE_GROUPS 2000
 #define HANGS 600	/* the first page of the file that is never read */
@@ -126,6 +127,66 @@ static void hoard(void)
 		die("mmap");
 	memset(p, 1, size);
 	reclaim();
+}
+
+static long long memory_used(void)
+{
+	char text[32] = "";
+	int fd = open(ROOT "/attacker/memory.current", O_RDONLY);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		die("memory.current");
+	close(fd);
+	return strtoll(text, NULL, 10);
+}
+
+static volatile int filled;
+
+static void *read_when_filled(void *arg)
+{
+	while (!filled)
+		usleep(1000);
+	return read_for_ever(arg);
+}
+
+// Nearly nothing can be reclaimed, and there is always room for a few pages: whoever adopts is to try each time.
+static void tight(void)
+{
+	char *p = mmap(NULL, TIGHT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		die("mmap");
+	map_own();
+	threads(read_when_filled, THREADS, NULL);
+	for (size_t at = 0; at < TIGHT && memory_used() < (long long)(TIGHT - 24 * PAGE); at += PAGE)
+		p[at] = 1;
+	filled = 1;
+	read_for_ever(NULL);
+}
+
+// An extent for each other page, and copies of the mapping that disarm all of it: much work to arm it again.
+static void extents(void)
+{
+	int fd = open(attacker_file, O_RDWR);
+	volatile char *p = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | (fast ? MAP_HWDP : 0), fd, 0);
+
+	if (fd < 0 || p == MAP_FAILED)
+		die("extents");
+	for (size_t i = 1; i < pages; i += 2)
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, i * PAGE, PAGE);
+	for (size_t table = 0; table < pages; table += 512)
+		for (size_t i = 0; i < 8; i += 2)
+			look(p + (table + i) * PAGE);
+	p[0] = 1;
+	for (;; done()) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+		for (size_t i = 0; i < 16; i++)
+			look(p + (draw() % pages & ~1ul) * PAGE);
+	}
 }
 
 static void maps(void)
@@ -516,6 +577,8 @@ const struct attack attacks[] = {
 	{ "readers", readers, 0, NULL },
 	{ "reclaim", reclaim, 8 << 20, NULL },
 	{ "hoard", hoard, 16 << 20, NULL },
+	{ "tight", tight, TIGHT, NULL },
+	{ "extents", extents, 0, NULL },
 	{ "maps", maps, 0, NULL },
 	{ "changes", changes, 0, NULL },
 	{ "forks", forks, 0, NULL },

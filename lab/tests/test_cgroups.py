@@ -56,6 +56,12 @@ def test_memory_high_is_kept(run: Callable[..., dict[str, float]]) -> None:
     assert seen["high_events"] > 0
 
 
+@pytest.mark.parametrize("profile", ["server", "vc707"])
+def test_memory_high_is_kept_by_who_has_nothing_to_give(run: Callable[..., dict[str, float]], profile: str) -> None:
+    """While reclaim rests, for it was in vain, memory.high is not passed batch by batch."""
+    assert run("vain", profile=profile)["peak"] <= LIMIT + 8 * BATCH
+
+
 def test_a_full_group_keeps_nobody_from_hardware(run: Callable[..., dict[str, float]]) -> None:
     """Nothing of a's memory can be reclaimed: what hardware brings for it is given up again, and b's misses are served."""
     seen = run("full")

@@ -20,7 +20,7 @@ from lab.runner.job import Job
 
 pytestmark = [pytest.mark.guest, pytest.mark.series]
 
-ON_ONE_DRIVE = (("readers", "reclaim", "hoard", "maps"), ("changes", "forks", "kills", "areas"),
+ON_ONE_DRIVE = (("readers", "reclaim", "hoard", "tight", "maps"), ("changes", "forks", "extents", "kills", "areas"),
                 ("direct", "flood", "writes", "questions", "futexes"))
 """Attacks of neighbours-attacks.c; each boot has some, and what the victim's misses take alone."""
 ON_TWO_DRIVES = ("readers", "flood", "maps", "kills")
