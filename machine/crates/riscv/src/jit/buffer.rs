@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory for translated code: one file in memory, mapped once for writing and once for execution.
 
+use std::arch::asm;
 use std::ptr::{NonNull, copy_nonoverlapping, null_mut};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -46,8 +47,9 @@ impl CodeBuffer {
             return None;
         }
         let at = self.next();
-        // SAFETY: the bytes fit behind what is used, and the host's instruction cache sees writes through any mapping.
+        // SAFETY: the bytes fit behind what is used.
         unsafe { copy_nonoverlapping(code.as_ptr(), self.write.as_ptr().add(self.used), code.len()) };
+        serialize();
         self.used = (self.used + code.len()).next_multiple_of(16).min(SIZE);
         Some(at)
     }
@@ -60,6 +62,30 @@ impl CodeBuffer {
     /// Bytes in use.
     pub fn used(&self) -> usize {
         self.used
+    }
+}
+
+/// Has this processor see code that was written through another mapping than it runs through, whatever it has read ahead: that
+/// needs a serializing instruction (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3A, 8.1.3). IRET is
+/// the one that no hypervisor intercepts and every processor has.
+fn serialize() {
+    // SAFETY: returns to the label behind, with the same stack and flags.
+    unsafe {
+        asm!(
+            "mov {stack}, rsp",
+            "mov {segment:e}, ss",
+            "push {segment}",
+            "push {stack}",
+            "pushfq",
+            "mov {segment:e}, cs",
+            "push {segment}",
+            "lea {segment}, [rip + 2f]",
+            "push {segment}",
+            "iretq",
+            "2:",
+            stack = out(reg) _,
+            segment = out(reg) _,
+        );
     }
 }
 
