@@ -5,7 +5,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,17 +15,14 @@
 #define TIGHT (16ul << 20)	/* bytes of memory that a group has */
 #define IDLE 10000
 #define IDLE_GROUPS 2000
+#define SUBGROUPS 64
+#define SUBGROUP_PAGES 512
 #define HANGS 600	/* the first page of the file that is never read */
 #define FILE_SIZE (16 * PAGE)
 #define MADV_HWDP 30
 #define PR_SET_HWDP 0x48574450
 
 static volatile char *map;	// the attacker's file
-
-static void done(void)
-{
-	__atomic_fetch_add(&shared->ops, 1, __ATOMIC_RELAXED);
-}
 
 static unsigned long draw(void)
 {
@@ -36,12 +32,6 @@ static unsigned long draw(void)
 	x ^= x << 13;
 	x ^= x >> 7;
 	return x ^= x << 17;
-}
-
-static void look(const volatile void *at)
-{
-	if (*(const volatile uint64_t *)at >> 32 == SECRET)
-		__atomic_fetch_add(&shared->found, 1, __ATOMIC_RELAXED);
 }
 
 static void read_pages(volatile char *p, size_t count)
@@ -431,6 +421,29 @@ static void idle_groups(void)
 		usleep(1000);
 }
 
+// Many groups that miss, in one that has a limit of time: their threads run outside of it.
+static void subgroups(void)
+{
+	char name[300];
+
+	group("attacker/rest", NULL, 0);
+	put("attacker/rest", "cgroup.procs", "0");
+	put("attacker", "cgroup.subtree_control", "+cpu");
+	pages = SUBGROUP_PAGES;
+	for (int i = 0; i < SUBGROUPS; i++) {
+		snprintf(name, sizeof(name), "attacker/%d", i);
+		group(name, NULL, 0);
+		snprintf(attacker_file, sizeof(attacker_file), "%s/sub-%d", attacker_folder, i);
+		make_file(attacker_file, ATTACKER, pages, PUBLIC);
+		if (fork())
+			continue;
+		put(name, "cgroup.procs", "0");
+		reader();
+	}
+	for (;;)
+		pause();
+}
+
 static void *one_miss(void *arg)
 {
 	static volatile size_t next = HANGS;
@@ -491,109 +504,30 @@ static void reads_beside(void)
 	}
 }
 
-static void look_at_pages(const volatile char *p, size_t bytes)
-{
-	for (size_t at = 0; at < bytes; at += 64)
-		look(p + at);
-}
-
-// The victim's files come and go.
-static void secrets(void)
-{
-	char name[320];
-
-	snprintf(name, sizeof(name), "%s.secret", victim_file);
-	for (;; shared->secrets++) {
-		volatile char *p;
-		int fd;
-
-		make_file(name, VICTIM, SECRET_PAGES, SECRET);
-		fd = open(name, O_RDONLY);
-		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		p = map_file(name, SECRET_PAGES * PAGE, MAP_SHARED);
-		for (size_t i = 0; i < SECRET_PAGES; i++)
-			(void)p[i * PAGE];
-		munmap((void *)p, SECRET_PAGES * PAGE);
-		close(fd);
-		if (truncate(name, 0))
-			die(name);
-		sync();
-	}
-}
-
-// Blocks and frames that were somebody's. The file takes three quarters of
-// the free blocks, so also some that were the victim's.
-static void bytes(void)
-{
-	size_t size = 3 * SECRET_PAGES * PAGE;
-	int fd = open(attacker_file, O_RDWR), filler;
-	char *buffer = aligned_alloc(PAGE, 16 * PAGE), name[320];
-	struct statvfs free;
-	volatile char *p;
-
-	snprintf(name, sizeof(name), "%s/filler", attacker_folder);
-	filler = open(name, O_RDWR | O_CREAT, 0600);
-	if (ftruncate(fd, 0))
-		die("ftruncate");
-	sync();
-	if (fstatvfs(fd, &free) || fallocate(filler, 0, 0, free.f_bavail * free.f_frsize - 4 * SECRET_PAGES * PAGE))
-		die("filler");
-	done();
-	for (size_t n = 0;; n++, done()) {
-		if (ftruncate(fd, 0))
-			die("ftruncate");
-		sync();
-		// unwritten blocks; or a hole and a file that grows, with an end inside of a page
-		while (n % 2 == 0 && fallocate(fd, 0, 0, size))
-			sync();
-		if (n % 2 && (pwrite(fd, "x", 1, size / 2 - 1) != 1 || ftruncate(fd, size - 100)))
-			die("ftruncate");
-		fsync(fd);
-		p = map_file(attacker_file, size, MAP_SHARED);
-		look_at_pages(p, size);
-		madvise((void *)p, size, MADV_DONTNEED);
-		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, size / 4, size / 4);
-		look_at_pages(p, size);
-		munmap((void *)p, size);
-		int past = open(attacker_file, O_RDONLY | O_DIRECT);
-
-		for (size_t at = 0; at < size; at += 16 * PAGE)
-			if (pread(past, buffer, 16 * PAGE, at) > 0)
-				look_at_pages(buffer, 16 * PAGE);
-		close(past);
-		p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		for (size_t at = 0; at < size; at += PAGE) {
-			p[at + 8] = 1;
-			look_at_pages(p + at, PAGE);
-		}
-		munmap((void *)p, size);
-	}
-}
-
 const struct attack attacks[] = {
-	{ "alone", NULL, 0, NULL },
-	{ "reader", reader, 0, NULL },
-	{ "readers", readers, 0, NULL },
-	{ "reclaim", reclaim, 8 << 20, NULL },
-	{ "hoard", hoard, 16 << 20, NULL },
-	{ "tight", tight, TIGHT, NULL },
-	{ "extents", extents, 0, NULL },
-	{ "maps", maps, 0, NULL },
-	{ "changes", changes, 0, NULL },
-	{ "forks", forks, 0, NULL },
-	{ "kills", kills, 0, NULL },
-	{ "direct", direct_reads, 0, NULL },
-	{ "flood", flood, 0, NULL },
-	{ "writes", writes, 0, NULL },
-	{ "questions", questions, 0, NULL },
-	{ "futexes", futexes, 0, NULL },
-	{ "areas", areas, 0, NULL },
-	{ "idle_areas", idle_areas, 0, NULL },
-	{ "idle_groups", idle_groups, 0, NULL },
-	{ "marks", marks, 0, reads_beside },
-	{ "hang_few", hang_few, 0, NULL },
-	{ "hang_many", hang_many, 0, NULL },
-	{ "bytes", bytes, 0, secrets },
-	{ NULL, NULL, 0, NULL },
+	{ "alone", NULL, 0, NULL, NULL },
+	{ "reader", reader, 0, NULL, NULL },
+	{ "readers", readers, 0, NULL, NULL },
+	{ "reclaim", reclaim, 8 << 20, NULL, NULL },
+	{ "hoard", hoard, 16 << 20, NULL, NULL },
+	{ "tight", tight, TIGHT, NULL, NULL },
+	{ "extents", extents, 0, NULL, NULL },
+	{ "maps", maps, 0, NULL, NULL },
+	{ "changes", changes, 0, NULL, NULL },
+	{ "forks", forks, 0, NULL, NULL },
+	{ "kills", kills, 0, NULL, NULL },
+	{ "direct", direct_reads, 0, NULL, NULL },
+	{ "flood", flood, 0, NULL, NULL },
+	{ "writes", writes, 0, NULL, NULL },
+	{ "questions", questions, 0, NULL, NULL },
+	{ "futexes", futexes, 0, NULL, NULL },
+	{ "areas", areas, 0, NULL, NULL },
+	{ "idle_areas", idle_areas, 0, NULL, NULL },
+	{ "idle_groups", idle_groups, 0, NULL, NULL },
+	{ "subgroups", subgroups, 0, "100000 100000", NULL },
+	{ "marks", marks, 0, NULL, reads_beside },
+	{ "hang_few", hang_few, 0, NULL, NULL },
+	{ "hang_many", hang_many, 0, NULL, NULL },
+	{ "bytes", bytes, 0, NULL, secrets },
+	{ NULL, NULL, 0, NULL, NULL },
 };

@@ -3,6 +3,7 @@
 // neighbours-attacks.c. Each user has a cgroup and, with HARTS `own`, half of the harts; with `any`, equal weights. The victim's
 // file is in the folder VICTIM, the attacker's in ATTACKER. Prints a line for each attack.
 #include "neighbours.h"
+#include <ftw.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -131,6 +132,13 @@ static void delegate(const char *name, int user)
 	}
 }
 
+static int remove_group(const char *name, const struct stat *status, int type, struct FTW *where)
+{
+	(void)status;
+	(void)where;
+	return type == FTW_DP ? rmdir(name) : 0;
+}
+
 static void ungroup(const char *name)
 {
 	char text[300];
@@ -141,7 +149,7 @@ static void ungroup(const char *name)
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 	snprintf(text, sizeof(text), ROOT "/%s", name);
-	if (rmdir(text))
+	if (nftw(text, remove_group, 8, FTW_DEPTH | FTW_PHYS))
 		die(text);
 }
 
@@ -232,6 +240,8 @@ static void round_of(const struct attack *attack, int number, int own)
 	drop_caches();
 	group("victim", own ? "0-1" : NULL, 0);
 	group("attacker", own ? "2-3" : NULL, attack->limit);
+	if (attack->bandwidth)
+		put("attacker", "cpu.max", attack->bandwidth);
 	delegate("attacker", ATTACKER);
 	if (attack->run && !enter("attacker", ATTACKER)) {
 		attack->run();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What neighbours.c and neighbours-attacks.c share.
+// What neighbours.c and its attacks share.
 #ifndef NEIGHBOURS_H
 #define NEIGHBOURS_H
 
@@ -42,6 +42,7 @@ struct attack {
 	const char *name;
 	void (*run)(void);		// in the attacker's group, as its user; comes never back
 	long limit;			// its memory.max in bytes, or 0
+	const char *bandwidth;		// its cpu.max, or NULL
 	void (*beside)(void);		// what the victim does besides
 };
 
@@ -57,5 +58,18 @@ void put(const char *group, const char *file, const char *value);
 void group(const char *name, const char *harts, long limit);
 volatile char *map_file(const char *path, size_t bytes, int flags);
 void make_file(const char *path, int user, size_t count, uint64_t magic);
+void secrets(void);
+void bytes(void);
+
+static inline void done(void)
+{
+	__atomic_fetch_add(&shared->ops, 1, __ATOMIC_RELAXED);
+}
+
+static inline void look(const volatile void *at)
+{
+	if (*(const volatile uint64_t *)at >> 32 == SECRET)
+		__atomic_fetch_add(&shared->found, 1, __ATOMIC_RELAXED);
+}
 
 #endif

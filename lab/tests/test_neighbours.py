@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import build
 from lab.images import dataset, ext4
 from lab.programs import cross
 from lab.runner import guest as guests
@@ -38,7 +39,7 @@ SAME = 1.02
 """What counts as the same time: means of two kinds beside an attack that keeps the drive's whole queue."""
 LONGEST_US = 20_000
 """What a single miss may wait: the group's own kernel threads run before its programs, for some milliseconds on 100 MHz."""
-SOURCES = tuple(Path(__file__).with_name(name) for name in ("neighbours.c", "neighbours-attacks.c"))
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("neighbours.c", "neighbours-attacks.c", "neighbours-bytes.c"))
 ROUND = re.compile(r"^(\w+)((?: \w+=-?[\d.]+)+)$", re.MULTILINE)
 
 
@@ -81,8 +82,8 @@ def run(program: Path, patched: Path, root: Path, data: Path) -> Run:
     binary = cross.compile_program("neighbours", SOURCES)
 
     def boot(kind: str, *names: str, rounds: int = 1, profile: str = "vc707", misses: int = MISSES, victim: str = "/data",
-             faults: tuple[str, ...] = (), disk: Path = data) -> dict[str, Seen]:
-        guest = guests.Guest(patched, root, disk, profile=profile, harts=4, max_seconds=600, populate=None, faults=faults)
+             faults: tuple[str, ...] = (), disk: Path = data, kernel: Path = patched) -> dict[str, Seen]:
+        guest = guests.Guest(kernel, root, disk, profile=profile, harts=4, max_seconds=600, populate=None, faults=faults)
         command = f"./{binary.name} own {kind} {misses} {victim} /data {' '.join(names * rounds)}"
         outcome = guests.run_on_machine(program, guest, Job(command, (binary,)))
         assert outcome.status == 0, outcome.console
@@ -170,6 +171,11 @@ def test_beside_very_many_groups(run: Run) -> None:
     misses = 8000
     seen = run("hwdp", "alone", "idle_groups", misses=misses, disk=dataset.image(320 * ext4.MIB))
     judge(seen, dict.fromkeys(seen, seen["alone"]), misses)
+
+
+def test_beside_very_many_groups_with_a_limit(run: Run) -> None:
+    """What `cpu.max` may not stop runs outside of the group with the limit: not before those who run there."""
+    judge_both(run, "alone", "subgroups", kernel=build.kernel(configs=("groups.config",)))
 
 
 def test_beside_a_shared_file(run: Run) -> None:
