@@ -62,9 +62,11 @@ REPORT = re.compile(
 LINUX = re.compile(r"^.*BUG: workqueue leaked .*\n.*workfn=blk_mq_timeout_work\n(?:.*\n)*?.*ret_from_fork.*$", re.MULTILINE)
 OURS = re.compile(r"hwdp|trapless|\bsoft_")
 """Functions of the feature: KCSAN, which names both sides of a race, finds some in every Linux."""
-LINUX_READS = re.compile(r"\bkthread_is_per_cpu\b")
-"""A function of Linux that reads nothing but another task's flags. That task changes others of them as it runs, in
-memalloc_noreclaim_save() and the like, which are inlined: KCSAN names our function beside it."""
+LINUX_READS = re.compile(r"\b(kthread_is_per_cpu|page_vma_mapped_walk)\b")
+"""Functions of Linux whose plain reads mean no harm. The first reads nothing but another task's flags, and that task changes others
+of them as it runs, in memalloc_noreclaim_save() and the like, which are inlined: KCSAN names our function beside it. The second
+reads PUD entries, of which it needs the table's frame; what changes is the mark."""
+STALLED = re.compile(r"soft lockup|rcu.*stall|blocked for more than")
 # Fills the free ring, once for each way out of it.
 FRAMES_OUT = ("pages_adopted", "pages_discarded", "frames_returned")
 
@@ -144,6 +146,8 @@ def _passes(boot: Request, kernel: Path) -> bool:
         found += _seen_by_machine(outcome.stats)
     for line in found:
         print(f"seed {boot.seed}: {line}")
+    if not program and any(map(STALLED.search, found)):
+        say("QEMU's harts run in the host's time: on a host that has other work that may be the reason. Run this soak alone")
     pages = counters(boot.out).get("pages_adopted", 0)
     say(f"{pages:,} pages served and adopted with {usable(boot.out)} MiB of memory for {boot.data_mib} MiB of data, "
         f"{outcome.host_seconds:.0f} s here ({pages / max(outcome.host_seconds, 1):.0f} misses per second); files in {boot.out}")

@@ -5,6 +5,8 @@
 //   high     the same with memory.high
 //   vain     the same for two seconds, with next to nothing that can be reclaimed: what a had at most
 //   full     as max, with most of a's memory locked: nothing can be reclaimed, and b reads meanwhile
+//   turns    threads in a, which has little memory, read and store; b reads pages that are not in memory, so that hardware serves
+//            both in turn: does a live, and how many areas there were
 //   time     a process in a reads: the background threads' time, and how much of it a's cpu.stat has beyond the process' own
 //   idle     a process in a reads for some seconds, one in b has read some pages and sleeps: b's time
 //   pressure a process in a reads each page once: the time that took, and what a's io.pressure and io.stat say of it
@@ -33,6 +35,7 @@
 #define ROOT "/sys/fs/cgroup"
 #define PAGE 4096ul
 #define LIMIT "16777216"
+#define TURNS 2048ul
 
 static size_t pages;
 static const char *path = "/data/random.bin";
@@ -267,6 +270,66 @@ static void full(void)
 	gone(a);
 }
 
+static void *reader(void *p)
+{
+	reads(p, ~0ul, 1000);
+	return NULL;
+}
+
+static void *store(void *at)
+{
+	for (;;) {
+		volatile char *p = (volatile char *)at + draw() % TURNS * PAGE;
+
+		(void)p[0];
+		p[8] = 1;
+	}
+	return NULL;
+}
+
+static void stores(void)
+{
+	int fd = open(path, O_RDWR);
+	void *p = mmap(NULL, TURNS * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	pthread_t thread;
+
+	if (fd < 0 || p == MAP_FAILED)
+		die(path);
+	pages = TURNS;
+	for (int i = 0; i < 7; i++)
+		if (pthread_create(&thread, NULL, i & 1 ? store : reader, p))
+			die("pthread_create");
+	reader(p);
+	exit(1);
+}
+
+static void turns(void)
+{
+	long long areas = get("/sys/kernel/mm/hwdp/stats", "areas_made ");
+	pid_t a, b;
+
+	group("a", "memory.max", "6291456");
+	group("b", NULL, NULL);
+	a = enter("a");
+	if (!a)
+		stores();
+	b = enter("b");
+	for (volatile char *p = b ? NULL : map(); p; usleep(2000)) {
+		size_t at = (TURNS + draw() % (pages - TURNS)) * PAGE;
+		int fd = open(path, O_RDONLY);
+
+		(void)p[at];
+		madvise((void *)(p + at), PAGE, MADV_DONTNEED);
+		posix_fadvise(fd, at, PAGE, POSIX_FADV_DONTNEED);
+		close(fd);
+	}
+	sleep(6);
+	printf("a_lives %d\nb_lives %d\n", !waitpid(a, NULL, WNOHANG), !waitpid(b, NULL, WNOHANG));
+	printf("areas %lld\n", get("/sys/kernel/mm/hwdp/stats", "areas_made ") - areas);
+	gone(a);
+	gone(b);
+}
+
 static void charged_time(void)
 {
 	double kadoptd, others, own, group_time;
@@ -364,12 +427,6 @@ static void pressure(void)
 	end(pid);
 	printf("some_us %lld\n", get(ROOT "/a/io.pressure", "total="));
 	printf("io_bytes %lld\nio_reads %lld\n", get(ROOT "/a/io.stat", "rbytes="), get(ROOT "/a/io.stat", "rios="));
-}
-
-static void *reader(void *p)
-{
-	reads(p, ~0ul, 1000);
-	return NULL;
 }
 
 static void readers(void)
@@ -506,6 +563,8 @@ int main(int argc, char **argv)
 		in_vain();
 	else if (!strcmp(mode, "full"))
 		full();
+	else if (!strcmp(mode, "turns"))
+		turns();
 	else if (!strcmp(mode, "time"))
 		charged_time();
 	else if (!strcmp(mode, "idle"))

@@ -69,6 +69,13 @@ def test_a_full_group_keeps_nobody_from_hardware(run: Callable[..., dict[str, fl
     assert seen["a_lives"]
 
 
+def test_who_yields_goes_on(run: Callable[..., dict[str, float]]) -> None:
+    """A stranger's misses take a file's area from those who read and store in it: none of their threads dies of that."""
+    seen = run("turns", profile="vc707")
+    assert seen["a_lives"] and seen["b_lives"]
+    assert seen["areas"] > 3
+
+
 def test_the_group_has_the_time(run: Callable[..., dict[str, float]]) -> None:
     seen = run("time")
     assert seen["background_us"] > 10_000
