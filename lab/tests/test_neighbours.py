@@ -39,6 +39,8 @@ SAME = 1.02
 """What counts as the same time: means of two kinds beside an attack that keeps the drive's whole queue."""
 LONGEST_US = 20_000
 """What a single miss may wait: the group's own kernel threads run before its programs, for some milliseconds on 100 MHz."""
+RING_US = 100_000
+"""And where nobody has looked before the ring ran out: these threads adopt then what all of its frames have brought."""
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("neighbours.c", "neighbours-attacks.c", "neighbours-bytes.c"))
 ROUND = re.compile(r"^(\w+)((?: \w+=-?[\d.]+)+)$", re.MULTILINE)
 
@@ -106,7 +108,7 @@ def judge_both(run: Run, *names: str, rounds: int = ROUNDS, misses: int = MISSES
     judge(run("hwdp", *names, rounds=rounds, misses=misses, **how), run("osdp", *names, misses=misses, **how), misses)
 
 
-def judge(fast: dict[str, Seen], ordinary: dict[str, Seen], misses: int = MISSES) -> None:
+def judge(fast: dict[str, Seen], ordinary: dict[str, Seen], misses: int = MISSES, longest: float = LONGEST_US) -> None:
     """No attack has more of the victim than a fair share, or than it has of a victim whose misses Linux serves."""
     wrong = []
     alone = fast["alone"]
@@ -121,7 +123,7 @@ def judge(fast: dict[str, Seen], ordinary: dict[str, Seen], misses: int = MISSES
             wrong.append(f"{name}: {seen.hardware} of {misses} misses by hardware")
         if slower > max(alone.mean, SAME * share):
             wrong.append(f"{name}: a miss takes {seen.mean} us, alone {alone.mean}; with osdp an attack costs {share:.1f}")
-        if seen.max > LONGEST_US:
+        if seen.max > longest:
             wrong.append(f"{name}: a miss has waited {seen.max} us")
         if seen.work > max(WORK * alone.work, alone.work + work):
             wrong.append(f"{name}: the victim's group works {seen.work} us, alone {alone.work}")
@@ -167,10 +169,10 @@ def test_beside_very_many_areas(run: Run) -> None:
 
 
 def test_beside_very_many_groups(run: Run) -> None:
-    """Nor for a group for each of two thousand."""
+    """Nor for a group for each of two thousand; but it may be that the victim's turn comes when the ring has run out."""
     misses = 8000
     seen = run("hwdp", "alone", "idle_groups", misses=misses, disk=dataset.image(320 * ext4.MIB))
-    judge(seen, dict.fromkeys(seen, seen["alone"]), misses)
+    judge(seen, dict.fromkeys(seen, seen["alone"]), misses, RING_US)
 
 
 def test_beside_very_many_groups_with_a_limit(run: Run) -> None:
