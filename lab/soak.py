@@ -63,9 +63,9 @@ LINUX = re.compile(r"^.*BUG: workqueue leaked .*\n.*workfn=blk_mq_timeout_work\n
 OURS = re.compile(r"hwdp|trapless|\bsoft_")
 """Functions of the feature: KCSAN, which names both sides of a race, finds some in every Linux."""
 LINUX_READS = re.compile(r"\b(kthread_is_per_cpu|page_vma_mapped_walk)\b")
-"""Functions of Linux whose plain reads mean no harm. The first reads nothing but another task's flags, and that task changes others
-of them as it runs, in memalloc_noreclaim_save() and the like, which are inlined: KCSAN names our function beside it. The second
-reads PUD entries, of which it needs the table's frame; what changes is the mark."""
+"""Functions of Linux whose plain reads mean no harm. The first reads nothing but another task's flags, and that task changes
+others of them as it runs, in memalloc_noreclaim_save() and the like, which are inlined: KCSAN names our function beside it. The
+second reads PUD entries, of which it needs the table's frame; what changes is the mark."""
 STALLED = re.compile(r"soft lockup|rcu.*stall|blocked for more than")
 # Fills the free ring, once for each way out of it.
 FRAMES_OUT = ("pages_adopted", "pages_discarded", "frames_returned")
