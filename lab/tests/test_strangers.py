@@ -4,15 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from lab.images import dataset, ext4
+from lab.programs import cross
 from lab.runner import guest as guests
+from lab.runner.job import Job, launcher
 
 pytestmark = [pytest.mark.guest, pytest.mark.series]
 
 PAGES = 1024
 SQUATTED = 8
+YIELDED = 128
+READ_US = 4000
+"""What a read may take while an area yields. On `vc707` emptying 128 MiB takes 14 ms; with OS paging a read takes 2 at most."""
 PROGRAM = f"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -94,3 +101,15 @@ def test_who_came_first_keeps_nobody_from_hardware(paged: Callable[..., guests.O
     assert outcome.console == paged(None, "squats").console
     assert outcome.counters["areas_withdrawn_yielded"] == 1
     assert outcome.counters["smu_installed"] >= PAGES - 2 * SQUATTED
+
+
+def test_who_reads_does_not_wait_for_a_whole_area_to_yield(program: Path, patched: Path, root: Path) -> None:
+    """read() of a file whose area yields, 128 MiB with all tables armed, waits for one page table at a time."""
+    binary = cross.compile_program("readers", [Path(__file__).with_name("readers.c")])
+    guest = guests.Guest(patched, root, dataset.image(YIELDED * ext4.MIB), profile="vc707", harts=4, max_seconds=300,
+                         populate=None)
+    job = Job(f"{' '.join(launcher('hwdp'))} ./{binary.name} /data/random.bin {YIELDED}", (binary,))
+    outcome = guests.run_on_machine(program, guest, job)
+    assert outcome.status == 0, outcome.console
+    assert outcome.counters["areas_withdrawn_yielded"] >= 1
+    assert float(outcome.console.split("longest=")[1].split()[0]) < READ_US
