@@ -30,7 +30,7 @@ def run(program: Path, elf: Path, *options: str) -> subprocess.CompletedProcess[
     return subprocess.run([str(program), "elf", *options, str(elf)], capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.parametrize(("name", "status"), [("pass", 0), ("fail", 7), ("armed", 0)])
+@pytest.mark.parametrize(("name", "status"), [("pass", 0), ("fail", 7), ("armed", 0), ("entries", 0)])
 def test_status_comes_from_tohost(program: Path, tmp_path: Path, name: str, status: int) -> None:
     assert run(program, assemble(name, tmp_path)).returncode == status
 

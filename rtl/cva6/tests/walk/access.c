@@ -125,6 +125,33 @@ static void forms(void) {
     EQUAL(85, csr_read(0x5c0), 1);
 }
 
+// Bits that belong to extensions which the core lacks, in valid entries: 63:54 of each, D, A and U of a pointer. They are page
+// faults at once; an armed leaf below such a pointer is not asked for.
+static void malformed(void) {
+    const u64 page = (u64)root >> 2 | D | A | U | X | W | R | V;
+    arm(20, page);
+    EQUAL(86, run(USER, load, VA(20)).cause, USER_CALL);
+    for (int bit = 54; bit < 64; bit++) {
+        forbidden(87, USER, load, page | 1ul << bit, LOAD_FAULT);
+        forbidden(88, USER, add, page | 1ul << bit, STORE_FAULT);
+        forbidden(89, USER, fetch, page | 1ul << bit, FETCH_FAULT);
+    }
+    u64 *const pointers[] = {&root[TESTED >> 30], &middle[0]};
+    const u64 asked = DEVICE[REQUESTS];
+    for (int i = 0; i < 2; i++) {
+        const u64 good = *pointers[i];
+        for (int bit = 0; bit < 64; bit++) {
+            if (bit < 54 && !(1ul << bit & (D | A | U))) continue;
+            *(reg *)pointers[i] = good | 1ul << bit;
+            forbidden(90, USER, load, ARMED(NEVER, 0, 1, R | W | X), LOAD_FAULT);
+            forbidden(91, USER, fetch, ARMED(NEVER, 0, 1, R | W | X), FETCH_FAULT);
+        }
+        *(reg *)pointers[i] = good;
+    }
+    EQUAL(92, DEVICE[REQUESTS], asked);
+    sfence();
+}
+
 // In M-mode, as if in the mode of mstatus.MPP.
 static u64 machine_status;
 static __attribute__((noinline)) u64 load_mprv(u64 a) {
@@ -198,8 +225,9 @@ int main(void) {
         EQUAL(30, r.value, CONTENT(100 + i, 3));
     }
     forms();
+    malformed();
     kernel();
     modes();
-    say("accesses, permissions, forms, the kernel's, modes\n");
+    say("accesses, permissions, forms, malformed entries, the kernel's, modes\n");
     return 0;
 }
