@@ -260,7 +260,11 @@
 /* Return ring entry: 16 bytes, two 64-bit words. */
 #define SMU_RET_ENTRY_SIZE		0x10	/* Bytes of an entry. */
 #define SMU_RET_ENTRY_PFN		0x0	/* Byte offset of the frame number, as it was in the free ring. */
-#define SMU_RET_ENTRY_REASON		0x8	/* Byte offset of the reason. */
+#define SMU_RET_ENTRY_REASON		0x8	/* Byte offset of the reason, and of the flag that says whether an entry may map the frame. */
+
+/* Fields of a return ring entry's second word. */
+#define SMU_RETURNED_REASON		0xffULL	/* Why the frame comes back: one of the reasons below. */
+#define SMU_RETURNED_MAPPED		0x100ULL	/* An entry may map the frame: it is not to be used again (REQ: SMU-13, OS-5). */
 
 /* Reasons: of failed answers (LAST_ERROR), and in the return ring. */
 #define SMU_REASON_NO_FRAME		0x1	/* Free ring empty or unusable. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory behind the SMU's AXI4 master: any latency on each access, pauses on each channel, reordering between identifiers,
-exclusive pairs, and bus errors where the world says so. What the accesses mean is the world's business."""
+exclusive pairs, and bus errors where the world says so, on writes that take effect and on others. What the accesses mean is the
+world's business."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ class Access:
 
 
 class Memory:
-    """The AXI4 slave. `world.check_read` and `world.check_write` see each burst when it takes effect and give its response."""
+    """The AXI4 slave. `world.check_read` and `world.check_write` see each burst when it takes effect and give its response;
+    the latter says besides whether a write takes effect, which one that meets a bus error may or may not."""
 
     def __init__(self, dut: HierarchyObject, ram: Ram, world, rng: random.Random) -> None:  # noqa: ANN001
         """Listen on the ports `m_axi_*`."""
@@ -137,15 +139,16 @@ class Memory:
             for i in range(self.bytes // 8):
                 if part := strobe >> 8 * i & 0xff:
                     words[line + 8 * i] = (data >> 64 * i & 2**64 - 1, part)
-        resp = OKAY
+        resp, done = OKAY, False
         holds = self.ram.claims.get(access.id) == access.addr and self.rng.random() >= self.claims_lost
         if not access.lock or (holds and self.exclusive):
-            resp = self.world.check_write(access, words)
-            if resp == OKAY:
+            resp, done = self.world.check_write(access, words)
+            if done:
                 for at, (value, part) in words.items():
                     self.ram.write(at, value, part)
-                self.world.written(access, words)
-                resp = EXOKAY if access.lock else OKAY
+                self.world.written(access, words, resp)
+            if resp == OKAY and access.lock:
+                resp = EXOKAY
         elif access.lock:
             self.world.exclusive_failed(access)
         self.ram.claims.pop(access.id, None)

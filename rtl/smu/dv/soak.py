@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random walkers, software, devices, memory and operating system, from a seed.
 
-REQ: SMU-1, SMU-2, SMU-3, SMU-4, SMU-5, SMU-6, SMU-7, SMU-8, SMU-9, SMU-10, SMU-11"""
+REQ: SMU-1, SMU-2, SMU-3, SMU-4, SMU-5, SMU-6, SMU-7, SMU-8, SMU-9, SMU-10, SMU-11,
+SMU-13"""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from rtl.smu.dv.bench import PERIOD_NS, Bench
 from rtl.smu.dv.spec import mask, names_block, reg
 from rtl.smu.dv.world import FREE_RING, NEVER, RET_RING
 
-FAULTS = ("pte", "pmd", "pud", "sq", "cq", "sq_bell", "cq_bell", "free", "ret")
+FAULTS = ("pte", "pmd", "pud", "sq", "cq", "sq_bell", "cq_bell", "free", "ret",
+          "pte.write", "pte.write", "pmd.write", "pud.write")
+"""An entry's write is never reached where its read fails, too: hence those alone."""
 
 
 class Soak:
@@ -119,7 +122,8 @@ class Soak:
                 case "spoil":
                     await os.refill(1, spoil_dma=rng.randint(1, 4095))
                 case "fault":
-                    world.faults.add(rng.choice(FAULTS))
+                    world.fault_share, world.effect_share = rng.choice((0.3, 0.6, 1.0)), rng.choice((0.0, 0.5, 1.0))
+                    world.faults |= {rng.choice(FAULTS), rng.choice(FAULTS)}
                     await self.pause(600)
                     await self.mend()
         self.over = True

@@ -83,7 +83,7 @@ def _fresh_coverage() -> None:
     shutil.rmtree(coverage.FOLDER, ignore_errors=True)
 
 
-@pytest.mark.parametrize("module", ["rules", "late", "fences", "ports"])
+@pytest.mark.parametrize("module", ["rules", "errors", "late", "fences", "ports"])
 def test_rules(module: str) -> None:
     """Each rule by examples."""
     bench(SMALL, module, module)
@@ -119,8 +119,8 @@ def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
     files = [tmp_path / path.name if path.name == bug["file"] else path for path in sources.smu()]
     build = replace(SMALL, name="seeded", optimize="-O0")
     said = ""
-    for module, settings in (("soak", {"SMU_SEED": 1, "SMU_CYCLES": 10_000}), ("rules", {}), ("late", {}),
-                             ("fences", {})):
+    for module, settings in (("soak", {"SMU_SEED": 1, "SMU_CYCLES": 10_000}), ("rules", {}), ("errors", {}),
+                             ("late", {}), ("fences", {})):
         try:
             bench(build, module, f"seeded-{module}", files, **settings)
         except AssertionError as error:

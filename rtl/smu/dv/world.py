@@ -48,7 +48,11 @@ class World:
     ram: Ram = field(default_factory=Ram)
     cycle: int = 0
     faults: set[str] = field(default_factory=set)
-    """Areas in which accesses meet a bus error."""
+    """Areas in which accesses meet a bus error; `pte.write` and the like: their writes alone."""
+    fault_share: float = 1.0
+    """How often an access there meets one."""
+    effect_share: float = 0.0
+    """How often a write that meets one takes effect all the same."""
 
     def __post_init__(self) -> None:
         """Nothing has happened yet."""
@@ -60,6 +64,13 @@ class World:
         """Last step of each page's install."""
         self.updating: dict[int, int] = {}
         """AXI identifier to the page that is being installed by it."""
+        self.errors: dict[int, tuple[int, int, int, bool]] = {}
+        """AXI identifier to the install whose write of the PTE met a bus error and is not read back yet: page, entry seen, frame,
+        and whether it took effect."""
+        self.doubts: dict[int, bool] = {}
+        """Frames of which the unit cannot know whether they were mapped, and whether they were (REQ: SMU-13)."""
+        self.returns: list[bool] = []
+        """Of each entry of the return ring: whether the frame is still the unit's, and so the operating system's again."""
         self.lost_marks: set[int] = set()
         self.acceptances = 0
         self.accepted = [0] * self.sizes.pages
@@ -153,9 +164,11 @@ class World:
 
     # ---- accesses
 
-    def _fault(self, area: str, index: int) -> int:
+    def _fault(self, area: str, write: bool = False) -> int:
         """The response of an access: an error where a fault was put."""
-        if area not in self.faults:
+        if area not in self.faults and not (write and f"{area}.write" in self.faults):
+            return OKAY
+        if self.rng.random() >= self.fault_share:
             return OKAY
         if area in ("pmd", "pud"):
             self.lost_marks |= {page for page in range(self.sizes.pages) if self.progress.get(page) in ("pte", "pmd")}
@@ -173,42 +186,49 @@ class World:
         self.check(size == want and access.addr % 8 == 0, "SMU-10", f"read of {size} bytes at {access.addr:#x} ({area})")
         if area == "cq":
             self.check(self.devices[index].owed > 0, "SMU-9", f"completion queue {index} read, no command outstanding")
-        if resp := self._fault(area, index):
+        resp = self._fault(area)
+        if area == "pte" and access.id in self.errors:
+            self._read_back(access.id, index, resp)
+        if resp:
             return resp
         self.trace.append((area, index))
         if area in ("pmd", "pud"):
             self._mark(access, area, self.ram.read(access.addr) & L != 0, found=True)
         return OKAY
 
-    def check_write(self, access: Access, words: dict[int, tuple[int, int]]) -> int:
-        """A write is about to take effect: its response."""
+    def check_write(self, access: Access, words: dict[int, tuple[int, int]]) -> tuple[int, bool]:
+        """A write is about to take effect: its response, and whether it does."""
         area, index = self.area(access.addr)
         size = {"pte": 8, "pmd": 8, "pud": 8, "sq": 64, "ret": 16, "sq_bell": 4, "cq_bell": 4}.get(area, 0)
         self.check(size != 0, "SMU-10", f"write to {access.addr:#x} ({area})")
         written = sum(part.bit_count() for _, part in words.values())
         self.check(written == size and access.addr % size == 0, "SMU-10", f"write of {written} at {access.addr:#x} ({area})")
         self.check(access.lock == (area in ("pte", "pmd", "pud")), "SMU-3", f"{area} written with lock {access.lock}")
-        if resp := self._fault(area, index):
-            return resp
-        self.trace.append((area, index))
+        resp = self._fault(area, write=True)
+        effect = not resp or self.rng.random() < self.effect_share
+        if resp:
+            cover(f"write_error.{area}_{'done' if effect else 'not_done'}")
         value = words[access.addr & ~7][0] if access.addr & ~7 in words else 0
         if area == "pte":
-            self._install(access.id, index, self.ram.read(access.addr), value)
-        elif area in ("pmd", "pud"):
+            seen = self.ram.read(access.addr)
+            frame = self._install(access.id, index, seen, value, effect)
+            if resp:
+                self.errors[access.id] = index, seen, frame, effect
+        if not effect:
+            return resp, False
+        self.trace.append((area, index))
+        if area in ("pmd", "pud"):
             self.check(value == self.ram.read(access.addr) | L, "SMU-3", f"{area} {index} written as {value:#x}")
             self._mark(access, area, True, found=False)
-        return OKAY
+        return resp, True
 
-    def written(self, access: Access, words: dict[int, tuple[int, int]]) -> None:
-        """A write has taken effect."""
+    def written(self, access: Access, words: dict[int, tuple[int, int]], resp: int) -> None:
+        """A write has taken effect, with this response. An entry of a ring or queue whose write met an error is behind the tail,
+        where nobody looks."""
         area, index = self.area(access.addr)
-        if area == "ret":
-            pfn = self.ram.read(access.addr)
-            frame = self.frame(pfn & 0xfff_ffff)  # a malformed entry's comes back as it was
-            held = frame is not None and self.places[frame] == "smu"
-            self.check(held, "SMU-5", f"frame {pfn:#x} returned, which the SMU did not hold")
-            self.places[frame] = "returned"
-        elif area == "sq":
+        if area == "ret" and not resp:
+            self._returned(self.ram.read(access.addr), self.ram.read(access.addr + C["RET_ENTRY_REASON"]))
+        elif area == "sq" and not resp:
             self.devices[index].owed += 1
         elif area.endswith("bell"):
             word, part = words[access.addr & ~7]
@@ -223,7 +243,38 @@ class World:
         """An exclusive write was not done."""
         cover(f"exclusive.failed_{self.area(access.addr)[0]}")
 
-    def _install(self, key: int, page: int, seen: int, new: int) -> None:
+    def _returned(self, pfn: int, word: int) -> None:
+        """A frame stands in the return ring. One that may be mapped says so, and no other does (REQ: SMU-13)."""
+        frame = self.frame(pfn & 0xfff_ffff)  # a malformed entry's comes back as it was
+        mapped, told = self.doubts.pop(frame, None), get("RETURNED_MAPPED", word)
+        blind = any(error[2] == frame for error in self.errors.values())
+        self.check(not blind, "SMU-13", f"frame {frame} returned, and nobody has looked whether a page maps it")
+        self.check(told == (mapped is not None), "SMU-13", f"frame {frame} returned with MAPPED {told}, in doubt: {mapped}")
+        self.returns.append(not mapped)
+        if mapped:  # the page's, or the operating system's by now
+            return
+        held = frame is not None and self.places[frame] == "smu"
+        self.check(held, "SMU-5", f"frame {pfn:#x} returned, which the SMU did not hold")
+        self.places[frame] = "returned"
+
+    def _read_back(self, key: int, read: int, resp: int) -> None:
+        """What the unit can know of an install whose write met a bus error (REQ: SMU-13)."""
+        page, seen, frame, effect = self.errors.pop(key)
+        self.check(read == page, "SMU-13", f"page {read} read, and nobody has looked at page {page} after the error")
+        value = self.ram.read(self.pte_at(page))
+        ours = bool(value & mask("PTE_V")) and self.frame(get("PTE_PFN", value)) == frame
+        if not resp and value == seen:
+            self.check(not effect, "SMU-8", f"page {page} armed again during its miss")
+            cover("read_back.as_seen")
+        elif not resp and ours:
+            self.progress[page] = "pte"
+            cover("read_back.installed" if value == installed(seen, FIRST_PFN + frame) else "read_back.installed_and_changed")
+        else:
+            self.progress[page], self.doubts[frame] = "pte", effect
+            cover("read_back.other" if not resp else "read_back.failed")
+
+    def _install(self, key: int, page: int, seen: int, new: int, effect: bool) -> int:
+        """The PTE is written, or would be: the frame."""
         fenced = self.fenced[self.device_of(page)]
         self.check(self.accepted[page] > fenced, "SMU-8", f"page {page} installed after a fence over its request")
         self.check(names_block(seen), "SMU-3", f"page {page} overwritten while it was {seen:#x}")
@@ -233,10 +284,12 @@ class World:
         lba = get("PTE_LBA", seen)
         self.check(self.content[frame] == lba, "SMU-4", f"page {page} installed with {self.content[frame]}, not block {lba}")
         self.check(new == installed(seen, FIRST_PFN + frame), "SMU-3", f"page {page} installed as {new:#x}")
-        self.places[frame] = page
-        self.progress[page] = "pte"
+        self.progress[page] = "pte" if effect else "begun"
         self.updating[key] = page
-        cover("install.soft" if seen & mask("PTE_SOFT") else "install.armed")
+        if effect:
+            self.places[frame] = page
+            cover("install.soft" if seen & mask("PTE_SOFT") else "install.armed")
+        return frame
 
     def _mark(self, access: Access, area: str, has_mark: bool, found: bool) -> None:
         page = self.updating.get(access.id)

@@ -64,7 +64,10 @@ module unit_frames
   `CLAIM(frames_conserved, taken_q - left_q == here)
   `CLAIM(frame_in_one_place, places == 8'(have_q))
   `CLAIM(frame_returned_as_it_is, !latch || !`SMU.u_return.from_slot_q || `SMU.u_return.state_q == 2'd1
-      || `SMU.u_return.pfn_q == 64'(`SMU.entry[`SMU.returned_slot].pfn))
+      || (`SMU.u_return.pfn_q == 64'(`SMU.entry[`SMU.returned_slot].pfn)
+        && `SMU.u_return.mapped_q == `SMU.entry[`SMU.returned_slot].mapped))
+  // REQ: SMU-13
+  `CLAIM(prefetched_is_not_mapped, !latch || `SMU.u_return.from_slot_q || !`SMU.u_return.mapped_q)
 
   // The rings: entries are read from within the free ring and written within the return ring, in their places.
   logic [31:0] free_index, ret_index;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Installs as the memory sees them (REQ: SMU-3, SMU-4): the PTE is written only over the value seen and only as ISA-6 says, the PMD only
-// when that is done, the PUD only when the PMD has its mark; what is answered as done went through all three.
+// when that is done, the PUD only when the PMD has its mark; what is answered as done went through all three. After a bus error on the PTE's
+// write the PTE is read, and what is found decides what is known (REQ: SMU-13).
 `include "claim.svh"
 
 module install_view
@@ -18,37 +19,56 @@ module install_view
   input logic [63:0] found_q,
   input logic [63:0] seen_q,
   input logic [63:0] new_q,
+  input logic check_q,
+  input logic lost_q,
+  input logic doubt_q,
   input entry_addr_t pte_q,
   input entry_addr_t pmd_q,
   input entry_addr_t pud_q,
   input logic pte_valid_o,
   input logic valid_o,
   input reason_t reason_o,
+  input logic mapped_o,
   input logic [63:0] value_o
 );
 
   logic first = 1'b1;
   always_ff @(posedge clk_i) first <= 1'b0;
 
-  localparam logic [2:0] UpIdle = 3'd0, UpAsk = 3'd1, UpWrite = 3'd3, UpTell = 3'd5;
+  localparam logic [2:0] UpIdle = 3'd0, UpAsk = 3'd1, UpWait = 3'd2, UpWrite = 3'd3, UpTell = 3'd5, UpJudge = 3'd6;
   localparam logic [2:0] Id = 3'(Index);
 
   // From the bus alone: how many of the three entries have what they need, and what the last read found.
   logic [1:0] step_q;
   logic [63:0] read_q, want;
-  logic read_done, write_done, marked;
+  logic read_done, write_done, failed, marked;
   logic [63:0] addr;
   entry_t e;
 
   assign e = `SMU.entry[slot_q];
   assign read_done = `SMU.m_axi_rvalid && `SMU.m_axi_rid == Id && `SMU.m_axi_rresp == RespExOkay;
   assign write_done = `SMU.m_axi_bvalid && `SMU.m_axi_bid == Id && `SMU.m_axi_bresp == RespExOkay;
+  assign failed = `SMU.m_axi_bvalid && `SMU.m_axi_bid == Id && `SMU.m_axi_bresp inside {RespSlvErr, RespDecErr};
   assign marked = read_done && step_q != 2'd0 && `SMU.m_axi_rdata[PTE_L_BIT];
+
+  // The PTE's write met a bus error, and is to be looked into; what was found then; whether it says anything.
+  logic asked_q, told_q, told_error_q, unknown_q, untouched, there;
+  logic [63:0] told_data_q;
+  assign untouched = !told_error_q && told_data_q == e.value;
+  assign there = !told_error_q && told_data_q[PTE_V_BIT] && told_data_q[PTE_PFN_MSB:PTE_PFN_LSB] == 44'(e.pfn);
 
   always_ff @(posedge clk_i) begin
     if (start_i) step_q <= 2'd0;
-    else if (marked || write_done) step_q <= step_q + 2'd1;
+    else if (marked || write_done || (told_q && !untouched)) step_q <= step_q + 2'd1;
     if (read_done) read_q <= `SMU.m_axi_rdata;
+    if (start_i) asked_q <= 1'b0;
+    else if (failed && step_q == 2'd0) asked_q <= 1'b1;
+    else if (`SMU.m_axi_rvalid && `SMU.m_axi_rid == Id) asked_q <= 1'b0;
+    told_q <= asked_q && `SMU.m_axi_rvalid && `SMU.m_axi_rid == Id;
+    told_error_q <= `SMU.m_axi_rresp inside {RespSlvErr, RespDecErr};
+    told_data_q <= `SMU.m_axi_rdata;
+    if (start_i) unknown_q <= 1'b0;
+    else if (told_q && !untouched && !there) unknown_q <= 1'b1;
   end
 
   always_comb begin
@@ -68,11 +88,18 @@ module install_view
     endcase
   end
 
-  `CLAIM(update_states, state_q <= UpTell && level_q <= 2'd2 && (state_q == UpIdle || level_q == step_q
+  `CLAIM(update_states, state_q <= UpJudge && level_q <= 2'd2 && (state_q == UpIdle || level_q == step_q
       || (state_q == UpTell && level_q == 2'd2 && step_q == 2'd3)) && (!pte_valid_o || (state_q == UpAsk && level_q == 2'd1)))
   `CLAIM(update_works_on_entry, state_q == UpIdle || (e.stage == StInstall && pte_q == e.pte && pmd_q == e.pmd
       && pud_q == e.pud && seen_q == e.value && new_q == installed(e.value, e.pfn)))
   `CLAIM(update_found_is_read, state_q != UpWrite || (found_q == read_q && (step_q != 2'd0 || found_q == seen_q)))
+
+  // REQ: SMU-13
+  `CLAIM(update_knows, state_q == UpIdle || (check_q == (asked_q || told_q) && !(asked_q && told_q) && told_q == (state_q == UpJudge)
+      && doubt_q == unknown_q && (!unknown_q || (step_q != 2'd0 && !pte_valid_o)) && (!check_q || (step_q == 2'd0
+      && state_q inside {UpAsk, UpWait, UpJudge})) && (!told_q || (lost_q == told_error_q && found_q == told_data_q))))
+  `CLAIM(doubt_is_told, !valid_o || (mapped_o == unknown_q && (!unknown_q || reason_o == reason_t'(REASON_BUS))))
+  `CLAIM(written_once, !(asked_q || told_q) || !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id))
 
   // REQ: SMU-3
   `CLAIM(entry_written_over_value_seen, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
@@ -80,7 +107,7 @@ module install_view
   `CLAIM(entry_written_as_installed, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == Id)
       || (`SMU.m_axi_wdata == want && `SMU.m_axi_wstrb == '1))
   `CLAIM(entry_written_in_order, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
-      || (step_q == 2'd0) == e.frame)
+      || (step_q == 2'd0 || unknown_q) == e.frame)
   `CLAIM(done_when_all_marked, !valid_o || 32'(reason_o) inside {REASON_CHANGED, REASON_BUS}
       || (reason_o == '0 && step_q == 2'd3 && value_o == installed(e.value, e.pfn)))
 

@@ -74,8 +74,11 @@ module unit_owner
         end
       end
     end
-    if (!`SMU.update_ready[0]) keeps[`SMU.update_slot[0]] = `SMU.g_update[0].u_update.level_q != 2'd0 && !`SMU.pte_valid[0];
-    if (!`SMU.update_ready[1]) keeps[`SMU.update_slot[1]] = `SMU.g_update[1].u_update.level_q != 2'd0 && !`SMU.pte_valid[1];
+    // The PTE has its frame, for certain.
+    if (!`SMU.update_ready[0]) keeps[`SMU.update_slot[0]] = `SMU.g_update[0].u_update.level_q != 2'd0 && !`SMU.pte_valid[0]
+        && !`SMU.g_update[0].u_update.doubt_q;
+    if (!`SMU.update_ready[1]) keeps[`SMU.update_slot[1]] = `SMU.g_update[1].u_update.level_q != 2'd0 && !`SMU.pte_valid[1]
+        && !`SMU.g_update[1].u_update.doubt_q;
   end
 
   always_comb begin

@@ -581,7 +581,7 @@ module trapless_smu
   // Installs go to the first updater that has nothing to do, in the order of completion.
   logic install_waiting, install_any, install_start;
   logic [SlotWidth-1:0] install_first, install_slot;
-  logic [Updaters-1:0] update_ready, update_next, update_start, pte_valid;
+  logic [Updaters-1:0] update_ready, update_next, update_start, update_error, update_mapped, pte_valid;
   reason_t [Updaters-1:0] update_reason;
   logic [Updaters-1:0][63:0] update_value;
 
@@ -624,9 +624,11 @@ module trapless_smu
       .done_valid_i(wr_done[WrUpdate+u]),
       .done_resp_i(wr_resp),
       .pte_valid_o(pte_valid[u]),
+      .error_o(update_error[u]),
       .valid_o(update_valid[u]),
       .slot_o(update_slot[u]),
       .reason_o(update_reason[u]),
+      .mapped_o(update_mapped[u]),
       .value_o(update_value[u])
     );
   end
@@ -713,6 +715,7 @@ module trapless_smu
     .update_valid_i(update_valid),
     .update_slot_i(update_slot),
     .update_reason_i(update_reason),
+    .update_mapped_i(update_mapped),
     .update_value_i(update_value),
     .answer_slot_i(answer_slot),
     .answer_leaves_i(answer_leaves),
@@ -761,7 +764,7 @@ module trapless_smu
   assign ended_reason = entry[answer_slot].reason;
   assign failed = refuse || (answer_valid && outcome_of(ended_reason) == OutcomeFailed);
   assign failed_reason = refuse ? refuse_reason : ended_reason;
-  assign error = free_error || ret_error || lost || desc_refused || port_refused
+  assign error = free_error || ret_error || lost || desc_refused || port_refused || update_error != '0
       || (answer_valid && ended_reason == reason_t'(REASON_BUS)) || (refuse && refuse_reason == reason_t'(REASON_BUS));
 
   always_comb begin

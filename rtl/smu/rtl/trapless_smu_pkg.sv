@@ -57,6 +57,7 @@ package trapless_smu_pkg;
     stage_e stage;
     logic command;  // a command at the device may still write the frame
     logic frame;  // keeps a frame
+    logic mapped;  // the PTE may map that frame (REQ: SMU-13)
     reason_t reason;  // outcome: 0 done, REASON_CHANGED changed, else why it failed
     entry_addr_t pte;
     entry_addr_t pmd;

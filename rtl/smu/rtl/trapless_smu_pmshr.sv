@@ -77,6 +77,7 @@ module trapless_smu_pmshr
   input logic [Updaters-1:0] update_valid_i,
   input logic [Updaters-1:0][SlotWidth-1:0] update_slot_i,
   input reason_t [Updaters-1:0] update_reason_i,
+  input logic [Updaters-1:0] update_mapped_i,
   input logic [Updaters-1:0][63:0] update_value_i,
 
   // answer going out, the same with a bit for each entry; frame gone
@@ -88,7 +89,7 @@ module trapless_smu_pmshr
 );
 
   stage_e [Entries-1:0] stage_q, stage_d;
-  logic [Entries-1:0] command_q, command_d, frame_q, frame_d;
+  logic [Entries-1:0] command_q, command_d, frame_q, frame_d, mapped_q, mapped_d;
   reason_t [Entries-1:0] reason_q, reason_d;
   logic [Entries-1:0][Sources-1:0] waiters_q, waiters_d;
   entry_addr_t [Entries-1:0] pte_q, pmd_q, pud_q;
@@ -145,6 +146,7 @@ module trapless_smu_pmshr
       stage: stage_q[i],
       command: command_q[i],
       frame: frame_q[i],
+      mapped: mapped_q[i],
       reason: reason_q[i],
       pte: pte_q[i],
       pmd: pmd_q[i],
@@ -159,6 +161,7 @@ module trapless_smu_pmshr
     stage_d = stage_q;
     command_d = command_q;
     frame_d = frame_q;
+    mapped_d = mapped_q;
     reason_d = reason_q;
     waiters_d = waiters_q;
 
@@ -182,6 +185,7 @@ module trapless_smu_pmshr
     if (frame_valid_i) begin
       stage_d[frame_slot_i] = frame_end_i ? StAnswer : StCommand;
       frame_d[frame_slot_i] = !frame_end_i;
+      mapped_d[frame_slot_i] = 1'b0;
       reason_d[frame_slot_i] = reason_t'(REASON_NO_FRAME);
     end
     if (command_valid_i) begin
@@ -198,6 +202,7 @@ module trapless_smu_pmshr
       if (update_valid_i[u]) begin
         stage_d[update_slot_i[u]] = StAnswer;
         reason_d[update_slot_i[u]] = update_reason_i[u];
+        mapped_d[update_slot_i[u]] = update_mapped_i[u];
       end
     end
     if (timeout_valid_i) begin
@@ -236,12 +241,14 @@ module trapless_smu_pmshr
       stage_q <= {Entries{StFree}};
       command_q <= '0;
       frame_q <= '0;
+      mapped_q <= '0;
       reason_q <= '0;
       waiters_q <= '0;
     end else begin
       stage_q <= stage_d;
       command_q <= command_d;
       frame_q <= frame_d;
+      mapped_q <= mapped_d;
       reason_q <= reason_d;
       waiters_q <= waiters_d;
     end

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Return ring: frames that were taken and not installed go back to the operating system (REQ: SMU-5). While the ring is full, or
-// broken, whoever keeps a frame keeps it.
+// broken, whoever keeps a frame keeps it. One that a PTE may map is marked as such (REQ: SMU-13).
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_return
   import trapless_smu_pkg::*;
+  import trapless_spec_pkg::*;
 #(
   parameter int unsigned Entries = 32,
   parameter int unsigned SlotWidth = $clog2(Entries)
@@ -51,7 +52,8 @@ module trapless_smu_return
   ret_e state_q, state_d;
   logic [63:0] base_q, pfn_q, address_q;
   logic [31:0] size_q, head_q, tail_q;
-  logic broken_q, full_q, from_slot_q;
+  logic broken_q, full_q, from_slot_q, mapped_q;
+  logic [63:0] reason_word;
   reason_t reason_q;
   logic [SlotWidth-1:0] slot_q, pick, pick_q, last_q;
   logic [Entries-1:0] waiting;
@@ -76,6 +78,12 @@ module trapless_smu_return
   assign take = state_q == RetIdle && !full_o && (any_q || free_valid_i);
   assign free_taken_o = take && !any_q;
 
+  always_comb begin
+    reason_word = '0;
+    reason_word[RETURNED_REASON_MSB:RETURNED_REASON_LSB] = 8'(reason_q);
+    reason_word[RETURNED_MAPPED_BIT] = mapped_q;
+  end
+
   assign write_valid_o = state_q == RetWrite;
   assign write_soon_o = state_q == RetHave && !full_o;
   assign write_o = '{
@@ -83,7 +91,7 @@ module trapless_smu_return
     size: 3'd4,
     exclusive: 1'b0,
     device: 1'b0,
-    data: {4{64'(reason_q), pfn_q}}
+    data: {4{reason_word, pfn_q}}
   };
 
   assign returned_o = done_valid_i && !done_error_i;
@@ -142,9 +150,11 @@ module trapless_smu_return
       slot_q <= pick_q;
       pfn_q <= free_pfn_i;
       reason_q <= free_reason_i;
+      mapped_q <= 1'b0;
     end else if (state_q == RetHave && from_slot_q) begin
       pfn_q <= 64'(entry_i[slot_q].pfn);
       reason_q <= entry_i[slot_q].reason;
+      mapped_q <= entry_i[slot_q].mapped;
     end
   end
 

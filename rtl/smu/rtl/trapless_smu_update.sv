@@ -2,6 +2,8 @@
 // Page table updater: exchanges the PTE, then marks the PMD, then the PUD, each visible before the next (REQ: SMU-3). Atomic by AXI
 // exclusive pairs. An entry that has its mark already is not written: whoever clears it afterwards finds the PTE (REQ: OS-6). What came of
 // it is told in a cycle of its own.
+//
+// A bus error on the PTE's write does not tell whether the PTE was written: it is read back, once (REQ: SMU-13).
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_update
@@ -40,13 +42,17 @@ module trapless_smu_update
 
   // The PTE is installed: the frame is the page table's.
   output logic pte_valid_o,
+  // A write met a bus error.
+  output logic error_o,
   output logic valid_o,
   output logic [SlotWidth-1:0] slot_o,
   output reason_t reason_o,
+  // The PTE may map the frame, or may not.
+  output logic mapped_o,
   output logic [63:0] value_o
 );
 
-  typedef enum logic [2:0] { UpIdle, UpAsk, UpWait, UpWrite, UpPause, UpTell } up_e;
+  typedef enum logic [2:0] { UpIdle, UpAsk, UpWait, UpWrite, UpPause, UpTell, UpJudge } up_e;
   typedef enum logic [1:0] { LevelPte, LevelPmd, LevelPud } level_e;
   localparam int unsigned AttemptWidth = $clog2(Attempts + 1);
 
@@ -58,6 +64,9 @@ module trapless_smu_update
   logic [AttemptWidth-1:0] attempt_q;
   logic [3:0] pause_q;
   logic exclusive, read_error, differs, marked, refused, write_error, spent, level_done, over, pte_done_q;
+  // The PTE is being read back; that read failed; whether the PTE was written is not known.
+  logic check_q, lost_q, doubt_q;
+  logic judged, unwritten, ours, doubt;
   reason_t reason_d, reason_q;
 
   assign ready_o = state_q == UpIdle;
@@ -73,7 +82,7 @@ module trapless_smu_update
 
   assign read_valid_o = state_q == UpAsk;
   assign read_soon_o = state_q == UpWrite || next_i;
-  assign read_o = '{addr: 64'({addr, 3'b0}), wide: 1'b0, exclusive: 1'b1};
+  assign read_o = '{addr: 64'({addr, 3'b0}), wide: 1'b0, exclusive: !check_q};
   assign write_valid_o = state_q == UpWrite;
   assign write_soon_o = state_q == UpWait;
   assign write_o = '{
@@ -86,26 +95,38 @@ module trapless_smu_update
 
   // A fabric that does not know exclusive accesses says so by its plain OKAY to the read: nothing may be written then.
   assign exclusive = data_resp_i == RespExOkay;
-  assign read_error = state_q == UpWait && data_valid_i && !exclusive;
-  assign differs = state_q == UpWait && data_valid_i && exclusive && level_q == LevelPte && data_i != seen_q;
+  assign read_error = state_q == UpWait && data_valid_i && !check_q && !exclusive;
+  assign differs = state_q == UpWait && data_valid_i && !check_q && exclusive && level_q == LevelPte && data_i != seen_q;
   assign marked = state_q == UpWait && data_valid_i && exclusive && level_q != LevelPte && data_i[PTE_L_BIT];
   assign refused = state_q == UpWrite && done_valid_i && done_resp_i == RespOkay;
   assign write_error = state_q == UpWrite && done_valid_i && done_resp_i inside {RespSlvErr, RespDecErr};
   assign spent = refused && attempt_q == AttemptWidth'(Attempts - 1);
-  assign level_done = marked || (state_q == UpWrite && done_valid_i && done_resp_i == RespExOkay);
+  // An entry that is as it was seen was not written: nobody may arm it again before this miss is over (REQ: OS-4). A valid one with
+  // this frame was written here, whatever else has changed since. Anything else tells nothing: the marks are set, so that the entry is
+  // found if it is there, and the frame is not to be used again.
+  assign judged = state_q == UpJudge;
+  assign unwritten = judged && !lost_q && found_q == seen_q;
+  assign ours = judged && !lost_q && !unwritten && found_q[PTE_V_BIT]
+      && found_q[PTE_PFN_MSB:PTE_PFN_LSB] == new_q[PTE_PFN_MSB:PTE_PFN_LSB];
+  assign doubt = judged && !unwritten && !ours;
+  assign level_done = marked || ours || doubt || (state_q == UpWrite && done_valid_i && done_resp_i == RespExOkay);
 
   always_comb begin
-    over = read_error || differs || write_error || spent || (level_done && level_q == LevelPud);
+    over = read_error || differs || unwritten || spent || (write_error && level_q != LevelPte)
+        || (level_done && level_q == LevelPud);
     reason_d = '0;
-    if (differs) reason_d = reason_t'(REASON_CHANGED);
+    if (doubt_q || unwritten) reason_d = reason_t'(REASON_BUS);
+    else if (differs) reason_d = reason_t'(REASON_CHANGED);
     else if (read_error || write_error) reason_d = reason_t'(REASON_BUS);
     // Not installed: the one who asked may try again. A mark that cannot be set is an error.
     else if (spent) reason_d = level_q == LevelPte ? reason_t'(REASON_CHANGED) : reason_t'(REASON_BUS);
   end
 
   assign pte_valid_o = pte_done_q;
+  assign error_o = write_error;
   assign valid_o = state_q == UpTell;
   assign reason_o = reason_q;
+  assign mapped_o = doubt_q;
 
   always_comb begin
     unique case (outcome_of(reason_q))
@@ -120,9 +141,10 @@ module trapless_smu_update
     unique case (state_q)
       UpIdle: if (start_i) state_d = UpAsk;
       UpAsk: if (read_ready_i) state_d = UpWait;
-      UpWait: if (data_valid_i) state_d = marked ? UpAsk : UpWrite;
+      UpWait: if (data_valid_i) state_d = check_q ? UpJudge : marked ? UpAsk : UpWrite;
       UpWrite: if (done_valid_i) state_d = refused ? UpPause : UpAsk;
       UpPause: if (pause_q == '0) state_d = UpAsk;
+      UpJudge: state_d = UpAsk;
       default: state_d = UpIdle;
     endcase
     if (over) state_d = UpTell;
@@ -135,6 +157,8 @@ module trapless_smu_update
       attempt_q <= '0;
       pause_q <= '0;
       pte_done_q <= 1'b0;
+      check_q <= 1'b0;
+      doubt_q <= 1'b0;
     end else begin
       state_q <= state_d;
       if (start_i) level_q <= LevelPte;
@@ -143,7 +167,11 @@ module trapless_smu_update
       else if (refused) attempt_q <= attempt_q + 1'b1;
       if (refused) pause_q <= {attempt_q[2:0], 1'(Index)};
       else if (pause_q != '0) pause_q <= pause_q - 1'b1;
-      pte_done_q <= level_done && level_q == LevelPte;
+      pte_done_q <= level_done && level_q == LevelPte && !doubt;
+      if (start_i || judged) check_q <= 1'b0;
+      else if (write_error && level_q == LevelPte) check_q <= 1'b1;
+      if (start_i) doubt_q <= 1'b0;
+      else if (doubt) doubt_q <= 1'b1;
     end
   end
 
@@ -157,6 +185,7 @@ module trapless_smu_update
       new_q <= installed(entry_i[start_slot_i].value, entry_i[start_slot_i].pfn);
     end
     if (data_valid_i) found_q <= data_i;
+    if (data_valid_i) lost_q <= data_resp_i inside {RespSlvErr, RespDecErr};
     if (over) reason_q <= reason_d;
   end
 

@@ -505,8 +505,14 @@ pub const FREE_ENTRY_DMA: u64 = 0x8;
 pub const RET_ENTRY_SIZE: u64 = 0x10;
 /// Byte offset of the frame number, as it was in the free ring.
 pub const RET_ENTRY_PFN: u64 = 0x0;
-/// Byte offset of the reason.
+/// Byte offset of the reason, and of the flag that says whether an entry may map the frame.
 pub const RET_ENTRY_REASON: u64 = 0x8;
+
+// ---- Fields of a return ring entry's second word
+/// Why the frame comes back: one of the reasons below.
+pub const RETURNED_REASON: Field = Field::new(0, 8);
+/// An entry may map the frame: it is not to be used again (REQ: SMU-13, OS-5).
+pub const RETURNED_MAPPED: Field = Field::new(8, 1);
 
 // ---- Reasons: of failed answers (LAST_ERROR), and in the return ring
 /// Free ring empty or unusable.

@@ -38,6 +38,7 @@ pub enum Action {
     Revalidate { device: usize },
     Release { device: usize },
     Fault { area: Area },
+    WriteFault { area: Area, takes_effect: bool },
     Mend,
 }
 
@@ -71,7 +72,12 @@ pub fn action(faults: bool) -> impl Strategy<Value = Action> {
         2 => device.clone().prop_map(|device| Revalidate { device }),
         1 => device.prop_map(|device| Release { device }),
     ];
-    let trouble = prop_oneof![(0..AREAS.len()).prop_map(|i| Fault { area: AREAS[i] }), Just(Mend)];
+    let trouble = prop_oneof![
+        (0..AREAS.len()).prop_map(|i| Fault { area: AREAS[i] }),
+        (0..AREAS.len(), any::<bool>())
+            .prop_map(|(i, takes_effect)| WriteFault { area: AREAS[i], takes_effect }),
+        Just(Mend),
+    ];
     if faults { prop_oneof![60 => contract, 1 => trouble].boxed() } else { contract.boxed() }
 }
 
@@ -102,7 +108,11 @@ pub fn act(sim: &mut Sim, action: Action) {
         Action::Revalidate { device } => sim.write(Sim::desc(device, regs::DESC_CTRL), 1),
         Action::Release { device } => sim.release(device),
         Action::Fault { area } => drop(sim.world.faults.insert(area)),
-        Action::Mend => sim.world.faults.clear(),
+        Action::WriteFault { area, takes_effect } => {
+            sim.world.write_faults.insert(area);
+            sim.world.takes_effect = takes_effect;
+        }
+        Action::Mend => sim.world.mend(),
     }
 }
 

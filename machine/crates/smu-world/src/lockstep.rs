@@ -47,13 +47,15 @@ pub fn play(unit: Box<dyn SmuUnit>, actions: &[Action]) -> Result<(), String> {
 }
 
 /// What has one outcome only. Of several requests that wait for one entry either may have it; a return ring that fails lets
-/// the model send frames back that the RTL still uses.
+/// the model send frames back that the RTL still uses. An entry that cannot be read: the RTL's exchange ends at its read, and nothing
+/// is written; the model's is one access, of which an error does not tell that.
 fn is_fair(action: Action, sims: &[Sim]) -> bool {
     let held =
         |sim: &Sim| (0..HARTS as u32).any(|n| [Source::Walker(n), Source::Port(n)].iter().any(|s| sim.smu.is_held(*s)));
     match action {
         Action::Ask { .. } | Action::Send { .. } | Action::AskPort { .. } => !sims.iter().any(held),
-        Action::Fault { area } => area != Area::RetRing,
+        Action::Fault { area } => !matches!(area, Area::RetRing | Area::Pte),
+        Action::WriteFault { area, .. } => area != Area::RetRing,
         Action::Run { .. } | Action::TakeReturned => false,
         _ => true,
     }

@@ -367,7 +367,9 @@ impl Sim {
     pub fn put(&mut self, spoil: u64) {
         let (head, tail) = (self.read(regs::FREE_HEAD), self.read(regs::FREE_TAIL));
         let room = (tail.wrapping_sub(head) & 0xffff_ffff) < FREE_ENTRIES;
-        let Some(frame) = self.world.places.iter().position(|p| *p == Place::Os).filter(|_| room) else { return };
+        // One that the SMU is about to return as maybe mapped stays away until then: so its two lives are told apart.
+        let mut ours = (0..FRAMES).filter(|f| self.world.places[*f] == Place::Os && !self.world.doubts.contains_key(f));
+        let Some(frame) = ours.next().filter(|_| room) else { return };
         let at = world::FREE_RING + 16 * (tail % FREE_ENTRIES);
         self.world.mem.insert(at, world::pfn(frame));
         self.world.mem.insert(at + 8, world::dma(frame) | spoil);
@@ -383,7 +385,8 @@ impl Sim {
         self.world.check(full <= RET_ENTRIES, "SMU-5", || format!("return ring from {head:#x} to {tail:#x}"));
         while head != tail && full <= RET_ENTRIES {
             let at = world::RET_RING + 16 * (head % RET_ENTRIES);
-            if let Some(frame) = self.world.frame(self.world.word(at)) {
+            let ours = self.world.returns.pop_front().unwrap_or(true);
+            if let Some(frame) = self.world.frame(self.world.word(at)).filter(|_| ours) {
                 self.world.take_back(frame);
             }
             reasons.push(self.world.word(at + 8));
@@ -479,7 +482,7 @@ impl Sim {
     /// Lets everything end and looks at what is left. The devices answer all they have; then the SMU is shut down in
     /// order.
     pub fn finish(&mut self) {
-        self.world.faults.clear();
+        self.world.mend();
         for _ in 0..4 * PTES {
             for d in 0..world::DESCRIPTORS {
                 while self.complete(d, 0, 0) {}

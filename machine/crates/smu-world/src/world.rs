@@ -2,7 +2,7 @@
 //! Memory, page tables, rings and NVMe devices around the SMU. The world sees every access and keeps the first breach of
 //! a rule.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use trapless_memory::{BusError, Cycle, PhysAddr};
 use trapless_smu_regs as regs;
@@ -171,7 +171,17 @@ pub struct Device {
 #[derive(Clone, Debug)]
 pub struct World {
     pub mem: BTreeMap<u64, u64>,
+    /// Areas in which accesses meet a bus error, and those in which writes alone do.
     pub faults: BTreeSet<Area>,
+    pub write_faults: BTreeSet<Area>,
+    /// Whether a write that meets one takes effect all the same.
+    pub takes_effect: bool,
+    /// Pages whose exchange met one, and which are not read back yet: the value seen, the frame, and whether it took effect.
+    pub errors: BTreeMap<usize, (u64, usize, bool)>,
+    /// Frames of which the SMU cannot know whether they were mapped, and whether they were (REQ: SMU-13).
+    pub doubts: BTreeMap<usize, bool>,
+    /// Of each return ring entry: whether the frame is the OS's again.
+    pub returns: VecDeque<bool>,
     pub breach: Option<String>,
     pub places: Vec<Place>,
     /// Which block each frame holds.
@@ -199,6 +209,11 @@ impl World {
         World {
             mem: BTreeMap::new(),
             faults: BTreeSet::new(),
+            write_faults: BTreeSet::new(),
+            takes_effect: false,
+            errors: BTreeMap::new(),
+            doubts: BTreeMap::new(),
+            returns: VecDeque::new(),
             breach: None,
             places: vec![Place::Os; FRAMES],
             content: vec![None; FRAMES],
@@ -213,6 +228,12 @@ impl World {
             drained: [0; DESCRIPTORS],
             log: Vec::new(),
         }
+    }
+
+    /// No access meets a bus error any more.
+    pub fn mend(&mut self) {
+        self.faults.clear();
+        self.write_faults.clear();
     }
 
     pub fn check(&mut self, holds: bool, rule: &str, what: impl FnOnce() -> String) {
@@ -254,14 +275,74 @@ impl World {
         self.check(found.is_some(), "SMU-10", || format!("access to {at:?}, expected {allowed:?}"));
         let (area, index) = found.ok_or(BusError(at))?;
         if self.faults.contains(&area) {
-            if matches!(area, Area::Pmd | Area::Pud) {
-                self.lost_mark.insert(index);
-            }
+            self.met(area, index);
             return Err(BusError(at));
         }
         self.log.push((area, index));
         self.took += self.latency;
         Ok((area, index))
+    }
+
+    /// A bus error is met.
+    fn met(&mut self, area: Area, index: usize) {
+        if matches!(area, Area::Pmd | Area::Pud) {
+            self.lost_mark.insert(index);
+        }
+    }
+
+    /// As [`World::access`] for a write: one that meets an error, but takes effect, goes on with what it answers in the end.
+    fn access_to_write(
+        &mut self,
+        at: PhysAddr,
+        allowed: &[Area],
+    ) -> Result<(Area, usize, Result<(), BusError>), BusError> {
+        let found = area(at.0, self.depth).filter(|(a, _)| allowed.contains(a));
+        let faulty = |(a, _): &(Area, usize)| self.faults.contains(a) || self.write_faults.contains(a);
+        let Some((area, index)) = found.filter(faulty) else {
+            let (area, index) = self.access(at, allowed)?;
+            return Ok((area, index, Ok(())));
+        };
+        self.met(area, index);
+        if self.takes_effect { Ok((area, index, Err(BusError(at)))) } else { Err(BusError(at)) }
+    }
+
+    /// Whether an exchange or a mark at this address would only read, since its write alone would meet an error.
+    fn only_reads(&self, at: PhysAddr, needless: impl Fn(u64) -> bool) -> bool {
+        area(at.0, self.depth).is_some_and(|(a, _)| !self.faults.contains(&a)) && needless(self.word(at.0))
+    }
+
+    /// A frame stands in the return ring. One that may be mapped says so, and no other does.
+    fn returned(&mut self, number: u64, word: u64) {
+        let frame = self.frame(number);
+        let doubt = frame.and_then(|f| self.doubts.remove(&f));
+        let blind = self.errors.values().any(|(_, f, _)| Some(*f) == frame);
+        self.check(!blind, "SMU-13", || format!("frame {frame:?} returned, and nobody has looked whether a page maps it"));
+        let told = regs::RETURNED_MAPPED.is_set(word);
+        self.check(told == doubt.is_some(), "SMU-13", || format!("frame {frame:?} returned with {word:#x}, in doubt: {doubt:?}"));
+        let mapped = doubt == Some(true);
+        self.returns.push_back(!mapped);
+        if mapped {
+            return; // the page's, or the OS's by now
+        }
+        let held = frame.is_some_and(|f| self.places[f] == Place::Smu);
+        self.check(held, "SMU-5", || format!("frame {number:#x} returned, which the SMU did not hold"));
+        frame.into_iter().for_each(|f| self.places[f] = Place::Returned);
+    }
+
+    /// What the SMU can know of an exchange that met a bus error, from what it reads back.
+    fn read_back(&mut self, p: usize, found: Option<u64>) {
+        let Some((seen, frame, effect)) = self.errors.remove(&p) else { return };
+        let ours = |value| regs::PTE_V.is_set(value) && self.frame(regs::PTE_PFN.get(value)) == Some(frame);
+        match found {
+            Some(value) if value == seen => {
+                self.check(!effect, "SMU-8", || format!("page {p} armed again during its miss"));
+            }
+            Some(value) if ours(value) => self.installed[p] = Some(Area::Pte),
+            _ => {
+                self.installed[p] = Some(Area::Pte);
+                self.doubts.insert(frame, effect);
+            }
+        }
     }
 
     pub fn frame(&self, number: u64) -> Option<usize> {
@@ -277,7 +358,8 @@ impl World {
         self.installed[p] = Some(area);
     }
 
-    fn install(&mut self, p: usize, seen: u64, new: u64) {
+    /// The PTE is written, or met an error.
+    fn install(&mut self, p: usize, seen: u64, new: u64, error: bool, effect: bool) {
         let (accepted, fenced) = (self.accepted[p], self.fenced[device_of(p)]);
         self.check(accepted > fenced, "SMU-8", || format!("page {p} installed after a fence over its request"));
         let Some(frame) = self.frame(regs::PTE_PFN.get(new)) else {
@@ -288,8 +370,13 @@ impl World {
         let lba = regs::PTE_LBA.get(seen);
         self.check(content == Some(lba), "SMU-4", || format!("page {p} installed with {content:?}, not block {lba}"));
         self.check(new == regs::pte_installed(seen, pfn(frame)), "SMU-3", || format!("page {p} installed as {new:#x}"));
-        self.places[frame] = Place::Page(p);
-        self.installed[p] = Some(Area::Pte);
+        if effect {
+            self.places[frame] = Place::Page(p);
+        }
+        self.installed[p] = effect.then_some(Area::Pte);
+        if error {
+            self.errors.insert(p, (seen, frame, effect));
+        }
     }
 
     /// The device takes what its doorbell announces.
@@ -365,7 +452,11 @@ impl World {
 
 impl SmuBus for World {
     fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
-        let (area, p) = self.access(at, &[Area::Pte, Area::Pmd, Area::Pud, Area::FreeRing, Area::Cq])?;
+        let access = self.access(at, &[Area::Pte, Area::Pmd, Area::Pud, Area::FreeRing, Area::Cq]);
+        if let Some((Area::Pte, p)) = area(at.0, self.depth) {
+            self.read_back(p, access.ok().map(|_| self.word(at.0)));
+        }
+        let (area, p) = access?;
         let value = self.word(at.0);
         // One that has its mark already need not be written.
         if let Some(below) = below(area)
@@ -382,18 +473,18 @@ impl SmuBus for World {
     }
 
     fn write_u32(&mut self, at: PhysAddr, value: u32) -> Result<(), BusError> {
-        let (area, d) = self.access(at, &[Area::SqDoorbell, Area::CqDoorbell])?;
+        let (area, d, response) = self.access_to_write(at, &[Area::SqDoorbell, Area::CqDoorbell])?;
         self.check(u64::from(value) < self.depth, "SMU-9", || format!("doorbell {area:?} {d} rung with {value}"));
         match area {
             _ if u64::from(value) >= self.depth || self.devices[d].deleted => {}
             Area::SqDoorbell => self.fetch_commands(d, u64::from(value)),
             _ => self.devices[d].cq_head = u64::from(value),
         }
-        Ok(())
+        response
     }
 
     fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
-        let (area, _) = self.access(at, &[Area::Sq, Area::RetRing])?;
+        let (area, _, response) = self.access_to_write(at, &[Area::Sq, Area::RetRing])?;
         let size = if area == Area::Sq { 64 } else { 16 };
         self.check(data.len() == size && at.0 % size as u64 == 0, "SMU-10", || {
             format!("write of {} at {at:?}", data.len())
@@ -402,20 +493,36 @@ impl SmuBus for World {
             let word = word.try_into().map(u64::from_le_bytes).unwrap_or(0);
             self.mem.insert(at.0 + 8 * i as u64, word);
         }
-        if area == Area::RetRing {
-            let number = self.word(at.0);
-            let frame = self.frame(number);
-            let held = frame.is_some_and(|f| self.places[f] == Place::Smu);
-            self.check(held, "SMU-5", || format!("frame {number:#x} returned, which the SMU did not hold"));
-            frame.into_iter().for_each(|f| self.places[f] = Place::Returned);
+        // One that met an error is behind the tail, where nobody looks.
+        if area == Area::RetRing && response.is_ok() {
+            self.returned(self.word(at.0), self.word(at.0 + regs::RET_ENTRY_REASON));
         }
-        Ok(())
+        response
     }
 
     fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, new: u64) -> Result<Result<u64, u64>, BusError> {
-        let (area, p) = self.access(at, &[Area::Pte, Area::Pmd, Area::Pud])?;
+        const ENTRIES: [Area; 3] = [Area::Pte, Area::Pmd, Area::Pud];
+        if self.only_reads(at, |value| value != old) {
+            self.access(at, &ENTRIES)?;
+            return Ok(Err(self.word(at.0)));
+        }
+        let access = self.access_to_write(at, &ENTRIES);
         let value = self.word(at.0);
+        let failed = !matches!(access, Ok((_, _, Ok(()))));
+        if let Some((Area::Pte, p)) = area(at.0, self.depth).filter(|_| failed) {
+            if value != old {
+                if let Some(frame) = self.frame(regs::PTE_PFN.get(new)) {
+                    self.errors.insert(p, (old, frame, false));
+                }
+                return Err(BusError(at));
+            }
+            if access.is_err() {
+                self.install(p, old, new, true, false);
+            }
+        }
+        let (area, p, response) = access?;
         if value != old {
+            response?;
             return Ok(Err(value));
         }
         if area != Area::Pte {
@@ -424,19 +531,24 @@ impl SmuBus for World {
             });
             self.mark(area, p, new & !value);
             self.mem.insert(at.0, new);
-            return Ok(Ok(old));
+            return response.map(|()| Ok(old));
         }
         self.check(regs::pte_names_block(value), "SMU-3", || format!("page {p} overwritten while it was {value:#x}"));
-        self.install(p, old, new);
+        self.install(p, old, new, response.is_err(), true);
         self.mem.insert(at.0, new);
-        Ok(Ok(old))
+        response.map(|()| Ok(old))
     }
 
     fn fetch_or_u64(&mut self, at: PhysAddr, bits: u64) -> Result<u64, BusError> {
-        let (area, p) = self.access(at, &[Area::Pmd, Area::Pud])?;
+        let (area, p, response) = if self.only_reads(at, |value| value & bits == bits) {
+            let (area, p) = self.access(at, &[Area::Pmd, Area::Pud])?;
+            (area, p, Ok(()))
+        } else {
+            self.access_to_write(at, &[Area::Pmd, Area::Pud])?
+        };
         self.mark(area, p, bits);
         let value = self.word(at.0);
         self.mem.insert(at.0, value | bits);
-        Ok(value)
+        response.map(|()| value)
     }
 }

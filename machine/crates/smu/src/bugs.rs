@@ -32,6 +32,8 @@ pub enum Bug {
     WrapCommandId,
     /// SMU-11: a port's answer never comes to its registers.
     ForgetPorts,
+    /// SMU-13: a bus error on the exchange is taken to say that it was not done.
+    TrustWriteError,
 }
 
 impl Smu {

@@ -5,7 +5,8 @@ use trapless_memory::{BusError, Cycle, PhysAddr};
 
 /// The SMU's port to the physical address space: RAM and, for doorbells, device registers.
 ///
-/// The bus decides which addresses are legal. An access that fails does nothing. Every access is one atomic step that
+/// The bus decides which addresses are legal. A write that fails may have been done or not; only a read tells (REQ: SMU-13). It is
+/// over in any case: nothing of it comes later. Every access is one atomic step that
 /// harts and devices see in the order in which the SMU makes it (REQ: SMU-4).
 pub trait SmuBus {
     /// Reads an aligned 64-bit little-endian value.

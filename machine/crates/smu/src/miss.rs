@@ -132,6 +132,7 @@ impl Smu {
             Stage::Pte => self.install_pte(slot, out),
             Stage::Pmd(installed) => self.mark_pmd(slot, installed, out),
             Stage::Pud(installed) => self.mark_pud(slot, installed, out),
+            Stage::ReadBack(installed) => self.read_back(slot, installed, out),
             Stage::Answering(outcome) => self.broadcast(slot, outcome, out),
             Stage::WaitFrame | Stage::AtDevice | Stage::Over => {}
         }
@@ -298,7 +299,8 @@ impl Smu {
     pub(crate) fn conclude(&mut self, slot: usize, outcome: Outcome, reason: u64) {
         self.timeouts.retain(|&(_, s)| s != slot);
         if let Some(entry) = self.entry(slot) {
-            entry.reason = reason;
+            let mapped = if entry.is_in_doubt() { regs::RETURNED_MAPPED.mask() } else { 0 };
+            entry.reason = reason | mapped;
         }
         self.enter(slot, Stage::Answering(outcome), self.config.timing.notify);
         self.return_frame(slot);

@@ -29,10 +29,12 @@ pub(crate) enum Stage {
     Completing(u16),
     /// The PTE is exchanged.
     Pte,
-    /// The PMD is marked; the PTE has this value now.
+    /// The PMD is marked; the PTE has this value now. An entry that still has its frame does not know (REQ: SMU-13).
     Pmd(u64),
     /// The PUD is marked.
     Pud(u64),
+    /// The PTE is read back after a bus error on its exchange.
+    ReadBack(u64),
     /// The answer is on its way.
     Answering(Outcome),
     /// Answered. The entry stays as long as it keeps a frame.
@@ -77,7 +79,7 @@ pub(crate) struct Entry {
     pub frame: Option<Frame>,
     /// The frame waits for the return ring.
     pub returning: bool,
-    /// Why the frame goes back, should it.
+    /// Why the frame goes back, should it: the second word of its return ring entry.
     pub reason: u64,
     pub stamps: Stamps,
 }
@@ -90,6 +92,11 @@ impl Entry {
     /// REQ: SMU-7. The miss is answered, or about to be, but its command may still write.
     pub fn is_quarantined(&self) -> bool {
         self.command.is_some() && matches!(self.stage, Stage::Answering(_) | Stage::Over)
+    }
+
+    /// REQ: SMU-13. The marks are set although nobody knows whether the PTE maps the frame.
+    pub fn is_in_doubt(&self) -> bool {
+        self.frame.is_some() && matches!(self.stage, Stage::Pmd(_) | Stage::Pud(_))
     }
 
     /// Nothing holds the entry any more.

@@ -31,14 +31,38 @@ impl Smu {
         let exchanged = out.bus.compare_exchange_u64(entry.pte, expected, installed);
         self.lag = self.lag + out.bus.took();
         match exchanged {
-            Err(_) => self.fail(slot, FailReason::Bus),
-            Ok(Err(value)) => self.changed(slot, value),
-            Ok(Ok(_)) => {
-                let Some(entry) = self.entry(slot) else { return };
-                entry.frame = None; // the page table's from here on
-                entry.stamps.pte = Some(now);
-                self.enter(slot, Stage::Pmd(installed), self.update_time(2));
+            Err(_) if self.bug(Bug::TrustWriteError) => self.fail(slot, FailReason::Bus),
+            Err(_) => {
+                self.error = true;
+                self.enter(slot, Stage::ReadBack(installed), self.update_time(1));
             }
+            Ok(Err(value)) => self.changed(slot, value),
+            Ok(Ok(_)) => self.installed(slot, installed, now),
+        }
+    }
+
+    /// The PTE is there: the frame is the page table's from here on.
+    fn installed(&mut self, slot: usize, installed: u64, now: Cycle) {
+        let Some(entry) = self.entry(slot) else { return };
+        entry.frame = None;
+        entry.stamps.pte = Some(now);
+        self.enter(slot, Stage::Pmd(installed), self.update_time(2));
+    }
+
+    /// REQ: SMU-13. Whether the exchange that met a bus error took effect. The value seen was not replaced: nobody may arm it again
+    /// before this miss is over (OS-4). A valid entry with this frame was written here, whatever else has changed since. Anything
+    /// else tells nothing: the marks are set, so that the page is found if it is there, and the frame comes back as maybe mapped.
+    pub(crate) fn read_back(&mut self, slot: usize, installed: u64, out: &mut Outside<'_>) {
+        let now = self.now;
+        let Some(entry) = self.entry(slot) else { return };
+        let seen = entry.seen;
+        let found = out.bus.read_u64(entry.pte);
+        self.lag = self.lag + out.bus.took();
+        let ours = |value| regs::PTE_V.is_set(value) && regs::PTE_PFN.get(value) == regs::PTE_PFN.get(installed);
+        match found {
+            Ok(value) if value == seen => self.fail(slot, FailReason::Bus),
+            Ok(value) if ours(value) => self.installed(slot, installed, now),
+            Ok(_) | Err(_) => self.enter(slot, Stage::Pmd(installed), self.update_time(2)),
         }
     }
 
@@ -60,7 +84,11 @@ impl Smu {
             return self.fail(slot, FailReason::Bus);
         }
         entry.stamps.pud = Some(now);
+        let doubt = entry.is_in_doubt();
         self.lag = self.lag + out.bus.took();
+        if doubt {
+            return self.fail(slot, FailReason::Bus);
+        }
         self.conclude(slot, Outcome::Done(installed), 0);
     }
 

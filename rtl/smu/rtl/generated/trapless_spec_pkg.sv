@@ -514,8 +514,17 @@ package trapless_spec_pkg;
   localparam int unsigned RET_ENTRY_SIZE = 32'h10;
   // Byte offset of the frame number, as it was in the free ring.
   localparam int unsigned RET_ENTRY_PFN = 32'h0;
-  // Byte offset of the reason.
+  // Byte offset of the reason, and of the flag that says whether an entry may map the frame.
   localparam int unsigned RET_ENTRY_REASON = 32'h8;
+
+  // ---- Fields of a return ring entry's second word.
+  // Why the frame comes back: one of the reasons below.
+  localparam int unsigned RETURNED_REASON_LSB = 32'd0;
+  localparam int unsigned RETURNED_REASON_MSB = 32'd7;
+  // An entry may map the frame: it is not to be used again (REQ: SMU-13, OS-5).
+  localparam int unsigned RETURNED_MAPPED_LSB = 32'd8;
+  localparam int unsigned RETURNED_MAPPED_MSB = 32'd8;
+  localparam int unsigned RETURNED_MAPPED_BIT = 32'd8;
 
   // ---- Reasons: of failed answers (LAST_ERROR), and in the return ring.
   // Free ring empty or unusable.

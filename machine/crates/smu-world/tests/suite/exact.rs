@@ -27,9 +27,11 @@ fn seeded_bugs_are_caught() {
         (Bug::DrainOverlooksQuarantine, "SMU-8"),
         (Bug::WrapCommandId, "SMU-"),
         (Bug::ForgetPorts, "SMU-11"),
+        (Bug::TrustWriteError, "SMU-13"),
     ];
     for (bug, rule) in bugs {
-        let found = games::hunt(3000, false, |hints, _| seeded(sim::config(hints), Some(bug)))
+        let faults = bug == Bug::TrustWriteError;
+        let found = games::hunt(3000, faults, |hints, _| seeded(sim::config(hints), Some(bug)))
             .expect_err(&format!("{bug:?} was not caught"));
         assert!(found.contains(rule), "{bug:?} was caught as something else: {found}");
     }

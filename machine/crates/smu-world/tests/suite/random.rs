@@ -11,7 +11,7 @@ fn no_rule_is_broken_without_bus_errors() {
     games::hunt(CASES, false, |hints, seed| random_unit(sim::config(hints), seed)).unwrap();
 }
 
-/// REQ: SMU-6, SMU-7, SMU-10
+/// REQ: SMU-6, SMU-7, SMU-10, SMU-13
 #[test]
 fn no_rule_is_broken_with_bus_errors_everywhere() {
     games::hunt(CASES, true, |hints, seed| random_unit(sim::config(hints), seed)).unwrap();
