@@ -127,6 +127,7 @@
 /* Descriptor control. RW. */
 #define SMU_DESC_CTRL			0x000
 #define SMU_DESC_CTRL_VALID		0x1ULL
+#define SMU_DESC_CTRL_RINGING		0x2ULL
 
 /* Submission queue base. RW. */
 #define SMU_DESC_SQ_BASE		0x008

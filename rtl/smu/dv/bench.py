@@ -14,6 +14,7 @@ from cocotb.handle import HierarchyObject
 from cocotb.triggers import ClockCycles, RisingEdge
 
 from rtl.smu.dv.coverage import cover, save
+from rtl.smu.dv.doorbells import Doorbells
 from rtl.smu.dv.memory import Memory
 from rtl.smu.dv.nvme import Device
 from rtl.smu.dv.spec import get, reg
@@ -56,6 +57,7 @@ class Bench:
         dut.snoop_valid_i.value = dut.snoop_addr_i.value = 0
         Clock(dut.clk_i, PERIOD_NS, "ns").start()
         self.memory = Memory(dut, self.world.ram, self.world, self.rng)
+        self.doorbells = Doorbells(dut, self.world, self.rng)
         self.walkers = Walkers(dut, self.world, self.rng)
         self.os = System(dut, self.world, self.walkers, self.rng)
         await ClockCycles(dut.clk_i, 4)

@@ -140,7 +140,7 @@ async def a_command_with_an_error_is_never_announced(dut: HierarchyObject) -> No
 
 @cocotb.test()
 async def a_doorbell_with_an_error_may_have_rung(dut: HierarchyObject) -> None:
-    """REQ: SMU-7, SMU-13. The device works: the frame stays in quarantine until the completion comes."""
+    """REQ: SMU-7, SMU-13. The device may work, and its queue is out of use: the frame stays in quarantine until RELEASE."""
     bench = await Bench.start(dut)
     bench.world.faults.add("sq_bell")
     bench.world.effect_share = 1.0
@@ -150,7 +150,33 @@ async def a_doorbell_with_an_error_may_have_rung(dut: HierarchyObject) -> None:
     assert await bench.os.status("QUARANTINED") == 1
     bench.world.devices[0].complete()
     await bench.cycles(200)
+    assert await bench.os.take_returned() == []
+    bench.world.faults.clear()
+    await bench.os.invalidate(0)
+    await bench.os.release(0)
+    await bench.cycles(200)
     assert await bench.os.take_returned() == ["bus"] and bench.world.pte(PAGE) == wait.seen
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_head_doorbell_with_an_error_may_have_rung(dut: HierarchyObject) -> None:
+    """REQ: SMU-9, SMU-14. The miss is served; nothing more is asked of the device until RELEASE."""
+    bench = await Bench.start(dut)
+    bench.world.faults.add("cq_bell")
+    bench.world.effect_share = 1.0
+    wait = bench.walkers.ask(0, PAGE)
+    await bench.at_device(0)
+    bench.world.devices[0].complete()
+    await bench.answered(wait)
+    assert wait.is_(DONE)
+    await bench.cycles(100)
+    again = bench.walkers.ask(1, 2)
+    await bench.answered(again)
+    assert again.is_(FAILED, reason("DESCRIPTOR")) and await bench.os.status("ERROR") == 1
+    bench.world.faults.clear()
+    await bench.os.invalidate(0)
+    await bench.os.release(0)
     await bench.finish()
 
 

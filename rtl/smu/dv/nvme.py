@@ -41,6 +41,8 @@ class Device:
         """The queue pair is deleted and made again."""
         self.sq_head = self.cq_tail = self.cq_head = self.wraps = 0
         self.pending: list[Command] = []
+        self.deleted = False
+        """The queue pair is deleted: doorbells are ignored."""
         self.owed = 0
         """Commands in the submission queue less completions that the SMU has taken."""
         self.answers: list[bool] = []
@@ -58,6 +60,8 @@ class Device:
     def fetch(self, tail: int) -> None:
         """Take what the doorbell announces."""
         depth = self.world.sizes.depth
+        if (tail - self.sq_head) % depth > 1:
+            cover("nvme.merged")
         while self.sq_head != tail:
             cid, lba, frame = self.world.command(self.index, self.world.sq(self.index) + C["NVME_SQE_SIZE"] * self.sq_head)
             twice = any(command.cid == cid for command in self.pending)

@@ -25,15 +25,16 @@ FAULTS = ("pte", "pmd", "pud", "sq", "cq", "sq_bell", "cq_bell", "free", "ret",
 class Soak:
     """The actors of one run."""
 
-    def __init__(self, bench: Bench, faults: bool) -> None:
-        """Devices and memory of a random character."""
+    def __init__(self, bench: Bench, faults: bool, number: int) -> None:
+        """Devices and memory of a random character. Of four runs in a row each has another share of pauses."""
         self.bench, self.faults, self.rng = bench, faults, random.Random(bench.rng.random())
         self.over = self.quiet = False
         rng, memory = self.rng, bench.memory
         bench.world.tolerates_same = True
-        memory.pause(rng.choice((0, 0.2, 0.5, 0.8)))
+        memory.pause((0, 0.2, 0.5, 0.8)[number % 4])
         top = rng.choice((0, 3, 30))
         memory.latency = lambda: rng.randint(0, top)
+        bench.doorbells.pauses, bench.doorbells.latency = rng.choice((0, 0.2, 0.7)), lambda: rng.randint(0, top)
         memory.claims_lost = rng.choice((0, 0.1, 0.4))
         bench.snooping = rng.choice((0, 0.5, 1.0))
         for channel in (bench.os.axil.write_if.b_channel, bench.os.axil.read_if.r_channel):
@@ -84,14 +85,14 @@ class Soak:
 
     async def system(self, cycles: int) -> None:
         """The operating system."""
-        os, world, rng = self.bench.os, self.bench.world, self.rng
+        bench, os, world, rng = self.bench, self.bench.os, self.bench.world, self.rng
         while world.cycle < cycles:
             await self.pause(60)
             page, d = rng.randrange(world.sizes.pages), rng.randrange(world.sizes.devices)
             match rng.choices(
                 ("refill", "returned", "withdraw", "adopt", "fence", "expire", "timeout", "disable", "release", "stray", "spoil",
-                 "fault"),
-                (16, 8, 24, 6, 3, 1, 2, 1, 1, 3, 1, 2 if self.faults else 0),
+                 "slow", "fault", "silent"),
+                (16, 8, 24, 6, 3, 1, 2, 1, 1, 3, 1, 2, 2 if self.faults else 0, 1 if self.faults else 0),
             )[0]:
                 case "refill":
                     await os.refill(rng.randint(1, 8))
@@ -121,6 +122,16 @@ class Soak:
                     world.devices[d].stray(rng.choice((world.sizes.pmshr, rng.randint(world.sizes.pmshr, 0xffff))), "beyond")
                 case "spoil":
                     await os.refill(1, spoil_dma=rng.randint(1, 4095))
+                case "slow":
+                    # No longer than a doorbell write may take.
+                    bench.doorbells.silent.add(d)
+                    await self.pause(300)
+                    bench.doorbells.silent.discard(d)
+                case "silent":
+                    ends = rng.choice((bench.doorbells.silent, bench.doorbells.mute))
+                    ends.add(d)
+                    await self.pause(1200)
+                    await self.mend()
                 case "fault":
                     world.fault_share, world.effect_share = rng.choice((0.3, 0.6, 1.0)), rng.choice((0.0, 0.5, 1.0))
                     world.faults |= {rng.choice(FAULTS), rng.choice(FAULTS)}
@@ -141,6 +152,8 @@ class Soak:
         os, world = self.bench.os, self.bench.world
         self.quiet = True  # set-up is refused while anything is under way
         world.faults.clear()
+        self.bench.doorbells.silent.clear()
+        self.bench.doorbells.mute.clear()
         await os.write(reg("CTRL"), 0)
         for d in range(world.sizes.devices):
             await os.invalidate(d)
@@ -169,8 +182,9 @@ class Soak:
 async def play(dut: HierarchyObject, faults: bool) -> None:
     """One run."""
     seed, cycles = int(os.environ["SMU_SEED"]), int(os.environ["SMU_CYCLES"])
-    bench = await Bench.start(dut, frames=12, seed=2 * seed + faults)
-    soak = Soak(bench, faults)
+    number = 2 * seed + faults
+    bench = await Bench.start(dut, frames=12, seed=number)
+    soak = Soak(bench, faults, number)
     actors = [cocotb.start_soon(soak.hart(hart)) for hart in range(bench.world.sizes.harts)]
     actors += [cocotb.start_soon(soak.port(number)) for number in range(bench.world.sizes.harts)]
     await soak.system(bench.world.cycle + cycles)

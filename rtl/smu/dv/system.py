@@ -85,7 +85,7 @@ class System:
 
     async def release(self, d: int) -> None:
         """Delete the queue pair, then say so."""
-        if await self.read(desc(d, "CTRL")):
+        if await self.read(desc(d, "CTRL")) & mask("DESC_CTRL_VALID"):
             return
         quarantined = await self.read(desc(d, "QUARANTINED"))
         if quarantined:
@@ -93,8 +93,16 @@ class System:
         if len(self.world.devices[d].pending) > quarantined:
             cover("release.at_device")
         self.world.devices[d].pending.clear()
+        self.world.devices[d].deleted = True
         await self.write(desc(d, "RELEASE"), 0)
+        await self.rung(d)
         self.world.devices[d].reset()
+
+    async def rung(self, d: int) -> None:
+        """Wait until no doorbell write of an old queue pair is under way."""
+        while await self.read(desc(d, "CTRL")) & mask("DESC_CTRL_RINGING"):
+            cover("release.ringing")
+            await ClockCycles(self.clk, 10)
 
     # ---- rings
 

@@ -31,9 +31,10 @@ class Build:
     optimize: str = "-O2"
 
 
-SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDepth": 4, "PollInterval": 4})
+SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDepth": 4, "PollInterval": 4,
+                        "DoorbellCycles": 512})
 WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDepth": 5, "DataWidth": 512, "Updaters": 4,
-                      "PollInterval": 0}, {"TRAPLESS_SYNC_RESET": "1"})
+                      "PollInterval": 0, "DoorbellCycles": 512}, {"TRAPLESS_SYNC_RESET": "1"})
 FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16, "PollInterval": 0})
 
 SEEDED = tomllib.loads((Path(__file__).parent / "seeded.toml").read_text())
@@ -66,6 +67,7 @@ def bench(build: Build, module: str, run: str, files: list[Path] | None = None, 
     here = folder / run
     here.mkdir(exist_ok=True)
     sizes = {"SMU_PMSHR": "PmshrEntries", "SMU_DEVICES": "Devices", "SMU_HARTS": "Harts", "SMU_POLL": "PollInterval"}
+    settings = {"SMU_DOORBELL": build.parameters.get("DoorbellCycles", 0), **settings}
     settings = {"SMU_RUN": run, **{name: build.parameters[size] for name, size in sizes.items()}, **settings}
     with contextlib.suppress(SystemExit):  # what went wrong stands in the log
         get_runner("verilator").test(
@@ -83,7 +85,7 @@ def _fresh_coverage() -> None:
     shutil.rmtree(coverage.FOLDER, ignore_errors=True)
 
 
-@pytest.mark.parametrize("module", ["rules", "errors", "late", "fences", "ports"])
+@pytest.mark.parametrize("module", ["rules", "errors", "late", "fences", "ports", "endpoints"])
 def test_rules(module: str) -> None:
     """Each rule by examples."""
     bench(SMALL, module, module)
@@ -120,7 +122,7 @@ def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
     build = replace(SMALL, name="seeded", optimize="-O0")
     said = ""
     for module, settings in (("soak", {"SMU_SEED": 1, "SMU_CYCLES": 10_000}), ("rules", {}), ("errors", {}),
-                             ("late", {}), ("fences", {})):
+                             ("late", {}), ("fences", {}), ("endpoints", {})):
         try:
             bench(build, module, f"seeded-{module}", files, **settings)
         except AssertionError as error:

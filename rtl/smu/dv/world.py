@@ -204,6 +204,8 @@ class World:
         written = sum(part.bit_count() for _, part in words.values())
         self.check(written == size and access.addr % size == 0, "SMU-10", f"write of {written} at {access.addr:#x} ({area})")
         self.check(access.lock == (area in ("pte", "pmd", "pud")), "SMU-3", f"{area} written with lock {access.lock}")
+        port = -1 - access.id if access.id < 0 else None
+        self.check(port == (index if area.endswith("bell") else None), "SMU-9", f"{area} {index} written by port {port}")
         resp = self._fault(area, write=True)
         effect = not resp or self.rng.random() < self.effect_share
         if resp:
@@ -234,7 +236,9 @@ class World:
             word, part = words[access.addr & ~7]
             value = word >> 32 if part == 0xf0 else word & 0xffff_ffff
             self.check(value < self.sizes.depth, "SMU-9", f"doorbell {area} {index} rung with {value}")
-            if area == "sq_bell":
+            if self.devices[index].deleted:
+                cover("nvme.doorbell_of_old")
+            elif area == "sq_bell":
                 self.devices[index].fetch(value)
             else:
                 self.devices[index].taken(value)

@@ -87,7 +87,7 @@ module unit_answers
   logic [Entries-1:0] quiet;
   logic [3:0] n;
 
-  assign waits = {`SMU.u_ports.busy_q & ~`SMU.u_ports.ask_q, `SMU.u_environment.wait_q};
+  assign waits = {`SMU.u_requests.u_ports.busy_q & ~`SMU.u_requests.u_ports.ask_q, `SMU.u_environment.wait_q};
   assign answered = `SMU.answer;
 
   always_ff @(posedge clk_i) begin
@@ -99,11 +99,11 @@ module unit_answers
   always_comb begin
     n = '0;
     for (int unsigned s = 0; s < Sources; s++) begin
-      n = 4'(`SMU.u_front.refused_q[s]);
-      for (int unsigned i = 0; i < Entries; i++) n = n + 4'(`SMU.u_pmshr.waiters_q[i][s]);
+      n = 4'(`SMU.u_requests.u_front.refused_q[s]);
+      for (int unsigned i = 0; i < Entries; i++) n = n + 4'(`SMU.u_requests.u_pmshr.waiters_q[i][s]);
       once[s] = n == 4'(waits[s]);
     end
-    for (int unsigned i = 0; i < Entries; i++) quiet[i] = `SMU.live[i] || `SMU.u_pmshr.waiters_q[i] == '0;
+    for (int unsigned i = 0; i < Entries; i++) quiet[i] = `SMU.live[i] || `SMU.u_requests.u_pmshr.waiters_q[i] == '0;
     for (int unsigned h = 0; h < Harts; h++) begin
       named[h] = !(waits[h] || `SMU.rsp_valid_o[h]) || (waits[h] && `SMU.rsp_o[h].id == id_q[h]);
     end
@@ -112,47 +112,47 @@ module unit_answers
   `CLAIM(waits_in_one_place, once == '1)
   `CLAIM(waits_for_live, quiet == '1)
   `CLAIM(answer_to_whom_waits, (answered & ~waits) == '0 && named == '1)
-  `CLAIM(port_asks_while_busy, (`SMU.u_ports.ask_q & ~`SMU.u_ports.busy_q) == '0)
-  `CLAIM(one_is_looked_at, !`SMU.u_front.look_q || `SMU.u_front.sel_q < 2'(Sources))
+  `CLAIM(port_asks_while_busy, (`SMU.u_requests.u_ports.ask_q & ~`SMU.u_requests.u_ports.busy_q) == '0)
+  `CLAIM(one_is_looked_at, !`SMU.u_requests.u_front.look_q || `SMU.u_requests.u_front.sel_q < 2'(Sources))
 
   // ---------------------------------------------------------------- fences (REQ: SMU-8)
   // Who waited at its device when the watched fence began; each is with an entry that the fence waits for.
   logic [Sources-1:0] told_q, gone, watched, there;
   logic [Entries-1:0] placed;
 
-  assign gone = answered | `SMU.src_abandon;
+  assign gone = answered | `SMU.u_requests.src_abandon;
 
   always_comb begin
     there = '0;
     for (int unsigned i = 0; i < Entries; i++) begin
-      if (`SMU.live[i] && `SMU.u_fence.u_watch.hit[i]) there = there | `SMU.u_pmshr.waiters_q[i];
+      if (`SMU.live[i] && `SMU.u_requests.u_fence.u_watch.hit[i]) there = there | `SMU.u_requests.u_pmshr.waiters_q[i];
       // What an entry's value says until the outcome takes its place.
       placed[i] = !(`SMU.entry[i].stage inside {StLookup, StFrame, StCommand, StDevice})
-          || `SMU.u_fence.device_q[i] == `SMU.entry[i].value[trapless_spec_pkg::PTE_DEVICE_MSB:trapless_spec_pkg::PTE_DEVICE_LSB];
+          || `SMU.u_requests.u_fence.device_q[i] == `SMU.entry[i].value[trapless_spec_pkg::PTE_DEVICE_MSB:trapless_spec_pkg::PTE_DEVICE_LSB];
     end
   end
 
   `CLAIM(fence_knows_device, placed == '1)
   // All that is not over; for drains, and all that may still write.
-  `CLAIM(fence_sees_all, `SMU.u_fence.live_i == `SMU.live && `SMU.u_fence.pending_i == (`SMU.live | `SMU.with_command))
+  `CLAIM(fence_sees_all, `SMU.u_requests.u_fence.live_i == `SMU.live && `SMU.u_requests.u_fence.pending_i == (`SMU.live | `SMU.u_status.with_command))
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) told_q <= '0;
-    else told_q <= (`SMU.u_fence.u_watch.begins ? waits & there : told_q) & ~gone;
+    else told_q <= (`SMU.u_requests.u_fence.u_watch.begins ? waits & there : told_q) & ~gone;
   end
 
   always_comb begin
     for (int unsigned s = 0; s < Sources; s++) begin
       watched[s] = !told_q[s];
       for (int unsigned i = 0; i < Entries; i++) begin
-        if (`SMU.u_pmshr.waiters_q[i][s] && `SMU.u_fence.u_watch.must_q[i] && `SMU.live[i]) watched[s] = 1'b1;
+        if (`SMU.u_requests.u_pmshr.waiters_q[i][s] && `SMU.u_requests.u_fence.u_watch.must_q[i] && `SMU.live[i]) watched[s] = 1'b1;
       end
     end
   end
 
-  `CLAIM(fence_watches_waits, watched == '1 && (told_q & ~waits) == '0 && (told_q & `SMU.u_front.refused_q) == '0)
-  `CLAIM(fence_passes_no_wait, !(`SMU.u_fence.u_watch.watch_q && `SMU.u_fence.u_watch.served) || told_q == '0)
-  `CLAIM(fence_of_one_waits, `SMU.u_fence.u_watch.watch_q || told_q == '0)
+  `CLAIM(fence_watches_waits, watched == '1 && (told_q & ~waits) == '0 && (told_q & `SMU.u_requests.u_front.refused_q) == '0)
+  `CLAIM(fence_passes_no_wait, !(`SMU.u_requests.u_fence.u_watch.watch_q && `SMU.u_requests.u_fence.u_watch.served) || told_q == '0)
+  `CLAIM(fence_of_one_waits, `SMU.u_requests.u_fence.u_watch.watch_q || told_q == '0)
 
 endmodule
 

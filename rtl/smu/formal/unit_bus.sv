@@ -13,40 +13,40 @@ module unit_bus
   always_ff @(posedge clk_i) first <= 1'b0;
 
   // Values of enumerations inside the parts.
-  localparam logic [1:0] FetchAsk = 2'd1, FetchWait = 2'd2, RetWrite = 2'd2, CmdWrite = 2'd1, BellWrite = 2'd2;
+  localparam logic [1:0] FetchAsk = 2'd1, FetchWait = 2'd2, RetWrite = 2'd2;
   localparam logic [2:0] PollAsk = 3'd1, PollWait = 3'd2, UpAsk = 3'd1, UpWait = 3'd2, UpWrite = 3'd3;
 
   // ---------------------------------------------------------------- who waits for what
   logic [4:0][3:0] due;
   logic [4:0] long;
-  logic [5:0] owed, sent;
+  logic [3:0] owed, sent;
   logic [2:0] id;
   logic begun;
 
   assign due = `SMU.u_environment.due_q;
   assign long = `SMU.u_environment.long_q;
   assign owed = `SMU.u_environment.owed_q;
-  assign sent = `SMU.u_dma_write.sent_q;
-  assign id = `SMU.u_dma_write.sel;
-  assign begun = `SMU.u_dma_write.address_sent_q || `SMU.u_dma_write.data_sent_q || `SMU.u_dma_write.beat_q != '0;
+  assign sent = `SMU.u_axi.u_dma_write.sent_q;
+  assign id = `SMU.u_axi.u_dma_write.sel;
+  assign begun = `SMU.u_axi.u_dma_write.address_sent_q || `SMU.u_axi.u_dma_write.data_sent_q || `SMU.u_axi.u_dma_write.beat_q != '0;
 
   logic [4:0] lengths;
   always_comb begin
     for (int unsigned c = 0; c < 5; c++) lengths[c] = due[c] == '0 || long[c] == (3'(c) == RdFree);
   end
 
-  `CLAIM(reads_due, due[RdLookup] == 4'(`SMU.u_lookup.u_wait.count_q) && due[RdFree] == 4'(`SMU.u_free.state_q == FetchWait)
-      && due[RdComplete] == 4'(`SMU.u_complete.state_q == PollWait)
-      && due[0] == 4'(`SMU.g_update[0].u_update.state_q == UpWait)
-      && due[1] == 4'(`SMU.g_update[1].u_update.state_q == UpWait))
+  `CLAIM(reads_due, due[RdLookup] == 4'(`SMU.u_requests.u_lookup.u_wait.count_q) && due[RdFree] == 4'(`SMU.u_rings.u_free.state_q == FetchWait)
+      && due[RdComplete] == 4'(`SMU.u_nvme.u_complete.state_q == PollWait)
+      && due[0] == 4'(`SMU.u_updaters.g_update[0].u_update.state_q == UpWait)
+      && due[1] == 4'(`SMU.u_updaters.g_update[1].u_update.state_q == UpWait))
   `CLAIM(reads_long, lengths == '1)
   `CLAIM(read_half, (`SMU.u_environment.beat_q & ~(5'd1 << RdFree)) == '0 && (`SMU.u_environment.beat_q == '0 || due[RdFree] != '0))
   `CLAIM(writes_owed, sent == owed && (owed & ~`SMU.wr_valid) == '0)
-  `CLAIM(write_halves, `SMU.u_dma_write.address_sent_q == `SMU.u_environment.addr_q
-      && `SMU.u_dma_write.data_sent_q == `SMU.u_environment.data_q && !(`SMU.u_environment.addr_q && `SMU.u_environment.data_q))
-  `CLAIM(write_in_hand, id < 3'd6 && (!begun || (`SMU.wr_valid[id] && !sent[id]
+  `CLAIM(write_halves, `SMU.u_axi.u_dma_write.address_sent_q == `SMU.u_environment.addr_q
+      && `SMU.u_axi.u_dma_write.data_sent_q == `SMU.u_environment.data_q && !(`SMU.u_environment.addr_q && `SMU.u_environment.data_q))
+  `CLAIM(write_in_hand, id < 3'd4 && (!begun || (`SMU.wr_valid[id] && !sent[id]
       && (!`SMU.u_environment.addr_q || `SMU.u_environment.addr_id_q == id))))
-  `CLAIM(read_in_hand, `SMU.u_dma_read.sel < 3'd5)
+  `CLAIM(read_in_hand, `SMU.u_axi.u_dma_read.sel < 3'd5)
 
   // ---------------------------------------------------------------- rules of AXI4
   logic aw_q, w_q, ar_q;
@@ -90,11 +90,11 @@ module unit_bus
   `CLAIM(w_stable, !w_q || (`SMU.m_axi_wvalid && w_payload == w_payload_q))
   `CLAIM(ar_stable, !ar_q || (`SMU.m_axi_arvalid && ar_payload == ar_payload_q))
   `CLAIM(w_last_right, !`SMU.m_axi_wvalid || `SMU.m_axi_wlast == (beats_q == len))
-  `CLAIM(w_beats, beats_q == 8'(`SMU.u_dma_write.beat_q) && (!`SMU.u_dma_write.data_sent_q || beats_q == '0)
-      && (beats_q == '0 || beats_q <= len) && (!`SMU.u_environment.addr_q || awlen_q == 8'(`SMU.u_dma_write.beats) - 8'd1))
+  `CLAIM(w_beats, beats_q == 8'(`SMU.u_axi.u_dma_write.beat_q) && (!`SMU.u_axi.u_dma_write.data_sent_q || beats_q == '0)
+      && (beats_q == '0 || beats_q <= len) && (!`SMU.u_environment.addr_q || awlen_q == 8'(`SMU.u_axi.u_dma_write.beats) - 8'd1))
   `CLAIM(w_behind_no_other, !(`SMU.u_environment.aw && `SMU.u_environment.addr_q)
       && !(`SMU.u_environment.w && `SMU.u_environment.data_q))
-  `CLAIM(aw_one_of_an_id, !`SMU.m_axi_awvalid || (`SMU.m_axi_awid < 3'd6 && !owed[`SMU.m_axi_awid]))
+  `CLAIM(aw_one_of_an_id, !`SMU.m_axi_awvalid || (`SMU.m_axi_awid < 3'd4 && !owed[`SMU.m_axi_awid]))
   `CLAIM(ar_one_of_an_id, !`SMU.m_axi_arvalid || (`SMU.m_axi_arid < 3'd5
       && (due[`SMU.m_axi_arid] == '0 || (`SMU.m_axi_arid == RdLookup && due[RdLookup] < 4'd4))))
   `CLAIM(aw_in_4k, !`SMU.m_axi_awvalid || fits(`SMU.m_axi_awaddr[11:0], `SMU.m_axi_awlen, `SMU.m_axi_awsize))
@@ -121,12 +121,12 @@ module unit_bus
 
   logic [Updaters-1:0] pairs;
   always_comb begin
-    pairs[0] = !(`SMU.g_update[0].u_update.state_q inside {UpWait, UpWrite})
-        || (pair_addr_q[0] == 64'({`SMU.g_update[0].u_update.addr, 3'b0})
-            && (`SMU.g_update[0].u_update.state_q == UpWait || pair_q[0]));
-    pairs[1] = !(`SMU.g_update[1].u_update.state_q inside {UpWait, UpWrite})
-        || (pair_addr_q[1] == 64'({`SMU.g_update[1].u_update.addr, 3'b0})
-            && (`SMU.g_update[1].u_update.state_q == UpWait || pair_q[1]));
+    pairs[0] = !(`SMU.u_updaters.g_update[0].u_update.state_q inside {UpWait, UpWrite})
+        || (pair_addr_q[0] == 64'({`SMU.u_updaters.g_update[0].u_update.addr, 3'b0})
+            && (`SMU.u_updaters.g_update[0].u_update.state_q == UpWait || pair_q[0]));
+    pairs[1] = !(`SMU.u_updaters.g_update[1].u_update.state_q inside {UpWait, UpWrite})
+        || (pair_addr_q[1] == 64'({`SMU.u_updaters.g_update[1].u_update.addr, 3'b0})
+            && (`SMU.u_updaters.g_update[1].u_update.state_q == UpWait || pair_q[1]));
   end
   `CLAIM(pairs_kept, pairs == '1)
 

@@ -128,6 +128,21 @@ module unit_environment
     end
   end
 
+  // ---------------------------------------------------------------- doorbells: an answer for each write, when the device pleases
+  logic [Devices-1:0] bell_addr_q, bell_data_q, bell_owed;
+
+  assign bell_owed = bell_addr_q & bell_data_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      {bell_addr_q, bell_data_q} <= '0;
+    end else begin
+      bell_addr_q <= (bell_addr_q | (`SMU.m_db_awvalid & `SMU.m_db_awready)) & ~(`SMU.m_db_bvalid & `SMU.m_db_bready);
+      bell_data_q <= (bell_data_q | (`SMU.m_db_wvalid & `SMU.m_db_wready)) & ~(`SMU.m_db_bvalid & `SMU.m_db_bready);
+    end
+  end
+  always_comb assume ((`SMU.m_db_bvalid & ~bell_owed) == '0);
+
   // ---------------------------------------------------------------- registers: AXI4-Lite as its rules want it
   logic aw_held_q, w_held_q, ar_held_q;
   logic [11:0] awaddr_q, araddr_q;

@@ -104,7 +104,7 @@ module install_view
   // REQ: SMU-3
   `CLAIM(entry_written_over_value_seen, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
       || (`SMU.m_axi_awlock && `SMU.m_axi_awaddr == addr && (step_q != 2'd0 || read_q == e.value)))
-  `CLAIM(entry_written_as_installed, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == Id)
+  `CLAIM(entry_written_as_installed, !(`SMU.m_axi_wvalid && `SMU.u_axi.u_dma_write.sel == Id)
       || (`SMU.m_axi_wdata == want && `SMU.m_axi_wstrb == '1))
   `CLAIM(entry_written_in_order, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
       || (step_q == 2'd0 || unknown_q) == e.frame)
@@ -129,9 +129,9 @@ module unit_install
 
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Entries; i++) begin
-      if (`SMU.allocate && `SMU.allocated == 2'(i)) begin
+      if (`SMU.u_requests.allocate && `SMU.u_requests.allocated == 2'(i)) begin
         done_q[i] <= 1'b0;
-        seen_q[i] <= `SMU.req.pte;
+        seen_q[i] <= `SMU.u_requests.req.pte;
       end
       for (int unsigned u = 0; u < Updaters; u++) begin
         if (`SMU.update_valid[u] && `SMU.update_slot[u] == 2'(i) && `SMU.update_reason[u] == '0) done_q[i] <= 1'b1;

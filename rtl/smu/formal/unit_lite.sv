@@ -40,19 +40,19 @@ module unit_lite
   logic [1:0] answers, write_answers, read_answers, under_way;
   logic [2:0] state;
 
-  assign read_taken = `SMU.u_regs.axil_arvalid;
-  assign address_taken = `SMU.u_regs.axil_awvalid;
-  assign data_taken = `SMU.u_regs.axil_wvalid;
-  assign under_way = `SMU.u_regs.axil_n_in_flight;
-  assign busy = `SMU.u_regs.external_pending;
-  assign busy_writes = `SMU.u_csr.write_q;
-  assign state = `SMU.u_csr.state_q;
-  assign answers = `SMU.u_regs.axil_resp_wptr - `SMU.u_regs.axil_resp_rptr;
+  assign read_taken = `SMU.u_registers.u_regs.axil_arvalid;
+  assign address_taken = `SMU.u_registers.u_regs.axil_awvalid;
+  assign data_taken = `SMU.u_registers.u_regs.axil_wvalid;
+  assign under_way = `SMU.u_registers.u_regs.axil_n_in_flight;
+  assign busy = `SMU.u_registers.u_regs.external_pending;
+  assign busy_writes = `SMU.u_registers.u_csr.write_q;
+  assign state = `SMU.u_registers.u_csr.state_q;
+  assign answers = `SMU.u_registers.u_regs.axil_resp_wptr - `SMU.u_registers.u_regs.axil_resp_rptr;
 
   logic [1:0] is_write;
   logic head;
-  assign is_write = {`SMU.u_regs.axil_resp_buffer_is_wr[1], `SMU.u_regs.axil_resp_buffer_is_wr[0]};
-  assign head = `SMU.u_regs.axil_resp_rptr[0];
+  assign is_write = {`SMU.u_registers.u_regs.axil_resp_buffer_is_wr[1], `SMU.u_registers.u_regs.axil_resp_buffer_is_wr[0]};
+  assign head = `SMU.u_registers.u_regs.axil_resp_rptr[0];
   assign write_answers = 2'(answers != '0 && is_write[head]) + 2'(answers[1] && is_write[!head]);
   assign read_answers = answers - write_answers;
 
@@ -97,7 +97,7 @@ module unit_lite
   logic [4:0] read_age_q, write_age_q, inside_age_q, left, rest;
 
   assign counted = !(`SMU.s_axil_bvalid && !b) && !(`SMU.s_axil_rvalid && !r)
-      && !(state == RegCheck && `SMU.u_csr.hold && `SMU.busy);
+      && !(state == RegCheck && `SMU.u_registers.u_csr.hold && `SMU.busy);
   assign left = busy ? 5'd6 - 5'(state) : '0;
   // Of the access that goes next; one of the other kind may be first.
   assign rest = left + 5'(answers == 2'd2);
@@ -106,16 +106,16 @@ module unit_lite
     if (!rst_ni) begin
       {read_age_q, write_age_q, inside_age_q} <= '0;
     end else begin
-      read_age_q <= read_taken && !`SMU.u_regs.axil_ar_accept ? read_age_q + 5'(counted) : '0;
-      write_age_q <= address_taken && data_taken && !`SMU.u_regs.axil_aw_accept ? write_age_q + 5'(counted) : '0;
+      read_age_q <= read_taken && !`SMU.u_registers.u_regs.axil_ar_accept ? read_age_q + 5'(counted) : '0;
+      write_age_q <= address_taken && data_taken && !`SMU.u_registers.u_regs.axil_aw_accept ? write_age_q + 5'(counted) : '0;
       inside_age_q <= busy && state != RegExec ? inside_age_q + 5'(counted) : '0;
     end
   end
 
   `CLAIM(read_in_turn, !read_taken
-      || 6'(read_age_q) + 6'(rest) + (`SMU.u_regs.axil_prev_was_rd ? 6'd6 : 6'd0) <= 6'(Before))
+      || 6'(read_age_q) + 6'(rest) + (`SMU.u_registers.u_regs.axil_prev_was_rd ? 6'd6 : 6'd0) <= 6'(Before))
   `CLAIM(write_in_turn, !(address_taken && data_taken)
-      || 6'(write_age_q) + 6'(rest) + (`SMU.u_regs.axil_prev_was_rd ? 6'd0 : 6'd6) <= 6'(Before))
+      || 6'(write_age_q) + 6'(rest) + (`SMU.u_registers.u_regs.axil_prev_was_rd ? 6'd0 : 6'd6) <= 6'(Before))
   `CLAIM(access_in_time, !busy || 6'(inside_age_q) + 6'(left) <= 6'(Inside))
   `CLAIM(ages_of_what_waits, (read_taken || read_age_q == '0) && ((address_taken && data_taken) || write_age_q == '0)
       && (busy || inside_age_q == '0))

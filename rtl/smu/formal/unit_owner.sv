@@ -54,31 +54,33 @@ module unit_owner
   localparam logic [1:0] BellStart = 2'd1;  // of trapless_smu_submit
   logic [Entries-1:0] bell, whole, tags, looks, frames, writes, devices, installing, keeps, frees;
 
-  assign stage = `SMU.u_pmshr.stage_q;
-  assign command = `SMU.u_pmshr.command_q;
-  assign frame = `SMU.u_pmshr.frame_q;
+  assign stage = `SMU.u_requests.u_pmshr.stage_q;
+  assign command = `SMU.u_requests.u_pmshr.command_q;
+  assign frame = `SMU.u_requests.u_pmshr.frame_q;
 
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
-      looked[i] = 4'(`SMU.u_lookup.u_ask.u_view.holds[i]) + `SMU.u_lookup.u_wait.u_view.holds[i]
-          + 4'(`SMU.u_lookup.valid_q && `SMU.u_lookup.slot_q == 2'(i))
-          + 4'(`SMU.u_lookup.told_valid_q && `SMU.u_lookup.told_slot_q == 2'(i));
-      waits[i] = `SMU.u_free.u_waiters.u_view.holds[i];
-      commands[i] = `SMU.u_submit.u_waiters.u_view.holds[i];
-      bell[i] = `SMU.u_submit.bell_q == BellStart && `SMU.u_submit.bell_slot_q == 2'(i);
-      installs[i] = `SMU.u_installs.u_view.holds[i];
+      looked[i] = 4'(`SMU.u_requests.u_lookup.u_ask.u_view.holds[i]) + `SMU.u_requests.u_lookup.u_wait.u_view.holds[i]
+          + 4'(`SMU.u_requests.u_lookup.valid_q && `SMU.u_requests.u_lookup.slot_q == 2'(i))
+          + 4'(`SMU.u_requests.u_lookup.told_valid_q && `SMU.u_requests.u_lookup.told_slot_q == 2'(i));
+      waits[i] = `SMU.u_rings.u_free.u_waiters.u_view.holds[i];
+      commands[i] = `SMU.u_nvme.u_submit.u_waiters.u_view.holds[i];
+      bell[i] = `SMU.u_nvme.u_submit.bell_q == BellStart && `SMU.u_nvme.u_submit.bell_slot_q == 2'(i);
+      installs[i] = `SMU.u_updaters.u_installs.u_view.holds[i];
       keeps[i] = 1'b0;
       for (int unsigned u = 0; u < Updaters; u++) begin
-        if (!`SMU.update_ready[u] && `SMU.update_slot[u] == 2'(i)) begin
+        if (!`SMU.u_updaters.update_ready[u] && `SMU.update_slot[u] == 2'(i)) begin
           installs[i] = installs[i] + 4'd1;
         end
       end
     end
     // The PTE has its frame, for certain.
-    if (!`SMU.update_ready[0]) keeps[`SMU.update_slot[0]] = `SMU.g_update[0].u_update.level_q != 2'd0 && !`SMU.pte_valid[0]
-        && !`SMU.g_update[0].u_update.doubt_q;
-    if (!`SMU.update_ready[1]) keeps[`SMU.update_slot[1]] = `SMU.g_update[1].u_update.level_q != 2'd0 && !`SMU.pte_valid[1]
-        && !`SMU.g_update[1].u_update.doubt_q;
+    if (!`SMU.u_updaters.update_ready[0])
+      keeps[`SMU.update_slot[0]] = `SMU.u_updaters.g_update[0].u_update.level_q != 2'd0 && !`SMU.pte_valid[0]
+          && !`SMU.u_updaters.g_update[0].u_update.doubt_q;
+    if (!`SMU.u_updaters.update_ready[1])
+      keeps[`SMU.update_slot[1]] = `SMU.u_updaters.g_update[1].u_update.level_q != 2'd0 && !`SMU.pte_valid[1]
+          && !`SMU.u_updaters.g_update[1].u_update.doubt_q;
   end
 
   always_comb begin
@@ -95,7 +97,7 @@ module unit_owner
       if (stage[i] == StInstall) whole[i] = !command[i] && frame[i] == !keeps[i];
       tags[i] = 1'b1;
       for (int unsigned k = 0; k < Entries; k++) begin
-        if (k != i && `SMU.live[i] && `SMU.live[k] && `SMU.u_pmshr.pte_q[i] == `SMU.u_pmshr.pte_q[k]) tags[i] = 1'b0;
+        if (k != i && `SMU.live[i] && `SMU.live[k] && `SMU.u_requests.u_pmshr.pte_q[i] == `SMU.u_requests.u_pmshr.pte_q[k]) tags[i] = 1'b0;
       end
     end
   end
@@ -106,21 +108,21 @@ module unit_owner
 
   always_comb begin
     mine = '0;
-    mine[`SMU.u_front.sel_q] = `SMU.u_front.look_q || (`SMU.u_front.act_q && `SMU.u_front.stayed_q);
+    mine[`SMU.u_requests.u_front.sel_q] = `SMU.u_requests.u_front.look_q || (`SMU.u_requests.u_front.act_q && `SMU.u_requests.u_front.stayed_q);
     // A walker may take its request back in this cycle; in the cycle before it stood there.
     for (int unsigned s = 0; s < Harts; s++) begin
-      same[s] = `SMU.u_environment.valid_q[s] && `SMU.u_environment.req_q[s].pte_addr[PAddrWidth-1:3] == `SMU.u_front.search_q;
+      same[s] = `SMU.u_environment.valid_q[s] && `SMU.u_environment.req_q[s].pte_addr[PAddrWidth-1:3] == `SMU.u_requests.u_front.search_q;
     end
     for (int unsigned s = Harts; s < Sources; s++) begin
-      same[s] = !`SMU.u_ports.ask_q[s-Harts] || `SMU.u_ports.pte_q[s-Harts][PAddrWidth-1:3] == `SMU.u_front.search_q;
+      same[s] = !`SMU.u_requests.u_ports.ask_q[s-Harts] || `SMU.u_requests.u_ports.pte_q[s-Harts][PAddrWidth-1:3] == `SMU.u_requests.u_front.search_q;
     end
     for (int unsigned i = 0; i < Entries; i++) begin
-      exact[i] = `SMU.u_pmshr.same_q[i] == (`SMU.u_pmshr.pte_q[i] == `SMU.u_front.search_q)
-          && `SMU.u_pmshr.take_q[i] == (`SMU.u_pmshr.free_q && `SMU.u_pmshr.free_slot_q == 2'(i))
-          && (!`SMU.u_pmshr.take_q[i] || stage[i] == StFree);
+      exact[i] = `SMU.u_requests.u_pmshr.same_q[i] == (`SMU.u_requests.u_pmshr.pte_q[i] == `SMU.u_requests.u_front.search_q)
+          && `SMU.u_requests.u_pmshr.take_q[i] == (`SMU.u_requests.u_pmshr.free_q && `SMU.u_requests.u_pmshr.free_slot_q == 2'(i))
+          && (!`SMU.u_requests.u_pmshr.take_q[i] || stage[i] == StFree);
     end
   end
-  `CLAIM(search_is_exact, !`SMU.u_front.act_q || (exact == '1 && !`SMU.u_front.look_q))
+  `CLAIM(search_is_exact, !`SMU.u_requests.u_front.act_q || (exact == '1 && !`SMU.u_requests.u_front.look_q))
   `CLAIM(search_is_of_request, (mine & ~same) == '0)
 
   // REQ: SMU-1
@@ -134,8 +136,8 @@ module unit_owner
   `CLAIM(device_has_command_and_frame, devices == '1)
   `CLAIM(stage_tells_what_is_held, whole == '1)
   `CLAIM(answer_has_it, (!`SMU.answer_valid || stage[`SMU.answer_slot] == StAnswer)
-      && `SMU.answer_leaves == 4'(`SMU.answer_valid) << `SMU.answer_slot)
-  `CLAIM(return_has_it, `SMU.ret_empty || !`SMU.u_return.from_slot_q || (frame[`SMU.returned_slot]
+      && `SMU.u_requests.answer_leaves == 4'(`SMU.answer_valid) << `SMU.answer_slot)
+  `CLAIM(return_has_it, `SMU.ret_empty || !`SMU.u_rings.u_return.from_slot_q || (frame[`SMU.returned_slot]
       && !command[`SMU.returned_slot] && stage[`SMU.returned_slot] inside {StAnswer, StOver}))
 
 endmodule

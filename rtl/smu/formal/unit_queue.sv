@@ -14,24 +14,25 @@ module unit_queue
   always_ff @(posedge clk_i) first <= 1'b0;
 
   // Values of enumerations inside the parts.
-  localparam logic [1:0] CmdIdle = 2'd0, CmdLoad = 2'd1, CmdWrite = 2'd2, CmdWait = 2'd3, BellIdle = 2'd0, BellStart = 2'd1, BellWrite = 2'd2;
-  localparam logic [2:0] PollIdle = 3'd0, PollAsk = 3'd1, PollWait = 3'd2, PollMatch = 3'd3, PollBell = 3'd4;
+  localparam logic [1:0] CmdIdle = 2'd0, CmdLoad = 2'd1, CmdWrite = 2'd2, CmdRing = 2'd3;
+  localparam logic [2:0] PollIdle = 3'd0, PollAsk = 3'd1, PollWait = 3'd2, PollMatch = 3'd3;
 
   entry_t [Entries-1:0] e;
   desc_t [Devices-1:0] d;
-  logic [1:0] cmd_state, bell_state;
+  logic [1:0] cmd_state;
+  logic bell;
   logic [2:0] poll_state, cmd_device, bell_device, poll_device;
   logic [1:0] cmd_slot, bell_slot;
 
   assign e = `SMU.entry;
   assign d = `SMU.desc;
-  assign cmd_state = `SMU.u_submit.cmd_q;
-  assign bell_state = `SMU.u_submit.bell_q;
-  assign poll_state = `SMU.u_complete.state_q;
+  assign cmd_state = `SMU.u_nvme.u_submit.cmd_q;
+  assign bell = `SMU.u_nvme.u_submit.bell_q;
+  assign poll_state = `SMU.u_nvme.u_complete.state_q;
   assign cmd_slot = `SMU.command_slot;
-  assign bell_slot = `SMU.u_submit.bell_slot_q;
-  assign bell_device = `SMU.u_submit.bell_device_q;
-  assign poll_device = `SMU.complete_device;
+  assign bell_slot = `SMU.u_nvme.u_submit.bell_slot_q;
+  assign bell_device = `SMU.u_nvme.u_submit.bell_device_q;
+  assign poll_device = `SMU.u_nvme.complete_device;
 
   function automatic logic [2:0] device_of(logic [63:0] value);
     return value[PTE_DEVICE_MSB:PTE_DEVICE_LSB];
@@ -45,21 +46,26 @@ module unit_queue
 
   // ---------------------------------------------------------------- how far the queues are in use
   logic [Devices-1:0] sound, inside_queue, counted, bounded, used;
+  logic [Devices-1:0] bells_due;
   logic [7:0] n;
+
+  for (genvar i = 0; i < Devices; i++) begin : g_due
+    assign bells_due[i] = `SMU.u_nvme.g_doorbell[i].u_doorbell.tail_due_q || `SMU.u_nvme.g_doorbell[i].u_doorbell.head_due_q;
+  end
 
   always_comb begin
     n = '0;
     for (int unsigned i = 0; i < Devices; i++) begin
-      used[i] = d[i].valid || d[i].outstanding || (bell_state != BellIdle && bell_device == 3'(i))
-          || (poll_state != PollIdle && poll_device == 3'(i));
+      used[i] = d[i].valid || d[i].outstanding || (bell && bell_device == 3'(i))
+          || ((poll_state != PollIdle || `SMU.u_nvme.u_complete.ring_q) && poll_device == 3'(i)) || bells_due[i];
       sound[i] = !used[i] || (d[i].sq_base[11:0] == '0 && d[i].cq_base[11:0] == '0 && d[i].sq_base[63:56] == '0
           && d[i].cq_base[63:56] == '0 && d[i].sq_doorbell[1:0] == '0 && d[i].cq_doorbell[1:0] == '0
           && d[i].depth > 17'(Entries) && d[i].depth <= 17'h10000);
       inside_queue[i] = (d[i].sq_tail < d[i].depth || d[i].sq_tail == '0) && (d[i].cq_head < d[i].depth || d[i].cq_head == '0);
-      n = 8'(cmd_state == CmdWait && cmd_device == 3'(i));
+      n = 8'(cmd_state == CmdRing && cmd_device == 3'(i));
       for (int unsigned k = 0; k < Entries; k++) n = n + 8'(e[k].command && device_of(e[k].value) == 3'(i));
-      counted[i] = `SMU.u_desc.inflight_q[i] == n;
-      bounded[i] = !used[i] || 17'(`SMU.u_desc.inflight_q[i]) < d[i].depth;
+      counted[i] = `SMU.u_nvme.u_desc.inflight_q[i] == n;
+      bounded[i] = !used[i] || 17'(`SMU.u_nvme.u_desc.inflight_q[i]) < d[i].depth;
     end
   end
 
@@ -69,7 +75,7 @@ module unit_queue
   `CLAIM(outstanding_below_depth, bounded == '1)
   `CLAIM(completion_queue_read_only_when_owed, !`SMU.rd_valid[RdComplete] || d[poll_device[0]].outstanding)
   `CLAIM(device_known, (cmd_state inside {CmdIdle, CmdLoad} || cmd_device < 3'(Devices)) && poll_device < 3'(Devices)
-      && (bell_state == BellIdle || bell_device < 3'(Devices)))
+      && (!bell || bell_device < 3'(Devices)))
 
   logic [Entries-1:0] at_known;
   always_comb begin
@@ -86,35 +92,27 @@ module unit_queue
     if (`SMU.command_valid && !`SMU.command_end) bell_place_q <= place_q;
   end
 
-  `CLAIM(submit_works_on_waiting, (cmd_state == CmdIdle) || (`SMU.u_submit.waiting && e[cmd_slot].stage == StCommand))
-  `CLAIM(submit_took_it, cmd_state == CmdIdle || (`SMU.u_submit.slot == cmd_slot && `SMU.u_submit.device_q == cmd_device && `SMU.u_submit.dma_q == e[cmd_slot].dma
-      && `SMU.u_submit.lba_q == 64'(e[cmd_slot].value[PTE_LBA_MSB:PTE_LBA_LSB])))
-  `CLAIM(submit_took_place, cmd_state != CmdWrite || (`SMU.u_submit.nsid_q == d[cmd_device[0]].nsid
-      && `SMU.u_submit.blocks_q == d[cmd_device[0]].blocks
-      && `SMU.u_submit.address_q == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0}))
+  `CLAIM(submit_works_on_waiting, (cmd_state == CmdIdle) || (`SMU.u_nvme.u_submit.waiting && e[cmd_slot].stage == StCommand))
+  `CLAIM(submit_took_it, cmd_state == CmdIdle || (`SMU.u_nvme.u_submit.slot == cmd_slot && `SMU.u_nvme.u_submit.device_q == cmd_device && `SMU.u_nvme.u_submit.dma_q == e[cmd_slot].dma
+      && `SMU.u_nvme.u_submit.lba_q == 64'(e[cmd_slot].value[PTE_LBA_MSB:PTE_LBA_LSB])))
+  `CLAIM(submit_took_place, cmd_state != CmdWrite || (`SMU.u_nvme.u_submit.nsid_q == d[cmd_device[0]].nsid
+      && `SMU.u_nvme.u_submit.blocks_q == d[cmd_device[0]].blocks
+      && `SMU.u_nvme.u_submit.address_q == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0}))
   `CLAIM(written_to_valid, cmd_state inside {CmdIdle, CmdLoad} || d[cmd_device[0]].valid)
-  `CLAIM(states_exist, bell_state != 2'd3 && poll_state <= 3'd5)
+  `CLAIM(states_exist, poll_state <= 3'd4)
   // Queues and rings are set up while nobody is in the middle of a step, the rings while there is no miss.
-  `CLAIM(set_up_is_quiet, `SMU.u_csr.state_q <= 3'd5 && (!(`SMU.u_csr.state_q inside {3'd2, 3'd3, 3'd4, 3'd5})
-      || `SMU.u_csr.is_q == `SMU.u_csr.is_d) && (!(`SMU.u_csr.state_q inside {3'd3, 3'd4, 3'd5}) || `SMU.hold == `SMU.u_csr.hold)
-      && (!(`SMU.u_csr.state_q == 3'd5 && `SMU.u_csr.hold) || !`SMU.busy))
-  `CLAIM(set_up_is_idle, !(`SMU.u_csr.state_q == 3'd5 && `SMU.u_csr.write_q && `SMU.u_csr.ring_ok_q) || (!`SMU.enable && `SMU.live == '0
-      && (`SMU.u_csr.base_write ? `SMU.u_csr.base_ok : `SMU.u_csr.size_ok)))
-  `CLAIM(written_is_merged, !(`SMU.u_csr.write_q && `SMU.u_csr.state_q inside {3'd4, 3'd5}) || `SMU.u_csr.merged_q
-      == ((`SMU.u_csr.rdata_q & ~`SMU.u_csr.biten_q) | (`SMU.u_csr.data_q & `SMU.u_csr.biten_q)))
-  `CLAIM(tail_is_behind_command, cmd_state != CmdWait || d[cmd_device[0]].sq_tail == after(place_q, d[cmd_device[0]].depth))
-  `CLAIM(bell_says_tail_behind_command, bell_state == BellIdle
-      || `SMU.u_submit.bell_tail_q == after(bell_place_q, d[bell_device[0]].depth))
-  `CLAIM(bell_is_of_its_command, bell_state != BellStart
+  `CLAIM(set_up_is_quiet, `SMU.u_registers.u_csr.state_q <= 3'd5 && (!(`SMU.u_registers.u_csr.state_q inside {3'd2, 3'd3, 3'd4, 3'd5})
+      || `SMU.u_registers.u_csr.is_q == `SMU.u_registers.u_csr.is_d) && (!(`SMU.u_registers.u_csr.state_q inside {3'd3, 3'd4, 3'd5}) || `SMU.hold == `SMU.u_registers.u_csr.hold)
+      && (!(`SMU.u_registers.u_csr.state_q == 3'd5 && `SMU.u_registers.u_csr.hold) || !`SMU.busy))
+  `CLAIM(set_up_is_idle, !(`SMU.u_registers.u_csr.state_q == 3'd5 && `SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.ring_ok_q) || (!`SMU.enable && `SMU.live == '0
+      && (`SMU.u_registers.u_csr.base_write ? `SMU.u_registers.u_csr.base_ok : `SMU.u_registers.u_csr.size_ok)))
+  `CLAIM(written_is_merged, !(`SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.state_q inside {3'd4, 3'd5}) || `SMU.u_registers.u_csr.merged_q
+      == ((`SMU.u_registers.u_csr.rdata_q & ~`SMU.u_registers.u_csr.biten_q) | (`SMU.u_registers.u_csr.data_q & `SMU.u_registers.u_csr.biten_q)))
+  `CLAIM(tail_is_behind_command, cmd_state != CmdRing || d[cmd_device[0]].sq_tail == after(place_q, d[cmd_device[0]].depth))
+  `CLAIM(bell_says_tail_behind_command, !bell
+      || `SMU.u_nvme.u_submit.bell_tail_q == after(bell_place_q, d[bell_device[0]].depth))
+  `CLAIM(bell_is_of_its_command, !bell
       || (e[bell_slot].command && e[bell_slot].stage == StCommand && device_of(e[bell_slot].value) == bell_device))
-  `CLAIM(bell_slot_not_again, bell_state != BellWrite || !(e[bell_slot].stage == StDevice)
-      || (e[bell_slot].command && device_of(e[bell_slot].value) == bell_device))
-  // The doorbell as it leaves: nothing before the command stands in the queue, and the tail behind it.
-  `CLAIM(bell_rung_with_tail, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == WrDoorbell)
-      || (`SMU.m_axi_awaddr == d[bell_device[0]].sq_doorbell && bell_state == BellWrite && `SMU.m_axi_awsize == 3'd2))
-  `CLAIM(bell_value, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == WrDoorbell)
-      || (`SMU.m_axi_wdata == {2{15'b0, after(bell_place_q, d[bell_device[0]].depth)}}
-          && `SMU.m_axi_wstrb == (d[bell_device[0]].sq_doorbell[2] ? 8'hf0 : 8'h0f)))
   `CLAIM(command_written_in_its_place, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == WrCommand)
       || (`SMU.m_axi_awaddr == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0} && cmd_state == CmdWrite
           && `SMU.m_axi_awlen == 8'd7 && `SMU.m_axi_awsize == 3'd3))
@@ -131,7 +129,7 @@ module unit_queue
       default: ;
     endcase
   end
-  `CLAIM(command_words, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == WrCommand)
+  `CLAIM(command_words, !(`SMU.m_axi_wvalid && `SMU.u_axi.u_dma_write.sel == WrCommand)
       || (`SMU.m_axi_wdata == word && `SMU.m_axi_wstrb == '1))
 
   // ---------------------------------------------------------------- the completion queue
@@ -170,10 +168,10 @@ module unit_queue
   `CLAIM(head_and_phase_move_by_entries, moved == '1)
   `CLAIM(completion_read_at_head, !(`SMU.m_axi_arvalid && `SMU.m_axi_arid == RdComplete)
       || `SMU.m_axi_araddr == d[poll_device[0]].cq_base + {43'b0, d[poll_device[0]].cq_head, 4'b1000})
-  `CLAIM(head_rung, !(`SMU.m_axi_wvalid && `SMU.u_dma_write.sel == WrComplete)
-      || `SMU.m_axi_wdata == {2{15'b0, d[poll_device[0]].cq_head}})
   `CLAIM(poll_matches_found, (poll_state == PollMatch) == found_q && (!found_q || found_device_q == poll_device))
-  `CLAIM(poll_rings, !taken_q || !rst_ni || poll_state == PollBell)
+  // The doorbell as it is rung: with the head behind the entry, of its device.
+  `CLAIM(poll_rings, `SMU.u_nvme.u_complete.ring_q == taken_q
+      && (!taken_q || (poll_state == PollIdle && poll_device == taken_device_q && `SMU.u_nvme.head == d[poll_device[0]].cq_head)))
   `CLAIM(poll_works_on_used, !(poll_state == PollAsk || poll_state == PollWait || poll_state == PollMatch)
       || d[poll_device[0]].outstanding)
 
@@ -193,7 +191,7 @@ module unit_queue
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
       // A completion with its identifier from its device, or the release of its device, ends a command.
-      ends[i] = !rst_ni || (`SMU.completion_matched && `SMU.u_complete.cid == 16'(i) && device_of(e[i].value) == poll_device)
+      ends[i] = !rst_ni || (`SMU.completion_matched && `SMU.u_nvme.u_complete.cid == 16'(i) && device_of(e[i].value) == poll_device)
           || (`SMU.release_desc && device_of(e[i].value) == `SMU.desc_index);
       held[i] = !e_q[i].command || e[i].command || ends_q[i];
       frame_kept[i] = !e_q[i].frame || e[i].frame || (gone_q[i] && !e_q[i].command);

@@ -36,11 +36,9 @@ module trapless_smu_complete
   input logic data_valid_i,
   input logic data_error_i,
   input logic [63:0] data_i,
-  output logic doorbell_valid_o,
-  output logic doorbell_soon_o,
-  output dma_write_t doorbell_o,
-  input logic doorbell_done_i,
-  input logic doorbell_error_i,
+  // The doorbell of the device is to be rung with this head.
+  output logic ring_o,
+  output logic [16:0] ring_head_o,
 
   // doorbell of the submission queue being written: time runs from here
   input logic device_valid_i,
@@ -66,7 +64,7 @@ module trapless_smu_complete
 );
 
   localparam int unsigned DeviceWidth = Devices > 1 ? $clog2(Devices) : 1;
-  typedef enum logic [2:0] { PollIdle, PollAsk, PollWait, PollMatch, PollBell, PollLost } poll_e;
+  typedef enum logic [2:0] { PollIdle, PollAsk, PollWait, PollMatch, PollLost } poll_e;
 
   poll_e state_q, state_d;
   logic [DeviceWidth-1:0] device_q, pick;
@@ -78,7 +76,7 @@ module trapless_smu_complete
   desc_t d;
   logic [15:0] cid;
   entry_t entry;
-  logic fresh, found, nothing, known;
+  logic fresh, found, nothing, known, ring_q;
 
   always_comb begin
     for (int unsigned i = 0; i < Devices; i++) owed[i] = desc_i[i].outstanding && !desc_i[i].broken;
@@ -121,18 +119,11 @@ module trapless_smu_complete
   assign error_o = status_o != '0;
   assign install_o = matched_o && !error_o && entry.stage == StDevice;
 
-  // Rung for each entry. The head has moved on by then.
-  assign doorbell_valid_o = state_q == PollBell;
-  assign doorbell_soon_o = state_q == PollMatch;
-  assign doorbell_o = '{
-    addr: d.cq_doorbell,
-    size: 3'd2,
-    exclusive: 1'b0,
-    device: 1'b1,
-    data: {16{15'b0, d.cq_head}}
-  };
+  // Rung for each entry, in the cycle after it was matched: the head has moved on by then, and no other device is looked at yet.
+  assign ring_o = ring_q;
+  assign ring_head_o = d.cq_head;
   assign lost_o = state_q == PollLost;
-  assign busy_o = state_q != PollIdle;
+  assign busy_o = state_q != PollIdle || ring_q;
 
   always_comb begin
     state_d = state_q;
@@ -144,8 +135,6 @@ module trapless_smu_complete
         else if (nothing) state_d = any && !hold_i ? PollAsk : PollIdle;
         else if (data_valid_i) state_d = PollLost;
       end
-      PollMatch: state_d = PollBell;
-      PollBell: if (doorbell_done_i) state_d = doorbell_error_i ? PollLost : PollIdle;
       default: state_d = PollIdle;
     endcase
   end
@@ -153,11 +142,13 @@ module trapless_smu_complete
   `TRAPLESS_FF begin
     if (!rst_ni) begin
       state_q <= PollIdle;
+      ring_q <= 1'b0;
       device_q <= '0;
       due_q <= '0;
       tick_q <= '0;
     end else begin
       state_q <= state_d;
+      ring_q <= taken_o;
       tick_q <= tick ? PollInterval : tick_q - 32'd1;
       if ((state_q == PollIdle || nothing) && any && !hold_i) begin
         device_q <= pick;
@@ -177,7 +168,8 @@ module trapless_smu_complete
     for (int unsigned i = 0; i < Devices; i++) expected_q[i] <= desc_i[i].cq_base[63:4] + {43'b0, desc_i[i].cq_head};
   end
 
-  // Time: one entry a cycle is looked at, in three steps, so a timeout is noticed at most `Entries` + 2 cycles late. Limits beyond half of
+  // Time: one entry a cycle is looked at, in three steps, so a timeout is noticed at most `Entries` + 2 cycles late, whatever completions
+  // come meanwhile: one of the same command in the same cycle is preferred by the PMSHR. Limits beyond half of
   // what the counter holds are never reached. An entry that was at its device in the first step and is in the last has been there with
   // the same command.
   logic [TimeWidth-1:0] now_q;
@@ -189,7 +181,7 @@ module trapless_smu_complete
 
   assign limit = timeout_i != '0 && timeout_i[63:TimeWidth-1] == '0;
   assign past = now_q - due_time_q;
-  assign timeout_valid_o = late_q && entry_i[late_slot_q].stage == StDevice && state_q != PollMatch
+  assign timeout_valid_o = late_q && entry_i[late_slot_q].stage == StDevice
       && !(device_valid_i && device_slot_i == late_slot_q);
   assign timeout_slot_o = late_slot_q;
 

@@ -22,13 +22,16 @@ module trapless_smu_desc
   output logic [63:0] rdata_o,
   output logic refused_o,
   output logic release_o,
+  // A queue pair is set up anew. A doorbell write of the old one may still be under way.
+  output logic renew_o,
+  input logic [Devices-1:0] old_i,
 
   input logic submitted_i,
   input logic [2:0] submitted_device_i,
   input logic taken_i,
   input logic matched_i,
-  input logic lost_i,
-  input logic [2:0] device_i
+  input logic [2:0] device_i,
+  input logic [Devices-1:0] lost_i
 );
 
   function automatic logic [3:0] field(int unsigned offset);
@@ -42,12 +45,13 @@ module trapless_smu_desc
   logic [Devices-1:0][63:0] submitted_q;
   logic [Devices-1:0][7:0] inflight_q;
   desc_t d, w;
-  logic known, sound, fixed, resets;
+  logic known, old, sound, fixed, resets;
   logic [7:0] quarantined;
 
   // An absent descriptor reads zero and ignores writes.
   assign known = 32'(index_i) < Devices;
   assign d = known ? desc_q[index_i] : '0;
+  assign old = 1'(8'(old_i) >> index_i);
 
   always_comb begin
     quarantined = '0;
@@ -63,7 +67,10 @@ module trapless_smu_desc
     rdata_o = '0;
     if (known) begin
       unique case (field_i)
-        Ctrl: rdata_o[DESC_CTRL_VALID_BIT] = d.valid;
+        Ctrl: begin
+          rdata_o[DESC_CTRL_VALID_BIT] = d.valid;
+          rdata_o[DESC_CTRL_RINGING_BIT] = old;
+        end
         field(DESC_SQ_BASE): rdata_o = d.sq_base;
         field(DESC_CQ_BASE): rdata_o = d.cq_base;
         field(DESC_SQ_DB): rdata_o = d.sq_doorbell;
@@ -87,7 +94,7 @@ module trapless_smu_desc
   // A base beyond 2^56 could wrap.
   assign sound = d.sq_base[11:0] == '0 && d.sq_base[63:56] == '0 && d.cq_base[11:0] == '0 && d.cq_base[63:56] == '0
       && d.sq_doorbell[1:0] == '0 && d.cq_doorbell[1:0] == '0
-      && 32'(d.depth) > Entries && (!d.depth[16] || d.depth[15:0] == '0) && d.blocks <= 4'd3 && !d.broken;
+      && 32'(d.depth) > Entries && (!d.depth[16] || d.depth[15:0] == '0) && d.blocks <= 4'd3 && !d.broken && !old;
   assign fixed = d.valid || (known && inflight_q[index_i] != '0);
 
   // What a write makes of the descriptor.
@@ -95,6 +102,7 @@ module trapless_smu_desc
     w = d;
     refused_o = 1'b0;
     release_o = 1'b0;
+    renew_o = 1'b0;
     resets = 1'b0;
     if (write_i && known) begin
       unique case (field_i)
@@ -105,11 +113,13 @@ module trapless_smu_desc
         Release: begin
           refused_o = d.valid;
           release_o = !d.valid;
+          renew_o = release_o;
           resets = release_o;
         end
         field(DESC_SQ_BASE), field(DESC_CQ_BASE), field(DESC_SQ_DB), field(DESC_CQ_DB), field(DESC_DEPTH),
             field(DESC_NSID), field(DESC_BLOCKS): begin
           refused_o = fixed;
+          renew_o = !fixed;
           if (!fixed) begin
             if (field_i == field(DESC_SQ_BASE)) w.sq_base = wdata_i;
             if (field_i == field(DESC_CQ_BASE)) w.cq_base = wdata_i;
@@ -142,8 +152,8 @@ module trapless_smu_desc
         desc_d[i].cq_head = desc_q[i].cq_head + 17'd1 == desc_q[i].depth ? '0 : desc_q[i].cq_head + 17'd1;
         if (desc_q[i].cq_head + 17'd1 == desc_q[i].depth) desc_d[i].phase = !desc_q[i].phase;
       end
-      if (lost_i && device_i == 3'(i)) desc_d[i].broken = 1'b1;
       if (write_i && index_i == 3'(i)) desc_d[i] = w;
+      if (lost_i[i]) desc_d[i].broken = 1'b1;
       desc_d[i].outstanding = 1'b0;  // see below
     end
   end

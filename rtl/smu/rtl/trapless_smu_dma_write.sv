@@ -73,7 +73,7 @@ module trapless_smu_dma_write
   assign awlen_o = 8'(beats) - 8'd1;
   assign awsize_o = write.size > 3'(LaneBits) ? 3'(LaneBits) : write.size;
   assign awlock_o = write.exclusive;
-  assign awcache_o = write.device ? 4'b0000 : 4'b0010;
+  assign awcache_o = 4'b0010;
 
   for (genvar c = 0; c < Clients; c++) begin : g_slice
     assign slice[c] = write_i[c].data[beat_q*DataWidth+:DataWidth];

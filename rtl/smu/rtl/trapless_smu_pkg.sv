@@ -89,7 +89,6 @@ package trapless_smu_pkg;
     logic [63:0] addr;
     logic [2:0] size;  // log2 of bytes
     logic exclusive;
-    logic device;  // a doorbell: not modifiable
     logic [511:0] data;  // repeated when shorter
   } dma_write_t;
 

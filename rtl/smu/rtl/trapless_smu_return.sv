@@ -90,7 +90,6 @@ module trapless_smu_return
     addr: address_q,
     size: 3'd4,
     exclusive: 1'b0,
-    device: 1'b0,
     data: {4{reason_word, pfn_q}}
   };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVMe host controller, submission side (REQ: SMU-9): writes the command, then rings the doorbell. The command of one miss is written
-// while the doorbell of the one before is being rung.
+// NVMe host controller, submission side (REQ: SMU-9): writes the command, then has its device's doorbell rung, for which it does not wait.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_submit
@@ -18,9 +17,6 @@ module trapless_smu_submit
   output logic busy_o,
   input entry_t [Entries-1:0] entry_i,
   input desc_t [Devices-1:0] desc_i,
-  // The completion queue of this device is being lost in this cycle.
-  input logic lost_i,
-  input logic [2:0] lost_device_i,
 
   input logic frame_valid_i,
   input logic [SlotWidth-1:0] frame_slot_i,
@@ -30,11 +26,10 @@ module trapless_smu_submit
   output dma_write_t sqe_o,
   input logic sqe_done_i,
   input logic sqe_error_i,
-  output logic doorbell_valid_o,
-  output logic doorbell_soon_o,
-  output dma_write_t doorbell_o,
-  input logic doorbell_done_i,
-  input logic doorbell_error_i,
+  // The doorbell of this device is to be rung.
+  output logic ring_o,
+  output logic [2:0] ring_device_o,
+  output logic [16:0] ring_tail_o,
 
   // The command stands in the queue of this device.
   output logic submitted_o,
@@ -50,11 +45,9 @@ module trapless_smu_submit
   output reason_t device_reason_o
 );
 
-  typedef enum logic [1:0] { CmdIdle, CmdLoad, CmdWrite, CmdWait } cmd_e;
-  typedef enum logic [1:0] { BellIdle, BellStart, BellWrite } bell_e;
+  typedef enum logic [1:0] { CmdIdle, CmdLoad, CmdWrite, CmdRing } cmd_e;
 
   cmd_e cmd_q, cmd_d;
-  bell_e bell_q, bell_d;
   logic waiting;
   logic [SlotWidth-1:0] slot, slot_q, bell_slot_q;
   logic [2:0] device_q, bell_device_q;
@@ -62,7 +55,7 @@ module trapless_smu_submit
   desc_t [7:0] desc;
   desc_t d;
   entry_t entry;
-  logic serves, hand_over, bell_broken;
+  logic serves, hand_over, bell_q, bell_broken;
   logic [63:0] lba_q, address_q;
   logic [51:0] dma_q;
   logic [31:0] nsid_q;
@@ -100,11 +93,11 @@ module trapless_smu_submit
 
   assign sqe_valid_o = cmd_q == CmdWrite;
   assign sqe_soon_o = cmd_q == CmdLoad;
-  assign sqe_o = '{addr: address_q, size: 3'd6, exclusive: 1'b0, device: 1'b0, data: sqe};
-  assign hand_over = cmd_q == CmdWait && bell_q == BellIdle;
+  assign sqe_o = '{addr: address_q, size: 3'd6, exclusive: 1'b0, data: sqe};
+  assign hand_over = cmd_q == CmdRing;
   assign submitted_o = sqe_valid_o && sqe_done_i && !sqe_error_i;
   assign submitted_device_o = device_q;
-  assign busy_o = cmd_q != CmdIdle || bell_q != BellIdle;
+  assign busy_o = cmd_q != CmdIdle || bell_q;
 
   // The slot leaves the queue when its command is handed to the doorbell, or ends here.
   always_comb begin
@@ -126,69 +119,39 @@ module trapless_smu_submit
       end
       CmdWrite: begin
         if (sqe_done_i) begin
-          cmd_d = sqe_error_i ? CmdIdle : CmdWait;
+          cmd_d = sqe_error_i ? CmdIdle : CmdRing;
           command_valid_o = sqe_error_i;
           command_end_o = 1'b1;
           command_reason_o = reason_t'(REASON_BUS);
         end
       end
-      CmdWait: begin
-        if (hand_over) begin
-          cmd_d = CmdIdle;
-          command_valid_o = 1'b1;
-        end
+      CmdRing: begin
+        cmd_d = CmdIdle;
+        command_valid_o = 1'b1;
       end
       default: cmd_d = CmdIdle;
     endcase
   end
   assign command_slot_o = slot_q;
 
-  assign bell_broken = desc[bell_device_q].broken || (lost_i && lost_device_i == bell_device_q);
-  assign doorbell_valid_o = bell_q == BellWrite;
-  assign doorbell_soon_o = bell_q == BellStart;
-  assign doorbell_o = '{
-    addr: desc[bell_device_q].sq_doorbell,
-    size: 3'd2,
-    exclusive: 1'b0,
-    device: 1'b1,
-    data: {16{15'b0, bell_tail_q}}
-  };
-
-  // The device may answer as soon as the doorbell is on its way, so the miss counts as being there from that moment. A doorbell that
-  // fails leaves the command in the queue, where a later one would start it: hence quarantine (REQ: SMU-7).
-  always_comb begin
-    bell_d = bell_q;
-    device_valid_o = 1'b0;
-    device_end_o = 1'b0;
-    device_reason_o = '0;
-    unique case (bell_q)
-      BellIdle: if (hand_over) bell_d = BellStart;
-      BellStart: begin
-        device_valid_o = 1'b1;
-        device_end_o = bell_broken;
-        device_reason_o = reason_t'(REASON_BUS);
-        bell_d = bell_broken ? BellIdle : BellWrite;
-      end
-      BellWrite: begin
-        if (doorbell_done_i) begin
-          bell_d = BellIdle;
-          device_end_o = 1'b1;
-          device_reason_o = reason_t'(REASON_BUS);
-          device_valid_o = doorbell_error_i && entry_i[bell_slot_q].stage == StDevice;
-        end
-      end
-      default: bell_d = BellIdle;
-    endcase
-  end
+  // The device may answer as soon as the doorbell is on its way, so the miss counts as being there from the cycle before. The command of a
+  // device that is out of use by now stands in the queue, where a later doorbell would start it: hence quarantine (REQ: SMU-7).
+  assign bell_broken = desc[bell_device_q].broken;
+  assign ring_o = bell_q;
+  assign ring_device_o = bell_device_q;
+  assign ring_tail_o = bell_tail_q;
+  assign device_valid_o = bell_q;
+  assign device_end_o = bell_broken;
+  assign device_reason_o = reason_t'(REASON_BUS);
   assign device_slot_o = bell_slot_q;
 
   `TRAPLESS_FF begin
     if (!rst_ni) begin
       cmd_q <= CmdIdle;
-      bell_q <= BellIdle;
+      bell_q <= 1'b0;
     end else begin
       cmd_q <= cmd_d;
-      bell_q <= bell_d;
+      bell_q <= hand_over;
     end
   end
 

@@ -89,7 +89,6 @@ module trapless_smu_update
     addr: 64'({addr, 3'b0}),
     size: 3'd3,
     exclusive: 1'b1,
-    device: 1'b0,
     data: {8{level_q == LevelPte ? new_q : found_q | (64'd1 << PTE_L_BIT)}}
   };
 

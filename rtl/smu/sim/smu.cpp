@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <type_traits>
 
 #include "Vtrapless_smu.h"
 #include "Vtrapless_smu___024root.h"
@@ -17,6 +18,8 @@ namespace {
 
 constexpr int kIdBits = 8, kReasonBits = 8, kOutcomeBits = 2, kPteBits = 64, kAddrBits = 56;
 constexpr int kReqBits = 3 * kAddrBits + kPteBits + kIdBits;
+// Doorbells are written with the highest AXI identifier, which no part of the unit has.
+constexpr uint32_t kDoorbellId = (1U << SMU_AXI_ID_WIDTH) - 1, kBytes = SMU_DATA_WIDTH / 8;
 constexpr int kRspBits = kIdBits + kOutcomeBits + kReasonBits + kPteBits;
 
 // A wide signal's bits from `lsb` on.
@@ -29,6 +32,17 @@ void put(VlWide<N> &signal, int lsb, int width, uint64_t value) {
     word = (word & ~mask) | (static_cast<uint32_t>(value >> done) << bit & mask);
     done += n;
   }
+}
+
+template <typename T>
+std::enable_if_t<std::is_integral_v<T>> put(T &signal, int lsb, int width, uint64_t value) {
+  const uint64_t mask = (width == 64 ? ~0ULL : (1ULL << width) - 1) << lsb;
+  signal = static_cast<T>((signal & ~mask) | (value << lsb & mask));
+}
+
+template <typename T>
+std::enable_if_t<std::is_integral_v<T>, uint64_t> get(const T &signal, int lsb, int width) {
+  return static_cast<uint64_t>(signal) >> lsb & (width == 64 ? ~0ULL : (1ULL << width) - 1);
 }
 
 template <std::size_t N>
@@ -57,6 +71,15 @@ void get_words(const VlWide<N> &signal, uint64_t *words) {
 }
 
 struct Smu {
+  // The unit's AXI4 master and its doorbell ports are one AXI4 port of the model: one burst at a time, one doorbell write to be answered.
+  static constexpr int kNobody = -1, kMemory = SMU_DEVICES;
+  int sender = kNobody, rung = kNobody;
+  bool address_sent = false, data_sent = false;
+  // Doorbell writes that were under way when a register write was done. It is answered behind them: the model's doorbells take no time,
+  // and its tests do not look at RINGING.
+  uint32_t before = 0;
+  bool answering = false;
+
   VerilatedContext context;
   std::unique_ptr<Vtrapless_smu> top;
 #if VM_TRACE
@@ -88,6 +111,8 @@ struct Smu {
     top->rst_ni = 0;
     for (int i = 0; i < 4; i++) clock();
     top->rst_ni = 1;
+    sender = rung = kNobody;  // what was shown before the reset was by chance
+    before = 0;
   }
 
   ~Smu() {
@@ -132,11 +157,19 @@ struct Smu {
     }
     top->snoop_valid_i = in.snoop_valid;
     top->snoop_addr_i = in.snoop_addr;
-    top->m_axi_awready = in.awready;
-    top->m_axi_wready = in.wready;
-    top->m_axi_bvalid = in.bvalid;
+    choose();
+    const bool memory = sender == kMemory;
+    const uint32_t bell = sender != kNobody && !memory ? 1U << sender : 0;
+    top->m_axi_awready = in.awready && memory;
+    top->m_axi_wready = in.wready && memory;
+    top->m_db_awready = in.awready ? bell : 0;
+    top->m_db_wready = in.wready ? bell : 0;
+    const bool to_bell = in.bvalid && in.bid == kDoorbellId;
+    top->m_axi_bvalid = in.bvalid && !to_bell;
     top->m_axi_bid = in.bid;
     top->m_axi_bresp = in.bresp;
+    top->m_db_bvalid = to_bell ? 1U << rung : 0;
+    if (to_bell) put(top->m_db_bresp, 2 * rung, 2, in.bresp);
     top->m_axi_arready = in.arready;
     top->m_axi_rvalid = in.rvalid;
     top->m_axi_rid = in.rid;
@@ -149,11 +182,35 @@ struct Smu {
     top->s_axil_wvalid = in.csr_wvalid;
     top->s_axil_wdata = in.csr_wdata;
     top->s_axil_wstrb = in.csr_wstrb;
-    top->s_axil_bready = in.csr_bready;
+    top->s_axil_bready = in.csr_bready && before == 0;
     top->s_axil_arvalid = in.csr_arvalid;
     top->s_axil_araddr = in.csr_araddr;
     top->s_axil_arprot = 0;
     top->s_axil_rready = in.csr_rready;
+  }
+
+  // Who sends, and which doorbell writes are under way: from what the unit shows since the last clock edge.
+  void choose() {
+    const uint32_t shown = top->m_db_awvalid | top->m_db_wvalid;
+    if (sender == kNobody) {
+      if (shown != 0 && rung == kNobody) sender = __builtin_ctz(shown);
+      else if (top->m_axi_awvalid || top->m_axi_wvalid) sender = kMemory;
+    }
+    const uint32_t under_way = shown | (rung != kNobody ? 1U << rung : 0);
+    before = top->s_axil_bvalid ? (answering ? before & under_way : under_way) : 0;
+    answering = top->s_axil_bvalid;
+  }
+
+  // What was taken in this cycle.
+  void take(const smu_inputs &in, const smu_outputs &out) {
+    if (in.bvalid && in.bid == kDoorbellId) rung = kNobody;
+    if (sender == kNobody) return;
+    address_sent |= out.awvalid && in.awready;
+    data_sent |= out.wvalid && in.wready && out.wlast;
+    if (!address_sent || !data_sent) return;
+    if (sender != kMemory) rung = sender;
+    sender = kNobody;
+    address_sent = data_sent = false;
   }
 
   void get_all(smu_outputs &out) const {
@@ -173,17 +230,30 @@ struct Smu {
       rsp.outcome = field(kOutcomeBits);
       rsp.id = field(kIdBits);
     }
-    out.awvalid = top->m_axi_awvalid;
-    out.awid = top->m_axi_awid;
-    out.awaddr = top->m_axi_awaddr;
-    out.awlen = top->m_axi_awlen;
-    out.awsize = top->m_axi_awsize;
-    out.awlock = top->m_axi_awlock;
-    out.wvalid = top->m_axi_wvalid;
-    if (out.wvalid) get_words(top->m_axi_wdata, out.wdata);
-    out.wstrb = top->m_axi_wstrb;
-    out.wlast = top->m_axi_wlast;
-    out.bready = top->m_axi_bready;
+    if (sender == kNobody || sender == kMemory) {
+      out.awvalid = top->m_axi_awvalid;
+      out.awid = top->m_axi_awid;
+      out.awaddr = top->m_axi_awaddr;
+      out.awlen = top->m_axi_awlen;
+      out.awsize = top->m_axi_awsize;
+      out.awlock = top->m_axi_awlock;
+      out.wvalid = top->m_axi_wvalid;
+      if (out.wvalid) get_words(top->m_axi_wdata, out.wdata);
+      out.wstrb = top->m_axi_wstrb;
+      out.wlast = top->m_axi_wlast;
+    } else {
+      out.awvalid = top->m_db_awvalid >> sender & 1;
+      out.awid = kDoorbellId;
+      out.awaddr = get(top->m_db_awaddr, 64 * sender, 64);
+      out.awlen = out.awlock = 0;
+      out.awsize = 2;
+      out.wvalid = top->m_db_wvalid >> sender & 1;
+      const uint64_t data = get(top->m_db_wdata, 32 * sender, 32);
+      std::fill_n(out.wdata, SMU_MAX_DATA_WORDS, data << 32 | data);
+      out.wstrb = 0xfULL << out.awaddr % kBytes;
+      out.wlast = 1;
+    }
+    out.bready = 1;
     out.arvalid = top->m_axi_arvalid;
     out.arid = top->m_axi_arid;
     out.araddr = top->m_axi_araddr;
@@ -191,11 +261,11 @@ struct Smu {
     out.arsize = top->m_axi_arsize;
     out.arlock = top->m_axi_arlock;
     out.rready = top->m_axi_rready;
-    out.port_busy = top->rootp->trapless_smu__DOT__u_ports__DOT__busy_q;
-    out.port_asking = top->rootp->trapless_smu__DOT__u_ports__DOT__ask_q;
+    out.port_busy = top->rootp->trapless_smu__DOT__u_requests__DOT__u_ports__DOT__busy_q;
+    out.port_asking = top->rootp->trapless_smu__DOT__u_requests__DOT__u_ports__DOT__ask_q;
     out.csr_awready = top->s_axil_awready;
     out.csr_wready = top->s_axil_wready;
-    out.csr_bvalid = top->s_axil_bvalid;
+    out.csr_bvalid = top->s_axil_bvalid && before == 0;
     out.csr_bresp = top->s_axil_bresp;
     out.csr_arready = top->s_axil_arready;
     out.csr_rvalid = top->s_axil_rvalid;
@@ -222,21 +292,22 @@ void smu_tick(void *smu, const smu_inputs *inputs, smu_outputs *outputs) {
   unit.set(*inputs);
   unit.settle(false);
   unit.get_all(*outputs);
+  unit.take(*inputs, *outputs);
   unit.settle(true);
 }
 
 // Shows what the two cycles of a read would. The registers they use stay what they were: nothing has happened at the next clock edge.
 uint64_t smu_peek(void *smu, uint32_t offset) {
   Smu &unit = *static_cast<Smu *>(smu);
-  auto &word = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__word_q;
-  QData &others = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__others_q;
+  auto &word = unit.top->rootp->trapless_smu__DOT__u_registers__DOT__u_csr__DOT__word_q;
+  QData &others = unit.top->rootp->trapless_smu__DOT__u_registers__DOT__u_csr__DOT__others_q;
   const auto before = word;
   const QData others_before = others;
   word = offset >> 3;
   unit.top->eval();
-  others = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__others;
+  others = unit.top->rootp->trapless_smu__DOT__u_registers__DOT__u_csr__DOT__others;
   unit.top->eval();
-  const uint64_t value = unit.top->rootp->trapless_smu__DOT__u_csr__DOT__rdata;
+  const uint64_t value = unit.top->rootp->trapless_smu__DOT__u_registers__DOT__u_csr__DOT__rdata;
   word = before;
   others = others_before;
   unit.top->eval();
@@ -245,7 +316,7 @@ uint64_t smu_peek(void *smu, uint32_t offset) {
 
 void smu_skip(void *smu, uint64_t cycles) {
   Smu &unit = *static_cast<Smu *>(smu);
-  QData &now = unit.top->rootp->trapless_smu__DOT__u_complete__DOT__now_q;
+  QData &now = unit.top->rootp->trapless_smu__DOT__u_nvme__DOT__u_complete__DOT__now_q;
   now = (now + cycles) & ((1ULL << 48) - 1);
 }
 

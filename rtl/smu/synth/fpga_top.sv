@@ -37,6 +37,10 @@ module fpga_top
     logic [1:0] rresp;
     logic rlast;
     logic rvalid;
+    logic [Devices-1:0] db_awready;
+    logic [Devices-1:0] db_wready;
+    logic [Devices-1:0][1:0] db_bresp;
+    logic [Devices-1:0] db_bvalid;
     logic [11:0] s_awaddr;
     logic s_awvalid;
     logic [63:0] s_wdata;
@@ -69,6 +73,11 @@ module fpga_top
     logic [2:0] arsize;
     logic arlock;
     logic arvalid;
+    logic [Devices-1:0][63:0] db_awaddr;
+    logic [Devices-1:0] db_awvalid;
+    logic [Devices-1:0][31:0] db_wdata;
+    logic [Devices-1:0] db_wvalid;
+    logic [Devices-1:0] db_bready;
     logic s_awready;
     logic s_wready;
     logic [1:0] s_bresp;
@@ -146,6 +155,17 @@ module fpga_top
     .m_axi_rlast(in_q.rlast),
     .m_axi_rvalid(in_q.rvalid),
     .m_axi_rready(),
+    .m_db_awaddr(out.db_awaddr),
+    .m_db_awprot(),
+    .m_db_awvalid(out.db_awvalid),
+    .m_db_awready(in_q.db_awready),
+    .m_db_wdata(out.db_wdata),
+    .m_db_wstrb(),
+    .m_db_wvalid(out.db_wvalid),
+    .m_db_wready(in_q.db_wready),
+    .m_db_bresp(in_q.db_bresp),
+    .m_db_bvalid(in_q.db_bvalid),
+    .m_db_bready(out.db_bready),
     .s_axil_awaddr(in_q.s_awaddr),
     .s_axil_awprot('0),
     .s_axil_awvalid(in_q.s_awvalid),

@@ -196,9 +196,12 @@ pub const CNT_PORT_REQUESTS_COUNT: Field = Field::new(0, 64);
 
 /// Descriptor control. RW.
 pub const DESC_CTRL: u64 = 0x000;
-/// 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad. When cleared,
-/// commands at the device go on; requests not yet submitted answer failed(descriptor).
+/// 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad, or while
+/// RINGING is 1. When cleared, commands at the device go on; requests not yet submitted answer failed(descriptor).
 pub const DESC_CTRL_VALID: Field = Field::new(0, 1);
+/// 1: a doorbell write that began before the latest write of RELEASE, or of another field of the descriptor, is still
+/// under way (REQ: SMU-14).
+pub const DESC_CTRL_RINGING: Field = Field::new(1, 1);
 
 /// Submission queue base. RW.
 pub const DESC_SQ_BASE: u64 = 0x008;
@@ -268,7 +271,8 @@ pub const DESC_QUARANTINED_COUNT: Field = Field::new(0, 8);
 pub const DESC_RELEASE: u64 = 0x068;
 /// Writing anything while VALID = 0 says that the queue pair is deleted or the controller was seen stopped: its
 /// commands end, quarantined ones too, their frames go to the return ring, misses still waiting answer
-/// failed(descriptor), indices and phase are reset. While VALID = 1 ignored, and STATUS.ERROR is set.
+/// failed(descriptor), indices and phase are reset. CTRL.RINGING tells when the last doorbell write is over. While
+/// VALID = 1 ignored, and STATUS.ERROR is set.
 pub const DESC_RELEASE_ANY: Field = Field::new(0, 64);
 
 /// Fence. RW.

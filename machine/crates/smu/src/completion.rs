@@ -49,7 +49,7 @@ impl Smu {
             return;
         }
         match descriptor.take_completion(out.bus) {
-            Err(_) => return self.completion_queue_lost(index),
+            Err(_) => return self.device_lost(index),
             Ok(None) => {
                 if !self.config.completion_hints {
                     descriptor.poll_at = Some(descriptor.look_after(now + Cycle(1), interval));
@@ -62,7 +62,7 @@ impl Smu {
                 self.match_completion(index, entry);
                 if rung.is_err() {
                     // The device will take the queue for full some day.
-                    return self.completion_queue_lost(index);
+                    return self.device_lost(index);
                 }
                 if self.bug(Bug::UpperMarksFirst) {
                     self.mark_early(out);
@@ -115,8 +115,9 @@ impl Smu {
         self.fail(slot, FailReason::Device);
     }
 
-    /// The completion queue cannot be read, or not be freed: whatever is at the device is out of sight, hence in quarantine until RELEASE.
-    fn completion_queue_lost(&mut self, index: usize) {
+    /// The completion queue cannot be read, or a doorbell cannot be rung: whatever is at the device is out of sight, hence in
+    /// quarantine until RELEASE.
+    pub(crate) fn device_lost(&mut self, index: usize) {
         self.error = true;
         self.descriptors[index].broken = true;
         for slot in 0..self.pmshr.slots.len() {

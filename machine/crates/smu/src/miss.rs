@@ -265,9 +265,8 @@ impl Smu {
         entry.stage = Stage::AtDevice;
         let descriptor = &self.descriptors[index];
         if descriptor.broken || out.bus.write_u32(PhysAddr(descriptor.sq_doorbell), tail).is_err() {
-            // The command stands in the queue: a later doorbell would start it. Hence quarantine; and its completion is looked for.
-            self.start_polling(index);
-            return self.fail(slot, FailReason::Bus);
+            // The command stands in the queue, where a later doorbell would start it: hence quarantine.
+            return self.device_lost(index);
         }
         if timeout != 0 {
             self.timeouts.insert((now + Cycle(timeout), slot));

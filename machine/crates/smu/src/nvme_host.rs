@@ -30,7 +30,7 @@ pub(crate) struct Descriptor {
     pub phase: bool,
     pub submitted: u64,
     pub completed: u64,
-    /// The completion queue or its doorbell met a bus error: nothing is submitted or polled until RELEASE.
+    /// The completion queue or a doorbell met a bus error: nothing is submitted or polled until RELEASE.
     pub broken: bool,
     /// When the completion queue is looked at next.
     pub poll_at: Option<Cycle>,

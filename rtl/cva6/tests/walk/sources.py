@@ -65,5 +65,6 @@ def files(source: Path, target: Path | None, config: Path) -> list[Path]:
 
 
 def smu() -> list[Path]:
-    """The SMU's files, without the packages that the core has already."""
-    return [SMU_PACKAGES[1], *(p for p in sorted(SMU.rglob("*.sv")) if p not in SMU_PACKAGES)]
+    """The SMU's files and what joins its ports, without the packages that the core has already."""
+    own = [p for p in sorted(SMU.rglob("*.sv")) if p not in SMU_PACKAGES]
+    return [SMU_PACKAGES[1], *own, CVA6 / "soc" / "join_doorbells.sv"]

@@ -110,6 +110,32 @@ module walk_tb #(
 
   assign smu_accepted_o = smu_req_valid_o && smu_req_ready && !smu_hold_i;
 `ifdef WALK_SMU
+  // The unit's writes to memory and its doorbells on one bus.
+  logic [3:0]       awid;
+  logic [63:0]      awaddr, wdata;
+  logic [7:0]       awlen, wstrb;
+  logic [2:0]       awsize;
+  logic             awlock, awvalid, awready, wlast, wvalid, wready, bvalid, bready;
+  logic [7:0][63:0] db_awaddr;
+  logic [7:0][31:0] db_wdata;
+  logic [7:0][1:0]  db_bresp;
+  logic [7:0]       db_awvalid, db_awready, db_wvalid, db_wready, db_bvalid;
+
+  join_doorbells u_join (
+    .clk_i, .rst_ni,
+    .awid_i(awid), .awaddr_i(awaddr), .awlen_i(awlen), .awsize_i(awsize), .awlock_i(awlock), .awcache_i('0),
+    .awvalid_i(awvalid), .awready_o(awready),
+    .wdata_i(wdata), .wstrb_i(wstrb), .wlast_i(wlast), .wvalid_i(wvalid), .wready_o(wready),
+    .bvalid_o(bvalid), .bready_i(bready),
+    .db_awaddr_i(db_awaddr), .db_awvalid_i(db_awvalid), .db_awready_o(db_awready),
+    .db_wdata_i(db_wdata), .db_wvalid_i(db_wvalid), .db_wready_o(db_wready),
+    .db_bresp_o(db_bresp), .db_bvalid_o(db_bvalid),
+    .awid_o(m_awid_o), .awaddr_o(m_awaddr_o), .awlen_o(), .awsize_o(), .awlock_o(m_awlock_o), .awcache_o(),
+    .awvalid_o(m_awvalid_o), .awready_i(m_awready_i),
+    .wdata_o(m_wdata_o), .wstrb_o(m_wstrb_o), .wlast_o(m_wlast_o), .wvalid_o(m_wvalid_o), .wready_i(m_wready_i),
+    .bid_i(m_bid_i), .bresp_i(m_bresp_i), .bvalid_i(m_bvalid_i), .bready_o(m_bready_o)
+  );
+
   trapless_smu #(
     .Harts(1)
   ) u_smu (
@@ -122,12 +148,14 @@ module walk_tb #(
     .rsp_o         (smu_rsp),
     .snoop_valid_i (1'b0),
     .snoop_addr_i  ('0),
-    .m_axi_awid(m_awid_o), .m_axi_awaddr(m_awaddr_o), .m_axi_awlen(), .m_axi_awsize(), .m_axi_awburst(),
-    .m_axi_awlock(m_awlock_o), .m_axi_awcache(), .m_axi_awprot(), .m_axi_awqos(),
-    .m_axi_awvalid(m_awvalid_o), .m_axi_awready(m_awready_i),
-    .m_axi_wdata(m_wdata_o), .m_axi_wstrb(m_wstrb_o), .m_axi_wlast(m_wlast_o),
-    .m_axi_wvalid(m_wvalid_o), .m_axi_wready(m_wready_i),
-    .m_axi_bid(m_bid_i), .m_axi_bresp(m_bresp_i), .m_axi_bvalid(m_bvalid_i), .m_axi_bready(m_bready_o),
+    .m_axi_awid(awid), .m_axi_awaddr(awaddr), .m_axi_awlen(awlen), .m_axi_awsize(awsize), .m_axi_awburst(),
+    .m_axi_awlock(awlock), .m_axi_awcache(), .m_axi_awprot(), .m_axi_awqos(),
+    .m_axi_awvalid(awvalid), .m_axi_awready(awready),
+    .m_axi_wdata(wdata), .m_axi_wstrb(wstrb), .m_axi_wlast(wlast), .m_axi_wvalid(wvalid), .m_axi_wready(wready),
+    .m_axi_bid(m_bid_i), .m_axi_bresp(m_bresp_i), .m_axi_bvalid(bvalid), .m_axi_bready(bready),
+    .m_db_awaddr(db_awaddr), .m_db_awprot(), .m_db_awvalid(db_awvalid), .m_db_awready(db_awready),
+    .m_db_wdata(db_wdata), .m_db_wstrb(), .m_db_wvalid(db_wvalid), .m_db_wready(db_wready),
+    .m_db_bresp(db_bresp), .m_db_bvalid(db_bvalid), .m_db_bready(),
     .m_axi_arid(m_arid_o), .m_axi_araddr(m_araddr_o), .m_axi_arlen(m_arlen_o), .m_axi_arsize(), .m_axi_arburst(),
     .m_axi_arlock(m_arlock_o), .m_axi_arcache(), .m_axi_arprot(), .m_axi_arqos(),
     .m_axi_arvalid(m_arvalid_o), .m_axi_arready(m_arready_i),

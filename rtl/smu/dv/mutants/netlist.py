@@ -26,9 +26,13 @@ endmodule
 """
 
 
+# Modules that only hold others together: not named on the way to a part.
+GROUPS = re.compile(r"(?<=\.)u_(?:registers|requests|rings|nvme|updaters|status|axi)\.")
+
+
 def plain(module: str) -> str:
     """trapless_smu_rr$trapless_smu.u_front.u_pick becomes trapless_smu_rr__front_pick; what is there once keeps its name."""
-    kind, _, path = module.partition("$")
+    kind, _, path = GROUPS.sub("", module).partition("$")
     if not path or path.count(".") == 1 and kind not in ("trapless_smu_fence", "trapless_smu_fifo", "trapless_smu_update"):
         return kind
     return kind + "__" + re.sub(r"\W+", "_", path.partition(".")[2].replace("u_", "")).strip("_")
@@ -43,7 +47,7 @@ def part(module: str) -> str:
 
 def instance(module: str) -> str:
     """front.pick for trapless_smu_rr$trapless_smu.u_front.u_pick."""
-    return re.sub(r"\bu_", "", module.partition("$")[2].partition(".")[2]) or "top"
+    return re.sub(r"\bu_", "", GROUPS.sub("", module).partition("$")[2].partition(".")[2]) or "top"
 
 
 def drawn(*words: object) -> str:

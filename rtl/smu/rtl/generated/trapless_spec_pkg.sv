@@ -250,11 +250,16 @@ package trapless_spec_pkg;
 
   // Descriptor control. RW.
   localparam int unsigned DESC_CTRL = 32'h0;
-  // 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad. When
-  // cleared, commands at the device go on; requests not yet submitted answer failed(descriptor).
+  // 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad, or while
+  // RINGING is 1. When cleared, commands at the device go on; requests not yet submitted answer failed(descriptor).
   localparam int unsigned DESC_CTRL_VALID_LSB = 32'd0;
   localparam int unsigned DESC_CTRL_VALID_MSB = 32'd0;
   localparam int unsigned DESC_CTRL_VALID_BIT = 32'd0;
+  // 1: a doorbell write that began before the latest write of RELEASE, or of another field of the descriptor, is
+  // still under way (REQ: SMU-14).
+  localparam int unsigned DESC_CTRL_RINGING_LSB = 32'd1;
+  localparam int unsigned DESC_CTRL_RINGING_MSB = 32'd1;
+  localparam int unsigned DESC_CTRL_RINGING_BIT = 32'd1;
 
   // Submission queue base. RW.
   localparam int unsigned DESC_SQ_BASE = 32'h8;
@@ -337,7 +342,8 @@ package trapless_spec_pkg;
   localparam int unsigned DESC_RELEASE = 32'h68;
   // Writing anything while VALID = 0 says that the queue pair is deleted or the controller was seen stopped: its
   // commands end, quarantined ones too, their frames go to the return ring, misses still waiting answer
-  // failed(descriptor), indices and phase are reset. While VALID = 1 ignored, and STATUS.ERROR is set.
+  // failed(descriptor), indices and phase are reset. CTRL.RINGING tells when the last doorbell write is over. While
+  // VALID = 1 ignored, and STATUS.ERROR is set.
   localparam int unsigned DESC_RELEASE_ANY_LSB = 32'd0;
   localparam int unsigned DESC_RELEASE_ANY_MSB = 32'd63;
 

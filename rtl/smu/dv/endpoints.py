@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices that are slow to take doorbells, do not answer them, or take none. REQ: SMU-8, SMU-10, SMU-14"""
+
+from __future__ import annotations
+
+import os
+
+import cocotb
+from cocotb.handle import HierarchyObject
+from cocotb.triggers import RisingEdge
+
+from rtl.smu.dv.bench import Bench
+from rtl.smu.dv.coverage import cover
+from rtl.smu.dv.rules import reason
+from rtl.smu.dv.spec import DONE, FAILED, desc, mask, reg
+
+LIMIT = int(os.environ.get("SMU_DOORBELL", "0"))
+"""Cycles that a doorbell write may take."""
+ACCESS = 60
+"""Cycles in which the registers answer, with memory that answers in the next one."""
+
+
+async def ringing(bench: Bench, d: int) -> None:
+    """Wait until a doorbell write is shown to the device."""
+    await bench.until(lambda: bench.doorbells.ringing(d))
+
+
+async def quickly(bench: Bench, offset: int, value: int | None = None) -> int:
+    """An access to a register, which must not take long; what was read."""
+    access = cocotb.start_soon(bench.os.read(offset) if value is None else bench.os.write(offset, value))
+    for _ in range(ACCESS):
+        if access.done():
+            return access.result() or 0
+        await RisingEdge(bench.dut.clk_i)
+    raise AssertionError(f"SMU-10: no answer of register {offset:#x} within {ACCESS} cycles")
+
+
+@cocotb.test()
+async def a_device_that_takes_no_doorbell_stops_nobody_else(dut: HierarchyObject) -> None:
+    """Misses, fences and registers of another device go on; its own misses fail in bounded time. REQ: SMU-8, SMU-10, SMU-14"""
+    bench = await Bench.start(dut)
+    world, walkers = bench.world, bench.walkers
+    waits = {1: walkers.ask(1, 1)}
+    await bench.at_device(1)
+    bench.doorbells.silent.add(0)
+    stuck = walkers.ask(0, 0)
+    await ringing(bench, 0)
+    await bench.os.begin(1)
+    world.devices[1].complete()
+    await bench.until(lambda: waits[1].outcome, 80)
+    assert waits[1].is_(DONE), "SMU-10: a miss of another device waits for a doorbell"
+    assert await quickly(bench, desc(1, "FENCE")) == 0, "SMU-8: a fence waits for a doorbell of another device"
+    also = walkers.ask(2, 2)  # the same device: its doorbell is due
+    for page in (3, 5):
+        wait = walkers.ask(1, page)
+        await bench.at_device(1)
+        world.devices[1].complete()
+        await bench.until(lambda: wait.outcome, 80)  # noqa: B023
+        assert wait.is_(DONE)
+    for offset, value in ((desc(1, "CTRL"), 0), (desc(1, "RELEASE"), 0), (desc(1, "NSID"), 2), (desc(0, "CTRL"), 1)):
+        await quickly(bench, offset, value)
+    assert not stuck.outcome and not also.outcome
+    await bench.until(lambda: stuck.outcome and also.outcome, LIMIT)
+    assert stuck.is_(FAILED, reason("BUS")) and also.is_(FAILED, reason("BUS")), "SMU-14: not failed(bus)"
+    assert await bench.os.status("ERROR") == 1 and (await bench.last_error())[1] == reason("BUS")
+    assert (await bench.os.status("LIVE"), await bench.os.status("QUARANTINED")) == (0, 2)
+    await bench.os.fence(0)
+    refused = walkers.ask(3, 4)
+    await bench.answered(refused)
+    assert refused.is_(FAILED, reason("DESCRIPTOR"))
+    cover("descriptor.silent")
+    # AXI does not let the unit take the write back, so the descriptor is for no other queue pair yet.
+    await quickly(bench, desc(0, "CTRL"), 0)
+    world.devices[0].pending.clear()
+    world.devices[0].deleted = True
+    await quickly(bench, desc(0, "RELEASE"), 0)
+    assert await quickly(bench, desc(0, "CTRL")) == mask("DESC_CTRL_RINGING"), "SMU-14: an old doorbell write is forgotten"
+    cover("release.ringing")
+    await quickly(bench, desc(0, "CTRL"), 1)
+    assert await quickly(bench, desc(0, "CTRL")) == mask("DESC_CTRL_RINGING"), "SMU-14: valid while an old doorbell is rung"
+    cover("release.refused")
+    await bench.cycles(2 * LIMIT)
+    bench.doorbells.silent.clear()
+    await bench.cycles(20)
+    assert await quickly(bench, desc(0, "CTRL")) == 0, "SMU-14: a doorbell write is never over"
+    assert [area for area, _ in world.trace].count("sq_bell") == 4, "what was due behind it is forgotten"
+    for d in (0, 1):
+        world.devices[d].reset()
+        await bench.os.set_up_descriptor(d)
+        assert await bench.os.read(desc(d, "CTRL")) == 1
+        again = walkers.ask(d, 6 + d)
+        await bench.at_device(d)
+        world.devices[d].complete()
+        await bench.answered(again)
+        assert again.is_(DONE)
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_doorbell_write_that_is_not_answered_loses_the_device(dut: HierarchyObject) -> None:
+    """REQ: SMU-14, SMU-10"""
+    bench = await Bench.start(dut)
+    bench.doorbells.mute.add(0)
+    waits = [bench.walkers.ask(0, 0), bench.walkers.ask(1, 2)]
+    await ringing(bench, 0)
+    await bench.cycles(LIMIT - 30)
+    assert not any(wait.outcome for wait in waits)
+    await bench.cycles(60)
+    assert all(wait.is_(FAILED, reason("BUS")) for wait in waits), "SMU-14: no answer, and no end"
+    await bench.os.invalidate(0)
+    bench.world.devices[0].deleted = True
+    await quickly(bench, desc(0, "RELEASE"), 0)
+    assert await quickly(bench, desc(0, "CTRL")) == mask("DESC_CTRL_RINGING")
+    bench.doorbells.mute.clear()
+    bench.world.faults.add("sq_bell")  # an error of an old one is nobody's
+    await bench.os.rung(0)
+    bench.world.faults.clear()
+    bench.world.devices[0].reset()
+    await bench.os.set_up_descriptor(0)
+    assert await bench.os.read(desc(0, "CTRL")) == 1, "SMU-14: lost by a doorbell of an old queue pair"
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_slow_device_is_told_the_newest_value_alone(dut: HierarchyObject) -> None:
+    """REQ: SMU-14"""
+    bench = await Bench.start(dut)
+    device = bench.world.devices[0]
+    bench.doorbells.silent.add(0)
+    waits = [bench.walkers.ask(hart, 2 * hart) for hart in range(4)]
+    await bench.until(lambda: device.owed == 4)
+    assert await bench.os.read(desc(0, "SQ_TAIL")) == 4
+    bench.doorbells.silent.clear()
+    await bench.at_device(0, 4)
+    rung = [area for area, index in bench.world.trace if (area, index) == ("sq_bell", 0)]
+    assert len(rung) == 2, f"SMU-14: {len(rung)} doorbell writes for the first of four commands and the rest"
+    bench.doorbells.silent.add(0)
+    while device.complete():
+        pass
+    await bench.answered(*waits)
+    assert all(wait.is_(DONE) for wait in waits), "completions wait for no doorbell"
+    bench.doorbells.silent.clear()
+    await bench.until(lambda: device.cq_head == 4)
+    assert len([area for area, index in bench.world.trace if (area, index) == ("cq_bell", 0)]) == 2
+    assert await bench.os.status("ERROR") == 0
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_flood_of_completions_delays_no_timeout(dut: HierarchyObject) -> None:
+    """One device posts as fast as its entries are taken; another one's command runs out of time. REQ: SMU-7, SMU-10"""
+    bench = await Bench.start(dut)
+    world = bench.world
+    await bench.os.write(reg("TIMEOUT"), 200)
+    slow = [bench.walkers.ask(hart, 2 * hart) for hart in (0, 2, 3)]
+    await bench.at_device(0, 3)
+    await bench.os.write(reg("TIMEOUT"), 0)
+    other = bench.walkers.ask(1, 1)
+    await bench.at_device(1)
+    for _ in range(200 + 4 * world.sizes.pmshr):
+        world.devices[1].stray(world.sizes.pmshr, "beyond")
+        await RisingEdge(dut.clk_i)
+    assert all(wait.is_(FAILED, reason("TIMEOUT")) for wait in slow), "SMU-7: a flood holds time-outs up"
+    assert not other.outcome
+    await bench.finish()
