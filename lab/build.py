@@ -103,7 +103,8 @@ def pagesim() -> Path:
 
 
 def seeded_machine() -> Path:
-    """The machine's program for tests whose walkers serve misses of every mode if TRAPLESS_SEED_SERVES_KERNEL is set (or the one
+    """The machine's program for tests: its walkers serve misses of every mode if TRAPLESS_SEED_SERVES_KERNEL is set, and one of
+    TRAPLESS_SEED_EXCHANGE_ERRORS exchanges of page table entries by the SMU meets a bus error (or the one
     that TRAPLESS_SEEDED_MACHINE names)."""
     named = os.environ.get(_variable("seeded_machine"))
     if named:

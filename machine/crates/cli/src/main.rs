@@ -35,6 +35,9 @@ const INTERRUPTED: u8 = 130;
 /// Environment variable, of a program for tests only: its walkers serve misses of every mode.
 #[cfg(feature = "seeded-bugs")]
 const SERVES_KERNEL: &str = "TRAPLESS_SEED_SERVES_KERNEL";
+/// The same: one of so many exchanges of page table entries meets a bus error.
+#[cfg(feature = "seeded-bugs")]
+const EXCHANGE_ERRORS: &str = "TRAPLESS_SEED_EXCHANGE_ERRORS";
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -47,6 +50,10 @@ fn main() -> ExitCode {
     };
     #[cfg(feature = "seeded-bugs")]
     trapless_riscv::seed_bug(std::env::var_os(SERVES_KERNEL).map(|_| trapless_riscv::Bug::ServesKernel));
+    #[cfg(feature = "seeded-bugs")]
+    if let Some(every) = std::env::var(EXCHANGE_ERRORS).ok().and_then(|text| text.parse().ok()) {
+        trapless_machine::exchange_errors::seed(every);
+    }
     let result = match cli.command {
         Command::Run(options) => run(&options),
         Command::Elf(options) => elf(&options),

@@ -258,6 +258,10 @@ impl SmuPort<'_> {
 impl SmuBus for SmuPort<'_> {
     fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
         self.touch(false, at);
+        #[cfg(feature = "seeded-bugs")]
+        if crate::exchange_errors::on_read(at) {
+            return Err(BusError(at));
+        }
         self.ram.load::<8>(at).map(u64::from_le_bytes).ok_or(BusError(at))
     }
 
@@ -284,6 +288,13 @@ impl SmuBus for SmuPort<'_> {
         let seen = self.read_u64(at)?;
         if seen != old {
             return Ok(Err(seen));
+        }
+        #[cfg(feature = "seeded-bugs")]
+        if let Some(effect) = crate::exchange_errors::on_exchange(at) {
+            if effect {
+                self.ram.store(at, new.to_le_bytes()).ok_or(BusError(at))?;
+            }
+            return Err(BusError(at));
         }
         self.ram.store(at, new.to_le_bytes()).ok_or(BusError(at))?;
         Ok(Ok(seen))

@@ -11,6 +11,8 @@ mod board;
 mod checkpoint;
 mod debug;
 mod error;
+#[cfg(feature = "seeded-bugs")]
+pub mod exchange_errors;
 pub mod fdt;
 mod firmware;
 mod frames;
