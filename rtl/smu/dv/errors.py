@@ -7,10 +7,11 @@ import cocotb
 from cocotb.handle import HierarchyObject
 
 from rtl.smu.dv.bench import Bench
+from rtl.smu.dv.places import RET_RING
 from rtl.smu.dv.rules import reason
 from rtl.smu.dv.spec import DONE, FAILED, get, mask, of, reg
 from rtl.smu.dv.walkers import Wait
-from rtl.smu.dv.world import RET_RING, L
+from rtl.smu.dv.world import L
 
 PAGE = 0
 

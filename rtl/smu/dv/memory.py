@@ -16,6 +16,8 @@ from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiBus
 from cocotbext.axi.axi_channels import AxiARSink, AxiAWSink, AxiBSource, AxiRSource, AxiWSink
 
+from rtl.smu.dv.coverage import cover
+
 OKAY, EXOKAY, SLVERR, DECERR = range(4)
 
 
@@ -67,6 +69,8 @@ class Memory:
         self.latency: Callable[[], int] = lambda: 0
         self.claims_lost = 0.0
         """How often an exclusive write fails for no reason that the SMU can see."""
+        self.failed_beats: set[int] | None = None
+        """Which beats of a read that meets a bus error; None: any, one at least."""
         self.exclusive = True
         """Whether this memory knows exclusive accesses."""
         cocotb.start_soon(self._serve(self.ar, self._take_read, self._read))
@@ -125,11 +129,22 @@ class Memory:
         if access.lock and resp == OKAY and self.exclusive:
             self.ram.claims[access.id] = access.addr
             resp = EXOKAY
+        failed = self._failed_beats(access.beats) if resp not in (OKAY, EXOKAY) else set()
         for beat in range(access.beats):
             at = access.addr + (beat << access.size)
             line = at & ~(self.bytes - 1)
-            data = sum(self.ram.read(line + 8 * i) << 64 * i for i in range(self.bytes // 8)) if resp in (OKAY, EXOKAY) else 0
-            self.r.send_nowait(self.r._transaction_obj(rid=access.id, rdata=data, rresp=resp, rlast=beat == access.beats - 1))
+            data = sum(self.ram.read(line + 8 * i) << 64 * i for i in range(self.bytes // 8))
+            if beat in failed:
+                data ^= sum(1 << self.rng.randrange(12, 40) + 64 * i for i in range(self.bytes // 8))
+            answer = resp if beat in failed or not failed else OKAY
+            self.r.send_nowait(self.r._transaction_obj(rid=access.id, rdata=data, rresp=answer, rlast=beat == access.beats - 1))
+
+    def _failed_beats(self, beats: int) -> set[int]:
+        """Which beats of a burst meet the error: one is enough. Their data are wrong, but look right."""
+        failed = self.failed_beats or {beat for beat in range(beats) if self.rng.random() < 0.5} or {self.rng.randrange(beats)}
+        if beats > 1:
+            cover("bus.all_beats" if len(failed) == beats else f"bus.{'last' if beats - 1 in failed else 'first'}_beat")
+        return failed
 
     def _write(self, access: Access) -> None:
         words: dict[int, tuple[int, int]] = {}

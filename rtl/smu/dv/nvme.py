@@ -94,7 +94,7 @@ class Device:
         world, page = self.world, command.lba // BLOCKS % self.world.sizes.pages
         place = world.places[command.frame]
         world.check(place == "smu", "SMU-7", f"device wrote frame {command.frame} of {place}")
-        drained = world.drained[world.device_of(page)]
+        drained = world.drained[self.index]
         world.check(world.accepted[page] > drained, "SMU-8", f"device wrote for page {page} after a drain over it")
         world.content[command.frame] = command.lba if status == 0 else None
         cover("nvme.out_of_order" if which else "nvme.in_order")

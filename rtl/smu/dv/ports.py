@@ -38,6 +38,7 @@ async def ports_and_walkers_join(dut: HierarchyObject) -> None:
     await bench.at_device(1)
     wait = bench.walkers.ask(0, 5)
     await bench.cycles(100)
+    assert await bench.os.read(port(2, "ANSWER")) == 0, "SMU-11: an answer while busy"
     bench.world.devices[1].complete()
     await bench.answered(wait)
     answers = [await task for task in asked]

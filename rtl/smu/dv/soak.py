@@ -14,8 +14,9 @@ from cocotb.handle import HierarchyObject
 from cocotb.triggers import ClockCycles, Event, First, with_timeout
 
 from rtl.smu.dv.bench import PERIOD_NS, Bench
-from rtl.smu.dv.spec import mask, names_block, reg
-from rtl.smu.dv.world import FREE_RING, NEVER, RET_RING
+from rtl.smu.dv.places import FREE_RING, RET_RING
+from rtl.smu.dv.spec import PFN_MASK, mask, names_block, reg
+from rtl.smu.dv.world import NEVER
 
 FAULTS = ("pte", "pmd", "pud", "sq", "cq", "sq_bell", "cq_bell", "free", "ret",
           "pte.write", "pte.write", "pmd.write", "pud.write")
@@ -30,7 +31,7 @@ class Soak:
         self.bench, self.faults, self.rng = bench, faults, random.Random(bench.rng.random())
         self.over = self.quiet = False
         rng, memory = self.rng, bench.memory
-        bench.world.tolerates_same = True
+        bench.world.tolerates_same = bench.os.wandering = True
         memory.pause((0, 0.2, 0.5, 0.8)[number % 4])
         top = rng.choice((0, 3, 30))
         memory.latency = lambda: rng.randint(0, top)
@@ -168,7 +169,7 @@ class Soak:
             await os.take_returned()
         head, size = await os.read(reg("FREE_HEAD")), world.sizes.free_entries
         for i in range(head, os.tail):
-            world.take_back(world.frame(world.ram.read(FREE_RING + 16 * (i % size)) & 0xfff_ffff))
+            world.take_back(world.frame(world.ram.read(FREE_RING + 16 * (i % size)) & PFN_MASK))
         await os.write(reg("FREE_BASE"), FREE_RING)
         os.tail = 0
         for d in range(world.sizes.devices):

@@ -20,6 +20,8 @@ REASONS = {value: name[len("REASON_"):].lower() for name, value in C.items() if 
 DONE, CHANGED, FAILED = C["OUTCOME_DONE"], C["OUTCOME_CHANGED"], C["OUTCOME_FAILED"]
 OUTCOMES = {DONE: "done", CHANGED: "changed", FAILED: "failed"}
 WORD = 2**64 - 1
+PFN_MASK = 2**44 - 1
+"""The bits of a frame number."""
 
 
 def mask(field: str) -> int:

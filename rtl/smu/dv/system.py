@@ -10,9 +10,10 @@ from cocotb.triggers import ClockCycles
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 from rtl.smu.dv.coverage import cover
-from rtl.smu.dv.spec import COUNTERS, REASONS, C, desc, get, mask, port, reg
+from rtl.smu.dv.places import BELLS, FREE_RING, NSID, PFN, RET_RING
+from rtl.smu.dv.spec import COUNTERS, PFN_MASK, REASONS, C, desc, get, mask, port, reg
 from rtl.smu.dv.walkers import Wait, Walkers
-from rtl.smu.dv.world import BLOCKS, DOORBELLS, FIRST_PFN, FREE_RING, NEVER, RET_RING, L, World
+from rtl.smu.dv.world import BLOCKS, NEVER, L, World
 
 
 class System:
@@ -24,6 +25,8 @@ class System:
         self.axil = AxiLiteMaster(bus, dut.clk_i, dut.rst_ni, reset_active_level=False)
         self.clk, self.world, self.walkers, self.rng = dut.clk_i, world, walkers, rng
         self.generation = 0
+        self.wandering = False
+        """Whether a page that is armed again may be another device's."""
         self.withdrawn: set[int] = set()
         """Pages whose withdrawal's fence must be over before they are armed again."""
         self.tail = self.head = 0
@@ -74,9 +77,9 @@ class System:
 
     async def set_up_descriptor(self, d: int) -> None:
         """Tell the SMU of a queue pair."""
-        world, bell = self.world, DOORBELLS + 8 * d
+        world, bell = self.world, BELLS[d]
         for name, value in (("SQ_BASE", world.sq(d)), ("CQ_BASE", world.cq(d)), ("SQ_DB", bell), ("CQ_DB", bell + 4),
-                            ("DEPTH", world.sizes.depth), ("NSID", 1 + d), ("BLOCKS", BLOCKS.bit_length() - 1), ("CTRL", 1)):
+                            ("DEPTH", world.sizes.depth), ("NSID", NSID[d]), ("BLOCKS", BLOCKS.bit_length() - 1), ("CTRL", 1)):
             await self.write(desc(d, name), value)
 
     async def invalidate(self, d: int) -> None:
@@ -115,7 +118,7 @@ class System:
         while put < frames and (self.tail - head) % 2**32 < size and ours:
             frame = ours.pop(0)
             at = FREE_RING + C["FREE_ENTRY_SIZE"] * (self.tail % size)
-            world.ram.write(at + C["FREE_ENTRY_PFN"], FIRST_PFN + frame | spoil_pfn)
+            world.ram.write(at + C["FREE_ENTRY_PFN"], PFN[frame] | spoil_pfn)
             world.ram.write(at + C["FREE_ENTRY_DMA"], world.dma(frame) | spoil_dma)
             world.places[frame] = "smu"
             self.tail, put = (self.tail + 1) % 2**32, put + 1
@@ -133,7 +136,7 @@ class System:
             cover("return.full")
         while self.head != tail:
             at = RET_RING + C["RET_ENTRY_SIZE"] * (self.head % size)
-            frame = world.frame(world.ram.read(at + C["RET_ENTRY_PFN"]) & 0xfff_ffff)
+            frame = world.frame(world.ram.read(at + C["RET_ENTRY_PFN"]) & PFN_MASK)
             word = world.ram.read(at + C["RET_ENTRY_REASON"])
             reason = REASONS[get("RETURNED_REASON", word)]
             if get("RETURNED_MAPPED", word):
@@ -179,7 +182,7 @@ class System:
         if kind == "DRAIN":
             world.drained[d] = max(world.drained[d], before)
         left = [wait for wait in self.walkers.waits
-                if wait and wait.accepted and wait.accepted <= before and world.device_of(wait.page) == d]
+                if wait and wait.accepted and wait.accepted <= before and get("PTE_DEVICE", wait.seen) == d]
         world.check(not left, "SMU-8", f"{left} still waits after {kind.lower()} of {d}")
 
     async def expire(self, d: int) -> None:
@@ -206,6 +209,8 @@ class System:
         if world.pte(page) or page in self.withdrawn:
             return False
         self.generation += other_block
+        if self.wandering:
+            world.device[page] = self.rng.randrange(world.sizes.devices)
         world.ram.write(world.pte_at(page), world.armed(page, self.generation) | (mask("PTE_SOFT") if soft else 0))
         world.lost_marks.discard(page)
         return True
@@ -298,7 +303,7 @@ class System:
         """Every frame is somewhere: what the SMU was given and did not install or return still stands in the ring."""
         world, size = self.world, self.world.sizes.free_entries
         head, at = await self.read(reg("FREE_HEAD")), lambda i: FREE_RING + C["FREE_ENTRY_SIZE"] * (i % size)
-        ring = sorted(world.frame(world.ram.read(at(head + i)) & 0xfff_ffff) for i in range((self.tail - head) % 2**32))
+        ring = sorted(world.frame(world.ram.read(at(head + i)) & PFN_MASK) for i in range((self.tail - head) % 2**32))
         given = [frame for frame, place in enumerate(world.places) if place == "smu"]
         world.check(ring == given, "SMU-5", f"frames {given} given, {ring} in the ring")
 

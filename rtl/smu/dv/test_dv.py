@@ -29,6 +29,7 @@ class Build:
     parameters: dict[str, int]
     defines: dict[str, str] = field(default_factory=dict)
     optimize: str = "-O2"
+    arguments: tuple[str, ...] = ()
 
 
 SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDepth": 4, "PollInterval": 4,
@@ -37,6 +38,7 @@ WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDep
                       "PollInterval": 0, "DoorbellCycles": 512}, {"TRAPLESS_SYNC_RESET": "1"})
 FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16, "PollInterval": 0})
 
+MODULES = ("rules", "errors", "late", "fences", "ports", "endpoints", "corners")
 SEEDED = tomllib.loads((Path(__file__).parent / "seeded.toml").read_text())
 
 
@@ -55,14 +57,14 @@ def model(build: Build, files: list[Path] | None = None) -> Path:
         get_runner("verilator").build(
             sources=files, includes=[sources.SMU], hdl_toplevel=sources.TOP, build_dir=folder, always=True,
             parameters=build.parameters, defines=build.defines, log_file=folder / "build.log",
-            build_args=[*env.cxx_flags(), "-Wno-fatal", "--quiet", "--assert"],
+            build_args=[*env.cxx_flags(), "-Wno-fatal", "--quiet", "--assert", *build.arguments],
         )
         (folder / "whole").touch()
     return folder
 
 
-def bench(build: Build, module: str, run: str, files: list[Path] | None = None, **settings: int) -> None:
-    """Run one module of cocotb tests."""
+def bench(build: Build, module: str, run: str, files: list[Path] | None = None, **settings: int) -> Path:
+    """Run one module of cocotb tests; the folder with what it wrote."""
     folder = model(build, files)
     here = folder / run
     here.mkdir(exist_ok=True)
@@ -78,6 +80,7 @@ def bench(build: Build, module: str, run: str, files: list[Path] | None = None, 
     tests, failed = get_results(here / "results.xml") if (here / "results.xml").exists() else (0, 0)
     log = (here / "log").read_text()
     assert tests and not failed, f"{failed} of {tests} tests failed; {here / 'log'} ends:\n" + "\n".join(log.splitlines()[-60:])
+    return here
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -85,7 +88,7 @@ def _fresh_coverage() -> None:
     shutil.rmtree(coverage.FOLDER, ignore_errors=True)
 
 
-@pytest.mark.parametrize("module", ["rules", "errors", "late", "fences", "ports", "endpoints"])
+@pytest.mark.parametrize("module", MODULES)
 def test_rules(module: str) -> None:
     """Each rule by examples."""
     bench(SMALL, module, module)
@@ -122,7 +125,7 @@ def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
     build = replace(SMALL, name="seeded", optimize="-O0")
     said = ""
     for module, settings in (("soak", {"SMU_SEED": 1, "SMU_CYCLES": 10_000}), ("rules", {}), ("errors", {}),
-                             ("late", {}), ("fences", {}), ("endpoints", {})):
+                             ("late", {}), ("fences", {}), ("endpoints", {}), ("corners", {}), ("ports", {})):
         try:
             bench(build, module, f"seeded-{module}", files, **settings)
         except AssertionError as error:

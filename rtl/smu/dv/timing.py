@@ -11,8 +11,8 @@ from cocotb.handle import HierarchyObject
 from cocotb.triggers import RisingEdge
 
 from rtl.smu.dv.bench import Bench
+from rtl.smu.dv.places import BELLS
 from rtl.smu.dv.spec import DONE, reg
-from rtl.smu.dv.world import DOORBELLS
 from rtl.tools.env import BUILDS
 
 TO_DOORBELL, TO_ANSWER, PER_MISS = 12, 10, 40
@@ -56,7 +56,7 @@ class Watch:
                             self.flying[channel, key] = at
                     shown[channel] = not high(f"m_axi_{channel}ready")
             rung = int(dut.m_db_awvalid.value)
-            if rung & ~rung_before & 1 and int(dut.m_db_awaddr.value) & 2**64 - 1 == DOORBELLS:
+            if rung & ~rung_before & 1 and int(dut.m_db_awaddr.value) & 2**64 - 1 == BELLS[0]:
                 self.doorbell = (self.cycle, self.memory)
             rung_before = rung
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
+from rtl.smu.dv import places
 from rtl.smu.dv.coverage import cover
 from rtl.smu.dv.memory import DECERR, OKAY, SLVERR, Access, Ram
-from rtl.smu.dv.spec import C, get, installed, mask, names_block, of
+from rtl.smu.dv.places import FREE_RING, RET_RING
+from rtl.smu.dv.spec import PFN_MASK, C, get, installed, mask, names_block, of
 
-PT, PMD, PUD = 0x8000_0000, 0x8001_0000, 0x8002_0000
-FREE_RING, RET_RING = 0x8003_0000, 0x8004_0000
-QUEUES, DOORBELLS = 0x8010_0000, 0x4000_1000
-FIRST_PFN, IOMMU = 0x9_0000, 1 << 40
 BLOCKS = 8
 """Of 512 bytes in a page."""
 L = mask("PTE_L")
@@ -56,6 +54,12 @@ class World:
 
     def __post_init__(self) -> None:
         """Nothing has happened yet."""
+        self.device = [page % self.sizes.devices for page in range(self.sizes.pages)]
+        """The descriptor that each page's entries name."""
+        self.frames = {places.PFN[frame]: frame for frame in range(self.sizes.frames)}
+        kinds = (("pte", places.PT, 1), ("pmd", places.PMD, 4), ("pud", places.PUD, 12))
+        self.entries = {at[i]: (name, i) for name, at, share in kinds for i in range(-(-self.sizes.pages // share))}
+        """Page table entries by address: which kind, and the how manieth."""
         self.places: list[str | int] = ["os"] * self.sizes.frames
         """Of each frame: os, smu, returned, or the page that maps it."""
         self.content: list[int | None] = [None] * self.sizes.frames
@@ -93,48 +97,47 @@ class World:
 
     def pte_at(self, page: int) -> int:
         """Where the page's leaf entry is."""
-        return PT + 8 * page
+        return places.PT[page]
 
     def pmd_at(self, page: int) -> int:
         """Four pages share a PMD entry."""
-        return PMD + 8 * (page // 4)
+        return places.PMD[page // 4]
 
     def pud_at(self, page: int) -> int:
         """Twelve share a PUD entry."""
-        return PUD + 8 * (page // 12)
+        return places.PUD[page // 12]
 
     def sq(self, d: int) -> int:
         """Submission queue."""
-        return QUEUES + 0x2_0000 * d
+        return places.SQ[d]
 
     def cq(self, d: int) -> int:
         """Completion queue."""
-        return self.sq(d) + 0x1_0000
+        return places.CQ[d]
 
     def area(self, at: int) -> tuple[str, int]:
         """What lies at an address and which of its kind: page, ring entry, descriptor."""
         sizes = self.sizes
-        for name, base, count, stride in (
-            ("pte", PT, sizes.pages, 8), ("pmd", PMD, -(-sizes.pages // 4), 8), ("pud", PUD, -(-sizes.pages // 12), 8),
-            ("free", FREE_RING, sizes.free_entries, 16), ("ret", RET_RING, sizes.ret_entries, 16),
-        ):
-            if base <= at < base + count * stride:
-                return name, (at - base) // stride
+        if at in self.entries:
+            return self.entries[at]
+        for name, base, count in (("free", FREE_RING, sizes.free_entries), ("ret", RET_RING, sizes.ret_entries)):
+            if base <= at < base + count * 16:
+                return name, (at - base) // 16
         for d in range(sizes.devices):
             for name, base, size in (("sq", self.sq(d), 64), ("cq", self.cq(d), 16)):
                 if base <= at < base + size * sizes.depth:
                     return name, d
-            if at in (DOORBELLS + 8 * d, DOORBELLS + 8 * d + 4):
+            if at & ~4 == places.BELLS[d]:
                 return "cq_bell" if at & 4 else "sq_bell", d
         return "nowhere", 0
 
     def device_of(self, page: int) -> int:
         """The descriptor that a page's entries name."""
-        return page % self.sizes.devices
+        return self.device[page]
 
     def armed(self, page: int, generation: int) -> int:
         """The armed entry of a page; its block tells page and generation."""
-        lba = BLOCKS * (page + self.sizes.pages * generation)
+        lba = BLOCKS * (page + self.sizes.pages * (generation + places.LBA))
         flags = L | mask("PTE_U") | mask("PTE_R") | mask("PTE_A")
         return flags | of("PTE_LBA", lba) | of("PTE_DEVICE", self.device_of(page))
 
@@ -144,11 +147,11 @@ class World:
 
     def frame(self, pfn: int) -> int | None:
         """Which of ours a frame number names."""
-        return pfn - FIRST_PFN if FIRST_PFN <= pfn < FIRST_PFN + self.sizes.frames else None
+        return self.frames.get(pfn)
 
     def dma(self, frame: int) -> int:
         """Where a device reaches the frame."""
-        return ((FIRST_PFN + frame) << 12) + IOMMU
+        return places.DMA[frame]
 
     def take_back(self, frame: int) -> None:
         """The operating system has the frame again."""
@@ -249,7 +252,7 @@ class World:
 
     def _returned(self, pfn: int, word: int) -> None:
         """A frame stands in the return ring. One that may be mapped says so, and no other does (REQ: SMU-13)."""
-        frame = self.frame(pfn & 0xfff_ffff)  # a malformed entry's comes back as it was
+        frame = self.frame(pfn & PFN_MASK)  # a malformed entry's comes back as it was
         mapped, told = self.doubts.pop(frame, None), get("RETURNED_MAPPED", word)
         blind = any(error[2] == frame for error in self.errors.values())
         self.check(not blind, "SMU-13", f"frame {frame} returned, and nobody has looked whether a page maps it")
@@ -272,14 +275,14 @@ class World:
             cover("read_back.as_seen")
         elif not resp and ours:
             self.progress[page] = "pte"
-            cover("read_back.installed" if value == installed(seen, FIRST_PFN + frame) else "read_back.installed_and_changed")
+            cover("read_back.installed" if value == installed(seen, places.PFN[frame]) else "read_back.installed_and_changed")
         else:
             self.progress[page], self.doubts[frame] = "pte", effect
             cover("read_back.other" if not resp else "read_back.failed")
 
     def _install(self, key: int, page: int, seen: int, new: int, effect: bool) -> int:
         """The PTE is written, or would be: the frame."""
-        fenced = self.fenced[self.device_of(page)]
+        fenced = self.fenced[get("PTE_DEVICE", seen)]
         self.check(self.accepted[page] > fenced, "SMU-8", f"page {page} installed after a fence over its request")
         self.check(names_block(seen), "SMU-3", f"page {page} overwritten while it was {seen:#x}")
         frame = self.frame(get("PTE_PFN", new))
@@ -287,7 +290,7 @@ class World:
         self.check(self.places[frame] == "smu", "SMU-3", f"frame {frame} installed from {self.places[frame]}")
         lba = get("PTE_LBA", seen)
         self.check(self.content[frame] == lba, "SMU-4", f"page {page} installed with {self.content[frame]}, not block {lba}")
-        self.check(new == installed(seen, FIRST_PFN + frame), "SMU-3", f"page {page} installed as {new:#x}")
+        self.check(new == installed(seen, places.PFN[frame]), "SMU-3", f"page {page} installed as {new:#x}")
         self.progress[page] = "pte" if effect else "begun"
         self.updating[key] = page
         if effect:
@@ -312,8 +315,8 @@ class World:
         cdw0, nsid = self.ram.read(at) & 0xffff_ffff, self.ram.read(at) >> 32
         prp1, slba, cdw12 = (self.ram.read(at + C[f"NVME_SQE_{name}"]) for name in ("PRP1", "SLBA", "CDW12"))
         rest = [self.ram.read(at + offset) for offset in (8, 16, 32, 56)]
-        frame = self.frame((prp1 - IOMMU) >> 12)
-        sound = cdw0 & 0xffff == C["NVME_OPC_READ"] and cdw12 == BLOCKS - 1 and nsid == 1 + d
-        sound = sound and prp1 % 4096 == 0 and not any(rest)
+        frame = places.DMA.index(prp1) if prp1 in places.DMA[:self.sizes.frames] else None
+        sound = cdw0 & 0xffff == C["NVME_OPC_READ"] and cdw12 == BLOCKS - 1 and nsid == places.NSID[d]
+        sound = sound and not any(rest)
         self.check(sound and frame is not None, "SMU-9", f"command {cdw0:#x} {nsid} {prp1:#x} {slba:#x} {cdw12:#x} {rest}")
         return cdw0 >> 16, slba, frame

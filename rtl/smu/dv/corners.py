@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What random runs hardly meet: commands that are accepted while their queue goes, and marks that cannot be set."""
+
+from __future__ import annotations
+
+import cocotb
+from cocotb.handle import HierarchyObject
+
+from rtl.smu.dv.bench import Bench
+from rtl.smu.dv.coverage import cover
+from rtl.smu.dv.rules import reason
+from rtl.smu.dv.spec import DONE, FAILED, desc, mask
+
+
+def rung(bench: Bench) -> int:
+    """How many submission doorbells were written."""
+    return sum(area == "sq_bell" for area, _ in bench.world.trace)
+
+
+@cocotb.test()
+async def a_command_that_waits_while_its_descriptor_goes_is_not_written(dut: HierarchyObject) -> None:
+    """REQ: SMU-7, SMU-9. The frame goes back; the command before it, written already, is served."""
+    bench = await Bench.start(dut)
+    bench.memory.b.pause = True
+    first, second = bench.walkers.ask(0, 0), None
+    await bench.cycles(60)
+    second = bench.walkers.ask(1, 2)
+    await bench.cycles(60)
+    stop = cocotb.start_soon(bench.os.write(desc(0, "CTRL"), 0))
+    await bench.cycles(60)
+    assert not stop.done() and not rung(bench)
+    bench.memory.b.pause = False
+    await stop
+    await bench.cycles(500)
+    assert second.is_(FAILED, reason("DESCRIPTOR")) and not first.outcome, "SMU-9: a command of a stopped descriptor"
+    await bench.cycles(100)
+    assert await bench.os.take_returned() == ["descriptor"] and rung(bench) == 1, "SMU-9: its doorbell was rung"
+    await bench.at_device(0)
+    bench.world.devices[0].complete()
+    await bench.answered(first)
+    assert first.is_(DONE)
+    cover("descriptor.gone_before_command")
+    await bench.os.release(0)
+    await bench.os.set_up_descriptor(0)
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_command_written_while_its_queue_is_lost_rings_nobody(dut: HierarchyObject) -> None:
+    """REQ: SMU-7, SMU-9. It stands in the queue, where a later doorbell would start it: quarantine until RELEASE."""
+    bench = await Bench.start(dut)
+    first = bench.walkers.ask(0, 0)
+    await bench.at_device(0)
+    bench.memory.b.pause = True
+    second = bench.walkers.ask(1, 2)
+    await bench.cycles(60)
+    bench.world.faults.add("cq")
+    await bench.answered(first)
+    assert first.is_(FAILED, reason("BUS")) and not second.outcome
+    bench.memory.b.pause = False
+    await bench.cycles(1000)
+    assert second.is_(FAILED, reason("BUS")), "SMU-7: a command of a lost queue is not failed"
+    await bench.cycles(200)
+    assert rung(bench) == 1 and await bench.os.status("QUARANTINED") == 2, "SMU-7: a lost queue's command is not in quarantine"
+    assert await bench.os.take_returned() == []
+    cover("descriptor.lost_during_command")
+    bench.world.faults.clear()
+    await bench.os.invalidate(0)
+    await bench.os.release(0)
+    await bench.cycles(200)
+    assert await bench.os.take_returned() == ["bus", "bus"]
+    await bench.os.set_up_descriptor(0)
+    await bench.finish()
+
+
+@cocotb.test()
+@cocotb.parametrize(level=["pmd", "pud"])
+async def a_mark_that_is_never_set_ends_in_bounded_time(dut: HierarchyObject, level: str) -> None:
+    """REQ: SMU-3, SMU-10. Nothing but failed exclusive pairs: failed(bus), and the frame stays the page's."""
+    bench = await Bench.start(dut)
+    world = bench.world
+    wait = bench.walkers.ask(0, 0)
+    await bench.at_device(0)
+    world.devices[0].complete()
+    before = {"pmd": "pte", "pud": "pmd"}[level]
+    await bench.until(lambda: world.progress.get(0) == before)
+    bench.memory.claims_lost = 1.0
+    await bench.until(lambda: wait.outcome, 20_000)
+    assert wait.is_(FAILED, reason("BUS")) and await bench.os.status("ERROR") == 1, "SMU-3: a mark that was not set is not told"
+    assert world.pte(0) & mask("PTE_V")
+    bench.memory.claims_lost = 0.0
+    world.lost_marks.add(0)  # STATUS.ERROR and failed(bus) are all that tells of it
+    await bench.cycles(100)
+    assert await bench.os.take_returned() == []
+    cover(f"exclusive.given_up_{level}")
+    await bench.finish()
