@@ -10,6 +10,7 @@ from rtl.smu.dv.bench import Bench
 from rtl.smu.dv.coverage import cover
 from rtl.smu.dv.rules import reason
 from rtl.smu.dv.spec import CHANGED, DONE, FAILED, get, mask, port, reg
+from rtl.smu.dv.world import NEVER
 
 
 @cocotb.test()
@@ -38,12 +39,27 @@ async def ports_and_walkers_join(dut: HierarchyObject) -> None:
     await bench.at_device(1)
     wait = bench.walkers.ask(0, 5)
     await bench.cycles(100)
-    assert await bench.os.read(port(2, "ANSWER")) == 0, "SMU-11: an answer while busy"
     bench.world.devices[1].complete()
     await bench.answered(wait)
     answers = [await task for task in asked]
     assert all(answer.is_(DONE) and answer.pte == wait.pte for answer in answers)
     assert (await bench.os.count("COMMANDS"), await bench.os.count("COALESCED")) == (1, 2)
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_busy_port_shows_no_old_answer(dut: HierarchyObject) -> None:
+    """REQ: SMU-11"""
+    bench = await Bench.start(dut)
+    device = bench.world.devices[1]
+    device.delay = lambda: 20
+    assert (await bench.os.ask_port(2, 3)).is_(DONE) and await bench.os.read(port(2, "ANSWER")) == bench.world.pte(3)
+    device.delay = lambda: NEVER
+    second = cocotb.start_soon(bench.os.ask_port(2, 5))
+    await bench.at_device(1)
+    assert await bench.os.read(port(2, "ANSWER")) == 0, "SMU-11: an answer while busy"
+    device.complete()
+    assert (await second).is_(DONE)
     await bench.finish()
 
 
