@@ -74,8 +74,7 @@ pub fn action(faults: bool) -> impl Strategy<Value = Action> {
     ];
     let trouble = prop_oneof![
         (0..AREAS.len()).prop_map(|i| Fault { area: AREAS[i] }),
-        (0..AREAS.len(), any::<bool>())
-            .prop_map(|(i, takes_effect)| WriteFault { area: AREAS[i], takes_effect }),
+        (0..AREAS.len(), any::<bool>()).prop_map(|(i, takes_effect)| WriteFault { area: AREAS[i], takes_effect }),
         Just(Mend),
     ];
     if faults { prop_oneof![60 => contract, 1 => trouble].boxed() } else { contract.boxed() }

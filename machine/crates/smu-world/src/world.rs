@@ -316,9 +316,13 @@ impl World {
         let frame = self.frame(number);
         let doubt = frame.and_then(|f| self.doubts.remove(&f));
         let blind = self.errors.values().any(|(_, f, _)| Some(*f) == frame);
-        self.check(!blind, "SMU-13", || format!("frame {frame:?} returned, and nobody has looked whether a page maps it"));
+        self.check(!blind, "SMU-13", || {
+            format!("frame {frame:?} returned, and nobody has looked whether a page maps it")
+        });
         let told = regs::RETURNED_MAPPED.is_set(word);
-        self.check(told == doubt.is_some(), "SMU-13", || format!("frame {frame:?} returned with {word:#x}, in doubt: {doubt:?}"));
+        self.check(told == doubt.is_some(), "SMU-13", || {
+            format!("frame {frame:?} returned with {word:#x}, in doubt: {doubt:?}")
+        });
         let mapped = doubt == Some(true);
         self.returns.push_back(!mapped);
         if mapped {

@@ -3,6 +3,8 @@
 
 #[path = "suite/entries.rs"]
 mod entries;
+#[path = "suite/errors.rs"]
+mod errors;
 #[path = "suite/exact.rs"]
 mod exact;
 #[path = "suite/numbers.rs"]

@@ -3,6 +3,8 @@
 
 #[path = "suite/entries.rs"]
 mod entries;
+#[path = "suite/errors.rs"]
+mod errors;
 #[path = "suite/numbers.rs"]
 mod numbers;
 #[path = "suite/ports.rs"]
