@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things lie in a run: anywhere in physical memory, another place for each run (SMU_RUN). Neighbours of one kind differ in
-one bit only, so that a unit that overlooks a bit of an address takes one for another. With SMU_NEAR set, everything is
-within 2 MiB, doorbells apart."""
+one bit only, so that a unit that overlooks a bit of an address takes one for another."""
 
 from __future__ import annotations
 
@@ -15,7 +14,6 @@ DEVICES = 8
 PAGE = 4096
 
 _rng = random.Random(os.environ.get("SMU_RUN", ""))
-_near = "SMU_NEAR" in os.environ
 
 
 def _spread(base: int, low: int, high: int) -> list[int]:
@@ -33,22 +31,12 @@ def _anywhere(align: int) -> int:
     return _rng.getrandbits(ADDRESS_BITS) & -align
 
 
-if _near:
-    PT, PMD, PUD = ([base + 8 * i for i in range(COUNT)] for base in (0x8000_0000, 0x8001_0000, 0x8002_0000))
-    FREE_RING, RET_RING = 0x8003_0000, 0x8004_0000
-    SQ, CQ = ([base + 0x2_0000 * d for d in range(DEVICES)] for base in (0x8010_0000, 0x8011_0000))
-    BELLS = [0x4000_1000 + 8 * d for d in range(DEVICES)]
-    PFN = [0x9_0000 + frame for frame in range(COUNT)]
-    DMA = [(pfn << 12) + (1 << 40) for pfn in PFN]
-    NSID = [1 + d for d in range(DEVICES)]
-    LBA = 0
-else:
-    PT, PMD, PUD = (_spread(_anywhere(8), 3, ADDRESS_BITS) for _ in range(3))
-    FREE_RING, RET_RING = _anywhere(PAGE), _anywhere(PAGE)
-    SQ, CQ = ([_anywhere(PAGE) for _ in range(DEVICES)] for _ in range(2))
-    BELLS = [_anywhere(8) for _ in range(DEVICES)]
-    PFN = _spread(_rng.getrandbits(PFN_BITS), 0, PFN_BITS)
-    DMA = _spread(_rng.getrandbits(DMA_BITS) & -PAGE, 12, DMA_BITS)
-    NSID = [1 + _rng.getrandbits(NSID_BITS - 1) for _ in range(DEVICES)]
-    LBA = _rng.getrandbits(32)
-"""`LBA`: of the first block, in multiples of all blocks of a generation."""
+PT, PMD, PUD = (_spread(_anywhere(8), 3, ADDRESS_BITS) for _ in range(3))
+FREE_RING, RET_RING = _anywhere(PAGE), _anywhere(PAGE)
+SQ, CQ = ([_anywhere(PAGE) for _ in range(DEVICES)] for _ in range(2))
+BELLS = [_anywhere(8) for _ in range(DEVICES)]
+PFN = _spread(_rng.getrandbits(PFN_BITS), 0, PFN_BITS)
+DMA = _spread(_rng.getrandbits(DMA_BITS) & -PAGE, 12, DMA_BITS)
+NSID = [1 + _rng.getrandbits(NSID_BITS - 1) for _ in range(DEVICES)]
+LBA = _rng.getrandbits(32)
+"""Of the first block, in multiples of all blocks of a generation."""
