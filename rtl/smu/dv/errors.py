@@ -80,7 +80,7 @@ async def a_frame_that_may_be_mapped_comes_back_as_such(dut: HierarchyObject, ef
     bench = await Bench.start(dut)
     wait = await write_of_pte_fails(bench, effect)
     bench.world.faults.add("pte")
-    assert await outcome(bench, wait) == ["bus mapped"]
+    assert await outcome(bench, wait) == ["bus mapped"], "SMU-13: a frame that may be mapped is not told"
     assert wait.is_(FAILED, reason("BUS")) and marks(bench) == [True, True]
     assert (await bench.last_error())[1] == reason("BUS")
     assert bool(bench.world.pte(PAGE) & mask("PTE_V")) == effect
@@ -97,7 +97,7 @@ async def an_entry_that_somebody_else_has_written_tells_nothing(dut: HierarchyOb
     if effect:
         bench.world.take_back(bench.world.frame(get("PTE_PFN", bench.world.pte(PAGE))))
     bench.world.ram.write(bench.world.pte_at(PAGE), value)
-    assert await outcome(bench, wait) == ["bus mapped"]
+    assert await outcome(bench, wait) == ["bus mapped"], "SMU-13: a frame that may be mapped is not told"
     assert wait.is_(FAILED, reason("BUS")) and bench.world.pte(PAGE) == value
     bench.world.ram.write(bench.world.pte_at(PAGE), 0)
     await bench.finish()
