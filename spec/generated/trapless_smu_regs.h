@@ -19,6 +19,7 @@
 #define SMU_CAP_HARTS			0xff000000ULL
 #define SMU_CAP_SOCKET			0x700000000ULL
 #define SMU_CAP_PORTS			0xff0000000000ULL
+#define SMU_CAP_WINDOWS			0xf000000000000ULL
 
 /* Control. RW. */
 #define SMU_CTRL			0x010
@@ -41,6 +42,10 @@
 #define SMU_LAST_ERROR			0x048
 #define SMU_LAST_ERROR_STATUS		0xffffULL
 #define SMU_LAST_ERROR_REASON		0xff0000ULL
+
+/* Window lock. RW. */
+#define SMU_WINDOW_LOCK			0x050
+#define SMU_WINDOW_LOCK_LOCKED		0x1ULL
 
 /* Free ring base. RW. */
 #define SMU_FREE_BASE			0x100
@@ -124,6 +129,19 @@
 /* Of the requests accepted, those of software request ports. RO. */
 #define SMU_CNT_PORT_REQUESTS		0x278
 
+/* First address. RW. */
+#define SMU_WINDOW_FIRST		0x000
+#define SMU_WINDOW_FIRST_GRANULE	0xfffffffffff000ULL
+
+/* Last address. RW. */
+#define SMU_WINDOW_LAST			0x008
+#define SMU_WINDOW_LAST_GRANULE		0xfffffffffff000ULL
+
+/* Window control. RW. */
+#define SMU_WINDOW_CTRL			0x010
+#define SMU_WINDOW_CTRL_MEMORY		0x1ULL
+#define SMU_WINDOW_CTRL_DOORBELL	0x2ULL
+
 /* Descriptor control. RW. */
 #define SMU_DESC_CTRL			0x000
 #define SMU_DESC_CTRL_VALID		0x1ULL
@@ -204,6 +222,11 @@
 
 /* Answer. RO. */
 #define SMU_PORT_ANSWER			0x028
+
+/* Windows: offset of the first, distance, number. */
+#define SMU_WINDOW_BASE			0x300
+#define SMU_WINDOW_STRIDE		0x20
+#define SMU_WINDOW_COUNT		8
 
 /* Queue descriptors: offset of the first, distance, number. */
 #define SMU_DESC_BASE			0x400

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things lie in a run: anywhere in physical memory, another place for each run (SMU_RUN). Neighbours of one kind differ in
-one bit only, so that a unit that overlooks a bit of an address takes one for another."""
+one bit only, so that a unit that overlooks a bit of an address takes one for another. With SMU_NEAR everything but the frames
+lies side by side, so that windows can hold it (REQ: SMU-15)."""
 
 from __future__ import annotations
 
@@ -31,10 +32,21 @@ def _anywhere(align: int) -> int:
     return _rng.getrandbits(ADDRESS_BITS) & -align
 
 
-PT, PMD, PUD = (_spread(_anywhere(8), 3, ADDRESS_BITS) for _ in range(3))
-FREE_RING, RET_RING = _anywhere(PAGE), _anywhere(PAGE)
-SQ, CQ = ([_anywhere(PAGE) for _ in range(DEVICES)] for _ in range(2))
-BELLS = [_anywhere(8) for _ in range(DEVICES)]
+NEAR = "SMU_NEAR" in os.environ
+if NEAR:
+    _base = _anywhere(1 << 24)
+    PT, PMD, PUD = ([_base + table * 0x1_0000 + 8 * i for i in range(COUNT)] for table in range(3))
+    FREE_RING, RET_RING = _base + 0x3_0000, _base + 0x4_0000
+    SQ, CQ = ([_base + 0x10_0000 + (2 * d + half) * 0x1_0000 for d in range(DEVICES)] for half in range(2))
+    _bells = _anywhere(PAGE)
+    BELLS = [_bells + 8 * d for d in range(DEVICES)]
+else:
+    PT, PMD, PUD = (_spread(_anywhere(8), 3, ADDRESS_BITS) for _ in range(3))
+    FREE_RING, RET_RING = _anywhere(PAGE), _anywhere(PAGE)
+    SQ, CQ = ([_anywhere(PAGE) for _ in range(DEVICES)] for _ in range(2))
+    BELLS = [_anywhere(8) for _ in range(DEVICES)]
+FIRMWARE = PT[0] & -PAGE ^ 1 << _rng.randrange(30, ADDRESS_BITS)
+"""Memory that is none of the unit's business."""
 PFN = _spread(_rng.getrandbits(PFN_BITS), 0, PFN_BITS)
 DMA = _spread(_rng.getrandbits(DMA_BITS) & -PAGE, 12, DMA_BITS)
 NSID = [1 + _rng.getrandbits(NSID_BITS - 1) for _ in range(DEVICES)]

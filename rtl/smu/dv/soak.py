@@ -2,7 +2,7 @@
 """Random walkers, software, devices, memory and operating system, from a seed.
 
 REQ: SMU-1, SMU-2, SMU-3, SMU-4, SMU-5, SMU-6, SMU-7, SMU-8, SMU-9, SMU-10, SMU-11,
-SMU-13"""
+SMU-13, SMU-15"""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from cocotb.handle import HierarchyObject
 from cocotb.triggers import ClockCycles, Event, First, with_timeout
 
 from rtl.smu.dv.bench import PERIOD_NS, Bench
-from rtl.smu.dv.places import FREE_RING, RET_RING
-from rtl.smu.dv.spec import PFN_MASK, mask, names_block, reg
+from rtl.smu.dv.coverage import cover
+from rtl.smu.dv.places import FIRMWARE, FREE_RING, NEAR, RET_RING
+from rtl.smu.dv.rules import reason
+from rtl.smu.dv.spec import FAILED, PFN_MASK, mask, names_block, reg
+from rtl.smu.dv.windows import everything
 from rtl.smu.dv.world import NEVER
 
 FAULTS = ("pte", "pmd", "pud", "sq", "cq", "sq_bell", "cq_bell", "free", "ret",
@@ -81,7 +84,13 @@ class Soak:
         while not self.over:
             await self.pause(300)
             page = rng.randrange(world.sizes.pages)
-            if names_block(pte := world.pte(page)) and not self.quiet:
+            if world.windows and not self.quiet and rng.random() < 0.2:
+                at = [world.pte_at(page), world.pmd_at(page), world.pud_at(page)]
+                at[rng.randrange(3)] = FIRMWARE
+                wait = await os.ask_port(number, page, addresses=tuple(at))
+                assert wait.outcome == FAILED and (wait.is_(FAILED, reason("BUS")) or wait.is_(FAILED, reason("DISABLED"))), \
+                    f"SMU-15: {wait}"
+            elif names_block(pte := world.pte(page)) and not self.quiet:
                 await os.ask_port(number, page, seen=pte, halves=rng.random() < 0.2)
 
     async def system(self, cycles: int) -> None:
@@ -184,7 +193,13 @@ async def play(dut: HierarchyObject, faults: bool) -> None:
     """One run."""
     seed, cycles = int(os.environ["SMU_SEED"]), int(os.environ["SMU_CYCLES"])
     number = 2 * seed + faults
-    bench = await Bench.start(dut, frames=12, seed=number)
+    bench = Bench(dut, number)
+    await bench.reset()
+    if NEAR:
+        await bench.os.set_windows(everything())
+        cover("window.soak")
+    await bench.os.set_up(12)
+    await bench.cycles(60)
     soak = Soak(bench, faults, number)
     actors = [cocotb.start_soon(soak.hart(hart)) for hart in range(bench.world.sizes.harts)]
     actors += [cocotb.start_soon(soak.port(number)) for number in range(bench.world.sizes.harts)]

@@ -50,6 +50,11 @@ def desc(d: int, name: str) -> int:
     return C["DESC_BASE"] + C["DESC_STRIDE"] * d + C[f"DESC_{name}"]
 
 
+def window(w: int, name: str) -> int:
+    """Offset of a window's register."""
+    return C["WINDOW_BASE"] + C["WINDOW_STRIDE"] * w + C[f"WINDOW_{name}"]
+
+
 def port(p: int, name: str) -> int:
     """Offset of a software request port's register."""
     return C["PORT_BASE"] + C["PORT_STRIDE"] * p + C[f"PORT_{name}"]

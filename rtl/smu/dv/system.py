@@ -11,9 +11,9 @@ from cocotbext.axi import AxiLiteBus, AxiLiteMaster
 
 from rtl.smu.dv.coverage import cover
 from rtl.smu.dv.places import BELLS, FREE_RING, NSID, PFN, RET_RING
-from rtl.smu.dv.spec import COUNTERS, PFN_MASK, REASONS, C, desc, get, mask, port, reg
+from rtl.smu.dv.spec import COUNTERS, PFN_MASK, REASONS, C, desc, get, mask, of, port, reg, window
 from rtl.smu.dv.walkers import Wait, Walkers
-from rtl.smu.dv.world import BLOCKS, NEVER, L, World
+from rtl.smu.dv.world import BLOCKS, NEVER, L, Window, World
 
 
 class System:
@@ -60,6 +60,21 @@ class System:
         return await self.status("ERROR") == 1
 
     # ---- setting up
+
+    async def set_windows(self, windows: list[Window], lock: bool = True) -> None:
+        """What firmware does before it starts an operating system (REQ: SMU-15)."""
+        count = get("REG_CAP_WINDOWS", await self.read(reg("CAP")))
+        assert len(windows) <= count
+        self.world.windows = None  # neither the old nor the new ones, until all are set
+        for w in range(count):
+            found = windows[w] if w < len(windows) else Window(0, 0, False, False)
+            ctrl = of("WINDOW_CTRL_MEMORY", found.memory) | of("WINDOW_CTRL_DOORBELL", found.doorbell)
+            for name, value in (("CTRL", 0), ("FIRST", found.first), ("LAST", found.last), ("CTRL", ctrl)):
+                await self.write(window(w, name), value)
+        if lock:
+            await self.write(reg("WINDOW_LOCK"), 1)
+        assert await self.status("ERROR") == 0, "SMU-15: a window is refused at rest"
+        self.world.windows = windows
 
     async def set_up(self, frames: int) -> None:
         """All pages armed, rings and descriptors set up, frames in the ring, enabled."""

@@ -37,6 +37,16 @@ class Sizes:
         return self.pmshr + 1
 
 
+@dataclass(frozen=True)
+class Window:
+    """Addresses that the unit may use, from the first byte to the last (REQ: SMU-15)."""
+
+    first: int
+    last: int
+    memory: bool = True
+    doorbell: bool = False
+
+
 @dataclass
 class World:
     """The scoreboard."""
@@ -64,6 +74,8 @@ class World:
         """Of each frame: os, smu, returned, or the page that maps it."""
         self.content: list[int | None] = [None] * self.sizes.frames
         self.devices: list = []
+        self.windows: list[Window] | None = None
+        """In force, if any are."""
         self.progress: dict[int, str] = {}
         """Last step of each page's install."""
         self.updating: dict[int, int] = {}
@@ -167,6 +179,13 @@ class World:
 
     # ---- accesses
 
+    def held(self, at: int, size: int, doorbell: bool = False) -> None:
+        """An access lies in a window of its kind."""
+        if self.windows is not None:
+            inside = any(w.first & -4096 <= at and at + size <= (w.last | 4095) + 1 and (w.doorbell if doorbell else w.memory)
+                         for w in self.windows)
+            self.check(inside, "SMU-15", f"access to {size} bytes at {at:#x}, which is in no window")
+
     def _fault(self, area: str, write: bool = False) -> int:
         """The response of an access: an error where a fault was put."""
         if area not in self.faults and not (write and f"{area}.write" in self.faults):
@@ -186,6 +205,7 @@ class World:
         want = 16 if area == "free" else 8
         self.check(area in ("pte", "pmd", "pud", "free", "cq"), "SMU-10", f"read of {access.addr:#x} ({area})")
         size = access.beats << access.size
+        self.held(access.addr, size)
         self.check(size == want and access.addr % 8 == 0, "SMU-10", f"read of {size} bytes at {access.addr:#x} ({area})")
         if area == "cq":
             self.check(self.devices[index].owed > 0, "SMU-9", f"completion queue {index} read, no command outstanding")
@@ -204,6 +224,7 @@ class World:
         area, index = self.area(access.addr)
         size = {"pte": 8, "pmd": 8, "pud": 8, "sq": 64, "ret": 16, "sq_bell": 4, "cq_bell": 4}.get(area, 0)
         self.check(size != 0, "SMU-10", f"write to {access.addr:#x} ({area})")
+        self.held(access.addr, size, doorbell=area.endswith("bell"))
         written = sum(part.bit_count() for _, part in words.values())
         self.check(written == size and access.addr % size == 0, "SMU-10", f"write of {written} at {access.addr:#x} ({area})")
         self.check(access.lock == (area in ("pte", "pmd", "pud")), "SMU-3", f"{area} written with lock {access.lock}")
@@ -252,7 +273,8 @@ class World:
 
     def _returned(self, pfn: int, word: int) -> None:
         """A frame stands in the return ring. One that may be mapped says so, and no other does (REQ: SMU-13)."""
-        frame = self.frame(pfn & PFN_MASK)  # a malformed entry's comes back as it was
+        self.check(pfn <= PFN_MASK, "SMU-15", f"{pfn:#x} returned, which is no frame number")
+        frame = self.frame(pfn)
         mapped, told = self.doubts.pop(frame, None), get("RETURNED_MAPPED", word)
         blind = any(error[2] == frame for error in self.errors.values())
         self.check(not blind, "SMU-13", f"frame {frame} returned, and nobody has looked whether a page maps it")

@@ -23,7 +23,7 @@ module unit_frames
   logic [1:0] put;
 
   assign took = `SMU.u_rings.u_free.took;
-  assign given = took && `SMU.u_rings.u_free.read_q[63:0] == 64'(frame);
+  assign given = took && `SMU.u_rings.u_free.read_q[43:0] == frame;
   assign latch = !`SMU.ret_empty;
   assign free_count = `SMU.u_rings.u_free.count_q;
   assign put[0] = `SMU.pte_valid[0] && `SMU.entry[`SMU.update_slot[0]].pfn == frame;
@@ -40,14 +40,14 @@ module unit_frames
       taken_q <= taken_q + 8'(took);
       left_q <= left_q + 8'(`SMU.pte_valid[0]) + 8'(`SMU.pte_valid[1]) + 8'(`SMU.returned);
       if (given) have_q <= 1'b1;
-      else if (put != '0 || (`SMU.returned && `SMU.u_rings.u_return.pfn_q == 64'(frame))) have_q <= 1'b0;
+      else if (put != '0 || (`SMU.returned && `SMU.u_rings.u_return.pfn_q == frame)) have_q <= 1'b0;
     end
   end
 
   always_comb begin
     here = 8'(free_count) + 8'(`SMU.u_rings.u_free.bad_q) + 8'(latch && !`SMU.u_rings.u_return.from_slot_q);
-    places = 8'(`SMU.u_rings.u_free.bad_q && `SMU.u_rings.u_free.read_q[63:0] == 64'(frame))
-        + 8'(latch && !`SMU.u_rings.u_return.from_slot_q && `SMU.u_rings.u_return.pfn_q == 64'(frame));
+    places = 8'(`SMU.u_rings.u_free.bad_q && `SMU.u_rings.u_free.read_q[43:0] == frame)
+        + 8'(latch && !`SMU.u_rings.u_return.from_slot_q && `SMU.u_rings.u_return.pfn_q == frame);
     free_ptr = '0;
     for (int unsigned k = 0; k < 2; k++) begin
       free_ptr = 2'(`SMU.u_rings.u_free.rptr_q) + 2'(k);
@@ -64,7 +64,7 @@ module unit_frames
   `CLAIM(frames_conserved, taken_q - left_q == here)
   `CLAIM(frame_in_one_place, places == 8'(have_q))
   `CLAIM(frame_returned_as_it_is, !latch || !`SMU.u_rings.u_return.from_slot_q || `SMU.u_rings.u_return.state_q == 2'd1
-      || (`SMU.u_rings.u_return.pfn_q == 64'(`SMU.entry[`SMU.returned_slot].pfn)
+      || (`SMU.u_rings.u_return.pfn_q == `SMU.entry[`SMU.returned_slot].pfn
         && `SMU.u_rings.u_return.mapped_q == `SMU.entry[`SMU.returned_slot].mapped))
   // REQ: SMU-13
   `CLAIM(prefetched_is_not_mapped, !latch || `SMU.u_rings.u_return.from_slot_q || !`SMU.u_rings.u_return.mapped_q)

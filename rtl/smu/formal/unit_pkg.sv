@@ -2,7 +2,7 @@
 // The size in which the unit is proven (`check` elaborates it so), and the AXI identifiers of its parts.
 package unit_pkg;
 
-  localparam int unsigned Entries = 4, Harts = 2, Ports = 1, Devices = 2, Prefetch = 2, Updaters = 2;
+  localparam int unsigned Entries = 4, Harts = 2, Ports = 1, Devices = 2, Prefetch = 2, Updaters = 2, Windows = 2;
   localparam int unsigned Sources = Harts + Ports, Readers = 3 + Updaters, Writers = 2 + Updaters;
 
   // Updaters are 0 and 1 in both halves.

@@ -24,6 +24,13 @@ module trapless_smu
   parameter int unsigned DataWidth = 64,
   /// AXI identifier bits: 3 at least (4 for 4 updaters).
   parameter int unsigned AxiIdWidth = 4,
+  /// Windows that the unit's addresses can be held to: 0 to 8.
+  parameter int unsigned Windows = 4,
+  /// AxPROT of all accesses: non-secure, unprivileged data by default.
+  parameter logic [2:0] AxiProt = 3'b010,
+  /// AxUSER of all accesses: who asks, for an IOMMU or IOPMP.
+  parameter int unsigned StreamIdWidth = 1,
+  parameter logic [StreamIdWidth-1:0] StreamId = '0,
   /// Cycles between two looks at a completion queue that had nothing.
   parameter int unsigned PollInterval = 0,
   /// Cycles after which a doorbell write that is not answered has failed: 2 to 2^30.
@@ -60,6 +67,7 @@ module trapless_smu
   output logic [3:0] m_axi_awcache,
   output logic [2:0] m_axi_awprot,
   output logic [3:0] m_axi_awqos,
+  output logic [StreamIdWidth-1:0] m_axi_awuser,
   output logic m_axi_awvalid,
   input logic m_axi_awready,
   output logic [DataWidth-1:0] m_axi_wdata,
@@ -80,6 +88,7 @@ module trapless_smu
   output logic [3:0] m_axi_arcache,
   output logic [2:0] m_axi_arprot,
   output logic [3:0] m_axi_arqos,
+  output logic [StreamIdWidth-1:0] m_axi_aruser,
   output logic m_axi_arvalid,
   input logic m_axi_arready,
   input logic [AxiIdWidth-1:0] m_axi_rid,
@@ -92,6 +101,7 @@ module trapless_smu
   // AXI4-Lite masters without reads, one for each descriptor: doorbells
   output logic [Devices-1:0][63:0] m_db_awaddr,
   output logic [Devices-1:0][2:0] m_db_awprot,
+  output logic [Devices-1:0][StreamIdWidth-1:0] m_db_awuser,
   output logic [Devices-1:0] m_db_awvalid,
   input logic [Devices-1:0] m_db_awready,
   output logic [Devices-1:0][31:0] m_db_wdata,
@@ -178,6 +188,9 @@ module trapless_smu
   reason_t command_reason, device_reason;
   logic stray, install_soon, install, timeout_valid;
   logic desc_refused, release_desc;
+  entry_addr_t look_pte, look_pmd, look_pud;
+  desc_t desc_selected;
+  logic nvme_quiet, entries_inside, desc_inside, free_inside, ret_inside;
   logic [Updaters-1:0] pte_valid;
   reason_t [Updaters-1:0] update_reason;
   logic [Updaters-1:0] update_mapped;
@@ -186,7 +199,7 @@ module trapless_smu
 
   // ---------------------------------------------------------------- registers
   trapless_smu_registers #(.PmshrEntries(PmshrEntries), .Harts(Harts), .Ports(Ports), .Devices(Devices),
-      .PrefetchDepth(PrefetchDepth), .Socket(Socket), .TimeoutReset(TimeoutReset)) u_registers (
+      .PrefetchDepth(PrefetchDepth), .Windows(Windows), .Socket(Socket), .TimeoutReset(TimeoutReset)) u_registers (
     .clk_i,
     .rst_ni,
     .s_axil_awready,
@@ -230,6 +243,15 @@ module trapless_smu
     .port_index_o(port_index),
     .port_field_o(port_field),
     .idle_i(idle),
+    .quiet_i(nvme_quiet),
+    .look_pte_i(look_pte),
+    .look_pmd_i(look_pmd),
+    .look_pud_i(look_pud),
+    .entries_inside_o(entries_inside),
+    .desc_selected_i(desc_selected),
+    .desc_inside_o(desc_inside),
+    .free_inside_o(free_inside),
+    .ret_inside_o(ret_inside),
     .no_dma_i(no_dma),
     .no_frames_i(no_frames),
     .live_count_i(live_count),
@@ -272,6 +294,10 @@ module trapless_smu
     .port_accepted_o(port_accepted),
     .abandon_i,
     .enable_i(enable),
+    .look_pte_o(look_pte),
+    .look_pmd_o(look_pmd),
+    .look_pud_o(look_pud),
+    .entries_inside_i(entries_inside),
     .join_entry_o(join_entry),
     .refuse_o(refuse),
     .refuse_reason_o(refuse_reason),
@@ -339,10 +365,8 @@ module trapless_smu
   );
 
   // ---------------------------------------------------------------- the parts
-
   assign rd_error = rd_resp inside {RespSlvErr, RespDecErr};
   assign wr_error = wr_resp inside {RespSlvErr, RespDecErr};
-
   assign rd_soon[RdFree] = 1'b0;
 
   trapless_smu_rings #(.PmshrEntries(PmshrEntries), .PrefetchDepth(PrefetchDepth)) u_rings (
@@ -376,6 +400,8 @@ module trapless_smu
     .frame_dma_o(frame_dma),
     .free_empty_o(free_empty),
     .entry_i(entry),
+    .free_inside_i(free_inside),
+    .ret_inside_i(ret_inside),
     .ret_base_set_i(ret_base_set),
     .ret_size_set_i(ret_size_set),
     .ret_head_set_i(ret_head_set),
@@ -397,7 +423,7 @@ module trapless_smu
   );
 
   trapless_smu_nvme #(.PmshrEntries(PmshrEntries), .Devices(Devices), .PollInterval(PollInterval),
-      .DoorbellCycles(DoorbellCycles)) u_nvme (
+      .DoorbellCycles(DoorbellCycles), .AxiProt(AxiProt), .StreamIdWidth(StreamIdWidth), .StreamId(StreamId)) u_nvme (
     .clk_i,
     .rst_ni,
     .hold_i(hold),
@@ -451,8 +477,12 @@ module trapless_smu
     .desc_refused_o(desc_refused),
     .release_desc_o(release_desc),
     .nvme_busy_o(nvme_busy),
+    .desc_selected_o(desc_selected),
+    .desc_inside_i(desc_inside),
+    .nvme_quiet_o(nvme_quiet),
     .m_db_awaddr,
     .m_db_awprot,
+    .m_db_awuser,
     .m_db_awvalid,
     .m_db_awready,
     .m_db_wdata,
@@ -534,11 +564,10 @@ module trapless_smu
     .count_o(count)
   );
 
-  // ---------------------------------------------------------------- memory
-  trapless_smu_axi #(.Readers(Readers), .Writers(Writers), .Lookup(RdLookup), .DataWidth(DataWidth),
-      .AxiIdWidth(AxiIdWidth)) u_axi (
-    .clk_i,
-    .rst_ni,
+  // ---------------------------------------------------------------- memory; its pins are passed on by their names
+  trapless_smu_axi #(.Readers(Readers), .Writers(Writers), .Lookup(RdLookup), .DataWidth(DataWidth), .AxiIdWidth(AxiIdWidth),
+      .AxiProt(AxiProt), .StreamIdWidth(StreamIdWidth), .StreamId(StreamId)) u_axi (
+    .*,
     .rd_i(rd),
     .lookup_lane_i(lookup_lane),
     .rd_valid_i(rd_valid),
@@ -549,48 +578,11 @@ module trapless_smu
     .rd_data_o(rd_data),
     .rd_wide_o(rd_wide),
     .rd_wide_error_o(rd_wide_error),
-    .m_axi_arid,
-    .m_axi_araddr,
-    .m_axi_arlen,
-    .m_axi_arsize,
-    .m_axi_arlock,
-    .m_axi_arvalid,
-    .m_axi_arready,
-    .m_axi_rid,
-    .m_axi_rdata,
-    .m_axi_rresp,
-    .m_axi_rlast,
-    .m_axi_rvalid,
     .wr_valid_i(wr_valid),
     .wr_soon_i(wr_soon),
     .wr_i(wr),
     .wr_done_o(wr_done),
-    .wr_resp_o(wr_resp),
-    .m_axi_awid,
-    .m_axi_awaddr,
-    .m_axi_awlen,
-    .m_axi_awsize,
-    .m_axi_awlock,
-    .m_axi_awcache,
-    .m_axi_awvalid,
-    .m_axi_awready,
-    .m_axi_wdata,
-    .m_axi_wstrb,
-    .m_axi_wlast,
-    .m_axi_wvalid,
-    .m_axi_wready,
-    .m_axi_bid,
-    .m_axi_bresp,
-    .m_axi_bvalid,
-    .m_axi_bready,
-    .m_axi_rready,
-    .m_axi_awburst,
-    .m_axi_awprot,
-    .m_axi_awqos,
-    .m_axi_arburst,
-    .m_axi_arcache,
-    .m_axi_arprot,
-    .m_axi_arqos
+    .wr_resp_o(wr_resp)
   );
 
 endmodule

@@ -9,7 +9,10 @@ module trapless_smu_axi
   // The one of the readers that names its lane itself.
   parameter int unsigned Lookup = 2,
   parameter int unsigned DataWidth = 64,
-  parameter int unsigned AxiIdWidth = 4
+  parameter int unsigned AxiIdWidth = 4,
+  parameter logic [2:0] AxiProt = 3'b010,
+  parameter int unsigned StreamIdWidth = 1,
+  parameter logic [StreamIdWidth-1:0] StreamId = '0
 ) (
   input logic clk_i,
   input logic rst_ni,
@@ -61,10 +64,12 @@ module trapless_smu_axi
   output logic [1:0] m_axi_awburst,
   output logic [2:0] m_axi_awprot,
   output logic [3:0] m_axi_awqos,
+  output logic [StreamIdWidth-1:0] m_axi_awuser,
   output logic [1:0] m_axi_arburst,
   output logic [3:0] m_axi_arcache,
   output logic [2:0] m_axi_arprot,
-  output logic [3:0] m_axi_arqos
+  output logic [3:0] m_axi_arqos,
+  output logic [StreamIdWidth-1:0] m_axi_aruser
 );
 
   if (!(DataWidth inside {64, 128, 256, 512})) begin : g_bad_width
@@ -140,11 +145,13 @@ module trapless_smu_axi
   assign m_axi_bready = 1'b1;
   assign m_axi_rready = 1'b1;
   assign m_axi_awburst = 2'b01;
-  assign m_axi_awprot = 3'b000;
+  assign m_axi_awprot = AxiProt;
   assign m_axi_awqos = '0;
+  assign m_axi_awuser = StreamId;
   assign m_axi_arburst = 2'b01;
   assign m_axi_arcache = 4'b0010;
-  assign m_axi_arprot = 3'b000;
+  assign m_axi_arprot = AxiProt;
   assign m_axi_arqos = '0;
+  assign m_axi_aruser = StreamId;
 
 endmodule

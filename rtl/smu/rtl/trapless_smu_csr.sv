@@ -13,6 +13,7 @@ module trapless_smu_csr
   parameter int unsigned Ports = 4,
   parameter int unsigned Devices = 8,
   parameter int unsigned Prefetch = 16,
+  parameter int unsigned Windows = 4,
   parameter int unsigned Socket = 0,
   parameter longint unsigned TimeoutReset = 0
 ) (
@@ -50,6 +51,13 @@ module trapless_smu_csr
   output logic fence_o,
   output logic drain_o,
   output logic expire_o,
+  output logic window_write_o,
+  output logic [2:0] window_index_o,
+  output logic [1:0] window_field_o,
+  output logic lock_o,
+  // A descriptor's control register is accessed, in this of its steps.
+  output logic look_o,
+  output logic [1:0] step_o,
   output logic port_write_o,
   output logic [4:0] port_index_o,
   output logic [2:0] port_field_o,
@@ -74,6 +82,12 @@ module trapless_smu_csr
   input logic fence_busy_i,
   input logic drain_busy_i,
   input logic [63:0] port_rdata_i,
+  input logic [63:0] window_rdata_i,
+  input logic locked_i,
+  // Windows may be set (REQ: SMU-15); the rings lie in some.
+  input logic quiet_i,
+  input logic free_inside_i,
+  input logic ret_inside_i,
 
   // what went wrong
   input logic error_i,
@@ -86,7 +100,7 @@ module trapless_smu_csr
   typedef enum logic [2:0] { RegIdle, RegFetch, RegRead, RegMerge, RegCheck, RegExec } reg_e;
 
   typedef struct packed {
-    logic free_base, free_size, free_tail, ret_base, ret_size, ret_head, desc, fence, expire, port;
+    logic ctrl, free_base, free_size, free_tail, ret_base, ret_size, ret_head, window, lock, desc, fence, expire, port;
   } select_t;
 
   reg_e state_q, state_d;
@@ -98,8 +112,8 @@ module trapless_smu_csr
   logic [63:0] timeout_q;
   logic [15:0] last_status_q;
   reason_t last_reason_q;
-  logic in_desc, in_fence, in_expire, in_port, in_count, base_write, ring_write, hold, go, refused, base_ok, size_ok;
-  logic hold_q, halves_q, ring_ok_q;
+  logic in_desc, in_fence, in_expire, in_port, in_count, in_window, base_write, ring_write, window_write, hold, go, refused;
+  logic base_ok, size_ok, hold_q, halves_q, ring_ok_q, window_ok_q, ring_outside;
 
   function automatic logic [8:0] word(int unsigned offset);
     return 9'(offset >> 3);
@@ -109,15 +123,20 @@ module trapless_smu_csr
   assign in_fence = in_desc && desc_field_o == 4'(DESC_FENCE >> 3);
   assign in_expire = in_desc && desc_field_o == 4'(DESC_EXPIRE >> 3);
   assign in_port = word_q >= word(PORT_BASE);
+  assign in_window = word_q >= word(WINDOW_BASE) && word_q < word(WINDOW_BASE + Windows * WINDOW_STRIDE)
+      && window_field_o <= 2'(WINDOW_CTRL >> 3);
   assign in_count = word_q >= word(CNT_BASE) && word_q < word(CNT_BASE + CNT_COUNT * 8);
   // Known long before the register is written.
   assign is_d = '{
+    ctrl: word_q == word(REG_CTRL),
     free_base: word_q == word(REG_FREE_BASE),
     free_size: word_q == word(REG_FREE_SIZE),
     free_tail: word_q == word(REG_FREE_TAIL),
     ret_base: word_q == word(REG_RET_BASE),
     ret_size: word_q == word(REG_RET_SIZE),
     ret_head: word_q == word(REG_RET_HEAD),
+    window: in_window,
+    lock: Windows != 0 && word_q == word(REG_WINDOW_LOCK),
     desc: in_desc && !in_fence && !in_expire,
     fence: in_fence,
     expire: in_expire,
@@ -125,16 +144,19 @@ module trapless_smu_csr
   };
   assign base_write = is_q.free_base || is_q.ret_base;
   assign ring_write = base_write || is_q.free_size || is_q.ret_size;
+  assign window_write = is_q.window || is_q.lock;
 
   // Blocks are aligned to their size.
   assign desc_index_o = word_q[6:4];
   assign desc_field_o = word_q[3:0];
   assign port_index_o = word_q[7:3];
   assign port_field_o = word_q[2:0];
+  assign window_index_o = word_q[4:2];
+  assign window_field_o = word_q[1:0];
 
   // What the other parts hold is gathered a cycle before.
   always_comb begin
-    others = in_desc ? desc_rdata_i : in_port ? port_rdata_i : count_i[word_q[3:0]];
+    others = in_desc ? desc_rdata_i : in_port ? port_rdata_i : in_window ? window_rdata_i : count_i[word_q[3:0]];
     if (in_fence) begin
       others[DESC_FENCE_FENCE_BIT] = fence_busy_i;
       others[DESC_FENCE_DRAIN_BIT] = drain_busy_i;
@@ -152,6 +174,7 @@ module trapless_smu_csr
         rdata[REG_CAP_HARTS_MSB:REG_CAP_HARTS_LSB] = 8'(Harts);
         rdata[REG_CAP_SOCKET_MSB:REG_CAP_SOCKET_LSB] = 3'(Socket);
         rdata[REG_CAP_PORTS_MSB:REG_CAP_PORTS_LSB] = 8'(Ports);
+        rdata[REG_CAP_WINDOWS_MSB:REG_CAP_WINDOWS_LSB] = 4'(Windows);
       end
       word(REG_CTRL): rdata[REG_CTRL_ENABLE_BIT] = enable_q;
       word(REG_STATUS): begin
@@ -177,20 +200,23 @@ module trapless_smu_csr
       word(REG_RET_SIZE): rdata = 64'(ret_size_i);
       word(REG_RET_HEAD): rdata = 64'(ret_head_i);
       word(REG_RET_TAIL): rdata = 64'(ret_tail_i);
-      default: if (in_count || in_desc || in_port) rdata = others_q;
+      word(REG_WINDOW_LOCK): rdata[REG_WINDOW_LOCK_LOCKED_BIT] = locked_i;
+      default: if (in_count || in_desc || in_port || in_window) rdata = others_q;
     endcase
   end
 
   // A 64-bit register, or one half of it; anything else is ignored.
   assign go = state_q == RegExec && write_q && halves_q;
   // Whoever is not in the middle of a step while this is set begins none.
-  assign hold = write_q && (is_q.desc || ring_write);
+  assign hold = write_q && (is_q.desc || ring_write || window_write);
   assign hold_o = hold_q;
 
   // A unit that is disabled and idle stays so.
   assign base_ok = merged_q[3:0] == '0 && merged_q[63:56] == '0;
   assign size_ok = merged_q[63:32] == '0 && (merged_q[31:0] & (merged_q[31:0] - 32'd1)) == '0;
-  assign refused = go && ring_write && !ring_ok_q;
+  assign refused = go && ((ring_write && !ring_ok_q) || (window_write && !window_ok_q));
+  // A ring without entries is nowhere.
+  assign ring_outside = (free_size_i != '0 && !free_inside_i) || (ret_size_i != '0 && !ret_inside_i);
 
   assign wdata_o = merged_q;
   assign upper_o = biten_q[63];
@@ -201,6 +227,11 @@ module trapless_smu_csr
   assign ret_size_o = go && is_q.ret_size && !refused;
   assign ret_head_o = go && is_q.ret_head;
   assign desc_write_o = go && is_q.desc;
+  assign window_write_o = go && is_q.window && !refused;
+  assign lock_o = go && is_q.lock && !refused && merged_q[REG_WINDOW_LOCK_LOCKED_BIT];
+  // One step for each of a descriptor's four addresses.
+  assign look_o = in_desc && desc_field_o == 4'(DESC_CTRL >> 3) && state_q inside {RegFetch, RegRead, RegMerge, RegCheck};
+  assign step_o = 2'(state_q - RegFetch);
   assign port_write_o = go && is_q.port;
   // Not what stands there: a half that is not written does not begin anything.
   assign fence_o = go && is_q.fence && data_q[DESC_FENCE_FENCE_BIT] && biten_q[DESC_FENCE_FENCE_BIT];
@@ -236,11 +267,11 @@ module trapless_smu_csr
       state_q <= state_d;
       hold_q <= state_q != RegIdle && hold;
       if (go && word_q == word(REG_TIMEOUT)) timeout_q <= merged_q;
-      if (go && word_q == word(REG_CTRL)) begin
+      if (go && is_q.ctrl) begin
         enable_q <= merged_q[REG_CTRL_ENABLE_BIT];
         if (!merged_q[REG_CTRL_ENABLE_BIT] && idle_i) error_q <= 1'b0;
       end
-      if (error_i || refused) error_q <= 1'b1;
+      if (error_i || refused || (go && is_q.ctrl && merged_q[REG_CTRL_ENABLE_BIT] && ring_outside)) error_q <= 1'b1;
       if (failed_i) last_reason_q <= failed_reason_i;
       if (status_valid_i) last_status_q <= 16'(status_i);
     end
@@ -259,6 +290,7 @@ module trapless_smu_csr
     merged_q <= (rdata_q & ~biten_q) | (data_q & biten_q);
     halves_q <= biten_q inside {64'hffff_ffff_ffff_ffff, 64'h0000_0000_ffff_ffff, 64'hffff_ffff_0000_0000};
     ring_ok_q <= !enable_q && idle_i && (base_write ? base_ok : size_ok);
+    window_ok_q <= !enable_q && idle_i && quiet_i && !locked_i;
   end
 
   assign enable_o = enable_q;

@@ -20,6 +20,9 @@ module trapless_smu_desc
   input logic write_i,
   input logic [63:0] wdata_i,
   output logic [63:0] rdata_o,
+  // The one that is addressed, and whether its queues and doorbells lie in windows (REQ: SMU-15).
+  output desc_t selected_o,
+  input logic inside_i,
   output logic refused_o,
   output logic release_o,
   // A queue pair is set up anew. A doorbell write of the old one may still be under way.
@@ -51,6 +54,7 @@ module trapless_smu_desc
   // An absent descriptor reads zero and ignores writes.
   assign known = 32'(index_i) < Devices;
   assign d = known ? desc_q[index_i] : '0;
+  assign selected_o = d;
   assign old = 1'(8'(old_i) >> index_i);
 
   always_comb begin
@@ -107,7 +111,7 @@ module trapless_smu_desc
     if (write_i && known) begin
       unique case (field_i)
         Ctrl: begin
-          refused_o = wdata_i[DESC_CTRL_VALID_BIT] && !d.valid && !sound;
+          refused_o = wdata_i[DESC_CTRL_VALID_BIT] && !d.valid && !(sound && inside_i);
           w.valid = wdata_i[DESC_CTRL_VALID_BIT] && !refused_o;
         end
         Release: begin

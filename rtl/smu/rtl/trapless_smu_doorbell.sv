@@ -26,6 +26,8 @@ module trapless_smu_doorbell
 
   output logic lost_o,
   output logic old_o,
+  // Nothing is due or under way.
+  output logic idle_o,
 
   output logic [63:0] awaddr_o,
   output logic awvalid_o,
@@ -63,6 +65,7 @@ module trapless_smu_doorbell
   assign failed = done ? resp inside {RespSlvErr, RespDecErr} : count_q == CountWidth'(Cycles - 1);
   assign lost_o = busy_q && failed && !told_q && !old_q && !renew_i;
   assign old_o = old_q;
+  assign idle_o = !busy_q && !tail_due_q && !head_due_q;
 
   `TRAPLESS_FF begin
     if (!rst_ni) begin

@@ -22,6 +22,8 @@ module trapless_smu_front
   // The address is no entry's, which only software can ask for: not a multiple of 8, or beyond PAddrWidth.
   input logic [Sources-1:0] misaligned_i,
   input logic [Sources-1:0] far_i,
+  // The entries looked at in the cycle before lie in windows (REQ: SMU-15).
+  input logic inside_i,
   input logic [Sources-1:0] abandon_i,
 
   // PMSHR: searched in one cycle; what was found is told, and acted upon, in the next
@@ -102,7 +104,7 @@ module trapless_smu_front
       end else if ((mine & misaligned_i) != '0) begin
         refuse_o = 1'b1;
         refuse_reason_o = reason_t'(REASON_DESCRIPTOR);
-      end else if ((mine & far_i) != '0) begin
+      end else if ((mine & far_i) != '0 || !inside_i) begin
         refuse_o = 1'b1;
         refuse_reason_o = reason_t'(REASON_BUS);
       end else if (hit_i) begin

@@ -10,6 +10,9 @@ module trapless_smu_nvme
   parameter int unsigned Devices = 8,
   parameter int unsigned PollInterval = 0,
   parameter int unsigned DoorbellCycles = 65536,
+  parameter logic [2:0] AxiProt = 3'b010,
+  parameter int unsigned StreamIdWidth = 1,
+  parameter logic [StreamIdWidth-1:0] StreamId = '0,
   parameter int unsigned SlotWidth = $clog2(PmshrEntries)
 ) (
   input logic clk_i,
@@ -66,9 +69,14 @@ module trapless_smu_nvme
   output logic desc_refused_o,
   output logic release_desc_o,
   output logic nvme_busy_o,
+  output desc_t desc_selected_o,
+  input logic desc_inside_i,
+  // No descriptor is valid, no command is at a device, no doorbell is due or under way.
+  output logic nvme_quiet_o,
 
   output logic [Devices-1:0][63:0] m_db_awaddr,
   output logic [Devices-1:0][2:0] m_db_awprot,
+  output logic [Devices-1:0][StreamIdWidth-1:0] m_db_awuser,
   output logic [Devices-1:0] m_db_awvalid,
   input logic [Devices-1:0] m_db_awready,
   output logic [Devices-1:0][31:0] m_db_wdata,
@@ -87,7 +95,7 @@ module trapless_smu_nvme
   logic submit_busy, complete_busy, taken, ring_tail, ring_head, queue_lost, renew;
   logic [2:0] submitted_device, complete_device, tail_device;
   logic [16:0] tail, head;
-  logic [Devices-1:0] lost, bell_lost, old, kill_q, next, released;
+  logic [Devices-1:0] lost, bell_lost, bell_idle, old, used, kill_q, next, released;
 
   trapless_smu_submit #(.Entries(PmshrEntries), .Devices(Devices)) u_submit (
     .clk_i,
@@ -170,6 +178,8 @@ module trapless_smu_nvme
     .write_i(desc_write_i),
     .wdata_i,
     .rdata_o(desc_rdata_o),
+    .selected_o(desc_selected_o),
+    .inside_i(desc_inside_i),
     .refused_o(desc_refused_o),
     .release_o(release_desc_o),
     .renew_o(renew),
@@ -198,6 +208,7 @@ module trapless_smu_nvme
       .head_i(head),
       .lost_o(bell_lost[i]),
       .old_o(old[i]),
+      .idle_o(bell_idle[i]),
       .awaddr_o(m_db_awaddr[i]),
       .awvalid_o(m_db_awvalid[i]),
       .awready_i(m_db_awready[i]),
@@ -209,7 +220,9 @@ module trapless_smu_nvme
       .bready_o(m_db_bready[i])
     );
 
-    assign m_db_awprot[i] = 3'b000;
+    assign used[i] = desc_o[i].valid || desc_o[i].outstanding || !bell_idle[i];
+    assign m_db_awprot[i] = AxiProt;
+    assign m_db_awuser[i] = StreamId;
     assign m_db_wstrb[i] = '1;
     assign lost[i] = bell_lost[i] || (queue_lost && complete_device == Device);
     assign released[i] = release_desc_o && desc_index_i == Device;
@@ -235,5 +248,6 @@ module trapless_smu_nvme
   end
 
   assign nvme_busy_o = submit_busy || complete_busy;
+  assign nvme_quiet_o = used == '0;
 
 endmodule

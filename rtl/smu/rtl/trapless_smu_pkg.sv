@@ -14,6 +14,8 @@ package trapless_smu_pkg;
   typedef logic [PAddrWidth-1:0] paddr_t;
   /// Address of a page table entry, in units of 8 bytes.
   typedef logic [PAddrWidth-4:0] entry_addr_t;
+  /// Number of a 4 KiB piece of the physical address space.
+  typedef logic [PAddrWidth-13:0] granule_t;
   typedef logic [ReasonWidth-1:0] reason_t;
 
   /// A request (REQ: SMU-1).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register file: the generated AXI4-Lite front and the registers behind it.
+// The register file: the generated AXI4-Lite front and the registers behind it, the windows among them.
 
 module trapless_smu_registers
   import trapless_smu_pkg::*;
@@ -10,6 +10,7 @@ module trapless_smu_registers
   parameter int unsigned Ports = 4,
   parameter int unsigned Devices = 8,
   parameter int unsigned PrefetchDepth = 16,
+  parameter int unsigned Windows = 4,
   parameter int unsigned Socket = 0,
   parameter longint unsigned TimeoutReset = 0
 ) (
@@ -56,6 +57,15 @@ module trapless_smu_registers
   output logic [4:0] port_index_o,
   output logic [2:0] port_field_o,
   input logic idle_i,
+  input logic quiet_i,
+  input entry_addr_t look_pte_i,
+  input entry_addr_t look_pmd_i,
+  input entry_addr_t look_pud_i,
+  output logic entries_inside_o,
+  input desc_t desc_selected_i,
+  output logic desc_inside_o,
+  output logic free_inside_o,
+  output logic ret_inside_o,
   input logic no_dma_i,
   input logic no_frames_i,
   input logic [7:0] live_count_i,
@@ -84,7 +94,10 @@ module trapless_smu_registers
   trapless_smu_regs_pkg::trapless_smu_regs__in_t hwif_in;
   trapless_smu_regs_pkg::trapless_smu_regs__out_t hwif_out;
   logic read_ack, write_ack;
-  logic [63:0] csr_rdata;
+  logic [63:0] csr_rdata, window_rdata;
+  logic window_write, lock, locked, look;
+  logic [2:0] window_index;
+  logic [1:0] window_field, step;
 
   // The generated front wants unpacked structs.
 
@@ -126,6 +139,7 @@ module trapless_smu_registers
     .Ports(Ports),
     .Devices(Devices),
     .Prefetch(PrefetchDepth),
+    .Windows(Windows),
     .Socket(Socket),
     .TimeoutReset(TimeoutReset)
   ) u_csr (
@@ -157,6 +171,12 @@ module trapless_smu_registers
     .fence_o,
     .drain_o,
     .expire_o,
+    .window_write_o(window_write),
+    .window_index_o(window_index),
+    .window_field_o(window_field),
+    .lock_o(lock),
+    .look_o(look),
+    .step_o(step),
     .port_write_o,
     .port_index_o,
     .port_field_o,
@@ -179,11 +199,44 @@ module trapless_smu_registers
     .fence_busy_i,
     .drain_busy_i,
     .port_rdata_i,
+    .window_rdata_i(window_rdata),
+    .locked_i(locked),
+    .quiet_i,
+    .free_inside_i(free_inside_o),
+    .ret_inside_i(ret_inside_o),
     .error_i,
     .failed_i,
     .failed_reason_i,
     .status_valid_i(device_failed_i),
     .status_i(completion_status_i)
+  );
+
+  trapless_smu_windows #(.Windows(Windows)) u_windows (
+    .clk_i,
+    .rst_ni,
+    .index_i(window_index),
+    .field_i(window_field),
+    .write_i(window_write),
+    .lock_i(lock),
+    .wdata_i(wdata_o),
+    .rdata_o(window_rdata),
+    .locked_o(locked),
+    .pte_i(look_pte_i),
+    .pmd_i(look_pmd_i),
+    .pud_i(look_pud_i),
+    .entries_inside_o,
+    .look_i(look),
+    .step_i(step),
+    .desc_i(desc_selected_i),
+    .desc_inside_o,
+    .free_set_i(free_base_set_o || free_size_set_o),
+    .free_base_i,
+    .free_size_i,
+    .free_inside_o,
+    .ret_set_i(ret_base_set_o || ret_size_set_o),
+    .ret_base_i,
+    .ret_size_i,
+    .ret_inside_o
   );
 
 endmodule

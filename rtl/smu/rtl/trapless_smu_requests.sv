@@ -25,6 +25,10 @@ module trapless_smu_requests
   output logic [Ports-1:0] port_accepted_o,
   input logic [Harts-1:0] abandon_i,
   input logic enable_i,
+  output entry_addr_t look_pte_o,
+  output entry_addr_t look_pmd_o,
+  output entry_addr_t look_pud_o,
+  input logic entries_inside_i,
   output logic join_entry_o,
   output logic refuse_o,
   output reason_t refuse_reason_o,
@@ -133,6 +137,10 @@ module trapless_smu_requests
     };
   end
 
+  assign look_pte_o = search;
+  assign look_pmd_o = req.pmd_addr[PAddrWidth-1:3];
+  assign look_pud_o = req.pud_addr[PAddrWidth-1:3];
+
   assign src_valid = {port_valid, req_valid_i};
   assign req_ready_o = src_ready[Harts-1:0];
   assign src_req = {port_req, req_i};
@@ -149,6 +157,7 @@ module trapless_smu_requests
     .req_i(src_req),
     .misaligned_i(src_misaligned),
     .far_i(src_far),
+    .inside_i(entries_inside_i),
     .abandon_i(src_abandon),
     .act_o(act),
     .req_o(req),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Return ring: frames that were taken and not installed go back to the operating system (REQ: SMU-5). While the ring is full, or
-// broken, whoever keeps a frame keeps it. One that a PTE may map is marked as such (REQ: SMU-13).
+// Return ring: frames that were taken and not installed go back to the operating system (REQ: SMU-5). While the ring is full, broken,
+// or in no window, whoever keeps a frame keeps it. One that a PTE may map is marked as such (REQ: SMU-13).
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_return
@@ -21,6 +21,8 @@ module trapless_smu_return
   input logic set_size_i,
   input logic set_head_i,
   input logic [63:0] wdata_i,
+  // The ring lies in a window, or may be anywhere (REQ: SMU-15).
+  input logic inside_i,
   output logic [63:0] base_o,
   output logic [31:0] size_o,
   output logic [31:0] head_o,
@@ -29,7 +31,7 @@ module trapless_smu_return
 
   // frames of the free page fetcher
   input logic free_valid_i,
-  input logic [63:0] free_pfn_i,
+  input logic [43:0] free_pfn_i,
   input reason_t free_reason_i,
   output logic free_taken_o,
 
@@ -50,7 +52,8 @@ module trapless_smu_return
   typedef enum logic [1:0] { RetIdle, RetHave, RetWrite, RetDone } ret_e;
 
   ret_e state_q, state_d;
-  logic [63:0] base_q, pfn_q, address_q;
+  logic [63:0] base_q, address_q;
+  logic [43:0] pfn_q;
   logic [31:0] size_q, head_q, tail_q;
   logic broken_q, full_q, from_slot_q, mapped_q;
   logic [63:0] reason_word;
@@ -90,7 +93,7 @@ module trapless_smu_return
     addr: address_q,
     size: 3'd4,
     exclusive: 1'b0,
-    data: {4{reason_word, pfn_q}}
+    data: {4{reason_word, 64'(pfn_q)}}
   };
 
   assign returned_o = done_valid_i && !done_error_i;
@@ -125,7 +128,7 @@ module trapless_smu_return
       any_q <= 1'b0;
     end else begin
       state_q <= state_d;
-      full_q <= broken_q || (done_valid_i && done_error_i) || set_base_i || set_size_i || tail_q - head_q >= size_q;
+      full_q <= broken_q || (done_valid_i && done_error_i) || set_base_i || set_size_i || !inside_i || tail_q - head_q >= size_q;
       any_q <= any;
       if (take && any_q) last_q <= pick_q;
       if (done_valid_i && done_error_i) broken_q <= 1'b1;
@@ -151,7 +154,7 @@ module trapless_smu_return
       reason_q <= free_reason_i;
       mapped_q <= 1'b0;
     end else if (state_q == RetHave && from_slot_q) begin
-      pfn_q <= 64'(entry_i[slot_q].pfn);
+      pfn_q <= entry_i[slot_q].pfn;
       reason_q <= entry_i[slot_q].reason;
       mapped_q <= entry_i[slot_q].mapped;
     end

@@ -38,6 +38,8 @@ module trapless_smu_rings
   output logic [51:0] frame_dma_o,
   output logic free_empty_o,
   input entry_t [PmshrEntries-1:0] entry_i,
+  input logic free_inside_i,
+  input logic ret_inside_i,
   input logic ret_base_set_i,
   input logic ret_size_set_i,
   input logic ret_head_set_i,
@@ -63,7 +65,7 @@ module trapless_smu_rings
   end
 
   logic free_busy, ret_full, free_return_valid, free_return_taken, ret_busy;
-  logic [63:0] free_return_pfn;
+  logic [43:0] free_return_pfn;
   reason_t free_return_reason;
 
   trapless_smu_free #(.Entries(PmshrEntries), .Prefetch(PrefetchDepth)) u_free (
@@ -75,6 +77,7 @@ module trapless_smu_rings
     .set_base_i(free_base_set_i),
     .set_size_i(free_size_set_i),
     .set_tail_i(free_tail_set_i),
+    .inside_i(free_inside_i),
     .wdata_i,
     .base_o(free_base_o),
     .size_o(free_size_o),
@@ -112,6 +115,7 @@ module trapless_smu_rings
     .set_base_i(ret_base_set_i),
     .set_size_i(ret_size_set_i),
     .set_head_i(ret_head_set_i),
+    .inside_i(ret_inside_i),
     .wdata_i,
     .base_o(ret_base_o),
     .size_o(ret_size_o),

@@ -31,6 +31,7 @@ WHAT = {
     "csr": "registers",
     "regs": "AXI4-Lite front (generated)",
     "front": "choice of who is served",
+    "windows": "windows, and comparisons with them",
     "answer": "answers",
     "fence": "fences and drains",
     "doorbell": "doorbell ports",

@@ -28,11 +28,14 @@ pub const CAP_HARTS: Field = Field::new(24, 8);
 pub const CAP_SOCKET: Field = Field::new(32, 3);
 /// Software request ports; 0: none (REQ: SMU-11).
 pub const CAP_PORTS: Field = Field::new(40, 8);
+/// Windows; 0: none (REQ: SMU-15).
+pub const CAP_WINDOWS: Field = Field::new(48, 4);
 
 /// Control. RW.
 pub const CTRL: u64 = 0x010;
-/// 1: serve misses. When cleared, new requests answer failed(disabled), accepted ones go on, and the prefetched
-/// frames go to the return ring (REQ: SMU-5, SMU-6).
+/// 1: serve misses. Setting it while a ring lies in no window sets STATUS.ERROR (REQ: SMU-15). When cleared, new
+/// requests answer failed(disabled), accepted ones go on, and the prefetched frames go to the return ring (REQ:
+/// SMU-5, SMU-6).
 pub const CTRL_ENABLE: Field = Field::new(0, 1);
 
 /// Status. RO.
@@ -43,8 +46,8 @@ pub const STATUS_ENABLED: Field = Field::new(0, 1);
 pub const STATUS_IDLE: Field = Field::new(1, 1);
 /// No DMA outstanding: no command at a device, none quarantined.
 pub const STATUS_NO_DMA: Field = Field::new(2, 1);
-/// A bad configuration was written, a free ring entry was malformed, or an access of the SMU met a bus error. Sticky;
-/// a write of CTRL with ENABLE = 0 while IDLE clears it.
+/// A bad configuration was written, a free ring entry was malformed, a request named an address in no window (REQ:
+/// SMU-15), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0 while IDLE clears it.
 pub const STATUS_ERROR: Field = Field::new(3, 1);
 /// The SMU keeps no frame: prefetch buffer empty, nothing waits for the return ring.
 pub const STATUS_NO_FRAMES: Field = Field::new(4, 1);
@@ -65,6 +68,12 @@ pub const LAST_ERROR: u64 = 0x048;
 pub const LAST_ERROR_STATUS: Field = Field::new(0, 16);
 /// Reason of the last failed answer, see formats.toml.
 pub const LAST_ERROR_REASON: Field = Field::new(16, 8);
+
+/// Window lock. RW.
+pub const WINDOW_LOCK: u64 = 0x050;
+/// 1: no register of a window can be written until reset, nor can this one. Writing 1 sets it, under the same
+/// condition as the windows' registers. Writing 0 changes nothing.
+pub const WINDOW_LOCK_LOCKED: Field = Field::new(0, 1);
 
 /// Free ring base. RW.
 pub const FREE_BASE: u64 = 0x100;
@@ -194,10 +203,29 @@ pub const CNT_PORT_REQUESTS: u64 = 0x278;
 /// Events since reset.
 pub const CNT_PORT_REQUESTS_COUNT: Field = Field::new(0, 64);
 
+/// First address. RW.
+pub const WINDOW_FIRST: u64 = 0x000;
+/// Physical address of the first 4 KiB, its bits 55 to 12. Bits beside the field are ignored.
+pub const WINDOW_FIRST_GRANULE: Field = Field::new(12, 44);
+
+/// Last address. RW.
+pub const WINDOW_LAST: u64 = 0x008;
+/// Physical address of the last 4 KiB, its bits 55 to 12. Less than FIRST: the window has nothing. Bits beside the
+/// field are ignored, so the address of the last byte may be written.
+pub const WINDOW_LAST_GRANULE: Field = Field::new(12, 44);
+
+/// Window control. RW.
+pub const WINDOW_CTRL: u64 = 0x010;
+/// 1: page table entries, rings and queues may lie here.
+pub const WINDOW_CTRL_MEMORY: Field = Field::new(0, 1);
+/// 1: doorbells may lie here.
+pub const WINDOW_CTRL_DOORBELL: Field = Field::new(1, 1);
+
 /// Descriptor control. RW.
 pub const DESC_CTRL: u64 = 0x000;
-/// 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad, or while
-/// RINGING is 1. When cleared, commands at the device go on; requests not yet submitted answer failed(descriptor).
+/// 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad, or lies in no
+/// window (REQ: SMU-15), or while RINGING is 1. When cleared, commands at the device go on; requests not yet
+/// submitted answer failed(descriptor).
 pub const DESC_CTRL_VALID: Field = Field::new(0, 1);
 /// 1: a doorbell write that began before the latest write of RELEASE, or of another field of the descriptor, is still
 /// under way (REQ: SMU-14).
@@ -323,6 +351,19 @@ pub const PORT_ANSWER: u64 = 0x028;
 /// The entry as answered: done: as installed; changed: as it was found; failed: 0.
 pub const PORT_ANSWER_VALUE: Field = Field::new(0, 64);
 
+/// Windows: offset of the first.
+pub const WINDOW_BASE: u64 = 0x300;
+/// Windows: bytes from one to the next.
+pub const WINDOW_STRIDE: u64 = 0x20;
+/// Windows: how many.
+pub const WINDOW_COUNT: usize = 8;
+/// Windows: the registers of one, by offset from its start.
+pub const WINDOW_REGISTERS: [Register; 3] = [
+    Register { name: "WINDOW_FIRST", offset: 0x000, access: Access::ReadWrite },
+    Register { name: "WINDOW_LAST", offset: 0x008, access: Access::ReadWrite },
+    Register { name: "WINDOW_CTRL", offset: 0x010, access: Access::ReadWrite },
+];
+
 /// Queue descriptors: offset of the first.
 pub const DESC_BASE: u64 = 0x400;
 /// Queue descriptors: bytes from one to the next.
@@ -366,13 +407,14 @@ pub const PORT_REGISTERS: [Register; 6] = [
 ];
 
 /// Every register that exists once, by offset.
-pub const REGISTERS: [Register; 31] = [
+pub const REGISTERS: [Register; 32] = [
     Register { name: "ID", offset: 0x000, access: Access::ReadOnly },
     Register { name: "CAP", offset: 0x008, access: Access::ReadOnly },
     Register { name: "CTRL", offset: 0x010, access: Access::ReadWrite },
     Register { name: "STATUS", offset: 0x018, access: Access::ReadOnly },
     Register { name: "TIMEOUT", offset: 0x040, access: Access::ReadWrite },
     Register { name: "LAST_ERROR", offset: 0x048, access: Access::ReadOnly },
+    Register { name: "WINDOW_LOCK", offset: 0x050, access: Access::ReadWrite },
     Register { name: "FREE_BASE", offset: 0x100, access: Access::ReadWrite },
     Register { name: "FREE_SIZE", offset: 0x108, access: Access::ReadWrite },
     Register { name: "FREE_HEAD", offset: 0x110, access: Access::ReadOnly },

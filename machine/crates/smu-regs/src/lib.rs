@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn registers_ascend_without_overlap_and_counters_sit_where_the_table_says() {
-        for map in [&REGISTERS[..], &DESC_REGISTERS[..], &PORT_REGISTERS[..]] {
+        for map in [&REGISTERS[..], &DESC_REGISTERS[..], &PORT_REGISTERS[..], &WINDOW_REGISTERS[..]] {
             for pair in map.windows(2) {
                 assert!(pair[0].offset + 8 <= pair[1].offset, "{} and {}", pair[0].name, pair[1].name);
             }

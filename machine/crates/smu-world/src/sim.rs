@@ -146,6 +146,10 @@ impl Sim {
         regs::DESC_BASE + regs::DESC_STRIDE * d as u64 + register
     }
 
+    pub fn window(w: u64, register: u64) -> u64 {
+        regs::WINDOW_BASE + regs::WINDOW_STRIDE * w + register
+    }
+
     pub fn set_up_descriptor(&mut self, d: usize) {
         for (register, value) in [
             (regs::DESC_SQ_BASE, world::sq(d)),
@@ -256,9 +260,9 @@ impl Sim {
         self.next_id += 1;
         let at = |base: u64| PhysAddr(base + 8 * page as u64);
         let request = Request {
-            pte: at(world::PT + pte),
-            pmd: at(world::PMD + pmd),
-            pud: at(world::PUD + pud),
+            pte: at(world::PT.wrapping_add(pte)),
+            pmd: at(world::PMD.wrapping_add(pmd)),
+            pud: at(world::PUD.wrapping_add(pud)),
             seen,
             hart: hart as u32,
             id: self.next_id,

@@ -182,6 +182,8 @@ pub struct World {
     pub doubts: BTreeMap<usize, bool>,
     /// Of each return ring entry: whether the frame is the OS's again.
     pub returns: VecDeque<bool>,
+    /// Windows in force, if there are any: from and up to which byte, whether memory, whether doorbells.
+    pub windows: Option<Vec<(u64, u64, bool, bool)>>,
     pub breach: Option<String>,
     pub places: Vec<Place>,
     /// Which block each frame holds.
@@ -214,6 +216,7 @@ impl World {
             errors: BTreeMap::new(),
             doubts: BTreeMap::new(),
             returns: VecDeque::new(),
+            windows: None,
             breach: None,
             places: vec![Place::Os; FRAMES],
             content: vec![None; FRAMES],
@@ -270,7 +273,18 @@ impl World {
         self.installed[p] == Some(Area::Pud)
     }
 
+    /// REQ: SMU-15. An access lies in a window of its kind.
+    fn held(&mut self, at: PhysAddr, allowed: &[Area]) {
+        let bell = allowed.contains(&Area::SqDoorbell);
+        let inside = |w: &Vec<(u64, u64, bool, bool)>| {
+            w.iter().any(|&(from, to, memory, bells)| (from..=to).contains(&at.0) && if bell { bells } else { memory })
+        };
+        let fine = self.windows.as_ref().is_none_or(inside);
+        self.check(fine, "SMU-15", || format!("access to {at:?}, which is in no window"));
+    }
+
     fn access(&mut self, at: PhysAddr, allowed: &[Area]) -> Result<(Area, usize), BusError> {
+        self.held(at, allowed);
         let found = area(at.0, self.depth).filter(|(a, _)| allowed.contains(a));
         self.check(found.is_some(), "SMU-10", || format!("access to {at:?}, expected {allowed:?}"));
         let (area, index) = found.ok_or(BusError(at))?;
@@ -296,6 +310,7 @@ impl World {
         at: PhysAddr,
         allowed: &[Area],
     ) -> Result<(Area, usize, Result<(), BusError>), BusError> {
+        self.held(at, allowed);
         let found = area(at.0, self.depth).filter(|(a, _)| allowed.contains(a));
         let faulty = |(a, _): &(Area, usize)| self.faults.contains(a) || self.write_faults.contains(a);
         let Some((area, index)) = found.filter(faulty) else {
@@ -313,6 +328,8 @@ impl World {
 
     /// A frame stands in the return ring. One that may be mapped says so, and no other does.
     fn returned(&mut self, number: u64, word: u64) {
+        let bits = regs::PTE_PFN.width;
+        self.check(number >> bits == 0, "SMU-15", || format!("{number:#x} returned, which is no frame number"));
         let frame = self.frame(number);
         let doubt = frame.and_then(|f| self.doubts.remove(&f));
         let blind = self.errors.values().any(|(_, f, _)| Some(*f) == frame);

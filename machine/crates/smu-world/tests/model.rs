@@ -19,6 +19,8 @@ mod random;
 mod registers;
 #[path = "suite/rules.rs"]
 mod rules;
+#[path = "suite/windows.rs"]
+mod windows;
 
 use trapless_smu::{Bug, Smu, SmuConfig, SmuUnit};
 use trapless_smu_world::disguise::Disguise;

@@ -17,6 +17,8 @@ mod random;
 mod registers;
 #[path = "suite/rules.rs"]
 mod rules;
+#[path = "suite/windows.rs"]
+mod windows;
 
 use std::path::PathBuf;
 

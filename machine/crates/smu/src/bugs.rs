@@ -34,6 +34,8 @@ pub enum Bug {
     ForgetPorts,
     /// SMU-13: a bus error on the exchange is taken to say that it was not done.
     TrustWriteError,
+    /// SMU-15: only the PTE of a request is held to the windows.
+    OverlookUpperEntries,
 }
 
 impl Smu {

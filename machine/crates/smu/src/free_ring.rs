@@ -30,7 +30,7 @@ pub(crate) fn ring_size_ok(entries: u64) -> bool {
 pub(crate) enum Fetched {
     /// A frame, now in the buffer.
     Frame,
-    /// An entry that names no frame; this is what it had for a frame number.
+    /// An entry that names no frame; this is what it had for a frame number, as many bits as one has (REQ: SMU-15).
     Malformed(u64),
 }
 
@@ -45,6 +45,8 @@ pub(crate) struct FreeRing {
     pub used: u32,
     /// A bus error was met; nothing is fetched until the ring is set up again.
     pub broken: bool,
+    /// It lies in no window: nothing is fetched (REQ: SMU-15).
+    pub outside: bool,
     /// An entry is being read.
     pub fetching: bool,
     pub buffer: VecDeque<Frame>,
@@ -58,7 +60,7 @@ impl FreeRing {
 
     /// Whether the ring has an entry to fetch.
     pub fn has_entry(&self) -> bool {
-        !self.broken && self.head != self.tail
+        !self.broken && !self.outside && self.head != self.tail
     }
 
     /// Moves the producer index, unless that would leave more entries than the ring has.
@@ -83,7 +85,7 @@ impl FreeRing {
         self.head = self.head.wrapping_add(1);
         // A frame number beyond the PTE's field, or a data address that is not a whole page, would reach outside the frame.
         if pfn >> regs::PTE_PFN.width != 0 || dma % 4096 != 0 {
-            return Ok(Some(Fetched::Malformed(pfn)));
+            return Ok(Some(Fetched::Malformed(pfn & (regs::PTE_PFN.mask() >> regs::PTE_PFN.shift))));
         }
         self.buffer.push_back(Frame { pfn, dma });
         Ok(Some(Fetched::Frame))

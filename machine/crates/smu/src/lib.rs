@@ -24,6 +24,7 @@ mod timing;
 mod types;
 mod unit;
 mod updater;
+mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +38,7 @@ use crate::nvme_host::Descriptor;
 use crate::pmshr::{Entry, Pmshr, Waiter};
 use crate::port::Port;
 use crate::return_ring::{Keeper, ReturnRing, Returned};
+use crate::windows::Windows;
 
 pub use bugs::Bug;
 pub use bus::SmuBus;
@@ -135,6 +137,7 @@ pub struct Smu {
     frame_waiters: Vec<usize>,
     free: FreeRing,
     returns: ReturnRing,
+    windows: Windows,
     descriptors: Vec<Descriptor>,
     ports: Vec<Port>,
     fences: Vec<Fences>,
@@ -172,6 +175,7 @@ impl Smu {
             frame_waiters: Vec::new(),
             free: FreeRing::default(),
             returns: ReturnRing::default(),
+            windows: Windows::default(),
             descriptors: vec![Descriptor::new(); DESC_COUNT],
             ports: vec![Port::default(); PORT_COUNT.min(config.harts.into())],
             fences: vec![Fences::default(); DESC_COUNT],

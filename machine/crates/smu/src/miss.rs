@@ -61,7 +61,7 @@ impl Smu {
             self.refuse(waiter, FailReason::Descriptor, ready);
             return true;
         }
-        if addresses.iter().any(|at| at.0 >> PADDR_BITS != 0) {
+        if addresses.iter().any(|at| at.0 >> PADDR_BITS != 0) || !self.may_use_entries(addresses) {
             self.error = true;
             self.refuse(waiter, FailReason::Bus, ready);
             return true;

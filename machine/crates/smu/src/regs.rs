@@ -6,6 +6,7 @@ use trapless_smu_regs::{self as regs, Counter};
 
 use crate::Smu;
 use crate::free_ring::{ring_base_ok, ring_size_ok};
+use crate::windows::{WINDOWS, window_at};
 
 impl Smu {
     /// Register read of `size` 4 or 8 bytes at `offset` into the register block, naturally aligned. Anything else reads
@@ -52,6 +53,9 @@ impl Smu {
         if let Some((port, field)) = self.port_at(offset) {
             return self.ports[port].register(field);
         }
+        if let Some((index, field)) = window_at(offset) {
+            return self.windows.register(index, field);
+        }
         match offset {
             regs::ID => regs::ID_RESET,
             regs::CAP => {
@@ -61,6 +65,7 @@ impl Smu {
                     | regs::CAP_HARTS.of(self.config.harts.into())
                     | regs::CAP_SOCKET.of(self.config.socket.into())
                     | regs::CAP_PORTS.of(self.ports.len() as u64)
+                    | regs::CAP_WINDOWS.of(WINDOWS as u64)
             }
             regs::CTRL => regs::CTRL_ENABLE.of(self.enabled.into()),
             regs::STATUS => self.status(),
@@ -69,6 +74,7 @@ impl Smu {
                 regs::LAST_ERROR_STATUS.of(self.last_status.into())
                     | regs::LAST_ERROR_REASON.of(self.last_reason.into())
             }
+            regs::WINDOW_LOCK => regs::WINDOW_LOCK_LOCKED.of(self.windows.locked.into()),
             regs::FREE_BASE => self.free.base,
             regs::FREE_SIZE => self.free.size.into(),
             regs::FREE_HEAD => self.free.head.into(),
@@ -95,7 +101,7 @@ impl Smu {
             | regs::STATUS_QUARANTINED.of(self.pmshr.quarantined())
     }
 
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.pmshr.live() == 0 && self.late.is_empty()
     }
 
@@ -110,7 +116,11 @@ impl Smu {
         if let Some((index, field)) = descriptor_at(offset) {
             return self.set_descriptor_register(index, field, value);
         }
+        if let Some((index, field)) = window_at(offset) {
+            return self.set_window(index, field, value);
+        }
         match offset {
+            regs::WINDOW_LOCK => self.lock_windows(value),
             regs::CTRL => self.set_enabled(regs::CTRL_ENABLE.is_set(value)),
             regs::TIMEOUT => self.timeout = value,
             regs::FREE_BASE | regs::FREE_SIZE | regs::RET_BASE | regs::RET_SIZE => self.set_ring(offset, value),
@@ -130,6 +140,7 @@ impl Smu {
         if !enabled && self.is_idle() {
             self.error = false;
         }
+        self.error |= enabled && (self.free.outside || self.returns.outside);
         self.enabled = enabled;
         self.feed();
         self.admit();
@@ -152,6 +163,7 @@ impl Smu {
             regs::FREE_BASE | regs::FREE_SIZE => self.free.reset(),
             _ => self.returns.reset(),
         }
+        self.look_at_rings();
         self.pump_returns();
     }
 
@@ -187,12 +199,13 @@ impl Smu {
             regs::DESC_EXPIRE => return self.expire(index),
             _ => {}
         }
+        let inside = self.may_use_queues(index);
         let d = &mut self.descriptors[index];
         let mut done = true;
         match field {
             regs::DESC_CTRL => {
                 let wanted = regs::DESC_CTRL_VALID.is_set(value);
-                done = !wanted || d.valid || d.is_sound(pmshr);
+                done = !wanted || d.valid || d.is_sound(pmshr) && inside;
                 d.valid = wanted && done;
             }
             regs::DESC_RELEASE if !d.valid => self.release_descriptor(index),

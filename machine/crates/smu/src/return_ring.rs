@@ -36,6 +36,8 @@ pub(crate) struct ReturnRing {
     pub tail: u32,
     /// A bus error was met; nothing is written until the ring is set up again.
     pub broken: bool,
+    /// It lies in no window: nothing is written (REQ: SMU-15).
+    pub outside: bool,
     /// An entry is being written.
     pub writing: bool,
     pub waiting: VecDeque<Returned>,
@@ -49,7 +51,7 @@ impl ReturnRing {
 
     /// Whether an entry can be written now.
     pub fn can_write(&self) -> bool {
-        !self.broken && !self.waiting.is_empty() && self.tail.wrapping_sub(self.head) < self.size
+        !self.broken && !self.outside && !self.waiting.is_empty() && self.tail.wrapping_sub(self.head) < self.size
     }
 
     /// Moves the consumer index, unless it would pass the producer's or go back.

@@ -35,11 +35,15 @@ package trapless_spec_pkg;
   // Software request ports; 0: none (REQ: SMU-11).
   localparam int unsigned REG_CAP_PORTS_LSB = 32'd40;
   localparam int unsigned REG_CAP_PORTS_MSB = 32'd47;
+  // Windows; 0: none (REQ: SMU-15).
+  localparam int unsigned REG_CAP_WINDOWS_LSB = 32'd48;
+  localparam int unsigned REG_CAP_WINDOWS_MSB = 32'd51;
 
   // Control. RW.
   localparam int unsigned REG_CTRL = 32'h10;
-  // 1: serve misses. When cleared, new requests answer failed(disabled), accepted ones go on, and the prefetched
-  // frames go to the return ring (REQ: SMU-5, SMU-6).
+  // 1: serve misses. Setting it while a ring lies in no window sets STATUS.ERROR (REQ: SMU-15). When cleared, new
+  // requests answer failed(disabled), accepted ones go on, and the prefetched frames go to the return ring (REQ:
+  // SMU-5, SMU-6).
   localparam int unsigned REG_CTRL_ENABLE_LSB = 32'd0;
   localparam int unsigned REG_CTRL_ENABLE_MSB = 32'd0;
   localparam int unsigned REG_CTRL_ENABLE_BIT = 32'd0;
@@ -58,8 +62,8 @@ package trapless_spec_pkg;
   localparam int unsigned REG_STATUS_NO_DMA_LSB = 32'd2;
   localparam int unsigned REG_STATUS_NO_DMA_MSB = 32'd2;
   localparam int unsigned REG_STATUS_NO_DMA_BIT = 32'd2;
-  // A bad configuration was written, a free ring entry was malformed, or an access of the SMU met a bus error.
-  // Sticky; a write of CTRL with ENABLE = 0 while IDLE clears it.
+  // A bad configuration was written, a free ring entry was malformed, a request named an address in no window (REQ:
+  // SMU-15), or an access of the SMU met a bus error. Sticky; a write of CTRL with ENABLE = 0 while IDLE clears it.
   localparam int unsigned REG_STATUS_ERROR_LSB = 32'd3;
   localparam int unsigned REG_STATUS_ERROR_MSB = 32'd3;
   localparam int unsigned REG_STATUS_ERROR_BIT = 32'd3;
@@ -89,6 +93,14 @@ package trapless_spec_pkg;
   // Reason of the last failed answer, see formats.toml.
   localparam int unsigned REG_LAST_ERROR_REASON_LSB = 32'd16;
   localparam int unsigned REG_LAST_ERROR_REASON_MSB = 32'd23;
+
+  // Window lock. RW.
+  localparam int unsigned REG_WINDOW_LOCK = 32'h50;
+  // 1: no register of a window can be written until reset, nor can this one. Writing 1 sets it, under the same
+  // condition as the windows' registers. Writing 0 changes nothing.
+  localparam int unsigned REG_WINDOW_LOCK_LOCKED_LSB = 32'd0;
+  localparam int unsigned REG_WINDOW_LOCK_LOCKED_MSB = 32'd0;
+  localparam int unsigned REG_WINDOW_LOCK_LOCKED_BIT = 32'd0;
 
   // Free ring base. RW.
   localparam int unsigned REG_FREE_BASE = 32'h100;
@@ -243,6 +255,35 @@ package trapless_spec_pkg;
   localparam int unsigned REG_CNT_PORT_REQUESTS_COUNT_LSB = 32'd0;
   localparam int unsigned REG_CNT_PORT_REQUESTS_COUNT_MSB = 32'd63;
 
+  // ---- Windows: offset of the first, distance, number.
+  localparam int unsigned WINDOW_BASE = 32'h300;
+  localparam int unsigned WINDOW_STRIDE = 32'h20;
+  localparam int unsigned WINDOW_COUNT = 32'd8;
+
+  // First address. RW.
+  localparam int unsigned WINDOW_FIRST = 32'h0;
+  // Physical address of the first 4 KiB, its bits 55 to 12. Bits beside the field are ignored.
+  localparam int unsigned WINDOW_FIRST_GRANULE_LSB = 32'd12;
+  localparam int unsigned WINDOW_FIRST_GRANULE_MSB = 32'd55;
+
+  // Last address. RW.
+  localparam int unsigned WINDOW_LAST = 32'h8;
+  // Physical address of the last 4 KiB, its bits 55 to 12. Less than FIRST: the window has nothing. Bits beside the
+  // field are ignored, so the address of the last byte may be written.
+  localparam int unsigned WINDOW_LAST_GRANULE_LSB = 32'd12;
+  localparam int unsigned WINDOW_LAST_GRANULE_MSB = 32'd55;
+
+  // Window control. RW.
+  localparam int unsigned WINDOW_CTRL = 32'h10;
+  // 1: page table entries, rings and queues may lie here.
+  localparam int unsigned WINDOW_CTRL_MEMORY_LSB = 32'd0;
+  localparam int unsigned WINDOW_CTRL_MEMORY_MSB = 32'd0;
+  localparam int unsigned WINDOW_CTRL_MEMORY_BIT = 32'd0;
+  // 1: doorbells may lie here.
+  localparam int unsigned WINDOW_CTRL_DOORBELL_LSB = 32'd1;
+  localparam int unsigned WINDOW_CTRL_DOORBELL_MSB = 32'd1;
+  localparam int unsigned WINDOW_CTRL_DOORBELL_BIT = 32'd1;
+
   // ---- Queue descriptors: offset of the first, distance, number.
   localparam int unsigned DESC_BASE = 32'h400;
   localparam int unsigned DESC_STRIDE = 32'h80;
@@ -250,8 +291,9 @@ package trapless_spec_pkg;
 
   // Descriptor control. RW.
   localparam int unsigned DESC_CTRL = 32'h0;
-  // 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad, or while
-  // RINGING is 1. When cleared, commands at the device go on; requests not yet submitted answer failed(descriptor).
+  // 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad, or lies in
+  // no window (REQ: SMU-15), or while RINGING is 1. When cleared, commands at the device go on; requests not yet
+  // submitted answer failed(descriptor).
   localparam int unsigned DESC_CTRL_VALID_LSB = 32'd0;
   localparam int unsigned DESC_CTRL_VALID_MSB = 32'd0;
   localparam int unsigned DESC_CTRL_VALID_BIT = 32'd0;

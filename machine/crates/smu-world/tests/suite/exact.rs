@@ -37,6 +37,21 @@ fn seeded_bugs_are_caught() {
     }
 }
 
+/// REQ: SMU-15. What `walkers_are_held_to_the_windows` sees if only PTEs are.
+#[test]
+fn upper_entries_outside_are_caught() {
+    for (bug, rule) in [(None, None), (Some(Bug::OverlookUpperEntries), Some("SMU-15"))] {
+        let mut sim = super::windows::windowed(seeded(sim::config(false), bug));
+        sim.look(0, 1);
+        sim.send_beside(0, [0, 0x1000_0000, 0]);
+        sim.run(LONG);
+        sim.complete(1, 0, 0);
+        sim.run(LONG);
+        let breach = sim.world.breach.unwrap_or_default();
+        assert_eq!(breach.split(':').next().filter(|rule| !rule.is_empty()), rule, "{breach}");
+    }
+}
+
 /// REQ: SMU-8. What `a_fence_is_of_one_descriptor` sees if a fence waits for other devices.
 #[test]
 fn a_fence_of_the_whole_unit_is_caught() {

@@ -12,6 +12,8 @@ use trapless_smu_world::world::World;
 
 use super::unit;
 
+/// Windows of the unit.
+const WINDOWS: u64 = 4;
 const AT_REST: u64 = regs::STATUS_IDLE.mask() | regs::STATUS_NO_DMA.mask() | regs::STATUS_NO_FRAMES.mask();
 /// An address of 56 bits, less so many low ones.
 const fn address(low: u32) -> u64 {
@@ -76,7 +78,8 @@ fn reset() -> BTreeMap<u64, u64> {
         | regs::CAP_DESCRIPTORS.of(regs::DESC_COUNT as u64)
         | regs::CAP_PREFETCH.of(2)
         | regs::CAP_HARTS.of(HARTS as u64)
-        | regs::CAP_PORTS.of(HARTS as u64);
+        | regs::CAP_PORTS.of(HARTS as u64)
+        | regs::CAP_WINDOWS.of(WINDOWS);
     let mut expected = BTreeMap::from([(regs::ID, regs::ID_RESET), (regs::CAP, capabilities), (regs::STATUS, AT_REST)]);
     expected.extend((0..regs::DESC_COUNT).map(|d| (Sim::desc(d, regs::DESC_CQ_HEAD), regs::DESC_CQ_HEAD_RESET)));
     expected
@@ -85,6 +88,12 @@ fn reset() -> BTreeMap<u64, u64> {
 /// Registers that keep what is written while nothing is under way, and the bits that they have.
 fn settings() -> Vec<(u64, u64)> {
     let mut found = vec![(regs::TIMEOUT, u64::MAX), (regs::FREE_BASE, address(4)), (regs::RET_BASE, address(4))];
+    for w in 0..WINDOWS {
+        let granules = regs::WINDOW_FIRST_GRANULE.mask();
+        let kinds = regs::WINDOW_CTRL_MEMORY.mask() | regs::WINDOW_CTRL_DOORBELL.mask();
+        let registers = [(regs::WINDOW_FIRST, granules), (regs::WINDOW_LAST, granules), (regs::WINDOW_CTRL, kinds)];
+        found.extend(registers.map(|(at, bits)| (Sim::window(w, at), bits)));
+    }
     for d in 0..regs::DESC_COUNT {
         let whole =
             [regs::DESC_SQ_BASE, regs::DESC_CQ_BASE, regs::DESC_SQ_DB, regs::DESC_CQ_DB].map(|at| (at, u64::MAX));
@@ -165,7 +174,7 @@ fn port_entries_keep_what_is_written() {
 #[test]
 fn all_else_ignores_writes() {
     let mut bare = Bare::new();
-    let action = [regs::CTRL, regs::FREE_SIZE, regs::FREE_TAIL, regs::RET_SIZE, regs::RET_HEAD];
+    let action = [regs::CTRL, regs::WINDOW_LOCK, regs::FREE_SIZE, regs::FREE_TAIL, regs::RET_SIZE, regs::RET_HEAD];
     let desc = |at: u64| at.checked_sub(regs::DESC_BASE).filter(|at| *at < regs::DESC_STRIDE * regs::DESC_COUNT as u64);
     let port = |at: u64| at.checked_sub(regs::PORT_BASE).filter(|at| *at < regs::PORT_STRIDE * HARTS as u64);
     for at in (0..0x1000).step_by(8) {
