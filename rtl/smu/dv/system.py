@@ -87,6 +87,7 @@ class System:
         for d in range(world.sizes.devices):
             await self.set_up_descriptor(d)
         await self.write(reg("CTRL"), 1)
+        assert await self.read(reg("CTRL")) == 1, "SMU-16: ENABLE is refused although nothing is wrong"
         await self.refill(frames)
         assert await self.status("ERROR") == 0
 

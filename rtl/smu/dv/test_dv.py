@@ -33,13 +33,14 @@ class Build:
 
 
 SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDepth": 4, "PollInterval": 4,
-                        "DoorbellCycles": 512})
+                        "DoorbellCycles": 512, "Windows": 4})
 WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDepth": 5, "DataWidth": 512, "Updaters": 4,
-                      "PollInterval": 0, "DoorbellCycles": 512}, {"TRAPLESS_SYNC_RESET": "1"})
+                      "PollInterval": 0, "DoorbellCycles": 512, "Windows": 8}, {"TRAPLESS_SYNC_RESET": "1"})
 FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16, "PollInterval": 0})
 
 NEAR = {"SMU_NEAR": 1}
-MODULES = {"rules": {}, "errors": {}, "late": {}, "fences": {}, "ports": {}, "endpoints": {}, "corners": {}, "windows": NEAR}
+MODULES = {"rules": {}, "errors": {}, "late": {}, "fences": {}, "ports": {}, "endpoints": {}, "corners": {}, "fabric": {},
+           "windows": NEAR}
 """Modules of examples, and their settings."""
 SEEDED = tomllib.loads((Path(__file__).parent / "seeded.toml").read_text())
 

@@ -203,7 +203,8 @@ class World:
         """A read takes effect: its response."""
         area, index = self.area(access.addr)
         want = 16 if area == "free" else 8
-        self.check(area in ("pte", "pmd", "pud", "free", "cq"), "SMU-10", f"read of {access.addr:#x} ({area})")
+        tried = area == "ret" and access.lock and index == 0
+        self.check(area in ("pte", "pmd", "pud", "free", "cq") or tried, "SMU-10", f"read of {access.addr:#x} ({area})")
         size = access.beats << access.size
         self.held(access.addr, size)
         self.check(size == want and access.addr % 8 == 0, "SMU-10", f"read of {size} bytes at {access.addr:#x} ({area})")
@@ -223,11 +224,13 @@ class World:
         """A write is about to take effect: its response, and whether it does."""
         area, index = self.area(access.addr)
         size = {"pte": 8, "pmd": 8, "pud": 8, "sq": 64, "ret": 16, "sq_bell": 4, "cq_bell": 4}.get(area, 0)
+        if tried := area == "ret" and access.lock and index == 0:
+            size = 8
         self.check(size != 0, "SMU-10", f"write to {access.addr:#x} ({area})")
         self.held(access.addr, size, doorbell=area.endswith("bell"))
         written = sum(part.bit_count() for _, part in words.values())
         self.check(written == size and access.addr % size == 0, "SMU-10", f"write of {written} at {access.addr:#x} ({area})")
-        self.check(access.lock == (area in ("pte", "pmd", "pud")), "SMU-3", f"{area} written with lock {access.lock}")
+        self.check(access.lock == (area in ("pte", "pmd", "pud") or tried), "SMU-3", f"{area} written with lock {access.lock}")
         port = -1 - access.id if access.id < 0 else None
         self.check(port == (index if area.endswith("bell") else None), "SMU-9", f"{area} {index} written by port {port}")
         resp = self._fault(area, write=True)
@@ -240,9 +243,11 @@ class World:
             frame = self._install(access.id, index, seen, value, effect)
             if resp:
                 self.errors[access.id] = index, seen, frame, effect
+        if tried:
+            self.check(value == self.ram.read(access.addr), "SMU-16", f"{value:#x} written to try an exclusive pair")
         if not effect:
             return resp, False
-        self.trace.append((area, index))
+        self.trace.append(("ret_tried" if tried else area, index))
         if area in ("pmd", "pud"):
             self.check(value == self.ram.read(access.addr) | L, "SMU-3", f"{area} {index} written as {value:#x}")
             self._mark(access, area, True, found=False)
@@ -252,7 +257,7 @@ class World:
         """A write has taken effect, with this response. An entry of a ring or queue whose write met an error is behind the tail,
         where nobody looks."""
         area, index = self.area(access.addr)
-        if area == "ret" and not resp:
+        if area == "ret" and not access.lock and not resp:
             self._returned(self.ram.read(access.addr), self.ram.read(access.addr + C["RET_ENTRY_REASON"]))
         elif area == "sq" and not resp:
             self.devices[index].owed += 1

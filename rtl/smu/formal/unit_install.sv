@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Installs as the memory sees them (REQ: SMU-3, SMU-4): the PTE is written only over the value seen and only as ISA-6 says, the PMD only
 // when that is done, the PUD only when the PMD has its mark; what is answered as done went through all three. After a bus error on the PTE's
-// write the PTE is read, and what is found decides what is known (REQ: SMU-13).
+// write the PTE is read, and what is found decides what is known (REQ: SMU-13). A test of the fabric writes what it has read (REQ: SMU-16).
 `include "claim.svh"
 
 module install_view
@@ -22,6 +22,7 @@ module install_view
   input logic check_q,
   input logic lost_q,
   input logic doubt_q,
+  input logic try_q,
   input entry_addr_t pte_q,
   input entry_addr_t pmd_q,
   input entry_addr_t pud_q,
@@ -61,10 +62,10 @@ module install_view
     if (start_i) step_q <= 2'd0;
     else if (marked || write_done || (told_q && !untouched)) step_q <= step_q + 2'd1;
     if (read_done) read_q <= `SMU.m_axi_rdata;
-    if (start_i) asked_q <= 1'b0;
-    else if (failed && step_q == 2'd0) asked_q <= 1'b1;
+    if (!rst_ni || start_i) asked_q <= 1'b0;
+    else if (failed && step_q == 2'd0 && !try_q) asked_q <= 1'b1;
     else if (`SMU.m_axi_rvalid && `SMU.m_axi_rid == Id) asked_q <= 1'b0;
-    told_q <= asked_q && `SMU.m_axi_rvalid && `SMU.m_axi_rid == Id;
+    told_q <= rst_ni && asked_q && `SMU.m_axi_rvalid && `SMU.m_axi_rid == Id;
     told_error_q <= `SMU.m_axi_rresp inside {RespSlvErr, RespDecErr};
     told_data_q <= `SMU.m_axi_rdata;
     if (start_i) unknown_q <= 1'b0;
@@ -86,16 +87,22 @@ module install_view
         want = read_q | (64'd1 << PTE_L_BIT);
       end
     endcase
+    if (try_q) begin
+      addr = `SMU.ret_base;
+      want = read_q;
+    end
   end
 
-  `CLAIM(update_states, state_q <= UpJudge && level_q <= 2'd2 && (state_q == UpIdle || level_q == step_q
-      || (state_q == UpTell && level_q == 2'd2 && step_q == 2'd3)) && (!pte_valid_o || (state_q == UpAsk && level_q == 2'd1)))
-  `CLAIM(update_works_on_entry, state_q == UpIdle || (e.stage == StInstall && pte_q == e.pte && pmd_q == e.pmd
+  `CLAIM(update_states, state_q <= UpJudge && level_q <= 2'd2 && (state_q == UpIdle || (try_q && Index == 0
+      && level_q == 2'd2 && state_q != UpJudge) || (!try_q && level_q == step_q)
+      || (!try_q && state_q == UpTell && level_q == 2'd2 && step_q == 2'd3)) && (!pte_valid_o || (state_q == UpAsk && level_q == 2'd1)))
+  `CLAIM(update_works_on_entry, state_q == UpIdle || (try_q && 64'({pud_q, 3'b0}) == `SMU.ret_base) || (!try_q && e.stage == StInstall && pte_q == e.pte && pmd_q == e.pmd
       && pud_q == e.pud && seen_q == e.value && new_q == installed(e.value, e.pfn)))
-  `CLAIM(update_found_is_read, state_q != UpWrite || (found_q == read_q && (step_q != 2'd0 || found_q == seen_q)))
+  `CLAIM(update_found_is_read, state_q != UpWrite || (found_q == read_q && (try_q || step_q != 2'd0 || found_q == seen_q)))
 
   // REQ: SMU-13
-  `CLAIM(update_knows, state_q == UpIdle || (check_q == (asked_q || told_q) && !(asked_q && told_q) && told_q == (state_q == UpJudge)
+  `CLAIM(update_knows, state_q == UpIdle ? !check_q && !asked_q && !told_q : try_q ? !check_q && !doubt_q && !asked_q && !told_q
+      : (check_q == (asked_q || told_q) && !(asked_q && told_q) && told_q == (state_q == UpJudge)
       && doubt_q == unknown_q && (!unknown_q || (step_q != 2'd0 && !pte_valid_o)) && (!check_q || (step_q == 2'd0
       && state_q inside {UpAsk, UpWait, UpJudge})) && (!told_q || (lost_q == told_error_q && found_q == told_data_q))))
   `CLAIM(doubt_is_told, !valid_o || (mapped_o == unknown_q && (!unknown_q || reason_o == reason_t'(REASON_BUS))))
@@ -103,10 +110,10 @@ module install_view
 
   // REQ: SMU-3
   `CLAIM(entry_written_over_value_seen, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
-      || (`SMU.m_axi_awlock && `SMU.m_axi_awaddr == addr && (step_q != 2'd0 || read_q == e.value)))
+      || (`SMU.m_axi_awlock && `SMU.m_axi_awaddr == addr && (try_q || step_q != 2'd0 || read_q == e.value)))
   `CLAIM(entry_written_as_installed, !(`SMU.m_axi_wvalid && `SMU.u_axi.u_dma_write.sel == Id)
       || (`SMU.m_axi_wdata == want && `SMU.m_axi_wstrb == '1))
-  `CLAIM(entry_written_in_order, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
+  `CLAIM(entry_written_in_order, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id) || try_q
       || (step_q == 2'd0 || unknown_q) == e.frame)
   `CLAIM(done_when_all_marked, !valid_o || 32'(reason_o) inside {REASON_CHANGED, REASON_BUS}
       || (reason_o == '0 && step_q == 2'd3 && value_o == installed(e.value, e.pfn)))

@@ -97,7 +97,8 @@ module unit_lite
   logic [4:0] read_age_q, write_age_q, inside_age_q, left, rest;
 
   assign counted = !(`SMU.s_axil_bvalid && !b) && !(`SMU.s_axil_rvalid && !r)
-      && !(state == RegCheck && `SMU.u_registers.u_csr.hold && `SMU.busy);
+      && !(state == RegCheck && `SMU.u_registers.u_csr.hold && `SMU.busy)
+      && !(state == RegCheck && `SMU.u_registers.u_csr.enabling && `SMU.u_registers.u_csr.rings_ok && !`SMU.u_registers.u_csr.tried_q);
   assign left = busy ? 5'd6 - 5'(state) : '0;
   // Of the access that goes next; one of the other kind may be first.
   assign rest = left + 5'(answers == 2'd2);

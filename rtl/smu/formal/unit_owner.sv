@@ -58,6 +58,11 @@ module unit_owner
   assign command = `SMU.u_requests.u_pmshr.command_q;
   assign frame = `SMU.u_requests.u_pmshr.frame_q;
 
+  // Not while it tries the fabric.
+  logic [Updaters-1:0] updates;
+  assign updates = {`SMU.u_updaters.g_update[1].u_update.state_q != 3'd0,
+      `SMU.u_updaters.g_update[0].u_update.state_q != 3'd0 && !`SMU.u_updaters.g_update[0].u_update.try_q};
+
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
       looked[i] = 4'(`SMU.u_requests.u_lookup.u_ask.u_view.holds[i]) + `SMU.u_requests.u_lookup.u_wait.u_view.holds[i]
@@ -69,16 +74,16 @@ module unit_owner
       installs[i] = `SMU.u_updaters.u_installs.u_view.holds[i];
       keeps[i] = 1'b0;
       for (int unsigned u = 0; u < Updaters; u++) begin
-        if (!`SMU.u_updaters.update_ready[u] && `SMU.update_slot[u] == 2'(i)) begin
+        if (updates[u] && `SMU.update_slot[u] == 2'(i)) begin
           installs[i] = installs[i] + 4'd1;
         end
       end
     end
     // The PTE has its frame, for certain.
-    if (!`SMU.u_updaters.update_ready[0])
+    if (updates[0])
       keeps[`SMU.update_slot[0]] = `SMU.u_updaters.g_update[0].u_update.level_q != 2'd0 && !`SMU.pte_valid[0]
           && !`SMU.u_updaters.g_update[0].u_update.doubt_q;
-    if (!`SMU.u_updaters.update_ready[1])
+    if (updates[1])
       keeps[`SMU.update_slot[1]] = `SMU.u_updaters.g_update[1].u_update.level_q != 2'd0 && !`SMU.pte_valid[1]
           && !`SMU.u_updaters.g_update[1].u_update.doubt_q;
   end

@@ -135,6 +135,7 @@ module unit_windows
 
   `CLAIM(rings_looked_at, piped && item <= ItemReturn && `SMU.free_base[63:56] == '0 && `SMU.ret_base[63:56] == '0)
   `CLAIM(rings_known_inside, (!`SMU.u_registers.u_windows.free_q || free_inside) && (!`SMU.u_registers.u_windows.ret_q || ret_inside))
+  `CLAIM(rings_inside_while_enabled, !in_force || !(`SMU.enable || `SMU.live != '0) || `SMU.free_size == '0 || free_inside)
   `CLAIM(ring_used_inside, !in_force || ((`SMU.u_rings.u_free.state_q == FetchIdle || free_inside)
       && ((`SMU.u_rings.u_return.full_q && `SMU.u_rings.u_return.state_q != RetWrite) || ret_inside)))
 

@@ -25,7 +25,7 @@ module trapless_smu
   /// AXI identifier bits: 3 at least (4 for 4 updaters).
   parameter int unsigned AxiIdWidth = 4,
   /// Windows that the unit's addresses can be held to: 0 to 8.
-  parameter int unsigned Windows = 4,
+  parameter int unsigned Windows = 3,
   /// AxPROT of all accesses: non-secure, unprivileged data by default.
   parameter logic [2:0] AxiProt = 3'b010,
   /// AxUSER of all accesses: who asks, for an IOMMU or IOPMP.
@@ -190,7 +190,7 @@ module trapless_smu
   logic desc_refused, release_desc;
   entry_addr_t look_pte, look_pmd, look_pud;
   desc_t desc_selected;
-  logic nvme_quiet, entries_inside, desc_inside, free_inside, ret_inside;
+  logic try_fabric, tried, try_ok, nvme_quiet, entries_inside, desc_inside, ret_inside;
   logic [Updaters-1:0] pte_valid;
   reason_t [Updaters-1:0] update_reason;
   logic [Updaters-1:0] update_mapped;
@@ -250,8 +250,10 @@ module trapless_smu
     .entries_inside_o(entries_inside),
     .desc_selected_i(desc_selected),
     .desc_inside_o(desc_inside),
-    .free_inside_o(free_inside),
     .ret_inside_o(ret_inside),
+    .try_o(try_fabric),
+    .tried_i(tried),
+    .try_ok_i(try_ok),
     .no_dma_i(no_dma),
     .no_frames_i(no_frames),
     .live_count_i(live_count),
@@ -400,7 +402,6 @@ module trapless_smu
     .frame_dma_o(frame_dma),
     .free_empty_o(free_empty),
     .entry_i(entry),
-    .free_inside_i(free_inside),
     .ret_inside_i(ret_inside),
     .ret_base_set_i(ret_base_set),
     .ret_size_set_i(ret_size_set),
@@ -501,6 +502,10 @@ module trapless_smu
     .completion_slot_i(completion_slot),
     .entry_i(entry),
     .install_soon_i(install_soon),
+    .try_i(try_fabric),
+    .try_addr_i(ret_base[PAddrWidth-1:3]),
+    .tried_o(tried),
+    .try_ok_o(try_ok),
     .read_valid_o(rd_valid[RdUpdate+:Updaters]),
     .read_soon_o(rd_soon[RdUpdate+:Updaters]),
     .read_ready_i(rd_ready[RdUpdate+:Updaters]),

@@ -13,7 +13,7 @@ module trapless_smu_csr
   parameter int unsigned Ports = 4,
   parameter int unsigned Devices = 8,
   parameter int unsigned Prefetch = 16,
-  parameter int unsigned Windows = 4,
+  parameter int unsigned Windows = 3,
   parameter int unsigned Socket = 0,
   parameter longint unsigned TimeoutReset = 0
 ) (
@@ -58,6 +58,10 @@ module trapless_smu_csr
   // A descriptor's control register is accessed, in this of its steps.
   output logic look_o,
   output logic [1:0] step_o,
+  // Before the unit is enabled: does the fabric know exclusive accesses (REQ: SMU-16)?
+  output logic try_o,
+  input logic tried_i,
+  input logic try_ok_i,
   output logic port_write_o,
   output logic [4:0] port_index_o,
   output logic [2:0] port_field_o,
@@ -113,7 +117,8 @@ module trapless_smu_csr
   logic [15:0] last_status_q;
   reason_t last_reason_q;
   logic in_desc, in_fence, in_expire, in_port, in_count, in_window, base_write, ring_write, window_write, hold, go, refused;
-  logic base_ok, size_ok, hold_q, halves_q, ring_ok_q, window_ok_q, ring_outside;
+  logic base_ok, size_ok, hold_q, halves_q, ring_ok_q, window_ok_q;
+  logic want_enable, enabling, rings_ok, begun_q, tried_q, try_ok_q, enable_refused;
 
   function automatic logic [8:0] word(int unsigned offset);
     return 9'(offset >> 3);
@@ -208,15 +213,19 @@ module trapless_smu_csr
   // A 64-bit register, or one half of it; anything else is ignored.
   assign go = state_q == RegExec && write_q && halves_q;
   // Whoever is not in the middle of a step while this is set begins none.
-  assign hold = write_q && (is_q.desc || ring_write || window_write);
+  assign hold = write_q && (is_q.desc || ring_write || window_write || enabling);
   assign hold_o = hold_q;
 
   // A unit that is disabled and idle stays so.
   assign base_ok = merged_q[3:0] == '0 && merged_q[63:56] == '0;
   assign size_ok = merged_q[63:32] == '0 && (merged_q[31:0] & (merged_q[31:0] - 32'd1)) == '0;
   assign refused = go && ((ring_write && !ring_ok_q) || (window_write && !window_ok_q));
-  // A ring without entries is nowhere.
-  assign ring_outside = (free_size_i != '0 && !free_inside_i) || (ret_size_i != '0 && !ret_inside_i);
+  // Enabled with a return ring in place and a fabric that takes exclusive accesses, or not at all. A free ring without entries is nowhere.
+  assign want_enable = biten_q[REG_CTRL_ENABLE_BIT] ? data_q[REG_CTRL_ENABLE_BIT] : enable_q;
+  assign enabling = is_q.ctrl && want_enable && !enable_q;
+  assign rings_ok = (free_size_i == '0 || free_inside_i) && ret_size_i != '0 && ret_inside_i;
+  assign try_o = begun_q && !tried_q;
+  assign enable_refused = go && enabling && !(tried_q && try_ok_q);
 
   assign wdata_o = merged_q;
   assign upper_o = biten_q[63];
@@ -249,7 +258,7 @@ module trapless_smu_csr
       RegFetch: state_d = RegRead;
       RegRead: state_d = write_q ? RegMerge : RegExec;
       RegMerge: state_d = RegCheck;
-      RegCheck: if (!(hold && busy_i)) state_d = RegExec;
+      RegCheck: if (!(hold && busy_i) && (!enabling || !rings_ok || tried_q)) state_d = RegExec;
       default: state_d = RegIdle;
     endcase
   end
@@ -258,6 +267,8 @@ module trapless_smu_csr
     if (!rst_ni) begin
       state_q <= RegIdle;
       hold_q <= 1'b0;
+      begun_q <= 1'b0;
+      tried_q <= 1'b0;
       enable_q <= 1'b0;
       error_q <= 1'b0;
       timeout_q <= TimeoutReset;
@@ -266,12 +277,14 @@ module trapless_smu_csr
     end else begin
       state_q <= state_d;
       hold_q <= state_q != RegIdle && hold;
+      begun_q <= state_q == RegCheck && (begun_q || (enabling && rings_ok && !busy_i));
+      tried_q <= state_q == RegCheck && (tried_q || tried_i);
       if (go && word_q == word(REG_TIMEOUT)) timeout_q <= merged_q;
       if (go && is_q.ctrl) begin
-        enable_q <= merged_q[REG_CTRL_ENABLE_BIT];
-        if (!merged_q[REG_CTRL_ENABLE_BIT] && idle_i) error_q <= 1'b0;
+        enable_q <= want_enable && !enable_refused;
+        if (!want_enable && idle_i) error_q <= 1'b0;
       end
-      if (error_i || refused || (go && is_q.ctrl && merged_q[REG_CTRL_ENABLE_BIT] && ring_outside)) error_q <= 1'b1;
+      if (error_i || refused || enable_refused) error_q <= 1'b1;
       if (failed_i) last_reason_q <= failed_reason_i;
       if (status_valid_i) last_status_q <= 16'(status_i);
     end
@@ -284,6 +297,7 @@ module trapless_smu_csr
       data_q <= wdata_i;
       biten_q <= biten_i;
     end
+    if (tried_i) try_ok_q <= try_ok_i;
     others_q <= others;
     is_q <= is_d;
     if (state_q == RegRead) rdata_q <= rdata;

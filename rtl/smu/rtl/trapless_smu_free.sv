@@ -23,8 +23,6 @@ module trapless_smu_free
   input logic set_size_i,
   input logic set_tail_i,
   input logic [63:0] wdata_i,
-  // The ring lies in a window, or may be anywhere (REQ: SMU-15).
-  input logic inside_i,
   output logic [63:0] base_o,
   output logic [31:0] size_o,
   output logic [31:0] head_o,
@@ -96,8 +94,8 @@ module trapless_smu_free
   assign wanted = enable_i ? count_q != (PtrWidth+1)'(Prefetch) : count_q == '0 && waiting;
 
   assign give = waiting && count_q != '0;
-  // Nothing here and nothing to come: the ring is empty or in no window, or stopped by a frame that cannot be handed back.
-  assign none = waiting && count_q == '0 && state_q == FetchIdle && !hold_i && (empty_q || !inside_i || (bad_q && return_full_i));
+  // Nothing here and nothing to come: the ring is empty, or stopped by a frame that cannot be handed back.
+  assign none = waiting && count_q == '0 && state_q == FetchIdle && !hold_i && (empty_q || (bad_q && return_full_i));
   assign valid_o = give || none;
   assign end_o = none;
   assign {dma_o, pfn_o} = buffer_q[rptr_q];
@@ -128,7 +126,7 @@ module trapless_smu_free
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      FetchIdle: if (has_entry_q && wanted && !bad_q && inside_i && !hold_i) state_d = FetchAsk;
+      FetchIdle: if (has_entry_q && wanted && !bad_q && !hold_i) state_d = FetchAsk;
       FetchAsk: if (read_ready_i) state_d = FetchWait;
       FetchWait: if (data_valid_i) state_d = FetchTake;
       default: state_d = FetchIdle;

@@ -10,7 +10,7 @@ module trapless_smu_registers
   parameter int unsigned Ports = 4,
   parameter int unsigned Devices = 8,
   parameter int unsigned PrefetchDepth = 16,
-  parameter int unsigned Windows = 4,
+  parameter int unsigned Windows = 3,
   parameter int unsigned Socket = 0,
   parameter longint unsigned TimeoutReset = 0
 ) (
@@ -64,8 +64,10 @@ module trapless_smu_registers
   output logic entries_inside_o,
   input desc_t desc_selected_i,
   output logic desc_inside_o,
-  output logic free_inside_o,
   output logic ret_inside_o,
+  output logic try_o,
+  input logic tried_i,
+  input logic try_ok_i,
   input logic no_dma_i,
   input logic no_frames_i,
   input logic [7:0] live_count_i,
@@ -95,7 +97,7 @@ module trapless_smu_registers
   trapless_smu_regs_pkg::trapless_smu_regs__out_t hwif_out;
   logic read_ack, write_ack;
   logic [63:0] csr_rdata, window_rdata;
-  logic window_write, lock, locked, look;
+  logic window_write, lock, locked, look, free_inside;
   logic [2:0] window_index;
   logic [1:0] window_field, step;
 
@@ -177,6 +179,9 @@ module trapless_smu_registers
     .lock_o(lock),
     .look_o(look),
     .step_o(step),
+    .try_o,
+    .tried_i,
+    .try_ok_i,
     .port_write_o,
     .port_index_o,
     .port_field_o,
@@ -202,7 +207,7 @@ module trapless_smu_registers
     .window_rdata_i(window_rdata),
     .locked_i(locked),
     .quiet_i,
-    .free_inside_i(free_inside_o),
+    .free_inside_i(free_inside),
     .ret_inside_i(ret_inside_o),
     .error_i,
     .failed_i,
@@ -232,7 +237,7 @@ module trapless_smu_registers
     .free_set_i(free_base_set_o || free_size_set_o),
     .free_base_i,
     .free_size_i,
-    .free_inside_o,
+    .free_inside_o(free_inside),
     .ret_set_i(ret_base_set_o || ret_size_set_o),
     .ret_base_i,
     .ret_size_i,

@@ -4,6 +4,8 @@
 // it is told in a cycle of its own.
 //
 // A bus error on the PTE's write does not tell whether the PTE was written: it is read back, once (REQ: SMU-13).
+//
+// The first updater also tests the fabric: it reads a word and writes it back unchanged, by an exclusive pair (REQ: SMU-16).
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_update
@@ -24,6 +26,12 @@ module trapless_smu_update
   input logic start_i,
   input logic [SlotWidth-1:0] start_slot_i,
   output logic ready_o,
+
+  // Try an exclusive pair here. Whether it succeeded is told in one cycle; held until then.
+  input logic try_i,
+  input entry_addr_t try_addr_i,
+  output logic tried_o,
+  output logic try_ok_o,
 
   // Maybe the next that starts.
   input logic next_i,
@@ -66,10 +74,13 @@ module trapless_smu_update
   logic exclusive, read_error, differs, marked, refused, write_error, spent, level_done, over, pte_done_q;
   // The PTE is being read back; that read failed; whether the PTE was written is not known.
   logic check_q, lost_q, doubt_q;
+  // The fabric is being tried: as an entry that is to have its mark, which is written as it was read.
+  logic try_start, try_q;
   logic judged, unwritten, ours, doubt;
   reason_t reason_d, reason_q;
 
-  assign ready_o = state_q == UpIdle;
+  assign ready_o = state_q == UpIdle && !try_i;
+  assign try_start = state_q == UpIdle && try_i;
   assign slot_o = slot_q;
 
   always_comb begin
@@ -89,14 +100,14 @@ module trapless_smu_update
     addr: 64'({addr, 3'b0}),
     size: 3'd3,
     exclusive: 1'b1,
-    data: {8{level_q == LevelPte ? new_q : found_q | (64'd1 << PTE_L_BIT)}}
+    data: {8{level_q == LevelPte ? new_q : found_q | (64'(!try_q) << PTE_L_BIT)}}
   };
 
   // A fabric that does not know exclusive accesses says so by its plain OKAY to the read: nothing may be written then.
   assign exclusive = data_resp_i == RespExOkay;
   assign read_error = state_q == UpWait && data_valid_i && !check_q && !exclusive;
   assign differs = state_q == UpWait && data_valid_i && !check_q && exclusive && level_q == LevelPte && data_i != seen_q;
-  assign marked = state_q == UpWait && data_valid_i && exclusive && level_q != LevelPte && data_i[PTE_L_BIT];
+  assign marked = state_q == UpWait && data_valid_i && exclusive && level_q != LevelPte && data_i[PTE_L_BIT] && !try_q;
   assign refused = state_q == UpWrite && done_valid_i && done_resp_i == RespOkay;
   assign write_error = state_q == UpWrite && done_valid_i && done_resp_i inside {RespSlvErr, RespDecErr};
   assign spent = refused && attempt_q == AttemptWidth'(Attempts - 1);
@@ -123,7 +134,9 @@ module trapless_smu_update
 
   assign pte_valid_o = pte_done_q;
   assign error_o = write_error;
-  assign valid_o = state_q == UpTell;
+  assign valid_o = state_q == UpTell && !try_q;
+  assign tried_o = state_q == UpTell && try_q;
+  assign try_ok_o = reason_q == '0;
   assign reason_o = reason_q;
   assign mapped_o = doubt_q;
 
@@ -138,7 +151,7 @@ module trapless_smu_update
   always_comb begin
     state_d = state_q;
     unique case (state_q)
-      UpIdle: if (start_i) state_d = UpAsk;
+      UpIdle: if (start_i || try_i) state_d = UpAsk;
       UpAsk: if (read_ready_i) state_d = UpWait;
       UpWait: if (data_valid_i) state_d = check_q ? UpJudge : marked ? UpAsk : UpWrite;
       UpWrite: if (done_valid_i) state_d = refused ? UpPause : UpAsk;
@@ -158,28 +171,31 @@ module trapless_smu_update
       pte_done_q <= 1'b0;
       check_q <= 1'b0;
       doubt_q <= 1'b0;
+      try_q <= 1'b0;
     end else begin
       state_q <= state_d;
       if (start_i) level_q <= LevelPte;
+      else if (try_start) level_q <= LevelPud;
       else if (level_done) level_q <= level_q == LevelPte ? LevelPmd : LevelPud;
-      if (start_i || level_done) attempt_q <= '0;
+      if (start_i || try_start || level_done) attempt_q <= '0;
       else if (refused) attempt_q <= attempt_q + 1'b1;
       if (refused) pause_q <= {attempt_q[2:0], 1'(Index)};
       else if (pause_q != '0) pause_q <= pause_q - 1'b1;
       pte_done_q <= level_done && level_q == LevelPte && !doubt;
-      if (start_i || judged) check_q <= 1'b0;
+      if (judged) check_q <= 1'b0;
       else if (write_error && level_q == LevelPte) check_q <= 1'b1;
-      if (start_i) doubt_q <= 1'b0;
+      if (start_i || try_start) doubt_q <= 1'b0;
       else if (doubt) doubt_q <= 1'b1;
+      if (state_q == UpIdle) try_q <= try_i;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (ready_o) begin
+    if (state_q == UpIdle) begin
       slot_q <= start_slot_i;
       pte_q <= entry_i[start_slot_i].pte;
       pmd_q <= entry_i[start_slot_i].pmd;
-      pud_q <= entry_i[start_slot_i].pud;
+      pud_q <= try_i ? try_addr_i : entry_i[start_slot_i].pud;
       seen_q <= entry_i[start_slot_i].value;
       new_q <= installed(entry_i[start_slot_i].value, entry_i[start_slot_i].pfn);
     end

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Installs go to the first updater that has nothing to do, in the order of completion (REQ: SMU-3).
+// Installs go to the first updater that has nothing to do, in the order of completion (REQ: SMU-3). The first one tests the fabric
+// before the unit is enabled (REQ: SMU-16).
 
 module trapless_smu_updaters
   import trapless_smu_pkg::*;
@@ -14,6 +15,10 @@ module trapless_smu_updaters
   input logic [SlotWidth-1:0] completion_slot_i,
   input entry_t [PmshrEntries-1:0] entry_i,
   input logic install_soon_i,
+  input logic try_i,
+  input entry_addr_t try_addr_i,
+  output logic tried_o,
+  output logic try_ok_o,
   output logic [Updaters-1:0] read_valid_o,
   output logic [Updaters-1:0] read_soon_o,
   input logic [Updaters-1:0] read_ready_i,
@@ -41,7 +46,7 @@ module trapless_smu_updaters
 
   logic install_waiting, install_start, install_any;
   logic [SlotWidth-1:0] install_first, install_slot;
-  logic [Updaters-1:0] update_start, update_next, update_ready, update_error;
+  logic [Updaters-1:0] update_start, update_next, update_ready, update_error, tried, try_ok;
 
   trapless_smu_fifo #(.Width(SlotWidth), .Depth(PmshrEntries)) u_installs (
     .clk_i,
@@ -61,6 +66,8 @@ module trapless_smu_updaters
   assign update_start = install_any ? update_next : '0;
 
   assign update_error_o = update_error != '0;
+  assign tried_o = tried != '0;
+  assign try_ok_o = (tried & try_ok) != '0;
 
   for (genvar u = 0; u < Updaters; u++) begin : g_update
     trapless_smu_update #(.Entries(PmshrEntries), .Index(u)) u_update (
@@ -70,6 +77,10 @@ module trapless_smu_updaters
       .start_i(update_start[u]),
       .start_slot_i(install_slot),
       .ready_o(update_ready[u]),
+      .try_i(u == 0 && try_i),
+      .try_addr_i,
+      .tried_o(tried[u]),
+      .try_ok_o(try_ok[u]),
       .next_i(update_next[u] && (install_waiting || install_soon_i)),
       .read_valid_o(read_valid_o[u]),
       .read_soon_o(read_soon_o[u]),

@@ -8,7 +8,7 @@ module trapless_smu_windows
   import trapless_smu_pkg::*;
   import trapless_spec_pkg::*;
 #(
-  parameter int unsigned Windows = 4
+  parameter int unsigned Windows = 3
 ) (
   input logic clk_i,
   input logic rst_ni,
@@ -191,7 +191,8 @@ module trapless_smu_windows
   end
 
   assign desc_inside_o = !in_force || (desc_q == '1 && here);
-  assign free_inside_o = !(free_set_i || set) && (!in_force || free_q);
+  // Asked when the unit is being enabled, and no ring or window set.
+  assign free_inside_o = !in_force || free_q;
   assign ret_inside_o = !(ret_set_i || set) && (!in_force || ret_q);
 
 endmodule

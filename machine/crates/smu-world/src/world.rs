@@ -473,11 +473,12 @@ impl World {
 
 impl SmuBus for World {
     fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
-        let access = self.access(at, &[Area::Pte, Area::Pmd, Area::Pud, Area::FreeRing, Area::Cq]);
+        let access = self.access(at, &[Area::Pte, Area::Pmd, Area::Pud, Area::FreeRing, Area::RetRing, Area::Cq]);
         if let Some((Area::Pte, p)) = area(at.0, self.depth) {
             self.read_back(p, access.ok().map(|_| self.word(at.0)));
         }
         let (area, p) = access?;
+        self.check(area != Area::RetRing || at.0 == RET_RING, "SMU-10", || format!("return ring read at {at:?}"));
         let value = self.word(at.0);
         // One that has its mark already need not be written.
         if let Some(below) = below(area)
@@ -523,6 +524,12 @@ impl SmuBus for World {
 
     fn compare_exchange_u64(&mut self, at: PhysAddr, old: u64, new: u64) -> Result<Result<u64, u64>, BusError> {
         const ENTRIES: [Area; 3] = [Area::Pte, Area::Pmd, Area::Pud];
+        if at.0 == RET_RING {
+            let (.., response) = self.access_to_write(at, &[Area::RetRing])?;
+            let value = self.word(at.0);
+            self.check(old == new, "SMU-16", || format!("{new:#x} written over {old:#x} to try an exchange"));
+            return response.map(|()| if value == old { Ok(old) } else { Err(value) });
+        }
         if self.only_reads(at, |value| value != old) {
             self.access(at, &ENTRIES)?;
             return Ok(Err(self.word(at.0)));

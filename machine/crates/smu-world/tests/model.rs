@@ -7,6 +7,8 @@ mod entries;
 mod errors;
 #[path = "suite/exact.rs"]
 mod exact;
+#[path = "suite/fabric.rs"]
+mod fabric;
 #[path = "suite/numbers.rs"]
 mod numbers;
 #[path = "suite/ports.rs"]

@@ -5,6 +5,8 @@
 mod entries;
 #[path = "suite/errors.rs"]
 mod errors;
+#[path = "suite/fabric.rs"]
+mod fabric;
 #[path = "suite/numbers.rs"]
 mod numbers;
 #[path = "suite/ports.rs"]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The register file (spec/smu.rdl).
 
-use trapless_memory::Cycle;
+use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu_regs::{self as regs, Counter};
 
-use crate::Smu;
 use crate::free_ring::{ring_base_ok, ring_size_ok};
 use crate::windows::{WINDOWS, window_at};
+use crate::{Smu, SmuBus};
 
 impl Smu {
     /// Register read of `size` 4 or 8 bytes at `offset` into the register block, naturally aligned. Anything else reads
@@ -22,8 +22,9 @@ impl Smu {
     }
 
     /// Register write of `size` 4 or 8 bytes at `offset` into the register block, naturally aligned. Anything else is
-    /// ignored. A 32-bit write leaves the other half as it is. [`Smu::next_event`] may change.
-    pub fn mmio_write(&mut self, offset: u64, size: usize, value: u64, now: Cycle) {
+    /// ignored. A 32-bit write leaves the other half as it is. [`Smu::next_event`] may change. `bus` is used when the unit is
+    /// being enabled (REQ: SMU-16).
+    pub fn mmio_write(&mut self, offset: u64, size: usize, value: u64, now: Cycle, bus: &mut dyn SmuBus) {
         let register = offset & !7;
         let old = self.register(register);
         let value = match (size, offset & 7) {
@@ -41,7 +42,7 @@ impl Smu {
             // The half that has the bits is not written: nothing begins.
             None if fence && (size, offset & 7) == (4, 4) => {}
             Some((port, field)) => self.set_port_register(port, field, value, upper_half),
-            None => self.set_register(register, value),
+            None => self.set_register(register, value, bus),
         }
         self.now = before;
     }
@@ -112,7 +113,7 @@ impl Smu {
             && self.pmshr.entries().all(|e| e.frame.is_none())
     }
 
-    fn set_register(&mut self, offset: u64, value: u64) {
+    fn set_register(&mut self, offset: u64, value: u64, bus: &mut dyn SmuBus) {
         if let Some((index, field)) = descriptor_at(offset) {
             return self.set_descriptor_register(index, field, value);
         }
@@ -121,7 +122,7 @@ impl Smu {
         }
         match offset {
             regs::WINDOW_LOCK => self.lock_windows(value),
-            regs::CTRL => self.set_enabled(regs::CTRL_ENABLE.is_set(value)),
+            regs::CTRL => self.set_enabled(regs::CTRL_ENABLE.is_set(value), bus),
             regs::TIMEOUT => self.timeout = value,
             regs::FREE_BASE | regs::FREE_SIZE | regs::RET_BASE | regs::RET_SIZE => self.set_ring(offset, value),
             regs::FREE_TAIL => {
@@ -136,14 +137,26 @@ impl Smu {
         }
     }
 
-    fn set_enabled(&mut self, enabled: bool) {
-        if !enabled && self.is_idle() {
+    fn set_enabled(&mut self, wanted: bool, bus: &mut dyn SmuBus) {
+        if !wanted && self.is_idle() {
             self.error = false;
         }
-        self.error |= enabled && (self.free.outside || self.returns.outside);
+        let enabled = wanted && (self.enabled || self.may_be_enabled(bus));
+        self.error |= wanted && !enabled;
         self.enabled = enabled;
         self.feed();
         self.admit();
+    }
+
+    /// REQ: SMU-16. With rings in windows, a return ring among them, and a fabric that takes an exclusive pair.
+    fn may_be_enabled(&self, bus: &mut dyn SmuBus) -> bool {
+        if self.returns.size == 0 || self.returns.outside || self.free.outside {
+            return false;
+        }
+        let at = PhysAddr(self.returns.base);
+        let tried = bus.read_u64(at).and_then(|word| bus.compare_exchange_u64(at, word, word));
+        bus.took();
+        matches!(tried, Ok(Ok(_)))
     }
 
     fn set_ring(&mut self, offset: u64, value: u64) {

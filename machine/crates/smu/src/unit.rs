@@ -102,8 +102,8 @@ impl SmuUnit for Smu {
         Smu::mmio_read(self, offset, size)
     }
 
-    fn mmio_write(&mut self, offset: u64, size: usize, value: u64, now: Cycle, _: &mut dyn SmuBus) {
-        self.mmio_write(offset, size, value, now);
+    fn mmio_write(&mut self, offset: u64, size: usize, value: u64, now: Cycle, bus: &mut dyn SmuBus) {
+        self.mmio_write(offset, size, value, now, bus);
     }
 
     fn peek(&self, offset: u64) -> u64 {

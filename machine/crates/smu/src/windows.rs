@@ -11,7 +11,7 @@ use crate::bugs::Bug;
 use crate::regs::block_at;
 
 /// How many there are: as many as the RTL has by default.
-pub(crate) const WINDOWS: usize = 4;
+pub(crate) const WINDOWS: usize = 3;
 /// Where physical addresses end.
 const END: u64 = 1 << 56;
 

@@ -170,7 +170,8 @@ class Smu {
         }
         for (unsigned i = 0; i < x.data.size(); i++) w.outside(x.addr + 8 * i, x.data[i].first, x.data[i].second);
         x.told = w.pushed;
-        if (x.addr >= ReturnRing && x.addr < ReturnRing + RingSize * SMU_RET_ENTRY_SIZE)
+        // Not the exclusive pair by which memory is tried.
+        if (!x.lock && x.addr >= ReturnRing && x.addr < ReturnRing + RingSize * SMU_RET_ENTRY_SIZE)
             returned.push_back({w.now + 300, x.data[0].first << 12}), came_back++;
     }
 

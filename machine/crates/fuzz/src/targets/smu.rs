@@ -101,7 +101,7 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
 
 impl Host {
     fn write(&mut self, at: u64, value: u64) {
-        self.smu.mmio_write(at, 8, value, self.now);
+        self.smu.mmio_write(at, 8, value, self.now, &mut self.world);
     }
 
     fn poke(&mut self, at: u64, value: u64) {
@@ -145,7 +145,7 @@ impl Host {
                     _ => t.one(&[0x10, 0x20, 0x30, 0x40, 0x100, 0x108, 0x118, 0x140, 0x148, 0x150]),
                 };
                 let (size, value) = (t.size() as usize, t.number(RAM, RAM_SIZE));
-                self.smu.mmio_write(at, size, value, self.now);
+                self.smu.mmio_write(at, size, value, self.now, &mut self.world);
             }
             2 => {
                 let (at, size) = (t.number(0, 0x1_0000), t.size() as usize);

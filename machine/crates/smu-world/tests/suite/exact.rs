@@ -192,23 +192,26 @@ fn nonsense_neither_stops_nor_breaks_it() {
                     ring_read: zero,
                 };
             }
+            let mut bus = Chaos { state: seed, accesses: 0 };
             let mut smu = Smu::new(config).map_err(|e| TestCaseError::fail(e.to_string()))?;
             // Set up well enough that nonsense reaches every part.
             for d in 0..8 {
-                smu.mmio_write(Sim::desc(d, regs::DESC_DEPTH), 8, 64, Cycle(0));
-                smu.mmio_write(Sim::desc(d, regs::DESC_CTRL), 8, 1, Cycle(0));
+                smu.mmio_write(Sim::desc(d, regs::DESC_DEPTH), 8, 64, Cycle(0), &mut bus);
+                smu.mmio_write(Sim::desc(d, regs::DESC_CTRL), 8, 1, Cycle(0), &mut bus);
             }
             for (register, value) in
                 [(regs::FREE_SIZE, 64), (regs::RET_SIZE, 16), (regs::CTRL, 1), (regs::FREE_TAIL, 64)]
             {
-                smu.mmio_write(register, 8, value, Cycle(0));
+                // Enabled when the bus happens to take an exclusive pair.
+                while smu.mmio_read(register, 8) != value {
+                    smu.mmio_write(register, 8, value, Cycle(0), &mut bus);
+                }
             }
-            let mut bus = Chaos { state: seed, accesses: 0 };
             let mut now = Cycle(0);
             let mut answers = 0_u64;
             for action in actions {
                 match action {
-                    Nonsense::Write { offset, size, value } => smu.mmio_write(offset, size, value, now),
+                    Nonsense::Write { offset, size, value } => smu.mmio_write(offset, size, value, now, &mut bus),
                     Nonsense::Ask(request) => drop(smu.request(now, request)),
                     Nonsense::Abandon { hart, id } => smu.abandon(hart, id),
                     Nonsense::Hint => smu.completion_queue_written(now),

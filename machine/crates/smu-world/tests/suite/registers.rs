@@ -13,7 +13,7 @@ use trapless_smu_world::world::World;
 use super::unit;
 
 /// Windows of the unit.
-const WINDOWS: u64 = 4;
+const WINDOWS: u64 = 3;
 const AT_REST: u64 = regs::STATUS_IDLE.mask() | regs::STATUS_NO_DMA.mask() | regs::STATUS_NO_FRAMES.mask();
 /// An address of 56 bits, less so many low ones.
 const fn address(low: u32) -> u64 {
