@@ -175,6 +175,7 @@ def test_beside_very_many_groups(run: Run) -> None:
     judge(seen, dict.fromkeys(seen, seen["alone"]), misses, RING_US)
 
 
+@pytest.mark.long  # a kernel of its own
 def test_beside_very_many_groups_with_a_limit(run: Run) -> None:
     """What `cpu.max` may not stop runs outside of the group with the limit: not before those who run there."""
     judge_both(run, "alone", "subgroups", kernel=build.kernel(configs=("groups.config",)))
