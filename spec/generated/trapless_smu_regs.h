@@ -324,6 +324,10 @@
 #define SMU_CQE_PHASE			0x1000000000000ULL	/* Phase. */
 #define SMU_CQE_STATUS			0xfffe000000000000ULL	/* Status; zero is success. */
 
+/* Command identifiers of the SMU (REQ: SMU-9). */
+#define SMU_CID_INDEX			0x3fULL	/* PMSHR entry. */
+#define SMU_CID_GENERATION		0xffc0ULL	/* Goes up by one with each command of that entry. */
+
 /* Supervisor CSRs of the page table extension (platform.md, isa.md). */
 #define SMU_CSR_SHWDP			0x5c0	/* Bit 0 (EN): armed entries are handled by hardware. */
 #define SMU_CSR_SHWDPSERVED		0xdc0	/* Misses of this hart that the SMU has answered `done`; read-only (REQ: ISA-7). */

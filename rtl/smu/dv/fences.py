@@ -18,6 +18,7 @@ async def a_fence_waits_for_the_device_but_not_for_quarantine_and_a_drain_does(d
     bench = await Bench.start(dut)
     os = bench.os
     await os.fence(0)
+    await os.fence(0, "DRAIN")
     await os.write(reg("TIMEOUT"), 400)
     bench.walkers.ask(0, 0)
     await bench.at_device(0)

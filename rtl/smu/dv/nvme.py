@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rtl.smu.dv.coverage import cover
-from rtl.smu.dv.spec import C, of
+from rtl.smu.dv.spec import C, get, of
 from rtl.smu.dv.world import BLOCKS, NEVER, World
 
 
@@ -35,6 +35,8 @@ class Device:
         self.status: Callable[[], int] = lambda: 0
         self.posted: Callable[[int], None] = lambda at: None
         """Told the address of each completion queue entry."""
+        self.past: int | None = None
+        """Identifier of the latest completion."""
         self.reset()
 
     def reset(self) -> None:
@@ -66,6 +68,9 @@ class Device:
             cid, lba, frame = self.world.command(self.index, self.world.sq(self.index) + C["NVME_SQE_SIZE"] * self.sq_head)
             twice = any(command.cid == cid for command in self.pending)
             self.world.check(not twice, "SMU-7", f"command identifier {cid} used again")
+            index = get("CID_INDEX", cid)
+            self.world.check(self.world.commands.get(index) != cid, "SMU-9", f"generation of {cid:#x} used again")
+            self.world.commands[index] = cid
             self.pending.append(Command(cid, lba, frame, self.world.cycle + self.delay(), self.status()))
             self.sq_head = (self.sq_head + 1) % depth
             if self.sq_head == 0:
@@ -91,6 +96,7 @@ class Device:
         if not self.post(command.cid, status, answer=True):
             return False
         self.pending.pop(which)
+        self.past = command.cid
         world, page = self.world, command.lba // BLOCKS % self.world.sizes.pages
         place = world.places[command.frame]
         world.check(place == "smu", "SMU-7", f"device wrote frame {command.frame} of {place}")
@@ -127,3 +133,8 @@ class Device:
         """A completion for no command of this device."""
         if all(command.cid != cid for command in self.pending) and self.post(cid, 0):
             cover(f"nvme.stray_{kind}")
+
+    def late(self) -> None:
+        """The latest completion once more, though its entry may have another command by now."""
+        if self.past is not None:
+            self.stray(self.past, "late")

@@ -435,6 +435,31 @@ async def stray_completions_are_counted_and_dropped(dut: HierarchyObject) -> Non
 
 
 @cocotb.test()
+async def a_completion_of_an_earlier_command_is_dropped(dut: HierarchyObject) -> None:
+    """REQ: SMU-9. It comes twice, the second time when the entry has a command of another miss, whose data are not there."""
+    bench = await Bench.start(dut)
+    device = bench.world.devices[0]
+    first = bench.walkers.ask(0, 0)
+    await bench.at_device(0)
+    earlier = device.pending[0].cid
+    device.complete()
+    await bench.answered(first)
+    await bench.cycles(20)
+    second = bench.walkers.ask(1, 2)
+    await bench.at_device(0)
+    assert (device.pending[0].cid ^ earlier) & mask("CID_INDEX") == 0
+    device.post(earlier, 0)
+    await bench.cycles(100)
+    assert not second.outcome, "SMU-9: a miss is answered by the completion of an earlier command"
+    assert await bench.os.count("STRAY_CQE") == 1
+    cover("nvme.stray_late")
+    device.complete()
+    await bench.answered(second)
+    assert second.is_(DONE)
+    await bench.finish()
+
+
+@cocotb.test()
 async def settings_cannot_change_while_in_use(dut: HierarchyObject) -> None:
     """REQ: SMU-10"""
     bench = await Bench.start(dut)

@@ -100,9 +100,9 @@ class Soak:
             await self.pause(60)
             page, d = rng.randrange(world.sizes.pages), rng.randrange(world.sizes.devices)
             match rng.choices(
-                ("refill", "returned", "withdraw", "adopt", "fence", "expire", "timeout", "disable", "release", "stray", "spoil",
-                 "slow", "fault", "silent"),
-                (16, 8, 24, 6, 3, 1, 2, 1, 1, 3, 1, 2, 2 if self.faults else 0, 1 if self.faults else 0),
+                ("refill", "returned", "withdraw", "adopt", "fence", "expire", "timeout", "disable", "release", "stray", "late",
+                 "spoil", "slow", "fault", "silent"),
+                (16, 8, 24, 6, 3, 1, 2, 1, 1, 2, 2, 1, 2, 2 if self.faults else 0, 1 if self.faults else 0),
             )[0]:
                 case "refill":
                     await os.refill(rng.randint(1, 8))
@@ -129,7 +129,9 @@ class Soak:
                     await os.release(d)
                     await os.set_up_descriptor(d)
                 case "stray":
-                    world.devices[d].stray(rng.choice((world.sizes.pmshr, rng.randint(world.sizes.pmshr, 0xffff))), "beyond")
+                    world.devices[d].stray(rng.randrange(world.sizes.pmshr, 64) | rng.getrandbits(10) << 6, "beyond")
+                case "late":
+                    world.devices[d].late()
                 case "spoil":
                     await os.refill(1, spoil_dma=rng.randint(1, 4095))
                 case "slow":

@@ -74,6 +74,8 @@ class World:
         """Of each frame: os, smu, returned, or the page that maps it."""
         self.content: list[int | None] = [None] * self.sizes.frames
         self.devices: list = []
+        self.commands: dict[int, int] = {}
+        """The latest command identifier of each of the unit's entries."""
         self.windows: list[Window] | None = None
         """In force, if any are."""
         self.progress: dict[int, str] = {}

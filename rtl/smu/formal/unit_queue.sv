@@ -117,12 +117,15 @@ module unit_queue
       || (`SMU.m_axi_awaddr == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0} && cmd_state == CmdWrite
           && `SMU.m_axi_awlen == 8'd7 && `SMU.m_axi_awsize == 3'd3))
 
+  generation_t [Entries-1:0] generation;
+  assign generation = `SMU.u_nvme.generation;
+
   // The command as its words leave (NVMe, read, one page): identifier, namespace, where to, from where, how much.
   logic [63:0] word;
   always_comb begin
     word = '0;
     unique case (`SMU.u_bus.beats_q)
-      8'd0: word = {d[cmd_device[0]].nsid, 14'b0, cmd_slot, 16'h0002};
+      8'd0: word = {d[cmd_device[0]].nsid, generation[cmd_slot], 4'b0, cmd_slot, 16'h0002};
       8'd3: word = {e[cmd_slot].dma, 12'b0};
       8'd5: word = 64'(e[cmd_slot].value[PTE_LBA_MSB:PTE_LBA_LSB]);
       8'd6: word = (64'd1 << d[cmd_device[0]].blocks) - 64'd1;
@@ -177,11 +180,14 @@ module unit_queue
 
   // ---------------------------------------------------------------- quarantine
   entry_t [Entries-1:0] e_q;
-  logic [Entries-1:0] ends, ends_q, gone_q, held, frame_kept, quiet, named;
+  logic [Entries-1:0][15:0] sent_q;
+  logic [Entries-1:0] same, ends, ends_q, gone_q, held, frame_kept, quiet, named;
 
   always_ff @(posedge clk_i) begin
     e_q <= e;
     ends_q <= ends;
+    // The identifier that is written (see command_words).
+    if (cmd_state == CmdWrite) sent_q[cmd_slot] <= {generation[cmd_slot], 4'b0, cmd_slot};
     for (int unsigned i = 0; i < Entries; i++) begin
       gone_q[i] <= !rst_ni || (`SMU.returned_slot_valid && `SMU.returned_slot == 2'(i))
           || (`SMU.pte_valid[0] && `SMU.update_slot[0] == 2'(i)) || (`SMU.pte_valid[1] && `SMU.update_slot[1] == 2'(i));
@@ -191,8 +197,9 @@ module unit_queue
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
       // A completion with its identifier from its device, or the release of its device, ends a command.
-      ends[i] = !rst_ni || (`SMU.completion_matched && `SMU.u_nvme.u_complete.cid == 16'(i) && device_of(e[i].value) == poll_device)
+      ends[i] = !rst_ni || (`SMU.completion_matched && `SMU.u_nvme.u_complete.cid == sent_q[i] && device_of(e[i].value) == poll_device)
           || (`SMU.release_desc && device_of(e[i].value) == `SMU.desc_index);
+      same[i] = !(e[i].command || (cmd_state == CmdRing && cmd_slot == 2'(i))) || sent_q[i] == {generation[i], 6'(i)};
       held[i] = !e_q[i].command || e[i].command || ends_q[i];
       frame_kept[i] = !e_q[i].frame || e[i].frame || (gone_q[i] && !e_q[i].command);
       // What was answered is not installed afterwards.
@@ -202,6 +209,7 @@ module unit_queue
     end
   end
 
+  `CLAIM(command_has_the_identifier_sent, same == '1)
   `CLAIM(command_held_until_over, held == '1)
   `CLAIM(frame_held_while_command, frame_kept == '1)
   `CLAIM(answered_is_not_installed, quiet == '1)

@@ -20,6 +20,7 @@ module trapless_smu_complete
   output logic busy_o,
   input entry_t [Entries-1:0] entry_i,
   input desc_t [Devices-1:0] desc_i,
+  input generation_t [Entries-1:0] generation_i,
   input logic [63:0] timeout_i,
   // The time of all that is at this device has run out (REQ: SMU-12).
   input logic expire_i,
@@ -75,6 +76,7 @@ module trapless_smu_complete
   logic [63:0] cqe_q;
   desc_t d;
   logic [15:0] cid;
+  logic [CidIndexWidth-1:0] index;
   entry_t entry;
   logic fresh, found, nothing, known, ring_q;
 
@@ -105,11 +107,12 @@ module trapless_smu_complete
   assign found = state_q == PollWait && data_valid_i && !data_error_i && fresh;
   assign nothing = state_q == PollWait && data_valid_i && !data_error_i && !fresh;
 
-  // An identifier is trusted as far as a command with it is at this very device (REQ: SMU-10).
+  // An identifier is trusted as far as a command with it, generation included, is at this very device (REQ: SMU-10).
   assign cid = cqe_q[CQE_CID_MSB:CQE_CID_LSB];
   assign slot_o = cid[SlotWidth-1:0];
+  assign index = cid[CID_INDEX_MSB:CID_INDEX_LSB];
   assign entry = entry_i[slot_o];
-  assign known = 32'(cid) < Entries && entry.command && entry.stage inside {StDevice, StAnswer, StOver}
+  assign known = 32'(index) < Entries && cid[CID_GENERATION_MSB:CID_GENERATION_LSB] == generation_i[slot_o] && entry.command && entry.stage inside {StDevice, StAnswer, StOver}
       && entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB] == device_o;
   assign taken_o = state_q == PollMatch;
   assign install_soon_o = state_q == PollMatch;

@@ -95,6 +95,7 @@ module trapless_smu_nvme
   logic submit_busy, complete_busy, taken, ring_tail, ring_head, queue_lost, renew;
   logic [2:0] submitted_device, complete_device, tail_device;
   logic [16:0] tail, head;
+  generation_t [PmshrEntries-1:0] generation;
   logic [Devices-1:0] lost, bell_lost, bell_idle, old, used, kill_q, next, released;
 
   trapless_smu_submit #(.Entries(PmshrEntries), .Devices(Devices)) u_submit (
@@ -104,6 +105,7 @@ module trapless_smu_nvme
     .busy_o(submit_busy),
     .entry_i,
     .desc_i(desc_o),
+    .generation_o(generation),
     .frame_valid_i(frame_valid_i && !frame_end_i),
     .frame_slot_i,
     .sqe_valid_o,
@@ -137,6 +139,7 @@ module trapless_smu_nvme
     .busy_o(complete_busy),
     .entry_i,
     .desc_i(desc_o),
+    .generation_i(generation),
     .timeout_i,
     .expire_i,
     .expire_device_i(desc_index_i),

@@ -17,6 +17,9 @@ package trapless_smu_pkg;
   /// Number of a 4 KiB piece of the physical address space.
   typedef logic [PAddrWidth-13:0] granule_t;
   typedef logic [ReasonWidth-1:0] reason_t;
+  /// The upper part of a command identifier.
+  localparam int unsigned CidIndexWidth = CID_INDEX_MSB + 1;
+  typedef logic [CID_GENERATION_MSB-CID_GENERATION_LSB:0] generation_t;
 
   /// A request (REQ: SMU-1).
   typedef struct packed {

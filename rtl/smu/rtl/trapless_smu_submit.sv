@@ -42,7 +42,9 @@ module trapless_smu_submit
   output logic device_valid_o,
   output logic device_end_o,
   output logic [SlotWidth-1:0] device_slot_o,
-  output reason_t device_reason_o
+  output reason_t device_reason_o,
+  // Of each entry's latest command.
+  output generation_t [Entries-1:0] generation_o
 );
 
   typedef enum logic [1:0] { CmdIdle, CmdLoad, CmdWrite, CmdRing } cmd_e;
@@ -61,6 +63,7 @@ module trapless_smu_submit
   logic [31:0] nsid_q;
   logic [3:0] blocks_q;
   logic [511:0] sqe;
+  generation_t [Entries-1:0] generation_q;
 
   trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_waiters (
     .clk_i,
@@ -81,16 +84,17 @@ module trapless_smu_submit
   assign d = desc[device_q];
   assign serves = d.valid && !d.broken;
 
-  // A 4 KiB read with one PRP entry; its command identifier is the PMSHR index.
+  // A 4 KiB read with one PRP entry. Its identifier has a generation, so that no completion of an earlier command of the entry counts.
   always_comb begin
     sqe = '0;
-    sqe[8*NVME_SQE_CDW0+:32] = {16'(slot_q), 16'(NVME_OPC_READ)};
+    sqe[8*NVME_SQE_CDW0+:32] = {generation_q[slot_q], CidIndexWidth'(slot_q), 16'(NVME_OPC_READ)};
     sqe[8*NVME_SQE_NSID+:32] = nsid_q;
     sqe[8*NVME_SQE_PRP1+:64] = {dma_q, 12'b0};
     sqe[8*NVME_SQE_SLBA+:64] = lba_q;
     sqe[8*NVME_SQE_CDW12+:32] = (32'd1 << blocks_q) - 32'd1;
   end
 
+  assign generation_o = generation_q;
   assign sqe_valid_o = cmd_q == CmdWrite;
   assign sqe_soon_o = cmd_q == CmdLoad;
   assign sqe_o = '{addr: address_q, size: 3'd6, exclusive: 1'b0, data: sqe};
@@ -149,9 +153,11 @@ module trapless_smu_submit
     if (!rst_ni) begin
       cmd_q <= CmdIdle;
       bell_q <= 1'b0;
+      generation_q <= '0;
     end else begin
       cmd_q <= cmd_d;
       bell_q <= hand_over;
+      if (cmd_q == CmdLoad && serves) generation_q[slot_q] <= generation_q[slot_q] + 1'b1;
     end
   end
 

@@ -618,6 +618,12 @@ pub const CQE_PHASE: Field = Field::new(48, 1);
 /// Status; zero is success.
 pub const CQE_STATUS: Field = Field::new(49, 15);
 
+// ---- Command identifiers of the SMU (REQ: SMU-9)
+/// PMSHR entry.
+pub const CID_INDEX: Field = Field::new(0, 6);
+/// Goes up by one with each command of that entry.
+pub const CID_GENERATION: Field = Field::new(6, 10);
+
 // ---- Supervisor CSRs of the page table extension (platform.md, isa.md)
 /// Bit 0 (EN): armed entries are handled by hardware.
 pub const CSR_SHWDP: u64 = 0x5c0;

@@ -55,7 +55,7 @@ pub fn action(faults: bool) -> impl Strategy<Value = Action> {
         30 => (1..60_u64).prop_map(|cycles| Run { cycles }),
         20 => (device.clone(), 0..4_usize, prop_oneof![6 => Just(0), 1 => 1..0x8000_u16])
             .prop_map(|(device, which, status)| Complete { device, which, status }),
-        2 => (device.clone(), prop_oneof![u16::from(PMSHR)..8, u16::from(PMSHR)..=u16::MAX]).prop_map(|(device, cid)| Stray { device, cid }),
+        2 => (device.clone(), (u16::from(PMSHR)..64, 0..1024_u16)).prop_map(|(device, (index, generation))| Stray { device, cid: index | generation << 6 }),
         6 => page.clone().prop_map(|page| Withdraw { page }),
         8 => (page.clone(), any::<bool>()).prop_map(|(page, other_block)| Arm { page, other_block }),
         4 => page.clone().prop_map(|page| ArmSoft { page }),

@@ -171,6 +171,8 @@ pub struct Device {
 #[derive(Clone, Debug)]
 pub struct World {
     pub mem: BTreeMap<u64, u64>,
+    /// The latest identifier of each of the unit's entries.
+    commands: BTreeMap<u64, u16>,
     /// Areas in which accesses meet a bus error, and those in which writes alone do.
     pub faults: BTreeSet<Area>,
     pub write_faults: BTreeSet<Area>,
@@ -211,6 +213,7 @@ impl World {
         World {
             mem: BTreeMap::new(),
             faults: BTreeSet::new(),
+            commands: BTreeMap::new(),
             write_faults: BTreeSet::new(),
             takes_effect: false,
             errors: BTreeMap::new(),
@@ -414,6 +417,9 @@ impl World {
             let cid = (cdw0 >> 16) as u16;
             let twice = device.pending.iter().any(|c| c.cid == cid);
             self.check(!twice, "SMU-7", || format!("command identifier {cid} used again"));
+            let index = regs::CID_INDEX.get(cid.into());
+            let before = self.commands.insert(index, cid);
+            self.check(before != Some(cid), "SMU-9", || format!("generation of {cid:#x} used again"));
             device.pending.extend(frame.map(|frame| Command { cid, lba: slba, frame }));
             device.sq_head = (device.sq_head + 1) % self.depth;
         }

@@ -5,7 +5,7 @@ use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu_regs::{self as regs, Counter};
 
 use crate::bugs::Bug;
-use crate::pmshr::Stage;
+use crate::pmshr::{Entry, Stage};
 use crate::{FailReason, Outside, Smu};
 
 impl Smu {
@@ -78,12 +78,13 @@ impl Smu {
     /// A completion queue entry, by its command identifier. SQ head and SQ identifier are not used: nothing depends on
     /// them, so nothing wrong in them can do harm (REQ: SMU-10).
     fn match_completion(&mut self, index: usize, cqe: u64) {
-        let (now, mut slot) = (self.now, regs::CQE_CID.get(cqe) as usize);
+        let (now, cid) = (self.now, regs::CQE_CID.get(cqe));
+        let mut slot = self.pmshr.slot_of_command(cid);
         if self.bug(Bug::WrapCommandId) {
-            slot %= self.pmshr.slots.len();
+            slot = Some(cid as usize % self.pmshr.slots.len());
         }
-        let entry = self.entry(slot).filter(|e| e.command == Some(index) && !matches!(e.stage, Stage::Doorbell(_)));
-        let Some(entry) = entry else {
+        let at_device = |e: &&mut Entry| e.command == Some(index) && !matches!(e.stage, Stage::Doorbell(_));
+        let Some((slot, entry)) = slot.and_then(|slot| Some((slot, self.entry(slot).filter(at_device)?))) else {
             return self.count(Counter::StrayCqe);
         };
         entry.command = None;

@@ -235,11 +235,11 @@ impl Smu {
         let now = self.now;
         let Some((seen, Some(frame))) = self.entry(slot).map(|e| (e.seen, e.frame)) else { return };
         let index = regs::PTE_DEVICE.get(seen) as usize;
-        let descriptor = &mut self.descriptors[index];
-        if !descriptor.serves() {
+        if !self.descriptors[index].serves() {
             return self.fail(slot, FailReason::Descriptor);
         }
-        let written = descriptor.write_command(slot, regs::PTE_LBA.get(seen), frame, out.bus);
+        let cid = self.pmshr.next_command(slot);
+        let written = self.descriptors[index].write_command(cid, regs::PTE_LBA.get(seen), frame, out.bus);
         self.lag = self.lag + out.bus.took();
         match written {
             Err(_) => self.fail(slot, FailReason::Bus),

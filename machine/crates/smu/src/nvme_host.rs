@@ -99,7 +99,7 @@ impl Descriptor {
     }
 
     /// Writes a 4 KiB read into the submission queue and returns the new tail. After an error nothing is submitted.
-    pub fn write_command(&mut self, cid: usize, lba: u64, frame: Frame, bus: &mut dyn SmuBus) -> Result<u32, BusError> {
+    pub fn write_command(&mut self, cid: u16, lba: u64, frame: Frame, bus: &mut dyn SmuBus) -> Result<u32, BusError> {
         let at = self.sq_base + u64::from(self.sq_tail) * regs::NVME_SQE_SIZE;
         bus.write_bytes(PhysAddr(at), &self.command(cid, lba, frame))?;
         self.sq_tail = (self.sq_tail + 1) % self.depth;
@@ -107,10 +107,10 @@ impl Descriptor {
         Ok(self.sq_tail)
     }
 
-    fn command(&self, cid: usize, lba: u64, frame: Frame) -> [u8; regs::NVME_SQE_SIZE as usize] {
+    fn command(&self, cid: u16, lba: u64, frame: Frame) -> [u8; regs::NVME_SQE_SIZE as usize] {
         let mut sqe = [0; regs::NVME_SQE_SIZE as usize];
         let mut put = |offset: u64, bytes: &[u8]| sqe[offset as usize..][..bytes.len()].copy_from_slice(bytes);
-        put(regs::NVME_SQE_CDW0, &(regs::NVME_OPC_READ as u32 | (cid as u32) << 16).to_le_bytes());
+        put(regs::NVME_SQE_CDW0, &(regs::NVME_OPC_READ as u32 | u32::from(cid) << 16).to_le_bytes());
         put(regs::NVME_SQE_NSID, &self.nsid.to_le_bytes());
         put(regs::NVME_SQE_PRP1, &frame.dma.to_le_bytes());
         put(regs::NVME_SQE_SLBA, &lba.to_le_bytes());

@@ -121,11 +121,19 @@ pub(crate) struct Pmshr {
     /// Who had the last turn (REQ: SMU-6).
     last: Option<Source>,
     pub next_seq: u64,
+    /// Of each slot's latest command: the upper part of its identifier (REQ: SMU-9).
+    generations: Vec<u16>,
 }
 
 impl Pmshr {
     pub fn new(entries: usize) -> Pmshr {
-        Pmshr { slots: vec![None; entries], held: BTreeMap::new(), last: None, next_seq: 0 }
+        Pmshr {
+            slots: vec![None; entries],
+            held: BTreeMap::new(),
+            last: None,
+            next_seq: 0,
+            generations: vec![0; entries],
+        }
     }
 
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
@@ -135,6 +143,20 @@ impl Pmshr {
     /// The live miss for this PTE. An entry whose answer is out, kept by its quarantine or frame, is not found.
     pub fn find(&self, pte: PhysAddr) -> Option<usize> {
         self.slots.iter().position(|s| s.as_ref().is_some_and(|e| e.is_live() && e.pte == pte))
+    }
+
+    /// The identifier of a slot's next command.
+    pub fn next_command(&mut self, slot: usize) -> u16 {
+        let generation = &mut self.generations[slot];
+        *generation = (*generation + 1) & regs::CID_GENERATION.get(u64::MAX) as u16;
+        (regs::CID_INDEX.of(slot as u64) | regs::CID_GENERATION.of(u64::from(*generation))) as u16
+    }
+
+    /// The slot whose latest command has this identifier.
+    pub fn slot_of_command(&self, cid: u64) -> Option<usize> {
+        let slot = regs::CID_INDEX.get(cid) as usize;
+        let latest = *self.generations.get(slot)?;
+        (u64::from(latest) == regs::CID_GENERATION.get(cid)).then_some(slot)
     }
 
     pub fn free_slot(&self) -> Option<usize> {

@@ -640,6 +640,14 @@ package trapless_spec_pkg;
   localparam int unsigned CQE_STATUS_LSB = 32'd49;
   localparam int unsigned CQE_STATUS_MSB = 32'd63;
 
+  // ---- Command identifiers of the SMU (REQ: SMU-9).
+  // PMSHR entry.
+  localparam int unsigned CID_INDEX_LSB = 32'd0;
+  localparam int unsigned CID_INDEX_MSB = 32'd5;
+  // Goes up by one with each command of that entry.
+  localparam int unsigned CID_GENERATION_LSB = 32'd6;
+  localparam int unsigned CID_GENERATION_MSB = 32'd15;
+
   // ---- Supervisor CSRs of the page table extension (platform.md, isa.md).
   // Bit 0 (EN): armed entries are handled by hardware.
   localparam int unsigned CSR_SHWDP = 32'h5c0;

@@ -489,6 +489,27 @@ fn stray_completions_are_counted_and_dropped() {
     finish(sim);
 }
 
+/// REQ: SMU-9. A completion that comes twice, the second time when the entry has a command of another miss.
+#[test]
+fn a_completion_of_an_earlier_command_is_dropped() {
+    let mut sim = warm();
+    sim.ask(0, 0);
+    sim.run(LONG);
+    let earlier = sim.world.devices[0].pending[0].cid;
+    assert!(sim.complete(0, 0, 0));
+    sim.run(LONG);
+    sim.ask(0, 2);
+    sim.run(LONG);
+    assert_eq!(regs::CID_INDEX.get(sim.world.devices[0].pending[0].cid.into()), regs::CID_INDEX.get(earlier.into()));
+    sim.stray(0, earlier);
+    sim.run(LONG);
+    assert_eq!((sim.count(Counter::StrayCqe), sim.answers.len()), (1, 1));
+    assert!(sim.complete(0, 0, 0));
+    sim.run(LONG);
+    assert_eq!(sim.count(Counter::Installed), 2);
+    finish(sim);
+}
+
 /// REQ: SMU-10
 #[test]
 fn settings_cannot_change_while_in_use() {
