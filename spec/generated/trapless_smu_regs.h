@@ -47,6 +47,21 @@
 #define SMU_WINDOW_LOCK			0x050
 #define SMU_WINDOW_LOCK_LOCKED		0x1ULL
 
+/* Interrupt enable. RW. */
+#define SMU_INT_ENABLE			0x058
+#define SMU_INT_ENABLE_ERROR		0x1ULL
+#define SMU_INT_ENABLE_FRAMES_LOW	0x2ULL
+#define SMU_INT_ENABLE_RETURNED		0x4ULL
+#define SMU_INT_ENABLE_TIMEOUT		0x8ULL
+
+/* What is the case now, enabled or not. The output is high while one of them is, and is
+ * enabled. RW. */
+#define SMU_INT_CAUSE			0x060
+#define SMU_INT_CAUSE_ERROR		0x1ULL
+#define SMU_INT_CAUSE_FRAMES_LOW	0x2ULL
+#define SMU_INT_CAUSE_RETURNED		0x4ULL
+#define SMU_INT_CAUSE_TIMEOUT		0x8ULL
+
 /* Free ring base. RW. */
 #define SMU_FREE_BASE			0x100
 
@@ -65,6 +80,10 @@
 /* Frames given. RO. */
 #define SMU_FREE_USED			0x120
 #define SMU_FREE_USED_FRAMES		0xffffffffULL
+
+/* Free ring low mark. RW. */
+#define SMU_FREE_LOW			0x128
+#define SMU_FREE_LOW_ENTRIES		0xffffffffULL
 
 /* Return ring base. RW. */
 #define SMU_RET_BASE			0x140

@@ -39,8 +39,8 @@ WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDep
 FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16, "PollInterval": 0})
 
 NEAR = {"SMU_NEAR": 1}
-MODULES = {"rules": {}, "errors": {}, "late": {}, "fences": {}, "ports": {}, "endpoints": {}, "corners": {}, "fabric": {},
-           "windows": NEAR}
+MODULES = {name: {} for name in ("rules", "errors", "late", "fences", "ports", "endpoints", "corners", "fabric", "interrupts")}
+MODULES["windows"] = NEAR
 """Modules of examples, and their settings."""
 SEEDED = tomllib.loads((Path(__file__).parent / "seeded.toml").read_text())
 

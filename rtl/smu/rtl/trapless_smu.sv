@@ -22,7 +22,7 @@ module trapless_smu
   parameter int unsigned Updaters = 2,
   /// AXI data bits: 64, 128, 256 or 512.
   parameter int unsigned DataWidth = 64,
-  /// AXI identifier bits: 3 at least (4 for 4 updaters).
+  /// AXI identifier bits: 3 at least.
   parameter int unsigned AxiIdWidth = 4,
   /// Windows that the unit's addresses can be held to: 0 to 8.
   parameter int unsigned Windows = 3,
@@ -56,6 +56,9 @@ module trapless_smu
   // A write that was seen on its way to memory; tie to zero where nothing watches.
   input logic snoop_valid_i,
   input logic [63:0] snoop_addr_i,
+
+  // High while an enabled cause is there (REQ: SMU-17).
+  output logic irq_o,
 
   // AXI4 master
   output logic [AxiIdWidth-1:0] m_axi_awid,
@@ -200,27 +203,7 @@ module trapless_smu
   // ---------------------------------------------------------------- registers
   trapless_smu_registers #(.PmshrEntries(PmshrEntries), .Harts(Harts), .Ports(Ports), .Devices(Devices),
       .PrefetchDepth(PrefetchDepth), .Windows(Windows), .Socket(Socket), .TimeoutReset(TimeoutReset)) u_registers (
-    .clk_i,
-    .rst_ni,
-    .s_axil_awready,
-    .s_axil_awvalid,
-    .s_axil_awaddr,
-    .s_axil_awprot,
-    .s_axil_wready,
-    .s_axil_wvalid,
-    .s_axil_wdata,
-    .s_axil_wstrb,
-    .s_axil_bready,
-    .s_axil_bvalid,
-    .s_axil_bresp,
-    .s_axil_arready,
-    .s_axil_arvalid,
-    .s_axil_araddr,
-    .s_axil_arprot,
-    .s_axil_rready,
-    .s_axil_rvalid,
-    .s_axil_rdata,
-    .s_axil_rresp,
+    .*,  // clock, reset, irq_o, and the pins of the registers
     .hold_o(hold),
     .busy_i(busy),
     .enable_o(enable),
@@ -251,6 +234,7 @@ module trapless_smu
     .desc_selected_i(desc_selected),
     .desc_inside_o(desc_inside),
     .ret_inside_o(ret_inside),
+    .timed_out_i(timeout_valid),
     .try_o(try_fabric),
     .tried_i(tried),
     .try_ok_i(try_ok),

@@ -75,8 +75,11 @@ module trapless_smu_axi
   if (!(DataWidth inside {64, 128, 256, 512})) begin : g_bad_width
     $error("DataWidth must be 64, 128, 256 or 512");
   end
+  if (StreamIdWidth < 1) begin : g_bad_stream
+    $error("StreamIdWidth must be 1 at least");
+  end
   if (AxiIdWidth < unsigned'($clog2(Readers))) begin : g_bad_id
-    $error("AxiIdWidth is too small for the parts that read");
+    $error("AxiIdWidth must be 3 at least");
   end
 
   logic [Readers-1:0][5:0] lane;

@@ -34,6 +34,7 @@ module trapless_smu_csr
   input logic busy_i,
 
   output logic enable_o,
+  output logic irq_o,
   output logic [63:0] timeout_o,
 
   // writes to other parts' registers
@@ -95,6 +96,7 @@ module trapless_smu_csr
 
   // what went wrong
   input logic error_i,
+  input logic timed_out_i,
   input logic failed_i,
   input reason_t failed_reason_i,
   input logic status_valid_i,
@@ -104,7 +106,7 @@ module trapless_smu_csr
   typedef enum logic [2:0] { RegIdle, RegFetch, RegRead, RegMerge, RegCheck, RegExec } reg_e;
 
   typedef struct packed {
-    logic ctrl, free_base, free_size, free_tail, ret_base, ret_size, ret_head, window, lock, desc, fence, expire, port;
+    logic ctrl, int_enable, int_cause, free_low, free_base, free_size, free_tail, ret_base, ret_size, ret_head, window, lock, desc, fence, expire, port;
   } select_t;
 
   reg_e state_q, state_d;
@@ -118,6 +120,9 @@ module trapless_smu_csr
   reason_t last_reason_q;
   logic in_desc, in_fence, in_expire, in_port, in_count, in_window, base_write, ring_write, window_write, hold, go, refused;
   logic base_ok, size_ok, hold_q, halves_q, ring_ok_q, window_ok_q;
+  logic [3:0] int_enable_q, cause;
+  logic [31:0] free_low_q;
+  logic timed_out_q, irq_q, noticed;
   logic want_enable, enabling, rings_ok, begun_q, tried_q, try_ok_q, enable_refused;
 
   function automatic logic [8:0] word(int unsigned offset);
@@ -134,6 +139,9 @@ module trapless_smu_csr
   // Known long before the register is written.
   assign is_d = '{
     ctrl: word_q == word(REG_CTRL),
+    int_enable: word_q == word(REG_INT_ENABLE),
+    int_cause: word_q == word(REG_INT_CAUSE),
+    free_low: word_q == word(REG_FREE_LOW),
     free_base: word_q == word(REG_FREE_BASE),
     free_size: word_q == word(REG_FREE_SIZE),
     free_tail: word_q == word(REG_FREE_TAIL),
@@ -192,6 +200,9 @@ module trapless_smu_csr
         rdata[REG_STATUS_QUARANTINED_MSB:REG_STATUS_QUARANTINED_LSB] = quarantined_i;
       end
       word(REG_TIMEOUT): rdata = timeout_q;
+      word(REG_INT_ENABLE): rdata = 64'(int_enable_q);
+      word(REG_INT_CAUSE): rdata = 64'(cause);
+      word(REG_FREE_LOW): rdata = 64'(free_low_q);
       word(REG_LAST_ERROR): begin
         rdata[REG_LAST_ERROR_STATUS_MSB:REG_LAST_ERROR_STATUS_LSB] = last_status_q;
         rdata[REG_LAST_ERROR_REASON_MSB:REG_LAST_ERROR_REASON_LSB] = 8'(last_reason_q);
@@ -226,6 +237,17 @@ module trapless_smu_csr
   assign rings_ok = (free_size_i == '0 || free_inside_i) && ret_size_i != '0 && ret_inside_i;
   assign try_o = begun_q && !tried_q;
   assign enable_refused = go && enabling && !(tried_q && try_ok_q);
+
+  // REQ: SMU-17. A limit that is passed in the cycle of the write stays noted.
+  always_comb begin
+    cause = '0;
+    cause[REG_INT_CAUSE_ERROR_BIT] = error_q;
+    cause[REG_INT_CAUSE_FRAMES_LOW_BIT] = enable_q && free_tail_i - free_head_i < free_low_q;
+    cause[REG_INT_CAUSE_RETURNED_BIT] = ret_tail_i != ret_head_i;
+    cause[REG_INT_CAUSE_TIMEOUT_BIT] = timed_out_q;
+  end
+  assign noticed = go && is_q.int_cause && data_q[REG_INT_CAUSE_TIMEOUT_BIT] && biten_q[REG_INT_CAUSE_TIMEOUT_BIT];
+  assign irq_o = irq_q;
 
   assign wdata_o = merged_q;
   assign upper_o = biten_q[63];
@@ -270,6 +292,10 @@ module trapless_smu_csr
       begun_q <= 1'b0;
       tried_q <= 1'b0;
       enable_q <= 1'b0;
+      int_enable_q <= '0;
+      free_low_q <= '0;
+      timed_out_q <= 1'b0;
+      irq_q <= 1'b0;
       error_q <= 1'b0;
       timeout_q <= TimeoutReset;
       last_status_q <= '0;
@@ -280,6 +306,10 @@ module trapless_smu_csr
       begun_q <= state_q == RegCheck && (begun_q || (enabling && rings_ok && !busy_i));
       tried_q <= state_q == RegCheck && (tried_q || tried_i);
       if (go && word_q == word(REG_TIMEOUT)) timeout_q <= merged_q;
+      if (go && is_q.int_enable) int_enable_q <= merged_q[3:0];
+      if (go && is_q.free_low) free_low_q <= merged_q[31:0];
+      timed_out_q <= timed_out_i || (timed_out_q && !noticed);
+      irq_q <= (cause & int_enable_q) != '0;
       if (go && is_q.ctrl) begin
         enable_q <= want_enable && !enable_refused;
         if (!want_enable && idle_i) error_q <= 1'b0;

@@ -91,6 +91,9 @@ module trapless_smu_nvme
   if (Devices < 1 || Devices > 8) begin : g_bad_devices
     $error("Devices must be from 1 to 8");
   end
+  if (DoorbellCycles < 2 || DoorbellCycles > 2**30) begin : g_bad_doorbell
+    $error("DoorbellCycles must be from 2 to 2^30");
+  end
 
   logic submit_busy, complete_busy, taken, ring_tail, ring_head, queue_lost, renew;
   logic [2:0] submitted_device, complete_device, tail_device;

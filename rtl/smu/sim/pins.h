@@ -40,7 +40,7 @@ struct smu_outputs {
   uint32_t awid, arid;
   uint32_t port_busy, port_asking;  // a bit for each software request port; not pins
   uint8_t awvalid, awlen, awsize, awlock, wvalid, wlast, bready, arvalid, arlen, arsize, arlock, rready;
-  uint8_t csr_awready, csr_wready, csr_bvalid, csr_bresp, csr_arready, csr_rvalid, csr_rresp;
+  uint8_t csr_awready, csr_wready, csr_bvalid, csr_bresp, csr_arready, csr_rvalid, csr_rresp, irq;
 };
 
 #ifdef __cplusplus

@@ -270,6 +270,7 @@ struct Smu {
     out.csr_arready = top->s_axil_arready;
     out.csr_rvalid = top->s_axil_rvalid;
     out.csr_rresp = top->s_axil_rresp;
+    out.irq = top->irq_o;
     out.csr_rdata = top->s_axil_rdata;
   }
 };

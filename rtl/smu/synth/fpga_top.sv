@@ -74,6 +74,7 @@ module fpga_top
     logic arlock;
     logic arvalid;
     logic [Devices-1:0][63:0] db_awaddr;
+    logic irq;
     logic [Devices-1:0] db_awvalid;
     logic [Devices-1:0][31:0] db_wdata;
     logic [Devices-1:0] db_wvalid;
@@ -118,6 +119,7 @@ module fpga_top
     .rsp_o(out.rsp),
     .snoop_valid_i(in_q.snoop_valid),
     .snoop_addr_i(in_q.snoop_addr),
+    .irq_o(out.irq),
     .m_axi_awid(out.awid),
     .m_axi_awaddr(out.awaddr),
     .m_axi_awlen(out.awlen),

@@ -75,6 +75,28 @@ pub const WINDOW_LOCK: u64 = 0x050;
 /// condition as the windows' registers. Writing 0 changes nothing.
 pub const WINDOW_LOCK_LOCKED: Field = Field::new(0, 1);
 
+/// Interrupt enable. RW.
+pub const INT_ENABLE: u64 = 0x058;
+/// STATUS.ERROR.
+pub const INT_ENABLE_ERROR: Field = Field::new(0, 1);
+/// Few frames in the free ring.
+pub const INT_ENABLE_FRAMES_LOW: Field = Field::new(1, 1);
+/// The return ring has entries.
+pub const INT_ENABLE_RETURNED: Field = Field::new(2, 1);
+/// A command has run out of time.
+pub const INT_ENABLE_TIMEOUT: Field = Field::new(3, 1);
+
+/// What is the case now, enabled or not. The output is high while one of them is, and is enabled. RW.
+pub const INT_CAUSE: u64 = 0x060;
+/// STATUS.ERROR is set.
+pub const INT_CAUSE_ERROR: Field = Field::new(0, 1);
+/// CTRL.ENABLE is set, and FREE_TAIL - FREE_HEAD is less than FREE_LOW.
+pub const INT_CAUSE_FRAMES_LOW: Field = Field::new(1, 1);
+/// RET_TAIL differs from RET_HEAD.
+pub const INT_CAUSE_RETURNED: Field = Field::new(2, 1);
+/// A command has run out of time, by TIMEOUT or EXPIRE, since 1 was written here.
+pub const INT_CAUSE_TIMEOUT: Field = Field::new(3, 1);
+
 /// Free ring base. RW.
 pub const FREE_BASE: u64 = 0x100;
 /// Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE; resets the ring's
@@ -101,6 +123,11 @@ pub const FREE_TAIL_INDEX: Field = Field::new(0, 32);
 pub const FREE_USED: u64 = 0x120;
 /// Frames given to requests, free running.
 pub const FREE_USED_FRAMES: Field = Field::new(0, 32);
+
+/// Free ring low mark. RW.
+pub const FREE_LOW: u64 = 0x128;
+/// Entries; see INT_CAUSE.FRAMES_LOW.
+pub const FREE_LOW_ENTRIES: Field = Field::new(0, 32);
 
 /// Return ring base. RW.
 pub const RET_BASE: u64 = 0x140;
@@ -407,7 +434,7 @@ pub const PORT_REGISTERS: [Register; 6] = [
 ];
 
 /// Every register that exists once, by offset.
-pub const REGISTERS: [Register; 32] = [
+pub const REGISTERS: [Register; 35] = [
     Register { name: "ID", offset: 0x000, access: Access::ReadOnly },
     Register { name: "CAP", offset: 0x008, access: Access::ReadOnly },
     Register { name: "CTRL", offset: 0x010, access: Access::ReadWrite },
@@ -415,11 +442,14 @@ pub const REGISTERS: [Register; 32] = [
     Register { name: "TIMEOUT", offset: 0x040, access: Access::ReadWrite },
     Register { name: "LAST_ERROR", offset: 0x048, access: Access::ReadOnly },
     Register { name: "WINDOW_LOCK", offset: 0x050, access: Access::ReadWrite },
+    Register { name: "INT_ENABLE", offset: 0x058, access: Access::ReadWrite },
+    Register { name: "INT_CAUSE", offset: 0x060, access: Access::ReadWrite },
     Register { name: "FREE_BASE", offset: 0x100, access: Access::ReadWrite },
     Register { name: "FREE_SIZE", offset: 0x108, access: Access::ReadWrite },
     Register { name: "FREE_HEAD", offset: 0x110, access: Access::ReadOnly },
     Register { name: "FREE_TAIL", offset: 0x118, access: Access::ReadWrite },
     Register { name: "FREE_USED", offset: 0x120, access: Access::ReadOnly },
+    Register { name: "FREE_LOW", offset: 0x128, access: Access::ReadWrite },
     Register { name: "RET_BASE", offset: 0x140, access: Access::ReadWrite },
     Register { name: "RET_SIZE", offset: 0x148, access: Access::ReadWrite },
     Register { name: "RET_HEAD", offset: 0x150, access: Access::ReadWrite },

@@ -121,6 +121,7 @@ pub struct Outputs {
     pub csr_arready: u8,
     pub csr_rvalid: u8,
     pub csr_rresp: u8,
+    pub irq: u8,
 }
 
 /// A simulated unit.

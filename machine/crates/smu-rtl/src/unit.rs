@@ -513,6 +513,10 @@ impl SmuUnit for RtlSmu {
         if offset < 0x1000 { self.unit.peek(offset as u32) } else { 0 }
     }
 
+    fn interrupt(&self) -> bool {
+        self.outs.irq == 1
+    }
+
     fn completion_queue_written(&mut self, now: Cycle) {
         if self.config.completion_hints && !self.is_awake() {
             self.alarms.insert(now.max(self.clock));

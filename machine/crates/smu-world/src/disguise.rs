@@ -249,6 +249,10 @@ impl SmuUnit for Disguise {
         self.masks.register(kind, self.unit.peek(there), |at| self.masks.to_world(at))
     }
 
+    fn interrupt(&self) -> bool {
+        self.unit.interrupt()
+    }
+
     fn completion_queue_written(&mut self, now: Cycle) {
         self.unit.completion_queue_written(now);
     }

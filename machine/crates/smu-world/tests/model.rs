@@ -9,6 +9,8 @@ mod errors;
 mod exact;
 #[path = "suite/fabric.rs"]
 mod fabric;
+#[path = "suite/interrupts.rs"]
+mod interrupts;
 #[path = "suite/numbers.rs"]
 mod numbers;
 #[path = "suite/ports.rs"]

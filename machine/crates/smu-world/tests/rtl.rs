@@ -7,6 +7,8 @@ mod entries;
 mod errors;
 #[path = "suite/fabric.rs"]
 mod fabric;
+#[path = "suite/interrupts.rs"]
+mod interrupts;
 #[path = "suite/numbers.rs"]
 mod numbers;
 #[path = "suite/ports.rs"]

@@ -14,6 +14,7 @@ mod bus;
 mod completion;
 mod fence;
 mod free_ring;
+mod interrupts;
 mod miss;
 mod nvme_host;
 mod pmshr;
@@ -34,6 +35,7 @@ use trapless_smu_regs::{Counter, DESC_COUNT, PORT_COUNT};
 
 use crate::fence::Fences;
 use crate::free_ring::FreeRing;
+use crate::interrupts::Interrupts;
 use crate::nvme_host::Descriptor;
 use crate::pmshr::{Entry, Pmshr, Waiter};
 use crate::port::Port;
@@ -138,6 +140,7 @@ pub struct Smu {
     free: FreeRing,
     returns: ReturnRing,
     windows: Windows,
+    interrupts: Interrupts,
     descriptors: Vec<Descriptor>,
     ports: Vec<Port>,
     fences: Vec<Fences>,
@@ -182,6 +185,7 @@ impl Smu {
             enabled: false,
             error: false,
             timeout: config.timeout.0,
+            interrupts: Interrupts::default(),
             last_status: 0,
             last_reason: 0,
             counters: vec![0; Counter::COUNT],

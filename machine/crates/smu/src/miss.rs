@@ -280,8 +280,10 @@ impl Smu {
         if reason == FailReason::Timeout && self.bug(Bug::NoQuarantine) {
             self.pmshr.slots[slot].as_mut().into_iter().for_each(|e| e.command = None);
         }
-        if reason == FailReason::Bus {
-            self.error = true;
+        match reason {
+            FailReason::Bus => self.error = true,
+            FailReason::Timeout => self.interrupts.timed_out = true,
+            _ => {}
         }
         self.conclude(slot, Outcome::Failed(reason), reason as u64);
     }

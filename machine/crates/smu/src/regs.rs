@@ -37,10 +37,11 @@ impl Smu {
         // What the write sets in motion begins now; what is already due comes before it in `advance` all the same.
         let before = self.now;
         self.now = now.max(before);
-        let fence = descriptor_at(register).is_some_and(|(_, field)| field == regs::DESC_FENCE);
+        let acts =
+            register == regs::INT_CAUSE || descriptor_at(register).is_some_and(|(_, field)| field == regs::DESC_FENCE);
         match self.port_at(register) {
             // The half that has the bits is not written: nothing begins.
-            None if fence && (size, offset & 7) == (4, 4) => {}
+            None if acts && (size, offset & 7) == (4, 4) => {}
             Some((port, field)) => self.set_port_register(port, field, value, upper_half),
             None => self.set_register(register, value, bus),
         }
@@ -70,6 +71,9 @@ impl Smu {
             }
             regs::CTRL => regs::CTRL_ENABLE.of(self.enabled.into()),
             regs::STATUS => self.status(),
+            regs::INT_ENABLE => self.interrupts.enabled,
+            regs::INT_CAUSE => self.causes(),
+            regs::FREE_LOW => self.interrupts.free_low.into(),
             regs::TIMEOUT => self.timeout,
             regs::LAST_ERROR => {
                 regs::LAST_ERROR_STATUS.of(self.last_status.into())
@@ -124,6 +128,9 @@ impl Smu {
             regs::WINDOW_LOCK => self.lock_windows(value),
             regs::CTRL => self.set_enabled(regs::CTRL_ENABLE.is_set(value), bus),
             regs::TIMEOUT => self.timeout = value,
+            regs::INT_ENABLE => self.set_interrupt_enable(value),
+            regs::INT_CAUSE => self.interrupts.timed_out &= !regs::INT_CAUSE_TIMEOUT.is_set(value),
+            regs::FREE_LOW => self.interrupts.free_low = regs::FREE_LOW_ENTRIES.get(value) as u32,
             regs::FREE_BASE | regs::FREE_SIZE | regs::RET_BASE | regs::RET_SIZE => self.set_ring(offset, value),
             regs::FREE_TAIL => {
                 self.error |= !self.free.set_tail(regs::FREE_TAIL_INDEX.get(value) as u32);

@@ -52,6 +52,9 @@ pub trait SmuUnit {
         }
     }
 
+    /// The level of the interrupt output (REQ: SMU-17).
+    fn interrupt(&self) -> bool;
+
     /// A device wrote to a completion queue.
     fn completion_queue_written(&mut self, now: Cycle);
 
@@ -108,6 +111,10 @@ impl SmuUnit for Smu {
 
     fn peek(&self, offset: u64) -> u64 {
         Smu::mmio_read(self, offset, 8)
+    }
+
+    fn interrupt(&self) -> bool {
+        self.interrupt()
     }
 
     fn completion_queue_written(&mut self, now: Cycle) {

@@ -103,6 +103,44 @@ package trapless_spec_pkg;
   localparam int unsigned REG_WINDOW_LOCK_LOCKED_MSB = 32'd0;
   localparam int unsigned REG_WINDOW_LOCK_LOCKED_BIT = 32'd0;
 
+  // Interrupt enable. RW.
+  localparam int unsigned REG_INT_ENABLE = 32'h58;
+  // STATUS.ERROR.
+  localparam int unsigned REG_INT_ENABLE_ERROR_LSB = 32'd0;
+  localparam int unsigned REG_INT_ENABLE_ERROR_MSB = 32'd0;
+  localparam int unsigned REG_INT_ENABLE_ERROR_BIT = 32'd0;
+  // Few frames in the free ring.
+  localparam int unsigned REG_INT_ENABLE_FRAMES_LOW_LSB = 32'd1;
+  localparam int unsigned REG_INT_ENABLE_FRAMES_LOW_MSB = 32'd1;
+  localparam int unsigned REG_INT_ENABLE_FRAMES_LOW_BIT = 32'd1;
+  // The return ring has entries.
+  localparam int unsigned REG_INT_ENABLE_RETURNED_LSB = 32'd2;
+  localparam int unsigned REG_INT_ENABLE_RETURNED_MSB = 32'd2;
+  localparam int unsigned REG_INT_ENABLE_RETURNED_BIT = 32'd2;
+  // A command has run out of time.
+  localparam int unsigned REG_INT_ENABLE_TIMEOUT_LSB = 32'd3;
+  localparam int unsigned REG_INT_ENABLE_TIMEOUT_MSB = 32'd3;
+  localparam int unsigned REG_INT_ENABLE_TIMEOUT_BIT = 32'd3;
+
+  // What is the case now, enabled or not. The output is high while one of them is, and is enabled. RW.
+  localparam int unsigned REG_INT_CAUSE = 32'h60;
+  // STATUS.ERROR is set.
+  localparam int unsigned REG_INT_CAUSE_ERROR_LSB = 32'd0;
+  localparam int unsigned REG_INT_CAUSE_ERROR_MSB = 32'd0;
+  localparam int unsigned REG_INT_CAUSE_ERROR_BIT = 32'd0;
+  // CTRL.ENABLE is set, and FREE_TAIL - FREE_HEAD is less than FREE_LOW.
+  localparam int unsigned REG_INT_CAUSE_FRAMES_LOW_LSB = 32'd1;
+  localparam int unsigned REG_INT_CAUSE_FRAMES_LOW_MSB = 32'd1;
+  localparam int unsigned REG_INT_CAUSE_FRAMES_LOW_BIT = 32'd1;
+  // RET_TAIL differs from RET_HEAD.
+  localparam int unsigned REG_INT_CAUSE_RETURNED_LSB = 32'd2;
+  localparam int unsigned REG_INT_CAUSE_RETURNED_MSB = 32'd2;
+  localparam int unsigned REG_INT_CAUSE_RETURNED_BIT = 32'd2;
+  // A command has run out of time, by TIMEOUT or EXPIRE, since 1 was written here.
+  localparam int unsigned REG_INT_CAUSE_TIMEOUT_LSB = 32'd3;
+  localparam int unsigned REG_INT_CAUSE_TIMEOUT_MSB = 32'd3;
+  localparam int unsigned REG_INT_CAUSE_TIMEOUT_BIT = 32'd3;
+
   // Free ring base. RW.
   localparam int unsigned REG_FREE_BASE = 32'h100;
   // Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE; resets the ring's
@@ -134,6 +172,12 @@ package trapless_spec_pkg;
   // Frames given to requests, free running.
   localparam int unsigned REG_FREE_USED_FRAMES_LSB = 32'd0;
   localparam int unsigned REG_FREE_USED_FRAMES_MSB = 32'd31;
+
+  // Free ring low mark. RW.
+  localparam int unsigned REG_FREE_LOW = 32'h128;
+  // Entries; see INT_CAUSE.FRAMES_LOW.
+  localparam int unsigned REG_FREE_LOW_ENTRIES_LSB = 32'd0;
+  localparam int unsigned REG_FREE_LOW_ENTRIES_MSB = 32'd31;
 
   // Return ring base. RW.
   localparam int unsigned REG_RET_BASE = 32'h140;

@@ -88,6 +88,7 @@ fn reset() -> BTreeMap<u64, u64> {
 /// Registers that keep what is written while nothing is under way, and the bits that they have.
 fn settings() -> Vec<(u64, u64)> {
     let mut found = vec![(regs::TIMEOUT, u64::MAX), (regs::FREE_BASE, address(4)), (regs::RET_BASE, address(4))];
+    found.extend([(regs::INT_ENABLE, 0xf), (regs::FREE_LOW, regs::FREE_LOW_ENTRIES.mask())]);
     for w in 0..WINDOWS {
         let granules = regs::WINDOW_FIRST_GRANULE.mask();
         let kinds = regs::WINDOW_CTRL_MEMORY.mask() | regs::WINDOW_CTRL_DOORBELL.mask();

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interrupt output: each cause alone, as long as it lasts. REQ: SMU-17"""
+
+from __future__ import annotations
+
+import cocotb
+from cocotb.handle import HierarchyObject
+
+from rtl.smu.dv.bench import Bench
+from rtl.smu.dv.coverage import cover
+from rtl.smu.dv.rules import reason
+from rtl.smu.dv.spec import FAILED, mask, reg
+
+NAMES = ("ERROR", "FRAMES_LOW", "RETURNED", "TIMEOUT")
+CAUSES = {name: mask(f"REG_INT_CAUSE_{name}") for name in NAMES}
+ALL = sum(CAUSES.values())
+
+
+async def causes(bench: Bench, *there: str) -> None:
+    """Just these are there, and the output is high for them alone."""
+    found = await bench.os.read(reg("INT_CAUSE"))
+    assert found == sum(CAUSES[name] for name in there), f"SMU-17: causes {found:#x}, not {there}"
+    for name, bit in CAUSES.items():
+        for enabled, high in ((bit, name in there), (ALL & ~bit, any(other != name for other in there))):
+            await bench.os.write(reg("INT_ENABLE"), enabled)
+            await bench.cycles(4)
+            assert bool(bench.dut.irq_o.value) == high, f"SMU-17: {there}, and {enabled:#x} enabled"
+    for name in there:
+        cover(f"interrupt.{name.lower()}")
+    await bench.os.write(reg("INT_ENABLE"), 0)
+
+
+@cocotb.test()
+async def each_cause_lasts_as_long_as_it_should(dut: HierarchyObject) -> None:
+    """REQ: SMU-17"""
+    bench = await Bench.start(dut)
+    os, world = bench.os, bench.world
+    await causes(bench)
+    left = os.tail - await os.read(reg("FREE_HEAD"))
+    await os.write(reg("FREE_LOW"), left)
+    await causes(bench)
+    await os.write(reg("FREE_LOW"), left + 1)
+    await causes(bench, "FRAMES_LOW")
+    await os.write(reg("FREE_LOW"), 0)
+    await os.write(reg("TIMEOUT"), 100)
+    wait = bench.walkers.ask(0, 0)
+    await bench.answered(wait)
+    assert wait.is_(FAILED, reason("TIMEOUT"))
+    await causes(bench, "TIMEOUT")
+    await os.write(reg("INT_CAUSE") + 4, 0xffff_ffff, 4)
+    await os.write(reg("INT_CAUSE"), ALL & ~CAUSES["TIMEOUT"])
+    await causes(bench, "TIMEOUT")
+    await os.write(reg("INT_CAUSE"), CAUSES["TIMEOUT"])
+    await causes(bench)
+    world.devices[0].complete()
+    await bench.cycles(60)
+    await causes(bench, "RETURNED")
+    await os.take_returned()
+    await causes(bench)
+    assert await os.failed_with_error(reg("RET_SIZE"), 1)
+    await os.write(reg("RET_SIZE"), 1)
+    await causes(bench, "ERROR")
+    await os.write(reg("FREE_LOW"), 1000)
+    await os.write(reg("CTRL"), 0)
+    await bench.cycles(200)
+    await os.take_returned()
+    await bench.cycles(200)
+    await os.take_returned()
+    await causes(bench)
+    await os.write(reg("CTRL"), 1)
+    await bench.finish()

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interrupt output follows the causes, and no command that ran out of time is forgotten (REQ: SMU-17).
+`include "claim.svh"
+
+module unit_interrupt
+  import trapless_smu_pkg::*, trapless_spec_pkg::*, unit_pkg::*;
+(
+  input logic clk_i,
+  input logic rst_ni
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+
+  localparam logic [2:0] RegExec = 3'd5;
+
+  // Software's write of 1, whole or the half that has the bit.
+  logic noticed;
+  assign noticed = `SMU.u_registers.u_csr.state_q == RegExec && `SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.halves_q
+      && `SMU.u_registers.u_csr.word_q == 9'(REG_INT_CAUSE >> 3) && `SMU.u_registers.u_csr.data_q[REG_INT_CAUSE_TIMEOUT_BIT]
+      && `SMU.u_registers.u_csr.biten_q[REG_INT_CAUSE_TIMEOUT_BIT];
+
+  logic [3:0] causes, enabled;
+  logic [31:0] left;
+  logic missed_q, high_q;
+
+  assign left = `SMU.free_tail - `SMU.free_head;
+
+  always_comb begin
+    causes = '0;
+    causes[REG_INT_CAUSE_ERROR_BIT] = `SMU.u_registers.u_csr.error_q;
+    causes[REG_INT_CAUSE_FRAMES_LOW_BIT] = `SMU.enable
+        && left < `SMU.u_registers.u_csr.free_low_q;
+    causes[REG_INT_CAUSE_RETURNED_BIT] = `SMU.ret_tail != `SMU.ret_head;
+    causes[REG_INT_CAUSE_TIMEOUT_BIT] = missed_q;
+    enabled = `SMU.u_registers.u_csr.int_enable_q;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      missed_q <= 1'b0;
+      high_q <= 1'b0;
+    end else begin
+      if (`SMU.timeout_valid) missed_q <= 1'b1;
+      else if (noticed) missed_q <= 1'b0;
+      high_q <= (causes & enabled) != '0;
+    end
+  end
+
+  `CLAIM(timeout_is_noted, `SMU.u_registers.u_csr.timed_out_q == missed_q)
+  `CLAIM(interrupt_follows_causes, `SMU.irq_o == high_q)
+
+endmodule
+
+bind trapless_smu unit_interrupt u_interrupt (.*);
