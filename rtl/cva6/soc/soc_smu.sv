@@ -129,6 +129,7 @@ module soc_smu
     .snoop_valid_i (1'b0),
     .snoop_addr_i  ('0),
     .irq_o         (),
+    .idle_o        (),
     .m_axi_awid    (unit_req.aw.id),
     .m_axi_awaddr  (unit_req.aw.addr),
     .m_axi_awlen   (unit_req.aw.len),

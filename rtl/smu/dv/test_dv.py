@@ -17,7 +17,7 @@ import pytest
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
-from rtl.smu.dv import coverage
+from rtl.smu.dv import coverage, gated
 from rtl.tools import env, sources
 
 
@@ -30,6 +30,13 @@ class Build:
     defines: dict[str, str] = field(default_factory=dict)
     optimize: str = "-O2"
     arguments: tuple[str, ...] = ()
+    gated: bool = False
+    """Behind a clock gate."""
+
+    @property
+    def top(self) -> str:
+        """The module that the benches drive."""
+        return gated.TOP if self.gated else sources.TOP
 
 
 SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDepth": 4, "PollInterval": 4,
@@ -37,9 +44,12 @@ SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDe
 WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDepth": 5, "DataWidth": 512, "Updaters": 4,
                       "PollInterval": 0, "DoorbellCycles": 512, "Windows": 8}, {"TRAPLESS_SYNC_RESET": "1"})
 FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16, "PollInterval": 0})
+# It looks at completion queues so seldom that it would be idle in between, if it could.
+GATED = replace(SMALL, name="gated", parameters={**SMALL.parameters, "PollInterval": 64}, gated=True)
 
 NEAR = {"SMU_NEAR": 1}
-MODULES = {name: {} for name in ("rules", "errors", "late", "fences", "ports", "endpoints", "corners", "fabric", "interrupts")}
+MODULES = {name: {} for name in ("rules", "errors", "late", "fences", "ports", "endpoints", "corners", "fabric",
+                             "interrupts", "idle")}
 MODULES["windows"] = NEAR
 """Modules of examples, and their settings."""
 SEEDED = tomllib.loads((Path(__file__).parent / "seeded.toml").read_text())
@@ -48,7 +58,7 @@ SEEDED = tomllib.loads((Path(__file__).parent / "seeded.toml").read_text())
 def model(build: Build, files: list[Path] | None = None) -> Path:
     """The folder with the build's simulator, by the content of all that it is made from."""
     files = files or sources.smu()
-    digest = hashlib.sha256(repr((build, env.cxx())).encode())
+    digest = hashlib.sha256(repr((build, env.cxx(), gated.wrapper())).encode())
     for path in [*files, sources.SMU / "trapless_smu_ff.svh", env.RTL / "requirements.txt"]:
         digest.update(path.read_bytes())
     folder = env.BUILDS / "dv" / f"{build.name}-{digest.hexdigest()[:16]}"
@@ -56,9 +66,12 @@ def model(build: Build, files: list[Path] | None = None) -> Path:
         for old in folder.parent.glob(f"{build.name}-*"):
             shutil.rmtree(old)
         folder.mkdir(parents=True)
+        if build.gated:
+            (folder / "gated.sv").write_text(gated.wrapper())
+            files = [*files, folder / "gated.sv"]
         os.environ["MAKEFLAGS"] = env.make_flags(build.optimize)
         get_runner("verilator").build(
-            sources=files, includes=[sources.SMU], hdl_toplevel=sources.TOP, build_dir=folder, always=True,
+            sources=files, includes=[sources.SMU], hdl_toplevel=build.top, build_dir=folder, always=True,
             parameters=build.parameters, defines=build.defines, log_file=folder / "build.log",
             build_args=[*env.cxx_flags(), "-Wno-fatal", "--quiet", "--assert", *build.arguments],
         )
@@ -76,7 +89,7 @@ def bench(build: Build, module: str, run: str, files: list[Path] | None = None, 
     settings = {"SMU_RUN": run, **{name: build.parameters[size] for name, size in sizes.items()}, **settings}
     with contextlib.suppress(SystemExit):  # what went wrong stands in the log
         get_runner("verilator").test(
-            hdl_toplevel=sources.TOP, hdl_toplevel_lang="verilog", test_module=f"rtl.smu.dv.{module}", build_dir=folder,
+            hdl_toplevel=build.top, hdl_toplevel_lang="verilog", test_module=f"rtl.smu.dv.{module}", build_dir=folder,
             test_dir=here, log_file=here / "log", results_xml=str(here / "results.xml"),
             extra_env={"COCOTB_LOG_LEVEL": "WARNING", **{name: str(value) for name, value in settings.items()}},
         )
@@ -120,6 +133,13 @@ def test_soak_wide(long: bool) -> None:
         bench(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=50_000 if long else 20_000, **_windows(seed))
 
 
+@pytest.mark.parametrize("module", ["soak", "fences", "idle", "late"])
+def test_gated(module: str) -> None:
+    """All the same where the clock stops while the unit is idle."""
+    settings = {"SMU_SEED": 1, "SMU_CYCLES": 20_000} if module == "soak" else {}
+    bench(GATED, module, f"gated-{module}", **settings)
+
+
 @pytest.mark.parametrize("name", SEEDED)
 def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
     """What the benches would see, and as what."""
@@ -130,11 +150,12 @@ def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
     assert text.count(bug["old"]) == 1, f"{bug['file']} has changed"
     (tmp_path / bug["file"]).write_text(text.replace(bug["old"], bug["new"]))
     files = [tmp_path / path.name if path.name == bug["file"] else path for path in sources.smu()]
-    build = replace(SMALL, name="seeded", optimize="-O0")
+    build = replace(GATED if bug.get("gated") else SMALL, name="seeded", optimize="-O0")
     said = ""
-    for module, settings in {"soak": {"SMU_SEED": 1, "SMU_CYCLES": 10_000}, **MODULES}.items():
+    modules = {"soak": {"SMU_SEED": 1, "SMU_CYCLES": 10_000}, **MODULES}
+    for module in [bug["module"]] if "module" in bug else modules:
         try:
-            bench(build, module, f"seeded-{module}", files, **settings)
+            bench(build, module, f"seeded-{module}", files, **modules[module])
         except AssertionError as error:
             said += str(error)
             if any(f"{rule}: " in said for rule in bug["rules"]):

@@ -60,6 +60,9 @@ module trapless_smu
   // High while an enabled cause is there (REQ: SMU-17).
   output logic irq_o,
 
+  // The clock may stop until a walker asks or a register access comes (REQ: SMU-18).
+  output logic idle_o,
+
   // AXI4 master
   output logic [AxiIdWidth-1:0] m_axi_awid,
   output logic [63:0] m_axi_awaddr,
@@ -146,7 +149,7 @@ module trapless_smu
   localparam int unsigned WrUpdate = 0, WrCommand = Updaters, WrReturn = Updaters + 1;
 
   entry_t [PmshrEntries-1:0] entry;
-  logic device_failed, rings_busy, nvme_busy;
+  logic device_failed, rings_busy, nvme_busy, rings_rest, nvme_rest, registers_rest, asking, rest;
   desc_t [Devices-1:0] desc;
   logic [PmshrEntries-1:0] live, pending;
   logic enable, hold, busy, fence, drain, expire, fence_busy, drain_busy, upper;
@@ -205,6 +208,7 @@ module trapless_smu
       .PrefetchDepth(PrefetchDepth), .Windows(Windows), .Socket(Socket), .TimeoutReset(TimeoutReset)) u_registers (
     .*,  // clock, reset, irq_o, and the pins of the registers
     .hold_o(hold),
+    .registers_rest_o(registers_rest),
     .busy_i(busy),
     .enable_o(enable),
     .timeout_o(timeout),
@@ -280,6 +284,7 @@ module trapless_smu
     .port_accepted_o(port_accepted),
     .abandon_i,
     .enable_i(enable),
+    .asking_o(asking),
     .look_pte_o(look_pte),
     .look_pmd_o(look_pmd),
     .look_pud_o(look_pud),
@@ -404,7 +409,8 @@ module trapless_smu
     .returned_slot_valid_o(returned_slot_valid),
     .returned_slot_o(returned_slot),
     .ret_empty_o(ret_empty),
-    .rings_busy_o(rings_busy)
+    .rings_busy_o(rings_busy),
+    .rings_rest_o(rings_rest)
   );
 
   trapless_smu_nvme #(.PmshrEntries(PmshrEntries), .Devices(Devices), .PollInterval(PollInterval),
@@ -465,6 +471,7 @@ module trapless_smu
     .desc_selected_o(desc_selected),
     .desc_inside_i(desc_inside),
     .nvme_quiet_o(nvme_quiet),
+    .nvme_rest_o(nvme_rest),
     .m_db_awaddr,
     .m_db_awprot,
     .m_db_awuser,
@@ -512,6 +519,14 @@ module trapless_smu
   );
 
   assign busy = rings_busy || nvme_busy;
+  assign rest = idle && no_dma && !asking && rings_rest && nvme_rest && registers_rest;
+
+  trapless_smu_idle u_idle (
+    .clk_i,
+    .rst_ni,
+    .rest_i(rest),
+    .idle_o
+  );
 
   // ---------------------------------------------------------------- status and counters
   trapless_smu_status #(.PmshrEntries(PmshrEntries), .Harts(Harts), .Ports(Ports)) u_status (

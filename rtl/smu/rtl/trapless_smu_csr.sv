@@ -34,6 +34,7 @@ module trapless_smu_csr
   input logic busy_i,
 
   output logic enable_o,
+  output logic busy_o,
   output logic irq_o,
   output logic [63:0] timeout_o,
 
@@ -248,6 +249,7 @@ module trapless_smu_csr
   end
   assign noticed = go && is_q.int_cause && data_q[REG_INT_CAUSE_TIMEOUT_BIT] && biten_q[REG_INT_CAUSE_TIMEOUT_BIT];
   assign irq_o = irq_q;
+  assign busy_o = state_q != RegIdle;
 
   assign wdata_o = merged_q;
   assign upper_o = biten_q[63];

@@ -17,6 +17,8 @@ module trapless_smu_free
   // No read begins while this is set: the ring is being set up.
   input logic hold_i,
   output logic busy_o,
+  // Nothing is under way, and nothing is to be fetched.
+  output logic rest_o,
 
   // ring registers
   input logic set_base_i,
@@ -110,6 +112,7 @@ module trapless_smu_free
   assign empty_o = count_q == '0 && !bad_q && state_q == FetchIdle;
 
   assign busy_o = state_q != FetchIdle;
+  assign rest_o = !busy_o && !(has_entry && wanted && !bad_q);
   assign read_valid_o = state_q == FetchAsk;
   assign read_o = '{
     addr: address_q,

@@ -73,6 +73,8 @@ module trapless_smu_nvme
   input logic desc_inside_i,
   // No descriptor is valid, no command is at a device, no doorbell is due or under way.
   output logic nvme_quiet_o,
+  // No command is on its way, no doorbell due or under way.
+  output logic nvme_rest_o,
 
   output logic [Devices-1:0][63:0] m_db_awaddr,
   output logic [Devices-1:0][2:0] m_db_awprot,
@@ -255,5 +257,6 @@ module trapless_smu_nvme
 
   assign nvme_busy_o = submit_busy || complete_busy;
   assign nvme_quiet_o = used == '0;
+  assign nvme_rest_o = !nvme_busy_o && bell_idle == '1 && kill_q == '0;
 
 endmodule

@@ -66,6 +66,8 @@ module trapless_smu_registers
   output logic desc_inside_o,
   output logic ret_inside_o,
   output logic irq_o,
+  // No access is under way, and none comes.
+  output logic registers_rest_o,
   input logic timed_out_i,
   output logic try_o,
   input logic tried_i,
@@ -97,7 +99,7 @@ module trapless_smu_registers
 
   trapless_smu_regs_pkg::trapless_smu_regs__in_t hwif_in;
   trapless_smu_regs_pkg::trapless_smu_regs__out_t hwif_out;
-  logic read_ack, write_ack;
+  logic read_ack, write_ack, busy;
   logic [63:0] csr_rdata, window_rdata;
   logic window_write, lock, locked, look, free_inside;
   logic [2:0] window_index;
@@ -137,6 +139,8 @@ module trapless_smu_registers
     .hwif_out
   );
 
+  assign registers_rest_o = !busy && !(s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || s_axil_bvalid || s_axil_rvalid);
+
   trapless_smu_csr #(
     .Entries(PmshrEntries),
     .Harts(Harts),
@@ -160,6 +164,7 @@ module trapless_smu_registers
     .hold_o,
     .busy_i,
     .enable_o,
+    .busy_o(busy),
     .irq_o,
     .timed_out_i,
     .timeout_o,

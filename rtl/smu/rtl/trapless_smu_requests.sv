@@ -29,6 +29,8 @@ module trapless_smu_requests
   output entry_addr_t look_pmd_o,
   output entry_addr_t look_pud_o,
   input logic entries_inside_i,
+  // Somebody asks.
+  output logic asking_o,
   output logic join_entry_o,
   output logic refuse_o,
   output reason_t refuse_reason_o,
@@ -142,6 +144,7 @@ module trapless_smu_requests
   assign look_pud_o = req.pud_addr[PAddrWidth-1:3];
 
   assign src_valid = {port_valid, req_valid_i};
+  assign asking_o = src_valid != '0;
   assign req_ready_o = src_ready[Harts-1:0];
   assign src_req = {port_req, req_i};
   assign src_misaligned = {port_misaligned, walker_misaligned};

@@ -14,6 +14,8 @@ module trapless_smu_return
   input logic rst_ni,
   input logic hold_i,
   output logic busy_o,
+  // Nothing is under way, and nothing is to be written, or nothing can be.
+  output logic rest_o,
   input entry_t [Entries-1:0] entry_i,
 
   // ring registers
@@ -100,6 +102,7 @@ module trapless_smu_return
   assign slot_valid_o = returned_o && from_slot_q;
   assign slot_o = slot_q;
   assign busy_o = state_q == RetWrite;
+  assign rest_o = full_q ? state_q inside {RetIdle, RetHave} : state_q == RetIdle && !any && !any_q && !free_valid_i;
   assign empty_o = state_q inside {RetIdle, RetDone};
 
   assign head_fits = tail_q - wdata_i[31:0] <= tail_q - head_q;

@@ -56,14 +56,15 @@ module trapless_smu_rings
   output logic returned_slot_valid_o,
   output logic [SlotWidth-1:0] returned_slot_o,
   output logic ret_empty_o,
-  output logic rings_busy_o
+  output logic rings_busy_o,
+  output logic rings_rest_o
 );
 
   if (PrefetchDepth < 2 || PrefetchDepth > 64) begin : g_bad_prefetch
     $error("PrefetchDepth must be from 2 to 64");
   end
 
-  logic free_busy, ret_full, free_return_valid, free_return_taken, ret_busy;
+  logic free_busy, free_rest, ret_rest, ret_full, free_return_valid, free_return_taken, ret_busy;
   logic [43:0] free_return_pfn;
   reason_t free_return_reason;
 
@@ -73,6 +74,7 @@ module trapless_smu_rings
     .enable_i,
     .hold_i,
     .busy_o(free_busy),
+    .rest_o(free_rest),
     .set_base_i(free_base_set_i),
     .set_size_i(free_size_set_i),
     .set_tail_i(free_tail_set_i),
@@ -109,6 +111,7 @@ module trapless_smu_rings
     .rst_ni,
     .hold_i,
     .busy_o(ret_busy),
+    .rest_o(ret_rest),
     .entry_i,
     .set_base_i(ret_base_set_i),
     .set_size_i(ret_size_set_i),
@@ -137,5 +140,6 @@ module trapless_smu_rings
   );
 
   assign rings_busy_o = free_busy || ret_busy;
+  assign rings_rest_o = free_rest && ret_rest;
 
 endmodule

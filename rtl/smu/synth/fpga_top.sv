@@ -75,6 +75,7 @@ module fpga_top
     logic arvalid;
     logic [Devices-1:0][63:0] db_awaddr;
     logic irq;
+    logic idle;
     logic [Devices-1:0] db_awvalid;
     logic [Devices-1:0][31:0] db_wdata;
     logic [Devices-1:0] db_wvalid;
@@ -120,6 +121,7 @@ module fpga_top
     .snoop_valid_i(in_q.snoop_valid),
     .snoop_addr_i(in_q.snoop_addr),
     .irq_o(out.irq),
+    .idle_o(out.idle),
     .m_axi_awid(out.awid),
     .m_axi_awaddr(out.awaddr),
     .m_axi_awlen(out.awlen),

@@ -149,6 +149,7 @@ module walk_tb #(
     .snoop_valid_i (1'b0),
     .snoop_addr_i  ('0),
     .irq_o         (),
+    .idle_o        (),
     .m_axi_awid(awid), .m_axi_awaddr(awaddr), .m_axi_awlen(awlen), .m_axi_awsize(awsize), .m_axi_awburst(),
     .m_axi_awlock(awlock), .m_axi_awcache(), .m_axi_awprot(), .m_axi_awqos(), .m_axi_awuser(),
     .m_axi_awvalid(awvalid), .m_axi_awready(awready),
