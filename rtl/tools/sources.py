@@ -8,6 +8,7 @@ from pathlib import Path
 from rtl.tools.env import RTL
 
 SMU = RTL / "smu" / "rtl"
+FORMAL = RTL / "smu" / "formal"
 TOP = "trapless_smu"
 
 
@@ -16,6 +17,11 @@ def smu() -> list[Path]:
     packages = [SMU / "generated/trapless_spec_pkg.sv", SMU / "generated/trapless_smu_regs_pkg.sv", SMU / "trapless_smu_pkg.sv"]
     modules = [path for path in sorted(SMU.rglob("*.sv")) if path not in packages]
     return [*packages, *modules]
+
+
+def claims() -> list[Path]:
+    """The claims that are proven, bound to the unit: their package first, then in any order."""
+    return [FORMAL / "unit_pkg.sv", *(path for path in sorted(FORMAL.glob("*.sv")) if path.name != "unit_pkg.sv")]
 
 
 def includes() -> list[str]:

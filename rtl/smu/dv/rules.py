@@ -516,7 +516,7 @@ async def registers_by_halves_and_otherwise(dut: HierarchyObject) -> None:
         await os.write(offset, 0, size)
         assert await os.read(timeout) == 0x7_ffff_ffff, (offset, size)
     cover("register.other_size")
-    for offset in (0x050, 0x130, 0x280, 0x3f8, 0x800 + 0x40 * bench.world.sizes.harts):
+    for offset in (0x070, 0x130, 0x280, 0x3f8, 0x800 + 0x40 * bench.world.sizes.harts):
         await os.write(offset, 2**64 - 1)
         assert await os.read(offset) == 0, hex(offset)
     cover("register.unmapped")

@@ -17,7 +17,7 @@ from rtl.smu.dv.bench import PERIOD_NS, Bench
 from rtl.smu.dv.coverage import cover
 from rtl.smu.dv.places import FIRMWARE, FREE_RING, NEAR, RET_RING
 from rtl.smu.dv.rules import reason
-from rtl.smu.dv.spec import FAILED, PFN_MASK, mask, names_block, reg
+from rtl.smu.dv.spec import FAILED, PFN_MASK, get, mask, names_block, reg
 from rtl.smu.dv.windows import everything
 from rtl.smu.dv.world import NEVER
 
@@ -204,7 +204,8 @@ async def play(dut: HierarchyObject, faults: bool) -> None:
     await bench.cycles(60)
     soak = Soak(bench, faults, number)
     actors = [cocotb.start_soon(soak.hart(hart)) for hart in range(bench.world.sizes.harts)]
-    actors += [cocotb.start_soon(soak.port(number)) for number in range(bench.world.sizes.harts)]
+    ports = get("REG_CAP_PORTS", await bench.os.read(reg("CAP")))
+    actors += [cocotb.start_soon(soak.port(number)) for number in range(ports)]
     await soak.system(bench.world.cycle + cycles)
     for device in bench.world.devices:
         device.delay = lambda: 0

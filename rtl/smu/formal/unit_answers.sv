@@ -21,7 +21,12 @@ module fence_watch #(
   logic first = 1'b1;
   always_ff @(posedge clk_i) first <= 1'b0;
 
+`ifdef CLAIMS_SIMULATED
+  logic pick;
+  always_ff @(posedge clk_i) pick <= $urandom_range(15) == 0;
+`else
   (* anyseq *) logic pick;
+`endif
   logic watch_q, begins, served;
   logic [2:0] index_q;
   logic [Entries-1:0] must_q, same, hit;

@@ -44,7 +44,7 @@ module doorbell_view #(
   logic aw_q, w_q, took_address_q, took_value_q, done;
   logic [63:0] awaddr_q;
   logic [31:0] wdata_q;
-  logic [7:0] age_q;
+  logic [15:0] age_q;
 
   assign done = bvalid_i && bready_o;
 
@@ -58,7 +58,7 @@ module doorbell_view #(
       took_address_q <= (took_address_q || (awvalid_o && awready_i)) && !done;
       took_value_q <= (took_value_q || (wvalid_o && wready_i)) && !done;
       if (!busy_q || done) age_q <= '0;
-      else if (age_q != '1) age_q <= age_q + 8'd1;
+      else if (age_q != '1) age_q <= age_q + 16'd1;
     end
   end
   always_ff @(posedge clk_i) begin
@@ -69,9 +69,9 @@ module doorbell_view #(
   `CLAIM(bell_held, (!aw_q || (awvalid_o && awaddr_o == awaddr_q)) && (!w_q || (wvalid_o && wdata_o == wdata_q)))
   `CLAIM(bell_one_write, took_address_q == (busy_q && !awvalid_o) && took_value_q == (busy_q && !wvalid_o)
       && bready_o == (took_address_q && took_value_q) && (busy_q || (!awvalid_o && !wvalid_o)))
-  `CLAIM(bell_lost_in_time, age_q < 8'(Cycles) || told_q || old_o)
-  `CLAIM(bell_lost_for_a_reason, !lost_o || age_q == 8'(Cycles - 1) || (done && bresp_i[1]))
-  `CLAIM(bell_age, !busy_q || told_q || old_o || age_q == 8'(count_q))
+  `CLAIM(bell_lost_in_time, age_q < 16'(Cycles) || told_q || old_o)
+  `CLAIM(bell_lost_for_a_reason, !lost_o || age_q == 16'(Cycles - 1) || (done && bresp_i[1]))
+  `CLAIM(bell_age, !busy_q || told_q || old_o || age_q == 16'(count_q))
 
   // Values since the queue pair was set up: the newest is due, or was the last that was sent.
   logic tail_rung_q, head_rung_q;

@@ -14,6 +14,7 @@ module unit_environment
   always_ff @(posedge clk_i) first <= 1'b0;
 `ifdef FORMAL_STEP
   always_comb assume (rst_ni);
+`elsif CLAIMS_SIMULATED
 `else
   always_comb assume (rst_ni == !first);
 `endif
@@ -43,8 +44,8 @@ module unit_environment
       free[h] = !`SMU.req_valid_i[h] || !wait_q[h] || `SMU.rsp_valid_o[h] || `SMU.abandon_i[h];
     end
   end
-  always_comb assume (stable == '1);
-  always_comb assume (free == '1);
+  `ASSUME(stable == '1)
+  `ASSUME(free == '1)
 
   // ---------------------------------------------------------------- memory, reads
   // How many bursts of an identifier are to be answered; of which length; how many beats of the first have come.
@@ -76,14 +77,10 @@ module unit_environment
     end
   end
 
-  always_comb begin
-    if (`SMU.m_axi_rvalid) begin
-      assume (rid < 3'(Readers));
-      assume (due_q[rid] != '0);
-      assume (`SMU.m_axi_rlast == (!long_q[rid] || beat_q[rid]));
-      assume (`SMU.m_axi_rresp != RespExOkay || lock_q[rid]);
-    end
-  end
+  `ASSUME(!`SMU.m_axi_rvalid || rid < 3'(Readers))
+  `ASSUME(!`SMU.m_axi_rvalid || due_q[rid] != '0)
+  `ASSUME(!`SMU.m_axi_rvalid || `SMU.m_axi_rlast == (!long_q[rid] || beat_q[rid]))
+  `ASSUME(!`SMU.m_axi_rvalid || `SMU.m_axi_rresp != RespExOkay || lock_q[rid])
 
   // ---------------------------------------------------------------- memory, writes
   // Of the burst that is being sent: address taken, last data taken. Of each identifier: its burst is to be answered.
@@ -120,13 +117,9 @@ module unit_environment
     end
   end
 
-  always_comb begin
-    if (`SMU.m_axi_bvalid) begin
-      assume (`SMU.m_axi_bid < 3'(Writers));
-      assume (owed_q[`SMU.m_axi_bid]);
-      assume (`SMU.m_axi_bresp != RespExOkay || owed_lock_q[`SMU.m_axi_bid]);
-    end
-  end
+  `ASSUME(!`SMU.m_axi_bvalid || `SMU.m_axi_bid < 3'(Writers))
+  `ASSUME(!`SMU.m_axi_bvalid || owed_q[`SMU.m_axi_bid])
+  `ASSUME(!`SMU.m_axi_bvalid || `SMU.m_axi_bresp != RespExOkay || owed_lock_q[`SMU.m_axi_bid])
 
   // ---------------------------------------------------------------- doorbells: an answer for each write, when the device pleases
   logic [Devices-1:0] bell_addr_q, bell_data_q, bell_owed;
@@ -141,7 +134,7 @@ module unit_environment
       bell_data_q <= (bell_data_q | (`SMU.m_db_wvalid & `SMU.m_db_wready)) & ~(`SMU.m_db_bvalid & `SMU.m_db_bready);
     end
   end
-  always_comb assume ((`SMU.m_db_bvalid & ~bell_owed) == '0);
+  `ASSUME((`SMU.m_db_bvalid & ~bell_owed) == '0)
 
   // ---------------------------------------------------------------- registers: AXI4-Lite as its rules want it
   logic aw_held_q, w_held_q, ar_held_q;
@@ -159,11 +152,9 @@ module unit_environment
     wstrb_q <= `SMU.s_axil_wstrb;
   end
 
-  always_comb begin
-    if (rst_ni && aw_held_q) assume (`SMU.s_axil_awvalid && `SMU.s_axil_awaddr == awaddr_q);
-    if (rst_ni && w_held_q) assume (`SMU.s_axil_wvalid && {`SMU.s_axil_wdata, `SMU.s_axil_wstrb} == {wdata_q, wstrb_q});
-    if (rst_ni && ar_held_q) assume (`SMU.s_axil_arvalid && `SMU.s_axil_araddr == araddr_q);
-  end
+  `ASSUME(!(rst_ni && aw_held_q) || (`SMU.s_axil_awvalid && `SMU.s_axil_awaddr == awaddr_q))
+  `ASSUME(!(rst_ni && w_held_q) || (`SMU.s_axil_wvalid && {`SMU.s_axil_wdata, `SMU.s_axil_wstrb} == {wdata_q, wstrb_q}))
+  `ASSUME(!(rst_ni && ar_held_q) || (`SMU.s_axil_arvalid && `SMU.s_axil_araddr == araddr_q))
 
 endmodule
 

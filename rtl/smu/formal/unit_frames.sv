@@ -14,7 +14,19 @@ module unit_frames
   always_ff @(posedge clk_i) first <= 1'b0;
 
   // Any frame; the operating system gives it only while the unit does not have it.
+`ifdef CLAIMS_SIMULATED
+  logic [43:0] frame, frame_q;
+  logic seen_q;
+  // The first that comes.
+  assign frame = seen_q ? frame_q : `SMU.u_rings.u_free.read_q[43:0];
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) seen_q <= 1'b0;
+    else if (`SMU.u_rings.u_free.took) seen_q <= 1'b1;
+  end
+  always_ff @(posedge clk_i) frame_q <= frame;
+`else
   (* anyconst *) logic [43:0] frame;
+`endif
 
   logic [1:0] free_ptr, free_count;
   logic [7:0] taken_q, left_q, here, places;
@@ -29,7 +41,7 @@ module unit_frames
   assign put[0] = `SMU.pte_valid[0] && `SMU.entry[`SMU.update_slot[0]].pfn == frame;
   assign put[1] = `SMU.pte_valid[1] && `SMU.entry[`SMU.update_slot[1]].pfn == frame;
 
-  always_comb assume (!given || !have_q);
+  `ASSUME(!given || !have_q)
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
