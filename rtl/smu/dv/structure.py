@@ -17,7 +17,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rtl.smu.dv.test_dv import MODULES, SMALL, WIDE, Build, bench
+from rtl.smu.dv.test_dv import MODULES, SMALL, WIDE, Build, bench, windowed
 from rtl.tools import sources
 
 KINDS = ("line", "branch", "toggle")
@@ -59,11 +59,11 @@ def measured(seeds: int) -> dict[Point, int]:
         for point, count in points(bench(build, module, name, **settings) / "coverage.dat").items():
             total[point] += count
 
-    for module in MODULES:
-        run(SMALL, module, module)
+    for module, settings in MODULES.items():
+        run(SMALL, module, module, **settings)
     for seed in range(seeds):
-        run(SMALL, "soak", f"soak-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000)
-        run(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000)
+        run(SMALL, "soak", f"soak-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000, **windowed(seed))
+        run(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000, **windowed(seed))
     return total
 
 

@@ -125,7 +125,7 @@ def test_timing(build: Build) -> None:
     bench(build, "timing", f"timing-{build.name}")
 
 
-def _windows(seed: int) -> dict[str, int]:
+def windowed(seed: int) -> dict[str, int]:
     """Every other random run has windows, within which all lies side by side."""
     return NEAR if seed % 2 == 0 else {}
 
@@ -133,13 +133,13 @@ def _windows(seed: int) -> dict[str, int]:
 def test_soak(long: bool) -> None:
     """Random everything."""
     for seed in range(20 if long else 2):
-        bench(SMALL, "soak", f"soak-{seed}", SMU_SEED=seed, SMU_CYCLES=100_000 if long else 20_000, **_windows(seed))
+        bench(SMALL, "soak", f"soak-{seed}", SMU_SEED=seed, SMU_CYCLES=100_000 if long else 20_000, **windowed(seed))
 
 
 def test_soak_wide(long: bool) -> None:
     """The same with a wide bus, four updaters and synchronous reset."""
     for seed in range(10 if long else 1):
-        bench(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=50_000 if long else 20_000, **_windows(seed))
+        bench(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=50_000 if long else 20_000, **windowed(seed))
 
 
 def test_claims(long: bool) -> None:
