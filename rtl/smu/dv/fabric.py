@@ -94,7 +94,7 @@ async def a_pair_that_fails_is_tried_again(dut: HierarchyObject) -> None:
     assert not await enabled(bench), "SMU-16: enabled although no exclusive pair ever succeeds"
     assert not tried(bench)
     cover("enable.monitor_never")
-    bench.memory.claims_lost = 0.7
+    bench.memory.claims_lost = 0.5
     await serves(bench)
     bench.memory.claims_lost = 0.0
     await bench.finish()

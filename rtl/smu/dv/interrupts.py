@@ -9,7 +9,7 @@ from cocotb.handle import HierarchyObject
 from rtl.smu.dv.bench import Bench
 from rtl.smu.dv.coverage import cover
 from rtl.smu.dv.rules import reason
-from rtl.smu.dv.spec import FAILED, mask, reg
+from rtl.smu.dv.spec import DONE, FAILED, mask, reg
 
 NAMES = ("ERROR", "FRAMES_LOW", "RETURNED", "TIMEOUT")
 CAUSES = {name: mask(f"REG_INT_CAUSE_{name}") for name in NAMES}
@@ -68,4 +68,32 @@ async def each_cause_lasts_as_long_as_it_should(dut: HierarchyObject) -> None:
     await os.take_returned()
     await causes(bench)
     await os.write(reg("CTRL"), 1)
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_completion_in_time_is_no_time_out(dut: HierarchyObject) -> None:
+    """Completions at every moment around the limit: TIMEOUT tells of the misses that failed, and of no other."""
+    bench = await Bench.start(dut)
+    os, world = bench.os, bench.world
+    await os.write(reg("TIMEOUT"), 100)
+    found = set()
+    for early in range(60):
+        wait = bench.walkers.ask(0, 0)
+        await bench.at_device(0)
+        await bench.cycles(60 + early)
+        world.devices[0].complete()
+        await bench.answered(wait)
+        await bench.cycles(40)
+        told = bool(await os.read(reg("INT_CAUSE")) & CAUSES["TIMEOUT"])
+        assert told == wait.is_(FAILED, reason("TIMEOUT")), f"SMU-17: {wait.outcome}, and TIMEOUT is {told}"
+        found.add(wait.outcome)
+        await os.write(reg("INT_CAUSE"), CAUSES["TIMEOUT"])
+        await os.take_returned()
+        if wait.outcome == DONE:
+            os.adopt(0)
+            await os.withdraw(0)
+            os.arm(0)
+        await os.refill(2)
+    assert found == {DONE, FAILED}
     await bench.finish()

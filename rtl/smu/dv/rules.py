@@ -515,6 +515,12 @@ async def registers_by_halves_and_otherwise(dut: HierarchyObject) -> None:
     for offset, size in ((timeout, 1), (timeout + 2, 4), (timeout + 6, 2), (timeout, 7)):
         await os.write(offset, 0, size)
         assert await os.read(timeout) == 0x7_ffff_ffff, (offset, size)
+    bench.world.trace.clear()
+    await os.write(reg("CTRL"), 0)
+    for size in (1, 2, 3):
+        await os.write(reg("CTRL"), 1, size)
+        assert await os.read(reg("CTRL")) == 0 and ("ret_tried", 0) not in bench.world.trace, "SMU-10: a write of other size acts"
+    await os.write(reg("CTRL"), 1)
     cover("register.other_size")
     for offset in (0x070, 0x130, 0x280, 0x3f8, 0x800 + 0x40 * bench.world.sizes.harts):
         await os.write(offset, 2**64 - 1)

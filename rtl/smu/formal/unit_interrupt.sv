@@ -41,7 +41,8 @@ module unit_interrupt
       missed_q <= 1'b0;
       high_q <= 1'b0;
     end else begin
-      if (`SMU.timeout_valid) missed_q <= 1'b1;
+      // Its miss is answered failed(timeout): no completion came in the same cycle.
+      if (`SMU.timeout_valid && !(`SMU.completion_matched && `SMU.completion_slot == `SMU.timeout_slot)) missed_q <= 1'b1;
       else if (noticed) missed_q <= 1'b0;
       high_q <= (causes & enabled) != '0;
     end

@@ -238,7 +238,7 @@ module trapless_smu
     .desc_selected_i(desc_selected),
     .desc_inside_o(desc_inside),
     .ret_inside_o(ret_inside),
-    .timed_out_i(timeout_valid),
+    .timed_out_i(timeout_valid && !(completion_matched && completion_slot == timeout_slot)),
     .try_o(try_fabric),
     .tried_i(tried),
     .try_ok_i(try_ok),

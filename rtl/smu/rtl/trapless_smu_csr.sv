@@ -234,7 +234,7 @@ module trapless_smu_csr
   assign refused = go && ((ring_write && !ring_ok_q) || (window_write && !window_ok_q));
   // Enabled with a return ring in place and a fabric that takes exclusive accesses, or not at all. A free ring without entries is nowhere.
   assign want_enable = biten_q[REG_CTRL_ENABLE_BIT] ? data_q[REG_CTRL_ENABLE_BIT] : enable_q;
-  assign enabling = is_q.ctrl && want_enable && !enable_q;
+  assign enabling = is_q.ctrl && halves_q && want_enable && !enable_q;
   assign rings_ok = (free_size_i == '0 || free_inside_i) && ret_size_i != '0 && ret_inside_i;
   assign try_o = begun_q && !tried_q;
   assign enable_refused = go && enabling && !(tried_q && try_ok_q);

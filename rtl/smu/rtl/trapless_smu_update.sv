@@ -13,8 +13,9 @@ module trapless_smu_update
   import trapless_spec_pkg::*;
 #(
   parameter int unsigned Entries = 32,
-  // Exclusive pairs that may fail for one entry before the update is given up.
+  // Exclusive pairs that may fail for one entry before the update is given up; and when the fabric is tried, while a register access waits.
   parameter int unsigned Attempts = 256,
+  parameter int unsigned Tries = 16,
   // Tells updaters apart, so that two do not step on each other for ever.
   parameter int unsigned Index = 0,
   parameter int unsigned SlotWidth = $clog2(Entries)
@@ -110,7 +111,7 @@ module trapless_smu_update
   assign marked = state_q == UpWait && data_valid_i && exclusive && level_q != LevelPte && data_i[PTE_L_BIT] && !try_q;
   assign refused = state_q == UpWrite && done_valid_i && done_resp_i == RespOkay;
   assign write_error = state_q == UpWrite && done_valid_i && done_resp_i inside {RespSlvErr, RespDecErr};
-  assign spent = refused && attempt_q == AttemptWidth'(Attempts - 1);
+  assign spent = refused && (attempt_q == AttemptWidth'(Attempts - 1) || (try_q && attempt_q == AttemptWidth'(Tries - 1)));
   // An entry that is as it was seen was not written: nobody may arm it again before this miss is over (REQ: OS-4). A valid one with
   // this frame was written here, whatever else has changed since. Anything else tells nothing: the marks are set, so that the entry is
   // found if it is there, and the frame is not to be used again.
