@@ -32,6 +32,7 @@ WHAT = {
     "regs": "AXI4-Lite front (generated)",
     "front": "choice of who is served",
     "windows": "windows, and comparisons with them",
+    "idle": "when the clock may stop",
     "answer": "answers",
     "fence": "fences and drains",
     "doorbell": "doorbell ports",
