@@ -155,15 +155,27 @@ def test_gated(module: str) -> None:
     bench(GATED, module, f"gated-{module}", **settings)
 
 
+def _with_bug(name: str, bug: dict) -> str:
+    """The source that a seeded bug goes into, with the bug."""
+    text = next(path for path in sources.smu() if path.name == bug["file"]).read_text()
+    assert text.count(bug["old"]) == 1, f"{name}: {bug['file']} has changed: its place is there {text.count(bug['old'])} times"
+    return text.replace(bug["old"], bug["new"])
+
+
+def test_seeded_bugs_have_their_places() -> None:
+    """Those of the benches and those of the proofs, so that a change of the source takes them along."""
+    proofs = tomllib.loads((sources.FORMAL / "proofs.toml").read_text())["seed"]
+    for name, bug in [*SEEDED.items(), *((name, {**bug, "file": f"{bug['file']}.sv"}) for name, bug in proofs.items())]:
+        _with_bug(name, bug)
+
+
 @pytest.mark.parametrize("name", SEEDED)
 def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
     """What the benches would see, and as what."""
     if not long:
         pytest.skip("with --long")
     bug = SEEDED[name]
-    text = (sources.SMU / bug["file"]).read_text()
-    assert text.count(bug["old"]) == 1, f"{bug['file']} has changed"
-    (tmp_path / bug["file"]).write_text(text.replace(bug["old"], bug["new"]))
+    (tmp_path / bug["file"]).write_text(_with_bug(name, bug))
     files = [tmp_path / path.name if path.name == bug["file"] else path for path in sources.smu()]
     build = replace(GATED if bug.get("gated") else CLAIMS if bug.get("claims") else SMALL, name="seeded", optimize="-O0")
     said = ""

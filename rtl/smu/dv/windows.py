@@ -24,8 +24,6 @@ TOP = 1 << 56
 """Where physical addresses end."""
 LONG = 300
 """Cycles enough for everything but a device."""
-KNOWN = "REG_WINDOW_LOCK" in C
-"""Whether the unit knows windows. On one that does not the first two tests show what it can be made to do."""
 
 
 def page(at: int, memory: bool = True, doorbell: bool = False) -> Window:
@@ -96,7 +94,7 @@ async def error(bench: Bench) -> bool:
 @cocotb.test()
 async def a_port_reads_no_memory_outside(dut: HierarchyObject) -> None:
     """REQ: SMU-15. The answer `changed` carries what was read: so nothing of firmware's memory may be read."""
-    bench = await begin(dut, everything() if KNOWN else None)
+    bench = await begin(dut, everything())
     seen = watch(bench)
     bench.world.ram.write(FIRMWARE, SECRET)
     for name in ("PTE_ADDR", "PMD_ADDR", "PUD_ADDR"):
@@ -114,7 +112,7 @@ async def a_port_reads_no_memory_outside(dut: HierarchyObject) -> None:
 @cocotb.test()
 async def the_return_ring_writes_no_memory_outside(dut: HierarchyObject) -> None:
     """REQ: SMU-15. Not a ring in firmware's memory, and not one that is moved there while a frame waits."""
-    bench = await begin(dut, everything() if KNOWN else None, frames=0)
+    bench = await begin(dut, everything(), frames=0)
     world, os = bench.world, bench.os
     seen = watch(bench)
     await os.write(reg("CTRL"), 0)

@@ -112,7 +112,8 @@ module trapless_smu_complete
   assign slot_o = cid[SlotWidth-1:0];
   assign index = cid[CID_INDEX_MSB:CID_INDEX_LSB];
   assign entry = entry_i[slot_o];
-  assign known = 32'(index) < Entries && cid[CID_GENERATION_MSB:CID_GENERATION_LSB] == generation_i[slot_o] && entry.command && entry.stage inside {StDevice, StAnswer, StOver}
+  assign known = 32'(index) < Entries && cid[CID_GENERATION_MSB:CID_GENERATION_LSB] == generation_i[slot_o]
+      && entry.command && entry.stage inside {StDevice, StAnswer, StOver}
       && entry.value[PTE_DEVICE_MSB:PTE_DEVICE_LSB] == device_o;
   assign taken_o = state_q == PollMatch;
   assign install_soon_o = state_q == PollMatch;
