@@ -15,7 +15,7 @@ from cocotb.triggers import ClockCycles, Event, First, with_timeout
 
 from rtl.smu.dv.bench import PERIOD_NS, Bench
 from rtl.smu.dv.coverage import cover
-from rtl.smu.dv.places import FIRMWARE, FREE_RING, NEAR, RET_RING
+from rtl.smu.dv.places import FIRMWARE, FREE_RING, NEAR
 from rtl.smu.dv.rules import reason
 from rtl.smu.dv.spec import FAILED, PFN_MASK, get, mask, names_block, reg
 from rtl.smu.dv.windows import everything
@@ -172,9 +172,7 @@ class Soak:
             await os.release(d)
         while any(self.bench.walkers.waits) or world.ports or not await os.status("IDLE"):
             await self.pause(50)
-        await os.take_returned()
-        await os.write(reg("RET_BASE"), RET_RING)
-        os.head = 0
+        await os.mend_return_ring()
         while not await os.status("NO_FRAMES"):
             await self.pause(50)
             await os.take_returned()

@@ -169,6 +169,17 @@ class System:
         await self.write(reg("RET_HEAD"), self.head)
         return reasons
 
+    async def mend_return_ring(self) -> None:
+        """Set it up again, as after a bus error, which resets its indices. Only when nothing has come for a while: what comes
+        between the last look at it and then is lost."""
+        while True:
+            await self.take_returned()
+            await ClockCycles(self.clk, 300)
+            if await self.read(reg("RET_TAIL")) == self.head:
+                break
+        await self.write(reg("RET_BASE"), RET_RING)
+        self.head = 0
+
     # ---- fences (REQ: SMU-8)
 
     async def begin(self, d: int, kind: str = "FENCE") -> None:
@@ -294,9 +305,7 @@ class System:
         for d in range(world.sizes.devices):
             await self.invalidate(d)
             await self.release(d)
-        await self.take_returned()
-        await self.write(reg("RET_BASE"), RET_RING)  # mends the ring after a bus error, and resets its indices
-        self.head = 0
+        await self.mend_return_ring()
         want = mask("REG_STATUS_IDLE") | mask("REG_STATUS_NO_DMA") | mask("REG_STATUS_NO_FRAMES")
         for _ in range(50):
             await ClockCycles(self.clk, 50)
