@@ -47,7 +47,6 @@ module soc_smu
 
   always_comb begin
     mem_req_o.aw.region = '0;
-    mem_req_o.aw.atop   = '0;
     mem_req_o.aw.user   = '0;
     mem_req_o.w.user    = '0;
     mem_req_o.ar.region = '0;
@@ -140,6 +139,7 @@ module soc_smu
     .m_axi_awprot  (mem_req_o.aw.prot),
     .m_axi_awqos   (mem_req_o.aw.qos),
     .m_axi_awuser  (),
+    .m_axi_awatop  (mem_req_o.aw.atop),
     .m_axi_awvalid (unit_req.aw_valid),
     .m_axi_awready (unit_rsp.aw_ready),
     .m_axi_wdata   (unit_req.w.data),

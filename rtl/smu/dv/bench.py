@@ -24,6 +24,8 @@ from rtl.smu.dv.world import Sizes, World
 
 # Of the clock.
 PERIOD_NS = 10
+LIMIT = 30_000 + 3 * int(os.environ.get("SMU_CYCLES", "0"))
+"""Cycles of one test: a few times as many as any takes."""
 CHANNELS = ("m_axi_aw", "m_axi_w", "m_axi_ar", "s_axil_b", "s_axil_r", "s_axil_aw", "s_axil_w", "s_axil_ar")
 
 
@@ -36,7 +38,7 @@ class Bench:
         self.dut, self.rng = dut, random.Random(seed)
         harts = len(dut.req_valid_i)
         built = {"harts": harts, "pmshr": int(os.environ["SMU_PMSHR"]), "devices": int(os.environ["SMU_DEVICES"])}
-        self.world = World(Sizes(**built | sizes), self.rng)
+        self.world = World(Sizes(**built | sizes), self.rng, atomics=os.environ.get("SMU_ATOMICS") == "1")
         self.world.devices = [Device(self.world, d, self.rng) for d in range(self.world.sizes.devices)]
         self.snooping = 0.0
         """Share of completions that the snoop port sees."""
@@ -85,10 +87,11 @@ class Bench:
                     cover("snoop.completion")
 
     async def _watch(self) -> None:
-        """Stalls of each channel, seen now and then: each one costs host time."""
+        """Stalls of each channel, seen now and then: each one costs host time. And that the test comes to an end."""
         dut, left = self.dut, set(CHANNELS)
-        while left:
+        while True:
             await ClockCycles(dut.clk_i, 3)
+            assert self.world.cycle < LIMIT, f"SMU-10: no end within {LIMIT} cycles: something is waited for that never comes"
             for channel in list(left):
                 if getattr(dut, f"{channel}valid").value == 1 and getattr(dut, f"{channel}ready").value == 0:
                     cover(f"stall.{channel}")

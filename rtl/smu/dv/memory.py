@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory behind the SMU's AXI4 master: any latency on each access, pauses on each channel, reordering between identifiers,
-exclusive pairs, and bus errors where the world says so, on writes that take effect and on others. What the accesses mean is the
-world's business."""
+exclusive pairs, the atomic accesses of AXI5, and bus errors where the world says so, on writes that take effect and on others.
+What the accesses mean is the world's business."""
 
 from __future__ import annotations
 
@@ -14,11 +14,20 @@ import cocotb
 from cocotb.handle import HierarchyObject
 from cocotb.triggers import RisingEdge
 from cocotbext.axi import AxiBus
-from cocotbext.axi.axi_channels import AxiARSink, AxiAWSink, AxiBSource, AxiRSource, AxiWSink
+from cocotbext.axi.axi_channels import AxiARSink, AxiBSource, AxiRSource, AxiWSink
+from cocotbext.axi.stream import define_stream
 
 from rtl.smu.dv.coverage import cover
 
 OKAY, EXOKAY, SLVERR, DECERR = range(4)
+INCR, WRAP = 1, 2
+
+CLEAR, SET, COMPARE = 0b010001, 0b010011, 0b110001
+"""AWATOP: AtomicStore CLR and SET, AtomicCompare."""
+
+AxiAWBus, _, _, AxiAWSink, _ = define_stream(
+    "AxiAW", signals=["awid", "awaddr", "awlen", "awsize", "awburst", "awlock", "awatop", "awvalid", "awready"],
+)
 
 
 @dataclass
@@ -51,6 +60,9 @@ class Access:
     beats: int
     size: int
     lock: bool
+    atop: int = 0
+    """AWATOP."""
+    burst: int = INCR
     data: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -62,7 +74,8 @@ class Memory:
         """Listen on the ports `m_axi_*`."""
         bus = AxiBus.from_prefix(dut, "m_axi")
         pins = (dut.clk_i, dut.rst_ni, False)
-        self.aw, self.w, self.b = AxiAWSink(bus.write.aw, *pins), AxiWSink(bus.write.w, *pins), AxiBSource(bus.write.b, *pins)
+        self.aw = AxiAWSink(AxiAWBus.from_prefix(dut, "m_axi"), *pins)
+        self.w, self.b = AxiWSink(bus.write.w, *pins), AxiBSource(bus.write.b, *pins)
         self.ar, self.r = AxiARSink(bus.read.ar, *pins), AxiRSource(bus.read.r, *pins)
         self.clk, self.ram, self.world, self.rng = dut.clk_i, ram, world, rng
         self.bytes = len(dut.m_axi_wdata) // 8
@@ -73,6 +86,10 @@ class Memory:
         """Which beats of a read that meets a bus error; None: any, one at least."""
         self.exclusive = True
         """Whether this memory knows exclusive accesses."""
+        self.atomics = "done"
+        """What becomes of atomic accesses: "done"; "refused" by a bus error; "plain": taken for writes of their data."""
+        self.atomic_errors: tuple[tuple[bool, bool], ...] = ((True, True), (True, False), (False, True))
+        """On which channels an AtomicCompare may tell of an error: data, response."""
         cocotb.start_soon(self._serve(self.ar, self._take_read, self._read))
         cocotb.start_soon(self._serve(self.aw, self._take_write, self._write))
 
@@ -116,7 +133,7 @@ class Memory:
     async def _take_write(self) -> Access:
         aw = self.aw.recv_nowait()
         access = Access(self.world.cycle + self.latency(), int(aw.awid), int(aw.awaddr), int(aw.awlen) + 1, int(aw.awsize),
-                        bool(aw.awlock))
+                        bool(aw.awlock), int(aw.awatop), int(aw.awburst))
         for beat in range(access.beats):
             w = await self.w.recv()
             assert bool(w.wlast) == (beat == access.beats - 1), "WLAST is wrong"
@@ -132,8 +149,7 @@ class Memory:
         failed = self._failed_beats(access.beats) if resp not in (OKAY, EXOKAY) else set()
         for beat in range(access.beats):
             at = access.addr + (beat << access.size)
-            line = at & ~(self.bytes - 1)
-            data = sum(self.ram.read(line + 8 * i) << 64 * i for i in range(self.bytes // 8))
+            data = self._line(at)
             if beat in failed:
                 data ^= sum(1 << self.rng.randrange(12, 40) + 64 * i for i in range(self.bytes // 8))
             answer = resp if beat in failed or not failed else OKAY
@@ -146,7 +162,60 @@ class Memory:
             cover("bus.all_beats" if len(failed) == beats else f"bus.{'last' if beats - 1 in failed else 'first'}_beat")
         return failed
 
+    def _line(self, at: int) -> int:
+        """What stands on all of the bus's lanes for an address."""
+        line = at & ~(self.bytes - 1)
+        return sum(self.ram.read(line + 8 * i) << 64 * i for i in range(self.bytes // 8))
+
+    def _operands(self, access: Access) -> tuple[int, int]:
+        """What an AtomicCompare compares with, and what it writes then. Its data begin at the address: in the upper half of 16
+        bytes the burst wraps, and what it writes comes first (AXI5, attributes of atomic transactions)."""
+        upper = access.addr & 8 != 0
+        assert access.beats << access.size == 16 and access.burst == (WRAP if upper else INCR), f"AXI: {access}"
+        lane = access.addr % self.bytes & ~15
+        strobes = [0xff, 0xff] if access.beats == 2 else [0xffff << lane]
+        assert [strobe for _, strobe in access.data] == strobes, f"AXI: strobes of {access}"
+        both = access.data[0][0] | access.data[1][0] << 64 if access.beats == 2 else access.data[0][0] >> 8 * lane
+        first, second = both & 2**64 - 1, both >> 64 & 2**64 - 1
+        return (second, first) if upper else (first, second)
+
+    def _atomic(self, access: Access) -> None:
+        """An atomic access takes effect, or whatever this fabric does with one."""
+        compares, resp, old = access.atop == COMPARE, OKAY, self._line(access.addr)
+        assert not access.lock and access.atop in (CLEAR, SET, COMPARE), f"AXI: {access}"
+        if self.atomics == "refused":
+            resp = SLVERR
+        elif compares:
+            compared, new = self._operands(access)
+            resp = self.world.exchange(access, compared, new)
+        else:
+            assert access.beats << access.size == 8 and access.burst == INCR, f"AXI: {access}"
+            operand, word = next((data >> 64 * i & 2**64 - 1 for data, strobe in access.data for i in range(self.bytes // 8)
+                                  if strobe >> 8 * i & 0xff)), self.ram.read(access.addr)
+            words = {access.addr: (word | operand if access.atop == SET else word & ~operand, 0xff)}
+            resp, done = self.world.check_write(access, words)
+            if done:
+                self.ram.write(access.addr, words[access.addr][0])
+        if compares:
+            on_data, on_response = self.rng.choice(self.atomic_errors) if resp else (False, False)
+            first = self.rng.randint(0, 20)
+            wrong = self.rng.getrandbits(8 * self.bytes) if on_data else 0
+            told = resp if on_data else OKAY
+            cocotb.start_soon(self._answer(self.r, first, rid=access.id, rdata=old ^ wrong, rresp=told, rlast=1))
+            cocotb.start_soon(self._answer(self.b, 20 - first, bid=access.id, bresp=resp if on_response else OKAY))
+        else:
+            self.b.send_nowait(self.b._transaction_obj(bid=access.id, bresp=resp))
+
+    async def _answer(self, channel: AxiRSource | AxiBSource, after: int, **fields: int) -> None:
+        """Answer after some cycles."""
+        for _ in range(after):
+            await RisingEdge(self.clk)
+        channel.send_nowait(channel._transaction_obj(**fields))
+
     def _write(self, access: Access) -> None:
+        if access.atop and self.atomics != "plain":
+            self._atomic(access)
+            return
         words: dict[int, tuple[int, int]] = {}
         for beat, (data, strobe) in enumerate(access.data):
             at = access.addr + (beat << access.size)
@@ -156,7 +225,11 @@ class Memory:
                     words[line + 8 * i] = (data >> 64 * i & 2**64 - 1, part)
         resp, done = OKAY, False
         holds = self.ram.claims.get(access.id) == access.addr and self.rng.random() >= self.claims_lost
-        if not access.lock or (holds and self.exclusive):
+        if access.atop:
+            for at, (value, part) in words.items():
+                self.ram.write(at, value, part)
+            self.world.trace.append(("ret_tried", 0))
+        elif not access.lock or (holds and self.exclusive):
             resp, done = self.world.check_write(access, words)
             if done:
                 for at, (value, part) in words.items():

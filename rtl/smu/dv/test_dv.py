@@ -45,6 +45,8 @@ SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDe
                         "DoorbellCycles": 512, "Windows": 4})
 WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDepth": 5, "DataWidth": 512, "Updaters": 4,
                       "PollInterval": 0, "DoorbellCycles": 512, "Windows": 8}, {"TRAPLESS_SYNC_RESET": "1"})
+ATOMIC = Build("atomic", {**SMALL.parameters, "Atomics": 1})
+ATOMIC_WIDE = Build("atomic-wide", {**WIDE.parameters, "Atomics": 1}, WIDE.defines)
 FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16, "PollInterval": 0})
 # It looks at completion queues so seldom that it would be idle in between, if it could.
 GATED = replace(SMALL, name="gated", parameters={**SMALL.parameters, "PollInterval": 64}, gated=True)
@@ -94,7 +96,8 @@ def bench(build: Build, module: str, run: str, files: list[Path] | None = None, 
     here = folder / run
     here.mkdir(exist_ok=True)
     sizes = {"SMU_PMSHR": "PmshrEntries", "SMU_DEVICES": "Devices", "SMU_HARTS": "Harts", "SMU_POLL": "PollInterval"}
-    settings = {"SMU_DOORBELL": build.parameters.get("DoorbellCycles", 0), **settings}
+    settings = {"SMU_DOORBELL": build.parameters.get("DoorbellCycles", 0), "SMU_ATOMICS": build.parameters.get("Atomics", 0),
+                **settings}
     settings = {"SMU_RUN": run, **{name: build.parameters[size] for name, size in sizes.items()}, **settings}
     with contextlib.suppress(SystemExit, RuntimeError):  # what went wrong stands in the log
         get_runner("verilator").test(
@@ -148,6 +151,17 @@ def test_claims(long: bool) -> None:
         bench(CLAIMS, "soak", f"claims-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000)
 
 
+@pytest.mark.parametrize(("build", "module"), [
+    (ATOMIC, "atomics"), (ATOMIC, "errors"), (ATOMIC, "soak"), (ATOMIC_WIDE, "atomics"), (ATOMIC_WIDE, "soak"),
+], ids=lambda item: getattr(item, "name", item))
+def test_atomics(build: Build, module: str, long: bool) -> None:
+    """By atomic accesses what is otherwise done by exclusive pairs."""
+    for seed in range(10 if long and module == "soak" else 1):
+        settings = {"SMU_SEED": seed, "SMU_CYCLES": 20_000, **windowed(seed)} if module == "soak" else {}
+        settings |= NEAR if module == "atomics" else {}
+        bench(build, module, f"{build.name}-{module}-{seed}", **settings)
+
+
 @pytest.mark.parametrize("module", ["soak", "fences", "idle", "late"])
 def test_gated(module: str) -> None:
     """All the same where the clock stops while the unit is idle."""
@@ -177,9 +191,10 @@ def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
     bug = SEEDED[name]
     (tmp_path / bug["file"]).write_text(_with_bug(name, bug))
     files = [tmp_path / path.name if path.name == bug["file"] else path for path in sources.smu()]
-    build = replace(GATED if bug.get("gated") else CLAIMS if bug.get("claims") else SMALL, name="seeded", optimize="-O0")
+    kind = GATED if bug.get("gated") else CLAIMS if bug.get("claims") else ATOMIC if bug.get("atomic") else SMALL
+    build = replace(kind, name="seeded", optimize="-O0")
     said = ""
-    modules = {"soak": {"SMU_SEED": 1, "SMU_CYCLES": 10_000}, **MODULES}
+    modules = {"soak": {"SMU_SEED": 1, "SMU_CYCLES": 10_000}, **({"atomics": NEAR} if bug.get("atomic") else MODULES)}
     for module in [bug["module"]] if "module" in bug else modules:
         try:
             bench(build, module, f"seeded-{module}", files, **modules[module])

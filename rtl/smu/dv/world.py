@@ -59,6 +59,8 @@ class World:
     """Areas in which accesses meet a bus error; `pte.write` and the like: their writes alone."""
     fault_share: float = 1.0
     """How often an access there meets one."""
+    atomics: bool = False
+    """The unit changes entries by atomic accesses, not by exclusive pairs."""
     effect_share: float = 0.0
     """How often a write that meets one takes effect all the same."""
 
@@ -100,6 +102,8 @@ class World:
         self.tolerates_same = False
         """`changed` may come with the value that was seen: of a miss that was joined, whose first request saw another one; or
         because exclusive pairs fail so often that the exchange is given up."""
+        self.tried = 0
+        """What stood in the word at which the fabric is tried, when the test began."""
         self.trace: list[tuple[str, int]] = []
         """Accesses that took effect, by area and index."""
 
@@ -205,7 +209,7 @@ class World:
         """A read takes effect: its response."""
         area, index = self.area(access.addr)
         want = 16 if area == "free" else 8
-        tried = area == "ret" and access.lock and index == 0
+        tried = area == "ret" and access.lock != self.atomics and index == 0
         self.check(area in ("pte", "pmd", "pud", "free", "cq") or tried, "SMU-10", f"read of {access.addr:#x} ({area})")
         size = access.beats << access.size
         self.held(access.addr, size)
@@ -217,6 +221,8 @@ class World:
             self._read_back(access.id, index, resp)
         if resp:
             return resp
+        if tried and not (self.atomics and self.trace[-1:] == [("ret_tried", 0)]):
+            self.tried = self.ram.read(access.addr)
         self.trace.append((area, index))
         if area in ("pmd", "pud"):
             self._mark(access, area, self.ram.read(access.addr) & L != 0, found=True)
@@ -226,13 +232,14 @@ class World:
         """A write is about to take effect: its response, and whether it does."""
         area, index = self.area(access.addr)
         size = {"pte": 8, "pmd": 8, "pud": 8, "sq": 64, "ret": 16, "sq_bell": 4, "cq_bell": 4}.get(area, 0)
-        if tried := area == "ret" and access.lock and index == 0:
+        written = sum(part.bit_count() for _, part in words.values())
+        if tried := area == "ret" and index == 0 and (access.lock or self.atomics and written == 8):
             size = 8
         self.check(size != 0, "SMU-10", f"write to {access.addr:#x} ({area})")
         self.held(access.addr, size, doorbell=area.endswith("bell"))
-        written = sum(part.bit_count() for _, part in words.values())
         self.check(written == size and access.addr % size == 0, "SMU-10", f"write of {written} at {access.addr:#x} ({area})")
-        self.check(access.lock == (area in ("pte", "pmd", "pud") or tried), "SMU-3", f"{area} written with lock {access.lock}")
+        atomic = access.atop != 0 if self.atomics else access.lock
+        self.check(atomic == (area in ("pte", "pmd", "pud")) or tried, "SMU-3", f"{area} written by {access}")
         port = -1 - access.id if access.id < 0 else None
         self.check(port == (index if area.endswith("bell") else None), "SMU-9", f"{area} {index} written by port {port}")
         resp = self._fault(area, write=True)
@@ -246,7 +253,7 @@ class World:
             if resp:
                 self.errors[access.id] = index, seen, frame, effect
         if tried:
-            self.check(value == self.ram.read(access.addr), "SMU-16", f"{value:#x} written to try an exclusive pair")
+            self.check(value == self.tried, "SMU-16", f"{value:#x} written to try the fabric")
         if not effect:
             return resp, False
         self.trace.append(("ret_tried" if tried else area, index))
@@ -259,7 +266,7 @@ class World:
         """A write has taken effect, with this response. An entry of a ring or queue whose write met an error is behind the tail,
         where nobody looks."""
         area, index = self.area(access.addr)
-        if area == "ret" and not access.lock and not resp:
+        if area == "ret" and access.beats << access.size == 16 and not resp:
             self._returned(self.ram.read(access.addr), self.ram.read(access.addr + C["RET_ENTRY_REASON"]))
         elif area == "sq" and not resp:
             self.devices[index].owed += 1
@@ -273,6 +280,23 @@ class World:
                 self.devices[index].fetch(value)
             else:
                 self.devices[index].taken(value)
+
+    def exchange(self, access: Access, compared: int, new: int) -> int:
+        """An AtomicCompare takes effect: its response."""
+        words = {access.addr: (new, 0xff)}
+        if self.ram.read(access.addr) == compared:
+            resp, done = self.check_write(access, words)
+            if done:
+                self.ram.write(access.addr, new)
+            return resp
+        area, page = self.area(access.addr)
+        self.check(area == "pte" and names_block(compared), "SMU-3", f"{area} {page} compared with {compared:#x}")
+        self.held(access.addr, 8)
+        cover("atomic.changed")
+        if resp := self._fault(area, write=True):
+            self.updating[access.id] = page
+            self.errors[access.id] = page, compared, self.frame(get("PTE_PFN", new)), False
+        return resp
 
     def exclusive_failed(self, access: Access) -> None:
         """An exclusive write was not done."""

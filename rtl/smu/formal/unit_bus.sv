@@ -37,8 +37,8 @@ module unit_bus
 
   `CLAIM(reads_due, due[RdLookup] == 4'(`SMU.u_requests.u_lookup.u_wait.count_q) && due[RdFree] == 4'(`SMU.u_rings.u_free.state_q == FetchWait)
       && due[RdComplete] == 4'(`SMU.u_nvme.u_complete.state_q == PollWait)
-      && due[0] == 4'(`SMU.u_updaters.g_update[0].u_update.state_q == UpWait)
-      && due[1] == 4'(`SMU.u_updaters.g_update[1].u_update.state_q == UpWait))
+      && due[0] == 4'(`SMU.u_updaters.g_update[0].g_pair.u_update.state_q == UpWait)
+      && due[1] == 4'(`SMU.u_updaters.g_update[1].g_pair.u_update.state_q == UpWait))
   `CLAIM(reads_long, lengths == '1)
   `CLAIM(read_half, (`SMU.u_environment.beat_q & ~(5'd1 << RdFree)) == '0 && (`SMU.u_environment.beat_q == '0 || due[RdFree] != '0))
   `CLAIM(writes_owed, sent == owed && (owed & ~`SMU.wr_valid) == '0)
@@ -121,12 +121,12 @@ module unit_bus
 
   logic [Updaters-1:0] pairs;
   always_comb begin
-    pairs[0] = !(`SMU.u_updaters.g_update[0].u_update.state_q inside {UpWait, UpWrite})
-        || (pair_addr_q[0] == 64'({`SMU.u_updaters.g_update[0].u_update.addr, 3'b0})
-            && (`SMU.u_updaters.g_update[0].u_update.state_q == UpWait || pair_q[0]));
-    pairs[1] = !(`SMU.u_updaters.g_update[1].u_update.state_q inside {UpWait, UpWrite})
-        || (pair_addr_q[1] == 64'({`SMU.u_updaters.g_update[1].u_update.addr, 3'b0})
-            && (`SMU.u_updaters.g_update[1].u_update.state_q == UpWait || pair_q[1]));
+    pairs[0] = !(`SMU.u_updaters.g_update[0].g_pair.u_update.state_q inside {UpWait, UpWrite})
+        || (pair_addr_q[0] == 64'({`SMU.u_updaters.g_update[0].g_pair.u_update.addr, 3'b0})
+            && (`SMU.u_updaters.g_update[0].g_pair.u_update.state_q == UpWait || pair_q[0]));
+    pairs[1] = !(`SMU.u_updaters.g_update[1].g_pair.u_update.state_q inside {UpWait, UpWrite})
+        || (pair_addr_q[1] == 64'({`SMU.u_updaters.g_update[1].g_pair.u_update.addr, 3'b0})
+            && (`SMU.u_updaters.g_update[1].g_pair.u_update.state_q == UpWait || pair_q[1]));
   end
   `CLAIM(pairs_kept, pairs == '1)
 

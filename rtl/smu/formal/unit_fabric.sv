@@ -22,8 +22,8 @@ module unit_fabric
   logic [2:0] state, reg_state;
   logic trying, begun, tried, ok, rings;
 
-  assign state = `SMU.u_updaters.g_update[0].u_update.state_q;
-  assign trying = `SMU.u_updaters.g_update[0].u_update.try_q && state != UpIdle;
+  assign state = `SMU.u_updaters.g_update[0].g_pair.u_update.state_q;
+  assign trying = `SMU.u_updaters.g_update[0].g_pair.u_update.try_q && state != UpIdle;
   assign reg_state = `SMU.u_registers.u_csr.state_q;
   assign begun = `SMU.u_registers.u_csr.begun_q;
   assign tried = `SMU.u_registers.u_csr.tried_q;
@@ -50,10 +50,10 @@ module unit_fabric
           64'h0000_0000_ffff_ffff, 64'hffff_ffff_0000_0000})
         && (reg_state == RegRead || `SMU.u_registers.u_csr.hold_q == `SMU.u_registers.u_csr.hold)
         && (!(reg_state inside {RegMerge, RegCheck}) || `SMU.u_registers.u_csr.write_q)))
-  `CLAIM(tried_a_few_times, !trying || `SMU.u_updaters.g_update[0].u_update.attempt_q < 9'd16 || state == UpTell)
+  `CLAIM(tried_a_few_times, !trying || `SMU.u_updaters.g_update[0].g_pair.u_update.attempt_q < 9'd16 || state == UpTell)
   `CLAIM(tried_beside_nobody, !begun || (`SMU.u_rings.u_free.state_q == FetchIdle && `SMU.u_rings.u_return.state_q != RetWrite
       && !`SMU.enable))
-  `CLAIM(try_told_as_it_ended, (!(trying && state == UpTell) || (`SMU.u_updaters.g_update[0].u_update.reason_q == '0) == works_q)
+  `CLAIM(try_told_as_it_ended, (!(trying && state == UpTell) || (`SMU.u_updaters.g_update[0].g_pair.u_update.reason_q == '0) == works_q)
       && (!tried || ok == works_q))
   `CLAIM(enabled_where_exclusives_work, !`SMU.enable || works_q)
   `CLAIM(enabled_with_a_return_ring, !`SMU.enable || `SMU.ret_size != '0)

@@ -60,8 +60,8 @@ module unit_owner
 
   // Not while it tries the fabric.
   logic [Updaters-1:0] updates;
-  assign updates = {`SMU.u_updaters.g_update[1].u_update.state_q != 3'd0,
-      `SMU.u_updaters.g_update[0].u_update.state_q != 3'd0 && !`SMU.u_updaters.g_update[0].u_update.try_q};
+  assign updates = {`SMU.u_updaters.g_update[1].g_pair.u_update.state_q != 3'd0,
+      `SMU.u_updaters.g_update[0].g_pair.u_update.state_q != 3'd0 && !`SMU.u_updaters.g_update[0].g_pair.u_update.try_q};
 
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
@@ -81,11 +81,11 @@ module unit_owner
     end
     // The PTE has its frame, for certain.
     if (updates[0])
-      keeps[`SMU.update_slot[0]] = `SMU.u_updaters.g_update[0].u_update.level_q != 2'd0 && !`SMU.pte_valid[0]
-          && !`SMU.u_updaters.g_update[0].u_update.doubt_q;
+      keeps[`SMU.update_slot[0]] = `SMU.u_updaters.g_update[0].g_pair.u_update.level_q != 2'd0 && !`SMU.pte_valid[0]
+          && !`SMU.u_updaters.g_update[0].g_pair.u_update.doubt_q;
     if (updates[1])
-      keeps[`SMU.update_slot[1]] = `SMU.u_updaters.g_update[1].u_update.level_q != 2'd0 && !`SMU.pte_valid[1]
-          && !`SMU.u_updaters.g_update[1].u_update.doubt_q;
+      keeps[`SMU.update_slot[1]] = `SMU.u_updaters.g_update[1].g_pair.u_update.level_q != 2'd0 && !`SMU.pte_valid[1]
+          && !`SMU.u_updaters.g_update[1].g_pair.u_update.doubt_q;
   end
 
   always_comb begin

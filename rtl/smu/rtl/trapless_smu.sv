@@ -20,6 +20,8 @@ module trapless_smu
   parameter int unsigned PrefetchDepth = 16,
   /// Page tables updated at a time: 1 to 4.
   parameter int unsigned Updaters = 2,
+  /// How they are updated: by the atomic accesses of AXI5 (1: AtomicCompare, AtomicStore), or by exclusive pairs (0).
+  parameter bit Atomics = 1'b0,
   /// AXI data bits: 64, 128, 256 or 512.
   parameter int unsigned DataWidth = 64,
   /// AXI identifier bits: 3 at least.
@@ -74,6 +76,7 @@ module trapless_smu
   output logic [2:0] m_axi_awprot,
   output logic [3:0] m_axi_awqos,
   output logic [StreamIdWidth-1:0] m_axi_awuser,
+  output logic [5:0] m_axi_awatop,
   output logic m_axi_awvalid,
   input logic m_axi_awready,
   output logic [DataWidth-1:0] m_axi_wdata,
@@ -486,7 +489,7 @@ module trapless_smu
     .m_db_bready
   );
 
-  trapless_smu_updaters #(.PmshrEntries(PmshrEntries), .Updaters(Updaters)) u_updaters (
+  trapless_smu_updaters #(.PmshrEntries(PmshrEntries), .Updaters(Updaters), .Atomics(Atomics)) u_updaters (
     .clk_i,
     .rst_ni,
     .install_i(install),

@@ -49,6 +49,8 @@ module trapless_smu_axi
   output logic [2:0] m_axi_awsize,
   output logic m_axi_awlock,
   output logic [3:0] m_axi_awcache,
+  output logic [1:0] m_axi_awburst,
+  output logic [5:0] m_axi_awatop,
   output logic m_axi_awvalid,
   input logic m_axi_awready,
   output logic [DataWidth-1:0] m_axi_wdata,
@@ -61,7 +63,6 @@ module trapless_smu_axi
   input logic m_axi_bvalid,
   output logic m_axi_bready,
   output logic m_axi_rready,
-  output logic [1:0] m_axi_awburst,
   output logic [2:0] m_axi_awprot,
   output logic [3:0] m_axi_awqos,
   output logic [StreamIdWidth-1:0] m_axi_awuser,
@@ -133,6 +134,8 @@ module trapless_smu_axi
     .awsize_o(m_axi_awsize),
     .awlock_o(m_axi_awlock),
     .awcache_o(m_axi_awcache),
+    .awburst_o(m_axi_awburst),
+    .awatop_o(m_axi_awatop),
     .awvalid_o(m_axi_awvalid),
     .awready_i(m_axi_awready),
     .wdata_o(m_axi_wdata),
@@ -147,7 +150,6 @@ module trapless_smu_axi
 
   assign m_axi_bready = 1'b1;
   assign m_axi_rready = 1'b1;
-  assign m_axi_awburst = 2'b01;
   assign m_axi_awprot = AxiProt;
   assign m_axi_awqos = '0;
   assign m_axi_awuser = StreamId;

@@ -26,6 +26,8 @@ module trapless_smu_dma_write
   output logic [2:0] awsize_o,
   output logic awlock_o,
   output logic [3:0] awcache_o,
+  output logic [1:0] awburst_o,
+  output logic [5:0] awatop_o,
   output logic awvalid_o,
   input logic awready_i,
   output logic [DataWidth-1:0] wdata_o,
@@ -74,6 +76,9 @@ module trapless_smu_dma_write
   assign awsize_o = write.size > 3'(LaneBits) ? 3'(LaneBits) : write.size;
   assign awlock_o = write.exclusive;
   assign awcache_o = 4'b0010;
+  assign awatop_o = write.atop;
+  // Half of an AtomicCompare's data is for the address: where that is the upper half, the burst wraps.
+  assign awburst_o = write.atop == AtopCompare && write.addr[3] ? 2'b10 : 2'b01;
 
   for (genvar c = 0; c < Clients; c++) begin : g_slice
     assign slice[c] = write_i[c].data[beat_q*DataWidth+:DataWidth];

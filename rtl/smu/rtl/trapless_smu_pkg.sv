@@ -89,11 +89,20 @@ package trapless_smu_pkg;
     logic phase;
   } desc_t;
 
+  /// AWATOP of AXI5: the atomic accesses that the unit makes.
+  typedef enum logic [5:0] {
+    AtopNone = 6'b000000,
+    AtopClear = 6'b010001,  // AtomicStore CLR
+    AtopSet = 6'b010011,  // AtomicStore SET
+    AtopCompare = 6'b110001  // AtomicCompare
+  } axi_atop_e;
+
   /// A write on its way to memory: 4 to 64 bytes, held until its response.
   typedef struct packed {
     logic [63:0] addr;
     logic [2:0] size;  // log2 of bytes
     logic exclusive;
+    axi_atop_e atop;
     logic [511:0] data;  // repeated when shorter
   } dma_write_t;
 
@@ -130,6 +139,22 @@ package trapless_smu_pkg;
     pte[PTE_U_BIT] = seen[PTE_U_BIT];
     pte[PTE_A_BIT] = seen[PTE_A_BIT];
     return pte;
+  endfunction
+
+  /// What a PTE says that is read back after a bus error on its write (REQ: SMU-13).
+  typedef enum logic [1:0] {
+    BackUnwritten,
+    BackOurs,
+    BackUnknown
+  } back_e;
+
+  // An entry that is as it was seen was not written: nobody may arm it again before this miss is over (REQ: OS-4). A valid one with
+  // this frame was written here, whatever else has changed since. Anything else tells nothing: the marks are set, so that the entry is
+  // found if it is there, and the frame is not to be used again.
+  function automatic back_e read_back(logic lost, logic [63:0] found, logic [63:0] seen, logic [43:0] pfn);
+    if (!lost && found == seen) return BackUnwritten;
+    if (!lost && found[PTE_V_BIT] && found[PTE_PFN_MSB:PTE_PFN_LSB] == pfn) return BackOurs;
+    return BackUnknown;
   endfunction
 
   /// REQ: ISA-1. Whether an entry is of the armed form, SOFT aside.

@@ -95,6 +95,7 @@ module trapless_smu_return
     addr: address_q,
     size: 3'd4,
     exclusive: 1'b0,
+    atop: AtopNone,
     data: {4{reason_word, 64'(pfn_q)}}
   };
 

@@ -97,7 +97,7 @@ module trapless_smu_submit
   assign generation_o = generation_q;
   assign sqe_valid_o = cmd_q == CmdWrite;
   assign sqe_soon_o = cmd_q == CmdLoad;
-  assign sqe_o = '{addr: address_q, size: 3'd6, exclusive: 1'b0, data: sqe};
+  assign sqe_o = '{addr: address_q, size: 3'd6, exclusive: 1'b0, atop: AtopNone, data: sqe};
   assign hand_over = cmd_q == CmdRing;
   assign submitted_o = sqe_valid_o && sqe_done_i && !sqe_error_i;
   assign submitted_device_o = device_q;

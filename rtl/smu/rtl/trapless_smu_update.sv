@@ -78,6 +78,7 @@ module trapless_smu_update
   // The fabric is being tried: as an entry that is to have its mark, which is written as it was read.
   logic try_start, try_q;
   logic judged, unwritten, ours, doubt;
+  back_e back;
   reason_t reason_d, reason_q;
 
   assign ready_o = state_q == UpIdle && !try_i;
@@ -101,6 +102,7 @@ module trapless_smu_update
     addr: 64'({addr, 3'b0}),
     size: 3'd3,
     exclusive: 1'b1,
+    atop: AtopNone,
     data: {8{level_q == LevelPte ? new_q : found_q | (64'(!try_q) << PTE_L_BIT)}}
   };
 
@@ -112,14 +114,11 @@ module trapless_smu_update
   assign refused = state_q == UpWrite && done_valid_i && done_resp_i == RespOkay;
   assign write_error = state_q == UpWrite && done_valid_i && done_resp_i inside {RespSlvErr, RespDecErr};
   assign spent = refused && (attempt_q == AttemptWidth'(Attempts - 1) || (try_q && attempt_q == AttemptWidth'(Tries - 1)));
-  // An entry that is as it was seen was not written: nobody may arm it again before this miss is over (REQ: OS-4). A valid one with
-  // this frame was written here, whatever else has changed since. Anything else tells nothing: the marks are set, so that the entry is
-  // found if it is there, and the frame is not to be used again.
+  assign back = read_back(lost_q, found_q, seen_q, new_q[PTE_PFN_MSB:PTE_PFN_LSB]);
   assign judged = state_q == UpJudge;
-  assign unwritten = judged && !lost_q && found_q == seen_q;
-  assign ours = judged && !lost_q && !unwritten && found_q[PTE_V_BIT]
-      && found_q[PTE_PFN_MSB:PTE_PFN_LSB] == new_q[PTE_PFN_MSB:PTE_PFN_LSB];
-  assign doubt = judged && !unwritten && !ours;
+  assign unwritten = judged && back == BackUnwritten;
+  assign ours = judged && back == BackOurs;
+  assign doubt = judged && back == BackUnknown;
   assign level_done = marked || ours || doubt || (state_q == UpWrite && done_valid_i && done_resp_i == RespExOkay);
 
   always_comb begin

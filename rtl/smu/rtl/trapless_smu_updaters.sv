@@ -7,6 +7,7 @@ module trapless_smu_updaters
 #(
   parameter int unsigned PmshrEntries = 32,
   parameter int unsigned Updaters = 2,
+  parameter bit Atomics = 1'b0,
   parameter int unsigned SlotWidth = $clog2(PmshrEntries)
 ) (
   input logic clk_i,
@@ -70,38 +71,73 @@ module trapless_smu_updaters
   assign try_ok_o = (tried & try_ok) != '0;
 
   for (genvar u = 0; u < Updaters; u++) begin : g_update
-    trapless_smu_update #(.Entries(PmshrEntries), .Index(u)) u_update (
-      .clk_i,
-      .rst_ni,
-      .entry_i,
-      .start_i(update_start[u]),
-      .start_slot_i(install_slot),
-      .ready_o(update_ready[u]),
-      .try_i(u == 0 && try_i),
-      .try_addr_i,
-      .tried_o(tried[u]),
-      .try_ok_o(try_ok[u]),
-      .next_i(update_next[u] && (install_waiting || install_soon_i)),
-      .read_valid_o(read_valid_o[u]),
-      .read_soon_o(read_soon_o[u]),
-      .read_ready_i(read_ready_i[u]),
-      .read_o(read_o[u]),
-      .data_valid_i(data_valid_i[u]),
-      .data_resp_i(rd_resp_i),
-      .data_i(rd_data_i),
-      .write_valid_o(write_valid_o[u]),
-      .write_soon_o(write_soon_o[u]),
-      .write_o(write_o[u]),
-      .done_valid_i(write_done_i[u]),
-      .done_resp_i(wr_resp_i),
-      .pte_valid_o(pte_valid_o[u]),
-      .error_o(update_error[u]),
-      .valid_o(update_valid_o[u]),
-      .slot_o(update_slot_o[u]),
-      .reason_o(update_reason_o[u]),
-      .mapped_o(update_mapped_o[u]),
-      .value_o(update_value_o[u])
-    );
+    if (Atomics) begin : g_atomic
+      trapless_smu_update_atomic #(.Entries(PmshrEntries)) u_update (
+        .clk_i,
+        .rst_ni,
+        .entry_i,
+        .start_i(update_start[u]),
+        .start_slot_i(install_slot),
+        .ready_o(update_ready[u]),
+        .try_i(u == 0 && try_i),
+        .try_addr_i,
+        .tried_o(tried[u]),
+        .try_ok_o(try_ok[u]),
+        .next_i(update_next[u] && (install_waiting || install_soon_i)),
+        .read_valid_o(read_valid_o[u]),
+        .read_soon_o(read_soon_o[u]),
+        .read_ready_i(read_ready_i[u]),
+        .read_o(read_o[u]),
+        .data_valid_i(data_valid_i[u]),
+        .data_resp_i(rd_resp_i),
+        .data_i(rd_data_i),
+        .write_valid_o(write_valid_o[u]),
+        .write_soon_o(write_soon_o[u]),
+        .write_o(write_o[u]),
+        .done_valid_i(write_done_i[u]),
+        .done_resp_i(wr_resp_i),
+        .pte_valid_o(pte_valid_o[u]),
+        .error_o(update_error[u]),
+        .valid_o(update_valid_o[u]),
+        .slot_o(update_slot_o[u]),
+        .reason_o(update_reason_o[u]),
+        .mapped_o(update_mapped_o[u]),
+        .value_o(update_value_o[u])
+      );
+    end else begin : g_pair
+      trapless_smu_update #(.Entries(PmshrEntries), .Index(u)) u_update (
+        .clk_i,
+        .rst_ni,
+        .entry_i,
+        .start_i(update_start[u]),
+        .start_slot_i(install_slot),
+        .ready_o(update_ready[u]),
+        .try_i(u == 0 && try_i),
+        .try_addr_i,
+        .tried_o(tried[u]),
+        .try_ok_o(try_ok[u]),
+        .next_i(update_next[u] && (install_waiting || install_soon_i)),
+        .read_valid_o(read_valid_o[u]),
+        .read_soon_o(read_soon_o[u]),
+        .read_ready_i(read_ready_i[u]),
+        .read_o(read_o[u]),
+        .data_valid_i(data_valid_i[u]),
+        .data_resp_i(rd_resp_i),
+        .data_i(rd_data_i),
+        .write_valid_o(write_valid_o[u]),
+        .write_soon_o(write_soon_o[u]),
+        .write_o(write_o[u]),
+        .done_valid_i(write_done_i[u]),
+        .done_resp_i(wr_resp_i),
+        .pte_valid_o(pte_valid_o[u]),
+        .error_o(update_error[u]),
+        .valid_o(update_valid_o[u]),
+        .slot_o(update_slot_o[u]),
+        .reason_o(update_reason_o[u]),
+        .mapped_o(update_mapped_o[u]),
+        .value_o(update_value_o[u])
+      );
+    end
   end
 
 endmodule

@@ -132,6 +132,7 @@ module fpga_top
     .m_axi_awprot(),
     .m_axi_awqos(),
     .m_axi_awuser(),
+    .m_axi_awatop(),
     .m_axi_awvalid(out.awvalid),
     .m_axi_awready(in_q.awready),
     .m_axi_wdata(out.wdata),
