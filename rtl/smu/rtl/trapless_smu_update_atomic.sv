@@ -18,9 +18,10 @@ module trapless_smu_update_atomic
 ) (
   input logic clk_i,
   input logic rst_ni,
-  input entry_t [Entries-1:0] entry_i,
 
   input logic start_i,
+  // The entry that starts, and its number.
+  input entry_t start_entry_i,
   input logic [SlotWidth-1:0] start_slot_i,
   output logic ready_o,
 
@@ -219,11 +220,11 @@ module trapless_smu_update_atomic
     reason_q <= reason_d;
     if (state_q == UpIdle) begin
       slot_q <= start_slot_i;
-      pte_q <= entry_i[start_slot_i].pte;
-      pmd_q <= entry_i[start_slot_i].pmd;
-      pud_q <= try_i ? try_addr_i : entry_i[start_slot_i].pud;
-      seen_q <= entry_i[start_slot_i].value;
-      new_q <= installed(entry_i[start_slot_i].value, entry_i[start_slot_i].pfn);
+      pte_q <= start_entry_i.pte;
+      pmd_q <= start_entry_i.pmd;
+      pud_q <= try_i ? try_addr_i : start_entry_i.pud;
+      seen_q <= start_entry_i.value;
+      new_q <= installed(start_entry_i.value, start_entry_i.pfn);
     end else if (state_q == UpJudge && step_q == StepClear) begin
       seen_q <= found_q;
     end

@@ -46,6 +46,7 @@ module trapless_smu_updaters
   end
 
   logic install_waiting, install_start, install_any;
+  entry_t install_entry;
   logic [SlotWidth-1:0] install_first, install_slot;
   logic [Updaters-1:0] update_start, update_next, update_ready, update_error, tried, try_ok;
 
@@ -62,6 +63,19 @@ module trapless_smu_updaters
   // One that finds nobody before it does not wait.
   assign install_any = install_waiting || install_i;
   assign install_slot = install_waiting ? install_first : completion_slot_i;
+  // What an install needs of its entry, chosen once for all updaters.
+  always_comb begin
+    install_entry = '0;
+    for (int unsigned i = 0; i < PmshrEntries; i++) begin
+      if (install_slot == SlotWidth'(i)) begin
+        install_entry.pte |= entry_i[i].pte;
+        install_entry.pmd |= entry_i[i].pmd;
+        install_entry.pud |= entry_i[i].pud;
+        install_entry.value |= entry_i[i].value;
+        install_entry.pfn |= entry_i[i].pfn;
+      end
+    end
+  end
   assign install_start = update_start != '0;
   assign update_next = update_ready & (~update_ready + 1'b1);
   assign update_start = install_any ? update_next : '0;
@@ -75,8 +89,8 @@ module trapless_smu_updaters
       trapless_smu_update_atomic #(.Entries(PmshrEntries)) u_update (
         .clk_i,
         .rst_ni,
-        .entry_i,
         .start_i(update_start[u]),
+        .start_entry_i(install_entry),
         .start_slot_i(install_slot),
         .ready_o(update_ready[u]),
         .try_i(u == 0 && try_i),
@@ -108,8 +122,8 @@ module trapless_smu_updaters
       trapless_smu_update #(.Entries(PmshrEntries), .Index(u)) u_update (
         .clk_i,
         .rst_ni,
-        .entry_i,
         .start_i(update_start[u]),
+        .start_entry_i(install_entry),
         .start_slot_i(install_slot),
         .ready_o(update_ready[u]),
         .try_i(u == 0 && try_i),

@@ -40,7 +40,7 @@ def synthesize(name: str, parameters: Mapping[str, int], path: bool) -> dict:
 
 def part_of(module: str) -> str:
     """The part of the unit that a module is of: trapless_smu_rr$trapless_smu.u_front.u_pick is of front."""
-    found = re.search(r"\$" + sources.TOP + r"\." + GROUPS + r"(?:g_\w+\[\d+\]\.)?u_(\w+)", module)
+    found = re.search(r"\$" + sources.TOP + r"\." + GROUPS + r"(?:g_\w+(?:\[\d+\])?\.)*u_(\w+)", module)
     return found[1] if found else "top"
 
 
@@ -68,7 +68,7 @@ def describe(way: timing.Way) -> dict:
     spent: list[list] = []
     before = 0.0
     for step in way.steps:
-        found = re.match(r"(?:\$flatten\\)?" + GROUPS + r"(?:\\?g_\w+\[\d+\]\.)?\\?u_(\w+)\.", step.cell)
+        found = re.match(r"(?:\$flatten\\)?" + GROUPS + r"(?:\\?g_\w+(?:\[\d+\])?\.)*\\?u_(\w+)\.", step.cell)
         part = found[1] if found else "top"
         if not spent or spent[-1][0] != part:
             spent.append([part, 0.0])

@@ -74,7 +74,7 @@ def describe(path: list[dict]) -> dict:
     spent: list[list] = []
     for step in path:
         name = step.get("to", {}).get("cell", "")
-        found = re.match(r"u_smu\.(?:g_\w+\[\d+\]\.)?u_(\w+?)\.", name)
+        found = re.match(r"u_smu\.(?:g_\w+(?:\[\d+\])?\.)*u_(\w+?)\.", name)
         part = found[1] if found else "top"
         if not spent or spent[-1][0] != part:
             spent.append([part, 0.0])

@@ -39,7 +39,7 @@ WHAT = {
     "status": "STATUS, and what is counted",
     "requests": "joins front, PMSHR, lookup and answers",
     "nvme": "joins what works on queues",
-    "updaters": "joins the updaters",
+    "updaters": "which entry is updated next",
     "rings": "joins the rings",
     "axi": "joins the AXI channels",
     "registers": "joins the registers",
