@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Do the short suites see the mistakes of hand.toml? Each is put into a copy of the RTL, and benches, claims in simulation, the
+model's suite and the proofs run on it until one of them fails.
+
+    rtl/run python -m rtl.smu.dv.mutants.hand [--jobs N] [--file OTHER.toml] [NAME ...]
+
+Prints a line for each mutant and a closing line; verdicts are kept in .trapless/rtl/mutants/hand.json, and one that is there for
+the same RTL, tests and mutant is not run again. Fails when fewer than 97 of 100 are caught, and when a survivor has no reason."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+
+from rtl.smu.dv import test_dv
+from rtl.smu.dv.mutants import __main__ as tool
+from rtl.smu.sim import build
+from rtl.tools import env, sources
+
+HERE = Path(__file__).resolve().parent
+GOAL = 0.97
+SOAK = {"SMU_SEED": 1, "SMU_CYCLES": 20_000}
+
+
+def runs() -> Iterator[tuple[test_dv.Build, str, dict[str, int]]]:
+    """The short benches, those that find most first: build, module, settings."""
+    yield test_dv.SMALL, "soak", SOAK
+    yield test_dv.CLAIMS, "soak", SOAK
+    for module, settings in test_dv.MODULES.items():
+        yield test_dv.SMALL, module, settings
+    yield test_dv.SMALL, "soak", {**SOAK, "SMU_SEED": 0, **test_dv.NEAR}
+    yield test_dv.SMALL, "timing", {}
+    yield test_dv.WIDE, "soak", {**SOAK, "SMU_SEED": 0, **test_dv.NEAR}
+    for module in ("fences", "idle", "late", "soak"):
+        yield test_dv.GATED, module, SOAK
+    yield test_dv.ATOMIC, "atomics", test_dv.NEAR
+    yield test_dv.ATOMIC, "soak", {**SOAK, "SMU_SEED": 0, **test_dv.NEAR}
+
+
+def first(text: str) -> str:
+    """What a bench said went wrong."""
+    found = re.search(r"(?:AssertionError|Error): (.*)", text)
+    return (found[1] if found else text.strip().splitlines()[-1])[:110]
+
+
+def benches(number: int, files: list[Path]) -> str:
+    """Which bench fails, and how; or nothing."""
+    for kind, module, settings in runs():
+        try:
+            size = replace(kind, name=f"hand{number:03}{kind.name}", optimize="-O0")
+            test_dv.bench(size, module, f"seeded-{module}", files, **settings)
+        except AssertionError as error:
+            return f"{kind.name} {module}: {first(str(error))}"
+    return ""
+
+
+def model_suite(folder: Path, files: list[Path]) -> str:
+    """Whether the suite that the reference model passes fails."""
+    build.sources = lambda: files
+    (folder / "so").mkdir()
+    parameters, tools = build.Parameters(**tool.PARAMETERS), (build._tool("verilator"), build._tool(*build.COMPILERS))
+    build._build(parameters, False, None, *tools, folder / "so")
+    found = tool.verdict(tool.suite(), folder / "so" / "smu.so", 0)
+    return f"model's suite: {found}" if found else ""
+
+
+def proofs(folder: Path) -> str:
+    """Whether a claim does not hold any more."""
+    command = [env.RTL / "smu" / "formal" / "check", "--rtl", folder, "--jobs", "1", "--groups"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
+    return f"proofs: {failed[0][5:100]}" if failed else ""
+
+
+def judge(number: int, mutant: dict) -> str:
+    """By what the mutant is caught; nothing for a survivor."""
+    place = next(path for path in sources.smu() if path.name == mutant["file"])
+    text = place.read_text()
+    if text.count(mutant["old"]) != 1:
+        return f"error: {mutant['file']} has its place {text.count(mutant['old'])} times"
+    with tempfile.TemporaryDirectory(prefix="trapless-mutant-") as temporary:
+        folder = Path(temporary)
+        shutil.copytree(sources.SMU, folder / "rtl")
+        changed = folder / "rtl" / place.relative_to(sources.SMU)
+        changed.write_text(text.replace(mutant["old"], mutant["new"]))
+        files = [folder / "rtl" / path.relative_to(sources.SMU) for path in sources.smu()]
+        try:
+            return benches(number, files) or model_suite(folder, files) or proofs(folder / "rtl")
+        finally:
+            for old in (env.BUILDS / "dv").glob(f"hand{number:03}*"):
+                shutil.rmtree(old)
+
+
+def key(mutant: dict) -> str:
+    """What a verdict depends on."""
+    digest = hashlib.sha256(repr(sorted((mutant["file"], mutant["old"], mutant["new"]))).encode())
+    for path in [*sources.smu(), *sources.claims(), *sorted(HERE.parent.glob("*.py"))]:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def main() -> int:
+    """Run, tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants run at a time")
+    parser.add_argument("--file", type=Path, default=HERE / "hand.toml", help="the mutants")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="these alone")
+    options = parser.parse_args()
+    mutants = tomllib.loads(options.file.read_text())
+    if unknown := set(options.names) - set(mutants):
+        sys.exit(f"mutants: {options.file.name} has no {', '.join(sorted(unknown))}")
+    os.environ.update(env.environment())
+    kept = env.BUILDS / "mutants" / "hand.json"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    chosen = [name for name in mutants if not options.names or name in options.names]
+    tool.suite()
+    with ProcessPoolExecutor(options.jobs) as pool:
+        due = {pool.submit(judge, number, mutants[name]): name for number, name in enumerate(mutants)
+               if name in chosen and key(mutants[name]) not in known}
+        for job in as_completed(due):
+            name = due[job]
+            known[key(mutants[name])] = job.result()
+            kept.write_text(json.dumps(known, indent=1) + "\n")
+            print(f"{name}: {job.result() or 'SURVIVED'}", flush=True)
+    lost = [name for name in chosen if not known[key(mutants[name])]]
+    for name in lost:
+        print(f"survived: {name}: {mutants[name].get('unseen', 'not explained')}")
+    share = 1 - len(lost) / len(chosen)
+    unexplained = [name for name in lost if "unseen" not in mutants[name]]
+    broken = [name for name in chosen if known[key(mutants[name])].startswith("error:")]
+    print(*(f"{name}: {known[key(mutants[name])]}" for name in broken), sep="\n")
+    print(f"{len(chosen) - len(lost)} of {len(chosen)} caught, {100 * share:.1f} %; {len(unexplained)} survivors not explained")
+    return 0 if share >= GOAL and not unexplained and not broken else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
