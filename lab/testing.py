@@ -162,11 +162,14 @@ def suites(everything: bool) -> list[Suite]:
                               *(["--long"] if everything else [])]),
         Suite("rtl-soc", ["rtl/run", "rtl/cva6/tests/soc/run", "--smu"], plain=True, env=build.cargo_env()),
         Suite("rtl-formal", ["rtl/run", "rtl/smu/formal/check", *(["--all"] if everything else [])]),
+        Suite("rtl-formal-wide", ["rtl/run", "rtl/smu/formal/check", "--wide"]),
         Suite("rtl-walker", ["rtl/run", "rtl/cva6/tests/walk/run", *(["--all"] if everything else [])]),
         Suite("rtl-unchanged", ["rtl/run", "rtl/cva6/tests/walk/unchanged", "--seeded"], plain=True, long=True),
         Suite("rtl-linux", [sys.executable, "rtl/cva6/linux/run"], plain=True, long=True),
         Suite("rtl-predict", [sys.executable, "rtl/cva6/linux/predict"], plain=True, long=True),
         Suite("rtl-mutants", ["rtl/run", sys.executable, "-m", "rtl.smu.dv.mutants"], plain=True, long=True,
+              env=build.cargo_env()),
+        Suite("rtl-mutants-hand", ["rtl/run", sys.executable, "-m", "rtl.smu.dv.mutants.hand"], plain=True, long=True,
               env=build.cargo_env()),
     ]
     whole = [

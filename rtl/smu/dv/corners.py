@@ -9,7 +9,7 @@ from cocotb.handle import HierarchyObject
 from rtl.smu.dv.bench import Bench
 from rtl.smu.dv.coverage import cover
 from rtl.smu.dv.rules import reason
-from rtl.smu.dv.spec import DONE, FAILED, desc, mask
+from rtl.smu.dv.spec import DONE, FAILED, desc, mask, names_block, of
 
 
 def rung(bench: Bench) -> int:
@@ -93,4 +93,42 @@ async def a_mark_that_is_never_set_ends_in_bounded_time(dut: HierarchyObject, le
     await bench.cycles(100)
     assert await bench.os.take_returned() == []
     cover(f"exclusive.given_up_{level}")
+    await bench.finish()
+
+
+@cocotb.test()
+async def the_armed_form_alone_is_served(dut: HierarchyObject) -> None:
+    """REQ: SMU-6, ISA-1. Each pattern of the flags, and each bit above the block address by itself."""
+    bench = await Bench.start(dut)
+    world, walkers = bench.world, bench.walkers
+    flags = [of("PTE_HIGH", 1 << bit) for bit in range(mask("PTE_HIGH").bit_count())]
+    flags = [0, *flags, *(of("PTE_SOCKET", socket) for socket in range(1, 8))]
+    plain = world.armed(0, 0) & ~0x3ff
+    entries = [plain | wrong | low for wrong in flags for low in range(0x400)
+               if not wrong or low == world.armed(0, 0) & 0x3ff]
+    served = [entry for entry in entries if names_block(entry) and not entry & mask("PTE_SOCKET")]
+    others = [entry for entry in entries if entry not in served]
+    for first in range(0, len(others), world.sizes.harts):
+        waits = []
+        for hart, entry in enumerate(others[first:first + world.sizes.harts]):
+            world.ram.write(world.pte_at(hart), entry)
+            waits.append(walkers.ask(hart, hart, seen=entry))
+        await bench.answered(*waits)
+        for wait in waits:
+            assert wait.is_(FAILED, reason("DESCRIPTOR")), f"SMU-6: {wait.seen:#x} is not armed, and is answered {wait}"
+            cover("descriptor.not_armed")
+    for hart in range(world.sizes.harts):
+        world.ram.write(world.pte_at(hart), world.armed(hart, 0))
+    assert await bench.os.count("COMMANDS") == 0
+    for entry in served:
+        world.ram.write(world.pte_at(0), entry)
+        wait = walkers.ask(0, 0, seen=entry)
+        await bench.at_device(0)
+        world.devices[0].complete()
+        await bench.answered(wait)
+        assert wait.is_(DONE) and wait.pte == world.pte(0), f"SMU-6: {entry:#x} is armed, and is answered {wait}"
+        bench.os.adopt(0)
+        await bench.os.withdraw(0)
+        bench.os.arm(0)
+        await bench.os.refill(1)
     await bench.finish()

@@ -101,8 +101,8 @@ class Soak:
             page, d = rng.randrange(world.sizes.pages), rng.randrange(world.sizes.devices)
             match rng.choices(
                 ("refill", "returned", "withdraw", "adopt", "fence", "expire", "timeout", "disable", "release", "stray", "late",
-                 "spoil", "slow", "fault", "silent"),
-                (16, 8, 24, 6, 3, 1, 2, 1, 1, 2, 2, 1, 2, 2 if self.faults else 0, 1 if self.faults else 0),
+                 "spoil", "slow", "interrupt", "fault", "silent"),
+                (16, 8, 24, 6, 3, 1, 2, 1, 2, 2, 2, 1, 2, 1, 2 if self.faults else 0, 1 if self.faults else 0),
             )[0]:
                 case "refill":
                     await os.refill(rng.randint(1, 8))
@@ -124,6 +124,8 @@ class Soak:
                     await os.take_returned()
                     await os.write(reg("CTRL"), 1)
                 case "release":
+                    if rng.random() < 0.5:
+                        cocotb.start_soon(self.slow(d))
                     await os.invalidate(d)
                     await self.pause(100)
                     await os.release(d)
@@ -135,10 +137,11 @@ class Soak:
                 case "spoil":
                     await os.refill(1, spoil_dma=rng.randint(1, 4095))
                 case "slow":
-                    # No longer than a doorbell write may take.
-                    bench.doorbells.silent.add(d)
-                    await self.pause(300)
-                    bench.doorbells.silent.discard(d)
+                    await self.slow(d)
+                case "interrupt":
+                    await os.write(reg("FREE_LOW"), rng.choice((0, 2, 12)))
+                    await os.write(reg("INT_ENABLE"), rng.randrange(16))
+                    await os.write(reg("INT_CAUSE"), mask("REG_INT_CAUSE_TIMEOUT"))
                 case "silent":
                     ends = rng.choice((bench.doorbells.silent, bench.doorbells.mute))
                     ends.add(d)
@@ -150,6 +153,12 @@ class Soak:
                     await self.pause(600)
                     await self.mend()
         self.over = True
+
+    async def slow(self, d: int) -> None:
+        """A device that takes no doorbell for a while, no longer than a write may take."""
+        self.bench.doorbells.silent.add(d)
+        await self.pause(300)
+        self.bench.doorbells.silent.discard(d)
 
     async def renew(self, page: int) -> None:
         """Take a page away and arm it again."""

@@ -56,11 +56,11 @@ module fence_watch #(
   end
   always_ff @(posedge clk_i) if (begins) index_q <= index_i;
 
-  `CLAIM(fence_waits_for_all, (must_q & pending_i & ~(wait_q & same)) == '0)
+  `CLAIM(fence_waits_for_all, must_q != '0, (must_q & pending_i & ~(wait_q & same)) == '0)
   // REQ: SMU-8
-  `CLAIM(fence_passes_no_miss, !(watch_q && served) || (must_q & pending_i) == '0)
-  `CLAIM(fence_of_one, watch_q || must_q == '0)
-  `CLAIM(fence_waits_for_its_own, busy_i == ((wait_q & pending_i & hit) != '0))
+  `CLAIM_WHEN(fence_passes_no_miss, (watch_q && served), (must_q & pending_i) == '0)
+  `CLAIM(fence_of_one, !watch_q, watch_q || must_q == '0)
+  `CLAIM(fence_waits_for_its_own, busy_i, busy_i == ((wait_q & pending_i & hit) != '0))
 
   // Nor does it wait for what came later, or for another descriptor's: it loses what is over, in time not to take the place's next miss
   // for it, and gains only what it is begun for.
@@ -70,8 +70,8 @@ module fence_watch #(
     over_q <= rst_ni ? ~pending_i : '0;
     began_q <= !rst_ni ? '1 : begin_i ? hit : '0;
   end
-  `CLAIM(fence_waits_for_no_later, (wait_q & over_q) == '0)
-  `CLAIM(fence_begins_its_own, (wait_q & ~waited_q & ~began_q) == '0)
+  `CLAIM(fence_waits_for_no_later, over_q != '0 && wait_q != '0, (wait_q & over_q) == '0)
+  `CLAIM(fence_begins_its_own, wait_q > waited_q, (wait_q & ~waited_q & ~began_q) == '0)
 
 endmodule
 
@@ -90,7 +90,7 @@ module unit_answers
   logic [Harts-1:0][IdWidth-1:0] id_q;
   logic [Harts-1:0] named;
   logic [Entries-1:0] quiet;
-  logic [3:0] n;
+  logic [7:0] n;
 
   assign waits = {`SMU.u_requests.u_ports.busy_q & ~`SMU.u_requests.u_ports.ask_q, `SMU.u_environment.wait_q};
   assign answered = `SMU.answer;
@@ -104,9 +104,9 @@ module unit_answers
   always_comb begin
     n = '0;
     for (int unsigned s = 0; s < Sources; s++) begin
-      n = 4'(`SMU.u_requests.u_front.refused_q[s]);
-      for (int unsigned i = 0; i < Entries; i++) n = n + 4'(`SMU.u_requests.u_pmshr.waiters_q[i][s]);
-      once[s] = n == 4'(waits[s]);
+      n = 8'(`SMU.u_requests.u_front.refused_q[s]);
+      for (int unsigned i = 0; i < Entries; i++) n = n + 8'(`SMU.u_requests.u_pmshr.waiters_q[i][s]);
+      once[s] = n == 8'(waits[s]);
     end
     for (int unsigned i = 0; i < Entries; i++) quiet[i] = `SMU.live[i] || `SMU.u_requests.u_pmshr.waiters_q[i] == '0;
     for (int unsigned h = 0; h < Harts; h++) begin
@@ -114,11 +114,12 @@ module unit_answers
     end
   end
 
-  `CLAIM(waits_in_one_place, once == '1)
-  `CLAIM(waits_for_live, quiet == '1)
-  `CLAIM(answer_to_whom_waits, (answered & ~waits) == '0 && named == '1)
-  `CLAIM(port_asks_while_busy, (`SMU.u_requests.u_ports.ask_q & ~`SMU.u_requests.u_ports.busy_q) == '0)
-  `CLAIM(one_is_looked_at, !`SMU.u_requests.u_front.look_q || `SMU.u_requests.u_front.sel_q < 2'(Sources))
+  `CLAIM(waits_in_one_place, waits != '0, once == '1)
+  `CLAIM(waits_for_live, `SMU.live != '1, quiet == '1)
+  `CLAIM(answer_to_whom_waits, answered != '0, (answered & ~waits) == '0 && named == '1)
+  `CLAIM(port_asks_while_busy, `SMU.u_requests.u_ports.ask_q != '0,
+      (`SMU.u_requests.u_ports.ask_q & ~`SMU.u_requests.u_ports.busy_q) == '0)
+  `CLAIM_WHEN(one_is_looked_at, `SMU.u_requests.u_front.look_q, 32'(`SMU.u_requests.u_front.sel_q) < Sources)
 
   // ---------------------------------------------------------------- fences (REQ: SMU-8)
   // Who waited at its device when the watched fence began; each is with an entry that the fence waits for.
@@ -137,9 +138,10 @@ module unit_answers
     end
   end
 
-  `CLAIM(fence_knows_device, placed == '1)
+  `CLAIM(fence_knows_device, `SMU.live != '0, placed == '1)
   // All that is not over; for drains, and all that may still write.
-  `CLAIM(fence_sees_all, `SMU.u_requests.u_fence.live_i == `SMU.live && `SMU.u_requests.u_fence.pending_i == (`SMU.live | `SMU.u_status.with_command))
+  `CLAIM(fence_sees_all, `SMU.live != '0 && `SMU.u_status.with_command != '0, `SMU.u_requests.u_fence.live_i == `SMU.live
+      && `SMU.u_requests.u_fence.pending_i == (`SMU.live | `SMU.u_status.with_command))
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) told_q <= '0;
@@ -155,9 +157,12 @@ module unit_answers
     end
   end
 
-  `CLAIM(fence_watches_waits, watched == '1 && (told_q & ~waits) == '0 && (told_q & `SMU.u_requests.u_front.refused_q) == '0)
-  `CLAIM(fence_passes_no_wait, !(`SMU.u_requests.u_fence.u_watch.watch_q && `SMU.u_requests.u_fence.u_watch.served) || told_q == '0)
-  `CLAIM(fence_of_one_waits, `SMU.u_requests.u_fence.u_watch.watch_q || told_q == '0)
+  `CLAIM(fence_watches_waits, told_q != '0, watched == '1 && (told_q & ~waits) == '0
+      && (told_q & `SMU.u_requests.u_front.refused_q) == '0)
+  `CLAIM_WHEN(fence_passes_no_wait, (`SMU.u_requests.u_fence.u_watch.watch_q && `SMU.u_requests.u_fence.u_watch.served),
+      told_q == '0)
+  `CLAIM(fence_of_one_waits, !`SMU.u_requests.u_fence.u_watch.watch_q, `SMU.u_requests.u_fence.u_watch.watch_q
+      || told_q == '0)
 
 endmodule
 

@@ -66,12 +66,12 @@ module doorbell_view #(
     wdata_q <= wdata_o;
   end
 
-  `CLAIM(bell_held, (!aw_q || (awvalid_o && awaddr_o == awaddr_q)) && (!w_q || (wvalid_o && wdata_o == wdata_q)))
-  `CLAIM(bell_one_write, took_address_q == (busy_q && !awvalid_o) && took_value_q == (busy_q && !wvalid_o)
-      && bready_o == (took_address_q && took_value_q) && (busy_q || (!awvalid_o && !wvalid_o)))
-  `CLAIM(bell_lost_in_time, age_q < 16'(Cycles) || told_q || old_o)
-  `CLAIM(bell_lost_for_a_reason, !lost_o || age_q == 16'(Cycles - 1) || (done && bresp_i[1]))
-  `CLAIM(bell_age, !busy_q || told_q || old_o || age_q == 16'(count_q))
+  `CLAIM(bell_held, aw_q && w_q, (!aw_q || (awvalid_o && awaddr_o == awaddr_q)) && (!w_q || (wvalid_o && wdata_o == wdata_q)))
+  `CLAIM(bell_one_write, took_address_q && took_value_q, took_address_q == (busy_q && !awvalid_o) && took_value_q == (busy_q
+      && !wvalid_o) && bready_o == (took_address_q && took_value_q) && (busy_q || (!awvalid_o && !wvalid_o)))
+  `CLAIM(bell_lost_in_time, age_q == 16'(Cycles - 1), age_q < 16'(Cycles) || told_q || old_o)
+  `CLAIM_WHEN(bell_lost_for_a_reason, lost_o, age_q == 16'(Cycles - 1) || (done && bresp_i[1]))
+  `CLAIM_WHEN(bell_age, busy_q, told_q || old_o || age_q == 16'(count_q))
 
   // Values since the queue pair was set up: the newest is due, or was the last that was sent.
   logic tail_rung_q, head_rung_q;
@@ -92,9 +92,10 @@ module doorbell_view #(
     if (start && head_next) head_sent_q <= head_valid_i ? head_i : head_newest_q;
   end
 
-  `CLAIM(bell_newest, (!tail_rung_q || (tail_due_q ? tail_q == tail_newest_q : tail_sent_q == tail_newest_q))
-      && (!head_rung_q || (head_due_q ? head_q == head_newest_q : head_sent_q == head_newest_q))
-      && (!tail_due_q || tail_rung_q) && (!head_due_q || head_rung_q))
+  `CLAIM(bell_newest, tail_due_q && busy_q, (!tail_rung_q
+      || (tail_due_q ? tail_q == tail_newest_q : tail_sent_q == tail_newest_q)) && (!head_rung_q
+      || (head_due_q ? head_q == head_newest_q : head_sent_q == head_newest_q)) && (!tail_due_q || tail_rung_q)
+      && (!head_due_q || head_rung_q))
 
 endmodule
 
@@ -122,13 +123,13 @@ module unit_doorbell
   end
 
   // No queue pair is served while a doorbell of the one before may still arrive.
-  `CLAIM(valid_has_no_old_doorbell, apart == '1)
-  `CLAIM(bell_aligned, aligned == '1)
+  `CLAIM(valid_has_no_old_doorbell, `SMU.u_nvme.old != '0, apart == '1)
+  `CLAIM(bell_aligned, `SMU.m_db_awvalid != '0, aligned == '1)
 
   // ---------------------------------------------------------------- who waits
   logic ring_q;
   always_ff @(posedge clk_i) ring_q <= rst_ni && `SMU.u_nvme.u_submit.cmd_q == CmdRing;
-  `CLAIM(commands_wait_for_no_doorbell, !ring_q || `SMU.u_nvme.u_submit.cmd_q != CmdRing)
+  `CLAIM_WHEN(commands_wait_for_no_doorbell, ring_q, `SMU.u_nvme.u_submit.cmd_q != CmdRing)
 
   // Cycles in a row in which a register write waits and no access to memory is under way; and how many more there are at most.
   logic memory;
@@ -153,7 +154,8 @@ module unit_doorbell
     else still_q <= `SMU.hold && `SMU.busy && !memory ? still_q + 3'd1 : '0;
   end
 
-  `CLAIM(registers_wait_for_memory_alone, (!`SMU.busy || memory || rest != '0) && (still_q == '0 || still_q + rest <= 3'd3))
+  `CLAIM(registers_wait_for_memory_alone, `SMU.hold && `SMU.busy && !memory, (!`SMU.busy || memory || rest != '0)
+      && (still_q == '0 || still_q + rest <= 3'd3))
 
 endmodule
 

@@ -19,6 +19,20 @@ module unit_environment
   always_comb assume (rst_ni == !first);
 `endif
 
+  // ---------------------------------------------------------------- the updaters, by their number
+  logic [Updaters-1:0][2:0] update_state;
+  logic [Updaters-1:0][1:0] update_level;
+  logic [Updaters-1:0] update_tries, update_doubts;
+  entry_addr_t [Updaters-1:0] update_addr;
+
+  for (genvar u = 0; u < Updaters; u++) begin : g_update
+    assign update_state[u] = `SMU.u_updaters.g_update[u].g_pair.u_update.state_q;
+    assign update_level[u] = `SMU.u_updaters.g_update[u].g_pair.u_update.level_q;
+    assign update_tries[u] = `SMU.u_updaters.g_update[u].g_pair.u_update.try_q;
+    assign update_doubts[u] = `SMU.u_updaters.g_update[u].g_pair.u_update.doubt_q;
+    assign update_addr[u] = `SMU.u_updaters.g_update[u].g_pair.u_update.addr;
+  end
+
   // ---------------------------------------------------------------- walkers
   // A wait is accepted and neither answered nor abandoned.
   logic [Harts-1:0] wait_q, accept, valid_q, ready_q;

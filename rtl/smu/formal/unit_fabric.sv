@@ -40,23 +40,23 @@ module unit_fabric
     end
   end
 
-  `CLAIM(tried_for_an_access, (!(begun || tried) || reg_state inside {RegCheck, RegExec}) && (!tried || begun)
-      && (!begun || (`SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.enabling && `SMU.u_registers.u_csr.halves_q && rings))
-      && (!(begun && reg_state == RegExec) || tried))
-  `CLAIM(tried_when_asked, !trying || (begun && !tried && reg_state == RegCheck))
-  `CLAIM(held_while_set_up, !(reg_state inside {RegRead, RegMerge, RegCheck, RegExec})
-      || (`SMU.u_registers.u_csr.is_q == `SMU.u_registers.u_csr.is_d
-        && `SMU.u_registers.u_csr.halves_q == (`SMU.u_registers.u_csr.biten_q inside {64'hffff_ffff_ffff_ffff,
-          64'h0000_0000_ffff_ffff, 64'hffff_ffff_0000_0000})
-        && (reg_state == RegRead || `SMU.u_registers.u_csr.hold_q == `SMU.u_registers.u_csr.hold)
-        && (!(reg_state inside {RegMerge, RegCheck}) || `SMU.u_registers.u_csr.write_q)))
-  `CLAIM(tried_a_few_times, !trying || `SMU.u_updaters.g_update[0].g_pair.u_update.attempt_q < 9'd16 || state == UpTell)
-  `CLAIM(tried_beside_nobody, !begun || (`SMU.u_rings.u_free.state_q == FetchIdle && `SMU.u_rings.u_return.state_q != RetWrite
-      && !`SMU.enable))
-  `CLAIM(try_told_as_it_ended, (!(trying && state == UpTell) || (`SMU.u_updaters.g_update[0].g_pair.u_update.reason_q == '0) == works_q)
-      && (!tried || ok == works_q))
-  `CLAIM(enabled_where_exclusives_work, !`SMU.enable || works_q)
-  `CLAIM(enabled_with_a_return_ring, !`SMU.enable || `SMU.ret_size != '0)
+  `CLAIM(tried_for_an_access, begun && tried, (!(begun || tried) || reg_state inside {RegCheck, RegExec}) && (!tried || begun)
+      && (!begun || (`SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.enabling && `SMU.u_registers.u_csr.halves_q
+      && rings)) && (!(begun && reg_state == RegExec) || tried))
+  `CLAIM_WHEN(tried_when_asked, trying, begun && !tried && reg_state == RegCheck)
+  `CLAIM_WHEN(held_while_set_up, (reg_state inside {RegRead, RegMerge, RegCheck, RegExec}),
+      `SMU.u_registers.u_csr.is_q == `SMU.u_registers.u_csr.is_d
+      && `SMU.u_registers.u_csr.halves_q == (`SMU.u_registers.u_csr.biten_q inside {64'hffff_ffff_ffff_ffff,
+      64'h0000_0000_ffff_ffff, 64'hffff_ffff_0000_0000}) && (reg_state == RegRead
+      || `SMU.u_registers.u_csr.hold_q == `SMU.u_registers.u_csr.hold) && (!(reg_state inside {RegMerge, RegCheck})
+      || `SMU.u_registers.u_csr.write_q))
+  `CLAIM_WHEN(tried_a_few_times, trying, `SMU.u_updaters.g_update[0].g_pair.u_update.attempt_q < 9'd16 || state == UpTell)
+  `CLAIM_WHEN(tried_beside_nobody, begun, `SMU.u_rings.u_free.state_q == FetchIdle
+      && `SMU.u_rings.u_return.state_q != RetWrite && !`SMU.enable)
+  `CLAIM(try_told_as_it_ended, trying && state == UpTell, (!(trying && state == UpTell)
+      || (`SMU.u_updaters.g_update[0].g_pair.u_update.reason_q == '0) == works_q) && (!tried || ok == works_q))
+  `CLAIM_WHEN(enabled_where_exclusives_work, `SMU.enable, works_q)
+  `CLAIM_WHEN(enabled_with_a_return_ring, `SMU.enable, `SMU.ret_size != '0)
 
 endmodule
 

@@ -28,18 +28,21 @@ module unit_frames
   (* anyconst *) logic [43:0] frame;
 `endif
 
-  logic [1:0] free_ptr, free_count;
+  localparam int unsigned PlaceWidth = $clog2(Prefetch);
+  logic [PlaceWidth-1:0] free_ptr;
+  logic [PlaceWidth:0] free_count;
   logic [7:0] taken_q, left_q, here, places;
   logic have_q, given, took, latch;
-  logic [1:0] installed;
-  logic [1:0] put;
+  logic [Updaters-1:0] put;
 
   assign took = `SMU.u_rings.u_free.took;
   assign given = took && `SMU.u_rings.u_free.read_q[43:0] == frame;
   assign latch = !`SMU.ret_empty;
   assign free_count = `SMU.u_rings.u_free.count_q;
-  assign put[0] = `SMU.pte_valid[0] && `SMU.entry[`SMU.update_slot[0]].pfn == frame;
-  assign put[1] = `SMU.pte_valid[1] && `SMU.entry[`SMU.update_slot[1]].pfn == frame;
+
+  always_comb begin
+    for (int unsigned u = 0; u < Updaters; u++) put[u] = `SMU.pte_valid[u] && `SMU.entry[`SMU.update_slot[u]].pfn == frame;
+  end
 
   `ASSUME(!given || !have_q)
 
@@ -50,7 +53,7 @@ module unit_frames
       have_q <= 1'b0;
     end else begin
       taken_q <= taken_q + 8'(took);
-      left_q <= left_q + 8'(`SMU.pte_valid[0]) + 8'(`SMU.pte_valid[1]) + 8'(`SMU.returned);
+      left_q <= left_q + 8'($countones(`SMU.pte_valid)) + 8'(`SMU.returned);
       if (given) have_q <= 1'b1;
       else if (put != '0 || (`SMU.returned && `SMU.u_rings.u_return.pfn_q == frame)) have_q <= 1'b0;
     end
@@ -61,9 +64,9 @@ module unit_frames
     places = 8'(`SMU.u_rings.u_free.bad_q && `SMU.u_rings.u_free.read_q[43:0] == frame)
         + 8'(latch && !`SMU.u_rings.u_return.from_slot_q && `SMU.u_rings.u_return.pfn_q == frame);
     free_ptr = '0;
-    for (int unsigned k = 0; k < 2; k++) begin
-      free_ptr = 2'(`SMU.u_rings.u_free.rptr_q) + 2'(k);
-      if (2'(k) < free_count && `SMU.u_rings.u_free.buffer_q[free_ptr[0]][43:0] == frame) places = places + 8'd1;
+    for (int unsigned k = 0; k < Prefetch; k++) begin
+      free_ptr = `SMU.u_rings.u_free.rptr_q + PlaceWidth'(k);
+      if (k < 32'(free_count) && `SMU.u_rings.u_free.buffer_q[free_ptr][43:0] == frame) places = places + 8'd1;
     end
     for (int unsigned i = 0; i < Entries; i++) begin
       here = here + 8'(`SMU.entry[i].frame);
@@ -71,43 +74,53 @@ module unit_frames
     end
   end
 
-  `CLAIM(buffer_pointers, free_count <= 2'd2 && `SMU.u_rings.u_free.wptr_q == (`SMU.u_rings.u_free.rptr_q ^ free_count[0]))
-  `CLAIM(fetch_has_room, `SMU.u_rings.u_free.state_q == 2'd0 || (free_count < 2'd2 && !`SMU.u_rings.u_free.bad_q))
-  `CLAIM(frames_conserved, taken_q - left_q == here)
-  `CLAIM(frame_in_one_place, places == 8'(have_q))
-  `CLAIM(frame_returned_as_it_is, !latch || !`SMU.u_rings.u_return.from_slot_q || `SMU.u_rings.u_return.state_q == 2'd1
+  `CLAIM(buffer_pointers, 32'(free_count) == Prefetch, 32'(free_count) <= Prefetch
+      && `SMU.u_rings.u_free.wptr_q == `SMU.u_rings.u_free.rptr_q + free_count[PlaceWidth-1:0])
+  `CLAIM(fetch_has_room, `SMU.u_rings.u_free.state_q != 2'd0, `SMU.u_rings.u_free.state_q == 2'd0
+      || (32'(free_count) < Prefetch && !`SMU.u_rings.u_free.bad_q))
+  `CLAIM(frames_conserved, here == 8'(Prefetch + 1), taken_q - left_q == here)
+  `CLAIM(frame_in_one_place, have_q, places == 8'(have_q))
+  `CLAIM_WHEN(frame_returned_as_it_is, latch && `SMU.u_rings.u_return.from_slot_q, `SMU.u_rings.u_return.state_q == 2'd1
       || (`SMU.u_rings.u_return.pfn_q == `SMU.entry[`SMU.returned_slot].pfn
-        && `SMU.u_rings.u_return.mapped_q == `SMU.entry[`SMU.returned_slot].mapped))
+      && `SMU.u_rings.u_return.mapped_q == `SMU.entry[`SMU.returned_slot].mapped))
   // REQ: SMU-13
-  `CLAIM(prefetched_is_not_mapped, !latch || `SMU.u_rings.u_return.from_slot_q || !`SMU.u_rings.u_return.mapped_q)
+  `CLAIM_WHEN(prefetched_is_not_mapped, latch, `SMU.u_rings.u_return.from_slot_q || !`SMU.u_rings.u_return.mapped_q)
 
   // The rings: entries are read from within the free ring and written within the return ring, in their places.
   logic [31:0] free_index, ret_index;
   assign free_index = `SMU.free_head & (`SMU.free_size - 32'd1);
   assign ret_index = `SMU.ret_tail & (`SMU.ret_size - 32'd1);
 
-  `CLAIM(level_known, !(`SMU.u_rings.u_free.has_entry_q && `SMU.u_rings.u_free.state_q == 2'd0 && !`SMU.u_rings.u_free.has_entry)
+  `CLAIM(level_known, `SMU.u_rings.u_free.has_entry_q && `SMU.u_rings.u_free.state_q == 2'd0,
+      !(`SMU.u_rings.u_free.has_entry_q && `SMU.u_rings.u_free.state_q == 2'd0 && !`SMU.u_rings.u_free.has_entry)
       && !(`SMU.u_rings.u_free.empty_q && `SMU.u_rings.u_free.has_entry))
-  `CLAIM(picked_waits, `SMU.u_rings.u_return.state_q != 2'd0 || !`SMU.u_rings.u_return.any_q || `SMU.u_rings.u_return.waiting[`SMU.u_rings.u_return.pick_q])
-  `CLAIM(fetch_address, `SMU.u_rings.u_free.state_q == 2'd0 || `SMU.u_rings.u_free.address_q == `SMU.free_base + {28'b0, free_index, 4'b0})
-  `CLAIM(return_address, `SMU.u_rings.u_return.state_q != 2'd2 || `SMU.u_rings.u_return.address_q == `SMU.ret_base + {28'b0, ret_index, 4'b0})
-  `CLAIM(return_full_known, `SMU.u_rings.u_return.state_q inside {2'd2, 2'd3} || `SMU.u_rings.u_return.full_q
-      || `SMU.ret_tail - `SMU.ret_head < `SMU.ret_size)
+  `CLAIM(picked_waits, `SMU.u_rings.u_return.state_q == 2'd0 && `SMU.u_rings.u_return.any_q,
+      `SMU.u_rings.u_return.state_q != 2'd0 || !`SMU.u_rings.u_return.any_q
+      || `SMU.u_rings.u_return.waiting[`SMU.u_rings.u_return.pick_q])
+  `CLAIM(fetch_address, `SMU.u_rings.u_free.state_q != 2'd0, `SMU.u_rings.u_free.state_q == 2'd0
+      || `SMU.u_rings.u_free.address_q == `SMU.free_base + {28'b0, free_index, 4'b0})
+  `CLAIM(return_address, `SMU.u_rings.u_return.state_q == 2'd2, `SMU.u_rings.u_return.state_q != 2'd2
+      || `SMU.u_rings.u_return.address_q == `SMU.ret_base + {28'b0, ret_index, 4'b0})
+  `CLAIM(return_full_known, `SMU.u_rings.u_return.full_q, `SMU.u_rings.u_return.state_q inside {2'd2, 2'd3}
+      || `SMU.u_rings.u_return.full_q || `SMU.ret_tail - `SMU.ret_head < `SMU.ret_size)
 
   function automatic logic power_of_two(logic [31:0] size);
     return (size & (size - 32'd1)) == '0;
   endfunction
 
-  `CLAIM(ring_sizes, power_of_two(`SMU.free_size) && power_of_two(`SMU.ret_size)
+  `CLAIM(ring_sizes, `SMU.free_size > 32'd1, power_of_two(`SMU.free_size) && power_of_two(`SMU.ret_size)
       && `SMU.free_base[3:0] == '0 && `SMU.ret_base[3:0] == '0)
-  `CLAIM(free_ring_level, `SMU.free_tail - `SMU.free_head <= `SMU.free_size)
-  `CLAIM(return_ring_level, `SMU.ret_tail - `SMU.ret_head <= `SMU.ret_size)
-  `CLAIM(ring_read_where_filled, !(`SMU.m_axi_arvalid && `SMU.m_axi_arid == RdFree)
-      || (`SMU.m_axi_araddr == `SMU.free_base + {28'b0, free_index, 4'b0} && `SMU.free_head != `SMU.free_tail))
-  `CLAIM(fetch_only_filled, `SMU.u_rings.u_free.state_q == 2'd0 || `SMU.free_head != `SMU.free_tail)
-  `CLAIM(return_only_where_free, `SMU.u_rings.u_return.state_q != 2'd2 || `SMU.ret_tail - `SMU.ret_head < `SMU.ret_size)
-  `CLAIM(ring_written_where_free, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == WrReturn)
-      || (`SMU.m_axi_awaddr == `SMU.ret_base + {28'b0, ret_index, 4'b0} && `SMU.ret_tail - `SMU.ret_head < `SMU.ret_size))
+  `CLAIM(free_ring_level, `SMU.free_tail - `SMU.free_head > 32'd1, `SMU.free_tail - `SMU.free_head <= `SMU.free_size)
+  `CLAIM(return_ring_level, `SMU.ret_tail - `SMU.ret_head == `SMU.ret_size && `SMU.ret_size != '0,
+      `SMU.ret_tail - `SMU.ret_head <= `SMU.ret_size)
+  `CLAIM_WHEN(ring_read_where_filled, (`SMU.m_axi_arvalid && `SMU.m_axi_arid == RdFree),
+      `SMU.m_axi_araddr == `SMU.free_base + {28'b0, free_index, 4'b0} && `SMU.free_head != `SMU.free_tail)
+  `CLAIM(fetch_only_filled, `SMU.u_rings.u_free.state_q != 2'd0, `SMU.u_rings.u_free.state_q == 2'd0
+      || `SMU.free_head != `SMU.free_tail)
+  `CLAIM(return_only_where_free, `SMU.u_rings.u_return.state_q == 2'd2, `SMU.u_rings.u_return.state_q != 2'd2
+      || `SMU.ret_tail - `SMU.ret_head < `SMU.ret_size)
+  `CLAIM_WHEN(ring_written_where_free, (`SMU.m_axi_awvalid && `SMU.m_axi_awid == WrReturn),
+      `SMU.m_axi_awaddr == `SMU.ret_base + {28'b0, ret_index, 4'b0} && `SMU.ret_tail - `SMU.ret_head < `SMU.ret_size)
 
 endmodule
 

@@ -18,11 +18,11 @@ module unit_idle
     else asked_q <= `SMU.asking || !`SMU.registers_rest;
   end
 
-  `CLAIM(idle_is_behind_rest, !`SMU.idle_o || !asked_q)
-  `CLAIM(idle_has_no_access, !`SMU.idle_o || (!`SMU.m_axi_arvalid && !`SMU.m_axi_awvalid && !`SMU.m_axi_wvalid
-      && `SMU.m_db_awvalid == '0 && `SMU.m_db_wvalid == '0))
-  `CLAIM(idle_owes_no_answer, !`SMU.idle_o || (`SMU.rsp_valid_o == '0 && `SMU.live == '0))
-  `CLAIM(idle_has_no_command, !`SMU.idle_o || `SMU.no_dma)
+  `CLAIM_WHEN(idle_is_behind_rest, `SMU.idle_o, !asked_q)
+  `CLAIM_WHEN(idle_has_no_access, `SMU.idle_o, !`SMU.m_axi_arvalid && !`SMU.m_axi_awvalid && !`SMU.m_axi_wvalid
+      && `SMU.m_db_awvalid == '0 && `SMU.m_db_wvalid == '0)
+  `CLAIM_WHEN(idle_owes_no_answer, `SMU.idle_o, `SMU.rsp_valid_o == '0 && `SMU.live == '0)
+  `CLAIM_WHEN(idle_has_no_command, `SMU.idle_o, `SMU.no_dma)
 
 endmodule
 

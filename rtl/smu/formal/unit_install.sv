@@ -12,7 +12,7 @@ module install_view
   input logic clk_i,
   input logic rst_ni,
   input logic start_i,
-  input logic [1:0] slot_q,
+  input unit_pkg::slot_t slot_q,
   input logic [2:0] state_q,
   input logic [1:0] level_q,
   input logic [8:0] attempt_q,
@@ -93,30 +93,32 @@ module install_view
     end
   end
 
-  `CLAIM(update_states, state_q <= UpJudge && level_q <= 2'd2 && (state_q == UpIdle || (try_q && Index == 0
-      && level_q == 2'd2 && state_q != UpJudge) || (!try_q && level_q == step_q)
-      || (!try_q && state_q == UpTell && level_q == 2'd2 && step_q == 2'd3)) && (!pte_valid_o || (state_q == UpAsk && level_q == 2'd1)))
-  `CLAIM(update_works_on_entry, state_q == UpIdle || (try_q && 64'({pud_q, 3'b0}) == `SMU.ret_base) || (!try_q && e.stage == StInstall && pte_q == e.pte && pmd_q == e.pmd
-      && pud_q == e.pud && seen_q == e.value && new_q == installed(e.value, e.pfn)))
-  `CLAIM(update_found_is_read, state_q != UpWrite || (found_q == read_q && (try_q || step_q != 2'd0 || found_q == seen_q)))
+  `CLAIM(update_states, state_q == UpJudge, state_q <= UpJudge && level_q <= 2'd2 && (state_q == UpIdle || (try_q
+      && Index == 0 && level_q == 2'd2 && state_q != UpJudge) || (!try_q && level_q == step_q) || (!try_q && state_q == UpTell
+      && level_q == 2'd2 && step_q == 2'd3)) && (!pte_valid_o || (state_q == UpAsk && level_q == 2'd1)))
+  `CLAIM(update_works_on_entry, state_q != UpIdle && !try_q, state_q == UpIdle || (try_q && 64'({pud_q,
+      3'b0}) == `SMU.ret_base) || (!try_q && e.stage == StInstall && pte_q == e.pte && pmd_q == e.pmd && pud_q == e.pud
+      && seen_q == e.value && new_q == installed(e.value, e.pfn)))
+  `CLAIM(update_found_is_read, state_q == UpWrite, state_q != UpWrite || (found_q == read_q && (try_q || step_q != 2'd0
+      || found_q == seen_q)))
 
   // REQ: SMU-13
-  `CLAIM(update_knows, state_q == UpIdle ? !check_q && !asked_q && !told_q : try_q ? !check_q && !doubt_q && !asked_q && !told_q
-      : (check_q == (asked_q || told_q) && !(asked_q && told_q) && told_q == (state_q == UpJudge)
+  `CLAIM(update_knows, told_q, state_q == UpIdle ? !check_q && !asked_q && !told_q : try_q ? !check_q && !doubt_q && !asked_q
+      && !told_q : (check_q == (asked_q || told_q) && !(asked_q && told_q) && told_q == (state_q == UpJudge)
       && doubt_q == unknown_q && (!unknown_q || (step_q != 2'd0 && !pte_valid_o)) && (!check_q || (step_q == 2'd0
       && state_q inside {UpAsk, UpWait, UpJudge})) && (!told_q || (lost_q == told_error_q && found_q == told_data_q))))
-  `CLAIM(doubt_is_told, !valid_o || (mapped_o == unknown_q && (!unknown_q || reason_o == reason_t'(REASON_BUS))))
-  `CLAIM(written_once, !(asked_q || told_q) || !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id))
+  `CLAIM_WHEN(doubt_is_told, valid_o, mapped_o == unknown_q && (!unknown_q || reason_o == reason_t'(REASON_BUS)))
+  `CLAIM_WHEN(written_once, (asked_q || told_q), !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id))
 
   // REQ: SMU-3
-  `CLAIM(entry_written_over_value_seen, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id)
-      || (`SMU.m_axi_awlock && `SMU.m_axi_awaddr == addr && (try_q || step_q != 2'd0 || read_q == e.value)))
-  `CLAIM(entry_written_as_installed, !(`SMU.m_axi_wvalid && `SMU.u_axi.u_dma_write.sel == Id)
-      || (`SMU.m_axi_wdata == want && `SMU.m_axi_wstrb == '1))
-  `CLAIM(entry_written_in_order, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id) || try_q
-      || (step_q == 2'd0 || unknown_q) == e.frame)
-  `CLAIM(done_when_all_marked, !valid_o || 32'(reason_o) inside {REASON_CHANGED, REASON_BUS}
-      || (reason_o == '0 && step_q == 2'd3 && value_o == installed(e.value, e.pfn)))
+  `CLAIM_WHEN(entry_written_over_value_seen, (`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id), `SMU.m_axi_awlock
+      && `SMU.m_axi_awaddr == addr && (try_q || step_q != 2'd0 || read_q == e.value))
+  `CLAIM_WHEN(entry_written_as_installed, (`SMU.m_axi_wvalid && `SMU.u_axi.u_dma_write.sel == Id), `SMU.m_axi_wdata == want
+      && `SMU.m_axi_wstrb == '1)
+  `CLAIM_WHEN(entry_written_in_order, (`SMU.m_axi_awvalid && `SMU.m_axi_awid == Id), try_q || (step_q == 2'd0
+      || unknown_q) == e.frame)
+  `CLAIM_WHEN(done_when_all_marked, valid_o, 32'(reason_o) inside {REASON_CHANGED, REASON_BUS} || (reason_o == '0
+      && step_q == 2'd3 && value_o == installed(e.value, e.pfn)))
 
 endmodule
 
@@ -136,12 +138,12 @@ module unit_install
 
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Entries; i++) begin
-      if (`SMU.u_requests.allocate && `SMU.u_requests.allocated == 2'(i)) begin
+      if (`SMU.u_requests.allocate && `SMU.u_requests.allocated == slot_t'(i)) begin
         done_q[i] <= 1'b0;
         seen_q[i] <= `SMU.u_requests.req.pte;
       end
       for (int unsigned u = 0; u < Updaters; u++) begin
-        if (`SMU.update_valid[u] && `SMU.update_slot[u] == 2'(i) && `SMU.update_reason[u] == '0) done_q[i] <= 1'b1;
+        if (`SMU.update_valid[u] && `SMU.update_slot[u] == slot_t'(i) && `SMU.update_reason[u] == '0) done_q[i] <= 1'b1;
       end
     end
   end
@@ -165,7 +167,7 @@ module unit_install
     end
   end
 
-  `CLAIM(answer_tells_what_was_done, told == '1)
+  `CLAIM(answer_tells_what_was_done, done_q != '0, told == '1)
 
 endmodule
 

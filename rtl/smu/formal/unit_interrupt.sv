@@ -48,8 +48,8 @@ module unit_interrupt
     end
   end
 
-  `CLAIM(timeout_is_noted, `SMU.u_registers.u_csr.timed_out_q == missed_q)
-  `CLAIM(interrupt_follows_causes, `SMU.irq_o == high_q)
+  `CLAIM(timeout_is_noted, missed_q, `SMU.u_registers.u_csr.timed_out_q == missed_q)
+  `CLAIM(interrupt_follows_causes, high_q, `SMU.irq_o == high_q)
 
 endmodule
 

@@ -56,12 +56,14 @@ module unit_lite
   assign write_answers = 2'(answers != '0 && is_write[head]) + 2'(answers[1] && is_write[!head]);
   assign read_answers = answers - write_answers;
 
-  `CLAIM(register_states, state <= RegExec && busy == (state != RegIdle))
-  `CLAIM(accesses_have_room, under_way <= 2'd2 && answers <= 2'd2 && 3'(under_way) == 3'(answers) + 3'(busy))
-  `CLAIM(writes_due, aw_due_q == 3'(address_taken) + 3'(write_answers) + 3'(busy && busy_writes)
-      && w_due_q == 3'(data_taken) + 3'(write_answers) + 3'(busy && busy_writes))
-  `CLAIM(read_accesses_due, ar_due_q == 3'(read_taken) + 3'(read_answers) + 3'(busy && !busy_writes))
-  `CLAIM(few_due, aw_due_q <= 3'd3 && w_due_q <= 3'd3 && ar_due_q <= 3'd3)
+  `CLAIM(register_states, busy, state <= RegExec && busy == (state != RegIdle))
+  `CLAIM(accesses_have_room, under_way == 2'd2, under_way <= 2'd2 && answers <= 2'd2
+      && 3'(under_way) == 3'(answers) + 3'(busy))
+  `CLAIM(writes_due, write_answers != '0 && address_taken, aw_due_q == 3'(address_taken) + 3'(write_answers) + 3'(busy
+      && busy_writes) && w_due_q == 3'(data_taken) + 3'(write_answers) + 3'(busy && busy_writes))
+  `CLAIM(read_accesses_due, read_answers != '0 && read_taken, ar_due_q == 3'(read_taken) + 3'(read_answers) + 3'(busy
+      && !busy_writes))
+  `CLAIM(few_due, aw_due_q > 3'd1, aw_due_q <= 3'd3 && w_due_q <= 3'd3 && ar_due_q <= 3'd3)
 
   // ---------------------------------------------------------------- rules of AXI4-Lite
   logic b_q, r_q;
@@ -82,11 +84,10 @@ module unit_lite
     rdata_q <= `SMU.s_axil_rdata;
   end
 
-  `CLAIM(b_stable, !b_q || (`SMU.s_axil_bvalid && `SMU.s_axil_bresp == bresp_q))
-  `CLAIM(r_stable, !r_q || (`SMU.s_axil_rvalid
-      && {`SMU.s_axil_rresp, `SMU.s_axil_rdata} == {rresp_q, rdata_q}))
-  `CLAIM(b_of_whole_write, !`SMU.s_axil_bvalid || (aw_due_q != '0 && w_due_q != '0))
-  `CLAIM(r_of_read, !`SMU.s_axil_rvalid || ar_due_q != '0)
+  `CLAIM_WHEN(b_stable, b_q, `SMU.s_axil_bvalid && `SMU.s_axil_bresp == bresp_q)
+  `CLAIM_WHEN(r_stable, r_q, `SMU.s_axil_rvalid && {`SMU.s_axil_rresp, `SMU.s_axil_rdata} == {rresp_q, rdata_q})
+  `CLAIM_WHEN(b_of_whole_write, `SMU.s_axil_bvalid, aw_due_q != '0 && w_due_q != '0)
+  `CLAIM_WHEN(r_of_read, `SMU.s_axil_rvalid, ar_due_q != '0)
 
   // ---------------------------------------------------------------- in time
   // Cycles of an access before it is in the registers, and in them. Not counted are cycles in which an answer is not taken,
@@ -113,13 +114,13 @@ module unit_lite
     end
   end
 
-  `CLAIM(read_in_turn, !read_taken
-      || 6'(read_age_q) + 6'(rest) + (`SMU.u_registers.u_regs.axil_prev_was_rd ? 6'd6 : 6'd0) <= 6'(Before))
-  `CLAIM(write_in_turn, !(address_taken && data_taken)
-      || 6'(write_age_q) + 6'(rest) + (`SMU.u_registers.u_regs.axil_prev_was_rd ? 6'd0 : 6'd6) <= 6'(Before))
-  `CLAIM(access_in_time, !busy || 6'(inside_age_q) + 6'(left) <= 6'(Inside))
-  `CLAIM(ages_of_what_waits, (read_taken || read_age_q == '0) && ((address_taken && data_taken) || write_age_q == '0)
-      && (busy || inside_age_q == '0))
+  `CLAIM_WHEN(read_in_turn, read_taken,
+      6'(read_age_q) + 6'(rest) + (`SMU.u_registers.u_regs.axil_prev_was_rd ? 6'd6 : 6'd0) <= 6'(Before))
+  `CLAIM_WHEN(write_in_turn, (address_taken && data_taken),
+      6'(write_age_q) + 6'(rest) + (`SMU.u_registers.u_regs.axil_prev_was_rd ? 6'd0 : 6'd6) <= 6'(Before))
+  `CLAIM_WHEN(access_in_time, busy, 6'(inside_age_q) + 6'(left) <= 6'(Inside))
+  `CLAIM(ages_of_what_waits, read_taken && write_age_q != '0, (read_taken || read_age_q == '0) && ((address_taken
+      && data_taken) || write_age_q == '0) && (busy || inside_age_q == '0))
 
 endmodule
 

@@ -32,9 +32,10 @@ module fifo_view #(
     end
   end
 
-  `CLAIM(fifo_pointers, count_q <= (Width+1)'(Depth) && wptr_q == rptr_q + count_q[Width-1:0])
-  `CLAIM(fifo_no_overflow, !push_i || count_q < (Width+1)'(Depth))
-  `CLAIM(fifo_no_underflow, !pop_i || count_q != '0)
+  `CLAIM(fifo_pointers, wptr_q < rptr_q && count_q != '0, count_q <= (Width+1)'(Depth)
+      && wptr_q == rptr_q + count_q[Width-1:0])
+  `CLAIM_WHEN(fifo_no_overflow, push_i, count_q < (Width+1)'(Depth))
+  `CLAIM_WHEN(fifo_no_underflow, pop_i, count_q != '0)
 
 endmodule
 
@@ -50,7 +51,7 @@ module unit_owner
 
   stage_e [Entries-1:0] stage;
   logic [Entries-1:0] command, frame;
-  logic [Entries-1:0][3:0] looked, waits, commands, installs;
+  logic [Entries-1:0][7:0] looked, waits, commands, installs;
   localparam logic [1:0] BellStart = 2'd1;  // of trapless_smu_submit
   logic [Entries-1:0] bell, whole, tags, looks, frames, writes, devices, installing, keeps, frees;
 
@@ -60,42 +61,45 @@ module unit_owner
 
   // Not while it tries the fabric.
   logic [Updaters-1:0] updates;
-  assign updates = {`SMU.u_updaters.g_update[1].g_pair.u_update.state_q != 3'd0,
-      `SMU.u_updaters.g_update[0].g_pair.u_update.state_q != 3'd0 && !`SMU.u_updaters.g_update[0].g_pair.u_update.try_q};
+  always_comb begin
+    for (int unsigned u = 0; u < Updaters; u++) begin
+      updates[u] = `SMU.u_environment.update_state[u] != 3'd0 && !(u == 0 && `SMU.u_environment.update_tries[0]);
+    end
+  end
 
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
-      looked[i] = 4'(`SMU.u_requests.u_lookup.u_ask.u_view.holds[i]) + `SMU.u_requests.u_lookup.u_wait.u_view.holds[i]
-          + 4'(`SMU.u_requests.u_lookup.valid_q && `SMU.u_requests.u_lookup.slot_q == 2'(i))
-          + 4'(`SMU.u_requests.u_lookup.told_valid_q && `SMU.u_requests.u_lookup.told_slot_q == 2'(i));
-      waits[i] = `SMU.u_rings.u_free.u_waiters.u_view.holds[i];
-      commands[i] = `SMU.u_nvme.u_submit.u_waiters.u_view.holds[i];
-      bell[i] = `SMU.u_nvme.u_submit.bell_q == BellStart && `SMU.u_nvme.u_submit.bell_slot_q == 2'(i);
-      installs[i] = `SMU.u_updaters.u_installs.u_view.holds[i];
+      looked[i] = 8'(`SMU.u_requests.u_lookup.u_ask.u_view.holds[i]) + 8'(`SMU.u_requests.u_lookup.u_wait.u_view.holds[i])
+          + 8'(`SMU.u_requests.u_lookup.valid_q && `SMU.u_requests.u_lookup.slot_q == slot_t'(i))
+          + 8'(`SMU.u_requests.u_lookup.told_valid_q && `SMU.u_requests.u_lookup.told_slot_q == slot_t'(i));
+      waits[i] = 8'(`SMU.u_rings.u_free.u_waiters.u_view.holds[i]);
+      commands[i] = 8'(`SMU.u_nvme.u_submit.u_waiters.u_view.holds[i]);
+      bell[i] = `SMU.u_nvme.u_submit.bell_q == BellStart && `SMU.u_nvme.u_submit.bell_slot_q == slot_t'(i);
+      installs[i] = 8'(`SMU.u_updaters.u_installs.u_view.holds[i]);
       keeps[i] = 1'b0;
       for (int unsigned u = 0; u < Updaters; u++) begin
-        if (updates[u] && `SMU.update_slot[u] == 2'(i)) begin
-          installs[i] = installs[i] + 4'd1;
+        if (updates[u] && `SMU.update_slot[u] == slot_t'(i)) begin
+          installs[i] = installs[i] + 8'd1;
         end
       end
     end
     // The PTE has its frame, for certain.
-    if (updates[0])
-      keeps[`SMU.update_slot[0]] = `SMU.u_updaters.g_update[0].g_pair.u_update.level_q != 2'd0 && !`SMU.pte_valid[0]
-          && !`SMU.u_updaters.g_update[0].g_pair.u_update.doubt_q;
-    if (updates[1])
-      keeps[`SMU.update_slot[1]] = `SMU.u_updaters.g_update[1].g_pair.u_update.level_q != 2'd0 && !`SMU.pte_valid[1]
-          && !`SMU.u_updaters.g_update[1].g_pair.u_update.doubt_q;
+    for (int unsigned u = 0; u < Updaters; u++) begin
+      if (updates[u]) begin
+        keeps[`SMU.update_slot[u]] = `SMU.u_environment.update_level[u] != 2'd0 && !`SMU.pte_valid[u]
+            && !`SMU.u_environment.update_doubts[u];
+      end
+    end
   end
 
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
       frees[i] = stage[i] != StFree || (!command[i] && !frame[i]);
-      looks[i] = looked[i] == 4'(stage[i] == StLookup);
-      frames[i] = waits[i] == 4'(stage[i] == StFrame);
-      writes[i] = commands[i] + 4'(bell[i]) == 4'(stage[i] == StCommand);
+      looks[i] = looked[i] == 8'(stage[i] == StLookup);
+      frames[i] = waits[i] == 8'(stage[i] == StFrame);
+      writes[i] = commands[i] + 8'(bell[i]) == 8'(stage[i] == StCommand);
       devices[i] = stage[i] != StDevice || (command[i] && frame[i]);
-      installing[i] = installs[i] == 4'(stage[i] == StInstall);
+      installing[i] = installs[i] == 8'(stage[i] == StInstall);
       // Frame and command of an entry, as its stage has them.
       whole[i] = !(stage[i] inside {StLookup, StFrame}) || (!command[i] && !frame[i]);
       if (stage[i] == StCommand) whole[i] = frame[i] && command[i] == bell[i];
@@ -123,27 +127,29 @@ module unit_owner
     end
     for (int unsigned i = 0; i < Entries; i++) begin
       exact[i] = `SMU.u_requests.u_pmshr.same_q[i] == (`SMU.u_requests.u_pmshr.pte_q[i] == `SMU.u_requests.u_front.search_q)
-          && `SMU.u_requests.u_pmshr.take_q[i] == (`SMU.u_requests.u_pmshr.free_q && `SMU.u_requests.u_pmshr.free_slot_q == 2'(i))
+          && (!`SMU.u_requests.u_pmshr.free_q
+            || `SMU.u_requests.u_pmshr.take_q[i] == (`SMU.u_requests.u_pmshr.free_slot_q == slot_t'(i)))
           && (!`SMU.u_requests.u_pmshr.take_q[i] || stage[i] == StFree);
     end
   end
-  `CLAIM(search_is_exact, !`SMU.u_requests.u_front.act_q || (exact == '1 && !`SMU.u_requests.u_front.look_q))
-  `CLAIM(search_is_of_request, (mine & ~same) == '0)
+  `CLAIM_WHEN(search_is_exact, `SMU.u_requests.u_front.act_q, exact == '1 && !`SMU.u_requests.u_front.look_q)
+  `CLAIM(search_is_of_request, mine != '0, (mine & ~same) == '0)
 
   // REQ: SMU-1
-  `CLAIM(tags_unique, tags == '1)
+  `CLAIM(tags_unique, $countones(`SMU.live) > 1, tags == '1)
 
-  `CLAIM(free_is_bare, frees == '1)
-  `CLAIM(lookup_has_it_once, looks == '1)
-  `CLAIM(fetcher_has_it_once, frames == '1)
-  `CLAIM(submit_has_it_once, writes == '1)
-  `CLAIM(updater_has_it_once, installing == '1)
-  `CLAIM(device_has_command_and_frame, devices == '1)
-  `CLAIM(stage_tells_what_is_held, whole == '1)
-  `CLAIM(answer_has_it, (!`SMU.answer_valid || stage[`SMU.answer_slot] == StAnswer)
-      && `SMU.u_requests.answer_leaves == 4'(`SMU.answer_valid) << `SMU.answer_slot)
-  `CLAIM(return_has_it, `SMU.ret_empty || !`SMU.u_rings.u_return.from_slot_q || (frame[`SMU.returned_slot]
-      && !command[`SMU.returned_slot] && stage[`SMU.returned_slot] inside {StAnswer, StOver}))
+  `CLAIM(free_is_bare, command != '0, frees == '1)
+  `CLAIM(lookup_has_it_once, stage[0] == StLookup, looks == '1)
+  `CLAIM(fetcher_has_it_once, stage[0] == StFrame, frames == '1)
+  `CLAIM(submit_has_it_once, stage[0] == StCommand, writes == '1)
+  `CLAIM(updater_has_it_once, stage[0] == StInstall, installing == '1)
+  `CLAIM(device_has_command_and_frame, stage[0] == StDevice, devices == '1)
+  `CLAIM(stage_tells_what_is_held, stage[0] == StInstall && keeps[0], whole == '1)
+  `CLAIM(answer_has_it, `SMU.answer_valid, (!`SMU.answer_valid || stage[`SMU.answer_slot] == StAnswer)
+      && `SMU.u_requests.answer_leaves == Entries'(`SMU.answer_valid) << `SMU.answer_slot)
+  `CLAIM(return_has_it, !`SMU.ret_empty && `SMU.u_rings.u_return.from_slot_q, `SMU.ret_empty
+      || !`SMU.u_rings.u_return.from_slot_q || (frame[`SMU.returned_slot] && !command[`SMU.returned_slot]
+      && stage[`SMU.returned_slot] inside {StAnswer, StOver}))
 
 endmodule
 

@@ -22,7 +22,7 @@ module unit_queue
   logic [1:0] cmd_state;
   logic bell;
   logic [2:0] poll_state, cmd_device, bell_device, poll_device;
-  logic [1:0] cmd_slot, bell_slot;
+  slot_t cmd_slot, bell_slot;
 
   assign e = `SMU.entry;
   assign d = `SMU.desc;
@@ -69,53 +69,61 @@ module unit_queue
     end
   end
 
-  `CLAIM(descriptor_sound, sound == '1)
-  `CLAIM(indices_in_queue, inside_queue == '1)
-  `CLAIM(outstanding_counted, counted == '1)
-  `CLAIM(outstanding_below_depth, bounded == '1)
-  `CLAIM(completion_queue_read_only_when_owed, !`SMU.rd_valid[RdComplete] || d[poll_device[0]].outstanding)
-  `CLAIM(device_known, (cmd_state inside {CmdIdle, CmdLoad} || cmd_device < 3'(Devices)) && poll_device < 3'(Devices)
+  `CLAIM(descriptor_sound, used != '0, sound == '1)
+  `CLAIM(indices_in_queue, d[0].sq_tail != '0 && d[0].cq_head != '0, inside_queue == '1)
+  `CLAIM(outstanding_counted, n > 8'd1, counted == '1)
+  `CLAIM(outstanding_below_depth, `SMU.u_nvme.u_desc.inflight_q[0] > 8'd1, bounded == '1)
+  `CLAIM_WHEN(completion_queue_read_only_when_owed, `SMU.rd_valid[RdComplete], d[device_t'(poll_device)].outstanding)
+  `CLAIM(device_known, bell, (cmd_state inside {CmdIdle, CmdLoad} || cmd_device < 3'(Devices)) && poll_device < 3'(Devices)
       && (!bell || bell_device < 3'(Devices)))
 
   logic [Entries-1:0] at_known;
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) at_known[i] = !e[i].command || device_of(e[i].value) < 3'(Devices);
   end
-  `CLAIM(command_at_known_device, at_known == '1)
+  `CLAIM(command_at_known_device, `SMU.u_requests.u_pmshr.command_q != '0, at_known == '1)
 
   // ---------------------------------------------------------------- the steps of a command
   // Where the command being written, waiting for the bell, and being rung stands in its queue.
   logic [16:0] place_q, bell_place_q;
 
   always_ff @(posedge clk_i) begin
-    if (`SMU.submitted) place_q <= d[cmd_device[0]].sq_tail;
+    if (`SMU.submitted) place_q <= d[device_t'(cmd_device)].sq_tail;
     if (`SMU.command_valid && !`SMU.command_end) bell_place_q <= place_q;
   end
 
-  `CLAIM(submit_works_on_waiting, (cmd_state == CmdIdle) || (`SMU.u_nvme.u_submit.waiting && e[cmd_slot].stage == StCommand))
-  `CLAIM(submit_took_it, cmd_state == CmdIdle || (`SMU.u_nvme.u_submit.slot == cmd_slot && `SMU.u_nvme.u_submit.device_q == cmd_device && `SMU.u_nvme.u_submit.dma_q == e[cmd_slot].dma
+  `CLAIM(submit_works_on_waiting, cmd_state != CmdIdle, (cmd_state == CmdIdle) || (`SMU.u_nvme.u_submit.waiting
+      && e[cmd_slot].stage == StCommand))
+  `CLAIM(submit_took_it, cmd_state != CmdIdle, cmd_state == CmdIdle || (`SMU.u_nvme.u_submit.slot == cmd_slot
+      && `SMU.u_nvme.u_submit.device_q == cmd_device && `SMU.u_nvme.u_submit.dma_q == e[cmd_slot].dma
       && `SMU.u_nvme.u_submit.lba_q == 64'(e[cmd_slot].value[PTE_LBA_MSB:PTE_LBA_LSB])))
-  `CLAIM(submit_took_place, cmd_state != CmdWrite || (`SMU.u_nvme.u_submit.nsid_q == d[cmd_device[0]].nsid
-      && `SMU.u_nvme.u_submit.blocks_q == d[cmd_device[0]].blocks
-      && `SMU.u_nvme.u_submit.address_q == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0}))
-  `CLAIM(written_to_valid, cmd_state inside {CmdIdle, CmdLoad} || d[cmd_device[0]].valid)
-  `CLAIM(states_exist, poll_state <= 3'd4)
+  `CLAIM(submit_took_place, cmd_state == CmdWrite, cmd_state != CmdWrite
+      || (`SMU.u_nvme.u_submit.nsid_q == d[device_t'(cmd_device)].nsid
+      && `SMU.u_nvme.u_submit.blocks_q == d[device_t'(cmd_device)].blocks
+      && `SMU.u_nvme.u_submit.address_q == d[device_t'(cmd_device)].sq_base + {41'b0, d[device_t'(cmd_device)].sq_tail,
+      6'b0}))
+  `CLAIM(written_to_valid, cmd_state == CmdWrite, cmd_state inside {CmdIdle, CmdLoad} || d[device_t'(cmd_device)].valid)
+  `CLAIM(states_exist, poll_state == 3'd4, poll_state <= 3'd4)
   // Queues and rings are set up while nobody is in the middle of a step, the rings while there is no miss.
-  `CLAIM(set_up_is_quiet, `SMU.u_registers.u_csr.state_q <= 3'd5 && (!(`SMU.u_registers.u_csr.state_q inside {3'd2, 3'd3, 3'd4, 3'd5})
-      || `SMU.u_registers.u_csr.is_q == `SMU.u_registers.u_csr.is_d) && (!(`SMU.u_registers.u_csr.state_q inside {3'd3, 3'd4, 3'd5}) || `SMU.hold == `SMU.u_registers.u_csr.hold)
-      && (!(`SMU.u_registers.u_csr.state_q == 3'd5 && `SMU.u_registers.u_csr.hold) || !`SMU.busy))
-  `CLAIM(set_up_is_idle, !(`SMU.u_registers.u_csr.state_q == 3'd5 && `SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.ring_ok_q) || (!`SMU.enable && `SMU.live == '0
-      && (`SMU.u_registers.u_csr.base_write ? `SMU.u_registers.u_csr.base_ok : `SMU.u_registers.u_csr.size_ok)))
-  `CLAIM(written_is_merged, !(`SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.state_q inside {3'd4, 3'd5}) || `SMU.u_registers.u_csr.merged_q
-      == ((`SMU.u_registers.u_csr.rdata_q & ~`SMU.u_registers.u_csr.biten_q) | (`SMU.u_registers.u_csr.data_q & `SMU.u_registers.u_csr.biten_q)))
-  `CLAIM(tail_is_behind_command, cmd_state != CmdRing || d[cmd_device[0]].sq_tail == after(place_q, d[cmd_device[0]].depth))
-  `CLAIM(bell_says_tail_behind_command, !bell
-      || `SMU.u_nvme.u_submit.bell_tail_q == after(bell_place_q, d[bell_device[0]].depth))
-  `CLAIM(bell_is_of_its_command, !bell
-      || (e[bell_slot].command && e[bell_slot].stage == StCommand && device_of(e[bell_slot].value) == bell_device))
-  `CLAIM(command_written_in_its_place, !(`SMU.m_axi_awvalid && `SMU.m_axi_awid == WrCommand)
-      || (`SMU.m_axi_awaddr == d[cmd_device[0]].sq_base + {41'b0, d[cmd_device[0]].sq_tail, 6'b0} && cmd_state == CmdWrite
-          && `SMU.m_axi_awlen == 8'd7 && `SMU.m_axi_awsize == 3'd3))
+  `CLAIM(set_up_is_quiet, `SMU.hold && `SMU.busy, `SMU.u_registers.u_csr.state_q <= 3'd5
+      && (!(`SMU.u_registers.u_csr.state_q inside {3'd2, 3'd3, 3'd4, 3'd5})
+      || `SMU.u_registers.u_csr.is_q == `SMU.u_registers.u_csr.is_d) && (!(`SMU.u_registers.u_csr.state_q inside {3'd3, 3'd4,
+      3'd5}) || `SMU.hold == `SMU.u_registers.u_csr.hold) && (!(`SMU.u_registers.u_csr.state_q == 3'd5
+      && `SMU.u_registers.u_csr.hold) || !`SMU.busy))
+  `CLAIM_WHEN(set_up_is_idle, (`SMU.u_registers.u_csr.state_q == 3'd5 && `SMU.u_registers.u_csr.write_q
+      && `SMU.u_registers.u_csr.ring_ok_q), !`SMU.enable && `SMU.live == '0
+      && (`SMU.u_registers.u_csr.base_write ? `SMU.u_registers.u_csr.base_ok : `SMU.u_registers.u_csr.size_ok))
+  `CLAIM_WHEN(written_is_merged, (`SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.state_q inside {3'd4, 3'd5}),
+      `SMU.u_registers.u_csr.merged_q == ((`SMU.u_registers.u_csr.rdata_q & ~`SMU.u_registers.u_csr.biten_q) | (`SMU.u_registers.u_csr.data_q & `SMU.u_registers.u_csr.biten_q)))
+  `CLAIM(tail_is_behind_command, cmd_state == CmdRing, cmd_state != CmdRing
+      || d[device_t'(cmd_device)].sq_tail == after(place_q, d[device_t'(cmd_device)].depth))
+  `CLAIM_WHEN(bell_says_tail_behind_command, bell, `SMU.u_nvme.u_submit.bell_tail_q == after(bell_place_q,
+      d[device_t'(bell_device)].depth))
+  `CLAIM_WHEN(bell_is_of_its_command, bell, e[bell_slot].command && e[bell_slot].stage == StCommand
+      && device_of(e[bell_slot].value) == bell_device)
+  `CLAIM_WHEN(command_written_in_its_place, (`SMU.m_axi_awvalid && `SMU.m_axi_awid == WrCommand),
+      `SMU.m_axi_awaddr == d[device_t'(cmd_device)].sq_base + {41'b0, d[device_t'(cmd_device)].sq_tail, 6'b0}
+      && cmd_state == CmdWrite && `SMU.m_axi_awlen == 8'd7 && `SMU.m_axi_awsize == 3'd3)
 
   generation_t [Entries-1:0] generation;
   assign generation = `SMU.u_nvme.generation;
@@ -125,15 +133,15 @@ module unit_queue
   always_comb begin
     word = '0;
     unique case (`SMU.u_bus.beats_q)
-      8'd0: word = {d[cmd_device[0]].nsid, generation[cmd_slot], 4'b0, cmd_slot, 16'h0002};
+      8'd0: word = {d[device_t'(cmd_device)].nsid, generation[cmd_slot], 6'(cmd_slot), 16'h0002};
       8'd3: word = {e[cmd_slot].dma, 12'b0};
       8'd5: word = 64'(e[cmd_slot].value[PTE_LBA_MSB:PTE_LBA_LSB]);
-      8'd6: word = (64'd1 << d[cmd_device[0]].blocks) - 64'd1;
+      8'd6: word = (64'd1 << d[device_t'(cmd_device)].blocks) - 64'd1;
       default: ;
     endcase
   end
-  `CLAIM(command_words, !(`SMU.m_axi_wvalid && `SMU.u_axi.u_dma_write.sel == WrCommand)
-      || (`SMU.m_axi_wdata == word && `SMU.m_axi_wstrb == '1))
+  `CLAIM_WHEN(command_words, (`SMU.m_axi_wvalid && `SMU.u_axi.u_dma_write.sel == WrCommand), `SMU.m_axi_wdata == word
+      && `SMU.m_axi_wstrb == '1)
 
   // ---------------------------------------------------------------- the completion queue
   logic [Devices-1:0][16:0] head_q, depth_q;
@@ -152,7 +160,7 @@ module unit_queue
     taken_q <= rst_ni && found_q;
     taken_device_q <= found_device_q;
     found_q <= rst_ni && `SMU.m_axi_rvalid && `SMU.m_axi_rid == RdComplete && !(`SMU.m_axi_rresp inside {RespSlvErr, RespDecErr})
-        && `SMU.m_axi_rdata[CQE_PHASE_BIT] == d[poll_device[0]].phase;
+        && `SMU.m_axi_rdata[CQE_PHASE_BIT] == d[device_t'(poll_device)].phase;
     found_device_q <= poll_device;
   end
 
@@ -168,29 +176,36 @@ module unit_queue
     end
   end
 
-  `CLAIM(head_and_phase_move_by_entries, moved == '1)
-  `CLAIM(completion_read_at_head, !(`SMU.m_axi_arvalid && `SMU.m_axi_arid == RdComplete)
-      || `SMU.m_axi_araddr == d[poll_device[0]].cq_base + {43'b0, d[poll_device[0]].cq_head, 4'b1000})
-  `CLAIM(poll_matches_found, (poll_state == PollMatch) == found_q && (!found_q || found_device_q == poll_device))
+  `CLAIM(head_and_phase_move_by_entries, taken_q && d[0].phase != phase_q[0], moved == '1)
+  `CLAIM_WHEN(completion_read_at_head, (`SMU.m_axi_arvalid && `SMU.m_axi_arid == RdComplete),
+      `SMU.m_axi_araddr == d[device_t'(poll_device)].cq_base + {43'b0, d[device_t'(poll_device)].cq_head, 4'b1000})
+  `CLAIM(poll_matches_found, found_q, (poll_state == PollMatch) == found_q && (!found_q || found_device_q == poll_device))
   // The doorbell as it is rung: with the head behind the entry, of its device.
-  `CLAIM(poll_rings, `SMU.u_nvme.u_complete.ring_q == taken_q
-      && (!taken_q || (poll_state == PollIdle && poll_device == taken_device_q && `SMU.u_nvme.head == d[poll_device[0]].cq_head)))
-  `CLAIM(poll_works_on_used, !(poll_state == PollAsk || poll_state == PollWait || poll_state == PollMatch)
-      || d[poll_device[0]].outstanding)
+  `CLAIM(poll_rings, taken_q, `SMU.u_nvme.u_complete.ring_q == taken_q && (!taken_q || (poll_state == PollIdle
+      && poll_device == taken_device_q && `SMU.u_nvme.head == d[device_t'(poll_device)].cq_head)))
+  `CLAIM_WHEN(poll_works_on_used, (poll_state == PollAsk || poll_state == PollWait || poll_state == PollMatch),
+      d[device_t'(poll_device)].outstanding)
 
   // ---------------------------------------------------------------- quarantine
   entry_t [Entries-1:0] e_q;
   logic [Entries-1:0][15:0] sent_q;
+  // The PTE has its frame.
+  logic [Entries-1:0] placed;
+
+  always_comb begin
+    placed = '0;
+    for (int unsigned u = 0; u < Updaters; u++) if (`SMU.pte_valid[u]) placed[`SMU.update_slot[u]] = 1'b1;
+  end
+
   logic [Entries-1:0] same, ends, ends_q, gone_q, held, frame_kept, quiet, named;
 
   always_ff @(posedge clk_i) begin
     e_q <= e;
     ends_q <= ends;
     // The identifier that is written (see command_words).
-    if (cmd_state == CmdWrite) sent_q[cmd_slot] <= {generation[cmd_slot], 4'b0, cmd_slot};
+    if (cmd_state == CmdWrite) sent_q[cmd_slot] <= {generation[cmd_slot], 6'(cmd_slot)};
     for (int unsigned i = 0; i < Entries; i++) begin
-      gone_q[i] <= !rst_ni || (`SMU.returned_slot_valid && `SMU.returned_slot == 2'(i))
-          || (`SMU.pte_valid[0] && `SMU.update_slot[0] == 2'(i)) || (`SMU.pte_valid[1] && `SMU.update_slot[1] == 2'(i));
+      gone_q[i] <= !rst_ni || (`SMU.returned_slot_valid && `SMU.returned_slot == slot_t'(i)) || placed[i];
     end
   end
 
@@ -199,7 +214,7 @@ module unit_queue
       // A completion with its identifier from its device, or the release of its device, ends a command.
       ends[i] = !rst_ni || (`SMU.completion_matched && `SMU.u_nvme.u_complete.cid == sent_q[i] && device_of(e[i].value) == poll_device)
           || (`SMU.release_desc && device_of(e[i].value) == `SMU.desc_index);
-      same[i] = !(e[i].command || (cmd_state == CmdRing && cmd_slot == 2'(i))) || sent_q[i] == {generation[i], 6'(i)};
+      same[i] = !(e[i].command || (cmd_state == CmdRing && cmd_slot == slot_t'(i))) || sent_q[i] == {generation[i], 6'(i)};
       held[i] = !e_q[i].command || e[i].command || ends_q[i];
       frame_kept[i] = !e_q[i].frame || e[i].frame || (gone_q[i] && !e_q[i].command);
       // What was answered is not installed afterwards.
@@ -209,11 +224,11 @@ module unit_queue
     end
   end
 
-  `CLAIM(command_has_the_identifier_sent, same == '1)
-  `CLAIM(command_held_until_over, held == '1)
-  `CLAIM(frame_held_while_command, frame_kept == '1)
-  `CLAIM(answered_is_not_installed, quiet == '1)
-  `CLAIM(command_keeps_slot_and_frame, named == '1)
+  `CLAIM(command_has_the_identifier_sent, generation[0] > 10'd1, same == '1)
+  `CLAIM(command_held_until_over, ends_q != '0, held == '1)
+  `CLAIM(frame_held_while_command, gone_q != '0 && rst_ni, frame_kept == '1)
+  `CLAIM(answered_is_not_installed, e_q[0].stage == StOver, quiet == '1)
+  `CLAIM(command_keeps_slot_and_frame, e_q[0].command && e[0].command, named == '1)
 
 endmodule
 

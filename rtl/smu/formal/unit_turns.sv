@@ -4,16 +4,17 @@
 `include "claim.svh"
 
 module unit_turns #(
-  parameter int unsigned Sources = 3
+  parameter int unsigned Sources = 3,
+  parameter int unsigned Width = $clog2(Sources)
 ) (
   input logic clk_i,
   input logic rst_ni,
   input logic [Sources-1:0] valid_i,
   input logic allocate_o,
   input logic look_d,
-  input logic [1:0] sel_d,
-  input logic [1:0] sel_q,
-  input logic [1:0] last_q,
+  input logic [Width-1:0] sel_d,
+  input logic [Width-1:0] sel_q,
+  input logic [Width-1:0] last_q,
   input logic [Sources-1:0] waiting_q,
   input logic [Sources-1:0] mine,
   input logic act_q,
@@ -28,7 +29,7 @@ module unit_turns #(
   logic [Sources-1:0] fair, seen, behind;
 
   // How many sources come before this one, counted from behind the last that was served.
-  function automatic logic [7:0] rank(logic [1:0] last, logic [1:0] source);
+  function automatic logic [7:0] rank(logic [Width-1:0] last, logic [Width-1:0] source);
     return source > last ? 8'(source) - 8'(last) - 8'd1 : 8'(source) + 8'(Sources) - 8'(last) - 8'd1;
   endfunction
 
@@ -40,7 +41,7 @@ module unit_turns #(
       for (int unsigned s = 0; s < Sources; s++) begin
         if (!waiting_q[s]) entries_q[s] <= '0;
         else if (allocate_o && !mine[s]) entries_q[s] <= entries_q[s] + 8'd1;
-        if (!valid_i[s] || mine[s] || (look_d && sel_d == 2'(s))) looks_q[s] <= '0;
+        if (!valid_i[s] || mine[s] || (look_d && sel_d == Width'(s))) looks_q[s] <= '0;
         else if (look_d) looks_q[s] <= looks_q[s] + 8'd1;
       end
     end
@@ -48,16 +49,16 @@ module unit_turns #(
 
   always_comb begin
     for (int unsigned s = 0; s < Sources; s++) begin
-      fair[s] = !waiting_q[s] || 16'(entries_q[s]) + 16'(rank(last_q, 2'(s))) <= 16'(Sources - 1);
-      behind[s] = !waiting_q[s] || rank(last_q, sel_q) <= rank(last_q, 2'(s));
-      seen[s] = looks_q[s] == '0 || 16'(looks_q[s]) + 16'(rank(sel_q, 2'(s))) <= 16'(Sources - 1);
+      fair[s] = !waiting_q[s] || 16'(entries_q[s]) + 16'(rank(last_q, Width'(s))) <= 16'(Sources - 1);
+      behind[s] = !waiting_q[s] || rank(last_q, sel_q) <= rank(last_q, Width'(s));
+      seen[s] = looks_q[s] == '0 || 16'(looks_q[s]) + 16'(rank(sel_q, Width'(s))) <= 16'(Sources - 1);
     end
   end
 
-  `CLAIM(turn_sources, sel_q < 2'(Sources) && last_q < 2'(Sources))
-  `CLAIM(turn_known, !(act_q && my_turn_q) || waiting_q == '0 || (waiting_q[sel_q] && behind == '1))
-  `CLAIM(entry_in_turn, fair == '1)
-  `CLAIM(look_in_turn, seen == '1)
+  `CLAIM(turn_sources, 32'(sel_q) == Sources - 1, 32'(sel_q) < Sources && 32'(last_q) < Sources)
+  `CLAIM_WHEN(turn_known, (act_q && my_turn_q), waiting_q == '0 || (waiting_q[sel_q] && behind == '1))
+  `CLAIM(entry_in_turn, entries_q != '0, fair == '1)
+  `CLAIM(look_in_turn, looks_q != '0, seen == '1)
 
 endmodule
 

@@ -58,7 +58,7 @@ module unit_windows
     locked_q <= locked && rst_ni;
   end
 
-  `CLAIM(locked_window_stays, !locked_q || (locked && held == held_q))
+  `CLAIM_WHEN(locked_window_stays, locked_q, locked && held == held_q)
 
   // Whose fields are used; whose doorbell is under way, perhaps of a queue pair that has been given up.
   logic [Devices-1:0] used, ringing;
@@ -82,9 +82,10 @@ module unit_windows
   assign rest = !`SMU.enable && `SMU.live == '0 && used == '0 && ringing == '0 && `SMU.u_rings.u_free.state_q == FetchIdle
       && `SMU.u_rings.u_return.state_q != RetWrite;
 
-  `CLAIM(windows_change_at_rest, !(`SMU.u_registers.u_windows.write_i || `SMU.u_registers.u_windows.lock_i) || (rest && !locked))
-  `CLAIM(window_write_checked, !(state == RegExec && `SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.window_write
-      && `SMU.u_registers.u_csr.window_ok_q) || (rest && !locked))
+  `CLAIM_WHEN(windows_change_at_rest, (`SMU.u_registers.u_windows.write_i || `SMU.u_registers.u_windows.lock_i), rest
+      && !locked)
+  `CLAIM_WHEN(window_write_checked, (state == RegExec && `SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.window_write
+      && `SMU.u_registers.u_csr.window_ok_q), rest && !locked)
 
   // ---------------------------------------------------------------- entries
   logic [Entries-1:0] entries;
@@ -97,11 +98,11 @@ module unit_windows
     end
   end
 
-  `CLAIM(request_looked_at, !(`SMU.u_requests.u_front.looked_at && `SMU.enable && `SMU.entries_inside && in_force)
-      || (lies(64'({`SMU.look_pte, 3'b0}), 64'({`SMU.look_pte, 3'd7}), from, to, memory)
-        && lies(64'({`SMU.look_pmd, 3'b0}), 64'({`SMU.look_pmd, 3'd7}), from, to, memory)
-        && lies(64'({`SMU.look_pud, 3'b0}), 64'({`SMU.look_pud, 3'd7}), from, to, memory)))
-  `CLAIM(live_entries_inside, entries == '1)
+  `CLAIM_WHEN(request_looked_at, (`SMU.u_requests.u_front.looked_at && `SMU.enable && `SMU.entries_inside && in_force),
+      lies(64'({`SMU.look_pte, 3'b0}), 64'({`SMU.look_pte, 3'd7}), from, to, memory) && lies(64'({`SMU.look_pmd, 3'b0}),
+      64'({`SMU.look_pmd, 3'd7}), from, to, memory) && lies(64'({`SMU.look_pud, 3'b0}), 64'({`SMU.look_pud, 3'd7}), from, to,
+      memory))
+  `CLAIM(live_entries_inside, in_force && `SMU.live != '0, entries == '1)
 
   // ---------------------------------------------------------------- rings
   logic free_inside, ret_inside, piped;
@@ -133,11 +134,13 @@ module unit_windows
     end
   end
 
-  `CLAIM(rings_looked_at, piped && item <= ItemReturn && `SMU.free_base[63:56] == '0 && `SMU.ret_base[63:56] == '0)
-  `CLAIM(rings_known_inside, (!`SMU.u_registers.u_windows.free_q || free_inside) && (!`SMU.u_registers.u_windows.ret_q || ret_inside))
-  `CLAIM(rings_inside_while_enabled, !in_force || !(`SMU.enable || `SMU.live != '0) || `SMU.free_size == '0 || free_inside)
-  `CLAIM(ring_used_inside, !in_force || ((`SMU.u_rings.u_free.state_q == FetchIdle || free_inside)
-      && ((`SMU.u_rings.u_return.full_q && `SMU.u_rings.u_return.state_q != RetWrite) || ret_inside)))
+  `CLAIM(rings_looked_at, `SMU.u_registers.u_windows.fresh_q && in_force, piped && item <= ItemReturn
+      && `SMU.free_base[63:56] == '0 && `SMU.ret_base[63:56] == '0)
+  `CLAIM(rings_known_inside, in_force && `SMU.u_registers.u_windows.free_q, (!`SMU.u_registers.u_windows.free_q
+      || free_inside) && (!`SMU.u_registers.u_windows.ret_q || ret_inside))
+  `CLAIM_WHEN(rings_inside_while_enabled, in_force && (`SMU.enable || `SMU.live != '0), `SMU.free_size == '0 || free_inside)
+  `CLAIM_WHEN(ring_used_inside, in_force, (`SMU.u_rings.u_free.state_q == FetchIdle || free_inside)
+      && ((`SMU.u_rings.u_return.full_q && `SMU.u_rings.u_return.state_q != RetWrite) || ret_inside))
 
   // ---------------------------------------------------------------- descriptors
   logic [Devices-1:0] inside_all;
@@ -158,7 +161,7 @@ module unit_windows
   end
 
   assign index = `SMU.desc_index;
-  assign s = d[index[0]];
+  assign s = d[device_t'(index)];
   assign known = {1'b0, `SMU.u_registers.u_windows.desc_q};
 
   // A write to a descriptor's control register: what was compared so far, and what is being compared. It counts where the bases are
@@ -170,23 +173,23 @@ module unit_windows
   assign cq_span = item == ItemCq && is_span(s.cq_base, s.cq_base + {43'b0, s.depth - 17'd1, 4'hf}, low, high, far);
   assign sq_bell_span = item == ItemSqBell && is_span(s.sq_doorbell, s.sq_doorbell, low, high, far);
   assign cq_bell_span = item == ItemCqBell && is_span(s.cq_doorbell, s.cq_doorbell, low, high, far);
-  assign sound_parts = (!known[0] || parts[index[0]][0]) && (!known[1] || parts[index[0]][1]);
+  assign sound_parts = (!known[0] || parts[device_t'(index)][0]) && (!known[1] || parts[device_t'(index)][1]);
 
   always_comb begin
     looked = 1'b1;
     if (control) begin
       unique case (state)
         RegRead: looked = sq_span;
-        RegMerge: looked = (!known[0] || parts[index[0]][0]) && cq_span;
-        RegCheck: looked = sound_parts && (sq_bell_span || ((!known[2] || parts[index[0]][2]) && cq_bell_span));
-        RegExec: looked = sound_parts && (!known[2] || parts[index[0]][2]) && cq_bell_span;
+        RegMerge: looked = (!known[0] || parts[device_t'(index)][0]) && cq_span;
+        RegCheck: looked = sound_parts && (sq_bell_span || ((!known[2] || parts[device_t'(index)][2]) && cq_bell_span));
+        RegExec: looked = sound_parts && (!known[2] || parts[device_t'(index)][2]) && cq_bell_span;
         default: ;
       endcase
     end
   end
 
-  `CLAIM(descriptor_looked_at, looked)
-  `CLAIM(descriptor_used_inside, inside_all == '1)
+  `CLAIM(descriptor_looked_at, control && state == RegExec, looked)
+  `CLAIM(descriptor_used_inside, in_force && used != '0, inside_all == '1)
 
   // ---------------------------------------------------------------- the bus
   logic [Devices-1:0] bells;
@@ -197,11 +200,11 @@ module unit_windows
     end
   end
 
-  `CLAIM(reads_inside, !`SMU.m_axi_arvalid || !in_force || lies(`SMU.m_axi_araddr,
+  `CLAIM_WHEN(reads_inside, `SMU.m_axi_arvalid && in_force, lies(`SMU.m_axi_araddr,
       `SMU.m_axi_araddr + (`SMU.m_axi_arlen == '0 ? 64'd7 : 64'd15), from, to, memory))
-  `CLAIM(writes_inside, !`SMU.m_axi_awvalid || !in_force || lies(`SMU.m_axi_awaddr,
+  `CLAIM_WHEN(writes_inside, `SMU.m_axi_awvalid && in_force, lies(`SMU.m_axi_awaddr,
       `SMU.m_axi_awaddr + (`SMU.m_axi_awlen == '0 ? 64'd7 : `SMU.m_axi_awlen == 8'd1 ? 64'd15 : 64'd63), from, to, memory))
-  `CLAIM(doorbells_inside, bells == '1)
+  `CLAIM(doorbells_inside, in_force && `SMU.m_db_awvalid != '0, bells == '1)
 
 endmodule
 
