@@ -200,7 +200,7 @@ def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
     (tmp_path / bug["file"]).write_text(_with_bug(name, bug))
     files = [tmp_path / path.name if path.name == bug["file"] else path for path in sources.smu()]
     kind = GATED if bug.get("gated") else CLAIMS if bug.get("claims") else ATOMIC if bug.get("atomic") else SMALL
-    build = replace(kind, name="seeded", optimize="-O0")
+    build = replace(kind, name="seeded", optimize="-O1")
     said = ""
     modules = {"soak": {"SMU_SEED": 1, "SMU_CYCLES": 10_000}, **({"atomics": NEAR} if bug.get("atomic") else MODULES)}
     for module in [bug["module"]] if "module" in bug else modules:

@@ -4,8 +4,9 @@ model's suite and the proofs run on it until one of them fails.
 
     rtl/run python -m rtl.smu.dv.mutants.hand [--jobs N] [--file OTHER.toml] [NAME ...]
 
-Prints a line for each mutant and a closing line; verdicts are kept in .trapless/rtl/mutants/hand.json, and one that is there for
-the same RTL, tests and mutant is not run again. Fails when fewer than 97 of 100 are caught, and when a survivor has no reason."""
+Prints a line for each mutant and a closing line. Verdicts are kept in .trapless/rtl/mutants/hand.json: a mutant that was caught
+in the same file is not run again, a survivor only when tests have changed. Fails when fewer than 97 of 100 are caught, and when
+a survivor has no reason."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def benches(number: int, files: list[Path]) -> str:
     """Which bench fails, and how; or nothing."""
     for kind, module, settings in runs():
         try:
-            size = replace(kind, name=f"hand{number:03}{kind.name}", optimize="-O0")
+            size = replace(kind, name=f"hand{number:03}{kind.name}", optimize="-O1")
             test_dv.bench(size, module, f"seeded-{module}", files, **settings)
         except AssertionError as error:
             return f"{kind.name} {module}: {first(str(error))}"
@@ -104,9 +105,17 @@ def judge(number: int, mutant: dict) -> str:
 
 
 def key(mutant: dict) -> str:
-    """What a verdict depends on."""
-    digest = hashlib.sha256(repr(sorted((mutant["file"], mutant["old"], mutant["new"]))).encode())
-    for path in [*sources.smu(), *sources.claims(), *sorted(HERE.parent.glob("*.py"))]:
+    """A mutant in the file as it is."""
+    digest = hashlib.sha256(repr((mutant["file"], mutant["old"], mutant["new"])).encode())
+    digest.update(next(path for path in sources.smu() if path.name == mutant["file"]).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def tests() -> str:
+    """The tests as they are."""
+    digest = hashlib.sha256()
+    world = env.ROOT / "machine" / "crates" / "smu-world"
+    for path in [*sources.claims(), *sorted(HERE.parent.glob("*.py")), *sorted(world.rglob("*.rs"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -125,6 +134,8 @@ def main() -> int:
     kept = env.BUILDS / "mutants" / "hand.json"
     kept.parent.mkdir(parents=True, exist_ok=True)
     known = json.loads(kept.read_text()) if kept.exists() else {}
+    now = tests()
+    known = {place: found for place, found in known.items() if found["by"] or found["tests"] == now}
     chosen = [name for name in mutants if not options.names or name in options.names]
     tool.suite()
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -132,16 +143,17 @@ def main() -> int:
                if name in chosen and key(mutants[name]) not in known}
         for job in as_completed(due):
             name = due[job]
-            known[key(mutants[name])] = job.result()
+            known[key(mutants[name])] = {"mutant": name, "by": job.result(), "tests": now}
             kept.write_text(json.dumps(known, indent=1) + "\n")
             print(f"{name}: {job.result() or 'SURVIVED'}", flush=True)
-    lost = [name for name in chosen if not known[key(mutants[name])]]
+    verdicts = {name: known[key(mutants[name])]["by"] for name in chosen}
+    lost = [name for name in chosen if not verdicts[name]]
     for name in lost:
         print(f"survived: {name}: {mutants[name].get('unseen', 'not explained')}")
     share = 1 - len(lost) / len(chosen)
     unexplained = [name for name in lost if "unseen" not in mutants[name]]
-    broken = [name for name in chosen if known[key(mutants[name])].startswith("error:")]
-    print(*(f"{name}: {known[key(mutants[name])]}" for name in broken), sep="\n")
+    broken = [name for name in chosen if verdicts[name].startswith("error:")]
+    print(*(f"{name}: {verdicts[name]}" for name in broken), sep="\n")
     print(f"{len(chosen) - len(lost)} of {len(chosen)} caught, {100 * share:.1f} %; {len(unexplained)} survivors not explained")
     return 0 if share >= GOAL and not unexplained and not broken else 1
 
