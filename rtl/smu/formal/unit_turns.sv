@@ -63,3 +63,64 @@ module unit_turns #(
 endmodule
 
 bind trapless_smu_front unit_turns #(.Sources(Sources)) u_turns (.*);
+
+// Nobody who asks for memory is passed over: the bus goes on as soon as whoever has it does not keep it, to one who asks, and each other
+// has it at most once before any that waits.
+module bus_turns #(
+  parameter int unsigned Count = 4,
+  parameter int unsigned Width = $clog2(Count)
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input logic [Count-1:0] ask_i,
+  input logic keep_i,
+  input logic any,
+  input logic stay,
+  input logic [Width-1:0] pick,
+  input logic [Width-1:0] sel_q
+);
+
+  logic first = 1'b1;
+  always_ff @(posedge clk_i) first <= 1'b0;
+
+  // How often the bus went to another since this one waits for it.
+  logic [Count-1:0][7:0] turns_q;
+  logic [Count-1:0] asked_q, fair;
+  logic [Width-1:0] last_q;
+  logic free_q;
+
+  function automatic logic [7:0] rank(logic [Width-1:0] last, logic [7:0] client);
+    return client > 8'(last) ? client - 8'(last) : client + 8'(Count) - 8'(last);
+  endfunction
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      turns_q <= '0;
+      asked_q <= '0;
+      free_q <= 1'b0;
+    end else begin
+      for (int unsigned c = 0; c < Count; c++) begin
+        if (!ask_i[c] || 8'(sel_q) == 8'(c)) turns_q[c] <= '0;
+        else if (any && !stay && !keep_i && 8'(pick) != 8'(c)) turns_q[c] <= turns_q[c] + 8'd1;
+      end
+      asked_q <= ask_i;
+      free_q <= !keep_i;
+    end
+  end
+  always_ff @(posedge clk_i) last_q <= sel_q;
+
+  logic others;
+  always_comb begin
+    others = 1'b0;
+    for (int unsigned c = 0; c < Count; c++) begin
+      fair[c] = turns_q[c] == '0 || 8'(sel_q) == 8'(c) || 16'(turns_q[c]) + 16'(rank(sel_q, 8'(c))) < 16'(Count);
+      others |= asked_q[c] && 8'(last_q) != 8'(c);
+    end
+  end
+
+  `CLAIM_WHEN(bus_goes_on, others && free_q, sel_q != last_q && asked_q[sel_q])
+  `CLAIM(bus_in_turn, turns_q != '0, fair == '1)
+
+endmodule
+
+bind trapless_smu_ahead bus_turns #(.Count(Count)) u_turns (.*);
