@@ -20,8 +20,9 @@ def smu() -> list[Path]:
 
 
 def claims() -> list[Path]:
-    """The claims that are proven, bound to the unit: their package first, then in any order."""
-    return [FORMAL / "unit_pkg.sv", *(path for path in sorted(FORMAL.glob("*.sv")) if path.name != "unit_pkg.sv")]
+    """The claims that are proven, and crosses of coverage, bound to the unit: their package first, then in any order."""
+    bound = [path for path in sorted(FORMAL.glob("*.sv")) if path.name != "unit_pkg.sv"]
+    return [FORMAL / "unit_pkg.sv", *bound, RTL / "smu" / "dv" / "crosses.sv"]
 
 
 def includes() -> list[str]:

@@ -21,6 +21,9 @@ FOLDER = BUILDS / "dv" / "coverage"
 
 POINTS = {f"{group}.{point}": text for group, points in PLAN["points"].items() for point, text in points.items()}
 HOLES = PLAN.get("holes", {})
+CROSS_HOLES = PLAN.get("cross_holes", {})
+CROSS_GOAL = 90
+"""Percent of the crosses that a short run meets. A long one meets all that have no reason in plan.toml."""
 _hits: Counter[str] = Counter()
 
 
@@ -54,6 +57,14 @@ def report(folder: Path = FOLDER) -> tuple[float, str]:
     (folder.parent / "coverage.json").write_text(json.dumps(data, indent=1) + "\n")
     (folder.parent / "coverage.txt").write_text(text)
     return share, text
+
+
+def cross_report(crosses: Counter[str]) -> tuple[float, str]:
+    """The share of the crosses (crosses.sv) that were met, in percent, and those that were not."""
+    unmet = sorted(name for name, count in crosses.items() if not count)
+    share = 100 * (len(crosses) - len(unmet)) / max(len(crosses), 1)
+    lines = [f"{len(crosses) - len(unmet)} of {len(crosses)} crosses met: {share:.1f} % (goal {CROSS_GOAL} %)"]
+    return share, "\n".join([*lines, *(f"not met: {name} [{CROSS_HOLES.get(name, 'not in this run')}]" for name in unmet)]) + "\n"
 
 
 if __name__ == "__main__":

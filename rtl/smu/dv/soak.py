@@ -17,7 +17,7 @@ from rtl.smu.dv.bench import PERIOD_NS, Bench
 from rtl.smu.dv.coverage import cover
 from rtl.smu.dv.places import FIRMWARE, FREE_RING, NEAR
 from rtl.smu.dv.rules import reason
-from rtl.smu.dv.spec import FAILED, PFN_MASK, get, mask, names_block, reg
+from rtl.smu.dv.spec import FAILED, PFN_MASK, get, mask, names_block, reg, window
 from rtl.smu.dv.windows import everything
 from rtl.smu.dv.world import NEVER
 
@@ -43,6 +43,7 @@ class Soak:
         bench.snooping = rng.choice((0, 0.5, 1.0))
         for channel in (bench.os.axil.write_if.b_channel, bench.os.axil.read_if.r_channel):
             channel.set_pause_generator(memory._pauses(0.3, 4))
+        bench.os.halves = rng.choice((0, 0.2))
         slow = rng.choice((40, 300))
         for device in bench.world.devices:
             device.delay = lambda: self.delay(slow)
@@ -101,8 +102,8 @@ class Soak:
             page, d = rng.randrange(world.sizes.pages), rng.randrange(world.sizes.devices)
             match rng.choices(
                 ("refill", "returned", "withdraw", "adopt", "fence", "expire", "timeout", "disable", "release", "stray", "late",
-                 "spoil", "slow", "interrupt", "fault", "silent"),
-                (16, 8, 24, 6, 3, 1, 2, 1, 2, 2, 2, 1, 2, 1, 2 if self.faults else 0, 1 if self.faults else 0),
+                 "spoil", "slow", "interrupt", "neglect", "window", "fault", "silent"),
+                (16, 8, 24, 6, 3, 1, 2, 1, 2, 2, 2, 1, 2, 1, 1, 1, 3 if self.faults else 0, 1 if self.faults else 0),
             )[0]:
                 case "refill":
                     await os.refill(rng.randint(1, 8))
@@ -147,10 +148,23 @@ class Soak:
                     ends.add(d)
                     await self.pause(1200)
                     await self.mend()
+                case "neglect":
+                    await self.pause(2000)
+                case "window":  # one that is not in force, and cannot be changed now
+                    if await os.status("LIVE"):
+                        await os.write(window(3, "FIRST"), rng.getrandbits(56) & -4096)
                 case "fault":
                     world.fault_share, world.effect_share = rng.choice((0.3, 0.6, 1.0)), rng.choice((0.0, 0.5, 1.0))
-                    world.faults |= {rng.choice(FAULTS), rng.choice(FAULTS)}
-                    await self.pause(600)
+                    world.faults |= set(rng.choices(FAULTS, k=rng.randint(1, 4)))
+                    disables = rng.random() < 0.5
+                    for _ in range(8):
+                        cocotb.start_soon(self.slow(d))
+                        await os.refill(rng.randint(1, 4))
+                        await self.pause(100)
+                        await os.take_returned()
+                    if disables:
+                        await os.write(reg("CTRL"), 0)
+                        await self.pause(400)
                     await self.mend()
         self.over = True
 

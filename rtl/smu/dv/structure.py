@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structural coverage of the RTL by the short benches: lines, branches and toggles of bits, counted by Verilator.
+"""Coverage of the RTL by the short benches: lines, branches and toggles of bits, counted by Verilator; the planned points and
+their crosses.
 
     rtl/run python -m rtl.smu.dv.structure [--seeds N]
 
@@ -11,13 +12,15 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import sys
 import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rtl.smu.dv.test_dv import MODULES, SMALL, WIDE, Build, bench, windowed
+from rtl.smu.dv import coverage
+from rtl.smu.dv.test_dv import MODULES, SMALL, WIDE, Build, bench, claimed, windowed
 from rtl.tools import sources
 
 KINDS = ("line", "branch", "toggle")
@@ -126,7 +129,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=2, help="random runs of each size (2)")
     options = parser.parse_args()
+    shutil.rmtree(coverage.FOLDER, ignore_errors=True)
     total = measured(options.seeds)
+    print(coverage.report()[1], coverage.cross_report(claimed(max(options.seeds, 6))[1])[1], sep="\n")
     print(table(total), "\n", sep="")
     lines, wrong = judged(total)
     bits, open_bits = still(total)

@@ -25,6 +25,8 @@ class System:
         self.axil = AxiLiteMaster(bus, dut.clk_i, dut.rst_ni, reset_active_level=False)
         self.clk, self.world, self.walkers, self.rng = dut.clk_i, world, walkers, rng
         self.generation = 0
+        self.halves = 0.0
+        """How often a register is written by two halves."""
         self.wandering = False
         """Whether a page that is armed again may be another device's."""
         self.withdrawn: set[int] = set()
@@ -42,7 +44,13 @@ class System:
         return int.from_bytes(answer.data, "little")
 
     async def write(self, offset: int, value: int, size: int = 8) -> None:
-        """A whole register, or as many bytes."""
+        """A whole register, or as many bytes; now and then by halves, where that is the same."""
+        field = (offset - C["DESC_BASE"]) % C["DESC_STRIDE"] if C["DESC_BASE"] <= offset < C["PORT_BASE"] else None
+        whole = offset >= C["PORT_BASE"] or field in (C["DESC_RELEASE"], C["DESC_EXPIRE"])
+        if size == 8 and not whole and self.rng.random() < self.halves:
+            for part in (0, 4):
+                await self.write(offset + part, value >> 8 * part & 0xffff_ffff, 4)
+            return
         answer = await self.axil.write(offset, value.to_bytes(size, "little"))
         assert int(answer.resp) == 0, f"SMU-10: write of {offset:#x} is answered {answer.resp!r}"
 

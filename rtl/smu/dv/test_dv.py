@@ -147,16 +147,26 @@ def test_soak_wide(long: bool) -> None:
         bench(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=50_000 if long else 20_000, **windowed(seed))
 
 
-def test_claims(long: bool) -> None:
-    """What is proven holds in a simulation, and so does what the proofs assume of the other side. Each claim's case came up."""
-    seen: Counter[str] = Counter()
-    for seed in range(20 if long else 4):
+def claimed(seeds: int) -> tuple[Counter[str], Counter[str]]:
+    """Random runs with claims and crosses bound to the unit: how often the case of each claim came up, and each cross."""
+    found: dict[str, Counter[str]] = {"seen": Counter(), "met": Counter()}
+    for seed in range(seeds):
         folder = bench(CLAIMS, "soak", f"claims-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000, **windowed(seed))
         text = (folder / "coverage.dat").read_text()
-        for name, count in re.findall(r"^C '.*\x01o\x02(\w+)_seen\x01.*' (\d+)$", text, re.MULTILINE):
-            seen[name] += int(count)
-    never = sorted(name for name, count in seen.items() if not count)
-    assert len(seen) > 100 and not never, f"claims whose case never came up: {', '.join(never)}"
+        for name, kind, count in re.findall(r"^C '.*\x01o\x02(\w+)_(seen|met)\x01.*' (\d+)$", text, re.MULTILINE):
+            found[kind][name] += int(count)
+    return found["seen"], found["met"]
+
+
+def test_claims(long: bool) -> None:
+    """What is proven holds in a simulation, and so does what the proofs assume of the other side. Each claim's case came up, and
+    of the crosses as many as a short run meets, or all but those with a reason."""
+    cases, crosses = claimed(20 if long else 6)
+    never = sorted(name for name, count in cases.items() if not count)
+    assert len(cases) > 100 and not never, f"claims whose case never came up: {', '.join(never)}"
+    share, table = coverage.cross_report(crosses)
+    unmet = [name for name, count in crosses.items() if not count and name not in coverage.CROSS_HOLES]
+    assert share >= coverage.CROSS_GOAL and not (long and unmet), table
 
 
 @pytest.mark.parametrize(("build", "module"), [
