@@ -127,6 +127,7 @@ class Memory:
 
     async def _take_read(self) -> Access:
         ar = self.ar.recv_nowait()
+        assert int(ar.arburst) == INCR, f"AXI: a read of burst type {int(ar.arburst)}"
         return Access(self.world.cycle + self.latency(), int(ar.arid), int(ar.araddr), int(ar.arlen) + 1, int(ar.arsize),
                       bool(ar.arlock))
 
@@ -216,6 +217,7 @@ class Memory:
         if access.atop and self.atomics != "plain":
             self._atomic(access)
             return
+        assert access.burst == INCR or access.atop, f"AXI: {access}"
         words: dict[int, tuple[int, int]] = {}
         for beat, (data, strobe) in enumerate(access.data):
             at = access.addr + (beat << access.size)
