@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtl.smu.dv import coverage
-from rtl.smu.dv.test_dv import MODULES, SMALL, WIDE, Build, bench, claimed, windowed
+from rtl.smu.dv.test_dv import ATOMIC, MODULES, NEAR, SMALL, WIDE, Build, bench, claimed, windowed
 from rtl.tools import sources
 
 KINDS = ("line", "branch", "toggle")
@@ -54,7 +54,7 @@ def points(dat: Path) -> dict[Point, int]:
 
 
 def measured(seeds: int) -> dict[Point, int]:
-    """All benches on the small unit, random runs on the wide one, too."""
+    """All benches on the small unit, those of atomic accesses on one that has them, random runs on the wide one, too."""
     total: dict[Point, int] = defaultdict(int)
 
     def run(build: Build, module: str, name: str, **settings: int) -> None:
@@ -67,6 +67,9 @@ def measured(seeds: int) -> dict[Point, int]:
     for seed in range(seeds):
         run(SMALL, "soak", f"soak-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000, **windowed(seed))
         run(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000, **windowed(seed))
+        run(ATOMIC, "soak", f"atomic-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000, **windowed(seed))
+    run(ATOMIC, "atomics", "atomics", **NEAR)
+    run(ATOMIC, "errors", "atomic-errors")
     return total
 
 

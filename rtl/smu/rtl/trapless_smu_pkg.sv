@@ -121,9 +121,11 @@ package trapless_smu_pkg;
   } axi_resp_e;
 
   function automatic smu_outcome_e outcome_of(reason_t reason);
-    if (reason == '0) return OutcomeDone;
-    if (reason == reason_t'(REASON_CHANGED)) return OutcomeChanged;
-    return OutcomeFailed;
+    smu_outcome_e outcome;
+    if (reason == '0) outcome = OutcomeDone;
+    else if (reason == reason_t'(REASON_CHANGED)) outcome = OutcomeChanged;
+    else outcome = OutcomeFailed;
+    return outcome;
   endfunction
 
   /// REQ: ISA-6. The entry that is installed for an armed one.
@@ -152,9 +154,11 @@ package trapless_smu_pkg;
   // this frame was written here, whatever else has changed since. Anything else tells nothing: the marks are set, so that the entry is
   // found if it is there, and the frame is not to be used again.
   function automatic back_e read_back(logic lost, logic [63:0] found, logic [63:0] seen, logic [43:0] pfn);
-    if (!lost && found == seen) return BackUnwritten;
-    if (!lost && found[PTE_V_BIT] && found[PTE_PFN_MSB:PTE_PFN_LSB] == pfn) return BackOurs;
-    return BackUnknown;
+    back_e back;
+    if (!lost && found == seen) back = BackUnwritten;
+    else if (!lost && found[PTE_V_BIT] && found[PTE_PFN_MSB:PTE_PFN_LSB] == pfn) back = BackOurs;
+    else back = BackUnknown;
+    return back;
   endfunction
 
   /// REQ: ISA-1. Whether an entry is of the armed form, SOFT aside.

@@ -34,8 +34,9 @@ pub const CAP_WINDOWS: Field = Field::new(48, 4);
 /// Control. RW.
 pub const CTRL: u64 = 0x010;
 /// 1: serve misses. Setting it fails (stays 0, STATUS.ERROR set) when the return ring has no entries, a ring lies in
-/// no window (REQ: SMU-15), or the fabric does not take an exclusive access (REQ: SMU-16). When cleared, new requests
-/// answer failed(disabled), accepted ones go on, and the prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
+/// no window (REQ: SMU-15), or the fabric does not take the accesses that updates are made of, exclusive pairs or
+/// atomic ones (REQ: SMU-16). When cleared, new requests answer failed(disabled), accepted ones go on, and the
+/// prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
 pub const CTRL_ENABLE: Field = Field::new(0, 1);
 
 /// Status. RO.

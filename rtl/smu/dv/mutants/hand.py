@@ -4,7 +4,7 @@ model's suite and the proofs run on it until one of them fails.
 
     rtl/run python -m rtl.smu.dv.mutants.hand [--jobs N] [--file OTHER.toml] [NAME ...]
 
-Prints a line for each mutant and a closing line. Verdicts are kept in .trapless/rtl/mutants/hand.json: a mutant that was caught
+Prints a line for each mutant and a closing line. Verdicts are kept in .trapless/rtl/hand/verdicts.json: a mutant that was caught
 in the same file is not run again, a survivor only when tests have changed. Fails when fewer than 97 of 100 are caught, and when
 a survivor has no reason."""
 
@@ -131,7 +131,7 @@ def main() -> int:
     if unknown := set(options.names) - set(mutants):
         sys.exit(f"mutants: {options.file.name} has no {', '.join(sorted(unknown))}")
     os.environ.update(env.environment())
-    kept = env.BUILDS / "mutants" / "hand.json"
+    kept = env.BUILDS / "hand" / "verdicts.json"
     kept.parent.mkdir(parents=True, exist_ok=True)
     known = json.loads(kept.read_text()) if kept.exists() else {}
     now = tests()

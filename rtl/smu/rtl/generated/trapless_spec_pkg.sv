@@ -42,9 +42,9 @@ package trapless_spec_pkg;
   // Control. RW.
   localparam int unsigned REG_CTRL = 32'h10;
   // 1: serve misses. Setting it fails (stays 0, STATUS.ERROR set) when the return ring has no entries, a ring lies in
-  // no window (REQ: SMU-15), or the fabric does not take an exclusive access (REQ: SMU-16). When cleared, new
-  // requests answer failed(disabled), accepted ones go on, and the prefetched frames go to the return ring (REQ:
-  // SMU-5, SMU-6).
+  // no window (REQ: SMU-15), or the fabric does not take the accesses that updates are made of, exclusive pairs or
+  // atomic ones (REQ: SMU-16). When cleared, new requests answer failed(disabled), accepted ones go on, and the
+  // prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
   localparam int unsigned REG_CTRL_ENABLE_LSB = 32'd0;
   localparam int unsigned REG_CTRL_ENABLE_MSB = 32'd0;
   localparam int unsigned REG_CTRL_ENABLE_BIT = 32'd0;
