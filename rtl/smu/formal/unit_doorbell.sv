@@ -40,8 +40,9 @@ module doorbell_view #(
   logic first = 1'b1;
   always_ff @(posedge clk_i) first <= 1'b0;
 
-  // The port alone: what was shown and not taken, which halves of the write were taken, how long it has been under way.
-  logic aw_q, w_q, took_address_q, took_value_q, done;
+  // The port alone: what was shown and not taken, which halves of the write were taken, whether this write has lost
+  // the device, how long it has been under way.
+  logic aw_q, w_q, took_address_q, took_value_q, said_q, done;
   logic [63:0] awaddr_q;
   logic [31:0] wdata_q;
   logic [15:0] age_q;
@@ -50,13 +51,14 @@ module doorbell_view #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {aw_q, w_q, took_address_q, took_value_q} <= '0;
+      {aw_q, w_q, took_address_q, took_value_q, said_q} <= '0;
       age_q <= '0;
     end else begin
       aw_q <= awvalid_o && !awready_i;
       w_q <= wvalid_o && !wready_i;
       took_address_q <= (took_address_q || (awvalid_o && awready_i)) && !done;
       took_value_q <= (took_value_q || (wvalid_o && wready_i)) && !done;
+      said_q <= (said_q || lost_o) && busy_q && !done;
       if (!busy_q || done) age_q <= '0;
       else if (age_q != '1) age_q <= age_q + 16'd1;
     end
@@ -69,9 +71,11 @@ module doorbell_view #(
   `CLAIM(bell_held, aw_q && w_q, (!aw_q || (awvalid_o && awaddr_o == awaddr_q)) && (!w_q || (wvalid_o && wdata_o == wdata_q)))
   `CLAIM(bell_one_write, took_address_q && took_value_q, took_address_q == (busy_q && !awvalid_o) && took_value_q == (busy_q
       && !wvalid_o) && bready_o == (took_address_q && took_value_q) && (busy_q || (!awvalid_o && !wvalid_o)))
-  `CLAIM(bell_lost_in_time, age_q == 16'(Cycles - 1), age_q < 16'(Cycles) || told_q || old_o)
+  `CLAIM(bell_lost_in_time, age_q == 16'(Cycles - 1), age_q < 16'(Cycles) || said_q || old_o)
+  `CLAIM(bell_error_loses, done && bresp_i[1] && !said_q, !(done && bresp_i[1]) || lost_o || said_q || old_o || renew_i)
+  `CLAIM(bell_said_once, said_q, !busy_q || told_q == said_q)
   `CLAIM_WHEN(bell_lost_for_a_reason, lost_o, age_q == 16'(Cycles - 1) || (done && bresp_i[1]))
-  `CLAIM_WHEN(bell_age, busy_q, told_q || old_o || age_q == 16'(count_q))
+  `CLAIM_WHEN(bell_age, busy_q, said_q || old_o || age_q == 16'(count_q))
 
   // Values since the queue pair was set up: the newest is due, or was the last that was sent.
   logic tail_rung_q, head_rung_q;
