@@ -167,9 +167,9 @@ def suites(everything: bool) -> list[Suite]:
         Suite("rtl-unchanged", ["rtl/run", "rtl/cva6/tests/walk/unchanged", "--seeded"], plain=True, long=True),
         Suite("rtl-linux", [sys.executable, "rtl/cva6/linux/run"], plain=True, long=True),
         Suite("rtl-predict", [sys.executable, "rtl/cva6/linux/predict"], plain=True, long=True),
-        Suite("rtl-mutants", ["rtl/run", sys.executable, "-m", "rtl.smu.dv.mutants"], plain=True, long=True,
+        Suite("rtl-mutants", ["rtl/run", "python", "-m", "rtl.smu.dv.mutants"], plain=True, long=True,
               env=build.cargo_env()),
-        Suite("rtl-mutants-hand", ["rtl/run", sys.executable, "-m", "rtl.smu.dv.mutants.hand"], plain=True, long=True,
+        Suite("rtl-mutants-hand", ["rtl/run", "python", "-m", "rtl.smu.dv.mutants.hand"], plain=True, long=True,
               env=build.cargo_env()),
     ]
     whole = [

@@ -166,8 +166,8 @@ async def a_doorbell_with_an_error_may_have_rung(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def a_head_doorbell_with_an_error_may_have_rung(dut: HierarchyObject) -> None:
-    """REQ: SMU-9, SMU-14. The miss is served; nothing more is asked of the device until RELEASE. So it is with the next queue pair
-    of the descriptor, too."""
+    """REQ: SMU-9, SMU-14. The miss is served; nothing more is asked of the device until RELEASE. So it is with the next queue
+    pair of the descriptor, too."""
     bench = await Bench.start(dut)
     bench.world.effect_share = 1.0
     for page in (PAGE, 2):
@@ -205,4 +205,34 @@ async def a_return_ring_entry_with_an_error_is_not_taken_twice(dut: HierarchyObj
     await bench.cycles(200)
     returned = await bench.os.take_returned()
     assert returned.count("device") == 1, returned
+    await bench.finish()
+
+
+@cocotb.test()
+@cocotb.parametrize(name=["FREE_BASE", "FREE_SIZE"])
+async def a_free_ring_with_an_error_is_used_when_it_is_set_again(dut: HierarchyObject, name: str) -> None:
+    """REQ: SMU-5, SMU-10. Until then no frame is fetched, though memory answers again."""
+    bench = await Bench.start(dut, frames=0)
+    world, os = bench.world, bench.os
+    world.faults.add("free")
+    await os.refill(2)
+    await bench.cycles(60)
+    world.faults.clear()
+    for hart in (0, 1):
+        wait = bench.walkers.ask(hart, PAGE)
+        await bench.answered(wait)
+        assert wait.is_(FAILED, reason("NO_FRAME"))
+    await os.write(reg("CTRL"), 0)
+    await os.write(reg(name), await os.read(reg(name)))
+    for frame, place in enumerate(world.places):
+        if place == "smu":
+            world.take_back(frame)
+    os.tail = 0
+    await os.write(reg("CTRL"), 1)
+    await os.refill(2)
+    wait = bench.walkers.ask(2, PAGE)
+    await bench.at_device(0)
+    world.devices[0].complete()
+    await bench.answered(wait)
+    assert wait.is_(DONE)
     await bench.finish()

@@ -33,7 +33,7 @@ async def a_fence_waits_for_the_device_but_not_for_quarantine_and_a_drain_does(d
     assert not await os.busy(0, "FENCE") and not later.outcome, "what came later is not waited for"
     assert await os.busy(0, "DRAIN"), "SMU-8: a drain over while a command is in quarantine"
     bench.world.devices[0].complete(0)
-    await bench.cycles(50)
+    await bench.cycles(100)  # GATED looks at a queue every 64
     assert not await os.busy(0, "DRAIN") and await os.status("LIVE") == 1
     for _ in range(3):
         await os.begin(0, "FENCE")

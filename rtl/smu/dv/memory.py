@@ -22,8 +22,8 @@ from rtl.smu.dv.coverage import cover
 OKAY, EXOKAY, SLVERR, DECERR = range(4)
 INCR, WRAP = 1, 2
 
-CLEAR, SET, COMPARE = 0b010001, 0b010011, 0b110001
-"""AWATOP: AtomicStore CLR and SET, AtomicCompare."""
+SET, COMPARE = 0b010011, 0b110001
+"""AWATOP: AtomicStore SET, AtomicCompare."""
 
 AxiAWBus, _, _, AxiAWSink, _ = define_stream(
     "AxiAW", signals=["awid", "awaddr", "awlen", "awsize", "awburst", "awlock", "awatop", "awvalid", "awready"],
@@ -87,7 +87,10 @@ class Memory:
         self.exclusive = True
         """Whether this memory knows exclusive accesses."""
         self.atomics = "done"
-        """What becomes of atomic accesses: "done"; "refused" by a bus error; "plain": taken for writes of their data."""
+        """What becomes of atomic accesses: "done"; "refused" by a bus error; "plain": taken for writes of their data; or an
+        AtomicCompare that is done wrongly (`_compared`), or "unset": an AtomicStore that does nothing."""
+        self.atomic_ids: dict[int, int] = {}
+        """Identifiers of atomic accesses that are not answered, and how many answers are due: nobody else may have them."""
         self.atomic_errors: tuple[tuple[bool, bool], ...] = ((True, True), (True, False), (False, True))
         """On which channels an AtomicCompare may tell of an error: data, response."""
         cocotb.start_soon(self._serve(self.ar, self._take_read, self._read))
@@ -127,6 +130,7 @@ class Memory:
 
     async def _take_read(self) -> Access:
         ar = self.ar.recv_nowait()
+        assert int(ar.arid) not in self.atomic_ids, f"AXI: a read has the identifier {int(ar.arid)} of an atomic access"
         assert int(ar.arburst) == INCR, f"AXI: a read of burst type {int(ar.arburst)}"
         return Access(self.world.cycle + self.latency(), int(ar.arid), int(ar.araddr), int(ar.arlen) + 1, int(ar.arsize),
                       bool(ar.arlock))
@@ -135,6 +139,9 @@ class Memory:
         aw = self.aw.recv_nowait()
         access = Access(self.world.cycle + self.latency(), int(aw.awid), int(aw.awaddr), int(aw.awlen) + 1, int(aw.awsize),
                         bool(aw.awlock), int(aw.awatop), int(aw.awburst))
+        assert access.id not in self.atomic_ids, f"AXI: a write has the identifier {access.id} of an atomic access"
+        if access.atop and self.atomics != "plain":
+            self.atomic_ids[access.id] = 2 if access.atop == COMPARE else 1
         for beat in range(access.beats):
             w = await self.w.recv()
             assert bool(w.wlast) == (beat == access.beats - 1), "WLAST is wrong"
@@ -154,7 +161,12 @@ class Memory:
             if beat in failed:
                 data ^= sum(1 << self.rng.randrange(12, 40) + 64 * i for i in range(self.bytes // 8))
             answer = resp if beat in failed or not failed else OKAY
-            self.r.send_nowait(self.r._transaction_obj(rid=access.id, rdata=data, rresp=answer, rlast=beat == access.beats - 1))
+            fields = {"rid": access.id, "rdata": data, "rresp": answer, "rlast": beat == access.beats - 1}
+            # Data of another identifier may come between the beats of a burst.
+            if beat and self.rng.random() < 0.5:
+                cocotb.start_soon(self._answer(self.r, self.rng.randint(1, 12), **fields))
+            else:
+                self.r.send_nowait(self.r._transaction_obj(**fields))
 
     def _failed_beats(self, beats: int) -> set[int]:
         """Which beats of a burst meet the error: one is enough. Their data are wrong, but look right."""
@@ -180,31 +192,47 @@ class Memory:
         first, second = both & 2**64 - 1, both >> 64 & 2**64 - 1
         return (second, first) if upper else (first, second)
 
+    def _compared(self, access: Access) -> tuple[int, int]:
+        """An AtomicCompare is done, or done wrongly: its operands are "swapped", or those of a wrapping burst ("unwrapped"); it
+        never writes ("unwritten"), always does ("always"), or says that it has found something else ("other"). The response, and
+        which bits of the data that it gives are wrong."""
+        compared, new = self._operands(access)
+        kind, resp, found = self.atomics, OKAY, self.ram.read(access.addr)
+        if kind == "done":
+            return self.world.exchange(access, compared, new), 0
+        if kind == "swapped" or (kind == "unwrapped" and access.burst == WRAP):
+            compared, new = new, compared
+        if kind == "always" or (kind != "unwritten" and found == compared):
+            self.ram.write(access.addr, new)
+        return resp, int(kind == "other")
+
     def _atomic(self, access: Access) -> None:
         """An atomic access takes effect, or whatever this fabric does with one."""
         compares, resp, old = access.atop == COMPARE, OKAY, self._line(access.addr)
-        assert not access.lock and access.atop in (CLEAR, SET, COMPARE), f"AXI: {access}"
+        assert not access.lock and access.atop in (SET, COMPARE), f"AXI: {access}"
         if self.atomics == "refused":
             resp = SLVERR
         elif compares:
-            compared, new = self._operands(access)
-            resp = self.world.exchange(access, compared, new)
-        else:
+            resp, wrong_bits = self._compared(access)
+            old ^= wrong_bits << 8 * (access.addr % self.bytes & ~7)
+        elif self.atomics != "unset":
             assert access.beats << access.size == 8 and access.burst == INCR, f"AXI: {access}"
-            operand, word = next((data >> 64 * i & 2**64 - 1 for data, strobe in access.data for i in range(self.bytes // 8)
-                                  if strobe >> 8 * i & 0xff)), self.ram.read(access.addr)
-            words = {access.addr: (word | operand if access.atop == SET else word & ~operand, 0xff)}
+            (data, strobe), lane = access.data[0], access.addr % self.bytes & ~7
+            assert strobe == 0xff << lane, f"AXI: strobes of {access}"
+            words = {access.addr: (self.ram.read(access.addr) | data >> 8 * lane & 2**64 - 1, 0xff)}
             resp, done = self.world.check_write(access, words)
             if done:
                 self.ram.write(access.addr, words[access.addr][0])
         if compares:
             on_data, on_response = self.rng.choice(self.atomic_errors) if resp else (False, False)
-            first = self.rng.randint(0, 20)
+            gap = self.rng.choice((20, 20, 20, 100))
+            first = self.rng.randint(0, gap)
             wrong = self.rng.getrandbits(8 * self.bytes) if on_data else 0
             told = resp if on_data else OKAY
             cocotb.start_soon(self._answer(self.r, first, rid=access.id, rdata=old ^ wrong, rresp=told, rlast=1))
-            cocotb.start_soon(self._answer(self.b, 20 - first, bid=access.id, bresp=resp if on_response else OKAY))
+            cocotb.start_soon(self._answer(self.b, gap - first, bid=access.id, bresp=resp if on_response else OKAY))
         else:
+            self.atomic_ids.pop(access.id)
             self.b.send_nowait(self.b._transaction_obj(bid=access.id, bresp=resp))
 
     async def _answer(self, channel: AxiRSource | AxiBSource, after: int, **fields: int) -> None:
@@ -212,6 +240,11 @@ class Memory:
         for _ in range(after):
             await RisingEdge(self.clk)
         channel.send_nowait(channel._transaction_obj(**fields))
+        key = fields.get("rid", fields.get("bid"))
+        if key in self.atomic_ids:
+            self.atomic_ids[key] -= 1
+            if not self.atomic_ids[key]:
+                del self.atomic_ids[key]
 
     def _write(self, access: Access) -> None:
         if access.atop and self.atomics != "plain":

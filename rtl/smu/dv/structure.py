@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rtl.smu.dv import coverage
-from rtl.smu.dv.test_dv import ATOMIC, MODULES, NEAR, SMALL, WIDE, Build, bench, claimed, windowed
+from rtl.smu.dv.test_dv import ATOMIC, CLAIMED_SEEDS, MODULES, NEAR, SMALL, WIDE, Build, bench, claimed, windowed
 from rtl.tools import sources
 
 KINDS = ("line", "branch", "toggle")
@@ -134,7 +134,7 @@ def main() -> int:
     options = parser.parse_args()
     shutil.rmtree(coverage.FOLDER, ignore_errors=True)
     total = measured(options.seeds)
-    print(coverage.report()[1], coverage.cross_report(claimed(max(options.seeds, 6))[1])[1], sep="\n")
+    print(coverage.report()[1], coverage.cross_report(claimed(max(options.seeds, CLAIMED_SEEDS))[1])[1], sep="\n")
     print(table(total), "\n", sep="")
     lines, wrong = judged(total)
     bits, open_bits = still(total)

@@ -100,7 +100,8 @@ def bench(build: Build, module: str, run: str, files: list[Path] | None = None, 
     sizes = {"SMU_PMSHR": "PmshrEntries", "SMU_DEVICES": "Devices", "SMU_HARTS": "Harts", "SMU_POLL": "PollInterval"}
     settings = {"SMU_DOORBELL": build.parameters.get("DoorbellCycles", 0), "SMU_ATOMICS": build.parameters.get("Atomics", 0),
                 **settings}
-    settings = {"SMU_RUN": run, **{name: build.parameters[size] for name, size in sizes.items()}, **settings}
+    built = {name: build.parameters[size] for name, size in sizes.items() if size in build.parameters}
+    settings = {"SMU_RUN": run, **built, **settings}
     with contextlib.suppress(SystemExit, RuntimeError):  # what went wrong stands in the log
         get_runner("verilator").test(
             hdl_toplevel=build.top, hdl_toplevel_lang="verilog", test_module=f"rtl.smu.dv.{module}", build_dir=folder,
@@ -147,6 +148,10 @@ def test_soak_wide(long: bool) -> None:
         bench(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=50_000 if long else 20_000, **windowed(seed))
 
 
+CLAIMED_SEEDS = 8
+"""Random runs of the short form with claims and crosses."""
+
+
 def claimed(seeds: int) -> tuple[Counter[str], Counter[str]]:
     """Random runs with claims and crosses bound to the unit: how often the case of each claim came up, and each cross."""
     found: dict[str, Counter[str]] = {"seen": Counter(), "met": Counter()}
@@ -161,7 +166,7 @@ def claimed(seeds: int) -> tuple[Counter[str], Counter[str]]:
 def test_claims(long: bool) -> None:
     """What is proven holds in a simulation, and so does what the proofs assume of the other side. Each claim's case came up, and
     of the crosses as many as a short run meets, or all but those with a reason."""
-    cases, crosses = claimed(20 if long else 6)
+    cases, crosses = claimed(20 if long else CLAIMED_SEEDS)
     never = sorted(name for name, count in cases.items() if not count)
     assert len(cases) > 100 and not never, f"claims whose case never came up: {', '.join(never)}"
     share, table = coverage.cross_report(crosses)
@@ -170,7 +175,7 @@ def test_claims(long: bool) -> None:
 
 
 @pytest.mark.parametrize(("build", "module"), [
-    (ATOMIC, "atomics"), (ATOMIC, "errors"), (ATOMIC, "soak"), (ATOMIC_WIDE, "atomics"), (ATOMIC_WIDE, "soak"),
+    *((ATOMIC, name) for name in ("atomics", "errors", "fabric", "soak")), *((ATOMIC_WIDE, name) for name in ("atomics", "soak")),
 ], ids=lambda item: getattr(item, "name", item))
 def test_atomics(build: Build, module: str, long: bool) -> None:
     """By atomic accesses what is otherwise done by exclusive pairs."""
@@ -209,10 +214,13 @@ def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
     bug = SEEDED[name]
     (tmp_path / bug["file"]).write_text(_with_bug(name, bug))
     files = [tmp_path / path.name if path.name == bug["file"] else path for path in sources.smu()]
-    kind = GATED if bug.get("gated") else CLAIMS if bug.get("claims") else ATOMIC if bug.get("atomic") else SMALL
+    kind = GATED if bug.get("gated") else CLAIMS if bug.get("claims") else SMALL
+    if bug.get("atomic"):
+        kind = ATOMIC_WIDE if bug.get("wide") else ATOMIC
     build = replace(kind, name="seeded", optimize="-O1")
     said = ""
-    modules = {"soak": {"SMU_SEED": 1, "SMU_CYCLES": 10_000}, **({"atomics": NEAR} if bug.get("atomic") else MODULES)}
+    others = {"atomics": NEAR, "fabric": {}} if bug.get("atomic") else MODULES
+    modules = {"soak": {"SMU_SEED": 1, "SMU_CYCLES": 10_000}, **others}
     for module in [bug["module"]] if "module" in bug else modules:
         try:
             bench(build, module, f"seeded-{module}", files, **modules[module])

@@ -161,7 +161,7 @@ class Walkers:
         world, page = self.world, wait.page
         if wait.outcome == DONE:
             world.check(wait.reason == 0 and world.marked(page), "SMU-3", f"page {page} answered before its marks")
-            world.check(wait.pte & 1 == 1, "SMU-6", f"page {page} is done with {wait.pte:#x}")
+            world.check(wait.pte == world.installs[page], "SMU-6", f"page {page} is done with {wait.pte:#x}")
             cover(f"answer.{who}_done")
         elif wait.outcome == CHANGED:
             world.check(wait.pte != wait.seen or world.tolerates_same, "SMU-2", f"page {page} changed to {wait.pte:#x}, as seen")

@@ -102,8 +102,10 @@ class World:
         self.tolerates_same = False
         """`changed` may come with the value that was seen: of a miss that was joined, whose first request saw another one; or
         because exclusive pairs fail so often that the exchange is given up."""
-        self.tried = 0
-        """What stood in the word at which the fabric is tried, when the test began."""
+        self.tried: dict[int, list[int]] = {}
+        """Words at which the fabric is tried: what stood there when the test began, and the number of plain writes since."""
+        self.installs: dict[int, int] = {}
+        """The entry that was installed last for a page, or was to be."""
         self.trace: list[tuple[str, int]] = []
         """Accesses that took effect, by area and index."""
 
@@ -209,7 +211,8 @@ class World:
         """A read takes effect: its response."""
         area, index = self.area(access.addr)
         want = 16 if area == "free" else 8
-        tried = area == "ret" and access.lock != self.atomics and index == 0
+        tried = area == "ret" and index == 0 and (self.atomics or access.lock and access.addr == RET_RING)
+        self.check(not (self.atomics and access.lock), "SMU-16", f"an exclusive {access}")
         self.check(area in ("pte", "pmd", "pud", "free", "cq") or tried, "SMU-10", f"read of {access.addr:#x} ({area})")
         size = access.beats << access.size
         self.held(access.addr, size)
@@ -221,8 +224,8 @@ class World:
             self._read_back(access.id, index, resp)
         if resp:
             return resp
-        if tried and not (self.atomics and self.trace[-1:] == [("ret_tried", 0)]):
-            self.tried = self.ram.read(access.addr)
+        if tried and (access.lock or access.addr not in self.tried):
+            self.tried[access.addr] = [self.ram.read(access.addr), 0]
         self.trace.append((area, index))
         if area in ("pmd", "pud"):
             self._mark(access, area, self.ram.read(access.addr) & L != 0, found=True)
@@ -253,7 +256,7 @@ class World:
             if resp:
                 self.errors[access.id] = index, seen, frame, effect
         if tried:
-            self.check(value == self.tried, "SMU-16", f"{value:#x} written to try the fabric")
+            self._try(access, value)
         if not effect:
             return resp, False
         self.trace.append(("ret_tried" if tried else area, index))
@@ -261,6 +264,19 @@ class World:
             self.check(value == self.ram.read(access.addr) | L, "SMU-3", f"{area} {index} written as {value:#x}")
             self._mark(access, area, True, found=False)
         return resp, True
+
+    def _try(self, access: Access, value: int) -> None:
+        """A write that tries the fabric is about to take effect (REQ: SMU-16): of a pair, that of the word itself; or one of
+        those between a first plain write and a second one, which puts the word back."""
+        self.check(access.addr in self.tried, "SMU-16", f"{access.addr:#x} written to try the fabric, and not read before")
+        word, plain = self.tried[access.addr]
+        if access.lock:
+            self.check(value == word, "SMU-16", f"{value:#x} written to try the fabric")
+        elif not access.atop:
+            self.tried[access.addr][1] += 1
+            self.check(plain == 0 or value == word, "SMU-16", f"{value:#x} written behind the test, not {word:#x}")
+            if plain:
+                del self.tried[access.addr]
 
     def written(self, access: Access, words: dict[int, tuple[int, int]], resp: int) -> None:
         """A write has taken effect, with this response. An entry of a ring or queue whose write met an error is behind the tail,
@@ -290,8 +306,11 @@ class World:
                 self.ram.write(access.addr, new)
             return resp
         area, page = self.area(access.addr)
-        self.check(area == "pte" and names_block(compared), "SMU-3", f"{area} {page} compared with {compared:#x}")
         self.held(access.addr, 8)
+        if access.addr in self.tried:
+            self.trace.append(("ret_tried", page))
+            return self._fault(area, write=True)
+        self.check(area == "pte" and names_block(compared), "SMU-3", f"{area} {page} compared with {compared:#x}")
         cover("atomic.changed")
         if resp := self._fault(area, write=True):
             self.updating[access.id] = page
@@ -344,6 +363,7 @@ class World:
         lba = get("PTE_LBA", seen)
         self.check(self.content[frame] == lba, "SMU-4", f"page {page} installed with {self.content[frame]}, not block {lba}")
         self.check(new == installed(seen, places.PFN[frame]), "SMU-3", f"page {page} installed as {new:#x}")
+        self.installs[page] = new
         self.progress[page] = "pte" if effect else "begun"
         self.updating[key] = page
         if effect:

@@ -92,7 +92,6 @@ package trapless_smu_pkg;
   /// AWATOP of AXI5: the atomic accesses that the unit makes.
   typedef enum logic [5:0] {
     AtopNone = 6'b000000,
-    AtopClear = 6'b010001,  // AtomicStore CLR
     AtopSet = 6'b010011,  // AtomicStore SET
     AtopCompare = 6'b110001  // AtomicCompare
   } axi_atop_e;

@@ -4,9 +4,10 @@
 //
 // A bus error on the PTE's exchange does not tell whether the PTE was written: it is read back, once (REQ: SMU-13).
 //
-// The first updater also tests the fabric at a word that it leaves as it was (REQ: SMU-16). A fabric that takes an atomic access for a
-// plain write gives no data back, for which an AtomicCompare would wait for ever. So an AtomicStore goes before it that clears bits
-// which are 0: done as a plain write it would change every bit.
+// The first updater also tests the fabric at two words, one in each half of 16 bytes, and puts back what stood there (REQ: SMU-16). It
+// fills the word, sets the mark in it, exchanges it by an AtomicCompare that must not succeed and by one that must, and reads what came
+// of it. A fabric that takes an atomic access for a plain write, or drops it, gives no data back, for which an AtomicCompare would wait
+// for ever: so the AtomicStore goes first, and only what it has left tells whether the others follow.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_update_atomic
@@ -59,9 +60,11 @@ module trapless_smu_update_atomic
 );
 
   typedef enum logic [2:0] { UpIdle, UpAsk, UpWait, UpJudge, UpWrite, UpTell } up_e;
-  // An install writes the first three. A test reads the word, clears nothing in it, reads it, exchanges it for itself; it is written
-  // back where one of these went wrong.
-  typedef enum logic [2:0] { StepPte, StepPmd, StepPud, StepClear, StepExchange, StepRestore } step_e;
+  // An install writes the first three. A test reads the word and goes through the others. It reads the word behind StepSet and
+  // StepExchange, and restores it where one of these went wrong, too.
+  typedef enum logic [2:0] { StepPte, StepPmd, StepPud, StepFill, StepSet, StepRefuse, StepExchange, StepRestore } step_e;
+
+  localparam logic [63:0] Mark = 64'd1 << PTE_L_BIT;
 
   up_e state_q, state_d;
   step_e step_q, step_d;
@@ -92,39 +95,42 @@ module trapless_smu_update_atomic
   assign read_o = '{addr: 64'({addr, 3'b0}), wide: 1'b0, exclusive: 1'b0};
 
   // ---------------------------------------------------------------- writes
-  logic [63:0] swap;
+  logic [63:0] expected, swap;
 
-  assign swap = step_q == StepPte ? new_q : seen_q;
+  always_comb begin
+    unique case (step_q)
+      StepRefuse: {expected, swap} = {Mark, 64'd0};
+      StepExchange: {expected, swap} = {~64'd0, Mark};
+      default: {expected, swap} = {seen_q, new_q};
+    endcase
+  end
+
   assign write_valid_o = state_q == UpWrite && !answered_q;
   assign write_soon_o = next_i || answered_q || state_q == UpJudge;
 
   always_comb begin
-    write_o = '{addr: 64'({addr, 3'b0}), size: 3'd3, exclusive: 1'b0, atop: AtopSet, data: {8{64'd1 << PTE_L_BIT}}};
-    unique case (step_q)
-      StepPte, StepExchange: begin
-        write_o.size = 3'd4;
-        write_o.atop = AtopCompare;
-        // At an odd address the burst wraps, and the value to be written comes first (AXI5, data of AtomicCompare).
-        write_o.data = {4{addr[0] ? {seen_q, swap} : {swap, seen_q}}};
-      end
-      StepClear: begin
-        write_o.atop = AtopClear;
-        write_o.data = {8{~seen_q}};
-      end
-      StepRestore: begin
-        write_o.atop = AtopNone;
-        write_o.data = {8{seen_q}};
-      end
-      default: ;
-    endcase
+    write_o = '{addr: 64'({addr, 3'b0}), size: 3'd3, exclusive: 1'b0, atop: AtopSet, data: {8{Mark}}};
+    if (compare) begin
+      write_o.size = 3'd4;
+      write_o.atop = AtopCompare;
+      // At an odd address the burst wraps, and the value to be written comes first (AXI5, data of AtomicCompare).
+      write_o.data = {4{addr[0] ? {expected, swap} : {swap, expected}}};
+    end else if (step_q inside {StepFill, StepRestore}) begin
+      write_o.atop = AtopNone;
+      write_o.data = {8{step_q == StepFill ? ~Mark : seen_q}};
+    end
   end
 
-  assign compare = step_q inside {StepPte, StepExchange};
+  assign compare = step_q inside {StepPte, StepRefuse, StepExchange};
   assign bus_error = (done_valid_i && done_resp_i inside {RespSlvErr, RespDecErr})
       || (data_valid_i && data_resp_i inside {RespSlvErr, RespDecErr});
   assign done = answered_q && (!compare || data_q);
 
   // ---------------------------------------------------------------- what follows
+  // The test found what it must find: all ones in the word, or its new value. The second word is due.
+  logic full, again, bad;
+
+  assign full = found_q == ~64'd0;
   assign back = read_back(lost_q, found_q, seen_q, new_q[PTE_PFN_MSB:PTE_PFN_LSB]);
 
   always_comb begin
@@ -133,9 +139,11 @@ module trapless_smu_update_atomic
     reason_d = reason_q;
     doubt = 1'b0;
     pte_done = 1'b0;
+    bad = 1'b0;
+    again = 1'b0;
     unique case (state_q)
       UpIdle: begin
-        step_d = start_i ? StepPte : StepClear;
+        step_d = start_i ? StepPte : StepFill;
         reason_d = '0;
         if (start_i) state_d = UpWrite;
         else if (try_i) state_d = UpAsk;
@@ -144,22 +152,31 @@ module trapless_smu_update_atomic
       UpWait: if (data_valid_i) state_d = UpJudge;
       UpJudge: begin
         state_d = UpWrite;
-        if (step_q == StepClear) begin
-          if (lost_q) state_d = UpTell;
-        end else if (step_q == StepExchange) begin
-          if (lost_q || found_q != seen_q) step_d = StepRestore;
-        end else if (back == BackUnwritten) begin
-          state_d = UpTell;
-        end else begin
-          step_d = StepPmd;
-          doubt = back == BackUnknown;
-          pte_done = back == BackOurs;
-        end
-        if (lost_q || state_d == UpTell || step_d == StepRestore || doubt) reason_d = reason_t'(REASON_BUS);
+        unique case (step_q)
+          StepFill: bad = lost_q;
+          StepSet: begin
+            bad = lost_q || !full;
+            step_d = bad ? StepRestore : StepRefuse;
+          end
+          StepExchange: begin
+            bad = lost_q || found_q != Mark;
+            step_d = StepRestore;
+          end
+          default: begin
+            bad = back != BackOurs;
+            doubt = back == BackUnknown;
+            pte_done = back == BackOurs;
+            if (back != BackUnwritten) step_d = StepPmd;
+          end
+        endcase
+        if (bad && step_d inside {StepFill, StepPte}) state_d = UpTell;
+        if (bad) reason_d = reason_t'(REASON_BUS);
       end
       UpWrite: if (done) begin
+        bad = failed_q;
         unique case (step_q)
           StepPte: begin
+            bad = 1'b0;
             if (failed_q) begin
               state_d = UpAsk;
             end else if (found_q != seen_q) begin
@@ -171,14 +188,22 @@ module trapless_smu_update_atomic
             end
           end
           StepPmd: if (failed_q) state_d = UpTell; else step_d = StepPud;
-          StepClear: begin
-            step_d = failed_q ? StepRestore : StepExchange;
-            if (!failed_q) state_d = UpAsk;
+          StepFill: step_d = failed_q ? StepRestore : StepSet;
+          StepSet: if (failed_q) step_d = StepRestore; else state_d = UpAsk;
+          StepRefuse, StepExchange: begin
+            bad = failed_q || !full;
+            if (bad) step_d = StepRestore;
+            else if (step_q == StepRefuse) step_d = StepExchange;
+            else state_d = UpAsk;
           end
-          StepExchange: if (failed_q || found_q != seen_q) step_d = StepRestore; else state_d = UpTell;
+          StepRestore: begin
+            again = !failed_q && reason_q == '0 && !pud_q[0];
+            step_d = again ? StepFill : StepRestore;
+            state_d = again ? UpAsk : UpTell;
+          end
           default: state_d = UpTell;
         endcase
-        if (step_d == StepRestore || (failed_q && step_q != StepPte)) reason_d = reason_t'(REASON_BUS);
+        if (bad) reason_d = reason_t'(REASON_BUS);
       end
       default: state_d = UpIdle;
     endcase
@@ -225,8 +250,9 @@ module trapless_smu_update_atomic
       pud_q <= try_i ? try_addr_i : start_entry_i.pud;
       seen_q <= start_entry_i.value;
       new_q <= installed(start_entry_i.value, start_entry_i.pfn);
-    end else if (state_q == UpJudge && step_q == StepClear) begin
-      seen_q <= found_q;
+    end else begin
+      if (state_q == UpJudge && step_q == StepFill) seen_q <= found_q;
+      if (again) pud_q[0] <= 1'b1;
     end
     if (data_valid_i) found_q <= data_i;
     if (data_valid_i) lost_q <= data_resp_i inside {RespSlvErr, RespDecErr};

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does the SMU's suite see faults? Yosys puts some into the unit, one model has them all, and the suite of
-machine/crates/smu-world runs on each. Run it in the lab's environment.
+"""Do the short suites see faults? Yosys puts some into the unit, one model has them all. On each run the suite of
+machine/crates/smu-world, and on those that survive it the benches.
 
-    python3 -m rtl.smu.dv.mutants [--seed N] [--again] [--only NUMBER ...] [--jobs N]
+    rtl/run python -m rtl.smu.dv.mutants [--seed N] [--again] [--only NUMBER ...] [--jobs N]
 
 A mutant is caught when a test fails or does not end. Those that survive are looked up in survivors.toml, which says why. Fails
-when fewer than 90 of 100 are caught, not counting what survivors.toml calls equivalent, and when a survivor is not there.
+when fewer than 97 of 100 are caught, not counting what survivors.toml calls equivalent, and when a survivor is not there.
 What came of each is in .trapless/rtl/mutants: verdicts.json, report.txt."""
 
 import argparse
@@ -20,6 +20,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from rtl.smu.dv import test_dv
 from rtl.smu.sim import build
 from rtl.smu.synth import yosys
 from rtl.tools import env
@@ -30,10 +31,17 @@ SEED = 20
 LEAST, REST = 1, 100
 LIMIT_S = 120
 """Of processor time, for the tests of one filter. They take 10 s at most on a unit that works."""
-GOAL = 0.9
+GOAL = 0.97
 # Quick tests first.
 FILTERS = ("rules::", "ports::", "the_models_logic", "entries::", "queues::", "registers", "numbers::", "random::", "lockstep")
 PARAMETERS = {"pmshr": 4, "prefetch": 2}
+DOORBELL_CYCLES = 512
+# The benches on the netlist, which has its sizes in it: they ask of two of its devices. Those of late.py, idle.py and windows.py
+# need more entries or windows than it has.
+SIZES = {"SMU_PMSHR": 4, "SMU_DEVICES": 2, "SMU_HARTS": 4, "SMU_POLL": 4, "SMU_DOORBELL": DOORBELL_CYCLES}
+SOAK = {"SMU_SEED": 1, "SMU_CYCLES": 20_000}
+BENCHES = [("soak", SOAK), ("soak", {**SOAK, "SMU_SEED": 3}),
+           *((name, settings) for name, settings in test_dv.MODULES.items() if name not in ("late", "idle", "windows"))]
 
 
 def model(seed: int, out: Path) -> list[dict]:
@@ -49,6 +57,7 @@ def model(seed: int, out: Path) -> list[dict]:
     os.environ.update(env.environment())
     parameters = Baked(**PARAMETERS)
     settings = dict(item.removeprefix("-G").split("=") for item in build.Parameters(**PARAMETERS).generics())
+    settings["DoorbellCycles"] = str(DOORBELL_CYCLES)
     request = {"out": str(out), "read": yosys.read(settings), "seed": seed, "least": LEAST, "rest": REST}
     with (out / "yosys.log").open("w") as log:
         command = [env.RTL / "run", "python", HERE / "netlist.py"]
@@ -90,6 +99,18 @@ def verdict(program: str, library: Path, number: int) -> str:
     return ""
 
 
+def benches(number: int, out: Path) -> str:
+    """What the benches make of a mutant: the first one that fails, or "" for a survivor."""
+    netlist = test_dv.Build("netlist", {})
+    for module, settings in BENCHES:
+        try:
+            test_dv.bench(netlist, module, f"mutant-{number}", [out / "smu.v", out / "select.sv"], **SIZES, **settings,
+                          TRAPLESS_MUTANT=number)
+        except AssertionError:
+            return f"bench {module}"
+    return ""
+
+
 def report(run: list[dict], lost: list[dict]) -> list[str]:
     """How many of each part were caught and by which tests, and why the others were not."""
     told = []
@@ -119,22 +140,25 @@ def main() -> int:
         return 1
     # The suite may be built again meanwhile.
     program = shutil.copy(built, out / "suite")
-    if wrong := verdict(program, out / "smu.so", 0):
-        print(f"mutants: the suite fails on the unit without mutants: {wrong}", file=sys.stderr)
+    if wrong := verdict(program, out / "smu.so", 0) or benches(0, out):
+        print(f"mutants: the unit without mutants fails, too: {wrong}", file=sys.stderr)
         return 1
     survivors = tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
     known = {entry.pop("mutant"): entry for entry in survivors}
+    unknown = {"kind": "unexplained", "why": ""}
     chosen = [mutant for mutant in mutants if not options.only or mutant["number"] in options.only]
 
     def judge(mutant: dict) -> None:
-        mutant["caught_by"] = verdict(program, out / "smu.so", mutant["number"])
+        number = mutant["number"]
+        mutant["caught_by"] = verdict(program, out / "smu.so", number)
+        if not mutant["caught_by"] and known.get(mutant["name"], unknown)["kind"] != "equivalent":
+            mutant["caught_by"] = benches(number, out)
         print(f"{mutant['number']:4} {mutant['caught_by'] or 'SURVIVED'}: {mutant['name']}", flush=True)
         (out / "verdicts.json").write_text(json.dumps(mutants, indent=1))
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(judge, chosen))
     run = [mutant for mutant in mutants if "caught_by" in mutant]
-    unknown = {"kind": "unexplained", "why": ""}
     lost = [mutant | known.get(mutant["name"], unknown) for mutant in run if not mutant["caught_by"]]
     equivalent = sum(mutant["kind"] == "equivalent" for mutant in lost)
     unexplained = sum(mutant["kind"] == "unexplained" for mutant in lost)
