@@ -132,3 +132,54 @@ async def the_armed_form_alone_is_served(dut: HierarchyObject) -> None:
         bench.os.arm(0)
         await bench.os.refill(1)
     await bench.finish()
+
+
+@cocotb.test()
+async def a_frame_that_cannot_go_back_holds_nobody_up(dut: HierarchyObject) -> None:
+    """REQ: SMU-5, SMU-10. A malformed entry waits for room in the return ring. Until then nothing behind it is fetched, and
+    misses fail for want of a frame."""
+    bench = await Bench.start(dut, frames=0)
+    os, entries = bench.os, bench.world.sizes.ret_entries
+    await os.refill(entries + 1, spoil_dma=8)
+    await os.refill(2)
+    await bench.cycles(100 * (entries + 1))
+    for _ in range(2):
+        wait = bench.walkers.ask(0, 0)
+        await bench.answered(wait)
+        assert wait.is_(FAILED, reason("NO_FRAME"))
+    assert await os.take_returned() == ["bad_entry"] * entries
+    await bench.cycles(100)
+    assert await os.take_returned() == ["bad_entry"]
+    wait = bench.walkers.ask(0, 0)
+    await bench.at_device(0)
+    bench.world.devices[0].complete()
+    await bench.answered(wait)
+    assert wait.is_(DONE)
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_request_in_the_place_of_another_is_looked_at_itself(dut: HierarchyObject) -> None:
+    """REQ: SMU-1, SMU-6. A walker takes a request back and asks for another page in the same cycle, at any moment of the first
+    one's search: which found a miss that the second one must not join."""
+    bench = await Bench.start(dut, frames=16)
+    walkers, device = bench.walkers, bench.world.devices[0]
+    open_miss = walkers.ask(1, 0)
+    await bench.at_device(0)
+    for number, page in enumerate((2, 4, 6, 8, 10)):
+        wait = walkers.ask(0, 0)
+        await bench.cycles(number)
+        if wait.accepted is None:
+            walkers._end(wait)
+        else:
+            walkers.give_up(0)
+            await bench.until(lambda: walkers.waits[0] is None)
+        wait = walkers.ask(0, page)
+        await bench.at_device(0, 2)
+        device.complete(1)
+        await bench.answered(wait)
+        assert wait.is_(DONE) and not open_miss.outcome
+    device.complete()
+    await bench.answered(open_miss)
+    assert open_miss.is_(DONE)
+    await bench.finish()
