@@ -63,11 +63,23 @@ class Bench:
         self.walkers = Walkers(dut, self.world, self.rng)
         self.os = System(dut, self.world, self.walkers, self.rng)
         await ClockCycles(dut.clk_i, 4)
+        self._carries()
         dut.rst_ni.value = 1
         await RisingEdge(dut.clk_i)
         cocotb.start_soon(self.walkers.run())
         cocotb.start_soon(self._devices())
         cocotb.start_soon(self._watch())
+
+    def _carries(self) -> None:
+        """AxPROT and AxUSER of both masters are what the unit was built with (REQ: SMU-15): non-secure, unprivileged data and
+        stream 0 unless a build says otherwise."""
+        prot, stream, bits = (int(os.environ.get(f"SMU_{name}", value)) for name, value in (("PROT", 2), ("STREAM", 0),
+                                                                                           ("STREAM_BITS", 1)))
+        for signal, value, width in (("prot", prot, 3), ("user", stream, bits)):
+            for name, count in (("m_axi_aw", 1), ("m_axi_ar", 1), ("m_db_aw", self.world.sizes.devices)):
+                found, mask = int(getattr(self.dut, name + signal).value), (1 << width) - 1
+                as_built = all(found >> width * i & mask == value for i in range(count))
+                assert as_built, f"SMU-15: {name}{signal}: {found:#x}"
 
     async def _devices(self) -> None:
         """The devices' clock, and the snoop port."""

@@ -46,7 +46,8 @@ class Build:
 SMALL = Build("small", {"PmshrEntries": 8, "Harts": 4, "Devices": 2, "PrefetchDepth": 4, "PollInterval": 4,
                         "DoorbellCycles": 512, "Windows": 4})
 WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDepth": 5, "DataWidth": 512, "Updaters": 4,
-                      "PollInterval": 0, "DoorbellCycles": 512, "Windows": 8}, {"TRAPLESS_SYNC_RESET": "1"})
+                      "PollInterval": 0, "DoorbellCycles": 512, "Windows": 8, "AxiProt": 3, "StreamIdWidth": 4, "StreamId": 5},
+             {"TRAPLESS_SYNC_RESET": "1"})
 ATOMIC = Build("atomic", {**SMALL.parameters, "Atomics": 1})
 ATOMIC_WIDE = Build("atomic-wide", {**WIDE.parameters, "Atomics": 1}, WIDE.defines)
 FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16, "PollInterval": 0})
@@ -97,7 +98,8 @@ def bench(build: Build, module: str, run: str, files: list[Path] | None = None, 
     folder = model(build, files)
     here = folder / run
     here.mkdir(exist_ok=True)
-    sizes = {"SMU_PMSHR": "PmshrEntries", "SMU_DEVICES": "Devices", "SMU_HARTS": "Harts", "SMU_POLL": "PollInterval"}
+    sizes = {"SMU_PMSHR": "PmshrEntries", "SMU_DEVICES": "Devices", "SMU_HARTS": "Harts", "SMU_POLL": "PollInterval",
+             "SMU_PROT": "AxiProt", "SMU_STREAM": "StreamId", "SMU_STREAM_BITS": "StreamIdWidth"}
     settings = {"SMU_DOORBELL": build.parameters.get("DoorbellCycles", 0), "SMU_ATOMICS": build.parameters.get("Atomics", 0),
                 **settings}
     built = {name: build.parameters[size] for name, size in sizes.items() if size in build.parameters}

@@ -487,15 +487,3 @@ async def without_windows_everything_is_allowed(dut: HierarchyObject) -> None:
     bench.world.ram.write(FIRMWARE, of("PTE_LBA", 5))
     assert await ask(bench, (FIRMWARE, FIRMWARE, FIRMWARE), walker=True) == (CHANGED, 0, of("PTE_LBA", 5))
     bench.keep()
-
-
-@cocotb.test()
-async def accesses_carry_what_the_unit_was_built_with(dut: HierarchyObject) -> None:
-    """REQ: SMU-15. AxPROT: non-secure, unprivileged data."""
-    bench = await Bench.start(dut)
-    for name in ("m_axi_awprot", "m_axi_arprot"):
-        assert int(getattr(dut, name).value) == 0b010, f"SMU-15: {name} says secure"
-    bells = int(dut.m_db_awprot.value)
-    assert all(bells >> 3 * d & 7 == 0b010 for d in range(bench.world.sizes.devices)), "SMU-15: a doorbell says secure"
-    assert [int(getattr(dut, name).value) for name in ("m_axi_awuser", "m_axi_aruser")] == [0, 0]
-    await bench.finish()

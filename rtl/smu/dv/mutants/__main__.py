@@ -33,7 +33,8 @@ LIMIT_S = 120
 """Of processor time, for the tests of one filter. They take 10 s at most on a unit that works."""
 GOAL = 0.97
 # Quick tests first.
-FILTERS = ("rules::", "ports::", "the_models_logic", "entries::", "queues::", "registers", "numbers::", "random::", "lockstep")
+FILTERS = ("rules::", "ports::", "the_models_logic", "entries::", "queues::", "registers", "numbers::", "errors::", "fabric::",
+           "interrupts::", "windows::", "random::", "lockstep")
 PARAMETERS = {"pmshr": 4, "prefetch": 2}
 DOORBELL_CYCLES = 512
 # The benches on the netlist, which has its sizes in it: they ask of two of its devices. Those of late.py, idle.py and windows.py
