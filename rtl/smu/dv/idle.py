@@ -93,3 +93,21 @@ async def idle_ends_with_a_doorbell_that_is_not_taken(dut: HierarchyObject) -> N
     await rests(bench)
     cover("idle.doorbell")
     await bench.finish()
+
+
+@cocotb.test()
+@cocotb.parametrize(channel=["b_channel", "r_channel"])
+async def not_idle_while_a_register_answer_waits(dut: HierarchyObject, channel: str) -> None:
+    """REQ: SMU-18. The master takes no answer for a while: of a write, of a read."""
+    bench = await Bench.start(dut)
+    os = bench.os
+    await rests(bench)
+    answers = getattr(os.axil.read_if if channel == "r_channel" else os.axil.write_if, channel)
+    answers.pause = True
+    access = cocotb.start_soon(os.read(reg("CAP")) if channel == "r_channel" else os.write(reg("TIMEOUT"), 0))
+    await works(bench)
+    assert not access.done()
+    answers.pause = False
+    await access
+    await rests(bench)
+    await bench.finish()
