@@ -521,6 +521,8 @@ async def registers_by_halves_and_otherwise(dut: HierarchyObject) -> None:
         await os.write(reg("CTRL"), 1, size)
         assert await os.read(reg("CTRL")) == 0 and ("ret_tried", 0) not in bench.world.trace, "SMU-10: a write of other size acts"
     await os.write(reg("CTRL"), 1)
+    await os.write(reg("CTRL") + 4, 0, 4)
+    assert await os.read(reg("CTRL")) == 1, "SMU-10: a write of one half acts on the other"
     cover("register.other_size")
     for offset in (0x070, 0x130, 0x280, 0x3f8, 0x800 + 0x40 * bench.world.sizes.harts):
         await os.write(offset, 2**64 - 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interrupt output follows the causes, and no command that ran out of time is forgotten (REQ: SMU-17).
+// The interrupt output follows the causes, and no error and no command that ran out of time is forgotten (REQ: SMU-17).
 `include "claim.svh"
 
 module unit_interrupt
@@ -20,6 +20,13 @@ module unit_interrupt
       && `SMU.u_registers.u_csr.word_q == 9'(REG_INT_CAUSE >> 3) && `SMU.u_registers.u_csr.data_q[REG_INT_CAUSE_TIMEOUT_BIT]
       && `SMU.u_registers.u_csr.biten_q[REG_INT_CAUSE_TIMEOUT_BIT];
 
+  // STATUS.ERROR is cleared by a write of CTRL that leaves ENABLE at 0, while the unit is idle.
+  logic cleared, told_q, error_q, cleared_q;
+  assign cleared = `SMU.u_registers.u_csr.state_q == RegExec && `SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.halves_q
+      && `SMU.u_registers.u_csr.word_q == 9'(REG_CTRL >> 3) && `SMU.u_registers.u_csr.idle_i
+      && !(`SMU.u_registers.u_csr.biten_q[REG_CTRL_ENABLE_BIT] ? `SMU.u_registers.u_csr.data_q[REG_CTRL_ENABLE_BIT]
+           : `SMU.u_registers.u_csr.enable_q);
+
   logic [3:0] causes, enabled;
   logic [31:0] left;
   logic missed_q, high_q;
@@ -38,9 +45,13 @@ module unit_interrupt
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      {told_q, error_q, cleared_q} <= '0;
       missed_q <= 1'b0;
       high_q <= 1'b0;
     end else begin
+      told_q <= `SMU.u_registers.u_csr.error_i;
+      error_q <= `SMU.u_registers.u_csr.error_q;
+      cleared_q <= cleared;
       // Its miss is answered failed(timeout): no completion came in the same cycle.
       if (`SMU.timeout_valid && !(`SMU.completion_matched && `SMU.completion_slot == `SMU.timeout_slot)) missed_q <= 1'b1;
       else if (noticed) missed_q <= 1'b0;
@@ -48,6 +59,8 @@ module unit_interrupt
     end
   end
 
+  `CLAIM_WHEN(error_is_noted, told_q, `SMU.u_registers.u_csr.error_q)
+  `CLAIM(error_stays, error_q && cleared_q, !error_q || cleared_q || `SMU.u_registers.u_csr.error_q)
   `CLAIM(timeout_is_noted, missed_q, `SMU.u_registers.u_csr.timed_out_q == missed_q)
   `CLAIM(interrupt_follows_causes, high_q, `SMU.irq_o == high_q)
 
