@@ -127,7 +127,7 @@ module trapless_smu_update_atomic
   assign done = answered_q && (!compare || data_q);
 
   // ---------------------------------------------------------------- what follows
-  // The test found what it must find: all ones in the word, or its new value. The second word is due.
+  // All bits are set in what was found last; the second word is to be tested; an access failed, or found what it must not.
   logic full, again, bad;
 
   assign full = found_q == ~64'd0;
