@@ -37,7 +37,7 @@ async def works(bench: Bench) -> None:
 @cocotb.test()
 async def idle_while_nothing_is_under_way(dut: HierarchyObject) -> None:
     """Not while a command is at a device or in quarantine, nor with a walker that waits; but with a return ring that is full."""
-    bench = await Bench.start(dut)
+    bench = await Bench.start(dut, frames=3)
     os, world = bench.os, bench.world
     await rests(bench)
     await os.write(reg("TIMEOUT"), 400)

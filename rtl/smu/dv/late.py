@@ -114,6 +114,7 @@ async def a_pmshr_full_of_quarantine_fails_requests_at_once(dut: HierarchyObject
         bench.walkers.ask(hart, bench.world.sizes.devices * n)  # all at one device
     await bench.cycles(400)
     assert await bench.os.status("QUARANTINED") == pmshr
+    assert await bench.os.read(desc(0, "QUARANTINED")) == pmshr
     wait = bench.walkers.ask(0, 1)
     await bench.until(lambda: wait.outcome, 30)
     assert wait.is_(FAILED, reason("TIMEOUT"))

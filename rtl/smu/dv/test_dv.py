@@ -60,8 +60,8 @@ CLAIMS = Build("claims", {"PmshrEntries": 4, "Harts": 2, "Ports": 1, "Devices": 
                {"CLAIMS_SIMULATED": "1"}, claims=True, arguments=("--coverage-user",))
 
 NEAR = {"SMU_NEAR": 1}
-MODULES = {name: {} for name in ("rules", "errors", "late", "fences", "ports", "endpoints", "corners", "fabric",
-                             "interrupts", "idle")}
+MODULES = {name: {} for name in ("rules", "errors", "late", "fences", "ports", "endpoints", "each_device", "corners",
+                             "fabric", "interrupts", "idle")}
 MODULES["windows"] = NEAR
 """Modules of examples, and their settings."""
 SEEDED = tomllib.loads((Path(__file__).parent / "seeded.toml").read_text())

@@ -376,6 +376,7 @@ fn a_pmshr_full_of_quarantine_fails_requests_at_once() {
     }
     sim.run(300);
     assert_eq!(sim.status(regs::STATUS_QUARANTINED), u64::from(PMSHR));
+    assert_eq!([0, 1].map(|d| sim.read(Sim::desc(d, regs::DESC_QUARANTINED))), [PMSHR.into(), 0]);
     sim.ask(0, 1);
     sim.run(20);
     assert_eq!(outcomes(&sim), [Outcome::Failed(FailReason::Timeout); 5]);
@@ -445,10 +446,13 @@ fn expire_ends_the_waits_at_one_device() {
     assert_eq!(outcomes(&sim), [Outcome::Failed(FailReason::Timeout); 2]);
     assert_eq!(sim.fences(0), (false, true));
     assert_eq!((sim.status(regs::STATUS_LIVE), sim.status(regs::STATUS_QUARANTINED)), (1, 2));
+    assert_eq!([0, 1].map(|d| sim.read(Sim::desc(d, regs::DESC_QUARANTINED))), [2, 0]);
+    // An error that comes late fails nobody: both misses were answered.
     sim.complete(0, 0, 0);
-    sim.complete(0, 0, 0);
+    sim.complete(0, 0, 0x281);
     sim.complete(1, 0, 0);
     sim.run(LONG);
+    assert_eq!(regs::LAST_ERROR_STATUS.get(sim.read(regs::LAST_ERROR)), 0);
     assert_eq!(sim.fences(0), (false, false));
     assert_eq!(sim.status(regs::STATUS_QUARANTINED), 0);
     assert!(matches!(outcomes(&sim)[2], Outcome::Done(_)));

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The doorbell ports, one after the other: what one device sees of the unit, for each device that the unit has. REQ: SMU-14"""
+
+from __future__ import annotations
+
+import cocotb
+from cocotb.handle import HierarchyObject
+
+from rtl.smu.dv.bench import Bench
+from rtl.smu.dv.endpoints import ACCESS, LIMIT, quickly, ringing
+from rtl.smu.dv.rules import reason
+from rtl.smu.dv.spec import DONE, FAILED, desc, mask, reg
+
+FIELDS = ("SQ_BASE", "CQ_BASE", "SQ_DB", "CQ_DB", "DEPTH", "NSID", "BLOCKS")
+
+
+async def again(bench: Bench, d: int) -> None:
+    """The queue pair anew, after it was lost: page d is armed, no error is told."""
+    await bench.os.invalidate(d)
+    await bench.os.release(d)
+    await bench.os.set_up_descriptor(d)
+    assert await quickly(bench, desc(d, "CTRL")) == mask("DESC_CTRL_VALID")
+    await cleared(bench)
+
+
+async def cleared(bench: Bench) -> None:
+    """STATUS.ERROR is cleared, and stays so; the frames kept are given anew."""
+    for enable in (0, 1):
+        await quickly(bench, reg("CTRL"), enable)
+    await bench.cycles(100)
+    assert await bench.os.status("ERROR") == 0, "SMU-14: an error is told twice"
+    await bench.os.take_returned()
+    await bench.os.refill(4)
+
+
+async def served(bench: Bench, d: int) -> None:
+    """A miss at the device is served; its page is armed again."""
+    wait = bench.walkers.ask(0, d)
+    await bench.at_device(d)
+    bench.world.devices[d].complete()
+    await bench.answered(wait)
+    assert wait.is_(DONE), f"SMU-10: no miss of device {d} is served"
+    await rearm(bench, d)
+
+
+async def rearm(bench: Bench, page: int) -> None:
+    """A page that was installed is armed for the next miss, and a frame is there."""
+    await bench.os.withdraw(page)
+    assert bench.os.arm(page)
+    await bench.os.refill(1)
+
+
+@cocotb.test()
+async def a_write_that_is_not_answered_loses_its_device_alone(dut: HierarchyObject) -> None:
+    """Neither sooner nor later than it may take. The write stays, as one of an old queue pair. REQ: SMU-14, SMU-10"""
+    bench = await Bench.start(dut)
+    devices = range(bench.world.sizes.devices)
+    for d in devices:
+        bench.doorbells.mute.add(d)
+        wait = bench.walkers.ask(0, d)
+        await ringing(bench, d)
+        await bench.cycles(LIMIT - 30)
+        assert not wait.outcome, f"SMU-14: device {d} is lost too soon"
+        await bench.cycles(60)
+        assert wait.is_(FAILED, reason("BUS")), f"SMU-14: no answer of device {d}, and no end"
+        assert [await bench.os.read(desc(e, "QUARANTINED")) for e in devices] == [int(e == d) for e in devices]
+        await cleared(bench)
+        for e in devices:
+            if e != d:
+                await served(bench, e)
+        await bench.os.invalidate(d)
+        bench.world.devices[d].pending.clear()
+        bench.world.devices[d].deleted = True
+        await quickly(bench, desc(d, "RELEASE"), 0)
+        assert await quickly(bench, desc(d, "CTRL")) == mask("DESC_CTRL_RINGING")
+        bench.doorbells.mute.clear()
+        bench.world.faults.add("sq_bell")  # an error of an old one is nobody's
+        await bench.os.rung(d)
+        bench.world.faults.clear()
+        bench.world.devices[d].reset()
+        await again(bench, d)
+        await served(bench, d)
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_write_that_meets_an_error_loses_its_device_alone(dut: HierarchyObject) -> None:
+    """REQ: SMU-14"""
+    bench = await Bench.start(dut)
+    devices = range(bench.world.sizes.devices)
+    for d in devices:
+        bench.world.faults.add("sq_bell")
+        wait = bench.walkers.ask(0, d)
+        await bench.answered(wait)
+        bench.world.faults.clear()
+        assert wait.is_(FAILED, reason("BUS")), f"SMU-14: an error of device {d} is nobody's"
+        for e in devices:
+            if e != d:
+                await served(bench, e)
+        await again(bench, d)
+        await served(bench, d)
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_slow_device_is_told_the_newest_value_alone(dut: HierarchyObject) -> None:
+    """REQ: SMU-14"""
+    bench = await Bench.start(dut)
+    count = 3
+    for d, device in enumerate(bench.world.devices):
+        pages = range(d, count * len(bench.world.devices), len(bench.world.devices))
+        bench.world.trace.clear()
+        bench.doorbells.silent.add(d)
+        waits = [bench.walkers.ask(hart, page) for hart, page in enumerate(pages)]
+        await bench.until(lambda: device.owed == count)  # noqa: B023
+        assert await bench.os.read(desc(d, "SQ_TAIL")) == count
+        bench.doorbells.silent.clear()
+        await bench.at_device(d, count)
+        rung = bench.world.trace.count(("sq_bell", d))
+        assert rung == 2, f"SMU-14: {rung} doorbell writes for the first of {count} commands and the rest"
+        bench.doorbells.silent.add(d)
+        while device.complete():
+            pass
+        await bench.answered(*waits)
+        assert all(wait.is_(DONE) for wait in waits), "SMU-14: completions wait for a doorbell"
+        bench.doorbells.silent.clear()
+        await bench.until(lambda: device.cq_head == count)  # noqa: B023
+        assert bench.world.trace.count(("cq_bell", d)) == 2
+        await bench.os.refill(count)
+    assert await bench.os.status("ERROR") == 0
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_refused_change_leaves_a_write_as_it_is(dut: HierarchyObject) -> None:
+    """It is not that of an old queue pair, and still loses the device. REQ: SMU-14"""
+    bench = await Bench.start(dut)
+    for d in range(bench.world.sizes.devices):
+        bench.doorbells.mute.add(d)
+        wait = bench.walkers.ask(0, d)
+        await ringing(bench, d)
+        for name in FIELDS:
+            before = await quickly(bench, desc(d, name))
+            await quickly(bench, desc(d, name), before ^ 64)
+            assert await quickly(bench, desc(d, name)) == before, f"SMU-9: {name} is changed in use"
+            ctrl = await quickly(bench, desc(d, "CTRL"))
+            assert ctrl == mask("DESC_CTRL_VALID"), f"SMU-14: a refused {name} makes the write an old one"
+        assert await bench.os.status("ERROR") == 1
+        await bench.until(lambda: wait.outcome, LIMIT + ACCESS)  # noqa: B023
+        assert wait.is_(FAILED, reason("BUS")), "SMU-14: a write that is not answered loses nobody"
+        bench.doorbells.mute.clear()
+        await again(bench, d)
+    await bench.finish()
+
+
+@cocotb.test()
+async def a_change_makes_a_write_an_old_one(dut: HierarchyObject) -> None:
+    """That of the head, as no command may be under way. It loses nobody, and holds VALID off until it ends. REQ: SMU-14"""
+    bench = await Bench.start(dut)
+    for d, device in enumerate(bench.world.devices):
+        # One field of each device; all of the first one's.
+        for name in FIELDS if d == 0 else (FIELDS[d % len(FIELDS)],):
+            wait = bench.walkers.ask(0, d)
+            await bench.at_device(d)
+            bench.doorbells.mute.add(d)
+            device.complete()
+            await bench.answered(wait)
+            assert wait.is_(DONE)
+            await ringing(bench, d)
+            await bench.os.invalidate(d)
+            assert await quickly(bench, desc(d, "CTRL")) == 0
+            await quickly(bench, desc(d, name), await quickly(bench, desc(d, name)))
+            ctrl = await quickly(bench, desc(d, "CTRL"))
+            assert ctrl == mask("DESC_CTRL_RINGING"), f"SMU-14: the write is not old behind a change of {name}"
+            await bench.cycles(2 * LIMIT)
+            bench.doorbells.mute.clear()
+            await bench.os.rung(d)
+            assert await bench.os.status("ERROR") == 0, "SMU-14: an old doorbell write loses a descriptor"
+            device.reset()
+            await bench.os.write(desc(d, "RELEASE"), 0)
+            await bench.os.set_up_descriptor(d)
+            assert await quickly(bench, desc(d, "CTRL")) == mask("DESC_CTRL_VALID")
+            await rearm(bench, d)
+    await bench.finish()
