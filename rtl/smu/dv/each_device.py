@@ -103,6 +103,32 @@ async def a_write_that_meets_an_error_loses_its_device_alone(dut: HierarchyObjec
 
 
 @cocotb.test()
+async def devices_that_are_lost_at_once_are_all_told(dut: HierarchyObject) -> None:
+    """Each one's misses end, whichever others are lost in the same cycle. REQ: SMU-14, SMU-7"""
+    bench = await Bench.start(dut)
+    sizes = bench.world.sizes
+    most = min(sizes.devices, sizes.pmshr, sizes.harts)
+    for first, stride in ((first, stride) for stride in (1, 2, 3) for first in range(0, sizes.devices, most)):
+        together = sorted({(first + stride * n) % sizes.devices for n in range(most)})
+        bench.doorbells.mute |= set(together)
+        waits = [bench.walkers.ask(hart, d) for hart, d in enumerate(together)]
+        for d in together:
+            await ringing(bench, d)
+        await bench.cycles(20)
+        bench.world.faults.add("sq_bell")
+        bench.doorbells.mute.clear()
+        await bench.answered(*waits)
+        assert all(wait.is_(FAILED, reason("BUS")) for wait in waits)
+        bench.world.faults.clear()
+        for d in together:
+            await bench.os.invalidate(d)
+            await bench.os.release(d)
+            await bench.os.set_up_descriptor(d)
+        await cleared(bench)
+    await bench.finish()
+
+
+@cocotb.test()
 async def a_slow_device_is_told_the_newest_value_alone(dut: HierarchyObject) -> None:
     """REQ: SMU-14"""
     bench = await Bench.start(dut)
