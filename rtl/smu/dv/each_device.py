@@ -43,6 +43,13 @@ async def served(bench: Bench, d: int) -> None:
     await rearm(bench, d)
 
 
+async def others_are_served(bench: Bench, lost: int) -> None:
+    """A miss at each of the other devices."""
+    for d in range(bench.world.sizes.devices):
+        if d != lost:
+            await served(bench, d)
+
+
 async def rearm(bench: Bench, page: int) -> None:
     """A page that was installed is armed for the next miss, and a frame is there."""
     await bench.os.withdraw(page)
@@ -65,9 +72,7 @@ async def a_write_that_is_not_answered_loses_its_device_alone(dut: HierarchyObje
         assert wait.is_(FAILED, reason("BUS")), f"SMU-14: no answer of device {d}, and no end"
         assert [await bench.os.read(desc(e, "QUARANTINED")) for e in devices] == [int(e == d) for e in devices]
         await cleared(bench)
-        for e in devices:
-            if e != d:
-                await served(bench, e)
+        await others_are_served(bench, d)
         await bench.os.invalidate(d)
         bench.world.devices[d].pending.clear()
         bench.world.devices[d].deleted = True
@@ -87,16 +92,13 @@ async def a_write_that_is_not_answered_loses_its_device_alone(dut: HierarchyObje
 async def a_write_that_meets_an_error_loses_its_device_alone(dut: HierarchyObject) -> None:
     """REQ: SMU-14"""
     bench = await Bench.start(dut)
-    devices = range(bench.world.sizes.devices)
-    for d in devices:
+    for d in range(bench.world.sizes.devices):
         bench.world.faults.add("sq_bell")
         wait = bench.walkers.ask(0, d)
         await bench.answered(wait)
         bench.world.faults.clear()
         assert wait.is_(FAILED, reason("BUS")), f"SMU-14: an error of device {d} is nobody's"
-        for e in devices:
-            if e != d:
-                await served(bench, e)
+        await others_are_served(bench, d)
         await again(bench, d)
         await served(bench, d)
     await bench.finish()
