@@ -47,7 +47,8 @@ int main(int argc, char **argv)
 	printf("%.2f us a read\n", read_us);
 	FILE *figures = fopen("/job/out/figures.json", "w"); /* its names become columns of a sweep */
 
-	if (!figures || fprintf(figures, "{\"read_us\": %.3f}\n", read_us) < 0 || fclose(figures)) {
+	if (!figures || fprintf(figures, "{\"read_us\": {\"value\": %.3f, \"unit\": \"us\", \"direction\": \"lower\"}}\n",
+				read_us) < 0 || fclose(figures)) {
 		perror("reads: figures.json");
 		return 1;
 	}

@@ -14,19 +14,38 @@ results as data frames, plot them.
 
 `./trapless python` has all that this needs; `pip install -e .` in the checkout brings it into an environment of your own, after
 `./trapless setup`. Data frames have the units of their columns in `frame.attrs["units"]`; times are simulated unless a name says
-`host`. Whatever you can mend raises `trapless.Error` with one line. docs/python.md tells more.
+`host`. Whatever you can mend raises `trapless.Error` with one line. docs/reference/python.md tells more.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
+from typing import TYPE_CHECKING
 
-from trapless._error import Error
-from trapless._guests import Result, run, sweep
-from trapless._plots import figure, plot
-from trapless._results import compare, experiment, load
+if TYPE_CHECKING:
+    from trapless.api.error import Error
+    from trapless.api.guests import Result, run, sweep
+    from trapless.api.plots import figure, plot
+    from trapless.api.results import compare, experiment, load
 
 __all__ = ["Error", "Result", "compare", "experiment", "figure", "load", "plot", "run", "sweep"]
+_ROOMS = {"error": ("Error",), "guests": ("Result", "run", "sweep"), "plots": ("figure", "plot"),
+          "results": ("compare", "experiment", "load")}
+
+
+def __getattr__(name: str) -> object:
+    """What the package offers, once it is asked for: `doctor` and `help` must do without data frames."""
+    for room, offered in _ROOMS.items():
+        if name in offered:
+            return getattr(importlib.import_module(f"trapless.api.{room}"), name)
+    raise AttributeError(f"module trapless has no attribute {name}")
+
+
+def __dir__() -> list[str]:
+    """With what is not imported yet."""
+    return sorted({*globals(), *__all__})
+
 
 # Where Debian has what makes and reads disks; a user's path need not have it.
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])

@@ -100,7 +100,8 @@ def cxx_flags() -> list[str]:
 def environment() -> dict[str, str]:
     """The environment that the tools' commands run in."""
     path = os.pathsep.join([str(VENV / "bin"), os.environ.get("PATH", os.defpath)])
-    mine = {"PATH": path, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "TRAPLESS_CACHE": str(CACHE)}
+    python = os.pathsep.join([str(ROOT), str(ROOT / "python")])
+    mine = {"PATH": path, "PYTHONPATH": python, "PYTHONDONTWRITEBYTECODE": "1", "TRAPLESS_CACHE": str(CACHE)}
     return os.environ | mine | {"YOWASP_CACHE_DIR": str(CACHE / "yowasp")}
 
 

@@ -19,7 +19,7 @@
 
 #define PAGE 4096UL
 #define WARM 16UL
-#define DONE 2 /* the milestone at the program's end; rtl/cva6/linux/run */
+#define DONE 2 /* the milestone at the program's end; dev/rtl/linux.py */
 
 static uint64_t cycles(void)
 {

@@ -16,9 +16,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lab.cache import cached, content_key
-from lab.paths import CACHE, ROOT
-from lab.ui import UserError
+from trapless.base.cache import cached, content_key
+from trapless.base.paths import CACHE, ROOT
+from trapless.base.ui import UserError
 
 HERE = ROOT / "rtl" / "smu" / "sim"
 RTL = ROOT / "rtl" / "smu" / "rtl"

@@ -30,27 +30,28 @@ WHAT = {
     "dma_write": "AXI4 writes",
     "csr": "registers",
     "regs": "AXI4-Lite front (generated)",
-    "front": "choice of who is served",
-    "windows": "windows, and comparisons with them",
-    "idle": "when the clock may stop",
+    "front": "chooses the next request to serve",
+    "windows": "windows, and comparisons of addresses with them",
+    "idle": "says when the clock may stop",
     "answer": "answers",
     "fence": "fences and drains",
     "doorbell": "doorbell ports",
-    "status": "STATUS, and what is counted",
+    "status": "STATUS, and the events that are counted",
     "requests": "joins front, PMSHR, lookup and answers",
-    "nvme": "joins what works on queues",
-    "updaters": "which entry is updated next",
+    "nvme": "joins the parts that work on queues",
+    "updaters": "chooses the entry that is updated next",
     "rings": "joins the rings",
     "axi": "joins the AXI channels",
     "registers": "joins the registers",
     "installs": "queue of installs",
-    "top": "what joins the parts",
+    "top": "joins the parts",
 }
 
 
-COMPARED = """ISCA20 gives {paper} mm2 at 22 nm, estimated; here are {ours:.2f} mm2 of cells at 0.18 um, synthesized. Its unit has
-no second read of the PTE, software ports, deadlines, counters, fences or return ring, which are our rest; what is called prefetch
-buffer here has the ring's registers, too, and what is called PMSHR all that holds or finds misses."""
+COMPARED = """How does this compare with the ISCA 2020 paper? The paper estimates {paper} mm2 at 22 nm. Ours is {ours:.2f} mm2
+of synthesized cells at 0.18 um. The paper's unit has no second read of the PTE, software ports, deadlines,
+counters, fences or return ring; these are our `rest`. Our `prefetch buffer` includes the ring's registers. Our
+`PMSHR` is all parts that hold or find misses."""
 
 
 def rows(header: list[str], body: list[list[str]]) -> list[str]:
@@ -62,7 +63,7 @@ def rows(header: list[str], body: list[list[str]]) -> list[str]:
 def path(found: dict) -> str:
     """A path in one sentence."""
     parts = ", ".join(f"{step['part']} {step['ns']:.2f}" for step in found["parts"] if step["ns"] >= 0.005)
-    return f"{found['ns']:.2f} ns from `{found['begin']}` to `{found['end']}`; time by part in ns: {parts}."
+    return f"{found['ns']:.2f} ns from `{found['begin']}` to `{found['end']}`.\nTime by part in ns: {parts}."
 
 
 def cells(found: dict) -> list[str]:
@@ -90,7 +91,7 @@ def sweep(found: list[dict]) -> list[str]:
     """What grows with the PMSHR."""
     body = [[str(r["entries"]), f"{r['um2']:,.0f}", f"{r['pmshr_um2']:,.0f}", f"{r['gates']:,}", f"{r['flip_flops']:,}",
              f"{r['ns']:.2f}"] for r in found]
-    return ["## PMSHR entries", "", *rows(["entries", "um2", "of it pmshr", "NAND2X1", "flip-flops", "critical path, ns"], body)]
+    return ["## PMSHR entries", "", *rows(["entries", "um2", "pmshr, um2", "NAND2X1", "flip-flops", "critical path, ns"], body)]
 
 
 def xilinx(found: dict) -> list[str]:
@@ -114,7 +115,7 @@ def ecp5(found: dict) -> list[str]:
         f"**{found['fmax_mhz']:.1f} MHz**, which {verdict} the {found['target_mhz']} MHz asked for.",
         "",
         *rows(["cells", "used", "% of the device"], body),
-        f"Critical path: {path(way)} Of it {way['routing_ns']:.2f} ns are wires; {way['levels']} cells.",
+        f"Critical path: {path(way)} Wires take {way['routing_ns']:.2f} ns of it. It has {way['levels']} cells.",
         "",
     ]
 
@@ -123,21 +124,21 @@ def core(found: dict) -> list[str]:
     """The walker's change."""
     body = [[name, f"{r['without_um2']:,.0f}", f"{r['with_um2']:,.0f}", f"{100 * (r['with_um2'] / r['without_um2'] - 1):+.1f}"
              if r["without_um2"] else "new"] for name, r in sorted(found["modules"].items(), key=lambda row: row[1]["with_um2"])]
-    return ["## CVA6 (rv64imac) with the walker that asks", "", "Cells alone: caches' memories are not counted.", "",
+    return ["## CVA6 (rv64imac) with the walker that asks the SMU", "", "Only cells are counted, not the caches' memories.", "",
             *rows(["module", "without, um2", "with, um2", "%"], body)]
 
 
-NOT_COUNTED = f"""## Not counted
+NOT_COUNTED = f"""## What is not counted, and how far to trust it
 
-- Standard cells: each module is mapped by itself, so logic that a flat design would share or cut away at its edges is there.
-  Wires, buffers of wide nets, clock tree, scan and the space between cells take no area; in the critical path wide nets have
-  the delay of a buffer tree, wires none. Typical corner, 1.8 V, 25 degrees. Flip-flops have synchronous reset
-  (`TRAPLESS_SYNC_RESET`): the library's one with asynchronous reset is nearly twice as large; the generated AXI4-Lite front
-  has these.
+- Standard cells: each module is mapped by itself, so logic that a flat design would share or remove at the modules' edges
+  is counted. Wires, buffers of wide nets, clock tree, scan and the space between cells have no area. In the critical
+  path, wide nets have the delay of a buffer tree, and wires have none. The corner is typical: 1.8 V, 25 degrees.
+  Flip-flops have synchronous reset (`TRAPLESS_SYNC_RESET`), because the library's flip-flop with asynchronous reset is
+  nearly twice as large. The generated AXI4-Lite front has asynchronous ones.
 - All storage is flip-flops. A memory compiler, or latches, would make PMSHR, prefetch buffer and ports smaller.
 - 0.18 um and 22 nm cannot be compared by area; the shares can.
-- ECP5: the unit between shift registers (`rtl/smu/synth/fpga_top.sv`), whose flip-flops are counted; one seed ({fpga.SEED}); no
-  memory behind it.
+- ECP5: the unit is placed between shift registers (`rtl/smu/synth/fpga_top.sv`), whose flip-flops are counted. There is one
+  seed ({fpga.SEED}), and no memory behind the unit.
 """
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which guest function and which task every cycle went to, and the steps of every fault (docs/seeing.md).
+//! Which guest function and which task every cycle went to, and the steps of every fault (docs/explanation/attribution.md).
 //!
 //! Nothing is sampled: the hart tells of every jump with its clock and its count of instructions, and what lies between two
 //! jumps belongs to the function that ran. The guest notices nothing.
@@ -163,6 +163,29 @@ impl Pseudo {
 }
 
 /// Everything that is attributed, over all windows of a run.
+///
+/// ```
+/// use trapless_attribution::{Attribution, MISS_KINDS, State, View};
+/// use trapless_memory::{ClockHz, Cycle};
+/// use trapless_riscv::Privilege;
+///
+/// let mut attribution = Attribution::new(&[], None, 1, ClockHz(1_000_000_000), 100)?;
+/// let view = |cycles, retired| View {
+///     pc: 0x8000_0000,
+///     privilege: Privilege::Machine,
+///     task: 0,
+///     now: Cycle(cycles),
+///     retired,
+///     misses: [0; MISS_KINDS.len()],
+///     state: State::Running,
+/// };
+/// attribution.open(None, Cycle(0), &[view(0, 0)]);
+/// attribution.close(Cycle(1000), &[view(1000, 400)]);
+/// let report = attribution.report();
+/// let spent = &report.harts[0].total;
+/// assert_eq!((spent.cycles, spent.instructions), (1000, 400));
+/// # Ok::<(), trapless_attribution::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Attribution {
     clock: ClockHz,

@@ -79,7 +79,7 @@ pub struct Common {
     pub disks: Vec<Disk>,
     /// Make a drive fail; may be repeated. KIND: media-error, abort, late, hang, fatal, remove. Keys: disk=N (needed; the
     /// first is 1), namespace=ID, lba=FIRST[-LAST], queue=ID, op=read|write|flush, skip=N, every=N, count=N, after=SECONDS,
-    /// by=SECONDS (docs/nvme.md).
+    /// by=SECONDS (docs/reference/nvme.md).
     #[arg(long = "fault", value_name = "KIND,KEY=VALUE...")]
     pub faults: Vec<String>,
     /// How instructions are executed; the guest cannot tell.
@@ -105,7 +105,7 @@ pub struct Common {
     /// Wait for GDB at PORT, HOST:PORT or unix:PATH; `nowait`: begin without it.
     #[arg(long, value_name = "PLACE[,nowait]")]
     pub gdb: Option<Address>,
-    /// Find out where every cycle goes and write it to this folder (docs/seeing.md). The guest notices nothing.
+    /// Find out where every cycle goes and write it to this folder (docs/reference/profiling.md). The guest notices nothing.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "gdb"])]
     pub attribute: Option<PathBuf>,
     /// Since when: from `start`, in `roi`s (`roi:N`), from `milestone:N` or `instructions:N` on; `roi` if absent, for an ELF `start`.

@@ -5,6 +5,8 @@
 use serde::{Deserialize, Serialize};
 use trapless_memory::{ClockHz, Cycle, MmioEffect};
 
+use crate::table::Device;
+
 const MTIMECMP: u64 = 0x4000;
 const MTIME: u64 = 0xbff8;
 
@@ -83,7 +85,7 @@ impl Aclint {
     /// Reads a register; 32-bit halves of the 64-bit ones too.
     pub fn mmio_read(&self, offset: u64, size: u32, now: Cycle) -> u64 {
         match offset {
-            0..MTIMECMP => u64::from(offset % 4 == 0 && self.msip((offset / 4) as usize)),
+            0..MTIMECMP => u64::from(offset.is_multiple_of(4) && self.msip((offset / 4) as usize)),
             MTIMECMP..MTIME => {
                 let word = self.mtimecmp.get(((offset - MTIMECMP) / 8) as usize).copied().unwrap_or(0);
                 part(word, offset, size)
@@ -96,7 +98,7 @@ impl Aclint {
     /// Writes a register; 32-bit halves of the 64-bit ones too.
     pub fn mmio_write(&mut self, offset: u64, size: u32, value: u64, now: Cycle) -> MmioEffect {
         match offset {
-            0..MTIMECMP if offset % 4 == 0 => self.set_msip((offset / 4) as usize, value & 1 == 1),
+            0..MTIMECMP if offset.is_multiple_of(4) => self.set_msip((offset / 4) as usize, value & 1 == 1),
             MTIMECMP..MTIME => {
                 if let Some(cmp) = self.mtimecmp.get_mut(((offset - MTIMECMP) / 8) as usize) {
                     *cmp = with_part(*cmp, offset, size, value);
@@ -109,6 +111,16 @@ impl Aclint {
             _ => return MmioEffect::None,
         }
         MmioEffect::Resync
+    }
+}
+
+impl Device for Aclint {
+    fn read(&mut self, offset: u64, size: u32, now: Cycle) -> (u64, MmioEffect) {
+        (self.mmio_read(offset, size, now), MmioEffect::None)
+    }
+
+    fn write(&mut self, offset: u64, size: u32, value: u64, now: Cycle) -> MmioEffect {
+        self.mmio_write(offset, size, value, now)
     }
 }
 

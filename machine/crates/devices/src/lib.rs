@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The devices of the platform: interrupt controllers, timer, UART, power-off and the PCIe host.
 //!
-//! A device sees the offset into its own range, the size, the value and the time of an access, and nothing else. No
-//! access is refused: what the hardware does not define reads zero and writes nothing.
+//! A [`Device`] sees the offset into its own range, the size, the value and the time of an access, memory through DMA, and its
+//! interrupt line. No access is refused: what the hardware does not define reads zero and writes nothing. A board has its
+//! devices in one [`Table`] by their addresses.
 
 mod aclint;
 mod finisher;
 mod pci;
 mod plic;
+mod table;
 mod uart;
 
 pub use aclint::Aclint;
 pub use finisher::{Finish, Finisher};
 pub use pci::{PciFunction, PciHost, PciIds};
 pub use plic::Plic;
+pub use table::{Board, Device, Overlap, Reader, Region, Table, Writer};
 pub use uart::{Uart, UartState};

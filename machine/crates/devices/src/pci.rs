@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_big_array::BigArray;
-use trapless_memory::{MmioEffect, PhysAddr};
+use trapless_memory::{Cycle, MmioEffect, PhysAddr};
+
+use crate::table::Device;
 
 /// What a function says it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +226,17 @@ impl PciHost {
             lines[device % 4] |= f.as_deref().is_some_and(PciFunction::pin);
         }
         lines
+    }
+}
+
+/// Its configuration space (ECAM). Memory behind it is what [`PciHost::route`] finds.
+impl Device for PciHost {
+    fn read(&mut self, offset: u64, size: u32, _now: Cycle) -> (u64, MmioEffect) {
+        (self.config_read(offset, size), MmioEffect::None)
+    }
+
+    fn write(&mut self, offset: u64, size: u32, value: u64, _now: Cycle) -> MmioEffect {
+        self.config_write(offset, size, value)
     }
 }
 

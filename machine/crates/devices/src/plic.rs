@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_big_array::BigArray;
-use trapless_memory::MmioEffect;
+use trapless_memory::{Cycle, MmioEffect};
+
+use crate::table::Device;
 
 /// Interrupt sources, source 0 does not exist.
 pub const SOURCES: usize = 64;
@@ -156,6 +158,16 @@ impl Plic {
             self.claimed &= !(1 << source);
             self.forward();
         }
+    }
+}
+
+impl Device for Plic {
+    fn read(&mut self, offset: u64, size: u32, _now: Cycle) -> (u64, MmioEffect) {
+        (self.mmio_read(offset, size), MmioEffect::Resync)
+    }
+
+    fn write(&mut self, offset: u64, size: u32, value: u64, _now: Cycle) -> MmioEffect {
+        self.mmio_write(offset, size, value)
     }
 }
 

@@ -8,9 +8,11 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 
 use serde::{Deserialize, Serialize};
-use trapless_memory::MmioEffect;
+use trapless_memory::{Cycle, MmioEffect};
 use vm_superio::serial::{NoEvents, SerialState};
 use vm_superio::{Serial, Trigger};
+
+use crate::table::Device;
 
 const DATA: u8 = 0;
 const IER: u8 = 1;
@@ -203,6 +205,20 @@ impl Uart {
             let taken = self.serial.enqueue_raw_bytes(front).unwrap_or(0);
             self.input.drain(..taken);
         }
+    }
+}
+
+impl Device for Uart {
+    fn read(&mut self, offset: u64, size: u32, _now: Cycle) -> (u64, MmioEffect) {
+        (self.mmio_read(offset, size), MmioEffect::Resync)
+    }
+
+    fn write(&mut self, offset: u64, size: u32, value: u64, _now: Cycle) -> MmioEffect {
+        self.mmio_write(offset, size, value)
+    }
+
+    fn interrupt(&mut self) -> bool {
+        self.irq_asserted()
     }
 }
 

@@ -80,7 +80,7 @@ proptest! {
 
     #[test]
     fn finisher(history in vec(access(Finisher::SIZE), 1..100)) {
-        twice(&history, || Finisher, |d, a, _| {
+        twice(&history, Finisher::default, |d, a, _| {
             let asked = a.write && d.mmio_write(a.offset, a.size, a.value).is_some();
             vec![u64::from(asked), d.mmio_read(a.offset, a.size)]
         });

@@ -15,7 +15,7 @@ use tape::Tape;
 pub struct Target {
     /// Its name.
     pub name: &'static str,
-    /// Device of the board ([`trapless_machine::DEVICES`]) or kind of input that it uses.
+    /// Device of the board ([`trapless_machine::devices`]) or kind of input that it uses.
     pub covers: &'static [&'static str],
     /// Inputs of a short run.
     pub runs: u64,

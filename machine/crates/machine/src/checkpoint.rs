@@ -11,35 +11,43 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, Paging, Ram};
-use trapless_riscv::Suspended;
 use trapless_timing::Profile;
 
-use crate::board::BoardState;
-use crate::load::LoadedElf;
-use crate::machine::{Machine, Phase};
-use crate::{Error, map};
+use crate::board::{BoardState, map};
+use crate::boot::load::LoadedElf;
+use crate::cores::CoresState;
+use crate::error::Error;
 
 const STATE: &str = "state";
 const MEMORY: &str = "memory";
 
 /// What `state` holds behind the writer's fingerprint and a checksum.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Saved {
+struct Saved {
     harts: u32,
     threads_per_core: u32,
     memory_bytes: u64,
     clock_hz: u64,
     timebase_hz: u64,
     paging: Paging,
+    state: State,
+}
+
+/// Everything of a machine but RAM.
+#[derive(Serialize, Deserialize)]
+pub struct State {
     /// Harts leave SBI calls to the machine.
-    pub(crate) builtin_sbi: bool,
-    now: Cycle,
-    next_request: u64,
-    elf: Option<LoadedElf>,
-    phases: Vec<Phase>,
-    timers: Vec<(u64, bool)>,
-    suspended: Vec<Suspended>,
-    board: BoardState,
+    pub builtin_sbi: bool,
+    /// The time.
+    pub now: Cycle,
+    /// The last request's number.
+    pub next_request: u64,
+    /// The program, if it is one without an operating system.
+    pub elf: Option<LoadedElf>,
+    /// The harts.
+    pub cores: CoresState,
+    /// The devices.
+    pub board: BoardState,
 }
 
 /// Something is wrong with the checkpoint at this place.
@@ -63,13 +71,13 @@ fn checksum(state: &[u8]) -> u64 {
 }
 
 /// Guest RAM of a checkpoint for a machine with this profile.
-pub(crate) fn memory(dir: &Path, profile: &Profile) -> Result<Ram, Error> {
+pub fn memory(dir: &Path, profile: &Profile) -> Result<Ram, Error> {
     let file = File::open(dir.join(MEMORY)).map_err(|e| wrong(dir, format!("{MEMORY}: {e}")))?;
     Ram::restore(map::RAM_BASE, profile.machine.memory_bytes, file).map_err(|e| wrong(dir, e.to_string()))
 }
 
 /// Everything but RAM of a checkpoint for a machine with this profile.
-pub(crate) fn state(dir: &Path, profile: &Profile) -> Result<Saved, Error> {
+pub fn state(dir: &Path, profile: &Profile) -> Result<State, Error> {
     let bytes = fs::read(dir.join(STATE)).map_err(|e| wrong(dir, format!("{STATE}: {e}")))?;
     let (writer, rest) = bytes.split_first_chunk().ok_or_else(|| wrong(dir, "cut short"))?;
     let (sum, rest) = rest.split_first_chunk().ok_or_else(|| wrong(dir, "cut short"))?;
@@ -93,16 +101,22 @@ pub(crate) fn state(dir: &Path, profile: &Profile) -> Result<Saved, Error> {
     }
     match sizes.into_iter().find(|(_, had, has)| had != has) {
         Some((key, had, has)) => Err(wrong(dir, format!("was written with {key} = {had}, not {has}"))),
-        None => Ok(saved),
+        None => Ok(saved.state),
     }
 }
 
-impl Machine {
-    /// Writes a checkpoint. This machine goes on exactly as one does that is made from it.
+/// Where a checkpoint will be. The folder appears whole or not at all.
+pub struct Folder {
+    dir: PathBuf,
+    partial: PathBuf,
+}
+
+impl Folder {
+    /// Begins a checkpoint.
     ///
     /// # Errors
-    /// The folder is there already or cannot be written, or a disk image was written to.
-    pub fn save(&mut self, dir: &Path) -> Result<(), Error> {
+    /// The folder is there already, or cannot be made.
+    pub fn new(dir: &Path) -> Result<Folder, Error> {
         let failed = |e: std::io::Error| wrong(dir, e.to_string());
         if dir.exists() {
             return Err(wrong(dir, "is there already"));
@@ -114,14 +128,22 @@ impl Machine {
             fs::remove_dir_all(&partial).map_err(failed)?;
         }
         fs::create_dir(&partial).map_err(failed)?;
-        let board = self
-            .board
-            .save()
-            .map_err(|n| wrong(dir, format!("disk {n} was written to, and only writes to a snapshot can be saved")))?;
-        self.code.clear();
-        self.times.forget(self.profile.detail.as_ref(), self.clock);
-        self.slots.forget();
-        let m = &self.profile.machine;
+        Ok(Folder { dir: dir.to_owned(), partial })
+    }
+
+    /// The board cannot be saved: this disk was written to.
+    pub fn disk_written(&self, disk: usize) -> Error {
+        wrong(&self.dir, format!("disk {disk} was written to, and only writes to a snapshot can be saved"))
+    }
+
+    /// Writes everything.
+    ///
+    /// # Errors
+    /// The host cannot.
+    pub fn write(self, profile: &Profile, state: State, ram: &mut Ram) -> Result<(), Error> {
+        let Folder { dir, partial } = self;
+        let failed = |e: std::io::Error| wrong(&dir, e.to_string());
+        let m = &profile.machine;
         let saved = Saved {
             harts: m.harts,
             threads_per_core: m.threads_per_core,
@@ -129,36 +151,20 @@ impl Machine {
             clock_hz: m.clock_hz,
             timebase_hz: m.timebase_hz,
             paging: m.paging,
-            builtin_sbi: self.builtin_sbi,
-            now: self.now,
-            next_request: self.next_request,
-            elf: self.elf.clone(),
-            phases: self.phases.clone(),
-            timers: self.timers.clone(),
-            suspended: self.harts.iter_mut().map(|h| h.suspend()).collect(),
-            board,
+            state,
         };
-        let mut bytes = fingerprint(dir)?.to_le_bytes().to_vec();
-        let state = postcard::to_stdvec(&saved).map_err(|e| wrong(dir, e.to_string()))?;
+        let mut bytes = fingerprint(&dir)?.to_le_bytes().to_vec();
+        let state = postcard::to_stdvec(&saved).map_err(|e| wrong(&dir, e.to_string()))?;
         bytes.extend(checksum(&state).to_le_bytes());
         bytes.extend(state);
         let memory = File::create(partial.join(MEMORY)).map_err(failed)?;
-        self.board.ram.save(&memory).map_err(failed)?;
+        ram.save(&memory).map_err(failed)?;
         fs::write(partial.join(STATE), bytes).map_err(failed)?;
-        fs::rename(&partial, dir).map_err(failed)?;
-        self.stale_interrupts = true;
-        Ok(())
+        fs::rename(&partial, &dir).map_err(failed)
     }
+}
 
-    /// Goes on from a checkpoint; RAM is that of [`memory`] already.
-    pub(crate) fn restore(&mut self, dir: &Path, saved: Saved) -> Result<(), Error> {
-        self.board.restore(saved.board).map_err(|what| wrong(dir, what))?;
-        for (hart, from) in self.harts.iter_mut().zip(&saved.suspended) {
-            hart.resume(from);
-        }
-        (self.now, self.next_request) = (saved.now, saved.next_request);
-        (self.phases, self.timers, self.elf) = (saved.phases, saved.timers, saved.elf);
-        self.stale_interrupts = true;
-        Ok(())
-    }
+/// A state does not fit the machine.
+pub fn does_not_fit(dir: &Path, what: String) -> Error {
+    wrong(dir, what)
 }

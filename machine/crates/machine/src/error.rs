@@ -101,6 +101,9 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// Two devices, or a device and RAM, have an address in common.
+    #[error(transparent)]
+    Overlap(#[from] trapless_devices::Overlap),
     /// Too many disks.
     #[error("{0} disks given; bus 0 has room for 31")]
     TooManyDisks(usize),

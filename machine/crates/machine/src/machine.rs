@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The order of events: harts in turn, devices at their cycles, interrupts between (docs/design/machine.md).
+//! The order of events: harts in turn, devices at their cycles, interrupts between (docs/explanation/machine.md).
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use trapless_attribution::Attribution;
 use trapless_devices::Finish;
-use trapless_memory::{ClockHz, Cycle, PhysAddr, Ram};
-use trapless_nvme::{CommandRecord, Controller};
-use trapless_riscv::{CodeCache, Exit, Hart, HartState, Interrupt, PredictorConfig, WalkAnswer, WalkRequest};
-use trapless_smu::{Answer, FailReason, Miss, Outcome, Request, SmuSink};
+use trapless_memory::{Cycle, Ram};
+use trapless_riscv::{Exit, Hart, HartState, WalkAnswer, WalkRequest};
+use trapless_smu::{Answer, FailReason, Outcome, Request};
+use trapless_smu_rtl::{Memory, Parameters, RtlSmu};
 use trapless_timing::Profile;
+use trapless_trace::Totals;
 
-use crate::assemble;
-use crate::atomic::AtomicCheck;
-use crate::attribute::Attributed;
-use crate::board::Board;
-use crate::debug::Debugging;
-use crate::recorder::Recorder;
-use crate::regions::OpenRoi;
-use crate::report::{Milestone, Roi};
-use crate::slots::Slots;
-use crate::times::Times;
-use crate::tracer::Tracer;
-use crate::{Console, DetailFrom, End, Error, Limits, Moment, load};
+use crate::board::{Answers, Board};
+use crate::boot::{self, Booted};
+use crate::checkpoint::{self, Folder, State};
+use crate::config::{Boot, Console, DetailFrom, End, Limits, MachineConfig, Moment};
+use crate::cores::{Cores, Phase};
+use crate::error::Error;
+use crate::firmware::{self, Then};
+use crate::sbi::A0;
+use crate::terminal::Terminal;
+use crate::watch::{Debugger, Eyes, Mark, Marked, Report, Scene, TraceConfig, Watchers};
 
 /// Windows between two looks at the stop flag and the host's health.
 const HOUSEKEEPING: u64 = 1024;
@@ -34,117 +34,234 @@ const TOHOST_WINDOW: Cycle = Cycle(1_000);
 /// How long an idle interactive run sleeps between looks for input.
 const IDLE_SLEEP: Duration = Duration::from_millis(5);
 
-/// Registers a0, a1, a6 and a7.
-pub(crate) const A0: u8 = 10;
-pub(crate) const A1: u8 = 11;
-pub(crate) const A6: u8 = 16;
-pub(crate) const A7: u8 = 17;
+/// CSR number of `satp` and its root page number.
+const SATP: u16 = 0x180;
+const SATP_PPN: u64 = (1 << 44) - 1;
 
-/// What a hart is doing.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum Phase {
-    /// Executing.
-    Running,
-    /// In `wfi`.
-    Asleep,
-    /// For the SMU's answer.
-    Waiting { id: u64 },
-    /// Stopped in the sense of SBI's hart state management.
-    Stopped,
+/// What is to happen at moments of the run.
+struct Plan {
+    /// When timing becomes detailed.
+    detail: DetailFrom,
+    /// When to write a checkpoint and end.
+    checkpoint: Option<(Moment, PathBuf)>,
+    /// The checkpoint's milestone was passed.
+    reached: bool,
+}
+
+/// How far the run is.
+struct Progress {
+    now: Cycle,
+    /// The number of the last request to the SMU.
+    request: u64,
+    /// Interrupts may have changed since they were last carried to the harts.
+    stale_interrupts: bool,
+    /// The guest, or somebody at the console, has ended the run.
+    end: Option<End>,
 }
 
 /// A machine, ready to run.
+///
+/// ```
+/// use std::sync::atomic::AtomicBool;
+/// use trapless_machine::{Boot, Console, DetailFrom, End, Engine, Error, Limits, Machine, MachineConfig};
+/// use trapless_memory::Cycle;
+/// use trapless_timing::Profile;
+///
+/// // A program of one instruction, `j .`, as firmware in front of a kernel that never runs.
+/// let dir = tempfile::tempdir()?;
+/// let (firmware, kernel) = (dir.path().join("firmware"), dir.path().join("kernel"));
+/// std::fs::write(&firmware, 0x0000_006f_u32.to_le_bytes())?;
+/// let mut image = vec![0; 4096];
+/// image[8..16].copy_from_slice(&0x20_0000_u64.to_le_bytes()); // where it goes, from the start of RAM
+/// image[16..24].copy_from_slice(&4096_u64.to_le_bytes()); // its size
+/// image[56..60].copy_from_slice(b"RSC\x05");
+/// std::fs::write(&kernel, image)?;
+///
+/// let config = MachineConfig {
+///     profile: Profile::load("vc707", &["machine.harts=1".to_owned()])?,
+///     boot: Boot::Linux { kernel, initrd: None, append: String::new(), firmware: Some(firmware) },
+///     disks: Vec::new(),
+///     faults: Vec::new(),
+///     engine: Engine::Interpreter,
+///     detail: DetailFrom::Never,
+///     checkpoint: None,
+///     attribution: None,
+/// };
+/// let mut machine = Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })?;
+/// let end = machine.run(&Limits { max_cycle: Cycle(1_000_000), window: None, stop: &AtomicBool::new(false) })?;
+/// assert_eq!(end, End::MaxCycle);
+/// assert!(machine.report(&end).instructions > 100_000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Machine {
-    pub(crate) profile: Profile,
-    pub(crate) clock: ClockHz,
-    pub(crate) board: Board,
-    pub(crate) harts: Vec<Hart>,
-    pub(crate) phases: Vec<Phase>,
-    /// SBI timers: the tick of `time` at which STIP rises, and whether it has.
-    pub(crate) timers: Vec<(u64, bool)>,
-    pub(crate) code: CodeCache,
-    pub(crate) times: Times,
-    pub(crate) slots: Slots,
-    /// When timing becomes detailed.
-    pub(crate) detail: DetailFrom,
-    /// When to write a checkpoint and end, and whether its milestone was passed.
-    pub(crate) checkpoint: Option<(Moment, PathBuf)>,
-    pub(crate) reached: bool,
-    pub(crate) recorder: Recorder,
-    pub(crate) tracer: Option<Tracer>,
-    pub(crate) debug: Option<Debugging>,
-    /// Looks at requests for pages, if anybody wants to know of those in atomic context.
-    pub(crate) atomic: Option<AtomicCheck>,
-    /// Where cycles go, if anybody wants to know.
-    pub(crate) attribution: Option<Attributed>,
-    pub(crate) console: Console,
-    pub(crate) builtin_sbi: bool,
-    pub(crate) elf: Option<load::LoadedElf>,
-    pub(crate) next_request: u64,
-    pub(crate) now: Cycle,
-    /// Interrupts may have changed since they were last carried to the harts.
-    pub(crate) stale_interrupts: bool,
-    pub(crate) end: Option<End>,
-    pub(crate) started: Instant,
-    pub(crate) host_seconds: f64,
-    pub(crate) milestones: Vec<Milestone>,
-    pub(crate) open_roi: Option<OpenRoi>,
-    pub(crate) rois: Vec<Roi>,
-    /// Regions that began because mappings were watched for it, and whether some are.
-    pub(crate) automatic_regions: u64,
-    pub(crate) region_kept: bool,
-    pub(crate) marks_ignored: u64,
+    profile: Profile,
+    cores: Cores,
+    board: Board,
+    watch: Watchers,
+    terminal: Terminal,
+    booted: Booted,
+    plan: Plan,
+    progress: Progress,
 }
 
-/// What the SMU says. Walkers' answers need the whole machine, so they are collected first.
-#[derive(Default)]
-struct Answers {
-    walkers: Vec<Answer>,
-    ports: Vec<Answer>,
-    over: Vec<Miss>,
-}
-
-impl SmuSink for Answers {
-    fn answer(&mut self, answer: Answer) {
-        self.walkers.push(answer);
-    }
-
-    fn port_answered(&mut self, answer: &Answer) {
-        self.ports.push(*answer);
-    }
-
-    fn miss_over(&mut self, miss: &Miss) {
-        self.over.push(*miss);
-    }
-}
-
-/// Whether a moment has come; `reached`: its milestone was passed.
-pub(crate) fn is_due(moment: Moment, reached: bool, harts: &[Hart]) -> bool {
-    match moment {
-        Moment::Milestone(_) => reached,
-        Moment::Instructions(n) => harts.iter().flat_map(Hart::retired).sum::<u64>() >= n,
-    }
+/// The machine as its watchers see it.
+fn scene<'a>(cores: &'a Cores, board: &'a Board, progress: &Progress) -> Scene<'a> {
+    Scene { cores, board, now: progress.now }
 }
 
 impl Machine {
+    /// Builds the machine and loads what it starts with.
+    ///
+    /// # Errors
+    /// One line that names the file or value that is wrong.
+    pub fn new(config: MachineConfig, console: Console) -> Result<Machine, Error> {
+        let MachineConfig { profile, boot, disks, faults, engine, detail, checkpoint, attribution } = config;
+        if detail != DetailFrom::Never && profile.detail.is_none() {
+            return Err(Error::NoDetail(profile.name));
+        }
+        let saved = match &boot {
+            Boot::Checkpoint { dir } => {
+                Some((dir, checkpoint::memory(dir, &profile)?, checkpoint::state(dir, &profile)?))
+            }
+            _ => None,
+        };
+        let (saved, ram) = saved.map_or((None, None), |(dir, ram, state)| (Some((dir, state)), Some(ram)));
+        let builtin_sbi = match (&boot, &saved) {
+            (_, Some((_, saved))) => saved.builtin_sbi,
+            (boot, None) => matches!(boot, Boot::Linux { firmware: None, .. }),
+        };
+        let watch = Watchers::new(attribution, &boot, profile.machine.harts as usize, profile.clock())?;
+        let drives = boot::drives(&disks, &faults, &profile)?;
+        let (cores, board, elf) = boot::assemble(&profile, &boot, ram, drives, engine, builtin_sbi)?;
+        let mut machine = Machine {
+            profile,
+            cores,
+            board,
+            watch,
+            terminal: Terminal::new(console),
+            booted: Booted::new(builtin_sbi, elf),
+            plan: Plan { detail, checkpoint, reached: false },
+            progress: Progress { now: Cycle(0), request: 0, stale_interrupts: true, end: None },
+        };
+        if let Some((dir, saved)) = saved {
+            machine.restore(dir, saved)?;
+        }
+        Ok(machine)
+    }
+
+    /// What its SMU's RTL is built with, if it has one.
+    pub fn rtl_parameters(profile: &Profile) -> Option<Parameters> {
+        profile.smu.present.then(|| RtlSmu::parameters(&boot::smu_config(profile)))
+    }
+
+    /// Puts the simulated RTL in the place of the reference model, before the first instruction.
+    ///
+    /// # Errors
+    /// No SMU, no such library, or the machine comes from a checkpoint or is to write one.
+    pub fn use_rtl(&mut self, library: &Path) -> Result<(), Error> {
+        if self.plan.checkpoint.is_some() || self.progress.now != Cycle(0) {
+            return Err(Error::Smu("the SMU's RTL knows no checkpoints".to_owned()));
+        }
+        if self.board.smu().is_none() {
+            return Err(Error::Smu("the machine has no SMU that could be RTL".to_owned()));
+        }
+        let memory = Memory { latency: boot::smu_timing(&self.profile).ring_read.0, ..Memory::default() };
+        let smu = RtlSmu::load(library, boot::smu_config(&self.profile), memory, None);
+        self.board.replace_smu(Box::new(smu.map_err(|e| Error::Smu(e.to_string()))?));
+        Ok(())
+    }
+
+    /// Lets a debugger stop the machine. Simulated time does not change.
+    pub fn debug(&mut self, front: Box<dyn Debugger>) {
+        self.watch.debug(front);
+    }
+
+    /// Traces memory accesses. Simulated time does not change; code is interpreted while accesses are recorded.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn trace(&mut self, config: TraceConfig) -> Result<(), Error> {
+        self.watch.trace(config, &self.profile)
+    }
+
+    /// After the run: completes the trace, if there is one; its sums.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish_trace(&mut self) -> Result<Option<Totals>, Error> {
+        self.watch.finish_trace(&self.cores)
+    }
+
+    /// Looks at every request for a page: reports those of code in atomic context, in the record and on standard error.
+    /// `pagefault_disabled` is the offset of that member of the guest's `struct task_struct`; without it only preempt_count and
+    /// interrupts are looked at. Simulated time does not change.
+    pub fn check_atomic(&mut self, pagefault_disabled: Option<u64>) {
+        self.watch.check_atomic(pagefault_disabled);
+    }
+
+    /// What was attributed, if anything was asked for.
+    pub fn attribution(&self) -> Option<&Attribution> {
+        self.watch.attribution()
+    }
+
+    /// What was measured, after [`Machine::run`].
+    pub fn report(&self, end: &End) -> Report {
+        self.watch.report(*end, &self.profile, &scene(&self.cores, &self.board, &self.progress))
+    }
+
+    /// Memory between `begin_signature` and `end_signature` of an ELF run, a 32-bit word a line in hex.
+    pub fn signature(&self) -> Option<String> {
+        self.booted.signature(self.ram())
+    }
+
     /// Everything architectural of every hart.
     pub fn harts(&self) -> Vec<HartState> {
-        self.harts.iter().map(Hart::state).collect()
+        self.cores.harts().iter().map(Hart::state).collect()
     }
 
     /// How many harts have executed nothing: the guest has not started them.
     pub fn harts_never_started(&self) -> usize {
-        self.harts.iter().filter(|hart| hart.instructions() == 0).count()
+        self.cores.harts().iter().filter(|hart| hart.instructions() == 0).count()
     }
 
     /// The time up to which the machine has run.
     pub fn now(&self) -> Cycle {
-        self.now
+        self.progress.now
     }
 
     /// Guest RAM.
     pub fn ram(&self) -> &Ram {
-        &self.board.ram
+        self.board.memory()
+    }
+
+    /// Writes a checkpoint. This machine goes on exactly as one does that is made from it.
+    ///
+    /// # Errors
+    /// The folder is there already or cannot be written, or a disk image was written to.
+    pub fn save(&mut self, dir: &Path) -> Result<(), Error> {
+        let folder = Folder::new(dir)?;
+        let board = self.board.save().map_err(|disk| folder.disk_written(disk))?;
+        let state = State {
+            builtin_sbi: self.booted.builtin_sbi(),
+            now: self.progress.now,
+            next_request: self.progress.request,
+            elf: self.booted.elf().cloned(),
+            cores: self.cores.save(self.profile.detail.as_ref(), self.profile.clock()),
+            board,
+        };
+        folder.write(&self.profile, state, self.board.memory_mut())?;
+        self.progress.stale_interrupts = true;
+        Ok(())
+    }
+
+    /// Goes on from a checkpoint; RAM is that of [`checkpoint::memory`] already.
+    fn restore(&mut self, dir: &Path, saved: State) -> Result<(), Error> {
+        self.board.restore(saved.board).map_err(|what| checkpoint::does_not_fit(dir, what))?;
+        self.cores.restore(saved.cores);
+        self.booted = Booted::new(saved.builtin_sbi, saved.elf);
+        (self.progress.now, self.progress.request) = (saved.now, saved.next_request);
+        self.progress.stale_interrupts = true;
+        Ok(())
     }
 
     /// Runs until the guest or a limit ends it.
@@ -152,18 +269,17 @@ impl Machine {
     /// # Errors
     /// When the guest can never go on, or the host failed a drive or the console.
     pub fn run(&mut self, limits: &Limits<'_>) -> Result<End, Error> {
-        self.started = Instant::now();
-        if self.detail == DetailFrom::Start {
+        if self.plan.detail == DetailFrom::Start {
             self.set_detail(true);
         }
-        self.attribute_if(|from| from == DetailFrom::Start);
+        self.watch.run_begins(&scene(&self.cores, &self.board, &self.progress));
         let result = self.run_windows(limits);
-        self.host_seconds = self.started.elapsed().as_secs_f64();
+        self.watch.last_window();
         let flushed = self.flush_console();
-        if let Some(open) = self.open_roi.take() {
-            self.close_roi(open);
+        if self.watch.region_is_open() {
+            self.region_ends();
         }
-        self.stop_attributing();
+        self.watch.run_ends(&scene(&self.cores, &self.board, &self.progress));
         self.check_host()?;
         let end = result?;
         flushed?;
@@ -171,16 +287,16 @@ impl Machine {
     }
 
     fn run_windows(&mut self, limits: &Limits<'_>) -> Result<End, Error> {
-        let longest = limits.window.unwrap_or(if self.elf.is_some() { TOHOST_WINDOW } else { MAX_WINDOW });
+        let longest = limits.window.unwrap_or(if self.booted.elf().is_some() { TOHOST_WINDOW } else { MAX_WINDOW });
         let mut windows: u64 = 0;
         loop {
-            if self.debug.is_some()
-                && let Some(end) = self.debug_point()
-            {
+            let (changed, end) = self.watch.debug_point(&mut self.cores, self.board.memory_mut());
+            self.progress.stale_interrupts |= changed;
+            if let Some(end) = end {
                 return Ok(end);
             }
-            if windows % HOUSEKEEPING == 0 {
-                if limits.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            if windows.is_multiple_of(HOUSEKEEPING) {
+                if limits.stop.load(Ordering::Relaxed) {
                     return Ok(End::Stopped);
                 }
                 self.check_host()?;
@@ -188,7 +304,7 @@ impl Machine {
             }
             windows += 1;
 
-            let earliest = self.earliest_running();
+            let earliest = self.cores.earliest_running();
             let event = self.next_event();
             let Some(at) = earliest.or((event < Cycle::NEVER).then_some(event)) else {
                 self.wait_for_input(limits)?;
@@ -197,28 +313,29 @@ impl Machine {
             if at > limits.max_cycle {
                 return Ok(End::MaxCycle);
             }
-            self.now = self.now.max(at);
+            self.progress.now = self.progress.now.max(at);
             if event <= at {
                 self.events(at);
             }
-            if self.stale_interrupts {
+            if self.progress.stale_interrupts {
                 self.carry_interrupts(at);
             }
             self.window(at, longest);
-            if self.detail_is_due() {
+            if let DetailFrom::Moment(moment @ Moment::Instructions(_)) = self.plan.detail
+                && self.is_due(moment)
+            {
                 self.set_detail(true);
             }
-            if let Some(tracer) = &mut self.tracer {
-                tracer.retired(self.harts.iter().map(Hart::instructions).sum());
-            }
-            self.attribute_when_due();
-            self.look_at_frames(false);
-            if let Some((_, dir)) = self.checkpoint.take_if(|(moment, _)| is_due(*moment, self.reached, &self.harts)) {
+            self.watch.window_over(&scene(&self.cores, &self.board, &self.progress));
+            if let Some((moment, _)) = &self.plan.checkpoint
+                && self.is_due(*moment)
+                && let Some((_, dir)) = self.plan.checkpoint.take()
+            {
                 self.flush_console()?;
                 self.save(&dir)?;
                 return Ok(End::Checkpoint);
             }
-            if self.board.uart.has_output() {
+            if self.board.peripherals().uart.has_output() {
                 self.flush_console()?;
             }
             if let Some(end) = self.finished() {
@@ -227,139 +344,110 @@ impl Machine {
         }
     }
 
+    /// Whether a moment of the plan has come.
+    fn is_due(&self, moment: Moment) -> bool {
+        match moment {
+            Moment::Milestone(_) => self.plan.reached,
+            Moment::Instructions(n) => self.cores.retired() >= n,
+        }
+    }
+
     /// Begins or ends detailed timing; a decision for good, unless regions of interest decide.
-    pub(crate) fn set_detail(&mut self, on: bool) {
-        if !self.detail.by_regions() {
-            self.detail = DetailFrom::Never;
+    fn set_detail(&mut self, on: bool) {
+        if !self.plan.detail.by_regions() {
+            self.plan.detail = DetailFrom::Never;
         }
         let detail = self.profile.detail.as_ref().filter(|_| on);
-        let predictor = detail.map(|d| PredictorConfig {
-            history_bits: d.predictor.history_bits,
-            targets: d.predictor.targets,
-            returns: d.predictor.returns,
-            mispredict_cycles: d.predictor.mispredict_cycles,
-        });
-        self.times.set_detail(detail, self.clock);
-        if let Some(smu) = &mut self.board.smu {
-            let timing = assemble::smu_timing(&self.profile);
-            smu.set_timing(if detail.is_some_and(|d| d.caches.smu_timed) { timing.logic() } else { timing });
-        }
-        self.code.set_detail(predictor);
-        self.harts.iter_mut().for_each(|h| h.set_detail(predictor));
-    }
-
-    fn detail_is_due(&self) -> bool {
-        matches!(self.detail, DetailFrom::Moment(moment @ Moment::Instructions(_)) if is_due(moment, false, &self.harts))
-    }
-
-    fn earliest_running(&self) -> Option<Cycle> {
-        let running = self.phases.iter().zip(&self.harts).filter(|(p, _)| matches!(p, Phase::Running));
-        running.map(|(_, h)| h.now()).min()
+        let timing = boot::smu_timing(&self.profile);
+        self.board.set_smu_timing(if detail.is_some_and(|d| d.caches.smu_timed) { timing.logic() } else { timing });
+        self.cores.set_detail(detail, self.profile.clock());
     }
 
     /// When something other than a running hart is next due.
     fn next_event(&self) -> Cycle {
-        let mut next = self.board.next_event().min(self.board.aclint.next_event(self.now));
-        for (tick, raised) in &self.timers {
-            if !raised && *tick != u64::MAX {
-                next = next.min(self.board.aclint.cycle_of(*tick));
-            }
-        }
-        next
+        let aclint = &self.board.peripherals().aclint;
+        let next = self.board.next_event().min(aclint.next_event(self.progress.now));
+        self.cores.timer_ticks().fold(next, |next, tick| next.min(aclint.cycle_of(tick)))
     }
 
     /// Does what is due at or before `at`.
     fn events(&mut self, at: Cycle) {
+        let Machine { board, watch, cores, .. } = self;
         let mut answers = Answers::default();
-        let Machine { board, recorder, attribution, times, .. } = self;
-        let note = &mut |drive: usize, record: &CommandRecord| {
-            recorder.command(record);
-            if let Some(a) = attribution {
-                a.command(drive, record);
-            }
-        };
-        board.advance(at, times, note, &mut answers);
-        for miss in &answers.over {
-            recorder.miss_over(miss);
-        }
-        for answer in &answers.ports {
-            if let Some(a) = attribution {
-                a.port_answered(answer);
-            }
-        }
+        board.advance(at, cores.times_mut(), &mut |drive, record| watch.command(drive, record), &mut answers);
+        answers.over.iter().for_each(|miss| watch.miss_over(miss));
+        answers.ports.iter().for_each(|answer| watch.port_answered(answer));
         for answer in &answers.walkers {
             self.answer(answer);
         }
-        self.stale_interrupts = true;
+        self.progress.stale_interrupts = true;
     }
 
     /// Lets every running hart run up to the end of the window that begins at `at`.
     fn window(&mut self, at: Cycle, longest: Cycle) {
-        let running = |hart: usize| matches!(self.phases[hart], Phase::Running);
-        let harts = 0..self.phases.len();
-        let shared = harts.clone().any(|hart| running(hart) && self.slots.sibling(hart).is_some_and(running));
-        let quantum = match harts.filter(|hart| running(*hart)).count() {
-            0 | 1 => longest,
-            _ if shared => Cycle(self.profile.machine.quantum_cycles.min(self.profile.machine.thread_turn_cycles)),
-            _ => Cycle(self.profile.machine.quantum_cycles),
-        };
+        let quantum = self.cores.quantum(&self.profile.machine, longest);
         // An event that is due keeps the window from being empty: whatever runs makes at least one step.
-        let end = (at + quantum.min(longest)).min(self.next_event()).max(at + Cycle(1));
-        for hart in 0..self.harts.len() {
-            if !matches!(self.phases[hart], Phase::Running) || self.harts[hart].now() >= end {
-                continue;
-            }
-            let issued = |h: &Hart| h.retired().iter().sum::<u64>();
-            let beside = self.slots.sibling(hart).is_some_and(|other| matches!(self.phases[other], Phase::Running));
-            let (began, before) = (self.harts[hart].now(), issued(&self.harts[hart]));
-            let end = self.slots.reach(hart, began, end, beside);
-            let exit = self.run_hart(hart, end);
-            self.check_port(hart);
-            let h = &mut self.harts[hart];
-            let early = h.now() < end || self.board.finish.is_some();
-            let wait = self.slots.turn(hart, issued(h) - before, h.now() - began, beside);
-            h.delay(wait);
+        let end = (at + quantum).min(self.next_event()).max(at + Cycle(1));
+        for hart in 0..self.cores.len() {
+            let Some(turn) = self.cores.begin_turn(hart, end) else { continue };
+            let exit = self.run_hart(hart, turn.end);
+            self.watch.looked_at(hart, &self.cores, &mut self.board);
+            let early = self.cores.end_turn(&turn) || self.board.finish().is_some();
             match exit {
                 Exit::QuantumEnd | Exit::Step => {}
-                Exit::Wfi => self.phases[hart] = Phase::Asleep,
+                Exit::Wfi => self.cores.set_phase(hart, Phase::Asleep),
                 Exit::SbiCall => self.sbi_call(hart),
                 Exit::Marker { imm } => self.marker(hart, imm),
-                Exit::SmuWait(request) => self.ask_smu(hart, request),
+                Exit::SmuWait(request) => self.ask_smu(hart, &request),
             }
-            self.note_hart(hart);
-            self.stale_interrupts |= early || !matches!(exit, Exit::QuantumEnd);
+            self.watch.ran(hart, &self.cores, self.board.memory());
+            self.progress.stale_interrupts |= early || !matches!(exit, Exit::QuantumEnd);
             if early {
                 break;
             }
         }
     }
 
+    /// Runs a hart up to `end`.
+    fn run_hart(&mut self, hart: usize, end: Cycle) -> Exit {
+        let Machine { board, watch, cores, .. } = self;
+        match watch.eyes(hart, cores) {
+            Eyes::Plain(recorder) => cores.run(hart, end, board, recorder),
+            Eyes::Each(each) => cores.run_among(hart, end, board, |others, times| (each.among(others), times)),
+            Eyes::Jumps(jumps) => {
+                board.keep_asked(true);
+                let exit = cores.run_among(hart, end, board, |_, times| {
+                    let counted = jumps.counted(times);
+                    (jumps, counted)
+                });
+                watch.asked(hart, board.keep_asked(false));
+                exit
+            }
+        }
+    }
+
     /// Hands a walker's request to the SMU.
-    fn ask_smu(&mut self, hart: usize, walk: WalkRequest) {
-        self.check_walker(hart, walk.va);
-        let now = self.harts[hart].now();
-        let Some(smu) = &mut self.board.smu else {
-            self.harts[hart].resume_walk(WalkAnswer::Failed, &mut self.recorder);
-            return;
-        };
-        self.next_request += 1;
-        let id = self.next_request;
-        smu.request(
-            now,
-            Request { pte: walk.pte_pa, pmd: walk.pmd_pa, pud: walk.pud_pa, seen: walk.seen, hart: hart as u32, id },
-        );
-        self.recorder.requested(hart, &walk, now);
-        self.phases[hart] = Phase::Waiting { id };
+    fn ask_smu(&mut self, hart: usize, walk: &WalkRequest) {
+        let now = self.cores.harts()[hart].now();
+        self.progress.request += 1;
+        let id = self.progress.request;
+        let WalkRequest { pte_pa, pmd_pa, pud_pa, seen, .. } = *walk;
+        let request = Request { pte: pte_pa, pmd: pmd_pa, pud: pud_pa, seen, hart: hart as u32, id };
+        if self.board.request(now, request).is_none() {
+            return self.resume_walk(hart, WalkAnswer::Failed);
+        }
+        self.watch.requested(hart, walk, now, &self.cores, self.board.memory());
+        self.cores.set_phase(hart, Phase::Waiting { id });
     }
 
     /// Takes the SMU's answer to the hart that waits for it.
     fn answer(&mut self, answer: &Answer) {
         let hart = answer.hart as usize;
-        let Some(Phase::Waiting { id }) = self.phases.get(hart).copied() else { return };
+        let Some(Phase::Waiting { id }) = self.cores.phase(hart) else { return };
         if id != answer.id {
             return;
         }
-        self.recorder.answered(hart, answer);
+        self.watch.answered(hart, answer);
         let walk = match answer.outcome {
             Outcome::Done(_) => WalkAnswer::Done,
             Outcome::Changed(pte) => WalkAnswer::Changed(pte),
@@ -370,105 +458,140 @@ impl Machine {
     }
 
     /// Ends a wait from the walker's side, as an interrupt does; the miss goes on.
-    pub(crate) fn stop_waiting(&mut self, hart: usize, id: u64, at: Cycle) {
-        if let Some(smu) = &mut self.board.smu {
-            smu.abandon(hart as u32, id);
-        }
-        self.recorder.abandoned(hart);
+    fn stop_waiting(&mut self, hart: usize, id: u64, at: Cycle) {
+        self.board.abandon(hart, id);
+        self.watch.abandoned(hart);
         self.resume(hart, WalkAnswer::Interrupted, at);
     }
 
+    /// A hart that waited goes on with an answer.
     fn resume(&mut self, hart: usize, answer: WalkAnswer, at: Cycle) {
-        self.recorder.select(hart);
-        self.harts[hart].advance_to(at);
+        self.cores.hart_mut(hart).advance_to(at);
         self.resume_walk(hart, answer);
-        self.phases[hart] = Phase::Running;
+        self.cores.set_phase(hart, Phase::Running);
+        self.watch.resumed(hart, &self.cores);
+    }
+
+    /// Continues a hart's walk. Watchers see the trap that may be the end of it.
+    fn resume_walk(&mut self, hart: usize, answer: WalkAnswer) {
+        match self.watch.eyes(hart, &self.cores) {
+            Eyes::Plain(recorder) => self.cores.resume_walk(hart, answer, recorder),
+            Eyes::Each(mut each) => self.cores.resume_walk(hart, answer, &mut each),
+            Eyes::Jumps(mut jumps) => self.cores.resume_walk(hart, answer, &mut jumps),
+        }
     }
 
     /// Carries interrupt levels to the harts, wakes sleepers and breaks off waits (REQ: ISA-4).
     fn carry_interrupts(&mut self, at: Cycle) {
-        self.stale_interrupts = false;
+        self.progress.stale_interrupts = false;
         self.board.route_interrupts();
-        let time = self.board.aclint.mtime(at);
-        for hart in 0..self.harts.len() {
-            let h = &mut self.harts[hart];
-            h.set_line(Interrupt::MachineExternal, self.board.plic.pending(2 * hart));
-            h.set_line(Interrupt::SupervisorExternal, self.board.plic.pending(2 * hart + 1));
-            h.set_line(Interrupt::MachineSoft, self.board.aclint.msip(hart));
-            h.set_line(Interrupt::MachineTimer, self.board.aclint.mtip(hart, at));
-            if self.builtin_sbi {
-                let (tick, raised) = &mut self.timers[hart];
-                if !*raised && *tick <= time {
-                    *raised = true;
-                    h.set_pending(Interrupt::SupervisorTimer, true);
-                }
-            }
-            match self.phases[hart] {
-                Phase::Asleep if h.wakes() => {
-                    h.advance_to(at);
-                    self.phases[hart] = Phase::Running;
-                }
-                Phase::Waiting { id } if h.interrupt_pending_enabled() => self.stop_waiting(hart, id, at),
-                _ => {}
+        let time = self.booted.builtin_sbi().then(|| self.board.peripherals().aclint.mtime(at));
+        for hart in 0..self.cores.len() {
+            let lines = self.board.lines(hart, at);
+            if let Some(id) = self.cores.carry(hart, lines, time, at) {
+                self.stop_waiting(hart, id, at);
             }
         }
     }
 
-    fn finished(&mut self) -> Option<End> {
-        if let Some(finish) = self.board.finish {
+    /// Serves the SBI call that a hart makes. A request of a fenced hart that the SMU has not accepted yet is taken back: it
+    /// carries an old entry (OS-4).
+    fn sbi_call(&mut self, hart: usize) {
+        let cost = Cycle(self.profile.machine.sbi_call_cycles);
+        match firmware::call(hart, cost, &mut self.cores, &mut self.board) {
+            Then::Nothing => {}
+            Then::End(end) => self.progress.end = Some(end),
+            Then::Fence(harts, start, size) => {
+                let at = self.cores.harts()[hart].now();
+                for hart in harts {
+                    self.cores.fence(hart, start, size);
+                    if let Some(Phase::Waiting { id }) = self.cores.phase(hart)
+                        && self.board.is_held(hart)
+                    {
+                        self.stop_waiting(hart, id, at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what a marker asks for.
+    fn marker(&mut self, hart: usize, imm: u16) {
+        let h = &self.cores.harts()[hart];
+        let args = [0, 1, 2, 3].map(|n| h.x(A0 + n));
+        let mark = Mark { number: imm.into(), args, root: h.csr(SATP).unwrap_or(0) & SATP_PPN, hart };
+        let marked = self.watch.mark(&mark, &scene(&self.cores, &self.board, &self.progress));
+        self.act(marked);
+        let kept = self.watch.keep_region();
+        self.act(kept);
+    }
+
+    fn act(&mut self, marked: Marked) {
+        if marked.ends {
+            self.region_ends();
+        }
+        if let Some((number, automatic)) = marked.begins {
+            if self.plan.detail.in_region(number) {
+                self.set_detail(true);
+            }
+            self.watch.region_begins(number, automatic, &scene(&self.cores, &self.board, &self.progress));
+        }
+        if let Some(number) = marked.milestone {
+            if self.plan.detail == DetailFrom::Moment(Moment::Milestone(number)) {
+                self.set_detail(true);
+            }
+            self.watch.milestone(number, &scene(&self.cores, &self.board, &self.progress));
+            self.plan.reached |= matches!(self.plan.checkpoint, Some((Moment::Milestone(n), _)) if n == number);
+        }
+        for range in marked.seen_anew {
+            self.cores.harts_mut().iter_mut().for_each(|h| h.fence_vma(Some(range)));
+        }
+    }
+
+    /// The open region of interest ends.
+    fn region_ends(&mut self) {
+        let ended = self.watch.region_ends(&scene(&self.cores, &self.board, &self.progress));
+        if ended.is_some_and(|number| self.plan.detail.in_region(number)) {
+            self.set_detail(false);
+        }
+    }
+
+    fn finished(&self) -> Option<End> {
+        if let Some(finish) = self.board.finish() {
             return Some(match finish {
                 Finish::PowerOff => End::PowerOff,
                 Finish::Reset => End::Reset,
                 Finish::Fail(code) => End::Failed(code),
             });
         }
-        if let Some(tohost) = self.elf.as_ref().and_then(|e| e.tohost)
-            && let Some(value) = self.board.ram.load::<8>(PhysAddr(tohost)).map(u64::from_le_bytes)
-            && value != 0
-        {
-            return Some(End::ToHost(if value == 1 { 0 } else { (value >> 1).clamp(1, 255) as u8 }));
-        }
-        self.end
+        self.booted.to_host(self.ram()).map(End::ToHost).or(self.progress.end)
     }
 
-    pub(crate) fn check_host(&mut self) -> Result<(), Error> {
-        if let Some(e) = self.tracer.as_mut().and_then(Tracer::failure) {
-            return Err(e);
-        }
-        match self.board.drives.iter().find_map(Controller::host_error) {
-            Some(e) => Err(Error::Disk(e.to_string())),
-            None => Ok(()),
-        }
+    fn check_host(&mut self) -> Result<(), Error> {
+        let failure = self.watch.failure().or_else(|| self.board.host_error().map(Error::Disk));
+        failure.map_or(Ok(()), Err)
     }
 
-    pub(crate) fn flush_console(&mut self) -> Result<(), Error> {
-        let bytes = self.board.uart.take_output();
-        let out = &mut self.console.output;
-        out.write_all(&bytes).and_then(|()| out.flush()).map_err(Error::Console)
+    fn flush_console(&mut self) -> Result<(), Error> {
+        self.terminal.print(&mut self.board.peripherals_mut().uart)
     }
 
     fn take_input(&mut self) {
-        if let Some(input) = &self.console.input {
-            let bytes: Vec<u8> = input.try_iter().collect();
-            if !bytes.is_empty() {
-                self.board.uart.push_input(&bytes);
-                self.stale_interrupts = true;
-            }
-        }
+        self.progress.stale_interrupts |= self.terminal.type_in(&mut self.board.peripherals_mut().uart);
     }
 
     /// Nothing is due in the machine: only somebody at the console can make it go on.
     fn wait_for_input(&mut self, limits: &Limits<'_>) -> Result<(), Error> {
-        if self.console.input.is_none() {
-            return Err(Error::Deadlock(self.now.0));
+        if !self.terminal.is_interactive() {
+            return Err(Error::Deadlock(self.progress.now.0));
         }
         std::thread::sleep(IDLE_SLEEP);
-        if limits.stop.load(std::sync::atomic::Ordering::Relaxed) {
-            self.end = Some(End::Stopped);
+        if limits.stop.load(Ordering::Relaxed) {
+            self.progress.end = Some(End::Stopped);
         }
         self.take_input();
-        if self.stale_interrupts {
-            self.carry_interrupts(self.now);
+        if self.progress.stale_interrupts {
+            self.carry_interrupts(self.progress.now);
         }
         Ok(())
     }

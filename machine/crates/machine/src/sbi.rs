@@ -4,6 +4,12 @@
 //! No firmware instruction runs: a call costs the profile's `sbi_call` cycles and acts at once. Extensions: base, timer,
 //! IPI, remote fence, hart state, system reset, debug console and the legacy console that `earlycon=sbi` uses.
 
+/// Registers a0, a1, a6 and a7.
+pub const A0: u8 = 10;
+pub const A1: u8 = 11;
+pub const A6: u8 = 16;
+pub const A7: u8 = 17;
+
 /// Result codes.
 pub mod error {
     /// Done.

@@ -34,6 +34,17 @@ pub enum RamError {
 ///
 /// A page from which a hart has predecoded instructions is marked; a write to it takes the mark off and is reported by
 /// [`Ram::take_overwritten_code`], so that the decoder can drop what it knew.
+///
+/// ```
+/// use trapless_memory::{PhysAddr, Ram};
+///
+/// let mut ram = Ram::new(PhysAddr(0x8000_0000), 1 << 20)?;
+/// ram.store(PhysAddr(0x8000_0010), 7u64.to_le_bytes());
+/// assert_eq!(ram.load(PhysAddr(0x8000_0010)).map(u64::from_le_bytes), Some(7));
+/// // Nothing is behind its end.
+/// assert_eq!(ram.load::<8>(PhysAddr(0x8010_0000)), None);
+/// # Ok::<(), trapless_memory::RamError>(())
+/// ```
 pub struct Ram {
     mem: GuestMemoryMmap,
     base: u64,

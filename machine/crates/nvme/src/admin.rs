@@ -4,9 +4,11 @@
 use trapless_memory::{Dma, PAGE_SIZE, PhysAddr};
 
 use crate::command::{Command, Status, admin};
-use crate::controller::{Controller, InFlight, Observe};
+use crate::controller::Controller;
 use crate::identify::{self, ASYNC_EVENT_LIMIT};
+use crate::in_flight::InFlight;
 use crate::queue::{CompletionQueue, SubmissionQueue};
+use crate::record::Observe;
 use crate::{log, prp, regs};
 
 /// How an admin command ended, other than by an error.

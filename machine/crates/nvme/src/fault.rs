@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults put into a controller on purpose (docs/nvme.md). What happens depends on the guest's commands and simulated time
-//! alone, so the same run meets the same faults.
+//! Faults put into a controller on purpose (docs/reference/nvme.md). What happens depends on the guest's commands and simulated
+//! time alone, so the same run meets the same faults.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -8,7 +8,6 @@ use std::str::FromStr;
 use trapless_memory::{ClockHz, Cycle, Picos};
 
 use crate::command::{ALL_NAMESPACES, Command, Status, nvm};
-use crate::controller::Controller;
 use crate::namespace::Namespace;
 
 /// What goes wrong.
@@ -200,6 +199,8 @@ impl FromStr for Fault {
 pub(crate) enum Strike {
     /// It fails after its time.
     Fail(Status),
+    /// The same, and the medium is to blame.
+    Media(Status),
     /// It is done so much later.
     Late(Cycle),
     /// It is never heard of again.
@@ -212,7 +213,7 @@ pub(crate) enum Strike {
 
 /// A fault at work.
 #[derive(Clone, Debug)]
-pub(crate) struct Armed {
+struct Armed {
     fault: Fault,
     from: Cycle,
     by: Cycle,
@@ -220,16 +221,23 @@ pub(crate) struct Armed {
     struck: u64,
 }
 
-impl Controller {
-    /// Puts a fault in, with its times in cycles of `clock`.
-    ///
-    /// # Errors
-    /// When it could never happen: blocks beyond the namespace's end, or a namespace or queue that there never is.
-    pub fn inject(&mut self, fault: Fault, clock: ClockHz) -> Result<(), FaultError> {
-        let last = self.namespaces.len();
+/// The faults of one controller.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faults(Vec<Armed>);
+
+impl Faults {
+    /// Adds one, with its times in cycles of `clock`; an error if it could never happen with these namespaces and queues.
+    pub fn add(
+        &mut self,
+        fault: Fault,
+        clock: ClockHz,
+        namespaces: &[Namespace],
+        max_io_queues: u32,
+    ) -> Result<(), FaultError> {
+        let last = namespaces.len();
         let blocks = match fault.nsid {
-            None => self.namespaces.iter().map(Namespace::blocks).max().unwrap_or(0),
-            Some(nsid) => match self.namespace(nsid) {
+            None => namespaces.iter().map(Namespace::blocks).max().unwrap_or(0),
+            Some(nsid) => match Namespace::find(namespaces, nsid) {
                 Some(ns) => ns.blocks(),
                 None => return Err(FaultError(format!("namespace={nsid}: the last namespace is {last}"))),
             },
@@ -237,22 +245,22 @@ impl Controller {
         if let Some(range) = fault.lbas.as_ref().filter(|range| *range.end() >= blocks) {
             return Err(FaultError(format!("block {} is beyond the disk's {blocks} blocks", range.end())));
         }
-        if let Some(queue) = fault.queue.filter(|&queue| u32::from(queue) > self.config.max_io_queues) {
-            return Err(FaultError(format!("queue={queue}: the last queue is {}", self.config.max_io_queues)));
+        if let Some(queue) = fault.queue.filter(|&queue| u32::from(queue) > max_io_queues) {
+            return Err(FaultError(format!("queue={queue}: the last queue is {max_io_queues}")));
         }
         let (from, by) = (clock.cycles(fault.after), clock.cycles(fault.by));
-        self.faults.push(Armed { fault, from, by, passed: 0, struck: 0 });
+        self.0.push(Armed { fault, from, by, passed: 0, struck: 0 });
         Ok(())
     }
 
     /// The faults as they were written, and how many commands each has struck.
-    pub fn faults(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.faults.iter().map(|armed| (armed.fault.text.as_str(), armed.struck))
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|armed| (armed.fault.text.as_str(), armed.struck))
     }
 
     /// What becomes of an I/O command fetched at `now`: the first fault that it meets.
-    pub(crate) fn strike(&mut self, sqid: u16, command: &Command, now: Cycle) -> Option<Strike> {
-        let armed = self.faults.iter_mut().find_map(|armed| {
+    pub fn strike(&mut self, sqid: u16, command: &Command, now: Cycle) -> Option<Strike> {
+        let armed = self.0.iter_mut().find_map(|armed| {
             if now < armed.from || armed.struck == armed.fault.count || !armed.fault.matches(sqid, command) {
                 return None;
             }
@@ -263,14 +271,11 @@ impl Controller {
         })?;
         armed.struck += 1;
         Some(match armed.fault.kind {
-            Kind::MediaError => {
-                self.logs.count_media_error();
-                Strike::Fail(if command.opcode == nvm::READ {
-                    Status::UNRECOVERED_READ_ERROR
-                } else {
-                    Status::WRITE_FAULT
-                })
-            }
+            Kind::MediaError => Strike::Media(if command.opcode == nvm::READ {
+                Status::UNRECOVERED_READ_ERROR
+            } else {
+                Status::WRITE_FAULT
+            }),
             Kind::Abort => Strike::Fail(Status::ABORT_REQUESTED),
             Kind::Late => Strike::Late(armed.by),
             Kind::Hang => Strike::Hang,

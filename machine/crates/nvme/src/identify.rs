@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Identify data structures (NVMe 1.4, section 5.15.2).
 
-use crate::ControllerConfig;
+use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 
 /// Every identify structure has this many bytes.

@@ -1,41 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NVM commands (NVMe 1.4, section 6).
 
-use serde::{Deserialize, Serialize};
 use trapless_memory::{Dma, PAGE_SIZE};
-use trapless_timing::SsdOp;
 
 use crate::command::{ALL_NAMESPACES, Command, Status, nvm};
 use crate::controller::Controller;
-use crate::{Backend, prp};
-
-/// A command that has passed the checks that need no memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Io {
-    /// Byte offset in the namespace, length, and where on the medium that is.
-    Read(u64, u64, u64),
-    /// Byte offset in the namespace, length.
-    Write(u64, u64),
-    WriteZeroes(u64, u64),
-    /// Number of ranges.
-    Deallocate(u32),
-    /// What is written is in the image, or in memory by intent: only the medium has to do with it.
-    Flush,
-    /// Hints.
-    Nothing,
-}
-
-impl Io {
-    /// What the medium is asked for.
-    pub fn ssd_op(self) -> SsdOp {
-        match self {
-            Io::Read(_, bytes, at) => SsdOp::Read { at, bytes },
-            Io::Write(_, bytes) => SsdOp::Write(bytes),
-            Io::Flush => SsdOp::Flush,
-            Io::WriteZeroes(..) | Io::Deallocate(_) | Io::Nothing => SsdOp::NoData,
-        }
-    }
-}
+use crate::in_flight::Io;
+use crate::{Backend, BackendError, prp};
 
 /// Bytes of one range of Dataset Management.
 const RANGE_BYTES: usize = 16;
@@ -146,7 +117,7 @@ impl Controller {
     }
 
     /// Keeps the host's first error for the end of the run; the guest learns `status`.
-    fn media_error(&mut self, error: crate::BackendError, status: Status) -> Status {
+    fn media_error(&mut self, error: BackendError, status: Status) -> Status {
         self.logs.count_media_error();
         self.host_error.get_or_insert(error);
         status

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::CommandRecord;
 use crate::command::Status;
 use crate::identify::{ERROR_LOG_LIMIT, FIRMWARE};
+use crate::record::CommandRecord;
 
 const ERROR: u32 = 0x01;
 const SMART: u32 = 0x02;

@@ -17,6 +17,11 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
+    /// The one with this identifier, of all: the first has 1.
+    pub fn find(all: &[Namespace], nsid: u32) -> Option<&Namespace> {
+        all.get((nsid as usize).checked_sub(1)?)
+    }
+
     /// Logical blocks.
     pub fn blocks(&self) -> u64 {
         self.backend.size() / u64::from(self.block_bytes)

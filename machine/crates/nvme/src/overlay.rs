@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Backend, BackendError, Written};
+use crate::backend::{Backend, BackendError, Written};
 
 const PAGE: u64 = 4096;
 

@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 use trapless_memory::{BusError, Cycle, Dma, PhysAddr};
 
-use crate::CommandRecord;
 use crate::command::{CQE_BYTES, Command, Completion, SQE_BYTES};
+use crate::record::CommandRecord;
 
 /// A doorbell value that breaks the queue's rules: out of range, unchanged, or more than fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

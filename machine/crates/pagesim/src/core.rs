@@ -71,11 +71,12 @@ pub struct Core {
 }
 
 impl Core {
-    /// A system at rest; `mapped` are each process's ranges of virtual pages (first, count).
+    /// A system at rest; `mapped` are each process's ranges of virtual pages (first, count). If the settings do not say which
+    /// page has to go, `usual` does.
     ///
     /// # Errors
     /// A setting is out of range.
-    pub fn new(settings: &Settings, mapped: &[Vec<(u64, u64)>]) -> Result<Core, Error> {
+    pub fn new(settings: &Settings, mapped: &[Vec<(u64, u64)>], usual: Replacement) -> Result<Core, Error> {
         settings.check()?;
         let (cpu, mut pages) = (&settings.cpu, Pages::default());
         let mut sched = sched::from_settings(&settings.scheduler);
@@ -86,7 +87,7 @@ impl Core {
         let sets = cpu.cache_kib * 1024 / PAGE_BYTES * LINES / cpu.cache_ways;
         Ok(Core {
             pages,
-            replacement: match settings.replacement() {
+            replacement: match settings.memory.replacement.unwrap_or(usual) {
                 Replacement::Lru => Box::new(Lru::default()),
                 Replacement::TwoLists => Box::new(TwoLists::default()),
                 Replacement::VirtualTime => Box::new(VirtualTime::new(settings.processes.len())),

@@ -34,8 +34,8 @@ pub fn ms(ms: f64) -> Time {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// What to do about faults.
-    pub policy: PolicyName,
+    /// What to do about faults: the name of a policy ([`crate::policy::built_in`]).
+    pub policy: String,
     /// Processor and its cache.
     #[serde(default)]
     pub cpu: Cpu,
@@ -62,36 +62,6 @@ pub struct Settings {
     /// The programs.
     #[serde(rename = "process")]
     pub processes: Vec<Process>,
-}
-
-/// The policies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PolicyName {
-    /// Synchronous handling, no prefetch (the paper's baseline).
-    Sync,
-    /// Asynchronous handling, no prefetch.
-    Async,
-    /// Virt_prefetch.
-    Virt,
-    /// Agg_virtual.
-    Agg,
-    /// A-SPF: labels of the configuration.
-    Aspf,
-    /// A-SPF*: labels of the predictor.
-    AspfStar,
-    /// Linux's swap readahead by place on the device.
-    ReadaheadCluster,
-    /// Linux's swap readahead by address.
-    ReadaheadVma,
-    /// Leap.
-    Leap,
-    /// Belady's replacement and perfect prefetch.
-    Optimum,
-    /// Spin or switch, by the fault.
-    Adaptive,
-    /// Ours: working sets return before their process runs.
-    Foresight,
 }
 
 /// Processor and cache.
@@ -125,7 +95,7 @@ pub struct Memory {
     /// An access that misses the cache, ns.
     #[serde(default = "dram_ns")]
     pub dram_ns: f64,
-    /// Which page has to go, if not as is usual with the policy.
+    /// Which page has to go, if not as the policy has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement: Option<Replacement>,
     /// Frames kept free by evicting before they are wanted.
@@ -241,7 +211,7 @@ impl Default for Prefetch {
     }
 }
 
-/// A-SPF: what the paper leaves open (docs/pagesim.md).
+/// A-SPF: what the paper leaves open (studies/aspf/choices.md).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Aspf {
@@ -348,12 +318,6 @@ impl Settings {
         }
         settings.check().map_err(|e| wrong(&e))?;
         Ok(settings)
-    }
-
-    /// Which page has to go.
-    pub fn replacement(&self) -> Replacement {
-        let usual = if self.policy == PolicyName::Foresight { Replacement::VirtualTime } else { Replacement::Lru };
-        self.memory.replacement.unwrap_or(usual)
     }
 
     /// Whether all values are in range.

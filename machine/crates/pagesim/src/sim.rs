@@ -31,6 +31,40 @@ struct Program {
 }
 
 /// A simulation.
+///
+/// ```
+/// use trapless_pagesim::Error;
+/// use trapless_pagesim::input::{Kind, Source, Step, Tail};
+/// use trapless_pagesim::settings::Settings;
+/// use trapless_pagesim::sim::Sim;
+///
+/// /// Loads from pages, one after another.
+/// struct Loads(Vec<u64>);
+///
+/// impl Source for Loads {
+///     fn next(&mut self) -> Result<Option<Step>, Error> {
+///         let step = |page| Step { line: page * 64, kind: Kind::Load, instructions: 1000, repeats: 0 };
+///         Ok(self.0.pop().map(step))
+///     }
+///     fn tail(&self) -> Tail {
+///         Tail::default()
+///     }
+///     fn accesses(&self) -> Option<u64> {
+///         None
+///     }
+///     fn name(&self) -> &str {
+///         "loads"
+///     }
+/// }
+///
+/// let text = "policy = 'virt'\n[prefetch]\npages = 1\n[memory]\nframes = 64\n[[process]]\nname = 'P'\ntrace = ''\n";
+/// let settings: Settings = toml::from_str(text)?;
+/// let mut sim = Sim::new(&settings, vec![Box::new(Loads(vec![6, 5]))], &[vec![(0, 16)]])?;
+/// sim.run(&mut |_| ())?;
+/// // Page 5 is missing; page 6 is read with it.
+/// assert_eq!((sim.core.stats.processes[0].faults, sim.core.stats.reads), (1, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Sim {
     /// The system.
     pub core: Core,
@@ -57,9 +91,9 @@ impl Sim {
     /// count).
     ///
     /// # Errors
-    /// A setting is out of range.
+    /// A setting is out of range, or there is no such policy.
     pub fn new(settings: &Settings, sources: Vec<Box<dyn Source>>, mapped: &[Vec<(u64, u64)>]) -> Result<Sim, Error> {
-        Sim::with_policy(settings, policy::from_settings(settings), sources, mapped)
+        Sim::with_policy(settings, policy::built_in().make(settings)?, sources, mapped)
     }
 
     /// The same with a policy of one's own.
@@ -72,7 +106,7 @@ impl Sim {
         sources: Vec<Box<dyn Source>>,
         mapped: &[Vec<(u64, u64)>],
     ) -> Result<Sim, Error> {
-        let core = Core::new(settings, mapped)?;
+        let core = Core::new(settings, mapped, policy.replacement())?;
         let cpu = &settings.cpu;
         let (switch, fault) = (us(cpu.context_switch_us), us(cpu.fault_us));
         let (instruction, dram) = (ns(cpu.instruction_ns), ns(settings.memory.dram_ns));

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use trapless_pagesim::Error;
 use trapless_pagesim::input::{Kind, Source, Step, Tail};
 use trapless_pagesim::optimum::{self, min};
-use trapless_pagesim::settings::{PolicyName, Settings};
+use trapless_pagesim::policy::{self, OPTIMUM};
+use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
 
 /// A page, and whether it is stored to; 1000 instructions before.
@@ -39,7 +40,7 @@ impl Source for Playing {
     }
 }
 
-fn settings(policy: PolicyName, frames: u32, processes: usize) -> Settings {
+fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
     let process = |n| format!("[[process]]\nname = \"P{n}\"\ntrace = \"\"\nintense = {}\n", n == 0);
     let processes: String = (0..processes).map(process).collect();
     // A cache of 64 lines in one set, so that pages are used again beyond it.
@@ -47,7 +48,7 @@ fn settings(policy: PolicyName, frames: u32, processes: usize) -> Settings {
         "policy = \"sync\"\n[cpu]\ncache_kib = 4\ncache_ways = 64\ninstruction_ns = 1.0\n[memory]\nframes = {frames}\nreserve = 0\n{processes}"
     );
     let mut settings: Settings = toml::from_str(&text).unwrap();
-    settings.policy = policy;
+    settings.policy = policy.into();
     settings
 }
 
@@ -72,7 +73,7 @@ fn optimum(settings: &Settings, programs: &[Vec<Access>]) -> Sim {
 #[test]
 fn perfect_prefetch_by_hand() {
     let loads: Vec<_> = (1..6).map(|page| (page, false)).collect();
-    let sim = optimum(&settings(PolicyName::Optimum, 8, 1), &[loads]);
+    let sim = optimum(&settings("optimum", 8, 1), &[loads]);
     let found = &sim.core.stats.processes[0];
     assert_eq!((sim.core.stats.reads, sim.core.stats.writes, found.faults, found.late), (5, 0, 0, 5));
     assert_eq!((sim.core.now(), found.waited, found.cpu), (8_170_000, 2_920_000, 8_170_000));
@@ -84,12 +85,12 @@ fn perfect_prefetch_by_hand() {
 #[test]
 fn a_frame_is_free_when_its_page_is_written() {
     let accesses = [(1, true), (2, false), (3, false), (4, false), (5, false), (5, false)];
-    let sim = optimum(&settings(PolicyName::Optimum, 4, 1), &[accesses.to_vec()]);
+    let sim = optimum(&settings("optimum", 4, 1), &[accesses.to_vec()]);
     assert_eq!((sim.core.stats.reads, sim.core.stats.writes), (5, 1));
     assert_eq!(sim.core.now(), 10_050_000 + 50_000 + 1_000_000);
     // Not stored to, it is free at 4.05: 5 is behind the others on the link, there at 8.12.
     let loads = accesses.map(|(page, _)| (page, false));
-    let sim = optimum(&settings(PolicyName::Optimum, 4, 1), &[loads.to_vec()]);
+    let sim = optimum(&settings("optimum", 4, 1), &[loads.to_vec()]);
     assert_eq!((sim.core.stats.reads, sim.core.stats.writes), (5, 0));
     assert_eq!(sim.core.now(), 8_120_000 + 50_000 + 1_000_000);
 }
@@ -100,7 +101,7 @@ fn a_frame_is_free_when_its_page_is_written() {
 #[test]
 fn time_is_not_that_of_the_fewest_reads() {
     let loads: Vec<_> = (1..6).chain(1..6).map(|page| (page, false)).collect();
-    let mut settings = settings(PolicyName::Optimum, 4, 1);
+    let mut settings = settings("optimum", 4, 1);
     settings.cpu.instruction_ns = 4.0;
     // A cache that serves no page twice.
     settings.cpu.cache_ways = 1;
@@ -113,7 +114,7 @@ fn time_is_not_that_of_the_fewest_reads() {
 /// Two processes: the second one runs when the first has ended. What each waits for is its own; the context switch stays.
 #[test]
 fn processes_end_later_by_all_waits_before() {
-    let sim = optimum(&settings(PolicyName::Optimum, 8, 2), &[vec![(1, false)], vec![(1, false)]]);
+    let sim = optimum(&settings("optimum", 8, 2), &[vec![(1, false)], vec![(1, false)]]);
     let stats = &sim.core.stats;
     let ends: Vec<_> = stats.processes.iter().map(|process| process.finished.unwrap()).collect();
     // 1 us, its page is there at 3 us, 50 ns; 5 us, 1 us, 50 ns.
@@ -126,8 +127,8 @@ fn processes_end_later_by_all_waits_before() {
 #[test]
 fn it_reads_less_and_waits_less_than_lru() {
     let rows: Vec<_> = (0..20).flat_map(|_| (0..100).map(|page| (page, page % 3 == 0))).collect();
-    let found = optimum(&settings(PolicyName::Optimum, 99, 1), std::slice::from_ref(&rows));
-    let settings = settings(PolicyName::Sync, 99, 1);
+    let found = optimum(&settings("optimum", 99, 1), std::slice::from_ref(&rows));
+    let settings = settings("sync", 99, 1);
     let mut lru = Sim::new(&settings, sources(&[rows]), &[vec![(0, 100)]]).unwrap();
     lru.run(&mut |_| ()).unwrap();
     assert_eq!(lru.core.stats.reads, 2000);
@@ -135,19 +136,10 @@ fn it_reads_less_and_waits_less_than_lru() {
     assert!(found.core.now() < lru.core.now() / 3);
 }
 
-const POLICIES: [PolicyName; 11] = [
-    PolicyName::Sync,
-    PolicyName::Async,
-    PolicyName::Virt,
-    PolicyName::Agg,
-    PolicyName::Aspf,
-    PolicyName::AspfStar,
-    PolicyName::ReadaheadCluster,
-    PolicyName::ReadaheadVma,
-    PolicyName::Leap,
-    PolicyName::Adaptive,
-    PolicyName::Foresight,
-];
+/// All policies that simulate.
+fn policies() -> Vec<&'static str> {
+    policy::built_in().names().filter(|name| *name != OPTIMUM).collect()
+}
 
 fn programs() -> impl Strategy<Value = Vec<Vec<Access>>> {
     let any = prop::collection::vec((0..100_u64, any::<bool>()), 1..200);
@@ -166,7 +158,7 @@ proptest! {
     /// every page at least once.
     #[test]
     fn belady_is_never_beaten(
-        policy in prop::sample::select(&POLICIES[..]), frames in 4..60_u32, reserve in 0..8_u32, programs in programs(),
+        policy in prop::sample::select(policies()), frames in 4..60_u32, reserve in 0..8_u32, programs in programs(),
     ) {
         let mut settings = settings(policy, frames + reserve + 3, programs.len());
         settings.memory.reserve = reserve;

@@ -1,68 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Predecoded instructions of guest RAM, one page of slots for each page that was executed.
+//! The pages of predecoded instructions that all harts share, and their translation.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trapless_memory::{PAGE_SHIFT, PAGE_SIZE, Ram};
+use trapless_memory::{PAGE_SHIFT, Ram};
 
-use crate::config::op_costs;
+use crate::config::{HartConfig, op_costs};
 use crate::jit::Translator;
 use crate::op::{Op, Slot};
-use crate::{HartConfig, PredictorConfig};
-
-/// Slots of a page: one for every two bytes.
-pub const PAGE_SLOTS: usize = (PAGE_SIZE / 2) as usize;
-
-/// Where the translated code for each slot of a page begins.
-pub type Entries = [*const u8; PAGE_SLOTS];
-
-/// Jumps into a page before it is translated.
-const HEAT: u32 = 16;
-
-/// A page of slots. Two more behind the end send a hart that runs off the page back to fetch by pc.
-#[repr(C)]
-pub struct CodePage {
-    /// The slots.
-    pub slots: [Slot; PAGE_SLOTS + 2],
-    /// Physical address of the page.
-    pub pa: u64,
-    /// Translated code; null where there is no translator.
-    pub entries: *const Entries,
-    /// Jumps into the page until it is translated.
-    pub heat: u32,
-}
-
-impl CodePage {
-    /// A zeroed page on the heap: all slots undecoded.
-    fn alloc(pa: u64, entries: *const Entries) -> NonNull<CodePage> {
-        let layout = Layout::new::<CodePage>();
-        // SAFETY: the layout is not zero-sized.
-        let raw = unsafe { alloc_zeroed(layout) }.cast::<CodePage>();
-        let Some(page) = NonNull::new(raw) else { handle_alloc_error(layout) };
-        // SAFETY: freshly allocated with the layout of CodePage; all-zero is a valid value, as Op::Undecoded is 0.
-        unsafe {
-            (*raw).slots[PAGE_SLOTS] = Slot::REFETCH;
-            (*raw).slots[PAGE_SLOTS + 1] = Slot::REFETCH;
-            (*raw).pa = pa;
-            (*raw).entries = entries;
-            // Without a translator a page is never warm.
-            (*raw).heat = if entries.is_null() { u32::MAX } else { HEAT };
-        }
-        page
-    }
-
-    /// A page where every slot fetches by pc: the frame for single instructions.
-    pub fn scratch() -> Box<CodePage> {
-        Box::new(CodePage {
-            slots: [Slot::REFETCH; PAGE_SLOTS + 2],
-            pa: u64::MAX,
-            entries: std::ptr::null(),
-            heat: u32::MAX,
-        })
-    }
-}
+use crate::page::{CodePage, PAGE_SLOTS};
+use crate::predictor::PredictorConfig;
 
 /// Predecoded instructions of guest RAM, shared by all harts.
 ///

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use trapless_memory::Paging;
 
-use crate::op::{OPS, Op};
+use crate::op::{ONE, OPS, Op};
 
 /// Price of each class of instruction in core cycles. Every executed instruction costs at least its class; memory and
 /// translation may add more through [`crate::Timing`].
@@ -152,7 +152,7 @@ pub(crate) fn op_costs(c: &CostTable) -> [u64; 256] {
             _ if n == Op::FpMove as u8 => c.fp_move,
             _ => c.alu,
         };
-        *entry = crate::exec::ONE | u64::from(price.max(1));
+        *entry = ONE | u64::from(price.max(1));
     }
     table
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From instruction bits to a [`Slot`].
 
-use crate::code::PAGE_SLOTS;
 use crate::compressed;
 use crate::op::{F0, FpFn, Op, SINK, Slot};
+use crate::page::PAGE_SLOTS;
 
 /// First and last immediate of the markers (spec/platform.md).
 const MARKERS: std::ops::RangeInclusive<i32> = 0x7a1..=0x7a8;

@@ -4,14 +4,15 @@
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, PhysAddr, Ram};
 
-use crate::code::CodePage;
-use crate::config::op_costs;
+use crate::config::{HartConfig, op_costs};
 use crate::csr::{Csrs, status};
+use crate::entry::{DataEntry, DataSet, PAGE_MASK};
+use crate::events::PageFault;
+use crate::exit::{Privilege, WalkRequest};
 use crate::op::{F0, REG_FILE};
+use crate::page::CodePage;
 use crate::predictor::{Predictor, PredictorConfig};
-use crate::tlb::{DataEntry, DataSet, FetchEntry, PAGE_MASK, Tlb};
-use crate::trap::Stop;
-use crate::{Bus, Env, Exit, HartConfig, Loss, Observer, PageFault, Privilege, Timing, WalkAnswer, WalkRequest};
+use crate::tlb::{FetchEntry, Tlb};
 
 /// Interrupt lines and pending bits, by their bit in `mip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +61,6 @@ pub struct Suspended {
     retries: (u64, u32),
 }
 
-/// Longest stretch executed at once, cycles: the lower half of `acc` must not run over.
-const MAX_STRETCH: u64 = 1 << 30;
-/// Cycles after an LR in which a run goes on past its end: room for the 16 instructions of a constrained loop.
-const RESERVATION_GRACE: u64 = 64;
-
 /// Lines of code known at most.
 pub(crate) const CODE_LINES: usize = 2048;
 /// Number of no line.
@@ -73,6 +69,41 @@ pub(crate) const NO_LINE: u32 = u32::MAX;
 const NO_PREDICTOR: PredictorConfig = PredictorConfig { history_bits: 1, targets: 1, returns: 1, mispredict_cycles: 0 };
 
 /// One hart.
+///
+/// ```
+/// use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
+/// use trapless_riscv::{Bus, CodeCache, Env, Hart, HartConfig};
+///
+/// /// RAM and no device.
+/// struct Board(Ram);
+///
+/// impl Bus for Board {
+///     fn ram(&mut self) -> &mut Ram {
+///         &mut self.0
+///     }
+///     fn mmio_read(&mut self, at: PhysAddr, _: u8, _: Cycle) -> Result<(u64, MmioEffect), BusError> {
+///         Err(BusError(at))
+///     }
+///     fn mmio_write(&mut self, at: PhysAddr, _: u8, _: u64, _: Cycle) -> Result<MmioEffect, BusError> {
+///         Err(BusError(at))
+///     }
+///     fn time(&mut self, now: Cycle) -> u64 {
+///         now.0
+///     }
+/// }
+///
+/// let base = PhysAddr(0x8000_0000);
+/// let mut board = Board(Ram::new(base, 4096)?);
+/// // li x5, 7; add x5, x5, x5
+/// board.0.store(base, 0x0070_0293_u32.to_le_bytes());
+/// board.0.store(PhysAddr(base.0 + 4), 0x0052_82b3_u32.to_le_bytes());
+/// let (mut code, mut hart) = (CodeCache::default(), Hart::new(HartConfig::new(0), base.0));
+/// for _ in 0..2 {
+///     hart.step(&mut Env { bus: &mut board, code: &mut code, observer: &mut (), timing: &mut () });
+/// }
+/// assert_eq!((hart.x(5), hart.pc()), (14, base.0 + 8));
+/// # Ok::<(), trapless_memory::RamError>(())
+/// ```
 pub struct Hart {
     /// x0..x31, the sink for writes to x0, and f0..f31 from [`F0`] on.
     pub(crate) regs: [u64; REG_FILE],
@@ -220,93 +251,6 @@ impl Hart {
         self.refresh();
     }
 
-    /// Runs until local time reaches `until` (or passes it by a few instructions) or something else ends the run.
-    ///
-    /// A run does not end shortly after an LR, so that the loops of LR and SC for which the unprivileged specification
-    /// wants eventual success get there however short the runs are.
-    ///
-    /// Interrupts are sampled at the start and wherever the hart itself may have unmasked one.
-    pub fn run<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, until: Cycle) -> Exit {
-        self.begin(env);
-        loop {
-            let mut left = until.0.saturating_sub(self.cycle);
-            if left == 0 {
-                if self.reservation.is_none() || self.cycle - self.reserved_at >= RESERVATION_GRACE {
-                    return Exit::QuantumEnd;
-                }
-                // On to the next place where a run may end.
-                left = 1;
-            }
-            self.limit = left.min(MAX_STRETCH) as u32;
-            self.take_interrupt(env.observer);
-            let exit = self.execute(env);
-            self.settle();
-            if std::mem::take(&mut self.resync) || exit != Exit::QuantumEnd {
-                return exit;
-            }
-        }
-    }
-
-    /// Executes one instruction, or takes one trap. Ends with [`Exit::Step`] where `run` would have gone on.
-    pub fn step<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) -> Exit {
-        self.begin(env);
-        if self.take_interrupt(env.observer) {
-            self.settle();
-            return Exit::Step;
-        }
-        self.limit = 1;
-        self.stepping = true;
-        let exit = self.execute(env);
-        self.stepping = false;
-        self.resync = false;
-        self.settle();
-        if exit == Exit::QuantumEnd { Exit::Step } else { exit }
-    }
-
-    /// What others may have done since the last run.
-    fn begin<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) {
-        self.reservation = None;
-        let ram = env.bus.ram();
-        let (host, base) = (ram.host_base().expose_provenance() as u64, ram.base().0);
-        if (host, base) != (self.ram_host, self.ram_base) {
-            (self.ram_host, self.ram_base) = (host, base);
-            self.tlb.flush();
-        }
-        env.code.trim();
-        env.code.drop_overwritten(ram);
-        if self.code_generation != env.code.generation() {
-            self.code_generation = env.code.generation();
-            self.tlb.flush();
-        }
-        if self.code_epoch != env.code.epoch() {
-            self.code_epoch = env.code.epoch();
-            self.tlb.protect(None);
-        }
-        self.take_losses(env.timing);
-    }
-
-    /// Forgets what the core has lost.
-    pub(crate) fn take_losses<T: Timing>(&mut self, timing: &mut T) {
-        while let Some(loss) = timing.lost() {
-            match loss {
-                Loss::Data(line) => self.tlb.lines.forget(line),
-                Loss::Right(line) => self.tlb.lines.forget_right(line),
-                Loss::Code(line) => {
-                    let known = &mut self.code_lines[line as usize % CODE_LINES];
-                    if *known == line as u32 {
-                        *known = NO_LINE;
-                    }
-                }
-                Loss::DataPage(va) => self.tlb.lines.forget_page(va),
-                Loss::CodePage(va) => self.tlb.forget_fetch(va),
-                Loss::Everything => {
-                    self.code_lines.fill(NO_LINE);
-                    self.tlb.flush();
-                }
-            }
-        }
-    }
-
     /// Between runs: begins detailed timing with this predictor, or ends it. The [`crate::CodeCache`] must be told as well.
     pub fn set_detail(&mut self, predictor: Option<PredictorConfig>) {
         self.detailed = predictor.is_some();
@@ -314,39 +258,6 @@ impl Hart {
         self.code_lines.fill(NO_LINE);
         self.tlb.flush();
         self.refresh();
-    }
-
-    /// Continues after [`Exit::SmuWait`]: REQ: ISA-6, failures are the ordinary faults of the access. REQ: ISA-7, the time since
-    /// then was spent waiting. Without such an exit before, this does nothing.
-    pub fn resume_walk<O: Observer>(&mut self, answer: WalkAnswer, observer: &mut O) {
-        let Some((request, began)) = self.wait.take() else { return };
-        self.csr.shwdpwait = self.csr.shwdpwait.wrapping_add(self.cycle - began);
-        let stop = match answer {
-            WalkAnswer::Interrupted => return,
-            WalkAnswer::Done => {
-                self.csr.shwdpserved = self.csr.shwdpserved.wrapping_add(1);
-                self.walk_answered = true;
-                return;
-            }
-            WalkAnswer::Changed(value) => {
-                self.walk_answered = true;
-                if self.count_retry(request.pte_pa.0) {
-                    self.changed_pte = Some((request.pte_pa.0, value));
-                    return;
-                }
-                self.page_fault = PageFault::Changed;
-                Stop::page_fault(request.access, request.va)
-            }
-            WalkAnswer::Failed => {
-                self.page_fault = PageFault::Refused;
-                Stop::page_fault(request.access, request.va)
-            }
-            WalkAnswer::BusError => Stop::access_fault(request.access, request.va),
-        };
-        if let Stop::Trap { cause, tval } = stop {
-            self.take_trap(cause, tval, observer);
-            self.settle();
-        }
     }
 
     /// Whether an interrupt is pending that would be taken now: it ends a wait. REQ: ISA-4

@@ -5,6 +5,7 @@
 //! instruction from a [`CostTable`], asks [`Timing`] for more when its own translation cache misses, and tells an
 //! [`Observer`] what happened. Harts that run in turn share one [`CodeCache`].
 
+mod atomic;
 #[cfg_attr(not(feature = "seeded-bugs"), allow(dead_code, unreachable_pub))]
 mod bugs;
 mod code;
@@ -12,7 +13,9 @@ mod compressed;
 mod config;
 mod csr;
 mod decode;
+mod entry;
 mod env;
+mod events;
 mod exec;
 mod exit;
 mod fp;
@@ -23,8 +26,10 @@ mod left;
 mod lines;
 mod mmu;
 mod op;
+mod page;
 mod pmp;
 mod predictor;
+mod run;
 mod tlb;
 mod trap;
 
@@ -33,7 +38,8 @@ pub use bugs::{Bug, seed as seed_bug};
 pub use code::CodeCache;
 pub use config::{CostTable, HartConfig};
 pub use csr::{Csrs, number as csr_number};
-pub use env::{Bus, Env, Fill, Jump, JumpKind, Loss, Observer, PageFault, Timing, TrapInfo};
+pub use env::{Bus, Env, Observer, Timing};
+pub use events::{Fill, Jump, JumpKind, Loss, PageFault, TrapInfo};
 pub use exit::{Access, Exit, Privilege, WalkAnswer, WalkRequest};
 pub use hart::{Hart, HartState, Interrupt, Suspended};
 pub use mmu::{is_armed, pte};

@@ -5,7 +5,7 @@
 
 use trapless_memory::PAGE_SHIFT;
 
-use crate::tlb::{DataEntry, DataSet, NO_DATA, NO_TAG, PAGE_MASK};
+use crate::entry::{DataEntry, DataSet, NO_DATA, NO_TAG, PAGE_MASK};
 
 /// log2 of the size of a line, bytes.
 pub const LINE_SHIFT: u32 = 6;

@@ -3,8 +3,8 @@
 
 use std::ptr::NonNull;
 
-use crate::code::{CodePage, Entries};
 use crate::left::Left;
+use crate::page::{CodePage, Entries};
 use crate::{Hart, PredictorConfig};
 
 /// There is no value of this type.

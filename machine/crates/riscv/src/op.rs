@@ -3,6 +3,9 @@
 
 use crate::csr::number;
 
+/// One retired instruction in a hart's `acc`, whose lower half counts cycles.
+pub const ONE: u64 = 1 << 32;
+
 /// Register index that takes writes to x0. Reads of x0 use index 0, which is never written.
 pub const SINK: u8 = 32;
 /// Index of f0 in the register file: integer and floating-point registers share one array.

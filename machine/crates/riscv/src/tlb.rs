@@ -4,35 +4,15 @@
 //! What is here needs no check any more: permission, PMP, alignment to a host address and the absence of code were
 //! settled at the fill.
 
-use trapless_memory::{PAGE_SHIFT, PAGE_SIZE};
+use trapless_memory::PAGE_SHIFT;
 
-use crate::Privilege;
-use crate::code::CodePage;
+use crate::entry::{DataEntry, DataSet, NO_DATA, NO_TAG, PAGE_MASK};
+use crate::exit::Privilege;
 use crate::lines::Lines;
+use crate::page::CodePage;
 
 /// Entries of a set.
 pub const ENTRIES: usize = 256;
-/// Mask of the page number in an address.
-pub const PAGE_MASK: u64 = !(PAGE_SIZE - 1);
-/// Matches no address: tags have the bits between the alignment bits and the page number clear.
-pub const NO_TAG: u64 = u64::MAX;
-
-/// One page for loads and stores.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct DataEntry {
-    /// Virtual page address if loads may use the entry.
-    pub read: u64,
-    /// Virtual page address if stores may use the entry.
-    pub write: u64,
-    /// Host address minus virtual address.
-    pub addend: u64,
-    /// Physical page address, and log2 of the translation's size in the low bits.
-    pub pa_size: u64,
-}
-
-pub const NO_DATA: DataEntry = DataEntry { read: NO_TAG, write: NO_TAG, addend: 0, pa_size: 0 };
-
 /// What [`Tlb::fill_data`] enters.
 pub struct DataPage {
     /// Physical address of the access.
@@ -60,28 +40,6 @@ pub struct FetchEntry {
 }
 
 const NO_FETCH: FetchEntry = FetchEntry { tag: NO_TAG, page: std::ptr::null(), size: 0 };
-
-/// A set of the data cache for each kind of access rights.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum DataSet {
-    User = 0,
-    Supervisor = 1,
-    /// S-mode with `sstatus.SUM`.
-    SupervisorUser = 2,
-    Machine = 3,
-}
-
-impl DataSet {
-    /// The set for accesses of mode `p`.
-    pub fn of(p: Privilege, sum: bool) -> DataSet {
-        match p {
-            Privilege::User => DataSet::User,
-            Privilege::Supervisor if sum => DataSet::SupervisorUser,
-            Privilege::Supervisor => DataSet::Supervisor,
-            Privilege::Machine => DataSet::Machine,
-        }
-    }
-}
 
 /// All translation caches of a hart.
 pub struct Tlb {

@@ -81,7 +81,7 @@ fn run(args: &Args) -> Result<i32, Wrong> {
     let model = Model::new(&ram);
     let latencies = Latencies { read: args.read_latency, write: args.write_latency, device: args.device_latency };
     model.configure(start.address, latencies);
-    let mut platform = Platform::new(ram, profile.clock(), profile.machine.timebase_hz, drives);
+    let mut platform = Platform::new(ram, profile.clock(), profile.machine.timebase_hz, drives).map_err(Error::from)?;
     match (saved, &args.resume) {
         (Some(saved), Some(dir)) => {
             let wrong = |what: String| Wrong::Checkpoint(dir.display().to_string(), what);
@@ -95,7 +95,7 @@ fn run(args: &Args) -> Result<i32, Wrong> {
     if let Some(address) = start.to_host {
         model.watch(address);
     }
-    platform.uart.push_input(args.input.replace("\\n", "\n").as_bytes());
+    platform.uart().push_input(args.input.replace("\\n", "\n").as_bytes());
     ffi::install(platform);
     loop_until_end(args, model, start)
 }
@@ -116,7 +116,7 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
             }
             model.set_lines(reach.platform.lines(now));
             print(&mut reach.platform);
-            let end = match (reach.platform.finish, reach.to_host) {
+            let end = match (reach.platform.finish(), reach.to_host) {
                 (Some(Finish::PowerOff), _) => Some(0),
                 (Some(Finish::Reset), _) => Some(status::RESET),
                 (Some(Finish::Fail(code)), _) => Some(i32::from(code).clamp(1, 255)),
@@ -186,10 +186,10 @@ fn write_regions(path: &Path) -> Result<(), Wrong> {
 
 /// The guest's console is standard output.
 fn print(platform: &mut Platform) {
-    if platform.uart.has_output() {
+    if platform.uart().has_output() {
         let mut out = std::io::stdout().lock();
         // With nobody left to read there is nothing to do about it.
-        let _ = out.write_all(&platform.uart.take_output()).and_then(|()| out.flush());
+        let _ = out.write_all(&platform.uart().take_output()).and_then(|()| out.flush());
     }
 }
 

@@ -6,6 +6,15 @@ mod generated;
 pub use generated::*;
 
 /// A run of bits in a 64-bit word.
+///
+/// ```
+/// use trapless_smu_regs::{PTE_L, PTE_LBA, PTE_R, PTE_U, pte_is_armed};
+///
+/// // A page table entry that user code may read and that names block 77 of the drive.
+/// let entry = PTE_L.mask() | PTE_U.mask() | PTE_R.mask() | PTE_LBA.of(77);
+/// assert!(pte_is_armed(entry));
+/// assert_eq!(PTE_LBA.get(entry), 77);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     /// Lowest bit.

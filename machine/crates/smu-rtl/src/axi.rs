@@ -224,7 +224,10 @@ impl Axi {
 
     fn read(&mut self, now: u64, a: Address, bus: &mut dyn SmuBus, seen: &mut dyn FnMut(Access) -> bool) {
         let bytes = (u64::from(a.len) + 1) << a.size;
-        assert!(a.size >= 3 && a.addr % bytes == 0 && 1 << a.size <= self.data_bytes, "AXI read of an odd form: {a:?}");
+        assert!(
+            a.size >= 3 && a.addr.is_multiple_of(bytes) && 1 << a.size <= self.data_bytes,
+            "AXI read of an odd form: {a:?}"
+        );
         let mut resp = if a.lock { EXOKAY } else { OKAY };
         let mut first = None;
         let mut beats = VecDeque::new();
@@ -268,7 +271,7 @@ impl Axi {
             let all: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
             bytes.extend_from_slice(&all[lane as usize..(lane + beat_bytes) as usize]);
         }
-        assert!(a.addr % bytes.len() as u64 == 0, "AXI write is not aligned: {a:?}");
+        assert!(a.addr.is_multiple_of(bytes.len() as u64), "AXI write is not aligned: {a:?}");
         let word = |n: usize| bytes[n..n + 8].try_into().map_or(0, u64::from_le_bytes);
         let at = PhysAddr(a.addr);
         let resp = match (a.lock, bytes.len()) {

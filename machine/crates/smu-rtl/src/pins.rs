@@ -2,12 +2,12 @@
 //! The C interface of the simulated unit (rtl/smu/sim/pins.h).
 
 use std::ffi::{CString, c_char, c_void};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::null;
 
 use libloading::{Library, Symbol};
 
-use crate::RtlError;
+use crate::error::RtlError;
 
 const MAX_HARTS: usize = 32;
 const MAX_DATA_WORDS: usize = 8;
@@ -36,6 +36,44 @@ pub struct Parameters {
     pub poll_interval: u32,
     /// Socket.
     pub socket: u32,
+}
+
+impl Parameters {
+    /// As rtl/smu/sim/build.py takes them.
+    pub fn arguments(&self) -> String {
+        let p = self;
+        let list = [
+            ("pmshr", p.pmshr_entries),
+            ("harts", p.harts),
+            ("ports", p.ports),
+            ("devices", p.devices),
+            ("prefetch", p.prefetch),
+            ("updaters", p.updaters),
+            ("data_width", p.data_width),
+            ("axi_id_width", p.axi_id_width),
+            ("poll_interval", p.poll_interval),
+            ("socket", p.socket),
+        ];
+        list.map(|(name, value)| format!("{name}={value}")).join(" ")
+    }
+
+    /// The library's name in the folder of such libraries.
+    pub fn library(&self, folder: &Path) -> PathBuf {
+        let p = self;
+        folder.join(format!(
+            "smu-p{}-h{}-q{}-d{}-f{}-u{}-w{}-i{}-t{}-s{}.so",
+            p.pmshr_entries,
+            p.harts,
+            p.ports,
+            p.devices,
+            p.prefetch,
+            p.updaters,
+            p.data_width,
+            p.axi_id_width,
+            p.poll_interval,
+            p.socket
+        ))
+    }
 }
 
 #[repr(C)]

@@ -11,10 +11,11 @@ use trapless_smu::{
 };
 use trapless_smu_regs as regs;
 
-use crate::Dice;
-use crate::RtlError;
 use crate::axi::{Access, Axi, Memory};
+use crate::dice::Dice;
+use crate::error::RtlError;
 use crate::misses::{Installed, Misses};
+use crate::nowhere::Nowhere;
 use crate::pins::{Inputs, Outputs, Parameters, RequestPins, Unit};
 
 /// Cycles without any sign of work after which there is none, besides the unit's own rounds.
@@ -46,6 +47,25 @@ enum Event {
 }
 
 /// The simulated RTL.
+///
+/// ```
+/// use trapless_memory::{ClockHz, Cycle};
+/// use trapless_smu::{SmuConfig, SmuTiming};
+/// use trapless_smu_rtl::RtlSmu;
+///
+/// let config = SmuConfig {
+///     pmshr_entries: 8,
+///     prefetch_depth: 4,
+///     harts: 1,
+///     socket: 0,
+///     timeout: Cycle(0),
+///     completion_hints: false,
+///     timing: SmuTiming::isca20(ClockHz(100_000_000)),
+/// };
+/// // `RtlSmu::load` wants a library that rtl/smu/sim/build.py has made with these arguments.
+/// let parameters = RtlSmu::parameters(&config);
+/// assert!(parameters.arguments().starts_with("pmshr=8 harts=1 ports=1 "));
+/// ```
 pub struct RtlSmu {
     config: SmuConfig,
     unit: Unit,
@@ -531,39 +551,9 @@ impl SmuUnit for RtlSmu {
     }
 }
 
-/// Memory that is not there.
-struct Nowhere;
-
-impl SmuBus for Nowhere {
-    fn read_u64(&mut self, at: trapless_memory::PhysAddr) -> Result<u64, trapless_memory::BusError> {
-        Err(trapless_memory::BusError(at))
-    }
-
-    fn write_u32(&mut self, at: trapless_memory::PhysAddr, _: u32) -> Result<(), trapless_memory::BusError> {
-        Err(trapless_memory::BusError(at))
-    }
-
-    fn write_bytes(&mut self, at: trapless_memory::PhysAddr, _: &[u8]) -> Result<(), trapless_memory::BusError> {
-        Err(trapless_memory::BusError(at))
-    }
-
-    fn compare_exchange_u64(
-        &mut self,
-        at: trapless_memory::PhysAddr,
-        _: u64,
-        _: u64,
-    ) -> Result<Result<u64, u64>, trapless_memory::BusError> {
-        Err(trapless_memory::BusError(at))
-    }
-
-    fn fetch_or_u64(&mut self, at: trapless_memory::PhysAddr, _: u64) -> Result<u64, trapless_memory::BusError> {
-        Err(trapless_memory::BusError(at))
-    }
-}
-
 /// What the register block answers to (spec/smu.md).
 fn is_access(offset: u64, size: usize) -> bool {
-    offset < 0x1000 && (size == 8 && offset % 8 == 0 || size == 4 && offset % 4 == 0)
+    offset < 0x1000 && (size == 8 && offset.is_multiple_of(8) || size == 4 && offset.is_multiple_of(4))
 }
 
 fn bits(mut set: u32) -> impl Iterator<Item = u32> {

@@ -9,21 +9,6 @@ use crate::pmshr::{Entry, Stage};
 use crate::{FailReason, Outside, Smu};
 
 impl Smu {
-    /// A device wrote to a completion queue (which one does not matter). [`Smu::next_event`] may change. Without
-    /// [`SmuConfig::completion_hints`](crate::SmuConfig) this does nothing: the poller looks anyway.
-    pub fn completion_queue_written(&mut self, now: Cycle) {
-        if !self.config.completion_hints {
-            return;
-        }
-        let (now, interval) = (now.max(self.now), self.config.timing.poll_interval);
-        for descriptor in &mut self.descriptors {
-            if descriptor.outstanding() && !descriptor.broken {
-                let slot = descriptor.look_after(now, interval);
-                descriptor.poll_at = Some(descriptor.poll_at.map_or(slot, |at| at.min(slot)));
-            }
-        }
-    }
-
     /// A command was submitted: look for its completion (REQ: SMU-9: only while one is outstanding). The first look is
     /// taken even with hints, for what a device wrote while nothing was outstanding.
     pub(crate) fn start_polling(&mut self, index: usize) {

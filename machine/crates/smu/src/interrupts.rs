@@ -26,11 +26,6 @@ impl Smu {
             | regs::INT_CAUSE_TIMEOUT.of(self.interrupts.timed_out.into())
     }
 
-    /// The level of the interrupt output.
-    pub fn interrupt(&self) -> bool {
-        self.causes() & self.interrupts.enabled != 0
-    }
-
     pub(crate) fn set_interrupt_enable(&mut self, value: u64) {
         let all = regs::INT_ENABLE_ERROR.mask()
             | regs::INT_ENABLE_FRAMES_LOW.mask()

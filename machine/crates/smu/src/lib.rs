@@ -2,7 +2,7 @@
 //! Reference model of the Storage Management Unit (spec/smu.md): serves page misses from an NVMe device.
 //!
 //! Pure and deterministic: no threads, no clock of its own, no I/O but through [`SmuBus`]. The host calls
-//! [`Smu::request`], register accesses, and [`Smu::advance`] whenever [`Smu::next_event`] is due. A call may come with a
+//! [`SmuUnit::request`], register accesses, and [`SmuUnit::advance`] whenever [`SmuUnit::next_event`] is due. A call may come with a
 //! time before that of the latest `advance` (harts are simulated in turn); it counts as made at the latter.
 //!
 //! Each step that touches memory is an event of its own, so whatever can come between two steps in hardware can come
@@ -76,7 +76,7 @@ pub struct SmuConfig {
     pub socket: u8,
     /// Reset value of TIMEOUT in cycles; zero means never.
     pub timeout: Cycle,
-    /// Whether the host calls [`Smu::completion_queue_written`] after every write of a device to a completion queue.
+    /// Whether the host calls [`SmuUnit::completion_queue_written`] after every write of a device to a completion queue.
     /// Then polls that would find nothing are not simulated one by one; timing is the same. Nor are those that would meet
     /// a bus error.
     pub completion_hints: bool,
@@ -116,13 +116,59 @@ enum Due {
     Timeout(usize),
 }
 
-/// What the SMU acts on during one [`Smu::advance`].
+/// What the SMU acts on during one [`SmuUnit::advance`].
 struct Outside<'a> {
     bus: &'a mut dyn SmuBus,
     sink: &'a mut dyn SmuSink,
 }
 
 /// The Storage Management Unit.
+///
+/// ```
+/// use trapless_memory::{BusError, ClockHz, Cycle, PhysAddr};
+/// use trapless_smu::{Answer, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuTiming, SmuUnit};
+///
+/// /// No memory at all.
+/// struct Nothing;
+///
+/// impl SmuBus for Nothing {
+///     fn read_u64(&mut self, at: PhysAddr) -> Result<u64, BusError> {
+///         Err(BusError(at))
+///     }
+///     fn write_u32(&mut self, at: PhysAddr, _: u32) -> Result<(), BusError> {
+///         Err(BusError(at))
+///     }
+///     fn write_bytes(&mut self, at: PhysAddr, _: &[u8]) -> Result<(), BusError> {
+///         Err(BusError(at))
+///     }
+///     fn compare_exchange_u64(&mut self, at: PhysAddr, _: u64, _: u64) -> Result<Result<u64, u64>, BusError> {
+///         Err(BusError(at))
+///     }
+///     fn fetch_or_u64(&mut self, at: PhysAddr, _: u64) -> Result<u64, BusError> {
+///         Err(BusError(at))
+///     }
+/// }
+///
+/// let mut smu = Smu::new(SmuConfig {
+///     pmshr_entries: 8,
+///     prefetch_depth: 4,
+///     harts: 1,
+///     socket: 0,
+///     timeout: Cycle(0),
+///     completion_hints: false,
+///     timing: SmuTiming::isca20(ClockHz(2_800_000_000)),
+/// })?;
+///
+/// // Software has not enabled the SMU, so it refuses what the walker of hart 0 asks for.
+/// let (pte, pmd, pud) = (PhysAddr(0x8000_3000), PhysAddr(0x8000_2000), PhysAddr(0x8000_1000));
+/// smu.request(Cycle(100), Request { pte, pmd, pud, seen: 0, hart: 0, id: 1 });
+/// let mut answers = Vec::new();
+/// while let Some(at) = smu.next_event() {
+///     smu.advance(at, &mut Nothing, &mut |answer: Answer| answers.push(answer));
+/// }
+/// assert_eq!(answers[0].outcome, Outcome::Failed(FailReason::Disabled));
+/// # Ok::<(), trapless_smu::SmuError>(())
+/// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Smu {
     config: SmuConfig,
@@ -195,11 +241,6 @@ impl Smu {
         })
     }
 
-    /// Other times from now on; what is under way keeps its own.
-    pub fn set_timing(&mut self, timing: SmuTiming) {
-        self.config.timing = timing;
-    }
-
     /// Goes on from a saved state with the times of `config`; `None` if the sizes differ.
     pub fn with_times_of(mut self, config: SmuConfig) -> Option<Smu> {
         let sizes = |c: &SmuConfig| (c.pmshr_entries, c.prefetch_depth, c.harts, c.socket);
@@ -208,52 +249,6 @@ impl Smu {
         }
         self.config = config;
         Some(self)
-    }
-
-    /// When [`Smu::advance`] has something to do next; `None` while nothing is under way.
-    pub fn next_event(&self) -> Option<Cycle> {
-        self.next_due().map(|(at, _)| at)
-    }
-
-    /// Does everything due at or before `now`, in time order, and gives the answers to `sink`.
-    pub fn advance(&mut self, now: Cycle, bus: &mut dyn SmuBus, sink: &mut dyn SmuSink) {
-        let mut out = Outside { bus, sink };
-        while let Some((at, due)) = self.next_due() {
-            if at > now {
-                break;
-            }
-            self.now = self.now.max(at);
-            out.bus.took();
-            match due {
-                Due::Event => {
-                    if let Some((_, event)) = self.events.pop_first() {
-                        self.handle(event, &mut out);
-                    }
-                }
-                Due::Poll(descriptor) => self.poll(descriptor, &mut out),
-                Due::Timeout(slot) => {
-                    self.timeouts.pop_first();
-                    self.fail(slot, FailReason::Timeout);
-                }
-            }
-            self.lag = Cycle(0);
-        }
-        self.now = self.now.max(now);
-    }
-
-    /// The configuration.
-    pub fn config(&self) -> &SmuConfig {
-        &self.config
-    }
-
-    /// The counters' names and values, in register order.
-    pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        Counter::NAMES.iter().copied().zip(self.counters.iter().copied())
-    }
-
-    /// One counter.
-    pub fn counter(&self, counter: Counter) -> u64 {
-        self.counters[counter as usize]
     }
 
     /// The earliest thing to do. At one time: events first, in the order in which they were set up, then polls, then

@@ -8,17 +8,12 @@ use crate::bugs::Bug;
 use crate::free_ring::Fetched;
 use crate::pmshr::{Entry, Held, Stage, Waiter};
 use crate::return_ring::{Keeper, Returned};
-use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Request, Smu, Source, Stamps};
+use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Smu, Source, Stamps};
 
 /// Bits of a physical address.
 const PADDR_BITS: u32 = 56;
 
 impl Smu {
-    /// A walker asks. [`Smu::next_event`] may change.
-    pub fn request(&mut self, now: Cycle, request: Request) -> Accept {
-        self.ask(Held { from: Source::Walker(request.hart), request, asked: now.max(self.now) })
-    }
-
     /// Accepts a request, or lets it wait for its turn.
     pub(crate) fn ask(&mut self, held: Held) -> Accept {
         if self.accept(held, held.asked + self.config.timing.request) {
@@ -27,23 +22,6 @@ impl Smu {
         self.count(Counter::PmshrFull);
         self.pmshr.held.insert(held.from, held);
         Accept::Full
-    }
-
-    /// A walker no longer waits: no answer will come for (hart, id). The miss goes on.
-    pub fn abandon(&mut self, hart: u32, id: u64) {
-        let wait = (Source::Walker(hart), id);
-        if self.pmshr.held.get(&wait.0).is_some_and(|held| held.request.id == id) {
-            self.pmshr.held.remove(&wait.0);
-        }
-        for entry in self.pmshr.slots.iter_mut().flatten() {
-            entry.waiters.retain(|w| (w.from, w.id) != wait);
-        }
-        self.late.retain(|_, late| (late.waiter.from, late.waiter.id) != wait);
-    }
-
-    /// Whether a request waits for its acceptance.
-    pub fn is_held(&self, from: Source) -> bool {
-        self.pmshr.held.contains_key(&from)
     }
 
     /// Takes a request that reaches the PMSHR at `arrives`, unless the PMSHR is full.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The register file (spec/smu.rdl).
 
-use trapless_memory::{Cycle, PhysAddr};
+use trapless_memory::PhysAddr;
 use trapless_smu_regs::{self as regs, Counter};
 
 use crate::free_ring::{ring_base_ok, ring_size_ok};
@@ -9,46 +9,7 @@ use crate::windows::{WINDOWS, window_at};
 use crate::{Smu, SmuBus};
 
 impl Smu {
-    /// Register read of `size` 4 or 8 bytes at `offset` into the register block, naturally aligned. Anything else reads
-    /// zero.
-    pub fn mmio_read(&self, offset: u64, size: usize) -> u64 {
-        let value = self.register(offset & !7);
-        match (size, offset & 7) {
-            (8, 0) => value,
-            (4, 0) => value & 0xffff_ffff,
-            (4, 4) => value >> 32,
-            _ => 0,
-        }
-    }
-
-    /// Register write of `size` 4 or 8 bytes at `offset` into the register block, naturally aligned. Anything else is
-    /// ignored. A 32-bit write leaves the other half as it is. [`Smu::next_event`] may change. `bus` is used when the unit is
-    /// being enabled (REQ: SMU-16).
-    pub fn mmio_write(&mut self, offset: u64, size: usize, value: u64, now: Cycle, bus: &mut dyn SmuBus) {
-        let register = offset & !7;
-        let old = self.register(register);
-        let value = match (size, offset & 7) {
-            (8, 0) => value,
-            (4, 0) => (old & !0xffff_ffff) | (value & 0xffff_ffff),
-            (4, 4) => (old & 0xffff_ffff) | (value << 32),
-            _ => return,
-        };
-        let upper_half = (size, offset & 7) != (4, 0);
-        // What the write sets in motion begins now; what is already due comes before it in `advance` all the same.
-        let before = self.now;
-        self.now = now.max(before);
-        let acts =
-            register == regs::INT_CAUSE || descriptor_at(register).is_some_and(|(_, field)| field == regs::DESC_FENCE);
-        match self.port_at(register) {
-            // The half that has the bits is not written: nothing begins.
-            None if acts && (size, offset & 7) == (4, 4) => {}
-            Some((port, field)) => self.set_port_register(port, field, value, upper_half),
-            None => self.set_register(register, value, bus),
-        }
-        self.now = before;
-    }
-
-    fn register(&self, offset: u64) -> u64 {
+    pub(crate) fn register(&self, offset: u64) -> u64 {
         if let Some((index, field)) = descriptor_at(offset) {
             return self.descriptor_register(index, field);
         }
@@ -117,7 +78,7 @@ impl Smu {
             && self.pmshr.entries().all(|e| e.frame.is_none())
     }
 
-    fn set_register(&mut self, offset: u64, value: u64, bus: &mut dyn SmuBus) {
+    pub(crate) fn set_register(&mut self, offset: u64, value: u64, bus: &mut dyn SmuBus) {
         if let Some((index, field)) = descriptor_at(offset) {
             return self.set_descriptor_register(index, field, value);
         }
@@ -248,7 +209,7 @@ impl Smu {
 }
 
 /// The descriptor that a register offset lies in, and the offset in it.
-fn descriptor_at(offset: u64) -> Option<(usize, u64)> {
+pub(crate) fn descriptor_at(offset: u64) -> Option<(usize, u64)> {
     block_at(offset, regs::DESC_BASE, regs::DESC_STRIDE, regs::DESC_COUNT)
 }
 

@@ -30,7 +30,7 @@ pub enum Source {
     Port(u32),
 }
 
-/// What [`Smu::request`](crate::Smu::request) says.
+/// What [`SmuUnit::request`](crate::SmuUnit::request) says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Accept {
     /// The request is in; it will be answered exactly once, unless it is abandoned.

@@ -2,11 +2,13 @@
 //! The part of a profile for detailed timing: caches, memory, translation look-aside buffers, branch predictor.
 
 use serde::{Deserialize, Serialize};
+use toml::Table;
 use trapless_memory::{ClockHz, Picos};
 
 use crate::cache::LINE_SHIFT;
 use crate::dram::DramTiming;
 use crate::hierarchy::{HierarchyConfig, Level};
+use crate::rules::Rule;
 use crate::tlb::TlbConfig;
 
 /// What lies between a core and its data. A profile without it has only functional timing: every access hits.
@@ -30,21 +32,29 @@ fn smu_timed() -> bool {
 /// Caches of each core, and the one that all share. Cycles are those beyond a hit in the first level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // Sizes in KiB, ways and cycles of what the names say.
 pub struct CacheParams {
     /// From load to use, as the page walker waits; what loads of the pipeline cost is `core.load`.
     pub l1_cycles: u32,
+    /// Size of the first level for code.
     pub l1i_kib: u32,
+    /// Its ways.
     pub l1i_ways: u32,
+    /// Size of the first level for data.
     pub l1d_kib: u32,
+    /// Its ways.
     pub l1d_ways: u32,
-    /// 0: there is no second level.
+    /// Size of the second level; 0: there is none.
     pub l2_kib: u32,
+    /// Its ways.
     pub l2_ways: u32,
+    /// Added when the first level misses and the second one hits.
     pub l2_cycles: u32,
-    /// 0: there is none; who holds what is known all the same, so that stores and devices reach the other caches.
+    /// Size of the level that all cores share; 0: there is none. Who holds what is known all the same, so that stores and
+    /// devices reach the other caches.
     pub last_kib: u32,
+    /// Its ways.
     pub last_ways: u32,
+    /// Added when the levels before the last one miss.
     pub last_cycles: u32,
     /// Added when a line of code comes from memory: a core whose lines are shorter than these fetches straight code by several.
     #[serde(default)]
@@ -53,7 +63,7 @@ pub struct CacheParams {
     pub snoop_cycles: u32,
     /// Stores of a core that may wait for their lines while it goes on; 0: it waits.
     pub store_buffer: u32,
-    /// Whether the SMU's accesses to memory go through the hierarchy; otherwise the times of its steps ([smu]) have them in them.
+    /// Whether the SMU's accesses to memory go through the hierarchy. If not, the times of its steps (`smu`) include them.
     #[serde(default = "smu_timed")]
     pub smu_timed: bool,
 }
@@ -79,14 +89,20 @@ pub struct DramParams {
 /// Translation look-aside buffers of each core.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // Entries, ways and cycles of what the names say.
 pub struct TlbParams {
+    /// Entries of the first level for data.
     pub data_entries: u32,
+    /// Its ways.
     pub data_ways: u32,
+    /// Entries of the first level for code.
     pub code_entries: u32,
+    /// Its ways.
     pub code_ways: u32,
+    /// Entries of the second level.
     pub second_entries: u32,
+    /// Its ways.
     pub second_ways: u32,
+    /// Added when the first level misses.
     pub second_cycles: u32,
 }
 
@@ -106,68 +122,6 @@ pub struct PredictorParams {
 }
 
 impl Detail {
-    /// The first value that makes no sense: its key, the value, what it should be.
-    pub(crate) fn wrong(&self) -> Option<(&'static str, String, String)> {
-        let (c, d, t, p) = (&self.caches, &self.dram, &self.tlb, &self.predictor);
-        let sizes = [
-            ("detail.caches.l1i_kib", lines(c.l1i_kib), c.l1i_ways),
-            ("detail.caches.l1d_kib", lines(c.l1d_kib), c.l1d_ways),
-            ("detail.caches.l2_kib", lines(c.l2_kib), c.l2_ways),
-            ("detail.caches.last_kib", lines(c.last_kib), c.last_ways),
-            ("detail.tlb.data_entries", t.data_entries, t.data_ways),
-            ("detail.tlb.code_entries", t.code_entries, t.code_ways),
-            ("detail.tlb.second_entries", t.second_entries, t.second_ways),
-        ];
-        for (key, entries, ways) in sizes {
-            if ["detail.caches.l2_kib", "detail.caches.last_kib"].contains(&key) && entries == 0 {
-                continue;
-            }
-            let sound = ways > 0 && entries % ways == 0 && (entries / ways).is_power_of_two() && entries <= 1 << 24;
-            if !sound {
-                return Some((key, entries.to_string(), format!("entries or lines: {ways} ways times a power of two")));
-            }
-        }
-        let powers = [
-            ("detail.dram.banks", d.banks, 65_536),
-            ("detail.dram.row_kib", d.row_kib, 65_536),
-            ("detail.predictor.targets", p.targets, 4096),
-            ("detail.predictor.returns", p.returns, 64),
-        ];
-        for (key, value, most) in powers {
-            if !value.is_power_of_two() || value > most {
-                return Some((key, value.to_string(), format!("a power of two up to {most}")));
-            }
-        }
-        if !(1..=16).contains(&p.history_bits) {
-            return Some(("detail.predictor.history_bits", p.history_bits.to_string(), "1 to 16".into()));
-        }
-        let cycles = [
-            ("detail.caches.l1_cycles", c.l1_cycles),
-            ("detail.caches.l2_cycles", c.l2_cycles),
-            ("detail.caches.last_cycles", c.last_cycles),
-            ("detail.caches.fetch_cycles", c.fetch_cycles),
-            ("detail.caches.snoop_cycles", c.snoop_cycles),
-            ("detail.caches.store_buffer", c.store_buffer),
-            ("detail.tlb.second_cycles", t.second_cycles),
-            ("detail.predictor.mispredict_cycles", p.mispredict_cycles),
-        ];
-        for (key, value) in cycles {
-            if value > 10_000 {
-                return Some((key, value.to_string(), "0 to 10000".into()));
-            }
-        }
-        let times = [
-            ("detail.dram.column_ns", d.column_ns),
-            ("detail.dram.activate_ns", d.activate_ns),
-            ("detail.dram.precharge_ns", d.precharge_ns),
-            ("detail.dram.burst_ns", d.burst_ns),
-        ];
-        times
-            .into_iter()
-            .find(|(_, ns)| !(0.0..=1e6).contains(ns))
-            .map(|(key, ns)| (key, ns.to_string(), "0 to 1000000".into()))
-    }
-
     /// The caches and the memory of `cores` cores with this clock.
     pub fn hierarchy(&self, cores: usize, clock: ClockHz) -> HierarchyConfig {
         let c = &self.caches;
@@ -216,12 +170,62 @@ impl Detail {
     }
 }
 
+/// The rules of these values, whose table may be incomplete.
+pub(crate) fn rules(detail: &Table) -> Vec<(&'static str, Rule)> {
+    let whole = |section: &str, key: &str| detail.get(section)?.get(key)?.as_integer();
+    let ways = |section: &str, key: &str| whole(section, key).unwrap_or(1);
+    let cache = |key: &str, or_none| Rule::Ways { ways: ways("caches", key), per_unit: LINES_PER_KIB.into(), or_none };
+    let tlb = |key: &str| Rule::Ways { ways: ways("tlb", key), per_unit: 1, or_none: false };
+    // Ways of what is not there may be 0.
+    let of = |kib: &str| Rule::Whole(i64::from(whole("caches", kib) != Some(0)), 1 << 24);
+    let some = Rule::Whole(1, 1 << 24);
+    let cycles = Rule::Whole(0, 10_000);
+    let ns = Rule::Number(0.0, 1e6);
+    vec![
+        ("caches.l1_cycles", cycles.clone()),
+        ("caches.l1i_ways", some.clone()),
+        ("caches.l1i_kib", cache("l1i_ways", false)),
+        ("caches.l1d_ways", some.clone()),
+        ("caches.l1d_kib", cache("l1d_ways", false)),
+        ("caches.l2_ways", of("l2_kib")),
+        ("caches.l2_kib", cache("l2_ways", true)),
+        ("caches.l2_cycles", cycles.clone()),
+        ("caches.last_ways", of("last_kib")),
+        ("caches.last_kib", cache("last_ways", true)),
+        ("caches.last_cycles", cycles.clone()),
+        ("caches.fetch_cycles", cycles.clone()),
+        ("caches.snoop_cycles", cycles.clone()),
+        ("caches.store_buffer", cycles.clone()),
+        ("caches.smu_timed", Rule::Flag),
+        ("dram.banks", Rule::PowerOfTwo(1, 65_536)),
+        ("dram.row_kib", Rule::PowerOfTwo(1, 65_536)),
+        ("dram.column_ns", ns.clone()),
+        ("dram.activate_ns", ns.clone()),
+        ("dram.precharge_ns", ns.clone()),
+        ("dram.burst_ns", ns),
+        ("tlb.data_ways", some.clone()),
+        ("tlb.data_entries", tlb("data_ways")),
+        ("tlb.code_ways", some.clone()),
+        ("tlb.code_entries", tlb("code_ways")),
+        ("tlb.second_ways", some),
+        ("tlb.second_entries", tlb("second_ways")),
+        ("tlb.second_cycles", cycles.clone()),
+        ("predictor.history_bits", Rule::Whole(1, 16)),
+        ("predictor.targets", Rule::PowerOfTwo(1, 4096)),
+        ("predictor.returns", Rule::PowerOfTwo(1, 64)),
+        ("predictor.mispredict_cycles", cycles),
+    ]
+}
+
 /// How many times what it lists a directory without data could list.
 const DIRECTORY_SCALE: u32 = 4;
 /// Its ways.
 const DIRECTORY_WAYS: u32 = 16;
 
+/// Lines in a KiB.
+const LINES_PER_KIB: u32 = 1024 >> LINE_SHIFT;
+
 /// Lines in so many KiB.
 fn lines(kib: u32) -> u32 {
-    kib.saturating_mul(1024 >> LINE_SHIFT)
+    kib.saturating_mul(LINES_PER_KIB)
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Drives: TOML files that say how long an SSD takes for what, and what it offers.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::ProfileError;
-use crate::profile::{deserialize, merge, parse_table};
+use crate::error::{FileKind, FileName, ProfileError};
+use crate::rules::{Rule, Rules, number};
+use crate::source::merge;
 
 /// An SSD. Latencies are from the doorbell write to the completion queue entry, for 4 KiB on an idle drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,9 +101,10 @@ impl SsdParams {
     /// # Errors
     /// One line that names the drive and the key.
     pub fn load(name: &str) -> Result<SsdParams, ProfileError> {
-        let drive: SsdParams = deserialize(name, table(name)?)?;
-        drive.check(name)?;
-        Ok(drive)
+        let file = FileKind::Drive.called(name);
+        let table = table(&file)?;
+        let rules = alone(&table);
+        file.values(table, &rules)
     }
 
     /// Whether all values are in range, for a drive whose errors call it `name`.
@@ -112,128 +112,91 @@ impl SsdParams {
     /// # Errors
     /// One line that names the drive, the key and the range.
     pub fn check(&self, name: &str) -> Result<(), ProfileError> {
-        match self.wrong() {
-            Some((key, value, range)) => Err(ProfileError::Range { name: name.into(), key: key.into(), value, range }),
-            None => Ok(()),
+        let file = FileKind::Drive.called(name);
+        match Table::try_from(self) {
+            Ok(table) => alone(&table).check(&file, &table),
+            // TOML has no larger integers.
+            Err(_) => Err(ProfileError::Value {
+                file,
+                key: "seed".into(),
+                must: format!("0 to {}", i64::MAX),
+                value: self.seed.to_string(),
+            }),
         }
-    }
-
-    /// The first value out of range: its key, itself, and the range.
-    pub(crate) fn wrong(&self) -> Option<(&'static str, String, String)> {
-        let d = self;
-        let ints = [
-            ("channels", d.channels, 1, 1024),
-            ("max_transfer_pages", d.max_transfer_pages, 1, 1024),
-            ("max_io_queues", d.max_io_queues, 1, 64),
-            ("max_queue_entries", d.max_queue_entries, 2, 65_536),
-            ("block_bytes", d.block_bytes, 512, 4096),
-        ];
-        for (key, value, low, high) in ints {
-            if value < low || value > high {
-                return Some((key, value.to_string(), format!("{low} to {high}")));
-            }
-        }
-        let fetch_and_transfer = d.fetch_us + 4096.0 / d.mb_per_s;
-        let floats = [
-            ("mb_per_s", d.mb_per_s, 0.1, 1e6),
-            ("fetch_us", d.fetch_us, 0.0, 1e6),
-            ("read_us", d.read_us, fetch_and_transfer, 1e7),
-            ("write_us", d.write_us, fetch_and_transfer, 1e7),
-            ("flush_us", d.flush_us, d.fetch_us, 1e7),
-            ("admin_us", d.admin_us, d.fetch_us, 1e7),
-        ];
-        for (key, value, low, high) in floats {
-            if !(low..=high).contains(&value) {
-                return Some((key, value.to_string(), format!("{low:.3} to {high}")));
-            }
-        }
-        if !matches!(d.block_bytes, 512 | 4096) {
-            return Some(("block_bytes", d.block_bytes.to_string(), "512 or 4096".into()));
-        }
-        if !d.max_transfer_pages.is_power_of_two() {
-            return Some(("max_transfer_pages", d.max_transfer_pages.to_string(), "a power of two".into()));
-        }
-        if d.latency == Latency::Shape && d.read_shape.is_empty() && d.write_shape.is_empty() {
-            return Some((
-                "latency",
-                "shape".into(),
-                "constant, as there is neither read_shape nor write_shape".into(),
-            ));
-        }
-        let shapes = [("read_shape", &d.read_shape, d.read_us), ("write_shape", &d.write_shape, d.write_us)];
-        for (key, shape, us) in shapes {
-            let rising = shape.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 <= w[1].1);
-            let ends = shape.first().is_none_or(|p| p.0 == 0.0) && shape.last().is_none_or(|p| p.0 == 1.0);
-            if !(shape.is_empty() || shape.len() > 1 && rising && ends) {
-                let range = "pairs of a fraction, from 0 to 1, and a factor, both rising";
-                return Some((key, format!("{shape:?}"), range.into()));
-            }
-            let bounds = (fetch_and_transfer / us)..=1e4;
-            if let Some((_, factor)) = shape.iter().find(|p| !bounds.contains(&p.1)) {
-                return Some((key, factor.to_string(), format!("factors {:.3} to {}", bounds.start(), bounds.end())));
-            }
-        }
-        d.flash.as_ref().and_then(|flash| flash.wrong(d.max_transfer_pages))
     }
 }
 
-impl FlashParams {
-    fn wrong(&self, max_transfer_pages: u32) -> Option<(&'static str, String, String)> {
-        let least = max_transfer_pages.saturating_mul(4).saturating_add(self.program_kib);
-        let ints = [
-            ("flash.page_kib", self.page_kib, 4, 1024),
-            ("flash.program_kib", self.program_kib, 1, 1 << 16),
-            ("flash.erase_every", self.erase_every, 0, 1 << 20),
-            // One command and what is not enough for a program must fit.
-            ("flash.buffer_kib", self.buffer_kib, least, 1 << 24),
-        ];
-        for (key, value, low, high) in ints {
-            if value < low || value > high {
-                return Some((key, value.to_string(), format!("{low} to {high}")));
-            }
-        }
-        if !self.page_kib.is_power_of_two() {
-            return Some(("flash.page_kib", self.page_kib.to_string(), "a power of two".into()));
-        }
-        [("flash.program_us", self.program_us), ("flash.erase_us", self.erase_us)]
-            .into_iter()
-            .find(|(_, us)| !(0.0..=1e7).contains(us))
-            .map(|(key, us)| (key, us.to_string(), "0 to 10000000".into()))
-    }
+/// The rules of a drive that is no profile's section.
+fn alone(drive: &Table) -> Rules {
+    let mut all = Rules::new();
+    all.section("", rules(drive));
+    all
+}
+
+/// The rules of a drive's values, whose table may be incomplete.
+pub(crate) fn rules(drive: &Table) -> Vec<(&'static str, Rule)> {
+    let value = |key: &str| drive.get(key).and_then(number);
+    let whole = |table: &Table, key: &str| table.get(key).and_then(Value::as_integer).unwrap_or(0);
+    let fetch = value("fetch_us").unwrap_or(0.0);
+    let fetch_and_transfer = fetch + 4096.0 / value("mb_per_s").unwrap_or(f64::INFINITY);
+    let shape = |us: &str| Rule::Shape(value(us).map_or(0.0, |us| fetch_and_transfer / us), 1e4);
+    let has_shape = ["read_shape", "write_shape"].iter().any(|key| {
+        // A shape that is none has its own rule.
+        drive.get(*key).is_some_and(|shape| shape.as_array().is_none_or(|points| !points.is_empty()))
+    });
+    let latency = match has_shape {
+        true => Rule::OneOf(&["constant", "shape"], ""),
+        false => Rule::OneOf(&["constant"], ", as there is neither read_shape nor write_shape"),
+    };
+    let program_kib = drive.get("flash").and_then(Value::as_table).map_or(0, |flash| whole(flash, "program_kib"));
+    // One command and what is not enough for a program must fit.
+    let least_buffer = whole(drive, "max_transfer_pages").saturating_mul(4).saturating_add(program_kib);
+    vec![
+        ("name", Rule::Text),
+        ("channels", Rule::Whole(1, 1024)),
+        ("max_transfer_pages", Rule::PowerOfTwo(1, 1024)),
+        ("max_io_queues", Rule::Whole(1, 64)),
+        ("max_queue_entries", Rule::Whole(2, 65_536)),
+        ("block_bytes", Rule::Among(&[512, 4096])),
+        ("mb_per_s", Rule::Number(0.1, 1e6)),
+        ("fetch_us", Rule::Number(0.0, 1e6)),
+        ("read_us", Rule::Number(fetch_and_transfer, 1e7)),
+        ("write_us", Rule::Number(fetch_and_transfer, 1e7)),
+        ("flush_us", Rule::Number(fetch, 1e7)),
+        ("admin_us", Rule::Number(fetch, 1e7)),
+        ("read_shape", shape("read_us")),
+        ("write_shape", shape("write_us")),
+        ("latency", latency),
+        ("seed", Rule::Whole(0, i64::MAX)),
+        ("flash.page_kib", Rule::PowerOfTwo(4, 1024)),
+        ("flash.program_us", Rule::Number(0.0, 1e7)),
+        ("flash.program_kib", Rule::Whole(1, 1 << 16)),
+        ("flash.erase_us", Rule::Number(0.0, 1e7)),
+        ("flash.erase_every", Rule::Whole(0, 1 << 20)),
+        ("flash.buffer_kib", Rule::Whole(least_buffer, 1 << 24)),
+    ]
 }
 
 /// The whole table of a built-in drive or a file.
-fn table(name: &str) -> Result<Table, ProfileError> {
-    let text = match SsdParams::BUILT_IN.iter().find(|d| d.0 == name) {
-        Some((_, text)) => (*text).to_owned(),
-        None => match std::fs::read_to_string(Path::new(name)) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(ProfileError::UnknownDrive(name.into())),
-            Err(e) => return Err(ProfileError::Read { name: name.into(), reason: e.to_string() }),
-        },
-    };
-    let own = parse_table(name, &text)?;
-    extended(own)
+fn table(file: &FileName) -> Result<Table, ProfileError> {
+    let own = file.parse(&file.read(&SsdParams::BUILT_IN)?)?;
+    extended(file, "extends", own)
 }
 
 /// `own`, upon the built-in drive that it extends, if any.
-fn extended(mut own: Table) -> Result<Table, ProfileError> {
+fn extended(file: &FileName, key: &str, mut own: Table) -> Result<Table, ProfileError> {
     let Some(base) = own.remove("extends") else { return Ok(own) };
-    let known = base.as_str().and_then(|base| SsdParams::BUILT_IN.iter().find(|d| d.0 == base));
-    let Some((name, text)) = known else {
-        return Err(ProfileError::UnknownDrive(base.as_str().map_or_else(|| base.to_string(), Into::into)));
-    };
-    let mut drive = parse_table(name, text)?;
+    let mut drive = file.base(key, &base, &SsdParams::BUILT_IN)?;
     merge(&mut drive, own);
     Ok(drive)
 }
 
 /// Puts the drive that a profile names in the name's place; whether the profile now has a drive of its own altogether, and
 /// not only changes to another's.
-pub(crate) fn expand(profile: &mut Table) -> Result<bool, ProfileError> {
+pub(crate) fn expand(file: &FileName, profile: &mut Table) -> Result<bool, ProfileError> {
     let drive = match profile.get("ssd") {
-        Some(Value::String(name)) => table(name)?,
-        Some(Value::Table(own)) if own.contains_key("extends") => extended(own.clone())?,
+        Some(Value::String(name)) => table(&FileKind::Drive.called(name))?,
+        Some(Value::Table(own)) if own.contains_key("extends") => extended(file, "ssd.extends", own.clone())?,
         _ => return Ok(false),
     };
     profile.insert("ssd".into(), Value::Table(drive));
@@ -276,7 +239,8 @@ mod tests {
         assert_eq!(pmm, SsdParams { channels: 2, ..SsdParams::load("optane-pmm").unwrap() });
         assert_eq!(parse("[ssd]\nextends = 'tlc'").unwrap().ssd, SsdParams::load("tlc").unwrap());
         let e = parse("[ssd]\nextends = 'floppy'").unwrap_err().to_string();
-        assert!(e.starts_with("ssd floppy: no such built-in drive"), "{e}");
+        assert!(e.starts_with("profile f.toml: ssd.extends must be the name of what is built in (optane-m2, "), "{e}");
+        assert!(e.ends_with(", not \"floppy\""), "{e}");
         // A profile may do without names.
         let whole = SsdParams::BUILT_IN[1].1.replace("name = \"z-ssd\"\n", "");
         let text = Profile::BUILT_IN[1].1.replace("ssd = \"z-ssd\"", "") + "[ssd]\n" + &whole;
@@ -305,21 +269,27 @@ mod tests {
         let message = |overrides: &[&str]| profile(overrides).unwrap_err().to_string();
         let e = message(&["ssd=floppy"]);
         assert!(e.starts_with("ssd floppy: no such built-in drive (optane-m2, z-ssd,") && !e.contains('\n'), "{e}");
-        assert!(
-            message(&["ssd=tlc", "ssd.flash.page_kib=12"]).contains("ssd.flash.page_kib: 12 is out of range (a power")
-        );
-        assert!(message(&["ssd=tlc", "ssd.flash.buffer_kib=16"]).contains("ssd.flash.buffer_kib"));
-        assert!(message(&["ssd=tlc", "ssd.flash.erase_us=-1"]).contains("ssd.flash.erase_us"));
-        assert!(message(&["ssd=tlc", "ssd.flash.erase=1"]).contains("ssd.flash.erase: unknown field"));
-        assert!(
-            message(&["ssd.latency=shape"])
-                .contains("ssd.latency: shape is out of range (constant, as there is neither")
-        );
-        assert!(message(&["ssd.latency=gauss"]).contains("ssd.latency"));
+        for (changes, says) in [
+            (["ssd=tlc", "ssd.flash.page_kib=12"], "ssd.flash.page_kib must be a power of two, 4 to 1024, not 12"),
+            (["ssd=tlc", "ssd.flash.buffer_kib=16"], "ssd.flash.buffer_kib must be 528 to 16777216, not 16"),
+            (["ssd=tlc", "ssd.flash.erase_us=-1"], "ssd.flash.erase_us must be 0 to 10000000, not -1"),
+            (
+                ["ssd=tlc", "ssd.flash.erase=1"],
+                "no such key: ssd.flash.erase (there are page_kib, program_us, program_kib, erase_us, erase_every, buffer_kib)",
+            ),
+            (["ssd=optane-m2", "ssd.read_us=1"], "ssd.read_us must be 4.413 to 10000000, not 1"),
+            (
+                ["ssd=optane-m2", "ssd.latency=shape"],
+                "ssd.latency must be constant, as there is neither read_shape nor write_shape, not \"shape\"",
+            ),
+            (["ssd=tlc", "ssd.latency=gauss"], "ssd.latency must be constant or shape, not \"gauss\""),
+        ] {
+            assert_eq!(message(&changes), format!("profile vc707: {says}"));
+        }
         for shape in ["[[0, 1]]", "[[0, 1], [0.9, 2]]", "[[0, 2], [1, 1]]", "[[0, 0.01], [1, 1]]", "[[0, 1], [1, nan]]"]
         {
             let e = message(&[&format!("ssd.read_shape={shape}")]);
-            assert!(e.starts_with("profile vc707: ssd.read_shape: ") && !e.contains('\n'), "{e}");
+            assert!(e.starts_with("profile vc707: ssd.read_shape must be pairs of ") && !e.contains('\n'), "{e}");
         }
     }
 }

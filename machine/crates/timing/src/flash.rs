@@ -80,7 +80,7 @@ pub(crate) struct Dies {
 impl Dies {
     /// At rest.
     pub fn new(count: usize) -> Dies {
-        Dies { dies: vec![Die::default(); count.max(1)], next: 0, filled: 0 }
+        Dies { dies: vec![Die::default(); count], next: 0, filled: 0 }
     }
 
     pub fn count(&self) -> usize {

@@ -107,7 +107,7 @@ impl SsdTiming {
     pub fn new(params: &SsdParams, clock: ClockHz, number: u64) -> SsdTiming {
         let cycles = |us: f64| clock.cycles(Picos::from_micros(us));
         let fetch = cycles(params.fetch_us);
-        let bytes_per_second = ((params.mb_per_s * 1e6) as u64).max(1);
+        let bytes_per_second = (params.mb_per_s * 1e6) as u64;
         let reference = fetch + transfer(REFERENCE_BYTES, clock, bytes_per_second);
         let shape = |us: f64, table: &[(f64, f64)]| {
             let table = if params.latency == Latency::Shape { table } else { &[] };
@@ -124,7 +124,7 @@ impl SsdTiming {
             clock,
             bytes_per_second,
             state: SsdState {
-                medium: at_rest(flash.is_some(), params.channels.max(1) as usize),
+                medium: at_rest(flash.is_some(), params.channels as usize),
                 link: Link::default(),
                 seed: params.seed,
                 random: scatter(params.seed ^ scatter(number.wrapping_add(1))),

@@ -22,6 +22,33 @@ struct Open {
 }
 
 /// Writes a trace into a file, which is one only after [`Writer::finish`].
+///
+/// ```
+/// use std::io::{BufReader, Seek};
+/// use trapless_trace::{Grain, Header, Kind, Moment, Place, Reader, Writer};
+///
+/// let mut file = tempfile::tempfile()?;
+/// let header = Header {
+///     grain: Grain::Page,
+///     harts: 1,
+///     kernel: false,
+///     clock_hz: 100_000_000,
+///     profile: "vc707".into(),
+///     writer: "example 1".into(),
+/// };
+/// let mut writer = Writer::new(file.try_clone()?, header)?;
+/// let place = Place { space: 0, kernel: false, block: 0x10 };
+/// writer.moves(0, Kind::Load, place, Moment { instructions: 5, cycle: 9 })?;
+/// // A second load of the same page is only counted.
+/// assert!(writer.stays(0, Kind::Load, place));
+/// writer.close(0, Moment { instructions: 8, cycle: 20 })?;
+/// assert_eq!(writer.finish()?.accesses[Kind::Load as usize], 2);
+///
+/// file.rewind()?;
+/// let entries = Reader::new(BufReader::new(file))?.collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(entries.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Writer {
     file: File,
     header: Header,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! GDB's remote protocol over a socket. The crate gdbstub speaks it, in a thread of its own; the machine's thread answers while it
-//! is stopped (docs/run.md, decision 046).
+//! is stopped (docs/how-to/debug-a-guest.md, decision 046).
 
+mod messages;
 mod registers;
 mod target;
 
@@ -17,10 +18,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use gdbstub::conn::ConnectionExt;
 use gdbstub::stub::{DisconnectReason, GdbStub};
 use trapless_machine::{Debugger, Orders, Stop, View};
 
+use messages::{Connection, Event, Request};
 use target::{Loop, Target};
 
 /// How often a stopped machine looks whether the user has interrupted the program.
@@ -70,31 +71,15 @@ impl fmt::Display for Place {
     }
 }
 
-/// What the machine tells GDB's thread.
-enum Event {
-    Stopped(Stop),
-    Ended(u8),
-}
-
-type Look = Box<dyn FnOnce(&mut View<'_>) + Send>;
-
-/// What GDB's thread asks of the stopped machine.
-enum Request {
-    Look(Look),
-    Go(Orders),
-}
-
 enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-type Connection = Box<dyn ConnectionExt<Error = io::Error>>;
-
 impl Listener {
     fn accept(&self) -> io::Result<Connection> {
         Ok(match self {
-            Listener::Tcp(l) => Box::new(l.accept()?.0) as Box<dyn ConnectionExt<Error = io::Error>>,
+            Listener::Tcp(l) => Box::new(l.accept()?.0) as Connection,
             Listener::Unix(l) => Box::new(l.accept()?.0),
         })
     }

@@ -20,8 +20,8 @@ use gdbstub::target::ext::breakpoints as bp;
 use gdbstub::target::{self, TargetError, TargetResult};
 use trapless_machine::{Access, Orders, Register, View, Watchpoint, Why};
 
+use super::messages::{Connection, Event, Look, Request};
 use super::registers::{Core, Id, Rv64};
-use super::{Connection, Event, Look, Request};
 
 /// How long to wait for the machine before looking whether GDB has something to say, and the other way round.
 const TURN: Duration = Duration::from_millis(5);

@@ -10,8 +10,9 @@ use clap::Args;
 use serde::Deserialize;
 use trapless_pagesim::input::{Extent, PAGE_SHIFT, Recorded, Scattered, Source, Which};
 use trapless_pagesim::optimum;
+use trapless_pagesim::policy::{self, OPTIMUM};
 use trapless_pagesim::report::Report;
-use trapless_pagesim::settings::{PolicyName, Settings};
+use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
 
 use crate::count::Count;
@@ -21,7 +22,7 @@ use crate::info::name_beside;
 /// Its options.
 #[derive(Args, Debug)]
 pub struct Run {
-    /// What to simulate (docs/pagesim.md).
+    /// What to simulate (docs/reference/pagesim.md).
     config: PathBuf,
     /// Change a value: memory.frames=4096, process.0.nice=5.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -43,6 +44,7 @@ pub fn run(options: &Run) -> Result<()> {
         check_writable(path)?;
     }
     let settings = Settings::load(&options.config, &options.set)?;
+    let policy = policy::built_in().make(&settings).with_context(|| options.config.display().to_string())?;
     let (mut sources, mut mapped, mut total): (Vec<Box<dyn Source>>, _, _) = (vec![], vec![], 0);
     for process in &settings.processes {
         let trace = Recorded::open(&process.trace, Which { space: process.space, kernel: false })?;
@@ -62,10 +64,10 @@ pub fn run(options: &Run) -> Result<()> {
             let _ = if terminal { write!(stderr(), "\r{text}  ") } else { writeln!(stderr(), "{text}") };
         }
     };
-    let sim = if settings.policy == PolicyName::Optimum {
+    let sim = if settings.policy == OPTIMUM {
         optimum::run(&settings, sources, &mapped, &mut progress)?
     } else {
-        let mut sim = Sim::new(&settings, sources, &mapped)?;
+        let mut sim = Sim::with_policy(&settings, policy, sources, &mapped)?;
         sim.run(&mut progress)?;
         sim
     };

@@ -234,7 +234,7 @@ pub fn pcie(t: &mut Tape) -> Result<(), String> {
 
 /// The finisher: only its words end a run.
 pub fn finisher(t: &mut Tape) -> Result<(), String> {
-    let mut d = Finisher;
+    let mut d = Finisher::default();
     while t.more() {
         let (at, size) = (offset(t, &[0], Finisher::SIZE) & !3, t.size());
         let value = if t.below(2) == 0 { t.u64() } else { t.one(&[0x5555, 0x7777, 0x3333]) | t.u64() << 16 };

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use trapless_memory::{BusError, ClockHz, Cycle, Dma, PhysAddr, Ram};
-use trapless_smu::{Answer, Request, Smu, SmuBus, SmuConfig, SmuTiming};
+use trapless_smu::{Answer, Request, Smu, SmuBus, SmuConfig, SmuTiming, SmuUnit};
 use trapless_smu_regs as regs;
 
 use super::restored;
@@ -149,7 +149,7 @@ impl Host {
             }
             2 => {
                 let (at, size) = (t.number(0, 0x1_0000), t.size() as usize);
-                self.smu.mmio_read(at, size);
+                self.smu.read(at, size);
             }
             3 => {
                 let (at, value) = (RAM + t.below(RAM_SIZE / 8) * 8, t.number(RAM, RAM_SIZE));
@@ -165,7 +165,7 @@ impl Host {
             }
             // The device completes something.
             9..13 => {
-                let head = self.smu.mmio_read(descriptor(0, regs::DESC_CQ_HEAD), 8);
+                let head = self.smu.read(descriptor(0, regs::DESC_CQ_HEAD), 8);
                 let phase = head >> 31 & 1;
                 let cid = if t.below(8) == 0 { t.u64() & 0xffff } else { t.below(4) };
                 let status = t.one(&[0, 0, 0, 0, 2, 0x281]);
@@ -177,9 +177,9 @@ impl Host {
             13 => self.again()?,
             14 => {
                 // Frames come back, and new ones.
-                let tail = self.smu.mmio_read(regs::RET_TAIL, 8);
+                let tail = self.smu.read(regs::RET_TAIL, 8);
                 self.write(regs::RET_HEAD, tail);
-                let head = self.smu.mmio_read(regs::FREE_HEAD, 8);
+                let head = self.smu.read(regs::FREE_HEAD, 8);
                 self.write(regs::FREE_TAIL, (head + t.below(63)) % 64);
             }
             _ => {
@@ -238,7 +238,7 @@ impl Host {
     /// Goes on from a saved state.
     fn again(&mut self) -> Result<(), String> {
         let other = restored(&self.smu)?;
-        let registers = |smu: &Smu| (0..0x2000).step_by(8).map(|at| smu.mmio_read(at, 8)).collect::<Vec<_>>();
+        let registers = |smu: &Smu| (0..0x2000).step_by(8).map(|at| smu.peek(at)).collect::<Vec<_>>();
         demand(registers(&other) == registers(&self.smu), || "restored, it looks different".into())?;
         demand(other.next_event() == self.smu.next_event(), || "restored, it has other events".into())?;
         self.smu = other;

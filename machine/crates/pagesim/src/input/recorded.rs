@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stored traces (docs/trace-format.md) as steps, in memory that does not grow with their length.
+//! Stored traces (docs/reference/trace-format.md) as steps, in memory that does not grow with their length.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -2,10 +2,17 @@
 //! Spin or switch, decided for each fault: keep the processor where the wait is shorter than what a switch costs, or where nobody
 //! else could use it.
 
-use super::{Policy, Wait};
+use super::{Policy, Registration, Wait};
 use crate::core::Core;
 use crate::pages::{Origin, PageId, Pid};
 use crate::settings::{Time, us};
+
+/// The policy of this file.
+pub const POLICIES: &[Registration] = &[Registration {
+    name: "adaptive",
+    about: "reads nothing ahead; decides for each fault whether the processor spins or switches",
+    make: |_| Box::new(Adaptive::default()),
+}];
 
 /// The cheaper of the two baselines, fault by fault; nothing is read ahead.
 ///

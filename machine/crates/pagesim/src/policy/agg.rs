@@ -2,13 +2,20 @@
 //! Agg_virtual: more pages of the address space, as many as the drive serves at once (ASPF IV-A, after Wu et al., IEEE TCAD
 //! 2020, which manages memory in parts of a huge page).
 
-use super::Policy;
+use super::{Policy, Registration};
 use crate::core::Core;
 use crate::pages::{Origin, PageId, Pid};
 use crate::settings::us;
 
+/// The policy of this file.
+pub const POLICIES: &[Registration] = &[Registration {
+    name: "agg",
+    about: "Agg_virtual: reads the missing pages of an aligned part of a huge page. The part is as large as what the drive has under way at its full rate",
+    make: |_| Box::new(Agg),
+}];
+
 /// Reads the missing pages of the aligned part of a huge page around the missing one: as large as the drive can carry in the
-/// time in which it serves a single read, times its commands in service (docs/pagesim.md).
+/// time in which it serves a single read, times its commands in service (studies/aspf/choices.md).
 #[derive(Debug)]
 pub struct Agg;
 

@@ -20,10 +20,14 @@ use followers::Followers;
 use streams::Streams;
 
 use super::adaptive::Waits;
-use super::{Bookkeeping, Policy, Wait};
+use super::{Bookkeeping, Policy, Registration, Wait};
 use crate::core::{Core, Evicted};
 use crate::pages::{Origin, PageId, Pid};
-use crate::settings::{Settings, Time};
+use crate::settings::{Replacement, Settings, Time};
+
+/// The policy of this file.
+pub const POLICIES: &[Registration] =
+    &[Registration { name: "foresight", about: "ours ([how it works](../explanation/pagesim.md#foresight))", make: |settings| Box::new(Foresight::new(settings)) }];
 
 #[derive(Debug, Default)]
 struct Process {
@@ -105,6 +109,10 @@ impl Foresight {
 }
 
 impl Policy for Foresight {
+    fn replacement(&self) -> Replacement {
+        Replacement::VirtualTime
+    }
+
     fn fault(&mut self, core: &mut Core, pid: Pid, page: PageId) {
         self.ahead(core, pid, page);
     }

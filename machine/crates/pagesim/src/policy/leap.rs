@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Leap: pages along the stride of most of the last accesses (Al Maruf and Chowdhury, "Effectively Prefetching Remote Memory with
-//! Leap", USENIX ATC 2020, algorithms 1 and 2). Differences: docs/pagesim-rivals.md.
+//! Leap", USENIX ATC 2020, algorithms 1 and 2). Differences: docs/explanation/pagesim-rivals.md.
 
 use std::collections::VecDeque;
 
-use super::Policy;
+use super::{Policy, Registration};
 use crate::core::Core;
 use crate::pages::{Origin, PageId, Pid};
+
+/// The policy of this file.
+pub const POLICIES: &[Registration] = &[Registration {
+    name: "leap",
+    about: "Leap: follows the majority of the strides between faults ([rivals](../explanation/pagesim-rivals.md))",
+    make: |settings| Box::new(Leap::new(settings.processes.len())),
+}];
 
 /// Accesses that are remembered (`Hsize`).
 const HISTORY: usize = 32;

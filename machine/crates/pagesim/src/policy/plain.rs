@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The two baselines: nothing is read ahead.
 
-use super::{Policy, Wait};
+use super::{Policy, Registration, Wait};
 use crate::core::Core;
 use crate::pages::{PageId, Pid};
 use crate::settings::Time;
+
+/// The policies of this file.
+pub const POLICIES: &[Registration] = &[
+    Registration {
+        name: "sync",
+        about: "synchronous: the processor waits (the paper's baseline)",
+        make: |_| Box::new(Sync),
+    },
+    Registration { name: "async", about: "asynchronous: another process runs", make: |_| Box::new(Async) },
+];
 
 /// Synchronous handling: the processor waits (ASPF IV-A, "baseline").
 #[derive(Debug)]

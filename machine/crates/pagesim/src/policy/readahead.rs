@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Linux's swap readahead (6.12, mm/swap_state.c), by place on the device and by address. Differences: docs/pagesim-rivals.md.
+//! Linux's swap readahead (6.12, mm/swap_state.c), by place on the device and by address. Differences:
+//! docs/explanation/pagesim-rivals.md.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::Policy;
+use super::{Policy, Registration};
 use crate::core::{Core, Evicted};
 use crate::pages::{Origin, PageId, Pid};
+
+/// The policies of this file.
+pub const POLICIES: &[Registration] = &[
+    Registration {
+        name: "readahead-cluster",
+        about: "Linux's swap readahead by place on the device ([rivals](../explanation/pagesim-rivals.md))",
+        make: |_| Box::new(ReadaheadCluster::new()),
+    },
+    Registration {
+        name: "readahead-vma",
+        about: "Linux's swap readahead by address ([rivals](../explanation/pagesim-rivals.md))",
+        make: |_| Box::new(ReadaheadVma::default()),
+    },
+];
 
 /// Pages of a page table.
 const TABLE: u64 = 512;

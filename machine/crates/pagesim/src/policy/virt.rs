@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virt_prefetch: the pages that follow in the address space (ASPF IV-A, after Wu et al., IEEE TC 2020).
 
-use super::Policy;
+use super::{Policy, Registration};
 use crate::core::Core;
 use crate::pages::{Origin, PageId, Pid};
+
+/// The policy of this file.
+pub const POLICIES: &[Registration] = &[Registration {
+    name: "virt",
+    about: "Virt_prefetch: reads also the next `prefetch.pages` mapped pages of the address space",
+    make: |_| Box::new(Virt),
+}];
 
 /// Reads the next `prefetch.pages` pages with the missing one.
 #[derive(Debug)]

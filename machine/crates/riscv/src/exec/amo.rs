@@ -3,7 +3,8 @@
 
 use trapless_memory::PhysAddr;
 
-use super::Flow;
+use super::flow::Flow;
+use crate::atomic::combine;
 use crate::op::{Op, Slot};
 use crate::trap::{Stop, cause};
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
@@ -50,23 +51,6 @@ impl Hart {
             }
         };
         Ok(Flow::Next(2))
-    }
-}
-
-/// What an AMO writes where `old` is, words sign-extended.
-pub(crate) fn combine(s: Slot, old: u64, b: u64) -> u64 {
-    // Sign extension keeps the order of words, signed and unsigned.
-    let b = if s.imm & 3 == 2 { b as i32 as u64 } else { b };
-    match s.imm >> 8 {
-        0 => old.wrapping_add(b),
-        1 => b,
-        4 => old ^ b,
-        8 => old | b,
-        12 => old & b,
-        16 => (old as i64).min(b as i64) as u64,
-        20 => (old as i64).max(b as i64) as u64,
-        24 => old.min(b),
-        _ => old.max(b),
     }
 }
 

@@ -3,9 +3,9 @@
 
 use trapless_memory::PhysAddr;
 
-use crate::code::CodePage;
 use crate::decode::is_wide;
-use crate::tlb::PAGE_MASK;
+use crate::entry::PAGE_MASK;
+use crate::page::CodePage;
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
 
 impl Hart {

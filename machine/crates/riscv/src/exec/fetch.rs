@@ -3,12 +3,12 @@
 
 use trapless_memory::{PAGE_SHIFT, PAGE_SIZE, PhysAddr};
 
-use super::Flow;
-use crate::code::{CodePage, PAGE_SLOTS};
+use super::flow::Flow;
 use crate::decode::{decode, is_wide};
+use crate::entry::PAGE_MASK;
 use crate::op::{Op, Slot};
+use crate::page::{CodePage, PAGE_SLOTS};
 use crate::pmp::Verdict;
-use crate::tlb::PAGE_MASK;
 use crate::trap::Stop;
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
 

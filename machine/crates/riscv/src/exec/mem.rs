@@ -3,12 +3,13 @@
 
 use trapless_memory::{MmioEffect, PAGE_SHIFT, PAGE_SIZE, PhysAddr};
 
-use super::Flow;
+use super::flow::Flow;
 use super::slow::illegal;
+use crate::entry::{DataEntry, PAGE_MASK};
 use crate::lines::LINE_MASK;
 use crate::op::{Op, Slot};
 use crate::pmp::Verdict;
-use crate::tlb::{DataEntry, DataPage, PAGE_MASK};
+use crate::tlb::DataPage;
 use crate::trap::Stop;
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
 

@@ -7,10 +7,11 @@
 //! Instructions and cycles are counted in one 64-bit number, `acc`: retired instructions in the upper half, cycles in the
 //! lower one. [`Hart::settle`] moves it to the real counters.
 
-pub(crate) mod amo;
+mod amo;
 mod detail;
 mod each;
 mod fetch;
+mod flow;
 mod follow;
 mod fp;
 mod int;
@@ -19,28 +20,14 @@ mod slow;
 mod system;
 mod translated;
 
-use crate::code::CodePage;
+use flow::Flow;
+
+use crate::entry::{DataEntry, PAGE_MASK};
 use crate::lines::{self, LINE_MASK, LINE_SHIFT};
 use crate::op::{Op, Slot, length};
-use crate::tlb::{self, DataEntry, PAGE_MASK};
+use crate::page::CodePage;
+use crate::tlb;
 use crate::{Access, Bus, Env, Exit, Hart, JumpKind, Observer, Timing};
-
-/// One retired instruction in `acc`.
-pub(crate) const ONE: u64 = 1 << 32;
-
-/// How to go on after an instruction outside the hot loop.
-pub(crate) enum Flow {
-    /// Run the same slot again: it is decoded now.
-    Again,
-    /// On to the slot this many further.
-    Next(usize),
-    /// `pc` is set: fetch.
-    Fetch,
-    /// The scratch page holds the instruction at `pc`.
-    Scratch,
-    /// Leave; `pc` is set.
-    Exit(Exit),
-}
 
 /// Why the hot loop was left.
 enum Left {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Instructions outside the hot loop.
 
-use super::{Flow, ONE};
-use crate::code::CodePage;
-use crate::op::{Op, Slot};
+use super::flow::Flow;
+use crate::op::{ONE, Op, Slot};
+use crate::page::CodePage;
 use crate::trap::{Stop, cause};
 use crate::{Bus, Env, Exit, Hart, Observer, Timing};
 
@@ -18,7 +18,7 @@ impl Hart {
     ) -> Flow {
         let done = match s.op {
             Op::Undecoded => {
-                self.decode_run(env, page, (self.pc & !crate::tlb::PAGE_MASK) as usize / 2);
+                self.decode_run(env, page, (self.pc & !crate::entry::PAGE_MASK) as usize / 2);
                 return Flow::Again;
             }
             Op::Refetch => return Flow::Fetch,

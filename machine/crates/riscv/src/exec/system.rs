@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CSR instructions, environment calls, fences, returns, `wfi`.
 
-use super::Flow;
+use super::flow::Flow;
 use super::slow::illegal;
 use crate::csr::{CsrContext, number, status};
 use crate::op::{Op, Slot};

@@ -6,11 +6,11 @@ use std::ptr::NonNull;
 use trapless_memory::PAGE_SHIFT;
 
 use super::{Flow, SLOTS_OF_LINE};
-use crate::code::{CodePage, PAGE_SLOTS};
+use crate::entry::PAGE_MASK;
 use crate::jit;
 use crate::left::{self, Left};
 use crate::op::{Op, length};
-use crate::tlb::PAGE_MASK;
+use crate::page::{CodePage, PAGE_SLOTS};
 use crate::{Bus, Env, Exit, Hart, Observer, Timing};
 
 impl Hart {

@@ -9,18 +9,16 @@ mod control;
 mod memory;
 mod prediction;
 
-use dynasmrt::x64::X64Relocation;
-use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler, dynasm};
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::Prices;
+use super::asm::Asm;
 use super::calls;
 use super::layout::{self, reg};
+use super::prices::Prices;
 use super::stubs::Stubs;
-use crate::code::{CodePage, PAGE_SLOTS};
 use crate::lines::LINE_SHIFT;
 use crate::op::{F0, Op, SINK, Slot, is_local_csr, length};
-
-pub type Asm = VecAssembler<X64Relocation>;
+use crate::page::{CodePage, PAGE_SLOTS};
 
 /// Instructions of a block at most; with detailed timing a block goes on to the end of its line.
 pub const LONGEST: usize = 96;

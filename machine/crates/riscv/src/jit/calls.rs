@@ -4,12 +4,12 @@
 //! Each takes the hart and a slot, and either does the whole instruction (true) or nothing (false: the interpreter does).
 
 use crate::Hart;
+use crate::atomic::combine;
 use crate::bugs::{self, Bug};
 use crate::csr::{number, status};
-use crate::exec::amo::combine;
+use crate::entry::PAGE_MASK;
 use crate::lines::LINE_MASK;
 use crate::op::{Op, Slot};
-use crate::tlb::PAGE_MASK;
 
 /// A function that translated code calls; the slot is given as its bytes.
 pub type Call = extern "sysv64" fn(hart: *mut Hart, slot: u64) -> bool;

@@ -4,10 +4,11 @@
 use std::mem::offset_of;
 
 use crate::Hart;
-use crate::code::CodePage;
+use crate::entry::DataEntry;
 use crate::lines::LINES;
+use crate::page::CodePage;
 use crate::predictor::Predictor;
-use crate::tlb::{DataEntry, ENTRIES as ENTRIES_OF_SET, FetchEntry};
+use crate::tlb::{ENTRIES as ENTRIES_OF_SET, FetchEntry};
 
 /// rbx minus the hart's address.
 pub const BIAS: i32 = offset_of!(Hart, regs) as i32 + 128;

@@ -3,10 +3,12 @@
 //!
 //! It does what the interpreter does, to the cycle, and leaves to it whatever is rare.
 
+mod asm;
 mod block;
 mod buffer;
 mod calls;
 mod layout;
+mod prices;
 mod stubs;
 
 use std::ptr::NonNull;
@@ -14,10 +16,11 @@ use std::ptr::NonNull;
 pub use block::LONGEST;
 
 use crate::bugs::{self, Bug};
-use crate::code::{CodePage, Entries, PAGE_SLOTS};
 use crate::left::Left;
+use crate::page::{CodePage, Entries, PAGE_SLOTS};
 use crate::{Hart, PredictorConfig};
 use buffer::CodeBuffer;
+use prices::Prices;
 use stubs::{Enter, Stubs};
 
 /// Translated code of all harts.
@@ -33,16 +36,6 @@ pub struct Translator {
     tables: Vec<Option<Box<Entries>>>,
     prices: Prices,
     epoch: u64,
-}
-
-/// What translated code adds to `acc`.
-pub struct Prices {
-    /// By operation.
-    costs: [u64; 256],
-    /// For a taken branch.
-    taken: u64,
-    /// Detailed timing.
-    predictor: Option<PredictorConfig>,
 }
 
 impl Translator {

@@ -6,11 +6,11 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
-use super::block::Asm;
+use super::asm::Asm;
 use super::layout;
 use crate::Hart;
+use crate::entry::PAGE_MASK;
 use crate::left::{COLD, FETCH, LIMIT, LINE, Left, SLOW};
-use crate::tlb::PAGE_MASK;
 
 /// Enters translated code.
 pub type Enter = extern "sysv64" fn(hart: *mut Hart, at: *const u8) -> Left;

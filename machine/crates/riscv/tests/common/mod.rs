@@ -4,7 +4,7 @@
 
 use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
 use trapless_riscv::{
-    Bus, CodeCache, Env, Exit, Fill, Hart, HartConfig, Observer, Privilege, TrapInfo, csr_number, pte,
+    Bus, CodeCache, Env, Exit, Fill, Hart, HartConfig, Observer, Privilege, TrapInfo, WalkRequest, csr_number, pte,
 };
 
 pub const BASE: u64 = 0x8000_0000;
@@ -257,4 +257,28 @@ pub fn csrrs(rd: u32, csr: u16, rs1: u32) -> u32 {
 /// LR/SC/AMO of funct5, `double` or word.
 pub fn amo(funct5: u32, double: bool, rd: u32, rs1: u32, rs2: u32) -> u32 {
     r(0x2f, if double { 3 } else { 2 }, funct5 << 2, rd, rs1, rs2)
+}
+
+/// A leaf that allows a user everything but execution.
+pub const OK: u64 = pte::V | pte::R | pte::W | pte::U | pte::A | pte::D;
+
+/// A user program that loads from (x5) into x6, or stores x6 there.
+pub fn user_load() -> Rig {
+    rig_at(ld(6, 5, 0), VA)
+}
+
+/// A user program of one instruction, with `va` in x5.
+pub fn rig_at(instruction: u32, va: u64) -> Rig {
+    let mut rig = Rig::paged(&[instruction, STOP], Privilege::User);
+    rig.hart.set_x(5, va);
+    rig.hart.set_x(6, 0x1234);
+    rig
+}
+
+/// The request of a walk that waits for the SMU.
+pub fn wait(exit: Exit) -> WalkRequest {
+    match exit {
+        Exit::SmuWait(request) => request,
+        other => panic!("no wait but {other:?}"),
+    }
 }

@@ -4,7 +4,9 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use trapless_memory::{BusError, Cycle, PhysAddr};
-use trapless_smu::{Accept, Answer, Bug, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuError, SmuTiming};
+use trapless_smu::{
+    Accept, Answer, Bug, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuError, SmuTiming, SmuUnit,
+};
 use trapless_smu_regs::{self as regs, Counter};
 use trapless_smu_world::games::{self, Action, act, action, runner};
 use trapless_smu_world::sim::{self, HARTS, Sim};
@@ -203,7 +205,7 @@ fn nonsense_neither_stops_nor_breaks_it() {
                 [(regs::FREE_SIZE, 64), (regs::RET_SIZE, 16), (regs::CTRL, 1), (regs::FREE_TAIL, 64)]
             {
                 // Enabled when the bus happens to take an exclusive pair.
-                while smu.mmio_read(register, 8) != value {
+                while smu.peek(register) != value {
                     smu.mmio_write(register, 8, value, Cycle(0), &mut bus);
                 }
             }
@@ -228,7 +230,7 @@ fn nonsense_neither_stops_nor_breaks_it() {
                     }
                 }
                 for offset in (0..0x1000).step_by(8) {
-                    smu.mmio_read(offset, 8);
+                    smu.peek(offset);
                 }
             }
             prop_assert!(answers <= smu.counter(regs::Counter::Requests));

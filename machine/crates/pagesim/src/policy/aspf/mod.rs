@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A-SPF and A-SPF*: adaptive synchronous page fault handling (ASPF III). What the paper leaves open is in docs/pagesim.md.
+//! A-SPF and A-SPF*: adaptive synchronous page fault handling (ASPF III). What the paper leaves open: studies/aspf/choices.md.
 
 pub mod demand;
 pub mod postpone;
@@ -11,10 +11,27 @@ use postpone::Postpone;
 use reconstruct::UllLists;
 use sets::Sets;
 
-use super::{Bookkeeping, Policy};
+use super::{Bookkeeping, Policy, Registration};
 use crate::core::{Core, Evicted};
 use crate::pages::{Origin, PageId, Pid};
 use crate::settings::Settings;
+
+/// The policies of this file.
+pub const POLICIES: &[Registration] = &[
+    Registration {
+        name: "aspf",
+        about: "A-SPF: sets (algorithm 1), postpone queue (2), reconstruct lists (3), labels from the configuration",
+        make: |settings| {
+            let labels = settings.processes.iter().map(|process| process.intense).collect();
+            Box::new(Aspf::new(settings, Some(labels)))
+        },
+    },
+    Registration {
+        name: "aspf-star",
+        about: "A-SPF*: labels from the predictor (algorithm 4)",
+        make: |settings| Box::new(Aspf::new(settings, None)),
+    },
+];
 
 /// The four designs together. With fixed labels it is A-SPF, with those of the predictor A-SPF*.
 #[derive(Debug)]

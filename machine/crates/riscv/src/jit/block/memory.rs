@@ -5,11 +5,11 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::{Block, Cold, POOL};
 use crate::bugs::{self, Bug};
+use crate::entry::PAGE_MASK;
 use crate::jit::calls::{self, Call, pack};
 use crate::jit::layout;
 use crate::lines::{LINE_MASK, LINE_SHIFT};
 use crate::op::{Op, Slot};
-use crate::tlb::PAGE_MASK;
 
 impl Block<'_> {
     /// Finds the entry for the address in rax, and leaves in rcx what to add to it; goes to `slow` if there is none.

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless dev NAME`: the commands of those who change the project."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from trapless.base.ui import no_such
+from trapless.cli.options import count, series
+from trapless.guest.build import SERIES
+from trapless.guest.job import KINDS
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """All of them."""
+    commands = parser.add_subparsers(dest="dev", required=True, metavar="NAME")
+
+    soak = commands.add_parser("soak", help="many misses under memory pressure, on a kernel that checks itself")
+    soak.add_argument("--misses", type=int, default=2_000_000, metavar="N",
+                      help="at least so many, in boots of 250000 (default 2000000)")
+    soak.add_argument("--kernel", default="debug", metavar="debug|kcsan|plain|IMAGE",
+                      help="with all checks (default), the ordinary patched one, or another")
+    soak.add_argument("--kind", choices=KINDS[2:], default="hwdp", help="kind of paging (default hwdp)")
+    soak.add_argument("--seed", type=int, default=1, metavar="N", help="of the first boot; the next one has the next (default 1)")
+    soak.add_argument("--data", type=int, default=1024, metavar="MIB",
+                      help="size of the file in MiB, 256 at least; memory is a quarter of it, and some more (default 1024)")
+    soak.add_argument("--out", type=Path, default=Path("out/soak"), metavar="DIR", help="where logs go (default out/soak)")
+
+    selftests = commands.add_parser("selftests", help="the kernel's own mm selftests: unpatched kernel, feature off and on")
+    selftests.add_argument("test", nargs="*", help="only these")
+    selftests.add_argument("--kind", choices=KINDS[2:], default="hwdp", help="kind of paging (default hwdp)")
+    selftests.add_argument("--full", action="store_true", help="on kernels with all that the tests can test (builds two)")
+    selftests.add_argument("--series", type=series, default=SERIES, metavar="NAME", help="hwdp (the default) or stc")
+    selftests.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
+    selftests.add_argument("--out", type=Path, default=Path("out/selftests"), metavar="DIR",
+                           help="where logs go (default out/selftests)")
+
+    attack = commands.add_parser("attack", help="can an unprivileged program read another user's blocks?")
+    attack.add_argument("--rounds", type=int, default=10_000, metavar="N", help="rounds that reuse a block (default 10000)")
+    attack.add_argument("--way", choices=("truncate", "punch", "collapse", "unmap", "mixed"), default="mixed",
+                        help="how blocks are given back (default mixed)")
+    attack.add_argument("--kind", choices=KINDS[2:], default="hwdp", help="kind of paging (default hwdp)")
+    attack.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn at random (default 1)")
+    attack.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
+
+    torture = commands.add_parser("torture", help="random sequences of all that changes an address space: kinds may not show")
+    torture.add_argument("--sequences", type=int, default=10_000, metavar="N", help="how many (default 10000)")
+    torture.add_argument("--kind", choices=KINDS, help="only this one (default: each)")
+    torture.add_argument("--share", action="store_true", help="only with --share of run (default: with it and without)")
+    torture.add_argument("--seed", type=int, default=1, metavar="N", help="of the first sequence (default 1)")
+    torture.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
+
+    stc = commands.add_parser("stc", help="no page fault is led to a wrong page table: races, on kernels that check themselves")
+    stc.add_argument("test", nargs="*", help="only these tests of stc-check")
+    stc.add_argument("--kernel", default="plain", metavar="plain|debug|kcsan|IMAGE",
+                     help="with KASAN, lockdep and more, with KCSAN (x86_64), or an image (default plain)")
+    stc.add_argument("--on", choices=("machine", "riscv64", "x86_64"), default="machine",
+                     help="the machine, or QEMU with such a processor (default machine)")
+    stc.add_argument("--design", action="append", metavar="WORDS", help="boot parameter stc=; can be repeated (default: many)")
+    stc.add_argument("--factor", type=int, default=1, metavar="N", help="so many times the steps (default 1)")
+    stc.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn at random (default 1)")
+    stc.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
+    stc.add_argument("--out", type=Path, default=Path("out/stc"), metavar="DIR", help="where logs go (default out/stc)")
+
+    test = commands.add_parser("test", help="run all tests")
+    test.add_argument("--all", action="store_true", help="the long ones, too")
+    test.add_argument("--again", action="store_true", help="also what passed before on the same files")
+    test.add_argument("suite", nargs="*", help="only these suites")
+
+    goals = commands.add_parser("goals", help="measure again every number that README and docs state")
+    goals.add_argument("--area", metavar="NAME", help="only this area")
+    goals.add_argument("--quick", action="store_true", help="with smaller loads")
+    goals.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+
+    speed = commands.add_parser("speed", help="instructions a second of the machine and of QEMU, side by side")
+    speed.add_argument("--out", type=Path, default=Path("out/speed"), metavar="DIR", help="where speed.json goes")
+    speed.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each; the median counts (default 3)")
+
+    mutants = commands.add_parser("kernel-mutants", help="take each rule's code out of the kernel: its test must fail")
+    mutants.add_argument("name", nargs="*", metavar="NAME", help="only mutants with this in their name")
+    mutants.add_argument("--series", type=series, default=SERIES, metavar="NAME", help="hwdp (the default) or stc")
+    mutants.add_argument("--image", type=Path, help="a kernel with the mutants in it (default: built)")
+    mutants.add_argument("--full-image", type=Path, metavar="IMAGE", help="the same with linux/configs/full.config")
+    mutants.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="boots at a time (default: cores)")
+
+    linux = commands.add_parser("rtl-linux", help="Linux on the core in RTL: cycles of a page miss by kind")
+    linux.add_argument("--count", type=int, default=1000, metavar="N", help="misses of each kind (default 1000)")
+    linux.add_argument("--kind", action="append", choices=KINDS, help="only these kinds; can be repeated (default: all)")
+    linux.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+    linux.add_argument("--root", type=Path, metavar="IMAGE", help="another root image")
+    linux.add_argument("--shell", metavar="COMMAND", help="type this into the guest's shell instead")
+
+    predict = commands.add_parser("rtl-predict", help="the machine's prediction of rtl-linux, and its error")
+    predict.add_argument("record", type=Path, nargs="?", help="what rtl-linux wrote (default: its last run)")
+
+    bench = commands.add_parser("rtl-bench", help="bare-metal programs on the core in RTL and on the machine")
+    bench.add_argument("program", nargs="*", metavar="fit|held_out|smu", help="only these (default: all)")
+
+    repeat = commands.add_parser("repeat", help="the same run many times, on an idle and on a busy host: all must be identical")
+    repeat.add_argument("--runs", type=int, default=20, metavar="N", help="how many (default 20)")
+
+    workloads = commands.add_parser("workloads", help="install, prepare and record the paging simulator's programs")
+    workloads.add_argument("name", nargs="*", metavar="NAME", help="only these")
+    workloads.add_argument("--accesses", type=int, metavar="N", help="of each (default: those of the figures, 500 M)")
+    workloads.add_argument("--out", type=Path, metavar="DIR", help="where the traces go (default traces/ in the cache)")
+    workloads.add_argument("--jobs", default=2, type=int, metavar="N", help="recordings at a time (default 2)")
+    for name, what in (
+        ("difftest", "programs on the machine and on QEMU, compared and bisected (difftest --help says more)"),
+        ("lockstep", "one guest on both engines, compared as they go; Linux if nothing else is named (lockstep --help)"),
+        ("fuzz", "devices, firmware calls, page tables and input files under random use (fuzz --help)"),
+    ):
+        check = commands.add_parser(name, help=what, add_help=False, prefix_chars="\0")
+        check.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="the program's own: --help says which")
+
+    reference = commands.add_parser("reference", help="write the generated pages of docs/reference: commands, keys of profiles")
+    reference.add_argument("--check", action="store_true", help="only say whether they are fresh")
+
+    docs = commands.add_parser("docs", help="check all pages, and build the documentation site into .trapless/site-docs")
+    docs.add_argument("--check", action="store_true", help="only check the pages: links, sizes, code, commands")
+
+    commands.add_parser("doctor", help="say what is there and what is missing")
+    commands.add_parser("setup", help="install and build what is missing")
+
+
+def _selftests(args: argparse.Namespace) -> int:
+    from dev import selftests
+
+    return selftests.run(selftests.Request(kind=args.kind, series=args.series, kernel=args.kernel, only=tuple(args.test),
+                                           full=args.full, out=args.out))
+
+
+def _soak(args: argparse.Namespace) -> int:
+    from dev import soak
+
+    for option, least in (("misses", 1), ("seed", 0), ("data", soak.LEAST_MIB)):
+        count(args, option, least)
+    image = None if args.kernel in soak.KERNELS else Path(args.kernel)
+    if image and not image.is_file():
+        raise no_such("kernel", args.kernel, tuple(soak.KERNELS), "--kernel")
+    return soak.run(soak.Request(misses=args.misses, checks="plain" if image else args.kernel, kind=args.kind, kernel=image,
+                                 out=args.out, data_mib=args.data, seed=args.seed))
+
+
+def _attack(args: argparse.Namespace) -> int:
+    from dev.checks import attack
+
+    count(args, "seed", 0)
+    return attack.run(args.rounds, args.way, args.seed, args.kernel, args.kind)
+
+
+def _torture(args: argparse.Namespace) -> int:
+    from dev.checks import torture
+
+    return torture.run(args.sequences, args.seed, args.kind, args.share, args.kernel)
+
+
+def _stc(args: argparse.Namespace) -> int:
+    from dev.checks import stc
+
+    count(args, "factor")
+    count(args, "seed", 0)
+    kernel = args.kernel if args.kernel in stc.KERNELS else Path(args.kernel)
+    if isinstance(kernel, Path) and not kernel.is_file():
+        raise no_such("kernel", args.kernel, stc.KERNELS, "--kernel")
+    check = stc.Check(args.on, kernel, factor=args.factor, seed=args.seed, names=tuple(args.test), append=args.append)
+    return stc.run(check, tuple(args.design or stc.DESIGNS), args.out)
+
+
+def _test(args: argparse.Namespace) -> int:
+    from dev import testing
+
+    return testing.run(args.all, args.suite, args.again)
+
+
+def _goals(args: argparse.Namespace) -> int:
+    from dev import goals
+
+    return goals.run(args.area, args.quick, args.json)
+
+
+def _speed(args: argparse.Namespace) -> int:
+    from dev import speed
+
+    count(args, "rounds")
+    return speed.run(args.out, args.rounds)
+
+
+def _kernel_mutants(args: argparse.Namespace) -> int:
+    from dev.checks import mutants
+
+    count(args, "jobs")
+    return mutants.run(args.series, {False: args.image, True: args.full_image}, args.name, args.jobs)
+
+
+def _rtl_linux(args: argparse.Namespace) -> int:
+    from dev.rtl import linux
+
+    return linux.run(linux.Request(args.count, tuple(args.kind or linux.KINDS), args.json, args.root, args.shell))
+
+
+def _rtl_predict(args: argparse.Namespace) -> int:
+    from dev.rtl import predict
+
+    return predict.run(args.record) if args.record else predict.run()
+
+
+def _rtl_bench(args: argparse.Namespace) -> int:
+    from dev.rtl import bench
+
+    for name in args.program:
+        if name not in bench.PROGRAMS:
+            raise no_such("program", name, bench.PROGRAMS, "rtl-bench")
+    return bench.run(tuple(args.program) or bench.PROGRAMS)
+
+
+def _repeat(args: argparse.Namespace) -> int:
+    from dev.checks import repeat
+
+    count(args, "runs", 2)
+    return repeat.run(args.runs)
+
+
+def _workloads(args: argparse.Namespace) -> int:
+    from trapless.pagesim.workloads import record
+
+    for option in ("accesses", "jobs"):
+        count(args, option)
+    return record.run(args.name, args.accesses or record.ACCESSES, args.out, args.jobs)
+
+
+def _trust(args: argparse.Namespace) -> int:
+    from dev.checks import trust
+
+    return trust.run(args.dev, args.arguments)
+
+
+def _reference(args: argparse.Namespace) -> int:
+    from dev import reference
+
+    return reference.run(args.check)
+
+
+def _docs(args: argparse.Namespace) -> int:
+    from dev import site
+
+    return site.run(args.check)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from dev import doctor
+
+    return doctor.run()
+
+
+def _setup(args: argparse.Namespace) -> int:
+    from dev import doctor
+
+    return doctor.setup()
+
+
+_RUN = {
+    "selftests": _selftests, "soak": _soak, "attack": _attack, "torture": _torture, "stc": _stc, "test": _test, "goals": _goals,
+    "speed": _speed, "repeat": _repeat, "kernel-mutants": _kernel_mutants, "rtl-linux": _rtl_linux, "rtl-predict": _rtl_predict,
+    "rtl-bench": _rtl_bench, "workloads": _workloads, "reference": _reference, "docs": _docs, "doctor": _doctor, "setup": _setup,
+    **dict.fromkeys(("difftest", "lockstep", "fuzz"), _trust),
+}
+
+
+def run(args: argparse.Namespace) -> int:
+    """One of them; its exit status."""
+    return _RUN[args.dev](args)

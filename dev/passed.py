@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Suites that depend on nothing but files of the checkout and give the same verdict each time: what has passed on these files
+need not run again. Failures are never kept."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from trapless.base.cache import CACHE, content_key
+from trapless.base.outputs import write_whole
+from trapless.base.paths import ROOT
+
+FOLDER = CACHE / "passed"
+RECIPE = "passed 1"
+"""Part of every key. Raise it when what the suites' runner does with a suite changes."""
+
+
+def key(command: Sequence[str], depends: Sequence[str], root: Path = ROOT) -> str:
+    """Of a suite: its command, the files (tracked or new) below `depends`, the host's release and compiler."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z", "--", *depends], cwd=root, check=True,
+                            capture_output=True, text=True).stdout.split("\0")
+    files = sorted(name for name in set(listed) if name and (root / name).is_file())
+    words = [word.replace(str(root), "") for word in command if not Path(word).is_absolute()]
+    parts: list[str | Path] = [RECIPE, *words, platform.platform(), platform.python_version(), _compiler()]
+    for name in files:
+        parts += [name, root / name]
+    return content_key(*parts)
+
+
+def _compiler() -> str:
+    try:
+        return subprocess.run(["g++", "--version"], capture_output=True, text=True, check=False).stdout.partition("\n")[0]
+    except OSError:
+        return ""
+
+
+def known(name: str) -> tuple[int, float] | None:
+    """How many tests passed, and in how many seconds; None if that is not known."""
+    try:
+        found = json.loads((FOLDER / f"{name}.json").read_text())
+        return int(found["passed"]), float(found["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep(name: str, passed: int, seconds: float) -> None:
+    """So many tests of the suite with this key passed."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    write_whole(FOLDER / f"{name}.json", json.dumps({"passed": passed, "seconds": round(seconds, 1)}) + "\n")

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goals ask of the RTL: its benches and `dev rtl-linux` are run, and their records read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from trapless.base.paths import CACHE, RTL
+from trapless.base.ui import UserError
+
+from dev.rtl import linux as on_linux
+from dev.rtl import predict
+
+
+def smu_cycles() -> dict[str, float]:
+    """Cycles of an idle miss, without memory's, and of one of many (rtl/smu/dv/timing.py): the largest of each kind."""
+    _run([RTL / "run", "pytest", "-q", "-p", "no:cacheprovider", RTL / "smu" / "dv", "-k", "timing"])
+    found = json.loads((CACHE / "rtl" / "dv" / "timing-timing-full.json").read_text())
+    return {name: max(value for key, value in found.items() if key.startswith(name))
+            for name in ("request_to_doorbell", "completion_to_answer", "cycles_per_miss")}
+
+
+def linux() -> tuple[float, dict[str, float]]:
+    """Linux on the core in RTL: the share of osdp's time that hwdp takes outside the device, and by kind the machine's error in
+    percent, without sign."""
+    on_linux.run(on_linux.Request())
+    regions = json.loads(on_linux.RECORD.read_text())["regions"]
+    return on_linux.outside(regions), {kind: abs(error) for kind, (_, _, error) in predict.errors().items()}
+
+
+def _run(command: list) -> None:
+    if subprocess.run([str(word) for word in command], stdout=subprocess.DEVNULL, check=False).returncode:
+        raise UserError(f"{command[1]} failed")

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The launcher's set-up where something is missing or fails: on a host whose apt-get, sudo and Python only pretend."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from trapless.base.paths import ROOT
+
+from dev.tests.test_signals import marked, wait_for
+
+# Is good enough as a Python; its environments have a pip that fails as $PIP says. The laboratory runs by the real one.
+PYTHON = f"""#!/bin/sh
+case "$1 $2" in
+"-m venv") mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
+"-m pip") eval "$PIP" ;;
+"-m trapless.cli") exec {sys.executable} -S "$@" ;;
+"-c import rich") exit 1 ;;
+-c*) exit 0 ;;
+*) exec {sys.executable} "$@" ;;
+esac
+"""
+HANG = "(sleep 1000; true) & sleep 1000 & touch $READY; wait"
+
+
+class Host:
+    """A host with the programs of this one, but for `bc`, which is to be installed, sudo and some that pretend."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.cache, self.bin = folder, folder / "cache", folder / "bin"
+        self.bin.mkdir()
+        for place in ("/usr/bin", "/bin"):
+            for program in Path(place).iterdir():
+                if program.name not in ("bc", "sudo") and not os.path.lexists(self.bin / program.name):
+                    (self.bin / program.name).symlink_to(program)
+        self.put("python3", PYTHON)
+        self.put("apt-get", '#!/bin/sh\ncase "$*" in *update) eval "$UPDATE" ;; *install*) eval "$INSTALL" ;; esac\n')
+        self.put("id", "#!/bin/sh\necho 0\n")
+        self.env = {**{name: value for name, value in os.environ.items() if not name.startswith("TRAPLESS_")},
+                    "PATH": str(self.bin), "TRAPLESS_CACHE": str(self.cache), "READY": str(folder / "ready"),
+                    "TEST_OF": str(folder)}
+
+    def put(self, name: str, text: str) -> None:
+        """A program that pretends."""
+        (self.bin / name).unlink(missing_ok=True)
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+
+
+    def start(self, *arguments: str, ignored: bool = False, **more: str) -> subprocess.Popen:
+        """With SIGINT `ignored`, as in the background of a script."""
+        command = [ROOT / "trapless", *arguments]
+        return subprocess.Popen(["env", "--ignore-signal=INT", *command] if ignored else command, env=self.env | more, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    def run(self, *arguments: str, **more: str) -> tuple[int, str, str]:
+        """Status, output, and the last line of complaint."""
+        process = self.start(*arguments, **more)
+        said, complained = process.communicate(timeout=60)
+        assert "Traceback" not in complained and ": line " not in complained
+        return process.returncode, said, complained.strip().splitlines()[-1] if complained.strip() else ""
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def test_without_root_and_sudo(host: Host) -> None:
+    host.put("id", "#!/bin/sh\necho 1000\n")
+    status, _, line = host.run("demo")
+    assert status == 1
+    assert line.startswith("trapless: missing Debian packages, and neither root nor sudo to install them; as root: apt-get ")
+    assert " bc" in line
+
+
+def test_with_a_sudo_that_refuses(host: Host) -> None:
+    host.put("id", "#!/bin/sh\necho 1000\n")
+    host.put("sudo", "#!/bin/sh\necho sudo: no >&2; exit 1\n")
+    status, _, line = host.run("demo")
+    assert status == 1
+    assert line.startswith("trapless: sudo does not let you install; as root: apt-get update && apt-get install ")
+
+
+@pytest.mark.parametrize(("install", "reason"), [
+    ("echo Reading; echo E: Unable to locate package bc; echo E: more; exit 100", "E: Unable to locate package bc"),
+    ("echo 'dpkg: error processing package bc (--configure):'; echo ' exit status 1'; echo E: Sub-process; exit 100",
+     "dpkg: error processing package bc (--configure): exit status 1"),
+    ("echo dpkg: error: x; echo ' failed to write (No space left on device)'; echo E: y; exit 100", "disk full"),
+    ("echo killed; exit 9", "killed"),
+])
+def test_apt_fails(host: Host, install: str, reason: str) -> None:
+    """The reason is on the terminal, and where the rest is."""
+    status, _, line = host.run("demo", UPDATE="true", INSTALL=install)
+    assert status == 1
+    assert line.startswith("trapless: apt-get could not install ")
+    assert line.endswith(f": {reason} (whole log: {host.cache}/apt.log)")
+
+
+def test_the_lists_cannot_be_had(host: Host) -> None:
+    process = host.start("demo", UPDATE="echo 'E: Failed to fetch http://x  Temporary failure resolving x'; exit 100",
+                         INSTALL="exit 1")
+    assert (f"trapless: apt-get update failed: E: Failed to fetch http://x Temporary failure resolving x (whole log: "
+            f"{host.cache}/apt-update.log); going on with the lists at hand\n") in process.communicate(timeout=60)[1]
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_doctor_after_a_failed_pip(host: Host, half: bool) -> None:
+    """One line among the others; it installs nothing itself."""
+    pip = "echo WARNING: Retrying after error; echo ERROR: No matching distribution found for rich; exit 1"
+    status, _, line = host.run("demo", UPDATE="true", INSTALL="true", PIP=pip)
+    log = f"(whole log: {host.cache}/pip.log)"
+    assert status == 1 and line.startswith("trapless: pip could not install the packages of ")
+    assert line.endswith(f": ERROR: No matching distribution found for rich {log}")
+    if not half:
+        subprocess.run(["rm", "-r", host.cache / "venv"], check=True)
+    status, said, line = host.run("doctor", UPDATE="exit 1", INSTALL="exit 1")
+    assert (status, line) == (1, "")
+    assert [word for word in said.splitlines() if "Python packages" in word] == [
+        f"missing Python packages in {host.cache}/venv (./trapless setup installs them): pip failed: "
+        f"ERROR: No matching distribution found for rich {log}"]
+
+
+@pytest.mark.parametrize("command", ["help", "--help", "doctor"])
+def test_what_needs_no_package_installs_none(host: Host, command: str) -> None:
+    status, said, line = host.run(command, UPDATE="touch $READY", INSTALL="touch $READY")
+    assert status == (command == "doctor") and line == "" and said
+    assert not Path(host.env["READY"]).exists()
+
+
+def test_an_environment_of_another_python_is_made_again(host: Host) -> None:
+    """An upgrade of Debian takes away the Python that the environment's is a link to."""
+    requirements = (ROOT / "python/requirements.txt").read_bytes()
+    (host.cache / "venv/bin").mkdir(parents=True)
+    (host.cache / "venv/bin/python").symlink_to("/no/such/python3.11")
+    stamp = subprocess.run(["sha256sum"], input=requirements, capture_output=True, check=True).stdout.decode().split()[0]
+    (host.cache / "venv/stamp").write_text(f"{stamp}\n")
+    status, _, line = host.run("demo", UPDATE="true", INSTALL="true", PIP="echo ERROR: asked; exit 1")
+    assert status == 1 and "ERROR: asked" in line
+
+
+@pytest.mark.parametrize(("number", "ignored"), [
+    (signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGINT, False), (signal.SIGTERM, True)])
+@pytest.mark.parametrize("stage", ["UPDATE", "INSTALL", "PIP", "lock"])
+def test_a_signal_ends_the_set_up(host: Host, stage: str, number: signal.Signals, ignored: bool) -> None:
+    """It comes to the launcher alone, also where SIGINT is ignored; the next one finds no lock."""
+    host.cache.mkdir()
+    with open(host.cache / "setup.lock", "w") as lock:
+        if stage == "lock":
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        launcher = host.start("demo", ignored=ignored, **({"UPDATE": "true", "INSTALL": "true"} | {stage: HANG}))
+        if stage == "lock":
+            time.sleep(1)
+        else:
+            wait_for(Path(host.env["READY"]))
+        launcher.send_signal(number)
+        try:
+            _, said = launcher.communicate(timeout=10)
+            assert marked(str(host.folder)) == {}
+        finally:
+            for left in marked(str(host.folder)):
+                os.kill(left, signal.SIGKILL)
+        words = {signal.SIGTERM: "terminated", signal.SIGHUP: "hung up", signal.SIGINT: "interrupted"}
+        assert (launcher.returncode, said.splitlines()[-1]) == (128 + number, f"trapless: {words[number]}")
+        if stage != "lock":
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_second_signal_waits_for_nothing(host: Host) -> None:
+    launcher = host.start("demo", UPDATE="true", INSTALL=f"trap : INT TERM; {HANG}; wait; wait; sleep 1000")
+    wait_for(Path(host.env["READY"]))
+    launcher.send_signal(signal.SIGTERM)
+    time.sleep(3)
+    assert launcher.poll() is None, "what is installed comes to its end"
+    launcher.send_signal(signal.SIGTERM)
+    _, said = launcher.communicate(timeout=10)
+    assert launcher.returncode == 143
+    assert "trapless: waiting for what is being installed (once more ends that at once)\n" in said
+    assert marked(str(host.folder)) == {}

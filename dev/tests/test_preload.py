@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs run under a kind as they do without, and the record has all that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from trapless.guest import boot as guests
+from trapless.guest import served
+from trapless.guest.images import dataset, ext4
+from trapless.guest.job import KINDS, launcher
+from trapless.guest.programs import cross
+from trapless.results import figures
+
+pytestmark = [pytest.mark.guest, pytest.mark.series]
+Boot = Callable[..., guests.Outcome]
+
+PAGES = 2048
+CASES = ("vfork", "return", "many", "files", "grow", "fork", "whole-pages", "users", "edges")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    return dataset.image(PAGES * ext4.BLOCK)
+
+
+@pytest.fixture(scope="session")
+def cases() -> Path:
+    return cross.compile_program("preload_cases", [Path(__file__).with_name("preload_cases.c")])
+
+
+def command(kind: str | None, case: str, share: bool = False) -> str:
+    return " ".join([*launcher(kind, share), "./preload_cases", case, "/data/random.bin"])
+
+
+@pytest.fixture(scope="module")
+def run(program: Path, patched: Path, root: Path, data: Path, cases: Path,
+        tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], guests.Outcome]:
+    """Runs a shell script with the cases beside it."""
+    def boot(script: str) -> guests.Outcome:
+        guest = guests.Guest(patched, root, data, max_seconds=300)
+        return guests.run_on_machine(program, guest, guests.jobs.Job(script, (cases,)), tmp_path_factory.mktemp("out"))
+    return boot
+
+
+def test_a_program_cannot_tell(run: Callable[[str], guests.Outcome]) -> None:
+    """Each case, by every kind, with mappings shared and not: in turn, so one boot does."""
+    ways = [(kind, share) for kind in (None, *KINDS) for share in ((False, True) if kind else (False,))]
+    outcome = run("\n".join(f"{command(kind, case, share)}; echo status $?" for kind, share in ways for case in CASES))
+    lines = outcome.console.splitlines()
+    told = [lines[at:at + 2 * len(CASES)] for at in range(0, len(lines), 2 * len(CASES))]
+    assert [line for line in told[0] if line.startswith("status")] == ["status 0"] * len(CASES)
+    for way, said in zip(ways, told, strict=True):
+        assert said == told[0], way
+
+
+@pytest.mark.parametrize("kind", ["osdp", "hwdp"])
+@pytest.mark.parametrize("case", ["many", "grow", "fork"])
+def test_the_record_has_every_page(run: Callable[[str], guests.Outcome], kind: str, case: str) -> None:
+    """More mappings than fit a table, one that is moved, one that a child has, too."""
+    outcome = run(command(kind, case))
+    assert outcome.status == 0, outcome.console
+    counted = figures.of_regions(kind, figures.regions(outcome.stats))
+    assert counted["distinct_pages"] == PAGES
+    assert counted["hw_misses"] + counted["os_faults"] + counted["resident"] == PAGES
+    if kind == "osdp":
+        assert counted["os_faults"] + counted["resident"] == PAGES
+    else:
+        # What a mapping loses by being moved, inherited, or a second one of its file, Linux serves.
+        assert counted["hw_misses"] >= {"many": 1, "grow": PAGES // 4, "fork": PAGES // 4}[case]
+
+
+def test_any_number_of_mappings_is_served(run: Callable[[str], guests.Outcome]) -> None:
+    outcome = run(command("hwdp", "files"))
+    assert outcome.status == 0, outcome.console
+    counted = figures.of_regions("hwdp", figures.regions(outcome.stats))
+    assert counted["distinct_pages"] == counted["hw_misses"] == 1200
+    assert outcome.counters["areas_made"] == 300
+
+
+def test_what_is_not_served_is_said(run: Callable[[str], guests.Outcome]) -> None:
+    outcome = run(command("hwdp", "grow"))
+    hardware, total = served.reads("hwdp", outcome)
+    assert hardware == outcome.stats["smu_counters"]["installed"] == outcome.counters["smu_installed"]
+    assert total - hardware >= PAGES // 2
+    said = served.line("hwdp", outcome)
+    assert said.startswith(f"hwdp: hardware made {hardware:,} of {total:,} reads of the data disk (")
+    assert "1 mapping given up after mremap()" in said
+
+
+def test_two_processes_have_one_region(run: Callable[[str], guests.Outcome]) -> None:
+    """The second one neither resets nor ends what is measured of the first."""
+    outcome = run(f"{launcher('osdp')[0]} -k osdp -f /data/ -- sh -c './preload_cases many /data/random.bin & "
+                  "./preload_cases grow /data/random.bin; wait'")
+    assert outcome.status == 0, outcome.console
+    regions = figures.regions(outcome.stats)
+    counted = figures.of_regions("osdp", regions)
+    assert counted["distinct_pages"] == 2 * PAGES
+    assert len(regions) == 1
+
+
+def test_a_region_can_end_before_the_command(run: Callable[[str], guests.Outcome]) -> None:
+    """Programs need not unmap. Without a word a region lasts as long as the command."""
+    case, after = command("hwdp", "return"), "seq 20000 >/dev/null"
+    outcome = run(f"{case}; hwdp -e; {after}; {case}; {after}")
+    assert outcome.status == 0, outcome.console
+    first, second = figures.regions(outcome.stats)
+    # A turn of seq takes more than 20 cycles.
+    assert second["begin_cycle"] - first["end_cycle"] > 20 * 20000
+    assert second["end_cycle"] - second["begin_cycle"] > first["end_cycle"] - first["begin_cycle"] + 20 * 20000
+    misses = [region["hw_miss"]["count"] for region in (first, second, outcome.stats["outside"])]
+    assert sum(misses) == outcome.counters["smu_installed"]

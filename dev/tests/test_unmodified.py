@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs as people have them: the same output and exit status under every kind as without one, and a summary that is true.
+
+Their scripts are in unmodified/. All that is random in them has a seed; what they say of times they keep to themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from trapless.guest import boot as guests
+from trapless.guest import build, served
+from trapless.guest.images import dataset, ext4, rootfs
+from trapless.guest.job import KINDS, Job, launcher
+
+pytestmark = [pytest.mark.guest, pytest.mark.series]
+
+SCRIPTS = Path(__file__).with_name("unmodified")
+DATA = 8 * ext4.MIB
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program under test."""
+
+    script: str
+    """In unmodified/."""
+    harts: int = 2
+
+    def command(self) -> list[str]:
+        """What runs it."""
+        return ["python3" if self.script.endswith(".py") else "sh", self.script]
+
+
+PROGRAMS = (
+    Program("pipeline.sh"),
+    Program("python.py"),
+    Program("memmap.py"),
+    Program("sqlite.py"),
+    Program("lmdb_processes.py", harts=4),
+    Program("db_bench.sh"),
+    Program("stress.sh"),
+    Program("git.sh"),
+)
+PACKAGES = ("git", "python3", "python3-lmdb", "python3-numpy", "rocksdb-tools", "stress-ng")
+# In the ordinary suite, of what every guest has; all else takes minutes, and packages of today.
+QUICK = [("pipeline.sh", "ideal", False), ("pipeline.sh", "osdp", True), ("pipeline.sh", "hwdp", False)]
+WAYS = [(program.script, kind, share) for program in PROGRAMS for kind in KINDS for share in (False, True)]
+
+
+@cache
+def run(script: str, kind: str | None, share: bool = False) -> guests.Outcome:
+    """Run it in a guest of its own. Without a kind readahead is left off, too: the kinds differ in nothing else."""
+    program = next(program for program in PROGRAMS if program.script == script)
+    root = rootfs.image(more=() if script == "pipeline.sh" else PACKAGES)
+    guest = guests.Guest(build.kernel(), root, dataset.image(DATA), harts=program.harts,
+                         memory="512M", max_seconds=900)
+    command = " ".join([*launcher(kind, share), *program.command()])
+    return guests.run_on_machine(build.machine(), guest, Job(f"exec {command}", (SCRIPTS / script,)))
+
+
+def check(script: str, kind: str, share: bool) -> None:
+    ours, theirs = run(script, None), run(script, kind, share)
+    assert ours.status == 0, ours.console
+    assert theirs.console == ours.console
+    assert theirs.status == ours.status
+    check_summary(kind, theirs)
+
+
+def check_summary(kind: str, outcome: guests.Outcome) -> None:
+    """The line that a run ends with has the numbers that the drive has counted."""
+    before = guests.first_command(outcome.stats)["reads"][guests.DATA_DISK - 1]
+    after = outcome.stats["disks"][guests.DATA_DISK - 1]["reads"]
+    by = {who: after[who]["commands"] - before[who]["commands"] for who in ("unit", "software")}
+    line = served.line(kind, outcome)
+    numbers = [int(number.replace(",", "")) for number in re.findall(r"(?<![\w.,])[\d,]*\d(?![\w.]| %)", line)]
+    if kind in ("osdp", "ideal"):
+        assert by["unit"] == 0
+        assert numbers[:1] == [by["software"]], line
+        return
+    # The unit in software reads through queues of Linux's.
+    hardware = outcome.counters["smu_installed"] if kind == "emulated" else by["unit"]
+    assert numbers[:2] == [hardware, by["unit"] + by["software"]], line
+    assert by["unit"] == (0 if kind == "emulated" else outcome.counters["smu_commands"])
+    if hardware < numbers[1]:
+        assert ": " in line.partition("Linux ")[2], line  # a reason
+
+
+@pytest.mark.parametrize(("script", "kind", "share"), QUICK)
+def test_quick(script: str, kind: str, share: bool) -> None:
+    check(script, kind, share)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("script", "kind", "share"), [way for way in WAYS if way not in QUICK])
+def test_all(script: str, kind: str, share: bool) -> None:
+    check(script, kind, share)
+
+
+def test_each_has_a_script() -> None:
+    assert {program.script for program in PROGRAMS} == {path.name for path in SCRIPTS.iterdir()}

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Tables, JSON records and HTML reports."""

@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Does every rule have a test that fails without the code for it?
+
+mutations.toml (of the series stc: stc-mutations.toml) lists places of the series and how to take each out. All are built into
+one kernel, each behind the boot parameter mutant=N, so that one build serves them all; those that need more than the ordinary
+configuration, into a second one with full.config. Mutant 0 is the series as it is: every test must pass. Every other one must
+fail its test. `./trapless dev kernel-mutants` builds, boots and judges (dev/checks/mutants.py). Here is what changes a tree:
+
+    linux/checks/mutations.py [--series stc] --apply TREE    change a patched tree in place
+    linux/checks/mutations.py [--series stc] --check TREE    only see whether the table fits the tree
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+# What the changed files need. `mutant(n)` is false, and cheap, unless the kernel was booted as mutant n.
+HEADER = """/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef _LINUX_MUTANT_H
+#define _LINUX_MUTANT_H
+#ifndef __ASSEMBLY__
+extern int mutant_nr;
+#define mutant(n) __builtin_expect(mutant_nr == (n), 0)
+void mutant_wait(void);	/* as long as some misses take */
+#endif
+#endif
+"""
+SWITCH = """// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/cache.h>
+#include <linux/delay.h>
+#include <linux/mutant.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+
+int mutant_nr __read_mostly;
+
+static int __init mutant_setup(char *arg)
+{
+	return kstrtoint(arg, 0, &mutant_nr);
+}
+early_param("mutant", mutant_setup);
+
+void mutant_wait(void)
+{
+	udelay(200);
+}
+"""
+INCLUDE = "#include <linux/mutant.h>\n"
+RECIPE = "mutants 1"
+"""How a tree is changed, but for the table: the cache key of kernels with mutants. Raise it with HEADER, SWITCH and Edit."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series of patches, its mutants, and what finds them."""
+
+    folder: str
+    table: str
+    program: str
+    configs: tuple[str, ...]
+    seconds: int
+    """Simulated ones, for a boot. A fault that comes back for ever in the kernel cannot be killed."""
+
+
+SERIES = {
+    "hwdp": Series("series", "mutations.toml", "hwdp-check", ("hwdp.config",), 300),
+    "stc": Series("series-stc", "stc-mutations.toml", "stc-check", ("stc.config", "stc-check.config", "huge.config"), 40),
+}
+
+
+class TableError(Exception):
+    """A line of the table does not fit."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One place. `drop` is a statement that is not run; or `old` is replaced by `new`, in which MUTANT stands for "this
+    mutant is on". Both are found once in the function `within`, or in the file."""
+
+    file: str
+    drop: str = ""
+    old: str = ""
+    new: str = ""
+    within: str = ""
+
+    def place(self, text: str) -> tuple[int, int]:
+        """Where the text to change begins and ends."""
+        start, end = function(text, self.within) if self.within else (0, len(text))
+        wanted = self.drop or self.old
+        found = [m.start() for m in re.finditer(re.escape(wanted), text[start:end])]
+        if len(found) != 1:
+            where = f"{self.file}{f', {self.within}()' if self.within else ''}"
+            raise TableError(f"{wanted!r} is {len(found)} times in {where}")
+        return start + found[0], start + found[0] + len(wanted)
+
+    def result(self, numbers: list[int]) -> str:
+        """What stands there instead, for the mutants of these numbers."""
+        switch = " || ".join(f"mutant({number})" for number in numbers)
+        if self.drop:
+            return f"if ({switch}) {{ }} else {self.drop}"
+        return self.new.replace("MUTANT", f"({switch})" if len(numbers) > 1 else switch)
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """Code taken out, and the test that must notice."""
+
+    name: str
+    rule: str
+    test: str
+    program: str
+    edits: tuple[Edit, ...]
+    set: tuple[str, ...] = ()
+    """Values of the machine's profile, key=value, that make the race wide."""
+    boot: str = ""
+    """More of the kernel's command line."""
+    full: bool = False
+    """Needs the kernel with full.config."""
+
+    @property
+    def conditions(self) -> tuple:
+        """What the mutant's boot has in common with that of the whole series."""
+        return self.full, self.program, self.test, self.set, self.boot
+
+
+def function(text: str, name: str) -> tuple[int, int]:
+    """Where the definition of a function begins and ends."""
+    for match in re.finditer(rf"^[^\s#/*].*\b{re.escape(name)}\(", text, re.MULTILINE):
+        brace, semicolon = text.find("\n{", match.start()), text.find(";", match.start())
+        if 0 <= brace < semicolon:
+            return match.start(), text.index("\n}", brace)
+    raise TableError(f"there is no function {name}")
+
+
+def table(series: Series) -> list[Mutation]:
+    """The mutations; number n of the kernel is the n-th here."""
+    rows = tomllib.loads((HERE / series.table).read_text())["mutation"]
+    found = []
+    for row in rows:
+        edits = tuple(Edit(**edit) for edit in row.pop("edit"))
+        found.append(Mutation(**{"program": series.program, **row, "edits": edits, "set": tuple(row.get("set", ()))}))
+        for edit in edits:
+            if bool(edit.drop) == bool(edit.old) or edit.old and "MUTANT" not in edit.new:
+                raise TableError(f"{row['name']}: an edit needs either drop, or old and new with MUTANT in it")
+    names = [mutation.name for mutation in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise TableError(f"two mutations are called {name!r}")
+    return found
+
+
+def changed(tree: Path, series: Series) -> dict[str, str]:
+    """File name to its text with all mutations in it."""
+    texts: dict[str, str] = {}
+    # Mutants may share an edit: each of them does it.
+    users: dict[Edit, list[int]] = {}
+    places: dict[str, list[tuple[int, int, Edit, str]]] = {}
+    problems = []
+    for number, mutation in enumerate(table(series), 1):
+        for edit in mutation.edits:
+            try:
+                if edit.file not in texts:
+                    texts[edit.file] = (tree / edit.file).read_text()
+                if edit not in users:
+                    places.setdefault(edit.file, []).append((*edit.place(texts[edit.file]), edit, mutation.name))
+                users.setdefault(edit, []).append(number)
+            except OSError as error:
+                problems.append(f"{mutation.name}: cannot read {edit.file}: {error.strerror}")
+            except TableError as error:
+                problems.append(f"{mutation.name}: {error}")
+    files = {}
+    for name, found in places.items():
+        text, last = texts[name], len(texts[name])
+        for start, end, edit, what in sorted(found, key=lambda place: place[0], reverse=True):
+            if end > last:
+                problems.append(f"{what}: overlaps with another mutation of {name}")
+            text, last = text[:start] + edit.result(users[edit]) + text[end:], start
+        files[name] = INCLUDE + text
+    if problems:
+        raise TableError("\n".join(problems))
+    return files
+
+
+def apply(tree: Path, series: Series) -> None:
+    """Put all mutations and their switch into a tree."""
+    for name, text in changed(tree, series).items():
+        (tree / name).write_text(text)
+    (tree / "include/linux/mutant.h").write_text(HEADER)
+    (tree / "mm/mutant.c").write_text(SWITCH)
+    makefile = tree / "mm/Makefile"
+    makefile.write_text(makefile.read_text() + "obj-y += mutant.o\n")
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--series", choices=SERIES, default="hwdp")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--apply", metavar="TREE", type=Path)
+    what.add_argument("--check", metavar="TREE", type=Path)
+    options = parser.parse_args()
+    series = SERIES[options.series]
+    try:
+        if options.apply:
+            apply(options.apply, series)
+        else:
+            print(f"{len(changed(options.check, series))} files, {len(table(series))} mutations")
+    except TableError as error:
+        print(f"mutations: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

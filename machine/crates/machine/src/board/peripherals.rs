@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The devices that every board has, with the drives behind PCIe: the machine's and that of the RTL's platform.
+
+use serde::{Deserialize, Serialize};
+use trapless_devices::{
+    Aclint, Board, Finish, Finisher, Overlap, PciFunction, PciHost, PciIds, Plic, Table, Uart, UartState,
+};
+use trapless_memory::{BusError, ClockHz, Cycle, Dma, MmioEffect, PhysAddr};
+use trapless_nvme::{CommandRecord, Controller, ControllerState};
+
+use super::map;
+
+/// PCI identifiers of the NVMe controllers: QEMU's vendor number for things that are nobody's product.
+const NVME_IDS: PciIds = PciIds { vendor: 0x1b36, device: 0x0010, class: 0x01_0802, revision: 1 };
+
+/// What [`Peripherals::save`] gives: everything but the drives' images.
+#[derive(Serialize, Deserialize)]
+pub struct PeripheralsState {
+    aclint: Aclint,
+    plic: Plic,
+    uart: UartState,
+    pci: PciHost,
+    drives: Vec<ControllerState>,
+}
+
+/// Interrupt controllers, timer, console, power-off, PCIe host and drives.
+pub struct Peripherals {
+    /// Timer and software interrupts.
+    pub aclint: Aclint,
+    /// External interrupts.
+    pub plic: Plic,
+    /// Console.
+    pub uart: Uart,
+    finisher: Finisher,
+    pci: PciHost,
+    /// The first is device 1 of the bus.
+    drives: Vec<Controller>,
+}
+
+impl Peripherals {
+    /// Puts the devices together, for so many harts.
+    pub fn new(harts: usize, clock: ClockHz, timebase_hz: u64, drives: Vec<Controller>) -> Peripherals {
+        let mut pci = PciHost::new(PhysAddr(map::PCIE_MMIO.base), map::PCIE_MMIO.size);
+        for device in 1..=drives.len() {
+            pci.add(device, PciFunction::endpoint(NVME_IDS, Controller::BAR_SIZE));
+        }
+        Peripherals {
+            aclint: Aclint::new(harts, clock, timebase_hz),
+            plic: Plic::new(2 * harts),
+            uart: Uart::new(),
+            finisher: Finisher::default(),
+            pci,
+            drives,
+        }
+    }
+
+    /// Enters the devices into a board's table: a line for each device. A device of which no other part of the board has to know
+    /// needs no more than its line here: `table.add("name", map::NAME, Some(map::NAME_IRQ), Name::new())?`.
+    ///
+    /// # Errors
+    /// Two ranges meet.
+    pub fn register<B: Board + AsMut<Peripherals>>(table: &mut Table<B>) -> Result<(), Overlap> {
+        table.add_part("finisher", map::FINISHER, |b| &mut b.as_mut().finisher)?;
+        table.add_part("aclint", map::ACLINT, |b| &mut b.as_mut().aclint)?;
+        table.add_part("plic", map::PLIC, |b| &mut b.as_mut().plic)?;
+        table.add_part("uart", map::UART, |b| &mut b.as_mut().uart)?;
+        table.add_part("pcie-config", map::PCIE_ECAM, |b| &mut b.as_mut().pci)
+    }
+
+    /// How the guest ended the run.
+    pub fn finish(&self) -> Option<Finish> {
+        self.finisher.asked()
+    }
+
+    /// The drives.
+    pub fn drives(&self) -> &[Controller] {
+        &self.drives
+    }
+
+    /// The drive, and the offset into its registers, of an access at an offset into the PCIe memory window.
+    pub fn drive_at(&mut self, offset: u64, size: u32) -> Option<(usize, &mut Controller, u64)> {
+        let (device, register) = self.pci.route(PhysAddr(map::PCIE_MMIO.base + offset), size)?;
+        let index = device.checked_sub(1)?;
+        Some((index, self.drives.get_mut(index)?, register))
+    }
+
+    /// Reads a register of a drive, at an offset into the PCIe memory window.
+    pub fn read_drive(&mut self, offset: u64, size: u32, now: Cycle) -> Option<(u64, MmioEffect)> {
+        let (_, drive, register) = self.drive_at(offset, size)?;
+        Some((drive.mmio_read(register, size, now), MmioEffect::None))
+    }
+
+    /// When the next drive does something.
+    pub fn next_drive_event(&self) -> Cycle {
+        self.drives.iter().map(Controller::next_event).min().unwrap_or(Cycle::NEVER)
+    }
+
+    /// Lets the drives do what is due at `at`. `observe` hears of each command's end with the number of its drive from 0 on.
+    pub fn advance_drives(&mut self, at: Cycle, memory: &mut dyn Dma, observe: &mut dyn FnMut(usize, &CommandRecord)) {
+        for (index, drive) in self.drives.iter_mut().enumerate() {
+            if drive.next_event() > at {
+                continue;
+            }
+            let master = self.pci.function(index + 1).is_some_and(PciFunction::bus_master);
+            drive.advance(at, &mut DriveDma { memory, master }, &mut |record| observe(index, record));
+            if drive.is_removed() {
+                self.pci.remove(index + 1);
+            }
+        }
+    }
+
+    /// Carries the devices' interrupts to the PLIC. `others` are of devices that the table alone knows: source and level.
+    pub fn route_interrupts(&mut self, others: impl Iterator<Item = (u32, bool)>) {
+        for (index, drive) in self.drives.iter().enumerate() {
+            self.pci.set_interrupt(index + 1, drive.irq_asserted());
+        }
+        for (line, level) in self.pci.lines().into_iter().enumerate() {
+            self.plic.set_level(map::PCIE_INTA_IRQ + line as u32, level);
+        }
+        self.plic.set_level(map::UART_IRQ, self.uart.irq_asserted());
+        others.for_each(|(source, level)| self.plic.set_level(source, level));
+    }
+
+    /// All that the devices know.
+    ///
+    /// # Errors
+    /// The number of the drive whose image was written to: only writes in memory can be saved.
+    pub fn save(&self) -> Result<PeripheralsState, usize> {
+        let drives = self.drives.iter().enumerate().map(|(n, drive)| drive.save().ok_or(n + 1));
+        Ok(PeripheralsState {
+            aclint: self.aclint.clone(),
+            plic: self.plic.clone(),
+            uart: self.uart.save(),
+            pci: self.pci.clone(),
+            drives: drives.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Goes on from a state.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn restore(&mut self, state: PeripheralsState) -> Result<(), String> {
+        if state.drives.len() != self.drives.len() {
+            return Err(format!("has {} disks", state.drives.len()));
+        }
+        for (n, (drive, saved)) in self.drives.iter_mut().zip(state.drives).enumerate() {
+            drive.restore(saved).map_err(|what| format!("its disk {} {what}", n + 1))?;
+        }
+        (self.aclint, self.plic, self.pci) = (state.aclint, state.plic, state.pci);
+        if self.uart.restore(state.uart) { Ok(()) } else { Err("its console is in no state".into()) }
+    }
+}
+
+/// A drive's way to memory: closed until the guest sets Bus Master Enable.
+struct DriveDma<'a> {
+    memory: &'a mut dyn Dma,
+    master: bool,
+}
+
+impl Dma for DriveDma<'_> {
+    fn read(&mut self, at: PhysAddr, buf: &mut [u8]) -> Result<(), BusError> {
+        if self.master { self.memory.read(at, buf) } else { Err(BusError(at)) }
+    }
+
+    fn write(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
+        if self.master { self.memory.write(at, data) } else { Err(BusError(at)) }
+    }
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a machine is put together from, and what it starts with.
+
+mod booted;
+pub mod fdt;
+pub mod load;
+mod parts;
+
+pub use booted::Booted;
+pub use parts::{assemble, drives, open_drives, smu_config, smu_timing};

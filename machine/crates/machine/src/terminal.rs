@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The guest's console at the host's side.
+
+use trapless_devices::Uart;
+
+use crate::config::Console;
+use crate::error::Error;
+
+/// Where the console is connected.
+pub struct Terminal(Console);
+
+impl Terminal {
+    /// Connected to this.
+    pub fn new(console: Console) -> Terminal {
+        Terminal(console)
+    }
+
+    /// Whether somebody may type.
+    pub fn is_interactive(&self) -> bool {
+        self.0.input.is_some()
+    }
+
+    /// Prints what the guest has written.
+    ///
+    /// # Errors
+    /// The host cannot.
+    pub fn print(&mut self, uart: &mut Uart) -> Result<(), Error> {
+        let out = &mut self.0.output;
+        out.write_all(&uart.take_output()).and_then(|()| out.flush()).map_err(Error::Console)
+    }
+
+    /// Gives the guest what was typed; whether anything was.
+    pub fn type_in(&self, uart: &mut Uart) -> bool {
+        let bytes: Vec<u8> = self.0.input.iter().flat_map(|input| input.try_iter()).collect();
+        if !bytes.is_empty() {
+            uart.push_input(&bytes);
+        }
+        !bytes.is_empty()
+    }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a run measured of time: latencies, and the life of each miss. Becomes stats.json.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use trapless_memory::{ClockHz, Cycle};
+
+/// Most milestones and single regions of a run: the guest's marks must not fill the host's memory.
+pub const MOST_MARKS: usize = 1000;
+
+/// Longer latencies, in cycles, count as this long.
+const MAX_LATENCY: u64 = 1 << 40;
+
+/// A span of latencies in cycles, to three significant digits.
+pub struct Latency(Histogram<u64>);
+
+impl Default for Latency {
+    fn default() -> Self {
+        Latency(Histogram::new_with_bounds(1, MAX_LATENCY, 3).expect("bounds and digits are constants in range"))
+    }
+}
+
+/// A latency in microseconds of simulated time.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LatencySummary {
+    /// Samples.
+    pub count: u64,
+    /// Mean.
+    pub mean_us: f64,
+    /// Median.
+    pub p50_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// 99.9th percentile.
+    pub p999_us: f64,
+    /// Largest.
+    pub max_us: f64,
+}
+
+impl Latency {
+    /// Adds a sample.
+    pub fn add(&mut self, span: Cycle) {
+        self.0.saturating_record(span.0);
+    }
+
+    /// Summary at clock `hz`.
+    pub fn summary(&self, hz: ClockHz) -> LatencySummary {
+        let at = |q: f64| hz.micros(Cycle(self.0.value_at_quantile(q)));
+        LatencySummary {
+            count: self.0.len(),
+            mean_us: self.0.mean() * 1e6 / hz.0 as f64,
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: hz.micros(Cycle(self.0.max())),
+        }
+    }
+}
+
+/// When each step of a miss that the SMU served was reached, in order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MissTimes {
+    /// The walk that found the armed entry began.
+    pub walk: Cycle,
+    /// The walker's request left the hart.
+    pub request: Cycle,
+    /// The request was in the PMSHR and the entry read again.
+    pub allocated: Cycle,
+    /// A free frame was there.
+    pub frame: Cycle,
+    /// The doorbell was rung.
+    pub doorbell: Cycle,
+    /// The device wrote its completion entry.
+    pub device_done: Cycle,
+    /// The SMU saw the completion entry.
+    pub seen: Cycle,
+    /// The entry and the upper marks were written.
+    pub installed: Cycle,
+    /// The hart went on.
+    pub resumed: Cycle,
+}
+
+/// A miss that has ended with the page installed.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// A software request port's, not a walker's.
+    pub port: bool,
+    /// The hart that asked first, if it is known.
+    pub hart: Option<usize>,
+    /// Address accessed; zero of a port's.
+    pub va: u64,
+    /// Its first walk began, or a port was written.
+    pub begun: Cycle,
+    /// The first who waited went on; if nobody did, the entry was installed.
+    pub ended: Cycle,
+    /// An interrupt, or the limit of waiting, ended somebody's wait before.
+    pub cut: bool,
+    /// All steps, if they are known.
+    pub times: Option<MissTimes>,
+}
+
+/// Mean microseconds of each step of a miss; they add up to the mean of the whole.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct StepMeans {
+    /// Page walk until the request leaves the hart.
+    pub walk: f64,
+    /// Request, PMSHR look-up, second read of the entry.
+    pub request: f64,
+    /// Getting a frame.
+    pub frame: f64,
+    /// Writing the command and ringing the doorbell.
+    pub command: f64,
+    /// The device, from doorbell to completion entry.
+    pub device: f64,
+    /// Seeing the completion entry.
+    pub completion: f64,
+    /// Writing the entry and the upper marks.
+    pub install: f64,
+    /// Answer, and the walk that goes on.
+    pub resume: f64,
+}
+
+/// Misses that ended with the page installed.
+#[derive(Default)]
+pub struct MissTotals {
+    whole: Latency,
+    device: u64,
+    sums: [u64; 8],
+    with_steps: u64,
+    cut: u64,
+}
+
+/// Summary of [`MissTotals`].
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct MissSummary {
+    /// From the start of the first walk until the first hart that waits goes on, or until the page is installed if none waits.
+    #[serde(flatten)]
+    pub whole: LatencySummary,
+    /// Those of them of which a wait was cut by an interrupt or by its limit.
+    pub cut: u64,
+    /// Those of them whose steps are known: the means below are of these.
+    pub with_steps: u64,
+    /// Mean of each step, us.
+    pub steps: StepMeans,
+    /// Mean time at the device, us.
+    pub device_mean_us: f64,
+    /// Mean time elsewhere, us.
+    pub nondevice_mean_us: f64,
+}
+
+impl MissTimes {
+    /// All steps, in order.
+    pub fn marks(&self) -> [Cycle; 9] {
+        [
+            self.walk,
+            self.request,
+            self.allocated,
+            self.frame,
+            self.doorbell,
+            self.device_done,
+            self.seen,
+            self.installed,
+            self.resumed,
+        ]
+    }
+}
+
+impl MissTotals {
+    /// Adds a miss.
+    pub fn add(&mut self, sample: &Sample) {
+        self.whole.add(sample.ended.since(sample.begun));
+        self.cut += u64::from(sample.cut);
+        let Some(t) = &sample.times else { return };
+        for (sum, pair) in self.sums.iter_mut().zip(t.marks().windows(2)) {
+            *sum += pair[1].since(pair[0]).0;
+        }
+        self.device += t.device_done.since(t.doorbell).0;
+        self.with_steps += 1;
+    }
+
+    /// Summary at clock `hz`.
+    pub fn summary(&self, hz: ClockHz) -> MissSummary {
+        let mean = |sum: u64| if self.with_steps == 0 { 0.0 } else { hz.micros(Cycle(sum)) / self.with_steps as f64 };
+        let [walk, request, frame, command, device, completion, install, resume] = self.sums.map(mean);
+        let whole: u64 = self.sums.iter().sum();
+        MissSummary {
+            whole: self.whole.summary(hz),
+            cut: self.cut,
+            with_steps: self.with_steps,
+            steps: StepMeans { walk, request, frame, command, device, completion, install, resume },
+            device_mean_us: mean(self.device),
+            nondevice_mean_us: mean(whole.saturating_sub(self.device)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_add_up_to_the_whole() {
+        let mut m = MissTotals::default();
+        let at = |n: u64| Cycle(1000 + n);
+        let times = MissTimes {
+            walk: at(0),
+            request: at(20),
+            allocated: at(27),
+            frame: at(27),
+            doorbell: at(36),
+            device_done: at(2852),
+            seen: at(2854),
+            installed: at(2951),
+            resumed: at(2960),
+        };
+        let sample = |times: Option<MissTimes>| Sample {
+            port: false,
+            hart: None,
+            va: 0,
+            begun: at(0),
+            ended: at(2960),
+            cut: times.is_none(),
+            times,
+        };
+        m.add(&sample(Some(times)));
+        m.add(&sample(None));
+        let s = m.summary(ClockHz(100_000_000));
+        assert!((s.device_mean_us - 28.16).abs() < 1e-9);
+        assert!((s.nondevice_mean_us - 1.44).abs() < 1e-9);
+        assert_eq!((s.whole.count, s.cut, s.with_steps), (2, 1, 1));
+        let t = &s.steps;
+        let sum = t.walk + t.request + t.frame + t.command + t.device + t.completion + t.install + t.resume;
+        assert!((sum - 29.6).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When memory accesses are traced, and what of them goes into the trace.
+
+use std::fs::File;
+use std::io;
+use std::str::FromStr;
+
+use trapless_riscv::{Access, Hart, Privilege};
+use trapless_timing::Profile;
+use trapless_trace::{Grain, Header, Kind, Moment as At, Place, Totals, Writer};
+
+use crate::config::Moment;
+use crate::error::Error;
+
+/// A trace to write.
+pub struct TraceConfig {
+    /// An empty file. It holds a trace only after [`crate::Machine::finish_trace`].
+    pub file: File,
+    /// Size of blocks.
+    pub grain: Grain,
+    /// The kernel's and firmware's accesses as well.
+    pub kernel: bool,
+    /// What part of the run.
+    pub from: TraceFrom,
+    /// Program and version, for the trace's header.
+    pub writer: String,
+}
+
+/// What part of a run is traced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TraceFrom {
+    /// Regions of interest; if there are none, everything.
+    #[default]
+    RoisOrAll,
+    /// Regions of interest.
+    Rois,
+    /// From the first instruction on.
+    Start,
+    /// From this moment on.
+    Moment(Moment),
+}
+
+impl FromStr for TraceFrom {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TraceFrom, String> {
+        match text {
+            "start" => Ok(TraceFrom::Start),
+            "roi" => Ok(TraceFrom::Rois),
+            _ => text
+                .parse()
+                .map(TraceFrom::Moment)
+                .map_err(|_| "should be start, roi, milestone:N or instructions:N".to_owned()),
+        }
+    }
+}
+
+/// Writes the trace of a run.
+pub struct Tracer {
+    writer: Writer,
+    shift: u32,
+    kernel: bool,
+    from: TraceFrom,
+    on: bool,
+    failed: Option<io::Error>,
+}
+
+/// Longest names in the header, characters.
+const LONGEST_NAME: usize = 200;
+
+impl Tracer {
+    /// Begins a trace.
+    pub fn new(config: TraceConfig, profile: &Profile) -> io::Result<Tracer> {
+        let TraceConfig { file, grain, kernel, from, writer } = config;
+        let clip = |text: &str| text.chars().take(LONGEST_NAME).collect();
+        let header = Header {
+            grain,
+            harts: profile.machine.harts as u16,
+            kernel,
+            clock_hz: profile.machine.clock_hz,
+            profile: clip(&profile.name),
+            writer: clip(&writer),
+        };
+        let on = matches!(from, TraceFrom::Start | TraceFrom::RoisOrAll);
+        Ok(Tracer { writer: Writer::new(file, header)?, shift: grain.shift(), kernel, from, on, failed: None })
+    }
+
+    /// Whether accesses are recorded now.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// An instruction of hart number `id` has accessed `len` bytes at `va`.
+    #[inline]
+    pub fn access(&mut self, id: usize, hart: &Hart, access: Access, va: u64, len: u64) {
+        let kernel = hart.privilege() != Privilege::User;
+        if !self.on || kernel && !self.kernel {
+            return;
+        }
+        let kind = match access {
+            Access::Fetch => Kind::Fetch,
+            Access::Load => Kind::Load,
+            Access::Store => Kind::Store,
+        };
+        let space = hart.address_space().unwrap_or(0);
+        let (first, last) = (va >> self.shift, va.wrapping_add(len - 1) >> self.shift);
+        self.touch(id as u16, hart, kind, Place { space, kernel, block: first });
+        if last != first {
+            self.touch(id as u16, hart, kind, Place { space, kernel, block: last });
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, id: u16, hart: &Hart, kind: Kind, place: Place) {
+        if !self.writer.stays(id, kind, place) {
+            self.moves(id, hart, kind, place);
+        }
+    }
+
+    #[inline(never)]
+    fn moves(&mut self, id: u16, hart: &Hart, kind: Kind, place: Place) {
+        // A data access comes when its instruction is counted already.
+        let instructions = hart.instructions() - u64::from(kind != Kind::Fetch);
+        let done = self.writer.moves(id, kind, place, At { instructions, cycle: hart.local_now().0 });
+        self.note(done);
+    }
+
+    fn note(&mut self, done: io::Result<()>) {
+        if let Err(e) = done {
+            self.on = false;
+            self.failed.get_or_insert(e);
+        }
+    }
+
+    fn pause(&mut self, harts: &[Hart]) {
+        if std::mem::take(&mut self.on) {
+            for (id, hart) in harts.iter().enumerate() {
+                let at = At { instructions: hart.instructions(), cycle: hart.now().0 };
+                let done = self.writer.close(id as u16, at);
+                self.note(done);
+            }
+        }
+    }
+
+    /// A region of interest begins.
+    pub fn roi_begins(&mut self) {
+        if self.from == TraceFrom::RoisOrAll {
+            self.from = TraceFrom::Rois;
+            let done = self.writer.restart();
+            self.note(done);
+        }
+        self.on |= self.from == TraceFrom::Rois && self.failed.is_none();
+    }
+
+    /// It ends.
+    pub fn roi_ends(&mut self, harts: &[Hart]) {
+        if self.from == TraceFrom::Rois {
+            self.pause(harts);
+        }
+    }
+
+    /// The guest passes a milestone.
+    pub fn milestone(&mut self, number: u64) {
+        self.on |= self.from == TraceFrom::Moment(Moment::Milestone(number));
+    }
+
+    /// So many instructions are retired.
+    pub fn retired(&mut self, instructions: u64) {
+        if let TraceFrom::Moment(Moment::Instructions(n)) = self.from
+            && instructions >= n
+        {
+            (self.on, self.from) = (true, TraceFrom::Start);
+        }
+    }
+
+    /// Completes the trace; its sums.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self, harts: &[Hart]) -> Result<Totals, Error> {
+        self.pause(harts);
+        match self.failure() {
+            Some(e) => Err(e),
+            None => self.writer.finish().map_err(Error::Trace),
+        }
+    }
+
+    /// The host failed.
+    pub fn failure(&mut self) -> Option<Error> {
+        self.failed.take().map(Error::Trace)
+    }
+}

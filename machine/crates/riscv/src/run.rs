@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs of a hart: where they begin and end, and what they do about what others have done meanwhile.
+
+use trapless_memory::Cycle;
+
+use crate::env::{Bus, Env, Observer, Timing};
+use crate::events::{Loss, PageFault};
+use crate::exit::{Exit, WalkAnswer};
+use crate::hart::{CODE_LINES, Hart, NO_LINE};
+use crate::trap::Stop;
+
+/// Longest stretch executed at once, cycles: the lower half of `acc` must not run over.
+const MAX_STRETCH: u64 = 1 << 30;
+/// Cycles after an LR in which a run goes on past its end: room for the 16 instructions of a constrained loop.
+const RESERVATION_GRACE: u64 = 64;
+
+impl Hart {
+    /// Runs until local time reaches `until` (or passes it by a few instructions) or something else ends the run.
+    ///
+    /// A run does not end shortly after an LR, so that the loops of LR and SC for which the unprivileged specification
+    /// wants eventual success get there however short the runs are.
+    ///
+    /// Interrupts are sampled at the start and wherever the hart itself may have unmasked one.
+    pub fn run<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, until: Cycle) -> Exit {
+        self.begin(env);
+        loop {
+            let mut left = until.0.saturating_sub(self.cycle);
+            if left == 0 {
+                if self.reservation.is_none() || self.cycle - self.reserved_at >= RESERVATION_GRACE {
+                    return Exit::QuantumEnd;
+                }
+                // On to the next place where a run may end.
+                left = 1;
+            }
+            self.limit = left.min(MAX_STRETCH) as u32;
+            self.take_interrupt(env.observer);
+            let exit = self.execute(env);
+            self.settle();
+            if std::mem::take(&mut self.resync) || exit != Exit::QuantumEnd {
+                return exit;
+            }
+        }
+    }
+
+    /// Executes one instruction, or takes one trap. Ends with [`Exit::Step`] where `run` would have gone on.
+    pub fn step<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) -> Exit {
+        self.begin(env);
+        if self.take_interrupt(env.observer) {
+            self.settle();
+            return Exit::Step;
+        }
+        self.limit = 1;
+        self.stepping = true;
+        let exit = self.execute(env);
+        self.stepping = false;
+        self.resync = false;
+        self.settle();
+        if exit == Exit::QuantumEnd { Exit::Step } else { exit }
+    }
+
+    /// What others may have done since the last run.
+    fn begin<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) {
+        self.reservation = None;
+        let ram = env.bus.ram();
+        let (host, base) = (ram.host_base().expose_provenance() as u64, ram.base().0);
+        if (host, base) != (self.ram_host, self.ram_base) {
+            (self.ram_host, self.ram_base) = (host, base);
+            self.tlb.flush();
+        }
+        env.code.trim();
+        env.code.drop_overwritten(ram);
+        if self.code_generation != env.code.generation() {
+            self.code_generation = env.code.generation();
+            self.tlb.flush();
+        }
+        if self.code_epoch != env.code.epoch() {
+            self.code_epoch = env.code.epoch();
+            self.tlb.protect(None);
+        }
+        self.take_losses(env.timing);
+    }
+
+    /// Forgets what the core has lost.
+    pub(crate) fn take_losses<T: Timing>(&mut self, timing: &mut T) {
+        while let Some(loss) = timing.lost() {
+            match loss {
+                Loss::Data(line) => self.tlb.lines.forget(line),
+                Loss::Right(line) => self.tlb.lines.forget_right(line),
+                Loss::Code(line) => {
+                    let known = &mut self.code_lines[line as usize % CODE_LINES];
+                    if *known == line as u32 {
+                        *known = NO_LINE;
+                    }
+                }
+                Loss::DataPage(va) => self.tlb.lines.forget_page(va),
+                Loss::CodePage(va) => self.tlb.forget_fetch(va),
+                Loss::Everything => {
+                    self.code_lines.fill(NO_LINE);
+                    self.tlb.flush();
+                }
+            }
+        }
+    }
+
+    /// Continues after [`Exit::SmuWait`]: REQ: ISA-6, failures are the ordinary faults of the access. REQ: ISA-7, the time since
+    /// then was spent waiting. Without such an exit before, this does nothing.
+    pub fn resume_walk<O: Observer>(&mut self, answer: WalkAnswer, observer: &mut O) {
+        let Some((request, began)) = self.wait.take() else { return };
+        self.csr.shwdpwait = self.csr.shwdpwait.wrapping_add(self.cycle - began);
+        let stop = match answer {
+            WalkAnswer::Interrupted => return,
+            WalkAnswer::Done => {
+                self.csr.shwdpserved = self.csr.shwdpserved.wrapping_add(1);
+                self.walk_answered = true;
+                return;
+            }
+            WalkAnswer::Changed(value) => {
+                self.walk_answered = true;
+                if self.count_retry(request.pte_pa.0) {
+                    self.changed_pte = Some((request.pte_pa.0, value));
+                    return;
+                }
+                self.page_fault = PageFault::Changed;
+                Stop::page_fault(request.access, request.va)
+            }
+            WalkAnswer::Failed => {
+                self.page_fault = PageFault::Refused;
+                Stop::page_fault(request.access, request.va)
+            }
+            WalkAnswer::BusError => Stop::access_fault(request.access, request.va),
+        };
+        if let Stop::Trap { cause, tval } = stop {
+            self.take_trap(cause, tval, observer);
+            self.settle();
+        }
+    }
+}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from trapless.base.ui import UserError
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Error(Exception):
+    """Something that you can mend: a file that is not there, a name that nothing has, a program that does not compile. Its text
+    is one line that names the thing.
+    """
+
+    __module__ = "trapless"
+
+
+def one_line(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Its complaints become `Error`, without what lies between."""
+    @wraps(function)
+    def call(*arguments: _P.args, **options: _P.kwargs) -> _T:
+        try:
+            return function(*arguments, **options)
+        except UserError as error:
+            raise Error(str(error)) from None
+    return call

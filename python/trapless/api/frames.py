@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data frames of records, with units."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+import pandas as pd
+
+from trapless.results import columns
+from trapless.results.columns import Column
+
+
+def frame_of(rows: list[dict], names: Collection[str] = (),
+             known: Mapping[str, Column] = MappingProxyType({})) -> pd.DataFrame:
+    """Rows as a data frame. Its `attrs` have `units`, `directions` and `meanings` of all columns of numbers but those that name a
+    row, as `known` declares them by key. An interval has the unit of its figure; what is not declared has the unit 1.
+    """
+    frame = pd.DataFrame(rows)
+    typed = {key: columns.of(known, key) for key in frame.columns
+             if key not in names and key not in ("exit_status", "seed",
+                                                 "repetitions") and pd.api.types.is_numeric_dtype(frame[key])
+             and not pd.api.types.is_bool_dtype(frame[key])}
+    frame.attrs |= {"units": {key: column.unit for key, column in typed.items()},
+                    "directions": {key: column.direction for key, column in typed.items()},
+                    "meanings": {key: column.meaning for key, column in typed.items()}}
+    return frame
+
+
+def rows_of(frame: pd.DataFrame) -> list[dict]:
+    """The rows again; what a row has not is None, and a whole number is one although others of its column are missing."""
+    return [{key: None if value is pd.NA or value is pd.NaT else value for key, value in row.items()}
+            for row in frame.convert_dtypes().to_dict("records")]

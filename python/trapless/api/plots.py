@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of data frames and of experiments: interactive ones for the screen, others for print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from trapless.api.error import one_line
+from trapless.api.frames import rows_of
+from trapless.api.results import load
+from trapless.base.ui import UserError, no_such
+from trapless.results import interactive, plots
+from trapless.study import repeated
+from trapless.study.catalogue import EXPERIMENTS
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from matplotlib.figure import Figure
+
+_FORMS = ("bars", "lines")
+
+
+@one_line
+def plot(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = None, series: str | None = None, *,
+         form: str | None = None, stacked: bool = False, log: bool = False, figure: str | None = None) -> go.Figure:
+    """An interactive figure (Plotly): of a data frame's columns, or one that an experiment defines.
+
+    With `y` over `x`: a line or a group of bars for each value of `series`; rows that share all three names are repetitions, and
+    become their mean with its 95 % interval as error bar. `form` is `bars` or `lines`; by itself lines where `x` has numbers.
+    Words of `x` stand in the order of the rows. `stacked` is for bars, `log` makes an x of numbers logarithmic.
+
+    Without x and y: a figure as the experiment defines it. `what` is then what `experiment` or `load` gave, a folder of results,
+    or an experiment's name, whose results are in out/NAME; `figure` names one of its figures, if it has several (the first by
+    itself).
+
+    Error for a column, an experiment or a figure that is not there.
+    """
+    return interactive.figure(plots.describe(*_drawn(what, x, y, series, form, stacked, log, figure)))
+
+
+@one_line
+def figure(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = None, series: str | None = None, *,
+           form: str | None = None, stacked: bool = False, log: bool = False, figure: str | None = None) -> Figure:
+    """The same as `plot` for print (matplotlib): `.savefig("miss.pdf")` writes it as PDF, SVG or PNG, and before that
+    `.set_size_inches(3.4, 2.2)` makes it fit a column.
+    """
+    spec, rows = _drawn(what, x, y, series, form, stacked, log, figure)
+    return spec(rows)
+
+
+def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series: str | None, form: str | None, stacked: bool,
+           log: bool, figure: str | None) -> tuple[plots.Plot, list[dict]]:
+    """What draws it, and the rows that it draws."""
+    if form not in (None, *_FORMS):
+        raise no_such("form", form, _FORMS, "plot")
+    if not isinstance(what, pd.DataFrame):
+        what = load(Path("out", what) if str(what) in EXPERIMENTS and not Path(what).is_dir() else what)
+    if x is None and y is None:
+        return _of_experiment(what, figure)
+    if x is None or y is None:
+        raise UserError("plot: needs both x and y, or neither")
+    for column in (x, y, *([series] if series else [])):
+        if column not in what.columns:
+            raise no_such("column", column, map(str, what.columns), "plot")
+    label, whole = _label(what, y), series or ""
+    rows = _means(rows_of(what if series else what.assign(**{whole: label})), x, y, whole)
+    lines = plots.Lines(x, whole, y, _label(what, x), label, log=log)
+    if log and lines.categories(lines.shown(rows)):
+        raise UserError(f"plot: log: {x} has words, not numbers")
+    if (form or ("lines" if pd.api.types.is_numeric_dtype(what[x]) else "bars")) == "bars":
+        return plots.Bars(x, whole, y, label, stacked=stacked), rows
+    return lines, rows
+
+
+def _of_experiment(frame: pd.DataFrame, figure: str | None) -> tuple[plots.Plot, list[dict]]:
+    known = EXPERIMENTS.get(frame.attrs.get("experiment", ""))
+    if known is None:
+        raise UserError("plot: x and y are missing, and these are not the results of an experiment")
+    if not known.plots:
+        raise UserError(f"plot: {frame.attrs['experiment']} has no figure; name x and y")
+    name = figure or next(iter(known.plots))
+    if name not in known.plots:
+        raise no_such("figure", name, known.plots, f"plot: {frame.attrs['experiment']}")
+    # Not from the frame: there a value that a row has not is one that is missing.
+    return known.plots[name], json.loads(Path(frame.attrs["folder"], "results.json").read_text())
+
+
+def _means(rows: list[dict], x: str, y: str, series: str) -> list[dict]:
+    """A row for each point, in the order of the rows; of several rows their mean and its interval."""
+    points: dict[tuple, list[dict]] = {}
+    for row in rows:
+        if row[y] is not None:
+            points.setdefault((row[x], row[series]), []).append(row)
+    return [same[0] if len(same) == 1 else repeated.row({x: place, series: name}, [{y: row[y]} for row in same])
+            for (place, name), same in points.items()]
+
+
+def _label(frame: pd.DataFrame, key: str) -> str:
+    """A column's name, with its unit behind a comma."""
+    unit = frame.attrs.get("units", {}).get(key, "1")
+    words = key.removesuffix(f"_{unit.replace('/', '_').lower()}").replace("_", " ")
+    return words if unit in ("1", words) else f"{words}, {unit}"

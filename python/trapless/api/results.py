@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as data frames: of experiments, of files that are there, of two compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from trapless.api.error import one_line
+from trapless.api.frames import frame_of
+from trapless.api.guests import row_of, several
+from trapless.base.ui import UserError, no_such
+from trapless.guest.job import KINDS
+from trapless.loads.setup import Setup
+from trapless.pagesim import output
+from trapless.results import columns
+from trapless.study import compare as comparing
+from trapless.study import measure as experiments
+from trapless.study.catalogue import EXPERIMENTS
+from trapless.sweeps import point
+
+
+@one_line
+def experiment(name: str, *, quick: bool = True, kinds: str | Iterable[str] = (), profile: str = "vc707",
+               settings: Mapping[str, object] | None = None, kernel: str | Path | None = None,
+               out: str | Path | None = None) -> pd.DataFrame:
+    """Measure one figure of the papers, as `./trapless study NAME` does, and leave its files in `out` (default out/NAME): a
+    row for each of its points.
+
+    `quick` takes smaller loads; without, it may take hours. `settings` are values of the profile (`ssd.read_us`), and `ssd`, the
+    name or file of another drive. Runs that are known are not run again. A figure's mean over the seeds has its name, half the
+    width of its 95 % interval that name with `_ci` behind. Error if there is no such experiment or a run
+    fails.
+    """
+    if name not in EXPERIMENTS:
+        raise no_such("experiment", name, EXPERIMENTS)
+    kinds = several(kinds)
+    if odd := set(kinds) - set(KINDS):
+        raise no_such("kind", min(odd), KINDS, "kinds")
+    folder = Path(out or Path("out") / name)
+    settings = settings or {}
+    changed, parameters = point.dotted(settings)
+    if parameters:
+        raise UserError(f"settings: {parameters[0]}: an experiment's kernel has parameters of its own")
+    if odd := [name for name in settings if "." not in name and name != "ssd"]:
+        raise UserError(f"settings: {odd[0]}: neither a value of a profile (ssd.read_us) nor a drive (ssd)")
+    drive = [f"ssd={settings['ssd']}"] if "ssd" in settings else []
+    setup = Setup(folder, profile, (*drive, *changed), Path(kernel) if kernel else None, quick, kinds)
+    experiments.measure(name, setup)
+    return load(folder)
+
+
+@one_line
+def load(path: str | Path, *, runs: bool = False) -> pd.DataFrame:
+    """What an experiment, a sweep or the demo left in a folder: its rows, or a row for each single run (`runs`), of runs.jsonl.
+
+    `attrs` has the columns' `units`, `directions` and `meanings`, and of an experiment its name, title, form and description.
+    Columns of results that an earlier version left are bare numbers: unit 1. Error if there is no such file or it is not one of
+    these.
+    """
+    path = Path(path)
+    file = path / ("runs.jsonl" if runs else "results.json") if path.is_dir() else path
+    try:
+        text = file.read_text()
+        known = columns.read(file.parent)
+        frame = _of_runs(text, known) if file.suffix == ".jsonl" else _of_rows(json.loads(text), known)
+        whole = json.loads((file.parent / "experiment.json").read_text()) if (file.parent / "experiment.json").exists() else {}
+    except OSError as error:
+        raise UserError(f"{file}: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise UserError(f"{file}: not what an experiment, a sweep or the demo leaves") from None
+    frame.attrs |= {"folder": str(file.parent),
+                    **{key: whole[key] for key in ("experiment", "title", "about", "form", "git") if key in whole}}
+    return frame
+
+
+def _of_rows(rows: list[dict], known: Mapping[str, columns.Column]) -> pd.DataFrame:
+    """Of results.json: of an experiment, of a sweep of guests, of one of the paging simulator."""
+    guests = any("figures" in row and "values" in row for row in rows)
+    found = [row_of(row) if guests else
+             {**row["values"], **output.take(row["record"])} if {"values", "record"} == row.keys() else row for row in rows]
+    return frame_of(found, {name for row in rows if isinstance(row.get("values"), dict) for name in row["values"]}, known)
+
+
+def _of_runs(text: str, known: Mapping[str, columns.Column]) -> pd.DataFrame:
+    """Of runs.jsonl, where each figure says its unit."""
+    runs = [json.loads(line) for line in text.splitlines()]
+    frame = pd.DataFrame([
+        {**run["names"], "seed": run["seed"], **{key: run[key] for key in ("form", "status", "exit_status") if key in run},
+         "git": run["git"], **{key: figure["value"] for key, figure in run["figures"].items()}} for run in runs])
+    for attribute, key_of in (("units", "unit"), ("directions", "direction")):
+        frame.attrs[attribute] = {key: figure[key_of] for run in runs for key, figure in run["figures"].items()}
+    frame.attrs["meanings"] = {key: columns.of(known, key).meaning for key in frame.attrs["units"]}
+    return frame
+
+
+@one_line
+def compare(a: str | Path, b: str | Path, *, every: bool = False) -> pd.DataFrame:
+    """Two results of one experiment, as `./trapless compare` sets them side by side: a row for each figure of each row that
+    both have, with both means, the difference `b` - `a`, its 95 % interval (`low`, `high`) and a `verdict`
+    (docs/how-to/compare-two-results.md). `every` takes all figures of the runs, not only those of the tables. Error if there is
+    nothing to compare.
+    """
+    rows = comparing.compare(comparing.read(Path(a)), comparing.read(Path(b)), every)
+    return pd.DataFrame([{**row["names"], **{key: value for key, value in row.items() if key not in ("names", "runs")},
+                          "runs_a": row["runs"][0], "runs_b": row["runs"][1]} for row in rows])

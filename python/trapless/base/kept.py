@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of runs, kept by what the runs depend on, and what makes them: threads, or any pool of workers.
+
+Simulators are deterministic, so what ran once need not run again, experiments share their runs, and a stopped one goes on where
+it was. The record of the run with the key K is K.json, whole or not at all. K.seconds says how long it took (took.py). K.log says
+who began it, when, and how it ended, a line each. Whoever runs it holds the lock of K.log, so that nobody else does meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from trapless.base import process, took
+from trapless.base.cache import CACHE, disk_error, hold
+from trapless.base.outputs import write_whole
+from trapless.base.ui import say
+
+PLACE = CACHE / "kept"
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run: what to call it, and what makes its record, of JSON's types. A pool of other processes pickles it."""
+
+    title: str
+    make: Callable[[], dict]
+
+
+def known(key: str) -> dict | None:
+    """The record of the run with this key, if there is one; a file that a crash of the host has emptied is none."""
+    try:
+        return json.loads(_record(key).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def keep(key: str, record: dict) -> None:
+    """From now on this is the record of the run with this key."""
+    write_whole(_record(key), json.dumps(record))
+
+
+def unknown(keys: Mapping[str, object]) -> list[str]:
+    """Those of these keys that have no record. Says how many have one, and counts what they took."""
+    todo = [key for key in keys if known(key) is None]
+    if len(todo) < len(keys):
+        say(f"{len(keys) - len(todo)} of {len(keys)} runs are known already")
+    for key in keys.keys() - set(todo):
+        took.known(_record(key))
+    return todo
+
+
+@contextmanager
+def threads(count: int) -> Iterator[Executor]:
+    """A pool of so many threads. If what is done with it fails or is interrupted, their simulators end, and no others begin."""
+    ended = threading.Event()
+    pool = ThreadPoolExecutor(count, initializer=process.belong_to, initargs=(ended,))
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        # Threads that wait for a shared boot would begin it again, one after the other.
+        process.end_all(ended)
+        raise
+    pool.shutdown()
+
+
+def each(pool: Executor, tasks: dict[str, Task]) -> Iterator[tuple[str, dict | Exception]]:
+    """Key and record of each run, or why it has none, as soon as it is there. What someone else runs just now comes last."""
+    while tasks:
+        busy, under_way = {}, {pool.submit(once, task, key): key for key, task in tasks.items()}
+        try:
+            for done in as_completed(under_way):
+                key = under_way[done]
+                try:
+                    record = done.result()
+                except Exception as error:
+                    yield key, error
+                else:
+                    if record is None:
+                        busy[key] = tasks[key]
+                    else:
+                        yield key, record
+        finally:
+            for future in under_way:
+                future.cancel()
+        if busy:
+            time.sleep(_POLL_SECONDS)
+        tasks = busy
+
+
+def once(task: Task, key: str) -> dict | None:
+    """The record of a run with this key; it is run only if there is none. None while someone else runs it."""
+    with _log(key) as log:
+        if not hold(log, wait=False):
+            return None
+        if (record := known(key)) is None:
+            _note(log, "begins", f"{socket.gethostname()} {os.getpid()}: {task.title}")
+            try:
+                start = time.monotonic()
+                record = task.make()
+                took.note(_record(key), time.monotonic() - start)
+                keep(key, record)
+            except BaseException as error:
+                _note(log, "no record", str(error) or type(error).__name__)
+                raise
+            _note(log, "kept", record.get("status", "ok"))
+        return record
+
+
+def _record(key: str) -> Path:
+    return PLACE / f"{key}.json"
+
+
+def _log(key: str) -> IO[str]:
+    try:
+        PLACE.mkdir(parents=True, exist_ok=True)
+        return open(PLACE / f"{key}.log", "a")
+    except OSError as error:
+        raise disk_error(error, PLACE) from error
+
+
+def _note(log: IO[str], event: str, text: str) -> None:
+    log.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {event}: {text}\n")
+    log.flush()

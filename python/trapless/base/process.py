@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulator's process: what its console shows, and its end, whoever else ends."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trapless.base.ui import UserError
+
+# A simulator whose laboratory is killed would go on for nobody. What the thread that started it leaves behind is killed, too.
+_END_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
+_running: set[subprocess.Popen] = set()
+_closed = threading.Event()
+_mine = threading.local()
+"""`ended`: what this thread belongs to."""
+_starting = threading.RLock()
+"""Held where one starts, so that none starts behind `close`'s back; its handler of signals may run in the midst of that."""
+_MOST_CONSOLE = 64 << 20
+"""Bytes of the console that are kept, the last ones: a guest may print for ever."""
+_LAST_BYTES_SECONDS = 5
+"""How long a simulator that is told to end may say nothing, and then the rest of its console."""
+_LAST_WORDS_SECONDS = 60
+"""And how long it may go on to say something."""
+_STEP_SECONDS = 0.05
+
+
+@dataclass
+class Ended:
+    """What a process left."""
+
+    status: int
+    console: str
+    messages: str
+    """What the simulator itself said."""
+    host_seconds: float
+
+
+class TooLong(UserError):
+    """It took longer on the host than it may."""
+
+
+def run(command: list[str], show: bool = False, interactive: bool = False, limit: float | None = None,
+        returns: int = 1, log: Path | None = None) -> Ended:
+    """Run a simulator; capture its console, or (`show`) pass it through as well. It is killed after `limit` host seconds. Its
+    console has at most so many carriage `returns` before the end of a line that no program wrote. What it says itself can be read
+    from `log` meanwhile."""
+    if shutil.which(command[0]) is None:
+        raise UserError(f"{command[0]} not found (./trapless setup installs it)")
+    start = time.monotonic()
+    with open(log, "w+b") if log else tempfile.TemporaryFile() as messages:
+        pipes = {} if interactive else {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": messages}
+        with _starting:
+            go_on()
+            process = subprocess.Popen([*_END_WITH_US, *command], **pipes)
+            _running.add(process)
+        late = threading.Event()
+        watch = threading.Timer(limit, lambda: (late.set(), process.kill())) if limit else None
+        console = _Console(process, show, returns)
+        try:
+            if watch:
+                watch.start()
+            console.join()
+            status = process.wait()
+            console.check()
+        except BaseException:
+            # Ctrl-C reached the simulator as well; other ends did not. What it has said until then is still shown.
+            process.terminate()
+            if not console.patience(lambda: process.poll() is not None):
+                process.kill()
+                process.wait()
+            console.patience(console.ended)
+            raise
+        finally:
+            if watch:
+                watch.cancel()
+            _running.discard(process)
+        messages.seek(0)
+        said = messages.read().decode(errors="replace")
+    if late.is_set():
+        raise TooLong(f"{Path(command[0]).name} did not end in {limit:g} s of the host")
+    return Ended(status, console.text(), said, time.monotonic() - start)
+
+
+def go_on() -> None:
+    """UserError if this thread is to begin nothing any more."""
+    if _closed.is_set() or getattr(_mine, "ended", _closed).is_set():
+        raise UserError("the laboratory ends")
+
+
+def belong_to(ended: threading.Event) -> None:
+    """Once this is set, no simulator begins in this thread any more."""
+    _mine.ended = ended
+
+
+def end_all(ended: threading.Event) -> None:
+    """End the simulators that other threads wait for; in those that belong to `ended` none begins any more. Others are free to
+    begin some: a notebook goes on after Ctrl-C."""
+    with _starting:
+        ended.set()
+        for process in list(_running):
+            process.terminate()
+
+
+def close() -> None:
+    """The same for all threads."""
+    end_all(_closed)
+
+
+class _Console:
+    """Reads a simulator's console, if it has a pipe for it, in a thread: an interrupt of the laboratory cannot come between a
+    byte that is read and its place."""
+
+    def __init__(self, process: subprocess.Popen, show: bool, returns: int) -> None:
+        self._process, self._show = process, show
+        self._filter = ConsoleFilter(returns)
+        self._parts: deque[bytes] = deque()
+        self._length = self._heard = 0
+        self._trouble: Exception | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._thread = threading.Thread(target=self._pump, daemon=True)
+        if process.stdout is not None:
+            self._thread.start()
+
+    def join(self) -> None:
+        """Wait for its end."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def ended(self) -> bool:
+        """Nothing comes any more."""
+        return not self._thread.is_alive()
+
+    def patience(self, done: Callable[[], bool]) -> bool:
+        """Wait until it is `done`, as long as there are last words; was it? Time is counted in short waits: while the host has
+        no time for anybody, none passes."""
+        quiet, heard = 0.0, -1
+        for _ in range(round(_LAST_WORDS_SECONDS / _STEP_SECONDS)):
+            if done():
+                return True
+            quiet = quiet + _STEP_SECONDS if heard == self._heard else 0.0
+            if quiet > _LAST_BYTES_SECONDS:
+                break
+            heard = self._heard
+            time.sleep(_STEP_SECONDS)
+        return done()
+
+    def check(self) -> None:
+        """Raise what went wrong where it is shown."""
+        if self._trouble is not None:
+            raise self._trouble
+
+    def text(self) -> str:
+        """Its end."""
+        return b"".join(self._parts).decode(errors="replace")
+
+    def _pump(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            with self._process.stdout as stdout:
+                while data := stdout.read1(65536):
+                    self._add(self._filter.feed(data))
+            self._add(self._filter.rest(powered_off=self._process.wait() == 0))
+        except Exception as trouble:
+            self._trouble = trouble
+            self._process.terminate()
+
+    def _add(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._length += len(part)
+        self._heard += len(part)
+        while self._length > _MOST_CONSOLE:
+            self._length -= len(self._parts.popleft())
+        if self._show:
+            self._write(part)
+
+    def _write(self, data: bytes) -> None:
+        """To standard output: the bytes as they are, and all of them, also where it does not block."""
+        sys.stdout.flush()
+        try:
+            out = sys.stdout.buffer.fileno()
+        except (AttributeError, OSError):
+            # A notebook's takes text only.
+            sys.stdout.write(self._decoder.decode(data))
+            sys.stdout.flush()
+            return
+        while data:
+            try:
+                data = data[os.write(out, data):]
+            except BlockingIOError:
+                select.select([], [out], [])
+
+
+class ConsoleFilter:
+    """Takes out of a console stream what no program wrote: the terminal's carriage return before the end of a line, and the
+    kernel's word of farewell, with or without its time stamp, at the stream's end."""
+
+    _FAREWELL = re.compile(rb"(\[ *\d+\.\d+\] )?reboot: Power down\n\Z")
+    _MOST_FAREWELL = 64
+    """Bytes that it has at most."""
+    _MAYBE = re.compile(rb"(\[[ \d.]{0,20}(\] ?)?)?(%s)?\r*\Z" % b"|".join(
+        re.escape(b"reboot: Power down\n"[:length]) for length in range(19, 0, -1)))
+
+    def __init__(self, returns: int = 1) -> None:
+        """Start with nothing held back. There are at most so many carriage `returns` before the end of a line."""
+        self._returns = re.compile(rb"\r{1,%d}\n" % returns)
+        self._held = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """What can be shown now of the stream so far."""
+        data = self._returns.sub(b"\n", self._held + data)
+        hold = self._MAYBE.search(data, max(0, len(data) - self._MOST_FAREWELL))
+        cut = hold.start() if hold else len(data)
+        self._held = data[cut:]
+        return data[:cut]
+
+    def rest(self, powered_off: bool) -> bytes:
+        """What was held back when the stream ended; without the farewell if the guest `powered_off`."""
+        rest, self._held = self._held, b""
+        return self._FAREWELL.sub(b"", rest) if powered_off else rest

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless compare`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+HELP = "two results of an experiment: differences with their intervals"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("a", type=Path, metavar="A", help="folder of an experiment's results, or its runs.jsonl")
+    parser.add_argument("b", type=Path, metavar="B", help="another one: what changed from A to B?")
+    parser.add_argument("--all", action="store_true", help="every figure of the runs, not only those of the tables")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison here, too")
+
+
+def run(args: argparse.Namespace, argv: list[str]) -> int:
+    """Compare two results."""
+    from trapless.study import compare
+
+    return compare.run(args.a, args.b, args.all, args.json)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless demo`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from trapless.cli.options import count, profile_options
+
+HELP = "fio with ideal, osdp and hwdp paging: table, results.json, report.html"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("--out", type=Path, default=Path("out/demo"), metavar="DIR", help="where results go (default out/demo)")
+    parser.add_argument("--threads", type=int, default=1, metavar="N", help="fio threads on one mapping (default 1)")
+    parser.add_argument("--serial", action="store_true", help="one kind at a time: true host speed")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the reads")
+    parser.add_argument("--docs", action="store_true", help="write README's table and figure")
+    profile_options(parser)
+
+
+def run(args: argparse.Namespace, argv: list[str]) -> int:
+    """Measure and show."""
+    from trapless.study import demo
+
+    count(args, "threads")
+    return demo.run(args.out, args.profile, tuple(args.settings), args.threads, args.kernel, args.serial, args.quick,
+                    args.docs)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless dev NAME`: what only those need who change the project; the commands themselves are in dev/ of the checkout."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from types import ModuleType
+
+from trapless.base.paths import DEV, ROOT
+from trapless.base.ui import UserError
+
+HELP = "for those who change the project: tests, goals, soak, and more (dev --help)"
+
+
+def _commands() -> ModuleType:
+    """Those of the checkout: nothing of the library needs them."""
+    if not (DEV / "commands.py").is_file():
+        raise UserError(f"dev: needs a checkout; there is none in {ROOT}")
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+    return importlib.import_module("dev.commands")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its commands."""
+    if (DEV / "commands.py").is_file():
+        _commands().add(parser)
+
+
+def run(args: argparse.Namespace, argv: list[str]) -> int:
+    """One of them."""
+    return _commands().run(args)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless profile`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from trapless.base.ui import UserError
+from trapless.cli.options import count, elf_options, kinds_of, request, run_options
+
+HELP = "where every cycle of a command goes: tables, timeline, flame graph"
+USAGE = "trapless profile [OPTIONS] -- COMMAND [ARGUMENT]... | --elf FILE"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    run_options(parser)
+    parser.add_argument("--out", type=Path, default=Path("out/profile"), metavar="DIR",
+                         help="where results go (default out/profile; the command's own files to DIR/job)")
+    parser.add_argument("--from", metavar="FROM", dest="since",
+                         help="look from `start`, in `roi`s (with --kind), from `milestone:N` (1: else) or `instructions:N` on")
+    parser.add_argument("--symbols", action="append", default=[], metavar="FILE[@BASE]",
+                         help="an ELF file of the guest's (loaded at this hexadecimal address) whose functions have names")
+    parser.add_argument("--compare", metavar="KIND,...",
+                         help="once for each of these kinds, and a table of them all")
+    parser.add_argument("--categories", type=Path, metavar="FILE",
+                        help="another table of categories (docs/explanation/attribution.md)")
+
+
+def run(args: argparse.Namespace, argv: list[str]) -> int:
+    """One run, attributed; its exit status."""
+    from trapless.profile import profiling
+
+    count(args, "harts")
+    if args.elf:
+        if args.compare:
+            raise UserError("profile: --compare: kinds are for guests, not for --elf")
+        return profiling.profile_elf(args.elf, args.profile, tuple(args.settings), args.detail, args.out, args.since,
+                                     tuple(args.symbols), args.categories, tuple(elf_options(args, argv)))
+    if not any(argv[:1]):
+        raise UserError("profile: no command (trapless profile [OPTIONS] -- COMMAND ...)")
+    rest = args.out, args.since, tuple(args.symbols), args.categories
+    if args.compare and args.kind:
+        raise UserError(f"--kind {args.kind}: not with --compare, which names the kinds")
+    if args.compare:
+        return profiling.compare(request(args, argv), *rest, kinds_of("--compare", args.compare))
+    return profiling.profile(request(args, argv), *rest)

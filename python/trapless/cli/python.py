@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless python`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+HELP = "Python with `import trapless` (docs/reference/python.md)"
+PLAIN = True
+"""All that follows is Python's."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="as Python's")
+
+
+def run(args: argparse.Namespace, argv: list[str]) -> int:
+    """Become Python."""
+    os.execv(sys.executable, [sys.executable, *args.arguments, *(["--", *argv] if argv else [])])

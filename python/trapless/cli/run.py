@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless run`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from trapless.base.arguments import trace_file
+from trapless.base.ui import UserError
+from trapless.cli.options import count, elf_options, machine_options, request, run_options
+
+HELP = "run any command in a guest, or a bare-metal ELF file"
+USAGE = "trapless run [OPTIONS] -- COMMAND [ARGUMENT]... | --interactive | --elf FILE"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    run_options(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="host folder for what the command writes to /job/out")
+    parser.add_argument("--interactive", action="store_true", help="a shell on the console")
+    parser.add_argument("--trace", type=trace_file, metavar="FILE[,...]",
+                     help="trace memory accesses: grain=page|line, from=start|roi|milestone:N|instructions:N, kernel")
+    parser.add_argument("--smu", choices=("model", "rtl"), default="model",
+                     help="the SMU: the reference model, or its RTL under Verilator (built when it is not there)")
+    parser.add_argument("--gdb", metavar="PLACE[,nowait]", help="wait for GDB at PORT, HOST:PORT or unix:PATH")
+    parser.add_argument("--check-atomic", action="store_true",
+                     help="look at every miss that the SMU serves; fail if the guest's Linux asks for one in atomic context")
+    parser.add_argument("--stats", type=Path, metavar="FILE", help="keep the machine's record (JSON)")
+
+
+def run(args: argparse.Namespace, argv: list[str]) -> int:
+    """One run; its exit status."""
+    from trapless.guest import run as guest
+
+    count(args, "harts")
+    if args.elf:
+        options = elf_options(args, argv)
+        return guest.run_elf(args.elf, args.profile, tuple(args.settings), args.detail, (*options, *machine_options(args)))
+    if not any(argv[:1]) and not args.interactive:
+        raise UserError("run: no command (trapless run [OPTIONS] -- COMMAND ...)")
+    return guest.run(request(args, argv, out=args.out, stats=args.stats, interactive=args.interactive,
+                             check_atomic=args.check_atomic))

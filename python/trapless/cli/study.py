@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless study`."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from trapless.base.ui import UserError
+from trapless.cli.options import count, kinds_of, profile_options
+
+HELP = "experiments: records, tables, plots in out/NAME; without a name, a list"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("name", nargs="*", metavar="NAME", help="an experiment; all: every one")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME; of several, DIR/NAME)")
+    parser.add_argument("--kinds", metavar="KIND,...", help="only these kinds")
+    parser.add_argument("--quick", action="store_true", help="smaller loads")
+    parser.add_argument("--serial", action="store_true", help="one run at a time")
+    parser.add_argument("--measured", action="store_true", help="show the records of the last run again, do not run")
+    parser.add_argument("--docs", action="store_true", help="write the tables into the documents that state them")
+    parser.add_argument("--traces", type=Path, metavar="DIR",
+                            help="aspf-*: where the traces are (default: where `./trapless dev workloads` leaves them)")
+    parser.add_argument("--frames", type=int, metavar="N",
+                            help="aspf-*: memory in pages of 4 KiB (default: by the paper's rule)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: two, aspf-*: all cores)")
+    profile_options(parser)
+
+
+def run(args: argparse.Namespace, argv: list[str]) -> int:
+    """Measure experiments, or list them."""
+    from trapless.loads.setup import Setup
+    from trapless.study import measure
+
+    kinds = kinds_of("--kinds", args.kinds)
+    changed = (args.quick, kinds, args.settings, args.kernel, args.frames, args.traces, args.profile != Setup.profile)
+    if args.docs and any(changed):
+        raise UserError("--docs: only with the whole experiment, as it is")
+    if args.kernel and not args.kernel.is_file():
+        raise UserError(f"--kernel {args.kernel}: no such file")
+    setup = Setup(args.out or Path(), args.profile, tuple(args.settings), args.kernel, args.quick, kinds)
+    count(args, "frames")
+    jobs = 1 if args.serial else count(args, "jobs")
+    setup = replace(setup, traces=args.traces, frames=args.frames, jobs=jobs, at_once=jobs or setup.at_once)
+    return measure.run(args.name, setup, args.out, args.docs, args.measured)

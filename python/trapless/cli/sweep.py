@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless sweep`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from trapless.base.ui import UserError
+from trapless.cli.options import count
+
+HELP = "guests, or the paging simulator, with every combination of the values in a file"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE.toml",
+                        help="what is fixed and what to vary (docs/reference/sweeps.md)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME of the file)")
+    engine = parser.add_mutually_exclusive_group()
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: all cores)")
+    engine.add_argument("--workers", type=int, metavar="N", help="by so many worker processes")
+    engine.add_argument("--scheduler", metavar="ADDRESS", help="by the workers of Dask's scheduler there, on many machines")
+    engine.add_argument("--worker", metavar="ADDRESS", 
+                        help="run points for Dask's scheduler at this address, until it ends; no FILE")
+
+
+def run(args: argparse.Namespace, argv: list[str]) -> int:
+    """Run all points, or be a worker."""
+    from trapless.sweeps import command
+    from trapless.sweeps.engine import Engine, work
+
+    jobs, workers = count(args, "jobs"), count(args, "workers")
+    if args.worker:
+        if args.file:
+            raise UserError(f"sweep: {args.file}: not with --worker, which takes points from its scheduler")
+        work(args.worker, jobs)
+    if not args.file:
+        raise UserError("sweep: no FILE.toml (docs/reference/sweeps.md)")
+    if jobs and (workers or args.scheduler):
+        raise UserError("sweep: --jobs: not with --workers or --scheduler")
+    return command.run(args.file, args.out or Path("out") / args.file.stem, Engine(jobs, workers, args.scheduler))

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless trace`."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from pathlib import Path
+
+from trapless.base.arguments import TRACE_WORDS
+from trapless.base.ui import UserError
+
+HELP = "what is in a memory access trace (run --trace), or record a program of this host"
+USAGE = "trapless trace info|dump FILE | [OPTIONS] -- COMMAND [ARGUMENT]..."
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Its options."""
+    parser.add_argument("what", nargs="?", metavar="|".join(TRACE_WORDS), help="sums, or every entry")
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the trace")
+    parser.add_argument("--out", metavar="FILE", help="where the command's trace goes (default COMMAND.trace)")
+    parser.add_argument("--skip", metavar="N", help="leave out so many accesses at the beginning (k, M, G: thousands, ...)")
+    parser.add_argument("--limit", metavar="N", help="end the command after so many accesses")
+
+
+def run(args: argparse.Namespace, argv: list[str]) -> int:
+    """Look at a trace, or record one."""
+    from trapless.guest import build
+
+    options = [word for name in ("out", "skip", "limit") if getattr(args, name) for word in (f"--{name}", getattr(args, name))]
+    if args.what:
+        if argv or options or not args.file:
+            raise UserError(f"trace {args.what}: takes one FILE and nothing else")
+        return subprocess.run([build.machine(), "trace", args.what, args.file], check=False).returncode
+    if not argv:
+        raise UserError("trace: neither info|dump FILE nor a command (trapless trace [OPTIONS] -- COMMAND ...)")
+    return subprocess.run([build.pagesim(), "record", *options, "--", *argv], check=False).returncode

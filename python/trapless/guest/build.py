@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds what a run needs: the machine (cargo), the kernels (linux/build) and the guest's tools."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trapless.base.cache import CACHE, GIB, cached, check_room, content_key, locked, run_tool
+from trapless.base.paths import LINUX, MACHINE, PYTHONPATH, ROOT
+from trapless.base.ui import UserError, step
+
+
+@dataclass(frozen=True)
+class Arch:
+    """An architecture that guests can have."""
+
+    kernel: str
+    """linux/build --arch"""
+    debian: str
+    machine: str
+    """`uname -m`; in the names of compilers and of QEMU."""
+    image: str
+
+    def compiler_prefix(self) -> str:
+        """What CROSS_COMPILE must be on this host."""
+        return "" if os.uname().machine == self.machine else f"{self.machine}-linux-gnu-"
+
+
+ARCHS = {arch.kernel: arch for arch in (
+    Arch("riscv", "riscv64", "riscv64", "Image"),
+    Arch("x86_64", "amd64", "x86_64", "bzImage"),
+)}
+RISCV = ARCHS["riscv"]
+
+ALL_SERIES = ("hwdp", "stc")
+"""That linux/build knows."""
+KERNEL_ROOM = 2 * GIB
+"""Bytes that building a kernel takes: its sources and objects. Those that check themselves have many more objects."""
+MACHINE_ROOM = GIB
+"""Bytes that cargo's folder takes when all is built."""
+SERIES = ("hwdp",)
+"""Of the kernel that runs take, unless they ask for another."""
+
+# Guest program -> its place in the root image.
+GUEST_TOOLS = {
+    "trapless-init": "usr/sbin/trapless-init",
+    "hwdp": "usr/bin/hwdp",
+    "libhwdp.so": "usr/lib/libhwdp.so",
+    "mapsum": "usr/bin/mapsum",
+    "faultwork": "usr/bin/faultwork",
+}
+
+
+def room() -> int:
+    """Bytes that the first build of the machine and of a kernel take; what is there already takes none."""
+    program = Path(cargo_env()["CARGO_TARGET_DIR"]) / "release" / "trapless-machine"
+    no_machine = not program.exists() and not os.environ.get(_variable("machine"))
+    no_kernel = not os.environ.get("TRAPLESS_KERNEL") and not any((CACHE / "kernel").glob("[!.]*"))
+    return no_machine * MACHINE_ROOM + no_kernel * KERNEL_ROOM
+
+
+def cargo_env() -> dict[str, str]:
+    """Environment for cargo: its output goes to the cache unless the user says otherwise."""
+    return {"CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(CACHE / "target"))}
+
+
+def machine() -> Path:
+    """The machine's program, brought up to date by cargo (or the one that TRAPLESS_MACHINE names)."""
+    return _program("machine")
+
+
+def beside_machine(find: Callable[[], Path]) -> Path:
+    """What `find` builds, with the machine's program built meanwhile: cargo waits for the network and links on one core. What it
+    then says nobody hears, so it is asked again."""
+    if os.environ.get(_variable("machine")):
+        return find()
+    try:
+        ahead = subprocess.Popen(_cargo("machine"), env=os.environ | cargo_env(), cwd=MACHINE, process_group=0,
+                                 **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL))
+    except OSError:
+        return find()
+    try:
+        found = find()
+        machine()
+    except BaseException:
+        os.killpg(ahead.pid, signal.SIGTERM)
+        raise
+    finally:
+        ahead.wait()
+    return found
+
+
+def pagesim() -> Path:
+    """The paging simulator's program, brought up to date by cargo (or the one that TRAPLESS_PAGESIM names)."""
+    return _program("pagesim")
+
+
+def seeded_machine() -> Path:
+    """The machine's program for tests: its walkers serve misses of every mode if TRAPLESS_SEED_SERVES_KERNEL is set, and one of
+    TRAPLESS_SEED_EXCHANGE_ERRORS exchanges of page table entries by the SMU meets a bus error (or the one
+    that TRAPLESS_SEEDED_MACHINE names)."""
+    named = os.environ.get(_variable("seeded_machine"))
+    if named:
+        return Path(named).absolute()
+    # A folder of its own: in the usual one it would take the place of the program that others run.
+    target = Path(cargo_env()["CARGO_TARGET_DIR"]) / "seeded"
+    command = [*_cargo("machine"), "--features", "seeded-bugs"]
+    with locked("seeded-machine"), step("building the machine with seeded bugs"):
+        run_tool(command, CACHE / "logs" / "cargo.log", "building the machine", {"CARGO_TARGET_DIR": str(target)}, MACHINE)
+    return target / "release" / "trapless-machine"
+
+
+def _program(name: str) -> Path:
+    binary, variable = f"trapless-{name}", _variable(name)
+    named = os.environ.get(variable)
+    if named:
+        if not os.access(named, os.X_OK):
+            raise UserError(f"{variable}: no program at {named}")
+        return Path(named).absolute()
+    program = Path(cargo_env()["CARGO_TARGET_DIR"]) / "release" / binary
+    with locked(name):
+        title = f"bringing the {name} up to date" if program.exists() else f"building the {name} (release)"
+        if not program.exists():
+            check_room(MACHINE_ROOM, Path(cargo_env()["CARGO_TARGET_DIR"]), title)
+        with step(title):
+            run_tool(_cargo(name), CACHE / "logs" / "cargo.log", f"building the {name}", cargo_env(), MACHINE,
+                     show=r"^ *Compiling trapless-")
+    return program
+
+
+def _variable(name: str) -> str:
+    return f"TRAPLESS_{name.upper()}"
+
+
+def _cargo(name: str) -> list[str]:
+    return ["cargo", "build", "--release", "--locked", "-p", "trapless-cli", "--bin", f"trapless-{name}"]
+
+
+def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, configs: tuple[str, ...] = (),
+           series: tuple[str, ...] = SERIES) -> Path:
+    """The kernel's image: Linux 6.12 with these series (linux/build --series), or as it is if `stock`. `source` names another
+    6.12 tree, `configs` more fragments of linux/configs.
+
+    TRAPLESS_KERNEL and TRAPLESS_STOCK_KERNEL (for x86_64 with _X86_64 behind) name images to take instead.
+    """
+    arguments = ["--arch", arch.kernel, *(["--source", source] if source else [])]
+    arguments += ["--stock"] if stock else ["--series", ",".join(series)]
+    for fragment in configs:
+        arguments += ["--config", str(LINUX / "configs" / fragment)]
+    script = LINUX / "build"
+    variable = f"TRAPLESS_{'STOCK_' if stock else ''}KERNEL{'' if arch is RISCV else f'_{arch.kernel.upper()}'}"
+    named = os.environ.get(variable)
+    if named and not source and not configs and (stock or series == SERIES):
+        if not Path(named).is_file():
+            raise UserError(f"{variable}: no kernel at {named}")
+        return Path(named).absolute()
+    if not script.exists():
+        raise UserError(f"no kernel build script at {script}")
+
+    def ask_key() -> str:
+        asked = subprocess.run([str(script), *arguments, "--key"], capture_output=True, text=True, check=False)
+        if asked.returncode:
+            raise UserError((asked.stderr.strip().splitlines() or [f"{script} --key failed"])[-1])
+        return asked.stdout.strip()
+
+    key = ask_key()
+    title = (f"building the {'stock' if stock else ' and '.join(series)} kernel for {arch.machine}"
+             f"{' with ' if configs else ''}{', '.join(configs)} ({'about 4' if not configs else 'many'} minutes)")
+
+    def builder(out: Path) -> None:
+        run_tool([str(script), *arguments, "--out", str(out)], CACHE / "logs" / "kernel.log", "building the kernel",
+                 show=r"^linux: ")
+        if not (out / arch.image).exists():
+            raise UserError(f"linux/build left no {arch.image} (whole log: {CACHE / 'logs' / 'kernel.log'})")
+        if ask_key() != key:
+            raise UserError("linux/ was changed while the kernel was being built: run again")
+
+    return cached("kernel", key, title, builder, KERNEL_ROOM * (3 if configs else 1)) / arch.image
+
+
+def guest_tools(arch: Arch = RISCV) -> Path:
+    """Folder with our programs for the guest, compiled for its architecture."""
+    return _guest_programs(LINUX / "tools", "tools", "building the guest's tools", arch)
+
+
+def guest_checks(arch: Arch = RISCV) -> Path:
+    """Folder with the series' own tests for the guest (hwdp-check, attack, check-init)."""
+    return _guest_programs(LINUX / "checks", "checks", "building the kernel's guest checks", arch)
+
+
+def _guest_programs(sources: Path, kind: str, title: str, arch: Arch) -> Path:
+    prefix = arch.compiler_prefix()
+    compiler = shutil.which(f"{prefix}gcc")
+    if compiler is None:
+        raise UserError(f"{prefix}gcc not found (./trapless setup installs it)")
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    files = [path for path in sorted(sources.iterdir()) if path.suffix in (".c", ".h") or path.name == "Makefile"]
+    key = content_key(*files, LINUX / "tools" / "marker.h", arch.kernel, version.splitlines()[0])
+    return cached(kind, key, title, lambda out: run_tool(
+        ["make", "-C", sources, f"OUT={out}", f"CROSS_COMPILE={prefix}"], CACHE / "logs" / f"{kind}.log", title))
+
+
+def host_mapsum() -> Path:
+    """mapsum for the host: what the guest's sums are compared with."""
+    source = LINUX / "tools" / "mapsum.c"
+    return cached("host-mapsum", content_key(source), "building mapsum for the host", lambda out: run_tool(
+        ["cc", "-O2", "-pthread", "-o", out / "mapsum", source], CACHE / "logs" / "mapsum.log",
+        "building mapsum")) / "mapsum"
+
+
+def smu_rtl(profile: str, settings: tuple[str, ...], harts: int | None) -> Path:
+    """The SMU's RTL as a library, with the sizes that this profile says."""
+    ask = [str(machine()), "run", "--kernel", os.devnull, "--smu-rtl", "--profile", profile]
+    ask += [text for setting in settings for text in ("--set", setting)]
+    ask += ["--harts", str(harts)] if harts else []
+    wanted = subprocess.run(ask, capture_output=True, text=True, check=False)
+    if wanted.returncode:
+        raise UserError(wanted.stderr.strip().removeprefix("trapless-machine: "))
+    command = [str(ROOT / "rtl" / "run"), sys.executable, "-m", "rtl.smu.sim.build", *wanted.stdout.split()]
+    built = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT,
+                           env=os.environ | {"PYTHONPATH": PYTHONPATH})
+    if built.returncode:
+        raise UserError("the SMU's RTL could not be built: it needs Verilator (rtl/run installs it) and a C++ compiler")
+    return Path(built.stdout.splitlines()[-1])

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data disks for large files: ext4 with one file whose blocks are all allocated and written, and hold zeros that take no room
+on the host. A read of a hole would not reach the drive; these do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from typing import BinaryIO
+
+from trapless.base.cache import CACHE, cached, content_key, run_tool
+from trapless.base.ui import UserError
+from trapless.guest.images import ext4
+from trapless.guest.images.dataset import FILE
+
+RECIPE = "sparse data 1"
+"""Part of the cache key of what this file makes. Raise it when that changes."""
+
+
+def image(size: int) -> Path:
+    """The image of a data disk whose file random.bin has `size` bytes (a multiple of 4096) of zeros."""
+    key = content_key(f"{size} {FILE}", ext4.RECIPE, RECIPE)
+    gib = size / (1 << 30)
+    return cached("data", key, f"making a sparse data disk of {gib:.1f} GiB", lambda out: _build(out, size)) / "data.img"
+
+
+def _build(out: Path, size: int) -> None:
+    tree, disk, script = out / "tree", out / "data.img", out / "script"
+    tree.mkdir()
+    (tree / FILE).touch()
+    # Without checksums of metadata: the extents are changed behind their back.
+    volume = ext4.Volume("trapless-data", (size * 9 // 8 // ext4.MIB + 48) * ext4.MIB, "^metadata_csum", inodes=1024)
+    ext4.make(volume, tree, disk)
+    script.write_text(f"fallocate /{FILE} 0 {size // ext4.BLOCK - 1}\nset_inode_field /{FILE} size {size}\n")
+    log, env = CACHE / "logs" / f"sparse-{os.getpid()}.log", {"E2FSPROGS_FAKE_TIME": str(ext4.EPOCH)}
+    run_tool(["debugfs", "-w", "-f", script, disk], log, f"finishing {disk.name}", env)
+    where = subprocess.run(["debugfs", "-R", f"imap /{FILE}", disk], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"located at block (\d+), offset (0x[0-9a-f]+)", where)
+    if not found:
+        raise UserError(f"{disk}: debugfs does not find the inode of {FILE}: {where.strip()}")
+    with open(disk, "r+b") as image_file:
+        _mark_written(image_file, int(found[1]) * ext4.BLOCK + int(found[2], 16) + _I_BLOCK)
+    script.unlink()
+    shutil.rmtree(tree)
+
+
+# Of ext4's layout on disk (kernel.org, "Dynamic Structures"): the tree's root in the inode, a node's header and entries.
+_I_BLOCK = 40
+_HEADER = struct.Struct("<HHHHI")
+_MAGIC = 0xF30A
+_ENTRY = 12
+_UNWRITTEN = 32768
+
+
+def _mark_written(disk: BinaryIO, node: int) -> None:
+    """Make all extents below the node at this byte of the disk written ones."""
+    disk.seek(node)
+    magic, entries, _, depth, _ = _HEADER.unpack(disk.read(_HEADER.size))
+    if magic != _MAGIC:
+        raise UserError(f"{disk.name}: no node of extents at byte {node}")
+    for entry in range(node + _HEADER.size, node + _HEADER.size + entries * _ENTRY, _ENTRY):
+        disk.seek(entry + 4)
+        if depth:
+            low, high = struct.unpack("<IH", disk.read(6))
+            _mark_written(disk, (high << 32 | low) * ext4.BLOCK)
+            continue
+        length = int.from_bytes(disk.read(2), "little")
+        if length > _UNWRITTEN:
+            disk.seek(entry + 4)
+            disk.write((length - _UNWRITTEN).to_bytes(2, "little"))

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of guests: what their records depend on, and what makes them. base/kept.py keeps the records."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from trapless.base import kept
+from trapless.base.cache import CACHE, content_key, file_key, tree_key
+from trapless.base.ui import UserError, step
+from trapless.guest import boot as guests
+from trapless.guest import ending
+from trapless.guest.job import Job
+
+FOLDER = "@folder@"
+"""In a guest's options: the run's own folder, where files for `take` may be left."""
+_OWN_MIB = 1024
+"""Memory that a run takes of the host besides its guest's, at most."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, and what is kept of it."""
+
+    title: str
+    """What to call it."""
+    guest: guests.Guest
+    job: Job
+    take: Callable[[guests.Outcome, Path], dict] = field(compare=False)
+    """The record, of JSON's types: from the outcome of a run that ended with status 0 (or of any, if `failures`) and from the
+    run's folder, where the command's files are in `out`."""
+    form: str
+    """Which record it is: another text when `take` changes."""
+    depends: tuple[Path, ...] = ()
+    """Files that the guest's options name."""
+    host_mib: int = 2048
+    """Memory that its guest takes of the host, about."""
+    failures: bool = False
+    """However the guest ends, there is a record of it, and that says how. Otherwise another status than 0 is an error."""
+    from_checkpoint: bool = False
+    """It goes on from a boot that it shares with others."""
+    host_limit: float | None = field(default=None, compare=False)
+    """Seconds of the host after which it is given up. No such run is kept."""
+
+
+def key(program: Path, run: Run) -> str:
+    """Of everything that the record depends on; not where things lie, so options that are absolute paths are in `depends`."""
+    guest = replace(run.guest, kernel=Path(), root=Path(), data=None, options=())
+    disk = _content_of_disk(run.guest.data) if run.guest.data else ""
+    files = [file_key(path) for path in (program, run.guest.kernel, run.guest.root)]
+    files += [tree_key(path) if path.is_dir() else file_key(path) for path in run.job.inputs]
+    files += [file_key(path) for path in (*run.depends, *guests.named_files(run.guest))]
+    begin = ["checkpoint"] if run.from_checkpoint else []
+    begin += [f"{path.name} may run" for path in run.job.inputs if path.is_file() and os.access(path, os.X_OK)]
+    return content_key(run.form, *begin, *files, disk, repr(guest), run.job.script,
+                       repr([option for option in run.guest.options if not Path(option).is_absolute()]))
+
+
+def configuration(run: Run) -> dict:
+    """What ran, in words that do not depend on where things lie."""
+    guest = run.guest
+    return {
+        "title": run.title,
+        "profile": guest.profile,
+        "settings": list(guest.settings),
+        "memory": guest.memory,
+        "harts": guest.harts,
+        "smu": guest.smu,
+        "detail": guest.detail,
+        "readahead_kb": "Linux' own" if guest.readahead is None else guest.readahead,
+        "kernel_command_line": guest.append,
+        "script": run.job.script,
+        "data": guest.data and _content_of_disk(guest.data),
+        "kernel": file_key(guest.kernel),
+    }
+
+
+def _content_of_disk(disk: Path) -> str:
+    """A disk of the cache is named by what is in it, and large."""
+    return str(disk.relative_to(CACHE)) if disk.is_relative_to(CACHE) else file_key(disk)
+
+
+def records(program: Path, runs: Sequence[Run], at_once: int) -> list[dict]:
+    """What each run gave; those that are not known are run, so many at once as asked and as the host has memory for."""
+    keys = {run: key(program, run) for run in dict.fromkeys(runs)}
+    by_key = {name: run for run, name in keys.items()}
+    todo = [by_key[name] for name in kept.unknown(by_key)]
+    for mib in sorted({run.host_mib for run in todo}):
+        group = [run for run in todo if run.host_mib == mib]
+        beside = most_beside(group, at_once)
+        with step(f"{len(group)} runs with {mib} MiB ({beside} at a time)"), kept.threads(beside) as pool:
+            for _, result in each(pool, program, {keys[run]: run for run in group}):
+                if isinstance(result, Exception):
+                    raise result
+    found = {run: kept.known(keys[run]) for run in keys}
+    return [found[run] for run in runs]
+
+
+def each(pool: Executor, program: Path, runs: dict[str, Run]) -> Iterator[tuple[str, dict | Exception]]:
+    """Key and record of each run, or why it has none, as soon as it is there."""
+    return kept.each(pool, {name: kept.Task(run.title, partial(fresh, program, run)) for name, run in runs.items()})
+
+
+def most_beside(runs: Sequence[Run], at_once: int) -> int:
+    """How many of these the host has memory for at a time, at most so many as asked."""
+    return max(1, min(at_once, len(runs), _available_mib() // (max((run.host_mib for run in runs), default=0) + _OWN_MIB)))
+
+
+def _available_mib() -> int:
+    """Memory that this host can give."""
+    found = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    return int(found[1]) >> 10 if found else 0
+
+
+def fresh(program: Path, run: Run) -> dict:
+    """Its record, fresh."""
+    with guests.workspace() as folder:
+        options = tuple(option.replace(FOLDER, str(folder)) for option in run.guest.options)
+        try:
+            outcome = guests.run_on_machine(program, replace(run.guest, options=options), run.job, folder / "out",
+                                            from_checkpoint=run.from_checkpoint, host_limit=run.host_limit)
+            how = ending.of(outcome)
+        except guests.GuestError as error:
+            if not run.failures:
+                raise
+            outcome, how = error.outcome, ending.of_error(error, run.guest)
+        if run.failures:
+            return {"status": how.status, "exit_status": how.exit_status, "line": how.line, "output": ending.output(outcome),
+                    **run.take(outcome, folder)}
+        if outcome.status:
+            raise UserError(f"{run.title}: status {outcome.status}: {outcome.console.strip()[-300:]}")
+        return run.take(outcome, folder)

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless run`: one command in a guest, or one bare-metal ELF file."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from dataclasses import Field, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from trapless.base.arguments import check_settings, twice
+from trapless.base.outputs import output_file, output_folder
+from trapless.base.ui import UserError, say
+from trapless.guest import atomic, build, ending, served
+from trapless.guest import boot as guests
+from trapless.guest.images import dataset, ext4, rootfs
+from trapless.guest.job import KINDS, Job, command_job
+from trapless.guest.programs import own
+
+NOT_FOUND = 127
+"""Exit status of a shell that does not find a command."""
+MODES = ("ro", "rw", "snapshot")
+"""What writes to a drive's namespace do."""
+_DRIVE = re.compile(rf",(?=(?:block|ssd|namespace)=|(?:{'|'.join(MODES)})(?:,|$))")
+"""The comma before a drive's first option."""
+LINUX_READAHEAD = 128
+"""KB that Linux reads ahead on a drive that asks for no more, as the machine's and QEMU's do."""
+_MOST_READAHEAD = (1 << 32) - 4
+"""KB that Linux takes."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What the machine is to attribute, and where its files go."""
+
+    out: Path
+    since: str
+    """From `start`, in `roi`s, from `milestone:N` or `instructions:N` on."""
+    symbols: tuple[str, ...] = ()
+    """Symbol files, FILE[@BASE]."""
+    categories: Path | None = None
+
+    def options(self) -> list[str]:
+        """The machine's options."""
+        options = ["--attribute", str(self.out), "--attribute-from", self.since]
+        for file in self.symbols:
+            options += ["--symbols", file]
+        return options + (["--categories", str(self.categories)] if self.categories else [])
+
+
+def _option(default: object, about: str, *, word: str = "", shown: str | None = None, kind: type = str,
+            choices: tuple[str, ...] = (), bare: bool = False) -> Any:  # noqa: ANN401
+    """A field that users set: by `--WORD` on the command line, by WORD in sweeps, by its own name in Python.
+
+    `shown` stands for the value in helps, `kind` is its type (list: of several, each given by an option of its own), `bare` says
+    that a bare-metal program has it, too."""
+    return field(default=default, metadata={"about": about, "word": word, "shown": shown, "kind": kind, "choices": choices,
+                                            "bare": bare})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for, from the command line, a sweep or Python down to the guest and the machine's arguments."""
+
+    argv: list[str]
+    kind: str | None = _option(None, "how its mappings of files below /data are paged", choices=KINDS)
+    share: bool = _option(False, "threads that map the same file share one mapping", kind=bool)
+    inputs: tuple[Path, ...] = _option((), "file or folder that appears in the command's folder", word="in", shown="FILE",
+                                       kind=list)
+    packages: tuple[str, ...] = _option((), "Debian package that the guest has, too", word="package", shown="NAME", kind=list)
+    cflags: str = _option("", "for the compiler of a command that is a file of C or C++: '-O3 -llmdb', --package liblmdb-dev",
+                          shown="TEXT")
+    data: str | None = _option(None, "data disk at /data: random.bin of this size, or an ext4 image; then options of the "
+                                     "machine's drive: ,block=4096 ,ssd=NAME ,namespace=IMAGE", shown="SIZE|IMAGE[,OPTION...]")
+    readahead: int | None = _option(None, "what Linux reads ahead on the disks of /data and /job, 0: nothing (default: Linux' "
+                                          "own, 128; with --kind 0)", shown="KB", kind=int)
+    faults: tuple[str, ...] = _option((), "make the data disk's drive fail: media-error,every=100 or hang,op=read,skip=100 "
+                                          "(docs/reference/nvme.md)", word="fault", shown="KIND[,KEY=VALUE...]", kind=list)
+    memory: str | None = _option(None, "guest memory, for instance 256M", shown="SIZE", bare=True)
+    harts: int | None = _option(None, "hardware threads of the machine (default: the profile's)", shown="N", kind=int, bare=True)
+    append: str = _option("", "more of the kernel's command line", shown="TEXT")
+    stock: bool = _option(False, "the unmodified kernel", kind=bool)
+    series: tuple[str, ...] = _option(build.SERIES, "series that the kernel has: hwdp (the default), stc", shown="NAME[,NAME]",
+                                      kind=list)
+    simulator: str = _option("machine", "what the guest runs on (default machine)", word="on", choices=("machine", "qemu"))
+    arch: str = _option(build.RISCV.kernel, "architecture of the guest (default riscv)", choices=tuple(build.ARCHS))
+    verbose: bool = _option(False, "show the kernel's messages", kind=bool)
+    max_seconds: float | None = _option(None, "give up after S simulated seconds", word="max-seconds", shown="S", kind=float,
+                                        bare=True)
+    detail: str | None = _option(None, "detailed timing: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on",
+                                 shown="FROM", bare=True)
+    profile: str = _option("vc707", "profile of the machine (default vc707)", shown="NAME|FILE", bare=True)
+    settings: tuple[str, ...] = _option((), "change one value of the profile", word="set", shown="KEY=VALUE", kind=list,
+                                         bare=True)
+    kernel: Path | None = _option(None, "another kernel than the patched one", shown="IMAGE", kind=Path)
+    out: Path | None = None
+    stats: Path | None = None
+    interactive: bool = False
+    check_atomic: bool = False
+    """Look at every miss that the SMU serves (guest/atomic.py)."""
+    options: tuple[str, ...] = ()
+    """More options of the machine."""
+    attribute: Attribute | None = None
+    """What the machine is to find out about the cycles."""
+
+
+OPTIONS: dict[str, Field] = {option.metadata["word"] or option.name: option for option in fields(Request) if option.metadata}
+"""What users set, by the word of the command line."""
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes of a size like 320M or 1G; None if the text is not a size."""
+    match = re.fullmatch(r"(\d+)([KMG])", text)
+    return int(match[1]) << {"K": 10, "M": 20, "G": 30}[match[2]] if match else None
+
+
+def file_or_name(folder: Path, name: str) -> str:
+    """The path of a file that is sought from `folder` on, or the name of something built in."""
+    return str((folder / name).absolute()) if (folder / name).is_file() else name
+
+
+def _beside(folder: Path, option: str) -> str:
+    """An option of a drive; the machine itself seeks from the current folder on."""
+    key, _, name = option.partition("=")
+    return f"ssd={file_or_name(folder, name)}" if key == "ssd" and folder != Path() else option
+
+
+def parse_data(argument: str) -> tuple[str, list[str]]:
+    """The size or image of `--data`, and the options of its drive. UserError for a size of 0, and for an option that is empty or
+    would replace an earlier one."""
+    text, *rest = _DRIVE.split(argument, maxsplit=1)
+    options = rest[0].split(",") if rest else []
+    if parse_size(text) == 0:
+        raise UserError(f"--data {text}: random.bin would have no bytes; give a size like 320M")
+    if empty := [option for option in options if option in ("", "block=", "ssd=", "namespace=")]:
+        raise UserError(f"--data {argument}: {empty[0] or 'an option'} is empty; give its value, or leave it out")
+    namespace = 1
+    given = []
+    for option in options:
+        key = option.partition("=")[0]
+        namespace += key == "namespace"
+        if key == "ssd":
+            given.append("ssd")
+        elif key == "block" or option in MODES:
+            given.append(f"{'block' if key == 'block' else ' or '.join(MODES)} of namespace {namespace}")
+    if again := twice(given):
+        raise UserError(f"--data {argument}: {again} is given twice; give it once")
+    return text, options
+
+
+def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None, bool, str]:
+    """The data disk for `--data` (an image and a drive's file are sought from `folder` on), whether writes to it are kept (only
+    in an image of the user's own), and its options."""
+    if argument is None:
+        return None, False, ""
+    text, words = parse_data(argument)
+    options = ",".join(_beside(folder, option) for option in words)
+    size = parse_size(text)
+    if size is not None:
+        if guests.says_rw(options):
+            raise UserError(f"--data {argument}: what is written to random data is dropped: it cannot be rw")
+        return dataset.image(size), False, options
+    image = folder / text
+    if not image.is_file():
+        raise UserError(f"--data {text}: no such image, and not a size like 320M")
+    if ext4.label(image) != "trapless-data":
+        raise UserError(f"--data {text}: not an ext4 image with the label trapless-data (e2label sets it)")
+    if ext4.is_cut_short(image):
+        raise UserError(f"--data {text}: cut short: the file is shorter than its file system")
+    return image, True, options
+
+
+def readahead_of(kind: str | None, readahead: int | None) -> int | None:
+    """KB that Linux is to read ahead for this kind of paging if so many are asked for (None: nobody did); None: Linux' own.
+
+    Without a kind the guest is Linux as people have it. With one it is off, as in the papers: what is looked at are misses.
+    """
+    if readahead is None:
+        return None if kind is None else 0
+    if readahead < 0 or readahead % 4:
+        raise UserError(f"--readahead {readahead}: not a number of KB in whole pages of 4 (0: off)")
+    if readahead > _MOST_READAHEAD:
+        raise UserError(f"--readahead {readahead}: more than Linux takes; give at most {_MOST_READAHEAD} KB")
+    return readahead
+
+
+def faults_of(faults: tuple[str, ...], data: bool) -> tuple[str, ...]:
+    """Faults as the machine has them: the data disk's, if they name none. UserError if there is no data disk."""
+    found = []
+    for fault in faults:
+        if key := twice(part.partition("=")[0] for part in fault.split(",")[1:]):
+            raise UserError(f"--fault {fault}: {key} is given twice; give it once")
+        named = any(part.startswith("disk=") for part in fault.split(","))
+        if not data and (not named or f"disk={guests.DATA_DISK}" in fault.split(",")):
+            raise UserError(f"--fault {fault}: strikes the data disk: needs --data (disk=1 is the root's, disk=2 the job's)")
+        found.append(fault if named else f"{fault},disk={guests.DATA_DISK}")
+    return tuple(found)
+
+
+def run(request: Request) -> int:
+    """Boot, run the command, bring its files back; its exit status."""
+    if request.out:
+        output_folder(request.out)
+    if request.stats and request.simulator == "machine":
+        output_file(request.stats)
+    guest, job = prepare(request)
+    if "--gdb" in request.options:
+        say_where(request.options[request.options.index("--gdb") + 1])
+    if request.simulator == "machine":
+        outcome = guests.run_on_machine(build.machine(), guest, job, request.out, show=True, interactive=request.interactive,
+                                        keep_stats=request.stats)
+    else:
+        outcome = guests.run_on_qemu(guest, job, request.out, show=True, interactive=request.interactive)
+    if request.kind and (found := served.line(request.kind, outcome)):
+        say(found)
+    for line in what_was(request, outcome):
+        say(line)
+    # The guest's init tells of /data what it has mounted there.
+    unmounted = request.data is not None and outcome.readahead is None and not request.interactive
+    if unmounted:
+        say("--data: nothing was mounted at /data: Linux could not read that disk's ext4")
+    if outcome.status and not request.interactive:
+        say(ending.of(outcome, words=False).line)
+    if outcome.status == NOT_FOUND and (line := own.not_found(job.inputs[len(request.inputs):], request.argv,
+                                                              rootfs.files(guest.root))):
+        say(line)
+    return outcome.status or int(unmounted or atomic.reports(outcome.stats) > 0)
+
+
+def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
+    """What a run says at its end of its data disk's readahead, as the guest's kernel had it then, and of the drives' faults.
+
+    Between its boot and its end a command may have had another readahead, which nobody asks the kernel for."""
+    lines = []
+    if outcome.readahead is not None and outcome.readahead >= 0:
+        why = "as --readahead says" if request.readahead is not None else (
+            f"off with --kind {request.kind} (--readahead KB)" if request.kind else "Linux' own")
+        asked = readahead_of(request.kind, request.readahead)
+        if asked is None and outcome.readahead != LINUX_READAHEAD:
+            why = f"changed by the command: Linux' own is {LINUX_READAHEAD} KB"
+        elif asked is not None and outcome.readahead != asked:
+            # Linux gives a drive that it has reset the readahead of a new one.
+            why = f"changed from {asked} KB, by the command or with a reset of the drive"
+        lines.append(f"readahead of /data at the end: {outcome.readahead} KB, {why}")
+    lines += [line for line in [atomic.line(outcome.stats)] if line]
+    return lines + [f"--fault {fault['fault']}: struck {fault['struck']} command{'' if fault['struck'] == 1 else 's'}"
+                    for fault in outcome.stats.get("faults", [])]
+
+
+def check(request: Request, folder: Path = Path()) -> None:
+    """UserError for options that no run could have, before anything is built."""
+    if request.interactive and request.argv:
+        raise UserError(f"--interactive: takes no command after --: {request.argv[0]}")
+    if request.interactive and request.kind:
+        raise UserError(f"--kind {request.kind}: not with --interactive, whose shell has no kind; begin its commands with "
+                        f"hwdp -k {request.kind} -f /data/ --")
+    if request.share and not request.kind:
+        raise UserError("--share: only with --kind, whose launcher makes threads share")
+    for path in request.inputs:
+        if not (folder / path).exists():
+            raise UserError(f"--in {path}: no such file")
+    for name, given in (("harts", request.harts), ("max-seconds", request.max_seconds)):
+        if given is not None and not 0 < given < math.inf:
+            raise UserError(f"--{name} {given}: not a positive number")
+    check_settings(request.settings, request.harts, request.memory)
+    if "" in request.packages:
+        raise UserError("--package: is empty; give the NAME of a Debian package")
+    check_kernel(request, folder)
+    if request.simulator == "machine" and build.ARCHS[request.arch] is not build.RISCV:
+        raise UserError(f"--arch {request.arch}: only with --on qemu")
+    if request.simulator != "machine" and (odd := _of_the_machine(request)):
+        raise UserError(f"{odd}: not with --on qemu")
+    if request.simulator != "machine" and request.kind in ("trap", "hwdp"):
+        raise UserError(f"--kind {request.kind}: not with --on {request.simulator}, which has no SMU (osdp, ideal, emulated)")
+    # QEMU itself takes 0 for its own 128 MiB, and a number alone for MiB.
+    if request.simulator != "machine" and request.memory is not None and not parse_size(request.memory.upper()):
+        raise UserError(f"--memory {request.memory}: not a size like 256M")
+    if request.interactive and not sys.stdin.isatty():
+        raise UserError("--interactive: standard input is not a terminal")
+    readahead_of(request.kind, request.readahead)
+    faults_of(request.faults, request.data is not None)
+
+
+def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]:
+    """The guest and its job, built if need be; files of the request's are sought from `folder` on."""
+    check(request, folder)
+    arch = build.ARCHS[request.arch]
+    data, kept, options = data_disk(request.data, folder)
+    if request.simulator != "machine" and options:
+        raise UserError(f"--data {request.data}: options only with --on machine")
+    root = rootfs.image(arch, tuple(dict.fromkeys(request.packages)))
+    guest = guests.Guest(
+        kernel=folder / request.kernel if request.kernel else build.kernel(stock=request.stock, arch=arch, series=request.series),
+        root=root, data=data, data_kept=kept, data_options=options, arch=arch,
+        faults=faults_of(request.faults, data is not None), readahead=readahead_of(request.kind, request.readahead),
+        populate=None, profile=request.profile, settings=request.settings, memory=request.memory, harts=request.harts,
+        append=" ".join(part for part in (request.append, "trapless.shell" if request.interactive else "") if part),
+        quiet=not request.verbose, max_seconds=request.max_seconds, detail=request.detail,
+        options=(*request.options, *(request.attribute.options() if request.attribute else ())))
+    if request.check_atomic:
+        guest = replace(guest, options=(*guest.options, *atomic.options(guest.kernel)))
+    command = own.resolve(request.argv, arch, folder, request.cflags, request.packages)
+    if command.files:
+        own.check_needs(command.files[0], request.argv[0], rootfs.files(root), arch)
+    if request.kind and command.files and own.is_static(command.files[0]):
+        say(f"{request.argv[0]} is statically linked: --kind does not reach it, but in the guest "
+            f"`hwdp -k {request.kind} -- {command.argv[0]}` does")
+    given = {path.name for path in request.inputs}
+    inputs = tuple(folder / path for path in request.inputs) + tuple(path for path in command.files if path.name not in given)
+    if request.interactive:
+        return guest, Job("exit 0", inputs)
+    return guest, command_job(command.argv, request.kind, inputs, request.share)
+
+
+def check_kernel(request: Request, folder: Path = Path()) -> None:
+    """UserError if there is no such kernel, or if it is told twice which one."""
+    if request.stock and request.series != build.SERIES:
+        raise UserError(f"--series {','.join(request.series)}: not with --stock, which has none")
+    if not request.kernel:
+        return
+    if request.stock or request.series != build.SERIES:
+        raise UserError(f"--kernel {request.kernel}: not with {'--stock' if request.stock else '--series'}")
+    if not (folder / request.kernel).is_file():
+        raise UserError(f"--kernel {request.kernel}: no such file")
+
+
+def _of_the_machine(request: Request) -> str | None:
+    """An option that only the machine has, if there is one."""
+    given = [*request.options[:1], *(f"--fault {fault}" for fault in request.faults)]
+    given += ["--check-atomic"] if request.check_atomic else []
+    given += [*(["--detail"] if request.detail else []), *(["--stats"] if request.stats else [])]
+    given += [f"--profile {request.profile}"] if request.profile != Request.profile else []
+    given += [f"--ssd {setting[4:]}" if setting.startswith("ssd=") else f"--set {setting}" for setting in request.settings]
+    return given[0] if given else None
+
+
+def say_where(gdb: str) -> None:
+    """Tell how GDB attaches: what the machine itself says is shown at the end only."""
+    place = gdb.removesuffix(",nowait")
+    place = place.removeprefix("unix:") if place.startswith("unix:") else place if ":" in place else f":{place}"
+    say(f"GDB can attach: target remote {place}")
+
+
+def run_elf(elf: Path, profile: str, settings: tuple[str, ...], detail: str | None = None,
+            options: tuple[str, ...] = ()) -> int:
+    """Run a bare-metal ELF that ends through `tohost`; its exit status. `options` go to the machine."""
+    if not elf.is_file():
+        raise UserError(f"--elf {elf}: no such file")
+    command = [str(build.machine()), "elf", str(elf), "--profile", profile]
+    for setting in settings:
+        command += ["--set", setting]
+    if detail:
+        command += ["--detail", detail]
+    command += options
+    return subprocess.run(command, check=False).returncode
+

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How to run loads: on which machine, with which kernel, how many at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from trapless.base.ui import UserError, step
+from trapless.guest import boot as guests
+from trapless.guest import build
+from trapless.guest.images import rootfs
+from trapless.guest.job import Job
+
+Case = TypeVar("Case")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How to run: on which machine, with which kernel, where to leave the files."""
+
+    out: Path
+    profile: str = "vc707"
+    settings: tuple[str, ...] = ()
+    kernel: Path | None = None
+    """None: the patched kernel of this tree."""
+    quick: bool = False
+    """Smaller loads: for checks, not for figures."""
+    kinds: tuple[str, ...] = ()
+    """Empty: all of the experiment's."""
+    at_once: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
+    traces: Path | None = None
+    """Where the paging simulator's traces are; None: where `./trapless dev workloads` leaves them."""
+    frames: int | None = None
+    """Its memory in pages of 4 KiB; None: by the paper's rule."""
+    jobs: int | None = None
+    """The paging simulator's runs at a time; None: as many as there are cores."""
+    order: int = 0
+    """In which order its programs begin: 0 as the paper names them, or drawn by this seed."""
+    known: dict[Hashable, Path] = field(default_factory=dict, repr=False, compare=False)
+    """What was found already (`once`)."""
+
+    def once(self, name: Hashable, find: Callable[[], Path]) -> Path:
+        """A kernel, an image or a program that many runs share: whether it is up to date is asked once, not for each run."""
+        if name not in self.known:
+            self.known[name] = find()
+        return self.known[name]
+
+    def guest(self, data: Path | None, stock: bool = False) -> guests.Guest:
+        """A guest with this data disk."""
+        root = self.once(("root", ()), rootfs.image)
+        return guests.Guest(kernel=self.kernel_of(stock), root=root, data=data, profile=self.profile, settings=self.settings,
+                            max_seconds=600)
+
+    def kernel_of(self, stock: bool = False) -> Path:
+        """The kernel to run, or the unpatched one."""
+        if stock:
+            return self.built("stock kernel", lambda: build.kernel(stock=True))
+        return self.kernel or self.built("kernel", build.kernel)
+
+    def built(self, name: Hashable, find: Callable[[], Path]) -> Path:
+        """The same of a kernel, which may take minutes: the machine that it will run on is built beside it."""
+        return self.once(name, lambda: build.beside_machine(find))
+
+    def leaves(self, own: Iterable[str]) -> None:
+        """UserError if an option changes one of a run's `own` values (or settings), which name it."""
+        keys = {setting.partition("=")[0] for setting in own}
+        for setting in self.settings:
+            key = setting.partition("=")[0]
+            if key in keys or key.partition(".")[0] in keys:
+                raise UserError(f"{setting}: a run of this experiment has its own {key}")
+
+    def runner(self) -> Callable[[guests.Guest, Job, Path], guests.Outcome]:
+        """Runs a job on the machine: (guest, job, folder for its files) -> outcome."""
+        program = build.machine()
+        return lambda guest, job, folder: guests.run_on_machine(program, guest, job, folder)
+
+    def each(self, title: str, cases: Iterable[Case], run: Callable[[Case], dict]) -> list[dict]:
+        """Run all cases, some at once; records in the order of the cases."""
+        with step(f"{title} ({self.at_once} at a time)"), ThreadPoolExecutor(max_workers=self.at_once) as pool:
+            return list(pool.map(run, cases))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of results: what a figure of a record is. Whoever makes the records declares theirs.
+
+    MEAN_US = Column("mean_us", "mean us", "Mean latency of an operation.", "us", LOWER, ".2f")
+
+Results leave their columns beside the rows (`columns.json`), and `compare`, `report`, plots and the Python API read them there. A
+figure of which nothing is declared, as in results of earlier versions, is a bare number: unit 1, and no direction is better.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+from trapless.base.outputs import write_whole
+from trapless.base.ui import UserError
+
+HIGHER, LOWER = "higher is better", "lower is better"
+INTERVAL = "_ci"
+"""Behind a figure's key: half the width of its interval."""
+FILE = "columns.json"
+"""Beside results.json: the columns of its rows, by key."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the values of one key of records are."""
+
+    key: str
+    """In records, in JSON and in CSV."""
+    heading: str
+    """In tables that people read."""
+    meaning: str
+    """One sentence."""
+    unit: str = ""
+    """Empty: words or a name; 1: a bare number."""
+    direction: str | None = None
+    """HIGHER, LOWER, or None: neither is better."""
+    form: str = "s"
+    """How a value is printed, as format() takes it."""
+
+    @property
+    def word(self) -> bool:
+        """Are its values words?"""
+        return self.form == "s"
+
+    def interval(self, heading: str = "", form: str = "") -> Column:
+        """The column of half the widths of this one's 95 % confidence intervals."""
+        return Column(f"{self.key}{INTERVAL}", heading or f"± {self.heading}",
+                      f"Half the width of the 95 % confidence interval of {self.key}.", self.unit, LOWER,
+                      form or self.form.lstrip("+"))
+
+    def but(self, **values: str | None) -> Column:
+        """The same with another heading, meaning or form."""
+        return replace(self, **values)
+
+    def printed(self, value: object) -> str:
+        """A value as a table has it; what is not known is a dash."""
+        return "-" if value is None else format(value, self.form)
+
+    def plain(self, value: object) -> str:
+        """A value as CSV has it: the same digits, without separators and plus signs; what is not known is empty."""
+        return "" if value is None else str(value) if self.word else format(value, self.form).replace(",", "").lstrip("+")
+
+
+def word(key: str, heading: str, meaning: str) -> Column:
+    """A column of words."""
+    return Column(key, heading, meaning)
+
+
+def bare(key: str) -> Column:
+    """The column of a figure of which nothing is declared."""
+    return Column(key, key.replace("_", " "), "", "1", None, "g")
+
+
+def by_key(columns: Iterable[Column]) -> dict[str, Column]:
+    """Columns by their keys; the first one of a key counts."""
+    found: dict[str, Column] = {}
+    for column in columns:
+        found.setdefault(column.key, column)
+    return found
+
+
+def of(known: Mapping[str, Column], key: str) -> Column:
+    """The column of a key; an interval's is its figure's; a bare number's if nothing is declared."""
+    if key in known:
+        return known[key]
+    figure = known.get(key.removesuffix(INTERVAL)) if key.endswith(INTERVAL) else None
+    return figure.interval() if figure else bare(key)
+
+
+def declared(known: Mapping[str, Column], key: str) -> bool:
+    """Is anything declared of a key?"""
+    return key in known or key.removesuffix(INTERVAL) in known
+
+
+def typed(column: Column) -> dict:
+    """Unit, direction and meaning, for JSON."""
+    return {"unit": column.unit, "direction": column.direction, "meaning": column.meaning}
+
+
+def from_json(entry: object) -> Column:
+    """A column as `asdict` leaves it, or as earlier versions did: heading, key and form. ValueError if it is neither."""
+    if isinstance(entry, list) and len(entry) == 3 and all(isinstance(part, str) for part in entry):
+        heading, key, form = entry
+        return Column(key, heading, "", "" if form == "s" else "1", None, form)
+    if not isinstance(entry, dict) or entry.keys() != {field.name for field in fields(Column)}:
+        raise ValueError("not a column")
+    return Column(**entry)
+
+
+def write(folder: Path, columns: Iterable[Column]) -> None:
+    """Leave the columns of results.json in the same folder."""
+    write_whole(folder / FILE, json.dumps([asdict(column) for column in columns], indent=1) + "\n")
+
+
+def read(folder: Path) -> dict[str, Column]:
+    """The columns of the results in a folder, by key; none if an earlier version left them. UserError for a damaged file."""
+    path = folder / FILE
+    try:
+        return by_key(from_json(entry) for entry in json.loads(path.read_text()))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{path}: not the columns of results: {error}") from None

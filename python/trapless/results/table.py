@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result tables on a terminal, in documents and in the CSV files beside them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from trapless.results.columns import INTERVAL, Column
+
+DATA = "data"
+"""Folder beside a page: the CSV files of its tables."""
+MEANINGS = "columns.csv"
+"""There: what the columns of these files are."""
+MEANINGS_HEADS = ("table", "column", "heading", "unit", "direction", "meaning")
+
+
+def cells(record: dict, columns: Sequence[Column]) -> list[str]:
+    """One record's cells as text; what is not known is a dash."""
+    return [column.printed(record.get(column.key)) for column in columns]
+
+
+def number(value: float) -> str:
+    """A figure of any size: as many digits as count."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def heads(columns: Sequence[Column]) -> list[dict]:
+    """Headings for grid.html: titles, what they mean, and whether words stand below."""
+    return [{"title": column.heading, "meaning": column.meaning, "word": column.word} for column in columns]
+
+
+def markdown(records: list[dict], columns: Sequence[Column]) -> str:
+    """The table as Markdown."""
+    return laid_out([cells(record, columns) for record in records], columns)
+
+
+def laid_out(rows: list[list[str]], columns: Sequence[Column]) -> str:
+    """The same of cells that are text already."""
+    lines = ["| " + " | ".join(column.heading for column in columns) + " |",
+             "| " + " | ".join("---" if column.word else "---:" for column in columns) + " |"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def with_intervals(record: dict, shown: Sequence[Column], columns: Sequence[Column]) -> list[str]:
+    """Cells of a page's table: a figure's interval, if `columns` have it, stands beside the figure."""
+    intervals = {column.key: column for column in columns if column.key.endswith(INTERVAL)}
+    found = []
+    for column in shown:
+        cell, wide = column.printed(record.get(column.key)), intervals.get(f"{column.key}{INTERVAL}")
+        known = wide and record.get(wide.key) is not None and cell != "-"
+        found.append(f"{cell} ± {wide.printed(record[wide.key])}" if wide and known else cell)
+    return found
+
+
+def csv_text(records: list[dict], columns: Sequence[Column]) -> str:
+    """All columns as CSV, headed by their keys, with the digits of the table."""
+    return csv_lines([[column.key for column in columns],
+                      *([column.plain(record.get(column.key)) for column in columns] for record in records)])
+
+
+def csv_lines(rows: list[list[str]]) -> str:
+    """Rows as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def csv_rows(text: str) -> list[dict[str, str]]:
+    """Rows of a CSV file by its headings."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def meanings(before: str, name: str, columns: Sequence[Column]) -> str:
+    """The text of MEANINGS with the columns of a table, in place of what it had of that table; tables in alphabetical order."""
+    kept = [[row[head] for head in MEANINGS_HEADS] for row in csv_rows(before) if row["table"] != name]
+    mine = [[name, column.key, column.heading, column.unit, column.direction or "", column.meaning] for column in columns]
+    return csv_lines([list(MEANINGS_HEADS), *sorted([*kept, *mine], key=lambda row: row[0])])
+
+
+def link(name: str, count: int) -> str:
+    """What stands under a page's table."""
+    return f"\n[All {count} columns]({DATA}/{name}.csv) ([meaning]({DATA}/{MEANINGS}))\n"
+
+
+def blocks(text: str) -> list[str]:
+    """The names in `<!-- table NAME -->`, in the order of a page."""
+    return re.findall(r"<!-- table (\S+) -->", text)
+
+
+def replace(text: str, name: str, table: str) -> str:
+    """`text` with what stands between `<!-- table NAME -->` and `<!-- end -->` replaced by `table`."""
+    return re.sub(rf"(<!-- table {re.escape(name)} -->\n).*?(?=<!-- end -->)", lambda match: match[1] + table, text,
+                  flags=re.DOTALL)
+
+
+def show(records: list[dict], to: Console, columns: Sequence[Column]) -> None:
+    """Print the table. A narrow terminal gets one line a figure instead of one a kind."""
+    if to.width >= 140 or not to.is_terminal:
+        table = Table(box=None, pad_edge=False)
+        for column in columns:
+            table.add_column(column.heading, justify="left" if column.word else "right", no_wrap=True)
+        for record in records:
+            table.add_row(*cells(record, columns))
+    else:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("")
+        for record in records:
+            table.add_column(cells(record, columns)[0], justify="right", no_wrap=True)
+        texts = [cells(record, columns) for record in records]
+        for at, column in enumerate(columns[1:], 1):
+            table.add_row(column.heading, *(text[at] for text in texts))
+    to.print(table)

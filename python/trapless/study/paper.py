@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a paper says: the file paper.toml of its study."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+
+class Paper:
+    """Values of a study's paper.toml. `Paper(__file__)` is that beside the file.
+
+        paper = Paper(__file__)
+        paper("13", "ycsb_c")        # a value of figure 13; None if the paper does not print it
+    """
+
+    def __init__(self, beside: str | Path) -> None:
+        """Nothing is read yet."""
+        self.path = Path(beside).with_name("paper.toml")
+
+    @property
+    def data(self) -> dict:
+        """All of the file. Do not change it."""
+        return _read(self.path)
+
+    def __call__(self, figure: str, *keys: object) -> float | None:
+        """A value of a figure; None if the paper does not print it."""
+        found = self.data["figure"][figure]
+        for key in keys:
+            found = found.get(f"{key:g}" if isinstance(key, float) else str(key), {})
+        return found if found != {} else None
+
+
+@cache
+def _read(path: Path) -> dict:
+    return tomllib.loads(path.read_text())

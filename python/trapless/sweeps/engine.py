@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs many points: by threads of this process, by worker processes of this machine, or by workers anywhere that a scheduler of
+Dask's knows (decision 059).
+
+A run that is known is not run again, and nobody runs what another does just now (base/kept.py). So it does no harm when a
+worker dies, or the whole sweep: what was finished stays, and what was under way begins again elsewhere, or the next time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Generator, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from trapless.base.kept import threads
+from trapless.base.paths import CACHE
+from trapless.base.ui import UserError
+from trapless.guest import kept
+
+_PATIENCE_SECONDS = 15
+"""With a scheduler that does not answer."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What runs the points."""
+
+    jobs: int | None = None
+    """Runs of this process at a time; None: as many as there are cores, and memory for."""
+    workers: int | None = None
+    """Worker processes of this machine, one run each; None: none, threads do."""
+    scheduler: str | None = None
+    """Address of a scheduler whose workers are to do it."""
+
+
+def each(program: Path, runs: dict[str, kept.Run], engine: Engine) -> Generator[tuple[str, dict | Exception], None, None]:
+    """Key and record of each run, or why the host gave none, as soon as it is there."""
+    with _pool(engine, list(runs.values())) as pool:
+        yield from kept.each(pool, program, runs)
+
+
+@contextmanager
+def _pool(engine: Engine, runs: list[kept.Run]) -> Iterator[Executor]:
+    if engine.workers or engine.scheduler:
+        with _workers(engine) as pool:
+            yield pool
+        return
+    with threads(kept.most_beside(runs, engine.jobs or os.cpu_count() or 1)) as pool:
+        yield pool
+
+
+@contextmanager
+def _workers(engine: Engine) -> Iterator[Executor]:
+    """Dask's scheduler gives what a lost worker had to another one."""
+    import dask
+
+    # It tells of each lost worker at length; the results tell what came of it.
+    dask.config.set({"logging": {"distributed": "critical", "distributed.client": "critical"},
+                     "distributed.nanny.pre-spawn-environ": {"DASK_LOGGING__DISTRIBUTED": "critical"},
+                     "temporary-directory": str(CACHE / "workers")})
+    from distributed import Client, LocalCluster
+
+    if engine.scheduler:
+        try:
+            client = Client(engine.scheduler, timeout=_PATIENCE_SECONDS)
+        except (OSError, ValueError) as error:
+            raise UserError(f"--scheduler {engine.scheduler}: {str(error).splitlines()[0]}") from None
+        with client:
+            yield client.get_executor()
+        return
+    with _without_interrupts():
+        cluster = LocalCluster(n_workers=engine.workers, threads_per_worker=1, memory_limit=0, dashboard_address=None)
+    with cluster, Client(cluster) as client:
+        yield client.get_executor()
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes that start now do not hear of Ctrl-C: this one does, and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def work(address: str, jobs: int | None) -> None:
+    """Become worker processes of the scheduler at this address; ends when that does."""
+    (CACHE / "workers").mkdir(parents=True, exist_ok=True)
+    os.execv(sys.executable, [
+        sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", str(jobs or os.cpu_count() or 1),
+        "--nthreads", "1", "--memory-limit", "0", "--no-dashboard", "--death-timeout", "60",
+        "--local-directory", str(CACHE / "workers")])

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grids: which points a sweep has. From a file:
+
+    [fixed]
+    command = "fio --name=x --filename=/data/random.bin --rw=randread --ioengine=mmap --numjobs={threads} --thread"
+    data = "64M"
+
+    [vary]
+    kind = ["osdp", "hwdp"]
+    threads = [1, 2]
+    smu.pmshr_entries = [8, 32]
+
+    [limits]
+    simulated_seconds = 60
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from trapless.base.ui import UserError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a point may take."""
+
+    simulated_seconds: float = 600.0
+    """The guest's time, boot included."""
+    host_seconds: float = 3600.0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points of a sweep: the fixed values, and every combination of the varied ones. Names as in docs/reference/sweeps.md."""
+
+    fixed: dict[str, object] = field(default_factory=dict)
+    vary: dict[str, list] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    folder: Path = Path()
+    """Where relative paths begin."""
+    name: str = "sweep"
+
+
+def load(file: Path) -> Grid:
+    """The grid of a file; every fault of its form is one line."""
+    return of_table(read_toml(file), file.parent, file.stem, file)
+
+
+def of_table(data: dict, folder: Path, name: str, where: Path | str) -> Grid:
+    """The grid of what a file has; `where` is its name in complaints."""
+    if odd := set(data) - {"fixed", "vary", "limits"}:
+        raise UserError(f"{where}: {min(odd)}: should be in [fixed], [vary] or [limits]")
+    for part in sorted(data):
+        if not isinstance(data[part], dict):
+            raise UserError(f"{where}: {part}: not a table of names and values")
+    limits, known = dict(_flat(data.get("limits", {}))), {limit.name for limit in fields(Limits)}
+    for limit, value in limits.items():
+        if limit not in known or isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise UserError(f"{where}: limits.{limit}: not a positive number of {' or '.join(sorted(known))}")
+    return Grid(dict(_flat(data.get("fixed", {}))), checked(where, dict(_flat(data.get("vary", {})))), Limits(**limits),
+                folder, name)
+
+
+def _flat(table: dict, before: str = "") -> Iterator[tuple[str, object]]:
+    """Its values by dotted names, whether the file has the dots in quotes or not."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield before + name, value
+
+
+def checked(file: Path | str, vary: dict) -> dict[str, list]:
+    """The values of each name, if they are lists."""
+    for name, values in vary.items():
+        if not isinstance(values, list) or not values:
+            raise UserError(f"{file}: vary.{name}: not a list of values (quote keys with dots)")
+    return vary
+
+
+def combinations(vary: dict[str, list]) -> list[dict[str, object]]:
+    """Every combination of the values, the last name's changing the fastest."""
+    return [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
+
+
+def read_toml(file: Path) -> dict:
+    """The file's table; UserError in one line."""
+    try:
+        return tomllib.loads(file.read_text())
+    except OSError as error:
+        raise UserError(f"{file}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: {error}") from None
+
+
+def title(values: dict[str, object]) -> str:
+    """What to call the point with these values."""
+    return ", ".join(f"{name}={text(value)}" for name, value in values.items())
+
+
+def text(value: object) -> str:
+    """A value as a cell; what has a name by its name."""
+    if isinstance(value, list):
+        return "+".join(str(entry.get("name", entry)) if isinstance(entry, dict) else str(entry) for entry in value)
+    return str(value)
+
+
+def csv_text(rows: list[dict]) -> str:
+    """Rows as CSV; not all need to have all columns."""
+    written = io.StringIO()
+    writer = csv.DictWriter(written, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return written.getvalue()

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept of a point's run, and the forms in which a sweep leaves it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from trapless.base.ui import UserError
+from trapless.base.version import git_describe
+from trapless.guest import boot as guests
+from trapless.guest import ending, kept, served
+from trapless.loads import dbbench
+from trapless.results import columns as typed
+from trapless.results import figures
+from trapless.results.columns import HIGHER, LOWER, Column, word
+from trapless.sweeps.grid import text
+
+_SHOWN = ("ops_per_second", "ops", "mean_us", "p50_us", "p99_us", "wrong", "device_us", "nondevice_us", "hw_misses", "os_faults",
+          "kernel_instructions", "region_seconds", "sim_seconds", "readahead_kb")
+"""Figures of the terminal's table, as far as there are any; a program's own come first."""
+COLUMNS = typed.by_key((
+    *figures.OF_FIO, *figures.OF_REGIONS, *figures.OF_RUN, figures.OPS_PER_SECOND, figures.WRONG,
+    Column("data_reads", "reads of the data disk", "Reads of the data disk from the first command on.", "reads", None, ",d"),
+    Column("data_reads_by_hardware", "reads by hardware", "Those of them that hardware made.", "reads", None, ",d")))
+"""Of `take`, by key; a program's own figures say themselves what they are."""
+_DIRECTIONS = {"higher": HIGHER, "lower": LOWER, None: None}
+_TYPED = ("value", "unit", "direction", "meaning")
+_BARE = {"unit": "1", "direction": None, "meaning": ""}
+
+
+def columns_of(results: list[dict]) -> dict[str, Column]:
+    """The columns of a sweep's results: the machine's, and what the programs say of their own."""
+    own = [Column(name, name.replace("_", " "), said["meaning"], said["unit"], said["direction"], "g")
+           for result in results for name, said in result.get("columns", {}).items()]
+    return typed.by_key([*COLUMNS.values(), *own])
+
+
+def of_ycsb(text: str) -> dict:
+    """Figures of the YCSB driver."""
+    said = json.loads(text)
+    return {"ops_per_second": said["ops_per_second"], "wrong": said["wrong"],
+            **{key: said["all"][key] for key in ("ops", "mean_us", "p50_us", "p99_us", "p999_us")}}
+
+
+def of_any(text: str) -> dict:
+    """Figures of a program of the user's: names and numbers, or what `columns_said` takes."""
+    said = json.loads(text)
+    values = {name: value.get("value") if isinstance(value, dict) else value for name, value in said.items()}
+    if not all(isinstance(value, int | float) for value in values.values()):
+        raise UserError("not a table of names and numbers")
+    return values
+
+
+def columns_said(text: str) -> dict[str, dict]:
+    """What figures.json says of its figures: unit, direction and meaning of those that are tables themselves, like
+    {"value": 3, "unit": "us", "direction": "lower", "meaning": "Mean time of a read."}."""
+    found = {}
+    for name, value in json.loads(text).items():
+        if not isinstance(value, dict):
+            continue
+        if odd := set(value) - set(_TYPED):
+            raise UserError(f"{name}: {min(odd)}: none of {', '.join(_TYPED)}")
+        if value.get("direction") not in _DIRECTIONS:
+            raise UserError(f"{name}: direction: {value['direction']}: neither higher nor lower")
+        texts = {key: value.get(key, _BARE[key]) for key in ("unit", "meaning")}
+        if odd := [key for key, one in texts.items() if not isinstance(one, str)]:
+            raise UserError(f"{name}: {odd[0]}: not a text")
+        found[name] = {**texts, "direction": _DIRECTIONS[value.get("direction")]}
+    return found
+
+
+REPORTS: dict[str, Callable[[str], dict]] = {
+    "fio.json": lambda text: figures.of_fio(json.loads(text)), "ycsb.json": of_ycsb, "dbbench.txt": dbbench.figures,
+    "figures.json": of_any}
+_OWN = "figures.json"
+"""Files of /job/out that have figures, and what takes them."""
+
+
+def of_program(out: Path) -> dict:
+    """What the program itself reports, in files of these names. UserError names one that is not what its name says."""
+    found: dict = {}
+    for name, take_it in REPORTS.items():
+        try:
+            found |= take_it((out / name).read_text())
+        except FileNotFoundError:
+            continue
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, UserError) as error:
+            raise UserError(f"/job/out/{name}: {error}") from None
+    return found
+
+
+def own_columns(out: Path) -> dict[str, dict]:
+    """What figures.json says of its figures, if there is one; UserError if that is not what it should be."""
+    try:
+        return columns_said((out / _OWN).read_text())
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, AttributeError, OSError, UserError) as error:
+        raise UserError(f"/job/out/{_OWN}: {error}") from None
+
+
+def of_machine(kind: str | None, stats: dict) -> dict:
+    """What the machine counted in regions of interest, if there are any."""
+    regions = figures.regions(stats)
+    return figures.of_regions(kind, regions) if regions else {}
+
+
+def take(kind: str | None, outcome: guests.Outcome, folder: Path) -> dict:
+    """What is kept of a run, however it ended."""
+    return of_run(kind, outcome, folder / "out")
+
+
+def of_run(kind: str | None, outcome: guests.Outcome, out: Path) -> dict:
+    """The figures of a run whose files of /job/out are in `out`, and what is behind them."""
+    stats, found, wrong, said = outcome.stats, {}, {}, {}
+    for into, taken in ((found, lambda: of_program(out)), (said, lambda: own_columns(out)),
+                        (found, lambda: of_machine(kind, stats))):
+        try:
+            into |= taken()
+        except UserError as error:
+            wrong = {"status": ending.FAILED, "line": str(error)}
+    found |= served.figures(kind, outcome)
+    found |= {name: stats[name] for name in ("sim_seconds", "instructions", "mips") if name in stats}
+    found["host_seconds"] = outcome.host_seconds
+    found["readahead_kb"] = outcome.readahead
+    details = {"instructions_by_mode": stats.get("instructions_by_mode"), "smu": stats.get("smu_counters"),
+               "regions": stats.get("rois", [])}
+    return {"figures": {name: value for name, value in found.items() if value is not None}, "details": details,
+            "git": git_describe(), **({"columns": said} if said else {}), **wrong}
+
+
+def not_run(why: str) -> dict:
+    """The record of a point that the host did not let end."""
+    return {"status": ending.NOT_RUN, "exit_status": None, "line": why, "output": "", "figures": {}, "details": {}, "git": None}
+
+
+def line(name: str, values: dict, seed: object, run: kept.Run | None, result: dict) -> dict:
+    """A run's record that says all of itself."""
+    known = columns_of([result])
+    return {
+        "sweep": name,
+        "names": values,
+        "seed": seed,
+        "configuration": kept.configuration(run) if run else None,
+        "git": result["git"],
+        "status": result["status"],
+        "exit_status": result["exit_status"],
+        "line": result["line"],
+        "figures": {key: {"value": value, "unit": (its := typed.of(known, key)).unit, "direction": its.direction}
+                    for key, value in result["figures"].items()},
+        "details": result["details"],
+    }
+
+
+def row(result: dict) -> dict:
+    """A result as a row of a table. What it is of and how it ended come before a figure of the program's with that name."""
+    named = {**{name: text(value) for name, value in result["values"].items()},
+             "status": result["status"], "exit_status": result["exit_status"]}
+    return {**named, **result["figures"], **named}
+
+
+def columns(varied: list[str], rows: list[dict]) -> tuple[Column, ...]:
+    """Columns of the terminal's table."""
+    present = dict.fromkeys(name for row in rows for name in row)
+    own = [name for name in present if name not in COLUMNS and name not in {*varied, "status", "exit_status"}]
+    shown = [*own, *(name for name in _SHOWN if name in present)]
+    return (*(word(name, name, "What the point is.") for name in (*varied, "status")),
+            *(typed.of(COLUMNS, name).but(heading=name.replace("_", " "), form=_form([row[name] for row in rows if name in row]))
+              for name in shown))
+
+
+def _form(values: list[float]) -> str:
+    if all(isinstance(value, int) for value in values):
+        return ",d"
+    return ",.2f" if max(abs(value) for value in values) >= 1 else ".4g"

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`./trapless sweep` of the paging simulator: one configuration, and every combination of the values in a file.
+
+    base = "config.toml"        # or the configuration itself: [base], [base.memory], [[base.process]] ...
+
+    [vary]
+    policy = ["sync", "aspf-star"]
+    "device.latency_us" = [3, 5, 7]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from rich.console import Console
+
+from trapless.base.outputs import output_folder, write_whole
+from trapless.base.ui import UserError, say
+from trapless.pagesim import output, runs
+from trapless.results import columns as typed
+from trapless.results import table
+from trapless.sweeps import grid
+
+FIGURES = (output.TIME.but(form=".4f"), output.FAULTS, output.SWITCHES, output.MOVED, output.JAIN)
+"""Of the terminal's table."""
+
+_TRACE = re.compile(r"process\.\d+\.trace")
+
+
+def run(file: Path, out: Path, jobs: int | None) -> int:
+    """Run all combinations: results.json and results.csv in `out`, a table on the terminal. 1 if some failed."""
+    base, vary = load(file)
+    combinations = grid.combinations(vary)
+    todo = [runs.Run(grid.title(values) or file.name, runs.changed(base, _placed(values, file.parent)))
+            for values in combinations]
+    output_folder(out)
+    results = runs.run_all(todo, jobs)
+    good = [(values, result) for values, result in zip(combinations, results, strict=True) if isinstance(result, dict)]
+    records = [{"values": values, "record": result} for values, result in good]
+    rows = [{**{key: grid.text(value) for key, value in values.items()}, **output.take(result)} for values, result in good]
+    write_whole(out / "results.json", json.dumps(records, indent=1) + "\n")
+    typed.write(out, output.COLUMNS)
+    write_whole(out / "results.csv", grid.csv_text(rows))
+    columns = (*(typed.word(key, key, "A varied value.") for key in vary), *FIGURES)
+    table.show(rows, Console(width=None if os.isatty(1) else 200, highlight=False), columns)
+    say(f"results: {out / 'results.json'}, {out / 'results.csv'}")
+    failed = len(todo) - len(good)
+    if failed:
+        say(f"{failed} of {len(todo)} runs failed")
+    return 1 if failed else 0
+
+
+def load(file: Path) -> tuple[dict, dict[str, list]]:
+    """The base configuration, traces as absolute paths, and the values of each key; every fault is one line."""
+    data = grid.read_toml(file)
+    base, folder = data.get("base"), file.parent
+    if isinstance(base, str):
+        folder, base = (file.parent / base).parent, grid.read_toml(file.parent / base)
+    vary = data.get("vary", {})
+    if not isinstance(base, dict) or not isinstance(vary, dict) or set(data) - {"base", "vary"}:
+        raise UserError(f"{file}: should be `base` (a configuration or its file) and [vary], and nothing else")
+    grid.checked(file, vary)
+    for process in _processes(base, vary):
+        process["trace"] = str((folder / process["trace"]).absolute())
+    return base, vary
+
+
+def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
+    """The same values; traces that they name one by one are sought from `folder` on."""
+    return {key: str((folder / value).absolute()) if _TRACE.fullmatch(key) and isinstance(value, str) else value
+            for key, value in values.items()}
+
+
+def _processes(base: dict, vary: dict[str, list]) -> list[dict]:
+    """All processes that name a trace, those among the values included."""
+    groups = [base.get("process", []), *vary.get("process", [])]
+    return [process for group in groups if isinstance(group, list) for process in group
+            if isinstance(process, dict) and isinstance(process.get("trace"), str)]

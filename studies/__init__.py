@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One folder for each paper: its experiments, the paper's values, its results."""

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scaling does: the gains of ISCA20's figure 13 at several sizes of memory, data set and runs, all in the same ratio."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trapless.loads import rocksdb
+from trapless.loads.rocksdb import HW_SHARE, MISSES_PER_OP, PER_OP, PROGRAM_COLUMN, Case, Scale
+from trapless.loads.setup import Setup
+from trapless.results import figures, plots
+from trapless.results.columns import Column
+from trapless.study import repeated
+from trapless.study.compared import Compared, one
+from trapless.study.experiment import Experiment, Table, View
+
+from studies.isca20.rocksdb import GAIN, READ_ONLY, SEVERAL, THROUGHPUT, points
+
+PROGRAMS = (rocksdb.FIO, "YCSB-A", READ_ONLY)
+TIMES, TIMES_OF_QUICK = (0.5, 1, 2), (0.75, 1)
+"""Of the form's scale."""
+
+
+def times(scale: Scale, factor: float) -> Scale:
+    """A scale so many times as large in all respects."""
+    return replace(scale, **{name: round(factor * value) for name, value in vars(scale).items()})
+
+
+def measure(setup: Setup) -> list[dict]:
+    """Throughput of osdp and hwdp at each size, and what hwdp gains."""
+    base, factors = (rocksdb.SCALE_OF_QUICK, TIMES_OF_QUICK) if setup.quick else (rocksdb.SCALE, TIMES)
+    rows = repeated.measure(setup, points(setup, (
+        ({"program": program, "memory_mib": scale.memory_mib, "kind": kind}, Case(program, kind, SEVERAL, scale))
+        for program in (PROGRAMS[-1:] if setup.quick else PROGRAMS) for scale in (times(base, factor) for factor in factors)
+        for kind in ("osdp", "hwdp"))))
+    repeated.against(rows, ("program", "memory_mib"), {"kind": "osdp"}, "ops_per_second", "gain")
+    return rows
+
+
+def gains(rows: list[dict]) -> list[dict]:
+    """The rows that have a gain."""
+    return [row for row in rows if "gain" in row]
+
+
+def compared(rows: list[dict]) -> list[Compared]:
+    """The gains at each size; the paper has one."""
+    return [Compared(f"gain of {row['program']} with {row['memory_mib']} MiB of memory", "%", None, one(row["gain"]),
+                     row["gain_ci"]) for row in gains(rows)]
+
+
+MEMORY = Column("memory_mib", "memory MiB", "The guest's memory; the data set is twice as large.", "MiB", None, "d")
+NAMES = (PROGRAM_COLUMN, MEMORY, figures.KIND)
+
+EXPERIMENT = Experiment(
+    "what scaling does: gains of hwdp by size of memory and data set", measure, {"scale": Table(
+        (*NAMES, *THROUGHPUT, GAIN, GAIN.interval(), figures.MEAN_US.but(form=".1f"), HW_SHARE, *PER_OP), keys=3,
+        views={"": View((*NAMES, THROUGHPUT[0], GAIN, HW_SHARE, MISSES_PER_OP))})},
+    {"gain": plots.Lines("memory_mib", "program", "gain", "memory, MiB", "hwdp over osdp, %", rows=gains, log=True)},
+    more=rocksdb.COLUMNS,
+    about="Runs of isca20-13 with 4 threads, and the same with memory, data set and operations larger or smaller by one factor. "
+          "Where the gain does not move with the size, it may be expected of the paper's sizes as well.",
+    compared=compared)
