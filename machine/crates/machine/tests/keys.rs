@@ -113,8 +113,8 @@ fn keys_of(profile: &str, section: &str, given: &[String]) -> Vec<String> {
     let mut changes = given.to_vec();
     changes.push(format!("{prefix}no_such_key=1"));
     let answer = Profile::load(profile, &changes).unwrap_err().to_string();
-    let (_, list) = answer.split_once("expected one of ").unwrap_or_else(|| panic!("no list of keys: {answer}"));
-    list.split('`').skip(1).step_by(2).map(|key| format!("{prefix}{key}")).collect()
+    let (_, list) = answer.split_once("(there are ").unwrap_or_else(|| panic!("no list of keys: {answer}"));
+    list.trim_end_matches(')').split(", ").map(|key| format!("{prefix}{key}")).collect()
 }
 
 /// All keys of a profile that has these changes, with their values; `None`: it has no such key, but may.
