@@ -19,108 +19,122 @@ def add(parser: argparse.ArgumentParser) -> None:
 
     soak = commands.add_parser("soak", help="many misses under memory pressure, on a kernel that checks itself")
     soak.add_argument("--misses", type=int, default=2_000_000, metavar="N",
-                      help="at least so many, in boots of 250000 (default 2000000)")
+                      help="minimum number of misses, in boots of 250000 each (default 2000000)")
     soak.add_argument("--kernel", default="debug", metavar="debug|kcsan|plain|IMAGE",
-                      help="with all checks (default), the ordinary patched one, or another")
+                      help="debug: a kernel with all checks (default); plain: the ordinary patched kernel; kcsan; or an image")
     soak.add_argument("--kind", choices=KINDS[2:], default="hwdp", help="kind of paging (default hwdp)")
-    soak.add_argument("--seed", type=int, default=1, metavar="N", help="of the first boot; the next one has the next (default 1)")
+    soak.add_argument("--seed", type=int, default=1, metavar="N",
+                      help="seed of the first boot; each further boot adds 1 (default 1)")
     soak.add_argument("--data", type=int, default=1024, metavar="MIB",
-                      help="size of the file in MiB, 256 at least; memory is a quarter of it, and some more (default 1024)")
+                      help="size of the file in MiB, at least 256; memory is a little more than a quarter of it (default 1024)")
     soak.add_argument("--out", type=Path, default=Path("out/soak"), metavar="DIR", help="where logs go (default out/soak)")
 
-    selftests = commands.add_parser("selftests", help="the kernel's own mm selftests: unpatched kernel, feature off and on")
-    selftests.add_argument("test", nargs="*", help="only these")
+    selftests = commands.add_parser("selftests",
+                                    help="run the kernel's own mm selftests: unpatched kernel, feature off and on")
+    selftests.add_argument("test", nargs="*", help="run only these tests")
     selftests.add_argument("--kind", choices=KINDS[2:], default="hwdp", help="kind of paging (default hwdp)")
-    selftests.add_argument("--full", action="store_true", help="on kernels with all that the tests can test (builds two)")
-    selftests.add_argument("--series", type=series, default=SERIES, metavar="NAME", help="hwdp (the default) or stc")
-    selftests.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
+    selftests.add_argument("--full", action="store_true",
+                           help="run on kernels with every feature that the tests can test (builds two kernels)")
+    selftests.add_argument("--series", type=series, default=SERIES, metavar="NAME",
+                           help="series of the patched kernel: hwdp (default) or stc")
+    selftests.add_argument("--kernel", type=Path, metavar="IMAGE", help="run this kernel instead of the patched one")
     selftests.add_argument("--out", type=Path, default=Path("out/selftests"), metavar="DIR",
                            help="where logs go (default out/selftests)")
 
-    attack = commands.add_parser("attack", help="can an unprivileged program read another user's blocks?")
-    attack.add_argument("--rounds", type=int, default=10_000, metavar="N", help="rounds that reuse a block (default 10000)")
+    attack = commands.add_parser("attack", help="check that no unprivileged program can read another user's blocks")
+    attack.add_argument("--rounds", type=int, default=10_000, metavar="N",
+                        help="number of rounds, each of which reuses a block (default 10000)")
     attack.add_argument("--way", choices=("truncate", "punch", "collapse", "unmap", "mixed"), default="mixed",
                         help="how blocks are given back (default mixed)")
     attack.add_argument("--kind", choices=KINDS[2:], default="hwdp", help="kind of paging (default hwdp)")
-    attack.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn at random (default 1)")
-    attack.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
+    attack.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random choices (default 1)")
+    attack.add_argument("--kernel", type=Path, metavar="IMAGE", help="run this kernel instead of the patched one")
 
-    torture = commands.add_parser("torture", help="random sequences of all that changes an address space: kinds may not show")
-    torture.add_argument("--sequences", type=int, default=10_000, metavar="N", help="how many (default 10000)")
-    torture.add_argument("--kind", choices=KINDS, help="only this one (default: each)")
-    torture.add_argument("--share", action="store_true", help="only with --share of run (default: with it and without)")
-    torture.add_argument("--seed", type=int, default=1, metavar="N", help="of the first sequence (default 1)")
-    torture.add_argument("--kernel", type=Path, metavar="IMAGE", help="another kernel than the patched one")
+    torture = commands.add_parser("torture", help="change address spaces at random: a program must see the same with every kind")
+    torture.add_argument("--sequences", type=int, default=10_000, metavar="N", help="number of sequences (default 10000)")
+    torture.add_argument("--kind", choices=KINDS, help="test only this kind (default: every kind)")
+    torture.add_argument("--share", action="store_true",
+                         help="test only with the option --share of run (default: with it and without it)")
+    torture.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first sequence (default 1)")
+    torture.add_argument("--kernel", type=Path, metavar="IMAGE", help="run this kernel instead of the patched one")
 
-    stc = commands.add_parser("stc", help="no page fault is led to a wrong page table: races, on kernels that check themselves")
-    stc.add_argument("test", nargs="*", help="only these tests of stc-check")
+    stc = commands.add_parser("stc", help="check on self-checking kernels that no race leads a page fault to a wrong page table")
+    stc.add_argument("test", nargs="*", help="run only these tests of stc-check")
     stc.add_argument("--kernel", default="plain", metavar="plain|debug|kcsan|IMAGE",
-                     help="with KASAN, lockdep and more, with KCSAN (x86_64), or an image (default plain)")
+                     help="debug has KASAN, lockdep and more; kcsan has KCSAN (x86_64); or an image (default plain)")
     stc.add_argument("--on", choices=("machine", "riscv64", "x86_64"), default="machine",
-                     help="the machine, or QEMU with such a processor (default machine)")
-    stc.add_argument("--design", action="append", metavar="WORDS", help="boot parameter stc=; can be repeated (default: many)")
-    stc.add_argument("--factor", type=int, default=1, metavar="N", help="so many times the steps (default 1)")
-    stc.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn at random (default 1)")
-    stc.add_argument("--append", default="", metavar="TEXT", help="more of the kernel's command line")
+                     help="the machine, or QEMU with a processor of this architecture (default machine)")
+    stc.add_argument("--design", action="append", metavar="WORDS",
+                     help="value of the boot parameter stc=; may be repeated (default: many)")
+    stc.add_argument("--factor", type=int, default=1, metavar="N", help="multiply the number of steps by N (default 1)")
+    stc.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random choices (default 1)")
+    stc.add_argument("--append", default="", metavar="TEXT", help="text to add to the kernel's command line")
     stc.add_argument("--out", type=Path, default=Path("out/stc"), metavar="DIR", help="where logs go (default out/stc)")
 
     test = commands.add_parser("test", help="run all tests")
-    test.add_argument("--all", action="store_true", help="the long ones, too")
-    test.add_argument("--again", action="store_true", help="also what passed before on the same files")
-    test.add_argument("suite", nargs="*", help="only these suites")
+    test.add_argument("--all", action="store_true", help="run the long tests, too")
+    test.add_argument("--again", action="store_true", help="also run tests that passed before on the same files")
+    test.add_argument("suite", nargs="*", help="run only these suites")
 
     goals = commands.add_parser("goals", help="measure again every number that README and docs state")
-    goals.add_argument("--area", metavar="NAME", help="only this area")
-    goals.add_argument("--quick", action="store_true", help="with smaller loads")
-    goals.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+    goals.add_argument("--area", metavar="NAME", help="measure only this area")
+    goals.add_argument("--quick", action="store_true", help="use smaller loads")
+    goals.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
 
-    speed = commands.add_parser("speed", help="instructions a second of the machine and of QEMU, side by side")
-    speed.add_argument("--out", type=Path, default=Path("out/speed"), metavar="DIR", help="where speed.json goes")
-    speed.add_argument("--rounds", type=int, default=3, metavar="N", help="runs of each; the median counts (default 3)")
+    speed = commands.add_parser("speed", help="compare the speed of the machine and of QEMU, in instructions per second")
+    speed.add_argument("--out", type=Path, default=Path("out/speed"), metavar="DIR",
+                       help="where speed.json goes (default out/speed)")
+    speed.add_argument("--rounds", type=int, default=3, metavar="N", help="number of runs of each; the median counts (default 3)")
 
-    mutants = commands.add_parser("kernel-mutants", help="take each rule's code out of the kernel: its test must fail")
-    mutants.add_argument("name", nargs="*", metavar="NAME", help="only mutants with this in their name")
-    mutants.add_argument("--series", type=series, default=SERIES, metavar="NAME", help="hwdp (the default) or stc")
-    mutants.add_argument("--image", type=Path, help="a kernel with the mutants in it (default: built)")
-    mutants.add_argument("--full-image", type=Path, metavar="IMAGE", help="the same with linux/configs/full.config")
-    mutants.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="boots at a time (default: cores)")
+    mutants = commands.add_parser("kernel-mutants",
+                                  help="take the code of each rule out of the kernel; the rule's test must then fail")
+    mutants.add_argument("name", nargs="*", metavar="NAME", help="only mutants whose names contain this")
+    mutants.add_argument("--series", type=series, default=SERIES, metavar="NAME",
+                         help="series of the patched kernel: hwdp (default) or stc")
+    mutants.add_argument("--image", type=Path, help="a kernel that has the mutants (default: it is built)")
+    mutants.add_argument("--full-image", type=Path, metavar="IMAGE", help="such a kernel with linux/configs/full.config")
+    mutants.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N",
+                         help="boots at a time (default: number of cores)")
 
-    linux = commands.add_parser("rtl-linux", help="Linux on the core in RTL: cycles of a page miss by kind")
-    linux.add_argument("--count", type=int, default=1000, metavar="N", help="misses of each kind (default 1000)")
-    linux.add_argument("--kind", action="append", choices=KINDS, help="only these kinds; can be repeated (default: all)")
-    linux.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
-    linux.add_argument("--root", type=Path, metavar="IMAGE", help="another root image")
+    linux = commands.add_parser("rtl-linux", help="boot Linux on the core in RTL, and measure the cycles of a page miss by kind")
+    linux.add_argument("--count", type=int, default=1000, metavar="N", help="number of misses with each kind (default 1000)")
+    linux.add_argument("--kind", action="append", choices=KINDS,
+                       help="measure only this kind; may be repeated (default: all kinds)")
+    linux.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
+    linux.add_argument("--root", type=Path, metavar="IMAGE", help="use this root image")
     linux.add_argument("--shell", metavar="COMMAND", help="type this into the guest's shell instead")
 
-    predict = commands.add_parser("rtl-predict", help="the machine's prediction of rtl-linux, and its error")
-    predict.add_argument("record", type=Path, nargs="?", help="what rtl-linux wrote (default: its last run)")
+    predict = commands.add_parser("rtl-predict", help="predict the results of rtl-linux with the machine, and print the error")
+    predict.add_argument("record", type=Path, nargs="?", help="record that rtl-linux wrote (default: of its last run)")
 
-    bench = commands.add_parser("rtl-bench", help="bare-metal programs on the core in RTL and on the machine")
-    bench.add_argument("program", nargs="*", metavar="fit|held_out|smu", help="only these (default: all)")
+    bench = commands.add_parser("rtl-bench",
+                                help="run bare-metal programs on the core in RTL and on the machine")
+    bench.add_argument("program", nargs="*", metavar="fit|held_out|smu", help="run only these sets (default: all)")
 
-    repeat = commands.add_parser("repeat", help="the same run many times, on an idle and on a busy host: all must be identical")
-    repeat.add_argument("--runs", type=int, default=20, metavar="N", help="how many (default 20)")
+    repeat = commands.add_parser("repeat", help="repeat a run on an idle and on a busy host; all results must be identical")
+    repeat.add_argument("--runs", type=int, default=20, metavar="N", help="number of runs (default 20)")
 
     workloads = commands.add_parser("workloads", help="install, prepare and record the paging simulator's programs")
-    workloads.add_argument("name", nargs="*", metavar="NAME", help="only these")
-    workloads.add_argument("--accesses", type=int, metavar="N", help="of each (default: those of the figures, 500 M)")
+    workloads.add_argument("name", nargs="*", metavar="NAME", help="only these programs")
+    workloads.add_argument("--accesses", type=int, metavar="N",
+                           help="accesses to record of each program (default: as in the figures, 500 M)")
     workloads.add_argument("--out", type=Path, metavar="DIR", help="where the traces go (default traces/ in the cache)")
     workloads.add_argument("--jobs", default=2, type=int, metavar="N", help="recordings at a time (default 2)")
     for name, what in (
-        ("difftest", "programs on the machine and on QEMU, compared and bisected (difftest --help says more)"),
-        ("lockstep", "one guest on both engines, compared as they go; Linux if nothing else is named (lockstep --help)"),
-        ("fuzz", "devices, firmware calls, page tables and input files under random use (fuzz --help)"),
+        ("difftest", "run programs on the machine and on QEMU, compare and bisect them (see difftest --help)"),
+        ("lockstep", "run one guest, by default Linux, on both engines, and compare their states (see lockstep --help)"),
+        ("fuzz", "use devices, firmware calls, page tables and input files at random (see fuzz --help)"),
     ):
         check = commands.add_parser(name, help=what, add_help=False, prefix_chars="\0")
-        check.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="the program's own: --help says which")
+        check.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of the program; its --help lists them")
 
     reference = commands.add_parser("reference", help="write the generated pages of docs/reference: commands, keys of profiles")
-    reference.add_argument("--check", action="store_true", help="only say whether they are fresh")
+    reference.add_argument("--check", action="store_true", help="only check whether the pages are up to date")
 
     docs = commands.add_parser("docs", help="check all pages, and build the documentation site into .trapless/site-docs")
     docs.add_argument("--check", action="store_true", help="only check the pages: links, sizes, code, commands")
 
-    commands.add_parser("doctor", help="say what is there and what is missing")
+    commands.add_parser("doctor", help="list what is installed and what is missing")
     commands.add_parser("setup", help="install and build what is missing")
 
 

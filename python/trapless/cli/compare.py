@@ -6,15 +6,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-HELP = "two results of an experiment: differences with their intervals"
+HELP = "compare two results of an experiment: differences with their intervals"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     parser.add_argument("a", type=Path, metavar="A", help="folder of an experiment's results, or its runs.jsonl")
-    parser.add_argument("b", type=Path, metavar="B", help="another one: what changed from A to B?")
-    parser.add_argument("--all", action="store_true", help="every figure of the runs, not only those of the tables")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the comparison here, too")
+    parser.add_argument("b", type=Path, metavar="B", help="the results to compare with A; differences are those from A to B")
+    parser.add_argument("--all", action="store_true", help="compare every figure of the runs, not only those of the tables")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the comparison to this file")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:

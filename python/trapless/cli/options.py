@@ -58,7 +58,7 @@ def profile_options(command: argparse.ArgumentParser) -> None:
     """The machine and its kernel."""
     add_option(command, "profile")
     command.add_argument("--ssd", metavar="NAME|FILE",
-                         help="what the drives are; the profile's if absent (docs/reference/nvme.md)")
+                         help="model of the drives (default: the profile's; docs/reference/nvme.md)")
     for word in ("set", "kernel"):
         add_option(command, word)
 
@@ -69,7 +69,8 @@ def run_options(command: argparse.ArgumentParser) -> None:
     for word in OPTIONS:
         if word not in ("profile", "set", "kernel"):
             add_option(which if word in ("stock", "series") else command, word)
-    command.add_argument("--elf", type=Path, metavar="FILE", help="run this instead; exit status from tohost")
+    command.add_argument("--elf", type=Path, metavar="FILE",
+                         help="run this bare-metal program, without a guest; its tohost gives the exit status")
     profile_options(command)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from trapless.base.ui import UserError
 from trapless.cli.options import count, elf_options, kinds_of, request, run_options
 
-HELP = "where every cycle of a command goes: tables, timeline, flame graph"
+HELP = "show where every cycle of a command goes: tables, timeline, flame graph"
 USAGE = "trapless profile [OPTIONS] -- COMMAND [ARGUMENT]... | --elf FILE"
 
 
@@ -19,13 +19,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("out/profile"), metavar="DIR",
                          help="where results go (default out/profile; the command's own files to DIR/job)")
     parser.add_argument("--from", metavar="FROM", dest="since",
-                         help="look from `start`, in `roi`s (with --kind), from `milestone:N` (1: else) or `instructions:N` on")
+                         help="measure from `start`, in `roi`s (default with --kind), or from "
+                              "`milestone:N` (default otherwise: 1) or `instructions:N` on")
     parser.add_argument("--symbols", action="append", default=[], metavar="FILE[@BASE]",
-                         help="an ELF file of the guest's (loaded at this hexadecimal address) whose functions have names")
+                         help="ELF file with names for the functions of a guest program, loaded at this hexadecimal address")
     parser.add_argument("--compare", metavar="KIND,...",
-                         help="once for each of these kinds, and a table of them all")
+                         help="run once for each of these kinds, and make one table of all runs")
     parser.add_argument("--categories", type=Path, metavar="FILE",
-                        help="another table of categories (docs/explanation/attribution.md)")
+                        help="use this table of categories (docs/explanation/attribution.md)")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:

@@ -7,14 +7,14 @@ import argparse
 import os
 import sys
 
-HELP = "Python with `import trapless` (docs/reference/python.md)"
+HELP = "start a Python that has `import trapless` (docs/reference/python.md)"
 PLAIN = True
 """All that follows is Python's."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Its options."""
-    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="as Python's")
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of Python")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:

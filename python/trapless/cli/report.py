@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-HELP = "a site of all that was measured, the papers' values beside ours"
+HELP = "make a site of all results, with the papers' values beside ours"
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -10,18 +10,19 @@ from pathlib import Path
 from trapless.base.ui import UserError
 from trapless.cli.options import count, kinds_of, profile_options
 
-HELP = "experiments: records, tables, plots in out/NAME; without a name, a list"
+HELP = "run experiments, which leave records, tables and plots in out/NAME; without a name, list them"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Its options."""
-    parser.add_argument("name", nargs="*", metavar="NAME", help="an experiment; all: every one")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME; of several, DIR/NAME)")
-    parser.add_argument("--kinds", metavar="KIND,...", help="only these kinds")
-    parser.add_argument("--quick", action="store_true", help="smaller loads")
+    parser.add_argument("name", nargs="*", metavar="NAME", help="an experiment, or `all`")
+    parser.add_argument("--out", type=Path, metavar="DIR",
+                        help="where results go (default out/NAME); with several experiments, DIR/NAME")
+    parser.add_argument("--kinds", metavar="KIND,...", help="measure only these kinds")
+    parser.add_argument("--quick", action="store_true", help="use smaller loads")
     parser.add_argument("--serial", action="store_true", help="one run at a time")
-    parser.add_argument("--measured", action="store_true", help="show the records of the last run again, do not run")
-    parser.add_argument("--docs", action="store_true", help="write the tables into the documents that state them")
+    parser.add_argument("--measured", action="store_true", help="show the results of the last run without a new run")
+    parser.add_argument("--docs", action="store_true", help="write the tables into the documents that show them")
     parser.add_argument("--traces", type=Path, metavar="DIR",
                             help="aspf-*: where the traces are (default: where `./trapless dev workloads` leaves them)")
     parser.add_argument("--frames", type=int, metavar="N",
@@ -38,7 +39,8 @@ def run(args: argparse.Namespace, argv: list[str]) -> int:
     kinds = kinds_of("--kinds", args.kinds)
     changed = (args.quick, kinds, args.settings, args.kernel, args.frames, args.traces, args.profile != Setup.profile)
     if args.docs and any(changed):
-        raise UserError("--docs: only with the whole experiment, as it is")
+        raise UserError("--docs writes only results of the full experiment on the default machine: leave out "
+                        "--quick, --kinds, --set, --kernel, --frames, --traces and --profile")
     if args.kernel and not args.kernel.is_file():
         raise UserError(f"--kernel {args.kernel}: no such file")
     setup = Setup(args.out or Path(), args.profile, tuple(args.settings), args.kernel, args.quick, kinds)

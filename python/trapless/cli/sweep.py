@@ -9,20 +9,21 @@ from pathlib import Path
 from trapless.base.ui import UserError
 from trapless.cli.options import count
 
-HELP = "guests, or the paging simulator, with every combination of the values in a file"
+HELP = "run guests, or the paging simulator, with every combination of the values in a file"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE.toml",
-                        help="what is fixed and what to vary (docs/reference/sweeps.md)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME of the file)")
+                        help="file with the fixed and the varied values (docs/reference/sweeps.md)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME, with the file's name)")
     engine = parser.add_mutually_exclusive_group()
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: all cores)")
-    engine.add_argument("--workers", type=int, metavar="N", help="by so many worker processes")
-    engine.add_argument("--scheduler", metavar="ADDRESS", help="by the workers of Dask's scheduler there, on many machines")
+    engine.add_argument("--workers", type=int, metavar="N", help="run in N worker processes")
+    engine.add_argument("--scheduler", metavar="ADDRESS",
+                        help="run on the workers of the Dask scheduler at this address, on many machines")
     engine.add_argument("--worker", metavar="ADDRESS", 
-                        help="run points for Dask's scheduler at this address, until it ends; no FILE")
+                        help="be a worker of the Dask scheduler at this address, until it ends; without FILE")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:
@@ -33,10 +34,10 @@ def run(args: argparse.Namespace, argv: list[str]) -> int:
     jobs, workers = count(args, "jobs"), count(args, "workers")
     if args.worker:
         if args.file:
-            raise UserError(f"sweep: {args.file}: not with --worker, which takes points from its scheduler")
+            raise UserError(f"sweep: {args.file}: leave it out; --worker takes its points from the scheduler")
         work(args.worker, jobs)
     if not args.file:
-        raise UserError("sweep: no FILE.toml (docs/reference/sweeps.md)")
+        raise UserError("sweep: no FILE.toml is given (docs/reference/sweeps.md describes it)")
     if jobs and (workers or args.scheduler):
-        raise UserError("sweep: --jobs: not with --workers or --scheduler")
+        raise UserError("sweep: --jobs has no effect with --workers or --scheduler: leave it out")
     return command.run(args.file, args.out or Path("out") / args.file.stem, Engine(jobs, workers, args.scheduler))

@@ -10,17 +10,17 @@ from pathlib import Path
 from trapless.base.arguments import TRACE_WORDS
 from trapless.base.ui import UserError
 
-HELP = "what is in a memory access trace (run --trace), or record a program of this host"
+HELP = "show a memory access trace (of run --trace), or record a program of this host"
 USAGE = "trapless trace info|dump FILE | [OPTIONS] -- COMMAND [ARGUMENT]..."
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Its options."""
-    parser.add_argument("what", nargs="?", metavar="|".join(TRACE_WORDS), help="sums, or every entry")
+    parser.add_argument("what", nargs="?", metavar="|".join(TRACE_WORDS), help="show sums, or every entry")
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the trace")
     parser.add_argument("--out", metavar="FILE", help="where the command's trace goes (default COMMAND.trace)")
-    parser.add_argument("--skip", metavar="N", help="leave out so many accesses at the beginning (k, M, G: thousands, ...)")
-    parser.add_argument("--limit", metavar="N", help="end the command after so many accesses")
+    parser.add_argument("--skip", metavar="N", help="leave out the first N accesses (k, M, G: thousands, ...)")
+    parser.add_argument("--limit", metavar="N", help="end the command after N accesses")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:

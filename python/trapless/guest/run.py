@@ -66,36 +66,36 @@ class Request:
     """What the user asked for, from the command line, a sweep or Python down to the guest and the machine's arguments."""
 
     argv: list[str]
-    kind: str | None = _option(None, "how its mappings of files below /data are paged", choices=KINDS)
-    share: bool = _option(False, "threads that map the same file share one mapping", kind=bool)
-    inputs: tuple[Path, ...] = _option((), "file or folder that appears in the command's folder", word="in", shown="FILE",
+    kind: str | None = _option(None, "how the command's mappings of files below /data are paged", choices=KINDS)
+    share: bool = _option(False, "let threads that map the same file share one mapping", kind=bool)
+    inputs: tuple[Path, ...] = _option((), "file or folder to copy into the command's folder", word="in", shown="FILE",
                                        kind=list)
-    packages: tuple[str, ...] = _option((), "Debian package that the guest has, too", word="package", shown="NAME", kind=list)
-    cflags: str = _option("", "for the compiler of a command that is a file of C or C++: '-O3 -llmdb', --package liblmdb-dev",
+    packages: tuple[str, ...] = _option((), "Debian package to install in the guest", word="package", shown="NAME", kind=list)
+    cflags: str = _option("", "compiler options if the command is a C or C++ file: '-O3 -llmdb' with --package liblmdb-dev",
                           shown="TEXT")
     data: str | None = _option(None, "data disk at /data: random.bin of this size, or an ext4 image; then options of the "
                                      "machine's drive: ,block=4096 ,ssd=NAME ,namespace=IMAGE", shown="SIZE|IMAGE[,OPTION...]")
-    readahead: int | None = _option(None, "what Linux reads ahead on the disks of /data and /job, 0: nothing (default: Linux' "
-                                          "own, 128; with --kind 0)", shown="KB", kind=int)
+    readahead: int | None = _option(None, "how much Linux reads ahead on the disks of /data and /job (default: 0 with --kind, "
+                                          "otherwise Linux's default, 128)", shown="KB", kind=int)
     faults: tuple[str, ...] = _option((), "make the data disk's drive fail: media-error,every=100 or hang,op=read,skip=100 "
                                           "(docs/reference/nvme.md)", word="fault", shown="KIND[,KEY=VALUE...]", kind=list)
     memory: str | None = _option(None, "guest memory, for instance 256M", shown="SIZE", bare=True)
     harts: int | None = _option(None, "hardware threads of the machine (default: the profile's)", shown="N", kind=int, bare=True)
-    append: str = _option("", "more of the kernel's command line", shown="TEXT")
-    stock: bool = _option(False, "the unmodified kernel", kind=bool)
-    series: tuple[str, ...] = _option(build.SERIES, "series that the kernel has: hwdp (the default), stc", shown="NAME[,NAME]",
+    append: str = _option("", "text to add to the kernel's command line", shown="TEXT")
+    stock: bool = _option(False, "boot the unmodified kernel", kind=bool)
+    series: tuple[str, ...] = _option(build.SERIES, "series that the kernel has: hwdp (default), stc", shown="NAME[,NAME]",
                                       kind=list)
     simulator: str = _option("machine", "what the guest runs on (default machine)", word="on", choices=("machine", "qemu"))
     arch: str = _option(build.RISCV.kernel, "architecture of the guest (default riscv)", choices=tuple(build.ARCHS))
     verbose: bool = _option(False, "show the kernel's messages", kind=bool)
     max_seconds: float | None = _option(None, "give up after S simulated seconds", word="max-seconds", shown="S", kind=float,
                                         bare=True)
-    detail: str | None = _option(None, "detailed timing: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on",
+    detail: str | None = _option(None, "use detailed timing: from `start`, in `roi`s, from `milestone:N` or `instructions:N` on",
                                  shown="FROM", bare=True)
     profile: str = _option("vc707", "profile of the machine (default vc707)", shown="NAME|FILE", bare=True)
     settings: tuple[str, ...] = _option((), "change one value of the profile", word="set", shown="KEY=VALUE", kind=list,
                                          bare=True)
-    kernel: Path | None = _option(None, "another kernel than the patched one", shown="IMAGE", kind=Path)
+    kernel: Path | None = _option(None, "boot this kernel instead of the patched one", shown="IMAGE", kind=Path)
     out: Path | None = None
     stats: Path | None = None
     interactive: bool = False

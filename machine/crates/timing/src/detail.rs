@@ -33,7 +33,7 @@ fn smu_timed() -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheParams {
-    /// From load to use, as the page walker waits; what loads of the pipeline cost is `core.load`.
+    /// From load to use, for the page walker. `core.load` is the cost of the loads of instructions.
     pub l1_cycles: u32,
     /// Size of the first level for code.
     pub l1i_kib: u32,
@@ -49,19 +49,20 @@ pub struct CacheParams {
     pub l2_ways: u32,
     /// Added when the first level misses and the second one hits.
     pub l2_cycles: u32,
-    /// Size of the level that all cores share; 0: there is none. Who holds what is known all the same, so that stores and
-    /// devices reach the other caches.
+    /// Size of the level that all cores share; 0: there is none. The machine knows in any case which core holds which line,
+    /// so that stores and devices reach the other caches.
     pub last_kib: u32,
     /// Its ways.
     pub last_ways: u32,
     /// Added when the levels before the last one miss.
     pub last_cycles: u32,
-    /// Added when a line of code comes from memory: a core whose lines are shorter than these fetches straight code by several.
+    /// Added when a line of code comes from memory. This models a core whose lines are shorter than 64 bytes, and which needs
+    /// several fetches for straight code.
     #[serde(default)]
     pub fetch_cycles: u32,
     /// Added when another core has to give up a line or the right to write it.
     pub snoop_cycles: u32,
-    /// Stores of a core that may wait for their lines while it goes on; 0: it waits.
+    /// Stores of a core that may wait for their lines while the core goes on; 0: the core waits.
     pub store_buffer: u32,
     /// Whether the SMU's accesses to memory go through the hierarchy. If not, the times of its steps (`smu`) include them.
     #[serde(default = "smu_timed")]
@@ -80,7 +81,7 @@ pub struct DramParams {
     pub column_ns: f64,
     /// Opening a row, ns.
     pub activate_ns: f64,
-    /// Closing one, ns.
+    /// Closing a row, ns.
     pub precharge_ns: f64,
     /// How long a request keeps the bank of an open row busy, ns.
     pub burst_ns: f64,

@@ -27,25 +27,25 @@ pub struct SsdParams {
     pub fetch_us: f64,
     /// Commands in service at the same time; with `flash`: dies.
     pub channels: u32,
-    /// Data rate, 10^6 bytes a second.
+    /// Data rate, 10^6 bytes per second.
     pub mb_per_s: f64,
     /// Whether latencies vary.
     #[serde(default)]
     pub latency: Latency,
-    /// Reads: fractions of them, from 0 to 1, and the latency that so many do not exceed, as a factor of `read_us`. Linear in
-    /// between.
+    /// Distribution of read latencies. Each pair is a fraction of the reads, from 0 to 1, and the latency that this fraction
+    /// does not exceed, as a factor of `read_us`. Linear in between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_shape: Vec<(f64, f64)>,
     /// The same for writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_shape: Vec<(f64, f64)>,
-    /// What latencies that vary are drawn with.
+    /// Seed of the random latencies.
     #[serde(default)]
     pub seed: u64,
     /// Present for a medium that programs pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash: Option<FlashParams>,
-    /// Logical block, 512 or 4096 bytes, of namespaces that do not say their own.
+    /// Logical block, 512 or 4096 bytes, of namespaces without a block size in their options.
     pub block_bytes: u32,
     /// Largest transfer of one command in 4 KiB pages, a power of two (MDTS).
     pub max_transfer_pages: u32,
@@ -59,28 +59,28 @@ pub struct SsdParams {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Latency {
-    /// They do not.
+    /// Latencies do not vary.
     #[default]
     Constant,
-    /// As `read_shape` and `write_shape` say.
+    /// Latencies are drawn from `read_shape` and `write_shape`.
     Shape,
 }
 
-/// A medium that reads and programs pages, and whose programs make reads of the same die wait.
+/// A medium that reads and programs pages. A program makes reads of the same die wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlashParams {
-    /// What lies together on a die, KiB, a power of two: one read serves it.
+    /// Size of a flash page, KiB, a power of two. Its data lies together on a die, and one read serves all of it.
     pub page_kib: u32,
-    /// A program, us.
+    /// Time of a program, us.
     pub program_us: f64,
-    /// What is programmed at once, KiB.
+    /// Size of a program, KiB.
     pub program_kib: u32,
-    /// An erase, us.
+    /// Time of an erase, us.
     pub erase_us: f64,
     /// Programs of a die between two erases; 0: no erases.
     pub erase_every: u32,
-    /// Writes that are taken before they are programmed, KiB.
+    /// Size of the write buffer, KiB. The drive accepts writes into it before it programs them.
     pub buffer_kib: u32,
 }
 

@@ -30,13 +30,13 @@ pub struct Profile {
     pub name: String,
     /// Harts, clocks, memory.
     pub machine: MachineParams,
-    /// Cycles an instruction.
+    /// Cycles per instruction.
     pub core: CoreCosts,
     /// The Storage Management Unit.
     pub smu: SmuParams,
     /// The SSDs, all alike unless a disk has its own.
     pub ssd: SsdParams,
-    /// What detailed timing needs besides.
+    /// More values, for detailed timing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Detail>,
 }
@@ -58,13 +58,13 @@ pub struct MachineParams {
     pub memory_bytes: u64,
     /// The longest turn a hart takes before the others run, cycles.
     pub quantum_cycles: u64,
-    /// The same while both harts of a core run: how soon the one feels that the other stalls.
+    /// The longest turn while both harts of a core run, cycles. It bounds how late one hart notices that the other stalls.
     #[serde(default = "a_thousand")]
     pub thread_turn_cycles: u64,
-    /// The deepest mode of virtual memory that harts have; operating systems may take one with fewer levels.
+    /// The deepest mode of virtual memory that harts have; an operating system may use a mode with fewer levels.
     #[serde(default)]
     pub paging: Paging,
-    /// Upper page table entries that each hart's walker keeps; 0: none. One that it has costs a cycle to read.
+    /// Upper page table entries that each hart's walker keeps; 0: none. Reading a kept entry takes one cycle.
     pub walk_cache_entries: u32,
     /// Cost of an SBI call that the machine serves itself, cycles.
     pub sbi_call_cycles: u64,
@@ -84,9 +84,9 @@ fn a_thousand() -> u64 {
 pub struct CoreCosts {
     /// Integer arithmetic, logic, shifts, comparisons, and every instruction of no other class.
     pub alu: u32,
-    /// Loads, also floating point.
+    /// Loads, including floating point.
     pub load: u32,
-    /// Stores, also floating point.
+    /// Stores, including floating point.
     pub store: u32,
     /// Conditional branch that falls through.
     pub branch: u32,
@@ -128,12 +128,12 @@ pub struct CoreCosts {
     pub xret: u32,
     /// Entry into a trap handler.
     pub trap_entry: u32,
-    /// Each level that a page table walk reads. Detailed timing asks the caches instead.
+    /// Each level that a page table walk reads. With detailed timing the caches give this time instead.
     pub walk_level: u32,
     /// Added to a load or store whose address is not a multiple of its size.
     pub misaligned: u32,
-    /// Added to a load or store outside memory: the hart goes on so much later. The device acts at once; what it takes to be
-    /// reached is part of its own times.
+    /// Added to a load or store outside memory, before the hart goes on. The device acts at once; the time to reach it is
+    /// part of the device's own times.
     pub mmio: u32,
 }
 
@@ -141,11 +141,11 @@ pub struct CoreCosts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmuParams {
-    /// Whether there is one.
+    /// Whether the machine has an SMU.
     pub present: bool,
     /// PMSHR entries, 1 to 255.
     pub pmshr_entries: u32,
-    /// Frames the free page fetcher holds in advance, 1 to 255.
+    /// Frames that the free page fetcher holds in advance, 1 to 255.
     pub prefetch_entries: u32,
     /// Walker to SMU, cycles.
     pub request_cycles: u64,
@@ -163,7 +163,7 @@ pub struct SmuParams {
     pub notify_cycles: u64,
     /// Between two looks at the completion queue, cycles.
     pub poll_interval_cycles: u64,
-    /// From a doorbell to the first look; without it looks are at multiples of the interval, whenever the doorbell was.
+    /// From a doorbell to the first look. If absent, looks are at multiples of the interval, whenever the doorbell was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_look_cycles: Option<u64>,
     /// Reading a free ring entry, ns.
