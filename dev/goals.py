@@ -88,12 +88,12 @@ def load(path: Path = REGISTER) -> tuple[list[Goal], list[StatedTable]]:
     seen: set[str] = set()
     for goal in goals:
         if goal.id in seen:
-            raise UserError(f"{path}: goal {goal.id} stands there twice")
+            raise UserError(f"{path}: goal {goal.id} is there twice")
         seen.add(goal.id)
         if goal.measure not in measures.MEASURES:
             raise UserError(f"{path}: goal {goal.id}: nothing measures {goal.measure!r}")
         if goal.direction not in DIRECTIONS:
-            raise UserError(f"{path}: goal {goal.id}: direction {goal.direction!r}")
+            raise UserError(f"{path}: goal {goal.id}: direction must be {' or '.join(DIRECTIONS)}, not {goal.direction!r}")
     return goals, tables
 
 

@@ -95,5 +95,5 @@ def run(check: bool) -> int:
             write_whole(path, text)
             say(f"docs/reference/{name} written")
         elif not path.is_file() or path.read_text() != text:
-            raise UserError(f"docs/reference/{name}: is not fresh; ./trapless dev reference writes it")
+            raise UserError(f"docs/reference/{name} is out of date: run ./trapless dev reference")
     return 0

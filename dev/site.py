@@ -27,14 +27,14 @@ def run(check: bool) -> int:
     """Check all pages; without `check`, build the site, too. UserError if something is wrong."""
     if faults := pages.faults():
         print("\n".join(faults))
-        raise UserError(f"{len(faults)} faults in pages")
+        raise UserError(f"{len(faults)} faults in pages (listed above)")
     if not check:
         # With -q it would not count warnings, and strict would mean nothing.
         run_tool([_python(), "-m", "mkdocs", "build", "--strict", "--clean", "-d", SITE], LOGS / "docs.log", "mkdocs",
                  env={"NO_MKDOCS_2_WARNING": "1"}, cwd=ROOT, cause="^WARNING|^ERROR")
         if lost := [fault for page in pages.pages() for fault in differences(page)]:
             print("\n".join(lost))
-            raise UserError(f"{len(lost)} pages of the site are not what they are on GitHub")
+            raise UserError(f"{len(lost)} differences between pages of the site and pages on GitHub (listed above)")
         say(f"site: {SITE / 'index.html'}")
     return 0
 

@@ -51,17 +51,17 @@ def run_attack(rounds: int, way: str = "mixed", seed: int = 1, kernel: Path | No
     seen = re.search(r"^attack: (\d+) reads .* (-?\d+) pages by hardware, (\d+) foreign", result.console, re.MULTILINE)
     if not result.finished or not counted or not seen:
         last = [line for line in result.console.splitlines() if line.strip()][-1:] or ["(nothing)"]
-        raise UserError(f"the attack did not come to an end; its last words: {last[0]}")
+        raise UserError(f"the attack did not end; the last line of the guest: {last[0]}")
     outcome = Outcome(int(counted[1]), int(seen[1]), int(seen[2]), int(seen[3]))
     if not outcome.foreign and outcome.rounds < rounds:
-        raise UserError(f"the attack could not be mounted: {result.lines('attack: ')[-1]}")
+        raise UserError(f"the guest could not start the attack: {result.lines('attack: ')[-1]}")
     return outcome
 
 
 def run(rounds: int, way: str, seed: int, kernel: Path | None, kind: str) -> int:
     """The whole attack with its result on standard output; the exit status."""
     if rounds < 1:
-        raise UserError(f"--rounds {rounds}: at least 1")
+        raise UserError(f"--rounds must be at least 1, not {rounds}")
     if kernel and not kernel.is_file():
         raise UserError(f"--kernel {kernel}: no such file")
     image = kernel or build.kernel()

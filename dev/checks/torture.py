@@ -103,7 +103,7 @@ def run_part(part: Part, kernel: Path | None = None) -> Said:
             said = []
     lines = [line for line in said if line.startswith("seed ")]
     if len(lines) != part.count:
-        raise UserError(f"{part.way}, seed {part.seed + len(lines)}: the torture itself did not come to an end: "
+        raise UserError(f"{part.way}, seed {part.seed + len(lines)}: the program did not end; the last line of the guest: "
                         f"{guests.last_line(outcome.console)}")
     hardware, reads = served.reads(part.way.kind, outcome) or (0, 0)
     return Said(lines, outcome.console, outcome.stats["sim_seconds"], outcome.host_seconds, hardware, reads,
@@ -164,7 +164,7 @@ def _parts(sequences: int, seed: int) -> Iterator[tuple[int, int]]:
 def run(sequences: int, seed: int, kind: str | None, share: bool, kernel: Path | None) -> int:
     """All of it with its result on standard output; the exit status."""
     if sequences < 1:
-        raise UserError(f"--sequences {sequences}: at least 1")
+        raise UserError(f"--sequences must be at least 1, not {sequences}")
     if seed < 0 or seed + sequences > 1 << 32:
         raise UserError(f"--seed {seed}: seeds are 0 to {(1 << 32) - 1}")
     if kernel and not kernel.is_file():

@@ -36,7 +36,7 @@ def results(command: list) -> dict[str, tuple[int, int]]:
     done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, text=True, errors="replace", check=False)
     words = [line.split() for line in done.stdout.replace("\r", "").splitlines()]
     if ["end"] not in words:
-        raise UserError(f"{Path(command[0]).name} did not come to the program's end")
+        raise UserError(f"{Path(command[0]).name} stopped before the end of the program")
     return {w[0]: (int(w[1]), int(w[2])) for w in words if len(w) == 3 and w[1].isdigit() and w[2].isdigit()}
 
 

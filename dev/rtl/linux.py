@@ -80,7 +80,7 @@ def checkpoint(cva6: Path, disks: list[str], kernel: Path) -> Path:
             done = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", check=False)
         say(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no word of the simulation")
         if done.returncode or not (new / "model").exists():
-            raise UserError(f"the guest did not come to its shell; its last words: {done.stdout.strip()[-300:]}")
+            raise UserError(f"the guest did not reach its shell; the end of its output: {done.stdout.strip()[-300:]}")
         new.rename(folder)
     return folder
 
@@ -148,7 +148,7 @@ def run(request: Request) -> int:
         return 0
     ended = [region["number"] for region in regions]
     if ended != [NUMBERS[kind] for kind in kinds] or done.stdout.count(" 0 wrong") != len(kinds):
-        raise UserError("not every kind came to its end with the right words")
+        raise UserError("not every kind ended with the expected output")
     named = dict(zip(kinds, regions, strict=True))
     print(table(named, request.count))
     record = json.dumps({"count": request.count, "regions": named}, indent=1) + "\n"

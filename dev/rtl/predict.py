@@ -83,5 +83,5 @@ def run(record: Path = linux.RECORD) -> int:
         print(f"{kind:>12} {cycles:>10.1f} {machine:>10.1f} {error:>+9.1f} {most:>8}")
         bad += [kind] if abs(error) > most else []
     if bad:
-        raise UserError(f"further off than it may be: {', '.join(bad)}")
+        raise UserError(f"the prediction is further from the RTL than the limit for: {', '.join(bad)}")
     return 0

@@ -115,12 +115,12 @@ TOP = "demo, run, profile, sweep, study, report, compare, trace, python, dev, he
      "(there are pagerank, randomwalk, blender, xz, wrf, tensorflow, deepsjeng)"),
     (["dev", "soak", "--kernel", "debgu"],
      "--kernel: no such kernel: debgu; did you mean debug? (there are debug, kcsan, plain)"),
-    (["dev", "soak", "--misses", "-5"], "--misses -5: at least 1"),
-    (["dev", "soak", "--seed", "-3"], "--seed -3: at least 0"),
-    (["dev", "soak", "--data", "-1"], "--data -1: at least 256"),
-    (["dev", "attack", "--seed", "-1"], "--seed -1: at least 0"),
-    (["dev", "stc", "--seed", "-1"], "--seed -1: at least 0"),
-    (["dev", "repeat", "--runs", "1"], "--runs 1: at least 2"),
+    (["dev", "soak", "--misses", "-5"], "--misses must be at least 1, not -5"),
+    (["dev", "soak", "--seed", "-3"], "--seed must be at least 0, not -3"),
+    (["dev", "soak", "--data", "-1"], "--data must be at least 256, not -1"),
+    (["dev", "attack", "--seed", "-1"], "--seed must be at least 0, not -1"),
+    (["dev", "stc", "--seed", "-1"], "--seed must be at least 0, not -1"),
+    (["dev", "repeat", "--runs", "1"], "--runs must be at least 2, not 1"),
     (["run", "--harts", "two", "--", "true"], "run: argument --harts: invalid int value: 'two'"),
 ])
 def test_what_was_meant(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
@@ -166,12 +166,12 @@ def test_bare_metal_takes_what_the_machine_knows(main: Callable[..., tuple[int, 
 
 @pytest.mark.parametrize("command", ["run", "profile"])
 @pytest.mark.parametrize(("arguments", "line"), [
-    (["--kind", "hwdp"], "--kind: for guests, not for --elf"),
-    (["--in", "x"], "--in: for guests, not for --elf"),
-    (["--data", "64M"], "--data: for guests, not for --elf"),
-    (["--series", "stc"], "--series: for guests, not for --elf"),
-    (["--on", "qemu"], "--on qemu: for guests, not for --elf"),
-    (["--harts", "0"], "--harts 0: at least 1"),
+    (["--kind", "hwdp"], "--kind applies only to guests: leave it out with --elf"),
+    (["--in", "x"], "--in applies only to guests: leave it out with --elf"),
+    (["--data", "64M"], "--data applies only to guests: leave it out with --elf"),
+    (["--series", "stc"], "--series applies only to guests: leave it out with --elf"),
+    (["--on", "qemu"], "--on qemu applies only to guests: leave it out with --elf"),
+    (["--harts", "0"], "--harts must be at least 1, not 0"),
     (["--", "true"], "--elf: takes no command after --: true"),
 ])
 def test_bare_metal_refuses_what_is_for_guests(main: Callable[..., tuple[int, str]], command: str, arguments: list[str],
@@ -181,18 +181,18 @@ def test_bare_metal_refuses_what_is_for_guests(main: Callable[..., tuple[int, st
 
 @pytest.mark.parametrize(("arguments", "line"), [(["--out", "o"], "--out"), (["--interactive"], "--interactive")])
 def test_bare_metal_leaves_no_files(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
-    assert main("run", "--elf", "t.elf", *arguments) == (1, f"trapless: {line}: for guests, not for --elf\n")
+    assert main("run", "--elf", "t.elf", *arguments) == (1, f"trapless: {line} applies only to guests: leave it out with --elf\n")
 
 
 @pytest.mark.parametrize(("arguments", "line"), [
-    (["--on", "qemu", "--ssd", "tlc"], "--ssd tlc: not with --on qemu"),
-    (["--on", "qemu", "--set", "ssd.read_us=3"], "--set ssd.read_us=3: not with --on qemu"),
-    (["--on", "qemu", "--profile", "server"], "--profile server: not with --on qemu"),
-    (["--on", "qemu", "--stats", "s.json"], "--stats: not with --on qemu"),
-    (["--kernel", "t.elf", "--stock"], "--kernel t.elf: not with --stock"),
-    (["--kernel", "t.elf", "--series", "stc"], "--kernel t.elf: not with --series"),
-    (["--harts", "0"], "--harts 0: at least 1"),
-    (["--max-seconds", "0"], "--max-seconds 0.0: not a positive number"),
+    (["--on", "qemu", "--ssd", "tlc"], "--ssd tlc does not work with --on qemu: leave one of them out"),
+    (["--on", "qemu", "--set", "ssd.read_us=3"], "--set ssd.read_us=3 does not work with --on qemu: leave one of them out"),
+    (["--on", "qemu", "--profile", "server"], "--profile server does not work with --on qemu: leave one of them out"),
+    (["--on", "qemu", "--stats", "s.json"], "--stats does not work with --on qemu: leave one of them out"),
+    (["--kernel", "t.elf", "--stock"], "--kernel t.elf does not work with --stock: give one of them"),
+    (["--kernel", "t.elf", "--series", "stc"], "--kernel t.elf does not work with --series: give one of them"),
+    (["--harts", "0"], "--harts must be at least 1, not 0"),
+    (["--max-seconds", "0"], "--max-seconds must be a positive number, not 0.0"),
 ])
 def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch,
                                          arguments: list[str], line: str) -> None:
@@ -260,8 +260,8 @@ def test_values_of_the_profile_are_given_once(main: Callable[..., tuple[int, str
     (["--gdb", ""], "argument --gdb: is empty; give PLACE[,nowait]"),
     (["--stats", ""], "argument --stats: is empty; give FILE"),
     (["--elf", ""], "argument --elf: is empty; give FILE"),
-    (["--max-seconds", "nan"], "--max-seconds nan: not a positive number"),
-    (["--max-seconds", "inf"], "--max-seconds inf: not a positive number"),
+    (["--max-seconds", "nan"], "--max-seconds must be a positive number, not nan"),
+    (["--max-seconds", "inf"], "--max-seconds must be a positive number, not inf"),
     (["--on", "qemu", "--memory", "0"], "--memory 0: not a size like 256M"),
     (["--on", "qemu", "--memory", "256"], "--memory 256: not a size like 256M"),
     (["--readahead", "4294967296"], "--readahead 4294967296: more than Linux takes; give at most 4294967292 KB"),
@@ -294,8 +294,8 @@ def test_kinds_are_said_once(main: Callable[..., tuple[int, str]]) -> None:
     assert main("profile", "--compare", "osdp,osdp", "--", "true") == (
         1, "trapless: --compare osdp,osdp: osdp is given twice; give it once\n")
     assert main("profile", "--compare", "osdp", "--kind", "hwdp", "--", "true") == (
-        1, "trapless: --kind hwdp: not with --compare, which names the kinds\n")
-    assert main("run", "--interactive", "--kind", "hwdp")[1].startswith("trapless: --kind hwdp: not with --interactive")
+        1, "trapless: --kind hwdp does not work with --compare, which names the kinds: leave --kind out\n")
+    assert main("run", "--interactive", "--kind", "hwdp")[1].startswith("trapless: --kind hwdp does not work with --interactive")
 
 
 def test_a_shell_takes_no_command(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,11 +305,12 @@ def test_a_shell_takes_no_command(main: Callable[..., tuple[int, str]], monkeypa
     assert main("run", "--interactive") == (1, "trapless: --interactive: standard input is not a terminal\n")
     for arch in ("riscv", "x86_64"):
         assert main("run", "--on", "qemu", "--arch", arch, "--kind", "hwdp", "--", "true") == (
-            1, "trapless: --kind hwdp: not with --on qemu, which has no SMU (osdp, ideal, emulated)\n")
+            1, "trapless: --kind hwdp does not work with --on qemu, which has no SMU: use osdp, ideal or emulated\n")
 
 
 def test_a_profile_of_a_kernel_that_is_told_twice(main: Callable[..., tuple[int, str]]) -> None:
-    assert main("profile", "--kernel", "t.elf", "--stock", "--", "true") == (1, "trapless: --kernel t.elf: not with --stock\n")
+    assert main("profile", "--kernel", "t.elf", "--stock", "--", "true") == (
+        1, "trapless: --kernel t.elf does not work with --stock: give one of them\n")
 
 
 @pytest.mark.guest

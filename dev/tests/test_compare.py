@@ -158,7 +158,7 @@ def test_missing_or_damaged_files(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="No such file"):
             compare.read(path)
     (keep(tmp_path / "a", [1.0]) / "experiment.json").write_text("[]")
-    with pytest.raises(UserError, match="experiment.json: not what an experiment leaves"):
+    with pytest.raises(UserError, match="experiment.json: not the results of an experiment"):
         compare.read(tmp_path / "a")
 
 

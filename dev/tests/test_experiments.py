@@ -95,16 +95,16 @@ def test_experiment_complaints(tmp_path: Path) -> None:
         measure.run(["off_cost"], Setup(tmp_path), tmp_path, False, measured=True)
     (tmp_path / "experiment.json").write_text('{"experiment": "area"}')
     (tmp_path / "results.json").write_text('[{"block": "smu"}]')
-    with pytest.raises(UserError, match=r"^--measured: .* has what area gave, not off_cost$"):
+    with pytest.raises(UserError, match=r"^--measured: .* has the results of area, not of off_cost$"):
         measure.run(["off_cost"], Setup(tmp_path), tmp_path, False, measured=True)
 
 
 def test_options_do_not_change_what_a_run_is_named_by(tmp_path: Path) -> None:
     setup = Setup(tmp_path, settings=("ssd=tlc", "machine.harts=2"))
     setup.leaves(("machine.threads_per_core=1",))
-    with pytest.raises(UserError, match="^ssd=tlc: a run of this experiment has its own ssd$"):
+    with pytest.raises(UserError, match="^ssd=tlc: this experiment sets ssd itself: leave it out$"):
         setup.leaves(("machine.threads_per_core=1", "ssd=z-ssd"))
-    with pytest.raises(UserError, match="ssd.read_us=3: a run of this experiment has its own ssd.read_us"):
+    with pytest.raises(UserError, match="ssd.read_us=3: this experiment sets ssd.read_us itself"):
         Setup(tmp_path, settings=("ssd.read_us=3",)).leaves(("ssd=z-ssd",))
     with pytest.raises(UserError, match="memory.frames"):
         aspf.simulate(Setup(tmp_path, settings=("memory.frames=9",), traces=tmp_path, frames=5), [aspf.Case("mix3", "sync")])

@@ -71,7 +71,7 @@ def test_a_run_of_ycsb_counts_its_region(tmp_path: Path) -> None:
     assert (record["hw_misses"], record["os_faults"], record["hw_share"], record["misses_per_op"]) == (30, 10, 75, 2)
     assert record["kernel_instructions_per_op"] == 100
     (tmp_path / "out" / "ycsb.json").write_text('{"wrong": 1, "ops_per_second": 5.0, "all": {"ops": 20}}')
-    with pytest.raises(UserError, match="1 records were wrong"):
+    with pytest.raises(UserError, match="1 records had wrong contents"):
         rocksdb.take(Case("YCSB-C", "hwdp", 1, rocksdb.SCALE), outcome, tmp_path)
 
 

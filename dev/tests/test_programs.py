@@ -129,7 +129,7 @@ def test_cplusplus_is_compiled_with_flags_and_more_sources(here: Path) -> None:
     made = own.resolve(["./it.cc", "x"], cflags="-O1 -D N=3 -I headers more.cpp")
     assert made.argv == ["./it", "x"] and elf.read(made.files[0]).machine == "riscv64"
     assert any("libstdc++" in name for name in elf.read(made.files[0]).libraries)
-    for cflags, complaint in (("-o x", "--cflags -o: a program is made"), ("none.c", "--cflags none.c: no such file"),
+    for cflags, complaint in (("-o x", "--cflags -o: leave it out"), ("none.c", "--cflags none.c: no such file"),
                               ("-lnothing", "-lnothing: no library of the compiler's"), ("'", "no closing quotation")):
         with pytest.raises(UserError, match=complaint):
             own.resolve(["./it.cc"], cflags=cflags)

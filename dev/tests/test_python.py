@@ -108,10 +108,11 @@ def test_run_that_fails_is_a_result(fake: Fake) -> None:
     ("true", {"data": "no.img"}, "no.img: no such image"),
     ("true", {"simulator": "bochs"}, "simulator: bochs"),
     ("./no.c", {}, "./no.c: no such file"),
-    ("true", {"harts": 0}, "harts 0: not a positive number"),
-    ("true", {"kernel": __file__, "stock": True}, "not with --stock"),
-    ("true", {"simulator": "qemu", "ssd": "tlc"}, "--ssd tlc: not with --on qemu"),
-    ("true", {"simulator": "qemu", "settings": {"hwdp.ring": 64, "ssd.read_us": 3}}, "--set ssd.read_us=3: not with --on qemu"),
+    ("true", {"harts": 0}, "harts must be a positive number, not 0"),
+    ("true", {"kernel": __file__, "stock": True}, "does not work with --stock"),
+    ("true", {"simulator": "qemu", "ssd": "tlc"}, "--ssd tlc does not work with --on qemu: leave one of them out"),
+    ("true", {"simulator": "qemu", "settings": {"hwdp.ring": 64, "ssd.read_us": 3}},
+     "--set ssd.read_us=3 does not work with --on qemu: leave one of them out"),
 ])
 def test_what_cannot_run_is_one_line(fake: Fake, command: str, options: dict, complaint: str,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +170,7 @@ def test_results_of_earlier_versions_are_bare_numbers(made: Path) -> None:
     ({"fixed": {"command": "x {n}"}, "vary": {"n": 4}}, {}, "vary.n: not a list"),
     ({"fixed": {"command": "x"}, "vary": [1]}, {}, "sweep: vary: not a table"),
     ({"other": {}}, {}, "other: should be in"),
-    ({"fixed": {"command": "true"}}, {"jobs": 0}, "jobs: 0: at least 1"),
+    ({"fixed": {"command": "true"}}, {"jobs": 0}, "jobs must be at least 1, not 0"),
     ("/no/such.toml", {}, "/no/such.toml: No such file"),
 ])
 def test_wrong_sweeps(what: object, options: dict, complaint: str) -> None:
@@ -213,7 +214,7 @@ def test_compare(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "3", '[{"values": 3, "figures": 4}]', "[1]"])
 def test_what_is_no_result(tmp_path: Path, text: str) -> None:
     (tmp_path / "results.json").write_text(text)
-    with pytest.raises(trapless.Error, match=r"results\.json: not what an experiment"):
+    with pytest.raises(trapless.Error, match=r"results\.json: not the results of an experiment"):
         trapless.load(tmp_path)
 
 
@@ -255,7 +256,7 @@ def test_lines_over_words(made: Path) -> None:
         found = trapless.plot(pd.concat([runs[runs["threads"] == 1], runs]), "kind", "mean_us", "threads", form=form)
         assert found.layout.xaxis.categoryarray == ("hwdp", "osdp")
     for form in (None, "lines"):
-        with pytest.raises(trapless.Error, match="plot: log: kind has words, not numbers"):
+        with pytest.raises(trapless.Error, match="plot: log: the column kind has words, not numbers"):
             trapless.figure(runs, "kind", "mean_us", "threads", form=form, log=True)
     gap = pd.DataFrame({"size": [1, None, 4], "us": [1.0, 2.0, 3.0]})
     assert drawn(trapless.plot(gap, "size", "us"))["us"][:2] == ([1, 4], [1, 3]), "a row without x has no place"

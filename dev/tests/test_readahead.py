@@ -31,7 +31,7 @@ def test_stock_means_stock() -> None:
     assert [run.readahead_of(kind, 512) for kind in (None, "hwdp")] == [512, 512]
     assert run.readahead_of(None, 0) == 0
     for odd in (-4, 6):
-        with pytest.raises(UserError, match=f"^--readahead {odd}: not a number of KB in whole pages of 4"):
+        with pytest.raises(UserError, match=f"^--readahead must be 0 .off. or a positive multiple of 4 KB, not {odd}"):
             run.readahead_of(None, odd)
 
 
@@ -61,25 +61,25 @@ def test_faults_are_the_data_disks() -> None:
     assert run.faults_of(("hang,op=read", "late,by=1,disk=2"), True) == ("hang,op=read,disk=3", "late,by=1,disk=2")
     assert run.faults_of(("abort,disk=1",), False) == ("abort,disk=1",)
     for fault in ("hang", "hang,disk=3"):
-        with pytest.raises(UserError, match=f"^--fault {fault}: strikes the data disk: needs --data"):
+        with pytest.raises(UserError, match=f"^--fault {fault} strikes the data disk: give --data"):
             run.faults_of((fault,), False)
     outcome = guests.Outcome(0, {"faults": [{"fault": "hang,disk=3", "struck": 2}]})
     assert run.what_was(run.Request(["true"]), outcome) == ["--fault hang,disk=3: struck 2 commands"]
 
 
 @pytest.mark.parametrize(("arguments", "line"), [
-    (["--readahead", "6"], "--readahead 6: not a number of KB"),
-    (["--fault", "hang"], "--fault hang: strikes the data disk: needs --data"),
-    (["--on", "qemu", "--data", "64M", "--fault", "hang"], "--fault hang: not with --on qemu"),
-    (["--elf", "x", "--fault", "hang"], "--fault: for guests, not for --elf"),
-    (["--elf", "x", "--readahead", "0"], "--readahead: for guests, not for --elf"),
-    (["--elf", "x", "--cflags", "-O3"], "--cflags: for guests, not for --elf"),
+    (["--readahead", "6"], "--readahead must be 0 (off) or a positive multiple of 4 KB, not 6"),
+    (["--fault", "hang"], "--fault hang strikes the data disk: give --data"),
+    (["--on", "qemu", "--data", "64M", "--fault", "hang"], "--fault hang does not work with --on qemu: leave one of them out"),
+    (["--elf", "x", "--fault", "hang"], "--fault applies only to guests: leave it out with --elf"),
+    (["--elf", "x", "--readahead", "0"], "--readahead applies only to guests: leave it out with --elf"),
+    (["--elf", "x", "--cflags", "-O3"], "--cflags applies only to guests: leave it out with --elf"),
 ])
 @pytest.mark.parametrize("command", ["run", "profile"])
 def test_refusals_come_before_anything_is_built(command: str, arguments: list[str], line: str, monkeypatch: pytest.MonkeyPatch,
                                                 tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     if command == "profile" and "qemu" in arguments:
-        line = "profile: not with --on qemu"
+        line = "profile does not work with --on qemu: leave --on out"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli.signals, "listen", lambda: None)
     monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
@@ -104,7 +104,7 @@ def test_points_of_a_sweep_have_them(fake: Fake, monkeypatch: pytest.MonkeyPatch
     assert (fio.readahead, fio.faults) == (None, ("hang,disk=3",))
     with pytest.raises(UserError, match="--cflags: fake is not compiled"):
         guest(cflags="-O3")
-    with pytest.raises(UserError, match="--readahead 3: not a number of KB"):
+    with pytest.raises(UserError, match="--readahead must be 0 .off. or a positive multiple of 4 KB, not 3"):
         guest(readahead=3)
 
 

@@ -74,7 +74,7 @@ def test_documents_take_the_whole_experiment(tmp_path: Path, monkeypatch: pytest
                            (Setup(tmp_path, settings=("ssd=z-ssd",)), "./trapless study x --set ssd=z-ssd")):
         measure.run(["x"], setup, tmp_path, False)
         assert json.loads((tmp_path / "experiment.json").read_text())["command"] == command
-        with pytest.raises(UserError, match=f"has what `{command}` gave, not the whole experiment"):
+        with pytest.raises(UserError, match=f"has the results of `{command}`, not of the full experiment"):
             measure.run(["x"], Setup(tmp_path), tmp_path, True, measured=True)
     measure.run(["x"], Setup(tmp_path), tmp_path, False)
     assert not written
@@ -83,8 +83,8 @@ def test_documents_take_the_whole_experiment(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("changed", "complaint"), [
-    ({"kinds": ("osdp",)}, "x: its kinds are the figure's: it takes no --kinds"),
-    ({"profile": "server"}, "x: its profile is the figure's: it takes no --profile")])
+    ({"kinds": ("osdp",)}, "x: the figure fixes the kinds: leave --kinds out"),
+    ({"profile": "server"}, "x: the figure fixes the profile: leave --profile out")])
 def test_options_that_a_figure_does_not_take(changed: dict, complaint: str, tmp_path: Path,
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     made = Experiment("title", lambda setup: rows(), {"t": Table((figures.KIND,))})

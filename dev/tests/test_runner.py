@@ -138,10 +138,10 @@ def test_data_disk_of_the_command_line(volume: ext4.Volume, tree: Path, tmp_path
 def test_a_disk_whose_writes_are_dropped_is_not_written_to(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine takes the last word: `snapshot,rw` would alter an image that others share."""
     monkeypatch.setattr(dataset, "image", lambda size: Path("D"))
-    with pytest.raises(UserError, match=f"^--data 64M,{options}: what is written to random data is dropped: it cannot be rw$"):
+    with pytest.raises(UserError, match=f"^--data 64M,{options}: leave rw out: what the guest writes to random data is dropped$"):
         data_disk(f"64M,{options}")
     guest = guests.Guest(Path("K"), Path("R"), data=Path("D"), data_options=options)
-    with pytest.raises(UserError, match=f"^D,{options}: what is written to this disk is dropped: it cannot be rw$"):
+    with pytest.raises(UserError, match=f"^D,{options}: leave rw out: what the guest writes to this disk is dropped$"):
         guests.machine_command(Path("M"), guest, Path("J"), Path("S"), "-")
     kept = guests.machine_command(Path("M"), replace(guest, data_kept=True), Path("J"), Path("S"), "-")
     assert f"D,{options}" in kept

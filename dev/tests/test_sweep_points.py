@@ -46,11 +46,11 @@ from dev.tests.fake_lab import FAKE, Fake, statuses
     ("limits = 60", "mine.toml: limits: not a table of names and values"),
     ("[fixed]\ncommand = \"x 'y\"", "command: x 'y: no closing quotation"),
     ("[fixed]\ncommand = ''", "command: is empty"),
-    ("[fixed]\ncommand = 'x'\nharts = 0", "harts: 0: at least 1"),
+    ("[fixed]\ncommand = 'x'\nharts = 0", "harts must be at least 1, not 0"),
     ("[fixed]\ncommand = 'x'\n[vary]\ndata = ['64M', '0M']", "--data 0M: random.bin would have no bytes"),
     ("[fixed]\ncommand = 'x'\ndata = '64M,ssd=tlc,ssd=ull'", "ssd is given twice; give it once"),
     ("[fixed]\ncommand = 'x'\nin = [1]", r"in: \[1\] is not a list of texts"),
-    ("[fixed]\nworkload = 'fio'\n[vary]\nthreads = [1, 0]", "threads: 0: at least 1"),
+    ("[fixed]\nworkload = 'fio'\n[vary]\nthreads = [1, 0]", "threads must be at least 1, not 0"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nshare = [false, true]", "share: needs a `kind`"),
     ("[fixed]\ncommand = 'x'\nkernel = 'Image'\n[vary]\nstock = [false, true]", "kernel: not with `stock`"),
     ("[fixed]\ncommand = 'x'\nseries = ['stc']\n[vary]\nkernel = ['Image']", "kernel: not with `series`"),
@@ -132,8 +132,8 @@ def test_data_of_many_points_is_not_written_to(fake: Fake, monkeypatch: pytest.M
     results = command.sweep(made)
     assert statuses(results) == ["not run", "not run", "ok"]
     assert [result["line"] for result in results[:2]] == [
-        "data: disk.img,rw: what is written to a sweep's data is dropped: it cannot be rw",
-        "--data 64M,rw: what is written to random data is dropped: it cannot be rw"]
+        "data: disk.img,rw: leave rw out: what the guest writes to a sweep's data is dropped",
+        "--data 64M,rw: leave rw out: what the guest writes to random data is dropped"]
 
 
 def test_a_script_that_may_run_is_another_one(fake: Fake) -> None:

@@ -158,7 +158,7 @@ def sweep(what: str | Path | Mapping[str, Mapping[str, object]], *, out: str | P
     """
     for name, count in (("jobs", jobs), ("workers", workers)):
         if count is not None and count < 1:
-            raise UserError(f"{name}: {count}: at least 1")
+            raise UserError(f"{name} must be at least 1, not {count}")
     if isinstance(what, Mapping):
         vary = what.get("vary", {})
         data = {**what, "vary": {name: values if isinstance(values, str | Mapping) or not isinstance(values, Iterable)

@@ -62,7 +62,7 @@ def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series
     if x is None and y is None:
         return _of_experiment(what, figure)
     if x is None or y is None:
-        raise UserError("plot: needs both x and y, or neither")
+        raise UserError("plot: give both x and y, or neither")
     for column in (x, y, *([series] if series else [])):
         if column not in what.columns:
             raise no_such("column", column, map(str, what.columns), "plot")
@@ -70,7 +70,7 @@ def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series
     rows = _means(rows_of(what if series else what.assign(**{whole: label})), x, y, whole)
     lines = plots.Lines(x, whole, y, _label(what, x), label, log=log)
     if log and lines.categories(lines.shown(rows)):
-        raise UserError(f"plot: log: {x} has words, not numbers")
+        raise UserError(f"plot: log: the column {x} has words, not numbers")
     if (form or ("lines" if pd.api.types.is_numeric_dtype(what[x]) else "bars")) == "bars":
         return plots.Bars(x, whole, y, label, stacked=stacked), rows
     return lines, rows
@@ -79,7 +79,7 @@ def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series
 def _of_experiment(frame: pd.DataFrame, figure: str | None) -> tuple[plots.Plot, list[dict]]:
     known = EXPERIMENTS.get(frame.attrs.get("experiment", ""))
     if known is None:
-        raise UserError("plot: x and y are missing, and these are not the results of an experiment")
+        raise UserError("plot: give x and y: these results have no figures, because no experiment left them")
     if not known.plots:
         raise UserError(f"plot: {frame.attrs['experiment']} has no figure; name x and y")
     name = figure or next(iter(known.plots))

@@ -44,7 +44,7 @@ def experiment(name: str, *, quick: bool = True, kinds: str | Iterable[str] = ()
     settings = settings or {}
     changed, parameters = point.dotted(settings)
     if parameters:
-        raise UserError(f"settings: {parameters[0]}: an experiment's kernel has parameters of its own")
+        raise UserError(f"settings: {parameters[0]}: an experiment sets its kernel's parameters itself: leave it out")
     if odd := [name for name in settings if "." not in name and name != "ssd"]:
         raise UserError(f"settings: {odd[0]}: neither a value of a profile (ssd.read_us) nor a drive (ssd)")
     drive = [f"ssd={settings['ssd']}"] if "ssd" in settings else []
@@ -71,7 +71,7 @@ def load(path: str | Path, *, runs: bool = False) -> pd.DataFrame:
     except OSError as error:
         raise UserError(f"{file}: {error.strerror}") from None
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise UserError(f"{file}: not what an experiment, a sweep or the demo leaves") from None
+        raise UserError(f"{file}: not the results of an experiment, a sweep or the demo") from None
     frame.attrs |= {"folder": str(file.parent),
                     **{key: whole[key] for key in ("experiment", "title", "about", "form", "git") if key in whole}}
     return frame

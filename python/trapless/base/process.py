@@ -97,7 +97,7 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
 def go_on() -> None:
     """UserError if this thread is to begin nothing any more."""
     if _closed.is_set() or getattr(_mine, "ended", _closed).is_set():
-        raise UserError("the laboratory ends")
+        raise UserError("stopped, because trapless is ending")
 
 
 def belong_to(ended: threading.Event) -> None:

@@ -89,7 +89,7 @@ def count(args: argparse.Namespace, option: str, least: int = 1) -> int | None:
     """The value of an option that is a number; UserError if it is too small."""
     value = getattr(args, option)
     if value is not None and value < least:
-        raise UserError(f"--{option} {value}: at least {least}")
+        raise UserError(f"--{option} must be at least {least}, not {value}")
     return value
 
 
@@ -116,7 +116,7 @@ def elf_options(args: argparse.Namespace, argv: list[str]) -> list[str]:
     others |= {f"--{name}": getattr(args, name.replace("-", "_"))
                for name in ("out", "interactive", "check-atomic") if args.command == "run"}
     if odd := [option for option, given in others.items() if given]:
-        raise UserError(f"{odd[0]}{' qemu' if odd[0] == '--on' else ''}: for guests, not for --elf")
+        raise UserError(f"{odd[0]}{' qemu' if odd[0] == '--on' else ''} applies only to guests: leave it out with --elf")
     if argv:
         raise UserError(f"--elf: takes no command after --: {argv[0]}")
     own = {"--json": getattr(args, "stats", None), "--memory": args.memory, "--harts": args.harts,
@@ -130,6 +130,6 @@ def machine_options(args: argparse.Namespace) -> list[str]:
     options = [text for name, value in named.items() if value for text in (name, value)]
     if getattr(args, "smu", "model") == "rtl":
         if args.simulator != "machine":
-            raise UserError("--smu rtl: not with --on qemu")
+            raise UserError("--smu rtl does not work with --on qemu: leave one of them out")
         options.append(f"--smu-rtl={smu_rtl(args.profile, tuple(args.settings), args.harts)}")
     return options

@@ -36,14 +36,14 @@ def run(args: argparse.Namespace, argv: list[str]) -> int:
     count(args, "harts")
     if args.elf:
         if args.compare:
-            raise UserError("profile: --compare: kinds are for guests, not for --elf")
+            raise UserError("profile: --compare applies only to guests: leave it out with --elf")
         return profiling.profile_elf(args.elf, args.profile, tuple(args.settings), args.detail, args.out, args.since,
                                      tuple(args.symbols), args.categories, tuple(elf_options(args, argv)))
     if not any(argv[:1]):
         raise UserError("profile: no command (trapless profile [OPTIONS] -- COMMAND ...)")
     rest = args.out, args.since, tuple(args.symbols), args.categories
     if args.compare and args.kind:
-        raise UserError(f"--kind {args.kind}: not with --compare, which names the kinds")
+        raise UserError(f"--kind {args.kind} does not work with --compare, which names the kinds: leave --kind out")
     if args.compare:
         return profiling.compare(request(args, argv), *rest, kinds_of("--compare", args.compare))
     return profiling.profile(request(args, argv), *rest)

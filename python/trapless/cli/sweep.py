@@ -39,5 +39,5 @@ def run(args: argparse.Namespace, argv: list[str]) -> int:
     if not args.file:
         raise UserError("sweep: no FILE.toml is given (docs/reference/sweeps.md describes it)")
     if jobs and (workers or args.scheduler):
-        raise UserError("sweep: --jobs has no effect with --workers or --scheduler: leave it out")
+        raise UserError("sweep: --jobs does not work with --workers or --scheduler: leave it out")
     return command.run(args.file, args.out or Path("out") / args.file.stem, Engine(jobs, workers, args.scheduler))

@@ -140,7 +140,7 @@ def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, co
         command += ["--fault", fault]
     if guest.data:
         if not guest.data_kept and says_rw(guest.data_options):
-            raise UserError(f"{guest.data},{guest.data_options}: what is written to this disk is dropped: it cannot be rw")
+            raise UserError(f"{guest.data},{guest.data_options}: leave rw out: what the guest writes to this disk is dropped")
         command += ["--disk", _disk(guest.data, "" if guest.data_kept else "snapshot", guest.data_options)]
     if guest.memory:
         command += ["--memory", guest.memory]

@@ -161,7 +161,7 @@ def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None,
     size = parse_size(text)
     if size is not None:
         if guests.says_rw(options):
-            raise UserError(f"--data {argument}: what is written to random data is dropped: it cannot be rw")
+            raise UserError(f"--data {argument}: leave rw out: what the guest writes to random data is dropped")
         return dataset.image(size), False, options
     image = folder / text
     if not image.is_file():
@@ -181,7 +181,7 @@ def readahead_of(kind: str | None, readahead: int | None) -> int | None:
     if readahead is None:
         return None if kind is None else 0
     if readahead < 0 or readahead % 4:
-        raise UserError(f"--readahead {readahead}: not a number of KB in whole pages of 4 (0: off)")
+        raise UserError(f"--readahead must be 0 (off) or a positive multiple of 4 KB, not {readahead}")
     if readahead > _MOST_READAHEAD:
         raise UserError(f"--readahead {readahead}: more than Linux takes; give at most {_MOST_READAHEAD} KB")
     return readahead
@@ -195,7 +195,7 @@ def faults_of(faults: tuple[str, ...], data: bool) -> tuple[str, ...]:
             raise UserError(f"--fault {fault}: {key} is given twice; give it once")
         named = any(part.startswith("disk=") for part in fault.split(","))
         if not data and (not named or f"disk={guests.DATA_DISK}" in fault.split(",")):
-            raise UserError(f"--fault {fault}: strikes the data disk: needs --data (disk=1 is the root's, disk=2 the job's)")
+            raise UserError(f"--fault {fault} strikes the data disk: give --data, or disk=1 (root disk) or disk=2 (job disk)")
         found.append(fault if named else f"{fault},disk={guests.DATA_DISK}")
     return tuple(found)
 
@@ -255,8 +255,8 @@ def check(request: Request, folder: Path = Path()) -> None:
     if request.interactive and request.argv:
         raise UserError(f"--interactive: takes no command after --: {request.argv[0]}")
     if request.interactive and request.kind:
-        raise UserError(f"--kind {request.kind}: not with --interactive, whose shell has no kind; begin its commands with "
-                        f"hwdp -k {request.kind} -f /data/ --")
+        raise UserError(f"--kind {request.kind} does not work with --interactive, whose shell has no kind: begin its commands "
+                        f"with hwdp -k {request.kind} -f /data/ --")
     if request.share and not request.kind:
         raise UserError("--share: only with --kind, whose launcher makes threads share")
     for path in request.inputs:
@@ -264,7 +264,7 @@ def check(request: Request, folder: Path = Path()) -> None:
             raise UserError(f"--in {path}: no such file")
     for name, given in (("harts", request.harts), ("max-seconds", request.max_seconds)):
         if given is not None and not 0 < given < math.inf:
-            raise UserError(f"--{name} {given}: not a positive number")
+            raise UserError(f"--{name} must be a positive number, not {given}")
     check_settings(request.settings, request.harts, request.memory)
     if "" in request.packages:
         raise UserError("--package: is empty; give the NAME of a Debian package")
@@ -272,9 +272,10 @@ def check(request: Request, folder: Path = Path()) -> None:
     if request.simulator == "machine" and build.ARCHS[request.arch] is not build.RISCV:
         raise UserError(f"--arch {request.arch}: only with --on qemu")
     if request.simulator != "machine" and (odd := _of_the_machine(request)):
-        raise UserError(f"{odd}: not with --on qemu")
+        raise UserError(f"{odd} does not work with --on qemu: leave one of them out")
     if request.simulator != "machine" and request.kind in ("trap", "hwdp"):
-        raise UserError(f"--kind {request.kind}: not with --on {request.simulator}, which has no SMU (osdp, ideal, emulated)")
+        raise UserError(f"--kind {request.kind} does not work with --on {request.simulator}, which has no SMU: "
+                        "use osdp, ideal or emulated")
     # QEMU itself takes 0 for its own 128 MiB, and a number alone for MiB.
     if request.simulator != "machine" and request.memory is not None and not parse_size(request.memory.upper()):
         raise UserError(f"--memory {request.memory}: not a size like 256M")
@@ -318,11 +319,12 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
 def check_kernel(request: Request, folder: Path = Path()) -> None:
     """UserError if there is no such kernel, or if it is told twice which one."""
     if request.stock and request.series != build.SERIES:
-        raise UserError(f"--series {','.join(request.series)}: not with --stock, which has none")
+        raise UserError(f"--series {','.join(request.series)} does not work with --stock, which has no series: give one of them")
     if not request.kernel:
         return
     if request.stock or request.series != build.SERIES:
-        raise UserError(f"--kernel {request.kernel}: not with {'--stock' if request.stock else '--series'}")
+        raise UserError(f"--kernel {request.kernel} does not work with {'--stock' if request.stock else '--series'}: "
+                        "give one of them")
     if not (folder / request.kernel).is_file():
         raise UserError(f"--kernel {request.kernel}: no such file")
 

@@ -226,7 +226,7 @@ def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
 def _ycsb(out: Path, threads: int) -> tuple[int | None, dict]:
     said = json.loads((out / "ycsb.json").read_text())
     if said["wrong"]:
-        raise UserError(f"{said['wrong']} records were wrong")
+        raise UserError(f"{said['wrong']} records had wrong contents")
     every = said["all"]
     return REGION, {"ops": every["ops"], "ops_per_second": said["ops_per_second"], "mean_us": every["mean_us"],
                     "p99_us": every["p99_us"], "wrong": said["wrong"],

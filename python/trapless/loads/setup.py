@@ -72,7 +72,7 @@ class Setup:
         for setting in self.settings:
             key = setting.partition("=")[0]
             if key in keys or key.partition(".")[0] in keys:
-                raise UserError(f"{setting}: a run of this experiment has its own {key}")
+                raise UserError(f"{setting}: this experiment sets {key} itself: leave it out")
 
     def runner(self) -> Callable[[guests.Guest, Job, Path], guests.Outcome]:
         """Runs a job on the machine: (guest, job, folder for its files) -> outcome."""

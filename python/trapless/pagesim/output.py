@@ -60,7 +60,7 @@ def take(record: dict, *parts: Callable[[dict], dict]) -> dict:
     try:
         return {key: value for part in (figures, *parts) for key, value in part(record).items()}
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"the simulator's record is not one that this laboratory reads: {error!r}") from None
+        raise UserError(f"this version of trapless cannot read the record of the paging simulator: {error!r}") from None
 
 
 def figures(record: dict) -> dict:

@@ -77,7 +77,7 @@ def symbols_of(kernel: Path) -> Path:
 def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[str, ...], categories: Path | None) -> int:
     """Run a command in a guest, attributed; the command's exit status."""
     if request.simulator != "machine":
-        raise UserError("profile: not with --on qemu")
+        raise UserError("profile does not work with --on qemu: leave --on out")
     run.check(request)
     _prepare(out, symbols, categories)
     kernel = request.kernel or build.kernel(stock=request.stock, series=request.series)
@@ -196,7 +196,7 @@ def finish(out: Path, command: str, settings: tuple[tuple[str, str], ...] = (), 
         return status
     record, stats = json.loads((out / "profile.json").read_text()), json.loads((out / "stats.json").read_text())
     if not record["windows"]:
-        raise UserError("profile: nothing to see: the guest never came to where --from begins")
+        raise UserError("profile: nothing was measured: the guest never reached the place that --from names")
     with open(out / "stacks.folded") as lines:
         root = flame.tree(lines, without=frozenset({"[asleep]"}))
     graph = flame.svg(root, f"cycles by stack of calls: {command}")

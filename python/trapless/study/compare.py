@@ -88,7 +88,7 @@ def _main(runs_path: Path) -> tuple[str, ...]:
         tables = json.loads(path.read_text())["tables"].values()
         return tuple(dict.fromkeys(columns.from_json(entry).key for table in tables for entry in table["columns"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise UserError(f"{path}: not what an experiment leaves") from None
+        raise UserError(f"{path}: not the results of an experiment") from None
 
 
 def compare(a: Result, b: Result, every: bool = False) -> list[dict]:

@@ -49,7 +49,7 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
         names = list(EXPERIMENTS)
     for option, given in (("--traces", setup.traces), ("--frames", setup.frames)):
         if given and all(EXPERIMENTS[name].guest for name in names):
-            raise UserError(f"{option}: for the paging simulator's experiments, aspf-*")
+            raise UserError(f"{option} applies only to experiments of the paging simulator (aspf-*): leave it out")
     if len(names) == 1:
         _run_one(names[0], replace(setup, out=out or Path("out") / names[0]), update_docs, measured)
         return 0
@@ -74,9 +74,9 @@ def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict]
     """
     experiment, folder = EXPERIMENTS[name], setup.out
     if setup.kinds and not experiment.kinds:
-        raise UserError(f"{name}: its kinds are the figure's: it takes no --kinds")
+        raise UserError(f"{name}: the figure fixes the kinds: leave --kinds out")
     if setup.profile != Setup.profile and not experiment.profile:
-        raise UserError(f"{name}: its profile is the figure's: it takes no --profile")
+        raise UserError(f"{name}: the figure fixes the profile: leave --profile out")
     output_folder(folder)
     start = time.monotonic()
     with took.account() as runs:
@@ -186,7 +186,7 @@ def _check_full(folder: Path) -> None:
     except (OSError, ValueError, KeyError) as error:
         raise UserError(f"no records of an earlier run in {folder}: {error}") from None
     if form != "full" or " --" in command:
-        raise UserError(f"--docs: {folder} has what `{command}` gave, not the whole experiment as it is")
+        raise UserError(f"--docs: {folder} has the results of `{command}`, not of the full experiment")
 
 
 def _read(folder: Path, name: str) -> list[dict]:
@@ -196,7 +196,7 @@ def _read(folder: Path, name: str) -> list[dict]:
             return json.loads((folder / "results.json").read_text())
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"no records of an earlier run in {folder}: {error}") from None
-    raise UserError(f"--measured: {folder} has what {found} gave, not {name}")
+    raise UserError(f"--measured: {folder} has the results of {found}, not of {name}")
 
 
 def write_to_documents(tables: dict[str, tuple[Table, list[dict]]]) -> None:

@@ -28,7 +28,7 @@ _FILES = ("experiment.json", "results.json", "columns.json", "runs.jsonl", "resu
 def run(source: Path, out: Path) -> int:
     """Make the site of what is measured in `source`/NAME."""
     if out.resolve() == source.resolve():
-        raise UserError(f"--out {out}: the same folder as --from: copies there would be the results themselves")
+        raise UserError(f"--out {out}: this is also the folder of --from; name another one for the pages")
     found = {name: read(source / name) for name in EXPERIMENTS if (source / name / "experiment.json").is_file()}
     if not found:
         raise UserError(f"--from {source}: nothing is measured there (./trapless study all --quick measures everything)")

@@ -40,7 +40,7 @@ def check(grid: Grid) -> None:
     """UserError for a name or a type that no run could have: before anything runs."""
     where = f"{grid.name}: "
     if twice := set(grid.fixed) & set(grid.vary):
-        raise UserError(f"{where}{min(twice)}: both in [fixed] and in [vary]")
+        raise UserError(f"{where}{min(twice)} is in [fixed] and in [vary]: give it once")
     given = {**{name: [value] for name, value in grid.fixed.items()}, **grid.vary}
     if ("command" in given) == ("workload" in given):
         raise UserError(f"{where}needs either a `command` or a `workload`")
@@ -50,7 +50,7 @@ def check(grid: Grid) -> None:
     if any(given.get("share", [])) and "kind" not in given:
         raise UserError(f"{where}share: needs a `kind`, whose launcher makes threads share")
     if "kernel" in given and (any(given.get("stock", [])) or "series" in given):
-        raise UserError(f"{where}kernel: not with `{'series' if 'series' in given else 'stock'}`")
+        raise UserError(f"{where}kernel does not work with `{'series' if 'series' in given else 'stock'}`: give one of them")
     free = [name for name in given if name not in OPTIONS and "." not in name]
     holes = {hole for value in given.get("command", []) for hole in _holes(value)}
     workloads = given.get("workload", [])
@@ -71,7 +71,7 @@ def _check_value(where: str, name: str, value: object) -> None:
     if wanted is list and not all(isinstance(entry, str) for entry in value):
         raise UserError(f"{where}{name}: {value!r} is not a list of texts")
     if name == "harts" and value < 1:
-        raise UserError(f"{where}harts: {value}: at least 1")
+        raise UserError(f"{where}harts must be at least 1, not {value}")
     if name == "readahead":
         run.readahead_of(None, value)
     if name == "data":
@@ -90,7 +90,7 @@ def _check_parameter(where: str, workload: str, name: str, values: list) -> None
     if wrong := [value for value in values if not isinstance(value, wanted) or isinstance(value, bool)]:
         raise UserError(f"{where}{name}: {wrong[0]!r} is not a {_NAMES[wanted]}")
     if name == "threads" and min(values) < 1:
-        raise UserError(f"{where}threads: {min(values)}: at least 1")
+        raise UserError(f"{where}threads must be at least 1, not {min(values)}")
 
 
 def words_of(command: str | list) -> list[str]:
@@ -123,7 +123,7 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
     prepared = workload and workload.of(
         kind, values.get("share"), {name: values[name] for name in workload.parameters if name in values})
     if prepared and data:
-        raise UserError(f"data: workload {values['workload']} has its own")
+        raise UserError(f"data: workload {values['workload']} has its own data: leave data out")
     if data and "namespace=" in data:
         raise UserError(f"data: {data}: a sweep's drive has one namespace")
     given = {option.name: tuple(values[word]) if option.metadata["kind"] is list else values[word]
@@ -140,7 +140,7 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
     guest, job = run.prepare(request, folder)
     # What a point writes is gone with it: the next one finds what this one found.
     if guests.says_rw(guest.data_options):
-        raise UserError(f"data: {data}: what is written to a sweep's data is dropped: it cannot be rw")
+        raise UserError(f"data: {data}: leave rw out: what the guest writes to a sweep's data is dropped")
     guest = replace(guest, data_kept=False)
     if prepared:
         faults = run.faults_of(tuple(values.get("fault", [])), data=True)

@@ -142,7 +142,7 @@ fn simulate_under(
     let profile = profile(common)?;
     let max_cycle = match common.max_seconds {
         Some(s) if s > 0.0 && s.is_finite() => Cycle((s * profile.machine.clock_hz as f64) as u64),
-        Some(s) => bail!("--max-seconds {s}: not a positive number"),
+        Some(s) => bail!("--max-seconds must be a positive number, not {s}"),
         None => Cycle::NEVER,
     };
     if let Some(path) = &common.json {

@@ -10,6 +10,6 @@ pub enum RtlError {
     #[error("cannot load the simulated SMU {0}: {1}; python3 -m rtl.smu.sim.build makes it")]
     Load(PathBuf, String),
     /// The library was built with other parameters.
-    #[error("{0}: built for {1} {2}, not {3}")]
+    #[error("{0}: built for {1} = {2}, but {3} is needed")]
     Parameters(PathBuf, &'static str, u32, u32),
 }

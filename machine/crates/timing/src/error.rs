@@ -61,7 +61,7 @@ pub enum ProfileError {
         value: String,
     },
     /// An override that is not `section.key=value`.
-    #[error("--set {0}: should be section.key=value")]
+    #[error("--set {0}: must be section.key=value")]
     Override(String),
 }
 

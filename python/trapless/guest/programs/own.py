@@ -61,7 +61,7 @@ def _flags(cflags: str, folder: Path) -> tuple[list[Path], list[str]]:
     except ValueError as error:
         raise UserError(f"--cflags {cflags}: {str(error).lower()}") from None
     if odd := next((word for word in words if word.startswith(_NOT_OURS)), None):
-        raise UserError(f"--cflags {odd}: a program is made, and where it goes is not for the flags")
+        raise UserError(f"--cflags {odd}: leave it out: trapless decides what the compiler makes, and where")
     sources = [word for word in words if not word.startswith("-") and Path(word).suffix in cross.SOURCES]
     if missing := next((word for word in sources if not (folder / word).is_file()), None):
         raise UserError(f"--cflags {missing}: no such file")

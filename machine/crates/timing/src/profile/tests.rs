@@ -44,7 +44,7 @@ fn errors_name_the_profile_the_key_and_the_range() {
     );
     assert_eq!(message(&["machine=3"]), "profile vc707: machine must be a section, not 3");
     for wrong in ["harts", "=1", "machine.=1", ".harts=1", "machine.harts.x=1"] {
-        assert_eq!(message(&[wrong]), format!("--set {wrong}: should be section.key=value"));
+        assert_eq!(message(&[wrong]), format!("--set {wrong}: must be section.key=value"));
     }
 }
 
