@@ -41,7 +41,7 @@ those who change the project.
 """
 CHECKS = ("soak", "selftests", "attack", "torture", "stc", "kernel-mutants", "repeat", "difftest", "lockstep", "fuzz",
           "rtl-linux", "rtl-predict", "rtl-bench")
-"""Commands of `dev` that have a page of their own, for its length."""
+"""Commands of `dev` on a separate page, so that no page is too long."""
 
 
 def pages() -> dict[str, str]:
@@ -59,7 +59,7 @@ def pages() -> dict[str, str]:
 
 
 def _told(parser: Parser) -> dict[str, str]:
-    """What is said of each command."""
+    """The help text of each command."""
     return {action.dest: action.help for group in parser._subparsers._group_actions for action in group._choices_actions}
 
 
@@ -70,7 +70,7 @@ def _section(level: str, name: str, own: Parser, about: str) -> str:
 
 
 def _row(action: argparse.Action) -> str:
-    """An argument's line; empty for --help."""
+    """The table row of an argument; empty for --help."""
     if isinstance(action, argparse._HelpAction):
         return ""
     shown = action.metavar or ("|".join(action.choices) if action.choices else action.dest.upper())
@@ -88,7 +88,7 @@ def _sentence(text: str) -> str:
 
 
 def run(check: bool) -> int:
-    """Write the pages; with `check`, UserError if one is not fresh."""
+    """Write the pages; with `check`, UserError if one is out of date."""
     for name, text in pages().items():
         path = FOLDER / name
         if not check:

@@ -20,7 +20,7 @@ SITE = CACHE / "site-docs"
 LOGS = CACHE / "logs"
 _PARTS = {"table": "table_open", "tr": "tr_open", "li": "list_item_open", "pre": ("fence", "code_block"), "a": "link_open",
           "h1": "heading_open"}
-"""What a page is made of: the element, and what it is called as the page is read."""
+"""Parts of a page: the HTML element, and the names of its tokens in markdown-it."""
 
 
 def run(check: bool) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one exception."""
+"""The only exception of `import trapless`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Error(Exception):
 
 
 def one_line(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Its complaints become `Error`, without what lies between."""
+    """Turn the function's UserError into `Error`, without the traceback of what lies between."""
     @wraps(function)
     def call(*arguments: _P.args, **options: _P.kwargs) -> _T:
         try:

@@ -99,8 +99,8 @@ def _of_runs(text: str, known: Mapping[str, columns.Column]) -> pd.DataFrame:
 
 @one_line
 def compare(a: str | Path, b: str | Path, *, every: bool = False) -> pd.DataFrame:
-    """Two results of one experiment, as `./trapless compare` sets them side by side: a row for each figure of each row that
-    both have, with both means, the difference `b` - `a`, its 95 % interval (`low`, `high`) and a `verdict`
+    """Compare two results of one experiment, as `./trapless compare` does: one row for each figure of each row that both have,
+    with both means, the difference `b` - `a`, its 95 % interval (`low`, `high`) and a `verdict`
     (docs/how-to/compare-two-results.md). `every` takes all figures of the runs, not only those of the tables. Error if there is
     nothing to compare.
     """

@@ -62,7 +62,7 @@ def unknown(keys: Mapping[str, object]) -> list[str]:
 
 @contextmanager
 def threads(count: int) -> Iterator[Executor]:
-    """A pool of so many threads. If what is done with it fails or is interrupted, their simulators end, and no others begin."""
+    """A pool of `count` threads. If the block fails or is interrupted, the pool's simulators end, and no others begin."""
     ended = threading.Event()
     pool = ThreadPoolExecutor(count, initializer=process.belong_to, initargs=(ended,))
     try:
@@ -100,7 +100,7 @@ def each(pool: Executor, tasks: dict[str, Task]) -> Iterator[tuple[str, dict | E
 
 
 def once(task: Task, key: str) -> dict | None:
-    """The record of a run with this key; it is run only if there is none. None while someone else runs it."""
+    """The record of the run with this key, from the cache or from a new run. None while another process runs it."""
     with _log(key) as log:
         if not hold(log, wait=False):
             return None

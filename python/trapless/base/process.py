@@ -95,13 +95,13 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
 
 
 def go_on() -> None:
-    """UserError if this thread is to begin nothing any more."""
+    """UserError if this thread must not start another simulator."""
     if _closed.is_set() or getattr(_mine, "ended", _closed).is_set():
         raise UserError("stopped, because trapless is ending")
 
 
 def belong_to(ended: threading.Event) -> None:
-    """Once this is set, no simulator begins in this thread any more."""
+    """Make this thread start no more simulators once `ended` is set."""
     _mine.ended = ended
 
 
@@ -187,7 +187,7 @@ class _Console:
             self._write(part)
 
     def _write(self, data: bytes) -> None:
-        """To standard output: the bytes as they are, and all of them, also where it does not block."""
+        """Write all bytes unchanged to standard output, even if it is in non-blocking mode."""
         sys.stdout.flush()
         try:
             out = sys.stdout.buffer.fileno()

@@ -33,7 +33,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def started() -> list[int]:
-    """Processes that this one has started, those that they have started, and so on, but for the dead."""
+    """All living descendants of this process."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -42,7 +42,7 @@ _OPEN: list[Account] = []
 
 @contextmanager
 def account() -> Iterator[Account]:
-    """Count what is asked for in this block."""
+    """Count the results that this block asks for."""
     opened = Account()
     _OPEN.append(opened)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands have, and what they become."""
+"""Options of several commands, and the requests that they make."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def add_option(command: argparse._ActionsContainer, word: str) -> None:
 
 
 def profile_options(command: argparse.ArgumentParser) -> None:
-    """The machine and its kernel."""
+    """Add the options of the machine and of its kernel."""
     add_option(command, "profile")
     command.add_argument("--ssd", metavar="NAME|FILE",
                          help="model of the drives (default: the profile's; docs/reference/nvme.md)")
@@ -64,7 +64,7 @@ def profile_options(command: argparse.ArgumentParser) -> None:
 
 
 def run_options(command: argparse.ArgumentParser) -> None:
-    """A guest and what it has."""
+    """Add the options of a guest."""
     which = command.add_mutually_exclusive_group()
     for word in OPTIONS:
         if word not in ("profile", "set", "kernel"):
@@ -110,7 +110,7 @@ def request(args: argparse.Namespace, argv: list[str], **more: object) -> Reques
 
 
 def elf_options(args: argparse.Namespace, argv: list[str]) -> list[str]:
-    """Those of a guest's options that a bare-metal program has, too, as the machine has them; UserError for the others."""
+    """The machine's options for a bare-metal program; UserError for options that only guests have."""
     others = {f"--{word}": getattr(args, option.name) not in (option.default, [])
               for word, option in OPTIONS.items() if not option.metadata["bare"]}
     others |= {f"--{name}": getattr(args, name.replace("-", "_"))
@@ -125,7 +125,7 @@ def elf_options(args: argparse.Namespace, argv: list[str]) -> list[str]:
 
 
 def machine_options(args: argparse.Namespace) -> list[str]:
-    """What `run` only passes on."""
+    """Options that go to the machine unchanged."""
     named = {"--trace": getattr(args, "trace", None), "--gdb": getattr(args, "gdb", None)}
     options = [text for name, value in named.items() if value for text in (name, value)]
     if getattr(args, "smu", "model") == "rtl":

@@ -360,6 +360,6 @@ def _last_words(ended: process.Ended) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line that has anything in it."""
+    """The last line that is not blank."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""

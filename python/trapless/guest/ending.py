@@ -12,9 +12,9 @@ from trapless.guest import boot as guests
 OK, FAILED, KILLED, OUT_OF_MEMORY = "ok", "failed", "killed", "out of memory"
 """Statuses of commands that ended, beside those of guests that did not end in order (runner.guest)."""
 NOT_RUN = "not run"
-"""Status of a run that the host did not let end. It says nothing of the guest."""
+"""Status of a run that the host stopped. It says nothing about the guest."""
 KEPT_OUTPUT = 4000
-"""Characters of the console that are kept, the last ones."""
+"""How many characters of the console are kept: the last ones."""
 # What Linux says when it has no memory left (mm/oom_kill.c).
 # What programs say of ENOMEM: of the memory, of a limit, or of the addresses that a process can have.
 _NO_MEMORY = re.compile(r"Cannot allocate memory|ENOMEM|bad_alloc|MemoryError|OutOfMemory|[Oo]ut of memory|[Nn]ot enough memory")

@@ -21,7 +21,7 @@ _ROOM = 256 * ext4.MIB
 
 @dataclass(frozen=True)
 class Job:
-    """What the guest's init is to do."""
+    """The work of the guest's init."""
 
     script: str
     """Body of a shell script; runs in /job/in, may write files to /job/out."""

@@ -104,7 +104,7 @@ class Request:
     options: tuple[str, ...] = ()
     """More options of the machine."""
     attribute: Attribute | None = None
-    """What the machine is to find out about the cycles."""
+    """What the machine must record about the cycles."""
 
 
 OPTIONS: dict[str, Field] = {option.metadata["word"] or option.name: option for option in fields(Request) if option.metadata}
@@ -317,7 +317,7 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
 
 
 def check_kernel(request: Request, folder: Path = Path()) -> None:
-    """UserError if there is no such kernel, or if it is told twice which one."""
+    """UserError if there is no such kernel, or if two options name one."""
     if request.stock and request.series != build.SERIES:
         raise UserError(f"--series {','.join(request.series)} does not work with --stock, which has no series: give one of them")
     if not request.kernel:

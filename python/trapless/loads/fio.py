@@ -26,7 +26,7 @@ from trapless.results.columns import HIGHER, LOWER, Column
 BLOCK = 4096
 """Bytes of a read."""
 KINDS = ("ideal", "osdp", "hwdp")
-"""The demo's kinds; experiments take all that the launcher knows (runner.job.KINDS)."""
+"""The demo's kinds. Experiments use all kinds (trapless.guest.job.KINDS)."""
 MISS_US = Column("miss_by_difference_us", "miss us", "Mean latency of a read less that of a read whose page is mapped.", "us",
                  LOWER, ".2f")
 VS_OSDP = Column("latency_ratio_to_osdp", "latency vs OS paging",
@@ -68,7 +68,7 @@ MORE = (
 
 @dataclass(frozen=True)
 class Load:
-    """What fio does."""
+    """What fio reads, and with how many threads."""
 
     file_bytes: int = 320 * ext4.MIB
     read_bytes: int = 64 * ext4.MIB

@@ -22,7 +22,7 @@ def _points_by_process(records: list[dict]) -> list[dict]:
 
 
 def _windows(series: dict) -> list[dict]:
-    """Times of a series' windows, and their counts a millisecond: windows may differ in length."""
+    """Start of each window of a series, and its faults per millisecond: the windows of two series may differ in length."""
     window = series["window_s"]
     return [{"time_s": number * window, "faults_ms": count / (1000 * window)}
             for number, count in enumerate(series["window_faults"])]

@@ -34,10 +34,10 @@ class Trace:
     pages: int
     """Footprint, in pages of 4 KiB."""
     working_set: int
-    """The fewest pages that get 99 % of the accesses behind the processor's cache: our reading of the paper's rule
+    """The fewest pages that get 99 % of the accesses that miss the processor's cache: our reading of the paper's rule
     (docs/decisions/053-working-set.md)."""
     working_set_lru: int
-    """The fewest pages of LRU-managed memory in which 99 % of these hit, first ones not counted: another reading."""
+    """The fewest pages of LRU-managed memory in which 99 % of these accesses hit, without first accesses: another reading."""
 
 
 def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:

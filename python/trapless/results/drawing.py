@@ -27,7 +27,7 @@ class Figure:
     label: str
     """What it shows, for those who cannot see it."""
     traces: list[dict]
-    """As plotly has them."""
+    """Traces in Plotly's format."""
     layout: dict
     height: int
     """Pixels."""

@@ -44,9 +44,9 @@ HOST_SECONDS = Column("host_seconds", "host s", "Time that the run took on the h
 MIPS = Column("mips", "MIPS", "Million instructions that the machine executed per second of the host.", "MIPS", HIGHER, ".0f")
 OF_REGIONS = (HW_MISSES, OS_FAULTS, RESIDENT, DISTINCT, REGION_HW_MISSES, REGION_OS_FAULTS, REGION_SECONDS, USER_INSTRUCTIONS,
               KERNEL_INSTRUCTIONS, DEVICE_US, NONDEVICE_US)
-"""Of `of_regions`."""
+"""Columns of the figures that `of_regions` returns."""
 OF_FIO = (OPS, MEAN_US, BANDWIDTH, RUNTIME, P50_US, P99_US, P999_US)
-"""Of `of_fio`."""
+"""Columns of the figures that `of_fio` returns."""
 OF_RUN = (SIM_SECONDS, INSTRUCTIONS, MIPS, HOST_SECONDS, READAHEAD_KB)
 """Of any run of the machine."""
 
@@ -81,7 +81,7 @@ def of_regions(kind: str | None, regions: list[dict]) -> dict:
 
 
 def _device(kind: str | None, regions: list[dict]) -> dict:
-    """Mean time of a miss at the device, and elsewhere where the machine sees the whole of it."""
+    """Mean time of a miss at the device, and its mean time elsewhere if the machine measures the whole miss."""
     if kind == "ideal":
         return {"device_us": 0.0, "nondevice_us": 0.0}
     if kind == "hwdp":

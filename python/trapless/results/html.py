@@ -14,7 +14,7 @@ from trapless.results.templates import render
 
 @dataclass(frozen=True)
 class PaperBar:
-    """A bar of FPGA figure 8, in us: its total and the part that is the device (or the hardware with the device)."""
+    """A bar of the FPGA paper's figure 8, in us: its total, and the part of the device (or of hardware and device together)."""
 
     label: str
     total: float

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 COLOURS = ("#3b76d4", "#d97421", "#2f9e62", "#c2425c", "#8a63c9", "#8c6d4f", "#3f97a9", "#8f8f25")
 _GAP = 0.04
-"""Between panels."""
+"""Gap between panels, as a fraction of the figure's height."""
 
 
 def figure(described: dict) -> go.Figure:

@@ -19,7 +19,7 @@ class Compared:
     paper: tuple[float | None, float | None] | None
     """Lowest and highest value that the paper prints (equal if it is one value; None: no bound); None: it prints none."""
     ours: tuple[float, float]
-    """Lowest and highest of ours, over the same range of cases."""
+    """Lowest and highest value that we measured, over the same range of cases."""
     interval: float | None = None
     """Half the width of the confidence interval (trapless.study.repeated), the widest of the range; None: one run, or no run."""
     reason: str = ""

@@ -98,7 +98,7 @@ class Study:
     """The experiments of one paper."""
 
     title: str
-    """Of its part of the report."""
+    """Title of the study's part of the report."""
     experiments: dict[str, Experiment]
     place: int = 50
-    """Studies are listed by it."""
+    """Order of the studies in lists: the lowest number comes first."""

@@ -152,8 +152,8 @@ def command(name: str, setup: Setup) -> str:
 
 def runs_of(name: str, row: dict, setup: Setup, git: str | None, naming: set[str],
             known: Mapping[str, columns.Column]) -> list[dict]:
-    """A record for each run behind a row, that says all of itself. A row without runs is a run; it is named by the keys of
-    `naming`, those that name rows of tables. `known` are the columns of its figures.
+    """A self-contained record for each run behind a row. A row without runs is a run itself; the keys in `naming`, which name
+    rows of tables, name it. `known` are the columns of its figures.
     """
     found = []
     words = {key: value for key, value in row.items() if key in naming} or {

@@ -82,12 +82,12 @@ impl Fault {
         Fault { hart, context, va, cause, lba: None, at, slept: None, cost: Cost::default() }
     }
 
-    /// Notes the first time that it comes to a step.
+    /// Notes the time at which the fault first reaches a step.
     pub fn reach(&mut self, step: usize, now: u64) {
         self.at[step].get_or_insert(now);
     }
 
-    /// Whether it waited for a device.
+    /// Whether the fault waited for a device.
     pub fn read(&self) -> bool {
         self.at[DEVICE_END].is_some()
     }

@@ -19,9 +19,9 @@ const SYSTEM_CALL: u64 = 8;
 const SOFTWARE: [u64; 2] = [1, 3];
 const TIMER: [u64; 2] = [5, 7];
 
-/// The drive's number that stands for the SMU's request ports.
+/// The number of a drive that means the SMU's request ports.
 const PORTS: usize = usize::MAX;
-/// Most tasks told apart, and most doorbells without an answer: a guest must not fill the host's memory with either.
+/// Limits of the tasks told apart and of the doorbells without an answer, so that a guest cannot fill the host's memory.
 const MOST_CONTEXTS: usize = 1 << 16;
 const MOST_RUNG: usize = 1 << 16;
 
@@ -162,7 +162,7 @@ impl Attribution {
         number
     }
 
-    /// A task that has got another name, most likely by exec, goes on as another one.
+    /// A task whose name has changed, most likely by exec, goes on as a new task.
     fn rename(&mut self, hart: usize) {
         let context = self.harts[hart].context;
         if std::mem::take(&mut self.contexts[context].renamed) {
@@ -175,8 +175,8 @@ impl Attribution {
         }
     }
 
-    /// Notices another task. True if there is one. Linux has it in tp in supervisor mode, but for the first instructions of
-    /// its entry.
+    /// Notices a change of the task; true if there is one. In supervisor mode Linux has the task in tp, except during the first
+    /// instructions of its trap entry.
     fn switch(&mut self, hart: usize, privilege: Privilege, tp: u64, now: u64) -> bool {
         let from = self.harts[hart].context;
         if privilege != Privilege::Supervisor || tp >> 63 == 0 || self.contexts[from].key == tp {

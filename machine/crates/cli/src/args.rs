@@ -54,7 +54,7 @@ pub struct Common {
     /// Name of a built-in profile, or a TOML file.
     #[arg(long, default_value = "vc707")]
     pub profile: String,
-    /// Name of a built-in drive, or a TOML file: what the drives are; the profile's if absent.
+    /// Model of the drives: a built-in drive or a TOML file (default: the profile's).
     #[arg(long, value_name = "NAME|FILE")]
     pub ssd: Option<String>,
     /// Change one value of the profile; may be repeated.
@@ -98,8 +98,8 @@ pub struct Common {
     /// instructions:N (as it is: the regions of interest, or everything if there are none); `kernel`: not user programs alone.
     #[arg(long, value_name = "FILE[,grain=...][,from=...][,kernel]")]
     pub trace: Option<TraceFile>,
-    /// Look at every miss that hardware serves and every request through a port: report those that the guest's Linux makes in atomic
-    /// context. OFFSET: of `pagefault_disabled` in its `struct task_struct`; without it that is not looked at.
+    /// Check every miss that hardware serves and every request through a port: report those that the guest's Linux makes in
+    /// atomic context. OFFSET is the offset of `pagefault_disabled` in `struct task_struct`; without it this field is not checked.
     #[arg(long, value_name = "OFFSET", num_args = 0..=1, require_equals = true)]
     pub check_atomic: Option<Option<u64>>,
     /// Wait for GDB at PORT, HOST:PORT or unix:PATH; `nowait`: begin without it.

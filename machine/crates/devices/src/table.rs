@@ -36,7 +36,7 @@ pub trait Device {
     /// Writes a register; what is not defined is ignored. Bits of `value` above the size are not defined.
     fn write(&mut self, offset: u64, size: u32, value: u64, now: Cycle) -> MmioEffect;
 
-    /// When it next does something by itself; [`Cycle::NEVER`]: it only answers.
+    /// Time of the next event of the device; [`Cycle::NEVER`] if it only answers accesses.
     fn next_event(&self) -> Cycle {
         Cycle::NEVER
     }

@@ -17,9 +17,9 @@ use crate::tables::{SCRATCH_PAGES, Spaces, entry, pte};
 
 /// Bytes of a cell's window in front of the page's end, and behind it.
 const HALF_WINDOW: u64 = WINDOW / 2;
-/// The state begins so many bytes before the window.
+/// Bytes from the begin of the state to the window.
 const STATE_SIZE: i64 = 256;
-/// Data pages.
+/// Number of data pages.
 const PAGES: u64 = DATA_SIZE / 4096;
 /// Operands and other tables of all cells have the last pages of the data.
 const TABLE_PAGES: u64 = 16;

@@ -141,7 +141,7 @@ impl Block {
 pub struct Program {
     /// Its blocks, by their numbers in the log.
     pub blocks: Vec<Block>,
-    /// Addresses in the runtime that blocks use.
+    /// Addresses of the parts of the runtime that blocks use.
     pub runtime: Runtime,
     /// The two address spaces and the playground.
     pub spaces: Spaces,
@@ -161,12 +161,12 @@ impl Default for Program {
 }
 
 impl Program {
-    /// Without blocks; those that translate do so with Sv39.
+    /// A program without blocks. Blocks that use address translation use Sv39.
     pub fn new() -> Program {
         Program::paged(Paging::Sv39)
     }
 
-    /// Without blocks; those that translate do so in this mode.
+    /// A program without blocks. Blocks that use address translation use this mode.
     pub fn paged(paging: Paging) -> Program {
         Program {
             blocks: Vec::new(),

@@ -38,7 +38,7 @@ pub(crate) struct Generator<'a> {
     certain_factor: u64,
     /// Offset in the window where a page ends, if some accesses are to straddle it.
     pub(crate) page_end: Option<u64>,
-    /// The window can be reached: loops until an SC succeeds come to an end.
+    /// The window can be reached, so that loops until an SC succeeds end.
     pub(crate) in_reach: bool,
     /// Parts that could be left out, in the order of their addresses.
     pub(crate) spans: Vec<Span>,

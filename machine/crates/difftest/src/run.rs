@@ -126,9 +126,9 @@ impl std::fmt::Display for Runner {
 pub struct Run {
     /// Bytes from [`DATA`] on.
     pub memory: Vec<u8>,
-    /// How it ended, if not by power off.
+    /// How the run ended, if not by power off.
     pub trouble: Option<String>,
-    /// Instructions in all, the runtime's included; 0 where nobody counts.
+    /// Number of all instructions, including the runtime's; 0 if nobody counts them.
     pub instructions: u64,
 }
 

@@ -164,7 +164,7 @@ impl Folder {
     }
 }
 
-/// A state does not fit the machine.
+/// The error for a state that does not fit the machine.
 pub fn does_not_fit(dir: &Path, what: String) -> Error {
     wrong(dir, what)
 }

@@ -27,7 +27,7 @@ use crate::watch::{Debugger, Eyes, Mark, Marked, Report, Scene, TraceConfig, Wat
 
 /// Windows between two looks at the stop flag and the host's health.
 const HOUSEKEEPING: u64 = 1024;
-/// Longest window, so that a busy guest without events still meets the housekeeping.
+/// Longest window. It is limited so that the loop's housekeeping also happens if a busy guest has no events.
 const MAX_WINDOW: Cycle = Cycle(1_000_000);
 /// Longest window of a program that reports through `tohost`.
 const TOHOST_WINDOW: Cycle = Cycle(1_000);

@@ -23,7 +23,7 @@ impl Terminal {
     /// Prints what the guest has written.
     ///
     /// # Errors
-    /// The host cannot.
+    /// When the host cannot write the output.
     pub fn print(&mut self, uart: &mut Uart) -> Result<(), Error> {
         let out = &mut self.0.output;
         out.write_all(&uart.take_output()).and_then(|()| out.flush()).map_err(Error::Console)

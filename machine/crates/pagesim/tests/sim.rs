@@ -106,8 +106,8 @@ fn synchronous_faults_by_hand() {
     assert_eq!(sim.core.stats.switches, 0);
 }
 
-/// A store makes its page dirty, also one that the cache serves. Page 0 goes when 4 is wanted: its write, 3 us, is waited for as
-/// no frame is free, then the read. Clean pages go at once.
+/// A store makes its page dirty, even if the cache serves it. The access to page 4 evicts page 0. As no frame is free, it waits
+/// for the write of page 0 (3 us), then for the read. Clean pages go at once.
 #[test]
 fn dirty_pages_are_written_before_their_frame_is_free() {
     let mut program = loads(&[0, 1, 2, 3, 0, 4, 5]);

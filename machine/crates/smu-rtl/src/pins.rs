@@ -57,7 +57,7 @@ impl Parameters {
         list.map(|(name, value)| format!("{name}={value}")).join(" ")
     }
 
-    /// The library's name in the folder of such libraries.
+    /// Path of the library for these parameters in `folder`.
     pub fn library(&self, folder: &Path) -> PathBuf {
         let p = self;
         folder.join(format!(
@@ -206,7 +206,7 @@ impl Unit {
         unsafe { (self.tick)(self.smu, inputs, outputs) }
     }
 
-    /// What a register reads, without an access.
+    /// The value of a register, read without a bus access.
     pub fn peek(&self, offset: u32) -> u64 {
         // SAFETY: `smu` is alive; the call leaves it as it was, and `Unit` is not `Sync`.
         unsafe { (self.peek)(self.smu, offset) }

@@ -29,7 +29,8 @@ pub(crate) enum Stage {
     Completing(u16),
     /// The PTE is exchanged.
     Pte,
-    /// The PMD is marked; the PTE has this value now. An entry that still has its frame does not know (REQ: SMU-13).
+    /// The PMD is marked; the PTE has this value now. An entry that still has its frame does not know whether the PTE
+    /// maps it (REQ: SMU-13).
     Pmd(u64),
     /// The PUD is marked.
     Pud(u64),

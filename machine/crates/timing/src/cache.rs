@@ -18,9 +18,9 @@ impl Line {
     }
 }
 
-/// How a cache keeps the numbers of its lines: in as few bytes as it may.
+/// How a cache stores the numbers of its lines, in as few bytes as possible.
 pub trait Key: Copy + PartialEq {
-    /// No line: the number of none.
+    /// The number that means no line.
     const NONE: Self;
     /// As it is kept.
     fn of(line: Line) -> Self;

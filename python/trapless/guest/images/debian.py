@@ -137,7 +137,7 @@ def _maintainer_script(deb: Path) -> str:
 
 
 def _fetch(debs: list[Deb], folder: Path) -> list[Path]:
-    """The package files, fetched into `folder` where they are kept by their hashes; nothing if one cannot be had."""
+    """Fetch packages into `folder`, where files are named by their hashes. The files; none if one cannot be fetched."""
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{deb.sha256}.deb" for deb in debs]
     missing = [(deb, file) for deb, file in zip(debs, files, strict=True) if not _is_whole(deb, file)]

@@ -59,7 +59,7 @@ def _copy(image: Path, path: str, name: str, fresh: Path, into: Path) -> None:
 
 
 def _debugfs(image: Path, request: str, folder: Path | None = None) -> tuple[str, list[str]]:
-    """What debugfs says, and its complaints, when it does something in a folder of the host."""
+    """Run a request of debugfs in a folder of the host; its output, and its error messages."""
     done = subprocess.run(["debugfs", "-R", request, str(image.absolute())], capture_output=True, text=True, errors="replace",
                           check=False, cwd=folder)
     complaints = [line.strip() for line in done.stderr.splitlines() if line.strip() and not _VERSION.match(line)]

@@ -55,7 +55,7 @@ def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path(), cflags: 
 
 
 def _flags(cflags: str, folder: Path) -> tuple[list[Path], list[str]]:
-    """More sources, and the options for the compiler."""
+    """The source files and the compiler options of --cflags."""
     try:
         words = shlex.split(cflags)
     except ValueError as error:
@@ -75,7 +75,7 @@ def is_static(path: Path) -> bool:
 
 
 def check(path: Path, program: str, arch: Arch) -> None:
-    """Can a guest of this architecture run this file, which the user calls `program`? A script is taken for good."""
+    """UserError, which calls the file `program`, if a guest of this architecture cannot run it. Any script passes."""
     found = elf.read(path)
     if found is None:
         with open(path, "rb") as file:
@@ -87,7 +87,7 @@ def check(path: Path, program: str, arch: Arch) -> None:
 
 
 def check_needs(path: Path, program: str, guest: frozenset[str], arch: Arch = RISCV) -> None:
-    """Has the guest, whose root has these files, what loads this program? UserError names what it lacks, and what brings it."""
+    """UserError if the guest, whose root image has these files, lacks a loader or library of the program; names a remedy."""
     found = elf.read(path)
     if found is None:
         if lacks := _interpreter(path, program, guest):

@@ -26,7 +26,7 @@ use super::registers::{Core, Id, Rv64};
 /// How long to wait for the machine before looking whether GDB has something to say, and the other way round.
 const TURN: Duration = Duration::from_millis(5);
 
-/// The machine's thread answers no more.
+/// The machine's thread has ended and no longer answers.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the machine has ended")]
 pub struct Gone;

@@ -21,10 +21,10 @@ pub struct Import {
     /// Where the trace goes; FILE.json gets sums over it.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Leave out so many accesses at the beginning.
+    /// Leave out the first N accesses.
     #[arg(long, value_name = "N", default_value = "0")]
     skip: Count,
-    /// Store so many accesses at most.
+    /// Store at most N accesses.
     #[arg(long, value_name = "N")]
     limit: Option<Count>,
 }

@@ -38,10 +38,10 @@ pub struct Record {
     /// Where the trace goes (PROGRAM.trace if absent); FILE.json gets sums over it.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Leave out so many accesses at the beginning, such as a program's start (k, M, G: thousands, millions, ...).
+    /// Leave out the first N accesses, such as a program's start (k, M, G: thousands, millions, ...).
     #[arg(long, value_name = "N", default_value = "0")]
     skip: Count,
-    /// End the program after so many accesses.
+    /// End the program after N accesses.
     #[arg(long, value_name = "N")]
     limit: Option<Count>,
     /// The program and its arguments. Its children are not recorded, nor what it turns into by exec.

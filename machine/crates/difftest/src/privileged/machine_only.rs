@@ -7,8 +7,8 @@ use crate::layout::*;
 use crate::program::{Block, Expected, Mode, Program};
 use crate::runtime::{csr, csr::*, reg::*};
 
-/// What QEMU 7.2 does otherwise than the specification: interrupt priorities, misaligned SC, table reads outside
-/// memory. Demanded of the machine alone.
+/// Tests of cases in which QEMU 7.2 differs from the specification: interrupt priorities, misaligned SC, table reads
+/// outside memory. Only the machine runs them.
 pub fn machine_only(program: &mut Program) {
     let mut block = Block::new("interrupt priorities", Mode::Machine);
     let mut a = program.asm();

@@ -75,8 +75,7 @@ impl Slots {
 mod tests {
     use super::*;
 
-    /// Two harts that need so many slots in so many cycles if alone; cycles that they need together, when they know each
-    /// other.
+    /// Cycles that two harts need together, once each knows of the other. `needs`: slots and cycles of each hart if alone.
     fn together(needs: [(u64, u64); 2]) -> [u64; 2] {
         let mut slots = Slots::new(2, 2);
         let mut last = [0; 2];

@@ -65,7 +65,7 @@ pub struct Tracer {
     failed: Option<io::Error>,
 }
 
-/// Longest names in the header, characters.
+/// Length of the longest name in the header, in characters.
 const LONGEST_NAME: usize = 200;
 
 impl Tracer {
@@ -164,7 +164,7 @@ impl Tracer {
         self.on |= self.from == TraceFrom::Moment(Moment::Milestone(number));
     }
 
-    /// So many instructions are retired.
+    /// Begins the trace if it is to begin after this number of retired instructions.
     pub fn retired(&mut self, instructions: u64) {
         if let TraceFrom::Moment(Moment::Instructions(n)) = self.from
             && instructions >= n
