@@ -118,7 +118,7 @@ def test_options_do_not_change_what_a_run_is_named_by(tmp_path: Path) -> None:
 def test_options_that_mean_nothing_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "measure", lambda *_: pytest.fail("goes on"))
     for option, setup in (("--frames", Setup(tmp_path, frames=5)), ("--traces", Setup(tmp_path, traces=tmp_path))):
-        with pytest.raises(UserError, match=f"^{option}: for the paging simulator"):
+        with pytest.raises(UserError, match=f"^{option} applies only to experiments of the paging simulator"):
             measure.run(["isca20-13"], setup, tmp_path, False)
 
 
