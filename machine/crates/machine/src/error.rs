@@ -105,10 +105,10 @@ pub enum Error {
     #[error(transparent)]
     Overlap(#[from] trapless_devices::Overlap),
     /// Too many disks.
-    #[error("{0} disks given; bus 0 has room for 31")]
+    #[error("{0} disks are given; a machine can have at most 31")]
     TooManyDisks(usize),
     /// None or too many namespaces.
-    #[error("disk {disk}: {count} namespaces given; it can have 1 to 64")]
+    #[error("disk {disk}: must have 1 to 64 namespaces, not {count}")]
     Namespaces {
         /// The disk, counted from 1.
         disk: usize,

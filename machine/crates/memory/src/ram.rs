@@ -18,7 +18,7 @@ pub const PAGE_SIZE: u64 = 1 << PAGE_SHIFT;
 #[derive(Debug, thiserror::Error)]
 pub enum RamError {
     /// The size is not a positive multiple of the page size.
-    #[error("memory size {0} is not a positive multiple of 4096 bytes")]
+    #[error("memory size must be a positive multiple of 4096 bytes, not {0}")]
     Size(u64),
     /// The host refused the mapping.
     #[error("cannot map {size} bytes of guest memory: {reason}")]

@@ -44,7 +44,7 @@ pub enum Error {
         spaces: Vec<(u64, u64)>,
     },
     /// A trace without a single access.
-    #[error("{}: no memory access in it", path.display())]
+    #[error("{}: has no memory access", path.display())]
     Empty {
         /// Which.
         path: PathBuf,

@@ -52,7 +52,7 @@ pub use unit::SmuUnit;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SmuError {
     /// A field is out of range.
-    #[error("smu.{field} is {value}, must be {range}")]
+    #[error("smu.{field} must be {range}, not {value}")]
     OutOfRange {
         /// Which field.
         field: &'static str,

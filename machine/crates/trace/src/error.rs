@@ -11,7 +11,7 @@ pub enum Error {
     #[error("not a Trapless memory trace")]
     NotATrace,
     /// Another version of the format.
-    #[error("version {0} of the trace format; this program knows 1")]
+    #[error("version {0} of the trace format; this program reads only version 1")]
     Version(u8),
     /// It ends too soon.
     #[error("cut short: it ends at byte {0}, before its totals")]

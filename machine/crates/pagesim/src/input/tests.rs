@@ -80,7 +80,7 @@ fn a_part_of_a_text() {
     assert_eq!(steps, [step(first, l, 0, 0), step(first + 1, l, 0, 0), step(first, s, 0, 0), step(first + 1, s, 0, 0)]);
     assert_eq!(tail, Tail::default());
     let empty = stored(&dir, TEXT, Part { skip: 99, ..Part::ALL }).unwrap_err().to_string();
-    assert!(empty.ends_with("text: no memory access in it"), "{empty}");
+    assert!(empty.ends_with("text: has no memory access"), "{empty}");
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn lines_that_are_not_lackeys() {
     let dir = tempfile::tempdir().unwrap();
     let long = "I  00401000,3\n".to_owned() + &" ".repeat(100_000);
     let wrong = [
-        ("", "no memory access in it"),
+        ("", "has no memory access"),
         ("something else\n", "line 1: neither"),
-        ("==1== a\n==1== b\n", "no memory access in it"),
+        ("==1== a\n==1== b\n", "has no memory access"),
         (
             "I  00401000,3\nX  00401000,3\n",
             "line 2: neither an access as lackey writes it nor a line of valgrind's: \"X",

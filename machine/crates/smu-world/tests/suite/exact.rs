@@ -395,7 +395,7 @@ fn the_completion_queue_is_read_only_while_a_command_is_outstanding() {
 #[test]
 fn impossible_configurations_are_refused() {
     let zero = Smu::new(SmuConfig { pmshr_entries: 0, ..sim::config(false) }).unwrap_err();
-    assert_eq!(zero.to_string(), "smu.pmshr_entries is 0, must be 1 to 255");
+    assert_eq!(zero.to_string(), "smu.pmshr_entries must be 1 to 255, not 0");
     let socket = Smu::new(SmuConfig { socket: 8, ..sim::config(false) }).unwrap_err();
     assert!(matches!(socket, SmuError::OutOfRange { field: "socket", value: 8, .. }));
 }
