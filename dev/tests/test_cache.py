@@ -150,6 +150,16 @@ def test_neither_root_nor_sudo_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         cache.as_root("installing xz-utils")
 
 
+def test_sudo_keeps_apts_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sudo drops variables; with this one apt takes its packages from a bundle."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(cache.shutil, "which", lambda _: "/usr/bin/sudo")
+    monkeypatch.setenv("APT_CONFIG", "/a bundle/apt.conf")
+    assert cache.as_root("installing") == ["sudo", "env", "APT_CONFIG=/a bundle/apt.conf"]
+    monkeypatch.delenv("APT_CONFIG")
+    assert cache.as_root("installing") == ["sudo"]
+
+
 def test_disk_full_names_the_place(tmp_path: Path) -> None:
     assert str(cache.disk_error(OSError(errno.ENOSPC, "x"), tmp_path)) == f"disk full while writing {tmp_path}"
     assert "Read-only" in str(cache.disk_error(OSError(errno.EROFS, "Read-only file system"), tmp_path))

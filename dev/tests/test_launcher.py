@@ -43,9 +43,11 @@ class Host:
         self.put("python3", PYTHON)
         self.put("apt-get", '#!/bin/sh\ncase "$*" in *update) eval "$UPDATE" ;; *install*) eval "$INSTALL" ;; esac\n')
         self.put("id", "#!/bin/sh\necho 0\n")
-        self.env = {**{name: value for name, value in os.environ.items() if not name.startswith("TRAPLESS_")},
+        # These tests may themselves run from a bundle.
+        ours = ("TRAPLESS_", "APT_CONFIG", "CARGO_HOME", "PIP_")
+        self.env = {**{name: value for name, value in os.environ.items() if not name.startswith(ours)},
                     "PATH": str(self.bin), "TRAPLESS_CACHE": str(self.cache), "READY": str(folder / "ready"),
-                    "TEST_OF": str(folder)}
+                    "TEST_OF": str(folder), "TRAPLESS_BUNDLE": str(folder / "none")}
 
     def put(self, name: str, text: str) -> None:
         """A program that pretends."""
@@ -184,3 +186,70 @@ def test_a_second_signal_waits_for_nothing(host: Host) -> None:
     assert launcher.returncode == 143
     assert "trapless: waiting for what is being installed (once more ends that at once)\n" in said
     assert marked(str(host.folder)) == {}
+
+
+def put_bundle(host: Host, release: str = "") -> Path:
+    """A bundle for this machine, or for another, in a folder with a space in its name."""
+    asked = '. /etc/os-release; echo "$ID ${VERSION_ID:-} $(dpkg --print-architecture)"'
+    here = subprocess.run(["sh", "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
+    bundle = host.folder / "a bundle"
+    for name in ("debs", "wheels", "cargo", "cache/debs"):
+        (bundle / name).mkdir(parents=True)
+    (bundle / "cache/debs/one.deb").write_text("one")
+    version = "{}.{}".format(*sys.version_info)
+    (bundle / "manifest").write_text(f"for={release or here}\npython={version}\ncommit=abc\n")
+    host.env["TRAPLESS_BUNDLE"] = str(bundle)
+    return bundle
+
+
+def test_all_comes_from_a_bundle(host: Host) -> None:
+    """apt has only its repository, for these calls; pip and cargo ask no network; what the cache would fetch is there."""
+    bundle = put_bundle(host)
+    note = host.folder / "note"
+    show = f"env >{note}-$0; cat $APT_CONFIG $(dirname $APT_CONFIG)/sources.list >>{note}-$0"
+    status, _, line = host.run("demo", UPDATE=show.replace("$0", "apt"), INSTALL="true",
+                               PIP=f"{show.replace('$0', 'pip')}; echo ERROR: asked; exit 1")
+    assert status == 1 and f" from {bundle}: ERROR: asked" in line
+    address = str(bundle).replace(" ", "%20")
+    for said in (Path(f"{note}-apt").read_text().splitlines(), Path(f"{note}-pip").read_text().splitlines()):
+        assert f"deb [trusted=yes check-date=no] file://{address}/debs ./" in said
+        assert f'Dir::Etc::sourcelist "{host.cache}/bundle-apt/sources.list";' in said
+        assert 'Dir::Etc::sourceparts "/dev/null";' in said
+        assert f'Dir::State::lists "{host.cache}/bundle-apt/lists";' in said
+        assert {"PIP_NO_INDEX=1", f"PIP_FIND_LINKS=file://{address}/wheels", f"CARGO_HOME={bundle}/cargo"} <= set(said)
+    assert (host.cache / "debs/one.deb").read_text() == "one"
+
+
+def test_sudo_keeps_the_bundle(host: Host) -> None:
+    """sudo gives a command an environment of its own."""
+    put_bundle(host)
+    host.put("id", "#!/bin/sh\necho 1000\n")
+    host.put("sudo", '#!/bin/sh\n[ "$2" != true ] || exit 0\nshift\nexec env -u APT_CONFIG "$@"\n')
+    status, _, line = host.run("demo", UPDATE="true", INSTALL='echo "E: $APT_CONFIG"; exit 100')
+    assert status == 1 and f": E: {host.cache}/bundle-apt/apt.conf (whole log: " in line
+
+
+def test_without_a_bundle_apt_is_as_configured(host: Host) -> None:
+    status, _, line = host.run("demo", UPDATE="true", INSTALL='echo "E: ${APT_CONFIG:-unset} ${CARGO_HOME:-unset}"; exit 100')
+    assert status == 1 and ": E: unset " in line
+
+
+def test_a_bundle_for_another_release(host: Host) -> None:
+    bundle = put_bundle(host, "debian 11 amd64")
+    status, _, line = host.run("demo", UPDATE="exit 1", INSTALL="exit 1")
+    assert status == 1
+    assert line.startswith(f"trapless: {bundle} is for debian 11 amd64, this machine is ")
+    assert line.endswith(": make a bundle on such a machine, or delete that folder")
+
+
+def test_a_bundle_that_is_not_whole_is_none(host: Host) -> None:
+    (put_bundle(host) / "manifest").unlink()
+    status, _, line = host.run("demo", UPDATE="true", INSTALL='echo "E: ${APT_CONFIG:-unset}"; exit 100')
+    assert status == 1 and ": E: unset " in line
+
+
+def test_all_packages_are_listed_wherever_it_runs(host: Host) -> None:
+    """A bundle has what a bare machine needs, not what this one lacks."""
+    status, said, _ = host.run("--packages")
+    assert status == 0
+    assert {"python3", "gcc", "bc", "e2fsprogs", "linux-source-6.12", "maven", "chromium", "opensbi"} <= set(said.split())

@@ -217,7 +217,8 @@ def as_root(what: str) -> list[str]:
         return []
     if not shutil.which("sudo"):
         raise UserError(f"{what}: needs root, and there is no sudo")
-    return ["sudo"]
+    # sudo would drop it: with it, apt takes its packages from a bundle.
+    return ["sudo", "env", f"APT_CONFIG={os.environ['APT_CONFIG']}"] if "APT_CONFIG" in os.environ else ["sudo"]
 
 
 def disk_error(error: OSError, place: Path) -> UserError:
