@@ -134,6 +134,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     docs = commands.add_parser("docs", help="check all pages, and build the documentation site into .trapless/site-docs")
     docs.add_argument("--check", action="store_true", help="only check the pages: links, sizes, code, commands")
 
+    bundle = commands.add_parser("bundle", help="write one archive with which a machine without network runs demo and tests")
+    bundle.add_argument("file", type=Path, metavar="FILE.tar", help="the archive; it appears when it is whole")
+
     commands.add_parser("doctor", help="list what is installed and what is missing")
     commands.add_parser("setup", help="install and build what is missing")
 
@@ -262,6 +265,12 @@ def _docs(args: argparse.Namespace) -> int:
     return site.run(args.check)
 
 
+def _bundle(args: argparse.Namespace) -> int:
+    from dev import bundle
+
+    return bundle.run(args.file)
+
+
 def _doctor(args: argparse.Namespace) -> int:
     from dev import doctor
 
@@ -277,7 +286,8 @@ def _setup(args: argparse.Namespace) -> int:
 _RUN = {
     "selftests": _selftests, "soak": _soak, "attack": _attack, "torture": _torture, "stc": _stc, "test": _test, "goals": _goals,
     "speed": _speed, "repeat": _repeat, "kernel-mutants": _kernel_mutants, "rtl-linux": _rtl_linux, "rtl-predict": _rtl_predict,
-    "rtl-bench": _rtl_bench, "workloads": _workloads, "reference": _reference, "docs": _docs, "doctor": _doctor, "setup": _setup,
+    "rtl-bench": _rtl_bench, "workloads": _workloads, "reference": _reference, "docs": _docs, "bundle": _bundle,
+    "doctor": _doctor, "setup": _setup,
     **dict.fromkeys(("difftest", "lockstep", "fuzz"), _trust),
 }
 

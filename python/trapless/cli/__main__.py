@@ -17,7 +17,7 @@ from trapless.cli.options import check_built_in
 
 COMMANDS: dict[str, ModuleType] = {module.__name__.rpartition(".")[2]: module for module in (
     demo, run, profile, sweep, study, report, compare, trace, python, dev)}
-SHORT = ("test", "setup", "doctor")
+SHORT = ("test", "setup", "doctor", "bundle")
 """Commands of dev that need no `dev`: what README and the launcher name."""
 OLD = {"experiment": "study", "worker": "sweep --worker", "claims": "dev goals", **{name: f"dev {name}" for name in (
     "soak", "selftests", "attack", "torture", "stc", "speed", "repeat", "workloads", "difftest", "lockstep", "fuzz")}}

@@ -127,6 +127,14 @@ def unpack(arch: str, packages: Iterable[str], tree: Path) -> None:
     alternatives.install(tree, offered)
 
 
+def all_locked() -> list[Path]:
+    """The files of all packages that the lock has, fetched if need be; UserError if the mirror lacks one."""
+    files = _fetch(list({deb.sha256: deb for deb in read_lock(LOCK)}.values()), CACHE / "debs")
+    if not files:
+        raise UserError(f"the mirror no longer has all of {LOCK.name}: write it again (docs/run.md), or name another mirror")
+    return files
+
+
 def _maintainer_script(deb: Path) -> str:
     """What a package would run when it is configured; empty if that is nothing."""
     control = subprocess.run(["dpkg-deb", "--ctrl-tarfile", deb], capture_output=True, check=True).stdout
