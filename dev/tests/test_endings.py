@@ -35,9 +35,10 @@ def test_a_simulator_that_takes_too_long_is_killed(script: str) -> None:
 
 def test_simulators_end_with_the_laboratory(tmp_path: Path) -> None:
     """Even if it is killed."""
-    script = f"from trapless.guest import process; process.run(['sh', '-c', 'echo $$ >{tmp_path}/pid; sleep 100; true'])"
+    script = f"from trapless.base import process; process.run(['sh', '-c', 'echo $$ >{tmp_path}/pid; sleep 100; true'])"
     lab = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+        assert lab.poll() is None
         time.sleep(0.01)
     status = Path("/proc", (tmp_path / "pid").read_text().strip(), "status")
     assert status.exists()
@@ -56,7 +57,7 @@ def test_sigterm_ends_the_laboratory(where: str) -> None:
     script = f"""
 import os, signal, threading, time
 from trapless.base import signals
-from trapless.guest import process
+from trapless.base import process
 
 def tell():
     os.kill(os.getpid(), signal.SIGTERM)
@@ -80,7 +81,7 @@ time.sleep(60)
 def test_a_closed_laboratory_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "_closed", threading.Event())
     process.close()
-    with pytest.raises(UserError, match="ends"):
+    with pytest.raises(UserError, match="ending"):
         process.run(["true"])
 
 
@@ -94,7 +95,7 @@ def test_bytes_are_shown_as_they_are() -> None:
     """Whatever they are, and also where standard output does not block."""
     script = r"""
 import os, sys
-from trapless.guest import process
+from trapless.base import process
 os.set_blocking(1, False)
 process.run(["sh", "-c", "printf 'a\\377\\000\\303('; head -c 3000000 /dev/zero; printf end"], show=True)
 """
@@ -108,7 +109,7 @@ def test_an_interrupt_loses_nothing_that_was_said() -> None:
     """What the simulator says when it is told to end is its last words."""
     script = r"""
 import os, signal, threading
-from trapless.guest import process
+from trapless.base import process
 said = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
 said.start()
 try:
@@ -125,7 +126,7 @@ except KeyboardInterrupt:
 def test_last_words_may_take_long_and_silence_may_not(last: str, words: str) -> None:
     script = rf"""
 import os, signal, threading
-from trapless.guest import process
+from trapless.base import process
 process._LAST_BYTES_SECONDS = 1.5
 threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
@@ -138,7 +139,7 @@ except KeyboardInterrupt:
 
 
 def test_a_reader_that_goes_away_ends_the_simulator() -> None:
-    script = 'from trapless.guest import process; process.run(["sh", "-c", "while :; do echo on; done"], show=True)'
+    script = 'from trapless.base import process; process.run(["sh", "-c", "while :; do echo on; done"], show=True)'
     lab = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert lab.stdout is not None and lab.stderr is not None
     lab.stdout.readline()

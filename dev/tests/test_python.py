@@ -197,7 +197,7 @@ def test_settings_of_an_experiment(made: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("trapless.study.measure.measure", lambda name, setup: asked.append(setup.settings))
     trapless.experiment("made", settings={"ssd.read_us": 3, "ssd": "tlc"})
     assert asked == [("ssd=tlc", "ssd.read_us=3")]
-    for name, text in (("read_us", "settings: read_us: neither"), ("hwdp.ring", "settings: hwdp.ring=3: an experiment's")):
+    for name, text in (("read_us", "settings: read_us: neither"), ("hwdp.ring", "settings: hwdp.ring=3: an experiment sets its")):
         with pytest.raises(trapless.Error, match=text):
             trapless.experiment("made", settings={name: 3})
     assert len(asked) == 1

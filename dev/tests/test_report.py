@@ -250,5 +250,5 @@ def test_results_of_another_version_are_named(made: Path, tmp_path: Path, missin
 
 def test_a_report_does_not_go_to_where_results_are(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=r"^--out .*/out: the same folder as --from"):
+    with pytest.raises(UserError, match=r"^--out .*/out: this is also the folder of --from"):
         site.run(Path("out"), tmp_path / "out")

@@ -32,7 +32,7 @@ import subprocess, sys
 from concurrent.futures import ThreadPoolExecutor
 from trapless.base import cache, signals
 from trapless.cli import __main__
-from trapless.guest import process
+from trapless.base import process
 
 TREE = ['sh', 'tree']
 
