@@ -36,7 +36,7 @@ def test_every_key_is_there_with_a_range_and_a_meaning() -> None:
                 " with fewer levels. | (sv39) | (sv39) | (sv39) |", "| `history_bits` |  | 1 to 16 |",
                 "| `row_kib` | KiB | a power of two, 1 to 65,536 | Size of a row. | - | 8 [JEDEC] |"):
         assert row in page
-    assert "| `program_us` | us | 0 to 10,000,000 | A program. |" in drives
+    assert "| `program_us` | us | 0 to 10,000,000 | Time of a program. |" in drives
 
 
 def test_a_bound_that_nobody_explains_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

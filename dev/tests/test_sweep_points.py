@@ -34,7 +34,7 @@ from dev.tests.fake_lab import FAKE, Fake, statuses
     ("[fixed]\ncommand = 'x {n}'\n[vary]\nn = [[1]]", r"n: \[1\] is not a text or number"),
     ("[fixed]\ncommand = 'x {n}'", r"command: \{n\} has no value"),
     ("[fixed]\ncommand = 'x'\n[vary]\nthreads = [1]", r"threads: neither an option nor \{threads\} in the command; there are"),
-    ("[fixed]\ncommand = 'x {n}'\nn = 1\n[vary]\nn = [1]", r"n: both in \[fixed\] and in \[vary\]"),
+    ("[fixed]\ncommand = 'x {n}'\nn = 1\n[vary]\nn = [1]", r"n is in \[fixed\] and in \[vary\]"),
     ("[vary]\nkind = ['osdp']", "needs either a `command` or a `workload`"),
     ("[fixed]\nworkload = 'fio'\ncommand = 'x'", "needs either a `command` or a `workload`"),
     ("[vary]\nworkload = ['fio', 'foi']", "no such workload: foi; did you mean fio"),
@@ -52,8 +52,8 @@ from dev.tests.fake_lab import FAKE, Fake, statuses
     ("[fixed]\ncommand = 'x'\nin = [1]", r"in: \[1\] is not a list of texts"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nthreads = [1, 0]", "threads must be at least 1, not 0"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nshare = [false, true]", "share: needs a `kind`"),
-    ("[fixed]\ncommand = 'x'\nkernel = 'Image'\n[vary]\nstock = [false, true]", "kernel: not with `stock`"),
-    ("[fixed]\ncommand = 'x'\nseries = ['stc']\n[vary]\nkernel = ['Image']", "kernel: not with `series`"),
+    ("[fixed]\ncommand = 'x'\nkernel = 'Image'\n[vary]\nstock = [false, true]", "kernel does not work with `stock`"),
+    ("[fixed]\ncommand = 'x'\nseries = ['stc']\n[vary]\nkernel = ['Image']", "kernel does not work with `series`"),
 ])
 def test_faulty_files(fake: Fake, text: str, message: str) -> None:
     (fake.folder / "mine.toml").write_text(text)

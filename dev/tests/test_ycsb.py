@@ -19,7 +19,7 @@ from trapless.guest.images import rootfs
 from trapless.guest.job import Job, launcher
 from trapless.loads import ycsb
 
-SOURCES = Path(ycsb.__file__).with_name("ycsb")
+SOURCES = Path(ycsb.__file__).with_name("ycsb_src")
 THETA = 0.99
 
 

@@ -101,7 +101,7 @@ fn what_cannot_be_recorded_or_read_is_named() {
     assert!(complaint(dir, &["record", "--", "no-such"]).contains("no-such: no such program"));
     assert!(complaint(dir, &["record", "--", "./text"]).contains("./text: no such program"));
     assert!(complaint(dir, &["record", "--out", "/nowhere/a.trace", "--", "true"]).contains("/nowhere/a.trace"));
-    assert!(complaint(dir, &["record", "--skip", "1G", "--", "true"]).contains("true: no memory access"));
+    assert!(complaint(dir, &["record", "--skip", "1G", "--", "true"]).contains("true: has no memory access"));
     let alone = Command::new(env!("CARGO_BIN_EXE_trapless-pagesim"))
         .current_dir(dir)
         .env("PATH", dir)

@@ -164,7 +164,10 @@ fn no_part_of_a_trace_is_a_trace() {
 fn another_version_is_named() {
     let (mut bytes, _) = write(&[]);
     bytes[7] = 9;
-    assert_eq!(read(&bytes).unwrap_err().to_string(), "version 9 of the trace format; this program reads only version 1");
+    assert_eq!(
+        read(&bytes).unwrap_err().to_string(),
+        "version 9 of the trace format; this program reads only version 1"
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::settings::us;
 /// The policy of this file.
 pub const POLICIES: &[Registration] = &[Registration {
     name: "agg",
-    about: "Agg_virtual: reads the missing pages of an aligned part of a huge page. The part is as large as what the drive has under way at its full rate",
+    about: "Agg_virtual: reads the missing pages of an aligned part of a huge page. The part is as large as the data that the drive has under way at its full rate",
     make: |_| Box::new(Agg),
 }];
 

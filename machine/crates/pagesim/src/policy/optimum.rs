@@ -10,6 +10,6 @@ pub const NAME: &str = "optimum";
 /// It is computed from a run in which no page is missing.
 pub const POLICIES: &[Registration] = &[Registration {
     name: NAME,
-    about: "no policy, but what none can beat: Belady's replacement and perfect prefetch ([rivals](../explanation/pagesim-rivals.md))",
+    about: "not a policy, but a bound that no policy can beat: Belady's replacement and perfect prefetch ([rivals](../explanation/pagesim-rivals.md))",
     make: |_| Box::new(Sync),
 }];

@@ -8,7 +8,7 @@ use crate::pages::{Origin, PageId, Pid};
 /// The policy of this file.
 pub const POLICIES: &[Registration] = &[Registration {
     name: "virt",
-    about: "Virt_prefetch: reads also the next `prefetch.pages` mapped pages of the address space",
+    about: "Virt_prefetch: also reads the next `prefetch.pages` mapped pages of the address space",
     make: |_| Box::new(Virt),
 }];
 
