@@ -60,7 +60,7 @@ impl Ram {
     /// # Errors
     /// When `size` is not a positive multiple of the page size, or the host has no room.
     pub fn new(base: PhysAddr, size: u64) -> Result<Ram, RamError> {
-        if size == 0 || size % PAGE_SIZE != 0 || base.0 % PAGE_SIZE != 0 {
+        if size == 0 || !size.is_multiple_of(PAGE_SIZE) || !base.0.is_multiple_of(PAGE_SIZE) {
             return Err(RamError::Size(size));
         }
         let failed = |e: &dyn std::fmt::Display| RamError::Map { size, reason: e.to_string() };

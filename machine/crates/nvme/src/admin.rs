@@ -74,7 +74,7 @@ impl Controller {
         if c.dw(11) & 1 == 0 {
             return Err(Status::INVALID_FIELD);
         }
-        if c.prp1 % PAGE_SIZE != 0 {
+        if !c.prp1.is_multiple_of(PAGE_SIZE) {
             return Err(Status::PRP_OFFSET_INVALID);
         }
         Ok((PhysAddr(c.prp1), size))

@@ -44,8 +44,8 @@ impl Controller {
     /// Writes a register (4 or 8 bytes, aligned) or a doorbell (4 bytes); anything else is ignored.
     pub fn mmio_write(&mut self, offset: u64, size: u32, value: u64, now: Cycle) -> MmioEffect {
         match size {
-            4 if offset % 4 == 0 => self.write(offset, value as u32, now),
-            8 if offset % 8 == 0 && offset < regs::DOORBELLS => {
+            4 if offset.is_multiple_of(4) => self.write(offset, value as u32, now),
+            8 if offset.is_multiple_of(8) && offset < regs::DOORBELLS => {
                 self.write(offset, value as u32, now);
                 self.write(offset + 4, (value >> 32) as u32, now);
             }
@@ -73,7 +73,7 @@ impl Controller {
             0x34 if disabled => self.acq = high(self.acq),
             regs::DOORBELLS.. if self.running() => {
                 let index = ((offset - regs::DOORBELLS) / 4) as usize;
-                let rung = if index % 2 == 0 {
+                let rung = if index.is_multiple_of(2) {
                     let sq = self.sqs.get_mut(index / 2).and_then(Option::as_mut);
                     sq.map(|sq| sq.ring(value, now)).ok_or(0x00)
                 } else {

@@ -33,7 +33,7 @@ pub fn segments(dma: &mut dyn Dma, prp1: u64, prp2: u64, len: u64) -> Result<Vec
         push_page(&mut out, prp2, &mut left)?;
         return Ok(out);
     }
-    if prp2 % ENTRY != 0 {
+    if !prp2.is_multiple_of(ENTRY) {
         return Err(Status::PRP_OFFSET_INVALID);
     }
     let mut list = prp2;
@@ -64,7 +64,7 @@ pub fn segments(dma: &mut dyn Dma, prp1: u64, prp2: u64, len: u64) -> Result<Vec
 
 /// Adds the page at `entry`, whose offset must be zero.
 fn push_page(out: &mut Vec<Segment>, entry: u64, left: &mut u64) -> Result<(), Status> {
-    if entry % PAGE_SIZE != 0 {
+    if !entry.is_multiple_of(PAGE_SIZE) {
         return Err(Status::PRP_OFFSET_INVALID);
     }
     let len = (*left).min(PAGE_SIZE);

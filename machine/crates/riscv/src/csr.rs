@@ -286,12 +286,10 @@ impl Csrs {
             SEPC => self.sepc = v & !1,
             SCAUSE => self.scause = v,
             STVAL => self.stval = v,
-            SATP => {
-                // A write of a mode that does not exist has no effect at all (privileged specification, "satp").
-                if v >> 60 == 0 || Paging::of(v).is_some_and(|mode| mode <= c.paging) {
-                    // No ASIDs: the field reads zero.
-                    self.satp = v & (0xf << 60 | ((1 << 44) - 1));
-                }
+            // A write of a mode that does not exist has no effect at all (privileged specification, "satp").
+            SATP if v >> 60 == 0 || Paging::of(v).is_some_and(|mode| mode <= c.paging) => {
+                // No ASIDs: the field reads zero.
+                self.satp = v & (0xf << 60 | ((1 << 44) - 1));
             }
             MSTATUS => {
                 let mut mask = status::M_WRITABLE;

@@ -210,11 +210,11 @@ impl Hart {
             self.acc += env.timing.pte_read(PhysAddr(at), level, self.local_now());
             self.take_losses(env.timing);
         }
-        if let Some((pa, value)) = self.changed_pte {
-            if pa == at {
-                self.changed_pte = None;
-                return Some(value);
-            }
+        if let Some((pa, value)) = self.changed_pte
+            && pa == at
+        {
+            self.changed_pte = None;
+            return Some(value);
         }
         env.bus.ram().load(PhysAddr(at)).map(u64::from_le_bytes)
     }

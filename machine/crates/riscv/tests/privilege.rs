@@ -386,7 +386,7 @@ fn words_of_every_kind_never_panic() {
         rig.step();
         rig.log.traps.clear();
         rig.log.fills.clear();
-        if word % 64 == 0 {
+        if word.is_multiple_of(64) {
             rig = Rig::new(&[]);
         }
     }

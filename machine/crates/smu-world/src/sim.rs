@@ -45,6 +45,7 @@ pub struct Sim {
 #[derive(Default)]
 struct News(Vec<New>);
 
+#[allow(clippy::large_enum_variant, reason = "a step has few, and they end with it")]
 enum New {
     Accepted(Source),
     Answer(Answer),

@@ -208,6 +208,12 @@ pub struct World {
     took: u64,
 }
 
+impl Default for World {
+    fn default() -> World {
+        World::new()
+    }
+}
+
 impl World {
     pub fn new() -> World {
         World {
@@ -446,7 +452,7 @@ impl World {
     pub fn post(&mut self, d: usize, cid: u16, status: u16) -> bool {
         let depth = self.depth;
         let device = &mut self.devices[d];
-        let (tail, phase) = (device.cq_tail, u64::from(device.wraps % 2 == 0));
+        let (tail, phase) = (device.cq_tail, u64::from(device.wraps.is_multiple_of(2)));
         if (tail + 1) % depth == device.cq_head {
             return false;
         }
@@ -514,7 +520,7 @@ impl SmuBus for World {
     fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
         let (area, _, response) = self.access_to_write(at, &[Area::Sq, Area::RetRing])?;
         let size = if area == Area::Sq { 64 } else { 16 };
-        self.check(data.len() == size && at.0 % size as u64 == 0, "SMU-10", || {
+        self.check(data.len() == size && at.0.is_multiple_of(size as u64), "SMU-10", || {
             format!("write of {} at {at:?}", data.len())
         });
         for (i, word) in data.chunks_exact(8).enumerate() {

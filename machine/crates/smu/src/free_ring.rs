@@ -17,7 +17,7 @@ const MAX_BASE: u64 = 1 << 56;
 
 /// Whether a ring may lie there.
 pub(crate) fn ring_base_ok(base: u64) -> bool {
-    base % 16 == 0 && base < MAX_BASE
+    base.is_multiple_of(16) && base < MAX_BASE
 }
 
 /// Whether a ring may have so many entries.

@@ -307,7 +307,7 @@ impl Smu {
     /// A return ring entry is written: whoever kept the frame is free of it.
     fn returned(&mut self, out: &mut Outside<'_>) {
         let written = self.returns.write(out.bus);
-        self.lag = self.lag + out.bus.took();
+        self.lag += out.bus.took();
         match written {
             Err(_) => self.error = true,
             Ok(None) => {}

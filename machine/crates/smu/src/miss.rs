@@ -132,7 +132,7 @@ impl Smu {
         entry.stamps.allocated = Some(now);
         let seen = entry.seen;
         let found = out.bus.read_u64(entry.pte);
-        self.lag = self.lag + out.bus.took();
+        self.lag += out.bus.took();
         match found {
             Err(_) => return self.fail(slot, FailReason::Bus),
             Ok(value) if value != seen && second_look => return self.changed(slot, value),
@@ -191,7 +191,7 @@ impl Smu {
     /// A free ring entry has been read.
     pub(crate) fn fetched(&mut self, out: &mut Outside<'_>) {
         let fetched = self.free.fetch(out.bus);
-        self.lag = self.lag + out.bus.took();
+        self.lag += out.bus.took();
         match fetched {
             Ok(Some(Fetched::Frame) | None) => {}
             Ok(Some(Fetched::Malformed(pfn))) => {
@@ -218,7 +218,7 @@ impl Smu {
         }
         let cid = self.pmshr.next_command(slot);
         let written = self.descriptors[index].write_command(cid, regs::PTE_LBA.get(seen), frame, out.bus);
-        self.lag = self.lag + out.bus.took();
+        self.lag += out.bus.took();
         match written {
             Err(_) => self.fail(slot, FailReason::Bus),
             Ok(tail) => {

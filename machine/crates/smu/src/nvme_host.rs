@@ -62,11 +62,11 @@ impl Descriptor {
 
     /// Whether the fields describe a queue pair for `pmshr` commands in flight.
     pub fn is_sound(&self, pmshr: usize) -> bool {
-        let base_ok = |base: u64| base % 4096 == 0 && base < MAX_BASE;
+        let base_ok = |base: u64| base.is_multiple_of(4096) && base < MAX_BASE;
         base_ok(self.sq_base)
             && base_ok(self.cq_base)
-            && self.sq_doorbell % 4 == 0
-            && self.cq_doorbell % 4 == 0
+            && self.sq_doorbell.is_multiple_of(4)
+            && self.cq_doorbell.is_multiple_of(4)
             && self.depth as usize > pmshr
             && self.depth <= MAX_DEPTH
             && self.blocks <= 3

@@ -162,7 +162,7 @@ impl SmuUnit for Smu {
     }
 
     fn peek(&self, offset: u64) -> u64 {
-        if offset % 8 == 0 { self.register(offset) } else { 0 }
+        if offset.is_multiple_of(8) { self.register(offset) } else { 0 }
     }
 
     fn interrupt(&self) -> bool {

@@ -29,7 +29,7 @@ impl Smu {
         let installed = regs::pte_installed(entry.seen, frame.pfn);
         let expected = if overwrite { out.bus.read_u64(entry.pte).unwrap_or(0) } else { entry.seen };
         let exchanged = out.bus.compare_exchange_u64(entry.pte, expected, installed);
-        self.lag = self.lag + out.bus.took();
+        self.lag += out.bus.took();
         match exchanged {
             Err(_) if self.bug(Bug::TrustWriteError) => self.fail(slot, FailReason::Bus),
             Err(_) => {
@@ -57,7 +57,7 @@ impl Smu {
         let Some(entry) = self.entry(slot) else { return };
         let seen = entry.seen;
         let found = out.bus.read_u64(entry.pte);
-        self.lag = self.lag + out.bus.took();
+        self.lag += out.bus.took();
         let ours = |value| regs::PTE_V.is_set(value) && regs::PTE_PFN.get(value) == regs::PTE_PFN.get(installed);
         match found {
             Ok(value) if value == seen => self.fail(slot, FailReason::Bus),
@@ -73,7 +73,7 @@ impl Smu {
             return self.fail(slot, FailReason::Bus);
         }
         entry.stamps.pmd = Some(now);
-        self.lag = self.lag + out.bus.took();
+        self.lag += out.bus.took();
         self.enter(slot, Stage::Pud(installed), self.update_time(3));
     }
 
@@ -85,7 +85,7 @@ impl Smu {
         }
         entry.stamps.pud = Some(now);
         let doubt = entry.is_in_doubt();
-        self.lag = self.lag + out.bus.took();
+        self.lag += out.bus.took();
         if doubt {
             return self.fail(slot, FailReason::Bus);
         }

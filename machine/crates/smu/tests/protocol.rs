@@ -68,7 +68,7 @@ const START: State = State {
 /// The SMU's next access for a page.
 fn smu(s: State, page: usize, broken: Broken) -> Option<State> {
     let mut n = s;
-    let order: [u8; 3] = if broken == Broken::MarksFirst { [b'u', b'm', b'p'] } else { [b'p', b'm', b'u'] };
+    let order: [u8; 3] = if broken == Broken::MarksFirst { *b"ump" } else { *b"pmu" };
     match s.miss[page] {
         Miss::Idle => match s.pte[page] {
             Pte::Armed(generation) => n.miss[page] = Miss::Step(0, generation),

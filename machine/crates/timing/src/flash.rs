@@ -55,7 +55,7 @@ impl Die {
         while let Some(begin) = self.next_program().filter(|begin| *begin < now) {
             self.waiting.pop_front();
             self.programs += 1;
-            let erase = t.erase_every > 0 && self.programs % t.erase_every == 0;
+            let erase = t.erase_every > 0 && self.programs.is_multiple_of(t.erase_every);
             self.free = begin + t.program + if erase { t.erase } else { Cycle(0) };
             self.programmed = self.free;
         }

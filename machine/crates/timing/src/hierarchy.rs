@@ -280,10 +280,12 @@ impl Hierarchy {
     /// A core without second level holds only what is in its first.
     fn forget_holder(&mut self, core: usize, line: Line) {
         let caches = &mut self.cores[core];
-        if caches.l2.is_none() && caches.l1i.peek(line).is_none() && caches.l1d.peek(line).is_none() {
-            if let Some(shared) = self.last.peek(line) {
-                shared.holders &= !(1 << core);
-            }
+        if caches.l2.is_none()
+            && caches.l1i.peek(line).is_none()
+            && caches.l1d.peek(line).is_none()
+            && let Some(shared) = self.last.peek(line)
+        {
+            shared.holders &= !(1 << core);
         }
     }
 

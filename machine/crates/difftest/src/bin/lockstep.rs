@@ -169,7 +169,7 @@ fn narrow(cli: &Cli, equal: Cycle, until: Cycle) -> Result<()> {
         let mut at = equal;
         while at < until {
             let before = pair.one.harts();
-            at = at + window;
+            at += window;
             let ends = pair.run(at, Some(window))?;
             let found = if ends.0 == ends.1 { pair.difference(false) } else { Some(format!("ends differ: {ends:?}")) };
             if let Some(what) = found {

@@ -343,7 +343,7 @@ impl<'a> Block<'a> {
                 self.predict_branch(index, true);
                 self.write_back(before);
                 self.add_cost(cost);
-                self.to_page(offset);
+                self.jump_to_page(offset);
             }
             Cold::Count { label, taken, back } => self.count(label, taken, back),
             Cold::Wrong { label, target, back } => {

@@ -4,6 +4,7 @@
 //! It does what the interpreter does, to the cycle, and leaves to it whatever is rare.
 
 mod asm;
+#[allow(clippy::useless_conversion, reason = "dynasm! converts numbers of registers, which are u8 already, to u8")]
 mod block;
 mod buffer;
 mod calls;

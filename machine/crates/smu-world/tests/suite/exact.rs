@@ -77,7 +77,7 @@ fn hints_change_no_answer() {
         let mut sim = Sim::new(unit(sim::config(hints)), 4);
         for &action in actions {
             // In a machine a device's write comes before the SMU's look at the same time. Here looks at `now` are over.
-            if sim.now.0 % sim::timing().poll_interval.0 == 0 {
+            if sim.now.0.is_multiple_of(sim::timing().poll_interval.0) {
                 sim.run(1);
             }
             act(&mut sim, action);
@@ -108,7 +108,7 @@ impl Chaos {
 
     fn answer<T>(&mut self, at: PhysAddr, value: impl FnOnce(u64) -> T) -> Result<T, BusError> {
         let n = self.next();
-        if n % 16 == 0 { Err(BusError(at)) } else { Ok(value(self.next())) }
+        if n.is_multiple_of(16) { Err(BusError(at)) } else { Ok(value(self.next())) }
     }
 }
 

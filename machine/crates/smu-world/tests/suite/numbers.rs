@@ -152,7 +152,7 @@ fn queues_of_any_length_wrap() {
             let [tail, head] = [regs::DESC_SQ_TAIL, regs::DESC_CQ_HEAD].map(|at| sim.read(Sim::desc(d, at)));
             let given = all / world::DESCRIPTORS as u64;
             assert_eq!((tail, regs::DESC_CQ_HEAD_INDEX.get(head)), (given % depth, given % depth));
-            assert_eq!(regs::DESC_CQ_HEAD_PHASE.get(head), u64::from(given / depth % 2 == 0));
+            assert_eq!(regs::DESC_CQ_HEAD_PHASE.get(head), u64::from((given / depth).is_multiple_of(2)));
         }
         finish(sim);
     }

@@ -38,10 +38,10 @@ impl Block<'_> {
     pub(super) fn leave_at(&mut self, offset: i32) {
         self.write_back(self.cache);
         self.add_cost(self.cost);
-        self.to_page(offset);
+        self.jump_to_page(offset);
     }
 
-    pub(super) fn to_page(&mut self, offset: i32) {
+    pub(super) fn jump_to_page(&mut self, offset: i32) {
         let fetch = self.stubs.fetch.addr();
         dynasm!(self.ops; .arch x64; lea rax, [r15 + offset]; jmp extern fetch);
     }
@@ -51,11 +51,11 @@ impl Block<'_> {
         self.write_back(self.cache);
         self.add_cost(self.cost);
         dynasm!(self.ops; .arch x64; mov eax, 2 * index as i32);
-        self.to_slot(index);
+        self.jump_to_slot(index);
     }
 
     /// To slot `index` through the page's table; eax is its offset already. Uses rcx.
-    pub(super) fn to_slot(&mut self, index: usize) {
+    pub(super) fn jump_to_slot(&mut self, index: usize) {
         let entry = self.entries.wrapping_add(index).addr() as i64;
         dynasm!(self.ops; .arch x64; mov rcx, QWORD entry; jmp QWORD [rcx]);
     }
@@ -63,7 +63,7 @@ impl Block<'_> {
     /// To slot `index` unless the limit is reached.
     pub(super) fn jump_checked(&mut self, index: usize) {
         self.leave_at_limit(index);
-        self.to_slot(index);
+        self.jump_to_slot(index);
     }
 
     /// Where the interpreter looks at the limit in the middle of a block, before slot `next`. Nothing is cached there.
