@@ -3,13 +3,15 @@
 # Runs in the guest: soak.sh KIND MISSES SUM SEED [SUM OF THE DRIVE THAT HANGS]. Misses of fast mappings under memory pressure
 # until there were so many and every part of the mix was at work, then everything is given back. Leaves counters, the kernel's
 # log, what the parts have done and what the debugging options found in /job/out.
+# shellcheck disable=SC2086,SC2231 # every variable is one word, or words that the shell is to split
+# shellcheck disable=SC2317 # `beside` and the loop over sparing and progress call functions by name
 kind=$1 misses=$2 sum=$3 seed=$4 hung_sum=$5
 hwdp=/sys/kernel/mm/hwdp
 blocks=/sys/devices/system/memory
 work=/data/soak
 out=/job/out
 mix=$out/mix
-readers= reset=
+readers='' reset=''
 last=5 # rounds that the parts have for their first turn when there were enough misses
 
 fail() { echo "soak: $*"; echo "soak: $*" >>$out/failures; }
@@ -19,7 +21,7 @@ count() { stat pages_adopted; }
 stacks=/sys/kernel/debug/page_owner_stacks/show_stacks
 owned() { awk -v RS= '/hwdp_refill/' $stacks >$1; }
 note() {
-	read -r now idle </proc/uptime
+	read -r now _ </proc/uptime
 	echo "soak: $now s: $*"
 	echo "$now s: $*" >>$out/notes
 }
@@ -164,7 +166,7 @@ round=0
 note "the mix runs"
 while [ "$(count)" -lt "$misses" ] || { [ -n "$(idle_parts)" ] && [ $((last -= 1)) -gt 0 ]; }; do
 	round=$((round + 1))
-	order=split
+	order="split"
 	[ $(((round + seed) % 3)) = 0 ] && order=shuffle
 	got=$(hwdp -k $kind -f /data/ -- mapsum -t 4 -o $order /data/random.bin) || fail "round $round: mapsum failed"
 	[ "$got" = "$sum" ] || fail "round $round: mapsum read $got instead of $sum"

@@ -1,3 +1,4 @@
+#!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # A shell's pipelines, with programs that map and programs that do not.
 mapsum -t 2 /data/random.bin | tee /tmp/sum | wc -c
