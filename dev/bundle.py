@@ -134,9 +134,9 @@ def _python(apt: dict[str, str]) -> str:
     """The version of Debian's Python; wheels are fetched by the Python that runs this, which must be of the same."""
     said = _asked(["apt-cache", "depends", "python3"], apt)
     found = re.search(r"^ *Depends: python(3\.\d+)$", said, re.MULTILINE)
-    debians, mine = found[1] if found else "unknown", "{}.{}".format(*sys.version_info)
-    if debians != mine:
-        raise UserError(f"bundle: runs on Python {mine}, Debian's is {debians}: "
+    theirs, mine = found[1] if found else "unknown", "{}.{}".format(*sys.version_info)
+    if theirs != mine:
+        raise UserError(f"bundle: runs on Python {mine}, Debian's is {theirs}: "
                         f"delete {CACHE / 'venv'} and put Debian's first on PATH")
     return mine
 

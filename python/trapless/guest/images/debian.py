@@ -131,7 +131,8 @@ def all_locked() -> list[Path]:
     """The files of all packages that the lock has, fetched if need be; UserError if the mirror lacks one."""
     files = _fetch(list({deb.sha256: deb for deb in read_lock(LOCK)}.values()), CACHE / "debs")
     if not files:
-        raise UserError(f"the mirror no longer has all of {LOCK.name}: write it again (docs/reference/run.md), or name another mirror")
+        raise UserError(f"the mirror no longer has all of {LOCK.name}: write it again (docs/reference/run.md), or name another "
+                        "mirror")
     return files
 
 
