@@ -16,10 +16,10 @@ from trapless.base.paths import LINUX, ROOT
 from trapless.guest import build
 from trapless.guest.images import dataset, rootfs
 
-TOOLS = ("git", "cargo", "gcc", "make", "riscv64-linux-gnu-gcc", "flex", "bison", "bc", "mke2fs", "debugfs",
-         "valgrind", "qemu-system-riscv64", "qemu-system-x86_64", "riscv64-unknown-elf-gcc")
-# Of the TOOLS, what only tests use.
-TESTS_ONLY = ("qemu-system-riscv64", "qemu-system-x86_64", "riscv64-unknown-elf-gcc")
+# What only tests use.
+TESTS_ONLY = ("qemu-system-riscv64", "qemu-system-x86_64", "riscv64-unknown-elf-gcc", "rustfmt", "cargo-clippy", "shellcheck")
+TOOLS = ("git", "cargo", "gcc", "make", "riscv64-linux-gnu-gcc", "flex", "bison", "bc", "mke2fs", "debugfs", "valgrind",
+         *TESTS_ONLY)
 
 
 def run() -> int:

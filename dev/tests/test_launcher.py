@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -252,4 +253,17 @@ def test_all_packages_are_listed_wherever_it_runs(host: Host) -> None:
     """A bundle has what a bare machine needs, not what this one lacks."""
     status, said, _ = host.run("--packages")
     assert status == 0
-    assert {"python3", "gcc", "bc", "e2fsprogs", "linux-source-6.12", "maven", "chromium", "opensbi"} <= set(said.split())
+    asked = set(said.split())
+    assert {"python3", "gcc", "bc", "e2fsprogs", "linux-source-6.12", "maven", "chromium", "opensbi", "shellcheck"} <= asked
+    # Rust and what checks it are of one release.
+    web = "-web" if "rustc-web" in asked else ""
+    assert {f"rustc{web}", f"cargo{web}", f"rustfmt{web}", f"rust{web}-clippy"} <= asked
+
+
+@pytest.mark.parametrize(("command", "asked"), [("demo", False), ("test", True)])
+def test_only_tests_need_what_checks_code(host: Host, command: str, asked: bool) -> None:
+    (host.bin / "shellcheck").unlink(missing_ok=True)
+    status, _, line = host.run(command, UPDATE="true", INSTALL="echo E: no; exit 100")
+    assert status == 1 and line.startswith("trapless: apt-get could not install ")
+    assert (" shellcheck" in line) == asked
+    assert asked or not {"rustfmt", "clippy"} & set(re.findall(r"rustfmt|clippy", line))
