@@ -1,38 +1,103 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite `lint`: ruff over all Python, codespell over pages, comments and messages. dev/spelling.txt has words that codespell
-takes for others and that are right here: names, and instructions and registers of RISC-V."""
+"""The suite `lint`: ruff over all Python, rustfmt and clippy over all Rust, shellcheck over all shell scripts, codespell over
+pages, comments and messages. dev/spelling.txt has words that codespell takes for others and that are right here: names, and
+instructions and registers of RISC-V."""
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-from trapless.base.paths import DEV, ROOT, RTL, STUDIES
+from trapless.base.paths import DEV, MACHINE, ROOT, RTL, STUDIES
+from trapless.guest import build
+
+Check = tuple[str, list[str], Path]
+"""A name, a command that fails if it finds something, and the folder that it runs in."""
 
 SPELT = ("*.md", "*.ipynb", "*.py", "*.rs", "*.sv", "*.toml", "*.cff", ":!dev/tests")
 """Files whose words are looked at; tests have misspelt words on purpose."""
+SHELL = re.compile(rb"#!.*\b(ba|da|k)?sh\b")
+"""The first line of a shell script."""
+INSTALLED = {
+    "rustfmt": (["cargo-fmt", "--version"], "rustup component add rustfmt"),
+    "clippy": (["cargo-clippy", "--version"], "rustup component add clippy"),
+    "shellcheck": (["shellcheck", "--version"], "apt-get install shellcheck"),
+}
+"""What shows that a checker is there, and what installs it. Beside Debian's Rust the launcher installs all three.
+
+Not `cargo fmt`: cargo looks in ~/.cargo/bin first, which may belong to another Rust than the one that the launcher has found."""
 
 
-def ruff() -> list[str]:
-    """The command that looks at all Python."""
-    return [sys.executable, "-m", "ruff", "check", "-q", "--no-cache", "--config", str(DEV / "pyproject.toml"),
-            *map(str, (DEV, ROOT / "python", STUDIES, RTL))]
+def ruff() -> Check:
+    """Looks at all Python."""
+    return "ruff", [sys.executable, "-m", "ruff", "check", "-q", "--no-cache", "--config", str(DEV / "pyproject.toml"),
+                    *map(str, (DEV, ROOT / "python", STUDIES, RTL))], ROOT
 
 
-def codespell(root: Path = ROOT) -> list[str]:
-    """The command that looks at all words."""
-    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z", "--", *SPELT], cwd=root, check=True,
+def rustfmt(workspace: Path = MACHINE) -> Check:
+    """Looks at how Rust is laid out."""
+    return "rustfmt", ["cargo-fmt", "--all", "--check"], workspace
+
+
+def clippy(workspace: Path = MACHINE) -> Check:
+    """Looks at all Rust, tests included; the compiler's own warnings count, too."""
+    return "clippy", ["cargo-clippy", "clippy", "--locked", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"], workspace
+
+
+def shellcheck(root: Path = ROOT) -> Check:
+    """Looks at all shell scripts."""
+    return "shellcheck", ["shellcheck", "--format=gcc", *filter(lambda name: _is_shell(root / name), _files(root))], root
+
+
+def codespell(root: Path = ROOT) -> Check:
+    """Looks at all words."""
+    ignored = ["--ignore-words", str(DEV / "spelling.txt")]
+    return "codespell", [sys.executable, "-m", "codespell_lib", *ignored, *_files(root, *SPELT)], root
+
+
+def _files(root: Path, *patterns: str) -> list[str]:
+    """Files of a checkout, those not yet added included."""
+    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z", "--", *patterns], cwd=root, check=True,
                            capture_output=True, text=True).stdout.split("\0")
-    there = sorted({name for name in files if name and (root / name).is_file()})
-    return [sys.executable, "-m", "codespell_lib", "--ignore-words", str(DEV / "spelling.txt"), *there]
+    return sorted({name for name in files if name and (root / name).is_file()})
+
+
+def _is_shell(path: Path) -> bool:
+    if path.is_symlink():
+        return False
+    with path.open("rb") as file:
+        return path.suffix == ".sh" or SHELL.match(file.readline(100)) is not None
+
+
+def _is_there(name: str) -> bool:
+    if name not in INSTALLED:
+        return True
+    try:
+        return subprocess.run(INSTALLED[name][0], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def passes(check: Check) -> bool:
+    """Run one check, and name it if it fails."""
+    name, command, folder = check
+    if not _is_there(name):
+        print(f"lint: {name} is not installed: {INSTALLED[name][1]}", flush=True)
+        return False
+    found = subprocess.run(command, cwd=folder, env=os.environ | build.cargo_env(), check=False).returncode != 0
+    if found:
+        print(f"lint: {name} failed", flush=True)
+    return not found
 
 
 def main() -> int:
-    """Run both; 1 if one has found something."""
-    failed = [command[2] for command in (ruff(), codespell()) if subprocess.run(command, cwd=ROOT, check=False).returncode]
-    print(f"{2 - len(failed)} passed, {len(failed)} failed")
-    return 1 if failed else 0
+    """Run all; 1 if one has found something."""
+    passed = [passes(check) for check in (ruff(), rustfmt(), shellcheck(), codespell(), clippy())]
+    print(f"{passed.count(True)} passed, {passed.count(False)} failed")
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from trapless.base.paths import ROOT
 
-from dev import lint, pages, site
+from dev import pages, site
 
 LOST = "/".join(("docs", "none.md"))
 
@@ -109,10 +109,3 @@ def test_requirements_of_the_site_are_pinned() -> None:
     assert lines and all(re.fullmatch(r"[\w-]+==[\w.]+", line) for line in lines)
     known = (ROOT / "docs" / "reference" / "dependencies.md").read_text()
     assert [line for line in lines if line.partition("==")[0] not in known] == []
-
-
-def test_the_linter_looks_at_words(checkout: Path) -> None:
-    for name in ("page.md", "code.rs", "dev/tests/test_x.py", "other.txt"):
-        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
-        (checkout / name).write_text("teh\n")
-    assert lint.codespell(checkout)[-2:] == ["code.rs", "page.md"]
