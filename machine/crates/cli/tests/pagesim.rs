@@ -138,3 +138,12 @@ fn what_cannot_be_recorded_or_read_is_named() {
         assert!(done.status.code() == Some(2) && said.contains(says), "{arguments:?}: {said}");
     }
 }
+
+#[test]
+fn the_help_names_every_policy() {
+    let output = Command::new(env!("CARGO_BIN_EXE_trapless-pagesim")).args(["run", "--help"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    for name in trapless_pagesim::policy::built_in().names() {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+}

@@ -21,6 +21,7 @@ use crate::info::name_beside;
 
 /// Its options.
 #[derive(Args, Debug)]
+#[command(after_help = policies())]
 pub struct Run {
     /// What to simulate (docs/reference/pagesim.md).
     config: PathBuf,
@@ -33,6 +34,13 @@ pub struct Run {
     /// Show how far it is, also where standard error is no terminal: a line every second.
     #[arg(long)]
     progress: bool,
+}
+
+/// The end of the help text: every policy's name.
+fn policies() -> String {
+    let known = policy::built_in();
+    let names: Vec<_> = known.names().collect();
+    format!("Policies: {}", names.join(", "))
 }
 
 /// Simulates.
