@@ -80,6 +80,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     goals.add_argument("--area", metavar="NAME", help="measure only this area")
     goals.add_argument("--quick", action="store_true", help="use smaller loads")
     goals.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
+    goals.add_argument("--docs", action="store_true",
+                       help="write the figures of goals into the documents; stated tables are not compared")
 
     speed = commands.add_parser("speed", help="compare the speed of the machine and of QEMU, in instructions per second")
     speed.add_argument("--out", type=Path, default=Path("out/speed"), metavar="DIR",
@@ -128,7 +130,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         check = commands.add_parser(name, help=what, add_help=False, prefix_chars="\0")
         check.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of the program; its --help lists them")
 
-    reference = commands.add_parser("reference", help="write the generated pages of docs/reference: commands, keys of profiles")
+    reference = commands.add_parser("reference", help="write the generated pages: commands, keys of profiles, goals")
     reference.add_argument("--check", action="store_true", help="only check whether the pages are up to date")
 
     docs = commands.add_parser("docs", help="check all pages, and build the documentation site into .trapless/site-docs")
@@ -194,7 +196,7 @@ def _test(args: argparse.Namespace) -> int:
 def _goals(args: argparse.Namespace) -> int:
     from dev import goals
 
-    return goals.run(args.area, args.quick, args.json)
+    return goals.run(args.area, args.quick, args.json, args.docs)
 
 
 def _speed(args: argparse.Namespace) -> int:

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev goals`: the register of stated numbers (goals.toml), and measuring them again."""
+"""`./trapless dev goals`: the registers of stated numbers (studies/*/goals.toml), and measuring them again."""
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from trapless.base.outputs import output_folder, write_whole
-from trapless.base.paths import ROOT
+from trapless.base.paths import ROOT, STUDIES
 from trapless.base.ui import UserError, no_such, say
 from trapless.loads import fio
 from trapless.pagesim.traces import MissingTraces
@@ -22,7 +24,9 @@ from trapless.study.catalogue import EXPERIMENTS
 
 from dev import measures
 
-REGISTER = Path(__file__).with_name("goals.toml")
+REGISTERS = tuple(sorted(STUDIES.glob("*/goals.toml")))
+RECORD = STUDIES / "goals.csv"
+"""The figures that documents state of goals, and when they were measured: `./trapless dev goals --docs` writes it."""
 DIRECTIONS = ("at least", "at most")
 
 
@@ -33,6 +37,7 @@ class Goal:
     id: str
     area: str
     sentence: str
+    """With `{figure}` where the measured number stands, so that it is true as printed."""
     measure: str
     aim: float
     unit: str
@@ -77,24 +82,52 @@ class Figure:
     """None: depends on the host, printed only."""
 
 
-def load(path: Path = REGISTER) -> tuple[list[Goal], list[StatedTable]]:
-    """The register; every fault in it is one line."""
-    try:
-        data = tomllib.loads(path.read_text())
-        goals = [Goal(**entry) for entry in data.get("goal", [])]
-        tables = [StatedTable(**{**entry, "host": tuple(entry["host"])}) for entry in data.get("table", [])]
-    except (OSError, tomllib.TOMLDecodeError, TypeError, KeyError) as error:
-        raise UserError(f"{path}: {error}") from error
-    seen: set[str] = set()
-    for goal in goals:
-        if goal.id in seen:
-            raise UserError(f"{path}: goal {goal.id} is there twice")
-        seen.add(goal.id)
-        if goal.measure not in measures.MEASURES:
-            raise UserError(f"{path}: goal {goal.id}: nothing measures {goal.measure!r}")
-        if goal.direction not in DIRECTIONS:
-            raise UserError(f"{path}: goal {goal.id}: direction must be {' or '.join(DIRECTIONS)}, not {goal.direction!r}")
+def load(*paths: Path) -> tuple[list[Goal], list[StatedTable]]:
+    """The registers, by default all of them; every fault in one is one line."""
+    goals: list[Goal] = []
+    tables: list[StatedTable] = []
+    for path in paths or REGISTERS:
+        try:
+            data = tomllib.loads(path.read_text())
+            new = [Goal(**entry) for entry in data.get("goal", [])]
+            tables += [StatedTable(**{**entry, "host": tuple(entry["host"])}) for entry in data.get("table", [])]
+        except (OSError, tomllib.TOMLDecodeError, TypeError, KeyError) as error:
+            raise UserError(f"{path}: {error}") from error
+        for goal in new:
+            if goal.id in {known.id for known in goals}:
+                raise UserError(f"{path}: goal {goal.id} is there twice")
+            if goal.measure not in measures.MEASURES:
+                raise UserError(f"{path}: goal {goal.id}: nothing measures {goal.measure!r}")
+            if goal.direction not in DIRECTIONS:
+                raise UserError(f"{path}: goal {goal.id}: direction must be {' or '.join(DIRECTIONS)}, not {goal.direction!r}")
+            if "{figure}" not in goal.sentence:
+                raise UserError(f"{path}: goal {goal.id}: its sentence has no {{figure}}")
+            goals.append(goal)
     return goals, tables
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The figure of a goal that documents state."""
+
+    figure: float
+    date: str
+    """The day of the measurement."""
+
+
+def measured(path: Path = RECORD) -> dict[str, Measured]:
+    """The figures that documents state, by goal."""
+    with path.open(newline="") as file:
+        return {row["goal"]: Measured(float(row["figure"]), row["date"]) for row in csv.DictReader(file)}
+
+
+def record(figures: Iterable[Figure], date: str, path: Path = RECORD) -> None:
+    """Take these figures of goals as those that documents state; others stay as they are."""
+    known = {goal.id for goal in load()[0]}
+    new = {figure.id: Measured(figure.figure, date) for figure in figures}
+    rows = {name: value for name, value in (measured(path) | new).items() if name in known}
+    lines = [f"{name},{value.figure:.6g},{value.date}\n" for name, value in sorted(rows.items())]
+    write_whole(path, "goal,figure,date\n" + "".join(lines))
 
 
 def table_cells(text: str, name: str) -> list[dict[str, str]]:
@@ -169,8 +202,18 @@ def if_recorded(name: str, area: str | None) -> Iterator[None]:
         say(f"{name} is not measured: {error}")
 
 
-def run(area: str | None, quick: bool, json_file: Path | None) -> int:
-    """Measure, print, write; 0 whatever the figures are: falling short is a finding, not a failure of the command."""
+def lost(figures: Iterable[Figure], before: dict[str, Measured], goals: Iterable[Goal]) -> list[str]:
+    """What held and does not now: goals by the figures that documents state, figures of stated tables."""
+    aims = {goal.id: goal for goal in goals}
+    return [figure.id for figure in figures if figure.holds is False and (
+        figure.id not in aims or figure.id in before and aims[figure.id].holds(before[figure.id].figure))]
+
+
+def run(area: str | None, quick: bool, json_file: Path | None, docs: bool = False) -> int:
+    """Measure, print, write, with `docs` also into the documents. 1 if something that held does not; what fell short before is
+    a finding, not a failure of the command."""
+    if docs and quick:
+        raise UserError("--docs writes only figures of the full form: leave out --quick")
     goals, tables = load()
     areas = {goal.area for goal in goals} | {stated.area for stated in tables}
     if area and area not in areas:
@@ -192,9 +235,11 @@ def run(area: str | None, quick: bool, json_file: Path | None) -> int:
                 value = measures.MEASURES[goal.measure](session)
                 add(Figure(goal.id, goal.area, goal.sentence, goal.command, value, goal.aim, goal.unit, goal.direction,
                            goal.holds(value)))
+                if docs:
+                    record(figures[-1:], time.strftime("%Y-%m-%d"))
     for stated in tables:
         # A smaller load has other figures: a stated table is only compared with the full one.
-        if area in (None, stated.area) and not quick:
+        if area in (None, stated.area) and not quick and not docs:
             with if_recorded(f"table {stated.id}", area):
                 for figure in check_table(stated, session):
                     add(figure)
@@ -202,4 +247,11 @@ def run(area: str | None, quick: bool, json_file: Path | None) -> int:
     print(f"{held} hold, {short} fall short")
     if json_file:
         write_whole(json_file, json.dumps([vars(figure) for figure in figures], indent=1) + "\n")
-    return 0
+    if docs:
+        from dev import goal_pages
+
+        return goal_pages.run(check=False)
+    gone = lost(figures, measured(), goals)
+    if gone:
+        say(f"held before: {', '.join(gone)}")
+    return 1 if gone else 0

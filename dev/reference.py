@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`./trapless dev reference`: the generated pages of docs/reference. Commands are from the command line's own parser, keys of
-profiles from their types (profile_keys.py)."""
+profiles from their types (profile_keys.py), goals from their registers (goal_pages.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trapless.base.paths import ROOT
 from trapless.base.ui import UserError, say
 from trapless.cli.__main__ import SHORT, parser
 
-from dev import profile_keys
+from dev import goal_pages, profile_keys
 
 FOLDER = ROOT / "docs" / "reference"
 MADE = """\
@@ -96,4 +96,4 @@ def run(check: bool) -> int:
             say(f"docs/reference/{name} written")
         elif not path.is_file() or path.read_text() != text:
             raise UserError(f"docs/reference/{name} is out of date: run ./trapless dev reference")
-    return 0
+    return goal_pages.run(check)

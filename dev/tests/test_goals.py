@@ -9,8 +9,9 @@ import pytest
 from trapless.base.paths import ROOT
 from trapless.base.ui import UserError
 from trapless.results import table
+from trapless.study import demo
 
-from dev import goals, measures
+from dev import goal_pages, goals, measures
 
 # A measured figure in a text: a number with one of these units. Facts from elsewhere stand on a line marked `<!-- given -->`.
 RESULT = re.compile(r"\d[\d.,]* ?(us|µs|MIPS|host s|x faster|times faster)\b")
@@ -24,7 +25,7 @@ def test_register_is_sound() -> None:
         assert rows, stated.id
         assert stated.file == "README.md" or set(stated.host) <= set(rows[0]), f"{stated.id}: no such column"
     stated_ids = {(stated.file, stated.id) for stated in tables}
-    for path in documents():
+    for path in goal_pages.documents():
         for name in {block.partition("/")[0] for block in table.blocks(path.read_text())}:
             file = path if path.name == "README.md" else path.parent / table.DATA / f"{name}.csv"
             assert (str(file.relative_to(ROOT)), name) in stated_ids, "a table that nothing measures"
@@ -56,6 +57,7 @@ def test_every_measure_is_claimed() -> None:
         ('measure = "nothing"\ndirection = "at most"', "nothing measures"),
         ('measure = "boot_mips"\ndirection = "about"', "direction"),
         ('measure = "boot_mips"\n', "direction"),
+        ('measure = "boot_mips"\ndirection = "at most"', "its sentence has no {figure}"),
     ],
 )
 def test_faulty_register(tmp_path: Path, fault: str, message: str) -> None:
@@ -65,33 +67,49 @@ def test_faulty_register(tmp_path: Path, fault: str, message: str) -> None:
         goals.load(path)
 
 
-def documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "studies").rglob("*.md")),
-            *(page for kind in ("tutorials", "how-to") for page in sorted((ROOT / "docs" / kind).glob("*.md")))]
+def sentences(text: str) -> Iterator[str]:
+    """Sentences of paragraphs and list items, and lines of tables; a mark belongs to the sentence before it."""
+    for part in re.split(r"\n(?=\s*\n|[*|-] ?)|(?<=\|)\n", text):
+        whole = re.sub(r"([.,;:)]*) (<!-- (?:goal \S+|given) -->)", r" \2\1", " ".join(part.split()))
+        yield from re.split(r"(?<=[.;:])\s+", whole)
 
 
 def unregistered(text: str) -> list[str]:
-    """Lines that state a result and stand neither in a measured table nor under a goal's id nor as given facts."""
+    """Sentences that state a result and stand neither in a measured table nor before a goal's mark nor as given facts."""
+    text = re.sub(r"\s*\([^()]*\)<!-- /goal -->", "", text)
     text = re.sub(r"<!-- table .*?<!-- end -->", "", text, flags=re.DOTALL)
     ids = {goal.id for goal in goals.load()[0]}
     bad = []
-    for line in text.splitlines():
-        named = re.findall(r"<!-- goal (\S+) -->", line)
-        if set(named) - ids or (RESULT.search(line) and not named and "<!-- given -->" not in line):
-            bad.append(line)
+    for sentence in sentences(text):
+        named = re.findall(r"<!-- goal (\S+) -->", sentence)
+        if set(named) - ids or (RESULT.search(sentence) and not named and "<!-- given -->" not in sentence):
+            bad.append(sentence)
     return bad
 
 
 def test_documents_state_only_what_is_measured() -> None:
-    for path in documents():
+    for path in goal_pages.documents():
         if path.exists():
             assert unregistered(path.read_text()) == [], path
+
+
+def test_readme_says_what_its_table_shows() -> None:
+    text = (ROOT / "README.md").read_text()
+    records = [{"kind": row["kind"], "mean_us": float(row["mean us per read"]),
+                "kernel_instructions_per_op": float(row["kernel instructions per read"].replace(",", ""))}
+               for row in goals.table_cells(text, "demo")]
+    assert f"<!-- table demo/gain -->\n{demo.gain(records)}<!-- end -->" in text
+
+
+def test_no_mark_begins_a_line() -> None:
+    """There a comment would end the paragraph."""
+    assert [path for path in goal_pages.documents() if re.search(r"^\s*<!-- /?goal", path.read_text(), re.MULTILINE)] == []
 
 
 def test_claims_are_marked_where_the_figures_stand() -> None:
     """What is claimed of a document's tables is stated in a document."""
     found, tables = goals.load()
-    marked = {name for path in documents() for name in re.findall(r"<!-- goal (\S+) -->", path.read_text())}
+    marked = {name for path in goal_pages.documents() for name in re.findall(r"<!-- goal (\S+) -->", path.read_text())}
     assert {goal.id for goal in found if goal.area in {stated.area for stated in tables}} <= marked
 
 
@@ -100,6 +118,43 @@ def test_unregistered_numbers_are_found() -> None:
     assert unregistered("It runs at 200 MIPS. <!-- goal no-such -->")
     assert not unregistered("It runs at 80 MIPS or more. <!-- goal boot-mips -->")
     assert not unregistered("The paper has 27.9 us. <!-- given -->")
+
+
+def test_marks_take_the_measured_figure() -> None:
+    """Once and again: what stands behind a mark is replaced, also where it goes over lines."""
+    register = {"a": goals.Goal("a", "x", "{figure}", "m", 5.35, "x", "at least")}
+    once = goal_pages.marked("Fast. <!-- goal a --> So.", register, {"a": goals.Measured(4.634, "2026-01-02")})
+    assert once == ("Fast. <!-- goal a --> (measured 2026-01-02: 4.63 times; aim: at least 5.35 times, not reached)<!-- /goal -->"
+                    " So.")
+    again = goal_pages.marked(once.replace("times; aim", "times;\naim"), register, {"a": goals.Measured(6, "2026-01-03")})
+    assert again == "Fast. <!-- goal a --> (measured 2026-01-03: 6 times; aim: at least 5.35 times)<!-- /goal --> So."
+    with pytest.raises(UserError, match="no such goal: b"):
+        goal_pages.marked("<!-- goal b -->", register, {})
+
+
+def test_what_falls_short_comes_first() -> None:
+    register = [goals.Goal(name, "x", name + " is {figure}", "m", 1.0, "us", "at most") for name in ("good", "bad")]
+    text = goal_pages.page(register, {"good": goals.Measured(0.5, "2026-01-02"), "bad": goals.Measured(2.0, "2026-01-02")})
+    assert text.index("| bad is 2 | at most 1 us | 2026-01-02 | x |") < text.index("## What holds") < text.index("good is 0.5")
+
+
+def test_what_held_and_does_not_ends_with_an_error() -> None:
+    register = [goals.Goal(name, "x", "{figure}", "m", 1.0, "us", "at most") for name in ("held", "short", "new")]
+
+    def figure(name: str, holds: bool | None) -> goals.Figure:
+        return goals.Figure(name, "x", "", "", 2.0, 1.0, "us", "at most", holds)
+
+    before = {"held": goals.Measured(0.5, ""), "short": goals.Measured(1.5, "")}
+    figures = [figure(name, False) for name in ("held", "short", "new", "table-row")]
+    assert goals.lost([*figures, figure("host", None)], before, register) == ["held", "table-row"]
+    assert goals.lost([figure("held", True)], before, register) == []
+
+
+def test_a_record_keeps_what_was_not_measured(tmp_path: Path) -> None:
+    path = tmp_path / "goals.csv"
+    path.write_text("goal,figure,date\ndemo-arming,0.5,2026-01-01\ngone,1,2026-01-01\n")
+    goals.record([goals.Figure("boot-mips", "boot", "", "", 101.23456789, 80, "MIPS", "at least", True)], "2026-01-02", path)
+    assert path.read_text() == "goal,figure,date\nboot-mips,101.235,2026-01-02\ndemo-arming,0.5,2026-01-01\n"
 
 
 def throughputs(stated: goals.StatedTable) -> Iterator[tuple[dict[str, str], float, float]]:
