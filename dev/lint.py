@@ -44,7 +44,8 @@ def rustfmt(workspace: Path = MACHINE) -> Check:
 
 def clippy(workspace: Path = MACHINE) -> Check:
     """Looks at all Rust, tests included; the compiler's own warnings count, too."""
-    return "clippy", ["cargo-clippy", "clippy", "--locked", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"], workspace
+    command = ["cargo-clippy", "clippy", "--locked", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"]
+    return "clippy", command, workspace
 
 
 def shellcheck(root: Path = ROOT) -> Check:
