@@ -17,11 +17,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     """All of them."""
     commands = parser.add_subparsers(dest="dev", required=True, metavar="NAME")
 
-    soak = commands.add_parser("soak", help="many misses under memory pressure, on a kernel that checks itself")
+    soak = commands.add_parser("soak", help="cause many misses under memory pressure, on a kernel that checks itself")
     soak.add_argument("--misses", type=int, default=2_000_000, metavar="N",
                       help="minimum number of misses, in boots of 250000 each (default 2000000)")
     soak.add_argument("--kernel", default="debug", metavar="debug|kcsan|plain|IMAGE",
-                      help="debug: a kernel with all checks (default); plain: the ordinary patched kernel; kcsan; or an image")
+                      help="debug: a kernel with KASAN, lockdep and more checks (default); kcsan: one with KCSAN, on QEMU; "
+                           "plain: the ordinary patched kernel; or a kernel image")
     soak.add_argument("--kind", choices=KINDS[2:], default="hwdp", help="kind of paging (default hwdp)")
     soak.add_argument("--seed", type=int, default=1, metavar="N",
                       help="seed of the first boot; each further boot adds 1 (default 1)")
@@ -30,7 +31,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     soak.add_argument("--out", type=Path, default=Path("out/soak"), metavar="DIR", help="where logs go (default out/soak)")
 
     selftests = commands.add_parser("selftests",
-                                    help="run the kernel's own mm selftests: unpatched kernel, feature off and on")
+                                    help="run Linux's own mm selftests on the unpatched kernel, and on the patched one with the "
+                                         "series off and on")
     selftests.add_argument("test", nargs="*", help="run only these tests")
     selftests.add_argument("--kind", choices=KINDS[2:], default="hwdp", help="kind of paging (default hwdp)")
     selftests.add_argument("--full", action="store_true",
@@ -50,8 +52,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     attack.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random choices (default 1)")
     attack.add_argument("--kernel", type=Path, metavar="IMAGE", help="run this kernel instead of the patched one")
 
-    torture = commands.add_parser("torture", help="change address spaces at random: a program must see the same with every kind")
-    torture.add_argument("--sequences", type=int, default=10_000, metavar="N", help="number of sequences (default 10000)")
+    torture = commands.add_parser("torture", help="change address spaces at random; a program must see the same contents with "
+                                                    "every kind of paging")
+    torture.add_argument("--sequences", type=int, default=10_000, metavar="N",
+                         help="number of random sequences of operations (default 10000)")
     torture.add_argument("--kind", choices=KINDS, help="test only this kind (default: every kind)")
     torture.add_argument("--share", action="store_true",
                          help="test only with the option --share of run (default: with it and without it)")
@@ -65,7 +69,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     stc.add_argument("--on", choices=("machine", "riscv64", "x86_64"), default="machine",
                      help="the machine, or QEMU with a processor of this architecture (default machine)")
     stc.add_argument("--design", action="append", metavar="WORDS",
-                     help="value of the boot parameter stc=; may be repeated (default: many)")
+                     help="value of the boot parameter stc=; may be repeated (default: a list of designs)")
     stc.add_argument("--factor", type=int, default=1, metavar="N", help="multiply the number of steps by N (default 1)")
     stc.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the random choices (default 1)")
     stc.add_argument("--append", default="", metavar="TEXT", help="text to add to the kernel's command line")
@@ -76,7 +80,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     test.add_argument("--again", action="store_true", help="also run tests that passed before on the same files")
     test.add_argument("suite", nargs="*", help="run only these suites")
 
-    goals = commands.add_parser("goals", help="measure again every number that README and docs state")
+    goals = commands.add_parser("goals", help="measure again every goal and table that README.md and the results pages state")
     goals.add_argument("--area", metavar="NAME", help="measure only this area")
     goals.add_argument("--quick", action="store_true", help="use smaller loads")
     goals.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
@@ -86,7 +90,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     speed = commands.add_parser("speed", help="compare the speed of the machine and of QEMU, in instructions per second")
     speed.add_argument("--out", type=Path, default=Path("out/speed"), metavar="DIR",
                        help="where speed.json goes (default out/speed)")
-    speed.add_argument("--rounds", type=int, default=3, metavar="N", help="number of runs of each; the median counts (default 3)")
+    speed.add_argument("--rounds", type=int, default=3, metavar="N",
+                       help="number of runs of each part; the median counts (default 3)")
 
     mutants = commands.add_parser("kernel-mutants",
                                   help="take the code of each rule out of the kernel; the rule's test must then fail")
@@ -94,9 +99,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     mutants.add_argument("--series", type=series, default=SERIES, metavar="NAME",
                          help="series of the patched kernel: hwdp (default) or stc")
     mutants.add_argument("--image", type=Path, help="a kernel that has the mutants (default: it is built)")
-    mutants.add_argument("--full-image", type=Path, metavar="IMAGE", help="such a kernel with linux/configs/full.config")
+    mutants.add_argument("--full-image", type=Path, metavar="IMAGE",
+                         help="a kernel that has the mutants and linux/configs/full.config (default: it is built)")
     mutants.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N",
-                         help="boots at a time (default: number of cores)")
+                         help="number of boots at a time (default: number of cores)")
 
     linux = commands.add_parser("rtl-linux", help="boot Linux on the core in RTL, and measure the cycles of a page miss by kind")
     linux.add_argument("--count", type=int, default=1000, metavar="N", help="number of misses with each kind (default 1000)")
@@ -107,7 +113,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     linux.add_argument("--shell", metavar="COMMAND", help="type this into the guest's shell instead")
 
     predict = commands.add_parser("rtl-predict", help="predict the results of rtl-linux with the machine, and print the error")
-    predict.add_argument("record", type=Path, nargs="?", help="record that rtl-linux wrote (default: of its last run)")
+    predict.add_argument("record", type=Path, nargs="?", help="record that rtl-linux wrote (default: that of its last run)")
 
     bench = commands.add_parser("rtl-bench",
                                 help="run bare-metal programs on the core in RTL and on the machine")
@@ -119,9 +125,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     workloads = commands.add_parser("workloads", help="install, prepare and record the paging simulator's programs")
     workloads.add_argument("name", nargs="*", metavar="NAME", help="only these programs")
     workloads.add_argument("--accesses", type=int, metavar="N",
-                           help="accesses to record of each program (default: as in the figures, 500 M)")
+                           help="number of accesses to record of each program (default: 500 million, as in the figures)")
     workloads.add_argument("--out", type=Path, metavar="DIR", help="where the traces go (default traces/ in the cache)")
-    workloads.add_argument("--jobs", default=2, type=int, metavar="N", help="recordings at a time (default 2)")
+    workloads.add_argument("--jobs", default=2, type=int, metavar="N", help="number of recordings at a time (default 2)")
     for name, what in (
         ("difftest", "run programs on the machine and on QEMU, compare and bisect them (see difftest --help)"),
         ("lockstep", "run one guest, by default Linux, on both engines, and compare their states (see lockstep --help)"),

@@ -15,9 +15,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     parser.add_argument("--out", type=Path, default=Path("out/demo"), metavar="DIR", help="where results go (default out/demo)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="fio threads on one mapping (default 1)")
-    parser.add_argument("--serial", action="store_true", help="run one kind at a time, for a true measure of the host's speed")
+    parser.add_argument("--serial", action="store_true", help="run one kind at a time, so that host times are not disturbed")
     parser.add_argument("--quick", action="store_true", help="make only a quarter of the reads")
-    parser.add_argument("--docs", action="store_true", help="write README's table and figure")
+    parser.add_argument("--docs", action="store_true", help="write the new table and figure into README.md")
     profile_options(parser)
 
 

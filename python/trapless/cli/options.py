@@ -58,7 +58,7 @@ def profile_options(command: argparse.ArgumentParser) -> None:
     """Add the options of the machine and of its kernel."""
     add_option(command, "profile")
     command.add_argument("--ssd", metavar="NAME|FILE",
-                         help="model of the drives (default: the profile's; docs/reference/nvme.md)")
+                         help="model of the drives (default: that of the profile; see docs/reference/nvme.md)")
     for word in ("set", "kernel"):
         add_option(command, word)
 
@@ -70,7 +70,7 @@ def run_options(command: argparse.ArgumentParser) -> None:
         if word not in ("profile", "set", "kernel"):
             add_option(which if word in ("stock", "series") else command, word)
     command.add_argument("--elf", type=Path, metavar="FILE",
-                         help="run this bare-metal program, without a guest; its tohost gives the exit status")
+                         help="run this bare-metal program without a guest; it gives its exit status through tohost")
     profile_options(command)
 
 

@@ -18,15 +18,15 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Its options."""
     run_options(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="host folder for what the command writes to /job/out")
-    parser.add_argument("--interactive", action="store_true", help="a shell on the console")
+    parser.add_argument("--interactive", action="store_true", help="start a shell on the console")
     parser.add_argument("--trace", type=trace_file, metavar="FILE[,...]",
                      help="trace memory accesses: grain=page|line, from=start|roi|milestone:N|instructions:N, kernel")
     parser.add_argument("--smu", choices=("model", "rtl"), default="model",
                      help="the SMU: the reference model, or its RTL under Verilator (built when it is not there)")
     parser.add_argument("--gdb", metavar="PLACE[,nowait]", help="wait for GDB at PORT, HOST:PORT or unix:PATH")
     parser.add_argument("--check-atomic", action="store_true",
-                     help="look at every miss that the SMU serves; fail if the guest's Linux asks for one in atomic context")
-    parser.add_argument("--stats", type=Path, metavar="FILE", help="keep the machine's record (JSON)")
+                     help="check every miss that the SMU serves; fail if the guest's Linux asks for one in atomic context")
+    parser.add_argument("--stats", type=Path, metavar="FILE", help="write the machine's record to this file (JSON)")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:

@@ -20,14 +20,14 @@ def add(parser: argparse.ArgumentParser) -> None:
                         help="where results go (default out/NAME); with several experiments, DIR/NAME")
     parser.add_argument("--kinds", metavar="KIND,...", help="measure only these kinds")
     parser.add_argument("--quick", action="store_true", help="use smaller loads")
-    parser.add_argument("--serial", action="store_true", help="one run at a time")
+    parser.add_argument("--serial", action="store_true", help="do one run at a time")
     parser.add_argument("--measured", action="store_true", help="show the results of the last run without a new run")
     parser.add_argument("--docs", action="store_true", help="write the tables into the documents that show them")
     parser.add_argument("--traces", type=Path, metavar="DIR",
                             help="aspf-*: where the traces are (default: where `./trapless dev workloads` leaves them)")
     parser.add_argument("--frames", type=int, metavar="N",
                             help="aspf-*: memory in pages of 4 KiB (default: by the paper's rule)")
-    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: two, aspf-*: all cores)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="number of runs at a time (default: two; aspf-*: number of cores)")
     profile_options(parser)
 
 

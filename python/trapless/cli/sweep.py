@@ -18,7 +18,7 @@ def add(parser: argparse.ArgumentParser) -> None:
                         help="file with the fixed and the varied values (docs/reference/sweeps.md)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME, with the file's name)")
     engine = parser.add_mutually_exclusive_group()
-    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: all cores)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="number of runs at a time (default: number of cores)")
     engine.add_argument("--workers", type=int, metavar="N", help="run in N worker processes")
     engine.add_argument("--scheduler", metavar="ADDRESS",
                         help="run on the workers of the Dask scheduler at this address, on many machines")

@@ -19,7 +19,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", metavar="|".join(TRACE_WORDS), help="show sums, or every entry")
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the trace")
     parser.add_argument("--out", metavar="FILE", help="where the command's trace goes (default COMMAND.trace)")
-    parser.add_argument("--skip", metavar="N", help="leave out the first N accesses (k, M, G: thousands, ...)")
+    parser.add_argument("--skip", metavar="N", help="leave out the first N accesses (k: thousands, M: millions, G: billions)")
     parser.add_argument("--limit", metavar="N", help="end the command after N accesses")
 
 
