@@ -158,7 +158,7 @@ def _number(word: str) -> str:
     try:
         return f"{float(plain):,.15g}"
     except ValueError:
-        raise UserError(f"machine/crates/timing: a bound {word}: dev/profile_keys.py must say what it is (BOUNDS)") from None
+        raise UserError(f"machine/crates/timing: unknown bound {word}: add it to BOUNDS in dev/profile_keys.py") from None
 
 
 def all_ranges() -> dict[str, str]:

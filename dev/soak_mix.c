@@ -213,7 +213,7 @@ static void futexes(char **argument)
 		memcpy(&value, buffer, 4);
 		cold(&file, page);
 		if (futex(word, FUTEX_WAIT, value + 1, &limit, NULL, 0) != -1 || errno != EAGAIN)
-			die("FUTEX_WAIT for another value than page %zu has", page);
+			die("FUTEX_WAIT did not refuse a value that page %zu does not have", page);
 		compared++;
 		cold(&file, page);
 		atomic_store(&to_wake, word);
@@ -222,7 +222,7 @@ static void futexes(char **argument)
 		} while (result && errno == EINTR && !stopped);
 		atomic_store(&to_wake, NULL);
 		if (result && !stopped)
-			die("FUTEX_WAIT for the value that page %zu has", page);
+			die("FUTEX_WAIT with the value of page %zu", page);
 		woken++;
 		if (msync(own.map + at * PAGE, PAGE, MS_SYNC))
 			die("msync");
@@ -478,7 +478,7 @@ static void cgroups(char **argument)
 				usleep(10000);
 			errno = 0;
 			if (number("soak-b", "cgroup.events", "frozen ") != 1)
-				die("a group does not freeze in 5 s");
+				die("a group is not frozen after 5 s");
 			freezes++;
 			usleep(draw() % 100000);
 			put("soak-b", "cgroup.freeze", "0");
@@ -489,7 +489,7 @@ static void cgroups(char **argument)
 		limited += at_limit("soak-a") + at_limit("soak-b");
 		errno = 0;
 		if (number("soak-a", "memory.events", "oom_kill ") || number("soak-b", "memory.events", "oom_kill "))
-			die("a reader of clean pages was killed for want of memory");
+			die("a reader of clean pages was killed: out of memory");
 		/* a has no process left, while those that were its go on */
 		for (int i = 0; i < 4; i++)
 			put("soak-b", "cgroup.procs", "%d", readers[i]);

@@ -162,7 +162,7 @@ def _time(command: list[str]) -> dict[str, float]:
             marks.append((text.removeprefix(_MARK), time.monotonic()))
     complaint = process.stderr.read().decode(errors="replace").strip()
     if process.wait() != 0 or marks[-1][0] != "end":
-        raise UserError(f"{Path(command[0]).name} did not finish: {complaint.splitlines()[-1] if complaint else 'no word'}")
+        raise UserError(f"{Path(command[0]).name} did not finish: {complaint.splitlines()[-1] if complaint else 'it printed nothing'}")
     return {part: later - began for (part, began), (_, later) in zip(marks, marks[1:], strict=False)}
 
 

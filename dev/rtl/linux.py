@@ -78,7 +78,7 @@ def checkpoint(cva6: Path, disks: list[str], kernel: Path) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with step("booting Linux on the core in RTL (some minutes)"):
             done = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", check=False)
-        say(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no word of the simulation")
+        say(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "the simulation printed no error message")
         if done.returncode or not (new / "model").exists():
             raise UserError(f"the guest did not reach its shell; the end of its output: {done.stdout.strip()[-300:]}")
         new.rename(folder)

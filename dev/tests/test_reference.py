@@ -44,5 +44,5 @@ def test_a_bound_that_nobody_explains_is_named(tmp_path: Path, monkeypatch: pyte
         text = file.read_text()
         (tmp_path / file.name).write_text(text.replace('"harts", Rule::Whole(1, 64)', '"harts", Rule::Whole(1, most_harts())'))
     monkeypatch.setattr(profile_keys, "SOURCES", tmp_path)
-    with pytest.raises(UserError, match=r"a bound most_harts\(\)"):
+    with pytest.raises(UserError, match=r"unknown bound most_harts\(\): add it"):
         profile_keys.pages()

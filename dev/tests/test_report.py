@@ -244,7 +244,7 @@ def test_results_of_another_version_are_named(made: Path, tmp_path: Path, missin
     whole = json.loads(path.read_text())
     del whole[missing]
     path.write_text(json.dumps(whole))
-    with pytest.raises(UserError, match=rf"made/experiment\.json: of another version \(.*{missing}.*\); measure it again$"):
+    with pytest.raises(UserError, match=rf"made/experiment\.json: written by another version \(.*{missing}.*\); measure it again$"):
         site.run(tmp_path / "out", tmp_path / "report")
 
 

@@ -61,7 +61,7 @@ def measure(setup: Setup) -> list[dict]:
     runs = [run_of(setup, way, access) for _, way, access in cases]
     found = kept.records(build.machine(), runs, setup.at_once)
     if len({one["sum"] for one in found}) > 1:
-        raise UserError("readahead: the ways read different bytes")
+        raise UserError("readahead: the ways of reading got different bytes")
     return [{"way": name, "access": access, **one, "configuration": kept.configuration(run)}
             for (name, _, access), run, one in zip(cases, runs, found, strict=True)]
 

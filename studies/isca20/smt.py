@@ -72,7 +72,7 @@ def take(outcome: guests.Outcome, folder: Path) -> dict:
     read = json.loads((folder / "out" / "fio.json").read_text())["jobs"][0]["read"]
     region = outcome.stats["rois"][0]
     if len(region["watch"]) > 1:
-        raise UserError("fio met the file's last block and mapped it anew; take another seed")
+        raise UserError("fio read the file's last block, and so mapped the file again: use another seed")
     (waited,) = waited_seconds(folder / "out")
     seconds = region["sim_seconds"]
     here, there, *_ = region["instructions_by_hart"]

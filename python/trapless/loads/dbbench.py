@@ -66,7 +66,7 @@ def figures(text: str) -> dict:
     records was not found, or if it says nothing."""
     found = list(_RESULT.finditer(text))
     if not found:
-        raise UserError(f"db_bench says nothing of readrandom: {text.strip()[-200:]}")
+        raise UserError(f"db_bench printed no result of readrandom: {text.strip()[-200:]}")
     last = found[-1]
     if any(result["found"] != result["asked"] for result in found):
         raise UserError(f"db_bench: records are missing: {last[0]}")

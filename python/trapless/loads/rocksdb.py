@@ -192,7 +192,7 @@ def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
     number, said = _SAID[case.data_set](out, case.threads)
     regions = [region for region in outcome.stats["rois"] if number in (None, region["number"])]
     if case.program == FIO and len(regions[0]["watch"]) > 1:
-        raise UserError(f"{case.title}: fio met the file's last block and mapped it anew; take another seed")
+        raise UserError(f"{case.title}: fio read the file's last block, and so mapped the file again: use another seed")
     hardware, software = (sum(counted) for counted in zip(*(
         (region["hw_miss"]["count"], region["os_faults"]) for region in regions), strict=True))
     # Of db_bench the region has the warm-up's operations as well.

@@ -52,7 +52,7 @@ def find(names: Iterable[str], folder: Path | None = None) -> dict[str, Trace]:
 
 
 def absent(names: Iterable[str], folder: Path) -> list[str]:
-    """Those of these programs that have no trace there."""
+    """Names of the programs that have no trace in this folder."""
     return [name for name in dict.fromkeys(names) if not (folder / f"{name}.trace").is_file()]
 
 
@@ -66,7 +66,7 @@ def _read(name: str, path: Path) -> Trace:
     except OSError as error:
         raise UserError(f"{summary}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{summary}: not the summary of a trace: {error!r}") from None
+        raise UserError(f"{summary}: not the summary of a trace ({error!r}); record the trace again") from None
 
 
 def key(path: Path) -> str:

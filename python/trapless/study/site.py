@@ -48,7 +48,7 @@ def read(folder: Path) -> dict:
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {error}") from None
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise UserError(f"{path}: of another version ({error!r}); measure it again") from None
+        raise UserError(f"{path}: written by another version ({error!r}); measure it again") from None
 
 
 def write(found: dict[str, dict], source: Path, out: Path) -> None:

@@ -54,19 +54,19 @@ def of_any(text: str) -> dict:
 
 
 def columns_said(text: str) -> dict[str, dict]:
-    """What figures.json says of its figures: unit, direction and meaning of those that are tables themselves, like
-    {"value": 3, "unit": "us", "direction": "lower", "meaning": "Mean time of a read."}."""
+    """Unit, direction and meaning of those figures of figures.json that are tables, like
+    {"value": 3, "unit": "us", "direction": "lower", "meaning": "Mean time of a read."}. UserError for another key or value."""
     found = {}
     for name, value in json.loads(text).items():
         if not isinstance(value, dict):
             continue
         if odd := set(value) - set(_TYPED):
-            raise UserError(f"{name}: {min(odd)}: none of {', '.join(_TYPED)}")
+            raise UserError(f"{name}: no such key: {min(odd)}; there are {', '.join(_TYPED)}")
         if value.get("direction") not in _DIRECTIONS:
-            raise UserError(f"{name}: direction: {value['direction']}: neither higher nor lower")
+            raise UserError(f"{name}: direction must be higher or lower, not {value['direction']}")
         texts = {key: value.get(key, _BARE[key]) for key in ("unit", "meaning")}
         if odd := [key for key, one in texts.items() if not isinstance(one, str)]:
-            raise UserError(f"{name}: {odd[0]}: not a text")
+            raise UserError(f"{name}: {odd[0]} must be a text")
         found[name] = {**texts, "direction": _DIRECTIONS[value.get("direction")]}
     return found
 

@@ -88,12 +88,12 @@ def mirror() -> str:
             ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)",
              "Created-By: Packages"], capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise UserError("cannot ask apt-get for the Debian mirror of this host") from error
+        raise UserError("cannot ask apt-get for the Debian mirror of this host (apt-get indextargets shows why)") from error
     for line in listing.splitlines():
         origin, label, component, uri = line.split("|", 3)
         if (origin, label, component) == ("Debian", "Debian", "main"):
             return uri.removesuffix("/") + "/"
-    raise UserError("apt has no Debian mirror in its configuration (apt-get update may help)")
+    raise UserError("apt's configuration names no Debian mirror, or its lists are missing (apt-get update may help)")
 
 
 def unpack(arch: str, packages: Iterable[str], tree: Path) -> None:
