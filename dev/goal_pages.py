@@ -27,11 +27,12 @@ Each sentence has the figure that was measured last. `./trapless dev goals --are
 ends with status 1 if a goal that held does not. `--docs` writes the new figures and dates into all pages. [Check a
 change](../how-to/check-a-change.md) says how to add a goal.
 
-The [glossary](glossary.md) explains kinds of paging, kernel threads, parts of the SMU and short names of papers. `small` and `large`
-are [settings](../../studies/costs/results-pool.md) of the load. "The machine" is the [simulator](../explanation/machine.md); host time
-is the time that it takes on the computer where it runs. A-SPF*, sync, virt, agg, adaptive and foresight are [policies](pagesim.md) of
-the paging simulator, and a mix is a [set of programs](../../studies/aspf/workloads.md). Points are percentage points of the time, or
-of the faults, that sync has; a negative lead means that A-SPF* is behind.
+The [glossary](glossary.md) explains kinds of paging, kernel threads, parts of the SMU and short names of papers. `small` and
+`large` are [settings](../../studies/costs/results-pool.md) of the load. "The machine" is the
+[simulator](../explanation/machine.md); host time is the time that it takes on the computer where it runs. A-SPF*, sync, virt,
+agg, adaptive and foresight are [policies](pagesim.md) of the paging simulator, and a mix is a [set of
+programs](../../studies/aspf/workloads.md). Points are percentage points of the time, or of the faults, that sync has; a
+negative lead means that A-SPF* is behind.
 """
 PARTS = (("What falls short", False), ("What holds", True), ("What was not measured yet", None))
 

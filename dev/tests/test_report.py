@@ -244,7 +244,8 @@ def test_results_of_another_version_are_named(made: Path, tmp_path: Path, missin
     whole = json.loads(path.read_text())
     del whole[missing]
     path.write_text(json.dumps(whole))
-    with pytest.raises(UserError, match=rf"made/experiment\.json: written by another version \(.*{missing}.*\); measure it again$"):
+    line = rf"made/experiment\.json: written by another version \(.*{missing}.*\); measure it again$"
+    with pytest.raises(UserError, match=line):
         site.run(tmp_path / "out", tmp_path / "report")
 
 
