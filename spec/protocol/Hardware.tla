@@ -177,7 +177,7 @@ Flush ==
 (* The SMU. *)
 
 \* REQ: SMU-1: a request joins the live miss of its entry, or takes a free slot. Pages at the same address, of several address
-\* spaces, have entries of their own.
+\* spaces, have separate entries.
 Accept(h) ==
     LET p == hart[h].p
         alike(q) == q = p \/ (~Rule("join-by-entry") /\ SpaceOf(q) # SpaceOf(p))
