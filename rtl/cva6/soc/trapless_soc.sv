@@ -20,7 +20,7 @@ module trapless_soc
   input logic [1:0]  external_i,
   input logic        software_i,
   input logic        timer_i,
-  // Drives have written to these lines in memory; nothing is read until the core's cache is told.
+  // Lines in memory that drives have written. Nothing is read until the core's cache has invalidated them.
   input  logic        inval_valid_i,
   output logic        inval_ready_o,
   input  logic [63:0] inval_addr_i

@@ -45,7 +45,7 @@ class Bench:
 
     @classmethod
     async def start(cls, dut: HierarchyObject, frames: int = 8, seed: int = 1, **sizes: int) -> Bench:
-        """A bench that is set up, with so many frames in the ring."""
+        """A bench that is set up, with this number of `frames` in the ring."""
         bench = cls(dut, seed, **sizes)
         await bench.reset()
         await bench.os.set_up(frames)
@@ -122,7 +122,7 @@ class Bench:
         raise AssertionError(f"did not come true in {limit} cycles")
 
     async def at_device(self, d: int, count: int = 1) -> None:
-        """Wait until the device has fetched so many commands."""
+        """Wait until device `d` has fetched at least `count` commands."""
         await self.until(lambda: len(self.world.devices[d].pending) >= count)
 
     async def answered(self, *waits: Wait) -> None:

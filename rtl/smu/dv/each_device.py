@@ -15,7 +15,7 @@ FIELDS = ("SQ_BASE", "CQ_BASE", "SQ_DB", "CQ_DB", "DEPTH", "NSID", "BLOCKS")
 
 
 async def again(bench: Bench, d: int) -> None:
-    """The queue pair anew, after it was lost: page d is armed, no error is told."""
+    """Set up the queue pair again after it was lost. Page d is armed, and no error is reported."""
     await bench.os.invalidate(d)
     await bench.os.release(d)
     await bench.os.set_up_descriptor(d)
@@ -28,7 +28,7 @@ async def cleared(bench: Bench) -> None:
     for enable in (0, 1):
         await quickly(bench, reg("CTRL"), enable)
     await bench.cycles(100)
-    assert await bench.os.status("ERROR") == 0, "SMU-14: an error is told twice"
+    assert await bench.os.status("ERROR") == 0, "SMU-14: an error is reported twice"
     await bench.os.take_returned()
     await bench.os.refill(4)
 

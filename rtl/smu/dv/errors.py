@@ -28,7 +28,7 @@ async def write_of_pte_fails(bench: Bench, effect: bool) -> Wait:
 
 
 async def outcome(bench: Bench, wait: Wait) -> list[str]:
-    """Wait for the answer; what comes back. The error is told in any case."""
+    """Wait for the answer, and return what came back. The unit reports the error in any case."""
     await bench.answered(wait)
     await bench.cycles(200)
     assert await bench.os.status("ERROR") == 1, "SMU-13: STATUS.ERROR does not tell of a bus error"

@@ -97,7 +97,7 @@ class Memory:
         cocotb.start_soon(self._serve(self.aw, self._take_write, self._write))
 
     def pause(self, share: float, longest: int = 8) -> None:
-        """Stop each channel now and then: this share of the time, for up to so many cycles."""
+        """Stop each channel at random: for this `share` of the time, and up to `longest` cycles at once."""
         for channel in (self.aw, self.w, self.b, self.ar, self.r):
             channel.set_pause_generator(self._pauses(share, longest) if share else None)
             channel.pause = False

@@ -145,8 +145,9 @@ class Walkers:
         pte, reason, outcome, number = bits & 2**64 - 1, bits >> 64 & 0xff, bits >> 72 & 3, bits >> 74
         wait, world = self.waits[hart], self.world
         told = f"{OUTCOMES.get(outcome, outcome)} {REASONS.get(reason, reason)} {pte:#x} number {number}"
-        world.check(wait is not None and wait.accepted is not None, "SMU-6", f"hart {hart} does not wait, and is told {told}")
-        world.check(number == wait.number, "SMU-1", f"hart {hart} waits for {wait.number}, and is told {told}")
+        world.check(wait is not None and wait.accepted is not None, "SMU-6",
+                    f"hart {hart} does not wait, but gets the answer {told}")
+        world.check(number == wait.number, "SMU-1", f"hart {hart} waits for {wait.number}, but gets the answer {told}")
         if wait.given_up:
             cover("abandon.in_the_answers_cycle")
             return

@@ -227,7 +227,7 @@ async def set_ring(bench: Bench, ring: str, base: int, size: int) -> bool:
     assert not await error(bench)
     await os.write(reg(f"{ring}_BASE"), base)
     await os.write(reg(f"{ring}_SIZE"), size)
-    assert await os.status("ERROR") == 0, "SMU-15: a ring that is half set up is told of"
+    assert await os.status("ERROR") == 0, "SMU-15: a ring that is half set up is reported as an error"
     await os.write(reg("CTRL"), 1)
     return not await error(bench)
 
@@ -341,7 +341,7 @@ async def queues_and_doorbells_are_held_to_the_windows(dut: HierarchyObject, d: 
 
 
 async def takes(bench: Bench, w: int, name: str, value: int) -> bool:
-    """Whether a window's register takes a value that it does not have. A refusal is told."""
+    """Whether a window's register takes a value that it does not have. A refusal is reported."""
     os = bench.os
     before = await os.read(window(w, name))
     await os.write(window(w, name), value)

@@ -50,7 +50,7 @@ module unit_lookup
         && pte[PTE_SOCKET_MSB:PTE_SOCKET_LSB] == '0;
   endfunction
 
-  // An entry that is being looked up is as its request was until this is told.
+  // An entry that is being looked up stays as its request was until the result of the lookup comes.
   reason_t reason;
   always_comb begin
     reason = '0;

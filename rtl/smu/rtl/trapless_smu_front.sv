@@ -26,7 +26,7 @@ module trapless_smu_front
   input logic inside_i,
   input logic [Sources-1:0] abandon_i,
 
-  // PMSHR: searched in one cycle; what was found is told, and acted upon, in the next
+  // PMSHR: searched in one cycle; the result is reported and used in the next
   output logic act_o,
   output smu_req_t req_o,
   output entry_addr_t search_o,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the PTE again before anything else is done (REQ: SMU-2), several at a time, answered in order. What was read is compared in
-// the cycle after it came, and what came of it is told in the next.
+// Reads the PTE again before anything else is done (REQ: SMU-2), several at a time, answered in order. The PTE is compared in
+// the cycle after it came, and the result is reported in the next cycle.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_lookup

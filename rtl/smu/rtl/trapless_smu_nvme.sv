@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NVMe host controller: commands into submission queues, completions out of completion queues, queue descriptors, doorbells
-// (REQ: SMU-9, SMU-14). Queues are in memory, and one part serves them all. Doorbells are at the devices, and each device has its own part.
+// The NVMe host controller: writes commands to submission queues, reads completion queues, keeps queue descriptors, and rings
+// doorbells (REQ: SMU-9, SMU-14). All queues are in memory, and the same submodules serve them. Doorbells are at the
+// devices, and each device has its own submodule for them.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_nvme
@@ -20,7 +21,8 @@ module trapless_smu_nvme
   input logic hold_i,
   input entry_t [PmshrEntries-1:0] entry_i,
   output desc_t [Devices-1:0] desc_o,
-  // A device goes out of use; the misses at it end a little later. Or it is released.
+  // `lost_o`: a device goes out of use because of an error. `kill_o`: all misses at `kill_device_o` end, some cycles after its
+  // loss, or when software releases it.
   output logic lost_o,
   output logic kill_o,
   output logic [2:0] kill_device_o,
@@ -71,9 +73,9 @@ module trapless_smu_nvme
   output logic nvme_busy_o,
   output desc_t desc_selected_o,
   input logic desc_inside_i,
-  // No descriptor is valid, no command is at a device, no doorbell is due or under way.
+  // No descriptor is valid, no command is at a device, and no doorbell is due or under way.
   output logic nvme_quiet_o,
-  // No command is on its way, no doorbell due or under way.
+  // No command is on its way to a queue, and no doorbell is due or under way.
   output logic nvme_rest_o,
 
   output logic [Devices-1:0][63:0] m_db_awaddr,
@@ -238,8 +240,8 @@ module trapless_smu_nvme
 
   assign lost_o = lost != '0;
 
-  // Several devices may be lost at a time. Their misses end one device after the other, and not while a RELEASE ends another's. By then
-  // the device is known to be out of use, so no more come.
+  // Several devices may be lost in one cycle. Their misses end one device after the other, and not in a cycle in which RELEASE
+  // ends those of another device. Until then no new misses come, because the device is already marked as out of use.
   assign next = kill_q & (~kill_q + 1'b1);
 
   always_comb begin

@@ -19,7 +19,8 @@ module trapless_smu_pmshr
   output entry_t [Entries-1:0] entry_o,
   output logic [Entries-1:0] live_o,
 
-  // search for the PTE's address `search_i`; what was found is told, and acted upon, in the next cycle. No two come one after the other.
+  // search for the PTE's address `search_i`; the result is reported and used in the next cycle. Searches
+  // are never in adjacent cycles.
   input entry_addr_t search_i,
   input smu_req_t req_i,
   output logic hit_o,
@@ -97,7 +98,7 @@ module trapless_smu_pmshr
   logic [Entries-1:0][43:0] pfn_q;
   logic [Entries-1:0][51:0] dma_q;
 
-  // So many that nobody waits for are enough. A unit with few entries has none to spare.
+  // Most entries whose misses nobody waits for. A unit with few entries keeps none for others.
   localparam int unsigned Forgotten = Entries - Entries / 4;
   localparam bit Spares = Entries >= 8;
 

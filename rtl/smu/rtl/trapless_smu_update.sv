@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Page table updater: exchanges the PTE, then marks the PMD, then the PUD, each visible before the next (REQ: SMU-3). Atomic by AXI
-// exclusive pairs. An entry that has its mark already is not written: whoever clears it afterwards finds the PTE (REQ: OS-6). What came of
-// it is told in a cycle of its own.
+// exclusive pairs. An entry that has its mark already is not written: whoever clears it afterwards finds the PTE (REQ: OS-6). The result
+// is reported in a separate cycle.
 //
 // A bus error on the PTE's write does not tell whether the PTE was written: it is read back, once (REQ: SMU-13).
 //
@@ -29,7 +29,7 @@ module trapless_smu_update
   input logic [SlotWidth-1:0] start_slot_i,
   output logic ready_o,
 
-  // Try an exclusive pair here. Whether it succeeded is told in one cycle; held until then.
+  // Try an exclusive pair here. Keep the request until the one cycle in which the result is reported.
   input logic try_i,
   input entry_addr_t try_addr_i,
   output logic tried_o,

@@ -26,7 +26,7 @@ module trapless_smu_update_atomic
   input logic [SlotWidth-1:0] start_slot_i,
   output logic ready_o,
 
-  // Try the atomic accesses here. Whether they succeeded is told in one cycle; held until then.
+  // Try the atomic accesses here. Keep the request until the one cycle in which the result is reported.
   input logic try_i,
   input entry_addr_t try_addr_i,
   output logic tried_o,

@@ -56,7 +56,7 @@ SMU_API void smu_free(void *smu);
 SMU_API void smu_tick(void *smu, const struct smu_inputs *inputs, struct smu_outputs *outputs);
 // What a register reads, without an access.
 SMU_API uint64_t smu_peek(void *smu, uint32_t offset);
-// So many cycles pass in which nothing happens but time.
+// Advances time by this number of cycles in which nothing else happens.
 SMU_API void smu_skip(void *smu, uint64_t cycles);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ from rtl.tools import env
 CONFIG = "rv64imac"
 # Caches' memories and what is only simulated.
 BLACK_BOXES = ("sram", "tc_sram", "tc_sram_wrapper", "sim_probe", "div_sqrt_top_mvp")
-# Modules that the change touches or adds; the rest is told as one.
+# Modules that the change touches or adds; all other modules are reported as one.
 TOUCHED = ("ptw", "mmu", "csr_regfile", "wt_dcache_missunit", "wt_dcache_inval", "shwdp_core", "shwdp_wait")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Yosys, run as a script of passes; each run is a process of its own, so that its memory is given back."""
+"""Yosys, run as a script of passes; each run is a separate process, so that its memory is given back."""
 
 from __future__ import annotations
 

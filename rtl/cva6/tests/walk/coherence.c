@@ -12,7 +12,7 @@ static void from_outside(u64 at, u64 value) {
     (void)DEVICE[NOW];
 }
 
-// Until what was written outside is told to the cache: a read of the device takes 20 cycles or so.
+// Waits until the cache knows what was written outside: each read of the device takes about 20 cycles.
 static void settle(int reads) {
     for (int i = 0; i < reads; i++) (void)DEVICE[NOW];
 }

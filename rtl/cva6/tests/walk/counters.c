@@ -10,7 +10,8 @@ static u64 read_wait(u64 v) { (void)v; return csr_read(0xdc1); }
 static u64 write_served(u64 v) { csr_write(0xdc0, v); return 0; }
 static u64 set_wait(u64 v) { csr_set(0xdc1, v); return 0; }
 
-// One access to a new page; served so many times, waited at least so long, and both as the harness has counted.
+// Makes one access to a new page. Checks that it was served `served` times and waited at least `least` cycles, and that the
+// harness has counted the same.
 static u64 counted(int n, int kind, u64 entry, u64 served, u64 least) {
     arm(80, entry);
     u64 before[2] = {csr_read(0xdc0), csr_read(0xdc1)}, began = DEVICE[NOW];

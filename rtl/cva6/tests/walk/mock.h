@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mock of the SMU with its device: serves a request after the latency, as the block address says. What it writes is told
-// to the core's data cache before the answer goes out (SMU-4).
+// A mock of the SMU with its device: serves a request after the latency, as the block address says. The core's data
+// cache learns what it writes before the answer goes out (SMU-4).
 #pragma once
 #include "world.h"
 
@@ -58,7 +58,7 @@ class Smu {
         u64 entry;
     };
 
-    // The page is there, or not: memory is written, and the cache is told.
+    // Ends a miss: writes the page and its entry if the miss is served, and invalidates the lines in the cache.
     void finish(Miss &m) {
         m.written = true;
         m.outcome = AnswerFailed;

@@ -27,7 +27,7 @@ from rtl.tools import env
 
 HERE = Path(__file__).resolve().parent
 SEED = 20
-# Of each module at least so many, and so many more by size.
+# Mutants of each module: at least LEAST, and a share of REST more by its size.
 LEAST, REST = 1, 100
 LIMIT_S = 120
 """Of processor time, for the tests of one filter. They take 10 s at most on a unit that works."""

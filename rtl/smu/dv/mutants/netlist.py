@@ -85,7 +85,7 @@ def cells(module: libyosys.Module) -> list[dict]:
 
 
 def drawn_cells(offered: list[dict], count: int, seed: int) -> list[dict]:
-    """So many of them by lot: one of each place in turn."""
+    """Draws `count` cells at random: one of each place in turn."""
     places = defaultdict(list)
     for cell in offered:
         places[cell["place"]].append((drawn(seed, cell["name"]), cell))
