@@ -212,7 +212,7 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// For so many harts. At most `limit` records of each kind are kept.
+    /// Starts without any measurement, for this number of `harts`. At most `limit` records of each kind are kept.
     ///
     /// # Errors
     /// A file of symbols, or the table of categories (`None`: the one for this repository's kernel), is no such thing.

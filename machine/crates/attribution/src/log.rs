@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is kept of single events. Each kind has room for so many; what comes later is only counted.
+//! Records of single events. Each kind of event has room for a limited number of records; later events are only counted.
 
 use crate::categories::Category;
 use crate::faults::Fault;

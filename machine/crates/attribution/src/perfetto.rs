@@ -21,7 +21,7 @@ const MISSES: usize = 4;
 const DRIVES: usize = 5;
 const FRAMES: usize = 6;
 
-/// Gives things that overlap tracks of their own: each the lowest that is free.
+/// Gives things that overlap separate tracks: each the lowest that is free.
 #[derive(Default)]
 struct Lanes(Vec<u64>);
 

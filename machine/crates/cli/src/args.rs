@@ -129,7 +129,7 @@ pub struct Common {
     /// Where the console goes: `-` for standard output, or a file.
     #[arg(long, default_value = "-", value_name = "FILE")]
     pub console: String,
-    /// Stop after so many simulated seconds.
+    /// Stop after this number of simulated seconds.
     #[arg(long, value_name = "SECONDS")]
     pub max_seconds: Option<f64>,
 }

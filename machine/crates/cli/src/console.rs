@@ -52,7 +52,7 @@ impl Drop for RawTerminal {
 /// Control-A, the escape key of an interactive run.
 const ESCAPE: u8 = 1;
 
-/// Bytes typed on standard input, from a thread of their own. `stop` is called for Control-A x.
+/// Bytes typed on standard input, from a separate thread. `stop` is called for Control-A x.
 pub fn input(stop: impl Fn() + Send + 'static) -> Receiver<u8> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {

@@ -32,10 +32,10 @@ const GUEST_RESET: u8 = 3;
 const TIME_LIMIT: u8 = 4;
 const INTERRUPTED: u8 = 130;
 
-/// Environment variable, of a program for tests only: its walkers serve misses of every mode.
+/// Environment variable of the program with seeded bugs, which only tests use: its walkers serve misses of every mode.
 #[cfg(feature = "seeded-bugs")]
 const SERVES_KERNEL: &str = "TRAPLESS_SEED_SERVES_KERNEL";
-/// The same: one of so many exchanges of page table entries meets a bus error.
+/// Another one: one in this number of exchanges of page table entries meets a bus error.
 #[cfg(feature = "seeded-bugs")]
 const EXCHANGE_ERRORS: &str = "TRAPLESS_SEED_EXCHANGE_ERRORS";
 

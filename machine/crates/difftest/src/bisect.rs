@@ -134,7 +134,7 @@ fn lowest(mut low: u64, mut high: u64, mut is: impl FnMut(u64) -> Result<bool>) 
 }
 
 impl Pair<'_> {
-    /// The program with these parts of the cell, for so many rounds.
+    /// The program with the parts of the cell that `keep` names, which runs for this number of `rounds`.
     fn variant(&self, keep: &[bool], rounds: u64) -> Program {
         let mut program = self.program.with(self.program.blocks.clone());
         program.data[self.cell.counter..self.cell.counter + 8].copy_from_slice(&rounds.to_le_bytes());

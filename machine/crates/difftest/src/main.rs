@@ -14,19 +14,19 @@ use trapless_difftest::suite::{self, Options};
 #[derive(Parser)]
 #[command(name = "difftest", version)]
 struct Cli {
-    /// Seed of everything random.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Instructions to compare at least.
+    /// Least number of instructions to compare.
     #[arg(long, default_value_t = 10_000_000)]
     instructions: u64,
-    /// So many of them in blocks that leave all registers; the others are in self-hashing blocks.
+    /// Number of these in blocks that record all registers; the others are in blocks that record a hash of them.
     #[arg(long, default_value_t = 300_000)]
     logged: u64,
-    /// Keep the programs here.
+    /// Keep the programs in this folder.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// QEMU.
+    /// QEMU's program.
     #[arg(long, default_value = "qemu-system-riscv64", value_name = "PATH")]
     qemu: PathBuf,
 }

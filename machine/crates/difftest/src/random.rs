@@ -104,7 +104,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Code of about so many instructions.
+    /// Writes code of about `length` instructions.
     pub(crate) fn body(&mut self, length: usize) {
         let end = self.a.here() + length as u64 * 4;
         while self.a.here() < end {

@@ -43,7 +43,7 @@ pub fn version(qemu: &Path) -> Result<String> {
 /// # Errors
 /// When QEMU cannot be started, fails, or does not end.
 fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec<u8>> {
-    // A file of its own, gone with the folder even when QEMU has to be ended.
+    // A separate file, gone with the folder even when QEMU has to be ended.
     let scratch = tempfile::tempdir_in(folder).context("making a folder for QEMU's memory")?;
     let memory = scratch.path().join("memory");
     // Two harts, so that QEMU makes AMOs the way it does for parallel harts: a fault is then a store fault.

@@ -19,15 +19,15 @@ const SHOWN: usize = 8;
 
 /// What to run.
 pub struct Options {
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Test instructions to compare at least.
+    /// Least number of test instructions to compare.
     pub instructions: u64,
-    /// So many of them in blocks that leave all registers; the others are in self-hashing blocks.
+    /// Number of these in blocks that record all registers; the others are in blocks that record a hash of them.
     pub logged: u64,
-    /// Where program files stay; otherwise they are gone at the end.
+    /// Folder that keeps the program files; without it they are removed at the end.
     pub keep: Option<PathBuf>,
-    /// QEMU.
+    /// QEMU's program.
     pub qemu: PathBuf,
 }
 

@@ -40,7 +40,7 @@ fn index(va: u64, level: u32) -> u64 {
 }
 
 impl Tables {
-    /// None yet, of trees with so many levels.
+    /// Starts without any table. Trees have as many levels as `paging`.
     fn new(paging: Paging) -> Tables {
         Tables { levels: paging.levels(), pages: Vec::new() }
     }
@@ -231,7 +231,7 @@ fn playground(tables: &mut Tables, root: u64, paging: Paging) -> Vec<Case> {
         leaf(tables, format!("pointer at the last level ({name})"), value, None);
     }
 
-    // Larger leaves, and pointers with bits that only leaves may have: a table of their own each 2 MiB.
+    // Larger leaves, and pointers with bits that only leaves may have: a separate table each 2 MiB.
     let mut medium = SMALL + (1 << 30);
     let two_mib = PLAYGROUND & !0x1f_ffff;
     for (name, value, good) in [
@@ -271,7 +271,7 @@ fn playground(tables: &mut Tables, root: u64, paging: Paging) -> Vec<Case> {
         medium += 2 << 20;
     }
 
-    // Upper levels, each with entries of its own.
+    // Upper levels, each with separate entries.
     let mut below = inner;
     for (level, size, mut at) in [(2, "1 GiB", SMALL + (2 << 30)), (3, "512 GiB", 1 << 39), (4, "256 TiB", 1 << 48)] {
         if level >= paging.levels() {

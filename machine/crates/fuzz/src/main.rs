@@ -17,18 +17,18 @@ use trapless_fuzz::{ATTEMPTS, Target, attempt, catch_panics, run, targets};
 #[derive(Parser)]
 #[command(name = "fuzz", version)]
 struct Cli {
-    /// Only these targets.
+    /// Use only these targets.
     targets: Vec<String>,
-    /// Go on for so many seconds with each target, instead of a fixed number of inputs.
+    /// Run each target for this number of seconds, instead of a fixed number of inputs.
     #[arg(long)]
     seconds: Option<f64>,
-    /// Inputs of each target, instead of its own number.
+    /// Number of inputs of each target (default: the target's).
     #[arg(long)]
     runs: Option<u64>,
-    /// Seed of the first input; each other has the next.
+    /// Seed of the first input; each further input adds 1.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Use this input, numbers in hex with commas between them, as a failure prints it.
+    /// Use this input, as a failure prints it: hexadecimal numbers with commas between them.
     #[arg(long, value_name = "NUMBERS")]
     input: Option<String>,
     /// List the targets and what they cover.
@@ -36,13 +36,13 @@ struct Cli {
     list: bool,
 }
 
-/// Host seconds after which an input counts as hanging.
+/// Host time after which an input counts as hanging.
 const HANGS: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Some(name) = cli.targets.iter().find(|n| targets::ALL.iter().all(|t| t.name != **n)) {
-        eprintln!("fuzz: no such target: {name}");
+        eprintln!("fuzz: no such target: {name} (--list shows all)");
         return ExitCode::from(2);
     }
     let chosen = targets::ALL.iter().filter(|t| cli.targets.is_empty() || cli.targets.iter().any(|n| n == t.name));
@@ -73,7 +73,7 @@ fn one(target: &Target, text: &str) -> bool {
     let words: Result<Vec<u64>, _> =
         text.split(',').filter(|n| !n.is_empty()).map(|n| u64::from_str_radix(n, 16)).collect();
     let Ok(words) = words else {
-        eprintln!("fuzz: --input {text}: not numbers in hex");
+        eprintln!("fuzz: --input {text}: must be hexadecimal numbers with commas between them");
         return false;
     };
     let done = attempt(target, &words);

@@ -49,7 +49,7 @@ pub struct AttributionConfig {
 pub enum Moment {
     /// The milestone with this number.
     Milestone(u64),
-    /// The end of the window in which so many instructions are retired.
+    /// The end of the window in which this number of instructions is reached.
     Instructions(u64),
 }
 

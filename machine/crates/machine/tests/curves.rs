@@ -61,7 +61,7 @@ fn curves_show_sizes_and_latencies() {
         f64::from(c.last_cycles) + 2.8 * (detail.dram.column_ns + detail.dram.activate_ns + detail.dram.precharge_ns);
     near("memory, mostly other rows", at(CHASE, 64 << 20) - first, ns, 15.0);
 
-    // Strides within the last level: one load in so many begins a line of 64 bytes.
+    // Strides within the last level: one load in `loads` begins a line of 64 bytes.
     let whole = at(STRIDE, 64);
     near("a line for each load", at(STRIDE, 128), whole, 1.0);
     let miss = f64::from(c.last_cycles);

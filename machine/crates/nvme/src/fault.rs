@@ -48,13 +48,13 @@ pub struct Fault {
     queue: Option<u16>,
     opcode: Option<u8>,
     nsid: Option<u32>,
-    /// Commands that match and are left alone before the first that is struck.
+    /// Number of matching commands before the first that fails.
     skip: u64,
-    /// Of those that match then, the first of so many is struck.
+    /// After these, the first of every `every` matching commands fails.
     every: u64,
-    /// Commands that are struck.
+    /// Number of commands that fail.
     count: u64,
-    /// Before this simulated time it does nothing.
+    /// Simulated time before which no command fails.
     after: Picos,
     /// How much later a late command is done.
     by: Picos,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is told of a command when it is done.
+//! The record of a completed command.
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, PhysAddr};
@@ -33,5 +33,5 @@ pub struct CommandRecord {
     pub cq_entry: PhysAddr,
 }
 
-/// Who is told of every completed command.
+/// Function that is called with every completed command.
 pub(crate) type Observe<'a> = &'a mut dyn FnMut(&CommandRecord);

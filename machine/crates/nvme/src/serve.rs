@@ -26,7 +26,7 @@ enum Event {
 }
 
 impl Controller {
-    /// Does everything due at or before `now`, in the order of time; `observe` is told of every command completed.
+    /// Does everything due at or before `now`, in the order of time; `observe` is called with every completed command.
     pub fn advance(&mut self, now: Cycle, dma: &mut dyn Dma, observe: &mut dyn FnMut(&CommandRecord)) {
         while self.next <= now {
             let Some((at, event)) = self.next_due() else { break };

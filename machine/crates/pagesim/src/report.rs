@@ -11,7 +11,7 @@ use crate::settings::{Settings, Time};
 use crate::sim::Sim;
 use crate::stats::{Prefetched, Series, jain};
 
-/// Parts of the run at which shares of the processor are told (ASPF figure 9: 5 % and 10 %).
+/// Parts of the run for which shares of the processor are reported (ASPF figure 9: 5 % and 10 %).
 const SHARES: [(&str, u64); 4] = [("0.05", 5), ("0.1", 10), ("0.25", 25), ("0.5", 50)];
 
 /// Results. Times are ns.

@@ -246,11 +246,11 @@ impl Default for Aspf {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Foresight {
-    /// Slices are so many times those of the scheduler at most.
+    /// Longest time slice, as a multiple of the scheduler's.
     pub slices: f64,
-    /// Reads underway at a time before a process runs.
+    /// Number of reads that are under way at a time before a process runs.
     pub depth: u32,
-    /// Pages read with a fault at most.
+    /// Most pages that are read at a fault.
     pub pages: u32,
 }
 

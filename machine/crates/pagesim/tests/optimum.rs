@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The offline optimum: by hand, and against what every policy does.
+//! The offline optimum: computed by hand, and compared with every policy.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use trapless_pagesim::policy::{self, OPTIMUM};
 use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
 
-/// A page, and whether it is stored to; 1000 instructions before.
+/// A page, and whether the access is a store. 1000 instructions come before each access.
 type Access = (u64, bool);
 
 struct Playing(std::vec::IntoIter<Access>);
@@ -60,10 +60,10 @@ fn optimum(settings: &Settings, programs: &[Vec<Access>]) -> Sim {
     optimum::run(settings, sources(programs), &vec![vec![(0, 100)]; programs.len()], &mut |_| ()).unwrap()
 }
 
-/// Loads of pages 1 to 5, enough frames. All reads are asked for at once; the first one takes 3 us, each further one has the
-/// link for 1.28 us more:
+/// Loads of pages 1 to 5, with enough frames. All reads start at once. The first one takes 3 us; each further one takes the
+/// link for another 1.28 us. All times are in us:
 ///
-/// | page | needed, us, without waits | with those before | there | waits |
+/// | page | needed, if nothing waits | needed, after earlier waits | read | waits |
 /// | --- | --- | --- | --- | --- |
 /// | 1 | 1 | 1 | 3 | 2 |
 /// | 2 | 2.05 | 4.05 | 4.28 | 0.23 |
@@ -80,24 +80,25 @@ fn perfect_prefetch_by_hand() {
     assert_eq!(found.finished, Some(8_170_000));
 }
 
-/// The same with four frames, a store to page 1 and then another 5, which the cache serves. Page 1 has to go for 5. From 4.05 us
-/// on, as page 2 is used, it is written, which takes until 7.05; 5 is there 3 us later, needed at 7.89.
+/// The same with four frames, a store to page 1, and a second access to page 5, which the cache serves. Page 1 must be
+/// evicted for page 5. It is written from 4.05 us, when page 2 is used, to 7.05 us. Page 5 is read 3 us later; it is needed
+/// at 7.89 us.
 #[test]
 fn a_frame_is_free_when_its_page_is_written() {
     let accesses = [(1, true), (2, false), (3, false), (4, false), (5, false), (5, false)];
     let sim = optimum(&settings("optimum", 4, 1), &[accesses.to_vec()]);
     assert_eq!((sim.core.stats.reads, sim.core.stats.writes), (5, 1));
     assert_eq!(sim.core.now(), 10_050_000 + 50_000 + 1_000_000);
-    // Not stored to, it is free at 4.05: 5 is behind the others on the link, there at 8.12.
+    // If page 1 is not stored to, its frame is free at 4.05 us. Page 5 waits for the others on the link, and is read at 8.12 us.
     let loads = accesses.map(|(page, _)| (page, false));
     let sim = optimum(&settings("optimum", 4, 1), &[loads.to_vec()]);
     assert_eq!((sim.core.stats.reads, sim.core.stats.writes), (5, 0));
     assert_eq!(sim.core.now(), 8_120_000 + 50_000 + 1_000_000);
 }
 
-/// Pages 1 to 5 twice, four frames, 4.05 us for each use. MIN gives up 4 for 5 and then 1 for 4, six reads; but 4 is in use until
-/// 5 is needed. Reading ahead gives up 1 for 5 as soon as 2 is used, 2 for 1 as soon as 3 is used, and so on: all reads are done
-/// long before they are needed, and nothing is waited for.
+/// Pages 1 to 5 twice, four frames, 4.05 us for each use. MIN evicts page 4 for 5, and then 1 for 4: six reads. But page 4
+/// is in use until page 5 is needed. With reading ahead, page 1 is evicted for 5 as soon as 2 is used, page 2 for 1 as soon
+/// as 3 is used, and so on. All pages are read long before they are needed, so no process waits.
 #[test]
 fn time_is_not_that_of_the_fewest_reads() {
     let loads: Vec<_> = (1..6).chain(1..6).map(|page| (page, false)).collect();
@@ -111,19 +112,21 @@ fn time_is_not_that_of_the_fewest_reads() {
     assert_eq!(sim.core.now(), 10 * 4_050_000);
 }
 
-/// Two processes: the second one runs when the first has ended. What each waits for is its own; the context switch stays.
+/// Two processes: the second one runs when the first has ended. Each waits only for its own pages. The context switch
+/// takes its time.
 #[test]
 fn processes_end_later_by_all_waits_before() {
     let sim = optimum(&settings("optimum", 8, 2), &[vec![(1, false)], vec![(1, false)]]);
     let stats = &sim.core.stats;
     let ends: Vec<_> = stats.processes.iter().map(|process| process.finished.unwrap()).collect();
-    // 1 us, its page is there at 3 us, 50 ns; 5 us, 1 us, 50 ns.
+    // First process: runs 1 us, its page is read at 3 us, runs 50 ns. Then a switch of 5 us; second process: 1 us and 50 ns.
     assert_eq!(ends, [3_050_000, 9_100_000]);
     assert_eq!(stats.processes.iter().map(|process| process.waited).collect::<Vec<_>>(), [2_000_000, 0]);
     assert_eq!((sim.core.now(), stats.cpu_at_first_end.as_deref()), (9_100_000, Some(&[3_050_000, 0][..])));
 }
 
-/// A row of pages again and again, one more than fit: LRU keeps none of them in time, MIN all but one or two a round.
+/// The same row of pages in each round, one page more than the memory holds. LRU misses all of them; MIN misses one or two
+/// per round.
 #[test]
 fn it_reads_less_and_waits_less_than_lru() {
     let rows: Vec<_> = (0..20).flat_map(|_| (0..100).map(|page| (page, page % 3 == 0))).collect();
@@ -136,7 +139,7 @@ fn it_reads_less_and_waits_less_than_lru() {
     assert!(found.core.now() < lru.core.now() / 3);
 }
 
-/// All policies that simulate.
+/// All policies that are simulated.
 fn policies() -> Vec<&'static str> {
     policy::built_in().names().filter(|name| *name != OPTIMUM).collect()
 }
@@ -154,8 +157,8 @@ fn programs() -> impl Strategy<Value = Vec<Vec<Access>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Of the string of pages that a run really has, MIN reads no more than the run; and the optimum's reads are those of MIN,
-    /// every page at least once.
+    /// For the string of pages that a run has used, MIN needs no more reads than the run. The optimum reads every page at least
+    /// once, and its time is the processor's time and the context switches.
     #[test]
     fn belady_is_never_beaten(
         policy in prop::sample::select(policies()), frames in 4..60_u32, reserve in 0..8_u32, programs in programs(),

@@ -9,7 +9,7 @@ use trapless_pagesim::report::Report;
 use trapless_pagesim::settings::{Memory, Process, Replacement, SchedulerKind, Settings, ms, us};
 use trapless_pagesim::sim::Sim;
 
-/// A program: pages, each accessed by a load or store of a line so many instructions after the one before.
+/// A program: its accesses in order. Each is a load or store of a line of a page, with the number of instructions before it.
 #[derive(Clone, Debug)]
 struct Program(Vec<Access>);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens to a hart, as observers are told and as caches tell it.
+//! Events of a hart, as observers receive them and as caches report them.
 
 use trapless_memory::{Cycle, PhysAddr};
 

@@ -22,7 +22,7 @@ fn counts(rig: &Rig) -> (u64, u64) {
     (count(n::SHWDPSERVED), count(n::SHWDPWAIT))
 }
 
-/// Runs until the access waits, answers so many cycles later.
+/// Runs until the access waits, and answers `wait` cycles later.
 fn miss(rig: &mut Rig, wait: u64, answer: WalkAnswer) {
     let exit = rig.run(1000);
     assert!(matches!(exit, Exit::SmuWait(_)), "{exit:?}");

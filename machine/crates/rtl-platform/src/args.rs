@@ -63,7 +63,7 @@ pub struct Args {
     /// Cycles of an access to a device.
     #[arg(long, default_value_t = 8, value_name = "CYCLES")]
     pub device_latency: u16,
-    /// End the run after so many cycles.
+    /// End the run after this number of cycles.
     #[arg(long, value_name = "CYCLES")]
     pub max_cycles: Option<u64>,
     /// Type this on the guest's console.
@@ -72,7 +72,7 @@ pub struct Args {
     /// Write what happened in the guest's regions of interest here.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Say every so many million cycles where the core is.
+    /// Report where the core is after each MILLIONS million cycles.
     #[arg(long, value_name = "MILLIONS")]
     pub progress: Option<u64>,
 }

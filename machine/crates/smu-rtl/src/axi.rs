@@ -17,13 +17,13 @@ const SLVERR: u8 = 2;
 /// How memory behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Cycles from an access to its response, 1 at least, besides what the bus says.
+    /// Cycles from an access to its response, at least 1, in addition to the cycles that the bus reports.
     pub latency: u64,
-    /// Up to so many more, by chance; then responses overtake each other, and channels are not always ready.
+    /// Most additional cycles, drawn at random. With any, responses overtake each other, and channels are not always ready.
     pub jitter: u64,
-    /// Of so many exclusive writes one fails by chance, as when others use the line; 0: none.
+    /// One exclusive write in this number fails at random, as if others used the line; 0: none does.
     pub lost_reservations: u64,
-    /// Where chance begins.
+    /// Seed of the random choices.
     pub seed: u64,
 }
 

@@ -34,7 +34,7 @@ struct Wait {
     joined: bool,
 }
 
-/// What the sink is told at the next opportunity.
+/// Event that is reported to the sink at the next opportunity.
 #[derive(Debug)]
 enum Event {
     Accepted(Source),
@@ -160,7 +160,7 @@ impl RtlSmu {
         self.axi.set_memory(memory);
     }
 
-    /// For tests of a unit that may be broken: it panics when it has had so many clock cycles.
+    /// For tests of a unit that may be broken: makes it panic after `ticks` clock cycles.
     pub fn set_limit(&mut self, ticks: u64) {
         self.limit = ticks;
     }
@@ -269,7 +269,8 @@ impl RtlSmu {
         self.events.push(Event::Accepted(from));
     }
 
-    /// An answer on a walker's pins. One that nobody waits for is told too, under an identifier that nobody has.
+    /// Reports an answer on a walker's pins. An answer that nobody waits for is reported too, with an
+    /// identifier that no request has.
     fn answered(&mut self, hart: u32) {
         let rsp = self.outs.rsp[hart as usize];
         let outcome = outcome(rsp.outcome, rsp.reason, rsp.pte);
@@ -395,7 +396,7 @@ impl RtlSmu {
 
 /// Tests of the register bus.
 impl RtlSmu {
-    /// Several accesses at a time, writes with a value, each to a register of its own. Valids and readies come by
+    /// Several accesses at a time, writes with a value, each to a separate register. Valids and readies come by
     /// chance. Gives what was read.
     pub fn access_together(
         &mut self,

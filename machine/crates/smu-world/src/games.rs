@@ -141,7 +141,7 @@ pub fn play_on(unit: Box<dyn SmuUnit>, actions: &[Action], latency: u64) -> Resu
     sim.world.breach.map_or(Ok(()), |breach| Err(format!("at the end: {breach}")))
 }
 
-/// Plays many games, each with a unit of its own: with hints or without, and a seed. Of one that is lost, the shortest
+/// Plays many games, each with a separate unit: with hints or without, and a seed. Of one that is lost, the shortest
 /// that is.
 ///
 /// # Errors

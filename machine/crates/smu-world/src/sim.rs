@@ -36,7 +36,7 @@ pub struct Sim {
     fences: [u64; DESCRIPTORS],
     drains: [u64; DESCRIPTORS],
     generation: u64,
-    /// A withdrawn page may be armed again only after a fence of its descriptor that covers so many acceptances.
+    /// A withdrawn page may be armed again only after a fence of its descriptor that covers this number of acceptances.
     withdrawn: [u64; PTES],
     pub answers: Vec<Answer>,
 }

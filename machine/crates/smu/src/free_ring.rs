@@ -20,7 +20,7 @@ pub(crate) fn ring_base_ok(base: u64) -> bool {
     base.is_multiple_of(16) && base < MAX_BASE
 }
 
-/// Whether a ring may have so many entries.
+/// Whether a ring may have this number of entries.
 pub(crate) fn ring_size_ok(entries: u64) -> bool {
     entries == 0 || (entries.is_power_of_two() && entries <= MAX_ENTRIES)
 }

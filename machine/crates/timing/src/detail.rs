@@ -226,7 +226,7 @@ const DIRECTORY_WAYS: u32 = 16;
 /// Lines in a KiB.
 const LINES_PER_KIB: u32 = 1024 >> LINE_SHIFT;
 
-/// Lines in so many KiB.
+/// Number of lines in `kib` KiB.
 fn lines(kib: u32) -> u32 {
     kib.saturating_mul(LINES_PER_KIB)
 }

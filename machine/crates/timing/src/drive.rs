@@ -191,7 +191,7 @@ fn extended(file: &FileName, key: &str, mut own: Table) -> Result<Table, Profile
     Ok(drive)
 }
 
-/// Puts the drive that a profile names in the name's place; whether the profile now has a drive of its own altogether, and
+/// Puts the drive that a profile names in the name's place; whether the profile now has its own drive altogether, and
 /// not only changes to another's.
 pub(crate) fn expand(file: &FileName, profile: &mut Table) -> Result<bool, ProfileError> {
     let drive = match profile.get("ssd") {

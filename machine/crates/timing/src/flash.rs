@@ -113,8 +113,8 @@ impl Dies {
         room
     }
 
-    /// Lets programs begin and end until there is room for so many bytes; when that is. What waits is not to be begun before
-    /// its time, because reads may come first: this is for a copy.
+    /// Lets programs begin and end until the buffer has room for `bytes`, and returns the time when it has. Call it on a copy: in
+    /// the drive itself a waiting program must not begin early, because reads may come first.
     fn room(mut self, t: &FlashTimes, mut now: Cycle, bytes: u64) -> Cycle {
         while self.held(t, now) + bytes > t.buffer_bytes {
             let change = |die: &Die| {

@@ -19,7 +19,8 @@ pub(crate) fn draw(state: &mut u64) -> f64 {
 /// A latency: one, or many by quantiles.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
-    /// Fractions, rising from 0 to 1, and the cycles that so many do not exceed; one point when there is nothing to draw.
+    /// Fractions of the commands, rising from 0 to 1, each with the cycles that this fraction does not exceed. One point if the
+    /// latency is constant.
     points: Vec<(f64, Cycle)>,
 }
 

@@ -20,7 +20,7 @@ pub enum SsdOp {
         /// Length.
         bytes: u64,
     },
-    /// Write of so many bytes.
+    /// Write of this number of bytes.
     Write(u64),
     /// Flush.
     Flush,

@@ -19,7 +19,7 @@ impl StoreBuffer {
         StoreBuffer { entries, done: VecDeque::with_capacity(entries) }
     }
 
-    /// A store at `now` needs so many cycles for its line; those that the core waits for a free entry.
+    /// Adds a store at `now` that needs `cycles` for its line. Returns the cycles that the core waits for a free entry.
     pub fn push(&mut self, now: Cycle, cycles: u64) -> u64 {
         if self.entries == 0 {
             return cycles;

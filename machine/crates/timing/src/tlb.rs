@@ -52,7 +52,7 @@ pub struct Tlb {
 }
 
 impl Tlb {
-    /// Empty ones for so many threads.
+    /// Empty TLBs for this number of `threads`.
     pub fn new(config: TlbConfig, threads: usize) -> Tlb {
         let cache = |(sets, ways)| Cache::new(sets, ways);
         Tlb {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory access traces: which page or line each hart accessed, in order, folded and compressed.
 //!
-//! A [`Writer`] is told every access and writes an entry whenever a stream (one kind of access of one hart) goes on in
+//! A [`Writer`] receives every access and writes an entry whenever a stream (one kind of access of one hart) goes on in
 //! another block; a [`Reader`] gives the entries back. docs/reference/trace-format.md describes every byte and is the authority.
 
 mod bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! GDB's remote protocol over a socket. The crate gdbstub speaks it, in a thread of its own; the machine's thread answers while it
+//! GDB's remote protocol over a socket. The crate gdbstub speaks it, in a separate thread; the machine's thread answers while it
 //! is stopped (docs/how-to/debug-a-guest.md, decision 046).
 
 mod messages;

@@ -43,7 +43,7 @@ struct Cli {
     /// Cycles between two comparisons.
     #[arg(long, default_value_t = 100_000)]
     step: u64,
-    /// Stop after so many cycles.
+    /// Stop after this number of cycles.
     #[arg(long, value_name = "CYCLES")]
     max_cycles: Option<u64>,
 }

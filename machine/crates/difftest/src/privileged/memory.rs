@@ -6,7 +6,7 @@ use crate::layout::*;
 use crate::program::{Block, Mode, Program};
 use crate::runtime::{csr::*, reg::*};
 
-/// PMP entries of every kind around a few words, tried with loads and stores of every size by S-mode rules.
+/// PMP entries of every kind around a few words. Loads and stores of every size try them with the rules of S-mode.
 pub fn physical_memory_protection(program: &mut Program) {
     let window = DATA + program.window(|| 0x1122_3344_5566_7788).next_multiple_of(64) + 128;
     const NA4: u64 = 2 << 3;
@@ -57,7 +57,7 @@ pub fn physical_memory_protection(program: &mut Program) {
             program.add(a, block);
         }
     }
-    // Fetches: the playground's `ret` with and without X; page tables that the walker may not read.
+    // Fetches of the playground's `ret` with and without X; walks of page tables that the walker may not read.
     for rights in [0u64, 1, 3, 4, 5, 7] {
         let mut block = Block::new(format!("PMP fetch and walk, XWR {rights:03b}"), Mode::Machine);
         block.flags = flag::ECALL_TO_M;
@@ -120,7 +120,7 @@ pub fn self_modifying(program: &mut Program) {
         a.la(T0, place);
         a.li(T2, rounds);
         let top = a.bound();
-        // addi s0, s0, T2: a new immediate every round.
+        // addi s0, s0, T2: the immediate is another one in every round.
         a.i("slli", T1, T2, 20);
         a.li(T3, 0x0004_0413);
         a.r("or", T1, T1, T3);
@@ -128,7 +128,7 @@ pub fn self_modifying(program: &mut Program) {
             a.s("sw", T1, T0, 0);
             *block.executed.entry("sw").or_default() += rounds;
         } else {
-            // Only the second half in odd rounds.
+            // Odd rounds write only the second half of the instruction.
             let (whole, done) = (a.label(), a.label());
             a.i("andi", T3, T2, 1);
             a.b("beq", T3, 0, whole);
@@ -139,7 +139,7 @@ pub fn self_modifying(program: &mut Program) {
             a.s("sw", T1, T0, 0);
             a.bind(done);
         }
-        // Two halves: c.addi s1, 1 and c.slli s1, 2 in turn with c.slli s1, 1.
+        // Two compressed instructions: c.addi s1, 1, and then c.slli s1, 2 or c.slli s1, 1, in turn.
         a.i("andi", T3, T2, 1);
         a.i("slli", T3, T3, 2);
         a.li(T4, 0x0486);
@@ -161,7 +161,7 @@ pub fn self_modifying(program: &mut Program) {
         for name in ["slli", "sh", "fence.i", "addi", "c.addi", "c.slli"] {
             *block.executed.entry(name).or_default() += rounds;
         }
-        // Put back what the next run expects to find: nothing that runs.
+        // The next run of the block expects an illegal instruction here.
         a.s("sw", 0, T0, 0);
         block.traps = 2;
         program.add(a, block);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The small devices: each beside a copy that was saved and restored in the middle, and against what it promises.
+//! Tests of the small devices. Each must behave like a copy that was saved and restored in between, and must keep its rules.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::tape::Tape;
 
 const HARTS: usize = 4;
 
-/// Registers, their neighbours, and anywhere.
+/// An offset: mostly a register of `near` or a neighbour, sometimes any offset below `size`, sometimes any number.
 fn offset(t: &mut Tape, near: &[u64], size: u64) -> u64 {
     match t.below(8) {
         0 => t.u64(),
@@ -21,7 +21,7 @@ fn offset(t: &mut Tape, near: &[u64], size: u64) -> u64 {
     }
 }
 
-/// Timer and software interrupts: events lie in the future, and an interrupt comes when one is announced, no other time.
+/// Timer and software interrupts. The next event is in the future, and an interrupt comes exactly at an announced event.
 pub fn aclint(t: &mut Tape) -> Result<(), String> {
     let mut d = Aclint::new(HARTS, ClockHz(100_000_000), 10_000_000);
     let mut now = Cycle(0);
@@ -41,11 +41,11 @@ pub fn aclint(t: &mut Tape) -> Result<(), String> {
         }
         let next = d.next_event(now);
         demand(next > now && next == copy.next_event(now), || format!("event at {}, it is {}", next.0, now.0))?;
-        // What is announced may be an interrupt that was there before: at the end of its range the time begins anew.
+        // The event may be an interrupt that was there before, because the time wraps around at the end of its range.
         if next < Cycle::NEVER {
             let before = Cycle(next.0 - 1);
             demand((0..HARTS).any(|h| d.mtip(h, next)), || format!("nothing happens at {}", next.0))?;
-            // A comparison with the last number of all is one that is off.
+            // A timer that is compared with the largest number is off.
             let on = |h: usize| d.mtimecmp(h) != u64::MAX;
             let early = (0..HARTS).any(|h| on(h) && d.mtip(h, before) && !d.mtip(h, now));
             demand(!early, || format!("an interrupt comes before {}", next.0))?;
@@ -55,7 +55,7 @@ pub fn aclint(t: &mut Tape) -> Result<(), String> {
     Ok(())
 }
 
-/// The interrupt controller: what is claimed is high, enabled, has a priority, and is claimed once.
+/// The interrupt controller. A claimed source is high, is enabled, has a priority, and is claimed once.
 pub fn plic(t: &mut Tape) -> Result<(), String> {
     const CONTEXTS: usize = 2 * HARTS;
     let mut d = Plic::new(CONTEXTS);
@@ -97,7 +97,7 @@ pub fn plic(t: &mut Tape) -> Result<(), String> {
             2 => {
                 let value = t.number(0, 64);
                 let at = offset(t, &[0, 0x1000, 0x2000, 0x2080, 0x20_0000], Plic::SIZE);
-                // Completions that this model does not follow are made above.
+                // Not a write to a claim register: this would complete a claim, and only the case above keeps count of these.
                 if at & 0xfff == 4 && at >= 0x20_0000 {
                     continue;
                 }
@@ -108,7 +108,7 @@ pub fn plic(t: &mut Tape) -> Result<(), String> {
                 demand(d.mmio_read(at, size) == copy.mmio_read(at, size), || "values read".into())?;
             }
             _ => {
-                // Something that can be claimed.
+                // Enables a source and gives it a priority, so that it can be claimed.
                 let (source, context) = (1 + t.below(63), t.below(CONTEXTS as u64));
                 for d in [&mut d, &mut copy] {
                     d.mmio_write(4 * source, 4, 1 + (source & 3));
@@ -124,7 +124,7 @@ pub fn plic(t: &mut Tape) -> Result<(), String> {
     Ok(())
 }
 
-/// The console: what is typed arrives whole and in order, and what is written goes out, not more.
+/// The console. All typed bytes arrive in order, and exactly the written bytes go out.
 pub fn uart(t: &mut Tape) -> Result<(), String> {
     let mut d = Uart::new();
     let mut typed: VecDeque<u8> = VecDeque::new();
@@ -145,7 +145,7 @@ pub fn uart(t: &mut Tape) -> Result<(), String> {
             }
             1 => {
                 let (at, size, value) = (offset(t, &[0], 8) % 10, t.size(), t.u64());
-                // What loops back is input that nobody has typed.
+                // Not with loopback: it would be input that was not typed.
                 if at == 4 && value & 0x10 != 0 || at == 0 && loops {
                     continue;
                 }
@@ -173,7 +173,7 @@ pub fn uart(t: &mut Tape) -> Result<(), String> {
     Ok(())
 }
 
-/// PCIe: what is read-only stays, and what a device is asked for is inside its window.
+/// PCIe. Read-only registers keep their values, and a device only gets accesses inside its window.
 pub fn pcie(t: &mut Tape) -> Result<(), String> {
     const BAR: u64 = 0x4000;
     const WINDOW: u64 = 0x4000_0000;
@@ -202,7 +202,7 @@ pub fn pcie(t: &mut Tape) -> Result<(), String> {
                 copy.set_interrupt(device, high);
             }
             _ => {
-                // Where the guest would put the device, with decoding on.
+                // Gives the device a window and enables decoding, as the guest does.
                 for d in [&mut d, &mut copy] {
                     d.config_write(at & !0x7fff | 0x10, 4, WINDOW + (at & 0xff0) * BAR);
                     d.config_write(at & !0x7fff | 4, 2, 6);
@@ -232,7 +232,7 @@ pub fn pcie(t: &mut Tape) -> Result<(), String> {
     Ok(())
 }
 
-/// The finisher: only its words end a run.
+/// The finisher. Only its commands end a run.
 pub fn finisher(t: &mut Tape) -> Result<(), String> {
     let mut d = Finisher::default();
     while t.more() {

@@ -144,7 +144,7 @@ pub fn markers(t: &mut Tape) -> Result<(), String> {
         for argument in call.iter_mut().take(4) {
             *argument = t.number(RAM, MEMORY);
         }
-        // Which marker: so many instructions are jumped over.
+        // Which marker: the number of instructions that are jumped over selects it.
         call[4] = t.below(MARKER_WATCH_REGION - MARKER_ROI_BEGIN + 1);
         calls.push(call);
     }

@@ -8,7 +8,7 @@ use trapless_memory::PhysAddr;
 
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// One exchange of so many meets an error; 0: none does.
+    /// One exchange in `every` meets an error; 0: none does.
     every: u64,
     exchanges: u64,
     errors: u64,

@@ -38,7 +38,7 @@ pub struct Peripherals {
 }
 
 impl Peripherals {
-    /// Puts the devices together, for so many harts.
+    /// Puts the devices together, for this number of `harts`.
     pub fn new(harts: usize, clock: ClockHz, timebase_hz: u64, drives: Vec<Controller>) -> Peripherals {
         let mut pci = PciHost::new(PhysAddr(map::PCIE_MMIO.base), map::PCIE_MMIO.size);
         for device in 1..=drives.len() {
@@ -148,7 +148,7 @@ impl Peripherals {
             drive.restore(saved).map_err(|what| format!("its disk {} {what}", n + 1))?;
         }
         (self.aclint, self.plic, self.pci) = (state.aclint, state.plic, state.pci);
-        if self.uart.restore(state.uart) { Ok(()) } else { Err("its console is in no state".into()) }
+        if self.uart.restore(state.uart) { Ok(()) } else { Err("the state of its console is not valid".into()) }
     }
 }
 

@@ -11,7 +11,7 @@ use super::map;
 use super::peripherals::Peripherals;
 use crate::cores::Times;
 
-/// First doorbell of a drive (NVMe PCIe transport, CAP.DSTRD = 0) and the distance from one queue's to the next's.
+/// Offset of a drive's first doorbell (NVMe PCIe transport, CAP.DSTRD = 0), and the distance between the doorbells of two queues.
 const DOORBELLS: u64 = 0x1000;
 const DOORBELL_STRIDE: u64 = 8;
 
@@ -26,18 +26,18 @@ pub struct SmuPort<'a> {
     pub ram: &'a mut Ram,
     pub peripherals: &'a mut Peripherals,
     pub unit_queues: &'a mut [BTreeSet<u16>],
-    /// Absent during register accesses: what is reached then costs nothing more.
+    /// Detailed timing. None during register accesses, whose memory accesses take no additional time.
     pub times: Option<&'a mut Times>,
     pub now: Cycle,
-    /// The line of the last access.
+    /// Line of the last access.
     pub line: Option<Line>,
-    /// Cycles of the accesses since the SMU asked.
+    /// Cycles of the accesses since the SMU last took this number.
     pub took: u64,
 }
 
 impl SmuPort<'_> {
     fn touch(&mut self, write: bool, at: PhysAddr) {
-        // A line that it has at hand costs nothing more.
+        // Another read of the same line takes no additional time.
         if self.line.replace(Line::of(at)) != Some(Line::of(at)) || write {
             let begun = self.now + Cycle(self.took);
             self.took += self.times.as_mut().map_or(0, |times| times.reached_by_smu(write, at, begun));

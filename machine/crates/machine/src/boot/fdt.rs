@@ -250,7 +250,7 @@ fn pcie(f: &mut FdtWriter) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// How often a device tree of so many harts says this clock.
+    /// How often a device tree for this number of `harts` has this clock.
     fn said(harts: u32, smu: bool, clock_hz: u64) -> usize {
         let tree = build(&FdtConfig {
             harts,

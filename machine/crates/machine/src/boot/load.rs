@@ -19,7 +19,7 @@ const IMAGE_MAGIC2: usize = 56;
 const MAGIC2: &[u8; 4] = b"RSC\x05";
 /// The RAM disk starts on a page.
 const PAGE: u64 = 4096;
-/// The device tree has the last so many bytes of RAM, and starts where a 2 MiB page does.
+/// Bytes at the end of RAM that are reserved for the device tree. It starts at a multiple of 2 MiB.
 pub const DEVICE_TREE_ROOM: u64 = 2 << 20;
 
 /// Where a kernel went.

@@ -28,7 +28,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// For so many harts, one or two of them a core.
+    /// Starts for this number of `harts`, with one or two (`threads`) on each core.
     pub fn new(harts: usize, threads: usize) -> Slots {
         Slots { threads, uses: vec![Use::default(); harts] }
     }
@@ -52,8 +52,8 @@ impl Slots {
         now + Cycle(cycles as u64).max(Cycle(1))
     }
 
-    /// A turn of `cycles` is over in which the hart issued so many instructions; the cycles that it waited for slots
-    /// besides. `beside`: the sibling is running.
+    /// Ends a turn of `cycles` in which the hart issued this number of `instructions`. Returns the additional cycles that it
+    /// waited for slots. `beside`: the sibling is running.
     pub fn turn(&mut self, hart: usize, instructions: u64, cycles: Cycle, beside: bool) -> Cycle {
         let Some(sibling) = self.sibling(hart).filter(|_| cycles > Cycle(0)) else { return Cycle(0) };
         let other = if beside { self.uses[sibling].busy } else { 0 };

@@ -81,15 +81,15 @@ impl Misses {
 /// No memory is here or beyond; tables and registers may name such addresses, which caches cannot.
 const BEYOND: PhysAddr = PhysAddr(1 << 38);
 
-/// A hart that sleeps while others use its core loses more than it ever had: with so many losses it is told to forget
-/// everything instead.
+/// Most losses that are kept for a hart. A hart that sleeps while others use its core would lose more lines than it
+/// ever had; with more losses than this it forgets everything instead.
 const MOST_LOSSES: usize = 4096;
 
 /// One hart's part of detailed timing.
 #[derive(Clone, Debug)]
 struct Own {
     stores: StoreBuffer,
-    /// What the hart has not been told yet.
+    /// Losses that the hart does not know yet.
     lost: Vec<Loss>,
     misses: Misses,
     /// Mode of the walk that is going on.

@@ -18,7 +18,7 @@ pub struct WalkCache {
 }
 
 impl WalkCache {
-    /// With so many entries; a read that misses costs `read` cycles in all.
+    /// An empty cache with this number of `entries`. A read that misses takes `read` cycles in all.
     pub fn new(entries: u32, read: u32) -> WalkCache {
         WalkCache { entries: entries as usize, miss: u64::from(read.saturating_sub(HIT)), recent: Vec::new() }
     }

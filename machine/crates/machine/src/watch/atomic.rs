@@ -14,7 +14,7 @@ const TP: u8 = 4;
 const PREEMPT_COUNT: u64 = 8;
 /// `sstatus.SIE`: interrupts are on in S mode.
 const SIE: u64 = 1 << 1;
-/// Most places that are told singly.
+/// Most places that are reported one by one.
 const MOST_PLACES: usize = 1000;
 
 /// Who asks the SMU for a page.

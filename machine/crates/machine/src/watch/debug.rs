@@ -176,9 +176,9 @@ pub struct Debugging {
     orders: Orders,
     /// Where harts were when the machine went on, by address and instructions retired: these do not count as a step.
     from: Vec<(u64, u64)>,
-    /// The hart that stopped last: a breakpoint that it stands at is behind it.
+    /// The hart that stopped last. A breakpoint at its current instruction has been reported and does not stop it again.
     stopped: usize,
-    /// The watchpoints that harts have met, to be told of before their next instructions.
+    /// Watchpoints that harts have hit. They are reported before the next instruction of the hart.
     met: Vec<Stop>,
 }
 

@@ -9,7 +9,7 @@ use trapless_memory::{Cycle, PhysAddr, Ram};
 use trapless_smu::SmuUnit;
 use trapless_smu_regs as regs;
 
-/// So many unsynced pages are remembered before they are looked at again.
+/// Least number of unsynced pages that are remembered before all of them are read again.
 const ROOM: usize = 1 << 14;
 
 /// The frame of an entry that was installed and not adopted.

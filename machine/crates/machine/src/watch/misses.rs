@@ -61,7 +61,7 @@ pub struct Misses {
 }
 
 impl Misses {
-    /// For so many harts.
+    /// Starts without misses, for this number of `harts`.
     pub fn new(harts: usize) -> Misses {
         Misses {
             waits: vec![None; harts],

@@ -60,7 +60,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// For so many harts; `installed`: also follows pages that are installed without metadata.
+    /// Starts without records, for this number of `harts`. `installed`: also follow pages that are installed without metadata.
     pub fn new(harts: usize, installed: bool) -> Recorder {
         Recorder {
             watches: Watches::default(),

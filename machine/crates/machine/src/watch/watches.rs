@@ -424,8 +424,8 @@ impl Watches {
         })
     }
 
-    /// Counts of every mapping watched so far, in the order in which they began to be. The newest `most` are told one by one, the
-    /// others as one sum behind them.
+    /// Counts of every mapping watched so far, in the order in which they began to be. The newest
+    /// `most` are reported one by one, and after them the sum of the others.
     pub fn counts(&self, most: usize) -> Vec<WatchCounts> {
         let live = self.live.iter().map(|(watch, live)| (*watch, &live.counts));
         let mut all: Vec<_> = self.ended.iter().map(|(watch, counts)| (*watch, counts)).chain(live).collect();

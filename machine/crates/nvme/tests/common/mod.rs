@@ -167,7 +167,7 @@ pub struct Host {
 
 pub const CLOCK: ClockHz = ClockHz(100_000_000);
 
-/// A controller with a namespace for each of these disks with blocks of so many bytes.
+/// A controller with a namespace for each disk, whose blocks have the given size in bytes.
 pub fn controller(disks: Vec<(Disk, u32)>) -> Controller {
     controller_of(disks.into_iter().map(|(disk, block)| (Box::new(disk) as Box<dyn Backend>, block)).collect())
 }

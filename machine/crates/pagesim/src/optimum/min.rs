@@ -86,7 +86,7 @@ pub enum Outcome {
     Replaced(u32),
 }
 
-/// MIN, in so many frames.
+/// Belady's replacement (MIN) in a fixed number of frames.
 #[derive(Debug)]
 pub struct Min(Held);
 

@@ -34,8 +34,8 @@ impl Waits {
     /// Weight of the average against a new value.
     const MEMORY: u64 = 7;
 
-    /// A process waits for a page until a time. It sleeps if waits of its kind have been longer than so many context switches; the
-    /// first one is spun for.
+    /// Decides how a process waits for a page that arrives at the time `until`. It sleeps if waits of this kind have been
+    /// longer, on average, than this number of context `switches`; for the first wait it spins.
     pub fn decide(&mut self, core: &Core, page: PageId, until: Time, switches: f64) -> Wait {
         let wait = until - core.now();
         let average = &mut self.averages[usize::from(core.pages[page].origin != Origin::Demand)];

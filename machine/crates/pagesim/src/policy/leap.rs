@@ -17,7 +17,7 @@ pub const POLICIES: &[Registration] = &[Registration {
 
 /// Accesses that are remembered (`Hsize`).
 const HISTORY: usize = 32;
-/// The part of them that is looked at first is one of so many (`Nsplit`).
+/// Number of parts of the history; the policy looks at the latest part first (`Nsplit`).
 const SPLIT: usize = 4;
 /// Pages read ahead at most (`PWsize_max`).
 const MOST: u32 = 8;
@@ -112,7 +112,7 @@ pub struct Leap {
 }
 
 impl Leap {
-    /// For so many processes.
+    /// Starts with an empty history for each of the `processes`.
     pub fn new(processes: usize) -> Leap {
         Leap { processes: vec![Process::new(); processes] }
     }

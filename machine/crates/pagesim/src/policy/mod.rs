@@ -37,7 +37,7 @@ pub(crate) mod tests {
     use crate::core::Core;
     use crate::settings::{Replacement, Settings};
 
-    /// A system of so many frames and one process for each mapped range of pages (first, count).
+    /// A system with this number of `frames`, and one process for each `mapped` range of pages (first, count).
     pub(crate) fn core(frames: u32, mapped: &[(u64, u64)]) -> Core {
         let process = |n| format!("[[process]]\nname = \"P{n}\"\ntrace = \"\"\n");
         let processes: String = (0..mapped.len()).map(process).collect();

@@ -35,7 +35,7 @@ pub struct VirtualTime {
 }
 
 impl VirtualTime {
-    /// For so many processes.
+    /// Starts for this number of `processes`.
     pub fn new(processes: usize) -> VirtualTime {
         let processes = vec![Process { left: Some(0), ..Process::default() }; processes];
         VirtualTime { processes, links: Links::default(), used: vec![], now: 0, len: 0 }

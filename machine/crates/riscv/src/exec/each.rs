@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an observer that wants to know of each instruction and each access is told ([`Observer::EACH`]).
+//! Calls of an observer that asks for each instruction and each access ([`Observer::EACH`]).
 
 use trapless_memory::PhysAddr;
 

@@ -33,7 +33,7 @@ pub struct Translator {
     enter: Enter,
     /// What pages without translated code have.
     cold: Box<Entries>,
-    /// Pages with entries of their own, by page of RAM.
+    /// Pages with separate entries, by page of RAM.
     tables: Vec<Option<Box<Entries>>>,
     prices: Prices,
     epoch: u64,

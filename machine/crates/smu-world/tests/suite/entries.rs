@@ -12,7 +12,7 @@ use trapless_smu_world::world::{self, PTES};
 use super::rules::{LONG, finish, outcomes, warm};
 use super::{disguised, unit};
 
-/// So many entries taken by misses at the devices that nobody waits for: of pages 0 and up.
+/// A unit in which misses of pages 0 and up, at the devices, hold this number of entries. Nobody waits for these misses.
 fn with_taken(entries: usize) -> Sim {
     let mut sim = Sim::new(unit(config(false)), 8);
     sim.run(100);

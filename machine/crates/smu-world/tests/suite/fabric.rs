@@ -25,7 +25,7 @@ fn disabled() -> Sim {
     sim
 }
 
-/// ENABLE is set, but does not stay; it is told of; requests are refused.
+/// ENABLE is set, but does not stay set. The unit reports this, and refuses requests.
 fn refuses(sim: &mut Sim) {
     sim.write(regs::CTRL, 1);
     assert_eq!((sim.read(regs::CTRL), sim.status(regs::STATUS_ERROR)), (0, 1));

@@ -15,7 +15,7 @@ use super::unit;
 /// Windows of the unit.
 const WINDOWS: u64 = 3;
 const AT_REST: u64 = regs::STATUS_IDLE.mask() | regs::STATUS_NO_DMA.mask() | regs::STATUS_NO_FRAMES.mask();
-/// An address of 56 bits, less so many low ones.
+/// The largest address of 56 bits whose `low` lowest bits are 0.
 const fn address(low: u32) -> u64 {
     u64::MAX >> 8 >> low << low
 }

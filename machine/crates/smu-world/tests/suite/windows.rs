@@ -158,7 +158,7 @@ fn a_free_ring_outside_gives_no_frame() {
     ] {
         sim.write(regs::FREE_BASE, base);
         sim.write(regs::FREE_SIZE, size);
-        assert_eq!(sim.status(regs::STATUS_ERROR), 0, "nothing is told before the unit is enabled");
+        assert_eq!(sim.status(regs::STATUS_ERROR), 0, "nothing is reported before the unit is enabled");
         sim.write(regs::CTRL, 1);
         assert_eq!(error(&mut sim), !inside, "{size} at {base:#x}");
     }

@@ -121,7 +121,7 @@ fn check(h: &mut Hierarchy, noted: &BTreeMap<(usize, u64, bool), bool>) -> Resul
 }
 
 proptest! {
-    /// Inclusion, one writer, and every loss is told.
+    /// Inclusion holds, a line has one writer, and every loss is reported.
     #[test]
     fn caches_agree(second: bool, steps in prop::collection::vec((0..CORES, 0..6u8, 0..32u64), 1..300)) {
         let mut h = Hierarchy::new(config(second));

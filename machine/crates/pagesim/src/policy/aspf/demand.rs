@@ -17,7 +17,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// With a window of so many ms.
+    /// Starts without faults; looks at the faults of the last `window_ms` milliseconds.
     pub fn new(processes: usize, window_ms: f64) -> Predictor {
         let faults = vec![VecDeque::new(); processes];
         Predictor { period: ms(window_ms), faults, averages: vec![0; processes], longest: 0 }

@@ -22,7 +22,7 @@ pub struct Postpone {
 }
 
 impl Postpone {
-    /// Of so many processes.
+    /// Starts with an empty queue, for this number of `processes`.
     pub fn new(processes: usize) -> Postpone {
         Postpone { queue: VecDeque::new(), delay: vec![0; processes], longest: 0, operations: 0 }
     }

@@ -29,7 +29,7 @@ pub struct UllLists {
 }
 
 impl UllLists {
-    /// Of so many processes.
+    /// Starts with empty lists, for this number of `processes`.
     pub fn new(processes: usize) -> UllLists {
         let processes = vec![Process::default(); processes];
         UllLists { processes, links: Links::default(), inactive: vec![], operations: 0 }
