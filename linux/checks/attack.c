@@ -5,7 +5,7 @@
  *	attack [-n ROUNDS] [-s SEED] [-k truncate|punch|collapse|unmap|mixed] DIR
  *
  * In every round the attacker (user 1000) gives back blocks of a file that it has
- * mapped with MAP_HWDP, and the victim (user 1001) writes a file of its own, which
+ * mapped with MAP_HWDP, and the victim (user 1001) writes its own file, which
  * gets those blocks: the file system has no others to give. Both ends of the round
  * commit the journal. The attacker's threads read through the old mapping all the
  * time, at random moments of the kernel's work, and look for bytes of the victim.

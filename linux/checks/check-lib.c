@@ -275,7 +275,7 @@ bool adopt_all(void)
 	return done;
 }
 
-/* Run @body in a process of its own; its exit status, or minus the signal that ended it. */
+/* Run @body in a separate process; its exit status, or minus the signal that ended it. */
 int in_child(int (*body)(void *arg), void *arg)
 {
 	int status;

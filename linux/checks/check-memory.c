@@ -122,7 +122,7 @@ bool t_reclaim_dirty(void)
 	return true;
 }
 
-/* A cgroup is told to give memory back while its threads miss. */
+/* A cgroup must give memory back (memory.reclaim) while its threads miss. */
 bool t_reclaim_busy(void)
 {
 	const char *group = "/sys/fs/cgroup/hwdp-reclaim";

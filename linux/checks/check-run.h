@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What runs the tests of a guest program, each as a process of its own. */
+/* What runs the tests of a guest program, each as a separate process. */
 #ifndef CHECK_RUN_H
 #define CHECK_RUN_H
 

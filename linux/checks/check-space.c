@@ -110,7 +110,7 @@ bool t_two_mappings(void)
 		return false;
 	b = map_file("two", 512, PROT_READ, MAP_PRIVATE, NULL);
 	CHECK(b != MAP_FAILED, "mmap");
-	pid = fork();	/* a process of its own with a mapping of its own */
+	pid = fork();	/* a separate process with a separate mapping */
 	if (!pid) {
 		char *c = map_file("two", 512, PROT_READ, MAP_SHARED, NULL);
 

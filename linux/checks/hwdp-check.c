@@ -12,7 +12,7 @@
  * tests about such are skipped), -t limits each test (default 120 s), -p adds the test whose file is larger than
  * memory. Tests that break the disk run only when named.
  *
- * Every test is a process of its own in a folder of its own. It has failed, too,
+ * Every test is a separate process in a separate folder. It has failed, too,
  * if afterwards the kernel has complained or an account does not balance.
  */
 #include "check.h"

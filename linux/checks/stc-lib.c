@@ -102,7 +102,7 @@ bool has(const char *region, uint64_t page, uint64_t gen)
 	return has_either(region, page, gen, gen);
 }
 
-/* --- Regions that have page tables of their own */
+/* --- Regions that have separate page tables */
 
 /*
  * @n-th region of 1 << @shift bytes that nothing else is near: shift 30, where a
@@ -126,7 +126,7 @@ bool reachable(unsigned shift)
 	return q == p;
 }
 
-/* Some page in each part of a region, each in a page table of its own. */
+/* Some page in each part of a region, each in a separate page table. */
 uint64_t spot(unsigned shift, unsigned i)
 {
 	return ((1ul << shift) / PAGE / SPOTS) * i + 513 * (i + 1);
@@ -233,7 +233,7 @@ void be_busy(struct worker *worker)
 	unmap(region, GB);
 }
 
-/* Run @body in a process of its own. */
+/* Run @body in a separate process. */
 pid_t spawn(void (*body)(void *arg), void *arg)
 {
 	pid_t pid = fork();

@@ -21,7 +21,7 @@
 #define HUGEPAGES "/sys/kernel/mm/transparent_hugepage/"
 
 extern const char *dir;		/* where files go */
-extern unsigned factor;		/* so many times the steps */
+extern unsigned factor;		/* by which the number of steps is multiplied */
 extern uint64_t seed;		/* of the order of the steps */
 
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
@@ -40,7 +40,7 @@ bool has(const char *region, uint64_t page, uint64_t gen);
 #define EXPECT(region, page, gen, what)					\
 	NEED(has(region, page, gen), what ": wrong content of page %#lx at %p", (unsigned long)(page), (region))
 
-/* Regions that have page tables of their own */
+/* Regions that have separate page tables */
 char *at(unsigned shift, unsigned n);
 bool reachable(unsigned shift);
 uint64_t spot(unsigned shift, unsigned i);

@@ -16,7 +16,7 @@ static long outcome(long result)
 	return result == -1 ? -errno : result;
 }
 
-/* A length in bytes that stands for so many pages. */
+/* A length in bytes for this number of pages. */
 static size_t bytes(unsigned pages)
 {
 	return pages * PAGE - (chance(40) ? below(PAGE - 1) : 0);

@@ -51,7 +51,7 @@ static int wait_for(pid_t child)
 	return status;
 }
 
-/* Program @which, which ends with a status that it is told. */
+/* The command of program @which, which ends with the status in its arguments. */
 static char **command(unsigned which)
 {
 	static char number[12];

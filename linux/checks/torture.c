@@ -100,7 +100,7 @@ static int ending_of(pid_t child)
 	}
 }
 
-/* A sequence in a process group of its own, and its line; was it good? */
+/* A sequence in a separate process group, and its line; was it good? */
 static bool try(const char *number, int report_fd)
 {
 	char fd[12], seed[12], how[32];

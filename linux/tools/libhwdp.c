@@ -92,7 +92,7 @@ static void populate(void *start, size_t length, int fd, off_t offset)
 	madvise(start, whole_pages(length), MADV_POPULATE_READ);
 }
 
-/* What the kernel is told in mmap(). A mapping that it refuses to the kind is an ordinary one; its statistics say why. */
+/* Flags of mmap() for the kind. If the kernel refuses the kind, the mapping is an ordinary one; statistics say why. */
 static int flags_of_kind(void)
 {
 	return state.kind->advice && !state.share ? MAP_HWDP : 0;
