@@ -113,7 +113,7 @@ def _release() -> str:
 
 
 def _apt() -> dict[str, str]:
-    """Environment for an apt with lists of its own that thinks that nothing is installed; its lists are read."""
+    """Environment for an apt with separate lists that thinks that nothing is installed; its lists are read."""
     folder = FOLDER / "apt"
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True, exist_ok=True)

@@ -48,6 +48,6 @@ def known(name: str) -> tuple[int, float] | None:
 
 
 def keep(name: str, passed: int, seconds: float) -> None:
-    """So many tests of the suite with this key passed."""
+    """Keep how many tests of the suite with this key passed, and in how many seconds."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     write_whole(FOLDER / f"{name}.json", json.dumps({"passed": passed, "seconds": round(seconds, 1)}) + "\n")

@@ -96,7 +96,7 @@ def run(request: Request) -> int:
 
 
 def script(commands: list[str], launcher: str) -> str:
-    """Run each test in its folder with a time limit; its output and status go to a file of its own."""
+    """Run each test in its folder with a time limit; its output and status go to a separate file."""
     lines = ["cd selftests-mm", "export TMPDIR=/data", "mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null"]
     for number, command in enumerate(commands):
         log = f"/job/out/{number}.txt"

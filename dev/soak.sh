@@ -62,7 +62,7 @@ read_hung() {
 	done
 }
 
-# stress-ng has a tenth of the time: it would take all that is left, and the rest is for misses. It has a group of its own.
+# stress-ng has a tenth of the time: it would take all that is left, and the rest is for misses. It has a separate group.
 signal_stress() { kill -$1 -$stress 2>/dev/null; }
 sparing() {
 	while [ ! -e $work/over ]; do

@@ -49,7 +49,7 @@ SIMULATORS = (
 
 
 HARTS = 4
-"""For the speed of several harts together, each with a core of its own."""
+"""For the speed of several harts together, each with a separate core."""
 
 
 def script(parts: list[str]) -> str:
@@ -162,7 +162,8 @@ def _time(command: list[str]) -> dict[str, float]:
             marks.append((text.removeprefix(_MARK), time.monotonic()))
     complaint = process.stderr.read().decode(errors="replace").strip()
     if process.wait() != 0 or marks[-1][0] != "end":
-        raise UserError(f"{Path(command[0]).name} did not finish: {complaint.splitlines()[-1] if complaint else 'it printed nothing'}")
+        said = complaint.splitlines()[-1] if complaint else "it printed nothing"
+        raise UserError(f"{Path(command[0]).name} did not finish: {said}")
     return {part: later - began for (part, began), (_, later) in zip(marks, marks[1:], strict=False)}
 
 

@@ -17,7 +17,7 @@ from dev.checks import guest
 
 WAYS = ("truncate", "punch", "collapse", "unmap", "mixed")
 ROUNDS = 10_000
-# Rounds of one boot. A run is cut into boots, each with a seed of its own, so that a long one can use every core.
+# Rounds of one boot. A run is cut into boots, each with a separate seed, so that a long one can use every core.
 _BATCH = 500
 
 

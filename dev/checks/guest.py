@@ -43,7 +43,7 @@ class Boot:
     """When entries are armed. Inside mmap() there is most that can go wrong with them, and what a test maps is armed."""
     smu: bool = True
     max_seconds: float = 600
-    """Give up after so many simulated seconds."""
+    """Simulated seconds after which the run is given up."""
 
 
 @dataclass(frozen=True)

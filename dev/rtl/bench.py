@@ -41,7 +41,7 @@ def results(command: list) -> dict[str, tuple[int, int]]:
 
 
 def profile(base: str, cycles: int, folder: Path) -> Path:
-    """The profile `base` with a drive that takes so many cycles."""
+    """The profile `base` with a drive that takes `cycles` cycles for a read."""
     path = folder / f"{base}-{cycles}.toml"
     path.write_text(f'extends = "{base}"\n[ssd]\nextends = "optane-m2"\nread_us = {cycles / 100}\n')
     return path

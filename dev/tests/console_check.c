@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * console_check: runs many commands in one boot as trapless-init runs the job, each of which prints so many bytes and ends.
+ * console_check: runs many commands in one boot as trapless-init runs the job, each of which prints LENGTH bytes and ends.
  *
  *	console_check LENGTH...		LENGTH: a number, or FIRST-LAST
  *

@@ -73,7 +73,7 @@ static void threads(void *(*run)(void *), int count, void *arg)
 			die("pthread_create");
 }
 
-// So many processes go on from here.
+// Forks, so that `count` processes go on from here.
 static void processes(int count)
 {
 	while (--count > 0)

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #define WARM 3ul		// misses of each page table before those that count
-#define PATIENCE 5		// seconds that the victim has for its misses: at least so many,
-#define A_SECOND 200		// and one for so many misses
+#define PATIENCE 5		// seconds that the victim has at least for its misses
+#define A_SECOND 200		// misses for which it has one second, if there are many
 #define SETTLED 250000		// microseconds after which all of its entries are armed
 
 struct shared *shared;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who reads a file while an area of it yields: ./readers FILE MIB. One process has the area, with all its page tables armed; when
- * it has had it for its turn another one misses in a mapping of its own, and gets it. Prints the longest wait of a third, which
+ * it has had it for its turn another one misses in a separate mapping, and gets it. Prints the longest wait of a third, which
  * read()s the file, in microseconds.
  */
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * spread_threads THREADS ROUNDS: in each round so many threads compute for 50 ms; a line tells on which CPU each of them was
- * when it had done half of that.
+ * spread_threads THREADS ROUNDS: in each round THREADS threads compute for 50 ms. A line says on which CPU each of them was
+ * after half of this time.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

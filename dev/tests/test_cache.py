@@ -196,7 +196,7 @@ def test_a_relative_path_means_the_same_from_everywhere(tmp_path: Path) -> None:
 
 
 def full(free: int) -> object:
-    """A disk that has so many bytes free."""
+    """A disk that has `free` bytes free."""
     return lambda _: type("Usage", (), {"free": free})
 
 

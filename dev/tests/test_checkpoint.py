@@ -57,7 +57,7 @@ MAPSUM = jobs.command_job(["mapsum", "-t", "2", "-o", "shuffle", "/data/random.b
 @pytest.fixture
 def share(program: Path, patched: Path, root: Path, tmp_path: Path,
           monkeypatch: pytest.MonkeyPatch) -> Callable[..., guests.Outcome]:
-    """Runs jobs that share a boot, in a cache of its own: (cache's name, job, changes of the guest) -> outcome."""
+    """Runs jobs that share a boot, in a separate cache: (cache's name, job, changes of the guest) -> outcome."""
     guest = guests.Guest(patched, root, dataset.image(16 * ext4.MIB), profile="server", memory="256M")
 
     def run(place: str, job: jobs.Job, shared: bool = True, **changes: object) -> guests.Outcome:
@@ -90,7 +90,7 @@ def test_a_run_does_not_depend_on_whom_it_shares_a_boot_with(share: Callable[...
 
 
 def test_a_shared_boot_changes_no_figure_much(share: Callable[..., guests.Outcome]) -> None:
-    """Against a run with a boot of its own: the same misses, and about as long. One thread: two may share a core, or not."""
+    """Against a run with a separate boot: the same misses, and about as long. One thread: two may share a core, or not."""
     job = jobs.command_job(["mapsum", "-t", "1", "/data/random.bin"], "hwdp")
     own, shared = (share("a", job, shared).stats["rois"][0] for shared in (False, True))
     assert [watch["hw_misses"] for watch in own["watch"]] == [watch["hw_misses"] for watch in shared["watch"]] == [4096]

@@ -394,7 +394,7 @@ def test_interrupt_ends_with_130(tmp_path: Path) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs a file system of its own")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a separate file system")
 def test_disk_full_names_the_folder(tmp_path: Path) -> None:
     script = (f'mount -t tmpfs -o size=64k none "{tmp_path}" && dd if=/dev/zero of="{tmp_path}/fill" 2>/dev/null; '
               f'exec "{ROOT}/trapless" run --out "{tmp_path}" -- true')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How runs end, in a word and in a line, and the figures that they leave; without a guest."""
+"""How runs end: the word and the line that describe it, and the figures that runs leave. No test boots a guest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_simulator_that_takes_too_long_is_killed(script: str) -> None:
 
 
 def test_simulators_end_with_the_laboratory(tmp_path: Path) -> None:
-    """Even if it is killed."""
+    """A simulator ends with the laboratory, even if the laboratory is killed."""
     script = f"from trapless.base import process; process.run(['sh', '-c', 'echo $$ >{tmp_path}/pid; sleep 100; true'])"
     lab = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
@@ -53,7 +53,7 @@ def test_simulators_end_with_the_laboratory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["tell()", "Last()"], ids=["anywhere", "in a finalizer"])
 def test_sigterm_ends_the_laboratory(where: str) -> None:
-    """Also where Python must ignore what a handler raises."""
+    """SIGTERM ends the laboratory also in a finalizer, where Python must ignore an exception of a handler."""
     script = f"""
 import os, signal, threading, time
 from trapless.base import signals
@@ -86,13 +86,13 @@ def test_a_closed_laboratory_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_character_that_comes_in_two_parts_is_whole() -> None:
-    """And one whose rest never comes is no trouble."""
+    """A character whose last bytes never come is replaced."""
     script = r"printf 'a\303'; sleep 0.2; printf '\244b \342\202'; sleep 0.2; printf '\254\n\303'"
     assert process.run(["sh", "-c", script]).console == "aäb €\n\ufffd"
 
 
 def test_bytes_are_shown_as_they_are() -> None:
-    """Whatever they are, and also where standard output does not block."""
+    """All bytes are shown, whatever they are, and also where standard output does not block."""
     script = r"""
 import os, sys
 from trapless.base import process
@@ -106,7 +106,7 @@ process.run(["sh", "-c", "printf 'a\\377\\000\\303('; head -c 3000000 /dev/zero;
 
 
 def test_an_interrupt_loses_nothing_that_was_said() -> None:
-    """What the simulator says when it is told to end is its last words."""
+    """The simulator's answer to the interrupt comes after all of its other output."""
     script = r"""
 import os, signal, threading
 from trapless.base import process
@@ -180,7 +180,7 @@ def test_endings(status: int, console: str, expected: tuple[str, str]) -> None:
     (1, "no such key\n", "sv39", "exit status 1"),
 ])
 def test_limits_are_named_to_who_met_them(status: int, console: str, paging: str, said: str) -> None:
-    """A mapping that is larger than Sv39 has fails as one for which there is no memory does."""
+    """A mapping that is larger than an Sv39 address space fails in the same way as one for which there is no memory."""
     stats = {"profile": {"machine": {"memory_bytes": 1 << 30, "paging": paging}}}
     assert ending.of(guests.Outcome(status, stats, console), words=False).line == said
     assert ending.of(guests.Outcome(status, {}, console), words=False).line == said.partition(";")[0]
@@ -225,7 +225,7 @@ def test_figures_of_fio() -> None:
 @pytest.mark.parametrize(("starts", "beside"), [((1000, 1000), True), ((1000, 1499), True), ((1000, 1500), False),
                                                 ((None, None), False)])
 def test_groups_of_fio(starts: tuple, beside: bool) -> None:
-    """The sum of the bandwidths of groups that ran one after another is nobody's; a group's threads run beside each other."""
+    """Bandwidths of groups that ran one after another are not added. Those of a group's threads are, as they run together."""
     groups = [{**fio("read", 10, 1000.0), "groupid": number, **({"job_start": start} if start else {})}
               for number, start in enumerate(starts)]
     found = figures.of_fio({"jobs": groups})
@@ -245,7 +245,7 @@ def region(hw: int, reads: int) -> dict:
 
 
 def test_figures_of_regions() -> None:
-    """Means of several regions are those of all their misses; first touches are counted on from region to region."""
+    """The mean of several regions is that of all their misses. First touches are counted across all regions."""
     found = figures.of_regions("hwdp", [region(1, 0), region(3, 0)])
     assert (found["hw_misses"], found["os_faults"], found["distinct_pages"]) == (3, 1, 6)
     assert (found["region_hw_misses"], found["region_os_faults"]) == (4, 8)
@@ -259,7 +259,7 @@ def test_figures_of_regions() -> None:
 
 
 def test_what_the_machine_has_not_kept_is_told(tmp_path: Path) -> None:
-    """Sums over some of the regions would look like those of all."""
+    """No sums are given if some regions are missing: they would look like sums over all regions."""
     stats = {"rois": [region(1, 0)], "marks_ignored": 7}
     with pytest.raises(UserError, match=r"^no figures: the machine ignored 7 markers, because "):
         figures.regions(stats)
@@ -281,7 +281,7 @@ def test_what_the_machine_has_not_kept_is_told(tmp_path: Path) -> None:
 
 @pytest.fixture
 def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> guests.Guest:
-    """One that the fake machine does not even look at."""
+    """A guest whose files the fake machine does not read."""
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log.txt"))
     monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
     return guests.Guest(tmp_path / "Image", tmp_path / "root.img")
@@ -307,9 +307,9 @@ def test_a_record_that_cannot_be_kept_takes_no_files_along(guest: guests.Guest, 
 
 
 def test_the_place_of_a_record_is_looked_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a record of before is not left for this run's."""
+    """The place is checked before the run begins, and an older record is removed."""
     class Begun(Exception):
-        """All that comes before is done."""
+        """All checks before the run have passed."""
 
     def prepare(request: run.Request) -> None:
         raise Begun

@@ -90,7 +90,7 @@ def test_tutorials_can_be_followed() -> None:
 @pytest.mark.guest
 @pytest.mark.series
 def test_quick_commands_run(tmp_path: Path, program: Path) -> None:
-    """All guides' quick blocks, each guide in a copy of its own."""
+    """All guides' quick blocks, each guide in a separate copy."""
     for guide in GUIDES:
         copy = copy_of_checkout(tmp_path / guide.stem)
         follow(guide.name, guide.read_text(), (RUN,), copy, environment(tmp_path, TRAPLESS_MACHINE=str(program)), 300)

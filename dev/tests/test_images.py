@@ -91,7 +91,7 @@ def test_half_a_copy_is_none(complain: str, message: str | None, out: Path, volu
     assert [(path.name, path.read_text()) for path in back.iterdir()] == [("a", "old")]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs a file system of its own")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a separate file system")
 def test_a_full_disk_while_files_come_back(out: Path, volume: ext4.Volume, tmp_path: Path) -> None:
     (out / "big").write_bytes(bytes(1 << 20))
     ext4.make(volume, out.parent, tmp_path / "x.img")

@@ -222,7 +222,7 @@ def test_all_comes_from_a_bundle(host: Host) -> None:
 
 
 def test_sudo_keeps_the_bundle(host: Host) -> None:
-    """sudo gives a command an environment of its own."""
+    """sudo gives a command a separate environment."""
     put_bundle(host)
     host.put("id", "#!/bin/sh\necho 1000\n")
     host.put("sudo", '#!/bin/sh\n[ "$2" != true ] || exit 0\nshift\nexec env -u APT_CONFIG "$@"\n')

@@ -79,7 +79,7 @@ def data() -> Path:
 
 @pytest.fixture
 def run(program: Path, patched: Path, root: Path, data: Path) -> Run:
-    """Boots: the attacks of these names in so many rounds, by name."""
+    """A function that boots a guest, runs the attacks with the given names for some rounds, and returns what was seen by name."""
     binary = cross.compile_program("neighbours", SOURCES)
 
     def boot(kind: str, *names: str, rounds: int = 1, profile: str = "vc707", misses: int = MISSES, victim: str = "/data",
@@ -103,7 +103,7 @@ def run(program: Path, patched: Path, root: Path, data: Path) -> Run:
 
 
 def judge_both(run: Run, *names: str, rounds: int = ROUNDS, misses: int = MISSES, **how: object) -> None:
-    """Beside what the attacks have of a victim whose misses Linux serves: that hardly differs from round to round."""
+    """Judge the attacks against the same attacks on a victim whose misses Linux serves: those hardly differ between rounds."""
     judge(run("hwdp", *names, rounds=rounds, misses=misses, **how), run("osdp", *names, misses=misses, **how), misses)
 
 
@@ -174,7 +174,7 @@ def test_beside_very_many_groups(run: Run) -> None:
     judge(seen, dict.fromkeys(seen, seen["alone"]), misses, RING_US)
 
 
-@pytest.mark.long  # a kernel of its own
+@pytest.mark.long  # a separate kernel
 def test_beside_very_many_groups_with_a_limit(run: Run) -> None:
     """What `cpu.max` may not stop runs outside of the group with the limit: not before those who run there."""
     judge_both(run, "alone", "subgroups", kernel=build.kernel(configs=("groups.config",)))

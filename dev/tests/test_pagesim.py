@@ -34,7 +34,7 @@ PROGRAMS = dict.fromkeys(name for mix in paper.mixes().values() for name in mix)
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The fake program, a cache of its own; the file that notes what was run."""
+    """The fake program, a separate cache; the file that notes what was run."""
     monkeypatch.setenv("TRAPLESS_PAGESIM", str(FAKE))
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
     monkeypatch.setattr(runs, "CACHE", tmp_path / "cache")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kind `emulated` needs no hardware of ours: the same series on stock QEMU, for riscv64 and for x86_64."""
+"""The kind `emulated` needs no special hardware: it runs with the same series on unmodified QEMU, for riscv64 and x86_64."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Board:
     cpu: str | None = None
     append: str = ""
     configs: tuple[str, ...] = ()
-    """More fragments for its kernel."""
+    """Additional configuration fragments for its kernel."""
     series: tuple[str, ...] = build.SERIES
 
 
@@ -78,14 +78,14 @@ def counts(folder: Path) -> dict[str, int]:
 
 
 def read_emulated(reading: str) -> str:
-    """A script that reads the whole file by misses that the software unit serves."""
+    """A script that reads the whole file through a mapping whose misses the kind `emulated` serves."""
     return (f"hwdp -k emulated -f /data/ -- mapsum {reading} /data/random.bin > /job/out/sum && "
             "cat /sys/kernel/mm/hwdp/stats > /job/out/stats")
 
 
 @pytest.mark.parametrize("reading", ["-t 1", "-t 4", "-t 4 -o same -p"])
 def test_contents(qemu: Qemu, tmp_path: Path, reading: str) -> None:
-    """Every page comes from the software unit, none from the OS, and the bytes are the file's. REQ: OS-2"""
+    """The software unit serves every page, and the bytes are those of the file. REQ: OS-2"""
     data = dataset.image(64 * ext4.MIB)
     qemu(read_emulated(reading), data=data)
     assert (tmp_path / "out" / "sum").read_text().strip() == host_sum(data, tmp_path)
@@ -97,7 +97,7 @@ def test_contents(qemu: Qemu, tmp_path: Path, reading: str) -> None:
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_file_larger_than_memory(qemu: Qemu, tmp_path: Path, threads: int) -> None:
-    """Twice: what the first pass leaves is evicted by the second. REQ: OS-9"""
+    """Reads the file twice: the second pass evicts pages of the first one. REQ: OS-9"""
     data = dataset.image(256 * ext4.MIB)
     qemu(f"{read_emulated(f'-t {threads}')} && {read_emulated(f'-t {threads}')}", data=data, memory="160M",
          append="hwdp.ring=1024")
@@ -109,7 +109,7 @@ def test_kernel_checks(qemu: Qemu, request: pytest.FixtureRequest, tmp_path: Pat
     """The kernel's own guest checks, with every fast mapping served by the software unit."""
     arch = build.ARCHS[BOARDS[request.node.callspec.params["qemu"]].arch]
     check = build.guest_checks(arch) / "hwdp-check"
-    # Not by the console: QEMU's serial port can lose its last words.
+    # The output goes to a file: QEMU's serial port can lose the last bytes.
     qemu(f"rm /data/random.bin; ./{check.name} /data > /job/out/checks || {{ cat /job/out/checks; exit 1; }}",
          append="hwdp.kind=emulated", inputs=(check,), data=dataset.image(320 * ext4.MIB), memory="512M", max_seconds=1200,
          threads=True)
@@ -131,7 +131,7 @@ def test_kunit(qemu: Qemu, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("qemu", ["riscv64"], indirect=True)
 def test_a_disk_is_formatted(qemu: Qemu, tmp_path: Path) -> None:
-    """The unit's descriptor knows the blocks of before: nothing is read by it afterwards. REQ: OS-14"""
+    """The unit's descriptor is for the blocks before the disk was formatted. The unit reads nothing with it later. REQ: OS-14"""
     binary = cross.compile_program("reformat", [Path(__file__).with_name("reformat.c")])
     qemu(f"disk=$(awk '$2 == \"/data\" {{ print $1 }}' /proc/mounts) && "
          f"hwdp -k emulated -f /data/ -- ./{binary.name} /data/random.bin $disk > /job/out/said",
@@ -144,7 +144,7 @@ def test_a_disk_is_formatted(qemu: Qemu, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("qemu", ["x86_64-both"], indirect=True)
 def test_dax(qemu: Qemu, tmp_path: Path) -> None:
-    """Pages of a file on persistent memory are there already: such a mapping is refused, and its bytes are right."""
+    """Pages of a file on persistent memory are in memory already. The series refuses such a mapping, and its bytes are right."""
     disk = dataset.image(16 * ext4.MIB)
     mib = disk.stat().st_size // ext4.MIB
     qemu(f"dd if={disk.name} of=/dev/pmem0 bs=1M && mkdir /tmp/dax && mount -o dax=always /dev/pmem0 /tmp/dax && "

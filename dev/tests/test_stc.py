@@ -18,7 +18,7 @@ IN_SHORT = {"": "in each mm", "vma,lines=16,entry,folded,from-top": "in each VMA
 
 
 def check(wanted: Check, words: str = "", levels: int = 0, tests: int = 10) -> None:
-    """All tests pass; the kernel names its design and the tables have so many levels, so nothing else was tested."""
+    """All tests pass. The kernel names its design, and its page tables have `levels` levels, so no other design was tested."""
     outcome = stc.run_check(wanted)
     assert not outcome.faults(), outcome.said + "\n" + "\n".join(
         line for line in outcome.messages.splitlines() if REPORT.search(line))

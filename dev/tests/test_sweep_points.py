@@ -173,7 +173,7 @@ def test_a_folder_is_known_by_all_that_the_guest_finds_in_it(fake: Fake, monkeyp
     (fake.folder / "elsewhere").mkdir()
     assert key((fake.folder / "renamed").rename(fake.folder / "elsewhere" / "renamed")) == keys[-1]
     monkeypatch.chdir(fake.folder / "elsewhere" / "renamed")
-    assert cache.tree_key(Path()) == cache.tree_key(Path.cwd()), "a folder has a name, however it is told"
+    assert cache.tree_key(Path()) == cache.tree_key(Path.cwd()), "a folder has one key, however it is named"
 
 
 def test_values_come_before_figures_of_their_names(fake: Fake) -> None:

@@ -208,7 +208,7 @@ def test_a_lost_worker_loses_nothing(fake: Fake) -> None:
 
 
 def test_workers_of_a_scheduler(fake: Fake) -> None:
-    """As on many machines: the scheduler, the workers and the sweep are told of each other by an address alone."""
+    """As on many machines: the scheduler, the workers and the sweep know nothing of each other but an address."""
     fake.file("fake ok 1", "fake exit 2")
     address = fake.folder / "scheduler.json"
     scheduler = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",

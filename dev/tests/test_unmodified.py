@@ -54,7 +54,7 @@ WAYS = [(program.script, kind, share) for program in PROGRAMS for kind in KINDS 
 
 @cache
 def run(script: str, kind: str | None, share: bool = False) -> guests.Outcome:
-    """Run it in a guest of its own. Without a kind readahead is left off, too: the kinds differ in nothing else."""
+    """Run it in a separate guest. Without a kind readahead is left off, too: the kinds differ in nothing else."""
     program = next(program for program in PROGRAMS if program.script == script)
     root = rootfs.image(more=() if script == "pipeline.sh" else PACKAGES)
     guest = guests.Guest(build.kernel(), root, dataset.image(DATA), harts=program.harts,

@@ -22,7 +22,7 @@ TIMES, TIMES_OF_QUICK = (0.5, 1, 2), (0.75, 1)
 
 
 def times(scale: Scale, factor: float) -> Scale:
-    """A scale so many times as large in all respects."""
+    """The scale with all sizes multiplied by `factor`."""
     return replace(scale, **{name: round(factor * value) for name, value in vars(scale).items()})
 
 

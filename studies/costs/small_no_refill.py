@@ -36,7 +36,7 @@ NAMES = ("setting", "threads", "kind", "kpoold")
 """Keys that say which row it is."""
 FORM = "small 3"
 SLOW_READ_US = 1000.0
-"""So many us does the device take in the run that shows what refilling overlaps; a refill takes longer still."""
+"""Time of a read in us in the run that shows how much of the device's time refilling fills. A refill must take even longer."""
 POOLED = ("emulated", "trap", "hwdp")
 """Kinds that take frames from the pool."""
 

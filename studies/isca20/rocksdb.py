@@ -34,7 +34,7 @@ paper = Paper(__file__)
 
 
 def points(setup: Setup, cases: Iterable[tuple[dict, Case]]) -> list[Point]:
-    """Each case with so many seeds, in the setup's scale."""
+    """Each case with all seeds, in the setup's scale."""
     seeds = range(1, (SEEDS_OF_QUICK if setup.quick else SEEDS) + 1)
     return [Point(names, {seed: rocksdb.run_of(setup, replace(case, seed=seed)) for seed in seeds}) for names, case in cases]
 

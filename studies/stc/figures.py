@@ -47,7 +47,7 @@ LEVELS = ("sv39", "sv48", "sv57")
 FOUR_LEVELS = "sv48"
 """Paging of the paper's figures: its processor has four levels."""
 PLACES = "-c 0,2,4,6,1,3,5,7"
-"""Threads by processor: each on a core of its own as long as there are some (two harts of `server` are a core)."""
+"""Threads by processor: each on a separate core as long as there are some (two harts of `server` are a core)."""
 MIB_PAGES = 256
 BOOTS, SHORT_BOOTS, MORE_MIB = 3, 12, 16
 """What is set against another kernel or the paper is booted so often (short runs more often), with so much more memory each time,
@@ -60,8 +60,8 @@ paper = Paper(__file__)
 
 
 def touch(order: str, threads: int, pages: int, mib: int = 1024, at_once: int = 1, **more: object) -> Case:
-    """So many pages of a region of so many MiB, touched by each thread."""
-    # A page that is touched, what is allocated with it, at worst two tables of its own; at most the region and its tables.
+    """Each thread touches `pages` pages of a region of `mib` MiB."""
+    # A page that is touched, what is allocated with it, at worst two separate tables; at most the region and its tables.
     each = min(pages * (at_once + 2), mib * MIB_PAGES * 33 // 32)
     return Case(f"faultwork {order} -t {threads} {PLACES} -b {mib}M -n {pages}",
                 memory_mib=_rounded(threads * each // MIB_PAGES), pages=at_once, **{"paging": FOUR_LEVELS, **more})
@@ -78,7 +78,8 @@ def _rounded(mib: int) -> int:
 
 
 def measure(setup: Setup, cases: Sequence[tuple[dict, Case]], boots: Callable[[dict], int] = lambda names: 1) -> list[dict]:
-    """A row for each case: the means of its figures over so many boots (one in the quick form), which are its runs."""
+    """A row for each case: the means of its figures over its boots, which are its runs. `boots` says how many it has; the quick
+    form has one."""
     again = [[replace(case, memory_mib=case.memory_mib + boot * MORE_MIB) for boot in range(1 if setup.quick else boots(names))]
              for names, case in cases]
     found = iter(runs.records(setup, [one for each in again for one in each]))
@@ -88,7 +89,7 @@ def measure(setup: Setup, cases: Sequence[tuple[dict, Case]], boots: Callable[[d
 
 def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], error: str,
                   boots: Callable[[dict], int] = lambda names: BOOTS) -> list[dict]:
-    """The same with the number of boots; `error` names the figure whose error is told."""
+    """The same with the number of boots; `error` names the figure whose standard error is shown."""
     return [told(row, error) for row in measure(setup, cases, boots)]
 
 

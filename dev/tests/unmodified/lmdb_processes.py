@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LMDB with eight processes, each with a mapping of its own: one writes, seven read."""
+"""LMDB with eight processes, each with a separate mapping: one writes, seven read."""
 
 import multiprocessing
 import pathlib

@@ -97,7 +97,7 @@ def run(command: str | Sequence[str], *, settings: Mapping[str, object] | None =
     request = replace(request, settings=(*([f"ssd={ssd}"] if ssd else []), *profile_values),
                       append=" ".join([*([request.append] if request.append else []), *parameters]))
     guest, job = prepare(request)
-    # In a folder of its own: what an earlier run has left is not this one's.
+    # In a separate folder: what an earlier run has left is not this one's.
     kept = tempfile.TemporaryDirectory(prefix="trapless-")
     folder = Path(kept.name)
     if out:

@@ -159,7 +159,7 @@ SMALL = 64 * MIB
 
 
 def check_room(need: int, place: Path, what: str) -> None:
-    """UserError, which says what to do, if the disk of `place` (which may not be there yet) has not so many bytes free."""
+    """UserError, which says what to do, if the disk of `place` (which need not exist yet) has less than `need` bytes free."""
     there = next(folder for folder in (place, *place.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(there).free
     if free < need:
@@ -257,7 +257,7 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
         with open(log, "w", buffering=1) as out, subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
             env=os.environ | (env or {}), cwd=cwd,
-            # A group of its own, so that all of it can be ended; but sudo may have to ask at the terminal.
+            # A separate group, so that all of it can be ended; but sudo may have to ask at the terminal.
             process_group=None if command[0] == "sudo" else 0,
         ) as tool:
             assert tool.stdout is not None

@@ -31,7 +31,7 @@ _starting = threading.RLock()
 _MOST_CONSOLE = 64 << 20
 """Bytes of the console that are kept, the last ones: a guest may print for ever."""
 _LAST_BYTES_SECONDS = 5
-"""How long a simulator that is told to end may say nothing, and then the rest of its console."""
+"""How long a simulator may print nothing after SIGTERM, and then how long the rest of its console may take."""
 _LAST_WORDS_SECONDS = 60
 """And how long it may go on to say something."""
 _STEP_SECONDS = 0.05
@@ -54,9 +54,9 @@ class TooLong(UserError):
 
 def run(command: list[str], show: bool = False, interactive: bool = False, limit: float | None = None,
         returns: int = 1, log: Path | None = None) -> Ended:
-    """Run a simulator; capture its console, or (`show`) pass it through as well. It is killed after `limit` host seconds. Its
-    console has at most so many carriage `returns` before the end of a line that no program wrote. What it says itself can be read
-    from `log` meanwhile."""
+    """Run a simulator; capture its console, or (`show`) pass it through as well. It is killed after `limit` host seconds. A
+    line of its console ends with at most `returns` carriage returns that no program wrote. The simulator's own messages can be
+    read from `log` meanwhile."""
     if shutil.which(command[0]) is None:
         raise UserError(f"{command[0]} not found (./trapless setup installs it)")
     start = time.monotonic()
@@ -214,7 +214,7 @@ class ConsoleFilter:
         re.escape(b"reboot: Power down\n"[:length]) for length in range(19, 0, -1)))
 
     def __init__(self, returns: int = 1) -> None:
-        """Start with nothing held back. There are at most so many carriage `returns` before the end of a line."""
+        """Start with nothing held back. A line ends with at most `returns` carriage returns."""
         self._returns = re.compile(rb"\r{1,%d}\n" % returns)
         self._held = b""
 

@@ -29,7 +29,7 @@ class UserError(Exception):
 
 
 _MANY = 12
-"""So many names are not listed where one of them is meant."""
+"""If there are more names than this, an error message does not list them."""
 _WATCH_SECONDS = 0.5
 
 
@@ -74,7 +74,7 @@ class Progress:
     """How far many runs are: a bar with an estimate on a terminal, else a line a finished run."""
 
     def __init__(self, doing: str, runs: int, weight: int) -> None:
-        """So many runs; the estimate goes by their `weight`, all together."""
+        """Start with no run finished of `runs`; the estimate of the time left goes by their `weight`, the sum over all runs."""
         from rich import progress as bars
 
         self.runs, self.weight, self.finished, self.start = runs, max(weight, 1), 0, time.monotonic()
@@ -105,7 +105,7 @@ class Progress:
                 thread.join()
 
     def show(self, finished: int, weight: float) -> None:
-        """So many runs are finished, so much weight is behind us."""
+        """Show that this number of runs is finished, and how much of the weight they have."""
         self.behind = weight
         self.bar.update(self.task, completed=weight, runs=f"{finished} of {self.runs} runs")
         if self.bar.disable and finished > self.finished:

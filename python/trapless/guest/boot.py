@@ -71,7 +71,7 @@ class Guest:
     cpu: str | None = None
     """QEMU's -cpu."""
     threads: bool = False
-    """QEMU gives each x86 processor a host thread of its own (see qemu_command)."""
+    """QEMU gives each x86 processor a separate host thread (see qemu_command)."""
     readahead: int | None = 0
     """KB that Linux reads ahead on the disks of the job and of the data (init writes it to read_ahead_kb); None: Linux' own. Off
     unless `run` says otherwise, as in the papers: what experiments and checks look at are misses."""
@@ -82,7 +82,7 @@ class Guest:
     """More of the kernel's command line."""
     quiet: bool = True
     max_seconds: float | None = None
-    """Give up after so many simulated seconds (QEMU: host seconds)."""
+    """Simulated seconds (with QEMU: host seconds) after which the run is given up."""
 
     def command_line(self) -> str:
         """The kernel's command line."""

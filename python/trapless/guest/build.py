@@ -109,7 +109,7 @@ def seeded_machine() -> Path:
     named = os.environ.get(_variable("seeded_machine"))
     if named:
         return Path(named).absolute()
-    # A folder of its own: in the usual one it would take the place of the program that others run.
+    # A separate folder: in the usual one it would take the place of the program that others run.
     target = Path(cargo_env()["CARGO_TARGET_DIR"]) / "seeded"
     command = [*_cargo("machine"), "--features", "seeded-bugs"]
     with locked("seeded-machine"), step("building the machine with seeded bugs"):

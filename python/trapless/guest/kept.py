@@ -87,7 +87,8 @@ def _content_of_disk(disk: Path) -> str:
 
 
 def records(program: Path, runs: Sequence[Run], at_once: int) -> list[dict]:
-    """What each run gave; those that are not known are run, so many at once as asked and as the host has memory for."""
+    """The record of each run. Runs without a kept record are run, at most `at_once` at a time, and no more than fit in the host's
+    memory."""
     keys = {run: key(program, run) for run in dict.fromkeys(runs)}
     by_key = {name: run for run, name in keys.items()}
     todo = [by_key[name] for name in kept.unknown(by_key)]
@@ -108,7 +109,7 @@ def each(pool: Executor, program: Path, runs: dict[str, Run]) -> Iterator[tuple[
 
 
 def most_beside(runs: Sequence[Run], at_once: int) -> int:
-    """How many of these the host has memory for at a time, at most so many as asked."""
+    """How many of these the host has memory for at a time, at most `at_once`."""
     return max(1, min(at_once, len(runs), _available_mib() // (max((run.host_mib for run in runs), default=0) + _OWN_MIB)))
 
 

@@ -174,9 +174,10 @@ def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None,
 
 
 def readahead_of(kind: str | None, readahead: int | None) -> int | None:
-    """KB that Linux is to read ahead for this kind of paging if so many are asked for (None: nobody did); None: Linux' own.
+    """KB that Linux must read ahead for this kind of paging if `readahead` was asked for (None: it was not). None: the default.
 
-    Without a kind the guest is Linux as people have it. With one it is off, as in the papers: what is looked at are misses.
+    Without a kind the guest behaves like an ordinary Linux. With a kind, readahead is off, as in the papers,
+    because these runs look at misses.
     """
     if readahead is None:
         return None if kind is None else 0

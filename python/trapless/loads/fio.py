@@ -89,7 +89,8 @@ class Load:
     apart: bool = False
     """fio tells of each thread by itself, and how often each latency was."""
     log_ms: int | None = None
-    """Log latencies: each read's (0), or the mean of so many ms. So one sees when reading began (waited_seconds)."""
+    """Log the latency of each read (0), or the mean of each interval of this length in ms. The log shows when reading began
+    (waited_seconds)."""
 
     def command(self, kind: str) -> str:
         """Shell command for this load."""

@@ -2,7 +2,7 @@
 """Runs of programs on a data set that is larger than memory: YCSB and db_bench on RocksDB, and fio (ISCA20, section VI-C).
 
 The paper has 64 GB on 32 GB. Here the ratio, records of 4 KiB, the distributions and the numbers of threads are the same; memory
-is what a host can spare. As there, each thread has a core of its own.
+is what a host can spare. As there, each thread has a separate core.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Scale:
     memory_mib: int
     data_mib: int
     operations: int
-    """Of all threads together, as the paper counts: so many threads or so many, memory has seen the same."""
+    """Of all threads together, as in the paper. So memory has seen the same with any number of threads."""
     warm: int
     """Operations before them."""
 
@@ -265,5 +265,6 @@ def _quantile(counts: Counter[int], share: float) -> int:
 
 
 _SAID: dict[str, Callable[[Path, int], tuple[int | None, dict]]] = {FIO: _fio, DBBENCH: _dbbench, YCSB: _ycsb}
-"""What each program says, with so many threads: the number of its region (None: the only one) and its figures. Throughput is the
-sum of the threads' own, each by its own time: that the slowest of them ends alone is a short run's, and no throughput."""
+"""Reads each program's output, for a number of threads: the number of its region (None: the only one) and its figures.
+Throughput is the sum of the threads' throughputs, each in the thread's own time. In a short run the slowest thread runs alone at
+the end; this must not lower the throughput."""

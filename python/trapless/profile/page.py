@@ -84,7 +84,7 @@ class Misses:
 
 
 def us(cycles: float, clock_hz: int) -> float:
-    """Microseconds of so many cycles."""
+    """These cycles in microseconds."""
     return float(cycles) * 1e6 / clock_hz
 
 

@@ -93,7 +93,7 @@ def _device(kind: str | None, regions: list[dict]) -> dict:
 
 
 def mean(parts: list[tuple[int, float]]) -> float | None:
-    """Of several means, each of so many samples, that of all samples."""
+    """The mean of all samples, from pairs of a number of samples and their mean. None if there are no samples."""
     parts = [part for part in parts if part[0]]
     if len(parts) == 1:
         return parts[0][1]

@@ -26,7 +26,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def sheet(rows: int = 1, width: float = 8.0, height: float = 4.0, **options: object) -> tuple[Figure, list[Axes]]:
-    """A figure with so many rows of axes."""
+    """A figure with `rows` rows of axes."""
     from matplotlib.figure import Figure
 
     figure = Figure((width, height), layout="constrained")
@@ -90,7 +90,7 @@ class Bars:
 @dataclass(frozen=True)
 class Lines:
     """Lines of the rows' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour. Over
-    words, these stand side by side in the order of the rows. With `panel`, axes of their own for each value of it."""
+    words, these stand side by side in the order of the rows. With `panel`, separate axes for each value of it."""
 
     x: str
     series: str

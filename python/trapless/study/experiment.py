@@ -35,7 +35,7 @@ class Table:
 
     columns: tuple[Column, ...]
     keys: int = 1
-    """So many columns at the left name a row; the others are figures."""
+    """Number of columns at the left that name a row; the others are figures."""
     rows: Callable[[list[dict]], list[dict]] = list
     """Rows from the records, if they are not the records themselves."""
     views: dict[str, View] = field(default_factory=dict)

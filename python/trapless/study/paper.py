@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a paper says: the file paper.toml of its study."""
+"""Values that a paper prints, from the file paper.toml of its study."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pathlib import Path
 
 
 class Paper:
-    """Values of a study's paper.toml. `Paper(__file__)` is that beside the file.
+    """Values of a study's paper.toml. `Paper(__file__)` reads the paper.toml in the folder of the calling file.
 
         paper = Paper(__file__)
         paper("13", "ycsb_c")        # a value of figure 13; None if the paper does not print it
     """
 
     def __init__(self, beside: str | Path) -> None:
-        """Nothing is read yet."""
+        """Take the paper.toml in the folder of the file `beside`. It is read when the first value is used."""
         self.path = Path(beside).with_name("paper.toml")
 
     @property
     def data(self) -> dict:
-        """All of the file. Do not change it."""
+        """The whole file. Callers must not change it, because it is shared."""
         return _read(self.path)
 
     def __call__(self, figure: str, *keys: object) -> float | None:
-        """A value of a figure; None if the paper does not print it."""
+        """The value under these keys of a figure. None if the paper does not print it; KeyError if there is no such figure."""
         found = self.data["figure"][figure]
         for key in keys:
             found = found.get(f"{key:g}" if isinstance(key, float) else str(key), {})

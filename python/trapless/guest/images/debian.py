@@ -190,7 +190,7 @@ def relock(more: Iterable[str] = ()) -> int:
 
 
 def _resolve(arch: str, packages: list[str], folder: Path) -> list[Deb]:
-    """What the mirror's index says that these packages consist of, with an apt of its own in `folder`."""
+    """What the mirror's index says that these packages consist of, with a separate apt in `folder`."""
     address = mirror()
     for name in ("etc/apt/apt.conf.d", "etc/apt/preferences.d", "var/lib/apt/lists/partial", "var/lib/dpkg",
                  "var/cache/apt/archives/partial"):
