@@ -75,7 +75,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// One that has just been taken.
+    /// A fault that has just been taken.
     pub fn new(hart: usize, context: usize, va: u64, cause: u64, now: u64) -> Fault {
         let mut at = [None; STEPS.len()];
         at[TRAP] = Some(now);

@@ -58,7 +58,7 @@ pub struct Slice {
 #[derive(Debug)]
 pub struct Kept<T> {
     pub records: Vec<T>,
-    /// Those that there was no room for.
+    /// Number of records for which there was no room.
     pub cut: u64,
 }
 

@@ -129,7 +129,7 @@ impl Attribution {
         Ok(())
     }
 
-    /// Of each hart its tasks and, below, the categories of work.
+    /// Writes for each hart its tasks and, below them, the categories of work.
     fn write_harts(&self, w: &mut Writer<'_>) -> io::Result<()> {
         for hart in 0..self.harts.len() {
             let (tasks, work) = ((HARTS, 2 * hart + 1), (HARTS, 2 * hart + 2));

@@ -113,7 +113,7 @@ pub struct Report {
     pub windows: Vec<WindowLine>,
     /// By category, all harts.
     pub categories: Named<Spent>,
-    /// The same of what tasks did in their own page faults alone.
+    /// The same, only for what tasks did in their own page faults.
     pub in_faults: Named<Spent>,
     /// By hart.
     pub harts: Vec<HartLine>,
@@ -121,7 +121,7 @@ pub struct Report {
     pub tasks: Named<Spent>,
     /// Page faults that waited for a device.
     pub faults: FaultMeans,
-    /// Those that did not.
+    /// Page faults that did not wait for a device.
     pub minor_faults: FaultMeans,
     /// By function, the one with most cycles of its own first.
     pub functions: Vec<FunctionLine>,

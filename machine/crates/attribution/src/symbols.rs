@@ -58,11 +58,11 @@ type Starts = Vec<(u64, Function)>;
 #[derive(Debug, Default)]
 pub struct Symbols {
     names: Vec<String>,
-    /// Not those of programs, which may have functions of the same names.
+    /// Functions of the kernel by name. Programs are left out: they may have functions of the same names.
     by_name: HashMap<String, Function>,
     /// By function: a program's.
     of_program: Vec<bool>,
-    /// Those of all tasks, then those of tasks with a name.
+    /// Functions by address: first those for all tasks, then those for tasks with a certain name.
     spaces: Vec<(String, Starts)>,
     /// Address of the kernel's first task.
     init_task: Option<u64>,
@@ -251,7 +251,7 @@ impl Symbols {
     }
 }
 
-/// Of names for one address, those that mark borders say least, then those with underscores in front.
+/// Order of several names for one address: a name that marks a border comes last, one that begins with underscores before it.
 fn rank(name: &str) -> (bool, usize) {
     let marks = name.contains("_text_") || name.ends_with("_end") || matches!(name, "_stext" | "_text" | "_etext");
     (marks, name.len() - name.trim_start_matches('_').len())

@@ -26,7 +26,7 @@ pub enum Command {
     Run(Run),
     /// Run a bare-metal ELF that reports through `tohost`.
     Elf(Elf),
-    /// Go on from a checkpoint, with the same disks in the same order; times of the profile may differ.
+    /// Continue from a checkpoint, with the same disks in the same order; the profile may have other times.
     Resume(Resume),
     /// Look into a memory access trace.
     #[command(subcommand)]
@@ -36,12 +36,12 @@ pub enum Command {
 /// What to do with a trace.
 #[derive(Subcommand, Debug)]
 pub enum Trace {
-    /// What it is, and sums over it; the exit status says whether it is whole.
+    /// Show what the trace is, and sums over it; the exit status says whether it is whole.
     Info {
         /// The trace.
         file: PathBuf,
     },
-    /// Every entry, one a line.
+    /// Show every entry, one per line.
     Dump {
         /// The trace.
         file: PathBuf,
@@ -66,7 +66,7 @@ pub struct Common {
     /// Number of harts; the profile's if absent.
     #[arg(long)]
     pub harts: Option<u32>,
-    /// Leave the SMU and the paging extension out.
+    /// Simulate a machine without the SMU and the paging extension.
     #[arg(long)]
     pub no_smu: bool,
     /// The SMU is this simulated RTL, not the reference model: the library that `python3 -m rtl.smu.sim.build` makes. Without a
@@ -82,7 +82,7 @@ pub struct Common {
     /// by=SECONDS (docs/reference/nvme.md).
     #[arg(long = "fault", value_name = "KIND,KEY=VALUE...")]
     pub faults: Vec<String>,
-    /// How instructions are executed; the guest cannot tell.
+    /// How instructions are executed; the guest sees no difference.
     #[arg(long, value_enum, default_value_t = Engine::Translator)]
     pub engine: Engine,
     /// Detailed timing, as the profile's `detail` says: from `start`, in `roi`s (`roi:N`), from `milestone:N` or `instructions:N` on.
@@ -108,19 +108,20 @@ pub struct Common {
     /// Find out where every cycle goes and write it to this folder (docs/reference/profiling.md). The guest notices nothing.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "gdb"])]
     pub attribute: Option<PathBuf>,
-    /// Since when: from `start`, in `roi`s (`roi:N`), from `milestone:N` or `instructions:N` on; `roi` if absent, for an ELF `start`.
+    /// When --attribute measures: from `start`, in `roi`s (`roi:N`), from `milestone:N` or `instructions:N` on.
+    /// Default: `roi`, and for an ELF `start`.
     #[arg(long, value_name = "FROM", requires = "attribute")]
     pub attribute_from: Option<DetailFrom>,
-    /// Symbols for it: a System.map, or an ELF file (and the hexadecimal address where it is loaded); may be repeated.
+    /// Symbols for --attribute: a System.map, or an ELF file (and the hexadecimal address where it is loaded); may be repeated.
     #[arg(long = "symbols", value_name = "FILE[@BASE]", requires = "attribute")]
     pub symbols: Vec<SymbolFile>,
-    /// Another table of categories than that for this repository's kernel.
+    /// Table of categories (default: that for this repository's kernel).
     #[arg(long, value_name = "FILE", requires = "attribute")]
     pub categories: Option<PathBuf>,
-    /// Most faults, misses, commands and slices that are kept one by one; sums are of all.
+    /// Most faults, misses, commands and slices that are recorded one by one; sums include all of them.
     #[arg(long, value_name = "N", requires = "attribute", default_value_t = 250_000)]
     pub attribute_limit: usize,
-    /// Write what was measured here.
+    /// Write the machine's record to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Print the speed of the run on standard error, and when the guest ran its first command.
@@ -137,9 +138,9 @@ pub struct Common {
 /// How instructions are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
-    /// One by one.
+    /// Instructions are interpreted one by one.
     Interpreter,
-    /// What is executed often becomes code of the host, where the host can do that.
+    /// Code that runs often is translated to code of the host, on hosts that support it.
     Translator,
 }
 
@@ -174,7 +175,7 @@ pub struct Elf {
     pub common: Common,
     /// The program.
     pub file: PathBuf,
-    /// Write memory from `begin_signature` to `end_signature` here, one 32-bit word a line in hex.
+    /// Write memory from `begin_signature` to `end_signature` to this file, one hexadecimal 32-bit word per line.
     #[arg(long, value_name = "FILE")]
     pub signature: Option<PathBuf>,
 }

@@ -29,7 +29,7 @@ pub struct Share {
     pub name: &'static str,
     /// All.
     pub all: usize,
-    /// Those not covered.
+    /// Items that are not covered.
     pub missing: Vec<String>,
 }
 

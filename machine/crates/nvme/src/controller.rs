@@ -90,7 +90,7 @@ pub struct ControllerState {
     clock: Cycle,
     next: Cycle,
     busy: SsdState,
-    /// Of each namespace: its bytes and block size, and what was written over its image in memory.
+    /// For each namespace: its size in bytes, its block size, and what was written over its image in memory.
     namespaces: Vec<(u64, u32, Written)>,
 }
 

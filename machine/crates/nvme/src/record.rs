@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, PhysAddr};
 
-/// One command's life, told when its completion queue entry has been written.
+/// One command from its doorbell to its completion. The record is made when the completion queue entry has been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRecord {
     /// Submission queue, 0 is the admin queue.

@@ -48,11 +48,11 @@ pub struct Core {
     pub pages: Pages,
     /// Which page has to go.
     pub replacement: Box<dyn Replace>,
-    /// Who runs when.
+    /// Scheduler of the processes.
     pub sched: Box<dyn Schedule>,
     /// What has happened.
     pub stats: Stats,
-    /// Who has the processor.
+    /// The process that has the processor.
     pub running: Option<Pid>,
     /// Processes that sleep for a page.
     pub asleep: usize,

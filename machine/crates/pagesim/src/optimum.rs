@@ -43,7 +43,7 @@ const DEPTH: usize = 4;
 /// what [`Sim::new`] and [`Sim::run`] take.
 ///
 /// # Errors
-/// As theirs; or the string, which goes to a temporary file, cannot be written.
+/// Errors of the sources; or the string of pages cannot be written to its temporary file.
 pub fn run(
     settings: &Settings,
     sources: Vec<Box<dyn Source>>,

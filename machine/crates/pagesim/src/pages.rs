@@ -34,7 +34,7 @@ pub enum Place {
     Writing,
 }
 
-/// Who had a page read.
+/// What caused the read of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
@@ -71,7 +71,7 @@ pub struct Page {
     pub accessed: bool,
     /// Written since it was read.
     pub dirty: bool,
-    /// Who had it read.
+    /// What caused its read.
     pub origin: Origin,
     /// Its process waits for it or is about to access it: it stays.
     pub awaited: bool,

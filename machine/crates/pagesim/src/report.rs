@@ -37,7 +37,7 @@ pub struct Report<'a> {
     pub context_switches: u64,
     /// Processor time of processes, waiting included.
     pub cpu_ns: u64,
-    /// Of it, waiting for pages.
+    /// Part of this time in which processes waited for pages.
     pub waited_ns: u64,
     /// Waiting for a free frame.
     pub stalled_ns: u64,
@@ -64,7 +64,7 @@ pub struct ProcessReport<'a> {
     pub finished_ns: u64,
     /// Its processor time, waiting for pages included.
     pub cpu_ns: u64,
-    /// Of it, waiting.
+    /// Part of this time in which the process waited for pages.
     pub waited_ns: u64,
     /// The longest time for which it was ready and did not run.
     pub longest_wait_ns: u64,
@@ -76,7 +76,7 @@ pub struct ProcessReport<'a> {
     pub cache_misses: u64,
     /// Pages that it had to have read.
     pub faults: u64,
-    /// Of them, in the first, second and last third of a slice (ASPF figure 1c).
+    /// Faults in the first, second and last third of a time slice (ASPF figure 1c).
     pub fault_parts: [u64; 3],
     /// Its share of the processor in the first part of the run.
     pub cpu_share: BTreeMap<&'static str, f64>,
@@ -89,7 +89,7 @@ fn in_ns(time: Time) -> u64 {
 }
 
 impl<'a> Report<'a> {
-    /// Of a simulation that has ended.
+    /// The report of a simulation that has ended.
     pub fn new(sim: &'a Sim) -> Report<'a> {
         let (core, bookkeeping) = (&sim.core, sim.bookkeeping());
         let (stats, settings) = (&core.stats, &core.settings);

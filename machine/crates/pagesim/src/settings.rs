@@ -117,7 +117,7 @@ fn dram_ns() -> f64 {
 pub enum Replacement {
     /// The least recently used one.
     Lru,
-    /// As Linux: an active and an inactive list, and accessed bits.
+    /// Like Linux: an active and an inactive list, and accessed bits.
     TwoLists,
     /// The one whose next use is furthest, if processes use pages as they did.
     VirtualTime,
@@ -278,7 +278,7 @@ impl Default for Record {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Process {
-    /// As it is called in results.
+    /// Name of the process in results.
     pub name: String,
     /// Its trace.
     pub trace: PathBuf,

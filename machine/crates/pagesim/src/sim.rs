@@ -74,7 +74,7 @@ pub struct Sim {
     dram: Time,
     switch: Time,
     fault: Time,
-    /// Who ran last, if the processor is still his.
+    /// The process that ran last, if it still has the processor.
     last: Option<Pid>,
     started: bool,
     alive: usize,
@@ -96,7 +96,7 @@ impl Sim {
         Sim::with_policy(settings, policy::built_in().make(settings)?, sources, mapped)
     }
 
-    /// The same with a policy of one's own.
+    /// The same with a policy that the caller gives.
     ///
     /// # Errors
     /// A setting is out of range.
@@ -157,7 +157,7 @@ impl Sim {
     /// One process's turn, from dispatch until it leaves the processor.
     ///
     /// # Errors
-    /// As [`Sim::run`].
+    /// Those of [`Sim::run`].
     pub fn turn(&mut self) -> Result<(), Error> {
         let pid = loop {
             self.events(None);

@@ -69,13 +69,13 @@ impl Series {
 pub struct Prefetched {
     /// Reads.
     pub issued: u64,
-    /// Of them, pages that were accessed before they left.
+    /// Pages read ahead that were accessed before they were evicted.
     pub useful: u64,
-    /// Of them, pages that left without.
+    /// Pages read ahead that were evicted without an access.
     pub useless: u64,
 }
 
-/// Of one process.
+/// Counts of one process.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessStats {
     /// Accesses of its trace.
@@ -90,7 +90,7 @@ pub struct ProcessStats {
     pub late: u64,
     /// Processor time, waiting for pages included.
     pub cpu: Time,
-    /// Of that, waiting.
+    /// Part of this time in which it waited for pages.
     pub waited: Time,
     /// Faults by the third of the slice that they are in.
     pub parts: [u64; 3],

@@ -18,7 +18,7 @@ pub const REG_FILE: usize = 256;
 #[repr(u8)]
 #[rustfmt::skip]
 pub enum Op {
-    /// Not decoded yet. Must be 0: fresh pages are zeroed.
+    /// The instruction is not decoded yet. Must be 0, because fresh pages are zeroed.
     Undecoded = 0,
     /// Behind the last slot of a page: fetch by pc.
     Refetch,

@@ -47,7 +47,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// One that has seen nothing.
+    /// A predictor that has seen no branch.
     pub fn new(config: PredictorConfig) -> Predictor {
         let config = config.cut();
         let (counters, targets, returns) = ([FRESH; MOST.0], [0; MOST.1], [0; MOST.2]);

@@ -33,7 +33,7 @@ pub struct Region {
 /// Regions, closed ones and the one that is open.
 #[derive(Debug, Default)]
 pub struct Regions {
-    /// Those that have ended.
+    /// Regions that have ended.
     pub closed: Vec<Region>,
     open: Option<Region>,
     started: (u64, u64),

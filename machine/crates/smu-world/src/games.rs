@@ -124,7 +124,7 @@ pub fn play(unit: Box<dyn SmuUnit>, actions: &[Action]) -> Result<(), String> {
     play_on(unit, actions, actions.len() as u64 % 3 * 40)
 }
 
-/// As [`play`], on a bus where every access takes so long.
+/// Like [`play`], on a bus where every access takes a fixed time.
 ///
 /// # Errors
 /// The first breach of a rule.

@@ -252,7 +252,7 @@ impl Sim {
         self.send_beside(hart, [0; 3])
     }
 
-    /// As [`Sim::send`], with something added to the addresses of PTE, PMD and PUD.
+    /// Like [`Sim::send`], with offsets that are added to the addresses of PTE, PMD and PUD.
     pub fn send_beside(&mut self, hart: usize, [pte, pmd, pud]: [u64; 3]) -> Option<Accept> {
         if self.waiting.keys().any(|&(h, _)| h == hart as u32) {
             return None;
@@ -445,7 +445,7 @@ impl Sim {
         }
     }
 
-    /// As [`Sim::arm`], for software alone.
+    /// Like [`Sim::arm`], for software only.
     pub fn arm_soft(&mut self, page: usize) {
         self.arm(page, true);
         let pte = self.world.pte(page);

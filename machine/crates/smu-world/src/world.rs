@@ -15,7 +15,7 @@ pub const DESCRIPTORS: usize = 2;
 pub const FREE_ENTRIES: u64 = 8;
 /// Smaller than a driver would make it, so that it gets full.
 pub const RET_ENTRIES: u64 = 4;
-/// Of the queues, unless told otherwise.
+/// Depth of the queues, unless a test sets another.
 pub const DEPTH: u64 = 7;
 
 pub const PT: u64 = 0x8000_0000;
@@ -182,7 +182,7 @@ pub struct World {
     pub errors: BTreeMap<usize, (u64, usize, bool)>,
     /// Frames of which the SMU cannot know whether they were mapped, and whether they were (REQ: SMU-13).
     pub doubts: BTreeMap<usize, bool>,
-    /// Of each return ring entry: whether the frame is the OS's again.
+    /// For each return ring entry: whether the frame is the OS's again.
     pub returns: VecDeque<bool>,
     /// Windows in force, if there are any: from and up to which byte, whether memory, whether doorbells.
     pub windows: Option<Vec<(u64, u64, bool, bool)>>,

@@ -42,7 +42,7 @@ pub(crate) enum Stage {
     Over,
 }
 
-/// One that waits for a miss.
+/// A source that waits for a miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Waiter {
     pub from: Source,
@@ -66,7 +66,7 @@ pub(crate) struct Frame {
 pub(crate) struct Entry {
     /// Position in the order of acceptance, for fences.
     pub seq: u64,
-    /// Who began the miss.
+    /// Source that began the miss.
     pub from: Source,
     pub pte: PhysAddr,
     pub pmd: PhysAddr,
@@ -119,10 +119,10 @@ pub(crate) struct Held {
 pub(crate) struct Pmshr {
     pub slots: Vec<Option<Entry>>,
     pub held: BTreeMap<Source, Held>,
-    /// Who had the last turn (REQ: SMU-6).
+    /// Source that had the last turn (REQ: SMU-6).
     last: Option<Source>,
     pub next_seq: u64,
-    /// Of each slot's latest command: the upper part of its identifier (REQ: SMU-9).
+    /// For each slot: the upper part of the identifier of its latest command (REQ: SMU-9).
     generations: Vec<u16>,
 }
 
@@ -195,7 +195,7 @@ impl Pmshr {
         self.next_seq += 1;
     }
 
-    /// Those whose request is not accepted yet, in the order of their turns.
+    /// Sources whose request is not accepted yet, in the order of their turns.
     pub fn held_in_turn(&self) -> Vec<Source> {
         let all = self.held.keys().copied();
         let (before, after): (Vec<_>, Vec<_>) = all.partition(|from| Some(*from) <= self.last);

@@ -9,7 +9,7 @@ use trapless_smu_regs as regs;
 
 use crate::SmuBus;
 
-/// Who keeps a frame until it is in the ring.
+/// Part of the unit that keeps a frame until it is in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Keeper {
     /// A PMSHR entry, busy as long.

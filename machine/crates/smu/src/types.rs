@@ -65,7 +65,7 @@ pub enum Outcome {
     Done(u64),
     /// The entry was changed by somebody else: this is the value the SMU saw.
     Changed(u64),
-    /// Not served.
+    /// The miss was not served.
     Failed(FailReason),
 }
 
@@ -118,7 +118,7 @@ pub struct Stamps {
 /// A miss that is over, whether or not somebody still waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Miss {
-    /// Who began it.
+    /// Source that began the miss.
     pub from: Source,
     /// Which PTE.
     pub pte: PhysAddr,

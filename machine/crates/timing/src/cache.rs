@@ -22,13 +22,13 @@ impl Line {
 pub trait Key: Copy + PartialEq {
     /// The number that means no line.
     const NONE: Self;
-    /// As it is kept.
+    /// The form in which a cache keeps the line.
     fn of(line: Line) -> Self;
-    /// As it was.
+    /// The line of this form.
     fn line(self) -> Line;
 }
 
-/// Of memory below 256 GiB.
+/// Form for lines of memory below 256 GiB.
 impl Key for u32 {
     const NONE: u32 = u32::MAX;
     #[inline]

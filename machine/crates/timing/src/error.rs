@@ -4,7 +4,7 @@
 /// A profile, or the file of a drive, could not be had. `file` is the kind and the name: `profile server`, `ssd tlc`.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// Neither built in nor a file.
+    /// The name is neither that of a built-in file nor that of a file.
     #[error("{file}: no such built-in {kind} ({known}) and no such file", kind = file.kind.noun())]
     Unknown {
         /// What was looked for.
@@ -20,7 +20,7 @@ pub enum ProfileError {
         /// What the host said.
         reason: String,
     },
-    /// Not TOML.
+    /// The file is not TOML.
     #[error("{file}: line {line}: {reason}")]
     Syntax {
         /// Which file.
@@ -75,7 +75,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// As messages begin.
+    /// The word with which messages begin.
     fn label(self) -> &'static str {
         match self {
             FileKind::Profile => "profile",
@@ -83,7 +83,7 @@ impl FileKind {
         }
     }
 
-    /// As sentences name it.
+    /// The noun for sentences.
     fn noun(self) -> &'static str {
         match self {
             FileKind::Profile => "profile",

@@ -54,7 +54,7 @@ pub enum Want {
     Store,
 }
 
-/// Who answered.
+/// Part of the memory system that answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Answer {
     /// The first level.
@@ -70,7 +70,7 @@ pub enum Answer {
 /// Answer to an access of a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// Who had the line.
+    /// Part of the memory system that had the line.
     pub from: Answer,
     /// Cycles beyond a hit in the first level.
     pub cycles: u64,
@@ -81,11 +81,11 @@ pub struct Granted {
 /// A core's first level lost something that the core may have noted elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Whose.
+    /// The core that lost it.
     pub core: usize,
     /// The line.
     pub line: Line,
-    /// What.
+    /// What it lost.
     pub what: Loss,
 }
 

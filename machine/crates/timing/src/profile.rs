@@ -189,7 +189,7 @@ impl Profile {
         Profile::parse(name, &text, overrides)
     }
 
-    /// As [`Profile::load`], from a text; `name` is used in errors.
+    /// Like [`Profile::load`], but from a text; `name` is used in errors.
     ///
     /// # Errors
     /// One line that names the profile and the key.

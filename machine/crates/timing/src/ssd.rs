@@ -54,7 +54,7 @@ pub struct SsdTiming {
 pub struct SsdState {
     medium: Medium,
     link: Link,
-    /// Of the generator, and its state.
+    /// Seed of the generator, and then its state.
     seed: u64,
     random: u64,
 }

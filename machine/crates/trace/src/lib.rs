@@ -24,7 +24,7 @@ pub const HARTS: u16 = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// Of an instruction.
+    /// Fetch of an instruction.
     Fetch = 0,
     /// Load, or load-reserved.
     Load = 1,
@@ -101,7 +101,7 @@ pub enum Entry {
     Run {
         /// Whose.
         hart: u16,
-        /// Of what kind.
+        /// Kind of the access.
         kind: Kind,
         /// Where it goes on.
         place: Place,

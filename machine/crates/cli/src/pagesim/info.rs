@@ -22,10 +22,10 @@ pub struct Info {
     /// Share of the accesses that the working set absorbs.
     #[arg(long, default_value_t = SHARE, value_parser = share)]
     share: f64,
-    /// Of the machine's traces: the address space, by the page number of its root page table.
+    /// For traces of the machine: the address space, given as the page number of its root page table.
     #[arg(long, value_name = "NUMBER", value_parser = space)]
     space: Option<u64>,
-    /// Of the machine's traces: the kernel's accesses in this address space as well.
+    /// For traces of the machine: take the kernel's accesses in this address space as well.
     #[arg(long)]
     kernel: bool,
 }

@@ -32,9 +32,9 @@ pub type SmuCounters = BTreeMap<&'static str, u64>;
 /// A hart has written a register that may ask a device for something.
 #[derive(Clone, Copy, Debug)]
 pub enum Asked {
-    /// Of a drive (the first is 0), at this offset of its registers.
+    /// A register of a drive (the first is 0), at this offset.
     Drive(usize, u64, Cycle),
-    /// Of the SMU, through this request port.
+    /// A register of this request port of the SMU.
     Port(u64, Cycle),
 }
 

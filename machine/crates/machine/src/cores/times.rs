@@ -110,9 +110,9 @@ impl Own {
 #[derive(Clone, Debug)]
 struct Caches {
     hierarchy: Hierarchy,
-    /// Of each core.
+    /// TLBs of each core.
     tlbs: Vec<Tlb>,
-    /// Of each hart.
+    /// Each hart's part.
     own: Vec<Own>,
     /// Harts of a core.
     threads: usize,

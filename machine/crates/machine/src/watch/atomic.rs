@@ -17,7 +17,7 @@ const SIE: u64 = 1 << 1;
 /// Most places that are reported one by one.
 const MOST_PLACES: usize = 1000;
 
-/// Who asks the SMU for a page.
+/// Source of a request to the SMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asker {
@@ -30,7 +30,7 @@ pub enum Asker {
 /// A place of the guest's code that asked for a page in atomic context. All but the count are of the first time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtomicRequest {
-    /// Who asked.
+    /// Source of the request.
     pub by: Asker,
     /// The instruction that missed, or the one behind the store that asked a port.
     pub pc: u64,

@@ -21,7 +21,7 @@ fn unsynced(entry: u64) -> Option<u64> {
 /// not matter who installed them: the SMU, or software in its place.
 #[derive(Debug)]
 pub struct Installed {
-    /// Those that were unsynced at the latest look: the entry's address, the frame.
+    /// Pages that were unsynced at the latest look: address of the entry, and frame.
     unsynced: HashMap<PhysAddr, u64>,
     /// Those that were found otherwise.
     adopted: u64,

@@ -33,7 +33,7 @@ impl Instructions {
         }
     }
 
-    /// Of several harts together.
+    /// Sums over several harts.
     pub fn sum(harts: impl Iterator<Item = Instructions>) -> Instructions {
         harts.fold(Instructions::default(), |sum, h| Instructions {
             user: sum.user + h.user,
@@ -88,7 +88,7 @@ pub struct NamespaceRecord {
 /// A fault and what came of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct FaultCount {
-    /// As it was written.
+    /// The fault as it was given on the command line.
     pub fault: String,
     /// Commands that it struck.
     pub struck: u64,

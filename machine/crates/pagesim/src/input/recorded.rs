@@ -17,9 +17,9 @@ const BUFFER: usize = 1 << 20;
 /// Which accesses of a trace are taken.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Which {
-    /// Of the address space with this root page table (page number); without it, there must be one alone.
+    /// Root page table (page number) of the address space whose accesses are taken. Without it, the trace must have only one.
     pub space: Option<u64>,
-    /// Those of the kernel in this address space as well.
+    /// Whether accesses of the kernel in this address space are taken as well.
     pub kernel: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct Summary {
     pub name: String,
     /// All.
     pub accesses: u64,
-    /// Of instructions.
+    /// Number of fetches of instructions.
     pub fetches: u64,
     /// Loads.
     pub loads: u64,
@@ -56,9 +56,9 @@ pub struct Summary {
 /// A number of pages in two readings of "accesses".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Readings {
-    /// Of all accesses.
+    /// Size that absorbs the share of all accesses.
     pub all: Option<u64>,
-    /// Of those that miss the CPU cache.
+    /// Size that absorbs the share of the accesses that miss the CPU cache.
     pub cache_filtered: Option<u64>,
 }
 

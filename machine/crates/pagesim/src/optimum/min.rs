@@ -12,7 +12,7 @@ pub struct Next(pub(super) u64);
 /// Finds next uses, from the end of a string to its beginning.
 #[derive(Debug, Default)]
 pub struct Backward {
-    /// Of each page, by number: the use that was met last.
+    /// For each page, by number: its latest use so far.
     uses: Vec<u64>,
 }
 
@@ -31,7 +31,7 @@ impl Backward {
 pub(super) struct Held {
     frames: usize,
     held: usize,
-    /// Of each page, by number: its next use; 0 if it is not there.
+    /// For each page, by number: its next use; 0 if it is not in memory.
     next: Vec<u64>,
     /// Pages by next use, some of them outdated.
     order: BinaryHeap<(u64, u32)>,

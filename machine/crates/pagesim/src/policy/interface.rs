@@ -67,7 +67,7 @@ pub trait Policy {
         core.sched.put_back(pid);
     }
 
-    /// As asked for by [`Core::call_at`].
+    /// Called at the time that [`Core::call_at`] asked for.
     fn call(&mut self, _core: &mut Core) {}
 
     /// Which page has to go, if the configuration does not say.

@@ -15,7 +15,7 @@ const ACTIVE: usize = 1;
 pub struct TwoLists {
     links: Links,
     lists: [List; 2],
-    /// Of each page: accessed since it was last looked at; in the active list.
+    /// For each page: whether it was accessed since the last look at it, and whether it is in the active list.
     flags: Vec<(bool, bool)>,
 }
 

@@ -28,7 +28,7 @@ struct Process {
 pub struct VirtualTime {
     processes: Vec<Process>,
     links: Links,
-    /// Of each page: its process, and when it was last used in that process's own time.
+    /// For each page: its process, and the process's own time at the last use.
     used: Vec<(u32, Time)>,
     now: Time,
     len: usize,

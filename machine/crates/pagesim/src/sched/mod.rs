@@ -64,7 +64,7 @@ pub trait Schedule {
     fn sleep(&mut self, pid: Pid);
     /// The running process has run for so long.
     fn ran(&mut self, pid: Pid, time: Time);
-    /// Whom [`Schedule::take_next`] would take.
+    /// The process that [`Schedule::take_next`] would take.
     fn next(&self) -> Option<Pid>;
     /// Takes the one that is to run out of the queue.
     fn take_next(&mut self) -> Option<Pid>;
@@ -76,7 +76,7 @@ pub trait Schedule {
     fn preempts(&self, running: Pid, woken: Pid) -> bool;
     /// How long the running process may run.
     fn slice(&self, running: Pid) -> Time;
-    /// Those in the queue, in the order of their virtual run times.
+    /// Processes in the queue, in the order of their virtual run times.
     fn ready(&self) -> Vec<Pid>;
 }
 

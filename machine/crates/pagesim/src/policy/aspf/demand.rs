@@ -40,7 +40,7 @@ impl Predictor {
         self.averages[pid] * self.averages.len() > self.averages.iter().sum()
     }
 
-    /// Of the queues at their longest: a timestamp of eight bytes for each fault.
+    /// Bytes of the queues at their longest: a timestamp of eight bytes for each fault.
     pub fn bytes(&self) -> u64 {
         8 * self.longest as u64
     }

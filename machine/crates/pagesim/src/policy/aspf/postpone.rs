@@ -27,7 +27,7 @@ impl Postpone {
         Postpone { queue: VecDeque::new(), delay: vec![0; processes], longest: 0, operations: 0 }
     }
 
-    /// Those that are postponed, in their order.
+    /// The postponed processes, in their order.
     pub fn queue(&self) -> impl Iterator<Item = Pid> + '_ {
         self.queue.iter().copied()
     }

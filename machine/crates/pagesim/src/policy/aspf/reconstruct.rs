@@ -23,7 +23,7 @@ struct Process {
 pub struct UllLists {
     processes: Vec<Process>,
     links: Links,
-    /// Of each page: whether it is in the inactive list, or was when it was last in one.
+    /// For each page: whether it is in the inactive list, or was when it was last in a list.
     inactive: Vec<bool>,
     operations: u64,
 }
