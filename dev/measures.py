@@ -275,7 +275,7 @@ def rtl_cycles_per_miss(session: Session) -> float:
 
 
 def rtl_outside(session: Session) -> float:
-    """Of osdp's cycles on the core in RTL, what hwdp takes outside the device, percent."""
+    """Cycles of a miss that hwdp takes outside the device, in percent of osdp's cycles, on the core in RTL."""
     return 100 * session.rtl_linux[0]
 
 
@@ -285,12 +285,12 @@ def rtl_error_osdp(session: Session) -> float:
 
 
 def rtl_error_others(session: Session) -> float:
-    """The same for the kind that it is worst for, osdp apart."""
+    """How far the machine is off the core in RTL for the worst of the other kinds, percent."""
     return max(error for kind, error in session.rtl_linux[1].items() if kind not in ("osdp", "SMU"))
 
 
 def rtl_error_smu(session: Session) -> float:
-    """The same for the SMU's part of a miss."""
+    """How far the machine is off the RTL for the SMU's part of a miss, percent."""
     return session.rtl_linux[1]["SMU"]
 
 
@@ -300,7 +300,7 @@ def aspf_least_lead(session: Session) -> float:
 
 
 def aspf_least_lead_accesses(session: Session) -> float:
-    """The same in points of accesses of the ULL device."""
+    """The least lead of A-SPF*, in points of accesses of the ULL device (of those with sync)."""
     return _least_lead(session.experiment("aspf-6c"), "faults_less")
 
 
@@ -361,7 +361,7 @@ def stc_worst_fault(session: Session) -> float:
 
 
 def stc_worst_cost(session: Session) -> float:
-    """The same of the microbenchmarks' whole time."""
+    """By what percentage the microbenchmarks take longer than on the unpatched kernel at most."""
     return max(record["cycles_over_stock"] for record in session.experiment("stc-cost") if record["variant"] == stc.OURS)
 
 

@@ -20,7 +20,7 @@ RECIPE = "passed 1"
 
 
 def key(command: Sequence[str], depends: Sequence[str], root: Path = ROOT) -> str:
-    """Of a suite: its command, the files (tracked or new) below `depends`, the host's release and compiler."""
+    """Key of a suite, from its command, the files (tracked or new) below `depends`, the host's release and compiler."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z", "--", *depends], cwd=root, check=True,
                             capture_output=True, text=True).stdout.split("\0")
     files = sorted(name for name in set(listed) if name and (root / name).is_file())

@@ -46,7 +46,7 @@ BLOCK_MIB = 128
 PER_BOOT = 250_000
 """Misses of one boot."""
 LEAST_MIB = 256
-"""Of data: with less, the parts have no room on the disk."""
+"""Least size of the data in MiB. With less, the files of the parts do not fit on the disk."""
 HUNG_DISK = guests.DATA_DISK + 1
 HUNG = f"hang,disk={HUNG_DISK},op=read,skip=300,every=1500,count=1000000"
 """Its mount reads less than what is skipped."""
@@ -78,14 +78,14 @@ class Request:
 
     misses: int = MISSES
     checks: str = "debug"
-    """Of KERNELS."""
+    """Name in KERNELS."""
     kind: str = "hwdp"
     kernel: Path | None = None
     """Instead of it, an image; then `checks` is plain."""
     out: Path = Path("out/soak")
     data_mib: int = 1024
     seed: int = 1
-    """Of the first boot; the next one has the next."""
+    """Seed of the first boot; each further boot adds 1."""
 
 
 def run(request: Request) -> int:

@@ -45,7 +45,7 @@ def run(runs: int) -> int:
 
 
 def _digest(outcome: guests.Outcome) -> str:
-    """Of everything that a run says, but for the host's time."""
+    """A hash of all results of a run except for host times."""
     known = json.dumps([outcome.status, outcome.console, _without_host(outcome.stats)], sort_keys=True)
     return hashlib.sha256(known.encode()).hexdigest()
 

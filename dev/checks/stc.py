@@ -46,7 +46,7 @@ class Check:
 
     place: str = "machine"
     kernel: str | Path = "plain"
-    """Of KERNELS, or an image."""
+    """Name in KERNELS, or an image."""
     stock: bool = False
     """The kernel without the series."""
     series: tuple[str, ...] = SERIES
@@ -63,7 +63,7 @@ class Check:
     """Single values of the machine's profile."""
 
     def arch(self) -> build.Arch:
-        """Of its processor."""
+        """Architecture of its processor."""
         return build.RISCV if self.place == "machine" else {arch.machine: arch for arch in build.ARCHS.values()}[self.place]
 
     def image(self) -> Path:
@@ -73,12 +73,12 @@ class Check:
         return build.kernel(self.stock, arch=self.arch(), configs=self.configs(), series=self.series)
 
     def configs(self) -> tuple[str, ...]:
-        """Of its kernel."""
+        """Configuration fragments of its kernel."""
         assert isinstance(self.kernel, str)
         return KERNELS[self.kernel] + (() if self.stock else tuple(CHECKS[name] for name in self.series))
 
     def options(self) -> tuple[str, ...]:
-        """Of stc-check. A test of many steps may take long."""
+        """Options of stc-check. The time limit is long, because a test of many steps may take long."""
         return "-n", str(self.factor), "-r", str(self.seed), "-t", str(120 * max(1, self.factor))
 
     def boot_words(self) -> str:

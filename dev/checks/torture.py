@@ -38,7 +38,7 @@ class Way:
     share: bool = False
 
     def __str__(self) -> str:
-        """As options of the command."""
+        """The options of the command for this way."""
         return f"--kind {self.kind}{' --share' if self.share else ''}" if self.kind else "no kind"
 
 
@@ -48,7 +48,7 @@ class Part:
 
     way: Way
     seed: int
-    """Of the first."""
+    """Seed of the first sequence."""
     count: int
     steps: bool = False
     """Say each step (on the console)."""
@@ -65,7 +65,7 @@ class Said:
     host: float
     hardware: int
     reads: int
-    """Of the data disk: by the unit, and all."""
+    """Reads of the data disk: by the unit (`hardware`), and all (`reads`)."""
     unaccounted: str
     """What the drive has read and the record does not know of; empty if there is nothing."""
 

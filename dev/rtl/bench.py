@@ -26,7 +26,8 @@ SMU_FLAGS = ["-O1", "-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany", "-ffreest
              str(BARE / "start.S"), str(BARE / "bare.c")]
 PROGRAMS = ("fit", "held_out", "smu")
 DEVICE_CYCLES = range(2000, 2011)
-"""Of the drive: one after the other, so that the mean is over every phase of the completion unit's looks at its queue."""
+"""Latencies of the drive in cycles, tried one after the other. So the mean is over every phase between the completion
+and the next poll of the queue."""
 REGIONS = {1: "marked", 2: "not marked"}
 """Upper entries have their marks already, or not (smu.c)."""
 

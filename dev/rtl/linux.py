@@ -34,7 +34,7 @@ MEMORY_MIB = 64
 FILE_MIB = 20
 MOST_CYCLES = 400_000_000
 RECORD = CACHE / "rtl" / "cva6-linux" / "record.json"
-"""Of the last run."""
+"""Record of the last run."""
 MOST_OUTSIDE = 0.01
 """Share of osdp's time that hwdp may take outside the device (FPGA figure 8 says that hwdp's time is the device's)."""
 
@@ -103,7 +103,7 @@ def table(regions: dict[str, dict], count: int) -> str:
 
 
 def outside(regions: dict[str, dict]) -> float:
-    """Of osdp's time, the share that hwdp takes outside the device."""
+    """Cycles of a miss that hwdp takes outside the device, as a fraction of osdp's cycles of a miss."""
     return (regions["hwdp"]["cycles"] - regions["hwdp"]["device_cycles"]) / regions["osdp"]["cycles"]
 
 

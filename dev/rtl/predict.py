@@ -46,7 +46,7 @@ def measured(file: Path) -> tuple[int, dict[str, float]]:
 
 
 def predicted(count: int, kinds: list[str]) -> dict[str, float]:
-    """The same on the machine."""
+    """The cycles of a miss on the machine, by kind."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program, out = folder / "miss", folder / "out"

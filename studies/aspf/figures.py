@@ -44,7 +44,7 @@ ENDS = ("mix3", "mix6")
 """The smallest mix and the largest."""
 ACCESSES_OF_QUICK = 10_000_000
 SHARES_OF_MEMORY = (0.25, 0.5, 1, 2)
-"""Of what the paper's rule gives."""
+"""Memory as a share of what the paper's rule gives."""
 
 
 @dataclass(frozen=True)
@@ -192,9 +192,9 @@ MEMORY = Column("memory_mib", "memory MiB", "Memory of the simulated machine.", 
 CAPACITY = Column("capacity", "pages per set", "Pages that a set of A-SPF* holds.", "pages", None, "d")
 SPAN = word("span", "span turns", "Do sets span turns of the processor?")
 OF_RECORD = (MIX, POLICY, PROCESSES, FRAMES, LATENCY, PREFETCH, TRACE, *output.COLUMNS)
-"""Of each record of `simulate`."""
+"""Columns of each record that `simulate` returns."""
 LESS = (TIME_LESS, SWITCHES_LESS, FAULTS_LESS, less(output.MOVED, "fewer moved %"))
-"""Of `compare`."""
+"""Columns that `compare` adds."""
 
 
 def figure_1b(setup: Setup) -> list[dict]:

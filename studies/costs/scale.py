@@ -18,7 +18,7 @@ from studies.isca20.rocksdb import GAIN, READ_ONLY, SEVERAL, THROUGHPUT, points
 
 PROGRAMS = (rocksdb.FIO, "YCSB-A", READ_ONLY)
 TIMES, TIMES_OF_QUICK = (0.5, 1, 2), (0.75, 1)
-"""Of the form's scale."""
+"""Multiples of the scale that the form has."""
 
 
 def times(scale: Scale, factor: float) -> Scale:

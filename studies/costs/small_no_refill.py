@@ -239,7 +239,7 @@ OF_ROWS = (
     Column("frames_refilled_by_fault", "frames refilled by faults", "Frames that page faults brought into the pool.", "frames",
            None, ",.0f"),
 )
-"""Of `rows`."""
+"""Columns of the records that `rows` returns."""
 _RUN = (figures.THREADS, figures.KIND, KPOOLD)
 
 

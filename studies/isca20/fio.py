@@ -27,10 +27,11 @@ SCALE = Scale(memory_mib=1024, data_mib=512, operations=4_000, warm=0)
 """Memory for all that is read. The paper's file has 4 GB; how large it is does not change one thread's cold miss."""
 SCALE_OF_QUICK = Scale(memory_mib=512, data_mib=256, operations=500, warm=0)
 SCALE_OF_12 = replace(SCALE, data_mib=4096)
-"""Of figure 12: the paper's file. In a small one eight threads would find every third page in memory, read by another."""
+"""Scale of figure 12, with the paper's file. In a small file, eight threads would find every third page in memory, because
+another thread has read it."""
 SCALE_OF_QUICK_12 = replace(SCALE_OF_12, operations=500)
 TIMINGS = {"detailed": True, "every access hits": False}
-"""Of figure 3: with the time of caches, TLBs, branch prediction and DRAM, and what is left without."""
+"""Timings of figure 3: with the time of caches, TLBs, branch prediction and DRAM, and without it."""
 DRIVES = ("z-ssd", "optane-ssd", "optane-pmm")
 """Figure 17's, slowest first (machine/profiles/ssd)."""
 PARTS = {
@@ -271,7 +272,7 @@ OF_PARTS = (
         Column(f"{part}_us", f"{part} us", f"Time of a page fault's part `{part}`.", "us", LOWER, ".2f"),
         Column(f"{part}_percent", f"{part} %", f"Time of a page fault's part `{part}` in percent of the device's.", "%", LOWER,
                ".2f"))))
-"""Of `parts_of`."""
+"""Columns of the records that `parts_of` returns."""
 BEFORE_US = Column("before_us", "before the device us", "Time from the trap or the walk to the doorbell.", "us", LOWER, ".3f")
 AFTER_US = Column("after_us", "after the device us", "Time from the completion queue entry until user code goes on.", "us",
                   LOWER, ".3f")

@@ -278,7 +278,7 @@ EVENT_CHANGES = tuple(Column(f"{event.key}_change", f"{event.heading} change %",
 
 
 def throughput_change(base: str) -> Column:
-    """Of the throughput against a kind."""
+    """The column for the change of the throughput against a kind."""
     return Column("ops_per_second_change", f"throughput over {'OS paging' if base == 'osdp' else base} %",
                   f"How much more operations per second than with {base}.", "%", HIGHER, "+.1f")
 

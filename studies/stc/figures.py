@@ -89,7 +89,7 @@ def measure(setup: Setup, cases: Sequence[tuple[dict, Case]], boots: Callable[[d
 
 def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], error: str,
                   boots: Callable[[dict], int] = lambda names: BOOTS) -> list[dict]:
-    """The same with the number of boots; `error` names the figure whose standard error is shown."""
+    """The records of `measure`, with the number of boots; `error` names the figure whose standard error is shown."""
     return [told(row, error) for row in measure(setup, cases, boots)]
 
 

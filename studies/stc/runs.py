@@ -35,7 +35,7 @@ LOW_MIB, SPARE_MIB = 2048, 512
 _ATTRIBUTE = "attribute"
 """Folder of a run for the machine's attribution."""
 _FORM = "stc 5"
-"""Of the records below: another number when they change."""
+"""Version of the records below. It is raised when they change."""
 CYCLES = Column("cycles", "cycles", "Cycles of the whole region of interest.", "cycles", LOWER, ",.0f")
 SPENT = (CYCLES, shared.INSTRUCTIONS.but(meaning="Instructions of all harts in the region of interest."), shared.HOST_SECONDS)
 FAULTS = Column("faults", "page faults", "Page faults of user accesses.", "faults", None, ",.0f")
@@ -55,7 +55,8 @@ HANDLER = Column("handler", "handler cycles", "Cycles per fault of __handle_mm_f
                  ",.1f")
 COLUMNS = (*SPENT, FAULTS, WALK_CYCLES, TABLES_MADE, FAULT_CYCLES, WALK_INSTRUCTIONS, HITS, FAULT_SHARE, WALK_SHARE,
            WALK_OF_FAULT, WALK_OF_HANDLER, HANDLER)
-"""Of `figures` and what a run spent. The handler's can be compared with the unpatched kernel, whose walk is in the handler."""
+"""Columns of the records that `figures` returns, and of the time of a run. Those of the handler can be compared with the
+unpatched kernel, whose walk is in the handler."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ class Case:
     pages: int = 1
     """Pages of 4 KiB that a fault on anonymous memory allocates (a power of two, 1 or from 4 on)."""
     memory_mib: int = 1024
-    """That the command needs."""
+    """Memory that the command needs."""
     attributed: bool = True
     """By function; otherwise only the region's cycles are known, sooner."""
     packages: tuple[str, ...] = ()
-    """Of Debian, in the guest's root."""
+    """Debian packages in the guest's root file system."""
 
     @property
     def title(self) -> str:

@@ -33,7 +33,7 @@ class Result:
     status: str
     """`ok`, `failed`, `killed`, `out of memory`, `time limit`, `crashed` or `no status` (docs/reference/sweeps.md)."""
     exit_status: int | None
-    """Of the command; None if it has none."""
+    """Exit status of the command; None if it has none."""
     line: str
     """What to say of a run that is not `ok`; else empty."""
     console: str = field(repr=False)

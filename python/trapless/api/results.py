@@ -78,7 +78,7 @@ def load(path: str | Path, *, runs: bool = False) -> pd.DataFrame:
 
 
 def _of_rows(rows: list[dict], known: Mapping[str, columns.Column]) -> pd.DataFrame:
-    """Of results.json: of an experiment, of a sweep of guests, of one of the paging simulator."""
+    """The frame of a results.json: that of an experiment, of a sweep of guests, or of a sweep of the paging simulator."""
     guests = any("figures" in row and "values" in row for row in rows)
     found = [row_of(row) if guests else
              {**row["values"], **output.take(row["record"])} if {"values", "record"} == row.keys() else row for row in rows]
@@ -86,7 +86,7 @@ def _of_rows(rows: list[dict], known: Mapping[str, columns.Column]) -> pd.DataFr
 
 
 def _of_runs(text: str, known: Mapping[str, columns.Column]) -> pd.DataFrame:
-    """Of runs.jsonl, where each figure says its unit."""
+    """The frame of a runs.jsonl, where each figure has its unit."""
     runs = [json.loads(line) for line in text.splitlines()]
     frame = pd.DataFrame([
         {**run["names"], "seed": run["seed"], **{key: run[key] for key in ("form", "status", "exit_status") if key in run},

@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
     """Complains in one line, and knows what a misspelt word may have meant."""
 
     def __init__(self, **options: object) -> None:
-        """As argparse's, but no option that has one value takes a second one."""
+        """Like argparse's parser, but an option with one value must not be given twice."""
         super().__init__(**options)
         for name in (None, "store"):
             self.register("action", name, _Once)

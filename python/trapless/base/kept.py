@@ -51,7 +51,7 @@ def keep(key: str, record: dict) -> None:
 
 
 def unknown(keys: Mapping[str, object]) -> list[str]:
-    """Those of these keys that have no record. Says how many have one, and counts what they took."""
+    """The keys that have no record. Prints how many have one, and adds up the time that these took."""
     todo = [key for key in keys if known(key) is None]
     if len(todo) < len(keys):
         say(f"{len(keys) - len(todo)} of {len(keys)} runs are known already")

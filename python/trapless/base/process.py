@@ -33,7 +33,7 @@ _MOST_CONSOLE = 64 << 20
 _LAST_BYTES_SECONDS = 5
 """How long a simulator may print nothing after SIGTERM, and then how long the rest of its console may take."""
 _LAST_WORDS_SECONDS = 60
-"""And how long it may go on to say something."""
+"""How long it may go on printing after SIGTERM."""
 _STEP_SECONDS = 0.05
 
 
@@ -115,7 +115,7 @@ def end_all(ended: threading.Event) -> None:
 
 
 def close() -> None:
-    """The same for all threads."""
+    """End the simulators of all threads, and start no further ones."""
     end_all(_closed)
 
 

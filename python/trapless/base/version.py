@@ -8,7 +8,7 @@ import subprocess
 from trapless.base.paths import ROOT
 
 VERSION = "0.1.0"
-"""Of the project; CHANGELOG.md says what is in it."""
+"""Version of the project; CHANGELOG.md says what is in it."""
 
 
 def git_describe() -> str | None:

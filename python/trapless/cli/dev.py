@@ -15,7 +15,7 @@ HELP = "for those who change the project: tests, goals, soak, and more (dev --he
 
 
 def _commands() -> ModuleType:
-    """Those of the checkout: nothing of the library needs them."""
+    """The commands of `./trapless dev`. Only a checkout has them; the library does not need them."""
     if not (DEV / "commands.py").is_file():
         raise UserError(f"dev: needs a checkout; there is none in {ROOT}")
     if str(ROOT) not in sys.path:

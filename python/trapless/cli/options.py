@@ -35,7 +35,7 @@ def data_of(text: str) -> str:
 
 
 PARSERS = {"data": data_of, "series": series}
-"""Of options whose values are more than their type says."""
+"""Parsers of options whose values must be checked beyond their type."""
 
 
 def add_option(command: argparse._ActionsContainer, word: str) -> None:

@@ -25,7 +25,7 @@ from trapless.guest.images.rootfs import PARTUUID
 BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
 
 QEMU_HARTS = 4
-"""Of a guest on QEMU that says nothing else."""
+"""Number of harts of a guest on QEMU, unless the guest says another."""
 
 # The data disk's number among the machine's disks: after the root disk and the job's.
 DATA_DISK = 3
@@ -53,7 +53,7 @@ class Guest:
     data_options: str = ""
     """Options of its drive and namespaces, as the machine's --disk has them (docs/reference/nvme.md); not on QEMU."""
     job_options: str = ""
-    """The same for the job's disk."""
+    """Options of the drive of the job's disk."""
     data_kept: bool = False
     """Writes to the data disk go to the file; otherwise they are dropped at the end."""
     profile: str = "vc707"

@@ -40,13 +40,13 @@ ARCHS = {arch.kernel: arch for arch in (
 RISCV = ARCHS["riscv"]
 
 ALL_SERIES = ("hwdp", "stc")
-"""That linux/build knows."""
+"""Series that linux/build can apply."""
 KERNEL_ROOM = 2 * GIB
 """Bytes that building a kernel takes: its sources and objects. Those that check themselves have many more objects."""
 MACHINE_ROOM = GIB
 """Bytes that cargo's folder takes when all is built."""
 SERIES = ("hwdp",)
-"""Of the kernel that runs take, unless they ask for another."""
+"""Series of the default kernel."""
 
 # Guest program -> its place in the root image.
 GUEST_TOOLS = {

@@ -19,7 +19,7 @@ KEPT_OUTPUT = 4000
 # What programs say of ENOMEM: of the memory, of a limit, or of the addresses that a process can have.
 _NO_MEMORY = re.compile(r"Cannot allocate memory|ENOMEM|bad_alloc|MemoryError|OutOfMemory|[Oo]ut of memory|[Nn]ot enough memory")
 _ADDRESS_BITS = {"sv39": 38, "sv48": 47, "sv57": 56}
-"""Of a process, by the machine's paging (Documentation/arch/riscv/vm-layout.rst)."""
+"""Bits of a process's addresses, by the machine's paging (Documentation/arch/riscv/vm-layout.rst)."""
 _VICTIM = re.compile(r"Out of memory(?: \([\w -]+\))?: Killed process \d+ \((.*?)\)")
 
 
@@ -29,7 +29,7 @@ class Ending:
 
     status: str
     exit_status: int | None
-    """Of the command; None if it has none."""
+    """Exit status of the command; None if it has none."""
     line: str
     """What to say of it; empty if it ended as it should."""
 

@@ -50,7 +50,8 @@ class Run:
 
 
 def key(program: Path, run: Run) -> str:
-    """Of everything that the record depends on; not where things lie, so options that are absolute paths are in `depends`."""
+    """Cache key of a record: a hash of everything that the record depends on. Paths do not count, so files whose absolute paths
+    are in options are in `depends`."""
     guest = replace(run.guest, kernel=Path(), root=Path(), data=None, options=())
     disk = _content_of_disk(run.guest.data) if run.guest.data else ""
     files = [file_key(path) for path in (program, run.guest.kernel, run.guest.root)]

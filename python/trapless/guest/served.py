@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who read the data disk in a run, and why hardware did not read all of it: one line for people."""
+"""One line that says how much of the data disk hardware read in a run, and why not all of it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def reads(kind: str | None, outcome: guests.Outcome) -> tuple[int, int] | None:
 
 
 def figures(kind: str | None, outcome: guests.Outcome) -> dict[str, int]:
-    """The same for a record; empty without a data disk."""
+    """The same counts for a record; empty without a data disk."""
     found = reads(kind, outcome)
     return {} if found is None else {"data_reads": found[1], "data_reads_by_hardware": found[0]}
 

@@ -24,7 +24,7 @@ class Database:
 
     records: int
     record_bytes: int = 4096
-    """Of a key and its value (ISCA20, section VI)."""
+    """Bytes of a key and its value (ISCA20, section VI)."""
 
     @property
     def bytes(self) -> int:
@@ -32,7 +32,8 @@ class Database:
         return self.records * self.record_bytes
 
     def options(self) -> list[str]:
-        """As of the YCSB driver: tables are mapped, not compressed, and found by Bloom filters; no cache of blocks."""
+        """Options of RocksDB, as in the YCSB driver: tables are mapped, not compressed, and have Bloom filters; there is no block
+        cache."""
         return [f"--db={FOLDER}", f"--num={self.records}", f"--key_size={_KEY_BYTES}",
                 f"--value_size={self.record_bytes - _KEY_BYTES}", "--compression_type=none", "--bloom_bits=10", "--cache_size=0",
                 "--mmap_read=1"]

@@ -36,7 +36,7 @@ COLUMNS = (
     figures.KIND, figures.READAHEAD_KB, figures.OPS.but(heading="reads"), figures.MEAN_US, figures.P50_US, figures.P99_US,
     figures.P999_US, figures.DEVICE_US, figures.NONDEVICE_US, figures.HW_MISSES, figures.OS_FAULTS, KERNEL_PER_READ,
     figures.SIM_SECONDS, figures.HOST_SECONDS, figures.MIPS)
-"""Of a record (`record`), as tables have them."""
+"""Columns of a record that `record` returns, in the order of tables."""
 SHORT = (figures.KIND, figures.MEAN_US.but(heading="mean us per read"),
          KERNEL_PER_READ.but(heading="kernel instructions per read"), figures.OS_FAULTS, figures.HW_MISSES)
 """README's table of the demo."""
@@ -63,7 +63,7 @@ MORE = (
            "Kernel instructions per read divided by those of osdp.", "1", LOWER, ".2f"),
     Column("runs_at_once", "runs at once", "Runs that shared the host.", "runs", None, "d"),
 )
-"""Of a record, in no table."""
+"""Columns of a record that no table shows."""
 
 
 @dataclass(frozen=True)
@@ -268,5 +268,5 @@ def breakdown(records: list[dict]) -> list[dict]:
 
 
 def small_load(load: Load) -> Load:
-    """The same with a quarter of the reads: for quick checks."""
+    """The load with a quarter of its reads, for quick checks."""
     return replace(load, read_bytes=load.read_bytes // 4)

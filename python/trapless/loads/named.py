@@ -27,7 +27,7 @@ class Prepared:
     """Data disk."""
     packages: tuple[str, ...] = ()
     append: str = ""
-    """Of the kernel's command line."""
+    """Text that is added to the kernel's command line."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ COLUMNS = (
     Column("waited_seconds", "waited s", "Time before fio's first read, in which mmap() makes and arms the page tables.", "s",
            LOWER, ".3f"),
 )
-"""Of a record (`take`)."""
+"""Columns of a record that `take` returns."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Scale:
     memory_mib: int
     data_mib: int
     operations: int
-    """Of all threads together, as in the paper. So memory has seen the same with any number of threads."""
+    """Operations of all threads together, as in the paper. So memory has seen the same with any number of threads."""
     warm: int
     """Operations before them."""
 

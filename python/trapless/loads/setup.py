@@ -63,7 +63,7 @@ class Setup:
         return self.kernel or self.built("kernel", build.kernel)
 
     def built(self, name: Hashable, find: Callable[[], Path]) -> Path:
-        """The same of a kernel, which may take minutes: the machine that it will run on is built beside it."""
+        """A kernel, built once. This may take minutes; the machine is built at the same time."""
         return self.once(name, lambda: build.beside_machine(find))
 
     def leaves(self, own: Iterable[str]) -> None:

@@ -26,7 +26,7 @@ MOVED = Column("pages_moved", "pages moved", "Pages read and written.", "pages",
 JAIN = Column("jain", "Jain's index", "How equal the shares of the processor are when the first process ends (1: equal).", "1",
               HIGHER, ".5f")
 COLUMNS = (TIME, ACCESSES, FAULTS, SWITCHES, READS, WRITES, MOVED, JAIN)
-"""Of `figures`."""
+"""Columns of the record that `figures` returns."""
 WINDOW = Column("window_s", "window s", "Length of a window of time in which faults are counted.", "s", None, ".3f")
 PROCESS_FAULTS = Column("process_faults", "faults", "Faults of the process.", "faults", LOWER, ",.0f")
 FINISHED = Column("finished_s", "finished s", "When the process ended.", "s", LOWER, ".3f")
@@ -36,7 +36,7 @@ THIRDS = tuple(Column(part, f"faults in the {part}", f"Faults of the process in 
 SHARE = {name: Column(name, f"first {part} %", f"The process's share of the processor over the first {part} % of the run.", "%",
                       None, ".2f") for name, part in (("share_5", 5), ("share_10", 10))}
 OF_PROCESSES = (PROCESS, PROCESS_FAULTS, FINISHED, CPU, *THIRDS, *SHARE.values())
-"""Of each of `processes`."""
+"""Columns of each record that `processes` returns."""
 _WHY = {"neighbour": "as neighbours in the address space", "set": "as part of a set of A-SPF",
         "successor": "because they followed before", "reconstruct": "to bring back what the process had lost"}
 ISSUED = {origin: Column(f"{origin}_issued", f"{origin} pages", f"Pages that were read ahead {why}.", "pages", None, ",.0f")
@@ -46,13 +46,13 @@ USEFUL = {origin: Column(f"{origin}_useful_share", f"{origin} of use %",
                          ".2f")
           for origin, why in _WHY.items()}
 OF_PREFETCHES = (*ISSUED.values(), *USEFUL.values())
-"""Of `prefetches`."""
+"""Columns of the record that `prefetches` returns."""
 BOOK_BYTES = Column("bookkeeping_bytes", "bookkeeping bytes", "Most bytes that the policy's own lists and sets took.", "bytes",
                     LOWER, ",.0f")
 BOOK_OPERATIONS = Column("bookkeeping_operations", "list operations", "Changes of the policy's own lists and sets.", "operations",
                          LOWER, ",.0f")
 OF_COSTS = (BOOK_BYTES, BOOK_OPERATIONS)
-"""Of `costs`."""
+"""Columns of the record that `costs` returns."""
 
 
 def take(record: dict, *parts: Callable[[dict], dict]) -> dict:

@@ -16,7 +16,7 @@ def _points(records: list[dict]) -> list[dict]:
 
 
 def _points_by_process(records: list[dict]) -> list[dict]:
-    """The same for each of its processes."""
+    """The points of each process of a mix, as `_points` gives those of a mix."""
     return [{"policy": record["policy"], "process": line["process"], **point}
             for record in records for line in record["timelines"] for point in _windows(line)]
 

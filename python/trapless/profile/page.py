@@ -64,7 +64,7 @@ class Misses:
 
     @property
     def cycles(self) -> np.ndarray:
-        """Of each span."""
+        """Cycles of each span."""
         return np.array(self.flat).reshape(len(self.begins), -1)
 
     def median(self) -> dict:

@@ -27,7 +27,7 @@ from trapless.results.columns import HIGHER, LOWER, Column, word
 BEFORE = ("exception", "fault handling", "file map", "file system", "block layer", "driver")
 """Spans of a page fault (machine/crates/attribution, SPANS) before the device."""
 AFTER = ("interrupt delivery", "interrupt", "completion", "context switch", "rest of the fault")
-"""Those behind it."""
+"""Spans of a page fault after the device."""
 USER = ("user code", "miss in hardware")
 """Categories of user mode."""
 NOT_WORK = ("idle", "miss in hardware")
@@ -54,7 +54,7 @@ POLLUTION = Column("pollution", "user code over ideal us", "Time per miss that u
 MISSES_COLUMN = Column("misses", "misses", "Misses that hardware served, or page faults if it served none.", "misses", None, ",d")
 OF_KINDS = (figures.KIND, MISSES_COLUMN, figures.OS_FAULTS.but(heading="page faults beside"), BEFORE_US, DEVICE_PART, SMU_US,
             AFTER_US, WHOLE_US, POLLUTION)
-"""Of `kind_rows`."""
+"""Columns of the rows that `kind_rows` returns."""
 IPC = Column("ipc", "IPC", "Instructions per cycle.", "instructions/cycle", HIGHER, ".3f")
 _WHERE = {"l1i": "the first instruction cache", "l1d": "the first data cache", "l2": "the second level", "last": "the last level",
           "itlb": "the instruction TLB", "dtlb": "the data TLB", "walks": "TLBs, so that the page table was walked",
@@ -63,7 +63,7 @@ EVENTS = {name: Column(name, f"{name}/1000", f"Misses of {where} per 1000 instru
                        ".2f")
           for name, where in _WHERE.items()}
 _MISSES = (word("name", "", "User code or the kernel."), IPC, *EVENTS.values())
-"""Of `mode_rows`."""
+"""Columns of the rows that `mode_rows` returns."""
 
 
 def symbols_of(kernel: Path) -> Path:
@@ -181,7 +181,7 @@ def user_us(record: dict) -> float:
 
 def profile_elf(elf: Path, profile_name: str, settings: tuple[str, ...], detail: str | None, out: Path, since: str | None,
                 symbols: tuple[str, ...], categories: Path | None, options: tuple[str, ...] = ()) -> int:
-    """The same of a bare-metal ELF file; more `options` go to the machine."""
+    """Profile a bare-metal ELF file. `options` are additional options of the machine."""
     _prepare(out, symbols, categories)
     attribute = run.Attribute(out, since or "start", symbols, categories)
     status = run.run_elf(elf, profile_name, settings, detail,

@@ -53,7 +53,7 @@ class Column:
                       form or self.form.lstrip("+"))
 
     def but(self, **values: str | None) -> Column:
-        """The same with another heading, meaning or form."""
+        """This column with another heading, meaning or form."""
         return replace(self, **values)
 
     def printed(self, value: object) -> str:

@@ -48,7 +48,7 @@ OF_REGIONS = (HW_MISSES, OS_FAULTS, RESIDENT, DISTINCT, REGION_HW_MISSES, REGION
 OF_FIO = (OPS, MEAN_US, BANDWIDTH, RUNTIME, P50_US, P99_US, P999_US)
 """Columns of the figures that `of_fio` returns."""
 OF_RUN = (SIM_SECONDS, INSTRUCTIONS, MIPS, HOST_SECONDS, READAHEAD_KB)
-"""Of any run of the machine."""
+"""Columns that every run of the machine has."""
 
 
 def regions(stats: dict) -> list[dict]:
@@ -102,8 +102,8 @@ def mean(parts: list[tuple[int, float]]) -> float | None:
 
 
 def of_fio(said: dict) -> dict:
-    """Of fio's JSON: reads, or writes where there are no reads. Percentiles only of a single group, and only what fio reports;
-    bandwidth and runtime not of groups that ran one after another."""
+    """Figures of fio's JSON: of reads, or of writes if there are no reads. Percentiles are there only for a single group, and
+    only those that fio reports. Bandwidth and run time are not there for groups that ran one after another."""
     jobs = said["jobs"]
     errors = [job["error"] for job in jobs if job.get("error")]
     if errors:

@@ -184,7 +184,7 @@ def intervals(records: list[dict], key: str) -> list[float | None] | None:
 
 
 def _bars(records: list[dict], key: str) -> list[float] | None:
-    """The same as matplotlib wants it: what is not a number has no bar."""
+    """Half widths of the intervals as error bars for matplotlib. A mean without an interval has no bar (nan)."""
     found = intervals(records, key)
     return found and [nan if wide is None else wide for wide in found]
 
@@ -201,5 +201,5 @@ def values(records: list[dict], key: str) -> list:
 
 
 def words(records: list[dict], key: str) -> list[str]:
-    """The same as words, as an axis shows them."""
+    """The values of this column as words, as an axis shows them."""
     return list(dict.fromkeys(str(record[key]) for record in records))

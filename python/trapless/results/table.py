@@ -41,7 +41,7 @@ def markdown(records: list[dict], columns: Sequence[Column]) -> str:
 
 
 def laid_out(rows: list[list[str]], columns: Sequence[Column]) -> str:
-    """The same of cells that are text already."""
+    """A Markdown table of cells that are text already."""
     lines = ["| " + " | ".join(column.heading for column in columns) + " |",
              "| " + " | ".join("---" if column.word else "---:" for column in columns) + " |"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]

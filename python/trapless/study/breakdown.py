@@ -11,7 +11,7 @@ from trapless.results import plots
 from trapless.study import repeated
 
 FIGURE = plots.Bars("row", "part", "us", "one miss, us", stacked=True)
-"""Of `parts`."""
+"""Figure of the rows that `parts` returns."""
 
 
 def steps_of(run: dict) -> dict[str, float] | None:

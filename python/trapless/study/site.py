@@ -128,7 +128,7 @@ def _breakdown(rows: list[dict]) -> dict | None:
 
 
 def _json(value: object) -> Markup:
-    """As the text of a script that holds data: nothing in it may end the script."""
+    """The value as JSON inside a script element: nothing in it may end the element."""
     return Markup(json.dumps(value).replace("<", "\\u003c"))
 
 

@@ -30,7 +30,7 @@ OPTIONS: dict[str, type | tuple[type, ...]] = {"command": (str, list), "workload
     for word, option in run.OPTIONS.items() if word not in _NOT_OF_POINTS}
 """Options of `run`, and the types of their values."""
 SECTIONS = ("machine", "core", "smu", "ssd", "detail")
-"""Of a machine's profile."""
+"""Sections of a machine's profile."""
 _FORM = "sweep 3"
 _HOLE = re.compile(r"\{\{(\w+)\}\}|\{(\w+)\}")
 _NAMES = {str: "text", bool: "true or false", int: "whole number", list: "list", (str, list): "text or list"}
@@ -153,12 +153,12 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
 
 
 def dotted(values: Mapping[str, object]) -> tuple[list[str], list[str]]:
-    """Of the names that have a dot: values of the machine's profile, and parameters of the kernel's command line."""
+    """Names with a dot: those of the machine's profile, and parameters of the kernel's command line."""
     names = sorted(name for name in values if "." in name)
     return ([f"{name}={_plain(values[name])}" for name in names if name.partition(".")[0] in SECTIONS],
             [f"{name}={_plain(values[name], int)}" for name in names if name.partition(".")[0] not in SECTIONS])
 
 
 def _plain(value: object, truth: type = str) -> str:
-    """As a profile's setting or a kernel's parameter has it."""
+    """The value as a text for a profile's setting or a kernel's parameter."""
     return str(truth(value)).lower() if isinstance(value, bool) else str(value)

@@ -24,7 +24,7 @@ COLUMNS = typed.by_key((
     *figures.OF_FIO, *figures.OF_REGIONS, *figures.OF_RUN, figures.OPS_PER_SECOND, figures.WRONG,
     Column("data_reads", "reads of the data disk", "Reads of the data disk from the first command on.", "reads", None, ",d"),
     Column("data_reads_by_hardware", "reads by hardware", "Those of them that hardware made.", "reads", None, ",d")))
-"""Of `take`, by key; a program's own figures say themselves what they are."""
+"""Columns of the records that `take` returns, by key. Figures of a program have their meaning in its figures.json."""
 _DIRECTIONS = {"higher": HIGHER, "lower": LOWER, None: None}
 _TYPED = ("value", "unit", "direction", "meaning")
 _BARE = {"unit": "1", "direction": None, "meaning": ""}

@@ -25,7 +25,7 @@ from trapless.results import table
 from trapless.sweeps import grid
 
 FIGURES = (output.TIME.but(form=".4f"), output.FAULTS, output.SWITCHES, output.MOVED, output.JAIN)
-"""Of the terminal's table."""
+"""Columns of the table on the terminal."""
 
 _TRACE = re.compile(r"process\.\d+\.trace")
 
@@ -69,7 +69,7 @@ def load(file: Path) -> tuple[dict, dict[str, list]]:
 
 
 def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
-    """The same values; traces that they name one by one are sought from `folder` on."""
+    """The values, with the paths of single traces taken relative to `folder`."""
     return {key: str((folder / value).absolute()) if _TRACE.fullmatch(key) and isinstance(value, str) else value
             for key, value in values.items()}
 

@@ -156,7 +156,7 @@ async def a_fabric_that_does_them_wrongly_is_refused(dut: HierarchyObject, fabri
 
 
 ACCESSES = 16
-"""Of the test: eight at each of two words, the last of which puts it back."""
+"""Accesses of the test: eight at each of two words, the last of which restores the word."""
 
 
 @cocotb.test()

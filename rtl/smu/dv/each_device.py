@@ -183,7 +183,8 @@ async def a_refused_change_leaves_a_write_as_it_is(dut: HierarchyObject) -> None
 
 @cocotb.test()
 async def a_change_makes_a_write_an_old_one(dut: HierarchyObject) -> None:
-    """That of the head, as no command may be under way. It loses nobody, and holds VALID off until it ends. REQ: SMU-14"""
+    """The write is one of the head doorbell, as no command may be under way. It loses no device, and VALID stays 0 until it ends.
+    REQ: SMU-14"""
     bench = await Bench.start(dut)
     for d, device in enumerate(bench.world.devices):
         # One field of each device; all of the first one's.

@@ -48,7 +48,7 @@ class Device:
         self.owed = 0
         """Commands in the submission queue less completions that the SMU has taken."""
         self.answers: list[bool] = []
-        """Of each completion queue entry that is not taken yet: whether it is a command's."""
+        """For each completion queue entry that the SMU has not taken yet: whether it belongs to a command."""
         for at in range(self.world.cq(self.index), self.world.cq(self.index) + 16 * self.world.sizes.depth, 8):
             self.world.ram.words.pop(at, None)
 

@@ -51,4 +51,4 @@ PFN = _spread(_rng.getrandbits(PFN_BITS), 0, PFN_BITS)
 DMA = _spread(_rng.getrandbits(DMA_BITS) & -PAGE, 12, DMA_BITS)
 NSID = [1 + _rng.getrandbits(NSID_BITS - 1) for _ in range(DEVICES)]
 LBA = _rng.getrandbits(32)
-"""Of the first block, in multiples of all blocks of a generation."""
+"""Address of the first block, in multiples of the number of blocks of a generation."""

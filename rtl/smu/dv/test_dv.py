@@ -145,7 +145,7 @@ def test_soak(long: bool) -> None:
 
 
 def test_soak_wide(long: bool) -> None:
-    """The same with a wide bus, four updaters and synchronous reset."""
+    """The soak test with a wide bus, four updaters and synchronous reset."""
     for seed in range(10 if long else 1):
         bench(WIDE, "soak", f"wide-{seed}", SMU_SEED=seed, SMU_CYCLES=50_000 if long else 20_000, **windowed(seed))
 
@@ -202,7 +202,7 @@ def _with_bug(name: str, bug: dict) -> str:
 
 
 def test_seeded_bugs_have_their_places() -> None:
-    """Those of the benches and those of the proofs, so that a change of the source takes them along."""
+    """The source has the text that each seeded bug of benches and proofs replaces; who changes the source must change both."""
     proofs = tomllib.loads((sources.FORMAL / "proofs.toml").read_text())["seed"]
     for name, bug in [*SEEDED.items(), *((name, {**bug, "file": f"{bug['file']}.sv"}) for name, bug in proofs.items())]:
         _with_bug(name, bug)

@@ -14,7 +14,7 @@ from rtl.smu.dv.places import FREE_RING, RET_RING
 from rtl.smu.dv.spec import PFN_MASK, C, get, installed, mask, names_block, of
 
 BLOCKS = 8
-"""Of 512 bytes in a page."""
+"""Number of blocks of 512 bytes in a page."""
 L = mask("PTE_L")
 NEVER = 1 << 60
 
@@ -73,7 +73,7 @@ class World:
         self.entries = {at[i]: (name, i) for name, at, share in kinds for i in range(-(-self.sizes.pages // share))}
         """Page table entries by address: which kind, and the how manieth."""
         self.places: list[str | int] = ["os"] * self.sizes.frames
-        """Of each frame: os, smu, returned, or the page that maps it."""
+        """Where each frame is: os, smu, returned, or the page that maps it."""
         self.content: list[int | None] = [None] * self.sizes.frames
         self.devices: list = []
         self.commands: dict[int, int] = {}
@@ -90,7 +90,7 @@ class World:
         self.doubts: dict[int, bool] = {}
         """Frames of which the unit cannot know whether they were mapped, and whether they were (REQ: SMU-13)."""
         self.returns: list[bool] = []
-        """Of each entry of the return ring: whether the frame is still the unit's, and so the operating system's again."""
+        """For each entry of the return ring: whether the frame was the unit's, so that it is the operating system's again."""
         self.lost_marks: set[int] = set()
         self.acceptances = 0
         self.accepted = [0] * self.sizes.pages

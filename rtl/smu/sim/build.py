@@ -43,13 +43,13 @@ class Parameters:
     socket: int = 0
 
     def generics(self) -> list[str]:
-        """As Verilator takes them."""
+        """The parameters as options of Verilator."""
         names = {"pmshr": "PmshrEntries", "prefetch": "PrefetchDepth"}
         camel = {f: names.get(f, "".join(w.title() for w in f.split("_"))) for f in dataclasses.asdict(self)}
         return [f"-G{camel[f]}={v}" for f, v in dataclasses.asdict(self).items()]
 
     def defines(self) -> list[str]:
-        """As the C interface takes them."""
+        """The parameters as macros of the C interface."""
         return [f"-DSMU_{f.upper()}={v}" for f, v in dataclasses.asdict(self).items()]
 
     def name(self) -> str:

@@ -24,7 +24,7 @@ class Loading:
     """How a disk is loaded."""
 
     title: str
-    """Of what is loaded, for people."""
+    """What is loaded, in words for messages."""
     command: str
     """Shell command that leaves the data in /data."""
     size: int

@@ -21,7 +21,7 @@ class Elf:
     interpreter: str | None = None
     """The dynamic linker that loads it; None if nothing does."""
     libraries: tuple[str, ...] = ()
-    """As its dynamic section has them."""
+    """Names of libraries in its dynamic section."""
     run_paths: tuple[str, ...] = ()
     """Where it has them sought first."""
 

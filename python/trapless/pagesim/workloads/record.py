@@ -73,7 +73,8 @@ def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: boo
 
 
 def outdated(names: Iterable[str], accesses: int, folder: Path, start: bool = False) -> list[str]:
-    """Those of these workloads whose trace is there, but not as they are now. One whose packages are not installed cannot say."""
+    """The workloads whose trace was recorded from another state of the workload. A workload whose packages are not installed is
+    left out, because its state is not known."""
     chosen = [WORKLOADS[name] for name in names if name in WORKLOADS]
     versions = _versions({package for workload in chosen for package in workload.packages} | {"valgrind"})
     plans = [plan(replace(workload, skip=0) if start else workload, accesses, versions, folder) for workload in chosen
@@ -88,9 +89,9 @@ class Plan:
     workload: Workload
     accesses: int
     inputs_key: str
-    """Of all that its prepared files depend on: workloads that prepare the same share them."""
+    """Cache key of its prepared files: a hash of all that they depend on. Workloads that prepare the same files share them."""
     key: str
-    """Of all that the trace depends on."""
+    """Cache key of the trace: a hash of all that it depends on."""
     trace: Path
 
     @property

@@ -30,7 +30,7 @@ SEED = 20
 # Mutants of each module: at least LEAST, and a share of REST more by its size.
 LEAST, REST = 1, 100
 LIMIT_S = 120
-"""Of processor time, for the tests of one filter. They take 10 s at most on a unit that works."""
+"""Limit of processor time in s for the tests of one filter. On a correct unit they take at most 10 s."""
 GOAL = 0.97
 # Quick tests first.
 FILTERS = ("rules::", "ports::", "the_models_logic", "entries::", "queues::", "registers", "numbers::", "errors::", "fabric::",
