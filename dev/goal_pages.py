@@ -6,17 +6,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
+from trapless.base.cache import locked
 from trapless.base.outputs import write_whole
 from trapless.base.paths import ROOT, STUDIES
-from trapless.base.ui import UserError, say
+from trapless.base.ui import UserError, nearest, say
 
 from dev import goals
-from dev.goals import Goal, Measured
+from dev.goals import Goal, Measured, number
 
-MARK = re.compile(r"<!-- goal (\S+) -->(?:\s*\([^()]*\)<!-- /goal -->)?")
-"""A mark, with what is written behind it."""
+MARK = re.compile(r"""
+    (?P<code> ^```.*?^``` | `[^`\n]*` )
+    | <!--\ goal\ (?P<goal>\S+)\ -->(?: \s*\([^()]*\)<!--\ /goal\ -->)? (?P<again> \s*\(measured\ \d)?
+    | (?P<odd> <!--\s*/?\s*goals?\b[^\n>]*>? )""", re.VERBOSE | re.MULTILINE | re.DOTALL | re.IGNORECASE)
+"""A mark with what is written behind it; code, in which marks are only examples; what was meant to be a mark."""
 PAGE = Path("docs/reference/goals.md")
 HEAD = """\
 <!-- SPDX-License-Identifier: Apache-2.0 -->
@@ -45,12 +50,6 @@ def documents() -> Iterator[Path]:
         yield from sorted((ROOT / "docs" / kind).glob("*.md"))
 
 
-def number(value: float, aim: float) -> str:
-    """A figure with two decimals, or as many as its aim has, without zeros at its end."""
-    digits = max(2, len(f"{aim:g}".partition(".")[2]))
-    return f"{value:,.{digits}f}".rstrip("0").rstrip(".")
-
-
 def unit(goal: Goal) -> str:
     """The unit behind a figure, with its space."""
     return {"": "", "x": " times"}.get(goal.unit, f" {goal.unit}")
@@ -58,19 +57,27 @@ def unit(goal: Goal) -> str:
 
 def behind(goal: Goal, found: Measured | None) -> str:
     """What stands behind a mark."""
+    aim = f"aim: {goal.direction} {number(goal.aim, goal.aim)}{unit(goal)}"
     if found is None:
-        return ""
+        return f" (not measured yet; {aim})<!-- /goal -->"
     missed = "" if goal.holds(found.figure) else ", not reached"
-    return (f" (measured {found.date}: {number(found.figure, goal.aim)}{unit(goal)}; aim: {goal.direction} "
-            f"{number(goal.aim, goal.aim)}{unit(goal)}{missed})<!-- /goal -->")
+    return f" (measured {found.date}: {goal.shown(found.figure)}{unit(goal)}; {aim}{missed})<!-- /goal -->"
 
 
-def marked(text: str, register: dict[str, Goal], found: dict[str, Measured]) -> str:
-    """The page with the figures of today. UserError for a mark without a goal."""
+def marked(text: str, register: dict[str, Goal], found: dict[str, Measured], name: str = "page") -> str:
+    """The page with the figures of today. UserError for a mark without a goal, and for what is nearly a mark."""
     def one(match: re.Match[str]) -> str:
-        if match[1] not in register:
-            raise UserError(f"no such goal: {match[1]}")
-        return f"<!-- goal {match[1]} -->{behind(register[match[1]], found.get(match[1]))}"
+        if match["code"]:
+            return match[0]
+        goal, where = match["goal"], f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
+        if match["odd"]:
+            raise UserError(f"{where}: {match[0]} belongs to no mark: write <!-- goal ID -->, and nothing behind it")
+        if goal not in register:
+            meant = nearest(goal, register, rest=False) or "studies/*/goals.toml have all"
+            raise UserError(f"{where}: no such goal: {goal}; {meant}")
+        if match["again"]:
+            raise UserError(f"{where}: behind goal {goal} is a figure without its <!-- /goal -->: remove the figure")
+        return f"<!-- goal {goal} -->{behind(register[goal], found.get(goal))}"
 
     return MARK.sub(one, text)
 
@@ -82,7 +89,7 @@ def page(register: list[Goal], found: dict[str, Measured]) -> str:
         last = found.get(goal.id)
         figure, date, holds = "…", "-", None
         if last:
-            figure, date, holds = number(last.figure, goal.aim), last.date, goal.holds(last.figure)
+            figure, date, holds = goal.shown(last.figure), last.date, goal.holds(last.figure)
         sentence, aim = goal.sentence.replace("{figure}", figure), f"{goal.direction} {number(goal.aim, goal.aim)}{unit(goal)}"
         rows[holds] += f"| {sentence} | {aim} | {date} | {goal.area} |\n"
     return HEAD + "".join(f"\n## {heading}\n\n| measured | aim | date | area |\n| --- | --- | --- | --- |\n{rows[holds]}"
@@ -94,18 +101,21 @@ def pages() -> dict[Path, str]:
     register, _ = goals.load()
     found = goals.measured()
     by_name = {goal.id: goal for goal in register}
-    texts = {path.relative_to(ROOT): marked(path.read_text(), by_name, found) for path in documents()}
+    texts = {path.relative_to(ROOT): marked(path.read_text(), by_name, found, str(path.relative_to(ROOT)))
+             for path in documents()}
     return {PAGE: page(register, found), **texts}
 
 
 def run(check: bool) -> int:
     """Write the pages; with `check`, UserError if one is out of date."""
-    for path, text in pages().items():
-        there = ROOT / path
-        if there.is_file() and there.read_text() == text:
-            continue
-        if check:
-            raise UserError(f"{path} is out of date: run ./trapless dev reference")
-        write_whole(there, text)
-        say(f"{path} written")
+    # What another process measures meanwhile is in no page, or in all.
+    with nullcontext() if check else locked(goals.RECORD.name):
+        for path, text in pages().items():
+            there = ROOT / path
+            if there.is_file() and there.read_text() == text:
+                continue
+            if check:
+                raise UserError(f"{path} is out of date: run ./trapless dev reference")
+            write_whole(there, text)
+            say(f"{path} written")
     return 0

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every goal is measured, every measure claimed, and documents state no result outside the register."""
 
+import json
 import re
+import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +44,11 @@ def test_stated_tables_are_measured_again(monkeypatch: pytest.MonkeyPatch, tmp_p
     session._records["large"] = [{"kind": "osdp", "mean_us": 115.0, "host_seconds": 9.0, "hw_misses": 3}]
     found = {figure.id: (figure.holds, figure.unit) for figure in goals.check_table(stated, session)}
     assert found == {"large-osdp-mean_us": (False, "us"), "large-osdp-host_seconds": (None, "s")}
+    for text, message in (("kind,mean_us\nosdp,fast\n", "mean_us of osdp must be a number, not 'fast'"),
+                          ("kind,gone\nosdp,1\n", "column gone is not measured"), ("mean_us\n1\n", "column kind is missing")):
+        (tmp_path / "large.csv").write_text(text)
+        with pytest.raises(UserError, match=f"large.csv: table large: {message}"):
+            goals.check_table(stated, session)
     (tmp_path / "large.csv").write_text("kind,mean_us\nhwdp,100.00\n")
     with pytest.raises(UserError, match="large.csv: table large: nothing measures the row hwdp"):
         goals.check_table(stated, session)
@@ -51,20 +60,103 @@ def test_every_measure_is_claimed() -> None:
     assert set(measures.MEASURES) > measures.FULL_ONLY
 
 
+GOAL = {"id": '"x"', "area": '"a"', "sentence": '"s {figure}"', "measure": '"boot_mips"', "aim": "1", "unit": '"s"',
+        "direction": '"at most"'}
+TABLE = {"id": '"t"', "area": '"a"', "file": '"t.csv"', "tolerance_percent": "1.0", "host": "[]"}
+
+
+def register(kind: str, keys: dict[str, str]) -> str:
+    """One entry of a register; a key without a text is left out."""
+    return f"[[{kind}]]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items() if value)
+
+
 @pytest.mark.parametrize(
-    ("fault", "message"),
+    ("text", "message"),
     [
-        ('measure = "nothing"\ndirection = "at most"', "nothing measures"),
-        ('measure = "boot_mips"\ndirection = "about"', "direction"),
-        ('measure = "boot_mips"\n', "direction"),
-        ('measure = "boot_mips"\ndirection = "at most"', "its sentence has no {figure}"),
+        (register("goal", GOAL | {"measure": '"nothing"'}), "goal x: nothing measures 'nothing'"),
+        (register("goal", GOAL | {"direction": '"about"'}), "direction must be at least or at most, not 'about'"),
+        (register("goal", GOAL | {"direction": ""}), "goal x has no direction: add direction"),
+        (register("goal", GOAL | {"sentence": '"s"'}), "its sentence has no {figure}"),
+        (register("goal", GOAL | {"sentence": '"s {figure} {aim}"'}), "no braces"),
+        (register("goal", GOAL | {"sentence": '"s {figure} | s"'}), "one line without |"),
+        (register("goal", GOAL | {"aim": '"x"'}), "goal x: aim must be a number, not 'x'"),
+        (register("goal", GOAL | {"aim": "nan"}), "aim must be a number, not nan"),
+        (register("goal", GOAL | {"aim": "true"}), "aim must be a number, not True"),
+        (register("goal", GOAL | {"aims": "1"}), "no such key: aims; did you mean aim?"),
+        (register("goal", GOAL | {"unit": '"s (host)"'}), "unit must be without parentheses"),
+        (register("goal", GOAL | {"id": '"a,b"'}), "id must be lower-case letters"),
+        (register("goal", GOAL | {"measure": "[]"}), "measure must be a text"),
+        (register("goal", GOAL).replace("[[goal]]", "[goal]"), "write [[goal]] above"),
+        (register("gaol", GOAL), "no such heading: gaol; did you mean goal?"),
+        (2 * register("goal", GOAL), "goal x is there twice"),
+        (2 * register("table", TABLE), "table t is there twice"),
+        (register("table", TABLE | {"host": '"mips"'}), "table t: host must be a list of texts, not 'mips'"),
+        (register("table", TABLE | {"tolerance_percent": "-1"}), "tolerance_percent must be 0 or more"),
+        ("[[goal", "goals.toml: "),
+        (b"# \xe9", "goals.toml: "),
     ],
 )
-def test_faulty_register(tmp_path: Path, fault: str, message: str) -> None:
+def test_faulty_register(tmp_path: Path, text: str | bytes, message: str) -> None:
     path = tmp_path / "goals.toml"
-    path.write_text(f'[[goal]]\nid = "x"\narea = "a"\nsentence = "s"\naim = 1\nunit = "s"\n{fault}\n')
-    with pytest.raises(UserError, match=message):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UserError, match=re.escape(message)) as found:
         goals.load(path)
+    assert str(found.value).startswith(f"{path}: ") and "\n" not in str(found.value)
+
+
+def test_two_studies_have_no_goal_of_one_name(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("one.toml", "two.toml")]
+    for path in paths:
+        path.write_text(register("goal", GOAL))
+    assert [goal.id for goal in goals.load(paths[0])[0]] == ["x"]
+    with pytest.raises(UserError, match=r"two.toml: goal x is there twice"):
+        goals.load(*paths)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "goals.csv: No such file or directory; git restore"),
+        ("", "line 1 must be goal,figure,date; git restore"),
+        ("goal;figure;date\n", "line 1 must be goal,figure,date; git restore"),
+        ("goal,figure,date\nboot-mips,25", "line 2 must be goal,figure,date, not 'boot-mips,25'; mend or remove it"),
+        ("goal,figure,date\n<<<<<<< HEAD\n", "line 2 must be goal,figure,date, not '<<<<<<< HEAD'"),
+        ("goal,figure,date\nboot-mips,fast,2026-01-01\n", "line 2: figure of boot-mips must be a number, not 'fast'; mend"),
+        ("goal,figure,date\nboot-mips,nan,2026-01-01\n", "figure of boot-mips must be a number, not 'nan'"),
+        ("goal,figure,date\nboot-mips,1,2026-13-01\n", "date of boot-mips must be YYYY-MM-DD, not '2026-13-01'"),
+        ("goal,figure,date\nboot-mips,1,20260101\n", "date of boot-mips must be YYYY-MM-DD, not '20260101'"),
+        ("goal,figure,date\nboot-mops,1,2026-01-01\n", "no register has a goal boot-mops; did you mean boot-mips?"),
+        ("goal,figure,date\nzzz,1,2026-01-01\n", "line 2: no register has a goal zzz; remove the line"),
+        ("goal,figure,date\nboot-mips,1,2026-01-01\nboot-mips,2,2026-01-02\n", "line 3: goal boot-mips is there twice"),
+    ],
+)
+def test_faulty_record(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "goals.csv"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=re.escape(message)):
+        goals.measured(path)
+    figure = goals.Figure("boot-time", "boot", "", "", 1.0, 1, "s", "at most", True)
+    with pytest.raises(UserError):
+        goals.record([figure], "2026-01-02", path)
+    assert not path.exists() if text is None else path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "t.csv: table t: No such file or directory"),
+        ("kind,mean_us\n", "table t has no rows"),
+        ("kind,mean_us\nosdp\n", "row osdp has not as many cells as headings"),
+        ("kind,mean_us\nosdp,1,2\n", "row osdp has not as many cells as headings"),
+    ],
+)
+def test_faulty_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, message: str) -> None:
+    monkeypatch.setattr(goals, "ROOT", tmp_path)
+    if text is not None:
+        (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(UserError, match=message):
+        goals.stated_rows(goals.StatedTable("t", "a", "t.csv", 1.0, ()))
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -128,8 +220,171 @@ def test_marks_take_the_measured_figure() -> None:
                     " So.")
     again = goal_pages.marked(once.replace("times; aim", "times;\naim"), register, {"a": goals.Measured(6, "2026-01-03")})
     assert again == "Fast. <!-- goal a --> (measured 2026-01-03: 6 times; aim: at least 5.35 times)<!-- /goal --> So."
-    with pytest.raises(UserError, match="no such goal: b"):
-        goal_pages.marked("<!-- goal b -->", register, {})
+    with pytest.raises(UserError, match="page.md:2: no such goal: b"):
+        goal_pages.marked("\n<!-- goal b -->", register, {}, "page.md")
+    assert goal_pages.marked("Fast. <!-- goal a -->", register, {}) == (
+        "Fast. <!-- goal a --> (not measured yet; aim: at least 5.35 times)<!-- /goal -->")
+    for before, after in (("| ", " | 3 |"), ("- ", "\n- next"), ("", " (see above) end")):
+        assert goal_pages.marked(f"{before}x <!-- goal a -->{after}", register, {"a": goals.Measured(6, "2026-01-03")}) == (
+            f"{before}x <!-- goal a --> (measured 2026-01-03: 6 times; aim: at least 5.35 times)<!-- /goal -->{after}")
+
+
+@pytest.mark.parametrize("text", [
+    "<!--goal a-->", "<!-- goal  a -->", "<!-- goal a-->", "<!-- goal a", "<!-- goals a -->", "<!-- goal a b -->",
+    "<!-- /goal -->", "<!-- goal a --> (b (c))<!-- /goal -->", "<!-- goal a --> (measured 2026-01-01: 2 times; aim: 1)"])
+def test_a_mark_that_would_not_be_written_is_an_error(text: str) -> None:
+    register = {"a": goals.Goal("a", "x", "{figure}", "m", 5.35, "x", "at least")}
+    with pytest.raises(UserError, match="page:2: "):
+        goal_pages.marked(f"One.\nTwo. {text}\n", register, {})
+    for code in (f"One. `{text}`", f"One.\n\n```\n{text}\n```\n"):
+        assert goal_pages.marked(code, register, {}) == code
+
+
+def test_no_mark_stands_where_nobody_writes_it() -> None:
+    written = {goal_pages.PAGE, *(path.relative_to(ROOT) for path in goal_pages.documents())}
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "*.md"], capture_output=True, text=True, check=True).stdout
+    other = {Path(name) for name in listed.splitlines()} - written
+    assert len(other) > 100
+    assert [path for path in other if (ROOT / path).exists() and any(
+        match["goal"] or match["odd"] for match in goal_pages.MARK.finditer((ROOT / path).read_text()))] == []
+
+
+@pytest.mark.parametrize(
+    ("aim", "direction", "figure", "shown", "kept"),
+    [
+        (99.9, "at least", 99.897, "99.897", "99.897"),
+        (99.9, "at least", 99.89999996, "99.89999996", "99.89999996"),
+        (1.5, "at most", 1.504, "1.504", "1.504"),
+        (1.5, "at most", 1.496, "1.5", "1.496"),
+        (0, "at most", 1e-9, "0.000000001", "1e-09"),
+        (0.0, "at most", -0.001, "-0.001", "-0.001"),
+        (0, "at least", 0, "0", "0"),
+        (-42.4, "at most", -42.3999, "-42.3999", "-42.3999"),
+        (0.999, "at least", 0.9992, "0.999", "0.9992"),
+        (1, "at most", 1e-15, "1e-15", "1e-15"),
+        (1e12, "at least", 999999999999.75, "999,999,999,999.75", "999999999999.75"),
+        (1, "at least", 1e300, "1e+300", "1e+300"),
+        (1, "at least", 255.01789, "255.02", "255.018"),
+    ],
+)
+def test_no_rounded_figure_contradicts_its_verdict(aim: float, direction: str, figure: float, shown: str, kept: str) -> None:
+    goal = goals.Goal("i", "a", "{figure}", "m", aim, "u", direction)
+    assert (goal.shown(figure), goal.kept(figure)) == (shown, kept)
+    assert goal.holds(float(shown.replace(",", ""))) == goal.holds(float(kept)) == goal.holds(figure)
+    said = goals.line(goals.Figure("i", "a", "", "", figure, aim, "u", direction, goal.holds(figure)))
+    assert f" {shown} u " in said and said.endswith("holds" if goal.holds(figure) else "falls short")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Two goals that held and one that did not, in a folder; nothing is measured but what MEASURES says here."""
+    folder = tmp_path / "studies"
+    folder.mkdir()
+    (folder / "goals.toml").write_text("".join(
+        register("goal", GOAL | {"id": f'"{name}"', "area": f'"{name}"', "measure": f'"{name}"'})
+        for name in ("held", "short")) + register("table", TABLE))
+    (tmp_path / "t.csv").write_text("kind,mean_us\nosdp,1\n")
+    (folder / "goals.csv").write_text("goal,figure,date\nheld,0.5,2026-01-01\nshort,2,2026-01-01\n")
+    (tmp_path / "docs" / "reference").mkdir(parents=True)
+    (tmp_path / "README.md").write_text("Fast. <!-- goal held -->\n")
+    for module in (goals, goal_pages):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(goal_pages, "STUDIES", folder)
+    monkeypatch.setattr(goals, "REGISTERS", (folder / "goals.toml",))
+    monkeypatch.setattr(goals, "RECORD", folder / "goals.csv")
+    monkeypatch.setattr(goals, "check_table", lambda stated, session: [])
+    monkeypatch.setattr(measures, "MEASURES", {"held": lambda session: 3.0, "short": lambda session: 2.5})
+    return tmp_path
+
+
+def test_goals_ends_with_an_error_if_one_held(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert goals.run("short", False, None) == 0
+    assert goals.run(None, False, None) == 1
+    assert "held before, and falls short now: held\n" in capsys.readouterr().err
+    assert "2026-01-01: " not in (small / "README.md").read_text()
+
+
+def test_a_stated_table_that_is_off_ends_with_an_error(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for holds, status in ((True, 0), (None, 0), (False, 1)):
+        figure = goals.Figure("t-osdp-mean_us", "a", "", "", 2.0, 1.0, "us", "within 1.0 %", holds)
+        monkeypatch.setattr(goals, "check_table", lambda stated, session, figure=figure: [figure])
+        assert goals.run("a", False, None) == status
+
+
+def test_a_page_that_is_out_of_date_is_named(small: Path) -> None:
+    goal_pages.run(check=False)
+    assert goal_pages.run(check=True) == 0
+    text = (small / "README.md").read_text()
+    (small / "README.md").write_text(text.replace("0.5", "0.6"))
+    with pytest.raises(UserError, match=r"README.md is out of date: run ./trapless dev reference"):
+        goal_pages.run(check=True)
+    goal_pages.run(check=False)
+    assert (small / "README.md").read_text() == text
+
+
+def test_docs_keeps_writes_and_still_ends_with_an_error(small: Path) -> None:
+    assert goals.run("held", False, small / "new" / "figures.json", docs=True) == 1
+    day = time.strftime("%Y-%m-%d")
+    assert (small / "studies" / "goals.csv").read_text() == f"goal,figure,date\nheld,3,{day}\nshort,2,2026-01-01\n"
+    assert f"(measured {day}: 3 s; aim: at most 1 s, not reached)" in (small / "README.md").read_text()
+    assert [figure["id"] for figure in json.loads((small / "new" / "figures.json").read_text())] == ["held"]
+    assert goals.run("held", False, None, docs=True) == 0
+
+
+def test_what_was_measured_before_an_interrupt_is_kept(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_session: measures.Session) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(measures.MEASURES, "short", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        goals.run(None, False, None, docs=True)
+    assert {name: value.figure for name, value in goals.measured().items()} == {"held": 3.0, "short": 2.0}
+
+
+def test_faults_are_found_before_anything_is_measured(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(message: str, *arguments: object, docs: bool = False) -> None:
+        with pytest.raises(UserError, match=message):
+            goals.run(*arguments, docs=docs)
+
+    monkeypatch.setattr(goals, "_measure", lambda *_: pytest.fail("measured"))
+    fails("leave out --quick", None, True, None, docs=True)
+    fails("--area a: it has no goals, only tables: leave out --docs", "a", False, None, docs=True)
+    fails("--area a: it has no goals, only tables: leave out --quick", "a", True, None)
+    fails("--area: no such area: hled; did you mean held?", "hled", False, None)
+    fails("is a folder: name a file", None, False, small)
+    (small / "README.md").write_text("Fast. <!-- goal hled -->\n")
+    fails("README.md:1: no such goal: hled; did you mean held?", None, False, None, docs=True)
+    (small / "t.csv").write_text("")
+    fails("t.csv: table t has no rows", None, False, None)
+    (small / "studies" / "goals.csv").write_text("goal,figure,date\nheld,x,2026-01-01\n")
+    fails("figure of held must be a number", None, False, None)
+
+
+def test_a_measure_that_gives_no_number_is_named(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in (float("nan"), float("inf"), {}, "3"):
+        monkeypatch.setitem(measures.MEASURES, "held", lambda session, value=value: value)
+        with pytest.raises(UserError, match=r"goal held: held in dev/measures.py measured .*, which is no number"):
+            goals.run("held", False, None, docs=True)
+    assert goals.measured()["held"].figure == 0.5
+
+
+def test_two_at_once_lose_nothing(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have read the record when the first one writes it, unless one waits for the other."""
+    read = goals.measured
+
+    def slow(*paths: Path) -> dict[str, goals.Measured]:
+        found = read(*paths)
+        time.sleep(0.2)
+        return found
+
+    monkeypatch.setattr(goals, "measured", slow)
+    new = [goals.Figure(name, "x", "", "", 7.0, 1, "s", "at most", False) for name in ("held", "short")]
+    threads = [threading.Thread(target=goals.record, args=([figure], "2026-01-02")) for figure in new]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {value.figure for value in read().values()} == {7.0}
 
 
 def test_what_falls_short_comes_first() -> None:
@@ -152,7 +407,7 @@ def test_what_held_and_does_not_ends_with_an_error() -> None:
 
 def test_a_record_keeps_what_was_not_measured(tmp_path: Path) -> None:
     path = tmp_path / "goals.csv"
-    path.write_text("goal,figure,date\ndemo-arming,0.5,2026-01-01\ngone,1,2026-01-01\n")
+    path.write_text("goal,figure,date\ndemo-arming,0.5,2026-01-01\n")
     goals.record([goals.Figure("boot-mips", "boot", "", "", 101.23456789, 80, "MIPS", "at least", True)], "2026-01-02", path)
     assert path.read_text() == "goal,figure,date\nboot-mips,101.235,2026-01-02\ndemo-arming,0.5,2026-01-01\n"
 
