@@ -162,6 +162,11 @@ def off_cost(session: Session) -> float:
     return max(abs(entry["over_stock_percent"]) for entry in session.experiment("off_cost"))
 
 
+def mapping_cost(session: Session) -> float:
+    """Percent of time that hwdp adds to mapping, reading or storing, and unmapping, where it adds most."""
+    return max(100 * (entry["hwdp_to_osdp"] - 1) for entry in session.experiment("mapping_cost"))
+
+
 def _small(session: Session, kind: str, kpoold: str | None, key: str) -> list[float]:
     """One figure of the setting `small`, for each number of threads that has it."""
     return [entry[key] for entry in session.experiment("small_no_refill")
@@ -334,6 +339,16 @@ def aspf_adaptive_loss(session: Session) -> float:
     return max(max(case["async"], case[aspf.BASELINE]) - case[aspf.ADAPTIVE] for case in found.values())
 
 
+def aspf_sync_gain(session: Session) -> float:
+    """By what percentage waiting is faster than switching, in the runs of figure 1b."""
+    return next(record["time_s_less"] for record in session.experiment("aspf-1b") if record["policy"] == aspf.BASELINE)
+
+
+def aspf_switches_less(session: Session) -> float:
+    """Percent of waiting's context switches that A-SPF* saves, on the mix where it saves least."""
+    return min(record["context_switches_less"] for record in session.experiment("aspf-6b") if record["policy"] == aspf.STAR)
+
+
 def aspf_replayed(_session: Session) -> float:
     """Million accesses of Mix3 that the simulator replays in a second of CPU time."""
     return capacity.replayed()
@@ -371,13 +386,14 @@ MEASURES: dict[str, Callable[[Session], float]] = {
     measure.__name__: measure
     for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,
                     latency_ratio, demo_host_seconds, all_kinds_host_seconds, restore_seconds, boot_seconds, boot_mips,
-                    cycles_between_equal_runs, off_cost,
+                    cycles_between_equal_runs, off_cost, mapping_cost,
                     small_latency_ratio, small_latency_ratio_to_emulated, small_bandwidth_ratio, refill_faults_removed,
                     refill_overlap, functional_boot_ratio, functional_user_ratio, detailed_least_ratio, detailed_least_mips,
                     several_harts_ratio, smt_fio_ratio, smt_beside_ratio, smt_instructions_change,
                     large_host_seconds, large_host_memory, large_disk,
                     rtl_request_to_doorbell, rtl_completion_to_answer, rtl_cycles_per_miss, rtl_outside, rtl_error_osdp,
                     rtl_error_others, rtl_error_smu, aspf_least_lead, aspf_least_lead_accesses, aspf_ours_points,
-                    aspf_ours_jain, aspf_sync_loss, aspf_adaptive_loss, aspf_replayed, aspf_memory_growth,
+                    aspf_ours_jain, aspf_sync_loss, aspf_adaptive_loss, aspf_sync_gain, aspf_switches_less,
+                    aspf_replayed, aspf_memory_growth,
                     stc_least_lead, stc_worst_fault, stc_worst_cost)
 }

@@ -16,9 +16,15 @@ from trapless.results import table
 from trapless.study import demo
 
 from dev import goal_pages, goals, measures
+from studies.aspf import figures as aspf
+from studies.stc import figures as stc
 
 # A measured figure in a text: a number with one of these units. Facts from elsewhere stand on a line marked `<!-- given -->`.
-RESULT = re.compile(r"\d[\d.,]* ?(us|µs|MIPS|host s|x faster|times faster)\b")
+_MORE = "faster|slower|quicker|less|more|fewer|longer|shorter|lower|higher"
+RESULT = re.compile(
+    r"\d[\d.,]*(?: ?(?:us|µs|ms|ns|microseconds|milliseconds|nanoseconds|MIPS|[KMG]i?B/s|host s|s of host time)\b"
+    rf"| ?(?:x|times) (?:as (?:fast|slow|long)|the speed|{_MORE})\b| ?(?:%|percent) (?:{_MORE})\b"
+    r"| (?:million )?\w+ (?:per|a) second\b)|\bwithin \d[\d.,]* ?%|\b(?:twice|half) as (?:fast|slow|quick)", re.IGNORECASE)
 
 
 def test_register_is_sound() -> None:
@@ -203,6 +209,15 @@ def test_claims_are_marked_where_the_figures_stand() -> None:
     found, tables = goals.load()
     marked = {name for path in goal_pages.documents() for name in re.findall(r"<!-- goal (\S+) -->", path.read_text())}
     assert {goal.id for goal in found if goal.area in {stated.area for stated in tables}} <= marked
+
+
+@pytest.mark.parametrize("text", [
+    "hwdp is 4 times as fast.", "It is 1.5x as fast.", "It has 3 times the speed.", "It takes 20 percent less.",
+    "It is 20 % slower.", "A boot takes 3 ms.", "A hit takes 5 ns.", "It reads 300 MB/s.",
+    "It replays 50 million accesses per second.",
+    "It is within 6.2 % of the RTL.", "It is twice as fast.", "It takes 30 s of host time.", "Ours takes 12 us; theirs more."])
+def test_results_are_found_in_any_unit(text: str) -> None:
+    assert unregistered(text)
 
 
 def test_unregistered_numbers_are_found() -> None:
@@ -453,3 +468,34 @@ def test_small_measures() -> None:
         "refill_overlap")}
     assert found == {"small_latency_ratio": 1, "small_latency_ratio_to_emulated": 1.5, "small_bandwidth_ratio": 2.5,
                      "refill_faults_removed": 99.1, "refill_overlap": 95.0}
+
+
+def test_measures_take_the_worst_or_the_best_as_their_sentences_say() -> None:
+    session = measures.Session(quick=True)
+    slow = [{"mix": 1, "latency_us": us, "policy": policy, "time_s_less": less} for us, policy, less in (
+        (1, "sync", 20.0), (1, "adaptive", 19.5), (9, "sync", -30.0), (9, "adaptive", 2.0), (9, "async", 0.0))]
+    slow.append({"mix": 1, "latency_us": 1, "policy": "async"})
+    session._records |= {
+        "mapping_cost": [{"hwdp_to_osdp": ratio} for ratio in (1.01, 1.25, 0.9)],
+        "off_cost": [{"over_stock_percent": percent} for percent in (0.0, -0.5, 0.25)],
+        "large": [{"host_seconds": n, "host_mib_over_guest": 2 * n, "disk_mib": 3 * n} for n in (1, 3, 2)],
+        "isca20-16": [{"kind": "hwdp", "fio_ratio": 9.0, "fio_instructions_change": 0.0},
+                      *({"kind": "hwdp", "beside_ratio": n, "fio_ratio": 2 * n, "fio_instructions_change": -n}
+                        for n in (2, 1, 3))],
+        "aspf-1b": [{"policy": "async"}, {"policy": "sync", "time_s_less": 19.0}],
+        "aspf-6b": [{"policy": aspf.STAR, "context_switches_less": less} for less in (48.0, 26.0, 37.0)],
+        "aspf-6a": [{"mix": mix, "policy": policy, "time_s_less": less} for mix, policy, less in (
+            (3, aspf.STAR, 5.0), (3, aspf.VIRT, 9.0), (4, aspf.STAR, -2.0), (4, aspf.AGG, 6.0), (4, aspf.VIRT, 1.0))],
+        "aspf-beyond": [{"policy": aspf.OURS, "points_over_star": points, "jain": points / 100} for points in (29, 60, 40, 50)],
+        "aspf-slow-device": slow,
+        "stc-6": [{"variant": stc.OURS, "saved": 50.0, "paper": 10.0, "boots": 3, "over_stock": -1.0},
+                  {"variant": stc.OURS, "saved": 30.0, "paper": 20.0, "boots": 2, "over_stock": -0.5}],
+        "stc-7": [{"variant": stc.OURS, "saved": 1.0, "paper": None, "boots": 1, "over_stock": 7.0}],
+        "stc-cost": [{"variant": stc.OURS, "cycles_over_stock": over} for over in (0.1, 0.4, -2.0)],
+    }
+    expected = {
+        "mapping_cost": 25.0, "off_cost": 0.5, "large_host_seconds": 3, "large_host_memory": 6, "large_disk": 9,
+        "smt_fio_ratio": 2, "smt_beside_ratio": 1, "smt_instructions_change": -1, "aspf_sync_gain": 19.0,
+        "aspf_switches_less": 26.0, "aspf_least_lead": -8.0, "aspf_ours_points": 40, "aspf_ours_jain": 0.29,
+        "aspf_sync_loss": 30.0, "aspf_adaptive_loss": 0.5, "stc_least_lead": 10.0, "stc_worst_fault": -0.5, "stc_worst_cost": 0.4}
+    assert {name: round(measures.MEASURES[name](session), 6) for name in expected} == expected
