@@ -83,7 +83,7 @@ def read_emulated(reading: str) -> str:
             "cat /sys/kernel/mm/hwdp/stats > /job/out/stats")
 
 
-@pytest.mark.parametrize("reading", ["-t 1", "-t 4", "-t 4 -o same -p"])
+@pytest.mark.parametrize("reading", [pytest.param("-t 1", marks=pytest.mark.long), "-t 4", "-t 4 -o same -p"])
 def test_contents(qemu: Qemu, tmp_path: Path, reading: str) -> None:
     """The software unit serves every page, and the bytes are those of the file. REQ: OS-2"""
     data = dataset.image(64 * ext4.MIB)
@@ -95,7 +95,7 @@ def test_contents(qemu: Qemu, tmp_path: Path, reading: str) -> None:
     assert stats["pages_adopted"] >= 0.99 * pages
 
 
-@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.long), 4])
 def test_file_larger_than_memory(qemu: Qemu, tmp_path: Path, threads: int) -> None:
     """Reads the file twice: the second pass evicts pages of the first one. REQ: OS-9"""
     data = dataset.image(256 * ext4.MIB)
@@ -105,6 +105,9 @@ def test_file_larger_than_memory(qemu: Qemu, tmp_path: Path, threads: int) -> No
     assert counts(tmp_path)["pages_adopted"] > 256 * ext4.MIB // 4096
 
 
+# On RISC-V, the machine has the short form (test_guest.py).
+@pytest.mark.parametrize("qemu", [name if name == "x86_64-both" else pytest.param(name, marks=pytest.mark.long)
+                                  for name in BOARDS], indirect=True)
 def test_kernel_checks(qemu: Qemu, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """The kernel's own guest checks, with every fast mapping served by the software unit."""
     arch = build.ARCHS[BOARDS[request.node.callspec.params["qemu"]].arch]
