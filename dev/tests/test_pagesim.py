@@ -308,11 +308,14 @@ def test_measures() -> None:
         "aspf-slow-device": [{**sync, "policy": "async"}, run("mix3", "sync", -20), run("mix3", "adaptive", -0.5),
                              run("mix6", "async", 0), run("mix6", "sync", 25), run("mix6", "adaptive", 22)]}
     session._records["aspf-6c"] = session._records["aspf-6a"]
+    session._records["aspf-1b"] = [{**sync, "policy": "async"}, run("figure1", "sync", 19)]
+    session._records["aspf-6b"] = [run(mix, "aspf-star", 0, context_switches_less=less)
+                                   for mix, less in (("mix3", 48), ("mix4", 26))]
     timed = ("aspf_replayed", "aspf_memory_growth")
     found = {name: measure(session) for name, measure in measures.MEASURES.items()
              if name.startswith("aspf_") and name not in timed}
     assert found == {"aspf_least_lead": 3, "aspf_least_lead_accesses": 1.5, "aspf_ours_points": 2.5, "aspf_ours_jain": 0.991,
-                     "aspf_sync_loss": 20, "aspf_adaptive_loss": 3}
+                     "aspf_sync_loss": 20, "aspf_adaptive_loss": 3, "aspf_sync_gain": 19, "aspf_switches_less": 26}
 
 
 def test_windows_of_two_lengths_are_added() -> None:
