@@ -356,7 +356,8 @@ bool t_adopt_all(void)
 		}
 		adopting = false;
 		pthread_join(thread, NULL);
-		for (int tries = 0; tries < 20 && left; tries++) {
+		/* A page that a pass has lost stays lost; a busy host may give kpted no time. */
+		for (int tries = 0; tries < 500 && left; tries++) {
 			have_adopted();
 			usleep(2000);
 			left = not_adopted();
@@ -399,7 +400,7 @@ bool t_shared_mark(void)
 		if (!read_all(map[i] + 32 * PAGE, 204 + i, 32, 4))
 			return false;
 	CHECK(fast_pages() >= fast + SHARERS, "only %ld pages by hardware", fast_pages() - fast);
-	for (int tries = 0; tries < 50 && left; tries++) {
+	for (int tries = 0; tries < 500 && left; tries++) {
 		have_adopted();
 		usleep(2000);
 		left = not_adopted();
