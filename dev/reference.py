@@ -23,21 +23,21 @@ MADE = """\
 USERS = MADE + """\
 # Commands
 
-[Run a program](../how-to/run-a-program.md) says how to start. [run.md](run.md) explains options of a run, [sweeps.md](sweeps.md)
-the files of sweeps, [experiments.md](experiments.md) what `study` measures. [commands-dev.md](commands-dev.md) has the commands
-of those who change the project.
+[Run a program](../how-to/run-a-program.md) says how to start. [run.md](run.md) explains the options of `run`,
+[sweeps.md](sweeps.md) explains the files of `sweep`, and [experiments.md](experiments.md) lists what `study` measures.
+[commands-dev.md](commands-dev.md) has the commands for those who change the project.
 """
 MAINTAINERS = MADE + """\
 # Commands of `./trapless dev`
 
-For those who change the project. [commands-checks.md](commands-checks.md) has the long checks, [commands.md](commands.md) what
-users need.
+These commands are for those who change the project. [commands-checks.md](commands-checks.md) has the long checks, and
+[commands.md](commands.md) has the commands for users.
 """
 CHECKERS = MADE + """\
 # Long checks of `./trapless dev`
 
-[Check a change](../how-to/check-a-change.md) says when to use which. [commands-dev.md](commands-dev.md) has the other commands of
-those who change the project.
+[Check a change](../how-to/check-a-change.md) says which of them to use when. [commands-dev.md](commands-dev.md) has the other
+commands for those who change the project.
 """
 CHECKS = ("soak", "selftests", "attack", "torture", "stc", "kernel-mutants", "repeat", "difftest", "lockstep", "fuzz",
           "rtl-linux", "rtl-predict", "rtl-bench")
