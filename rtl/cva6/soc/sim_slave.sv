@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AXI slave of the simulation: memory or devices of the harness, reached through DPI.
-// One read and one write at a time, INCR bursts; no atomic operations (axi_riscv_atomics stands before memory).
+// One read and one write at a time, INCR bursts; no atomic operations (axi_riscv_atomics in front of memory does them).
 module sim_slave #(
   parameter bit  Devices = 1'b0,
   parameter type req_t   = logic,

@@ -15,7 +15,7 @@ from rtl.smu.dv.rules import reason
 from rtl.smu.dv.spec import CHANGED, DONE, FAILED, mask, of, reg
 
 DATA, RESPONSE, BOTH = (True, False), (False, True), (True, True)
-"""Where an AtomicCompare tells of a bus error."""
+"""Channels on which an AtomicCompare reports a bus error."""
 
 
 @cocotb.test()
@@ -59,7 +59,7 @@ async def an_entry_that_has_changed_is_left_alone(dut: HierarchyObject) -> None:
 @cocotb.test()
 @cocotb.parametrize(where=[DATA, RESPONSE, BOTH], effect=[False, True])
 async def an_error_on_either_channel_is_looked_into(dut: HierarchyObject, where: tuple[bool, bool], effect: bool) -> None:
-    """REQ: SMU-13. What stands in memory decides, not the data that came with the error."""
+    """REQ: SMU-13. What is in memory decides, not the data that came with the error."""
     bench = await Bench.start(dut)
     bench.memory.atomic_errors = (where,)
     wait = await write_of_pte_fails(bench, effect)
@@ -119,7 +119,7 @@ async def a_doubt_is_of_one_install(dut: HierarchyObject) -> None:
 @cocotb.test()
 @cocotb.parametrize(effect=[False, True])
 async def nothing_is_read_back_before_the_data_have_come(dut: HierarchyObject, effect: bool) -> None:
-    """REQ: SMU-13. The response tells of the error, and the data come long after it: they are not those of the read."""
+    """REQ: SMU-13. The response reports the error, and the data come long after it. They must not count as the read's."""
     bench = await Bench.start(dut)
     memory = bench.memory
     memory.atomic_errors, answer = ((False, True),), memory._answer

@@ -22,7 +22,7 @@ from rtl.smu.dv.system import System
 from rtl.smu.dv.walkers import Wait, Walkers
 from rtl.smu.dv.world import Sizes, World
 
-# Of the clock.
+# Period of the clock.
 PERIOD_NS = 10
 LIMIT = 30_000 + 3 * int(os.environ.get("SMU_CYCLES", "0"))
 """Cycles of one test: a few times as many as any takes."""

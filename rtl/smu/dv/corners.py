@@ -47,7 +47,7 @@ async def a_command_that_waits_while_its_descriptor_goes_is_not_written(dut: Hie
 
 @cocotb.test()
 async def a_command_written_while_its_queue_is_lost_rings_nobody(dut: HierarchyObject) -> None:
-    """REQ: SMU-7, SMU-9. It stands in the queue, where a later doorbell would start it: quarantine until RELEASE."""
+    """REQ: SMU-7, SMU-9. The command is in the queue, and a later doorbell would start it: quarantine until RELEASE."""
     bench = await Bench.start(dut)
     first = bench.walkers.ask(0, 0)
     await bench.at_device(0)
@@ -89,7 +89,7 @@ async def a_mark_that_is_never_set_ends_in_bounded_time(dut: HierarchyObject, le
     assert wait.is_(FAILED, reason("BUS")) and await bench.os.status("ERROR") == 1, "SMU-3: a mark that was not set is not told"
     assert world.pte(0) & mask("PTE_V")
     bench.memory.claims_lost = 0.0
-    world.lost_marks.add(0)  # STATUS.ERROR and failed(bus) are all that tells of it
+    world.lost_marks.add(0)  # only STATUS.ERROR and failed(bus) report it
     await bench.cycles(100)
     assert await bench.os.take_returned() == []
     cover(f"exclusive.given_up_{level}")

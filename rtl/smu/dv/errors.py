@@ -31,7 +31,7 @@ async def outcome(bench: Bench, wait: Wait) -> list[str]:
     """Wait for the answer, and return what came back. The unit reports the error in any case."""
     await bench.answered(wait)
     await bench.cycles(200)
-    assert await bench.os.status("ERROR") == 1, "SMU-13: STATUS.ERROR does not tell of a bus error"
+    assert await bench.os.status("ERROR") == 1, "SMU-13: STATUS.ERROR does not report a bus error"
     return await bench.os.take_returned()
 
 
@@ -122,7 +122,7 @@ async def a_mark_with_an_error_keeps_the_page(dut: HierarchyObject, area: str, e
 
 @cocotb.test()
 async def a_command_with_an_error_is_never_announced(dut: HierarchyObject) -> None:
-    """REQ: SMU-13. It stands behind the tail, where the next one overwrites it; so its frame is free."""
+    """REQ: SMU-13. The command is beyond the tail, where the next one overwrites it, so its frame is free."""
     bench = await Bench.start(dut)
     bench.world.faults.add("sq")
     bench.world.effect_share = 1.0
@@ -190,7 +190,7 @@ async def a_head_doorbell_with_an_error_may_have_rung(dut: HierarchyObject) -> N
 
 @cocotb.test()
 async def a_return_ring_entry_with_an_error_is_not_taken_twice(dut: HierarchyObject) -> None:
-    """REQ: SMU-5, SMU-13. It stands behind the tail; the frame is written once more when the ring is set up again."""
+    """REQ: SMU-5, SMU-13. The entry is beyond the tail. The frame is written again when the ring is set up again."""
     bench = await Bench.start(dut)
     wait = bench.walkers.ask(0, PAGE)
     await bench.at_device(0)

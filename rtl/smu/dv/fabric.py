@@ -15,7 +15,7 @@ from rtl.smu.dv.rules import reason
 from rtl.smu.dv.spec import DONE, FAILED, reg
 
 WORDS = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210
-"""What stands in the first entry of the return ring. Nothing may be left of a test."""
+"""Content of the first entry of the return ring before each test. The test must restore it."""
 PAIRS = os.environ.get("SMU_ATOMICS") != "1"
 """The unit makes exclusive pairs; else atomic accesses (atomics.py)."""
 
@@ -38,7 +38,7 @@ def put(bench: Bench, first: int, second: int) -> None:
 
 
 def words(bench: Bench) -> tuple[int, int]:
-    """What stands there."""
+    """Content of the first entry of the return ring."""
     return bench.world.ram.read(RET_RING), bench.world.ram.read(RET_RING + 8)
 
 

@@ -73,7 +73,7 @@ async def each_cause_lasts_as_long_as_it_should(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def a_completion_in_time_is_no_time_out(dut: HierarchyObject) -> None:
-    """Completions at every moment around the limit: TIMEOUT tells of the misses that failed, and of no other."""
+    """Completions at every moment around the limit: TIMEOUT reports the misses that failed, and no others."""
     bench = await Bench.start(dut)
     os, world = bench.os, bench.world
     await os.write(reg("TIMEOUT"), 100)

@@ -92,7 +92,7 @@ class Memory:
         self.atomic_ids: dict[int, int] = {}
         """Identifiers of atomic accesses that are not answered, and how many answers are due: nobody else may have them."""
         self.atomic_errors: tuple[tuple[bool, bool], ...] = ((True, True), (True, False), (False, True))
-        """On which channels an AtomicCompare may tell of an error: data, response."""
+        """On which channels an AtomicCompare may report an error: data, response."""
         cocotb.start_soon(self._serve(self.ar, self._take_read, self._read))
         cocotb.start_soon(self._serve(self.aw, self._take_write, self._write))
 
@@ -176,7 +176,7 @@ class Memory:
         return failed
 
     def _line(self, at: int) -> int:
-        """What stands on all of the bus's lanes for an address."""
+        """The data on all lanes of the bus for an address."""
         line = at & ~(self.bytes - 1)
         return sum(self.ram.read(line + 8 * i) << 64 * i for i in range(self.bytes // 8))
 

@@ -135,6 +135,6 @@ class Device:
             cover(f"nvme.stray_{kind}")
 
     def late(self) -> None:
-        """The latest completion once more, though its entry may have another command by now."""
+        """Send the latest completion again, although its entry may have another command by now."""
         if self.past is not None:
             self.stray(self.past, "late")

@@ -333,7 +333,7 @@ class System:
                     f"{world.acceptances} requests of walkers accepted, counted {counts}")
 
     async def _check_frames(self) -> None:
-        """Every frame is somewhere: what the SMU was given and did not install or return still stands in the ring."""
+        """No frame is lost: each one that the SMU was given and did not install or return is still in the free ring."""
         world, size = self.world, self.world.sizes.free_entries
         head, at = await self.read(reg("FREE_HEAD")), lambda i: FREE_RING + C["FREE_ENTRY_SIZE"] * (i % size)
         ring = sorted(world.frame(world.ram.read(at(head + i)) & PFN_MASK) for i in range((self.tail - head) % 2**32))

@@ -104,7 +104,7 @@ def bench(build: Build, module: str, run: str, files: list[Path] | None = None, 
                 **settings}
     built = {name: build.parameters[size] for name, size in sizes.items() if size in build.parameters}
     settings = {"SMU_RUN": run, **built, **settings}
-    with contextlib.suppress(SystemExit, RuntimeError):  # what went wrong stands in the log
+    with contextlib.suppress(SystemExit, RuntimeError):  # the log says what went wrong
         get_runner("verilator").test(
             hdl_toplevel=build.top, hdl_toplevel_lang="verilog", test_module=f"rtl.smu.dv.{module}", build_dir=folder,
             test_dir=here, log_file=here / "log", results_xml=str(here / "results.xml"),

@@ -182,7 +182,7 @@ async def entries_are_held_to_the_windows(dut: HierarchyObject, walker: bool) ->
             assert answer == (CHANGED, 0, entry) if inside else refused(answer), f"SMU-15: {answer} for {addresses}"
             assert inside or not seen, f"SMU-15: memory read for {addresses}"
         cover(f"window.{('pte', 'pmd', 'pud')[which]}_outside")
-    # Of its kind: doorbells are no memory, and what lies between two windows is in none.
+    # A window is of one kind: doorbells are not memory, and addresses between two windows are in none.
     for at in (DOORBELLS, RET_RING + KIB4, FREE_RING - KIB4):
         seen.clear()
         assert refused(await ask(bench, (at, PMD, PUD), walker)) and not seen
@@ -255,7 +255,7 @@ async def rings_are_held_to_the_windows(dut: HierarchyObject, ring: str) -> None
         assert await set_ring(bench, ring, base, size) == inside, f"SMU-15: {ring} ring of {size} at {base:#x}"
         assert inside or not seen, f"SMU-15: {ring} ring of {size} at {base:#x} is used"
     cover("window.ring_outside")
-    # Base, then size, each alone out of place.
+    # First only the base is outside, then only the end.
     seen.clear()
     await os.write(reg(f"{ring}_BASE"), low)
     await os.write(reg(f"{ring}_SIZE"), 1024)
@@ -301,7 +301,7 @@ async def valid(bench: Bench, d: int, **fields: int) -> bool:
     await os.write(desc(d, "CTRL"), 1)
     took = bool(await os.read(desc(d, "CTRL")) & mask("DESC_CTRL_VALID"))
     await os.write(desc(d, "CTRL"), 0)
-    assert await error(bench) != took, "SMU-15: STATUS.ERROR does not tell of a descriptor outside"
+    assert await error(bench) != took, "SMU-15: STATUS.ERROR does not report a descriptor outside"
     return took
 
 
@@ -347,7 +347,7 @@ async def takes(bench: Bench, w: int, name: str, value: int) -> bool:
     await os.write(window(w, name), value)
     after, told = await os.read(window(w, name)), await os.status("ERROR")
     assert after in (before, value) and before != value
-    assert told or after == value, "SMU-15: STATUS.ERROR does not tell of a refused write"
+    assert told or after == value, "SMU-15: STATUS.ERROR does not report a refused write"
     return after == value
 
 
@@ -370,7 +370,7 @@ async def a_locked_window_never_changes(dut: HierarchyObject) -> None:
     for w in range(count):
         for name, value in (("FIRST", 0), ("LAST", TOP - KIB4), ("CTRL", 0), ("CTRL", 3)):
             await os.write(window(w, name), value)
-            assert await error(bench), "SMU-15: STATUS.ERROR does not tell of a write to a locked window"
+            assert await error(bench), "SMU-15: STATUS.ERROR does not report a write to a locked window"
             await os.write(window(w, name) + 4, 0xFF_FFFF, 4)
             assert await error(bench)
     for value in (0, 1):

@@ -322,7 +322,7 @@ class World:
         cover(f"exclusive.failed_{self.area(access.addr)[0]}")
 
     def _returned(self, pfn: int, word: int) -> None:
-        """A frame stands in the return ring. One that may be mapped says so, and no other does (REQ: SMU-13)."""
+        """Check a frame in the return ring: its reason says that it may be mapped if, and only if, that is so (REQ: SMU-13)."""
         self.check(pfn <= PFN_MASK, "SMU-15", f"{pfn:#x} returned, which is no frame number")
         frame = self.frame(pfn)
         mapped, told = self.doubts.pop(frame, None), get("RETURNED_MAPPED", word)

@@ -3,7 +3,7 @@
 // live entries have one tag (REQ: SMU-1), and that the queues between the parts neither overflow nor underflow.
 `include "claim.svh"
 
-// How often each entry's number stands in a queue.
+// How often each entry's number is in a queue.
 module fifo_view #(
   parameter int unsigned Width = 2,
   parameter int unsigned Depth = 4

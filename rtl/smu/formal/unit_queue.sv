@@ -84,7 +84,7 @@ module unit_queue
   `CLAIM(command_at_known_device, `SMU.u_requests.u_pmshr.command_q != '0, at_known == '1)
 
   // ---------------------------------------------------------------- the steps of a command
-  // Where the command being written, waiting for the bell, and being rung stands in its queue.
+  // Positions in its queue of the command being written or waiting for its doorbell, and of the one whose doorbell is being rung.
   logic [16:0] place_q, bell_place_q;
 
   always_ff @(posedge clk_i) begin

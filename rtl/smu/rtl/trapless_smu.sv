@@ -46,8 +46,8 @@ module trapless_smu
   input logic rst_ni,
 
   // Walkers. A request is held with a stable payload until `ready`, or taken back: one not accepted is forgotten. A hart has one wait
-  // at a time. `abandon` is a pulse: no answer is sent after that cycle, and one arriving in it is told apart by its id. An answer
-  // cannot be refused.
+  // at a time. `abandon` is a pulse: no answer is sent after that cycle, and an answer in the same cycle is recognized by its id. An
+  // answer cannot be refused.
   input logic [Harts-1:0] req_valid_i,
   output logic [Harts-1:0] req_ready_o,
   input smu_req_t [Harts-1:0] req_i,

@@ -168,7 +168,7 @@ module trapless_smu_complete
 
   always_ff @(posedge clk_i) begin
     if (data_valid_i) cqe_q <= data_i;
-    // Of the cycle before: after the head has moved its queue is looked at in any case.
+    // From the cycle before, which suffices: after its head has moved, a queue is looked at in any case.
     for (int unsigned i = 0; i < Devices; i++) expected_q[i] <= desc_i[i].cq_base[63:4] + {43'b0, desc_i[i].cq_head};
   end
 

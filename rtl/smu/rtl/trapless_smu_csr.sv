@@ -266,7 +266,7 @@ module trapless_smu_csr
   assign look_o = in_desc && desc_field_o == 4'(DESC_CTRL >> 3) && state_q inside {RegFetch, RegRead, RegMerge, RegCheck};
   assign step_o = 2'(state_q - RegFetch);
   assign port_write_o = go && is_q.port;
-  // Not what stands there: a half that is not written does not begin anything.
+  // Only bits that this access writes: the half of a register that is not written starts nothing.
   assign fence_o = go && is_q.fence && data_q[DESC_FENCE_FENCE_BIT] && biten_q[DESC_FENCE_FENCE_BIT];
   assign drain_o = go && is_q.fence && data_q[DESC_FENCE_DRAIN_BIT] && biten_q[DESC_FENCE_DRAIN_BIT];
   assign expire_o = go && is_q.expire;

@@ -104,7 +104,8 @@ module trapless_smu_free
 
   assign hand_back = !enable_i && !waiting && count_q != '0;
   assign return_valid_o = bad_q || hand_back;
-  // Of a malformed entry only what can be a frame number: nobody chooses all bits of a word that the unit writes (REQ: SMU-15).
+  // Of a malformed entry, only the bits of a frame number are returned: nobody may choose all bits of a word that the SMU writes
+  // (REQ: SMU-15).
   assign return_pfn_o = bad_q ? read_q[43:0] : pfn_o;
   assign return_reason_o = bad_q ? reason_t'(REASON_BAD_ENTRY) : reason_t'(REASON_DISABLED);
   assign take_bad = return_taken_i && bad_q;

@@ -45,7 +45,7 @@ module trapless_smu_lookup
   logic [2:0] device;
   logic serves;
 
-  // Those whose read is to be sent, then those whose answer is to come.
+  // u_ask: entries whose read is still to be sent. u_wait: entries whose answer is still to come.
   trapless_smu_fifo #(.Width(SlotWidth), .Depth(Entries)) u_ask (
     .clk_i,
     .rst_ni,

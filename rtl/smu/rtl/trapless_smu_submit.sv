@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVMe host controller, submission side (REQ: SMU-9): writes the command, then has its device's doorbell rung, for which it does not wait.
+// NVMe host controller, submission side (REQ: SMU-9): writes the command, then requests the write of its device's doorbell and does not
+// wait for it.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_submit
@@ -31,7 +32,7 @@ module trapless_smu_submit
   output logic [2:0] ring_device_o,
   output logic [16:0] ring_tail_o,
 
-  // The command stands in the queue of this device.
+  // The command was written into the queue of this device.
   output logic submitted_o,
   output logic [2:0] submitted_device_o,
 
@@ -43,7 +44,7 @@ module trapless_smu_submit
   output logic device_end_o,
   output logic [SlotWidth-1:0] device_slot_o,
   output reason_t device_reason_o,
-  // Of each entry's latest command.
+  // Generation of each entry's latest command.
   output generation_t [Entries-1:0] generation_o
 );
 
@@ -138,8 +139,9 @@ module trapless_smu_submit
   end
   assign command_slot_o = slot_q;
 
-  // The device may answer as soon as the doorbell is on its way, so the miss counts as being there from the cycle before. The command of a
-  // device that is out of use by now stands in the queue, where a later doorbell would start it: hence quarantine (REQ: SMU-7).
+  // The device may answer as soon as the write of the doorbell has begun, so the miss counts as handed to the device one cycle earlier.
+  // If the device is out of use by then, the command is already in the queue, and a later doorbell would start it. Therefore the
+  // frame goes into quarantine (REQ: SMU-7).
   assign bell_broken = desc[bell_device_q].broken;
   assign ring_o = bell_q;
   assign ring_device_o = bell_device_q;
@@ -161,7 +163,8 @@ module trapless_smu_submit
     end
   end
 
-  // The entry's share of the command is taken first, then its device's: choosing among entries and among devices takes a cycle each.
+  // The first cycle reads the entry's part of the command, the second its device's part: selecting an entry and selecting a device take
+  // one cycle each.
   always_ff @(posedge clk_i) begin
     if (cmd_q == CmdIdle) begin
       slot_q <= slot;

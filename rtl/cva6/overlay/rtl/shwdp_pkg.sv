@@ -24,7 +24,7 @@ package shwdp_pkg;
     logic     req_valid;
     smu_req_t req;
     logic     abandon;
-    logic     trapped;  // the page fault raised in this cycle stands for the trap
+    logic     trapped;  // the page fault raised in this cycle becomes the trap that `trap` reports
     logic     waits;    // a request is offered to the SMU, or accepted and not answered
     logic     served;   // the answer `done` came in this cycle
   } from_walker_t;

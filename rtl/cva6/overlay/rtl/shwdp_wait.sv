@@ -132,7 +132,7 @@ module shwdp_wait
         addr_q[level_i] <= pte_addr_i;
         pte_q           <= pte_i;
       end
-      // A number of its own for every request, so that an answer to one that was abandoned is told apart.
+      // Every request has another number, so that an answer to an abandoned request is recognized.
       if (state_q == Turn && state_d == Ask) id_q <= id_q + 1'b1;
       if (walk_idle_i) changed_q <= '0;
       else if (answered && shwdp_i.rsp.outcome == OutcomeChanged) changed_q <= changed_q + 1'b1;
