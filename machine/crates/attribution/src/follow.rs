@@ -193,7 +193,7 @@ impl Attribution {
         true
     }
 
-    /// A trap is taken: what stands for it.
+    /// Notes a trap; returns the pseudo function that it is counted as.
     fn trapped(&mut self, hart: usize, cause: u64, tval: u64, from: Privilege, now: u64) -> Function {
         let code = cause & !INTERRUPT;
         if cause & INTERRUPT != 0 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which guest function and which task every cycle went to, and the steps of every fault (docs/explanation/attribution.md).
 //!
-//! Nothing is sampled: the hart tells of every jump with its clock and its count of instructions, and what lies between two
-//! jumps belongs to the function that ran. The guest notices nothing.
+//! Nothing is sampled: the hart reports every jump with its clock and its count of instructions, and the cycles between two
+//! jumps belong to the function that ran. The guest does not notice it.
 
 mod categories;
 mod faults;
@@ -130,7 +130,7 @@ struct Window {
     to: u64,
 }
 
-/// What stands for things that are no functions.
+/// Pseudo functions: they get the cycles of what is not a function, such as a trap or an idle hart.
 #[derive(Debug)]
 struct Pseudo {
     page_fault: Function,
@@ -141,7 +141,7 @@ struct Pseudo {
     software: Function,
     asleep: Function,
     waiting: Function,
-    /// What Linux gives a task its name with.
+    /// The function with which Linux gives a task its name.
     set_name: Function,
 }
 

@@ -54,7 +54,7 @@ impl From<Cost> for Spent {
 pub struct FunctionLine {
     /// Its name.
     pub name: String,
-    /// The category that most of its own cycles belong to.
+    /// The category of most of its own cycles (without those of functions that it called).
     pub category: String,
     /// How often it was entered.
     pub calls: u64,
@@ -123,7 +123,7 @@ pub struct Report {
     pub faults: FaultMeans,
     /// Page faults that did not wait for a device.
     pub minor_faults: FaultMeans,
-    /// By function, the one with most cycles of its own first.
+    /// Figures of each function, sorted by own cycles, the most first.
     pub functions: Vec<FunctionLine>,
     /// Records that there was no room for.
     pub cut: Named<u64>,

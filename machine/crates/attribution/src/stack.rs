@@ -92,7 +92,7 @@ impl Stack {
         self.push(function, Until::Return(back), r);
     }
 
-    /// A trap of a kind that `pseudo` stands for is handled by `handler`.
+    /// A trap begins: `pseudo` is the pseudo function of its kind, and `handler` handles it.
     pub fn trap(&mut self, pseudo: Function, handler: Function, r: &mut Reader<'_>) {
         self.push(pseudo, Until::TrapReturn, r);
         self.push(handler, Until::Never, r);

@@ -10,7 +10,7 @@ use object::{Object, ObjectKind, ObjectSection, ObjectSegment, ObjectSymbol, Sec
 
 use crate::Error;
 
-/// A function, or what stands for one.
+/// A function, or a pseudo function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(pub u32);
 

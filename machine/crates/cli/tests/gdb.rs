@@ -194,7 +194,7 @@ fn what_gdb_changes_is_changed() {
     let (mut child, _) =
         start(&["elf", elf.to_str().unwrap(), "--harts", "1", "--gdb", &format!("unix:{}", socket.display())]);
     let mut gdb = Gdb::attach(&socket);
-    // A breakpoint where the hart stands already is behind it.
+    // A breakpoint at the instruction where the hart has already stopped does not stop it again.
     gdb.ok("Z0,80000000,4");
     gdb.ok(&format!("Z0,{:x},4", at("loop")));
     assert!(gdb.ask("vCont;c").contains("swbreak"));

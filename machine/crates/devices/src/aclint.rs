@@ -10,8 +10,8 @@ use crate::table::Device;
 const MTIMECMP: u64 = 0x4000;
 const MTIME: u64 = 0xbff8;
 
-/// The ACLINT. `mtime` is a function of the cycle, so it has no state of its own except the offset that a write to it
-/// leaves.
+/// The ACLINT. `mtime` is a function of the cycle, so its only state is the offset that a write to
+/// it leaves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Aclint {
     clock: ClockHz,

@@ -38,7 +38,7 @@ pub const MEMORY: u64 = 128 << 20;
 
 /// Other virtual addresses of the data pages, in a different order, for blocks that run with Sv39.
 pub const ALIAS: u64 = 0x10_0000_0000;
-/// The code of the blocks once more, as user pages in both address spaces: U-mode parts of S-mode blocks run here.
+/// A second mapping of the blocks' code, as user pages in both address spaces: U-mode parts of S-mode blocks run here.
 pub const USER_CODE: u64 = 0x18_0000_0000;
 /// Physical addresses where nothing is, on either machine.
 pub const NOWHERE: u64 = 0x0800_0000;

@@ -34,7 +34,7 @@ pub struct Failure {
     pub input: Vec<u64>,
 }
 
-/// Tries to make a failing input shorter at most so often.
+/// Most attempts to make a failing input shorter.
 const TRIES: usize = 2000;
 
 thread_local! {

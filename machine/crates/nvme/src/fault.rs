@@ -201,7 +201,7 @@ pub(crate) enum Strike {
     Fail(Status),
     /// The same, and the medium is to blame.
     Media(Status),
-    /// It is done so much later.
+    /// The command completes later by this time.
     Late(Cycle),
     /// It is never heard of again.
     Hang,

@@ -51,7 +51,7 @@ impl Image {
     /// Opens a file, writable only in mode [`ImageMode::ReadWrite`], and locks it: one writer or many readers.
     ///
     /// # Errors
-    /// Those of [`open_image`].
+    /// The errors of [`open_image`].
     pub fn open(path: &Path, mode: ImageMode) -> Result<Image, BackendError> {
         let read_only = mode != ImageMode::ReadWrite;
         let failed = |source| BackendError::Open { path: path.into(), source };

@@ -26,11 +26,11 @@ impl PageId {
 pub enum Place {
     /// On the device alone.
     Device,
-    /// On its way into a frame, where it is at that time.
+    /// On its way into a frame, and there from that time on.
     Reading(Time),
     /// In a frame.
     Resident,
-    /// In a frame that is free when the write is done, unless the page is wanted before.
+    /// In a frame that becomes free when the write is done, unless the page is needed before.
     Writing,
 }
 
@@ -44,7 +44,7 @@ pub enum Origin {
     Neighbour,
     /// With a fault, as a member of the page's set (ASPF III-B1).
     Set,
-    /// With a fault, as what followed it before.
+    /// With a fault, because its fault followed this one before.
     Successor,
     /// Before its process runs (ASPF III-B3).
     Reconstruct,
@@ -67,17 +67,17 @@ pub struct Page {
     pub place: Place,
     /// Its frame, unless it is on the device alone.
     pub frame: u32,
-    /// Accessed since it was read (PG_ACCESSED); once it is on the device again, as it was when it left.
+    /// Accessed since it was read (PG_ACCESSED). When the page leaves for the device, the value stays as it was.
     pub accessed: bool,
     /// Written since it was read.
     pub dirty: bool,
     /// What caused its read.
     pub origin: Origin,
-    /// Its process waits for it or is about to access it: it stays.
+    /// Its process waits for it or is about to access it, so it must not be evicted.
     pub awaited: bool,
 }
 
-/// Pages found by address: a page's number stays in a table of the last ones used.
+/// Entries of a process's table of recently used pages, which finds a page by its address.
 const RECENT: usize = 4096;
 
 /// All pages of all processes.
@@ -91,7 +91,7 @@ pub struct Pages {
 
 #[derive(Debug)]
 struct Space {
-    /// Mapped ranges of virtual page numbers, sorted: first, and behind the last. Empty if nothing is known of them.
+    /// Mapped ranges of virtual page numbers, sorted: first, and last plus one. Empty if the ranges are not known.
     mapped: Vec<(u64, u64)>,
     by_number: HashMap<u64, PageId>,
     recent: Vec<(u64, PageId)>,
@@ -113,7 +113,7 @@ impl std::ops::IndexMut<PageId> for Pages {
 }
 
 impl Pages {
-    /// A process more; `mapped` are its ranges of virtual page numbers (first, count).
+    /// Adds a process; `mapped` are its ranges of virtual page numbers (first, count).
     pub fn add_process(&mut self, mapped: &[(u64, u64)]) {
         let mut mapped: Vec<_> = mapped.iter().map(|&(first, count)| (first, first + count)).collect();
         mapped.sort_unstable();
@@ -136,7 +136,7 @@ impl Pages {
         id
     }
 
-    /// A page by its address, if that is mapped: a page that nobody has accessed yet is there, too.
+    /// The page at an address, also if nobody has accessed it yet; None if the address is not mapped.
     pub fn mapped(&mut self, owner: Pid, vpn: u64) -> Option<PageId> {
         let space = &self.spaces[owner];
         if let Some(id) = space.by_number.get(&vpn) {
@@ -146,7 +146,7 @@ impl Pages {
         Some(self.get_or_new(owner, vpn))
     }
 
-    /// The mapped range around an address: its first page number, and the one behind its last.
+    /// The mapped range around an address: its first page number, and its last one plus one.
     pub fn area(&self, owner: Pid, vpn: u64) -> Option<(u64, u64)> {
         let mapped = &self.spaces[owner].mapped;
         let at = mapped.partition_point(|range| range.1 <= vpn);

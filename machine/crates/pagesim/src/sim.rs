@@ -157,7 +157,7 @@ impl Sim {
     /// One process's turn, from dispatch until it leaves the processor.
     ///
     /// # Errors
-    /// Those of [`Sim::run`].
+    /// The errors of [`Sim::run`].
     pub fn turn(&mut self) -> Result<(), Error> {
         let pid = loop {
             self.events(None);

@@ -20,7 +20,7 @@ pub struct TrapInfo {
     pub to: Privilege,
     /// `satp`'s root page number.
     pub root_ppn: u64,
-    /// Of a page fault: the access, and what the walk found.
+    /// For a page fault, the access and what the walk found.
     pub page_fault: Option<(Access, PageFault)>,
     /// The hart's local time.
     pub now: Cycle,

@@ -128,7 +128,7 @@ impl Lines {
                 if tag & PAGE_MASK == va & PAGE_MASK {
                     *e = NO_DATA;
                 } else if tag != NO_TAG && page_index(tag) == page_index(va) {
-                    // Of another page that shares the place.
+                    // The line is of another page with the same index.
                     self.pages[page_index(va)] |= 1 << line;
                 }
             }

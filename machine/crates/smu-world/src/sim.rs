@@ -534,7 +534,7 @@ impl Sim {
         !asked && self.status(regs::STATUS_LIVE) == 0 && self.world.devices.iter().all(|d| d.pending.is_empty())
     }
 
-    /// Every frame is somewhere: what the SMU was given and did not install or return still stands in the ring.
+    /// No frame is lost: each one that the SMU was given and did not install or return is still in the free ring.
     fn check_frames(&mut self) {
         let (head, tail) = (self.read(regs::FREE_HEAD), self.read(regs::FREE_TAIL));
         let full = tail.wrapping_sub(head) & 0xffff_ffff;

@@ -335,7 +335,7 @@ impl World {
         area(at.0, self.depth).is_some_and(|(a, _)| !self.faults.contains(&a)) && needless(self.word(at.0))
     }
 
-    /// A frame stands in the return ring. One that may be mapped says so, and no other does.
+    /// Checks a frame in the return ring: its reason says that it may be mapped if, and only if, that is so.
     fn returned(&mut self, number: u64, word: u64) {
         let bits = regs::PTE_PFN.width;
         self.check(number >> bits == 0, "SMU-15", || format!("{number:#x} returned, which is no frame number"));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reference model of the Storage Management Unit (spec/smu.md): serves page misses from an NVMe device.
 //!
-//! Pure and deterministic: no threads, no clock of its own, no I/O but through [`SmuBus`]. The host calls
+//! Pure and deterministic: it has no threads and no clock, and all its I/O goes through [`SmuBus`]. The host calls
 //! [`SmuUnit::request`], register accesses, and [`SmuUnit::advance`] whenever [`SmuUnit::next_event`] is due. A call may come with a
 //! time before that of the latest `advance` (harts are simulated in turn); it counts as made at the latter.
 //!
-//! Each step that touches memory is an event of its own, so whatever can come between two steps in hardware can come
-//! between them here: the PTE read again, the command, the doorbell, a look at the completion queue, the exchange of the
-//! PTE, the PMD's mark, the PUD's mark, the answer.
+//! Each step that touches memory is a separate event, so that everything that can happen between two steps in hardware can
+//! happen between them here. The steps are: the PTE read again, the command, the doorbell, a look at the completion queue,
+//! the exchange of the PTE, the PMD's mark, the PUD's mark, the answer.
 
 mod bugs;
 mod bus;
@@ -84,7 +84,7 @@ pub struct SmuConfig {
     pub timing: SmuTiming,
 }
 
-/// Something due at a time of its own.
+/// Something that happens at a known time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Event {
     /// The stage of this PMSHR entry ends.

@@ -243,7 +243,7 @@ impl Smu {
         entry.stage = Stage::AtDevice;
         let descriptor = &self.descriptors[index];
         if descriptor.broken || out.bus.write_u32(PhysAddr(descriptor.sq_doorbell), tail).is_err() {
-            // The command stands in the queue, where a later doorbell would start it: hence quarantine.
+            // The command is already in the queue, and a later doorbell would start it: therefore quarantine.
             return self.device_lost(index);
         }
         if timeout != 0 {

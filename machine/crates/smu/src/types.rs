@@ -140,7 +140,7 @@ pub trait SmuSink {
     /// A walker's request, or a software request port's, that was not accepted at once is accepted now. For observers.
     fn accepted(&mut self, _from: Source) {}
 
-    /// The answer to a software request port stands in its registers. For observers.
+    /// Called when the answer to a software request port is in the port's registers. For observers.
     fn port_answered(&mut self, _answer: &Answer) {}
 
     /// A miss is over. For observers.

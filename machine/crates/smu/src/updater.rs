@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Page table updater: PTE, then PMD, then PUD (REQ: SMU-3). Each is an event of its own, visible before the next.
+//! Page table updater: PTE, then PMD, then PUD (REQ: SMU-3). Each is a separate event, visible before the next.
 
 use trapless_memory::Cycle;
 use trapless_smu_regs as regs;

@@ -15,17 +15,17 @@ pub struct SsdParams {
     /// Name, as printed in results.
     #[serde(default)]
     pub name: String,
-    /// Read, us.
+    /// Latency of a read, us.
     pub read_us: f64,
-    /// Write, us. With `flash`: into the buffer.
+    /// Latency of a write, us. With `flash`: of a write into the buffer.
     pub write_us: f64,
-    /// Flush, us. With `flash`: once the buffer is programmed.
+    /// Latency of a flush, us. With `flash`: what a flush takes after the buffer was programmed.
     pub flush_us: f64,
-    /// Any admin command, us.
+    /// Latency of every admin command, us.
     pub admin_us: f64,
-    /// Doorbell write to the command being read from the queue, us; part of the latencies.
+    /// Time from the doorbell write until the drive reads the command from the queue, us; part of the latencies.
     pub fetch_us: f64,
-    /// Commands in service at the same time; with `flash`: dies.
+    /// Number of commands in service at the same time; with `flash`: number of dies.
     pub channels: u32,
     /// Data rate, 10^6 bytes per second.
     pub mb_per_s: f64,
@@ -33,7 +33,7 @@ pub struct SsdParams {
     #[serde(default)]
     pub latency: Latency,
     /// Distribution of read latencies. Each pair is a fraction of the reads, from 0 to 1, and the latency that this fraction
-    /// does not exceed, as a factor of `read_us`. Linear in between.
+    /// does not exceed, as a factor of `read_us`. Between pairs, the distribution is linear.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_shape: Vec<(f64, f64)>,
     /// The same for writes.

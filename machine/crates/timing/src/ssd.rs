@@ -71,8 +71,8 @@ enum Medium {
 struct Link(VecDeque<(Cycle, Cycle)>);
 
 impl Link {
-    /// Takes it for `time` as soon from `ready` on as it is free for so long; when that ends. Data that is ready late takes
-    /// nothing from data that is ready before. Nothing is asked for before `now` any more.
+    /// Reserves the link for `time`, in the first gap of that length from `ready` on, and returns when that ends. Data that
+    /// is ready later does not delay data that is ready earlier. No later call asks for a time before `now`.
     fn carry(&mut self, now: Cycle, ready: Cycle, time: Cycle) -> Cycle {
         while self.0.front().is_some_and(|(_, end)| *end <= now) {
             self.0.pop_front();

@@ -34,7 +34,7 @@ const SIZES: [u32; Paging::MAX_LEVELS] =
 /// A hardware thread of a core: the buffers are shared, translations are not.
 pub type Thread = u8;
 
-/// Where the thread stands in what a translation is known by: numbers of pages have 52 bits.
+/// Position of the thread's number in the key of a translation: page numbers have 52 bits.
 const THREAD_SHIFT: u32 = u64::BITS - PAGE_SHIFT;
 
 /// The buffers. The first level holds pieces of 4 KiB, also of larger pages; the second holds translations whole.

@@ -166,7 +166,7 @@ impl<R: Read + Seek> Reader<R> {
     /// trace that is cut short is refused. `from` is best not buffered.
     ///
     /// # Errors
-    /// Those of [`Reader::new`]; or the trace is not whole.
+    /// The errors of [`Reader::new`]; or the trace is not complete.
     pub fn skim(from: R) -> Result<Totals, Error> {
         let mut reader = Reader::new(from)?;
         let end = reader.from.seek(SeekFrom::End(0))?;

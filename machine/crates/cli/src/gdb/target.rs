@@ -78,7 +78,7 @@ impl Target {
     fn note<E>(&mut self, event: &Result<Event, E>) {
         self.running = false;
         self.ended |= !matches!(event, Ok(Event::Stopped(_)));
-        // The machine stands still: whoever wanted that has it.
+        // The machine has stopped, so a request to stop it is fulfilled.
         self.wants_stop.store(false, Ordering::Relaxed);
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-pagesim import`: lackey's text into a stored trace.
+//! `trapless-pagesim import`: makes a stored trace from the text that valgrind's lackey prints.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub struct Import {
     limit: Option<Count>,
 }
 
-/// Imports.
+/// Imports a trace.
 ///
 /// # Errors
 /// The text is not lackey's or is not whole, or the trace cannot be written.
@@ -41,12 +41,12 @@ pub fn import(options: &Import) -> Result<()> {
     keep(to, &options.out)
 }
 
-/// Gives a whole trace its name, and sums over it their place beside it.
+/// Gives a complete trace its final name, and writes its summary into NAME.json beside it.
 ///
 /// # Errors
-/// These cannot be written.
+/// The trace or its summary cannot be written.
 pub fn keep(trace: NamedTempFile, out: &Path) -> Result<()> {
-    // What is there of an older trace must not stay beside this one.
+    // The summary of an older trace with this name must not stay beside the new trace.
     match std::fs::remove_file(info::name_beside(out)) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
             Err(e).with_context(|| format!("cannot replace {}.json", out.display()))?

@@ -43,7 +43,7 @@ fn policies() -> String {
     format!("Policies: {}", names.join(", "))
 }
 
-/// Simulates.
+/// Runs one simulation, prints a line of figures and writes the results.
 ///
 /// # Errors
 /// The configuration or a trace is wrong, or the results cannot be written.
@@ -103,7 +103,7 @@ pub fn run(options: &Run) -> Result<()> {
     .context("cannot write to standard output")
 }
 
-/// The mapped ranges of virtual pages: those that the trace touches at any time, as its sums say.
+/// The mapped ranges of virtual pages. The trace's summary has them: all pages that the trace ever touches.
 fn extents(trace: &Path) -> Result<Vec<(u64, u64)>> {
     #[derive(Deserialize)]
     struct Summary {

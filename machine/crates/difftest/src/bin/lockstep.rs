@@ -87,7 +87,7 @@ impl Pair {
         })
     }
 
-    /// Runs both up to `max_cycle` in windows of at most `window` cycles; how both ended.
+    /// Runs both up to `max_cycle` in windows of at most `window` cycles, and returns how both ended.
     fn run(&mut self, max_cycle: Cycle, window: Option<Cycle>) -> Result<(End, End)> {
         let limits = Limits { max_cycle, window, stop: &self.stop };
         Ok((self.one.run(&limits)?, self.other.run(&limits)?))
@@ -141,7 +141,7 @@ fn compare(cli: &Cli) -> Result<bool> {
         let what = pair.difference(over || steps % MEMORY_EVERY == 0);
         if ends.0 != ends.1 || what.is_some() {
             let what = what.unwrap_or_else(|| format!("ends {ends:?}"));
-            say(format_args!("they differ between cycles {} and {}: {what}", equal.0, until.0));
+            say(format_args!("the engines differ between cycles {} and {}: {what}", equal.0, until.0));
             return narrow(cli, equal, until).map(|()| false);
         }
         equal = until;
@@ -157,8 +157,8 @@ fn compare(cli: &Cli) -> Result<bool> {
     }
 }
 
-/// Windows in which a difference is looked for again, in cycles: from jump to jump first. Harts of one core wait otherwise in
-/// shorter windows, and may then not differ.
+/// Lengths of the windows in which a difference is looked for again, in cycles; the first is about a jump. In shorter
+/// windows the harts of one core wait at other times, so the difference may not appear in all of them.
 const NARROW: [u64; 3] = [1, 30, 1000];
 
 /// Runs both again, in shorter windows where they begin to differ.
@@ -179,7 +179,8 @@ fn narrow(cli: &Cli, equal: Cycle, until: Cycle) -> Result<()> {
                 return Ok(());
             }
         }
-        say(format_args!("not in windows of {} cycles, or only in memory: {:?}", window.0, pair.difference(true)));
+        let memory = pair.difference(true).unwrap_or_else(|| "nothing differs".into());
+        say(format_args!("in windows of {} cycles no registers differ; at the end: {memory}", window.0));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The NVMe controller: registers, queues and commands. It comes to rest, writes to memory alone, and goes on from a saved state
-//! as if nothing had been.
+//! The NVMe controller: registers, queues and commands. Checks that it comes to rest, writes only to memory that exists, and
+//! continues from a saved state as if it had never been saved.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -16,12 +16,12 @@ use crate::tape::Tape;
 const RAM: u64 = 0x8000_0000;
 const RAM_SIZE: u64 = 1 << 20;
 const DISK: usize = 1 << 20;
-/// Queues of the two pairs that are set up rightly.
+/// Addresses of the two pairs of queues that are set up correctly: submission queue, completion queue.
 const QUEUES: [(u64, u64); 2] = [(RAM, RAM + 0x1000), (RAM + 0x2000, RAM + 0x3000)];
 const ENTRIES: u64 = 16;
-/// Accesses to memory that one call may make: a command of the largest size in pieces of a block.
+/// Most accesses to memory of one call: enough for a command of the largest size that is transferred block by block.
 const MOST_ACCESSES: u64 = 100_000;
-/// Events between two that the host causes.
+/// Most events between two actions of the host.
 const MOST_EVENTS: u64 = 50_000;
 
 /// A disk in memory; all pages count as written.
@@ -54,11 +54,11 @@ impl Backend for Disk {
     }
 }
 
-/// Memory that is there, and memory that is not.
+/// RAM that counts accesses, and notes writes outside of it that were accepted.
 struct Memory {
     ram: Ram,
     accesses: u64,
-    /// A write that went out of memory and was let through.
+    /// Address of a write outside of RAM that was accepted.
     stray: Option<PhysAddr>,
 }
 
@@ -141,7 +141,7 @@ impl Host {
         for (n, word) in words {
             bytes[n * 4..n * 4 + 4].copy_from_slice(&word.to_le_bytes());
         }
-        // Inside memory.
+        // Cannot fail: the queues are in RAM.
         let _ = Dma::write(&mut self.memory.ram, PhysAddr(QUEUES[queue].0 + 64 * self.tails[queue]), &bytes);
         self.tails[queue] = (self.tails[queue] + 1) % ENTRIES;
         self.controller.mmio_write(0x1000 + 8 * queue as u64, 4, self.tails[queue], self.now);
@@ -199,24 +199,24 @@ impl Host {
             self.controller.advance(at, &mut self.memory, &mut |_| {});
             let accesses = self.memory.accesses;
             demand(accesses < MOST_ACCESSES, || format!("{accesses} accesses to memory at once"))?;
-            demand(self.memory.stray.is_none(), || format!("it writes to {:x?}", self.memory.stray))?;
-            demand(self.controller.next_event() > at, || format!("an event at {} is left over", at.0))?;
+            demand(self.memory.stray.is_none(), || format!("a write to {:x?}, not RAM, passed", self.memory.stray))?;
+            demand(self.controller.next_event() > at, || format!("the event at {} is due after advance()", at.0))?;
         }
-        Err("it never comes to rest".into())
+        Err(format!("the controller has not come to rest after {MOST_EVENTS} events"))
     }
 
     /// Goes on from a saved state.
     fn again(&mut self) -> Result<(), String> {
-        let bytes = |c: &Controller| c.save().and_then(|s| postcard::to_stdvec(&s).ok()).ok_or("cannot be saved");
-        let state = restored(&self.controller.save().ok_or("cannot be saved")?)?;
+        let bytes = |c: &Controller| c.save().and_then(|s| postcard::to_stdvec(&s).ok()).ok_or("save() gives no state");
+        let state = restored(&self.controller.save().ok_or("save() gives no state")?)?;
         let mut other = controller(&self.profile, &self.disk);
         other.restore(state)?;
-        demand(bytes(&other)? == bytes(&self.controller)?, || "restored, it is in another state".into())?;
+        demand(bytes(&other)? == bytes(&self.controller)?, || "restore() gives another state than was saved".into())?;
         let seen = |c: &mut Controller| {
             let registers: Vec<u64> = (0..0x40).step_by(4).map(|at| c.mmio_read(at, 4, Cycle(0))).collect();
             (registers, c.next_event(), c.irq_asserted())
         };
-        demand(seen(&mut other) == seen(&mut self.controller), || "restored, it looks different".into())?;
+        demand(seen(&mut other) == seen(&mut self.controller), || "registers or events differ after restore()".into())?;
         self.controller = other;
         Ok(())
     }

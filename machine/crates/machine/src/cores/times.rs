@@ -17,15 +17,15 @@ pub struct MissCounts {
     pub l1i: u64,
     /// Lines of data not in the first level, those of page walks included.
     pub l1d: u64,
-    /// Of both, those not in the core's second level either.
+    /// Lines of both kinds that were not in the core's second level either.
     pub l2: u64,
-    /// Of those, the ones that came from memory.
+    /// Lines that were not in the last level either and came from memory.
     pub last: u64,
     /// Pages of code not in the first-level TLB.
     pub itlb: u64,
     /// Pages of data not in the first-level TLB.
     pub dtlb: u64,
-    /// Of both, those not in the second level either: page walks.
+    /// Pages of both kinds that were not in the second-level TLB either: page walks.
     pub walks: u64,
     /// Branches predicted wrong.
     pub branches: u64,

@@ -55,13 +55,13 @@ pub struct AtomicRequest {
 /// What the look at every request found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AtomicChecked {
-    /// Requests of walkers that were looked at. A hart whose wait was cut asks again.
+    /// Requests of walkers that were checked. A hart whose wait was cut asks again.
     pub walker_requests: u64,
-    /// Requests through ports that were looked at.
+    /// Requests through ports that were checked.
     pub port_requests: u64,
-    /// Those of both at which no task of Linux was found: nothing is known of them.
+    /// Requests of both kinds that could not be judged, because no task of Linux was found.
     pub unknown: u64,
-    /// Those in atomic context.
+    /// Requests in atomic context.
     pub reports: u64,
     /// Whether `pagefault_disabled` was looked at.
     pub pagefault_disabled_known: bool,

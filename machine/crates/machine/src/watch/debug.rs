@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a debugger can do. While the machine is stopped, time stands still for all of it: nothing but what the debugger
-//! changes on purpose is different afterwards.
+//! What a debugger can do. While the machine is stopped, the simulated time of all its parts stops, too. Afterwards only what
+//! the debugger changed on purpose is different.
 
 use trapless_memory::{Dma, PAGE_SIZE, PhysAddr, Ram};
 use trapless_riscv::{Access, Hart};

@@ -23,7 +23,7 @@ fn unsynced(entry: u64) -> Option<u64> {
 pub struct Installed {
     /// Pages that were unsynced at the latest look: address of the entry, and frame.
     unsynced: HashMap<PhysAddr, u64>,
-    /// Those that were found otherwise.
+    /// Number of pages that were no longer unsynced at the latest look.
     adopted: u64,
     room: usize,
 }

@@ -41,9 +41,9 @@ pub type EndedMiss = (Option<usize>, u64, MissTimes);
 /// Listens, and keeps what the report needs.
 pub struct Recorder {
     watches: Watches,
-    /// Of the current region, or of the last one.
+    /// What was measured in the current region, or in the last one.
     measured: Measured,
-    /// While no region is open.
+    /// What was measured while no region was open.
     outside: Measured,
     /// Misses that have ended, for whoever takes them.
     ended: Option<Vec<EndedMiss>>,

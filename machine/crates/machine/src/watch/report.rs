@@ -119,15 +119,15 @@ pub struct Roi {
     pub misses: Option<Misses>,
     /// Watched mappings at its end, from when they were first watched. The newest ones singly, then the sum of the others.
     pub watch: Vec<WatchCounts>,
-    /// Page faults of user accesses to watched mappings in it, first touches or not.
+    /// Page faults of user accesses to watched mappings in the region, first touches or not.
     pub os_faults: u64,
     /// The same by what the walker found: `not_armed`, `permission`, ... (docs/reference/record.md).
     pub os_fault_causes: BTreeMap<&'static str, u64>,
-    /// The same, from the trap until an access to the page succeeds.
+    /// Time of these page faults, from the trap until an access to the page succeeds.
     pub os_fault: LatencySummary,
-    /// Those of them of which no access has succeeded at its end.
+    /// Number of these page faults after which no access had succeeded when the region ended.
     pub os_faults_open: u64,
-    /// Page faults of the kernel's own accesses to watched mappings in it: in system calls, say.
+    /// Page faults of the kernel's own accesses to watched mappings in the region, for example in system calls.
     pub kernel_faults: u64,
     /// SMU counters, difference over the region.
     pub smu: SmuCounters,

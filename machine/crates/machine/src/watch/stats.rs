@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a run measured of time: latencies, and the life of each miss. Becomes stats.json.
+//! The times that a run measured: latencies, and the steps of each miss. They are written to stats.json.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use trapless_memory::{ClockHz, Cycle};
 
-/// Most milestones and single regions of a run: the guest's marks must not fill the host's memory.
+/// Largest number of milestones and of single regions that are recorded: the guest's marks must not fill the host's memory.
 pub const MOST_MARKS: usize = 1000;
 
-/// Longer latencies, in cycles, count as this long.
+/// Longest latency that is recorded, in cycles. Longer ones count as this long.
 const MAX_LATENCY: u64 = 1 << 40;
 
-/// A span of latencies in cycles, to three significant digits.
+/// Distribution of latencies in cycles, to three significant digits.
 pub struct Latency(Histogram<u64>);
 
 impl Default for Latency {
@@ -20,10 +20,10 @@ impl Default for Latency {
     }
 }
 
-/// A latency in microseconds of simulated time.
+/// Summary of a distribution of latencies, in microseconds of simulated time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LatencySummary {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
     /// Mean.
     pub mean_us: f64,
@@ -66,7 +66,7 @@ pub struct MissTimes {
     pub request: Cycle,
     /// The request was in the PMSHR and the entry read again.
     pub allocated: Cycle,
-    /// A free frame was there.
+    /// The SMU had a free frame for the miss.
     pub frame: Cycle,
     /// The doorbell was rung.
     pub doorbell: Cycle,
@@ -83,17 +83,17 @@ pub struct MissTimes {
 /// A miss that has ended with the page installed.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// A software request port's, not a walker's.
+    /// Whether a software request port asked for it; otherwise a walker did.
     pub port: bool,
     /// The hart that asked first, if it is known.
     pub hart: Option<usize>,
-    /// Address accessed; zero of a port's.
+    /// Address of the access; zero if a port asked.
     pub va: u64,
-    /// Its first walk began, or a port was written.
+    /// When its first walk began, or when the port was written.
     pub begun: Cycle,
-    /// The first who waited went on; if nobody did, the entry was installed.
+    /// When the first waiter went on; if nobody waited, when the entry was installed.
     pub ended: Cycle,
-    /// An interrupt, or the limit of waiting, ended somebody's wait before.
+    /// Whether a wait for it was cut before: by an interrupt, or because it had reached the limit of waiting.
     pub cut: bool,
     /// All steps, if they are known.
     pub times: Option<MissTimes>,
@@ -136,9 +136,9 @@ pub struct MissSummary {
     /// From the start of the first walk until the first hart that waits goes on, or until the page is installed if none waits.
     #[serde(flatten)]
     pub whole: LatencySummary,
-    /// Those of them of which a wait was cut by an interrupt or by its limit.
+    /// Number of misses with a wait that was cut: by an interrupt, or because it had reached its limit.
     pub cut: u64,
-    /// Those of them whose steps are known: the means below are of these.
+    /// Number of misses whose steps are all known. The means below are of these.
     pub with_steps: u64,
     /// Mean of each step, us.
     pub steps: StepMeans,

@@ -240,7 +240,7 @@ fn number<const BASE: u64>(text: &[u8], end: u8) -> Option<(u64, &[u8])> {
 /// Turns a file of lackey's text, plain or compressed by zstd, into a stored trace in `file`, which will be `to`.
 ///
 /// # Errors
-/// Those of [`Recorder::feed`] and [`Recorder::finish`]; or the text cannot be read.
+/// The errors of [`Recorder::feed`] and [`Recorder::finish`]; or the text cannot be read.
 pub fn import(from: &Path, to: &Path, file: File, part: Part) -> Result<Totals, Error> {
     let name = from.file_name().unwrap_or(from.as_os_str()).to_string_lossy();
     let mut recorder = Recorder::new(from, to, file, &name, part)?;

@@ -35,7 +35,7 @@ struct Hart {
 }
 
 impl Hart {
-    /// Of the accesses of a run that ends, those behind its step.
+    /// Number of accesses of a run that has ended, after the one that its step already counts.
     fn beyond_first(&self, stream: usize, ended: u64) -> u64 {
         if self.open[stream] { ended.saturating_sub(1) } else { 0 }
     }

@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    /// Of several blocks, the last one not full.
+    /// The string has several blocks, and the last one is not full.
     #[test]
     fn a_long_string_comes_back() {
         let mut recorder = Recorder::new().unwrap();

@@ -5,7 +5,7 @@ use super::{Entity, Schedule, Virtual};
 use crate::pages::Pid;
 use crate::settings::Time;
 
-/// Of the processes that are owed time, the one whose slice is to be over first runs.
+/// Runs the process whose slice should end first, among those that had less than their share of time.
 #[derive(Debug)]
 pub struct Eevdf {
     slice: Time,

@@ -62,7 +62,7 @@ pub trait Schedule {
     fn wake(&mut self, pid: Pid);
     /// The running process goes to sleep.
     fn sleep(&mut self, pid: Pid);
-    /// The running process has run for so long.
+    /// The running process has run for this time.
     fn ran(&mut self, pid: Pid, time: Time);
     /// The process that [`Schedule::take_next`] would take.
     fn next(&self) -> Option<Pid>;

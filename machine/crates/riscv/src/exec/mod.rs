@@ -48,7 +48,7 @@ fn index<const DETAIL: bool>(va: u64) -> usize {
     if DETAIL { lines::index(va) } else { tlb::index(va) }
 }
 
-/// Mask of what the tags there stand for.
+/// Mask of the part of an address that these tags have.
 #[inline(always)]
 fn mask<const DETAIL: bool>() -> u64 {
     if DETAIL { LINE_MASK } else { PAGE_MASK }

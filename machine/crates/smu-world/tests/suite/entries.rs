@@ -56,7 +56,7 @@ fn everybody_can_join_every_miss() {
     }
 }
 
-/// REQ: SMU-2, SMU-3, SMU-6. Before the command or after it, whoever asks hears what stands there instead.
+/// REQ: SMU-2, SMU-3, SMU-6. If the entry changes, before or after the command, the answer has its new value.
 #[test]
 fn changed_tells_what_was_found() {
     let mut dice = Dice::new(6);
@@ -175,7 +175,7 @@ fn installs_wait_for_each_other() {
         }
         sim.run(400);
         for left in (1..=HARTS as u64).rev() {
-            // Of each device's commands any may be the next.
+            // Any of a device's commands may complete next.
             let which = dice.below(left) as usize;
             let first = sim.world.devices[0].pending.len();
             let (d, which) = if which < first { (0, which) } else { (1, which - first) };
@@ -239,7 +239,7 @@ fn a_release_ends_only_what_is_its_own() {
     }
 }
 
-/// REQ: SMU-11. Each port refuses writes while it is busy, and each alone.
+/// REQ: SMU-11. A port refuses writes while it is busy; other ports still take them.
 #[test]
 fn every_busy_port_refuses_writes() {
     let mut sim = warm();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is true of the reference model alone: exact times, sizes that the RTL does not have, seeded bugs, nonsense on its bus.
+//! Tests for the reference model alone: exact times, sizes that the RTL does not have, seeded bugs, random answers of the bus.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -14,7 +14,7 @@ use trapless_smu_world::world::{Area, PTES};
 
 use super::rules::{LONG, failed, finish, warm};
 use super::{seeded, unit};
-/// The checks above would see these.
+/// The checks of random games find each of these bugs.
 #[test]
 fn seeded_bugs_are_caught() {
     let bugs = [
@@ -39,7 +39,7 @@ fn seeded_bugs_are_caught() {
     }
 }
 
-/// REQ: SMU-15. What `walkers_are_held_to_the_windows` sees if only PTEs are.
+/// REQ: SMU-15. `walkers_are_held_to_the_windows` fails if the SMU checks only the addresses of PTEs.
 #[test]
 fn upper_entries_outside_are_caught() {
     for (bug, rule) in [(None, None), (Some(Bug::OverlookUpperEntries), Some("SMU-15"))] {
@@ -54,7 +54,7 @@ fn upper_entries_outside_are_caught() {
     }
 }
 
-/// REQ: SMU-8. What `a_fence_is_of_one_descriptor` sees if a fence waits for other devices.
+/// REQ: SMU-8. `a_fence_is_of_one_descriptor` fails if a fence waits for other devices.
 #[test]
 fn a_fence_of_the_whole_unit_is_caught() {
     for (bug, waits) in [(None, false), (Some(Bug::FenceOfTheUnit), true)] {
@@ -69,14 +69,14 @@ fn a_fence_of_the_whole_unit_is_caught() {
     }
 }
 
-/// With hints the polls that find nothing are left out, and nothing else changes.
+/// With hints the SMU leaves out the polls that would find nothing. Nothing else changes.
 #[test]
 fn hints_change_no_answer() {
     let games = prop::collection::vec(action(false), 1..160);
     let answers = |actions: &[Action], hints| {
         let mut sim = Sim::new(unit(sim::config(hints)), 4);
         for &action in actions {
-            // In a machine a device's write comes before the SMU's look at the same time. Here looks at `now` are over.
+            // In a machine, a device's write precedes the SMU's look in the same cycle. Here the looks at `now` are already over.
             if sim.now.0.is_multiple_of(sim::timing().poll_interval.0) {
                 sim.run(1);
             }
@@ -93,7 +93,7 @@ fn hints_change_no_answer() {
         .unwrap();
 }
 
-/// A bus that answers anything, from a seed.
+/// A bus whose answers are random, from a seed.
 struct Chaos {
     state: u64,
     accesses: u64,
@@ -171,8 +171,8 @@ fn nonsense() -> impl Strategy<Value = Nonsense> {
     ]
 }
 
-/// REQ: SMU-10. Any register content, any memory content, any timing, down to steps that take no time: no panic, and time
-/// goes on with a bounded number of accesses a cycle.
+/// REQ: SMU-10. With any register content, any memory content and any timing (also steps that take no time), the model does not
+/// panic, and makes a bounded number of accesses per cycle.
 #[test]
 fn nonsense_neither_stops_nor_breaks_it() {
     let games = (prop::collection::vec(nonsense(), 1..200), any::<u64>(), any::<bool>(), any::<bool>(), 0..9_u8);
@@ -204,7 +204,7 @@ fn nonsense_neither_stops_nor_breaks_it() {
             for (register, value) in
                 [(regs::FREE_SIZE, 64), (regs::RET_SIZE, 16), (regs::CTRL, 1), (regs::FREE_TAIL, 64)]
             {
-                // Enabled when the bus happens to take an exclusive pair.
+                // Repeated until the random bus accepts the exclusive pair of accesses that enabling needs.
                 while smu.peek(register) != value {
                     smu.mmio_write(register, 8, value, Cycle(0), &mut bus);
                 }
@@ -245,7 +245,7 @@ fn a_miss_takes_exactly_the_time_of_its_steps() {
     let t0 = sim.now;
     sim.ask(0, 3);
     sim.run(40);
-    let written = sim.now; // 140: a time at which the poller looks, but the look is over
+    let written = sim.now; // 140: the poller looks at this time, but the look is already over
     assert!(sim.complete(1, 0, 0));
     sim.run(LONG);
     let Answer { outcome, at, asked, joined, stamps, .. } = sim.answers[0];
@@ -274,7 +274,7 @@ fn where_the_bus_takes_time_each_step_waits_for_the_access_before_it() {
     let t0 = sim.now;
     sim.ask(0, 3);
     sim.run(200);
-    let written = sim.now; // 300: see above
+    let written = sim.now; // 300: the poller looks at this time, but the look is already over
     assert!(sim.complete(1, 0, 0));
     sim.run(LONG);
     let Answer { outcome, at, stamps, .. } = sim.answers[0];
@@ -293,7 +293,7 @@ fn where_the_bus_takes_time_each_step_waits_for_the_access_before_it() {
     finish(sim);
 }
 
-/// REQ: SMU-1. A request that joins at the last moment is not answered before it can have reached the PMSHR.
+/// REQ: SMU-1. A request that joins at the last moment is answered only after the time that it takes to reach the PMSHR.
 #[test]
 fn a_late_joiner_is_answered_late() {
     let mut sim = warm();
@@ -360,7 +360,7 @@ fn a_full_pmshr_takes_waiting_harts_in_turn() {
     finish(sim);
 }
 
-/// REQ: SMU-6. One that waits for a free entry joins its miss when somebody else has started it.
+/// REQ: SMU-6. A request that waits for a free entry joins a miss of its page that another request has started meanwhile.
 #[test]
 fn a_waiting_request_joins_too() {
     let mut sim = Sim::new(unit(SmuConfig { pmshr_entries: 1, ..sim::config(false) }), 8);

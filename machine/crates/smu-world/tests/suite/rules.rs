@@ -106,7 +106,7 @@ fn an_entry_that_changed_before_the_lookup_starts_no_io() {
     finish(sim);
 }
 
-/// REQ: SMU-3, SMU-4. Completion queue entry, PTE, PMD, PUD; each at a time of its own; the answer last.
+/// REQ: SMU-3, SMU-4. Completion queue entry, PTE, PMD, PUD, at different times and in this order; the answer comes last.
 #[test]
 fn installs_go_from_the_leaf_up() {
     let mut sim = warm();
@@ -210,7 +210,7 @@ fn a_full_return_ring_makes_the_smu_keep_frames() {
     finish(sim);
 }
 
-/// REQ: SMU-5. Not even once more, and not even when the error was the only one.
+/// REQ: SMU-5. The SMU never writes to it again, even if there was only one error.
 #[test]
 fn a_broken_return_ring_is_left_alone() {
     let mut sim = warm();
