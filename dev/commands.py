@@ -85,7 +85,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     goals.add_argument("--quick", action="store_true", help="use smaller loads")
     goals.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     goals.add_argument("--docs", action="store_true",
-                       help="write the figures of goals into the documents; stated tables are not compared")
+                       help="write the figures of goals into the documents; do not compare the tables that the documents have")
 
     speed = commands.add_parser("speed", help="compare the speed of the machine and of QEMU, in instructions per second")
     speed.add_argument("--out", type=Path, default=Path("out/speed"), metavar="DIR",
@@ -109,8 +109,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     linux.add_argument("--kind", action="append", choices=KINDS,
                        help="measure only this kind; may be repeated (default: all kinds)")
     linux.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
-    linux.add_argument("--root", type=Path, metavar="IMAGE", help="use this root image")
-    linux.add_argument("--shell", metavar="COMMAND", help="type this into the guest's shell instead")
+    linux.add_argument("--root", type=Path, metavar="IMAGE", help="use this root image (default: it is built)")
+    linux.add_argument("--shell", metavar="COMMAND", help="only type this into the guest's shell, without measuring")
 
     predict = commands.add_parser("rtl-predict", help="predict the results of rtl-linux with the machine, and print the error")
     predict.add_argument("record", type=Path, nargs="?", help="record that rtl-linux wrote (default: that of its last run)")
@@ -142,8 +142,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     docs = commands.add_parser("docs", help="check all pages, and build the documentation site into .trapless/site-docs")
     docs.add_argument("--check", action="store_true", help="only check the pages: links, sizes, code, commands")
 
-    bundle = commands.add_parser("bundle", help="write one archive with which a machine without network runs demo and tests")
-    bundle.add_argument("file", type=Path, metavar="FILE.tar", help="the archive; it appears when it is whole")
+    bundle = commands.add_parser("bundle",
+                                 help="write one archive with all downloads, so that demo and tests run without network")
+    bundle.add_argument("file", type=Path, metavar="FILE.tar", help="archive to write; the file appears when it is complete")
 
     commands.add_parser("doctor", help="list what is installed and what is missing")
     commands.add_parser("setup", help="install and build what is missing")

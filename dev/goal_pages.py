@@ -56,7 +56,7 @@ def unit(goal: Goal) -> str:
 
 
 def behind(goal: Goal, found: Measured | None) -> str:
-    """What stands behind a mark."""
+    """The text after a goal's mark."""
     aim = f"aim: {goal.direction} {number(goal.aim, goal.aim)}{unit(goal)}"
     if found is None:
         return f" (not measured yet; {aim})<!-- /goal -->"

@@ -46,7 +46,7 @@ class Goal:
     id: str
     area: str
     sentence: str
-    """With `{figure}` where the measured number stands, so that it is true as printed."""
+    """A sentence with `{figure}` in place of the measured number, so that it is true as printed."""
     measure: str
     aim: float
     unit: str
@@ -158,7 +158,7 @@ def _check_goal(path: Path, goal: Goal) -> None:
     if goal.direction not in DIRECTIONS:
         raise UserError(f"{where}: direction must be {' or '.join(DIRECTIONS)}, not {goal.direction!r}")
     if "{figure}" not in goal.sentence:
-        raise UserError(f"{where}: its sentence has no {{figure}}, where the measured number is to stand")
+        raise UserError(f"{where}: its sentence has no {{figure}}; write it in place of the measured number")
     if re.search("[{}]|<!--", goal.sentence.replace("{figure}", "")):
         raise UserError(f"{where}: its sentence may have no braces but {{figure}}, and no comments")
     if re.search("[()]|<!--", goal.unit):

@@ -176,7 +176,7 @@ def _parser() -> object:
 
 
 def unknown(words: list[str]) -> str:
-    """What of a command the command line does not know; words in capitals stand for others. Empty if it knows all."""
+    """The words of a command that the command line does not know, or nothing. Words in capitals are placeholders."""
     if "--" in words:
         words = words[:words.index("--")]
     words = [word for word in words if word not in ("[", "]", "...")]

@@ -29,7 +29,7 @@ def run(check: bool) -> int:
         print("\n".join(faults))
         raise UserError(f"{len(faults)} faults in pages (listed above)")
     if not check:
-        # With -q it would not count warnings, and strict would mean nothing.
+        # No -q: with it mkdocs does not count warnings, so --strict would have no effect.
         run_tool([_python(), "-m", "mkdocs", "build", "--strict", "--clean", "-d", SITE], LOGS / "docs.log", "mkdocs",
                  env={"NO_MKDOCS_2_WARNING": "1"}, cwd=ROOT, cause="^WARNING|^ERROR")
         if lost := [fault for page in pages.pages() for fault in differences(page)]:
@@ -51,8 +51,8 @@ def _python() -> Path:
 
 
 def differences(page: Path, site: Path = SITE, root: Path = ROOT) -> Iterator[str]:
-    """A line if the site has other tables, rows, items, blocks of code, links or headings than GitHub shows: Python-Markdown
-    reads some lists and tables in another way."""
+    """A line if the site has another number of tables, rows, items, blocks of code, links or headings than GitHub shows:
+    Python-Markdown reads some lists and tables differently."""
     name = str(page.relative_to(root))
     html = site / re.sub(r"README\.md$", "index.html", name)
     if html.suffix == ".md":

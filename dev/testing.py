@@ -48,7 +48,7 @@ class Suite:
     command: list[str]
     cwd: Path = ROOT
     plain: bool = False
-    """The command has no tests of its own: its exit status is the one test."""
+    """Whether the command counts as one test: it passes if its exit status is 0."""
     long: bool = False
     """Runs with --all, or when named."""
     lane: str = ""

@@ -92,7 +92,7 @@ class Outcome:
     """What a boot left."""
 
     said: str
-    """stc-check's own output; the kernel's messages stand among it, or in `messages`."""
+    """Output of stc-check. The kernel's messages are in it, or in `messages`."""
     messages: str = ""
 
     def faults(self) -> list[str]:

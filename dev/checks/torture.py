@@ -24,7 +24,7 @@ from trapless.guest.programs import cross
 from trapless.results import figures
 
 SEQUENCES = 10_000
-# Sequences of one boot. A run is cut into boots, each with seeds of its own, so that a long one can use every core.
+# Number of sequences of one boot. A run is divided into boots with different seeds, so that a long run can use every core.
 _BATCH = 250
 _SHOWN = 10
 """Differences of a way that are shown; all are counted."""

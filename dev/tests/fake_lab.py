@@ -19,7 +19,7 @@ FAKE = Path(__file__).with_name("fake_machine.py")
 
 
 class Fake:
-    """A laboratory of its own in a folder, with a machine that only pretends."""
+    """A separate checkout in a folder, with a fake machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.log = folder, folder / "log.txt"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// isolation HUNG PAGE OTHER: a process waits on each hart for a page of HUNG, from PAGE on, whose drive does not answer. What does
-// another process' work with OTHER, on another drive, take, and how long does the first live when it is killed? Prints
-// "name microseconds", the worst of each.
+// isolation HUNG PAGE OTHER: one process waits on each hart for a page of HUNG, from PAGE on, whose drive does not answer.
+// Measures how long another process takes for its work with OTHER, on another drive, and how long the first process still lives
+// when it is killed. Prints a line "name microseconds" for each measurement, with its worst value.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

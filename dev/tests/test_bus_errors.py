@@ -21,8 +21,8 @@ EVERY = 50
 
 
 def test_no_frame_is_freed_that_may_be_mapped(patched: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of four errors one is a miss that was served all the same, one killed an access that took no effect, and two left the frame
-    in doubt: their accesses are killed, too, and Linux keeps the frames. No byte is wrong, and the kernel has no complaint."""
+    """Four errors. One miss is served nevertheless. One exchange took no effect; the access is killed. For two the frame may be
+    mapped; their accesses are killed, too, and Linux keeps the frames. No byte is wrong, and the kernel logs no complaint."""
     program = build.seeded_machine()
     monkeypatch.setenv("TRAPLESS_SEED_EXCHANGE_ERRORS", str(EVERY))
     binary = cross.compile_program("bus_errors", [Path(__file__).with_name("bus_errors.c")])

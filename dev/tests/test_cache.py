@@ -184,7 +184,7 @@ def test_interrupted_tool_ends_with_its_children(tmp_path: Path, monkeypatch: py
 
 
 def test_a_relative_path_means_the_same_from_everywhere(tmp_path: Path) -> None:
-    """Of the cache and of programs that variables name: some tools run in folders of their own."""
+    """Relative paths of the cache and of programs in variables do not depend on the folder in which a tool runs."""
     (tmp_path / "program").write_text("")
     (tmp_path / "program").chmod(0o755)
     asked = ("from trapless.base import paths; from trapless.guest import build; "

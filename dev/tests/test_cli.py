@@ -62,7 +62,7 @@ def test_help_from_any_folder(tmp_path: Path) -> None:
         (["compare", "/no/such", "/no/other"], "/no/such: No such file"),
         (["dev", "goals", "--area", "nothing"], "nothing"),
         (["test", "nothing"], "nothing"),
-        (["trace"], "neither info|dump FILE nor a command"),
+        (["trace"], "nothing to do: give info FILE, dump FILE"),
         (["trace", "info"], "takes one FILE"),
         (["trace", "dump", "file", "--limit", "1"], "takes one FILE"),
         (["trace", "--out", "/proc/no/trace", "--", "true"], "/proc/no/trace"),

@@ -79,7 +79,7 @@ def of_all(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[tuple[str,
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[dict], list[dict]]]:
-    """Of each experiment, what `made` gives."""
+    """What `made` returns, for each experiment."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         found = {name: (rows, shown) for name, rows, shown in of_all(monkeypatch, tmp_path_factory.mktemp("runs"))}
     return found | {"isca20-area": (rows := EXPERIMENTS["isca20-area"].measure(Setup(Path(), quick=True)), rows)}

@@ -40,7 +40,7 @@ def test_every_figure_has_its_experiment() -> None:
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_says_what_it_is(name: str) -> None:
-    """Those that are a paper's figure have the paper's values beside ours."""
+    """Experiments for a paper's figure have the paper's values beside ours."""
     experiment = EXPERIMENTS[name]
     assert len(experiment.about) > 50
     if name.startswith(("isca20-", "thesis-")) or re.search(r"\((ASPF|STC)", experiment.title):
@@ -82,7 +82,7 @@ def test_operations() -> None:
 
 
 def test_kernel_parts() -> None:
-    """User code, misses in hardware and idling are not the kernel's work; kpoold's is told apart."""
+    """User code, misses in hardware and idling are not the kernel's work; the work of kpoold is shown separately."""
     spent = {"user code": 1000, "miss in hardware": 50, "idle": 7, "file map": 300, "refill (kpoold)": 100}
     profile = {"categories": {name: {"instructions": count, "cycles": 2 * count} for name, count in spent.items()},
                "tasks": {"kpoold0": {"instructions": 100, "cycles": 200}, "ycsb": {"instructions": 1300, "cycles": 2600}}}

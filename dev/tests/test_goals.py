@@ -19,7 +19,7 @@ from dev import goal_pages, goals, measures
 from studies.aspf import figures as aspf
 from studies.stc import figures as stc
 
-# A measured figure in a text: a number with one of these units. Facts from elsewhere stand on a line marked `<!-- given -->`.
+# A measured figure in a text: a number with one of these units. Facts from elsewhere are on lines marked `<!-- given -->`.
 _MORE = "faster|slower|quicker|less|more|fewer|longer|shorter|lower|higher"
 RESULT = re.compile(
     r"\d[\d.,]*(?: ?(?:us|µs|ms|ns|microseconds|milliseconds|nanoseconds|MIPS|[KMG]i?B/s|host s|s of host time)\b"
@@ -173,7 +173,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def unregistered(text: str) -> list[str]:
-    """Sentences that state a result and stand neither in a measured table nor before a goal's mark nor as given facts."""
+    """Sentences that state a result, but are not in a measured table, before a goal's mark, or on a line of given facts."""
     text = re.sub(r"\s*\([^()]*\)<!-- /goal -->", "", text)
     text = re.sub(r"<!-- table .*?<!-- end -->", "", text, flags=re.DOTALL)
     ids = {goal.id for goal in goals.load()[0]}
@@ -228,7 +228,7 @@ def test_unregistered_numbers_are_found() -> None:
 
 
 def test_marks_take_the_measured_figure() -> None:
-    """Once and again: what stands behind a mark is replaced, also where it goes over lines."""
+    """The text after a mark is replaced, when it is written first and again, and also if it has several lines."""
     register = {"a": goals.Goal("a", "x", "{figure}", "m", 5.35, "x", "at least")}
     once = goal_pages.marked("Fast. <!-- goal a --> So.", register, {"a": goals.Measured(4.634, "2026-01-02")})
     assert once == ("Fast. <!-- goal a --> (measured 2026-01-02: 4.63 times; aim: at least 5.35 times, not reached)<!-- /goal -->"

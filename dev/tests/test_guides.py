@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tutorials and how-to pages can be followed word for word: their commands run, in order, in a copy of the checkout.
 
-What a guide has in a block of commands (```sh) is marked on the line before it: `<!-- run -->`; `<!-- run long -->`: only with
-the long tests; `<!-- example -->`: not run, because it needs what not everybody has.
+The line before a block of commands (```sh) says when it runs: `<!-- run -->`: always; `<!-- run long -->`: only with the long
+tests; `<!-- example -->`: never, because the commands need something that not everybody has.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trapless.base.paths import CACHE, ROOT
 GUIDES = [page for kind in ("tutorials", "how-to") for page in sorted((ROOT / "docs" / kind).glob("*.md"))
           if "```sh\n" in page.read_text()]
 RUST = {"RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo"}
-"""Variables of Rust's tools, and the folders at home that they take without them."""
+"""Variables of Rust's tools, and the folders at home that the tools use if the variables are not set."""
 RUN, LONG, EXAMPLE = "run", "run long", "example"
 _BLOCK = re.compile(r"(?:^<!-- ([\w ]+) -->\n)?^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -40,7 +40,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def copy_of_checkout(folder: Path) -> Path:
-    """A clone, with what is changed here and not committed."""
+    """A clone of this checkout, with its uncommitted changes."""
     copy = folder / "trapless"
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", ROOT, copy], check=True)
     changed = subprocess.run(["git", "ls-files", "-mo", "-z", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True,
@@ -55,7 +55,8 @@ def copy_of_checkout(folder: Path) -> Path:
 
 
 def follow(guide: str, text: str, marks: tuple[str, ...], folder: Path, env: dict[str, str], seconds: float) -> str:
-    """Run a guide's blocks in one shell, as a reader would; what it printed. AssertionError names the block that failed."""
+    """Run a guide's blocks in one shell, as a reader would, and return what they print. AssertionError names the block that
+    failed."""
     script = "".join(f"echo '--- {guide}:{block.line}'\n{block.text}" for block in blocks(text) if block.mark in marks)
     done = subprocess.run(["bash", "-eo", "pipefail", "-c", script], cwd=folder, env=env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds,
@@ -66,9 +67,9 @@ def follow(guide: str, text: str, marks: tuple[str, ...], folder: Path, env: dic
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """The reader's: what is built already need not be built again, and nothing else of the tests'. A machine, a simulator or a
-    kernel that a variable names would be taken instead of what a guide changes. Rust stays where it is: guides call cargo, and
-    rustup's looks for its toolchains at home."""
+    """Environment variables as a reader has them. The cache is shared, so that nothing is built twice. All other variables of the
+    tests are removed: a machine, a simulator or a kernel that a variable names would be used instead of what the guide changes.
+    Rust's folders stay the same: guides call cargo, and rustup's cargo looks for its toolchains in the home folder."""
     ours = ("PYTHONPATH", "VIRTUAL_ENV", "CARGO_TARGET_DIR")
     rust = {name: os.environ.get(name, str(Path.home() / place)) for name, place in RUST.items()}
     return {**{name: value for name, value in os.environ.items() if name not in ours and not name.startswith("TRAPLESS_")},
@@ -104,7 +105,7 @@ def test_quick_commands_run(tmp_path: Path, program: Path) -> None:
 @pytest.mark.parametrize("guide", [guide for guide in GUIDES if LONG in {block.mark for block in blocks(guide.read_text())}],
                          ids=lambda guide: guide.stem)
 def test_all_commands_run(guide: Path, tmp_path: Path) -> None:
-    """With what takes long, the machine built in the copy."""
+    """Also the blocks that take long; they build the machine in the copy."""
     copy = copy_of_checkout(tmp_path)
     follow(guide.name, guide.read_text(), (RUN, LONG), copy, environment(tmp_path, CARGO_TARGET_DIR=str(tmp_path / "target")),
            3600)

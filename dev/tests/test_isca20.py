@@ -124,7 +124,7 @@ def test_the_quick_form_has_fewer_seeds(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_figure_12_names_what_the_paper_measured() -> None:
-    """The paper's numbers are of its emulation: ours stands in the reason, beside what is not the miss."""
+    """The paper's numbers are of its emulation. The reason has our number, and the time that is not part of the miss."""
     rows = [{"kind": kind, "threads": 8, "mean_us": us, "device_us": 10.9, "miss_us": 11.0, "paper": paper,
              "latency_change": change, "latency_change_ci": 1.0}
             for kind, us, paper, change in (("osdp", 30, None, None), ("emulated", 24, None, -20.0), ("hwdp", 21, -27.0, -30.0))]

@@ -81,7 +81,7 @@ def test_all_shell_scripts_are_found() -> None:
 @pytest.mark.parametrize("there", [False, True])
 def test_a_checker_that_is_missing_fails(checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
                                          check: object, install: str, there: bool) -> None:
-    """No such program, or one of rustup's that stands for nothing; the one line says what to do."""
+    """There is no such program, or only rustup's placeholder for it. One line says what to do."""
     name, *rest = check(checkout)
     for program in ("cargo-fmt", "cargo-clippy", "shellcheck") if there else ():
         (checkout / program).write_text("#!/bin/sh\necho no such command >&2\nexit 1\n")

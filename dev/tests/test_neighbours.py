@@ -25,10 +25,10 @@ ON_ONE_DRIVE = (("readers", "reclaim", "hoard", "tight", "maps"), ("changes", "f
 """Attacks of neighbours-attacks.c; each boot has some, and what the victim's misses take alone."""
 ON_TWO_DRIVES = ("readers", "flood", "maps", "kills")
 MISSES = 1000
-"""Of the victim in a round, beside each attack."""
+"""Number of the victim's misses in a round, beside each attack."""
 ROUNDS = 3
-"""Of each attack in a boot, if it is judged by what they are like together: a single one is chance. Seen beside `reclaim`, of
-seven: six with 54 to 93 ms of work, one with 137."""
+"""Number of rounds of each attack in a boot that are judged together, because a single one depends on chance. Of seven rounds
+beside `reclaim`, six had 54 to 93 ms of work, and one had 137 ms."""
 HANGS = 600
 """As in neighbours-attacks.c."""
 WORK = 1.5

@@ -42,7 +42,7 @@ def test_what_failed_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_the_place_of_a_file_is_free(tmp_path: Path) -> None:
-    """Of what was there before, behind a link as well; a device stays."""
+    """What was at the place of a file is removed, also behind a link; a device stays."""
     file, link = tmp_path / "file", tmp_path / "link"
     link.symlink_to(file)
     for name in (file, link):

@@ -214,7 +214,7 @@ def test_faulty_sweeps(log: Path, tmp_path: Path, text: str, message: str) -> No
 
 @pytest.mark.parametrize("name", list(aspf.EXPERIMENTS))
 def test_figures(name: str, log: Path, recorded: Path, tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each leaves records, a table and plots, with memory by the paper's rule; once more runs nothing."""
+    """Each experiment leaves records, a table and plots, with memory by the paper's rule. A second call runs nothing."""
     monkeypatch.setattr(kept, "PLACE", shared)
     out = tmp_path / "out"
     assert measure.run([name], Setup(Path(), traces=recorded), out, False) == 0

@@ -204,7 +204,7 @@ def test_page_faults_of_the_operating_system(program: Path, patched: Path, root:
     read = [fault for fault in faults if "device_end" in fault["times"]]
     assert len(read) == record["faults"]["count"]
     watch, = region["watch"]
-    # Besides, fio and its exit meet pages of its own libraries for the first time.
+    # `read` also has the faults at pages of fio's libraries, in fio and when it exits.
     watched = [fault for fault in read if watch["va"] <= int(fault["va"], 16) < watch["va"] + watch["len"]]
     assert watch["os_faults"] == LOAD.read_bytes // 4096 == len(watched)
     for fault in [fault for fault in read if fault["task"] == "fio" and fault["lba"] is not None]:

@@ -76,7 +76,7 @@ def test_the_life_shown_is_the_median_ones(recorded: tuple[Path, dict]) -> None:
     page = written(*recorded)
     shown = numbers(page)
     (bars,) = shown["life-faults"]["data"]
-    # Of 40, 15 and 27 cycles the one of 27; what takes no time has no bar.
+    # The page shows the median of 40, 15 and 27 cycles, which is 27. A step that takes no time has no bar.
     assert (bars["y"], bars["x"], bars["base"]) == (["exception", "device", "interrupt"], [3, 20, 4], [0, 3, 23])
     assert "The median of 3: task fio, hart 0, address 0x1000, 6.999 ms into the run; 27.00 us." in page
     assert shown["life-walks"]["data"][0]["x"] == [2, 14, 1], "of an even number the shorter one"

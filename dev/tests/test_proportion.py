@@ -42,7 +42,7 @@ def grown(folder: Path) -> dict[str, int]:
 
 
 def kernel_instructions(outcome: guests.Outcome) -> int:
-    """Of all mappings' lives."""
+    """Kernel instructions in the regions of all mappings."""
     return sum(region["instructions"]["supervisor"] for region in figures.regions(outcome.stats))
 
 

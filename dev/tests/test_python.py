@@ -242,7 +242,7 @@ def test_plot_of_columns(made: Path) -> None:
 
 
 def test_lines_over_words(made: Path) -> None:
-    """They stand side by side in the order of the rows, also where the first line has not all of them."""
+    """The words keep the order of the rows, even if the first line does not have all of them."""
     runs = trapless.load(made, runs=True)
     runs = runs[(runs["kind"] != "osdp") | (runs["threads"] == 2)].sort_values("kind", ascending=False)
     axes, = trapless.figure(runs, "kind", "mean_us", "threads", form="lines").axes

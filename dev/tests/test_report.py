@@ -27,7 +27,7 @@ from trapless.study.experiment import Experiment, Study, Table
 from dev.tests.test_profile_page import record_in, written
 
 PHONE, DESK = 390, 1200
-# Opens a page in a frame of this width, and says what is there when its figures are drawn.
+# Opens a page in a frame of this width, and reports what the page has when its figures are drawn.
 HARNESS = """<!doctype html><link rel="icon" href="data:,"><iframe id="page" src="%s" width="%d" height="900"></iframe><script>
 const frame = document.getElementById("page");
 function look() {

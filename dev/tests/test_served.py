@@ -13,7 +13,7 @@ SYSFS, = (LINUX / "series").glob("*-mm-hwdp-settings-*.patch")
 
 
 def reads(unit: int, software: int) -> list[dict]:
-    """Of each disk, as a milestone has them."""
+    """The reads of each disk, in the form that a milestone has."""
     return [{"unit": {"commands": 1}, "software": {"commands": 1000}}] * 2 + [
         {"unit": {"commands": unit}, "software": {"commands": software}}]
 

@@ -39,6 +39,6 @@ def test_same_pages_in_the_same_order(program: Path, patched: Path, root: Path, 
     assert counts[0] == counts[1]
     assert counts[0]["installed"] == SIZE // 4096
     if threads == 1:
-        # A wait that an interrupt ended stands in nobody's log.
+        # Neither log has the waits that an interrupt ended.
         model, rtl = ([va for va in order if va in set(other)] for order, other in (orders, orders[::-1]))
         assert model == rtl and len(model) > 0.9 * SIZE // 4096

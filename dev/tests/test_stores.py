@@ -56,5 +56,5 @@ def test_a_store_has_nothing_armed_again(paged: Callable[..., guests.Outcome]) -
     outcome = stored(paged, "hwdp")
     region, = outcome.stats["rois"]
     assert region["hw_miss"]["count"] == 0
-    # Those of kpoold.s periods are few.
+    # The fences of kpoold's periods are few.
     assert outcome.counters["fences"] < STORED / 4

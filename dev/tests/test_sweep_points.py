@@ -177,7 +177,7 @@ def test_a_folder_is_known_by_all_that_the_guest_finds_in_it(fake: Fake, monkeyp
 
 
 def test_values_come_before_figures_of_their_names(fake: Fake) -> None:
-    """A program's own figure of a varied name, or `status`, does not stand in the way of what a point is."""
+    """If a program's figure has the name of a varied value, or is called `status`, the row has the point's own value."""
     result = {"values": {"n": 1}, "status": "ok", "exit_status": 0, "figures": {"n": 7, "status": 3, "reads": 2}}
     row = record.row(result)
     assert row == {"n": "1", "status": "ok", "exit_status": 0, "reads": 2}

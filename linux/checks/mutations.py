@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Does every rule have a test that fails without the code for it?
 
-mutations.toml (of the series stc: stc-mutations.toml) lists places of the series and how to take each out. All are built into
-one kernel, each behind the boot parameter mutant=N, so that one build serves them all; those that need more than the ordinary
-configuration, into a second one with full.config. Mutant 0 is the series as it is: every test must pass. Every other one must
-fail its test. `./trapless dev kernel-mutants` builds, boots and judges (dev/checks/mutants.py). Here is what changes a tree:
+mutations.toml (for the series stc: stc-mutations.toml) lists places of the series, and how to take each out. All mutants are
+built into one kernel; the boot parameter mutant=N switches one on. Mutants that need more than the ordinary configuration are
+built into a second kernel with full.config. Mutant 0 is the unchanged series: every test must pass. Every other mutant must fail
+its test. `./trapless dev kernel-mutants` builds, boots and judges (dev/checks/mutants.py). This program changes a kernel tree:
 
     linux/checks/mutations.py [--series stc] --apply TREE    change a patched tree in place
-    linux/checks/mutations.py [--series stc] --check TREE    only see whether the table fits the tree
+    linux/checks/mutations.py [--series stc] --check TREE    only check whether the table fits the tree
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ void mutant_wait(void)
 """
 INCLUDE = "#include <linux/mutant.h>\n"
 RECIPE = "mutants 1"
-"""How a tree is changed, but for the table: the cache key of kernels with mutants. Raise it with HEADER, SWITCH and Edit."""
+"""Part of the cache key of kernels with mutants, for all that changes a tree except the table. Raise it whenever HEADER, SWITCH
+or Edit changes."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Series:
     program: str
     configs: tuple[str, ...]
     seconds: int
-    """Simulated ones, for a boot. A fault that comes back for ever in the kernel cannot be killed."""
+    """Limit of a boot in simulated seconds. A mutant can loop in a page fault of the kernel, which nothing can kill."""
 
 
 SERIES = {
@@ -77,13 +78,13 @@ SERIES = {
 
 
 class TableError(Exception):
-    """A line of the table does not fit."""
+    """An entry of the table does not fit the tree."""
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One place. `drop` is a statement that is not run; or `old` is replaced by `new`, in which MUTANT stands for "this
-    mutant is on". Both are found once in the function `within`, or in the file."""
+    """One changed place. Either the statement `drop` is not run, or `old` is replaced by `new`, in which MUTANT means "this
+    mutant is on". `drop` or `old` must occur exactly once in the function `within`, or in the file if there is none."""
 
     file: str
     drop: str = ""
@@ -98,11 +99,11 @@ class Edit:
         found = [m.start() for m in re.finditer(re.escape(wanted), text[start:end])]
         if len(found) != 1:
             where = f"{self.file}{f', {self.within}()' if self.within else ''}"
-            raise TableError(f"{wanted!r} is {len(found)} times in {where}")
+            raise TableError(f"{wanted!r} is {len(found)} times in {where}; it must be there once")
         return start + found[0], start + found[0] + len(wanted)
 
     def result(self, numbers: list[int]) -> str:
-        """What stands there instead, for the mutants of these numbers."""
+        """The new text, for the mutants with these numbers."""
         switch = " || ".join(f"mutant({number})" for number in numbers)
         if self.drop:
             return f"if ({switch}) {{ }} else {self.drop}"
@@ -121,13 +122,13 @@ class Mutation:
     set: tuple[str, ...] = ()
     """Values of the machine's profile, key=value, that make the race wide."""
     boot: str = ""
-    """More of the kernel's command line."""
+    """Text to add to the kernel's command line."""
     full: bool = False
     """Needs the kernel with full.config."""
 
     @property
     def conditions(self) -> tuple:
-        """What the mutant's boot has in common with that of the whole series."""
+        """What the mutant's boot needs. Mutants with the same conditions share a boot of the unchanged series."""
         return self.full, self.program, self.test, self.set, self.boot
 
 
@@ -158,9 +159,9 @@ def table(series: Series) -> list[Mutation]:
 
 
 def changed(tree: Path, series: Series) -> dict[str, str]:
-    """File name to its text with all mutations in it."""
+    """The text of each changed file with all mutations in it, by file name."""
     texts: dict[str, str] = {}
-    # Mutants may share an edit: each of them does it.
+    # Several mutants may share an edit: each of them switches it on.
     users: dict[Edit, list[int]] = {}
     places: dict[str, list[tuple[int, int, Edit, str]]] = {}
     problems = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repetitions of the paging simulator's runs, which know no chance of their own: a mix's programs in several orders
-(docs/decisions/066-aspf-orders.md)."""
+"""Repetitions of the paging simulator's runs. The simulator is deterministic, so repetitions take a mix's programs in several
+orders (docs/decisions/066-aspf-orders.md)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ LARGE = miss_latency.Load(file_bytes=4096 * ext4.MIB, read_bytes=512 * ext4.MIB,
 LARGE_MEMORY_MIB = 256
 """A quarter of the papers' 1 GB."""
 QUICK_SHARE = 8
-"""The quick form has so much less of everything."""
+"""The quick form divides all sizes by this number."""
 LARGE_KINDS = tuple(kind for kind in KINDS if kind != "ideal")
 """`ideal` cannot be: the file does not fit."""
 _ATTRIBUTE = "attribute"

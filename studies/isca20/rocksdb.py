@@ -131,7 +131,7 @@ def _split(row: dict) -> dict:
         inside = sum(profile[name]["count"] * profile[name]["mean_us"] for name in ("faults", "minor_faults") if
                      profile[name]["count"])
         run["fault_us"] = inside / run["ops"]
-        # Of the threads' own time, as throughput is: not of the region's, where some wait for the slowest.
+        # From the threads' own times, like throughput, not from the region's time, in which some wait for the slowest.
         run["compute_us"] = SEVERAL * 1e6 / run["ops_per_second"] - run["fault_us"]
         run["fault_share"] = 100 * run["fault_us"] / (run["fault_us"] + run["compute_us"])
     return repeated.row(row[repeated.RUNS][0]["names"], row[repeated.RUNS])

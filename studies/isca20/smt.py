@@ -2,7 +2,7 @@
 """fio beside a CPU-bound program on the two hardware threads of one core (ISCA20 figure 16).
 
 fio reads 4 KiB blocks at random through a mapping on hart 0; the other program computes on hart 1 as long as fio runs. Caches,
-TLBs and predictor are on. The machine counts instructions by hart, so nothing in the guest is touched.
+TLBs and predictor are on. The machine counts instructions per hart, so the guest needs no counters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from studies.isca20.rocksdb import SEEDS_OF_QUICK, paper
 
 PROFILE = "server"
 HARTS = 4
-"""Two cores: the second is there for the kernel's threads, as the other cores of the paper's processor are."""
+"""Two cores: the kernel's threads can run on the second, as they can on the other cores of the paper's processor."""
 KINDS = ("osdp", "hwdp")
 BESIDE = {
     "nothing": "",
@@ -68,7 +68,7 @@ def measure(setup: Setup) -> list[dict]:
 
 
 def take(outcome: guests.Outcome, folder: Path) -> dict:
-    """What one run did: fio's reads a second from the first one on, instructions by hart."""
+    """The record of one run: fio's reads per second since its first read, and instructions per hart."""
     read = json.loads((folder / "out" / "fio.json").read_text())["jobs"][0]["read"]
     region = outcome.stats["rois"][0]
     if len(region["watch"]) > 1:
@@ -108,7 +108,8 @@ def compare(rows: list[dict]) -> list[dict]:
 
 
 def compared(rows: list[dict]) -> list[Compared]:
-    """fio's speed beside a program that computes, that program's, fio's instructions in the same time."""
+    """The paper's values beside ours: fio's speed beside a program that computes, that program's speed, and fio's instructions in
+    the same time."""
     beside = [row for row in rows if "beside_ratio" in row and row["kind"] == "hwdp"]
     if not beside:
         return []
@@ -146,7 +147,7 @@ MORE = (
     Column("seconds", "region s", "Simulated time of the region of interest.", "s", LOWER, ".3f"),
     Column("waited_seconds", "waited s", "Time before the first read, in which mmap() makes and arms the page tables.", "s",
            LOWER, ".3f"),
-    # More reads in the same time make them more, less work of the kernel for a read makes them fewer.
+    # Neither direction is better: more reads in the same time raise it, less kernel work per read lowers it.
     Column("fio_mips", "fio's MIPS", "Million instructions of fio's hart per simulated second.", "MIPS", None, ",.0f"),
     Column("fio_per_op", "fio's instructions/read", "Instructions of fio's hart per read.", "instructions/read", LOWER, ",.0f"),
 )

@@ -50,8 +50,8 @@ PLACES = "-c 0,2,4,6,1,3,5,7"
 """Threads by processor: each on a separate core as long as there are some (two harts of `server` are a core)."""
 MIB_PAGES = 256
 BOOTS, SHORT_BOOTS, MORE_MIB = 3, 12, 16
-"""What is set against another kernel or the paper is booted so often (short runs more often), with so much more memory each time,
-for it matters which pages are free; figures are means."""
+"""Number of boots of a run that is compared with another kernel or with the paper, and of a short one of these; MiB of memory
+that each further boot has more, because it matters which pages are free. Figures are means over the boots."""
 LONG_BOOTS, BOOTED_ROWS = 2, 500
 """The longest runs of figures 6 and 7 are booted so often; matrices of more rows of which the paper has no value once."""
 LONG = ("pagefault, 8 threads", "stress-ng --fault")

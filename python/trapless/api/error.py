@@ -14,15 +14,15 @@ _T = TypeVar("_T")
 
 
 class Error(Exception):
-    """Something that you can mend: a file that is not there, a name that nothing has, a program that does not compile. Its text
-    is one line that names the thing.
+    """Raised for what you can mend: a file that does not exist, an unknown name, a program that does not compile. Its text is one
+    line that says what is wrong.
     """
 
     __module__ = "trapless"
 
 
 def one_line(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Turn the function's UserError into `Error`, without the traceback of what lies between."""
+    """Turn the function's UserError into `Error`, without the library's part of the traceback."""
     @wraps(function)
     def call(*arguments: _P.args, **options: _P.kwargs) -> _T:
         try:

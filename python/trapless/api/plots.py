@@ -30,14 +30,14 @@ def plot(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = 
     """An interactive figure (Plotly): of a data frame's columns, or one that an experiment defines.
 
     With `y` over `x`: a line or a group of bars for each value of `series`; rows that share all three names are repetitions, and
-    become their mean with its 95 % interval as error bar. `form` is `bars` or `lines`; by itself lines where `x` has numbers.
-    Words of `x` stand in the order of the rows. `stacked` is for bars, `log` makes an x of numbers logarithmic.
+    become their mean with its 95 % interval as error bar. `form` is `bars` or `lines` (default: lines if `x` has numbers, else
+    bars). If `x` has words, they keep the order of the rows. `stacked` stacks bars; `log` makes an x axis of numbers logarithmic.
 
-    Without x and y: a figure as the experiment defines it. `what` is then what `experiment` or `load` gave, a folder of results,
-    or an experiment's name, whose results are in out/NAME; `figure` names one of its figures, if it has several (the first by
-    itself).
+    Without x and y: a figure as the experiment defines it. `what` is then the result of `experiment` or `load`, a folder of
+    results, or an experiment's name, whose results are in out/NAME. `figure` names one of the experiment's figures (default: the
+    first one).
 
-    Error for a column, an experiment or a figure that is not there.
+    Raises Error if the column, the experiment or the figure does not exist.
     """
     return interactive.figure(plots.describe(*_drawn(what, x, y, series, form, stacked, log, figure)))
 
@@ -45,8 +45,8 @@ def plot(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = 
 @one_line
 def figure(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = None, series: str | None = None, *,
            form: str | None = None, stacked: bool = False, log: bool = False, figure: str | None = None) -> Figure:
-    """The same as `plot` for print (matplotlib): `.savefig("miss.pdf")` writes it as PDF, SVG or PNG, and before that
-    `.set_size_inches(3.4, 2.2)` makes it fit a column.
+    """The same as `plot` for print (matplotlib). `.savefig("miss.pdf")` writes it as PDF, SVG or PNG. Call
+    `.set_size_inches(3.4, 2.2)` before, to make it fit the column of a paper.
     """
     spec, rows = _drawn(what, x, y, series, form, stacked, log, figure)
     return spec(rows)
@@ -54,7 +54,7 @@ def figure(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None 
 
 def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series: str | None, form: str | None, stacked: bool,
            log: bool, figure: str | None) -> tuple[plots.Plot, list[dict]]:
-    """What draws it, and the rows that it draws."""
+    """The plot, and the rows that it draws."""
     if form not in (None, *_FORMS):
         raise no_such("form", form, _FORMS, "plot")
     if not isinstance(what, pd.DataFrame):
@@ -85,12 +85,12 @@ def _of_experiment(frame: pd.DataFrame, figure: str | None) -> tuple[plots.Plot,
     name = figure or next(iter(known.plots))
     if name not in known.plots:
         raise no_such("figure", name, known.plots, f"plot: {frame.attrs['experiment']}")
-    # Not from the frame: there a value that a row has not is one that is missing.
+    # Not from the frame: there a row without a key looks like a row with a missing value.
     return known.plots[name], json.loads(Path(frame.attrs["folder"], "results.json").read_text())
 
 
 def _means(rows: list[dict], x: str, y: str, series: str) -> list[dict]:
-    """A row for each point, in the order of the rows; of several rows their mean and its interval."""
+    """A row for each point, in the order of the rows; if a point has several rows, their mean and its interval."""
     points: dict[tuple, list[dict]] = {}
     for row in rows:
         if row[y] is not None:

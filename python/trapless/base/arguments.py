@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(parser: Parser, argv: list[str]) -> argparse.Namespace:
-    """Parse a command line without what stands behind `--`; the program ends if it is wrong."""
+    """Parse a command line up to its `--`. If it is wrong, the program ends."""
     commands = parser.commands()
     for kind, known in (("option", parser.options()), ("command", commands)):
         if argv and argv[0].startswith("-") == (kind == "option") and argv[0] not in known:

@@ -52,7 +52,7 @@ def account() -> Iterator[Account]:
 
 
 def note(record: Path, seconds: float) -> None:
-    """The run whose record will be there took so long."""
+    """Note beside a record how many seconds its run took."""
     write_whole(record.with_suffix(".seconds"), f"{seconds:.3f}\n")
 
 

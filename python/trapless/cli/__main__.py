@@ -38,7 +38,7 @@ def parser() -> Parser:
 
 
 def dispatch(args: argparse.Namespace, argv: list[str]) -> int:
-    """Run one command; its exit status. `argv` is what stands after `--`."""
+    """Run one command, and return its exit status. `argv` is what follows `--`."""
     if argv and args.command not in (*IN_THE_GUEST, "python"):
         raise UserError(f"{args.command}: takes nothing after --")
     return _help(args.about) if args.command == "help" else COMMANDS[args.command].run(args, argv)

@@ -14,7 +14,7 @@ USAGE = "trapless profile [OPTIONS] -- COMMAND [ARGUMENT]... | --elf FILE"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
+    """Add the options of this command."""
     run_options(parser)
     parser.add_argument("--out", type=Path, default=Path("out/profile"), metavar="DIR",
                          help="where results go (default out/profile; the command's own files to DIR/job)")

@@ -9,11 +9,11 @@ import sys
 
 HELP = "start a Python that has `import trapless` (docs/reference/python.md)"
 PLAIN = True
-"""All that follows is Python's."""
+"""All arguments after the command's name go to Python unchanged."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
+    """Add the options of this command."""
     parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of Python")
 
 

@@ -15,14 +15,14 @@ USAGE = "trapless run [OPTIONS] -- COMMAND [ARGUMENT]... | --interactive | --elf
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
+    """Add the options of this command."""
     run_options(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="host folder for what the command writes to /job/out")
     parser.add_argument("--interactive", action="store_true", help="start a shell on the console")
     parser.add_argument("--trace", type=trace_file, metavar="FILE[,...]",
                      help="trace memory accesses: grain=page|line, from=start|roi|milestone:N|instructions:N, kernel")
     parser.add_argument("--smu", choices=("model", "rtl"), default="model",
-                     help="the SMU: the reference model, or its RTL under Verilator (built when it is not there)")
+                     help="the SMU: the reference model, or its RTL under Verilator (built if it does not exist yet)")
     parser.add_argument("--gdb", metavar="PLACE[,nowait]", help="wait for GDB at PORT, HOST:PORT or unix:PATH")
     parser.add_argument("--check-atomic", action="store_true",
                      help="check every miss that the SMU serves; fail if the guest's Linux asks for one in atomic context")

@@ -14,7 +14,7 @@ HELP = "run experiments, which leave records, tables and plots in out/NAME; with
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
+    """Add the options of this command."""
     parser.add_argument("name", nargs="*", metavar="NAME", help="an experiment, or `all`")
     parser.add_argument("--out", type=Path, metavar="DIR",
                         help="where results go (default out/NAME); with several experiments, DIR/NAME")

@@ -13,7 +13,7 @@ HELP = "run guests, or the paging simulator, with every combination of the value
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
+    """Add the options of this command."""
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE.toml",
                         help="file with the fixed and the varied values (docs/reference/sweeps.md)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME, with the file's name)")
@@ -23,7 +23,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     engine.add_argument("--scheduler", metavar="ADDRESS",
                         help="run on the workers of the Dask scheduler at this address, on many machines")
     engine.add_argument("--worker", metavar="ADDRESS", 
-                        help="be a worker of the Dask scheduler at this address, until it ends; without FILE")
+                        help="work for the Dask scheduler at this address until it ends; takes no FILE")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:

@@ -15,7 +15,7 @@ USAGE = "trapless trace info|dump FILE | [OPTIONS] -- COMMAND [ARGUMENT]..."
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Its options."""
+    """Add the options of this command."""
     parser.add_argument("what", nargs="?", metavar="|".join(TRACE_WORDS), help="show sums, or every entry")
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the trace")
     parser.add_argument("--out", metavar="FILE", help="where the command's trace goes (default COMMAND.trace)")
@@ -30,8 +30,8 @@ def run(args: argparse.Namespace, argv: list[str]) -> int:
     options = [word for name in ("out", "skip", "limit") if getattr(args, name) for word in (f"--{name}", getattr(args, name))]
     if args.what:
         if argv or options or not args.file:
-            raise UserError(f"trace {args.what}: takes one FILE and nothing else")
+            raise UserError(f"trace {args.what}: give one FILE and nothing else")
         return subprocess.run([build.machine(), "trace", args.what, args.file], check=False).returncode
     if not argv:
-        raise UserError("trace: neither info|dump FILE nor a command (trapless trace [OPTIONS] -- COMMAND ...)")
+        raise UserError("trace: nothing to do: give info FILE, dump FILE, or [OPTIONS] -- COMMAND ...")
     return subprocess.run([build.pagesim(), "record", *options, "--", *argv], check=False).returncode

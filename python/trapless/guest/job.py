@@ -35,7 +35,7 @@ def command_job(argv: list[str], kind: str | None = None, inputs: tuple[Path, ..
 
 
 def launcher(kind: str | None, share: bool = False) -> list[str]:
-    """What stands before a command so that its mappings of /data are paged as `kind` says."""
+    """Words to put before a command so that its mappings of /data are paged as `kind` says."""
     return ["hwdp", "-k", kind, "-f", "/data/", *(["-s"] if share else []), "--"] if kind else []
 
 

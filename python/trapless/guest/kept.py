@@ -19,9 +19,9 @@ from trapless.guest import ending
 from trapless.guest.job import Job
 
 FOLDER = "@folder@"
-"""In a guest's options: the run's own folder, where files for `take` may be left."""
+"""Stands in a guest's options for the run's own folder, in which the guest may leave files for `take`."""
 _OWN_MIB = 1024
-"""Memory that a run takes of the host besides its guest's, at most."""
+"""Most memory of the host that a run needs besides its guest's memory."""
 
 
 @dataclass(frozen=True)
@@ -29,29 +29,29 @@ class Run:
     """One run, and what is kept of it."""
 
     title: str
-    """What to call it."""
+    """Title of the run in messages and records."""
     guest: guests.Guest
     job: Job
     take: Callable[[guests.Outcome, Path], dict] = field(compare=False)
     """The record, of JSON's types: from the outcome of a run that ended with status 0 (or of any, if `failures`) and from the
     run's folder, where the command's files are in `out`."""
     form: str
-    """Which record it is: another text when `take` changes."""
+    """Version of the record, a part of its cache key. Change it whenever `take` changes."""
     depends: tuple[Path, ...] = ()
-    """Files that the guest's options name."""
+    """Files whose absolute paths are in the guest's options."""
     host_mib: int = 2048
-    """Memory that its guest takes of the host, about."""
+    """Approximate memory of the host that its guest needs."""
     failures: bool = False
-    """However the guest ends, there is a record of it, and that says how. Otherwise another status than 0 is an error."""
+    """Whether a run that fails also has a record, which says how it ended. Otherwise a status other than 0 is an error."""
     from_checkpoint: bool = False
-    """It goes on from a boot that it shares with others."""
+    """Whether it continues from a checkpoint after the boot, which it shares with other runs."""
     host_limit: float | None = field(default=None, compare=False)
-    """Seconds of the host after which it is given up. No such run is kept."""
+    """Host seconds after which the run is stopped. The cache keeps no record of a stopped run."""
 
 
 def key(program: Path, run: Run) -> str:
-    """Cache key of a record: a hash of everything that the record depends on. Paths do not count, so files whose absolute paths
-    are in options are in `depends`."""
+    """Cache key of a record: a hash of everything that the record depends on. It has the contents of files, not their paths, so
+    files whose absolute paths are in options must be in `depends`."""
     guest = replace(run.guest, kernel=Path(), root=Path(), data=None, options=())
     disk = _content_of_disk(run.guest.data) if run.guest.data else ""
     files = [file_key(path) for path in (program, run.guest.kernel, run.guest.root)]
@@ -64,7 +64,7 @@ def key(program: Path, run: Run) -> str:
 
 
 def configuration(run: Run) -> dict:
-    """What ran, in words that do not depend on where things lie."""
+    """Configuration of a run, without paths of this host."""
     guest = run.guest
     return {
         "title": run.title,
@@ -83,7 +83,7 @@ def configuration(run: Run) -> dict:
 
 
 def _content_of_disk(disk: Path) -> str:
-    """A disk of the cache is named by what is in it, and large."""
+    """What identifies a disk's content. The name of a disk in the cache does; hashing it would take long."""
     return str(disk.relative_to(CACHE)) if disk.is_relative_to(CACHE) else file_key(disk)
 
 
@@ -105,12 +105,12 @@ def records(program: Path, runs: Sequence[Run], at_once: int) -> list[dict]:
 
 
 def each(pool: Executor, program: Path, runs: dict[str, Run]) -> Iterator[tuple[str, dict | Exception]]:
-    """Key and record of each run, or why it has none, as soon as it is there."""
+    """Yields the key of each run with its record or its error, as soon as the run has ended."""
     return kept.each(pool, {name: kept.Task(run.title, partial(fresh, program, run)) for name, run in runs.items()})
 
 
 def most_beside(runs: Sequence[Run], at_once: int) -> int:
-    """How many of these the host has memory for at a time, at most `at_once`."""
+    """How many of these runs fit into the host's memory at the same time, at most `at_once`."""
     return max(1, min(at_once, len(runs), _available_mib() // (max((run.host_mib for run in runs), default=0) + _OWN_MIB)))
 
 
@@ -121,7 +121,7 @@ def _available_mib() -> int:
 
 
 def fresh(program: Path, run: Run) -> dict:
-    """Its record, fresh."""
+    """Run it, and return its record."""
     with guests.workspace() as folder:
         options = tuple(option.replace(FOLDER, str(folder)) for option in run.guest.options)
         try:

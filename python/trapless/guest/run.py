@@ -55,8 +55,8 @@ def _option(default: object, about: str, *, word: str = "", shown: str | None = 
             choices: tuple[str, ...] = (), bare: bool = False) -> Any:  # noqa: ANN401
     """A field that users set: by `--WORD` on the command line, by WORD in sweeps, by its own name in Python.
 
-    `shown` stands for the value in helps, `kind` is its type (list: of several, each given by an option of its own), `bare` says
-    that a bare-metal program has it, too."""
+    `shown` is the name of the value in help texts. `kind` is its type; for a list, the user repeats the option. `bare` says that
+    the option also applies to bare-metal programs."""
     return field(default=default, metadata={"about": about, "word": word, "shown": shown, "kind": kind, "choices": choices,
                                             "bare": bare})
 

@@ -79,15 +79,15 @@ class Load:
     ring: int | None = None
     """Frames of the pool; None leaves it to the kernel (4096)."""
     kpoold: bool = True
-    """Refill the pool in the background; otherwise only faults do."""
+    """Whether kpoold refills the pool in the background; otherwise only faults do."""
     kpted: bool = True
-    """Give metadata to pages in the background, too; otherwise only where it is needed."""
+    """Whether kpted has pages adopted in the background, too; otherwise a page is adopted only when its metadata is needed."""
     but_last: bool = False
-    """Draw any block but the file's last, whatever the seed; and the same block more than once."""
+    """Whether fio never draws the file's last block, with any seed. It may then draw a block more than once."""
     share: bool | None = None
-    """Threads share one mapping; None: if there are several."""
+    """Whether threads share one mapping; None: only if there are several threads."""
     apart: bool = False
-    """fio tells of each thread by itself, and how often each latency was."""
+    """Whether fio reports each thread separately, and how often each latency occurred."""
     log_ms: int | None = None
     """Log the latency of each read (0), or the mean of each interval of this length in ms. The log shows when reading began
     (waited_seconds)."""
@@ -163,7 +163,7 @@ def read_back(kind: str, outcome: guests.Outcome, load: Load, guest: guests.Gues
         if counters.get("pages_armed") and not counters.get("pages_rearmed"):
             result["arming_us_per_page"] = counters["arming_ns"] / counters["pages_armed"] / 1000
     if load.log_ms is not None:
-        # Of several threads one may begin its own time behind mmap. fio's run time is the longest.
+        # One of several threads may start its own time after its mmap(). fio's run time is that of the longest thread.
         result["waited_seconds"] = max(waited_seconds(folder))
     return result
 

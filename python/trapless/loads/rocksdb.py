@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of programs on a data set that is larger than memory: YCSB and db_bench on RocksDB, and fio (ISCA20, section VI-C).
 
-The paper has 64 GB on 32 GB. Here the ratio, records of 4 KiB, the distributions and the numbers of threads are the same; memory
-is what a host can spare. As there, each thread has a separate core.
+The paper's data set has 64 GB, and its memory 32 GB. Here their ratio, the records of 4 KiB, the distributions and the numbers of
+threads are the same as in the paper, but memory is only as large as a host can spare. As in the paper, each thread has its own
+core.
 """
 
 from __future__ import annotations
@@ -31,22 +32,23 @@ from trapless.results.columns import HIGHER, LOWER, Column, word
 
 PROFILE = "server"
 CORES = ("machine.threads_per_core=1",)
-"""The profile's eight harts as eight cores: what the paper's processor has."""
+"""Makes the profile's eight harts eight cores, like the paper's processor."""
 FIO, DBBENCH, YCSB = "FIO", "DBBench", "YCSB"
 PROGRAMS = (FIO, DBBENCH, *(f"{YCSB}-{workload}" for workload in ycsb.WORKLOADS))
 KINDS = ("osdp", "emulated", "hwdp")
 RECORD_BYTES = 4096
 RATIO = 2
-"""Data set to memory."""
+"""Size of the data set divided by the size of memory."""
 WARM, REGION = 2, 100
-"""Milestone at the end of YCSB's warm-up (what is before runs without detailed timing), and the region behind it (ycsb.c)."""
+"""Number of the milestone at the end of YCSB's warm-up (before it, timing is not detailed), and number of the region of interest
+that follows (ycsb.c)."""
 SEED_STEP = 1000
-"""Between seeds: each thread takes the next one."""
+"""Distance between the seeds of two runs. The threads of a run take consecutive seeds."""
 _FORMS = {FIO: "rocksdb 7", DBBENCH: "rocksdb 7", YCSB: "rocksdb 6"}
 _FILL = """\
 ahead=/sys/block/$(sed -n 's|^/dev/\\([^ ]*\\) /data .*|\\1|p' /proc/mounts)/queue/read_ahead_kb
 echo 512 >$ahead && cat {files} >/dev/null && echo 0 >$ahead || exit $?"""
-"""Reads all files into memory. Readahead is on only meanwhile, which makes this five times as fast."""
+"""Reads all files into memory, five times as fast as without readahead; readahead is off again afterwards."""
 _ATTRIBUTE = "attribute"
 PROGRAM_COLUMN = word("program", "program",
                       "FIO reads a mapping at random, DBBench is RocksDB's readrandom, YCSB-A to F its workloads.")
@@ -67,14 +69,14 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How large everything is."""
+    """Sizes of memory and data set, and numbers of operations."""
 
     memory_mib: int
     data_mib: int
     operations: int
-    """Operations of all threads together, as in the paper. So memory has seen the same with any number of threads."""
+    """Operations of all threads together, as in the paper. So what is in memory does not depend on the number of threads."""
     warm: int
-    """Operations before them."""
+    """Operations of the warm-up before them."""
 
     @property
     def records(self) -> int:
@@ -85,7 +87,8 @@ class Scale:
 SCALE = Scale(memory_mib=256, data_mib=RATIO * 256, operations=12_000, warm=24_000)
 SCALE_OF_QUICK = Scale(memory_mib=128, data_mib=RATIO * 128, operations=1_000, warm=2_000)
 COST = {"YCSB-E": 0.05, FIO: 4.0}
-"""Operations in the others': a scan reads some fifty records, a read of fio hardly computes."""
+"""Factor for the number of operations of a program, by the time that one takes: a scan of YCSB-E reads about fifty records, and a
+read of fio hardly computes. Other programs have the factor 1."""
 
 
 @dataclass(frozen=True)
@@ -100,36 +103,36 @@ class Case:
     settings: tuple[str, ...] = ()
     """Values of the profile."""
     filled: bool = True
-    """Memory is full of the data set when the program starts, as it is after a long run."""
+    """Whether memory is full of the data set when the program starts, as it is after a long run."""
     attributed: bool = False
-    """With what became of every cycle, by task and function."""
+    """Whether the machine charges every cycle to a task and a function (--attribute)."""
     detailed: bool = True
-    """Caches, TLBs, predictors and DRAM take their time; otherwise every access hits."""
+    """Whether caches, TLBs, predictors and DRAM are timed; otherwise every access hits."""
     sparse: bool = False
-    """fio's file holds zeros that take no room on the host."""
+    """Whether fio's file has only zeros, which take no room on the host."""
 
     @property
     def title(self) -> str:
-        """What to call it."""
+        """Title of the run in messages and records."""
         return f"{self.program}, {self.kind}, {self.threads} threads, seed {self.seed}"
 
     @property
     def operations(self) -> int:
-        """Operations that are measured, of all threads together; each has as many."""
+        """Measured operations of all threads together; each thread has the same number."""
         return self.threads * round(self.scale.operations * COST.get(self.program, 1) / self.threads)
 
     @property
     def warm(self) -> int:
-        """Operations before them."""
+        """Operations of the warm-up, of all threads together."""
         return self.threads * round(self.scale.warm * COST.get(self.program, 1) / self.threads)
 
     @property
     def data_set(self) -> str:
-        """Whose data set it reads: the workloads of YCSB have the same."""
+        """Name of the data set that it reads; all workloads of YCSB read the same one."""
         return self.program.partition("-")[0]
 
     def disk(self) -> Path:
-        """The data set."""
+        """Disk image with the data set."""
         if self.program == FIO:
             return (sparse if self.sparse else dataset).image(self.scale.data_mib * ext4.MIB)
         if self.program == DBBENCH:
@@ -137,9 +140,9 @@ class Case:
         return ycsb.Database(self.scale.records).image()
 
     def command(self) -> str:
-        """Its shell command."""
+        """Shell command that runs the program."""
         if self.program == FIO:
-            # Cold reads are of different blocks; many reads would meet the last one.
+            # In a cold run each read is of another block. A run with filled memory reads so many that one would hit the last.
             return FioLoad(self.scale.data_mib * ext4.MIB, self.operations * RECORD_BYTES // self.threads, self.threads,
                            seed=SEED_STEP * self.seed, but_last=self.filled, apart=True, log_ms=0).command(self.kind)
         seed = SEED_STEP * self.seed
@@ -153,7 +156,7 @@ class Case:
         return f"{shlex.join([*launcher(self.kind), *argv])} >/job/out/{said}"
 
     def job(self, inputs: tuple[Path, ...]) -> Job:
-        """What the guest does, with these programs."""
+        """Job of the guest: fill memory, run the program, keep the counters. `inputs` are copied into the guest."""
         files = f"/data/{dataset.FILE}" if self.program == FIO else f"{ycsb.FOLDER}/*.sst"
         stats = "/sys/kernel/mm/hwdp/stats"
         return Job("\n".join([
@@ -177,7 +180,7 @@ def run_of(setup: Setup, case: Case) -> kept.Run:
     depends: tuple[Path, ...] = ()
     if case.attributed:
         symbols = profiling.symbols_of(guest.kernel)
-        # What comes behind the region, like unmapping the tables, is not the operations'.
+        # What the program does after the region, such as unmapping the tables, does not belong to the operations.
         where = f"roi:{REGION}" if case.data_set == YCSB else since
         attribute = profiling.Attribute(Path(kept.FOLDER, _ATTRIBUTE), where, (str(symbols),))
         guest = replace(guest, options=(*attribute.options(), "--attribute-limit", "0"))
@@ -187,7 +190,7 @@ def run_of(setup: Setup, case: Case) -> kept.Run:
 
 
 def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
-    """The record of one run: what the program says, and what the machine counted meanwhile."""
+    """The record of one run: the program's own figures, and what the machine counted in the region of interest."""
     out = folder / "out"
     number, said = _SAID[case.data_set](out, case.threads)
     regions = [region for region in outcome.stats["rois"] if number in (None, region["number"])]
@@ -195,7 +198,7 @@ def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
         raise UserError(f"{case.title}: fio read the file's last block, and so mapped the file again: use another seed")
     hardware, software = (sum(counted) for counted in zip(*(
         (region["hw_miss"]["count"], region["os_faults"]) for region in regions), strict=True))
-    # Of db_bench the region has the warm-up's operations as well.
+    # db_bench's region includes the warm-up, which has as many operations as the measured part.
     operations = said["ops"] * (2 if case.program == DBBENCH else 1)
     instructions = {mode: sum(region["instructions"][mode] for region in regions) for mode in ("user", "supervisor")}
     region = max(regions, key=lambda region: region["sim_seconds"])
@@ -226,7 +229,7 @@ def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
 def _ycsb(out: Path, threads: int) -> tuple[int | None, dict]:
     said = json.loads((out / "ycsb.json").read_text())
     if said["wrong"]:
-        raise UserError(f"{said['wrong']} records had wrong contents")
+        raise UserError(f"YCSB: {said['wrong']} records had wrong contents")
     every = said["all"]
     return REGION, {"ops": every["ops"], "ops_per_second": said["ops_per_second"], "mean_us": every["mean_us"],
                     "p99_us": every["p99_us"], "wrong": said["wrong"],
@@ -255,7 +258,7 @@ def _fio(out: Path, threads: int) -> tuple[int | None, dict]:
 
 
 def _quantile(counts: Counter[int], share: float) -> int:
-    """The least value that this share of all does not exceed."""
+    """The smallest value that is not exceeded by `share` of all values."""
     left = share * counts.total()
     for value, count in sorted(counts.items()):
         left -= count

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of results: what a figure of a record is. Whoever makes the records declares theirs.
+"""Columns of results: what a figure of a record is. The code that makes records declares their columns.
 
     MEAN_US = Column("mean_us", "mean us", "Mean latency of an operation.", "us", LOWER, ".2f")
 
-Results leave their columns beside the rows (`columns.json`), and `compare`, `report`, plots and the Python API read them there. A
-figure of which nothing is declared, as in results of earlier versions, is a bare number: unit 1, and no direction is better.
+Results have their columns in `columns.json` beside the rows, where `compare`, `report`, plots and the Python API read them. A
+figure without a declared column, as in results of earlier versions, is a bare number: unit 1, and no direction is better.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from trapless.base.ui import UserError
 
 HIGHER, LOWER = "higher is better", "lower is better"
 INTERVAL = "_ci"
-"""Behind a figure's key: half the width of its interval."""
+"""End of the key of a column with half the width of a figure's interval."""
 FILE = "columns.json"
-"""Beside results.json: the columns of its rows, by key."""
+"""File beside results.json with the columns of its rows, by key."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Column:
     """What the values of one key of records are."""
 
     key: str
-    """In records, in JSON and in CSV."""
+    """Name in records, in JSON and in CSV."""
     heading: str
-    """In tables that people read."""
+    """Heading in tables that people read."""
     meaning: str
     """One sentence."""
     unit: str = ""
@@ -57,7 +57,7 @@ class Column:
         return replace(self, **values)
 
     def printed(self, value: object) -> str:
-        """A value as a table has it; what is not known is a dash."""
+        """A value as a table shows it; a value that is not known is a dash."""
         return "-" if value is None else format(value, self.form)
 
     def plain(self, value: object) -> str:
@@ -71,7 +71,7 @@ def word(key: str, heading: str, meaning: str) -> Column:
 
 
 def bare(key: str) -> Column:
-    """The column of a figure of which nothing is declared."""
+    """The column of a figure that has no declared column."""
     return Column(key, key.replace("_", " "), "", "1", None, "g")
 
 
@@ -84,7 +84,7 @@ def by_key(columns: Iterable[Column]) -> dict[str, Column]:
 
 
 def of(known: Mapping[str, Column], key: str) -> Column:
-    """The column of a key; an interval's is its figure's; a bare number's if nothing is declared."""
+    """The column of a key. For the key of an interval it is made from its figure's column; if there is none, it is `bare`."""
     if key in known:
         return known[key]
     figure = known.get(key.removesuffix(INTERVAL)) if key.endswith(INTERVAL) else None
@@ -92,7 +92,7 @@ def of(known: Mapping[str, Column], key: str) -> Column:
 
 
 def declared(known: Mapping[str, Column], key: str) -> bool:
-    """Is anything declared of a key?"""
+    """Whether a column is declared for a key, or for the figure of an interval's key."""
     return key in known or key.removesuffix(INTERVAL) in known
 
 
@@ -124,4 +124,4 @@ def read(folder: Path) -> dict[str, Column]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{path}: not the columns of results: {error}") from None
+        raise UserError(f"{path}: not the columns of results: {error}; run the experiment again") from None

@@ -89,8 +89,8 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of the rows' `key` over `x`, one for each value of `series`; the paper's values dotted, in the same colour. Over
-    words, these stand side by side in the order of the rows. With `panel`, separate axes for each value of it."""
+    """Lines of the rows' `key` over `x`, one for each value of `series`; the paper's values are dotted, in the same colour. If
+    `x` has words, they keep the order of the rows. `panel` makes separate axes for each value of that column."""
 
     x: str
     series: str

@@ -31,7 +31,7 @@ def number(value: float) -> str:
 
 
 def heads(columns: Sequence[Column]) -> list[dict]:
-    """Headings for grid.html: titles, what they mean, and whether words stand below."""
+    """Headings for grid.html: title, meaning, and whether the column has words."""
     return [{"title": column.heading, "meaning": column.meaning, "word": column.word} for column in columns]
 
 
@@ -49,7 +49,7 @@ def laid_out(rows: list[list[str]], columns: Sequence[Column]) -> str:
 
 
 def with_intervals(record: dict, shown: Sequence[Column], columns: Sequence[Column]) -> list[str]:
-    """Cells of a page's table: a figure's interval, if `columns` have it, stands beside the figure."""
+    """Cells of a row of a page's table. If `columns` have the interval of a figure, it is in the figure's cell."""
     intervals = {column.key: column for column in columns if column.key.endswith(INTERVAL)}
     found = []
     for column in shown:
@@ -85,7 +85,7 @@ def meanings(before: str, name: str, columns: Sequence[Column]) -> str:
 
 
 def link(name: str, count: int) -> str:
-    """What stands under a page's table."""
+    """The line under a page's table: links to all columns and their meaning."""
     return f"\n[All {count} columns]({DATA}/{name}.csv) ([meaning]({DATA}/{MEANINGS}))\n"
 
 
@@ -95,7 +95,7 @@ def blocks(text: str) -> list[str]:
 
 
 def replace(text: str, name: str, table: str) -> str:
-    """`text` with what stands between `<!-- table NAME -->` and `<!-- end -->` replaced by `table`."""
+    """`text` with `table` between `<!-- table NAME -->` and `<!-- end -->`."""
     return re.sub(rf"(<!-- table {re.escape(name)} -->\n).*?(?=<!-- end -->)", lambda match: match[1] + table, text,
                   flags=re.DOTALL)
 

@@ -44,7 +44,7 @@ class Result:
 
 
 def read(path: Path) -> Result:
-    """The result in a folder; any of its files stands for it, and its runs may stand alone."""
+    """The result in a folder. `path` is the folder or one of its files; only the file of runs must exist."""
     runs_path = path / RUNS if path.is_dir() else path.with_name(RUNS) if path.name in (WHOLE, ROWS) else path
     try:
         lines = runs_path.read_text().splitlines()
@@ -70,7 +70,7 @@ def _run(line: str, place: str) -> dict:
         values = [figure["value"] for figure in run["figures"].values() if figure["unit"] and figure.keys() >= {"direction"}]
         if len(values) < len(run["figures"]) or not all(map(repeated.is_number, values)) or not run["names"].items():
             raise ValueError
-        # What rows and results are told apart by.
+        # These identify rows and results, so they must be hashable.
         hash((*run["names"].items(), run["experiment"], run["form"], run["seed"]))
         if not isinstance(run["configuration"], dict) or not isinstance(run["git"], str | None):
             raise ValueError
@@ -217,7 +217,7 @@ def label(names: Names) -> str:
 
 
 def show(rows: list[dict]) -> None:
-    """Print the table: a row's name stands beside its first figure."""
+    """Print the table. A row's name is on the line of its first figure only."""
     table = Table(box=None, pad_edge=False)
     for heading in ("", "figure", "unit"):
         table.add_column(heading)

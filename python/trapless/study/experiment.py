@@ -20,9 +20,9 @@ class View:
     """What a page shows of a table: some columns, of all rows or some."""
 
     columns: tuple[Column, ...]
-    """At most MOST_COLUMNS; a figure's interval stands in the figure's own cell."""
+    """At most MOST_COLUMNS. A figure's interval is in the figure's cell and needs no column."""
     rows: Callable[[dict], bool] = lambda row: True
-    """Is this row shown? It is asked with values as numbers where they are numbers, from a record or from CSV."""
+    """Whether a row is shown. The row is from a record or from CSV; numbers are given as numbers in both cases."""
 
 
 MOST_COLUMNS = 7

@@ -31,7 +31,7 @@ from trapless.study.experiment import Experiment, Table
 
 _WHOLE = "experiment.json"
 ALL = "all"
-"""Name that stands for every experiment."""
+"""Name that means all experiments."""
 
 
 def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, measured: bool = False) -> int:

@@ -73,8 +73,8 @@ def widest(rows: Sequence[dict], key: str) -> float | None:
 
 
 def half_width_of_ratio(figures: Sequence[float], bases: Sequence[float]) -> float | None:
-    """Half the width of the confidence interval of the means' ratio, where each figure has a base of its own; None of a single
-    pair. To the first order, as usual: over what each figure is beyond its base's share."""
+    """Half the width of the confidence interval of the ratio of means, if each figure has a separate base; None for one pair. It
+    is computed to the first order, as usual: from the differences between each figure and its base times the ratio."""
     below = mean(bases)
     share = mean(figures) / below
     return half_width([(figure - share * base) / below for figure, base in zip(figures, bases, strict=True)])

@@ -60,7 +60,7 @@ def _workers(engine: Engine) -> Iterator[Executor]:
     """Dask's scheduler gives what a lost worker had to another one."""
     import dask
 
-    # It tells of each lost worker at length; the results tell what came of it.
+    # Dask logs much about each lost worker, but the results already say what became of its points.
     dask.config.set({"logging": {"distributed": "critical", "distributed.client": "critical"},
                      "distributed.nanny.pre-spawn-environ": {"DASK_LOGGING__DISTRIBUTED": "critical"},
                      "temporary-directory": str(CACHE / "workers")})

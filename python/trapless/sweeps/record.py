@@ -31,7 +31,7 @@ _BARE = {"unit": "1", "direction": None, "meaning": ""}
 
 
 def columns_of(results: list[dict]) -> dict[str, Column]:
-    """The columns of a sweep's results: the machine's, and what the programs say of their own."""
+    """The columns of a sweep's results: the machine's, and those that the programs define."""
     own = [Column(name, name.replace("_", " "), said["meaning"], said["unit"], said["direction"], "g")
            for result in results for name, said in result.get("columns", {}).items()]
     return typed.by_key([*COLUMNS.values(), *own])

@@ -59,7 +59,7 @@ def _filled(text: str, known: dict[str, str]) -> str:
 
 
 def _combinations(line: str, loops: dict[str, list[str]]) -> Iterator[dict[str, str]]:
-    """Values of the loops' variables that stand in the line: each by itself, the others as they are."""
+    """All combinations of values of the loops' variables that the line uses."""
     names = [first or second for first, second in _VARIABLE.findall(line) if (first or second) in loops]
     if not names:
         yield {}

@@ -154,7 +154,7 @@ def _fetch(debs: list[Deb], folder: Path) -> list[Path]:
         return files
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
         os.chmod(fresh, 0o755)
-        # Of a "file:" apt would make a link.
+        # With "file:" apt makes a link instead of a copy.
         address = re.sub("^file:", "copy:", mirror())
         request: list[str | Path] = []
         for deb, file in missing:

@@ -23,7 +23,7 @@ def tree(image: Path, path: str, into: Path) -> None:
     names. UserError if anything could not be copied; what was there before stays then."""
     try:
         into.mkdir(parents=True, exist_ok=True)
-        # In an empty folder nothing of before can be taken for a copy, or stand in debugfs' way.
+        # A new folder has no older files, which could be taken for copies or stop debugfs.
         with tempfile.TemporaryDirectory(prefix=".copy-", dir=into, ignore_cleanup_errors=True) as fresh:
             names = _names(image, path)
             for name in names:
