@@ -26,7 +26,7 @@ pub enum Command {
     Run(Run),
     /// Run a bare-metal ELF that reports through `tohost`.
     Elf(Elf),
-    /// Continue from a checkpoint, with the same disks in the same order; the profile may have other times.
+    /// Continue from a checkpoint, with the same disks in the same order; the profile's times may differ.
     Resume(Resume),
     /// Look into a memory access trace.
     #[command(subcommand)]
@@ -36,7 +36,7 @@ pub enum Command {
 /// What to do with a trace.
 #[derive(Subcommand, Debug)]
 pub enum Trace {
-    /// Show what the trace is, and sums over it; the exit status says whether it is whole.
+    /// Show what is in a trace, and its totals; fail if the trace is incomplete.
     Info {
         /// The trace.
         file: PathBuf,
@@ -60,21 +60,21 @@ pub struct Common {
     /// Change one value of the profile; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Guest memory (for instance 256M); the profile's if absent.
+    /// Guest memory, for instance 256M (default: the profile's).
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Size>,
-    /// Number of harts; the profile's if absent.
+    /// Number of harts (default: the profile's).
     #[arg(long)]
     pub harts: Option<u32>,
     /// Simulate a machine without the SMU and the paging extension.
     #[arg(long)]
     pub no_smu: bool,
-    /// The SMU is this simulated RTL, not the reference model: the library that `python3 -m rtl.smu.sim.build` makes. Without a
-    /// file, says what that must be told for this profile, and ends.
+    /// Use this simulated RTL as the SMU instead of the reference model. FILE is the library that `python3 -m rtl.smu.sim.build`
+    /// makes. Without FILE, print its options for this profile, and end.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["no_smu", "checkpoint"])]
     pub smu_rtl: Option<Option<PathBuf>>,
-    /// Disk image as an NVMe drive; may be repeated. Options: `ro`, writes fail; `snapshot`, writes are dropped at the end;
-    /// block=512|4096; ssd=NAME|FILE, another drive than the others; namespace=PATH, one more, with options of its own.
+    /// Disk image as an NVMe drive; may be repeated. Options: `ro`: writes fail; `snapshot`: writes are dropped at the end;
+    /// block=512|4096; ssd=NAME|FILE: model of this drive; namespace=PATH: one more namespace, with the options after it.
     #[arg(long = "disk", value_name = "PATH[,OPTION...]")]
     pub disks: Vec<Disk>,
     /// Make a drive fail; may be repeated. KIND: media-error, abort, late, hang, fatal, remove. Keys: disk=N (needed; the
@@ -85,17 +85,17 @@ pub struct Common {
     /// How instructions are executed; the guest sees no difference.
     #[arg(long, value_enum, default_value_t = Engine::Translator)]
     pub engine: Engine,
-    /// Detailed timing, as the profile's `detail` says: from `start`, in `roi`s (`roi:N`), from `milestone:N` or `instructions:N` on.
+    /// Use detailed timing (profile: `detail`): from `start`, `milestone:N` or `instructions:N` on, or only in `roi` or `roi:N`.
     #[arg(long, value_name = "FROM")]
     pub detail: Option<DetailFrom>,
     /// Write a checkpoint to this folder and end.
     #[arg(long, value_name = "DIR", requires = "checkpoint_at")]
     pub checkpoint: Option<PathBuf>,
-    /// When: `milestone:N` or `instructions:N`.
+    /// When to write the checkpoint: `milestone:N` or `instructions:N`.
     #[arg(long, value_name = "MOMENT", requires = "checkpoint")]
     pub checkpoint_at: Option<Moment>,
-    /// Trace memory accesses into this file. `grain`: page (as it is) or line; `from`: start, roi, milestone:N or
-    /// instructions:N (as it is: the regions of interest, or everything if there are none); `kernel`: not user programs alone.
+    /// Trace memory accesses into this file. `grain`: page (default) or line; `from`: start, roi, milestone:N or
+    /// instructions:N (default: the regions of interest, or everything if there are none); `kernel`: also the kernel's accesses.
     #[arg(long, value_name = "FILE[,grain=...][,from=...][,kernel]")]
     pub trace: Option<TraceFile>,
     /// Check every miss that hardware serves and every request through a port: report those that the guest's Linux makes in
@@ -108,8 +108,8 @@ pub struct Common {
     /// Find out where every cycle goes and write it to this folder (docs/reference/profiling.md). The guest notices nothing.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "gdb"])]
     pub attribute: Option<PathBuf>,
-    /// When --attribute measures: from `start`, in `roi`s (`roi:N`), from `milestone:N` or `instructions:N` on.
-    /// Default: `roi`, and for an ELF `start`.
+    /// When --attribute measures: from `start`, `milestone:N` or `instructions:N` on, or only in `roi` or `roi:N`.
+    /// Default: `roi`; for a bare-metal ELF file `start`.
     #[arg(long, value_name = "FROM", requires = "attribute")]
     pub attribute_from: Option<DetailFrom>,
     /// Symbols for --attribute: a System.map, or an ELF file (and the hexadecimal address where it is loaded); may be repeated.
@@ -312,7 +312,7 @@ impl FromStr for TraceFile {
         let (grain, from) = (Grain::Page, TraceFrom::default());
         let mut trace = TraceFile { path: path.into(), grain, kernel: false, from };
         if path.is_empty() {
-            return Err("no file".to_owned());
+            return Err("give a file before the first comma".to_owned());
         }
         for option in options.split(',').filter(|o| !o.is_empty()) {
             match option.split_once('=') {

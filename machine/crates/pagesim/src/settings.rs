@@ -307,7 +307,7 @@ impl Settings {
         let mut table: Table = text.parse().map_err(|e: toml::de::Error| wrong(&e.message().replace('\n', " ")))?;
         for change in changes {
             set(&mut table, change)
-                .ok_or_else(|| Error::Settings(format!("{change}: not KEY=VALUE of a known key")))?;
+                .ok_or_else(|| Error::Settings(format!("{change}: give KEY=VALUE, like memory.frames=4096")))?;
         }
         let mut settings: Settings = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| wrong(&format!("{}: {}", e.path(), e.inner().message().lines().next().unwrap_or_default())))?;
@@ -360,7 +360,7 @@ impl Settings {
         }
         if !sets.is_power_of_two() || sets * self.cpu.cache_ways * 64 != self.cpu.cache_kib * 1024 {
             return Err(Error::Settings(format!(
-                "cpu.cache_kib: {} KiB are not a power of two of sets of {} lines",
+                "cpu.cache_kib: {} KiB in {} ways: the number of sets must be a power of two",
                 self.cpu.cache_kib, self.cpu.cache_ways
             )));
         }

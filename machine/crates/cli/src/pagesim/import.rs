@@ -13,12 +13,12 @@ use crate::count::Count;
 use crate::files::temporary;
 use crate::info;
 
-/// Its options.
+/// Options of `trapless-pagesim import`.
 #[derive(Args, Debug)]
 pub struct Import {
     /// What `valgrind --tool=lackey --trace-mem=yes` has printed, plain or compressed by zstd.
     file: PathBuf,
-    /// Where the trace goes; FILE.json gets sums over it.
+    /// Where to write the trace; its totals go to FILE.json.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Leave out the first N accesses.

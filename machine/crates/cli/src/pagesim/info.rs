@@ -11,7 +11,7 @@ use trapless_pagesim::input::{Recorded, SHARE, Summary, Which, summarise};
 use crate::count::Count;
 use crate::files::write_whole;
 
-/// Its options.
+/// Options of `trapless-pagesim info`.
 #[derive(Args, Debug)]
 pub struct Info {
     /// The trace.

@@ -32,7 +32,7 @@ const NAP: Duration = Duration::from_millis(5);
 /// Programs that start others, which are not recorded.
 const STARTERS: [&str; 8] = ["sh", "bash", "dash", "env", "nice", "taskset", "time", "timeout"];
 
-/// Its options.
+/// Options of `trapless-pagesim record`.
 #[derive(Args, Debug)]
 pub struct Record {
     /// Where the trace goes (PROGRAM.trace if absent); FILE.json gets sums over it.

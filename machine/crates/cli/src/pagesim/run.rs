@@ -19,7 +19,7 @@ use crate::count::Count;
 use crate::files::{check_writable, write_whole};
 use crate::info::name_beside;
 
-/// Its options.
+/// Options of `trapless-pagesim run`.
 #[derive(Args, Debug)]
 #[command(after_help = policies())]
 pub struct Run {
@@ -31,7 +31,7 @@ pub struct Run {
     /// Write all results here.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Show how far it is, also where standard error is no terminal: a line every second.
+    /// Show the progress in a line every second, even if standard error is not a terminal.
     #[arg(long)]
     progress: bool,
 }
