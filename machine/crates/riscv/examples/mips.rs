@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Throughput of the interpreter: a loop of loads, stores, arithmetic, branches and calls, in M-mode, for a few seconds.
+//! Measures the interpreter: runs a loop of loads, stores, arithmetic, branches and calls in M-mode for a few seconds.
 //!
-//! `cargo run --release --example mips [SECONDS]` prints million instructions per second of host time.
+//! `cargo run --release --example mips [SECONDS]` prints how many million instructions it executes per second of host time.
 
 use std::time::Instant;
 
 use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
 use trapless_riscv::{Bus, CodeCache, Env, Hart, HartConfig};
 
-/// Offsets into RAM and the code there: `_start` walks over 16 KiB, `helper` sits in another page.
+/// Code at the start of RAM: `_start` walks over 16 KiB and calls `helper`, which is in another page (at 0x1000).
 const START: &[u32] = &[
     0x4008_0437,
     0xd9b7_0406,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What atomic memory operations compute, for the interpreter and for translated code.
+//! Results of atomic memory operations, for the interpreter and for translated code.
 
 use crate::op::Slot;
 
-/// What an AMO writes where `old` is, words sign-extended.
+/// Computes what an AMO writes to memory that holds `old`. Words are sign-extended.
 pub fn combine(s: Slot, old: u64, b: u64) -> u64 {
-    // Sign extension keeps the order of words, signed and unsigned.
+    // Sign-extended words compare in the same order, as signed and as unsigned numbers.
     let b = if s.imm & 3 == 2 { b as i32 as u64 } else { b };
     match s.imm >> 8 {
         0 => old.wrapping_add(b),

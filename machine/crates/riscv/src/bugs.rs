@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Seeded bugs of translator and page walker, for tests that must find them. Without the feature `seeded-bugs` they do not exist.
+//! Seeded bugs of the translator and the page walker. Tests must find them. They exist only with the feature `seeded-bugs`.
 
-/// One way to get translated code, or a walk, wrong.
+/// A bug in translated code or in the page walker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// `mulhsu` takes both operands for unsigned.
+    /// `mulhsu` takes both operands as unsigned.
     MulhsuUnsigned,
     /// `sraw` shifts zeros in.
     SrawLogical,
-    /// `rem` and `remw` by minus one have the dividend as result.
+    /// `rem` and `remw` by minus one return the dividend.
     RemainderOfMinusOne,
-    /// `flw` does not box its value.
+    /// `flw` does not NaN-box its value.
     FlwUnboxed,
-    /// An SC without a reservation succeeds.
+    /// An SC succeeds although there is no reservation.
     ScAlways,
-    /// Translated code stays when its page is written to.
+    /// Translated code stays valid after a write to its page.
     CodeStays,
     /// A leaf above 1 GiB may be misaligned.
     LargeMisaligned,
-    /// Misses of every mode's accesses are served.
+    /// The SMU serves misses of accesses in every mode.
     ServesKernel,
 }
 
@@ -32,7 +32,7 @@ mod seeded {
         static SEEDED: Cell<Option<Bug>> = const { Cell::new(None) };
     }
 
-    /// Seeds a bug in all that this thread translates or walks from now on, or none.
+    /// Seeds a bug in everything that this thread translates or walks from now on; `None` seeds no bug.
     pub fn seed(bug: Option<Bug>) {
         SEEDED.set(bug);
     }

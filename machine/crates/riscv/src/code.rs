@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The pages of predecoded instructions that all harts share, and their translation.
+//! Pages of predecoded instructions, which all harts share, and their translation.
 
 use std::alloc::{Layout, dealloc};
 use std::ptr::NonNull;
@@ -15,8 +15,8 @@ use crate::predictor::PredictorConfig;
 
 /// Predecoded instructions of guest RAM, shared by all harts.
 ///
-/// Pages are emptied in place when their bytes change, so their addresses stay valid until [`CodeCache::generation`]
-/// changes; harts keep such addresses between runs.
+/// A page is emptied in place when its bytes change, so its address stays valid until [`CodeCache::generation`]
+/// changes. Harts keep such addresses between runs.
 pub struct CodeCache {
     pages: Vec<Option<NonNull<CodePage>>>,
     live: usize,
@@ -26,7 +26,7 @@ pub struct CodeCache {
     translator: Option<Translator>,
 }
 
-/// Numbers generations, over all caches of the process: equal numbers mean the same pages.
+/// Next generation number, for all caches of the process: the same number always means the same pages.
 static NEXT_GENERATION: AtomicU64 = AtomicU64::new(1);
 
 impl Default for CodeCache {
@@ -42,18 +42,18 @@ impl Default for CodeCache {
     }
 }
 
-/// Pages of slots kept at most: 16 KiB each, and as much for the entries of a translated one, so 160 MiB in all.
+/// Most pages of slots. Each takes 16 KiB, and as much again for its entries if it is translated: 160 MiB in all.
 const MAX_PAGES: usize = 5 * 1024;
 
 impl CodeCache {
-    /// A cache that also translates, where the host can do that, for harts with the costs of `config`.
+    /// A cache for harts with the costs of `config`. It also translates, where the host allows that.
     pub fn translating(config: &HartConfig) -> CodeCache {
         let mut cache = CodeCache::default();
         cache.translator = Translator::new(op_costs(&config.costs), u64::from(config.costs.branch_taken));
         cache
     }
 
-    /// Between runs: begins detailed timing with this predictor, or ends it, for translated code; harts must be told as well.
+    /// Begins (with this predictor) or ends detailed timing of translated code. Call it between runs, and for each hart as well.
     pub fn set_detail(&mut self, predictor: Option<PredictorConfig>) {
         if let Some(translator) = &mut self.translator {
             translator.set_detail(predictor.map(PredictorConfig::cut));
@@ -65,17 +65,17 @@ impl CodeCache {
         self.translator.as_mut()
     }
 
-    /// Changes whenever a page of RAM began to hold code: write translations made before may now be wrong.
+    /// Changes whenever a page of RAM begins to hold code: cached write translations may then be wrong.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Changes whenever instructions may have been forgotten.
+    /// Changes whenever instructions are forgotten.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Changes whenever page addresses handed out before have died.
+    /// Changes whenever addresses of pages that were given out become invalid.
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
@@ -93,12 +93,12 @@ impl CodeCache {
         })
     }
 
-    /// A page of RAM holds code from now on.
+    /// Notes that one more page of RAM holds code.
     pub(crate) fn note_new_code(&mut self) {
         self.epoch += 1;
     }
 
-    /// Forgets the pages whose bytes were written behind the hart's back.
+    /// Forgets the pages whose bytes were not written by a hart's own store.
     pub(crate) fn drop_overwritten(&mut self, ram: &mut Ram) {
         if !ram.code_overwritten() {
             return;
@@ -117,11 +117,11 @@ impl CodeCache {
         }
     }
 
-    /// Forgets the instructions that overlap `[offset, offset + len)` of the page `index`.
+    /// Forgets the instructions that overlap bytes `[offset, offset + len)` of page `index`.
     pub(crate) fn forget(&mut self, index: usize, offset: u64, len: u64) {
         let Some(Some(page)) = self.pages.get(index) else { return };
         self.forgotten += 1;
-        // A 32-bit instruction may begin one slot before.
+        // A 32-bit instruction may begin in the slot before.
         let first = (offset as usize / 2).saturating_sub(1);
         let last = ((offset + len - 1) as usize / 2).min(PAGE_SLOTS - 1);
         let mut known = false;
@@ -134,24 +134,24 @@ impl CodeCache {
                 op.write(Op::Undecoded);
             }
         }
-        // Data beside code is written more often than code.
+        // Only if code was hit: most writes to such a page are to data beside the code.
         if known && let Some(translator) = &mut self.translator {
             translator.forget(index);
         }
     }
 
-    /// Between runs: makes room when there are too many pages.
+    /// Makes room if there are too many pages. Call it between runs.
     pub(crate) fn trim(&mut self) {
         if self.live > MAX_PAGES {
             self.clear();
         }
     }
 
-    /// Between runs: forgets all code.
+    /// Forgets all code. Call it between runs.
     pub fn clear(&mut self) {
         for page in std::mem::take(&mut self.pages).into_iter().flatten() {
-            // SAFETY: allocated in CodePage::alloc with this layout, and removed from the table; harts compare the
-            // generation before they follow an address they kept.
+            // SAFETY: allocated in CodePage::alloc with this layout, and removed from the table. Harts compare the
+            // generation before they use an address that they have kept.
             unsafe { dealloc(page.as_ptr().cast(), Layout::new::<CodePage>()) };
         }
         if let Some(translator) = &mut self.translator {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! RV64C: every 16-bit instruction is some 32-bit one.
+//! RV64C: expands 16-bit instructions into the 32-bit instructions that they abbreviate.
 
-/// Moves bits `[hi:lo]` of `c` to bit `to` upwards.
+/// Moves bits `[hi:lo]` of `c` to the bits from `to` upwards.
 const fn field(c: u32, hi: u32, lo: u32, to: u32) -> u32 {
     ((c >> lo) & ((1 << (hi - lo + 1)) - 1)) << to
 }
@@ -49,10 +49,10 @@ const fn jal(rd: u32, imm: i32) -> u32 {
     field(i, 20, 20, 31) | field(i, 10, 1, 21) | field(i, 11, 11, 20) | field(i, 19, 12, 12) | rd << 7 | 0x6f
 }
 
-/// The 32-bit instruction that `c` stands for; `None` when it is reserved.
+/// Returns the 32-bit instruction that `c` abbreviates; `None` if `c` is reserved.
 pub fn expand(c: u16) -> Option<u32> {
     let c = u32::from(c);
-    // Registers of the full set, and of the popular eight.
+    // rd and rs2 can name any register; rd3 and rs1p are limited to x8 to x15.
     let (rd, rs2) = ((c >> 7) & 31, (c >> 2) & 31);
     let (rd3, rs1p) = (((c >> 2) & 7) + 8, ((c >> 7) & 7) + 8);
     let imm6 = sext(field(c, 12, 12, 5) | field(c, 6, 2, 0), 6);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a profile says about a hart.
+//! The configuration of a hart, as a profile gives it.
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::Paging;
 
 use crate::op::{ONE, OPS, Op};
 
-/// Price of each class of instruction in core cycles. Every executed instruction costs at least its class; memory and
-/// translation may add more through [`crate::Timing`].
+/// Price of each class of instruction in core cycles. Every executed instruction costs at least the price of its class;
+/// memory accesses and address translation may add more through [`crate::Timing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CostTable {
@@ -17,9 +17,9 @@ pub struct CostTable {
     pub mul: u32,
     /// Integer division and remainder.
     pub div: u32,
-    /// Loads, also floating point.
+    /// Loads, floating-point ones included.
     pub load: u32,
-    /// Stores, also floating point.
+    /// Stores, floating-point ones included.
     pub store: u32,
     /// LR, SC and AMO.
     pub amo: u32,
@@ -29,9 +29,9 @@ pub struct CostTable {
     pub branch_taken: u32,
     /// `jal`.
     pub jump: u32,
-    /// `jalr`. Detailed timing adds the price of a wrong prediction.
+    /// `jalr`. Detailed timing adds the price of a misprediction.
     pub jump_indirect: u32,
-    /// CSR instructions, `wfi`, `ecall`, `ebreak`, illegal ones.
+    /// CSR instructions, `wfi`, `ecall`, `ebreak` and illegal instructions.
     pub csr: u32,
     /// `mret` and `sret`.
     pub xret: u32,
@@ -47,7 +47,7 @@ pub struct CostTable {
     pub fp_mul: u32,
     /// Floating-point fused multiply-add.
     pub fp_fma: u32,
-    /// Floating-point conversion, to and from integers and between formats.
+    /// Floating-point conversion: to and from integers, and between formats.
     pub fp_convert: u32,
     /// Floating-point division.
     pub fp_div: u32,
@@ -55,7 +55,7 @@ pub struct CostTable {
     pub fp_sqrt: u32,
     /// Floating-point moves, comparisons, sign injection, classification.
     pub fp_move: u32,
-    /// Entering a trap handler (pipeline flush). At least 1 is charged, so that a faulting trap vector cannot stop time.
+    /// Entering a trap handler (a pipeline flush). At least 1 is charged, so that a trap vector that faults cannot stop time.
     pub trap: u32,
     /// Each page-table entry that a walk reads.
     pub pte_read: u32,
@@ -106,11 +106,11 @@ pub struct HartConfig {
     pub id: u64,
     /// Price of instructions.
     pub costs: CostTable,
-    /// The paging extension is there; without it its CSR is illegal, and armed entries are ordinary invalid ones.
+    /// Whether the paging extension exists. Without it its CSR is illegal, and armed entries are ordinary invalid entries.
     pub smu: bool,
     /// `ecall` from S-mode ends the run with [`crate::Exit::SbiCall`] instead of trapping.
     pub sbi_exits: bool,
-    /// The deepest mode that `satp` accepts; those with fewer levels are accepted as well.
+    /// The deepest mode that `satp` accepts; modes with fewer levels are accepted as well.
     pub paging: Paging,
 }
 
@@ -122,7 +122,7 @@ impl HartConfig {
 }
 
 /// What each operation adds to the hart's accumulator: one instruction and its price, at least one cycle. Operations
-/// that are no instruction (not decoded yet, end of a page) add nothing.
+/// that are not instructions (not decoded yet, end of a page) add nothing.
 pub(crate) fn op_costs(c: &CostTable) -> [u64; 256] {
     let mut table = [0; 256];
     for (n, entry) in table.iter_mut().enumerate().take(OPS).skip(Op::Illegal as usize) {

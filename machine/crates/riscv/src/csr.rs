@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control and status registers: values, masks, and who may touch them.
+//! Control and status registers: their values, their masks, and which modes may access them.
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::Paging;
@@ -28,13 +28,13 @@ pub mod status {
     pub const UXL_64: u64 = 2 << 32;
     pub const SXL_64: u64 = 2 << 34;
     pub const SD: u64 = 1 << 63;
-    /// What software may write through `mstatus`.
+    /// Bits that software can write through `mstatus`.
     pub const M_WRITABLE: u64 = SIE | MIE | SPIE | MPIE | SPP | MPP | FS | MPRV | SUM | MXR | TVM | TW | TSR;
-    /// What software may write through `sstatus`.
+    /// Bits that software can write through `sstatus`.
     pub const S_WRITABLE: u64 = SIE | SPIE | SPP | FS | SUM | MXR;
 }
 
-/// CSR numbers that the hart names.
+/// Numbers of the CSRs that the hart refers to.
 #[allow(missing_docs)]
 pub mod number {
     pub const FFLAGS: u16 = 0x001;
@@ -65,7 +65,7 @@ pub mod number {
     pub const MCAUSE: u16 = 0x342;
     pub const MTVAL: u16 = 0x343;
     pub const MIP: u16 = 0x344;
-    /// `shwdp`: bit 0 lets the walker handle armed entries.
+    /// `shwdp`: bit 0 makes the walker handle armed entries.
     pub const SHWDP: u16 = 0x5c0;
     pub const MCYCLE: u16 = 0xb00;
     pub const MINSTRET: u16 = 0xb02;
@@ -80,7 +80,7 @@ pub mod number {
 }
 use number::*;
 
-/// Exceptions that can be delegated: all but `ecall` from M-mode.
+/// Exceptions that can be delegated: all except `ecall` from M-mode.
 const MEDELEG_MASK: u64 = 0xb3ff;
 /// SSIP, STIP, SEIP.
 pub const S_INTERRUPTS: u64 = 0x222;
@@ -90,7 +90,7 @@ const INTERRUPTS: u64 = 0xaaa;
 const MISA_VALUE: u64 = 2 << 62 | 0x14_112d;
 const SSIP: u64 = 1 << 1;
 
-/// The registers. Counters, `time` and `satp`'s effects are with the hart.
+/// The registers. The hart itself has the counters and `time`, and applies what `satp` says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Csrs {
@@ -98,9 +98,9 @@ pub struct Csrs {
     pub medeleg: u64,
     pub mideleg: u64,
     pub mie: u64,
-    /// Pending bits that software sets.
+    /// Pending bits that software sets and clears.
     pub mip_soft: u64,
-    /// Pending bits that wires set.
+    /// Pending bits that interrupt lines set and clear.
     pub mip_lines: u64,
     pub mtvec: u64,
     pub mcounteren: u64,
@@ -119,9 +119,9 @@ pub struct Csrs {
     pub satp: u64,
     pub fflags: u8,
     pub frm: u8,
-    /// Added to the hart's cycle count in `mcycle`.
+    /// Offset of `mcycle` from the hart's cycle count.
     pub cycle_offset: u64,
-    /// Added to the retired instructions in `minstret`.
+    /// Offset of `minstret` from the number of retired instructions.
     pub instret_offset: u64,
     pub shwdp: u64,
     pub shwdpserved: u64,
@@ -129,13 +129,13 @@ pub struct Csrs {
     pub pmp: Pmp,
 }
 
-/// What the outside adds to a CSR access.
+/// Values from outside the register file that a CSR access needs.
 #[derive(Clone, Copy, Default)]
 pub struct CsrContext {
     pub hart_id: u64,
-    /// The CSRs of the paging extension exist.
+    /// Whether the CSRs of the paging extension exist.
     pub smu: bool,
-    /// The deepest mode of `satp`.
+    /// The deepest mode that `satp` accepts.
     pub paging: Paging,
     /// Cycles so far.
     pub cycle: u64,
@@ -197,7 +197,7 @@ impl Csrs {
         self.mstatus | if dirty { status::SD } else { 0 }
     }
 
-    /// Whether mode `p` may access CSR `n` at all. Numbers that do not exist are found out by reading.
+    /// Whether mode `p` may access CSR `n`. Does not check that `n` exists: [`Csrs::read`] does.
     pub fn accessible(&self, n: u16, p: Privilege, write: bool) -> bool {
         if (p as u16) < (n >> 8 & 3) || (write && n >> 10 == 3) {
             return false;
@@ -219,7 +219,7 @@ impl Csrs {
         }
     }
 
-    /// The value of CSR `n`; `None` when it does not exist.
+    /// Reads CSR `n`; `None` if it does not exist.
     pub fn read(&self, n: u16, c: &CsrContext) -> Option<u64> {
         Some(match n {
             FFLAGS => u64::from(self.fflags),
@@ -257,16 +257,16 @@ impl Csrs {
             MCYCLE | CYCLE => c.cycle.wrapping_add(self.cycle_offset),
             TIME => c.time,
             MINSTRET | INSTRET => c.instret.wrapping_add(self.instret_offset),
-            // Event counters and selectors are there and count nothing.
+            // Event counters and selectors exist, but count nothing.
             0xb03..=0xb1f | 0xc03..=0xc1f | 0x323..=0x33f | MCOUNTINHIBIT => 0,
             MHARTID => c.hart_id,
-            // mvendorid, marchid, mimpid, mconfigptr: not implemented, which they say by zero.
+            // mvendorid, marchid, mimpid, mconfigptr: zero means not implemented.
             0xf11..=0xf13 | 0xf15 => 0,
             _ => return None,
         })
     }
 
-    /// Writes CSR `n`, which exists and may be written. Fields keep to their legal values.
+    /// Writes CSR `n`, which must exist and be writable. Fields take only legal values.
     pub fn write(&mut self, n: u16, v: u64, c: &CsrContext) {
         let merge = |old: u64, mask: u64| old & !mask | v & mask;
         match n {
@@ -286,9 +286,9 @@ impl Csrs {
             SEPC => self.sepc = v & !1,
             SCAUSE => self.scause = v,
             STVAL => self.stval = v,
-            // A write of a mode that does not exist has no effect at all (privileged specification, "satp").
+            // Writing a mode that does not exist has no effect at all (privileged specification, "satp").
             SATP if v >> 60 == 0 || Paging::of(v).is_some_and(|mode| mode <= c.paging) => {
-                // No ASIDs: the field reads zero.
+                // There are no ASIDs: the field reads zero.
                 self.satp = v & (0xf << 60 | ((1 << 44) - 1));
             }
             MSTATUS => {
@@ -313,7 +313,7 @@ impl Csrs {
             0x3a0..=0x3ae => self.pmp.write_cfg((n & 15) as usize, v),
             0x3b0..=0x3ef => self.pmp.write_addr((n - 0x3b0) as usize, v),
             MCYCLE => self.cycle_offset = v.wrapping_sub(c.cycle),
-            // The next instruction reads the written value: this one does not count itself in.
+            // The next instruction must read the written value, so this instruction does not count itself.
             MINSTRET => self.instret_offset = v.wrapping_sub(c.instret + 1),
             _ => {}
         }

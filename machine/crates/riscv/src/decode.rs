@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From instruction bits to a [`Slot`].
+//! Decodes the bits of an instruction into a [`Slot`].
 
 use crate::compressed;
 use crate::op::{F0, FpFn, Op, SINK, Slot};
 use crate::page::PAGE_SLOTS;
 
-/// First and last immediate of the markers (spec/platform.md).
+/// Immediates of the markers, from the first to the last (spec/platform.md).
 const MARKERS: std::ops::RangeInclusive<i32> = 0x7a1..=0x7a8;
 
-/// Whether the instruction that starts with these 16 bits is 32 bits long.
+/// Whether an instruction whose first 16 bits are `low` is 32 bits long.
 pub const fn is_wide(low: u16) -> bool {
     low & 3 == 3
 }
 
-/// Decodes the instruction at slot `index` of its page. `raw` has the upper half clear when the instruction is short.
+/// Decodes the instruction at slot `index` of its page. If it is a short one, the upper half of `raw` is zero.
 pub fn decode(raw: u32, index: usize) -> Slot {
     let (wide, len) = if is_wide(raw as u16) { (Some(raw), 2) } else { (compressed::expand(raw as u16), 1) };
     wide.and_then(|w| Fields { w, len, index }.decode()).unwrap_or(Slot {
@@ -35,7 +35,7 @@ impl Fields {
     fn rd_field(&self) -> u8 {
         ((self.w >> 7) & 31) as u8
     }
-    /// Integer destination: x0 goes to the sink.
+    /// The integer destination. Writes to x0 go to the sink.
     fn rd(&self) -> u8 {
         match self.rd_field() {
             0 => SINK,
@@ -85,7 +85,7 @@ impl Fields {
         Slot { op, rd: self.rd(), rs1: self.rs1(), rs2: self.rs2(), imm: 0 }
     }
 
-    /// Chooses between a target in the page (counted in slots) and one outside (in bytes).
+    /// Chooses `inside` for a target in the page (counted in slots), `outside` for any other target (in bytes).
     fn target(&self, inside: Op, outside: Op, offset: i32) -> (Op, i32) {
         let to = self.index as i64 + i64::from(offset / 2);
         if (0..PAGE_SLOTS as i64).contains(&to) { (inside, offset / 2) } else { (outside, offset) }
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn the_whole_compressed_space_expands_to_legal_instructions_or_is_reserved() {
-        // Reserved encodings by quadrant and funct3, counted from the specification's tables.
+        // Number of reserved encodings by quadrant and funct3, as counted from the specification's tables.
         let mut reserved = std::collections::BTreeMap::new();
         for c in (0..=u16::MAX).filter(|&c| !is_wide(c)) {
             let slot = decode(u32::from(c), 0);
@@ -360,7 +360,7 @@ mod tests {
             ((0, 4), 2048), // Zcb
             ((1, 1), 64),   // c.addiw to x0
             ((1, 3), 32),   // c.lui, c.addi16sp with zero
-            ((1, 4), 128),  // two free rows of the register operations
+            ((1, 4), 128),  // two unused rows of the register operations
             ((2, 2), 64),   // c.lwsp to x0
             ((2, 3), 64),   // c.ldsp to x0
             ((2, 4), 1),    // c.jr x0
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn compressed_samples_match_the_assembler() {
-        // Pairs from riscv64-linux-gnu-as.
+        // Pairs of a compressed and a full instruction, as riscv64-linux-gnu-as assembles them.
         for (c, w) in [
             (0x1141, 0xff01_0113), // addi sp, sp, -16
             (0xe406, 0x0011_3423), // sd ra, 8(sp)

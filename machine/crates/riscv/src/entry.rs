@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An entry of what loads and stores look into: a page of the translation cache, or a line that is known to be cached.
+//! Entries in which loads and stores look up an address: a page of the translation cache, or a line known to be cached.
 
 use trapless_memory::PAGE_SIZE;
 
@@ -7,26 +7,26 @@ use crate::exit::Privilege;
 
 /// Mask of the page number in an address.
 pub const PAGE_MASK: u64 = !(PAGE_SIZE - 1);
-/// Matches no address: tags have the bits between the alignment bits and the page number clear.
+/// A tag that matches no address: in all other tags the bits between the alignment bits and the page number are zero.
 pub const NO_TAG: u64 = u64::MAX;
 
-/// One page for loads and stores.
+/// An entry for the loads and stores of one page, or of one line.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DataEntry {
-    /// Virtual page address if loads may use the entry.
+    /// Virtual page address, if loads may use the entry.
     pub read: u64,
-    /// Virtual page address if stores may use the entry.
+    /// Virtual page address, if stores may use the entry.
     pub write: u64,
-    /// Host address minus virtual address.
+    /// Difference between host address and virtual address.
     pub addend: u64,
-    /// Physical page address, and log2 of the translation's size in the low bits.
+    /// Physical page address; the low bits hold log2 of the translation's size.
     pub pa_size: u64,
 }
 
 pub const NO_DATA: DataEntry = DataEntry { read: NO_TAG, write: NO_TAG, addend: 0, pa_size: 0 };
 
-/// A set of the data cache for each kind of access rights.
+/// Number of a set of data entries: one for each kind of access rights.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum DataSet {
     User = 0,

@@ -12,9 +12,9 @@ pub struct TrapInfo {
     pub cause: u64,
     /// Value of `xtval`.
     pub tval: u64,
-    /// Instruction that trapped, or the first that did not run.
+    /// The instruction that trapped, or the first one that was not executed.
     pub pc: u64,
-    /// Mode before the trap.
+    /// Mode before the trap was taken.
     pub from: Privilege,
     /// Mode of the handler.
     pub to: Privilege,
@@ -26,22 +26,22 @@ pub struct TrapInfo {
     pub now: Cycle,
 }
 
-/// What makes a walk end in a page fault.
+/// Why a walk ended in a page fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageFault {
-    /// An invalid entry that is not armed, or an address that no entry is for.
+    /// The entry is invalid and not armed, or no entry can map the address.
     Absent,
-    /// An armed entry that hardware does not handle now: the extension is off, or the access is not user mode's.
+    /// The entry is armed, but hardware does not handle it now: the extension is off, or the access is not from user mode.
     Armed,
-    /// An entry, armed or not, that does not allow the access.
+    /// The entry, armed or not, does not allow the access.
     Permission,
-    /// A valid entry that was not accessed, or is not dirty and is written.
+    /// The entry is valid, but its A bit is clear, or its D bit is clear and the access is a store.
     AccessedDirty,
-    /// A valid entry that makes no sense.
+    /// The entry is valid, but not a legal one.
     Malformed,
     /// The SMU did not serve the miss.
     Refused,
-    /// The entry changed too often under the walker's requests.
+    /// The entry changed too often while the walker was asking for it.
     Changed,
 }
 
@@ -54,22 +54,22 @@ pub struct Fill {
     pub va: u64,
     /// The leaf entry.
     pub pte: u64,
-    /// Where it is.
+    /// Address of the leaf entry.
     pub at: PhysAddr,
-    /// What for.
+    /// Kind of access.
     pub access: Access,
-    /// Effective mode of the access: the kernel also touches user pages.
+    /// Effective mode of the access. It is not always user mode: the kernel also accesses user pages.
     pub privilege: Privilege,
     /// The hart's local time.
     pub now: Cycle,
 }
 
-/// Why control went elsewhere than to the next instruction.
+/// Why the next instruction is not the one that follows in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JumpKind {
     /// A branch that was taken.
     Branch,
-    /// A jump that leaves a return address behind: where it returns to.
+    /// A jump that leaves a return address behind, which is given.
     Call(u64),
     /// A jump to a return address.
     Return,
@@ -88,40 +88,40 @@ pub enum JumpKind {
     TrapReturn,
 }
 
-/// Control went elsewhere than to the next instruction.
+/// A jump, branch or trap: the next instruction is not the one that follows in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Jump {
     /// Why.
     pub kind: JumpKind,
-    /// Where it goes on.
+    /// Address of the next instruction.
     pub to: u64,
-    /// Mode there.
+    /// Mode after the jump.
     pub privilege: Privilege,
-    /// Register tp: in Linux' supervisor mode, the task.
+    /// Register tp. In Linux it identifies the task while in supervisor mode.
     pub tp: u64,
-    /// Register a0: a function's first argument.
+    /// Register a0: the first argument of a function.
     pub a0: u64,
-    /// The hart's local time after the jump; before the cost of taking a trap.
+    /// The hart's local time after the jump, without the cost of taking a trap.
     pub now: Cycle,
-    /// Instructions retired by the hart, the jump included.
+    /// Instructions retired by the hart, including the jump.
     pub retired: u64,
-    /// Branches and jumps that the hart has predicted wrong, if timing is detailed.
+    /// Number of mispredicted branches and jumps of the hart, if timing is detailed.
     pub mispredicted: u64,
 }
 
-/// What a core's caches or TLBs have lost, and its harts must not take for granted any more.
+/// A loss of a core's caches or TLBs, after which its harts must not expect a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The line with this number (physical address / 64) from the first-level data cache.
+    /// The first-level data cache has lost the line with this number (physical address / 64).
     Data(u64),
-    /// The right to write that line.
+    /// The first-level data cache has lost the right to write the line with this number.
     Right(u64),
-    /// That line from the first-level code cache.
+    /// The first-level code cache has lost the line with this number.
     Code(u64),
-    /// The page at this virtual address from the data TLB.
+    /// The data TLB has lost the page at this virtual address.
     DataPage(u64),
-    /// The page at this virtual address from the code TLB.
+    /// The code TLB has lost the page at this virtual address.
     CodePage(u64),
-    /// More than can be told one by one.
+    /// More was lost than can be reported one by one.
     Everything,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a run ended, and the conversation with the SMU.
+//! Why a run ended, and what the hart and the SMU say to each other.
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, PhysAddr};
@@ -27,41 +27,41 @@ pub enum Access {
     Store,
 }
 
-/// Why [`crate::Hart::run`] came back.
+/// Why [`crate::Hart::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The cycle asked for is reached (or passed by a few instructions), or a device asked for a resync.
+    /// The requested cycle is reached (or passed by a few instructions), or a device asked for a resync.
     QuantumEnd,
-    /// `wfi` retired with nothing pending: run again when [`crate::Hart::wakes`] says so.
+    /// `wfi` retired and no interrupt is pending: run again when [`crate::Hart::wakes`] says so.
     Wfi,
-    /// `ecall` from S-mode retired, with [`crate::HartConfig::sbi_exits`]. Arguments in a0..a7, results to a0 and a1.
+    /// `ecall` from S-mode retired, with [`crate::HartConfig::sbi_exits`]. Arguments are in a0..a7; results go to a0 and a1.
     SbiCall,
-    /// A marker retired: `slti x0, x0, imm`, imm in 0x7a1..=0x7a8. Arguments in a0 to a3.
+    /// A marker retired: `slti x0, x0, imm`, imm in 0x7a1..=0x7a8. Arguments are in a0 to a3.
     Marker {
         /// The immediate.
         imm: u16,
     },
-    /// The walk met an armed entry. The instruction has not retired, pc points at it. Call
+    /// The walk found an armed entry. The instruction has not retired; pc points at it. Call
     /// [`crate::Hart::resume_walk`] before the next run.
     SmuWait(WalkRequest),
     /// [`crate::Hart::step`] has executed its instruction or taken its trap.
     Step,
 }
 
-/// What the walker asks of the SMU, for an access made in U mode (ISA-3).
+/// The walker's request to the SMU, for an access made in U mode (ISA-3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WalkRequest {
     /// Physical address of the armed entry.
     pub pte_pa: PhysAddr,
-    /// Physical address of the entry above.
+    /// Physical address of the entry one level above.
     pub pmd_pa: PhysAddr,
-    /// Physical address of the entry above that.
+    /// Physical address of the entry two levels above.
     pub pud_pa: PhysAddr,
-    /// The armed entry as read.
+    /// The armed entry as the walker read it.
     pub seen: u64,
     /// Kind of access that missed.
     pub access: Access,
-    /// Address that missed (of the part that missed, where an access crosses pages).
+    /// Address that missed. If the access crosses pages, it is the part that missed.
     pub va: u64,
     /// `satp`'s root page number.
     pub root_ppn: u64,
@@ -69,17 +69,17 @@ pub struct WalkRequest {
     pub started: Cycle,
 }
 
-/// How a waiting walk goes on.
+/// How a waiting walk continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkAnswer {
     /// The entry is installed: walk again.
     Done,
-    /// The entry had changed to this: walk again with it.
+    /// The entry had changed to this value: walk again with it.
     Changed(u64),
-    /// The ordinary page fault.
+    /// The ordinary page fault is raised.
     Failed,
-    /// The ordinary access fault: it outranks the page fault.
+    /// The ordinary access fault is raised: it has priority over the page fault.
     BusError,
-    /// An enabled interrupt abandons the wait; the instruction runs again after the handler.
+    /// An enabled interrupt ends the wait; the instruction runs again after the handler.
     Interrupted,
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! IEEE arithmetic with RISC-V's rounding modes, flags and canonical NaN.
 //!
-//! Berkeley SoftFloat (in its RISC-V form) decides; host arithmetic is used only where it gives the same bits and no
-//! flag can change: round to nearest even, inexact already raised, and operands and result far from every edge.
+//! Berkeley SoftFloat (in its RISC-V form) defines the results. Host arithmetic is used only where it gives the same bits and
+//! cannot change a flag: round to nearest even, inexact already raised, and operands and result far from every limit.
 
 use softfloat_sys_riscv as sf;
 
@@ -50,8 +50,8 @@ macro_rules! precision {
                 sf::$t { v }
             }
 
-            /// Exponent far enough from both ends that a result cannot have overflowed, underflowed or been exact by
-            /// accident of being zero.
+            /// Whether the exponent is so far from both ends of its range that a result cannot have overflowed or underflowed, or
+            /// be exact only because it is zero.
             fn tame(v: $bits) -> bool {
                 let e = (v & INFINITY) >> $fraction;
                 e > 1 && e < (INFINITY >> $fraction)
@@ -67,7 +67,7 @@ macro_rules! precision {
 
             macro_rules! binary {
                 ($fn:ident, $soft:ident, $op:tt) => {
-                    /// Rounded by `rm`; flags go to `flags`.
+                    /// Result rounded as `rm` says; raises flags in `flags`.
                     #[inline]
                     pub fn $fn(a: $bits, b: $bits, rm: u8, flags: &mut u8) -> $bits {
                         if rm == 0 && *flags & flag::NX != 0 && tame(a) && tame(b) {
@@ -107,7 +107,7 @@ macro_rules! precision {
                 soft(rm, flags, || unsafe { sf::$sqrt(v(a)).v })
             }
 
-            /// Changes the sign: NaNs too.
+            /// Changes the sign, of NaNs as well.
             pub fn negate(a: $bits) -> $bits {
                 a ^ SIGN
             }
@@ -140,7 +140,7 @@ macro_rules! precision {
                 soft(0, flags, || unsafe { sf::$le(v(a), v(b)) })
             }
 
-            /// `fmin` or `fmax`: the number where one operand is NaN, -0 below +0.
+            /// `fmin` or `fmax`. If one operand is a NaN, the result is the other; -0 is less than +0.
             pub fn min_max(a: $bits, b: $bits, max: bool, flags: &mut u8) -> $bits {
                 if is_signaling(a) || is_signaling(b) {
                     *flags |= flag::NV;
@@ -150,14 +150,14 @@ macro_rules! precision {
                     (true, false) => b,
                     (false, true) => a,
                     (false, false) => {
-                        // Order of the bits as sign and magnitude.
+                        // Compares like the numbers, which are sign and magnitude.
                         let key = |v: $bits| if v & SIGN != 0 { !v } else { v | SIGN };
                         if (key(a) < key(b)) != max { a } else { b }
                     }
                 }
             }
 
-            /// The ten classes of `fclass`.
+            /// The class of `a`, as `fclass` encodes the ten classes.
             pub fn class(a: $bits) -> u64 {
                 let negative = a & SIGN != 0;
                 let magnitude = a & !SIGN;
@@ -175,7 +175,7 @@ macro_rules! precision {
                 1 << if negative { bit } else { 7 - bit }
             }
 
-            /// To `w`, `wu`, `l`, `lu` (0 to 3), sign-extended to 64 bits.
+            /// Converts to `w`, `wu`, `l` or `lu` (`kind` 0 to 3), sign-extended to 64 bits.
             pub fn to_int(a: $bits, kind: u8, rm: u8, flags: &mut u8) -> u64 {
                 // SAFETY: as in `add`.
                 soft(rm, flags, || unsafe {
@@ -188,7 +188,7 @@ macro_rules! precision {
                 })
             }
 
-            /// From `w`, `wu`, `l`, `lu` (0 to 3).
+            /// Converts from `w`, `wu`, `l` or `lu` (`kind` 0 to 3).
             pub fn from_int(a: u64, kind: u8, rm: u8, flags: &mut u8) -> $bits {
                 // SAFETY: as in `add`.
                 soft(rm, flags, || unsafe {
@@ -255,24 +255,24 @@ precision!(
     52
 );
 
-/// Double to single.
+/// Converts double to single precision.
 pub fn narrow(a: u64, rm: u8, flags: &mut u8) -> u32 {
     // SAFETY: a function of its arguments and of SoftFloat's thread-local state.
     soft(rm, flags, || unsafe { sf::f64_to_f32(sf::float64_t { v: a }).v })
 }
 
-/// Single to double.
+/// Converts single to double precision.
 pub fn widen(a: u32, flags: &mut u8) -> u64 {
     // SAFETY: as in `narrow`.
     soft(0, flags, || unsafe { sf::f32_to_f64(sf::float32_t { v: a }).v })
 }
 
-/// A single-precision value in a 64-bit register.
+/// NaN-boxes a single-precision value for a 64-bit register.
 pub fn boxed(v: u32) -> u64 {
     0xffff_ffff << 32 | u64::from(v)
 }
 
-/// The single-precision value in a register; the default NaN where it is not boxed.
+/// Returns the single-precision value in a register; the default NaN if it is not NaN-boxed.
 pub fn unboxed(r: u64) -> u32 {
     if r >> 32 == 0xffff_ffff { r as u32 } else { NAN32 }
 }
@@ -281,7 +281,7 @@ pub fn unboxed(r: u64) -> u32 {
 mod tests {
     use super::*;
 
-    /// Small deterministic generator.
+    /// A small deterministic random number generator.
     fn next(s: &mut u64) -> u64 {
         *s ^= *s << 13;
         *s ^= *s >> 7;
@@ -293,14 +293,14 @@ mod tests {
     fn host_and_soft_arithmetic_agree_bit_for_bit() {
         let mut s = 0x9e37_79b9_7f4a_7c15;
         for i in 0..200_000u64 {
-            // Mix exponents near each other with wild ones, so that the edges are met.
+            // Mix exponents that are near each other with random ones, so that limits occur.
             let (mut a, mut b, mut c) = (next(&mut s), next(&mut s), next(&mut s));
             if i % 3 == 0 {
                 a = a & !(0x7ff << 52) | 0x3ff << 52;
                 b = b & !(0x7ff << 52) | (0x3fe + i % 4) << 52;
                 c = c & !(0x7ff << 52) | 0x3ff << 52;
             }
-            // Exponents next to underflow and overflow.
+            // Exponents near underflow and overflow.
             if i % 7 == 0 {
                 a = a & !(0x7ff << 52) | (1 + i % 3) << 52;
                 b = b & !(0x7ff << 52) | (0x7fc + i % 3) << 52;
@@ -315,7 +315,7 @@ mod tests {
                 double::fma,
             ];
             for (n, op) in ops.iter().enumerate() {
-                // Without NX raised before, SoftFloat does it.
+                // If NX was not raised before, SoftFloat computes the result.
                 let (mut f_soft, mut f_fast) = (0, flag::NX);
                 let slow = op(a, b, c, 0, &mut f_soft);
                 let fast = op(a, b, c, 0, &mut f_fast);
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn underflow_is_detected_after_rounding_with_an_unbounded_exponent() {
-        // Rounds up to the smallest normal number, and was tiny all the same.
+        // Rounds up to the smallest normal number, but was tiny before rounding.
         let mut flags = flag::NX;
         let f = &mut flags;
         assert_eq!(double::mul(0x3fdf_ffff_ffff_ffff, 0x0020_0000_0000_0000, 0, f), 0x0010_0000_0000_0000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hart as its owner sees it.
+//! The hart, with the functions for its owner.
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, PhysAddr, Ram};
@@ -32,7 +32,7 @@ pub enum Interrupt {
     MachineExternal = 11,
 }
 
-/// Everything architectural about a hart, to save and restore. Reservations are not: an SC after a restore fails.
+/// The architectural state of a hart, to save and restore. Reservations are not included: an SC after a restore fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HartState {
     /// x0..x31.
@@ -51,7 +51,7 @@ pub struct HartState {
     pub retired: [u64; 4],
 }
 
-/// A hart between two runs, with what it waits for.
+/// A hart between two runs, with the request that it waits for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suspended {
     state: HartState,
@@ -61,14 +61,14 @@ pub struct Suspended {
     retries: (u64, u32),
 }
 
-/// Lines of code known at most.
+/// Most lines of code that are known at a time.
 pub(crate) const CODE_LINES: usize = 2048;
-/// Number of no line.
+/// A line number that no line has.
 pub(crate) const NO_LINE: u32 = u32::MAX;
-/// What a hart has that does not need one.
+/// Predictor of a hart without detailed timing, which needs none.
 const NO_PREDICTOR: PredictorConfig = PredictorConfig { history_bits: 1, targets: 1, returns: 1, mispredict_cycles: 0 };
 
-/// One hart.
+/// A hart.
 ///
 /// ```
 /// use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
@@ -105,9 +105,9 @@ const NO_PREDICTOR: PredictorConfig = PredictorConfig { history_bits: 1, targets
 /// # Ok::<(), trapless_memory::RamError>(())
 /// ```
 pub struct Hart {
-    /// x0..x31, the sink for writes to x0, and f0..f31 from [`F0`] on.
+    /// Registers: x0..x31, the sink for writes to x0, and f0..f31 from [`F0`] on.
     pub(crate) regs: [u64; REG_FILE],
-    /// What each operation adds to `acc`.
+    /// What each operation adds to `acc`: one instruction and its price.
     pub(crate) costs: [u64; 256],
     /// What a taken branch adds to `acc`.
     pub(crate) taken: u64,
@@ -115,71 +115,71 @@ pub struct Hart {
     pub(crate) acc: u64,
     /// The hot loop ends when the lower half of `acc` reaches this.
     pub(crate) limit: u32,
-    /// A device asked for the end of the run.
+    /// Whether a device has asked for the end of the run.
     pub(crate) resync: bool,
-    /// The access at hand is atomic.
+    /// Whether the current access is atomic.
     pub(crate) atomic: bool,
-    /// mstatus.FS is dirty: floating point needs no further look at it.
+    /// Whether mstatus.FS is dirty: then floating-point instructions need not check it again.
     pub(crate) fp_dirty: bool,
-    /// Fetch one instruction at a time.
+    /// Whether to fetch one instruction at a time.
     pub(crate) stepping: bool,
     pub(crate) privilege: Privilege,
     /// Effective mode of loads and stores (mstatus.MPRV).
     pub(crate) data_privilege: Privilege,
     pub(crate) data_set: DataSet,
-    /// Entries of `data_set`.
+    /// The entries of `data_set`.
     pub(crate) dtlb: *const DataEntry,
-    /// Entries for fetches in this mode.
+    /// The entries for fetches in the current mode.
     pub(crate) ftlb: *const FetchEntry,
-    /// The page that translated code runs in.
+    /// The page in which translated code runs.
     pub(crate) code_page: *const CodePage,
     pub(crate) pc: u64,
     pub(crate) csr: Csrs,
     pub(crate) tlb: Tlb,
     /// Physical address that LR reserved.
     pub(crate) reservation: Option<u64>,
-    /// Local time of the LR that made it.
+    /// Local time of the LR that made the reservation.
     pub(crate) reserved_at: u64,
     /// Local time at the last [`Hart::settle`].
     pub(crate) cycle: u64,
     /// Instructions retired up to the last [`Hart::settle`], by mode.
     pub(crate) retired: [u64; 4],
     pub(crate) config: HartConfig,
-    /// Detailed timing: lines of data and of code that the caches are known to have, branches that are predicted.
+    /// Whether timing is detailed: the hart then knows lines of data and code that are cached, and predicts branches.
     pub(crate) detailed: bool,
-    /// By the low bits of its number, a line of code known to be in the first-level cache.
+    /// Lines of code known to be in the first-level cache, indexed by the low bits of the line number.
     pub(crate) code_lines: [u32; CODE_LINES],
     pub(crate) predictor: Predictor,
-    /// Branches predicted wrong up to the last [`Hart::settle`], by mode.
+    /// Mispredicted branches up to the last [`Hart::settle`], by mode.
     pub(crate) mispredicted: [u64; 4],
 
-    /// Single instructions are executed from here: those that cross pages, and those that are stepped.
+    /// The page from which single instructions are executed: those that cross pages, and those that are stepped.
     pub(crate) scratch: Box<CodePage>,
     pub(crate) scratch_index: usize,
     pub(crate) scratch_raw: u32,
 
-    /// Host address of RAM, guest address of its first byte.
+    /// Host address of RAM. `ram_base` is the guest address of its first byte.
     pub(crate) ram_host: u64,
     pub(crate) ram_base: u64,
     pub(crate) code_epoch: u64,
     pub(crate) code_generation: u64,
 
-    /// Where the last instruction of which the observer was told began: its address, and instructions retired before.
+    /// The last instruction that was reported to the observer: its address, and the instructions retired before it.
     pub(crate) begun: (u64, u64),
-    /// The request that the last run ended with, and the local time at which it is made.
+    /// The request with which the last run ended, and the local time at which it is made.
     pub(crate) wait: Option<(WalkRequest, u64)>,
-    /// Value to take for the entry at an address in the next walk.
+    /// An address and the value that the next walk uses instead of the entry there.
     pub(crate) changed_pte: Option<(u64, u64)>,
-    /// The next walk is the rest of one that the SMU has answered.
+    /// Whether the next walk is the rest of a walk that the SMU has answered.
     pub(crate) walk_answered: bool,
-    /// Answers "changed" in a row, for the entry at an address.
+    /// The address of an entry, and how many times in a row the SMU has answered "changed" for it.
     pub(crate) retries: (u64, u32),
-    /// What made the last walk that failed do so.
+    /// Why the last walk that failed did so.
     pub(crate) page_fault: PageFault,
 }
 
 impl Hart {
-    /// A hart out of reset: M-mode, pc as given.
+    /// Creates a hart as it is after a reset: in M-mode, at `pc`.
     pub fn new(config: HartConfig, pc: u64) -> Hart {
         let tlb = Tlb::new();
         let mut hart = Hart {
@@ -228,16 +228,16 @@ impl Hart {
         hart
     }
 
-    /// Puts the hart where SBI firmware would leave it: S-mode at `pc`, no translation, a0 = hart id, a1 = `opaque`,
-    /// everything a supervisor handles delegated, counters readable, PMP open. What counts goes on (REQ: ISA-7).
+    /// Puts the hart into the state in which SBI firmware would leave it: S-mode at `pc`, no translation, a0 = hart id, a1 =
+    /// `opaque`, everything that a supervisor handles delegated, counters readable, PMP open. Counters go on (REQ: ISA-7).
     pub fn enter_supervisor(&mut self, pc: u64, opaque: u64) {
         let Csrs { shwdpserved, shwdpwait, .. } = self.csr;
         self.csr = Csrs { shwdpserved, shwdpwait, ..Csrs::reset() };
-        // All exceptions but ecall from S-mode, which is the firmware's.
+        // All exceptions except ecall from S-mode, which firmware handles.
         self.csr.medeleg = 0xb1ff;
         self.csr.mideleg = crate::csr::S_INTERRUPTS;
         self.csr.mcounteren = 7;
-        // As OpenSBI does: without a PMU driver Linux leaves it alone, and the vDSO reads `time` from user mode.
+        // As OpenSBI does: without a PMU driver Linux does not write it, and the vDSO reads `time` in user mode.
         self.csr.scounteren = 7;
         self.csr.pmp.open();
         self.regs = [0; REG_FILE];
@@ -251,7 +251,7 @@ impl Hart {
         self.refresh();
     }
 
-    /// Between runs: begins detailed timing with this predictor, or ends it. The [`crate::CodeCache`] must be told as well.
+    /// Begins (with this predictor) or ends detailed timing. Call it between runs, and for the [`crate::CodeCache`] as well.
     pub fn set_detail(&mut self, predictor: Option<PredictorConfig>) {
         self.detailed = predictor.is_some();
         self.predictor = Predictor::new(predictor.unwrap_or(NO_PREDICTOR));
@@ -260,50 +260,50 @@ impl Hart {
         self.refresh();
     }
 
-    /// Whether an interrupt is pending that would be taken now: it ends a wait. REQ: ISA-4
+    /// Whether an interrupt that would be taken now is pending. It ends a wait. REQ: ISA-4
     pub fn interrupt_pending_enabled(&self) -> bool {
         self.deliverable() != 0
     }
 
-    /// Whether `wfi` would end: something is pending and enabled in `mie`, whatever the global enables say.
+    /// Whether `wfi` would end: an interrupt is pending and enabled in `mie`; the global enable bits do not matter.
     pub fn wakes(&self) -> bool {
         self.csr.mip() & self.csr.mie != 0
     }
 
-    /// Drives an interrupt line (level).
+    /// Sets the level of an interrupt line.
     pub fn set_line(&mut self, line: Interrupt, level: bool) {
         set_bit(&mut self.csr.mip_lines, line, level);
     }
 
-    /// Sets or clears a pending bit that software owns (SSIP, STIP, SEIP).
+    /// Sets or clears a pending bit that software can write (SSIP, STIP, SEIP).
     pub fn set_pending(&mut self, bit: Interrupt, pending: bool) {
         set_bit(&mut self.csr.mip_soft, bit, pending);
     }
 
-    /// Local time.
+    /// The hart's local time between runs.
     pub fn now(&self) -> Cycle {
         Cycle(self.cycle)
     }
 
-    /// Local time in the middle of a run.
+    /// The hart's local time in the middle of a run.
     #[inline]
     pub fn local_now(&self) -> Cycle {
         Cycle(self.cycle + (self.acc & 0xffff_ffff))
     }
 
-    /// Lets time pass without executing (idle, waiting). Earlier times do nothing.
+    /// Lets time pass up to `at` without executing (idle, waiting). Does nothing if `at` has passed.
     pub fn advance_to(&mut self, at: Cycle) {
         self.cycle = self.cycle.max(at.0);
     }
 
-    /// Lets cycles pass that the hart lost during its last run, to the other hart of its core: what ended the run came that
-    /// much later.
+    /// Adds cycles that the hart lost to the other hart of its core during its last run. The event that ended the run is
+    /// that much later, too.
     pub fn delay(&mut self, cycles: Cycle) {
         self.cycle += cycles.0;
         self.wait.iter_mut().for_each(|(_, began)| *began += cycles.0);
     }
 
-    /// Moves `acc` to the real counters.
+    /// Adds `acc` to the real counters and clears it.
     pub(crate) fn settle(&mut self) {
         let spent = self.acc & 0xffff_ffff;
         self.cycle += spent;
@@ -313,7 +313,7 @@ impl Hart {
         self.acc = 0;
     }
 
-    /// Recomputes what depends on the mode and on mstatus.
+    /// Recomputes the fields that depend on the mode and on mstatus.
     pub(crate) fn refresh(&mut self) {
         let s = self.csr.mstatus;
         let mprv = self.privilege == Privilege::Machine && s & status::MPRV != 0;
@@ -329,7 +329,7 @@ impl Hart {
         self.fp_dirty = s & status::FS == status::FS_DIRTY;
     }
 
-    /// Floating-point state was written.
+    /// Notes that floating-point state was written.
     pub(crate) fn set_fp_dirty(&mut self) {
         self.csr.mstatus |= status::FS_DIRTY;
         self.fp_dirty = true;
@@ -346,17 +346,17 @@ impl Hart {
         self.retired.iter().sum::<u64>() + (self.acc >> 32)
     }
 
-    /// Page number of the root table that addresses go through; `None` where they are physical.
+    /// Page number of the root page table in use; `None` where addresses are physical.
     pub fn address_space(&self) -> Option<u64> {
         self.translates(self.privilege).then(|| self.root_ppn())
     }
 
-    /// Branches predicted wrong in detailed timing, by mode encoding: `[U, S, -, M]`.
+    /// Mispredicted branches in detailed timing, by mode encoding: `[U, S, -, M]`.
     pub fn mispredicted(&self) -> [u64; 4] {
         self.mispredicted
     }
 
-    /// The configuration it was made with.
+    /// The configuration that the hart was created with.
     pub fn config(&self) -> &HartConfig {
         &self.config
     }
@@ -398,17 +398,17 @@ impl Hart {
         self.regs[usize::from(F0 + (index & 31))] = value;
     }
 
-    /// A CSR as M-mode reads it, without side effects; `None` when there is none. `time` belongs to the bus and reads 0.
+    /// Reads a CSR as M-mode does, without side effects; `None` if it does not exist. `time` belongs to the bus and reads as 0.
     pub fn csr(&self, number: u16) -> Option<u64> {
         let mut context = self.csr_context();
         context.instret = self.retired.iter().sum();
         self.csr.read(number, &context)
     }
 
-    /// Writes a CSR as M-mode does; false when there is none or it is read-only.
+    /// Writes a CSR as M-mode does; returns false if it does not exist or is read-only.
     pub fn set_csr(&mut self, number: u16, value: u64) -> bool {
         let mut context = self.csr_context();
-        // No instruction counts itself in here.
+        // No instruction is executing that would count itself.
         context.instret = self.retired.iter().sum::<u64>().wrapping_sub(1);
         if number >> 10 == 3 || self.csr.read(number, &context).is_none() {
             return false;
@@ -419,7 +419,7 @@ impl Hart {
         true
     }
 
-    /// Remote `sfence.vma`: of all addresses, or of the pages that `(start, length)` in bytes touches.
+    /// Remote `sfence.vma`: of all addresses, or of the pages that the range `(start, length)`, in bytes, overlaps.
     pub fn fence_vma(&mut self, range: Option<(u64, u64)>) {
         self.changed_pte = None;
         self.walk_answered = false;
@@ -432,12 +432,12 @@ impl Hart {
         }
     }
 
-    /// Translates for a debugger: by the tables alone, without permission checks or side effects.
+    /// Translates an address for a debugger: reads the page tables only, without permission checks or side effects.
     pub fn translate_debug(&self, ram: &Ram, va: u64) -> Option<PhysAddr> {
         self.peek_translation(ram, va)
     }
 
-    /// Everything architectural.
+    /// The hart's architectural state.
     pub fn state(&self) -> HartState {
         HartState {
             x: std::array::from_fn(|i| self.x(i as u8)),
@@ -450,8 +450,8 @@ impl Hart {
         }
     }
 
-    /// Between runs: all that the hart knows. What it has translated and learnt is forgotten, so that it goes on as one
-    /// does that is [`Hart::resume`]d from this.
+    /// Returns the state of the hart. Call it between runs. The hart forgets what it has translated and learnt, so that it
+    /// continues exactly as a hart does that is [`Hart::resume`]d from this state.
     pub fn suspend(&mut self) -> Suspended {
         let predictor = self.detailed.then_some(self.predictor.config);
         self.set_detail(predictor);
@@ -465,7 +465,7 @@ impl Hart {
         }
     }
 
-    /// Goes on where another hart was suspended.
+    /// Continues where another hart was suspended.
     pub fn resume(&mut self, from: &Suspended) {
         self.restore(&from.state);
         self.wait = from.wait;
@@ -474,7 +474,7 @@ impl Hart {
         self.retries = from.retries;
     }
 
-    /// Goes on from a saved state.
+    /// Continues from a saved state.
     pub fn restore(&mut self, state: &HartState) {
         for i in 0..32 {
             self.set_x(i, state.x[usize::from(i)]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hart: an RV64GC interpreter with M, S and U mode, Sv39 to Sv57, PMP, and a page walker that understands armed entries.
 //!
-//! The functional core knows nothing of caches or devices. It reaches the world through [`Bus`], takes the price of each
-//! instruction from a [`CostTable`], asks [`Timing`] for more when its own translation cache misses, and tells an
-//! [`Observer`] what happened. Harts that run in turn share one [`CodeCache`].
+//! The functional core does not know caches or devices. It reaches memory and devices through [`Bus`] and takes the price of
+//! each instruction from a [`CostTable`]. It asks [`Timing`] for extra cycles when its own translation cache misses, and
+//! reports events to an [`Observer`]. Harts that run in turn share one [`CodeCache`].
 
 mod atomic;
 #[cfg_attr(not(feature = "seeded-bugs"), allow(dead_code, unreachable_pub))]

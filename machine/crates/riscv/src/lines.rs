@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! L0: what detailed timing need not be asked about. A line of data in here is known to be in the first-level data cache
-//! and its page in the data TLB; a line of code is known to be in the first-level code cache. So hits cost nothing to
-//! model, and whatever those lose must leave here as well.
+//! L0: hits that detailed timing need not be asked about. A line of data in L0 is known to be in the first-level data cache,
+//! and its page in the data TLB; a line of code is known to be in the first-level code cache. So such a hit costs no time
+//! to model. When those caches or TLBs lose a line or page, L0 must forget it as well.
 
 use trapless_memory::PAGE_SHIFT;
 
@@ -9,17 +9,17 @@ use crate::entry::{DataEntry, DataSet, NO_DATA, NO_TAG, PAGE_MASK};
 
 /// log2 of the size of a line, bytes.
 pub const LINE_SHIFT: u32 = 6;
-/// Entries of a set.
+/// Number of entries in a set.
 pub const LINES: usize = 1024;
 /// Mask of the line number in an address.
 pub const LINE_MASK: u64 = !((1 << LINE_SHIFT) - 1);
-/// Lines of a page.
+/// Number of lines in a page.
 const PAGE_LINES: usize = 1 << (PAGE_SHIFT - LINE_SHIFT);
-/// Entries of the table from physical lines to entries.
+/// Number of entries in the table of owners, which finds the entry of a physical line.
 const OWNERS: usize = 4096;
-/// Entries of the table of pages.
+/// Number of entries in the table of pages.
 const PAGES: usize = 256;
-/// Owner of nothing.
+/// In the place of an owner: there is none.
 const NOBODY: u16 = u16::MAX;
 
 /// Index of `va` in a set.
@@ -28,14 +28,14 @@ pub const fn index(va: u64) -> usize {
     (va >> LINE_SHIFT) as usize & (LINES - 1)
 }
 
-/// Lines of data: a direct-mapped set for each kind of access rights. A physical line has one entry at most.
+/// Lines of data: a direct-mapped set for each kind of access rights. A physical line has at most one entry.
 pub struct Lines {
     sets: Box<[[DataEntry; LINES]; 4]>,
-    /// By the low bits of the number of a physical line: its set and index.
+    /// Set and index of each physical line's entry, by the low bits of the line number.
     owners: Box<[u16; OWNERS]>,
-    /// By the low bits of the number of a virtual page: its lines that may be here. Pages with the same bits share one.
+    /// Lines of each virtual page that may have entries, by the low bits of the page number. Pages may share an element.
     pages: Box<[u64; PAGES]>,
-    /// Sets that may hold something.
+    /// Sets that may have valid entries, a bit each.
     used: u8,
 }
 
@@ -49,18 +49,18 @@ impl Lines {
         }
     }
 
-    /// The entries of a set; the address is good as long as the cache lives.
+    /// The entries of a set. The address is valid as long as the cache lives.
     pub fn set(&self, set: DataSet) -> *const DataEntry {
         self.sets[set as usize].as_ptr()
     }
 
-    /// The entry where the line of `va` would be.
+    /// The entry in which the line of `va` would be.
     #[inline]
     pub fn entry(&self, set: DataSet, va: u64) -> &DataEntry {
         &self.sets[set as usize][index(va)]
     }
 
-    /// Enters the line of `va`, which `page` maps, for loads, stores or both. An older entry for the same line is widened.
+    /// Enters the line of `va`, which `page` maps, for loads, stores or both. An existing entry for the line gains these rights.
     pub fn fill(&mut self, set: DataSet, va: u64, page: &DataEntry, read: bool, write: bool) {
         self.used |= 1 << set as u8;
         self.pages[page_index(va)] |= 1 << (index(va) % PAGE_LINES);
@@ -69,7 +69,7 @@ impl Lines {
         let owner = owner(number(page, place));
         let before = std::mem::replace(&mut self.owners[owner], place);
         if before != NOBODY && before != place {
-            // What nobody owns could not be found when it is lost.
+            // An entry without an owner could not be found when its line is lost.
             let e = self.at(before);
             if self::owner(number(e, before)) == owner {
                 *e = NO_DATA;
@@ -101,21 +101,21 @@ impl Lines {
         (number(e, place) == line).then_some(e)
     }
 
-    /// The data cache has lost a physical line.
+    /// Forgets a physical line that the data cache has lost.
     pub fn forget(&mut self, line: u64) {
         if let Some(e) = self.find(line) {
             *e = NO_DATA;
         }
     }
 
-    /// The data cache may not write a physical line any more.
+    /// Forgets the right to write a physical line: the data cache has lost it.
     pub fn forget_right(&mut self, line: u64) {
         if let Some(e) = self.find(line) {
             e.write = NO_TAG;
         }
     }
 
-    /// The data TLB has lost the page at `va`.
+    /// Forgets the page at `va`, which the data TLB has lost.
     pub fn forget_page(&mut self, va: u64) {
         let first = index(va & PAGE_MASK);
         let mut lines = std::mem::take(&mut self.pages[page_index(va)]);
@@ -128,7 +128,7 @@ impl Lines {
                 if tag & PAGE_MASK == va & PAGE_MASK {
                     *e = NO_DATA;
                 } else if tag != NO_TAG && page_index(tag) == page_index(va) {
-                    // The line is of another page with the same index.
+                    // The line belongs to another page with the same index.
                     self.pages[page_index(va)] |= 1 << line;
                 }
             }
@@ -144,24 +144,24 @@ impl Lines {
         self.pages.fill(0);
     }
 
-    /// The entries that may hold something.
+    /// All entries of sets that may have valid ones.
     pub fn live(&mut self) -> impl Iterator<Item = &mut DataEntry> {
         let used = self.used;
         self.sets.iter_mut().enumerate().filter(move |(i, _)| used >> i & 1 != 0).flat_map(|(_, set)| set)
     }
 }
 
-/// Where the lines of the page of `va` are noted.
+/// Index of the page of `va` in the table of pages.
 fn page_index(va: u64) -> usize {
     (va >> PAGE_SHIFT) as usize & (PAGES - 1)
 }
 
-/// Where the owner of a physical line is noted.
+/// Index of a physical line in the table of owners.
 fn owner(line: u64) -> usize {
     line as usize & (OWNERS - 1)
 }
 
-/// Number of the physical line that the entry at `place` is for. Lines have the same place in virtual and physical pages.
+/// Number of the physical line of the entry at `place`. A line has the same offset in its virtual and physical page.
 fn number(e: &DataEntry, place: u16) -> u64 {
     (e.pa_size & PAGE_MASK) >> LINE_SHIFT | u64::from(place) & (PAGE_LINES as u64 - 1)
 }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(l.entry(SET, 0x5078).read, 0x5040);
         l.forget(0x8000_1080 >> LINE_SHIFT);
         assert_eq!(l.entry(SET, 0x5040).read, 0x5040);
-        // An alias takes the line over.
+        // An alias takes over the line.
         fill(&mut l, DataSet::User, 0x9040, 0x8000_1040);
         assert_eq!((l.entry(SET, 0x5040).read, l.entry(DataSet::User, 0x9040).write), (NO_TAG, 0x9040));
         l.forget_right(0x8000_1040 >> LINE_SHIFT);
@@ -200,7 +200,7 @@ mod tests {
         fill(&mut l, SET, 0x5040, 0x8000_1040);
         fill(&mut l, SET, 0x6040, 0x8000_1040 + far);
         assert_eq!((l.entry(SET, 0x5040).read, l.entry(SET, 0x6040).read), (NO_TAG, 0x6040));
-        // The place in the set is taken by another line: the old owner must not bring that one down.
+        // Another line takes the place in the set: losing the first line must not remove the new one.
         fill(&mut l, SET, 0x6040 + (LINES << LINE_SHIFT) as u64, 0x8000_2040);
         l.forget((0x8000_1040 + far) >> LINE_SHIFT);
         assert_eq!(l.entry(SET, 0x6040 + (LINES << LINE_SHIFT) as u64).pa_size & PAGE_MASK, 0x8000_2000);

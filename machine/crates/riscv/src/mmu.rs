@@ -20,37 +20,37 @@ pub mod pte {
     pub const G: u64 = 1 << 5;
     pub const A: u64 = 1 << 6;
     pub const D: u64 = 1 << 7;
-    /// LBA-augmented while V=0, unsynced while V=1.
+    /// Armed (LBA-augmented) while V=0, unsynced while V=1.
     pub const L: u64 = 1 << 9;
     pub const PPN_SHIFT: u32 = 10;
     pub const PPN_MASK: u64 = (1 << 44) - 1;
-    /// Must be zero in present entries: N, PBMT, reserved.
+    /// Bits that must be zero in present entries: N, PBMT, reserved.
     pub const RESERVED: u64 = 0x3ff << 54;
-    /// Must be zero in armed entries.
+    /// Bits that must be zero in armed entries.
     pub const ARMED_RESERVED: u64 = 0x7f << 57;
 }
 
-/// Answers "changed" that one access may get before it faults (SMU-3).
+/// How many answers "changed" one access may get before it faults (SMU-3).
 const MAX_RETRIES: u32 = 4;
 
-/// A finished walk.
+/// The result of a finished walk.
 #[derive(Clone, Copy, Debug)]
 pub struct Leaf {
     /// Physical address.
     pub pa: u64,
     /// log2 of the mapping's size.
     pub size: u32,
-    /// Loads are allowed as well.
+    /// Whether loads are allowed as well.
     pub read: bool,
-    /// Stores are allowed as well.
+    /// Whether stores are allowed as well.
     pub write: bool,
 }
 
-/// Whether hardware handles a miss on this entry (ISA-1), the enable bit apart.
+/// Whether hardware handles a miss on this entry (ISA-1). Ignores the enable bit.
 pub fn is_armed(e: u64) -> bool {
     let fixed = pte::V | pte::L | pte::G | pte::U | pte::D | pte::ARMED_RESERVED;
     let leaf = e & (pte::R | pte::X) != 0;
-    // W without R is reserved in any entry.
+    // W without R is reserved in all entries.
     let sane = e & (pte::R | pte::W) != pte::W;
     e & fixed == pte::L | pte::U && leaf && sane
 }
@@ -71,7 +71,7 @@ impl Hart {
         reach && right
     }
 
-    /// Translates `va` for an access of mode `p`; unless `charged`, the TLBs know what the tables say, and it costs nothing.
+    /// Translates `va` for an access of mode `p`. Unless `charged`, the walk costs nothing, because a TLB had the translation.
     ///
     /// # Errors
     /// Page fault, access fault on a page-table entry, or an armed entry that the SMU has to serve.
@@ -91,7 +91,7 @@ impl Hart {
         Ok(leaf)
     }
 
-    /// Asks the TLBs of detailed timing for the translation of `va`; true if a walk takes time.
+    /// Looks `va` up in the TLBs of detailed timing, and returns true if a walk must be charged for.
     pub(crate) fn must_walk<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -108,12 +108,12 @@ impl Hart {
         !found
     }
 
-    /// Whether addresses of mode `p` are virtual.
+    /// Whether addresses in mode `p` are virtual.
     pub(crate) fn translates(&self, p: Privilege) -> bool {
         p != Privilege::Machine && Paging::of(self.csr.satp).is_some()
     }
 
-    /// Walks the tables; `charged`: in their own time.
+    /// Walks the page tables, and charges for it if `charged`.
     fn walk<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -125,7 +125,7 @@ impl Hart {
         let Some(paging) = Paging::of(self.csr.satp).filter(|_| p != Privilege::Machine) else {
             return Ok(Leaf { pa: va, size: PAGE_SHIFT, read: true, write: true });
         };
-        // Also where the loop ends without a leaf.
+        // Also the result if the loop ends without a leaf.
         self.page_fault = PageFault::Malformed;
         let fault = || Stop::page_fault(access, va);
         if !paging.canonical(va) {
@@ -133,7 +133,7 @@ impl Hart {
             return Err(fault());
         }
         let started = self.local_now();
-        // A walk that the SMU has answered goes on at its last step; the levels above cost nothing again.
+        // A walk that the SMU has answered continues at its last step; the upper levels are not charged again.
         let resumed = std::mem::take(&mut self.walk_answered);
         let mut table = self.root_ppn() << PAGE_SHIFT;
         // Addresses of the entries read, by level.
@@ -194,7 +194,7 @@ impl Hart {
         Err(fault())
     }
 
-    /// Reads an entry, or takes the value the SMU saw there; `None` where nothing answers.
+    /// Reads an entry, or takes the value that the SMU saw; `None` if no memory answers at that address.
     fn read_pte<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -219,14 +219,14 @@ impl Hart {
         env.bus.ram().load(PhysAddr(at)).map(u64::from_le_bytes)
     }
 
-    /// REQ: ISA-1, ISA-3: the extension is on, the entry is armed, and the hart is in U mode: then nothing that must not sleep
-    /// waits for a device. Under MPRV it is the mode of the access that is U, not the hart's. [user-mode-only]
+    /// REQ: ISA-1, ISA-3: handles an armed entry if the extension is on and the hart is in U mode. Code that must not sleep then
+    /// never waits for a device. MPRV does not count: it changes the mode of the access, not of the hart. [user-mode-only]
     fn hardware_handles(&self, e: u64) -> bool {
         let user = self.privilege == Privilege::User || bugs::has(bugs::Bug::ServesKernel);
         self.config.smu && self.csr.shwdp & 1 != 0 && is_armed(e) && user
     }
 
-    /// REQ: ISA-2: permission first; what is forbidden traps at once.
+    /// REQ: ISA-2: checks permission first; a forbidden access traps at once.
     fn armed(
         &mut self,
         e: u64,
@@ -252,7 +252,7 @@ impl Hart {
         })
     }
 
-    /// Counts an answer "changed" for the entry at `pte_pa`; false when the access has had enough of them (SMU-3).
+    /// Counts an answer "changed" for the entry at `pte_pa`; returns false if the access has had too many (SMU-3).
     pub(crate) fn count_retry(&mut self, pte_pa: u64) -> bool {
         let n = if self.retries.0 == pte_pa { self.retries.1 + 1 } else { 1 };
         self.retries = (pte_pa, n);
@@ -264,7 +264,7 @@ impl Hart {
         self.csr.satp & pte::PPN_MASK
     }
 
-    /// Translates by the tables alone: no permission check, no side effects.
+    /// Translates by reading the page tables only: no permission checks, no side effects.
     pub(crate) fn peek_translation(&self, ram: &Ram, va: u64) -> Option<PhysAddr> {
         let Some(paging) = Paging::of(self.csr.satp).filter(|_| self.privilege != Privilege::Machine) else {
             return Some(PhysAddr(va));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In place of the translator on hosts that it does not know: there is none.
+//! Replaces the translator on hosts that it does not support.
 
 use std::ptr::NonNull;
 
@@ -7,7 +7,7 @@ use crate::left::Left;
 use crate::page::{CodePage, Entries};
 use crate::{Hart, PredictorConfig};
 
-/// There is no value of this type.
+/// A type without values: there is no translator.
 pub enum Translator {}
 
 pub const LONGEST: usize = 0;

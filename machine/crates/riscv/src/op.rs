@@ -3,24 +3,24 @@
 
 use crate::csr::number;
 
-/// One retired instruction in a hart's `acc`, whose lower half counts cycles.
+/// What one retired instruction adds to a hart's `acc`. The lower half of `acc` counts cycles.
 pub const ONE: u64 = 1 << 32;
 
-/// Register index that takes writes to x0. Reads of x0 use index 0, which is never written.
+/// Register index to which writes to x0 go. Reads of x0 use index 0, which is never written.
 pub const SINK: u8 = 32;
-/// Index of f0 in the register file: integer and floating-point registers share one array.
+/// Index of f0 in the register file. Integer and floating-point registers share one array.
 pub const F0: u8 = 64;
-/// Size of the register file: a power of two that any `u8` index fits, so that no access needs a bounds check.
+/// Size of the register file. Any `u8` is a valid index, so no access needs a bounds check.
 pub const REG_FILE: usize = 256;
 
-/// What a slot does. Where several instructions share an operation, `imm` tells them apart.
+/// Operation of a slot. If several instructions share an operation, `imm` tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[rustfmt::skip]
 pub enum Op {
     /// The instruction is not decoded yet. Must be 0, because fresh pages are zeroed.
     Undecoded = 0,
-    /// Behind the last slot of a page: fetch by pc.
+    /// The end of a page: fetch by pc.
     Refetch,
     /// A 32-bit instruction that may cross into the next page.
     Cross,
@@ -39,7 +39,7 @@ pub enum Op {
     Lb, Lh, Lw, Ld, Lbu, Lhu, Lwu, Flw, Fld,
     Jalr,
 
-    // U and J format: rd, imm; rs2 = length in slots. `In`: imm counts slots and stays in the page; `Out`: bytes.
+    // U and J format: rd, imm; rs2 = length in slots. `In`: the target is in the page, imm counts slots; `Out`: imm counts bytes.
     Lui, Auipc, JalIn, JalOut,
 
     // S and B format: rs1, rs2, imm; rd = length in slots.
@@ -47,7 +47,7 @@ pub enum Op {
     BeqIn, BneIn, BltIn, BgeIn, BltuIn, BgeuIn,
     BeqOut, BneOut, BltOut, BgeOut, BltuOut, BgeuOut,
 
-    // Two slots long from here on.
+    // From here on, all instructions are two slots long.
     /// LR: rd, rs1; imm = log2 of the size.
     Lr,
     /// SC: rd, rs1, rs2; imm = log2 of the size.
@@ -59,14 +59,14 @@ pub enum Op {
     Fence, FenceI, SfenceVma, Ecall, Ebreak, Mret, Sret, Wfi,
     /// `slti x0, x0, imm` with a marker's immediate.
     Marker,
-    // Floating point; imm = [`FpFn`] | rm << 8 | rs3 << 16. The operation only selects the price.
+    // Floating point; imm = [`FpFn`] | rm << 8 | rs3 << 16. The operation only decides the price.
     FpAdd, FpMul, FpFma, FpConvert, FpDiv, FpSqrt, FpMove,
 }
 
 /// Number of operations.
 pub const OPS: usize = Op::FpMove as usize + 1;
 
-/// Floating-point operations. `S` works on single, `D` on double precision.
+/// Floating-point operations. `S` means single, `D` double precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[rustfmt::skip]
@@ -93,19 +93,19 @@ impl FpFn {
     }
 }
 
-/// One predecoded instruction. There is a slot for every two bytes of a page.
+/// A predecoded instruction. There is a slot for every two bytes of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub struct Slot {
     /// Operation.
     pub op: Op,
-    /// Destination register, or the length in formats without one.
+    /// Destination register; in formats without one, the length in slots.
     pub rd: u8,
-    /// First source.
+    /// First source register.
     pub rs1: u8,
-    /// Second source, or the length in formats without one.
+    /// Second source register; in formats without one, the length in slots.
     pub rs2: u8,
-    /// Immediate, or the length in R format.
+    /// Immediate; in R format, the length in slots.
     pub imm: i32,
 }
 
@@ -114,7 +114,7 @@ impl Slot {
     pub const REFETCH: Slot = Slot { op: Op::Refetch, rd: 0, rs1: 0, rs2: 0, imm: 0 };
 }
 
-/// Slots to the next instruction; `None` for one that jumps, or that translated code never holds.
+/// Number of slots to the next instruction; `None` if it jumps, or if translated code never contains it.
 pub fn length(s: Slot) -> Option<usize> {
     let is = |first: Op, last: Op| (first as u8..=last as u8).contains(&(s.op as u8));
     match s.op {
@@ -129,7 +129,7 @@ pub fn length(s: Slot) -> Option<usize> {
     }
 }
 
-/// Whether a CSR instruction is about a register of supervisor mode that mostly has no effect but on the hart itself.
+/// Whether an instruction accesses a CSR of supervisor mode that mostly has an effect on the hart only.
 pub fn is_local_csr(s: Slot) -> bool {
     matches!((s.imm & 0xfff) as u16, number::SSTATUS | number::SSCRATCH | number::SEPC | number::SCAUSE | number::STVAL)
 }

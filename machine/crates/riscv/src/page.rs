@@ -8,30 +8,30 @@ use trapless_memory::PAGE_SIZE;
 
 use crate::op::Slot;
 
-/// Slots of a page: one for every two bytes.
+/// Number of slots of a page: one for every two bytes.
 pub const PAGE_SLOTS: usize = (PAGE_SIZE / 2) as usize;
 
-/// Where the translated code for each slot of a page begins.
+/// Address of the translated code for each slot of a page.
 pub type Entries = [*const u8; PAGE_SLOTS];
 
-/// Jumps into a page before it is translated.
+/// Number of jumps into a page before it is translated.
 const HEAT: u32 = 16;
 
-/// A page of slots. Two more behind the end send a hart that runs off the page back to fetch by pc.
+/// A page of slots. The two slots at the end send a hart that runs off the page back to fetch by pc.
 #[repr(C)]
 pub struct CodePage {
-    /// The slots.
+    /// The slots, and two more at the end.
     pub slots: [Slot; PAGE_SLOTS + 2],
     /// Physical address of the page.
     pub pa: u64,
-    /// Translated code; null where there is no translator.
+    /// Addresses of translated code; null if there is no translator.
     pub entries: *const Entries,
-    /// Jumps into the page until it is translated.
+    /// Number of jumps into the page that are left until it is translated.
     pub heat: u32,
 }
 
 impl CodePage {
-    /// A zeroed page on the heap: all slots undecoded.
+    /// Allocates a zeroed page on the heap: all slots are undecoded.
     pub fn alloc(pa: u64, entries: *const Entries) -> NonNull<CodePage> {
         let layout = Layout::new::<CodePage>();
         // SAFETY: the layout is not zero-sized.
@@ -43,13 +43,13 @@ impl CodePage {
             (*raw).slots[PAGE_SLOTS + 1] = Slot::REFETCH;
             (*raw).pa = pa;
             (*raw).entries = entries;
-            // Without a translator a page is never warm.
+            // Without a translator a page is never translated.
             (*raw).heat = if entries.is_null() { u32::MAX } else { HEAT };
         }
         page
     }
 
-    /// A page where every slot fetches by pc: the frame for single instructions.
+    /// Creates a page in which every slot fetches by pc. Single instructions are put into it.
     pub fn scratch() -> Box<CodePage> {
         Box::new(CodePage {
             slots: [Slot::REFETCH; PAGE_SLOTS + 2],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Physical memory protection: 16 entries, OFF, TOR, NA4 and NAPOT, grain of 4 bytes.
+//! Physical memory protection: 16 entries; OFF, TOR, NA4 and NAPOT; a granularity of 4 bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,19 +21,19 @@ pub struct Pmp {
     addr: [u64; ENTRIES],
 }
 
-/// What the entries say about an access.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Forbidden.
     Deny,
     /// Allowed, and so is every other access of this kind in the same 4 KiB page.
     Page,
-    /// Allowed; other bytes of the page may be treated otherwise.
+    /// Allowed, but other bytes of the page may have other rights.
     Partial,
 }
 
 impl Pmp {
-    /// Reads `pmpcfg0` or `pmpcfg2` (`index` 0 or 2); others read zero.
+    /// Reads `pmpcfg0` or `pmpcfg2` (`index` 0 or 2); all others read zero.
     pub fn read_cfg(&self, index: usize) -> u64 {
         match self.cfg.get(index * 4..index * 4 + 8) {
             Some(c) => c.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b)),
@@ -41,7 +41,7 @@ impl Pmp {
         }
     }
 
-    /// Writes `pmpcfg0` or `pmpcfg2`. Locked entries keep their value, as do entries given W without R (reserved).
+    /// Writes `pmpcfg0` or `pmpcfg2`. A locked entry keeps its value, and so does an entry written with W but not R (reserved).
     pub fn write_cfg(&mut self, index: usize, value: u64) {
         let Some(cfg) = self.cfg.get_mut(index * 4..index * 4 + 8) else { return };
         for (c, new) in cfg.iter_mut().zip(value.to_le_bytes()) {
@@ -51,12 +51,12 @@ impl Pmp {
         }
     }
 
-    /// Reads `pmpaddr`; entries beyond the last read zero.
+    /// Reads a `pmpaddr` register; registers beyond the last entry read zero.
     pub fn read_addr(&self, index: usize) -> u64 {
         self.addr.get(index).copied().unwrap_or(0)
     }
 
-    /// Writes `pmpaddr`, unless the entry, or a TOR entry above it, is locked.
+    /// Writes a `pmpaddr` register, unless its entry is locked, or the next entry is a locked TOR entry.
     pub fn write_addr(&mut self, index: usize, value: u64) {
         let locked = |i: usize| self.cfg.get(i).is_some_and(|c| c & LOCKED != 0);
         let top_locked = locked(index + 1) && self.cfg[index + 1] & 0x18 == 0x08;

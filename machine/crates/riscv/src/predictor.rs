@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The branch predictor of detailed timing: two-bit counters chosen by address and global history, the last targets of
-//! indirect jumps, and a return stack. Addresses are physical, so that translated code knows its own.
+//! The branch predictor of detailed timing: two-bit counters selected by address and global history, the last targets of
+//! indirect jumps, and a return stack. Addresses are physical, because translated code knows its own physical address.
 
-/// Sizes and price.
+/// Sizes of a predictor, and the price of a misprediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PredictorConfig {
-    /// Branches of history and log2 of the number of counters, 1 to 16.
+    /// Number of branches in the history, and log2 of the number of counters; 1 to 16.
     pub history_bits: u32,
-    /// Targets of indirect jumps, a power of two.
+    /// Number of targets of indirect jumps; a power of two.
     pub targets: u32,
-    /// Return addresses, a power of two.
+    /// Number of return addresses; a power of two.
     pub returns: u32,
-    /// Cycles that a wrong prediction costs.
+    /// Price of a misprediction in cycles.
     pub mispredict_cycles: u32,
 }
 
 impl PredictorConfig {
-    /// With sizes that are powers of two and that there is room for.
+    /// Rounds the sizes to powers of two that fit.
     pub(crate) fn cut(self) -> PredictorConfig {
         PredictorConfig {
             history_bits: self.history_bits.clamp(1, MOST.0.ilog2()),
@@ -27,18 +27,18 @@ impl PredictorConfig {
     }
 }
 
-/// Weakly not taken.
+/// Value of a new counter: weakly not taken.
 const FRESH: u8 = 1;
-/// Room for counters, targets and return addresses.
+/// Most counters, targets and return addresses.
 const MOST: (usize, usize, usize) = (1 << 16, 1 << 12, 1 << 6);
 
-/// One hart's predictor. Translated code works on it as well, by the same rules.
+/// The predictor of one hart. Translated code uses it as well, by the same rules.
 #[repr(C)]
 pub struct Predictor {
     pub history: u32,
-    /// Where the return address pushed last is.
+    /// Index of the return address that was pushed last.
     pub top: u32,
-    /// Wrong predictions since the last [`crate::Hart::settle`].
+    /// Mispredictions since the last [`crate::Hart::settle`].
     pub missed: u64,
     pub config: PredictorConfig,
     pub returns: [u64; MOST.2],
@@ -47,7 +47,7 @@ pub struct Predictor {
 }
 
 impl Predictor {
-    /// A predictor that has seen no branch.
+    /// Creates a predictor that has not seen any branch.
     pub fn new(config: PredictorConfig) -> Predictor {
         let config = config.cut();
         let (counters, targets, returns) = ([FRESH; MOST.0], [0; MOST.1], [0; MOST.2]);
@@ -64,7 +64,7 @@ impl Predictor {
         if right { 0 } else { self.config.mispredict_cycles.into() }
     }
 
-    /// A conditional branch at `pa` went its way; cycles lost.
+    /// Notes a conditional branch at `pa`, `taken` or not. Returns the cycles lost.
     pub fn conditional(&mut self, pa: u64, taken: bool) -> u64 {
         let mask = (1 << self.config.history_bits) - 1;
         let counter = &mut self.counters[((self.history ^ Predictor::hash(pa)) & mask) as usize];
@@ -74,20 +74,20 @@ impl Predictor {
         self.judge(right)
     }
 
-    /// An indirect jump at `pa` went to `target`; cycles lost.
+    /// Notes an indirect jump at `pa` to `target`. Returns the cycles lost.
     pub fn indirect(&mut self, pa: u64, target: u64) -> u64 {
         let slot = (Predictor::hash(pa) & (self.config.targets - 1)) as usize;
         let right = std::mem::replace(&mut self.targets[slot], target) == target;
         self.judge(right)
     }
 
-    /// A call that returns to `to`.
+    /// Notes a call that returns to `to`.
     pub fn call(&mut self, to: u64) {
         self.top = (self.top + 1) & (self.config.returns - 1);
         self.returns[self.top as usize] = to;
     }
 
-    /// A return went to `target`; cycles lost.
+    /// Notes a return to `target`. Returns the cycles lost.
     pub fn ret(&mut self, target: u64) -> u64 {
         let right = self.returns[self.top as usize] == target;
         self.top = self.top.wrapping_sub(1) & (self.config.returns - 1);
@@ -95,7 +95,7 @@ impl Predictor {
     }
 }
 
-/// Whether a register is one that calls leave their return address in (unprivileged specification, jalr hints).
+/// Whether a register is one in which calls leave their return address (unprivileged specification, jalr hints).
 pub fn is_link(register: u8) -> bool {
     matches!(register, 1 | 5)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs of a hart: where they begin and end, and what they do about what others have done meanwhile.
+//! Runs of a hart: how they begin and end, and how the hart takes notice of what others have done since its last run.
 
 use trapless_memory::Cycle;
 
@@ -9,16 +9,16 @@ use crate::exit::{Exit, WalkAnswer};
 use crate::hart::{CODE_LINES, Hart, NO_LINE};
 use crate::trap::Stop;
 
-/// Longest stretch executed at once, cycles: the lower half of `acc` must not run over.
+/// Longest stretch that is executed at once, in cycles: the lower half of `acc` must not overflow.
 const MAX_STRETCH: u64 = 1 << 30;
-/// Cycles after an LR in which a run goes on past its end: room for the 16 instructions of a constrained loop.
+/// Cycles after an LR during which a run does not end: enough for the 16 instructions of a constrained loop.
 const RESERVATION_GRACE: u64 = 64;
 
 impl Hart {
-    /// Runs until local time reaches `until` (or passes it by a few instructions) or something else ends the run.
+    /// Runs until local time reaches `until` (or passes it by a few instructions), or until something else ends the run.
     ///
-    /// A run does not end shortly after an LR, so that the loops of LR and SC for which the unprivileged specification
-    /// wants eventual success get there however short the runs are.
+    /// A run does not end shortly after an LR. The unprivileged specification requires that certain loops of LR and SC succeed
+    /// eventually; so they do, however short the runs are.
     ///
     /// Interrupts are sampled at the start and wherever the hart itself may have unmasked one.
     pub fn run<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, until: Cycle) -> Exit {
@@ -29,7 +29,7 @@ impl Hart {
                 if self.reservation.is_none() || self.cycle - self.reserved_at >= RESERVATION_GRACE {
                     return Exit::QuantumEnd;
                 }
-                // On to the next place where a run may end.
+                // Continue to the next place where a run may end.
                 left = 1;
             }
             self.limit = left.min(MAX_STRETCH) as u32;
@@ -42,7 +42,7 @@ impl Hart {
         }
     }
 
-    /// Executes one instruction, or takes one trap. Ends with [`Exit::Step`] where `run` would have gone on.
+    /// Executes one instruction or takes one trap. Returns [`Exit::Step`] where `run` would have continued.
     pub fn step<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) -> Exit {
         self.begin(env);
         if self.take_interrupt(env.observer) {
@@ -58,7 +58,7 @@ impl Hart {
         if exit == Exit::QuantumEnd { Exit::Step } else { exit }
     }
 
-    /// What others may have done since the last run.
+    /// Takes notice of what others may have done since the last run.
     fn begin<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) {
         self.reservation = None;
         let ram = env.bus.ram();
@@ -80,7 +80,7 @@ impl Hart {
         self.take_losses(env.timing);
     }
 
-    /// Forgets what the core has lost.
+    /// Forgets lines and pages that the core has lost.
     pub(crate) fn take_losses<T: Timing>(&mut self, timing: &mut T) {
         while let Some(loss) = timing.lost() {
             match loss {
@@ -102,8 +102,8 @@ impl Hart {
         }
     }
 
-    /// Continues after [`Exit::SmuWait`]: REQ: ISA-6, failures are the ordinary faults of the access. REQ: ISA-7, the time since
-    /// then was spent waiting. Without such an exit before, this does nothing.
+    /// Continues after [`Exit::SmuWait`]. REQ: ISA-6: failures are the ordinary faults of the access. REQ: ISA-7: the time since
+    /// that exit counts as waiting. Does nothing if the last run did not end with such an exit.
     pub fn resume_walk<O: Observer>(&mut self, answer: WalkAnswer, observer: &mut O) {
         let Some((request, began)) = self.wait.take() else { return };
         self.csr.shwdpwait = self.csr.shwdpwait.wrapping_add(self.cycle - began);

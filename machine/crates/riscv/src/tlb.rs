@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Translation caches of the interpreter: direct mapped, from virtual page to host address or to predecoded code.
+//! Translation caches of the interpreter: direct mapped, from virtual pages to host addresses or to predecoded code.
 //!
-//! What is here needs no check any more: permission, PMP, alignment to a host address and the absence of code were
-//! settled at the fill.
+//! An access that hits needs no further check: permission, PMP, alignment to a host address and the absence of code were
+//! checked when the entry was made.
 
 use trapless_memory::PAGE_SHIFT;
 
@@ -11,9 +11,9 @@ use crate::exit::Privilege;
 use crate::lines::Lines;
 use crate::page::CodePage;
 
-/// Entries of a set.
+/// Number of entries in a set.
 pub const ENTRIES: usize = 256;
-/// What [`Tlb::fill_data`] enters.
+/// Argument of [`Tlb::fill_data`].
 pub struct DataPage {
     /// Physical address of the access.
     pub pa: u64,
@@ -21,19 +21,19 @@ pub struct DataPage {
     pub host: u64,
     /// log2 of the translation's size.
     pub size: u32,
-    /// Loads may use it.
+    /// Whether loads may use it.
     pub read: bool,
-    /// Stores may use it.
+    /// Whether stores may use it.
     pub write: bool,
 }
 
-/// One page for fetches. Its size is a power of two, as that of [`DataEntry`]: translated code finds entries by shifting.
+/// An entry for fetches from one page. Like [`DataEntry`], its size is a power of two: translated code finds it by a shift.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
 pub struct FetchEntry {
     /// Virtual page address.
     pub tag: u64,
-    /// Its slots.
+    /// The slots of the page.
     pub page: *const CodePage,
     /// log2 of the translation's size.
     pub size: u64,
@@ -45,15 +45,15 @@ const NO_FETCH: FetchEntry = FetchEntry { tag: NO_TAG, page: std::ptr::null(), s
 pub struct Tlb {
     data: Box<[[DataEntry; ENTRIES]; 4]>,
     fetch: Box<[[FetchEntry; ENTRIES]; 4]>,
-    /// In detailed timing, in place of `data` on the fast path.
+    /// Replaces `data` on the fast path in detailed timing.
     pub lines: Lines,
-    /// Sets that may hold something: data sets in bits 0 to 3, fetch sets in bits 4 to 7.
+    /// Sets that may have valid entries: data sets in bits 0 to 3, fetch sets in bits 4 to 7.
     used: u8,
-    /// Whether there may be pieces of large pages in the lower and in the upper half of the address space.
+    /// Whether the lower and the upper half of the address space may have entries for parts of large pages.
     large: [bool; 2],
 }
 
-/// Half of the address space: 0 is the lower one, user programs'.
+/// Half of the address space: 0 is the lower one, which user programs have.
 const fn half(va: u64) -> usize {
     (va >> 63) as usize
 }
@@ -76,31 +76,31 @@ impl Tlb {
         }
     }
 
-    /// The entries of a data set; the address is good as long as the cache lives.
+    /// The entries of a data set. The address is valid as long as the cache lives.
     #[inline]
     pub fn data_set(&self, set: DataSet) -> *const DataEntry {
         self.data[set as usize].as_ptr()
     }
 
-    /// The entries of a fetch set; the address is good as long as the cache lives.
+    /// The entries of a fetch set. The address is valid as long as the cache lives.
     #[inline]
     pub fn fetch_set(&self, p: Privilege) -> *const FetchEntry {
         self.fetch[p as usize & 3].as_ptr()
     }
 
-    /// The fetch entry where `va` would be.
+    /// The fetch entry in which `va` would be.
     #[inline]
     pub fn fetch_entry(&self, p: Privilege, va: u64) -> &FetchEntry {
         &self.fetch[p as usize & 3][index(va)]
     }
 
-    /// The data entry where `va` would be.
+    /// The data entry in which `va` would be.
     #[inline]
     pub fn data_entry(&self, set: DataSet, va: u64) -> &DataEntry {
         &self.data[set as usize][index(va)]
     }
 
-    /// Enters the line of `va` with the rights of its page's entry, if there is one.
+    /// Enters the line of `va` with the rights of its page's entry, if that exists.
     pub fn fill_line(&mut self, set: DataSet, va: u64, writable: bool) {
         let page = *self.data_entry(set, va);
         let tag = va & PAGE_MASK;
@@ -110,12 +110,12 @@ impl Tlb {
         }
     }
 
-    /// Something in a page of 2^`size` bytes is entered.
+    /// Notes that an entry for a part of a page of 2^`size` bytes is made.
     fn note_large(&mut self, va: u64, size: u32) {
         self.large[half(va)] |= size > PAGE_SHIFT;
     }
 
-    /// Enters a page for loads, stores or both. An older entry for the same page is widened.
+    /// Enters a page for loads, stores or both. An existing entry for the page gains these rights.
     pub fn fill_data(&mut self, set: DataSet, va: u64, to: &DataPage) {
         self.used |= 1 << set as u8;
         self.note_large(va, to.size);
@@ -156,7 +156,7 @@ impl Tlb {
         self.lines.flush();
     }
 
-    /// The code TLB of detailed timing has lost the page at `va`.
+    /// Forgets the page at `va`, which the code TLB of detailed timing has lost.
     pub fn forget_fetch(&mut self, va: u64) {
         for set in self.fetch.iter_mut() {
             let e = &mut set[index(va)];
@@ -166,20 +166,20 @@ impl Tlb {
         }
     }
 
-    /// The data entries that may hold something, lines included.
+    /// All data entries of sets that may have valid ones, lines included.
     fn live_data(&mut self) -> impl Iterator<Item = &mut DataEntry> {
         let used = self.used;
         let pages = self.data.iter_mut().enumerate().filter(move |(i, _)| used >> i & 1 != 0).flat_map(|(_, set)| set);
         pages.chain(self.lines.live())
     }
 
-    /// The fetch entries that may hold something.
+    /// All fetch entries of sets that may have valid ones.
     fn live_fetch(&mut self) -> impl Iterator<Item = &mut FetchEntry> {
         let used = self.used;
         self.fetch.iter_mut().enumerate().filter(move |(i, _)| used >> i & 0x10 != 0).flat_map(|(_, set)| set)
     }
 
-    /// Forgets the translations that cover any of `[first, last]` (page addresses), large pages whole.
+    /// Forgets all translations that overlap `[first, last]` (page addresses). A large page is forgotten as a whole.
     pub fn flush_range(&mut self, first: u64, last: u64) {
         if (first ^ last) & PAGE_MASK == 0 && !self.large[half(first)] {
             self.flush_page(first);
@@ -202,7 +202,7 @@ impl Tlb {
         }
     }
 
-    /// Forgets the one page at `va`, no piece of a larger one.
+    /// Forgets the entry of the page at `va`, but no other part of a large page.
     fn flush_page(&mut self, va: u64) {
         for set in self.data.iter_mut() {
             let e = &mut set[index(va)];
@@ -214,7 +214,7 @@ impl Tlb {
         self.lines.forget_page(va);
     }
 
-    /// Stores to the physical page at `pa` take the slow path from now on; `None`: stores to any page.
+    /// Makes stores to the physical page at `pa` take the slow path; `None`: stores to any page.
     pub fn protect(&mut self, pa: Option<u64>) {
         for e in self.live_data() {
             if pa.is_none_or(|pa| e.pa_size & PAGE_MASK == pa) {

@@ -24,7 +24,7 @@ pub mod cause {
     pub const INTERRUPT: u64 = 1 << 63;
 }
 
-/// An instruction cannot go on.
+/// Why an instruction cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// An exception.
@@ -60,7 +60,7 @@ impl Stop {
     }
 }
 
-/// The access of a page fault.
+/// The kind of access that raises this page fault.
 fn access_of(cause: u64) -> Option<Access> {
     match cause {
         cause::FETCH_PAGE => Some(Access::Fetch),
@@ -70,12 +70,12 @@ fn access_of(cause: u64) -> Option<Access> {
     }
 }
 
-/// Interrupts by falling priority.
+/// Interrupt numbers, the most urgent first.
 const PRIORITY: [u32; 6] = [11, 3, 7, 9, 1, 5];
 
 impl Hart {
-    /// Interrupts that are pending and enabled, and would be taken in this mode: all that go to M-mode, or else all that go to
-    /// S-mode.
+    /// Interrupts that are pending and enabled, and that would be taken in this mode: all that go to M-mode if there are any,
+    /// otherwise all that go to S-mode.
     pub(crate) fn deliverable(&self) -> u64 {
         let interrupts = self.csr.mip() & self.csr.mie;
         let (to_s, to_m) = (interrupts & self.csr.mideleg, interrupts & !self.csr.mideleg);
@@ -88,7 +88,7 @@ impl Hart {
         if s_open { to_s } else { 0 }
     }
 
-    /// Takes the most urgent interrupt, if there is one. True when it did.
+    /// Takes the most urgent interrupt, if there is one. Returns true if it did.
     pub(crate) fn take_interrupt<O: Observer>(&mut self, observer: &mut O) -> bool {
         let ready = self.deliverable();
         let Some(code) = PRIORITY.into_iter().find(|&i| ready >> i & 1 != 0) else { return false };
@@ -96,7 +96,7 @@ impl Hart {
         true
     }
 
-    /// Enters the handler of `cause`; `pc` is the address to come back to.
+    /// Enters the handler of `cause`; `pc` is the address to return to.
     pub(crate) fn take_trap<O: Observer>(&mut self, cause: u64, tval: u64, observer: &mut O) {
         let code = cause & 63;
         let interrupt = cause & cause::INTERRUPT != 0;
@@ -143,7 +143,7 @@ impl Hart {
             self.follow(observer, JumpKind::Trap { cause, tval, from }, self.pc, 0);
         }
         self.changed_pte = None;
-        // The handler walks anew; so does the access when it comes back.
+        // The handler walks the page tables again; so does the access after the return.
         self.walk_answered = false;
         self.retries = (0, 0);
         self.acc += u64::from(self.config.costs.trap.max(1));

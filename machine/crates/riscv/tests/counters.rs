@@ -22,7 +22,7 @@ fn counts(rig: &Rig) -> (u64, u64) {
     (count(n::SHWDPSERVED), count(n::SHWDPWAIT))
 }
 
-/// Runs until the access waits, and answers `wait` cycles later.
+/// Runs until the access waits, then answers it `wait` cycles later.
 fn miss(rig: &mut Rig, wait: u64, answer: WalkAnswer) {
     let exit = rig.run(1000);
     assert!(matches!(exit, Exit::SmuWait(_)), "{exit:?}");
@@ -63,8 +63,8 @@ fn supervisor_and_machine_read_them_and_nobody_writes() {
     }
 }
 
-/// REQ: ISA-7: every wait has its time counted, only `done` is served. Neither the walk nor what the hart lost before it asked
-/// is waiting.
+/// REQ: ISA-7: the time of every wait is counted, but only `done` counts as served. Neither the walk nor the cycles that the
+/// hart lost before its request count as waiting.
 #[test]
 fn every_answer_ends_a_wait_and_done_alone_is_served() {
     let answers = [
@@ -83,13 +83,13 @@ fn every_answer_ends_a_wait_and_done_alone_is_served() {
         assert_eq!(counts(&rig), (0, 0), "{answer:?}");
         rig.answer(answer);
         assert_eq!(counts(&rig), (served, 700), "{answer:?}");
-        // Nobody waits: this answer is nobody's.
+        // No access waits any more, so this answer has no effect.
         rig.answer(answer);
         assert_eq!(counts(&rig), (served, 700), "{answer:?}");
     }
 }
 
-/// REQ: ISA-7: an access that is asked for again waits again, and is served once.
+/// REQ: ISA-7: an access whose request is repeated waits each time, and is served once.
 #[test]
 fn changed_answers_add_their_waits() {
     let mut rig = user_load();
@@ -99,13 +99,13 @@ fn changed_answers_add_their_waits() {
     miss(&mut rig, 400, WalkAnswer::Done);
     rig.finish();
     assert_eq!(counts(&rig), (1, 430));
-    // The page is there: no further access counts.
+    // The page is present: further accesses do not count.
     rig.hart.set_pc(TEXT);
     rig.finish();
     assert_eq!(counts(&rig), (1, 430));
 }
 
-/// A load whose wait a timer's interrupt ends after 30 cycles; the handler returns at once.
+/// Makes a load wait for 30 cycles until a timer interrupt ends the wait. The handler returns at once.
 fn interrupted() -> Rig {
     let mut rig = user_load();
     rig.program(TEXT + 0x100, &[MRET]);
@@ -120,7 +120,7 @@ fn interrupted() -> Rig {
     rig
 }
 
-/// REQ: ISA-7: the waits of an abandoned miss add up, the handler's time apart. It is served if the access got `done` in the end.
+/// REQ: ISA-7: the waits of an abandoned miss add up, without the handler's time. It is served if the access gets `done` at last.
 #[test]
 fn an_abandoned_miss_is_served_when_its_access_waits_again() {
     let mut rig = interrupted();
@@ -132,7 +132,7 @@ fn an_abandoned_miss_is_served_when_its_access_waits_again() {
     rig.finish();
     assert_eq!((counts(&rig), rig.log.traps.len()), ((1, 630), 1));
 
-    // The page came while the handler ran: the access does not wait for it, and has no answer.
+    // The page is installed while the handler runs: the access does not wait for it again, and gets no answer.
     let mut rig = interrupted();
     rig.put64(LEAF, entry(DATA, OK));
     rig.finish();
@@ -156,7 +156,7 @@ fn a_load_over_two_armed_pages_is_served_twice() {
     assert_eq!(counts(&rig), (2, 1000));
 }
 
-/// REQ: ISA-7: accesses that ask nothing count nothing.
+/// REQ: ISA-7: accesses that do not ask the SMU do not count.
 #[test]
 fn ordinary_faults_count_nothing() {
     for (entry, shwdp) in [(0, 1), (armed(1), 0), (armed(1) & !pte::R | pte::X, 1)] {
@@ -168,7 +168,7 @@ fn ordinary_faults_count_nothing() {
     }
 }
 
-/// REQ: ISA-7: they wrap, and nothing stops or clears them but a reset.
+/// REQ: ISA-7: the counters wrap, and only a reset stops or clears them.
 #[test]
 fn they_wrap_and_go_on() {
     let mut rig = user_load();
@@ -179,7 +179,7 @@ fn they_wrap_and_go_on() {
     rig.hart.restore(&state);
     miss(&mut rig, 15, WalkAnswer::Done);
     assert_eq!(counts(&rig), (0, 5));
-    // As after hart_start of SBI.
+    // This is what hart_start of SBI does.
     miss_again(&mut rig);
     rig.hart.enter_supervisor(TEXT, 0);
     assert_eq!(counts(&rig), (1, 12));
@@ -190,7 +190,7 @@ fn miss_again(rig: &mut Rig) {
     miss(rig, 7, WalkAnswer::Done);
 }
 
-/// REQ: ISA-7: a wait that lasts over a checkpoint counts whole.
+/// REQ: ISA-7: a wait that a checkpoint interrupts is counted completely.
 #[test]
 fn counters_and_waits_are_kept_in_checkpoints() {
     let mut rig = user_load();

@@ -8,7 +8,7 @@ use trapless_riscv::{Access, Env, Exit, Hart, Observer, Privilege, WalkAnswer, p
 
 const OK: u64 = pte::V | pte::R | pte::W | pte::U | pte::A | pte::D;
 
-/// What it was shown, and what it changes: a register at an address.
+/// An observer: what it was shown, and what it changes (at an address, a register's value).
 #[derive(Default)]
 struct Each {
     begun: Vec<u64>,
@@ -66,7 +66,7 @@ fn accesses_that_trap_are_none_and_changes_are_fetched_anew() {
     rig.hart.set_x(5, VA);
     rig.map(1, entry(DATA, OK));
     rig.put64(DATA, 77);
-    // x5 is bad until the observer changes it.
+    // x5 holds an address that is not mapped until the observer changes it.
     let mut each = Each { change: Some((TEXT, 5, VA + 0x1000)), ..Each::default() };
     run(&mut rig, &mut each, 200);
     assert_eq!((rig.hart.x(7), each.begun[0], rig.log.traps.len()), (77, TEXT, 0));

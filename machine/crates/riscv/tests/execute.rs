@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Instructions: arithmetic at its edges, memory in every form, code that changes itself, reservations, counting.
+//! Instructions: arithmetic at its limits, all forms of memory access, self-modifying code, reservations, counting.
 
 mod common;
 use common::*;
@@ -10,7 +10,7 @@ const MIN: u64 = 1 << 63;
 const MAX: u64 = MIN - 1;
 const NEG: u64 = u64::MAX;
 
-/// x7 = x5 op x6.
+/// Computes x7 = x5 op x6.
 fn binary(instruction: u32, a: u64, b: u64) -> u64 {
     let mut rig = Rig::new(&[instruction, STOP]);
     rig.hart.set_x(5, a);
@@ -106,7 +106,7 @@ fn misaligned_accesses_work_within_and_across_pages() {
     for offset in [1u64, 4, 0xff9, 0xffd, 0xfff] {
         let mut rig = Rig::paged(&[sd(6, 5, 0), ld(7, 5, 0), lw(8, 5, 1), lb(9, 5, 7), STOP], Privilege::User);
         let ok = pte::V | pte::R | pte::W | pte::U | pte::A | pte::D;
-        // Neighbours in virtual memory, apart and in reverse order in physical memory.
+        // The two pages are neighbours in virtual memory; in physical memory they are apart and in reverse order.
         rig.map(0, entry(DATA + 0x5000, ok));
         rig.map(1, entry(DATA, ok));
         rig.hart.set_x(5, VA + offset);
@@ -156,7 +156,7 @@ fn code_across_a_page_boundary_runs_and_faults_on_its_second_half() {
 
 #[test]
 fn code_that_overwrites_itself_is_decoded_again() {
-    // Stores over the instruction at +16, twice: before it ran, and after.
+    // Overwrites the instruction at +16 twice: before it has run, and afterwards.
     let mut rig =
         Rig::new(&[sw(6, 5, 16), addi(8, 8, 1), sw(7, 5, 16), FENCE_I, addi(9, 9, 100), jalr(0, 10, 0), STOP]);
     rig.hart.set_x(5, TEXT);
@@ -165,7 +165,7 @@ fn code_that_overwrites_itself_is_decoded_again() {
     rig.hart.set_x(10, TEXT + 24);
     rig.finish();
     assert_eq!(rig.hart.x(9), 10);
-    // From the start again: everything is predecoded now.
+    // Run it again from the start: now everything is predecoded.
     rig.hart.set_x(10, TEXT + 24);
     rig.hart.set_x(7, u64::from(addi(9, 9, 1000)));
     rig.hart.set_pc(TEXT);
@@ -258,7 +258,7 @@ fn a_reservation_does_not_outlive_the_run() {
     rig.hart.set_x(5, DATA);
     rig.hart.set_x(6, 1);
     rig.step();
-    // Another hart may write here.
+    // Another hart could write here.
     rig.put64(DATA, 2);
     rig.step();
     assert_eq!((rig.hart.x(8), rig.get64(DATA)), (1, 2));
@@ -356,7 +356,7 @@ fn runs_end_at_their_cycle_and_split_runs_equal_one() {
 
 #[test]
 fn stepping_and_running_agree() {
-    // Counts x7 down from 20.
+    // The loop counts x7 down from 20.
     let program = [addi(7, 0, 20), addi(8, 8, 3), addi(7, 7, -1), NOP, bne(7, 0, -12), STOP];
     let mut a = Rig::new(&program);
     a.finish();
@@ -404,7 +404,7 @@ fn single_precision_values_are_boxed_and_the_state_becomes_dirty() {
     let mut rig = Rig::new(&[flw, fadd_s, fmv_x_d, STOP]);
     rig.put64(DATA, u64::from(1.5f32.to_bits()));
     rig.hart.set_x(5, DATA);
-    // Not a boxed value: taken for the default NaN.
+    // The value is not NaN-boxed, so it is taken for the default NaN.
     rig.hart.set_f(2, u64::from(1.0f32.to_bits()));
     rig.step();
     assert_eq!(rig.hart.csr(csr_number::MSTATUS).unwrap() >> 13 & 3, 3);

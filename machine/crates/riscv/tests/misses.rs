@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page walker's rules for armed entries: waits, answers, and what ends a wait.
+//! The page walker's rules for armed entries: when an access waits, what each answer does, and what ends a wait.
 
 mod common;
 use common::*;
@@ -24,7 +24,7 @@ fn an_armed_entry_waits_and_nothing_else_does() {
 
     let a = armed(0x123);
     let not_armed = [
-        ("G, as PROT_NONE has it", a | pte::G),
+        ("G, as in PROT_NONE mappings", a | pte::G),
         ("no U", a & !pte::U),
         ("dirty", a | pte::D),
         ("no L", a & !pte::L),
@@ -185,7 +185,7 @@ fn an_enabled_interrupt_abandons_the_wait_and_the_instruction_runs_again() {
     rig.answer(WalkAnswer::Interrupted);
     rig.step();
     assert_eq!(rig.only_trap(), (cause::INTERRUPT | 5, 0));
-    assert_eq!(rig.hart.csr(csr_number::SEPC), Some(TEXT), "the load comes again");
+    assert_eq!(rig.hart.csr(csr_number::SEPC), Some(TEXT), "the load runs again");
     assert_eq!(rig.hart.x(6), 0x1234);
 }
 
@@ -205,11 +205,11 @@ fn every_interrupt_that_is_enabled_ends_a_wait_whatever_the_modes_above_mask() {
             let mut rig = user_load();
             rig.map(0, armed(1));
             rig.hart.set_csr(csr_number::MIDELEG, delegated);
-            // Neither SIE nor MIE of mstatus is set. All that is enabled is the others.
+            // Neither SIE nor MIE of mstatus is set. First, only the other interrupts are enabled.
             rig.hart.set_csr(csr_number::MIE, 0xaaa & !(1 << bit));
             wait(rig.run(100));
             rig.hart.set_line(line, true);
-            assert!(!rig.hart.interrupt_pending_enabled(), "{line:?} is not enabled");
+            assert!(!rig.hart.interrupt_pending_enabled(), "{line:?} is not enabled, so it must not end a wait");
             rig.hart.set_csr(csr_number::MIE, 1 << bit);
             assert!(rig.hart.interrupt_pending_enabled(), "{line:?}");
             rig.answer(WalkAnswer::Interrupted);
@@ -217,7 +217,7 @@ fn every_interrupt_that_is_enabled_ends_a_wait_whatever_the_modes_above_mask() {
             assert_eq!(rig.only_trap(), (cause::INTERRUPT | bit, 0), "{line:?}");
             let supervisor = delegated >> bit & 1 != 0;
             let epc = if supervisor { csr_number::SEPC } else { csr_number::MEPC };
-            assert_eq!(rig.hart.csr(epc), Some(TEXT), "{line:?}: the load comes again");
+            assert_eq!(rig.hart.csr(epc), Some(TEXT), "{line:?}: the load runs again");
         }
     }
 }
@@ -234,7 +234,7 @@ fn a_page_installed_with_a_set_does_not_trap_on_its_first_read_and_traps_on_a_st
     rig.step();
     assert!(rig.log.traps.is_empty());
     rig.step();
-    assert_eq!(rig.only_trap(), (cause::STORE_PAGE, VA), "D=0 is software's");
+    assert_eq!(rig.only_trap(), (cause::STORE_PAGE, VA), "software handles D=0");
 }
 
 /// REQ: ISA-6
@@ -256,7 +256,7 @@ fn failures_are_the_ordinary_faults_of_the_access() {
     assert_eq!(rig.only_trap(), (cause::FETCH_PAGE, VA));
 }
 
-/// REQ: ISA-6: rights as carried.
+/// REQ: ISA-6: the page gets the rights that the armed entry carried.
 #[test]
 fn the_installed_page_has_the_rights_that_the_entry_carried() {
     let mut rig = rig_at(ld(6, 5, 0), VA);
@@ -278,7 +278,7 @@ fn changed_answers_are_used_and_counted() {
     rig.put64(DATA, 5);
     rig.map(0, armed(1));
     wait(rig.run(100));
-    // Memory still says armed; the SMU saw a present entry.
+    // The entry in memory is still armed; the SMU saw a present one.
     rig.answer(WalkAnswer::Changed(entry(DATA, pte::V | pte::R | pte::U | pte::A)));
     rig.step();
     assert_eq!(rig.hart.x(6), 5);
@@ -311,7 +311,7 @@ fn a_changed_value_is_dropped_when_the_handler_runs_first() {
     assert_eq!(wait(rig.run(100)).seen, armed(1));
 }
 
-/// Counts the entries that walks read.
+/// Counts the entries that page walks read.
 struct Reads(u32);
 
 impl Timing for Reads {
@@ -321,7 +321,7 @@ impl Timing for Reads {
     }
 }
 
-/// Entries read by the retry of an access that the SMU has served, with an interrupt before it or not.
+/// Returns how many entries are read by the retry of an access that the SMU has served, with or without an interrupt before it.
 fn reads_of_the_retry(interrupted: bool) -> u32 {
     const MRET: u32 = 0x3020_0073;
     let mut rig = user_load();
@@ -348,11 +348,11 @@ fn reads_of_the_retry(interrupted: bool) -> u32 {
 
 #[test]
 fn a_walk_that_an_interrupt_ends_is_no_longer_answered() {
-    // With the one entry of the code's large page.
+    // The one entry beside those three is that of the code's large page.
     assert_eq!((reads_of_the_retry(false), reads_of_the_retry(true)), (1, 3 + 1));
 }
 
-/// REQ: ISA-3: an access over two pages waits for each, and happens whole.
+/// REQ: ISA-3: an access that spans two pages waits for each, and then happens completely.
 #[test]
 fn a_load_over_two_armed_pages_waits_twice() {
     let mut rig = rig_at(ld(6, 5, 0), VA + 0xffc);

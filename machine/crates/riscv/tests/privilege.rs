@@ -148,7 +148,7 @@ fn tsr_tw_and_tvm_trap_in_s_mode() {
         let mut rig = Rig::new(&[instruction]);
         rig.enter(Privilege::Supervisor);
         rig.step();
-        assert!(rig.log.traps.is_empty(), "{instruction:#x} without the bit");
+        assert!(rig.log.traps.is_empty(), "{instruction:#x} traps without the bit");
     }
     for instruction in [MRET, SRET, WFI, sfence, csrrs(5, n::SSTATUS, 0)] {
         let mut rig = Rig::new(&[instruction]);
@@ -215,9 +215,9 @@ fn fields_keep_to_their_legal_values() {
         (n::SHWDP, 1),
         (n::MISA, 2 << 62 | 0x14_112d),
         (0x3b1, (1 << 54) - 1),
-        // Mode 15 does not exist: the write does nothing.
+        // Mode 15 does not exist: the write has no effect.
         (n::SATP, 0),
-        // As do vector modes 2 and 3.
+        // Neither do vector modes 2 and 3.
         (n::MTVEC, HANDLER),
     ];
     for (csr, want) in ones {
@@ -274,7 +274,7 @@ fn setting_a_bit_of_mip_does_not_latch_the_wires() {
 #[test]
 fn pmp_forbids_by_the_first_match_and_by_default_outside_m_mode() {
     const AT: u64 = DATA + 0x800;
-    // Entry 0: NA4 without rights at AT; entry 1: everything.
+    // Entry 0: NA4 at AT without rights. Entry 1: all memory, all rights.
     let setup = |mode| {
         let mut rig = Rig::new(&[lw(6, 5, 0), lw(7, 8, 0), ld(9, 5, -4), STOP]);
         rig.hart.set_csr(0x3b0, AT >> 2);
@@ -294,7 +294,7 @@ fn pmp_forbids_by_the_first_match_and_by_default_outside_m_mode() {
     assert!(rig.log.traps.is_empty(), "the neighbour is open");
     rig.hart.set_pc(TEXT);
     rig.step();
-    assert_eq!(rig.only_trap(), (cause::LOAD_ACCESS, AT), "and has not opened the entry's page");
+    assert_eq!(rig.only_trap(), (cause::LOAD_ACCESS, AT), "and the access beside it has not opened the entry's page");
     let mut rig = setup(Privilege::Supervisor);
     rig.hart.set_pc(TEXT + 8);
     rig.step();
@@ -303,7 +303,7 @@ fn pmp_forbids_by_the_first_match_and_by_default_outside_m_mode() {
     rig.hart.set_csr(0x3a0, 0x1f11);
     rig.hart.set_pc(TEXT + 8);
     rig.step();
-    assert_eq!(rig.only_trap(), (cause::LOAD_ACCESS, AT - 4), "even where both entries would allow it");
+    assert_eq!(rig.only_trap(), (cause::LOAD_ACCESS, AT - 4), "also where both entries would allow it");
     let mut rig = setup(Privilege::Machine);
     rig.step();
     assert!(rig.log.traps.is_empty(), "M-mode ignores entries that are not locked");
@@ -312,7 +312,7 @@ fn pmp_forbids_by_the_first_match_and_by_default_outside_m_mode() {
     rig.step();
     assert_eq!(rig.only_trap(), (cause::LOAD_ACCESS, AT), "but not locked ones");
     rig.hart.set_csr(0x3a0, 0);
-    assert_eq!(rig.hart.csr(0x3a0), Some(0x90), "which stay until reset");
+    assert_eq!(rig.hart.csr(0x3a0), Some(0x90), "locked entries stay until reset");
 
     let mut rig = Rig::new(&[NOP]);
     rig.hart.set_csr(0x3a0, 0);
@@ -323,7 +323,7 @@ fn pmp_forbids_by_the_first_match_and_by_default_outside_m_mode() {
 
 #[test]
 fn a_pmp_write_takes_effect_on_pages_already_in_use() {
-    // M-mode with MPRV and MPP = S loads, closes the entry, loads again.
+    // M-mode with MPRV and MPP = S loads, takes all rights from the entry, and loads again.
     let mut rig = Rig::new(&[lw(6, 5, 0), csrrw(0, 0x3a0, 0), lw(6, 5, 0)]);
     rig.hart.set_x(5, DATA);
     rig.hart.set_csr(n::MSTATUS, 1 << 17 | 1 << 11);
@@ -337,7 +337,7 @@ fn a_pmp_write_takes_effect_on_pages_already_in_use() {
 #[test]
 fn code_in_a_page_that_pmp_splits_is_checked_instruction_by_instruction() {
     let mut rig = Rig::new(&[addi(6, 6, 1), addi(6, 6, 1), addi(6, 6, 1), STOP]);
-    // TOR: open below TEXT + 8, closed above.
+    // TOR: open below TEXT + 8, closed from there on.
     rig.hart.set_csr(0x3b0, (TEXT + 8) >> 2);
     rig.hart.set_csr(0x3a0, 0x0f);
     rig.enter(Privilege::Supervisor);

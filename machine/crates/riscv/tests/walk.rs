@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page walker: fault causes, sizes, rights, fences.
+//! The page walker: causes of faults, page sizes, rights, fences.
 
 mod common;
 use common::*;
@@ -58,7 +58,7 @@ fn upper_levels_are_checked_too() {
         rig.step();
         assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA), "{name}");
     }
-    // Tables where nothing is: an access fault.
+    // The table is at an address where there is no memory: an access fault.
     let mut rig = user_load();
     rig.put64(MID, entry(0x1_0000_0000, pte::V));
     rig.step();
@@ -67,7 +67,7 @@ fn upper_levels_are_checked_too() {
 
 #[test]
 fn addresses_that_are_not_canonical_fault() {
-    // All of these would find VA's entry by their lower 39 bits.
+    // The lower 39 bits of all of these addresses select VA's entry.
     for va in [VA | 1 << 39, VA | 1 << 63, VA | 0xffff << 48] {
         let mut rig = rig_at(ld(6, 5, 0), va);
         rig.map(0, entry(DATA, OK));
@@ -76,8 +76,8 @@ fn addresses_that_are_not_canonical_fault() {
     }
 }
 
-/// What a user's load from `va` finds, made from M-mode with MPRV, where a leaf `e` of `level` maps `va`: its value, or the
-/// trap.
+/// Makes a user's load from `va`, from M-mode with MPRV, where a leaf `e` of `level` maps `va`. Returns the value, or the
+/// trap's cause and tval.
 fn deep_load(paging: Paging, level: u32, e: u64, va: u64) -> Result<u64, (u64, u64)> {
     const MPRV: u64 = 1 << 17;
     let mut rig = Rig::with(HartConfig { paging, ..HartConfig::new(0) }, &[ld(6, 5, 0), STOP]);
@@ -100,7 +100,7 @@ fn leaves_of_every_size_translate_in_every_mode() {
     for paging in Paging::ALL {
         for level in 0..paging.levels() {
             let span = 1 << Paging::shift(level);
-            // The last entry of every table of the lower half, and of the upper one.
+            // Uses the last entry of each table, in the lower half and in the upper half.
             let offset = (DATA + 8) & (span - 1);
             let low = (1 << (Paging::shift(paging.levels()) - 1)) - span + offset;
             let leaf = entry(DATA & !(span - 1), OK);
@@ -133,7 +133,7 @@ fn a_walk_in_every_mode_names_the_three_lowest_entries() {
     for paging in Paging::ALL {
         let mut rig = Rig::with(HartConfig { paging, smu: true, ..HartConfig::new(0) }, &[ld(6, 5, 0), STOP]);
         let va = (1 << (Paging::shift(paging.levels()) - 1)) - (3 << PAGE_SHIFT);
-        // Code on an identity map; the data in the tables of `va`, the root first.
+        // Code is in an identity mapping; the data is mapped by the tables of `va`, the root first.
         let code = entry(BASE, pte::V | pte::R | pte::X | pte::U | pte::A);
         let mut at = Vec::new();
         let mut identity = BASE + 0x18_0000;
@@ -211,7 +211,7 @@ fn fence_of_one_address_drops_large_pages_whole_and_leaves_others() {
     rig.put64(MID + 8, 0);
     rig.step();
     rig.step();
-    assert!(rig.log.traps.is_empty(), "the other page went too");
+    assert!(rig.log.traps.is_empty(), "the fence also dropped the other page");
     rig.step();
     assert_eq!(rig.only_trap(), (cause::LOAD_PAGE, VA + 0x5000));
 }

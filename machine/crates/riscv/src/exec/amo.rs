@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! LR, SC and AMO. Harts run in turn, so an instruction is atomic by itself; a reservation dies at the end of a run.
+//! LR, SC and AMO. Harts run in turn, so every instruction is atomic; a reservation is lost at the end of a run.
 
 use trapless_memory::PhysAddr;
 
@@ -54,7 +54,7 @@ impl Hart {
     }
 }
 
-/// The value at `pa`, words sign-extended; `None` outside RAM, where there are no atomics.
+/// Reads the value at `pa`; words are sign-extended. `None` outside RAM, where atomic operations do not exist.
 fn read<B: Bus, O: Observer, T: Timing>(env: &mut Env<'_, B, O, T>, pa: PhysAddr, size: u64) -> Option<u64> {
     let ram = env.bus.ram();
     if size == 4 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What detailed timing asks for beside loads and stores: lines of code, and how jumps were predicted.
+//! Detailed timing of instructions other than loads and stores: lines of code, and predictions of jumps.
 
 use trapless_memory::PhysAddr;
 
@@ -10,7 +10,7 @@ use crate::predictor::is_link;
 use crate::{Bus, Env, Observer, Timing};
 
 impl Hart {
-    /// The instruction at physical address `pa` begins in another line of code than the one before, or was jumped to.
+    /// Notes that the instruction at physical address `pa` is jumped to, or is the first one in another line of code.
     #[inline]
     pub(super) fn enter_line<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, pa: u64) {
         let line = (pa >> LINE_SHIFT) as u32;
@@ -22,14 +22,14 @@ impl Hart {
         }
     }
 
-    /// A jump and link from `pa`; `to` is where it returns to.
+    /// Notes a jump-and-link instruction that returns to `to`.
     pub(super) fn predict_call(&mut self, s: Slot, to: u64) {
         if is_link(s.rd) {
             self.predictor.call(to);
         }
     }
 
-    /// An indirect jump at `pa` to `target`, returning to `to`; cycles lost.
+    /// Predicts an indirect jump at `pa` to `target` that returns to `to`. Returns the cycles lost.
     pub(super) fn predict_jump(&mut self, s: Slot, pa: u64, target: u64, to: u64) -> u64 {
         let lost = if is_link(s.rs1) && !is_link(s.rd) {
             self.predictor.ret(target)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls of an observer that asks for each instruction and each access ([`Observer::EACH`]).
+//! Calls an observer that asks for each instruction and each access ([`Observer::EACH`]).
 
 use trapless_memory::PhysAddr;
 
@@ -9,8 +9,8 @@ use crate::page::CodePage;
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
 
 impl Hart {
-    /// The instruction at `pc`, in `page`, comes next; true if it must be fetched anew, because the observer has changed
-    /// something.
+    /// Reports that the instruction at `pc`, in `page`, comes next. Returns true if the observer has changed something, so that
+    /// the instruction must be fetched again.
     #[inline]
     pub(super) fn begin_instruction<B: Bus, O: Observer, T: Timing>(
         &mut self,
@@ -19,7 +19,7 @@ impl Hart {
     ) -> bool {
         let here = (self.pc, self.instructions());
         if self.begun == here {
-            // It has waited for the SMU, and did not retire.
+            // This instruction was reported already: it has waited for the SMU and did not retire.
             return false;
         }
         self.begun = here;
@@ -39,7 +39,7 @@ impl Hart {
         false
     }
 
-    /// The instruction at hand has accessed memory, not by the interpreter's fast path.
+    /// Reports an access of the current instruction that the interpreter's fast path did not make.
     #[inline]
     pub(super) fn accessed<B: Bus, O: Observer, T: Timing>(
         &self,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From pc to predecoded slots.
+//! Finds the predecoded slots for a pc.
 
 use trapless_memory::{PAGE_SHIFT, PAGE_SIZE, PhysAddr};
 
@@ -12,11 +12,11 @@ use crate::pmp::Verdict;
 use crate::trap::Stop;
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
 
-/// Slots decoded ahead at most.
+/// Most slots that are decoded ahead.
 const RUN_AHEAD: usize = 32;
 
 impl Hart {
-    /// Finds the slots for `pc`: the page's own, or the scratch page with this one instruction.
+    /// Finds the slots for `pc`: those of its page, or the scratch page with this one instruction.
     pub(super) fn fetch_miss<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -42,7 +42,7 @@ impl Hart {
         }
     }
 
-    /// Physical address of code, and its page's slots if PMP treats the whole page alike.
+    /// Returns the physical address of code, and the slots of its page if PMP treats the whole page alike.
     fn fetch_location<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -77,7 +77,7 @@ impl Hart {
         bytes.map(u16::from_le_bytes).ok_or(Stop::access_fault(Access::Fetch, va))
     }
 
-    /// Puts the one instruction at `pc` into the scratch page.
+    /// Puts the single instruction at `pc` into the scratch page.
     pub(super) fn fetch_single<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -94,7 +94,7 @@ impl Hart {
         Ok(())
     }
 
-    /// Decodes the slot `first` of `page` and those that will most likely follow it.
+    /// Decodes slot `first` of `page` and the slots that will most likely follow it.
     pub(super) fn decode_run<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -138,7 +138,7 @@ impl Hart {
         }
     }
 
-    /// The bits of the instruction at `pc`, which was fetched just now, for `xtval`.
+    /// Returns the bits, for `xtval`, of the instruction at `pc`, which was just fetched.
     pub(super) fn raw_instruction<B: Bus, O: Observer, T: Timing>(
         &self,
         env: &mut Env<'_, B, O, T>,

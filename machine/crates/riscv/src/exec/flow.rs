@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the interpreter goes on.
+//! Where the interpreter continues.
 
 use crate::exit::Exit;
 
-/// How to go on after an instruction outside the hot loop.
+/// Where to continue after an instruction outside the hot loop.
 pub enum Flow {
-    /// Run the same slot again: it is decoded now.
+    /// Run the same slot again: it is now decoded.
     Again,
-    /// On to the slot this many further.
+    /// Continue with the slot that is this many slots further.
     Next(usize),
-    /// `pc` is set: fetch.
+    /// `pc` is set: fetch there.
     Fetch,
     /// The scratch page holds the instruction at `pc`.
     Scratch,
-    /// Leave; `pc` is set.
+    /// End the run; `pc` is set.
     Exit(Exit),
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Telling an observer of every jump.
+//! Reports every jump to an observer.
 
 use trapless_memory::Cycle;
 
@@ -8,12 +8,12 @@ use crate::op::Slot;
 use crate::predictor::is_link;
 use crate::{Jump, JumpKind, Observer};
 
-/// Registers tp and a0.
+/// Register numbers of tp and a0.
 const TP: usize = 4;
 const A0: usize = 10;
 
 impl Hart {
-    /// Tells of a jump to `to`, which `acc` already counts.
+    /// Reports a jump to `to`. `acc` already counts the jump.
     pub(crate) fn follow<O: Observer>(&self, observer: &mut O, kind: JumpKind, to: u64, acc: u64) {
         observer.jumped(&Jump {
             kind,
@@ -27,13 +27,13 @@ impl Hart {
         });
     }
 
-    /// Branches and jumps predicted wrong so far, in all modes.
+    /// Number of mispredicted branches and jumps so far, in all modes.
     pub fn mispredictions(&self) -> u64 {
         self.mispredicted.iter().sum::<u64>() + self.predictor.missed
     }
 }
 
-/// What kind of jump `jal` or `jalr` is that leaves `next` behind (unprivileged specification, hints for return stacks).
+/// Classifies a `jal` or `jalr` whose return address is `next` (unprivileged specification, hints for return stacks).
 pub(super) fn kind(s: Slot, indirect: bool, next: u64) -> JumpKind {
     if is_link(s.rd) {
         JumpKind::Call(next)

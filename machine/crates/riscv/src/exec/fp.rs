@@ -5,10 +5,10 @@ use crate::Hart;
 use crate::fp::{boxed, double, narrow, single, unboxed, widen};
 use crate::op::{F0, FpFn, Slot};
 
-/// Rounding mode field: take `frm`.
+/// Value of the rounding-mode field that selects the mode in `frm`.
 const DYNAMIC: u8 = 7;
 
-/// Whether the rounding-mode field means rounding; elsewhere it selects the function.
+/// Whether `f` rounds as its rounding-mode field says; in other operations the field selects the function.
 fn rounds(f: FpFn) -> bool {
     use FpFn::*;
     !matches!(
@@ -39,7 +39,7 @@ fn rounds(f: FpFn) -> bool {
 }
 
 impl Hart {
-    /// Executes a floating-point computation; false when its rounding mode is illegal.
+    /// Executes a floating-point computation; returns false if its rounding mode is illegal.
     #[inline(never)]
     pub(crate) fn fp_execute(&mut self, s: Slot) -> bool {
         use FpFn::*;
@@ -108,7 +108,7 @@ impl Hart {
         };
         self.regs[s.rd as usize] = value;
         self.csr.fflags = flags;
-        // Results in integer registers leave the floating-point state as it was, unless a flag was raised.
+        // A result in an integer register leaves the floating-point state unchanged, unless it raised a flag.
         if s.rd >= F0 || flags != before {
             self.set_fp_dirty();
         }

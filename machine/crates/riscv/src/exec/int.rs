@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Multiplication and division as the M extension defines them: no traps, fixed values for zero and overflow.
+//! Multiplication and division as the M extension defines them: they never trap; zero divisors and overflow give fixed values.
 
 /// Upper half of the signed product.
 pub fn mulh(a: i64, b: i64) -> u64 {
@@ -16,22 +16,22 @@ pub fn mulhu(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 
-/// Quotient; -1 for a division by zero, the dividend on overflow. Words come sign-extended.
+/// Signed quotient: -1 for a division by zero, the dividend on overflow. Word operands are sign-extended.
 pub fn div(a: i64, b: i64) -> i64 {
     if b == 0 { -1 } else { a.wrapping_div(b) }
 }
 
-/// Quotient; all ones for a division by zero. Words come zero-extended.
+/// Unsigned quotient: all ones for a division by zero. Word operands are zero-extended.
 pub fn divu(a: u64, b: u64) -> u64 {
     a.checked_div(b).unwrap_or(u64::MAX)
 }
 
-/// Remainder; the dividend for a division by zero, 0 on overflow. Words come sign-extended.
+/// Signed remainder: the dividend for a division by zero, 0 on overflow. Word operands are sign-extended.
 pub fn rem(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { a.wrapping_rem(b) }
 }
 
-/// Remainder; the dividend for a division by zero. Words come zero-extended.
+/// Unsigned remainder: the dividend for a division by zero. Word operands are zero-extended.
 pub fn remu(a: u64, b: u64) -> u64 {
     a.checked_rem(b).unwrap_or(a)
 }

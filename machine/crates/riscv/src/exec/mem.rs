@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads and stores that the translation cache could not answer: first touches, misaligned ones, devices, code pages.
+//! Loads and stores that miss in the translation cache: first touches, misaligned accesses, devices, and stores to code pages.
 
 use trapless_memory::{MmioEffect, PAGE_SHIFT, PAGE_SIZE, PhysAddr};
 
@@ -64,7 +64,7 @@ impl Hart {
         Ok(Flow::Next(s.rd as usize))
     }
 
-    /// Physical address of an access inside one page. Enters the page into the translation cache where that is safe.
+    /// Returns the physical address of an access inside one page. Enters the page into the translation cache where that is safe.
     pub(super) fn locate<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -97,7 +97,7 @@ impl Hart {
         Ok(pa)
     }
 
-    /// As `locate`, when the translation cache does not know the page, or does not count.
+    /// Does the same by a page walk: the translation cache does not have the page, or detailed timing wants the walk.
     fn locate_by_walk<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -123,7 +123,7 @@ impl Hart {
         Ok(pa)
     }
 
-    /// The physical address of an access inside one page that may reach into a second line.
+    /// Returns the physical address of an access inside one page that may reach into a second line.
     fn locate_all<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -150,7 +150,7 @@ impl Hart {
         if va & (size - 1) != 0 {
             self.acc += u64::from(self.config.costs.misaligned);
             if size > head {
-                // Both pages first: the load happens whole or not at all.
+                // Translate both pages first: the load happens completely or not at all.
                 let first = self.locate_all(env, va, head, Access::Load)?;
                 let second = self.locate_all(env, va.wrapping_add(head), size - head, Access::Load)?;
                 let low = self.read_bytes(env, first, va, head)?;
@@ -241,8 +241,8 @@ impl Hart {
         }
     }
 
-    /// Writes RAM on the hart's own behalf: predecoded instructions underneath are forgotten one by one, where
-    /// [`trapless_memory::Ram::store`] would give up the whole page. False outside RAM.
+    /// Writes RAM for the hart itself. Forgets only the predecoded instructions that are overwritten;
+    /// [`trapless_memory::Ram::store`] would drop the whole page. Returns false outside RAM.
     pub(super) fn write_ram<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -255,18 +255,18 @@ impl Hart {
             env.code.forget((offset >> PAGE_SHIFT) as usize, offset & !PAGE_MASK, len);
         }
         let host = env.bus.ram().host_base().wrapping_add(offset as usize);
-        // SAFETY: offset() has checked that the bytes lie inside RAM; no reference into RAM exists.
+        // SAFETY: offset() has checked that the bytes are inside RAM; no reference into RAM exists.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), host, bytes.len()) };
         true
     }
 
-    /// An access has left the hart for a device, whether one answers or not. The device has it at the cycle at which it was
-    /// made, so that no event comes between; the hart goes on later.
+    /// Charges for an access to a device, whether or not one answers. The device sees the access at the cycle at which it was
+    /// made, so that no event comes in between; the hart continues later.
     fn wait_for_device(&mut self) {
         self.acc += u64::from(self.config.costs.mmio);
     }
 
-    /// A device was touched: it may have written memory, and may want the run to end.
+    /// Notes that a device was accessed: it may have written memory, and may ask for the end of the run.
     fn after_device<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>, effect: MmioEffect) {
         env.code.drop_overwritten(env.bus.ram());
         if effect == MmioEffect::Resync {

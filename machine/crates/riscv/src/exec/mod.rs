@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The interpreter, and the way from it into translated code and back.
+//! The interpreter, and how it enters and leaves translated code.
 //!
-//! The hot loop in [`Hart::execute`] works on predecoded slots and never calls out: whatever is not plain arithmetic, a
-//! jump to a page that is known, or a memory access that the translation cache answers, leaves it for `slow`.
+//! The hot loop in [`Hart::execute`] works on predecoded slots and makes no calls. It handles plain arithmetic, jumps to known
+//! pages, and memory accesses that hit in the translation cache. `slow` handles everything else.
 //!
 //! Instructions and cycles are counted in one 64-bit number, `acc`: retired instructions in the upper half, cycles in the
-//! lower one. [`Hart::settle`] moves it to the real counters.
+//! lower half. [`Hart::settle`] moves it to the real counters.
 
 mod amo;
 mod detail;
@@ -29,32 +29,32 @@ use crate::page::CodePage;
 use crate::tlb;
 use crate::{Access, Bus, Env, Exit, Hart, JumpKind, Observer, Timing};
 
-/// Why the hot loop was left.
+/// Why the hot loop ended.
 enum Left {
-    /// The slot at hand needs the slow path.
+    /// The current slot needs the slow path.
     Slow,
-    /// The limit is reached; the slot at hand comes next.
+    /// The limit is reached; the current slot comes next.
     Limit,
-    /// The page has become one to be translated; the slot at hand comes next.
+    /// The page has now been used often enough to be translated; the current slot comes next.
     Warm,
 }
 
-/// Slots of a line of code.
+/// Number of slots in a line of code.
 const SLOTS_OF_LINE: usize = 1 << (LINE_SHIFT - 1);
 
-/// Index of `va` in what the hot loop looks into: pages, or lines.
+/// Index of `va` in the entries that the hot loop uses: of pages, or of lines in detailed timing.
 #[inline(always)]
 fn index<const DETAIL: bool>(va: u64) -> usize {
     if DETAIL { lines::index(va) } else { tlb::index(va) }
 }
 
-/// Mask of the part of an address that these tags have.
+/// Mask of the address bits that the tags of these entries contain.
 #[inline(always)]
 fn mask<const DETAIL: bool>() -> u64 {
     if DETAIL { LINE_MASK } else { PAGE_MASK }
 }
 
-/// Counts a jump into a page; true once the page is to be translated.
+/// Counts a jump into a page; returns true once the page should be translated.
 #[inline(always)]
 fn warm(page: *const CodePage) -> bool {
     // SAFETY: the page is live (see the hot loop), and no reference to this field exists.
@@ -69,7 +69,7 @@ fn warm(page: *const CodePage) -> bool {
 }
 
 impl Hart {
-    /// Runs until the limit or an exit. `pc` and `acc` are in `self` before and after.
+    /// Runs until the limit or an exit. `pc` and `acc` are in `self` before and after the call.
     pub(crate) fn execute<B: Bus, O: Observer, T: Timing>(&mut self, env: &mut Env<'_, B, O, T>) -> Exit {
         loop {
             if let Some(exit) = self.interpret_for(env, None) {
@@ -81,8 +81,8 @@ impl Hart {
         }
     }
 
-    /// Interprets until the limit, an exit, or a jump into a page that is to be translated (`None`: `code_page`). Begins with the
-    /// instruction in the scratch page if `single` is given.
+    /// Interprets until the limit, an exit, or a jump into a page that should be translated. Such a jump returns `None` and sets
+    /// `code_page`. Begins with the instruction in the scratch page if `single` is given.
     fn interpret_for<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -131,13 +131,13 @@ impl Hart {
                 }
             }
             'page: loop {
-                // Slots have four times the size of the code they stand for: pc = ip / 4 + bias.
+                // A slot has four times the size of the code that it represents: pc = ip / 4 + bias.
                 let base = page.cast::<Slot>();
                 let bias = (self.pc & PAGE_MASK).wrapping_sub(base.addr() as u64 >> 2);
                 let mut ip = base.wrapping_add((self.pc & !PAGE_MASK) as usize >> 1);
-                // The line of code at hand, counted from the beginning of the page; none after jumps.
+                // Number of the current line of code in its page; none after a jump.
                 let mut line = usize::MAX;
-                // Physical address of the instruction at hand.
+                // Physical address of the current instruction.
                 macro_rules! pa {
                     () => {
                         // SAFETY: the page is live (see the hot loop).
@@ -265,13 +265,13 @@ impl Hart {
                         macro_rules! load {
                             ($t:ty, $v:ident, $e:expr) => {{
                                 let va = rs1!().wrapping_add(s.imm as u64);
-                                // SAFETY: the set has ENTRIES entries and lives as long as the hart; index() is below.
+                                // SAFETY: the set has ENTRIES entries and lives as long as the hart; index() is below ENTRIES.
                                 let e: &DataEntry = unsafe { &*dtlb.wrapping_add(index::<DETAIL>(va)) };
                                 if va & (mask::<DETAIL>() | (size_of::<$t>() as u64 - 1)) != e.read {
                                     break 'hot Left::Slow;
                                 }
                                 // SAFETY: the entry maps this page to host memory of guest RAM, which outlives the run;
-                                // the comparison above made sure of the page and of the alignment.
+                                // the comparison above has checked the page and the alignment.
                                 let $v = unsafe { (va.wrapping_add(e.addend) as *const $t).read() };
                                 self.regs[s.rd as usize] = $e;
                                 accessed!(Access::Load, va, $t);
@@ -478,7 +478,7 @@ impl Hart {
                     let flow = self.slow(env, page, slot);
                     acc = self.acc;
                     if DETAIL && (length(slot).is_none() || forgotten != env.code.forgotten()) {
-                        // Where the translator begins a new block, it looks at the line again.
+                        // Here the translator begins a new block, which checks the line again. The interpreter does the same.
                         line = usize::MAX;
                     }
                     match flow {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Instructions outside the hot loop.
+//! Executes instructions outside the hot loop.
 
 use super::flow::Flow;
 use crate::op::{ONE, Op, Slot};
@@ -8,7 +8,7 @@ use crate::trap::{Stop, cause};
 use crate::{Bus, Env, Exit, Hart, Observer, Timing};
 
 impl Hart {
-    /// Executes the slot at `pc`, whose price is already in `acc`.
+    /// Executes the slot at `pc`. `acc` already includes its price.
     #[inline(never)]
     pub(super) fn slow<B: Bus, O: Observer, T: Timing>(
         &mut self,
@@ -40,7 +40,7 @@ impl Hart {
             Op::SfenceVma | Op::FenceI | Op::Ecall | Op::Ebreak | Op::Mret | Op::Sret | Op::Wfi => {
                 self.system_op(env, s)
             }
-            // Everything else stays in the hot loop.
+            // The hot loop handles everything else.
             _ => Err(illegal()),
         };
         match done {
@@ -53,7 +53,7 @@ impl Hart {
         }
     }
 
-    /// The instruction at `pc`, for which `charged` was added to `acc`, did not retire.
+    /// Ends the instruction at `pc` without retiring it. `charged` was added to `acc` for it.
     pub(super) fn stopped<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -62,7 +62,7 @@ impl Hart {
     ) -> Flow {
         match stop {
             Stop::Trap { cause, tval } => {
-                // It took its time, but does not count.
+                // The instruction took its time, but does not count as retired.
                 self.acc -= charged & !(ONE - 1);
                 self.take_trap(cause, tval, env.observer);
                 Flow::Fetch
@@ -76,7 +76,7 @@ impl Hart {
     }
 }
 
-/// An illegal instruction; `slow` fills in its bits.
+/// An illegal instruction exception; `slow` fills in the instruction's bits.
 pub(super) fn illegal() -> Stop {
     Stop::Trap { cause: cause::ILLEGAL, tval: 0 }
 }

@@ -9,7 +9,7 @@ use crate::trap::{Stop, cause};
 use crate::{Bus, Env, Exit, Hart, JumpKind, Observer, Privilege, Timing};
 
 impl Hart {
-    /// csrrw, csrrs, csrrc and their immediate forms.
+    /// Executes csrrw, csrrs, csrrc or one of their immediate forms.
     pub(super) fn csr_op<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -29,7 +29,7 @@ impl Hart {
         }
         let old = self.csr.read(n, &context).ok_or_else(illegal)?;
         if writes {
-            // Setting or clearing a bit of mip must not copy what the wires say into the bits that software owns.
+            // Setting or clearing a bit of mip must not copy the levels of the lines into the bits that software owns.
             let base = if matches!(n, number::MIP | number::SIP) { self.csr.mip_soft } else { old };
             let new = match funct3 & 3 {
                 1 => source,
@@ -46,7 +46,7 @@ impl Hart {
             number::FFLAGS | number::FRM | number::FCSR => self.set_fp_dirty(),
             number::SATP | 0x3a0..=0x3ef => {
                 env.timing.switched();
-                // What was translated and allowed before may not be now, fetches included.
+                // Accesses that were translated and allowed before may be forbidden now, fetches included.
                 self.tlb.flush();
                 self.pc = self.pc.wrapping_add(4);
                 return Ok(Flow::Fetch);
@@ -72,7 +72,7 @@ impl Hart {
         let trapped_in_s = |bit: u64| p == Privilege::Supervisor && self.csr.mstatus & bit != 0;
         match s.op {
             Op::FenceI => {
-                // Own stores were seen at once; this is for what others wrote.
+                // The hart's own stores take effect at once; this is for writes by others.
                 env.code.drop_overwritten(env.bus.ram());
                 Ok(Flow::Next(2))
             }
@@ -128,14 +128,14 @@ impl Hart {
         }
     }
 
-    /// What CSR accesses need from outside the register file.
+    /// Collects what CSR accesses need from outside the register file.
     pub(crate) fn csr_context(&self) -> CsrContext {
         CsrContext {
             hart_id: self.config.id,
             smu: self.config.smu,
             paging: self.config.paging,
             cycle: self.local_now().0,
-            // acc already counts the instruction at hand.
+            // acc already counts the current instruction.
             instret: self.retired.iter().sum::<u64>() + (self.acc >> 32).saturating_sub(1),
             time: 0,
         }

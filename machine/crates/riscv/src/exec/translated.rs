@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Running translated code, and doing for it what it leaves to the interpreter.
+//! Runs translated code, and executes what it leaves to the interpreter.
 
 use std::ptr::NonNull;
 
@@ -14,8 +14,8 @@ use crate::page::{CodePage, PAGE_SLOTS};
 use crate::{Bus, Env, Exit, Hart, Observer, Timing};
 
 impl Hart {
-    /// Runs translated code from `pc`, which is in the warm page `code_page`, until the limit, an exit, or code
-    /// that is better interpreted (`None`).
+    /// Runs translated code from `pc`, which is in the warm page `code_page`, until the limit or an exit. Returns `None` at code
+    /// that should be interpreted.
     pub(super) fn run_translated<B: Bus, O: Observer, T: Timing>(
         &mut self,
         env: &mut Env<'_, B, O, T>,
@@ -53,7 +53,7 @@ impl Hart {
                 }
                 _ => return None,
             }
-            // Not that of the translation cache, which an instruction may have emptied since.
+            // The page is not looked up in the translation cache, which an instruction may have emptied since.
             page = self.code_page;
             let index = (self.pc & !PAGE_MASK) as usize / 2;
             // SAFETY: the page is live; pc is inside it.
@@ -66,7 +66,7 @@ impl Hart {
                     let same =
                         env.code.forgotten() == forgotten && env.code.translator().is_some_and(|t| t.epoch() == epoch);
                     if (self.acc as u32) < self.limit && same && !resume.is_null() {
-                        // pc stays: it tells the page, which the next instruction may not be in any more.
+                        // pc does not change: it identifies the page, which the next instruction may have left.
                         target = resume;
                         continue;
                     }
@@ -84,7 +84,7 @@ impl Hart {
                     if let Some(exit) = self.interpret_for(env, Some(&raw const *self.scratch)) {
                         return Some(exit);
                     }
-                    // In a warm page, whose fetch is paid: the limit was looked at before that, and is not again.
+                    // Back in a warm page. Its fetch is paid for, and the limit was checked before the fetch.
                     page = self.code_page;
                     target = self.entry(page);
                 }
@@ -93,10 +93,10 @@ impl Hart {
         }
     }
 
-    /// Where the code for `pc` in `page` begins.
+    /// Returns the address of the code for `pc` in `page`.
     fn entry(&self, page: *const CodePage) -> *const u8 {
-        // SAFETY: the page is live (see the hot loop), and so are its entries; null entries belong to pages of caches
-        // without a translator, whose entries nobody follows.
+        // SAFETY: the page is live (see the hot loop), and so are its entries. Entries are null only in caches without a
+        // translator; nobody follows those.
         unsafe {
             let entries = (*page).entries;
             if entries.is_null() { std::ptr::null() } else { (*entries)[(self.pc & !PAGE_MASK) as usize / 2] }
@@ -112,8 +112,8 @@ impl Hart {
         let first = (self.pc & !PAGE_MASK) as usize / 2;
         // SAFETY: the page is live (see the hot loop).
         let pa = unsafe { (*page).pa };
-        // Everything up to the next jump, or as far as a block may go: what is not decoded when it is translated would be
-        // left to the interpreter for good.
+        // Decode everything up to the next jump or the longest block: an instruction that is not decoded when its block is
+        // translated would always be left to the interpreter.
         let mut index = first;
         while index < PAGE_SLOTS {
             // SAFETY: as above; index is in the page.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What translated code is assembled with.
+//! The assembler of translated code.
 
 use dynasmrt::VecAssembler;
 use dynasmrt::x64::X64Relocation;
 
-/// Code of the host under construction.
+/// Host code under construction.
 pub type Asm = VecAssembler<X64Relocation>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Translates one block: instructions of a page in a row, up to a jump or whatever the interpreter keeps to itself.
+//! Translates one block: consecutive instructions of a page, up to a jump or an instruction that only the interpreter does.
 //!
-//! Guest registers live in host registers inside a block and in the hart outside. Instructions and cycles are summed up
-//! at translation and added where control leaves, so that every way out has what the interpreter would have counted.
+//! Guest registers are in host registers inside a block and in the hart outside. Instructions and cycles are summed up at
+//! translation and added at each exit, so that every exit has counted what the interpreter would have counted.
 
 mod arithmetic;
 mod control;
@@ -20,12 +20,12 @@ use crate::lines::LINE_SHIFT;
 use crate::op::{F0, Op, SINK, Slot, is_local_csr, length};
 use crate::page::{CodePage, PAGE_SLOTS};
 
-/// Instructions of a block at most; with detailed timing a block goes on to the end of its line.
+/// Most instructions of a block. With detailed timing a block continues to the end of its line.
 pub const LONGEST: usize = 96;
-/// Slots of a line of code.
+/// Number of slots in a line of code.
 const SLOTS_OF_LINE: usize = 1 << (LINE_SHIFT - 1);
-/// Host registers for guest registers. rax, rcx and rdx are scratch; rbx is the hart, r12 `acc`, r13 the data entries,
-/// r15 the virtual address of the page.
+/// Host registers that hold guest registers. Others: rax, rcx and rdx are scratch, rbx points at the hart, r12 is `acc`, r13
+/// points at the data entries, and r15 is the virtual address of the page.
 const POOL: [u8; 8] = [6, 7, 8, 9, 10, 11, 5, 14];
 const RAX: u8 = 0;
 
@@ -39,19 +39,19 @@ struct Held {
 
 type Cache = [Option<Held>; POOL.len()];
 
-/// Code out of the way of the block.
+/// Code for rare cases, placed after the block.
 enum Cold {
-    /// Let the interpreter do the instruction of slot `index`; `resume` is where the block goes on behind it.
+    /// The interpreter executes the instruction of slot `index`; the block continues at `resume`.
     Slow { label: DynamicLabel, index: usize, before: Cache, after: Cache, cost: u64, resume: DynamicLabel },
-    /// Have the line of slot `index` looked at, and go on at `resume`.
+    /// The interpreter checks the line of slot `index`; the block continues at `resume`.
     Line { label: DynamicLabel, index: usize, before: Cache, cost: u64, resume: DynamicLabel },
     /// The branch of slot `index` goes to another slot of the page.
     Taken { label: DynamicLabel, index: usize, to: usize, before: Cache, cost: u64 },
     /// The branch of slot `index` goes to another page.
     Leave { label: DynamicLabel, index: usize, offset: i32, before: Cache, cost: u64 },
-    /// A branch met a counter that was not saturated its way.
+    /// A branch finds a counter that is not at its end in the branch's direction.
     Count { label: DynamicLabel, taken: bool, back: DynamicLabel },
-    /// An indirect jump was predicted wrong; its target is noted in the slot, if there is one.
+    /// An indirect jump was mispredicted. If `target` is given, its target is stored there.
     Wrong { label: DynamicLabel, target: Option<i32>, back: DynamicLabel },
 }
 
@@ -74,7 +74,7 @@ impl<'a> Block<'a> {
     /// Translates the block that begins in slot `first` of `page`, for execution at `at`.
     ///
     /// # Safety
-    /// The page is live, and no other reference to it is.
+    /// The page must be live, and no other reference to it may exist.
     pub unsafe fn translate(
         page: *const CodePage,
         first: usize,
@@ -103,7 +103,7 @@ impl<'a> Block<'a> {
                 block.leave_at(layout::PAGE_BYTES + 2 * (index - PAGE_SLOTS) as i32);
                 break;
             }
-            // With detailed timing, only where the line is looked at anyway.
+            // With detailed timing a block may end only where a line begins, because the line is checked there anyway.
             let entered = line.replace(index / SLOTS_OF_LINE) != Some(index / SLOTS_OF_LINE);
             if n >= LONGEST && (entered || prices.predictor.is_none()) {
                 block.go_on_at(index);
@@ -122,7 +122,7 @@ impl<'a> Block<'a> {
         block.finish()
     }
 
-    /// Translates one instruction: the slots to the next one, or `None` where the block ends.
+    /// Translates one instruction. Returns the number of slots to the next one, or `None` if the block ends.
     fn instruction(&mut self, s: Slot, index: usize) -> Option<usize> {
         let here = 2 * index as i32;
         let price = self.prices.costs[s.op as usize];
@@ -221,7 +221,7 @@ impl<'a> Block<'a> {
                 return None;
             }
 
-            // The interpreter's.
+            // Only the interpreter does these.
             Op::Undecoded
             | Op::Refetch
             | Op::Cross
@@ -242,9 +242,9 @@ impl<'a> Block<'a> {
         length(s)
     }
 
-    // Guest registers.
+    // Host registers for guest registers.
 
-    /// The host register that holds guest register `g`.
+    /// Returns the host register that holds guest register `g`, and loads it if necessary.
     fn src(&mut self, g: u8) -> u8 {
         if let Some(i) = self.find(g) {
             return POOL[i];
@@ -254,7 +254,7 @@ impl<'a> Block<'a> {
         POOL[i]
     }
 
-    /// The host register for a new value of guest register `g`.
+    /// Returns the host register for a new value of guest register `g`.
     fn dst(&mut self, g: u8) -> u8 {
         let i = self.find(g).unwrap_or_else(|| self.place(g, true));
         if let Some(held) = &mut self.cache[i] {
@@ -272,7 +272,7 @@ impl<'a> Block<'a> {
         Some(i)
     }
 
-    /// A place for `g`: a free one, or that of the register that was not used for longest.
+    /// Makes room for `guest` in the pool: takes a free register, or the least recently used one.
     fn place(&mut self, guest: u8, dirty: bool) -> usize {
         let free = self.cache.iter().position(Option::is_none);
         let i =
@@ -305,19 +305,19 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Adds to `acc`; uses rcx.
+    /// Emits code that adds `cost` to `acc`. Uses rcx.
     fn add_cost(&mut self, cost: u64) {
         if cost != 0 {
             dynasm!(self.ops; .arch x64; mov rcx, QWORD cost as i64; add r12, rcx);
         }
     }
 
-    /// Adds the code out of the way.
+    /// Adds the code for rare cases.
     fn finish(mut self) -> Vec<u8> {
         while let Some(cold) = self.cold.pop() {
             self.out_of_the_way(cold);
         }
-        // Every label is defined: each is bound where it is made or in this function.
+        // Every label is defined, either where it is created or in this function.
         self.ops.finalize().unwrap_or_default()
     }
 
@@ -356,7 +356,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Leaves through `stub` and goes on at `resume`, whatever the registers held before and hold after.
+    /// Exits through `stub` and continues at `resume`. The pool is as `before` at the exit and as `after` at `resume`.
     fn leave_and_resume(
         &mut self,
         stub: *const u8,

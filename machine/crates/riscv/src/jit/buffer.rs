@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory for translated code: one file in memory, mapped once for writing and once for execution.
+//! Memory for translated code: one memory file, mapped once for writing and once for execution.
 
 use std::arch::asm;
 use std::ptr::{NonNull, copy_nonoverlapping, null_mut};
@@ -7,10 +7,10 @@ use std::ptr::{NonNull, copy_nonoverlapping, null_mut};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Bytes of translated code kept at most.
+/// Most bytes of translated code that are kept.
 const SIZE: usize = 64 << 20;
 
-/// A stack of translated code.
+/// Translated code, kept as a stack.
 pub struct CodeBuffer {
     write: NonNull<u8>,
     run: NonNull<u8>,
@@ -18,58 +18,58 @@ pub struct CodeBuffer {
 }
 
 impl CodeBuffer {
-    /// Empty; `None` where the host forbids executable memory.
+    /// Creates an empty buffer; `None` where the host forbids executable memory.
     pub fn new() -> Option<CodeBuffer> {
         let file = memfd_create("trapless-code", MemfdFlags::CLOEXEC).ok()?;
         ftruncate(&file, SIZE as u64).ok()?;
         let map = |access| {
-            // SAFETY: a fresh mapping at an address of the system's choice.
+            // SAFETY: a new mapping at an address that the system chooses.
             let at = unsafe { mmap(null_mut(), SIZE, access, MapFlags::SHARED, &file, 0) }.ok()?;
             NonNull::new(at.cast::<u8>())
         };
         let write = map(ProtFlags::READ | ProtFlags::WRITE)?;
         let Some(run) = map(ProtFlags::READ | ProtFlags::EXEC) else {
-            // SAFETY: mapped above with this size, and nobody has its address.
+            // SAFETY: mapped above with this size, and nobody else has its address.
             let _ = unsafe { munmap(write.as_ptr().cast(), SIZE) };
             return None;
         };
         Some(CodeBuffer { write, run, used: 0 })
     }
 
-    /// Where the next code will run.
+    /// Address at which the next code will run.
     pub fn next(&self) -> *const u8 {
         self.run.as_ptr().wrapping_add(self.used)
     }
 
-    /// Adds code that was made for [`CodeBuffer::next`]; `None` when it does not fit.
+    /// Adds code that was made for address [`CodeBuffer::next`]; returns `None` if it does not fit.
     pub fn push(&mut self, code: &[u8]) -> Option<*const u8> {
         if code.len() > SIZE - self.used {
             return None;
         }
         let at = self.next();
-        // SAFETY: the bytes fit behind what is used.
+        // SAFETY: the bytes fit behind those already used.
         unsafe { copy_nonoverlapping(code.as_ptr(), self.write.as_ptr().add(self.used), code.len()) };
         serialize();
         self.used = (self.used + code.len()).next_multiple_of(16).min(SIZE);
         Some(at)
     }
 
-    /// Gives up everything behind the first `used` bytes.
+    /// Drops everything behind the first `used` bytes.
     pub fn truncate(&mut self, used: usize) {
         self.used = used;
     }
 
-    /// Bytes in use.
+    /// Number of bytes in use.
     pub fn used(&self) -> usize {
         self.used
     }
 }
 
-/// Has this processor see code that was written through another mapping than it runs through, whatever it has read ahead: that
-/// needs a serializing instruction (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3A, 8.1.3). IRET is
-/// the one that no hypervisor intercepts and every processor has.
+/// Makes this processor see code that was written through another mapping, even if it has already read ahead. That takes a
+/// serializing instruction (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 3A, 8.1.3). IRET is the
+/// only one that every processor has and no hypervisor intercepts.
 fn serialize() {
-    // SAFETY: returns to the label behind, with the same stack and flags.
+    // SAFETY: control returns to the label behind iretq, with the same stack and flags.
     unsafe {
         asm!(
             "mov {stack}, rsp",

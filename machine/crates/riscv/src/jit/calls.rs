@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What translated code calls: instructions that are too long to be templates and too frequent to leave for.
+//! Functions that translated code calls, for instructions that are too long for templates and too frequent for an exit.
 //!
-//! Each takes the hart and a slot, and either does the whole instruction (true) or nothing (false: the interpreter does).
+//! Each either executes the whole instruction of a slot and returns true, or returns false and leaves it to the interpreter.
 
 use crate::Hart;
 use crate::atomic::combine;
@@ -14,7 +14,7 @@ use crate::op::{Op, Slot};
 /// A function that translated code calls; the slot is given as its bytes.
 pub type Call = extern "sysv64" fn(hart: *mut Hart, slot: u64) -> bool;
 
-/// The slot's bytes.
+/// Packs the fields of a slot into a number.
 pub fn pack(s: Slot) -> u64 {
     let imm = s.imm.to_le_bytes();
     u64::from_le_bytes([s.op as u8, s.rd, s.rs1, s.rs2, imm[0], imm[1], imm[2], imm[3]])
@@ -29,32 +29,32 @@ macro_rules! call {
     ($(#[$doc:meta])* $name:ident, $op:expr, $does:expr) => {
         $(#[$doc])*
         pub extern "sysv64" fn $name(hart: *mut Hart, slot: u64) -> bool {
-            // SAFETY: translated code passes the hart that runs it, which the caller of `enter` has lent exclusively.
+            // SAFETY: translated code passes the hart that runs it. The caller of `enter` has borrowed the hart exclusively.
             let hart = unsafe { &mut *hart };
             $does(hart, unpack($op, slot))
         }
     };
 }
 
-// The class only decides the price, which is paid for already.
+// The operation only decides the price, which is already paid.
 call!(
-    /// Arithmetic; false: illegal.
+    /// A floating-point computation; false if it is illegal.
     floating_point, Op::FpMove, |hart: &mut Hart, s| hart.fp_execute(s)
 );
 call!(
-    /// A CSR of supervisor mode that has no effect but on the hart itself.
+    /// An access to a CSR of supervisor mode that has an effect on the hart only.
     csr, Op::Csr, control
 );
 call!(
-    /// LR on a page that the data entries know.
+    /// LR on a page that the data entries contain.
     load_reserved, Op::Lr, atomic
 );
 call!(
-    /// SC on a page that the data entries know.
+    /// SC on a page that the data entries contain.
     store_conditional, Op::Sc, atomic
 );
 call!(
-    /// AMO on a page that the data entries know.
+    /// AMO on a page that the data entries contain.
     amo, Op::Amo, atomic
 );
 
@@ -104,8 +104,8 @@ fn atomic(hart: &mut Hart, s: Slot) -> bool {
     let pa = entry.pa_size & PAGE_MASK | va & !PAGE_MASK;
     let host = va.wrapping_add(entry.addend);
     let b = hart.regs[s.rs2 as usize];
-    // SAFETY: the entry maps this page to host memory of guest RAM, which outlives the run, for the access asked for; the
-    // comparison above made sure of the page and of the alignment.
+    // SAFETY: the entry maps this page to host memory of guest RAM, which outlives the run, for this kind of access; the
+    // comparison above has checked the page and the alignment.
     let old = unsafe { if size == 4 { (host as *const i32).read() as u64 } else { (host as *const u64).read() } };
     let write = |v: u64| {
         // SAFETY: as above; pages that hold code never have a write tag.

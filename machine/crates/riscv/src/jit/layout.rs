@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where translated code finds things. rbx points into the hart's register file, so that x0 to x31 are near.
+//! Addresses of fields for translated code. rbx points into the hart's register file, so that x0 to x31 have short offsets.
 
 use std::mem::offset_of;
 
@@ -48,7 +48,7 @@ pub const DATA_ENTRY_SHIFT: u32 = size_of::<DataEntry>().trailing_zeros();
 pub const FETCH_ENTRY_SHIFT: u32 = size_of::<FetchEntry>().trailing_zeros();
 /// Mask of an entry's offset in a set of data entries.
 pub const DATA_INDEX: i32 = ((ENTRIES_OF_SET - 1) << DATA_ENTRY_SHIFT) as i32;
-/// Mask of a line's entry's offset in its set.
+/// Mask of the offset of a line's entry in its set.
 pub const LINE_INDEX: i32 = ((LINES - 1) << DATA_ENTRY_SHIFT) as i32;
 /// Mask of an entry's offset in a set of fetch entries.
 pub const FETCH_INDEX: i32 = ((ENTRIES_OF_SET - 1) << FETCH_ENTRY_SHIFT) as i32;

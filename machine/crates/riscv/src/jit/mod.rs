@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The translator: pages of guest code that are executed often become code of the host (docs/decisions/040-translator.md).
+//! The translator: turns pages of guest code that are executed often into host code (docs/decisions/040-translator.md).
 //!
-//! It does what the interpreter does, to the cycle, and leaves to it whatever is rare.
+//! Translated code takes the same cycles as the interpreter and leaves everything rare to it.
 
 mod asm;
 #[allow(clippy::useless_conversion, reason = "dynasm! converts numbers of registers, which are u8 already, to u8")]
@@ -28,19 +28,19 @@ use stubs::{Enter, Stubs};
 pub struct Translator {
     buffer: CodeBuffer,
     stubs: Stubs,
-    /// Bytes of the common code.
+    /// Size of the common code in bytes.
     common: usize,
     enter: Enter,
-    /// What pages without translated code have.
+    /// Entries of every page without translated code.
     cold: Box<Entries>,
-    /// Pages with separate entries, by page of RAM.
+    /// Entries of pages with translated code, by page of RAM.
     tables: Vec<Option<Box<Entries>>>,
     prices: Prices,
     epoch: u64,
 }
 
 impl Translator {
-    /// A translator for harts with these prices; `None` where the host forbids executable memory.
+    /// Creates a translator for harts with these prices; `None` where the host forbids executable memory.
     pub fn new(costs: [u64; 256], taken: u64) -> Option<Translator> {
         let mut buffer = CodeBuffer::new()?;
         let (code, stubs) = stubs::make(buffer.next());
@@ -54,22 +54,22 @@ impl Translator {
         Some(Translator { buffer, stubs, common, enter, cold, tables: Vec::new(), prices, epoch: 0 })
     }
 
-    /// Entries of a page that has nothing translated.
+    /// Entries for a page without translated code.
     pub fn cold_entries(&self) -> *const Entries {
         &raw const *self.cold
     }
 
-    /// Changes whenever translated code has died.
+    /// Changes whenever translated code becomes invalid.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Runs the hart from `at`, which is translated code for its `pc`.
+    /// Runs the hart from `at`, the translated code for its `pc`.
     pub fn enter(&self, hart: *mut Hart, at: *const u8) -> Left {
         (self.enter)(hart, at)
     }
 
-    /// Translates the block at slot `first` of the RAM page number `index`; its address.
+    /// Translates the block at slot `first` of RAM page number `index` and returns the address of the code.
     pub fn translate(&mut self, index: usize, page: NonNull<CodePage>, first: usize) -> Option<*const u8> {
         if index >= self.tables.len() {
             self.tables.resize_with(index + 1, || None);
@@ -93,13 +93,13 @@ impl Translator {
         None
     }
 
-    /// Begins detailed timing with this predictor, or ends it.
+    /// Begins (with this predictor) or ends detailed timing.
     pub fn set_detail(&mut self, predictor: Option<PredictorConfig>) {
         self.prices.predictor = predictor;
         self.flush();
     }
 
-    /// Forgets what was translated of the RAM page number `index`.
+    /// Forgets the translated code of RAM page number `index`.
     pub fn forget(&mut self, index: usize) {
         if let Some(Some(table)) = self.tables.get_mut(index)
             && !bugs::has(Bug::CodeStays)
@@ -109,7 +109,7 @@ impl Translator {
         }
     }
 
-    /// Forgets all translated code.
+    /// Forgets all translated code, but keeps the tables of entries.
     pub fn flush(&mut self) {
         for table in self.tables.iter_mut().flatten() {
             table.fill(self.stubs.cold);
@@ -118,7 +118,7 @@ impl Translator {
         self.epoch += 1;
     }
 
-    /// Forgets all translated code and all pages.
+    /// Forgets all translated code and all tables of entries.
     pub fn clear(&mut self) {
         self.flush();
         self.tables.clear();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What instructions cost.
+//! Prices of instructions.
 
 use crate::predictor::PredictorConfig;
 
-/// What translated code adds to `acc`.
+/// What translated code adds to `acc`, and its predictor.
 pub struct Prices {
-    /// By operation.
+    /// What each operation adds.
     pub costs: [u64; 256],
-    /// For a taken branch.
+    /// What a taken branch adds.
     pub taken: u64,
-    /// Detailed timing.
+    /// The branch predictor; none without detailed timing.
     pub predictor: Option<PredictorConfig>,
 }

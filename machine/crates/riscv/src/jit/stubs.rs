@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ways into and out of translated code.
+//! Entry and exits of translated code.
 //!
-//! In translated code rbx points at the hart ([`layout::BIAS`]), r12 is `acc`, r13 the data entries, r15 the virtual address
-//! of the page. Whoever jumps to a slot's entry has the slot's offset in its page in rax.
+//! In translated code rbx points at the hart ([`layout::BIAS`]), r12 is `acc`, r13 points at the data entries, and r15 is the
+//! virtual address of the page. At a jump to a slot's entry, rax holds the slot's offset in its page.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
@@ -32,7 +32,7 @@ pub fn make(at: *const u8) -> (Vec<u8>, Stubs) {
     let leave = ops.new_dynamic_label();
 
     let enter = here(&ops);
-    // Seven words with the return address, one more to keep the stack aligned for calls.
+    // Seven words with the return address, and one more that aligns the stack for calls.
     dynasm!(ops
         ; .arch x64
         ; push rbx ; push rbp ; push r12 ; push r13 ; push r14 ; push r15 ; sub rsp, 8
@@ -55,7 +55,7 @@ pub fn make(at: *const u8) -> (Vec<u8>, Stubs) {
     };
     let (limit, slow, cold, line) = (at_offset(LIMIT), at_offset(SLOW), at_offset(COLD), at_offset(LINE));
 
-    // On at the address in rax, in another page.
+    // Continue at the address in rax, in another page.
     let fetch = here(&ops);
     let shift = (trapless_memory::PAGE_SHIFT - layout::FETCH_ENTRY_SHIFT) as i8;
     dynasm!(ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A board with RAM and one device register, and a few encoders.
+//! A board with RAM and one device register, and a few instruction encoders.
 #![allow(dead_code, missing_docs)]
 
 use trapless_memory::{BusError, Cycle, MmioEffect, PhysAddr, Ram};
@@ -8,11 +8,11 @@ use trapless_riscv::{
 };
 
 pub const BASE: u64 = 0x8000_0000;
-/// Program text.
+/// Address of the program.
 pub const TEXT: u64 = BASE;
-/// Trap handlers point here; nothing is executed there.
+/// Trap handlers start here; no test executes anything there.
 pub const HANDLER: u64 = BASE + 0x1_0000;
-/// Root page table, and the two below it.
+/// Root page table, followed by the two tables below it.
 pub const ROOT: u64 = BASE + 0x10_0000;
 pub const MID: u64 = ROOT + 0x1000;
 pub const LEAF: u64 = ROOT + 0x2000;
@@ -27,7 +27,7 @@ pub struct Board {
     pub ram: Ram,
     pub log: Vec<(u64, u8, u64, Cycle)>,
     pub effect: MmioEffect,
-    /// The next device write also writes this, as DMA.
+    /// What the next device write also writes to memory, like DMA: address and value.
     pub dma: Option<(u64, u32)>,
 }
 
@@ -80,7 +80,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A hart in M-mode at TEXT with `program` there, open PMP, handlers at HANDLER, floating point on.
+    /// Creates a hart in M-mode at TEXT that runs `program`: open PMP, handlers at HANDLER, floating point on.
     pub fn new(program: &[u32]) -> Rig {
         Rig::with(HartConfig { smu: true, ..HartConfig::new(3) }, program)
     }
@@ -98,8 +98,8 @@ impl Rig {
         rig
     }
 
-    /// Sv39 on, in mode `p`: TEXT and HANDLER mapped one to one by a large page for S (or U) mode, VA.. by LEAF, the
-    /// paging extension enabled.
+    /// Does the same with Sv39, in mode `p`. A large page maps TEXT and HANDLER one to one for S (or U) mode, LEAF maps VA and
+    /// the pages after it, and the paging extension is enabled.
     pub fn paged(program: &[u32], p: Privilege) -> Rig {
         let mut rig = Rig::new(program);
         rig.page(p);
@@ -138,7 +138,7 @@ impl Rig {
         u64::from_le_bytes(self.board.ram.load(PhysAddr(at)).unwrap())
     }
 
-    /// Maps 4 KiB page `n` after VA.
+    /// Maps the 4 KiB page number `n`, counted from VA.
     pub fn map(&mut self, n: u64, e: u64) {
         self.put64(LEAF + 8 * n, e);
         self.hart.fence_vma(None);
@@ -156,7 +156,7 @@ impl Rig {
         self.hart.run(&mut env, until)
     }
 
-    /// Runs until pc is at a `j .`, at most 100000 cycles.
+    /// Runs until pc is at a `j .`, for at most 100000 cycles.
     pub fn finish(&mut self) {
         for _ in 0..100 {
             self.run(1000);
@@ -176,7 +176,7 @@ impl Rig {
         self.hart.resume_walk(a, &mut self.log);
     }
 
-    /// The only trap so far: cause and tval.
+    /// Checks that there was exactly one trap, and returns its cause and tval.
     pub fn only_trap(&self) -> (u64, u64) {
         assert_eq!(self.log.traps.len(), 1, "{:x?}", self.log.traps);
         (self.log.traps[0].cause, self.log.traps[0].tval)
@@ -187,7 +187,7 @@ pub fn entry(pa: u64, flags: u64) -> u64 {
     pa >> 12 << 10 | flags
 }
 
-/// An armed entry for block `lba`, readable by users.
+/// An armed entry for block `lba`, readable in user mode.
 pub fn armed(lba: u64) -> u64 {
     lba << 10 | pte::L | pte::R | pte::U | pte::A
 }
@@ -254,15 +254,15 @@ pub fn csrrw(rd: u32, csr: u16, rs1: u32) -> u32 {
 pub fn csrrs(rd: u32, csr: u16, rs1: u32) -> u32 {
     i(0x73, 2, rd, rs1, i32::from(csr))
 }
-/// LR/SC/AMO of funct5, `double` or word.
+/// LR, SC or AMO with this funct5, on a doubleword if `double`, otherwise on a word.
 pub fn amo(funct5: u32, double: bool, rd: u32, rs1: u32, rs2: u32) -> u32 {
     r(0x2f, if double { 3 } else { 2 }, funct5 << 2, rd, rs1, rs2)
 }
 
-/// A leaf that allows a user everything but execution.
+/// Flags of a leaf that allows user mode everything except execution.
 pub const OK: u64 = pte::V | pte::R | pte::W | pte::U | pte::A | pte::D;
 
-/// A user program that loads from (x5) into x6, or stores x6 there.
+/// A user program that loads from the address in x5 into x6.
 pub fn user_load() -> Rig {
     rig_at(ld(6, 5, 0), VA)
 }
@@ -275,10 +275,10 @@ pub fn rig_at(instruction: u32, va: u64) -> Rig {
     rig
 }
 
-/// The request of a walk that waits for the SMU.
+/// Returns the request of a run that ended because a walk waits for the SMU.
 pub fn wait(exit: Exit) -> WalkRequest {
     match exit {
         Exit::SmuWait(request) => request,
-        other => panic!("no wait but {other:?}"),
+        other => panic!("expected a wait for the SMU, not {other:?}"),
     }
 }

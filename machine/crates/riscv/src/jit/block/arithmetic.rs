@@ -14,7 +14,7 @@ impl Block<'_> {
         }
         let (a, b) = (self.src(s.rs1), self.src(s.rs2));
         let d = self.dst(s.rd);
-        // The destination may be the second operand.
+        // The destination may also be the second operand.
         let to = if d == b && d != a { RAX } else { d };
         if to != a {
             dynasm!(self.ops; .arch x64; mov Rq(to), Rq(a));
@@ -57,7 +57,7 @@ impl Block<'_> {
         self.result(d, matches!(s.op, Op::Sllw | Op::Srlw | Op::Sraw));
     }
 
-    /// Moves rax, or the sign-extended eax, to `d`.
+    /// Moves rax, or the sign-extended eax for a `word`, to `d`.
     pub(super) fn result(&mut self, d: u8, word: bool) {
         if word {
             dynasm!(self.ops; .arch x64; movsxd Rq(d), eax);
@@ -116,7 +116,7 @@ impl Block<'_> {
         }
     }
 
-    /// rd = 1 if the comparison just made says less.
+    /// Emits code that sets rd to 1 if the last comparison says less, otherwise to 0.
     pub(super) fn set_flag(&mut self, rd: u8, signed: bool) {
         let d = self.dst(rd);
         if signed {
@@ -152,7 +152,7 @@ impl Block<'_> {
         dynasm!(self.ops; .arch x64; mov Rq(d), rdx);
     }
 
-    /// Division by zero and overflow have results of their own, so the host's instruction is never asked for them.
+    /// Emits a division. Zero divisors and overflow get their results without the host's division instruction.
     pub(super) fn divide(&mut self, s: Slot) {
         let (a, b) = (self.src(s.rs1), self.src(s.rs2));
         let d = self.dst(s.rd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Branches, jumps and the other ways out of a block.
+//! Branches, jumps and other exits of a block.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
@@ -8,7 +8,7 @@ use crate::jit::layout;
 use crate::op::{SINK, Slot};
 
 impl Block<'_> {
-    /// Compares and jumps to `label` if the condition of this number (beq, bne, blt, bge, bltu, bgeu) holds.
+    /// Emits a comparison and a jump to `label`, taken if `condition` (by number: beq, bne, blt, bge, bltu, bgeu) holds.
     pub(super) fn branch(&mut self, s: Slot, condition: u8, label: DynamicLabel) {
         let (a, b) = (self.src(s.rs1), self.src(s.rs2));
         if s.rs2 == 0 {
@@ -26,7 +26,7 @@ impl Block<'_> {
         }
     }
 
-    /// rd = address of the next instruction.
+    /// Emits code that sets rd to the address of the next instruction.
     pub(super) fn link(&mut self, s: Slot, here: i32) {
         if s.rd != SINK {
             let d = self.dst(s.rd);
@@ -34,7 +34,7 @@ impl Block<'_> {
         }
     }
 
-    /// Ends the block: on in another page, `offset` bytes from this one's beginning.
+    /// Ends the block and continues in another page, `offset` bytes from this page's start.
     pub(super) fn leave_at(&mut self, offset: i32) {
         self.write_back(self.cache);
         self.add_cost(self.cost);
@@ -46,7 +46,7 @@ impl Block<'_> {
         dynasm!(self.ops; .arch x64; lea rax, [r15 + offset]; jmp extern fetch);
     }
 
-    /// Ends the block: on in slot `index`, wherever that is translated.
+    /// Ends the block and continues in slot `index`, wherever its code is.
     pub(super) fn go_on_at(&mut self, index: usize) {
         self.write_back(self.cache);
         self.add_cost(self.cost);
@@ -54,26 +54,26 @@ impl Block<'_> {
         self.jump_to_slot(index);
     }
 
-    /// To slot `index` through the page's table; eax is its offset already. Uses rcx.
+    /// Emits a jump to slot `index` through the page's table. eax already holds the slot's offset. Uses rcx.
     pub(super) fn jump_to_slot(&mut self, index: usize) {
         let entry = self.entries.wrapping_add(index).addr() as i64;
         dynasm!(self.ops; .arch x64; mov rcx, QWORD entry; jmp QWORD [rcx]);
     }
 
-    /// To slot `index` unless the limit is reached.
+    /// Emits a jump to slot `index`, not taken if the limit is reached.
     pub(super) fn jump_checked(&mut self, index: usize) {
         self.leave_at_limit(index);
         self.jump_to_slot(index);
     }
 
-    /// Where the interpreter looks at the limit in the middle of a block, before slot `next`. Nothing is cached there.
+    /// Checks the limit before slot `next` inside a block, as the interpreter does. No guest register may be cached there.
     pub(super) fn check_limit(&mut self, next: usize) {
         let cost = std::mem::take(&mut self.cost);
         self.add_cost(cost);
         self.leave_at_limit(next);
     }
 
-    /// Leaves translated code before slot `index` if the limit is reached; the slot's offset stays in eax.
+    /// Emits an exit before slot `index` if the limit is reached. The slot's offset stays in eax.
     fn leave_at_limit(&mut self, index: usize) {
         let limit = self.stubs.limit.addr();
         dynasm!(self.ops
@@ -83,7 +83,7 @@ impl Block<'_> {
             ; jae extern limit);
     }
 
-    /// Leaves translated code through `stub` at slot `index`, to come back to `resume`.
+    /// Emits an exit through `stub` at slot `index`, which returns to `resume`.
     pub(super) fn exit(
         &mut self,
         stub: *const u8,

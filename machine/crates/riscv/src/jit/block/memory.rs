@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Loads, stores, and instructions that are calls.
+//! Loads, stores, and instructions that call a function.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
@@ -12,7 +12,7 @@ use crate::lines::{LINE_MASK, LINE_SHIFT};
 use crate::op::{Op, Slot};
 
 impl Block<'_> {
-    /// Finds the entry for the address in rax, and leaves in rcx what to add to it; goes to `slow` if there is none.
+    /// Emits the look-up of the address in rax. It leaves the entry's addend in rcx, or jumps to `slow` if there is no entry.
     pub(super) fn look_up(&mut self, size: i32, tag: i32, slow: DynamicLabel) {
         let (unit, unit_shift, indices) = match self.prices.predictor {
             None => (PAGE_MASK, trapless_memory::PAGE_SHIFT, layout::DATA_INDEX),
@@ -42,7 +42,7 @@ impl Block<'_> {
             Op::Lw | Op::Lwu | Op::Flw => 4,
             _ => 8,
         };
-        // The destination's place first: making it may write another register back, which the way out must know.
+        // Make room for the destination first: that may write another register back, which the exit must know.
         let before_dst = self.find(s.rd);
         if before_dst.is_none() {
             let i = self.place(s.rd, false);
@@ -93,8 +93,8 @@ impl Block<'_> {
         self.cold.push(Cold::Slow { label: slow, index, before: cache, after: cache, cost: self.cost, resume });
     }
 
-    /// Emits an instruction that needs floating point: its state must be dirty already, or the interpreter does the
-    /// instruction. What `dirties` the state makes that sure for the rest of the block.
+    /// Emits an instruction that needs floating point. If the state is not dirty already, the interpreter executes it. If the
+    /// instruction itself `dirties` the state, no further check is needed in the block.
     pub(super) fn with_fp(&mut self, index: usize, dirties: bool, emit: impl FnOnce(&mut Self)) {
         if self.fp_checked {
             return emit(self);
@@ -108,7 +108,7 @@ impl Block<'_> {
         self.cold.push(Cold::Slow { label, index, before, after: self.cache, cost: self.cost, resume });
     }
 
-    /// Calls for an instruction, or leaves it to the interpreter; no host register of the pool survives.
+    /// Emits a call that executes the instruction or leaves it to the interpreter. All host registers of the pool are lost.
     pub(super) fn call(&mut self, s: Slot, index: usize, function: Call) {
         self.write_back(self.cache);
         self.cache = [None; POOL.len()];
@@ -126,7 +126,7 @@ impl Block<'_> {
         self.cold.push(Cold::Slow { label, index, before: cache, after: cache, cost: self.cost, resume });
     }
 
-    /// LR, SC and AMO; LR notes the time.
+    /// Emits LR, SC or AMO. LR also notes the time.
     pub(super) fn atomic(&mut self, s: Slot, index: usize) {
         if s.op == Op::Lr {
             dynasm!(self.ops
@@ -144,10 +144,10 @@ impl Block<'_> {
         self.check_limit(index + 2);
     }
 
-    /// A CSR that only concerns the hart, mostly.
+    /// Emits an access to a CSR that mostly has an effect on the hart only.
     pub(super) fn csr(&mut self, s: Slot, index: usize) {
         self.call(s, index, calls::csr);
-        // Memory may be open to other accesses now, and the floating-point state another.
+        // Other data entries may be in use now, and the floating-point state may have changed.
         dynasm!(self.ops; .arch x64; mov r13, [rbx + layout::DTLB]);
         self.fp_checked = false;
         self.check_limit(index + 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Detailed timing inside translated code: lines of code, and the branch predictor (predictor.rs has the rules).
+//! Detailed timing in translated code: lines of code, and the branch predictor (its rules are in predictor.rs).
 //!
 //! Only rax, rcx and rdx are used.
 
@@ -12,7 +12,7 @@ use crate::op::Slot;
 use crate::predictor::{Predictor, is_link};
 
 impl Block<'_> {
-    /// Looks whether the line of slot `index` is known to be cached.
+    /// Emits a check whether the line of slot `index` is known to be cached.
     pub(super) fn check_line(&mut self, index: usize) {
         let line = (self.first_line + (index / SLOTS_OF_LINE) as u64) as u32;
         let at = layout::CODE_LINES + 4 * (line as usize % CODE_LINES) as i32;
@@ -26,7 +26,7 @@ impl Block<'_> {
         Predictor::hash((self.first_line << crate::lines::LINE_SHIFT) + 2 * index as u64)
     }
 
-    /// The branch of slot `index` goes its way.
+    /// Emits the prediction of the branch of slot `index`, on the path on which it is `taken` or not.
     pub(super) fn predict_branch(&mut self, index: usize, taken: bool) {
         let Some(config) = self.prices.predictor else { return };
         let mask = (1i32 << config.history_bits) - 1;
@@ -49,7 +49,7 @@ impl Block<'_> {
         self.cold.push(Cold::Count { label, taken, back });
     }
 
-    /// Moves the counter at rcx, which is not at its end, and pays if it was on the wrong side.
+    /// Moves the counter at rcx, which is not at its end, and charges for a misprediction if the counter was on the wrong side.
     pub(super) fn count(&mut self, label: DynamicLabel, taken: bool, back: DynamicLabel) {
         dynasm!(self.ops; .arch x64; =>label);
         if taken {
@@ -64,13 +64,13 @@ impl Block<'_> {
         self.mispredicted(back);
     }
 
-    /// Pays for a wrong prediction.
+    /// Charges for a misprediction.
     pub(super) fn mispredicted(&mut self, back: DynamicLabel) {
         let penalty = self.prices.predictor.map_or(0, |p| p.mispredict_cycles) as i32;
         dynasm!(self.ops; .arch x64; add r12, penalty; inc QWORD [rbx + layout::MISSED]; jmp =>back);
     }
 
-    /// The return address of a call is pushed.
+    /// Emits code that pushes the return address of a call.
     pub(super) fn predict_call(&mut self, s: Slot, here: i32) {
         let Some(config) = self.prices.predictor.filter(|_| is_link(s.rd)) else { return };
         dynasm!(self.ops
@@ -83,7 +83,7 @@ impl Block<'_> {
             ; mov [rbx + rcx * 8 + layout::RETURNS], rdx);
     }
 
-    /// The indirect jump of slot `index` goes to the address in rax, which stays there.
+    /// Emits the prediction of the indirect jump of slot `index` to the address in rax. rax is preserved.
     pub(super) fn predict_jump(&mut self, s: Slot, index: usize) {
         let Some(config) = self.prices.predictor else { return };
         let (label, back) = (self.ops.new_dynamic_label(), self.ops.new_dynamic_label());
