@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checkpoints: a folder from which a machine goes on where another one stopped.
+//! Checkpoints: a folder from which a machine continues where another one stopped.
 //!
-//! The folder holds `memory`, guest RAM as a sparse file that machines map copy-on-write, and `state`, everything else. It
-//! appears whole or not at all. Only the program that wrote it takes it back. Caches, TLBs, translations and measurements
-//! are not part of it: whoever goes on, the machine that wrote it included, begins with these empty.
+//! The folder holds two files: `memory` is guest RAM, as a sparse file that machines map copy-on-write; `state` is everything
+//! else. The folder appears completely or not at all. Only the same build of the program can read it. Caches, TLBs,
+//! translations and measurements are not included: every machine that continues, the writer too, begins with these empty.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hasher};
@@ -21,7 +21,7 @@ use crate::error::Error;
 const STATE: &str = "state";
 const MEMORY: &str = "memory";
 
-/// What `state` holds behind the writer's fingerprint and a checksum.
+/// The content of `state`, which follows the writer's fingerprint and a checksum.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     harts: u32,
@@ -33,16 +33,16 @@ struct Saved {
     state: State,
 }
 
-/// Everything of a machine but RAM.
+/// The state of a machine, without RAM.
 #[derive(Serialize, Deserialize)]
 pub struct State {
-    /// Harts leave SBI calls to the machine.
+    /// Whether the machine itself serves SBI calls.
     pub builtin_sbi: bool,
     /// The time.
     pub now: Cycle,
-    /// The last request's number.
+    /// Number of the last request to the SMU.
     pub next_request: u64,
-    /// The program, if it is one without an operating system.
+    /// The program, if it runs without an operating system.
     pub elf: Option<LoadedElf>,
     /// The harts.
     pub cores: CoresState,
@@ -50,12 +50,12 @@ pub struct State {
     pub board: BoardState,
 }
 
-/// Something is wrong with the checkpoint at this place.
+/// The error for a wrong checkpoint in the folder `dir`.
 fn wrong(dir: &Path, reason: impl Into<String>) -> Error {
     Error::Checkpoint { path: dir.into(), reason: reason.into() }
 }
 
-/// Identifies the program that runs.
+/// Identifies the program that is running.
 fn fingerprint(dir: &Path) -> Result<u64, Error> {
     let program = std::env::current_exe().and_then(fs::read).map_err(|e| wrong(dir, e.to_string()))?;
     let mut hasher = DefaultHasher::new();
@@ -63,20 +63,20 @@ fn fingerprint(dir: &Path) -> Result<u64, Error> {
     Ok(hasher.finish())
 }
 
-/// Tells a state that was written from one that was changed since: devices rely on what they know of themselves.
+/// Detects a state that was changed after it was written: devices do not check again what they saved.
 fn checksum(state: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(state);
     hasher.finish()
 }
 
-/// Guest RAM of a checkpoint for a machine with this profile.
+/// Reads guest RAM from a checkpoint, for a machine with this profile.
 pub fn memory(dir: &Path, profile: &Profile) -> Result<Ram, Error> {
     let file = File::open(dir.join(MEMORY)).map_err(|e| wrong(dir, format!("{MEMORY}: {e}")))?;
     Ram::restore(map::RAM_BASE, profile.machine.memory_bytes, file).map_err(|e| wrong(dir, e.to_string()))
 }
 
-/// Everything but RAM of a checkpoint for a machine with this profile.
+/// Reads everything except RAM from a checkpoint, for a machine with this profile.
 pub fn state(dir: &Path, profile: &Profile) -> Result<State, Error> {
     let bytes = fs::read(dir.join(STATE)).map_err(|e| wrong(dir, format!("{STATE}: {e}")))?;
     let (writer, rest) = bytes.split_first_chunk().ok_or_else(|| wrong(dir, "cut short"))?;
@@ -105,7 +105,7 @@ pub fn state(dir: &Path, profile: &Profile) -> Result<State, Error> {
     }
 }
 
-/// Where a checkpoint will be. The folder appears whole or not at all.
+/// A checkpoint that is being written. Its folder appears completely or not at all.
 pub struct Folder {
     dir: PathBuf,
     partial: PathBuf,
@@ -115,7 +115,7 @@ impl Folder {
     /// Begins a checkpoint.
     ///
     /// # Errors
-    /// The folder is there already, or cannot be made.
+    /// The folder exists already, or cannot be made.
     pub fn new(dir: &Path) -> Result<Folder, Error> {
         let failed = |e: std::io::Error| wrong(dir, e.to_string());
         if dir.exists() {
@@ -131,15 +131,15 @@ impl Folder {
         Ok(Folder { dir: dir.to_owned(), partial })
     }
 
-    /// The board cannot be saved: this disk was written to.
+    /// The error for a board that cannot be saved because this disk was written to.
     pub fn disk_written(&self, disk: usize) -> Error {
         wrong(&self.dir, format!("disk {disk} was written to, and only writes to a snapshot can be saved"))
     }
 
-    /// Writes everything.
+    /// Writes the checkpoint.
     ///
     /// # Errors
-    /// The host cannot.
+    /// The host cannot write a file.
     pub fn write(self, profile: &Profile, state: State, ram: &mut Ram) -> Result<(), Error> {
         let Folder { dir, partial } = self;
         let failed = |e: std::io::Error| wrong(&dir, e.to_string());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a machine is made of, what it starts with, and how a run ends.
+//! Configuration of a machine and of a run, and how a run ends.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,34 +11,34 @@ use trapless_memory::Cycle;
 use trapless_nvme::Fault;
 use trapless_timing::{Profile, SsdParams};
 
-/// What a machine is made of and starts with.
+/// Parts of a machine, and what it starts with.
 pub struct MachineConfig {
-    /// Sizes and times.
+    /// Sizes and times of the parts.
     pub profile: Profile,
     /// What runs first.
     pub boot: Boot,
     /// Drives in the order of their names in the guest.
     pub disks: Vec<DiskConfig>,
-    /// Faults of drives.
+    /// Faults that the drives will have.
     pub faults: Vec<Fault>,
     /// How instructions are executed.
     pub engine: Engine,
     /// When timing is detailed.
     pub detail: DetailFrom,
-    /// When to write a checkpoint, and where; the run ends there.
+    /// When to write a checkpoint, and to which folder; the run ends there.
     pub checkpoint: Option<(Moment, PathBuf)>,
-    /// Which cycles to attribute to guest functions, and how.
+    /// Which cycles to attribute to guest functions; none: attribute nothing.
     pub attribution: Option<AttributionConfig>,
 }
 
 /// Which cycles to attribute, and how.
 #[derive(Clone, Debug)]
 pub struct AttributionConfig {
-    /// Files with symbols. Those of an ELF that is booted are known.
+    /// Files with symbols. The symbols of an ELF that is booted are added to these.
     pub symbols: Vec<SymbolFile>,
-    /// Table of categories; none: the one for this repository's kernel.
+    /// Table of categories; none: the one for the kernel of this repository.
     pub categories: Option<PathBuf>,
-    /// From when on: the whole run, in regions of interest, from a moment on.
+    /// From when on to attribute cycles.
     pub from: DetailFrom,
     /// Most records of each kind.
     pub limit: usize,
@@ -69,8 +69,8 @@ impl std::str::FromStr for Moment {
     }
 }
 
-/// When timing is detailed: caches, TLBs, branch prediction and DRAM as the profile's `detail` says. Otherwise instructions
-/// cost what their class costs, every access hits, and only page walks cost more.
+/// When timing is detailed, with caches, TLBs, branch prediction and DRAM as the profile's `detail` says. Without it
+/// instructions cost what their class costs, every access hits, and only page walks cost more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DetailFrom {
     /// Never.
@@ -78,32 +78,32 @@ pub enum DetailFrom {
     Never,
     /// From the first instruction on.
     Start,
-    /// In regions of interest.
+    /// In all regions of interest.
     Rois,
-    /// In those with this number.
+    /// In regions of interest with this number.
     Roi(u64),
     /// From this moment on.
     Moment(Moment),
 }
 
 impl DetailFrom {
-    /// Do regions of interest begin and end it?
+    /// Whether regions of interest begin and end it.
     pub(crate) fn by_regions(self) -> bool {
         matches!(self, DetailFrom::Rois | DetailFrom::Roi(_))
     }
 
-    /// Is it in regions with this number?
+    /// Whether it includes regions with this number.
     pub(crate) fn in_region(self, number: u64) -> bool {
         self == DetailFrom::Rois || self == DetailFrom::Roi(number)
     }
 }
 
-/// How instructions are executed. The guest cannot tell: both take the same cycles.
+/// How instructions are executed. The guest cannot tell the difference: both take the same cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// One by one.
+    /// Instructions are interpreted one by one.
     Interpreter,
-    /// What is executed often is translated to code of the host, where the host can do that.
+    /// Code that is executed often is translated to host code, where the host allows that.
     #[default]
     Translator,
 }
@@ -133,11 +133,11 @@ pub enum Boot {
     Linux {
         /// The Image.
         kernel: PathBuf,
-        /// Initial RAM disk.
+        /// The initial RAM disk.
         initrd: Option<PathBuf>,
         /// Command line.
         append: String,
-        /// Machine-mode firmware instead of the built-in SBI.
+        /// Machine-mode firmware that replaces the built-in SBI.
         firmware: Option<PathBuf>,
     },
     /// A bare-metal ELF with a `tohost` symbol.
@@ -145,7 +145,7 @@ pub enum Boot {
         /// The file.
         file: PathBuf,
     },
-    /// What another machine was doing when it wrote a checkpoint.
+    /// A checkpoint of another machine.
     Checkpoint {
         /// The folder.
         dir: PathBuf,
@@ -155,7 +155,7 @@ pub enum Boot {
 /// A drive.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
-    /// What it is; `None`: as the profile says.
+    /// The kind of drive; `None`: as the profile says.
     pub ssd: Option<SsdParams>,
     /// Its namespaces, 1 to 64.
     pub namespaces: Vec<NamespaceConfig>,
@@ -175,18 +175,18 @@ pub struct NamespaceConfig {
     pub path: PathBuf,
     /// Where writes go.
     pub writes: DiskWrites,
-    /// Its logical block, 512 or 4096 bytes; `None`: the drive's.
+    /// Size of a logical block, 512 or 4096 bytes; `None`: the drive's.
     pub block_bytes: Option<u32>,
 }
 
 /// Where writes to a namespace go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskWrites {
-    /// To the file.
+    /// They go to the file.
     ToFile,
-    /// Nowhere: the namespace is read-only.
+    /// They fail: the namespace is read-only.
     Fail,
-    /// Into memory, dropped at the end.
+    /// Into memory; they are dropped at the end.
     InMemory,
 }
 
@@ -194,17 +194,17 @@ pub enum DiskWrites {
 pub struct Console {
     /// Takes what the guest prints.
     pub output: Box<dyn Write>,
-    /// What somebody types; with it the machine waits for input instead of ending when nothing else can happen.
+    /// What somebody types. With it the machine waits for input when nothing else can happen; without it the run ends then.
     pub input: Option<Receiver<u8>>,
 }
 
-/// When to stop a run that does not stop by itself.
+/// Limits that end a run.
 pub struct Limits<'a> {
-    /// Simulated time.
+    /// Simulated time at which the run ends.
     pub max_cycle: Cycle,
-    /// Longest stretch without a look at the other limits; `None`: what is fastest.
+    /// Longest window, after which the other limits are checked; `None`: the fastest choice.
     pub window: Option<Cycle>,
-    /// Raised from outside.
+    /// A flag that ends the run; others may set it at any time.
     pub stop: &'a AtomicBool,
 }
 
@@ -219,10 +219,10 @@ pub enum End {
     Failed(u16),
     /// The program reported its exit status through `tohost`.
     ToHost(u8),
-    /// [`Limits::max_cycle`].
+    /// The run reached [`Limits::max_cycle`].
     MaxCycle,
-    /// [`Limits::stop`].
+    /// [`Limits::stop`] was set.
     Stopped,
-    /// The checkpoint is written.
+    /// The checkpoint was written.
     Checkpoint,
 }

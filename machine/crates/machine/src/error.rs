@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can keep a machine from being built or from running on.
+//! Errors that keep a machine from being built or from running.
 
 use std::path::PathBuf;
 
-/// One line a cause; names the thing that is wrong.
+/// An error, as one line that names what is wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read or written.
@@ -11,12 +11,12 @@ pub enum Error {
     File {
         /// What the file is for.
         what: &'static str,
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         cause: std::io::Error,
     },
-    /// The SMU cannot be what was asked for.
+    /// There is no SMU of the kind that was asked for.
     #[error("{0}")]
     Smu(String),
     /// A checkpoint cannot be written, or does not fit.
@@ -27,10 +27,10 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// Detailed timing was asked for.
+    /// Detailed timing was asked for, but the profile does not have it.
     #[error("profile {0}: has no section `detail`, which detailed timing needs")]
     NoDetail(String),
-    /// A file that attribution needs.
+    /// A file that attribution needs is wrong.
     #[error(transparent)]
     Attribution(#[from] trapless_attribution::Error),
     /// The kernel is not a RISC-V Image.
@@ -39,19 +39,19 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// A file ends before its own header says.
+    /// A file is shorter than its own header says.
     #[error("{what} {}: cut short: {has} bytes, its header says {needs}", path.display())]
     Truncated {
         /// What the file is for.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// Bytes there.
+        /// Size of the file in bytes.
         has: u64,
-        /// Bytes announced.
+        /// Size in bytes according to the header.
         needs: u64,
     },
-    /// No room in RAM.
+    /// A file does not fit into RAM.
     #[error("{what} {}: does not fit into {memory} bytes of guest memory", path.display())]
     DoesNotFit {
         /// What the file is for.
@@ -61,13 +61,13 @@ pub enum Error {
         /// RAM in bytes.
         memory: u64,
     },
-    /// RAM does not even hold the device tree.
+    /// RAM is too small even for the device tree.
     #[error("{memory} bytes of guest memory are too few for the kernel and its device tree")]
     MemoryTooSmall {
         /// RAM in bytes.
         memory: u64,
     },
-    /// Not a loadable ELF.
+    /// A file is not a loadable ELF.
     #[error("ELF file {}: {reason}", path.display())]
     BadElf {
         /// The file.
@@ -75,7 +75,7 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// The command line cannot go into a device tree.
+    /// The command line cannot be stored in a device tree.
     #[error("kernel command line: {0}")]
     CommandLine(String),
     /// RAM could not be mapped.
@@ -84,38 +84,38 @@ pub enum Error {
     /// A disk image is unusable, or the host failed while the guest used it.
     #[error("{0}")]
     Disk(String),
-    /// The console's output failed.
+    /// Output to the console failed.
     #[error("console: {0}")]
     Console(std::io::Error),
     /// A trace could not be written.
     #[error("trace: {0}")]
     Trace(std::io::Error),
-    /// The profile asks for a machine that cannot be.
+    /// The profile asks for an impossible machine.
     #[error("profile: {0}")]
     Profile(String),
-    /// A fault that cannot be.
+    /// A fault is impossible.
     #[error("fault {fault}: {reason}")]
     Fault {
-        /// As it was written.
+        /// The fault as it was written.
         fault: String,
         /// What is wrong.
         reason: String,
     },
-    /// Two devices, or a device and RAM, have an address in common.
+    /// Two devices, or a device and RAM, overlap.
     #[error(transparent)]
     Overlap(#[from] trapless_devices::Overlap),
-    /// Too many disks.
+    /// There are too many disks.
     #[error("{0} disks are given; a machine can have at most 31")]
     TooManyDisks(usize),
-    /// None or too many namespaces.
+    /// A disk has no namespaces or too many.
     #[error("disk {disk}: must have 1 to 64 namespaces, not {count}")]
     Namespaces {
         /// The disk, counted from 1.
         disk: usize,
-        /// Its namespaces.
+        /// Number of its namespaces.
         count: usize,
     },
-    /// Nothing can ever happen again.
+    /// Nothing can happen any more.
     #[error("the guest waits for ever: every hart is asleep and no event is due (cycle {0})")]
     Deadlock(u64),
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What SBI calls do (the calls themselves are decoded in `sbi.rs`).
+//! Serves SBI calls (`sbi.rs` decodes them).
 
 use trapless_memory::{Cycle, Dma, PhysAddr};
 use trapless_riscv::Interrupt;
@@ -9,17 +9,17 @@ use crate::config::End;
 use crate::cores::{Cores, Phase};
 use crate::sbi::{self, A0, A1, A6, A7, Call};
 
-/// What is left for the machine to do after a call.
+/// What the machine has to do after a call.
 pub enum Then {
-    /// The hart goes on, or sleeps.
+    /// Nothing: the hart continues, or sleeps.
     Nothing,
-    /// Harts forget translations: start and size in bytes. A wait of theirs may end with that.
+    /// Harts forget translations: start and size in bytes. This may end a wait of these harts.
     Fence(Vec<usize>, u64, u64),
     /// The run ends.
     End(End),
 }
 
-/// Serves the call that a hart makes; it takes `cost` cycles.
+/// Serves the SBI call of a hart. The call takes `cost` cycles.
 pub fn call(hart: usize, cost: Cycle, cores: &mut Cores, board: &mut Board) -> Then {
     let x = |r: u8| cores.harts()[hart].x(r);
     let args = [x(A0), x(A0 + 1), x(A0 + 2), x(A0 + 3), x(A0 + 4)];
@@ -38,7 +38,7 @@ pub fn call(hart: usize, cost: Cycle, cores: &mut Cores, board: &mut Board) -> T
             }
             None => error = sbi::error::INVALID_PARAM,
         },
-        // Predecoded code follows every write to RAM, so a hart that fetches again already sees it.
+        // Predecoded code always follows writes to RAM, so a hart that fetches again sees the new code anyway.
         Call::FenceI(mask) if mask.harts(count).is_some() => {}
         Call::FenceI(_) => error = sbi::error::INVALID_PARAM,
         Call::SfenceVma(mask, start, size) => match mask.harts(count) {
@@ -87,7 +87,7 @@ pub fn call(hart: usize, cost: Cycle, cores: &mut Cores, board: &mut Board) -> T
     then
 }
 
-/// Why a hart cannot be started at an address, or success.
+/// The error that starting a hart at an address gives, or success.
 fn start_error(cores: &Cores, board: &Board, target: usize, address: u64) -> i64 {
     match cores.phase(target) {
         None => sbi::error::INVALID_PARAM,
@@ -97,7 +97,7 @@ fn start_error(cores: &Cores, board: &Board, target: usize, address: u64) -> i64
     }
 }
 
-/// Prints bytes of guest memory; how many, or `None` when they are not in RAM.
+/// Prints bytes of guest memory. Returns how many, or `None` if they are not in RAM.
 fn console_write(board: &mut Board, len: u64, address: u64) -> Option<u64> {
     /// Most bytes that one call prints; the specification allows such a limit.
     const MOST: u64 = 4096;
@@ -107,7 +107,7 @@ fn console_write(board: &mut Board, len: u64, address: u64) -> Option<u64> {
     Some(bytes.len() as u64)
 }
 
-/// Firmware output goes where the UART's goes, in order.
+/// Prints through the UART, so that output of firmware and of the guest stays in order.
 fn print(board: &mut Board, bytes: &[u8]) {
     for byte in bytes {
         board.peripherals_mut().uart.mmio_write(0, 1, u64::from(*byte));

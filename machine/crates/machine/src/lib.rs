@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The full-system machine: harts, devices, SMU and SSD in one deterministic order of events.
 //!
-//! One host thread, one simulated clock. Harts run in turn for at most a quantum, never past the next device event;
-//! devices act at their own cycles, in the order of time. The same inputs give the same cycles and the same bytes.
+//! There is one host thread and one simulated clock. Harts run in turn for at most a quantum, never past the next device event.
+//! Devices act at their own cycles, in the order of time. The same inputs always give the same cycles and the same bytes.
 //!
 //! Modules import one way: `config` and `error`; `cores`; `board`; `firmware`, `boot` and `terminal`; `watch`; `checkpoint`; `machine`.
 

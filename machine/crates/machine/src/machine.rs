@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The order of events: harts in turn, devices at their cycles, interrupts between (docs/explanation/machine.md).
+//! The order of events: harts run in turn, devices act at their cycles, interrupts come between (docs/explanation/machine.md).
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -25,37 +25,37 @@ use crate::sbi::A0;
 use crate::terminal::Terminal;
 use crate::watch::{Debugger, Eyes, Mark, Marked, Report, Scene, TraceConfig, Watchers};
 
-/// Windows between two looks at the stop flag and the host's health.
+/// Number of windows between two checks of the stop flag and of errors of the host.
 const HOUSEKEEPING: u64 = 1024;
 /// Longest window. It is limited so that the loop's housekeeping also happens if a busy guest has no events.
 const MAX_WINDOW: Cycle = Cycle(1_000_000);
-/// Longest window of a program that reports through `tohost`.
+/// Longest window of a program that reports its exit status through `tohost`.
 const TOHOST_WINDOW: Cycle = Cycle(1_000);
-/// How long an idle interactive run sleeps between looks for input.
+/// How long an idle interactive run sleeps before it looks for input again.
 const IDLE_SLEEP: Duration = Duration::from_millis(5);
 
-/// CSR number of `satp` and its root page number.
+/// CSR number of `satp`. `SATP_PPN` is the part of its value that is the root page number.
 const SATP: u16 = 0x180;
 const SATP_PPN: u64 = (1 << 44) - 1;
 
-/// What is to happen at moments of the run.
+/// What the machine does at certain moments of the run.
 struct Plan {
     /// When timing becomes detailed.
     detail: DetailFrom,
-    /// When to write a checkpoint and end.
+    /// When to write a checkpoint and end, and its folder.
     checkpoint: Option<(Moment, PathBuf)>,
-    /// The checkpoint's milestone was passed.
+    /// Whether the guest has passed the checkpoint's milestone.
     reached: bool,
 }
 
-/// How far the run is.
+/// The progress of the run.
 struct Progress {
     now: Cycle,
     /// The number of the last request to the SMU.
     request: u64,
-    /// Interrupts may have changed since they were last carried to the harts.
+    /// Whether interrupt lines may have changed since the harts were last told of them.
     stale_interrupts: bool,
-    /// The guest, or somebody at the console, has ended the run.
+    /// How the guest, or somebody at the console, has ended the run.
     end: Option<End>,
 }
 
@@ -104,13 +104,13 @@ pub struct Machine {
     progress: Progress,
 }
 
-/// The machine as its watchers see it.
+/// Shows the machine to its watchers.
 fn scene<'a>(cores: &'a Cores, board: &'a Board, progress: &Progress) -> Scene<'a> {
     Scene { cores, board, now: progress.now }
 }
 
 impl Machine {
-    /// Builds the machine and loads what it starts with.
+    /// Builds the machine and loads what it runs first.
     ///
     /// # Errors
     /// One line that names the file or value that is wrong.
@@ -149,15 +149,15 @@ impl Machine {
         Ok(machine)
     }
 
-    /// What its SMU's RTL is built with, if it has one.
+    /// Parameters with which the RTL of this profile's SMU is built; none if it has no SMU.
     pub fn rtl_parameters(profile: &Profile) -> Option<Parameters> {
         profile.smu.present.then(|| RtlSmu::parameters(&boot::smu_config(profile)))
     }
 
-    /// Puts the simulated RTL in the place of the reference model, before the first instruction.
+    /// Replaces the reference model of the SMU by the simulated RTL. Call it before the first instruction.
     ///
     /// # Errors
-    /// No SMU, no such library, or the machine comes from a checkpoint or is to write one.
+    /// There is no SMU or no such library, or the machine comes from a checkpoint or is to write one.
     pub fn use_rtl(&mut self, library: &Path) -> Result<(), Error> {
         if self.plan.checkpoint.is_some() || self.progress.now != Cycle(0) {
             return Err(Error::Smu("the SMU's RTL knows no checkpoints".to_owned()));
@@ -171,12 +171,12 @@ impl Machine {
         Ok(())
     }
 
-    /// Lets a debugger stop the machine. Simulated time does not change.
+    /// Lets a debugger stop the machine. That does not change simulated time.
     pub fn debug(&mut self, front: Box<dyn Debugger>) {
         self.watch.debug(front);
     }
 
-    /// Traces memory accesses. Simulated time does not change; code is interpreted while accesses are recorded.
+    /// Traces memory accesses. That does not change simulated time; code is interpreted while accesses are recorded.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -184,7 +184,7 @@ impl Machine {
         self.watch.trace(config, &self.profile)
     }
 
-    /// After the run: completes the trace, if there is one; its sums.
+    /// Completes the trace, if there is one, and returns its totals. Call it after the run.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -192,34 +192,34 @@ impl Machine {
         self.watch.finish_trace(&self.cores)
     }
 
-    /// Looks at every request for a page: reports those of code in atomic context, in the record and on standard error.
-    /// `pagefault_disabled` is the offset of that member of the guest's `struct task_struct`; without it only preempt_count and
-    /// interrupts are looked at. Simulated time does not change.
+    /// Checks every request for a page. Requests of code in atomic context are reported in the record and on standard error.
+    /// `pagefault_disabled` is the offset of that member in the guest's `struct task_struct`; without it only preempt_count and
+    /// interrupts are checked. Simulated time does not change.
     pub fn check_atomic(&mut self, pagefault_disabled: Option<u64>) {
         self.watch.check_atomic(pagefault_disabled);
     }
 
-    /// What was attributed, if anything was asked for.
+    /// The attribution, if it was asked for.
     pub fn attribution(&self) -> Option<&Attribution> {
         self.watch.attribution()
     }
 
-    /// What was measured, after [`Machine::run`].
+    /// What the run measured. Call it after [`Machine::run`].
     pub fn report(&self, end: &End) -> Report {
         self.watch.report(*end, &self.profile, &scene(&self.cores, &self.board, &self.progress))
     }
 
-    /// Memory between `begin_signature` and `end_signature` of an ELF run, a 32-bit word a line in hex.
+    /// Memory between `begin_signature` and `end_signature` of an ELF run, one 32-bit word per line in hex.
     pub fn signature(&self) -> Option<String> {
         self.booted.signature(self.ram())
     }
 
-    /// Everything architectural of every hart.
+    /// The architectural state of every hart.
     pub fn harts(&self) -> Vec<HartState> {
         self.cores.harts().iter().map(Hart::state).collect()
     }
 
-    /// How many harts have executed nothing: the guest has not started them.
+    /// Number of harts that have not executed anything, because the guest has not started them.
     pub fn harts_never_started(&self) -> usize {
         self.cores.harts().iter().filter(|hart| hart.instructions() == 0).count()
     }
@@ -234,10 +234,10 @@ impl Machine {
         self.board.memory()
     }
 
-    /// Writes a checkpoint. This machine goes on exactly as one does that is made from it.
+    /// Writes a checkpoint. This machine then continues exactly as a machine does that is made from the checkpoint.
     ///
     /// # Errors
-    /// The folder is there already or cannot be written, or a disk image was written to.
+    /// The folder exists already or cannot be written, or a disk image was written to.
     pub fn save(&mut self, dir: &Path) -> Result<(), Error> {
         let folder = Folder::new(dir)?;
         let board = self.board.save().map_err(|disk| folder.disk_written(disk))?;
@@ -254,7 +254,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Goes on from a checkpoint; RAM is that of [`checkpoint::memory`] already.
+    /// Continues from a checkpoint. RAM is already that of [`checkpoint::memory`].
     fn restore(&mut self, dir: &Path, saved: State) -> Result<(), Error> {
         self.board.restore(saved.board).map_err(|what| checkpoint::does_not_fit(dir, what))?;
         self.cores.restore(saved.cores);
@@ -264,10 +264,10 @@ impl Machine {
         Ok(())
     }
 
-    /// Runs until the guest or a limit ends it.
+    /// Runs until the guest or a limit ends the run.
     ///
     /// # Errors
-    /// When the guest can never go on, or the host failed a drive or the console.
+    /// When the guest can never continue, or the host failed a drive or the console.
     pub fn run(&mut self, limits: &Limits<'_>) -> Result<End, Error> {
         if self.plan.detail == DetailFrom::Start {
             self.set_detail(true);
@@ -344,7 +344,7 @@ impl Machine {
         }
     }
 
-    /// Whether a moment of the plan has come.
+    /// Whether this moment of the plan has come.
     fn is_due(&self, moment: Moment) -> bool {
         match moment {
             Moment::Milestone(_) => self.plan.reached,
@@ -352,7 +352,7 @@ impl Machine {
         }
     }
 
-    /// Begins or ends detailed timing; a decision for good, unless regions of interest decide.
+    /// Begins or ends detailed timing. This is final unless regions of interest decide.
     fn set_detail(&mut self, on: bool) {
         if !self.plan.detail.by_regions() {
             self.plan.detail = DetailFrom::Never;
@@ -363,7 +363,7 @@ impl Machine {
         self.cores.set_detail(detail, self.profile.clock());
     }
 
-    /// When something other than a running hart is next due.
+    /// Time of the next event that does not come from a running hart.
     fn next_event(&self) -> Cycle {
         let aclint = &self.board.peripherals().aclint;
         let next = self.board.next_event().min(aclint.next_event(self.progress.now));
@@ -383,10 +383,10 @@ impl Machine {
         self.progress.stale_interrupts = true;
     }
 
-    /// Lets every running hart run up to the end of the window that begins at `at`.
+    /// Lets every running hart run to the end of the window that begins at `at`.
     fn window(&mut self, at: Cycle, longest: Cycle) {
         let quantum = self.cores.quantum(&self.profile.machine, longest);
-        // An event that is due keeps the window from being empty: whatever runs makes at least one step.
+        // The window must not be empty even if an event is due, so that each running hart makes at least one step.
         let end = (at + quantum).min(self.next_event()).max(at + Cycle(1));
         for hart in 0..self.cores.len() {
             let Some(turn) = self.cores.begin_turn(hart, end) else { continue };
@@ -426,7 +426,7 @@ impl Machine {
         }
     }
 
-    /// Hands a walker's request to the SMU.
+    /// Passes a walker's request to the SMU.
     fn ask_smu(&mut self, hart: usize, walk: &WalkRequest) {
         let now = self.cores.harts()[hart].now();
         self.progress.request += 1;
@@ -440,7 +440,7 @@ impl Machine {
         self.cores.set_phase(hart, Phase::Waiting { id });
     }
 
-    /// Takes the SMU's answer to the hart that waits for it.
+    /// Gives the SMU's answer to the hart that waits for it.
     fn answer(&mut self, answer: &Answer) {
         let hart = answer.hart as usize;
         let Some(Phase::Waiting { id }) = self.cores.phase(hart) else { return };
@@ -457,14 +457,14 @@ impl Machine {
         self.resume(hart, walk, answer.at);
     }
 
-    /// Ends a wait from the walker's side, as an interrupt does; the miss goes on.
+    /// Ends a wait from the walker's side, as an interrupt does; the miss itself continues.
     fn stop_waiting(&mut self, hart: usize, id: u64, at: Cycle) {
         self.board.abandon(hart, id);
         self.watch.abandoned(hart);
         self.resume(hart, WalkAnswer::Interrupted, at);
     }
 
-    /// A hart that waited goes on with an answer.
+    /// Lets a hart that waited continue with an answer.
     fn resume(&mut self, hart: usize, answer: WalkAnswer, at: Cycle) {
         self.cores.hart_mut(hart).advance_to(at);
         self.resume_walk(hart, answer);
@@ -472,7 +472,7 @@ impl Machine {
         self.watch.resumed(hart, &self.cores);
     }
 
-    /// Continues a hart's walk. Watchers see the trap that may be the end of it.
+    /// Continues a hart's walk. Watchers see the trap with which it may end.
     fn resume_walk(&mut self, hart: usize, answer: WalkAnswer) {
         match self.watch.eyes(hart, &self.cores) {
             Eyes::Plain(recorder) => self.cores.resume_walk(hart, answer, recorder),
@@ -481,7 +481,7 @@ impl Machine {
         }
     }
 
-    /// Carries interrupt levels to the harts, wakes sleepers and breaks off waits (REQ: ISA-4).
+    /// Sets the harts' interrupt lines, wakes sleeping harts and ends waits (REQ: ISA-4).
     fn carry_interrupts(&mut self, at: Cycle) {
         self.progress.stale_interrupts = false;
         self.board.route_interrupts();
@@ -494,7 +494,7 @@ impl Machine {
         }
     }
 
-    /// Serves the SBI call that a hart makes. A request of a fenced hart that the SMU has not accepted yet is taken back: it
+    /// Serves the SBI call of a hart. A request of a fenced hart that the SMU has not accepted yet is withdrawn, because it
     /// carries an old entry (OS-4).
     fn sbi_call(&mut self, hart: usize) {
         let cost = Cycle(self.profile.machine.sbi_call_cycles);
@@ -548,7 +548,7 @@ impl Machine {
         }
     }
 
-    /// The open region of interest ends.
+    /// Ends the open region of interest.
     fn region_ends(&mut self) {
         let ended = self.watch.region_ends(&scene(&self.cores, &self.board, &self.progress));
         if ended.is_some_and(|number| self.plan.detail.in_region(number)) {
@@ -580,7 +580,7 @@ impl Machine {
         self.progress.stale_interrupts |= self.terminal.type_in(&mut self.board.peripherals_mut().uart);
     }
 
-    /// Nothing is due in the machine: only somebody at the console can make it go on.
+    /// Waits for input: no event is due, so only somebody at the console can make the machine continue.
     fn wait_for_input(&mut self, limits: &Limits<'_>) -> Result<(), Error> {
         if !self.terminal.is_interactive() {
             return Err(Error::Deadlock(self.progress.now.0));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The supervisor binary interface, served by the machine itself (RISC-V SBI specification 2.0).
 //!
-//! No firmware instruction runs: a call costs the profile's `sbi_call` cycles and acts at once. Extensions: base, timer,
-//! IPI, remote fence, hart state, system reset, debug console and the legacy console that `earlycon=sbi` uses.
+//! No firmware instruction is executed: a call costs the profile's `sbi_call` cycles and takes effect at once. Extensions: base,
+//! timer, IPI, remote fence, hart state, system reset, debug console and the legacy console that `earlycon=sbi` uses.
 
-/// Registers a0, a1, a6 and a7.
+/// Numbers of the registers a0, a1, a6 and a7.
 pub const A0: u8 = 10;
 pub const A1: u8 = 11;
 pub const A6: u8 = 16;
@@ -38,20 +38,20 @@ const EXT_LEGACY_SHUTDOWN: u64 = 8;
 
 /// Specification version 2.0, as `sbi_get_spec_version` encodes it.
 const SPEC_VERSION: u64 = 2 << 24;
-/// Implementation id: "TPL", outside the registered ones.
+/// Implementation id: "TPL", which is not a registered number.
 const IMPLEMENTATION_ID: u64 = 0x54_504c;
 
-/// A set of harts: a mask and the hart that its bit 0 means; `base == u64::MAX` means all.
+/// A set of harts: a mask, and the hart of its bit 0. `base == u64::MAX` means all harts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HartMask {
-    /// Bits.
+    /// The mask.
     pub mask: u64,
     /// Hart of bit 0.
     pub base: u64,
 }
 
 impl HartMask {
-    /// The harts named, or `None` when one of them does not exist.
+    /// The harts of the set; `None` if one of them does not exist.
     pub fn harts(self, count: usize) -> Option<Vec<usize>> {
         if self.base == u64::MAX {
             return Some((0..count).collect());
@@ -67,7 +67,7 @@ impl HartMask {
     }
 }
 
-/// What a call asks the machine to do.
+/// What an SBI call asks the machine to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// Answer at once with this value.
@@ -80,7 +80,7 @@ pub enum Call {
     SendIpi(HartMask),
     /// `fence.i` on other harts.
     FenceI(HartMask),
-    /// `sfence.vma` on other harts: start and size in bytes; all of it when both are zero or the size is all ones.
+    /// `sfence.vma` on other harts: start and size in bytes. Both zero, or a size of all ones, means all addresses.
     SfenceVma(HartMask, u64, u64),
     /// Start a stopped hart: hart, address, value of a1.
     HartStart(u64, u64, u64),
@@ -90,15 +90,15 @@ pub enum Call {
     HartStatus(u64),
     /// Default suspend: wait for an interrupt.
     HartSuspend,
-    /// Power off (0), cold (1) or warm (2) reboot; reason.
+    /// Power off (0), cold reboot (1) or warm reboot (2); the reason.
     Reset(u64, u64),
     /// Write bytes from physical memory to the console: length, address.
     ConsoleWrite(u64, u64),
     /// Write one byte to the console.
     ConsoleByte(u8),
-    /// Legacy write: like the byte, but answers in a0 alone.
+    /// Legacy write of one byte: answers in a0 only.
     LegacyPut(u8),
-    /// Legacy read: nothing is ever there.
+    /// Legacy read: never returns a byte.
     LegacyGet,
 }
 
@@ -114,7 +114,7 @@ pub fn decode(extension: u64, function: u64, args: [u64; 5]) -> Call {
         (EXT_TIME, 0) | (EXT_LEGACY_SET_TIMER, _) => Call::SetTimer(args[0]),
         (EXT_IPI, 0) => Call::SendIpi(mask),
         (EXT_RFENCE, 0) => Call::FenceI(mask),
-        // With ASIDs absent the variants with an ASID fence the same entries.
+        // There are no ASIDs, so the variants with an ASID fence the same entries.
         (EXT_RFENCE, 1 | 2) => Call::SfenceVma(mask, args[2], args[3]),
         (EXT_HSM, 0) => Call::HartStart(args[0], args[1], args[2]),
         (EXT_HSM, 1) => Call::HartStop,

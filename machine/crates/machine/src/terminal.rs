@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guest's console at the host's side.
+//! The host's side of the guest's console.
 
 use trapless_devices::Uart;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 pub struct Terminal(Console);
 
 impl Terminal {
-    /// Connected to this.
+    /// A terminal that is connected to this console.
     pub fn new(console: Console) -> Terminal {
         Terminal(console)
     }
@@ -29,7 +29,7 @@ impl Terminal {
         out.write_all(&uart.take_output()).and_then(|()| out.flush()).map_err(Error::Console)
     }
 
-    /// Gives the guest what was typed; whether anything was.
+    /// Passes what was typed to the guest. Returns whether anything was typed.
     pub fn type_in(&self, uart: &mut Uart) -> bool {
         let bytes: Vec<u8> = self.0.input.iter().flat_map(|input| input.try_iter()).collect();
         if !bytes.is_empty() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Attribution of bare-metal programs: every cycle and instruction has one place, and the guest notices nothing.
+//! Attribution of bare-metal programs: every cycle and instruction is counted once, and the guest does not notice it.
 
 mod common;
 
@@ -14,7 +14,7 @@ use trapless_machine::{
 use trapless_memory::Cycle;
 use trapless_timing::Profile;
 
-/// Runs a program to its end; attributed from when on.
+/// Runs a program to its end. `from`: from when on cycles are attributed.
 fn run(program: &Path, profile: &str, detail: DetailFrom, from: Option<DetailFrom>, dir: &Path) -> Machine {
     let attribution = from.map(|from| AttributionConfig { symbols: vec![], categories: None, from, limit: 10_000 });
     let changes = if profile == "server" { vec!["machine.harts=4".to_owned()] } else { vec![] };
@@ -57,16 +57,16 @@ fn a_known_tree_of_calls_is_counted_to_the_instruction() {
     };
     assert_eq!(counts("leaf"), [13, 13 * 11, 13 * 11]);
     assert_eq!(counts("middle"), [6, 6 * 7, 6 * (7 + 2 * 11)]);
-    assert_eq!(counts("tail"), [1, 2, 2], "what it jumped to takes its place");
+    assert_eq!(counts("tail"), [1, 2, 2], "a function that it jumps to replaces it");
     assert_eq!(counts("down"), [6, 5 * 8 + 2, 5 * 8 + 2], "recursion counts once");
     assert_eq!(counts("spin"), [1, 202, 202]);
-    // The jump over a frame makes `landing` of the frame that jumped, until its caller is returned to.
+    // The jump over a frame turns the frame that jumped into `landing`, until it returns to its caller.
     assert_eq!(counts("away"), [1, 4, 4 + 5 + 3]);
     assert_eq!(counts("jumper"), [1, 5, 5]);
     assert_eq!(counts("landing"), [1, 3, 3]);
     assert_eq!(counts("trap_entry")[0], 1);
     assert_eq!(line("main")["calls"], 4, "one for each hart");
-    // Everything has one place.
+    // Everything is counted once.
     let report = machine.report(&End::ToHost(0));
     let sum = |key: &str| functions.iter().map(|f| f[key].as_u64().unwrap()).sum::<u64>();
     assert_eq!(sum("instructions"), report.instructions);
@@ -126,7 +126,7 @@ fn a_region_has_its_own_instructions_and_misses() {
     assert_eq!(instructions, report.rois[0].instructions.total());
 }
 
-/// Slices of one track lie beside or within each other.
+/// Checks that slices of one track lie beside or within each other. Returns the number of events.
 fn check_trace(trace: &Value) -> usize {
     let mut open: std::collections::BTreeMap<(u64, u64), Vec<(u64, u64)>> = Default::default();
     let events = trace["traceEvents"].as_array().unwrap();
@@ -162,7 +162,7 @@ fn the_timeline_is_well_formed_and_has_every_miss() {
     assert!(misses > 60 && named("miss") == misses, "{misses}");
     let installed = machine.report(&End::ToHost(0)).smu_counters["installed"];
     assert_eq!(named("read"), installed as usize);
-    // Nobody adopts the pages; 200 frames were given.
+    // No software adopts the pages; 200 frames were given.
     let mut lines = Vec::new();
     attribution.write_frames(&mut lines).unwrap();
     let frames: Vec<Value> =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whoever goes on from a checkpoint does the same to the cycle: the machine that wrote it, and those made from it.
+//! Machines that continue from a checkpoint do the same to the cycle: the one that wrote it, and those made from it.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn run(machine: &mut Machine) -> End {
     machine.run(&Limits { max_cycle: Cycle(4_000_000_000), window: None, stop: &AtomicBool::new(false) }).unwrap()
 }
 
-/// All that two machines that did the same have in common.
+/// What two machines that did the same must have in common.
 fn outcome(machine: &Machine) -> (Vec<u64>, Vec<u64>) {
     let report = machine.report(&End::PowerOff);
     let mut known: Vec<u64> = report.smu_counters.values().copied().collect();
@@ -96,7 +96,7 @@ fn what_does_not_fit_is_refused_in_a_line() {
     );
     assert!(refused(boot(), &["machine.harts=4"]).contains("bytes"));
     assert!(refused(boot(), &[SETTINGS[0], SETTINGS[1], "smu.present=false"]).contains("SMU"));
-    // Times may differ.
+    // Times of the profile may differ.
     assert!(machine(boot(), &image, &[SETTINGS[0], SETTINGS[1], "ssd.read_us=5.0"], None, DetailFrom::Never).is_ok());
     let state = place.join("state");
     let bytes = std::fs::read(&state).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Detailed timing as a program sees it: the curves show the sizes and latencies of the profile.
+//! Detailed timing as a program measures it: the curves show the sizes and latencies of the profile.
 
 mod common;
 
@@ -17,7 +17,7 @@ const BRANCH: u32 = 4;
 const SPREAD: u32 = 5;
 const STORE: u32 = 6;
 
-/// Cycles by kind and size.
+/// Cycles per access, by kind and size.
 type Curves = BTreeMap<(u32, u32), f64>;
 
 fn measure(engine: Engine, profile: Profile) -> Curves {
@@ -51,7 +51,7 @@ fn curves_show_sizes_and_latencies() {
         assert!(off <= expected * percent / 100.0 + 0.1, "{what}: {found:.3} cycles, expected {expected:.3}");
     };
 
-    // A pointer chase: everything that fits a level costs what the level costs; far beyond it, the next one.
+    // A pointer chase: what fits a level costs that level's latency; what is far larger costs that of the next level.
     let c = &detail.caches;
     let first = at(CHASE, 16 << 10);
     near("within the first level", first - at(CHASE, 8 << 10), 0.0, 0.0);
@@ -61,7 +61,7 @@ fn curves_show_sizes_and_latencies() {
         f64::from(c.last_cycles) + 2.8 * (detail.dram.column_ns + detail.dram.activate_ns + detail.dram.precharge_ns);
     near("memory, mostly other rows", at(CHASE, 64 << 20) - first, ns, 15.0);
 
-    // Strides within the last level: one load in `loads` begins a line of 64 bytes.
+    // Strides within the last level: one of `loads` loads begins a line of 64 bytes.
     let whole = at(STRIDE, 64);
     near("a line for each load", at(STRIDE, 128), whole, 1.0);
     let miss = f64::from(c.last_cycles);
@@ -69,26 +69,26 @@ fn curves_show_sizes_and_latencies() {
         near("a line for some loads", whole - at(STRIDE, 64 / loads), miss - miss / f64::from(loads), 1.0);
     }
 
-    // Stores: the core goes on while their lines come, until memory itself is too slow.
+    // Stores: the core does not wait for their lines, until memory itself is too slow.
     near("stores to the last level", at(STORE, 8 << 20) - at(STORE, 128 << 10), 0.0, 0.0);
     near("stores to memory", at(STORE, 64 << 20), 2.8 * detail.dram.burst_ns, 25.0);
 
     // Pages: first level, second level, walks.
     let t = &detail.tlb;
     let near_pages = at(PAGES, t.data_entries / 2);
-    // The end of each round may be predicted wrong.
+    // The branch at the end of each round may be mispredicted.
     let end = 2.0 * f64::from(detail.predictor.mispredict_cycles) / f64::from(t.data_entries / 2);
     assert!((at(PAGES, t.data_entries) - near_pages).abs() < end, "within the first TLB");
     near("within the second TLB", at(PAGES, t.second_entries / 2) - near_pages, t.second_cycles.into(), 20.0);
     let spread = at(SPREAD, 4 * t.data_entries) - at(SPREAD, t.data_entries);
     near("other pages within the second TLB", spread, t.second_cycles.into(), 8.0);
-    // Each walk reads three entries; those of the lowest level come from the first or second level.
+    // Each walk reads three entries; those of the lowest level are in the first or second level of the caches.
     let (least, most) = (t.second_cycles + c.l1_cycles, t.second_cycles + 3 * (1 + c.l1_cycles) + c.l2_cycles);
     let walk = at(PAGES, 4 * t.second_entries) - near_pages;
     assert!((f64::from(least)..f64::from(most)).contains(&walk), "a walk: {walk:.3} cycles, not {least} to {most}");
 
-    // Branches: what repeats is learnt, what is random is missed every other time. A branch not taken has one more
-    // instruction behind it.
+    // Branches: a pattern that repeats is learnt, and random ones are mispredicted every other time. A branch that is not taken
+    // has one more instruction behind it.
     let wrong = f64::from(detail.predictor.mispredict_cycles);
     near("a pattern of seven", at(BRANCH, 1) - at(BRANCH, 7), 6.0 / 7.0, 2.0);
     near("no pattern", at(BRANCH, 0) - at(BRANCH, 7), wrong / 2.0 + 0.5 - 1.0 / 7.0, 10.0);

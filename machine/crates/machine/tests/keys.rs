@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every key of every profile and drive acts: whoever changes it changes a figure of what a run measures.
+//! Every key of every profile and drive has an effect: changing it changes a figure that a run measures.
 //!
-//! The keys come from the profile's types, so that nobody can add one that only looks as if it did something.
+//! The keys come from the profile's types, so a new key without effect is found.
 
 mod common;
 
@@ -13,15 +13,15 @@ use serde_json::Value;
 use trapless_machine::{Boot, DetailFrom, DiskConfig, DiskWrites, Engine};
 use trapless_timing::{Profile, SsdParams};
 
-/// Keys that change no figure, and why.
+/// Keys that change no figure, with the reason.
 const LABELS: [(&str, &str); 2] =
     [("name", "what the record calls the profile"), ("ssd.name", "what the record calls the drive")];
 
-/// All runs have these, but for those that change the same key: two cores of two threads where the profile has such cores,
-/// memory and blocks as the program has them.
+/// Settings of all runs, unless they change the same key: two cores of two threads where the profile has such cores, and the
+/// memory and block sizes of the program.
 const ALWAYS: [&str; 3] = ["machine.harts=4", "machine.memory_bytes=1073741824", "ssd.block_bytes=512"];
 
-/// What makes a key matter that does nothing by itself, because the profile has not what it is about.
+/// Settings with which a key has an effect. Without them it has none, because the profile lacks what the key is about.
 const CONDITIONS: [(&str, &[&str]); 14] = [
     ("machine.thread_turn_cycles", &["machine.threads_per_core=2"]),
     ("ssd.latency", &["ssd.read_shape=[[0, 1], [1, 3]]"]),
@@ -39,14 +39,14 @@ const CONDITIONS: [(&str, &[&str]); 14] = [
     ("detail.tlb.second_cycles", &["detail.tlb.second_entries=64"]),
 ];
 
-/// Values to try for a key that profiles need not have.
+/// Values to try for keys that profiles need not have.
 const ABSENT: [(&str, &str); 3] = [
     ("smu.first_look_cycles", "1000"),
     ("ssd.read_shape", "[[0, 1], [1, 2]]"),
     ("ssd.write_shape", "[[0, 1], [1, 2]]"),
 ];
 
-/// What runs: the program for all, with and without detailed timing, and the one for the SBI.
+/// What runs: the program for all keys, with and without detailed timing, and the program for the SBI.
 struct Programs {
     all: PathBuf,
     sbi: PathBuf,
@@ -58,7 +58,7 @@ impl Programs {
         Programs { all: build("keys", dir), sbi: build_image("sbi", dir), disk: disk(dir) }
     }
 
-    /// The figures of a run.
+    /// Runs a program and returns the figures.
     fn figures(&self, profile: &Profile, program: Program, engine: Engine) -> String {
         let kernel = self.sbi.clone();
         let (boot, detail) = match program {
@@ -76,7 +76,7 @@ impl Programs {
     }
 }
 
-/// What runs of the programs.
+/// Which of the programs runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Program {
     All,
@@ -85,7 +85,7 @@ enum Program {
 }
 
 impl Program {
-    /// The one that has to do with a key.
+    /// The program that depends on a key.
     fn of(key: &str) -> Program {
         match key {
             "machine.sbi_call_cycles" => Program::Sbi,
@@ -95,7 +95,7 @@ impl Program {
     }
 }
 
-/// Takes out what the record repeats of its input, and what the host decides.
+/// Removes from the record what repeats its input and what depends on the host.
 fn only_figures(record: &mut Value) {
     match record {
         Value::Object(fields) => {
@@ -107,7 +107,7 @@ fn only_figures(record: &mut Value) {
     }
 }
 
-/// The keys of a section (`""`: of the profile), as the types have them: an unknown one is answered by a list of all.
+/// The keys of a section (`""`: of the profile) according to the types: the error for an unknown key lists them all.
 fn keys_of(profile: &str, section: &str, given: &[String]) -> Vec<String> {
     let prefix = if section.is_empty() { String::new() } else { format!("{section}.") };
     let mut changes = given.to_vec();
@@ -117,7 +117,7 @@ fn keys_of(profile: &str, section: &str, given: &[String]) -> Vec<String> {
     list.trim_end_matches(')').split(", ").map(|key| format!("{prefix}{key}")).collect()
 }
 
-/// All keys of a profile that has these changes, with their values; `None`: it has no such key, but may.
+/// All keys of a profile with these changes, and their values; `None`: the profile may have the key, but does not.
 fn keys(name: &str, given: &[String]) -> BTreeMap<String, Option<Value>> {
     let profile = serde_json::to_value(Profile::load(name, given).unwrap()).unwrap();
     let mut found = BTreeMap::new();
@@ -133,7 +133,7 @@ fn keys(name: &str, given: &[String]) -> BTreeMap<String, Option<Value>> {
     found
 }
 
-/// Other values for a key, in TOML. Not all of them are valid.
+/// Other values for a key, in TOML. Some may not be valid.
 fn others(key: &str, value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Bool(on)) => vec![(!on).to_string()],
@@ -152,7 +152,7 @@ fn others(key: &str, value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// A profile with changes, its keys and what runs of it measured.
+/// A profile with changes, its keys, and the figures of its runs.
 struct Subject<'a> {
     name: &'a str,
     given: Vec<String>,
@@ -161,7 +161,7 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Whether a change of a key changes a figure, by itself or where something else makes it matter.
+    /// Checks that changing a key changes a figure, alone or with the settings that make the key matter.
     fn acts(&mut self, key: &str, value: Option<&Value>) -> Result<(), String> {
         let mut always: Vec<String> = ALWAYS.iter().map(|s| (*s).to_owned()).collect();
         always.retain(|change| !change.starts_with(&format!("{key}=")));
@@ -171,7 +171,7 @@ impl Subject<'_> {
         alone.or_else(|_| self.changes_a_figure(key, value, &always))
     }
 
-    /// The same with these changes beside; whether both engines say the same, too, if that is a question.
+    /// Checks the same with the settings `beside`; also that both engines agree, for keys that matter to them.
     fn changes_a_figure(&mut self, key: &str, value: Option<&Value>, beside: &[String]) -> Result<(), String> {
         let given = [&self.given[..], beside].concat();
         let program = Program::of(key);
@@ -186,7 +186,7 @@ impl Subject<'_> {
         self.measured.insert(known, before.clone());
         let whole = before.contains(r#""end":"ToHost(0)""#) || before.contains(r#""end":"PowerOff""#);
         if !whole && beside.len() >= ALWAYS.len() {
-            return Err(format!("{key}: the program does not come to its end"));
+            return Err(format!("{key}: the program does not end"));
         }
         let mut tried = Vec::new();
         for other in others(key, value) {
@@ -205,14 +205,14 @@ impl Subject<'_> {
     }
 }
 
-/// Tries all keys of a profile with a prefix; what is wrong.
+/// Tries all keys of a profile that have a prefix, and returns what is wrong.
 fn wrong(name: &str, given: &[&str], prefix: &str, programs: &Programs) -> Vec<String> {
     let given: Vec<String> = given.iter().map(|s| (*s).to_owned()).collect();
     let keys = keys(name, &given);
     let mut subject = Subject { name, given, programs, measured: BTreeMap::new() };
     let tested = keys.iter().filter(|(key, _)| key.starts_with(prefix) && LABELS.iter().all(|(label, _)| label != key));
     tested
-        // Whole sections that a profile may have are tested with those that have them.
+        // Sections that a profile may lack are tested with the profiles that have them.
         .filter(|(key, value)| value.is_some() || !["detail", "ssd.flash"].contains(&key.as_str()))
         .filter_map(|(key, value)| subject.acts(key, value.as_ref()).err())
         .map(|problem| format!("{name} {problem}"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The crate's modules import one way (docs/explanation/machine.md).
+//! The crate's modules form an order; each imports only from modules before it (docs/explanation/machine.md).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ fn module(file: &Path) -> String {
     first.trim_end_matches(".rs").to_owned()
 }
 
-/// Modules that a text names behind `crate::`, tests and comments left out.
+/// Modules that a text names after `crate::`, without tests and comments.
 fn imports(text: &str) -> BTreeSet<String> {
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));

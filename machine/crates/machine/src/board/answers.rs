@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the SMU says.
+//! Collects the SMU's answers.
 
 use trapless_smu::{Answer, Miss, SmuSink};
 
-/// What the SMU has said while time went on. Walkers' answers need the harts, which have to wait until all is said.
+/// Answers of the SMU, collected while time advances. Walkers get theirs afterwards, because that needs the harts.
 #[derive(Default)]
 pub struct Answers {
-    /// To walkers.
+    /// Answers to walkers.
     pub walkers: Vec<Answer>,
-    /// To request ports.
+    /// Answers to request ports.
     pub ports: Vec<Answer>,
-    /// Misses that are over.
+    /// Misses that have ended.
     pub over: Vec<Miss>,
 }
 

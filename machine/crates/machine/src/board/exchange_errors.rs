@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bus errors that the SMU meets when it exchanges page table entries, for tests of the operating system (REQ: SMU-13, OS-5). In no
-//! program but one for tests.
+//! Bus errors when the SMU exchanges page table entries, for tests of the operating system (REQ: SMU-13, OS-5). Only programs
+//! that are built for tests contain them.
 
 use std::cell::Cell;
 
@@ -8,11 +8,11 @@ use trapless_memory::PhysAddr;
 
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// One exchange in `every` meets an error; 0: none does.
+    /// One of this many exchanges meets an error; 0: none does.
     every: u64,
     exchanges: u64,
     errors: u64,
-    /// An entry whose next read meets one, too.
+    /// The address of an entry whose next read meets an error as well.
     unreadable: Option<PhysAddr>,
 }
 
@@ -20,13 +20,13 @@ thread_local! {
     static STATE: Cell<State> = const { Cell::new(State { every: 0, exchanges: 0, errors: 0, unreadable: None }) };
 }
 
-/// Lets one of `every` exchanges that this thread's SMUs make meet an error. By turns it takes effect or not, and the read that
-/// follows succeeds twice and fails twice.
+/// Makes one of `every` exchanges by this thread's SMUs meet an error. Of such exchanges every other one takes effect all the
+/// same, and after two of every four the next read of the entry fails as well.
 pub fn seed(every: u64) {
     STATE.set(State { every, ..State::default() });
 }
 
-/// The exchange of this entry meets an error: whether it takes effect.
+/// Called for each exchange of an entry. If it meets an error, returns whether it takes effect all the same.
 pub(crate) fn on_exchange(at: PhysAddr) -> Option<bool> {
     let mut state = STATE.get();
     if state.every == 0 {
@@ -42,7 +42,7 @@ pub(crate) fn on_exchange(at: PhysAddr) -> Option<bool> {
     error.map(|number| number & 1 != 0)
 }
 
-/// Whether this read meets an error.
+/// Called for each read of an entry. Returns whether it meets an error.
 pub(crate) fn on_read(at: PhysAddr) -> bool {
     let mut state = STATE.get();
     let found = state.unreadable == Some(at);

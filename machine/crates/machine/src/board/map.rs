@@ -10,7 +10,7 @@ pub const FINISHER: Region = Region { base: 0x0010_0000, size: 0x1000 };
 pub const ACLINT: Region = Region { base: 0x0200_0000, size: 0x1_0000 };
 /// Platform-level interrupt controller.
 pub const PLIC: Region = Region { base: 0x0c00_0000, size: 0x400_0000 };
-/// 16550 UART.
+/// The 16550 UART.
 pub const UART: Region = Region { base: 0x1000_0000, size: 0x100 };
 /// SMU registers.
 pub const SMU: Region = Region { base: 0x1100_0000, size: 0x1_0000 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Everything but the harts: RAM, devices, drives, the SMU, and the wires between them.
+//! Everything except the harts: RAM, devices, drives, the SMU, and the wires between them.
 
 mod answers;
 #[cfg(feature = "seeded-bugs")]
@@ -26,19 +26,19 @@ use port::SmuPort;
 pub use port::doorbell_of;
 pub use reads::{DiskReads, Reads};
 
-/// SMU counters by name.
+/// Counters of the SMU by name.
 pub type SmuCounters = BTreeMap<&'static str, u64>;
 
-/// A hart has written a register that may ask a device for something.
+/// An access of a hart that may ask a device for something.
 #[derive(Clone, Copy, Debug)]
 pub enum Asked {
-    /// A register of a drive (the first is 0), at this offset.
+    /// A write to a drive: its number (the first is 0), the offset of the register, the time.
     Drive(usize, u64, Cycle),
-    /// A register of this request port of the SMU.
+    /// A write to a request port of the SMU: its number, the time.
     Port(u64, Cycle),
 }
 
-/// What [`Board::save`] gives: everything but RAM and the drives' images.
+/// The result of [`Board::save`]: everything except RAM and the drives' images.
 #[derive(Serialize, Deserialize)]
 pub struct BoardState {
     peripherals: PeripheralsState,
@@ -54,13 +54,13 @@ pub struct Board {
     peripherals: Peripherals,
     /// The SMU, if the profile has one.
     smu: Option<Box<dyn SmuUnit>>,
-    /// What was read of each drive.
+    /// Counts of the reads of each drive.
     reads: Vec<DiskReads>,
-    /// Submission queues of each drive whose doorbell the SMU rang last.
+    /// For each drive, the submission queues whose doorbell was last rung by the SMU.
     unit_queues: Vec<BTreeSet<u16>>,
-    /// Requests that harts have made since the last look, if anybody looks.
+    /// What harts have asked of devices since the last look; none if nobody wants to know.
     asked: Option<Vec<Asked>>,
-    /// A hart has asked through a request port since the last look.
+    /// Whether a hart has asked through a request port since the last look.
     port_asked: bool,
 }
 
@@ -75,19 +75,19 @@ fn table(ram: Region, smu: bool) -> Result<Table<Board>, Overlap> {
     Ok(table)
 }
 
-/// Every device of a machine with an SMU: name and range, in the order of addresses.
+/// All devices of a machine with an SMU: name and range, by address.
 ///
 /// # Errors
-/// Two ranges meet.
+/// Two ranges overlap.
 pub fn devices() -> Result<Vec<(&'static str, Region)>, Overlap> {
     Ok(table(Region { base: map::RAM_BASE.0, size: 0 }, true)?.list().collect())
 }
 
 impl Board {
-    /// Puts the devices together.
+    /// Creates the board from its devices.
     ///
     /// # Errors
-    /// Two ranges meet.
+    /// Two ranges overlap.
     pub fn new(ram: Ram, peripherals: Peripherals, smu: Option<Box<dyn SmuUnit>>) -> Result<Board, Overlap> {
         let drives = peripherals.drives().len();
         Ok(Board {
@@ -107,7 +107,7 @@ impl Board {
         &self.ram
     }
 
-    /// RAM, to change.
+    /// RAM, mutable.
     pub fn memory_mut(&mut self) -> &mut Ram {
         &mut self.ram
     }
@@ -117,7 +117,7 @@ impl Board {
         &self.peripherals
     }
 
-    /// The same, to change.
+    /// The devices that every board has, mutable.
     pub fn peripherals_mut(&mut self) -> &mut Peripherals {
         &mut self.peripherals
     }
@@ -127,12 +127,12 @@ impl Board {
         self.peripherals.finish()
     }
 
-    /// What was read of each drive.
+    /// Counts of the reads of each drive.
     pub fn reads(&self) -> &[DiskReads] {
         &self.reads
     }
 
-    /// What the host failed to do for a drive.
+    /// The error of a drive, if the host could not access its image.
     pub fn host_error(&self) -> Option<String> {
         self.peripherals.drives().iter().find_map(Controller::host_error).map(|e| e.to_string())
     }
@@ -142,12 +142,12 @@ impl Board {
         self.smu.as_deref()
     }
 
-    /// Another SMU in its place.
+    /// Replaces the SMU.
     pub fn replace_smu(&mut self, smu: Box<dyn SmuUnit>) {
         self.smu = Some(smu);
     }
 
-    /// The SMU takes other times from now on.
+    /// Changes the times of the SMU from now on.
     pub fn set_smu_timing(&mut self, timing: SmuTiming) {
         if let Some(smu) = &mut self.smu {
             smu.set_timing(timing);
@@ -159,24 +159,24 @@ impl Board {
         self.smu.iter().flat_map(|smu| smu.counters()).collect()
     }
 
-    /// A walker asks the SMU; `None`: there is none.
+    /// Passes a walker's request to the SMU; `None` if there is no SMU.
     pub fn request(&mut self, now: Cycle, request: Request) -> Option<Accept> {
         Some(self.smu.as_mut()?.request(now, request))
     }
 
-    /// Whether a hart's request still waits for its acceptance.
+    /// Whether the SMU has not yet accepted the request of a hart.
     pub fn is_held(&self, hart: usize) -> bool {
         self.smu.as_ref().is_some_and(|smu| smu.is_held(Source::Walker(hart as u32)))
     }
 
-    /// A hart does not wait any more.
+    /// Tells the SMU that a hart does not wait any more.
     pub fn abandon(&mut self, hart: usize, id: u64) {
         if let Some(smu) = &mut self.smu {
             smu.abandon(hart as u32, id);
         }
     }
 
-    /// From now on, or not any more, keeps what harts ask of devices; what it has kept until now.
+    /// Starts or stops keeping what harts ask of devices. Returns what was kept until now.
     pub fn keep_asked(&mut self, keep: bool) -> Vec<Asked> {
         std::mem::replace(&mut self.asked, keep.then(Vec::new)).unwrap_or_default()
     }
@@ -186,10 +186,10 @@ impl Board {
         std::mem::take(&mut self.port_asked)
     }
 
-    /// All that devices and SMU know, to go on from elsewhere.
+    /// Returns the state of the devices and of the SMU, with which another board can continue.
     ///
     /// # Errors
-    /// The number of the drive whose image was written to: only writes in memory can be saved.
+    /// An image was written to: the number of its drive. Only writes in memory can be saved.
     pub fn save(&self) -> Result<BoardState, usize> {
         Ok(BoardState {
             peripherals: self.peripherals.save()?,
@@ -199,10 +199,10 @@ impl Board {
         })
     }
 
-    /// Goes on from a state.
+    /// Continues from a state.
     ///
     /// # Errors
-    /// What does not fit.
+    /// What part of the state does not fit.
     pub fn restore(&mut self, state: BoardState) -> Result<(), String> {
         self.peripherals.restore(state.peripherals)?;
         self.smu = match (state.smu, self.smu.as_ref().map(|smu| smu.config().clone())) {
@@ -214,14 +214,14 @@ impl Board {
         self.table.restore(&state.others).map_err(|name| format!("its device {name} is in no state"))
     }
 
-    /// When the next device event is due, timers apart.
+    /// Time of the next event of a device other than a timer.
     pub fn next_event(&self) -> Cycle {
         let smu = self.smu.as_ref().and_then(|smu| smu.next_event()).unwrap_or(Cycle::NEVER);
         self.peripherals.next_drive_event().min(smu).min(self.table.next_event())
     }
 
-    /// Does everything that is due at or before `now`, in the order of time: drives before the SMU at the same cycle,
-    /// so that a poll sees what was just written. `times` hears of each access to memory.
+    /// Does everything that is due at or before `now`, in the order of time. At the same cycle drives come before the SMU,
+    /// so that the SMU sees what was just written. Reports each access to memory to `times`.
     pub fn advance(
         &mut self,
         now: Cycle,
@@ -252,7 +252,7 @@ impl Board {
         }
     }
 
-    /// Carries the devices' interrupts to the PLIC.
+    /// Passes the devices' interrupts to the PLIC.
     pub fn route_interrupts(&mut self) {
         self.peripherals.route_interrupts(self.table.interrupts());
     }
@@ -299,7 +299,7 @@ impl Board {
     }
 }
 
-/// Memory as devices reach it; caches hear of what is overwritten.
+/// Memory as devices reach it. Tells the caches what is overwritten.
 struct TimedDma<'a> {
     ram: &'a mut Ram,
     times: &'a mut Times,
@@ -354,8 +354,8 @@ mod tests {
 
     use super::*;
 
-    /// A device as CONTRIBUTING.md adds one: a register that reads as the number of its writes. At the cycle that was written
-    /// it puts that number into memory, and its interrupt line rises.
+    /// A device like the one that CONTRIBUTING.md adds: its register reads as the number of writes to it. At the cycle that was
+    /// written, the device stores that number in memory and raises its interrupt line.
     #[derive(Default)]
     struct Toy {
         writes: u64,
@@ -406,7 +406,7 @@ mod tests {
         assert_eq!(board.next_event(), Cycle(50));
         let plic = &mut board.peripherals_mut().plic;
         plic.mmio_write(4 * u64::from(TOY_IRQ), 4, 1); // its priority
-        plic.mmio_write(0x2080, 4, 1 << TOY_IRQ); // enabled for S-mode
+        plic.mmio_write(0x2080, 4, 1 << TOY_IRQ); // enable it for S-mode
         let times = &mut Times::new(1, 1, 0, 1);
         for (now, rung) in [(49, false), (50, true)] {
             board.advance(Cycle(now), times, &mut |_, _| (), &mut |_: trapless_smu::Answer| ());
@@ -431,7 +431,7 @@ mod tests {
         for at in (0..map::RAM_BASE.0).step_by(0x1000).map(PhysAddr) {
             let listed = devices.iter().any(|(_, region)| region.offset(at, 4).is_some());
             let answers = board.mmio_read(at, 4, Cycle(0)).is_ok();
-            assert!(listed || !answers, "{at:?} answers and is in no list");
+            assert!(listed || !answers, "{at:?} answers, but no list has it");
         }
     }
 }

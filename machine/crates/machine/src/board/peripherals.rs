@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The devices that every board has, with the drives behind PCIe: the machine's and that of the RTL's platform.
+//! The devices that every board has, with the drives behind PCIe. The machine and the platform of the RTL both use them.
 
 use serde::{Deserialize, Serialize};
 use trapless_devices::{
@@ -10,10 +10,10 @@ use trapless_nvme::{CommandRecord, Controller, ControllerState};
 
 use super::map;
 
-/// PCI identifiers of the NVMe controllers: QEMU's vendor number for things that are nobody's product.
+/// PCI identifiers of the NVMe controllers, with QEMU's vendor number: they are not a vendor's product.
 const NVME_IDS: PciIds = PciIds { vendor: 0x1b36, device: 0x0010, class: 0x01_0802, revision: 1 };
 
-/// What [`Peripherals::save`] gives: everything but the drives' images.
+/// The result of [`Peripherals::save`]: everything except the drives' images.
 #[derive(Serialize, Deserialize)]
 pub struct PeripheralsState {
     aclint: Aclint,
@@ -33,12 +33,12 @@ pub struct Peripherals {
     pub uart: Uart,
     finisher: Finisher,
     pci: PciHost,
-    /// The first is device 1 of the bus.
+    /// The drives; the first is device 1 of the bus.
     drives: Vec<Controller>,
 }
 
 impl Peripherals {
-    /// Puts the devices together, for this number of `harts`.
+    /// Creates the devices for this number of `harts`.
     pub fn new(harts: usize, clock: ClockHz, timebase_hz: u64, drives: Vec<Controller>) -> Peripherals {
         let mut pci = PciHost::new(PhysAddr(map::PCIE_MMIO.base), map::PCIE_MMIO.size);
         for device in 1..=drives.len() {
@@ -54,11 +54,11 @@ impl Peripherals {
         }
     }
 
-    /// Enters the devices into a board's table: a line for each device. A device of which no other part of the board has to know
-    /// needs no more than its line here: `table.add("name", map::NAME, Some(map::NAME_IRQ), Name::new())?`.
+    /// Enters the devices into a board's table, one line each. A device that no other part of the board needs to know takes only
+    /// its line here: `table.add("name", map::NAME, Some(map::NAME_IRQ), Name::new())?`.
     ///
     /// # Errors
-    /// Two ranges meet.
+    /// Two ranges overlap.
     pub fn register<B: Board + AsMut<Peripherals>>(table: &mut Table<B>) -> Result<(), Overlap> {
         table.add_part("finisher", map::FINISHER, |b| &mut b.as_mut().finisher)?;
         table.add_part("aclint", map::ACLINT, |b| &mut b.as_mut().aclint)?;
@@ -77,25 +77,25 @@ impl Peripherals {
         &self.drives
     }
 
-    /// The drive, and the offset into its registers, of an access at an offset into the PCIe memory window.
+    /// Finds the drive for an access at an offset into the PCIe memory window. Returns its number, the drive, and the register.
     pub fn drive_at(&mut self, offset: u64, size: u32) -> Option<(usize, &mut Controller, u64)> {
         let (device, register) = self.pci.route(PhysAddr(map::PCIE_MMIO.base + offset), size)?;
         let index = device.checked_sub(1)?;
         Some((index, self.drives.get_mut(index)?, register))
     }
 
-    /// Reads a register of a drive, at an offset into the PCIe memory window.
+    /// Reads a drive's register at an offset into the PCIe memory window.
     pub fn read_drive(&mut self, offset: u64, size: u32, now: Cycle) -> Option<(u64, MmioEffect)> {
         let (_, drive, register) = self.drive_at(offset, size)?;
         Some((drive.mmio_read(register, size, now), MmioEffect::None))
     }
 
-    /// When the next drive does something.
+    /// Time of the drives' next event.
     pub fn next_drive_event(&self) -> Cycle {
         self.drives.iter().map(Controller::next_event).min().unwrap_or(Cycle::NEVER)
     }
 
-    /// Lets the drives do what is due at `at`. `observe` hears of each command's end with the number of its drive from 0 on.
+    /// Lets the drives do what is due at `at`. Calls `observe` at the end of each command, with the drive's number (from 0).
     pub fn advance_drives(&mut self, at: Cycle, memory: &mut dyn Dma, observe: &mut dyn FnMut(usize, &CommandRecord)) {
         for (index, drive) in self.drives.iter_mut().enumerate() {
             if drive.next_event() > at {
@@ -109,7 +109,7 @@ impl Peripherals {
         }
     }
 
-    /// Carries the devices' interrupts to the PLIC. `others` are of devices that the table alone knows: source and level.
+    /// Passes the devices' interrupts to the PLIC. `others` are those of devices that only the table knows: source and level.
     pub fn route_interrupts(&mut self, others: impl Iterator<Item = (u32, bool)>) {
         for (index, drive) in self.drives.iter().enumerate() {
             self.pci.set_interrupt(index + 1, drive.irq_asserted());
@@ -121,10 +121,10 @@ impl Peripherals {
         others.for_each(|(source, level)| self.plic.set_level(source, level));
     }
 
-    /// All that the devices know.
+    /// Returns the state of the devices.
     ///
     /// # Errors
-    /// The number of the drive whose image was written to: only writes in memory can be saved.
+    /// An image was written to: the number of its drive. Only writes in memory can be saved.
     pub fn save(&self) -> Result<PeripheralsState, usize> {
         let drives = self.drives.iter().enumerate().map(|(n, drive)| drive.save().ok_or(n + 1));
         Ok(PeripheralsState {
@@ -136,10 +136,10 @@ impl Peripherals {
         })
     }
 
-    /// Goes on from a state.
+    /// Continues from a state.
     ///
     /// # Errors
-    /// What does not fit.
+    /// What part of the state does not fit.
     pub fn restore(&mut self, state: PeripheralsState) -> Result<(), String> {
         if state.drives.len() != self.drives.len() {
             return Err(format!("has {} disks", state.drives.len()));
@@ -152,7 +152,7 @@ impl Peripherals {
     }
 }
 
-/// A drive's way to memory: closed until the guest sets Bus Master Enable.
+/// A drive's access to memory: none until the guest sets Bus Master Enable.
 struct DriveDma<'a> {
     memory: &'a mut dyn Dma,
     master: bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the SMU reaches memory and the drives.
+//! How the SMU accesses memory and the drives.
 
 use std::collections::BTreeSet;
 
@@ -11,27 +11,27 @@ use super::map;
 use super::peripherals::Peripherals;
 use crate::cores::Times;
 
-/// Offset of a drive's first doorbell (NVMe PCIe transport, CAP.DSTRD = 0), and the distance between the doorbells of two queues.
+/// Offset of a drive's first doorbell (NVMe PCIe transport, CAP.DSTRD = 0). Each queue pair has two doorbells.
 const DOORBELLS: u64 = 0x1000;
 const DOORBELL_STRIDE: u64 = 8;
 
-/// The submission queue whose doorbell is at this offset of a drive's registers.
+/// Number of the submission queue whose doorbell is at this offset into a drive's registers.
 pub fn doorbell_of(offset: u64) -> Option<u16> {
     let from = offset.checked_sub(DOORBELLS).filter(|from| from.is_multiple_of(DOORBELL_STRIDE))?;
     u16::try_from(from / DOORBELL_STRIDE).ok()
 }
 
-/// The SMU's way to memory and to the drives' doorbells.
+/// The SMU's access to memory and to the drives' doorbells.
 pub struct SmuPort<'a> {
     pub ram: &'a mut Ram,
     pub peripherals: &'a mut Peripherals,
     pub unit_queues: &'a mut [BTreeSet<u16>],
-    /// Detailed timing. None during register accesses, whose memory accesses take no additional time.
+    /// Detailed timing. None while a register is accessed: memory accesses then take no additional time.
     pub times: Option<&'a mut Times>,
     pub now: Cycle,
-    /// Line of the last access.
+    /// Cache line of the last access.
     pub line: Option<Line>,
-    /// Cycles of the accesses since the SMU last took this number.
+    /// Cycles of the accesses since the SMU last asked for this number.
     pub took: u64,
 }
 

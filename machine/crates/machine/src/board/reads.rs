@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was read of each drive, and by whom.
+//! Counts of the reads of each drive, by the SMU and by software.
 
 use serde::Serialize;
 use trapless_nvme::CommandRecord;
 
-/// Read commands that a drive has completed, those that failed included.
+/// Read commands that a drive has completed, including those that failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reads {
     /// How many.
@@ -13,7 +13,7 @@ pub struct Reads {
     pub bytes: u64,
 }
 
-/// What was read of a drive, by who owns the queue.
+/// Reads of a drive, by the owner of the queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DiskReads {
     /// The SMU, for walkers and request ports.
@@ -32,7 +32,7 @@ impl DiskReads {
     /// Opcode of the NVM command set.
     const READ: u8 = 0x02;
 
-    /// A drive has completed a command of a queue that is, or is not, the SMU's.
+    /// Counts a command that a drive has completed. `by_unit`: the queue belongs to the SMU.
     pub fn count(&mut self, record: &CommandRecord, by_unit: bool) {
         if record.opcode == Self::READ && record.sqid != 0 {
             let reads = if by_unit { &mut self.unit } else { &mut self.software };
@@ -40,13 +40,13 @@ impl DiskReads {
         }
     }
 
-    /// What was read since `earlier`.
+    /// The reads since `earlier`.
     pub fn since(&self, earlier: &DiskReads) -> DiskReads {
         let less = |a: Reads, b| a.each(b, |a, b| a - b);
         DiskReads { unit: less(self.unit, earlier.unit), software: less(self.software, earlier.software) }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn and(&self, other: &DiskReads) -> DiskReads {
         let plus = |a: Reads, b| a.each(b, |a, b| a + b);
         DiskReads { unit: plus(self.unit, other.unit), software: plus(self.software, other.software) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What runs first, once it is loaded.
+//! What the machine runs first.
 
 use std::fmt::Write;
 
@@ -7,24 +7,24 @@ use trapless_memory::{PhysAddr, Ram};
 
 use super::load::LoadedElf;
 
-/// What runs first.
+/// What the machine runs first, once it is loaded.
 pub struct Booted {
     builtin_sbi: bool,
     elf: Option<LoadedElf>,
 }
 
 impl Booted {
-    /// `builtin_sbi`: harts leave SBI calls to the machine. `elf`: a program without an operating system.
+    /// `builtin_sbi`: the machine itself serves SBI calls. `elf`: a program without an operating system.
     pub fn new(builtin_sbi: bool, elf: Option<LoadedElf>) -> Booted {
         Booted { builtin_sbi, elf }
     }
 
-    /// Whether harts leave SBI calls to the machine.
+    /// Whether the machine itself serves SBI calls.
     pub fn builtin_sbi(&self) -> bool {
         self.builtin_sbi
     }
 
-    /// The program without an operating system, if it is one.
+    /// The program without an operating system, if that is what runs.
     pub fn elf(&self) -> Option<&LoadedElf> {
         self.elf.as_ref()
     }
@@ -39,7 +39,7 @@ impl Booted {
         }
     }
 
-    /// Memory between a program's `begin_signature` and `end_signature`, a 32-bit word a line in hex.
+    /// Memory between a program's `begin_signature` and `end_signature`, one 32-bit word per line in hex.
     pub fn signature(&self, ram: &Ram) -> Option<String> {
         let (begin, end) = self.elf.as_ref()?.signature?;
         let mut text = String::new();

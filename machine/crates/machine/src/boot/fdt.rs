@@ -7,12 +7,12 @@ use vm_fdt::{Error, FdtWriter};
 
 use crate::board::map;
 
-/// What the device tree says beside the fixed map.
+/// The part of the device tree that is not the fixed map.
 #[derive(Clone, Debug)]
 pub struct FdtConfig<'a> {
     /// Number of harts.
     pub harts: u32,
-    /// Harts of a core.
+    /// Number of harts of a core.
     pub threads: u32,
     /// RAM in bytes.
     pub memory: u64,
@@ -24,7 +24,7 @@ pub struct FdtConfig<'a> {
     pub bootargs: &'a str,
     /// Physical start and end of the initial RAM disk.
     pub initrd: Option<(u64, u64)>,
-    /// Whether there is an SMU, and harts that ask it.
+    /// Whether there is an SMU that the harts can ask.
     pub smu: bool,
     /// The deepest mode of virtual memory.
     pub paging: Paging,
@@ -38,7 +38,7 @@ const PAGING_EXTENSION: &str = "xtraplesshwdp";
 const PHANDLE_PLIC: u32 = 1;
 const PHANDLE_FINISHER: u32 = 2;
 const PHANDLE_HART0: u32 = 0x10;
-/// The harts themselves; those above are their interrupt controllers.
+/// Handle of the first hart. The handles above it belong to the harts' interrupt controllers.
 const PHANDLE_CPU0: u32 = 0x100;
 
 /// Interrupt numbers at a hart's local controller (privileged specification, mcause).
@@ -47,10 +47,10 @@ const IRQ_M_TIMER: u32 = 7;
 const IRQ_S_EXT: u32 = 9;
 const IRQ_M_EXT: u32 = 11;
 
-/// Flattened device tree of a machine.
+/// Builds the flattened device tree of a machine.
 ///
 /// # Errors
-/// When a string holds a NUL byte (the command line is the user's).
+/// When a string contains a NUL byte (the user gives the command line).
 pub fn build(cfg: &FdtConfig<'_>) -> Result<Vec<u8>, Error> {
     let mut f = FdtWriter::new()?;
     let root = f.begin_node("")?;
@@ -78,7 +78,7 @@ fn chosen(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
     let node = f.begin_node("chosen")?;
     f.property_string("bootargs", cfg.bootargs)?;
     f.property_string("stdout-path", "/soc/serial@10000000")?;
-    // A fixed seed: the guest's random numbers are part of the repeatable run.
+    // A fixed seed: a run must be repeatable, and so the guest's random numbers.
     f.property("rng-seed", &[0x5a; 64])?;
     if let Some((start, end)) = cfg.initrd {
         f.property_u64("linux,initrd-start", start)?;
@@ -133,12 +133,12 @@ fn cpus(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
     f.end_node(cpus)
 }
 
-/// The clock: one cell, as the binding of clocks has it; a faster one stays unsaid.
+/// Writes the clock. The binding of clocks has one cell for it, so a clock that needs more is left out.
 fn clock(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
     u32::try_from(cfg.clock_hz).map_or(Ok(()), |hz| f.property_u32("clock-frequency", hz))
 }
 
-/// Which harts are threads of one core.
+/// Writes which harts are threads of one core.
 fn threads(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
     let map = f.begin_node("cpu-map")?;
     let cluster = f.begin_node("cluster0")?;
@@ -156,7 +156,7 @@ fn threads(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
     f.end_node(map)
 }
 
-/// `interrupts-extended` with two local interrupts of every hart.
+/// Value of `interrupts-extended` with two local interrupts of every hart.
 fn hart_interrupts(harts: u32, first: u32, second: u32) -> Vec<u32> {
     (0..harts).flat_map(|h| [PHANDLE_HART0 + h, first, PHANDLE_HART0 + h, second]).collect()
 }
@@ -220,7 +220,7 @@ fn soc(f: &mut FdtWriter, cfg: &FdtConfig<'_>) -> Result<(), Error> {
 }
 
 fn pcie(f: &mut FdtWriter) -> Result<(), Error> {
-    /// 32-bit non-prefetchable memory, in the first cell of a PCI address.
+    /// Code of 32-bit non-prefetchable memory in the first cell of a PCI address.
     const MEM32: u32 = 0x0200_0000;
     let node = f.begin_node("pcie@30000000")?;
     f.property_string("compatible", "pci-host-ecam-generic")?;
@@ -234,7 +234,7 @@ fn pcie(f: &mut FdtWriter) -> Result<(), Error> {
     reg(f, map::PCIE_ECAM)?;
     let (base, size) = (map::PCIE_MMIO.base as u32, map::PCIE_MMIO.size as u32);
     f.property_array_u32("ranges", &[MEM32, 0, base, 0, base, 0, size])?;
-    // The two low bits of the device number and the pin choose the source.
+    // The two low bits of the device number, and the pin, select the source.
     f.property_array_u32("interrupt-map-mask", &[0x1800, 0, 0, 7])?;
     let mut entries = Vec::new();
     for device in 0..4u8 {
@@ -250,7 +250,7 @@ fn pcie(f: &mut FdtWriter) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// How often a device tree for this number of `harts` has this clock.
+    /// How often a device tree for this number of `harts` contains this clock.
     fn said(harts: u32, smu: bool, clock_hz: u64) -> usize {
         let tree = build(&FdtConfig {
             harts,
@@ -267,12 +267,12 @@ mod tests {
         let word = |at: usize| u32::from_be_bytes(tree[at..at + 4].try_into().unwrap());
         let strings = word(12) as usize;
         let name = tree[strings..].windows(16).position(|s| s == b"clock-frequency\0").unwrap();
-        // FDT_PROP, length, name, value.
+        // A property: FDT_PROP, length, name, value.
         let property = [3, 4, name as u32, clock_hz as u32].map(u32::to_be_bytes).concat();
         tree[..strings].chunks(4).collect::<Vec<_>>().windows(4).filter(|words| words.concat() == property).count()
     }
 
-    /// REQ: ISA-7: software turns the cycles of `shwdpwait` into time.
+    /// REQ: ISA-7: software converts the cycles of `shwdpwait` into time with this clock.
     #[test]
     fn harts_and_smu_say_their_clock() {
         assert_eq!((said(4, true, 123_456_789), said(4, false, 123_456_789)), (5, 4));

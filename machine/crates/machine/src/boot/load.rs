@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Putting a kernel, an initial RAM disk, firmware or an ELF file into RAM.
+//! Loads a kernel, an initial RAM disk, firmware or an ELF file into RAM.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use trapless_memory::{Dma, PhysAddr, Ram};
 use crate::board::map;
 use crate::error::Error;
 
-/// Header of a RISC-V Linux Image (Documentation/arch/riscv/boot-image-header.rst): offset of `text_offset`.
+/// Offset of `text_offset` in the header of a RISC-V Linux Image (Documentation/arch/riscv/boot-image-header.rst).
 const IMAGE_TEXT_OFFSET: usize = 8;
 /// Offset of `image_size`.
 const IMAGE_SIZE: usize = 16;
 /// Offset of the second magic number.
 const IMAGE_MAGIC2: usize = 56;
 const MAGIC2: &[u8; 4] = b"RSC\x05";
-/// The RAM disk starts on a page.
+/// The RAM disk starts at a multiple of this.
 const PAGE: u64 = 4096;
 /// Bytes at the end of RAM that are reserved for the device tree. It starts at a multiple of 2 MiB.
 pub const DEVICE_TREE_ROOM: u64 = 2 << 20;
 
-/// Where a kernel went.
+/// Where a kernel was loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadedImage {
     /// Entry point.
@@ -31,10 +31,10 @@ pub struct LoadedImage {
     pub end: u64,
 }
 
-/// Reads a file whole.
+/// Reads a whole file.
 ///
 /// # Errors
-/// Names the file.
+/// The error names the file.
 pub fn read_file(path: &Path, what: &'static str) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|cause| Error::File { what, path: path.to_owned(), cause })
 }
@@ -46,7 +46,7 @@ fn write(ram: &mut Ram, at: u64, data: &[u8], what: &'static str, path: &Path) -
 /// Loads a RISC-V Linux Image.
 ///
 /// # Errors
-/// When the file cannot be read, is no Image, is cut short, or does not fit into RAM.
+/// When the file cannot be read, is not an Image, is cut short, or does not fit into RAM.
 pub fn linux_image(ram: &mut Ram, path: &Path) -> Result<LoadedImage, Error> {
     let data = read_file(path, "kernel")?;
     let field = |at: usize| data.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
@@ -61,8 +61,8 @@ pub fn linux_image(ram: &mut Ram, path: &Path) -> Result<LoadedImage, Error> {
     let end = end
         .filter(|end| ram.offset(PhysAddr(entry), end - entry).is_some())
         .ok_or_else(|| Error::DoesNotFit { what: "kernel", path: path.to_owned(), memory: ram.size() })?;
-    // The header tells the size in memory only, with the zeroed data that the file leaves out. That is a small part of a
-    // kernel, more than half of one with lockdep and KASAN; a file that lacks far more has been cut short.
+    // The header gives only the size in memory. That includes zeroed data, which the file leaves out: a small part of a usual
+    // kernel, more than half of one with lockdep and KASAN. A file that lacks far more has been cut short.
     if (data.len() as u64) < size / 4 {
         return Err(Error::Truncated { what: "kernel", path: path.to_owned(), has: data.len() as u64, needs: size });
     }
@@ -70,10 +70,10 @@ pub fn linux_image(ram: &mut Ram, path: &Path) -> Result<LoadedImage, Error> {
     Ok(LoadedImage { entry, end })
 }
 
-/// Loads the RAM disk as high as it goes below `top`. Returns start and end.
+/// Loads the RAM disk as high as possible below `top`. Returns its start and end.
 ///
 /// # Errors
-/// When the file cannot be read or would touch what lies below `floor`.
+/// When the file cannot be read or would overlap memory below `floor`.
 pub fn initrd(ram: &mut Ram, path: &Path, floor: u64, top: u64) -> Result<(u64, u64), Error> {
     let data = read_file(path, "initrd")?;
     let start = top.saturating_sub(data.len() as u64) & !(PAGE - 1);
@@ -93,10 +93,10 @@ pub fn firmware(ram: &mut Ram, path: &Path) -> Result<(), Error> {
     write(ram, map::RAM_BASE.0, &data, "firmware", path)
 }
 
-/// Puts the device tree at the last 2 MiB boundary that leaves room for it. Returns its address.
+/// Puts the device tree at the last 2 MiB boundary after which there is enough room. Returns its address.
 ///
 /// # Errors
-/// When it would touch what lies below `floor`.
+/// When it would overlap memory below `floor`.
 pub fn device_tree(ram: &mut Ram, dtb: &[u8], floor: u64) -> Result<u64, Error> {
     let at = (map::RAM_BASE.0 + ram.size()).saturating_sub(DEVICE_TREE_ROOM) & !(DEVICE_TREE_ROOM - 1);
     let fits = at >= floor && dtb.len() as u64 <= DEVICE_TREE_ROOM;
@@ -113,14 +113,14 @@ pub struct LoadedElf {
     pub entry: u64,
     /// Address of the symbol `tohost`, if there is one.
     pub tohost: Option<u64>,
-    /// Addresses of `begin_signature` and `end_signature`, if both are there.
+    /// Addresses of `begin_signature` and `end_signature`, if both exist.
     pub signature: Option<(u64, u64)>,
 }
 
 /// Loads the segments of a 64-bit RISC-V ELF at their physical addresses.
 ///
 /// # Errors
-/// When the file cannot be read, is no such ELF, or has a segment outside RAM.
+/// When the file cannot be read, is not such an ELF, or has a segment outside RAM.
 pub fn elf(ram: &mut Ram, path: &Path) -> Result<LoadedElf, Error> {
     use object::read::elf::{ElfFile64, ProgramHeader};
     let data = read_file(path, "ELF file")?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a machine is put together from, and what it starts with.
+//! Puts a machine together and loads what it starts with.
 
 mod booted;
 pub mod fdt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The parts of a machine, from a profile, images and what runs first.
+//! Makes the parts of a machine from a profile, disk images and what runs first.
 
 use trapless_memory::{ClockHz, Cycle, Picos, Ram};
 use trapless_nvme::{Controller, ControllerConfig, Fault, ImageMode, MAX_NAMESPACES, open_image};
@@ -20,7 +20,7 @@ use crate::sbi::{A0, A1};
 /// # Errors
 /// One line that names the image or value that is wrong.
 pub fn open_drives(disks: &[DiskConfig], profile: &Profile) -> Result<Vec<Controller>, Error> {
-    /// Bus 0 has 32 devices, one of them the bridge.
+    /// Bus 0 has 32 devices; one of them is the bridge.
     const MOST: usize = 31;
     if disks.len() > MOST {
         return Err(Error::TooManyDisks(disks.len()));
@@ -51,7 +51,7 @@ pub fn open_drives(disks: &[DiskConfig], profile: &Profile) -> Result<Vec<Contro
     disks.iter().enumerate().map(open).collect()
 }
 
-/// The drives, with the faults put into them.
+/// Opens the drives and puts the faults into them.
 ///
 /// # Errors
 /// One line that names the image, value or fault that is wrong.
@@ -61,8 +61,8 @@ pub fn drives(disks: &[DiskConfig], faults: &[Fault], profile: &Profile) -> Resu
     Ok(drives)
 }
 
-/// Harts and board, with what runs first loaded; the ELF, if it is one. `ram`: of a checkpoint. `builtin_sbi`: harts leave SBI
-/// calls to the machine.
+/// Makes harts and board, and loads what runs first. Returns the ELF too, if that is what runs. `ram`: RAM of a checkpoint.
+/// `builtin_sbi`: the machine itself serves SBI calls.
 ///
 /// # Errors
 /// One line that names the file or value that is wrong.
@@ -148,7 +148,7 @@ pub fn smu_timing(profile: &Profile) -> SmuTiming {
     }
 }
 
-/// The hart's prices. Every key has to be named here, and a name that is not used is an error of the compiler's.
+/// The hart's prices. Every key must be named here; the compiler reports a key that is not used.
 fn cost_table(costs: &CoreCosts) -> CostTable {
     let CoreCosts {
         alu,
@@ -174,7 +174,7 @@ fn cost_table(costs: &CoreCosts) -> CostTable {
         sfence,
         xret,
         trap_entry,
-        // What walks cost is in `Times`, which knows what the page walk cache has.
+        // `Times` charges for walks, because it knows what the page walk cache holds.
         walk_level: _,
         misaligned,
         mmio,
@@ -209,7 +209,7 @@ fn cost_table(costs: &CoreCosts) -> CostTable {
     }
 }
 
-/// Loads what runs first and sets the harts to it; the ELF, if it is one.
+/// Loads what runs first and sets the harts to its start. Returns the ELF, if that is what runs.
 fn boot_images(
     ram: &mut Ram,
     boot: &Boot,

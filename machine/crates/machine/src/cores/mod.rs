@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The harts: what each is doing, whose turn it is, and what its memory accesses cost.
+//! The harts: what each one is doing, which one runs next, and what their memory accesses cost.
 
 mod slots;
 mod times;
@@ -23,9 +23,9 @@ pub enum Phase {
     Running,
     /// In `wfi`.
     Asleep,
-    /// For the SMU's answer.
+    /// Waiting for the SMU's answer.
     Waiting { id: u64 },
-    /// Stopped in the sense of SBI's hart state management.
+    /// Stopped, as SBI's hart state management defines it.
     Stopped,
 }
 
@@ -42,19 +42,19 @@ pub struct Lines {
     pub machine_timer: bool,
 }
 
-/// A hart's turn in a window.
+/// One run of a hart in a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
     hart: usize,
     began: Cycle,
     retired: u64,
-    /// The other hart of the core is running.
+    /// Whether the other hart of the core is running.
     beside: bool,
-    /// Where it ends at the latest.
+    /// Latest time at which the turn ends.
     pub end: Cycle,
 }
 
-/// What a checkpoint has of the harts.
+/// The part of a checkpoint that belongs to the harts.
 #[derive(Serialize, Deserialize)]
 pub struct CoresState {
     phases: Vec<Phase>,
@@ -66,7 +66,7 @@ pub struct CoresState {
 pub struct Cores {
     harts: Vec<Hart>,
     phases: Vec<Phase>,
-    /// SBI timers: the tick of `time` at which STIP rises, and whether it has.
+    /// SBI timers: the tick of `time` at which STIP rises, and whether it has risen.
     timers: Vec<(u64, bool)>,
     code: CodeCache,
     times: Times,
@@ -78,7 +78,7 @@ fn retired(hart: &Hart) -> u64 {
 }
 
 impl Cores {
-    /// Harts that run, as a profile's `machine` has them. Reading an entry of a page table costs `walk_level` cycles.
+    /// Creates running harts, as a profile's `machine` says. Reading a page table entry costs `walk_level` cycles.
     pub fn new(harts: Vec<Hart>, code: CodeCache, machine: &MachineParams, walk_level: u32) -> Cores {
         let count = harts.len();
         let threads = (machine.threads_per_core as usize).min(count);
@@ -92,32 +92,32 @@ impl Cores {
         }
     }
 
-    /// How many.
+    /// Number of harts.
     pub fn len(&self) -> usize {
         self.harts.len()
     }
 
-    /// All of them.
+    /// All harts.
     pub fn harts(&self) -> &[Hart] {
         &self.harts
     }
 
-    /// All of them, to change.
+    /// All harts, mutable.
     pub fn harts_mut(&mut self) -> &mut [Hart] {
         &mut self.harts
     }
 
-    /// One of them, to change.
+    /// One hart, mutable.
     pub fn hart_mut(&mut self, hart: usize) -> &mut Hart {
         &mut self.harts[hart]
     }
 
-    /// What a hart is doing; `None`: there is no such hart.
+    /// What a hart is doing; `None` if the hart does not exist.
     pub fn phase(&self, hart: usize) -> Option<Phase> {
         self.phases.get(hart).copied()
     }
 
-    /// From now on it does this.
+    /// Sets what a hart is doing from now on.
     pub fn set_phase(&mut self, hart: usize, phase: Phase) {
         self.phases[hart] = phase;
     }
@@ -127,39 +127,39 @@ impl Cores {
         matches!(self.phases[hart], Phase::Running)
     }
 
-    /// What memory accesses cost.
+    /// Costs of memory accesses.
     pub fn times(&self) -> &Times {
         &self.times
     }
 
-    /// What memory accesses cost, to tell it of accesses of others.
+    /// Costs of memory accesses, mutable, to report accesses of devices.
     pub fn times_mut(&mut self) -> &mut Times {
         &mut self.times
     }
 
-    /// Instructions retired by all.
+    /// Instructions retired by all harts.
     pub fn retired(&self) -> u64 {
         self.harts.iter().map(retired).sum()
     }
 
-    /// Instructions executed by all, retired or not.
+    /// Instructions executed by all harts, retired or not.
     pub fn instructions(&self) -> u64 {
         self.harts.iter().map(Hart::instructions).sum()
     }
 
-    /// Local time of the running hart that is furthest behind.
+    /// Local time of the running hart with the least local time.
     pub fn earliest_running(&self) -> Option<Cycle> {
         let running = self.phases.iter().zip(&self.harts).filter(|(p, _)| matches!(p, Phase::Running));
         running.map(|(_, h)| h.now()).min()
     }
 
-    /// The running hart that is furthest behind, or the first hart.
+    /// The running hart with the least local time; the first hart if none is running.
     pub fn first_to_run(&self) -> usize {
         let running = (0..self.len()).filter(|&h| self.is_running(h));
         running.min_by_key(|&h| self.harts[h].now()).unwrap_or(0)
     }
 
-    /// How long a window is at most, in which nothing but harts does anything.
+    /// Length of the longest window, in which only harts do anything.
     pub fn quantum(&self, machine: &MachineParams, longest: Cycle) -> Cycle {
         let running = |hart: usize| self.is_running(hart);
         let harts = 0..self.len();
@@ -172,7 +172,7 @@ impl Cores {
         quantum.min(longest)
     }
 
-    /// A hart's turn in the window that ends at `end`; `None`: it does not run, or is there already.
+    /// Begins a hart's turn in the window that ends at `end`; `None` if the hart is not running or has reached `end`.
     pub fn begin_turn(&self, hart: usize, end: Cycle) -> Option<Turn> {
         let h = &self.harts[hart];
         if !self.is_running(hart) || h.now() >= end {
@@ -183,7 +183,7 @@ impl Cores {
         Some(Turn { hart, began: h.now(), retired: retired(h), beside, end })
     }
 
-    /// The turn is over; whether it ended before its time.
+    /// Ends a turn. Returns whether it ended early.
     pub fn end_turn(&mut self, turn: &Turn) -> bool {
         let h = &mut self.harts[turn.hart];
         let early = h.now() < turn.end;
@@ -198,8 +198,8 @@ impl Cores {
         harts[hart].run(&mut Env { bus, code, observer, timing: &mut times.of(hart) }, end)
     }
 
-    /// Runs a hart up to `end` with an observer and costs that are made of what they also see: the harts before and behind it,
-    /// and its costs.
+    /// Runs a hart up to `end`. `make` creates the observer and the costs from the harts before and after this one, and from
+    /// this hart's costs.
     pub fn run_among<'a, B: Bus, O: Observer, T: Timing>(
         &'a mut self,
         hart: usize,
@@ -226,12 +226,12 @@ impl Cores {
         self.phases[hart] = Phase::Running;
     }
 
-    /// Only the first hart runs; the others wait until software starts them.
+    /// Stops all harts except the first; they wait until software starts them.
     pub fn stop_others(&mut self) {
         self.phases[1..].fill(Phase::Stopped);
     }
 
-    /// `sfence.vma` of another hart, for `size` bytes from `start`, or for everything.
+    /// Remote `sfence.vma` on a hart, for `size` bytes from `start`, or for all addresses.
     pub fn fence(&mut self, hart: usize, start: u64, size: u64) {
         let whole = size == u64::MAX || (start == 0 && size == 0);
         self.harts[hart].fence_vma((!whole).then_some((start, size)));
@@ -249,13 +249,13 @@ impl Cores {
         self.harts[hart].set_pending(Interrupt::SupervisorTimer, false);
     }
 
-    /// Ticks at which SBI timers will rise.
+    /// Ticks of the SBI timers that have not risen yet.
     pub fn timer_ticks(&self) -> impl Iterator<Item = u64> {
         self.timers.iter().filter(|(tick, raised)| !raised && *tick != u64::MAX).map(|(tick, _)| *tick)
     }
 
-    /// Carries interrupt levels to a hart and wakes it if it sleeps. `time`: SBI timers up to this tick rise. The request that a
-    /// waiting hart does not wait for any more (REQ: ISA-4).
+    /// Sets a hart's interrupt lines and wakes it if it sleeps. SBI timers up to the tick `time` rise. If an interrupt ends the
+    /// hart's wait for the SMU, returns the number of the request (REQ: ISA-4).
     pub fn carry(&mut self, hart: usize, lines: Lines, time: Option<u64>, at: Cycle) -> Option<u64> {
         let h = &mut self.harts[hart];
         h.set_line(Interrupt::MachineExternal, lines.machine_external);
@@ -280,7 +280,7 @@ impl Cores {
         }
     }
 
-    /// Begins detailed timing with everything empty, or ends it.
+    /// Begins detailed timing with empty caches, TLBs and predictors, or ends it.
     pub fn set_detail(&mut self, detail: Option<&Detail>, clock: ClockHz) {
         let predictor = detail.map(|d| PredictorConfig {
             history_bits: d.predictor.history_bits,
@@ -293,7 +293,7 @@ impl Cores {
         self.harts.iter_mut().for_each(|h| h.set_detail(predictor));
     }
 
-    /// Forgets what caches, TLBs, translations and issue slots have learnt, and gives the state to go on from.
+    /// Forgets what caches, TLBs, translations and issue slots have learnt, and returns the state from which to continue.
     pub fn save(&mut self, detail: Option<&Detail>, clock: ClockHz) -> CoresState {
         self.code.clear();
         self.times.forget(detail, clock);
@@ -305,7 +305,7 @@ impl Cores {
         }
     }
 
-    /// Goes on from a state.
+    /// Continues from a state.
     pub fn restore(&mut self, state: CoresState) {
         for (hart, from) in self.harts.iter_mut().zip(&state.suspended) {
             hart.resume(from);

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hardware threads: two harts of a core share its issue slots, one a cycle (decision 047).
+//! Hardware threads: two harts of a core share its issue slots, of which there is one per cycle (decision 047).
 
 use trapless_memory::Cycle;
 
-/// log2 of what a cycle is divided into.
+/// log2 of the number of parts of a cycle.
 const FRACTION: u32 = 16;
 const ONE: u64 = 1 << FRACTION;
 
-/// What one hart takes of its core.
+/// A hart's use of its core.
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
-    /// The part of its last turn in which it had an instruction to issue, waiting for a slot included; of [`ONE`].
+    /// Part of its last turn in which it had an instruction to issue, including waiting for a slot; in units of 1 / [`ONE`].
     busy: u64,
-    /// Waiting that is less than a cycle.
+    /// The fraction of a cycle for which it has yet to wait.
     rest: u64,
 }
 
 /// Issue slots of all cores.
 ///
-/// While both harts of a core have something to issue, each gets every other slot; a hart that waits for memory, for the
-/// SMU or for an interrupt leaves all of them to the other. How often the other has something to issue is known from its
-/// last turn.
+/// While both harts of a core have something to issue, each gets every other slot. A hart that waits for memory, for the
+/// SMU or for an interrupt leaves all slots to the other. The other hart's last turn tells how often it has something to
+/// issue.
 #[derive(Clone, Debug)]
 pub struct Slots {
     threads: usize,
@@ -28,12 +28,12 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Starts for this number of `harts`, with one or two (`threads`) on each core.
+    /// Slots for this number of `harts`, with one or two (`threads`) on each core.
     pub fn new(harts: usize, threads: usize) -> Slots {
         Slots { threads, uses: vec![Use::default(); harts] }
     }
 
-    /// Forgets what the harts took.
+    /// Forgets how the harts used their cores.
     pub fn forget(&mut self) {
         self.uses.fill(Use::default());
     }
@@ -44,7 +44,7 @@ impl Slots {
         (self.threads == 2 && other < self.uses.len()).then_some(other)
     }
 
-    /// How long a hart may run from `now` on, so that it is not past `end` even if it has to wait for every second slot.
+    /// Until when a hart may run from `now` on, so that it does not pass `end` even if it has to wait for every second slot.
     /// `beside`: the sibling is running.
     pub fn reach(&self, hart: usize, now: Cycle, end: Cycle, beside: bool) -> Cycle {
         let Some(sibling) = self.sibling(hart).filter(|_| beside) else { return end };
@@ -57,8 +57,8 @@ impl Slots {
     pub fn turn(&mut self, hart: usize, instructions: u64, cycles: Cycle, beside: bool) -> Cycle {
         let Some(sibling) = self.sibling(hart).filter(|_| cycles > Cycle(0)) else { return Cycle(0) };
         let other = if beside { self.uses[sibling].busy } else { 0 };
-        // It has a slot in each cycle without the other and in every second one with it: while it needs n slots, it is at
-        // it for n / (1 - other / 2) cycles.
+        // The hart gets each slot while the other is idle, and every second one while it is busy: n slots take it
+        // n / (1 - other / 2) cycles.
         let issued = u128::from(instructions.min(cycles.0)) << FRACTION;
         let wait = (issued * u128::from(other) / u128::from(2 * ONE - other)) as u64;
         let own = &mut self.uses[hart];
@@ -75,7 +75,7 @@ impl Slots {
 mod tests {
     use super::*;
 
-    /// Cycles that two harts need together, once each knows of the other. `needs`: slots and cycles of each hart if alone.
+    /// Cycles of each of two harts beside the other, after many turns. `needs`: slots and cycles of each hart alone.
     fn together(needs: [(u64, u64); 2]) -> [u64; 2] {
         let mut slots = Slots::new(2, 2);
         let mut last = [0; 2];
@@ -95,9 +95,9 @@ mod tests {
     #[test]
     fn a_stalled_hart_leaves_its_slots_to_the_other() {
         assert_eq!(together([(1000, 1000), (0, 1000)]), [1000, 1000]);
-        // It issues 100 slots, each of them beside the other: 200 cycles. The other loses 100 slots in 1100 cycles.
+        // The second issues 100 slots, each of them beside the first: 200 cycles. The first loses 100 slots in 1100 cycles.
         assert_eq!(together([(1000, 1000), (100, 1000)]), [1100, 1100]);
-        // Both stall half of the time: busy b = (1/2) / (1 - b/2) cycles of each (1/2 + that).
+        // Both stall half of the time: each is busy for b = (1/2) / (1 - b/2) cycles out of (1/2 + that).
         assert_eq!(together([(500, 1000), (500, 1000)]), [1207, 1207]);
     }
 
@@ -120,7 +120,7 @@ mod tests {
             for (hart, now) in now.iter_mut().enumerate() {
                 let window = (*now / 1000 + 1) * 1000;
                 let until = slots.reach(hart, Cycle(*now), Cycle(window), true).0;
-                // Nothing but instructions, or a stall now and then.
+                // Issues all the time, or stalls now and then.
                 let issued = if (*now / 1000).is_multiple_of(3) { (until - *now) / 4 } else { until - *now };
                 *now = until + slots.turn(hart, issued, Cycle(until - *now), true).0;
                 assert!(*now <= window + 1, "{} of {window}", *now);
@@ -133,7 +133,7 @@ mod tests {
         let mut slots = Slots::new(2, 2);
         slots.turn(0, 1000, Cycle(1000), true);
         slots.turn(1, 1, Cycle(1), true);
-        // In turns of a single instruction, beside a hart that is busy all the time.
+        // Turns of one instruction, beside a hart that is always busy.
         let waited: u64 = (0..1000).map(|_| slots.turn(1, 1, Cycle(1), true).0).sum();
         assert!((990..=1000).contains(&waited), "{waited}");
     }

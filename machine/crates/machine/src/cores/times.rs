@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What memory accesses cost each hart: its page walk cache always, caches and TLBs in detailed timing.
+//! Costs of each hart's memory accesses: its page walk cache always counts, caches and TLBs in detailed timing only.
 
 use serde::Serialize;
 use trapless_memory::{ClockHz, Cycle, PhysAddr};
@@ -10,24 +10,24 @@ use trapless_timing::{
 
 use super::walk_cache::WalkCache;
 
-/// What was not where the core looks first.
+/// Number of misses of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MissCounts {
-    /// Lines of code not in the first level.
+    /// Lines of code that were not in the first level.
     pub l1i: u64,
-    /// Lines of data not in the first level, those of page walks included.
+    /// Lines of data that were not in the first level, including those of page walks.
     pub l1d: u64,
     /// Lines of both kinds that were not in the core's second level either.
     pub l2: u64,
     /// Lines that were not in the last level either and came from memory.
     pub last: u64,
-    /// Pages of code not in the first-level TLB.
+    /// Pages of code that were not in the first-level TLB.
     pub itlb: u64,
-    /// Pages of data not in the first-level TLB.
+    /// Pages of data that were not in the first-level TLB.
     pub dtlb: u64,
-    /// Pages of both kinds that were not in the second-level TLB either: page walks.
+    /// Pages of both kinds that were not in the second-level TLB either, so that the hart walked.
     pub walks: u64,
-    /// Branches predicted wrong.
+    /// Mispredicted branches.
     pub branches: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct MissCounts {
 pub struct Misses {
     /// U-mode.
     pub user: MissCounts,
-    /// The other modes.
+    /// All other modes.
     pub kernel: MissCounts,
 }
 
@@ -57,7 +57,7 @@ macro_rules! each_count {
 }
 
 impl Misses {
-    /// What was missed since `earlier`.
+    /// The misses since `earlier`.
     pub fn since(&self, earlier: &Misses) -> Misses {
         let less = |a: u64, b: u64| a - b;
         Misses {
@@ -66,7 +66,7 @@ impl Misses {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn and(&self, other: &Misses) -> Misses {
         let plus = |a: u64, b: u64| a + b;
         Misses { user: each_count!(self.user, other.user, plus), kernel: each_count!(self.kernel, other.kernel, plus) }
@@ -78,11 +78,11 @@ impl Misses {
     }
 }
 
-/// No memory is here or beyond; tables and registers may name such addresses, which caches cannot.
+/// There is no memory from this address on. Page tables and registers may contain such addresses; caches cannot hold them.
 const BEYOND: PhysAddr = PhysAddr(1 << 38);
 
-/// Most losses that are kept for a hart. A hart that sleeps while others use its core would lose more lines than it
-/// ever had; with more losses than this it forgets everything instead.
+/// Most losses that are kept for a hart. With more, the hart forgets everything instead: if it slept while others used its
+/// core, the list could grow longer than all that the hart knows.
 const MOST_LOSSES: usize = 4096;
 
 /// One hart's part of detailed timing.
@@ -92,7 +92,7 @@ struct Own {
     /// Losses that the hart does not know yet.
     lost: Vec<Loss>,
     misses: Misses,
-    /// Mode of the walk that is going on.
+    /// Mode of the page walk in progress.
     walking: Privilege,
 }
 
@@ -112,9 +112,9 @@ struct Caches {
     hierarchy: Hierarchy,
     /// TLBs of each core.
     tlbs: Vec<Tlb>,
-    /// Each hart's part.
+    /// The part of each hart.
     own: Vec<Own>,
-    /// Harts of a core.
+    /// Number of harts of a core.
     threads: usize,
     l1_cycles: u64,
     smu_timed: bool,
@@ -124,24 +124,24 @@ struct Caches {
 #[derive(Clone, Debug)]
 pub struct Times {
     walk_caches: Vec<WalkCache>,
-    /// Harts of a core.
+    /// Number of harts of a core.
     threads: usize,
     caches: Option<Caches>,
 }
 
 impl Times {
-    /// Without detailed timing, with `threads` harts a core; page walk caches of `entries` entries, each entry read
-    /// otherwise costs `read` cycles.
+    /// Creates costs without detailed timing, for `threads` harts per core. A hart's page walk cache has `entries` entries; a
+    /// page table entry that is not in it costs `read` cycles.
     pub fn new(harts: usize, threads: usize, entries: u32, read: u32) -> Times {
         Times { walk_caches: vec![WalkCache::new(entries, read); harts], threads, caches: None }
     }
 
-    /// Begins detailed timing with everything empty, or ends it.
+    /// Begins detailed timing with empty caches and TLBs, or ends it.
     pub fn set_detail(&mut self, detail: Option<&Detail>, clock: ClockHz) {
         let (harts, threads) = (self.walk_caches.len(), self.threads);
         let cores = harts.div_ceil(threads);
         self.caches = detail.map(|d| {
-            // A thread has its share of the entries.
+            // Each thread has an equal share of the entries.
             let stores = StoreBuffer::new(d.caches.store_buffer as usize / threads);
             let own = Own { stores, lost: Vec::new(), misses: Misses::default(), walking: Privilege::Supervisor };
             Caches {
@@ -155,7 +155,7 @@ impl Times {
         });
     }
 
-    /// Forgets all that caches, TLBs and walks have learnt, but not what was counted.
+    /// Forgets the contents of caches, TLBs and page walk caches, but not the counts.
     pub fn forget(&mut self, detail: Option<&Detail>, clock: ClockHz) {
         self.walk_caches.iter_mut().for_each(WalkCache::fence);
         let Some(before) = self.caches.take() else { return };
@@ -171,7 +171,7 @@ impl Times {
         HartTimes { hart, times: self }
     }
 
-    /// A device has written memory.
+    /// Notes that a device has written memory.
     pub fn overwritten(&mut self, at: PhysAddr, len: u64) {
         let Some(caches) = &mut self.caches else { return };
         let last = (at.0 + len.max(1) - 1) >> LINE_SHIFT;
@@ -181,7 +181,7 @@ impl Times {
         caches.route();
     }
 
-    /// The SMU reads or writes memory; the cycles that takes, if timing is detailed.
+    /// Notes that the SMU reads or writes memory. Returns the cycles that this takes, if timing is detailed.
     pub fn reached_by_smu(&mut self, write: bool, at: PhysAddr, now: Cycle) -> u64 {
         let Some(caches) = self.caches.as_mut().filter(|_| at < BEYOND) else { return 0 };
         let cycles = caches.hierarchy.access_by_device(write, at, now);
@@ -189,12 +189,12 @@ impl Times {
         if caches.smu_timed { cycles } else { 0 }
     }
 
-    /// Misses of one hart in user mode and others, branches apart.
+    /// Misses of one hart, in user mode and in other modes, without branches.
     pub fn misses_of(&self, hart: usize) -> Option<&Misses> {
         self.caches.as_ref().map(|c| &c.own[hart].misses)
     }
 
-    /// Misses of all harts, branches apart.
+    /// Misses of all harts, without branches.
     pub fn misses(&self) -> Option<Misses> {
         let caches = self.caches.as_ref()?;
         Some(caches.own.iter().fold(Misses::default(), |sum, own| sum.and(&own.misses)))
@@ -202,7 +202,7 @@ impl Times {
 }
 
 impl Caches {
-    /// Tells the cores' harts what they have lost.
+    /// Passes each core's losses to its harts.
     #[inline]
     fn route(&mut self) {
         while let Some(lost) = self.hierarchy.take_lost() {
@@ -235,12 +235,12 @@ impl Caches {
         (granted.cycles, granted.writable)
     }
 
-    /// The TLB that a hart uses, the thread of the core that it is, and what is its own.
+    /// The TLB that a hart uses, the hart's thread number in its core, and the hart's own part.
     fn tlb(&mut self, hart: usize) -> (&mut Tlb, Thread, &mut Own) {
         (&mut self.tlbs[hart / self.threads], (hart % self.threads) as Thread, &mut self.own[hart])
     }
 
-    /// Tells a core's harts which pages its TLB has lost.
+    /// Passes the pages that a core's TLB has lost to the core's harts.
     fn take_pages(&mut self, hart: usize) {
         let core = hart / self.threads;
         while let Some((thread, side, va)) = self.tlbs[core].take_lost() {
@@ -252,14 +252,14 @@ impl Caches {
     }
 }
 
-/// What accesses cost one hart.
+/// The costs of one hart's accesses.
 pub struct HartTimes<'a> {
     hart: usize,
     times: &'a mut Times,
 }
 
 impl HartTimes<'_> {
-    /// Another hart's fence of some pages: all translations go, which is more than the hart itself forgets.
+    /// Another hart has fenced some pages: drops all translations of this hart's TLB, which is more than the hart itself forgets.
     pub fn fence_range(&mut self) {
         self.fence(None);
         if let Some(caches) = &mut self.times.caches {
@@ -267,7 +267,7 @@ impl HartTimes<'_> {
         }
     }
 
-    /// Misses so far in detailed timing, branches apart.
+    /// Misses so far in detailed timing, without branches.
     pub fn misses(&self) -> Option<&Misses> {
         self.times.misses_of(self.hart)
     }
@@ -303,7 +303,7 @@ impl Timing for HartTimes<'_> {
     }
 
     fn switched(&mut self) {
-        // There are no address space identifiers.
+        // Address space identifiers do not exist.
         if let Some(caches) = &mut self.times.caches {
             let (tlb, thread, _) = caches.tlb(self.hart);
             tlb.fence(thread, None);

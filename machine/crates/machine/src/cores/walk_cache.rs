@@ -3,16 +3,16 @@
 
 use trapless_memory::PhysAddr;
 
-/// A hit costs this, in cycles; the hart's cost table charges it for every entry read.
+/// Cycles of a hit. The hart's cost table charges them for every entry that is read.
 pub const HIT: u32 = 1;
 
-/// Remembers the addresses of upper page-table entries that walks have read, fully associative, the least recently used
-/// out first, emptied by `sfence.vma` (the PTE cache in Rocket's page table walker). It decides time alone: the walker
-/// always reads the entry itself. Leaf-level entries are never kept (ISA-3 asks it of armed ones).
+/// Remembers the addresses of upper page-table entries that walks have read: fully associative, with LRU replacement,
+/// emptied by `sfence.vma` (the PTE cache in Rocket's page table walker). It only affects time: the walker always reads
+/// the entry itself. Leaf-level entries are never kept (ISA-3 requires that for armed ones).
 #[derive(Clone, Debug)]
 pub struct WalkCache {
     entries: usize,
-    /// Cycles of a read that misses, beyond those of a hit.
+    /// Additional cycles of a read that misses.
     pub miss: u64,
     recent: Vec<u64>,
 }
@@ -23,7 +23,7 @@ impl WalkCache {
         WalkCache { entries: entries as usize, miss: u64::from(read.saturating_sub(HIT)), recent: Vec::new() }
     }
 
-    /// Whether an entry of `level` that a walk reads is here; from now on it is, if it may be.
+    /// Whether the cache holds an entry of `level` that a walk reads. Adds an upper-level entry that it does not hold.
     pub fn holds(&mut self, at: PhysAddr, level: u32) -> bool {
         if level == 0 || self.entries == 0 {
             return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Looks at the guest's Linux at each request for a page: code in atomic context must not wait for a device (REQ: ISA-3). Walkers
-//! ask for accesses, and software asks through request ports. The guest notices nothing.
+//! Checks the guest's Linux at each request for a page: code in atomic context must not wait for a device (REQ: ISA-3). Walkers
+//! send requests for accesses, and software sends them through request ports. The guest does not notice the check.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use serde::Serialize;
 use trapless_memory::Ram;
 use trapless_riscv::{Hart, Privilege, csr_number};
 
-/// Register tp: in S mode Linux keeps `current` there, in U mode in `sscratch`.
+/// Register tp. In S mode Linux keeps `current` in it, in U mode in `sscratch`.
 const TP: u8 = 4;
-/// Offset of `thread_info.preempt_count` in `struct task_struct`, on 64-bit RISC-V: behind `flags`.
+/// Offset of `thread_info.preempt_count` in `struct task_struct` on 64-bit RISC-V: it follows `flags`.
 const PREEMPT_COUNT: u64 = 8;
 /// `sstatus.SIE`: interrupts are on in S mode.
 const SIE: u64 = 1 << 1;
-/// Most places that are reported one by one.
+/// Most places of code that are reported one by one.
 const MOST_PLACES: usize = 1000;
 
 /// Source of a request to the SMU.
@@ -27,45 +27,45 @@ pub enum Asker {
     Port,
 }
 
-/// A place of the guest's code that asked for a page in atomic context. All but the count are of the first time.
+/// A place in the guest's code that asked for a page in atomic context. All fields but the count are those of its first request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtomicRequest {
     /// Source of the request.
     pub by: Asker,
-    /// The instruction that missed, or the one behind the store that asked a port.
+    /// Address of the instruction that missed, or of the one after the store to a port.
     pub pc: u64,
     /// The mode: `user`, `supervisor` or `machine`.
     pub mode: &'static str,
     /// The hart.
     pub hart: usize,
-    /// The address that missed; a port's request has none.
+    /// The address that missed; none for a port's request.
     pub address: Option<u64>,
-    /// `preempt_count` of the task: locks, interrupts, preemption off. Firmware in M mode has no task.
+    /// `preempt_count` of the task: locks held, interrupts, preemption off. Firmware in M mode has no task.
     pub preempt_count: Option<i32>,
-    /// `pagefault_disabled` of the task, if it is known where that is.
+    /// `pagefault_disabled` of the task, if its offset is known.
     pub pagefault_disabled: Option<i32>,
-    /// Interrupts are off in S mode.
+    /// Whether interrupts are off in S mode.
     pub interrupts_off: bool,
-    /// When, core cycles.
+    /// Time of the request in core cycles.
     pub cycle: u64,
-    /// How often, from this place.
+    /// Number of requests from this place.
     pub count: u64,
 }
 
-/// What the look at every request found.
+/// Result of checking all requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AtomicChecked {
-    /// Requests of walkers that were checked. A hart whose wait was cut asks again.
+    /// Walkers' requests that were checked. A hart whose wait is cut sends its request again.
     pub walker_requests: u64,
     /// Requests through ports that were checked.
     pub port_requests: u64,
-    /// Requests of both kinds that could not be judged, because no task of Linux was found.
+    /// Requests of both kinds that could not be judged, because they did not come from a task of Linux.
     pub unknown: u64,
     /// Requests in atomic context.
     pub reports: u64,
-    /// Whether `pagefault_disabled` was looked at.
+    /// Whether `pagefault_disabled` was checked.
     pub pagefault_disabled_known: bool,
-    /// Where reports came from, up to a thousand places.
+    /// Places from which such requests came, up to a thousand.
     pub places: Vec<AtomicRequest>,
 }
 
@@ -74,24 +74,24 @@ pub struct AtomicCheck {
     /// Offset of `pagefault_disabled` in `struct task_struct`, which depends on the kernel's configuration.
     pagefault_disabled: Option<u64>,
     checked: AtomicChecked,
-    /// Number of a place in `checked.places`.
+    /// Index of each place in `checked.places`.
     places: BTreeMap<(Asker, u64), usize>,
 }
 
 impl AtomicCheck {
-    /// `pagefault_disabled`: where that member is in the guest's `struct task_struct`, if it is to be looked at.
+    /// Creates the checker. `pagefault_disabled` is the offset of that member in the guest's `struct task_struct`, if known.
     pub fn new(pagefault_disabled: Option<u64>) -> AtomicCheck {
         let checked =
             AtomicChecked { pagefault_disabled_known: pagefault_disabled.is_some(), ..AtomicChecked::default() };
         AtomicCheck { pagefault_disabled, checked, places: BTreeMap::new() }
     }
 
-    /// What was found.
+    /// The result so far.
     pub fn checked(&self) -> &AtomicChecked {
         &self.checked
     }
 
-    /// A hart has asked.
+    /// Checks a request of a hart.
     pub fn look(&mut self, id: usize, hart: &Hart, ram: &Ram, by: Asker, address: Option<u64>) {
         match by {
             Asker::Walker => self.checked.walker_requests += 1,
@@ -111,7 +111,7 @@ impl AtomicCheck {
             self.checked.unknown += 1;
         }
         let atomic = [preempt_count, pagefault_disabled].into_iter().flatten().any(|count| count != 0);
-        // Firmware waits for no device either, and it has no task to ask.
+        // Firmware must not wait for a device either; it has no task that could be checked.
         if !(atomic || interrupts_off || mode == Privilege::Machine) {
             return;
         }
@@ -180,7 +180,7 @@ mod tests {
     const TASK: u64 = 0x8000_0100;
     const PAGEFAULT_DISABLED: u64 = 0x40;
 
-    /// Reports of a port's request by a hart in S mode whose task has these values.
+    /// Result of a port's request by a hart in S mode whose task has these values.
     fn reports(task: u64, preempt_count: i32, pagefault_disabled: i32, interrupts: bool, known: bool) -> AtomicChecked {
         let mut ram = Ram::new(PhysAddr(0x8000_0000), 4096).unwrap();
         ram.store(PhysAddr(TASK + PREEMPT_COUNT), preempt_count.to_le_bytes()).unwrap();

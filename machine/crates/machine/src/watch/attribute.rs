@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Telling the attribution what harts, drives and SMU do. While a window is open, harts are followed from jump to jump.
+//! Tells the attribution what harts, drives and SMU do. While a window is open, harts report each of their jumps.
 
 use std::cell::Cell;
 
@@ -17,32 +17,32 @@ use crate::config::{AttributionConfig, Boot, DetailFrom};
 use crate::cores::{Cores, HartTimes, MissCounts, Misses, Phase};
 use crate::error::Error;
 
-/// Register tp.
+/// Number of register tp.
 const TP: u8 = 4;
-/// What the kernel's first task is called, and how much of it is searched for that.
+/// Name of the kernel's first task, and how many bytes of the task are searched for it.
 const FIRST_NAME: &[u8] = b"swapper";
 const TASK_BYTES: u64 = 16 << 10;
-/// Length of a task's name with its end (TASK_COMM_LEN).
+/// Length of a task's name with its final zero (TASK_COMM_LEN).
 const NAME_BYTES: u64 = 16;
 
-/// The counts in the attribution's order; those of branches are the hart's.
+/// Counts of misses in the attribution's order. Those of branches come from the hart.
 type Counts = [u64; MISS_KINDS.len()];
 
-/// An attribution with what it needs of the machine.
+/// An attribution, and what it needs of the machine.
 pub struct Attributed {
     inner: Box<Attribution>,
     from: DetailFrom,
-    /// Where in a task its name is, once that is known.
+    /// Offset of the name in a task, once it is known.
     name_at: Option<u64>,
-    /// Misses so far of the hart that runs.
+    /// Misses so far of the hart that is running.
     misses: Cell<Counts>,
 }
 
 impl Attributed {
-    /// An attribution of a machine that starts with `boot`.
+    /// Creates the attribution of a machine that starts with `boot`.
     ///
     /// # Errors
-    /// A file cannot be used.
+    /// A file is wrong.
     pub fn new(config: AttributionConfig, boot: &Boot, harts: usize, clock: ClockHz) -> Result<Attributed, Error> {
         let mut files = config.symbols;
         if let Boot::Elf { file } = boot {
@@ -52,7 +52,7 @@ impl Attributed {
         Ok(Attributed { inner: Box::new(inner), from: config.from, name_at: None, misses: Cell::default() })
     }
 
-    /// What was attributed.
+    /// The results.
     pub fn accounts(&self) -> &Attribution {
         &self.inner
     }
@@ -67,7 +67,7 @@ impl Attributed {
         self.from
     }
 
-    /// Opens a window, of a region of interest if it has a number.
+    /// Opens a window. If `region` is given, the window is that of a region of interest.
     pub fn open(&mut self, region: Option<u64>, recorder: &mut Recorder, scene: &Scene<'_>) {
         recorder.keep_ended(true);
         self.inner.open(region, scene.now, &views(scene));
@@ -83,7 +83,7 @@ impl Attributed {
         }
     }
 
-    /// Looks where the frames are, if it is time or the window ends. Nothing waits for it, so the guest cannot tell.
+    /// Finds out where the frames are, if that is due or the window ends. It takes no simulated time.
     pub fn look_at_frames(&mut self, ends: bool, recorder: &mut Recorder, scene: &Scene<'_>) {
         let Some(installed) = recorder.installed_mut() else { return };
         let due = ends || self.inner.frames_are_due(scene.now);
@@ -95,7 +95,7 @@ impl Attributed {
         }
     }
 
-    /// A hart is about to run, or to go on with a walk: who follows it.
+    /// A hart is about to run, or to continue a walk: returns its observer.
     pub fn follow<'a>(&'a mut self, hart: usize, recorder: &'a mut Recorder, cores: &Cores) -> Jumps<'a> {
         let now = view(hart, cores);
         self.inner.enter(hart, &now);
@@ -103,7 +103,7 @@ impl Attributed {
         Jumps { recorder, attribution: &mut self.inner, hart, misses: &self.misses }
     }
 
-    /// What a hart that has run asked of devices.
+    /// Notes what a hart that has run asked of devices.
     pub fn asked(&mut self, hart: usize, asked: Vec<Asked>) {
         for asked in asked {
             match asked {
@@ -117,19 +117,19 @@ impl Attributed {
         }
     }
 
-    /// A hart has run, and what made it stop is known.
+    /// Notes that a hart has run. The reason why it stopped is already known.
     pub fn ran(&mut self, hart: usize, recorder: &mut Recorder, cores: &Cores, ram: &Ram) {
         self.inner.leave(hart, &view(hart, cores));
         tell(recorder, &mut self.inner);
         self.name_tasks(&cores.harts()[hart], ram);
     }
 
-    /// A hart has gone on with a walk.
+    /// Notes that a hart has continued a walk.
     pub fn resumed(&mut self, hart: usize, cores: &Cores) {
         self.inner.leave(hart, &view(hart, cores));
     }
 
-    /// A drive has finished a command.
+    /// Notes that a drive has finished a command.
     pub fn command(&mut self, drive: usize, r: &CommandRecord) {
         if self.inner.is_open() && r.sqid != 0 {
             self.inner.completed(Command {
@@ -145,7 +145,7 @@ impl Attributed {
         }
     }
 
-    /// The SMU has answered a request port.
+    /// Notes that the SMU has answered a request port.
     pub fn port_answered(&mut self, answer: &Answer) {
         if self.inner.is_open() {
             self.inner.answered(answer.hart as u16, answer.at);
@@ -171,7 +171,7 @@ impl Attributed {
     }
 }
 
-/// Listens for the recorder and for the attribution.
+/// Observes a hart for the recorder and for the attribution.
 pub struct Jumps<'a> {
     recorder: &'a mut Recorder,
     attribution: &'a mut Attribution,
@@ -180,7 +180,7 @@ pub struct Jumps<'a> {
 }
 
 impl<'a> Jumps<'a> {
-    /// The hart's costs, with its misses in this one's view.
+    /// Returns costs of the hart that show its misses to this observer.
     pub fn counted(&self, costs: HartTimes<'a>) -> Counted<'a> {
         Counted { inner: costs, misses: self.misses }
     }
@@ -203,14 +203,14 @@ impl Observer for Jumps<'_> {
     }
 }
 
-/// Passes on the misses that have ended.
+/// Passes misses that have ended to the attribution.
 fn tell(recorder: &mut Recorder, attribution: &mut Attribution) {
     for (hart, va, times) in recorder.take_ended() {
         attribution.missed(Miss { hart, va, at: times.marks().map(|at| at.0) });
     }
 }
 
-/// The costs of a hart, with its misses in view after each question.
+/// The costs of a hart. Shows the hart's misses after each access.
 pub struct Counted<'a> {
     inner: HartTimes<'a>,
     misses: &'a Cell<Counts>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a debugger can do. While the machine is stopped, the simulated time of all its parts stops, too. Afterwards only what
-//! the debugger changed on purpose is different.
+//! What a debugger can do. While the machine is stopped, simulated time stops in all its parts. Afterwards only what the
+//! debugger changed on purpose is different.
 
 use trapless_memory::{Dma, PAGE_SIZE, PhysAddr, Ram};
 use trapless_riscv::{Access, Hart};
@@ -23,17 +23,17 @@ pub enum Register {
 /// Why the machine stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The debugger wanted it.
+    /// The debugger asked for it.
     Asked,
-    /// The instruction that was to be stepped is done.
+    /// The instruction to step over is done.
     Stepped,
     /// The next instruction is at a breakpoint.
     Breakpoint,
-    /// The last instruction accessed what is watched.
+    /// The last instruction accessed watched memory.
     Watchpoint {
         /// Load or store.
         access: Access,
-        /// The watched address that it accessed.
+        /// The watched address that was accessed.
         at: u64,
     },
 }
@@ -41,40 +41,40 @@ pub enum Why {
 /// A stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// The hart that it is about.
+    /// The hart to which the reason applies.
     pub hart: usize,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
-/// Memory whose accesses stop the machine, by virtual address in any address space.
+/// Memory whose accesses stop the machine: virtual addresses, in any address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watchpoint {
     /// First byte.
     pub at: u64,
     /// Length in bytes.
     pub len: u64,
-    /// On loads.
+    /// Whether loads stop the machine.
     pub load: bool,
-    /// On stores.
+    /// Whether stores stop the machine.
     pub store: bool,
 }
 
-/// How the machine goes on.
+/// How the machine continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orders {
-    /// Stop when this hart has executed an instruction or taken a trap. The others go on as always.
+    /// Stop when this hart has executed an instruction or taken a trap. The other harts run as usual.
     pub step: Option<usize>,
     /// Stop before instructions at these virtual addresses, in any address space.
     pub breakpoints: Vec<u64>,
-    /// Stop behind instructions that access these.
+    /// Stop after instructions that access this memory.
     pub watchpoints: Vec<Watchpoint>,
     /// End the run.
     pub kill: bool,
 }
 
 impl Orders {
-    /// Whether each instruction has to be looked at.
+    /// Whether each instruction has to be checked.
     fn look(&self) -> bool {
         self.step.is_some() || !self.breakpoints.is_empty() || !self.watchpoints.is_empty()
     }
@@ -82,13 +82,13 @@ impl Orders {
 
 /// A debugger's front end.
 pub trait Debugger {
-    /// Whether the machine shall stop; asked often.
+    /// Whether the machine should stop. This is called often.
     fn wants_stop(&mut self) -> bool;
-    /// The machine has stopped, until this returns.
+    /// The machine has stopped; it continues when this returns.
     fn stopped(&mut self, stop: Stop, view: &mut View<'_>) -> Orders;
 }
 
-/// What a debugger sees of a stopped machine.
+/// A debugger's view of a stopped machine.
 pub struct View<'a> {
     harts: Vec<&'a mut Hart>,
     ram: &'a mut Ram,
@@ -113,7 +113,7 @@ impl View<'_> {
         }
     }
 
-    /// Writes a register; false if there is none that can be written.
+    /// Writes a register; returns false if it does not exist or cannot be written.
     pub fn set_register(&mut self, hart: usize, register: Register, value: u64) -> bool {
         let Some(hart) = self.harts.get_mut(hart) else { return false };
         self.changed = true;
@@ -127,7 +127,7 @@ impl View<'_> {
         true
     }
 
-    /// Physical addresses of the pieces of `[va, va + len)` that are in one page each, up to what is not mapped RAM.
+    /// Splits `[va, va + len)` into pieces of one page each, by physical address; ends at the first page that is not mapped RAM.
     fn pieces(&self, hart: usize, va: u64, len: usize) -> Vec<(PhysAddr, usize)> {
         let mut pieces = Vec::new();
         let mut done = 0;
@@ -142,8 +142,8 @@ impl View<'_> {
         pieces
     }
 
-    /// Reads memory through the hart's page table, which is left alone; in M-mode by physical address. The number of bytes read: fewer
-    /// where the rest is not mapped, or not RAM.
+    /// Reads memory through the hart's page table, without changing it; in M-mode by physical address. Returns the number of
+    /// bytes, which is less than asked for if some of the memory is not mapped or not RAM.
     pub fn read(&mut self, hart: usize, va: u64, buffer: &mut [u8]) -> usize {
         let mut done = 0;
         for (pa, len) in self.pieces(hart, va, buffer.len()) {
@@ -155,7 +155,7 @@ impl View<'_> {
         done
     }
 
-    /// Writes memory, all or nothing, whatever the page table allows; false where it is not mapped RAM.
+    /// Writes `data` to memory, whatever the page table allows. Writes nothing and returns false if a part is not mapped RAM.
     pub fn write(&mut self, hart: usize, va: u64, data: &[u8]) -> bool {
         let pieces = self.pieces(hart, va, data.len());
         if pieces.iter().map(|(_, len)| len).sum::<usize>() < data.len() {
@@ -170,11 +170,11 @@ impl View<'_> {
     }
 }
 
-/// A debugger and what it ordered last.
+/// A debugger and its last orders.
 pub struct Debugging {
     front: Box<dyn Debugger>,
     orders: Orders,
-    /// Where harts were when the machine went on, by address and instructions retired: these do not count as a step.
+    /// Where the harts were when the machine continued (address, instructions retired): being there does not count as a step.
     from: Vec<(u64, u64)>,
     /// The hart that stopped last. A breakpoint at its current instruction has been reported and does not stop it again.
     stopped: usize,
@@ -188,12 +188,12 @@ impl Debugging {
         Debugging { front, orders: Orders::default(), from: Vec::new(), stopped: 0, met: Vec::new() }
     }
 
-    /// Whether each instruction has to be looked at.
+    /// Whether each instruction has to be checked.
     pub fn looks(&self) -> bool {
         self.orders.look() && !self.orders.kill
     }
 
-    /// A hart is about to execute an instruction.
+    /// Checks a hart that is about to execute an instruction.
     #[inline]
     pub fn instruction(&mut self, id: usize, hart: &Hart) -> Option<Stop> {
         if self.orders.kill {
@@ -210,7 +210,7 @@ impl Debugging {
         if self.orders.step == Some(id) && !stays { stop(Why::Stepped) } else { None }
     }
 
-    /// A hart has accessed memory.
+    /// Checks an access of a hart to memory.
     #[inline]
     pub fn access(&mut self, id: usize, access: Access, va: u64, len: u64) {
         let meets = |w: &&Watchpoint| {
@@ -235,7 +235,7 @@ impl Debugging {
         self.orders.kill
     }
 
-    /// Stops until the debugger lets the machine go on; whether it has changed something.
+    /// Stops until the debugger lets the machine continue. Returns whether the debugger has changed something.
     pub fn stop(&mut self, stop: Stop, harts: Vec<&mut Hart>, ram: &mut Ram) -> bool {
         let mut view = View { harts, ram, changed: false };
         self.orders = self.front.stopped(stop, &mut view);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who looks at a hart while it runs: at what is measured, at each of its jumps, or at its instructions and accesses.
+//! Observers of a running hart: of what is measured, of each of its jumps, or of its instructions and accesses.
 
 use trapless_memory::Ram;
 use trapless_riscv::{Access, Fill, Hart, Observer, TrapInfo};
@@ -9,29 +9,29 @@ use super::debug::Debugging;
 use super::recorder::Recorder;
 use super::tracer::Tracer;
 
-/// Who looks at a hart.
+/// The observer of a hart.
 pub enum Eyes<'a> {
-    /// The recorder alone, as in most runs.
+    /// Only the recorder, as in most runs.
     Plain(&'a mut Recorder),
-    /// The attribution, too: at each jump.
+    /// The recorder and the attribution, which sees each jump.
     Jumps(Jumps<'a>),
-    /// A trace or a debugger, too: at each instruction and access.
+    /// The recorder and a trace or a debugger, which see each instruction and access.
     Each(Each<'a>),
 }
 
-/// The recorder, and those who look at everything.
+/// The recorder, and the observers that see everything.
 pub struct Each<'a> {
     pub recorder: &'a mut Recorder,
     pub tracer: Option<&'a mut Tracer>,
     pub debug: Option<&'a mut Debugging>,
-    /// Number of the hart that runs.
+    /// Number of the hart that is running.
     pub id: usize,
-    /// The harts before and behind it, which a debugger sees, too.
+    /// The harts before and after it, which a debugger sees as well.
     pub others: [&'a mut [Hart]; 2],
 }
 
 impl<'a> Each<'a> {
-    /// With the harts before and behind the one that runs.
+    /// Sets the harts before and after the one that is running.
     pub fn among(self, others: [&'a mut [Hart]; 2]) -> Each<'a> {
         Each { others, ..self }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the frames for missing pages are, read from outside: the ring from the SMU's registers, pages from their entries in
-//! guest memory.
+//! Where the frames for missing pages are. This is read from outside: the ring from the SMU's registers, pages from their
+//! entries in guest memory.
 
 use std::collections::HashMap;
 
@@ -9,41 +9,41 @@ use trapless_memory::{Cycle, PhysAddr, Ram};
 use trapless_smu::SmuUnit;
 use trapless_smu_regs as regs;
 
-/// Least number of unsynced pages that are remembered before all of them are read again.
+/// Fewest unsynced pages that are remembered before all of them are read again.
 const ROOM: usize = 1 << 14;
 
-/// The frame of an entry that was installed and not adopted.
+/// The frame of an entry, if the entry is unsynced.
 fn unsynced(entry: u64) -> Option<u64> {
     (regs::PTE_V.is_set(entry) && regs::PTE_L.is_set(entry)).then(|| regs::PTE_PFN.get(entry))
 }
 
-/// Pages that were installed without the operating system's metadata, from the first time that a hart uses them. So it does
-/// not matter who installed them: the SMU, or software in its place.
+/// Pages that were installed and not yet adopted. A page counts from the first time that a hart uses it, so it does not
+/// matter whether the SMU or software in its place installed it.
 #[derive(Debug)]
 pub struct Installed {
-    /// Pages that were unsynced at the latest look: address of the entry, and frame.
+    /// Pages that were unsynced when last looked at: address of the entry, and frame.
     unsynced: HashMap<PhysAddr, u64>,
-    /// Number of pages that were no longer unsynced at the latest look.
+    /// Number of pages that have been adopted.
     adopted: u64,
     room: usize,
 }
 
 impl Installed {
-    /// None yet.
+    /// Starts without pages.
     pub fn new() -> Installed {
         Installed { unsynced: HashMap::new(), adopted: 0, room: ROOM }
     }
 
-    /// A hart uses an entry.
+    /// Notes that a hart uses an entry.
     pub fn used(&mut self, at: PhysAddr, entry: u64) {
         if let Some(frame) = unsynced(entry) {
-            // With another frame there, the one before was adopted, and evicted since.
+            // If the entry had another frame before, that page was adopted and has been evicted since.
             let before = self.unsynced.insert(at, frame);
             self.adopted += u64::from(before.is_some_and(|before| before != frame));
         }
     }
 
-    /// Finds out which are still unsynced.
+    /// Finds out which pages are still unsynced.
     pub fn look(&mut self, ram: &Ram) {
         let before = self.unsynced.len();
         self.unsynced.retain(|at, frame| {
@@ -54,13 +54,13 @@ impl Installed {
         self.room = ROOM.max(2 * self.unsynced.len());
     }
 
-    /// It is time to look.
+    /// Whether it is time to look again.
     pub fn is_full(&self) -> bool {
         self.unsynced.len() >= self.room
     }
 }
 
-/// Frames in the SMU's ring and in its prefetch buffer, as Linux counts them; none: there is no ring.
+/// Frames in the SMU's ring and in its prefetch buffer, as Linux counts them; none if there is no ring.
 fn in_ring(smu: &dyn SmuUnit) -> Option<u64> {
     let index = |register: u64| smu.peek(register) as u32;
     (index(regs::FREE_SIZE) != 0).then(|| index(regs::FREE_TAIL).wrapping_sub(index(regs::FREE_USED)).into())
@@ -107,11 +107,11 @@ mod tests {
         installed.used(at(9), entry(7, true));
         assert_eq!(counts(&mut installed, &ram), (4, 0));
         ram.store(at(0), entry(100, true).to_le_bytes()).unwrap(); // adopted
-        ram.store(at(1), 0u64.to_le_bytes()).unwrap(); // adopted, and gone already
+        ram.store(at(1), 0u64.to_le_bytes()).unwrap(); // adopted, then evicted
         assert_eq!(counts(&mut installed, &ram), (2, 2));
         installed.used(at(0), entry(100, true));
         assert_eq!(counts(&mut installed, &ram), (2, 2));
-        // Gone, and back in another frame.
+        // Evicted, then installed in another frame.
         ram.store(at(2), entry(200, false).to_le_bytes()).unwrap();
         installed.used(at(2), entry(200, false));
         assert_eq!(counts(&mut installed, &ram), (2, 3));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The misses that walkers have the SMU serve, from the first request until the first who waited goes on. Each block that the SMU
-//! reads for a walker is one sample, also if nobody waits for it any more.
+//! Misses that the SMU serves for walkers, from the first request until the first waiting hart continues. Each block that the SMU
+//! reads for a walker is one sample, even if no hart waits for it any more.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +12,7 @@ use trapless_smu_regs::PTE_LBA;
 
 use super::stats::{MissTimes, Sample};
 
-/// Completions remembered to find the device's end of a miss, and misses that are under way; more than any PMSHR has entries.
+/// Most completions (kept to find the device's end of a miss) and most misses under way. No PMSHR has more entries.
 const REMEMBERED: usize = 512;
 
 /// A request for a miss that is under way.
@@ -23,7 +23,7 @@ struct Asked {
     at: Cycle,
 }
 
-/// A miss that is under way, by what is known of its requests.
+/// A miss that is under way, as far as its requests are known.
 #[derive(Default)]
 struct UnderWay {
     asked: Vec<Asked>,
@@ -31,7 +31,7 @@ struct UnderWay {
     cut: bool,
 }
 
-/// A miss that is over, and those who are still to go on.
+/// A miss that is over, and the harts that have not continued yet.
 struct Over {
     sample: Sample,
     waiting: Vec<usize>,
@@ -42,7 +42,7 @@ struct Over {
 struct Wait {
     pte: u64,
     page: u64,
-    /// The miss that is over.
+    /// Number of the miss, once the miss is over.
     over: Option<u64>,
     answered: bool,
 }
@@ -50,13 +50,13 @@ struct Wait {
 /// All misses of walkers and request ports.
 pub struct Misses {
     waits: Vec<Option<Wait>>,
-    /// By the address of the entry.
+    /// Misses under way, by the address of the entry.
     under_way: BTreeMap<u64, UnderWay>,
     over: BTreeMap<u64, Over>,
     next: u64,
-    /// First block, doorbell and end of reads.
+    /// First block, doorbell and end of recent reads.
     recent: VecDeque<(u64, Cycle, Cycle)>,
-    /// What has ended and was not taken.
+    /// Samples that have ended and were not taken yet.
     ended: Vec<Sample>,
 }
 
@@ -73,12 +73,12 @@ impl Misses {
         }
     }
 
-    /// Takes what has ended.
+    /// Takes the samples that have ended.
     pub fn take(&mut self) -> Vec<Sample> {
         std::mem::take(&mut self.ended)
     }
 
-    /// A drive has completed a read.
+    /// Notes that a drive has completed a read.
     pub fn read(&mut self, record: &CommandRecord) {
         if self.recent.len() == REMEMBERED {
             self.recent.pop_front();
@@ -86,12 +86,12 @@ impl Misses {
         self.recent.push_back((record.slba, record.doorbell, record.completed));
     }
 
-    /// A walker's request left its hart at `now`.
+    /// Notes that a walker's request left its hart at `now`.
     pub fn requested(&mut self, hart: usize, request: &WalkRequest, now: Cycle) {
         self.goes_on(hart, request.started, true);
         let pte = request.pte_pa.0;
         if self.under_way.len() == REMEMBERED {
-            // Requests that came to nothing.
+            // Drop requests that never became a miss.
             let idle = self.under_way.iter().find(|(_, miss)| miss.waiting.is_empty()).map(|(pte, _)| *pte);
             idle.and_then(|pte| self.under_way.remove(&pte));
         }
@@ -101,7 +101,7 @@ impl Misses {
         self.waits[hart] = Some(Wait { pte, page: request.va >> PAGE_SHIFT, over: None, answered: false });
     }
 
-    /// The SMU's part of a miss is over.
+    /// Notes that the SMU has finished its part of a miss.
     pub fn over(&mut self, miss: &Miss) {
         let UnderWay { asked, waiting, cut } = self.under_way.remove(&miss.pte.0).unwrap_or_default();
         if !matches!(miss.outcome, Outcome::Done(_)) {
@@ -112,13 +112,13 @@ impl Misses {
         let installed = s.pud.or(s.pte).or(s.answered).unwrap_or(requested);
         let mut times = self.steps(miss, requested, installed);
         if let Source::Port(_) = miss.from {
-            // When software notices is its own affair.
+            // When software notices the answer does not count.
             let ended = s.answered.unwrap_or(installed);
             times.iter_mut().for_each(|t| t.resumed = ended);
             self.ended.push(Sample { port: true, hart: None, va: 0, begun: requested, ended, cut: false, times });
             return;
         }
-        // Requests before the one that the unit began with came to nothing.
+        // Earlier requests than the one with which the SMU began never became a miss.
         let first = asked.iter().rev().find(|a| a.at <= requested).or(asked.first());
         let begun = first.map_or(requested, |a| a.walk);
         if let (Some(times), Some(first)) = (&mut times, first) {
@@ -134,7 +134,7 @@ impl Misses {
         self.next += 1;
     }
 
-    /// The steps of a miss that ended with the page installed.
+    /// The steps of a miss that ended with an installed page.
     fn steps(&self, miss: &Miss, requested: Cycle, installed: Cycle) -> Option<MissTimes> {
         let s = &miss.stamps;
         let (doorbell, seen) = (s.doorbell?, s.completion?);
@@ -154,7 +154,7 @@ impl Misses {
         })
     }
 
-    /// Ends a miss that nobody waits for with its installation.
+    /// Ends a miss for which no hart waits, with the time at which its page was installed.
     fn close_unless_awaited(&mut self, miss: u64) {
         if self.over.get(&miss).is_some_and(|over| over.waiting.is_empty()) {
             let over = self.over.remove(&miss);
@@ -162,7 +162,7 @@ impl Misses {
         }
     }
 
-    /// A hart has the SMU's answer; `done`: the page is there.
+    /// Notes that a hart has received the SMU's answer. `done`: the page is installed.
     pub fn answered(&mut self, hart: usize, done: bool) {
         match &mut self.waits[hart] {
             Some(wait) if done => wait.answered = true,
@@ -170,7 +170,7 @@ impl Misses {
         }
     }
 
-    /// The hart stopped waiting without an answer.
+    /// Notes that a hart has stopped waiting without an answer.
     pub fn abandoned(&mut self, hart: usize) {
         self.stops_waiting(hart, true);
     }
@@ -186,21 +186,21 @@ impl Misses {
         } else if let Some(miss) = self.under_way.get_mut(&wait.pte) {
             miss.waiting.retain(|waiting| *waiting != hart);
             miss.cut |= cut;
-            // Refused: the unit has no such miss.
+            // The SMU has refused the request, so it has no such miss.
             if !cut && miss.waiting.is_empty() {
                 self.under_way.remove(&wait.pte);
             }
         }
     }
 
-    /// A hart has found a translation of `page`.
+    /// Notes that a hart has found a translation of `page`.
     pub fn found(&mut self, hart: usize, page: u64, now: Cycle) {
         if self.waits[hart].is_some_and(|wait| wait.answered && wait.page == page) {
             self.goes_on(hart, now, false);
         }
     }
 
-    /// A hart that has its answer goes on; `cut`: elsewhere than with its access.
+    /// Notes that a hart that has its answer continues; `cut`: not with its access.
     pub fn goes_on(&mut self, hart: usize, now: Cycle, cut: bool) {
         let Some(wait) = self.waits[hart].take_if(|wait| wait.answered) else { return };
         if let Some(Over { mut sample, .. }) = wait.over.and_then(|over| self.over.remove(&over)) {
@@ -211,7 +211,7 @@ impl Misses {
         }
     }
 
-    /// Ends the misses whose page is installed, as if those who wait for them went on when the entry was installed.
+    /// Ends the misses whose page is installed, as if the waiting harts had continued at the time of the installation.
     pub fn settle(&mut self) {
         let over = std::mem::take(&mut self.over);
         self.ended.extend(over.into_values().map(|over| over.sample));
@@ -241,7 +241,7 @@ mod tests {
         m.requested(hart, &request, Cycle(at));
     }
 
-    /// The unit has begun a miss at `requested` and installed the page at 100.
+    /// Ends the SMU's part of a miss that began at `requested`, with the page installed at 100.
     fn over(m: &mut Misses, from: Source, requested: u64, outcome: Outcome) {
         let at = |n| Some(Cycle(n));
         let stamps = Stamps { requested: at(requested), pud: at(100), answered: at(102), ..Stamps::default() };
@@ -252,7 +252,7 @@ mod tests {
         over(m, Source::Walker(0), requested, Outcome::Done(1));
     }
 
-    /// Begin, end, and whether a wait was cut, of each miss that has ended.
+    /// Begin and end of each miss that has ended, and whether a wait for it was cut.
     fn ended(m: &mut Misses) -> Vec<(u64, u64, bool)> {
         m.take().iter().map(|s| (s.begun.0, s.ended.0, s.cut)).collect()
     }
@@ -264,12 +264,12 @@ mod tests {
         asks(&mut m, 1, 20);
         done(&mut m, 10);
         (0..2).for_each(|hart| m.answered(hart, true));
-        m.found(1, 4, Cycle(103)); // the page of its code, say
+        m.found(1, 4, Cycle(103)); // for example the page of its code
         assert_eq!(ended(&mut m), []);
         m.found(1, 5, Cycle(104));
         m.found(0, 5, Cycle(105));
         assert_eq!(ended(&mut m), [(9, 104, false)]);
-        // With its answer interrupted before it goes on.
+        // The hart is interrupted after the answer, before it continues.
         asks(&mut m, 0, 110);
         done(&mut m, 110);
         m.answered(0, true);
@@ -283,14 +283,14 @@ mod tests {
         let mut m = Misses::new(2);
         asks(&mut m, 0, 10);
         m.abandoned(0);
-        asks(&mut m, 1, 30); // another hart may run the thread now
+        asks(&mut m, 1, 30); // the thread may have moved to another hart
         m.abandoned(1);
         asks(&mut m, 0, 40);
         done(&mut m, 10);
         m.answered(0, true);
         m.found(0, 5, Cycle(104));
         assert_eq!(ended(&mut m), [(9, 104, true)]);
-        // Nobody waits at its end, or nobody any more when the answer would come.
+        // No hart waits when the miss ends, or none any more when its answer would come.
         asks(&mut m, 0, 50);
         m.abandoned(0);
         done(&mut m, 50);
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn what_is_not_installed_for_a_walker_is_no_sample_of_walkers() {
         let mut m = Misses::new(1);
-        // Refused at once; then failed; then changed.
+        // Answers: first refused at once, then failed, then changed.
         asks(&mut m, 0, 10);
         m.answered(0, false);
         assert!(m.under_way.is_empty());
@@ -314,13 +314,13 @@ mod tests {
             m.answered(0, false);
         }
         assert!(m.take().is_empty());
-        // A port's, which a walker joins.
+        // A walker joins a miss that a port began.
         asks(&mut m, 0, 30);
         over(&mut m, Source::Port(0), 25, Outcome::Done(1));
         m.answered(0, true);
         m.found(0, 5, Cycle(110));
         assert_eq!(m.take().iter().map(|s| (s.port, s.begun.0, s.ended.0)).collect::<Vec<_>>(), [(true, 25, 102)]);
-        // A request that was given up before the unit took it: the miss begins with the next one.
+        // The first request was given up before the SMU took it: the miss begins with the next request.
         asks(&mut m, 0, 40);
         m.abandoned(0);
         asks(&mut m, 0, 90);

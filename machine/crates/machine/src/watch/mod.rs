@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All that watches a machine: measurements, regions of interest, traces, the debugger, attribution, the look for atomic context.
+//! Watchers of a machine: measurements, regions of interest, traces, the debugger, attribution, the check for atomic context.
 //!
-//! The machine tells [`Watchers`] what happens. They answer nothing that the guest could notice, and no miss goes through them.
-//! Only a debugger changes the machine, when its user wants that.
+//! The machine tells [`Watchers`] what happens. Nothing that they answer is visible to the guest, and no miss goes through them.
+//! Only a debugger changes the machine, when its user asks for that.
 
 mod atomic;
 mod attribute;
@@ -50,7 +50,7 @@ pub use tracer::{TraceConfig, TraceFrom};
 pub use watches::WatchCounts;
 use watches::Watches;
 
-/// All that watches.
+/// All watchers of a machine.
 pub struct Watchers {
     clock: ClockHz,
     recorder: Recorder,
@@ -64,10 +64,10 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    /// Watchers of a machine that starts with `boot`.
+    /// Creates the watchers of a machine that starts with `boot`.
     ///
     /// # Errors
-    /// A file that the attribution needs cannot be used.
+    /// A file that the attribution needs is wrong.
     pub fn new(
         attribution: Option<AttributionConfig>,
         boot: &Boot,
@@ -94,7 +94,7 @@ impl Watchers {
         Ok(())
     }
 
-    /// Completes the trace, if there is one; its sums.
+    /// Completes the trace, if there is one, and returns its totals.
     pub fn finish_trace(&mut self, cores: &Cores) -> Result<Option<Totals>, Error> {
         self.tracer.take().map(|tracer| tracer.finish(cores.harts())).transpose()
     }
@@ -104,40 +104,40 @@ impl Watchers {
         self.debug = Some(Debugging::new(front));
     }
 
-    /// Adds a look at every request for a page.
+    /// Adds a check of every request for a page.
     pub fn check_atomic(&mut self, pagefault_disabled: Option<u64>) {
         self.atomic = Some(AtomicCheck::new(pagefault_disabled));
     }
 
-    /// What was attributed, if anything was asked for.
+    /// The attribution, if it was asked for.
     pub fn attribution(&self) -> Option<&Attribution> {
         self.attribution.as_ref().map(Attributed::accounts)
     }
 
-    /// The host failed one of them.
+    /// The error of a watcher, if the host failed it.
     pub fn failure(&mut self) -> Option<Error> {
         self.tracer.as_mut().and_then(Tracer::failure)
     }
 
-    /// A run begins.
+    /// Notes that a run begins.
     pub fn run_begins(&mut self, scene: &Scene<'_>) {
         self.started = Instant::now();
         self.attribute_if(|from| from == DetailFrom::Start, scene);
     }
 
-    /// The last window of a run is over.
+    /// Notes that the last window of a run is over.
     pub fn last_window(&mut self) {
         self.host_seconds = self.started.elapsed().as_secs_f64();
     }
 
-    /// A run ends, its regions of interest before.
+    /// Notes that a run ends. Its regions of interest have ended before.
     pub fn run_ends(&mut self, scene: &Scene<'_>) {
         if let Some(a) = &mut self.attribution {
             a.close(&mut self.recorder, scene);
         }
     }
 
-    /// Between windows: lets the debugger stop the machine. Whether it has changed something, and an end if it wants that.
+    /// Lets the debugger stop the machine between windows. Returns whether it has changed something, and an end if it wants one.
     #[inline]
     pub fn debug_point(&mut self, cores: &mut Cores, ram: &mut Ram) -> (bool, Option<End>) {
         let Some(debug) = &mut self.debug else { return (false, None) };
@@ -149,7 +149,7 @@ impl Watchers {
         (changed, debug.kills().then_some(End::Stopped))
     }
 
-    /// A window is over.
+    /// Notes that a window is over.
     pub fn window_over(&mut self, scene: &Scene<'_>) {
         if let Some(tracer) = &mut self.tracer {
             tracer.retired(scene.cores.instructions());
@@ -166,7 +166,7 @@ impl Watchers {
         }
     }
 
-    /// Who looks at a hart that runs now.
+    /// Returns the observer of a hart that runs now.
     #[inline]
     pub fn eyes(&mut self, hart: usize, cores: &Cores) -> Eyes<'_> {
         let Watchers { recorder, tracer, debug, attribution, .. } = self;
@@ -182,14 +182,14 @@ impl Watchers {
         Eyes::Each(Each { recorder, tracer, debug, id: hart, others: [&mut [], &mut []] })
     }
 
-    /// A hart that was followed has asked this of devices.
+    /// Notes what a followed hart has asked of devices.
     pub fn asked(&mut self, hart: usize, asked: Vec<Asked>) {
         if let Some(a) = &mut self.attribution {
             a.asked(hart, asked);
         }
     }
 
-    /// A hart has run, maybe up to its store to a request port.
+    /// Notes that a hart has run, possibly up to its store to a request port.
     #[inline]
     pub fn looked_at(&mut self, hart: usize, cores: &Cores, board: &mut Board) {
         if let Some(check) = &mut self.atomic
@@ -199,7 +199,7 @@ impl Watchers {
         }
     }
 
-    /// A hart has run, and what made it stop is dealt with.
+    /// Notes that a hart has run, and that the machine has handled the event that ended the run.
     #[inline]
     pub fn ran(&mut self, hart: usize, cores: &Cores, ram: &Ram) {
         if let Some(a) = self.attribution.as_mut().filter(|a| a.is_open()) {
@@ -207,7 +207,7 @@ impl Watchers {
         }
     }
 
-    /// A walker's request has left its hart for the SMU.
+    /// Notes that a walker's request has left its hart for the SMU.
     pub fn requested(&mut self, hart: usize, walk: &WalkRequest, now: Cycle, cores: &Cores, ram: &Ram) {
         if let Some(check) = &mut self.atomic {
             check.look(hart, &cores.harts()[hart], ram, Asker::Walker, Some(walk.va));
@@ -215,24 +215,24 @@ impl Watchers {
         self.recorder.requested(hart, walk, now);
     }
 
-    /// The SMU has answered a hart that waited.
+    /// Notes that the SMU has answered a waiting hart.
     pub fn answered(&mut self, hart: usize, answer: &Answer) {
         self.recorder.answered(hart, answer);
     }
 
-    /// A hart has stopped waiting without an answer.
+    /// Notes that a hart has stopped waiting without an answer.
     pub fn abandoned(&mut self, hart: usize) {
         self.recorder.abandoned(hart);
     }
 
-    /// A hart has gone on with its walk.
+    /// Notes that a hart has continued its walk.
     pub fn resumed(&mut self, hart: usize, cores: &Cores) {
         if let Some(a) = self.attribution.as_mut().filter(|a| a.is_open()) {
             a.resumed(hart, cores);
         }
     }
 
-    /// A drive has finished a command.
+    /// Notes that a drive has finished a command.
     pub fn command(&mut self, drive: usize, record: &CommandRecord) {
         self.recorder.command(record);
         if let Some(a) = &mut self.attribution {
@@ -240,29 +240,29 @@ impl Watchers {
         }
     }
 
-    /// The SMU's part of a miss is over. Before the answers to those who wait.
+    /// Notes that the SMU has finished its part of a miss. Called before the answers to the waiting harts.
     pub fn miss_over(&mut self, miss: &Miss) {
         self.recorder.miss_over(miss);
     }
 
-    /// The SMU has answered a request port.
+    /// Notes that the SMU has answered a request port.
     pub fn port_answered(&mut self, answer: &Answer) {
         if let Some(a) = &mut self.attribution {
             a.port_answered(answer);
         }
     }
 
-    /// The guest has executed a marker. [`Watchers::keep_region`] comes behind what this says.
+    /// Notes that the guest has executed a marker. Call [`Watchers::keep_region`] after doing what the result asks for.
     pub fn mark(&mut self, mark: &Mark, scene: &Scene<'_>) -> Marked {
         self.regions.mark(mark, self.started, &mut self.recorder, scene)
     }
 
-    /// Whether an automatic region begins or ends, by what is watched now.
+    /// Whether an automatic region begins or ends, according to what is watched now.
     pub fn keep_region(&mut self) -> Marked {
         self.regions.keep(self.recorder.watches().keep_region())
     }
 
-    /// The guest has passed a milestone.
+    /// Notes that the guest has passed a milestone.
     pub fn milestone(&mut self, number: u64, scene: &Scene<'_>) {
         if let Some(tracer) = &mut self.tracer {
             tracer.milestone(number);
@@ -275,7 +275,7 @@ impl Watchers {
         self.regions.is_open()
     }
 
-    /// A region of interest begins.
+    /// Begins a region of interest.
     pub fn region_begins(&mut self, number: u64, automatic: bool, scene: &Scene<'_>) {
         if let Some(tracer) = &mut self.tracer {
             tracer.roi_begins();
@@ -291,7 +291,7 @@ impl Watchers {
         }
     }
 
-    /// The open region of interest ends; its number.
+    /// Ends the open region of interest and returns its number.
     pub fn region_ends(&mut self, scene: &Scene<'_>) -> Option<u64> {
         if let Some(tracer) = &mut self.tracer {
             tracer.roi_ends(scene.cores.harts());
@@ -303,14 +303,14 @@ impl Watchers {
         number
     }
 
-    /// Opens a window of the attribution if it is time by this judgement.
+    /// Opens a window of the attribution if that is `due`.
     fn attribute_if(&mut self, due: impl Fn(DetailFrom) -> bool, scene: &Scene<'_>) {
         if let Some(a) = self.attribution.as_mut().filter(|a| !a.is_open() && due(a.from())) {
             a.open(None, &mut self.recorder, scene);
         }
     }
 
-    /// What was measured.
+    /// What the run measured.
     pub fn report(&self, end: End, profile: &Profile, scene: &Scene<'_>) -> Report {
         let by_mode = scene.instructions();
         let drives = scene.board.peripherals().drives();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Listens to harts, SMU and drives, and keeps what the report needs. It never changes what happens.
+//! Records what the report needs of harts, SMU and drives. It never changes what happens.
 
 use std::collections::BTreeMap;
 
@@ -13,43 +13,43 @@ use super::misses::Misses;
 use super::stats::{Latency, MissTimes, MissTotals};
 use super::watches::Watches;
 
-/// NVM command set: read.
+/// Opcode of a read in the NVM command set.
 const NVME_READ: u8 = 0x02;
-/// Pages with a page fault that is not over.
+/// Most pages that are remembered because a page fault on them is not over.
 const MOST_FAULTED_PAGES: usize = 4096;
 
-/// What is measured of a region of interest.
+/// Measurements of a region of interest.
 #[derive(Default)]
 pub struct Measured {
-    /// Misses that walkers had the SMU serve.
+    /// Misses that the SMU served for walkers.
     pub misses: MissTotals,
-    /// The same of software request ports.
+    /// Misses that the SMU served for software request ports.
     pub port_misses: MissTotals,
-    /// NVMe reads, doorbell to completion entry.
+    /// NVMe reads, from doorbell to completion entry.
     pub nvme_reads: Latency,
-    /// Page faults of user accesses to watched mappings, by what the walker found.
+    /// Number of page faults of user accesses to watched mappings, by what the walker found.
     pub os_faults: BTreeMap<&'static str, u64>,
-    /// The same, from the trap until the access succeeds.
+    /// Time of these page faults, from the trap until the access succeeds.
     pub os_fault: Latency,
-    /// Page faults of the kernel's own accesses to watched mappings.
+    /// Number of page faults of the kernel's own accesses to watched mappings.
     pub kernel_faults: u64,
 }
 
-/// A miss that has ended: hart (none: a port), address, steps.
+/// A miss that has ended: hart (none for a port), address, steps.
 pub type EndedMiss = (Option<usize>, u64, MissTimes);
 
-/// Listens, and keeps what the report needs.
+/// The recorder: keeps what the report needs.
 pub struct Recorder {
     watches: Watches,
-    /// What was measured in the current region, or in the last one.
+    /// Measurements of the current region, or of the last one.
     measured: Measured,
-    /// What was measured while no region was open.
+    /// Measurements while no region was open.
     outside: Measured,
-    /// Misses that have ended, for whoever takes them.
+    /// Misses that have ended, until somebody takes them; none if nobody wants them.
     ended: Option<Vec<EndedMiss>>,
-    /// Pages installed without metadata, if anybody wants to know.
+    /// Pages installed and not yet adopted; none if nobody wants them.
     installed: Option<Installed>,
-    /// A region is open.
+    /// Whether a region is open.
     open: bool,
     hart: usize,
     misses: Misses,
@@ -60,7 +60,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts without records, for this number of `harts`. `installed`: also follow pages that are installed without metadata.
+    /// Starts without records, for this number of `harts`. `installed`: also follow pages that are installed and not yet adopted.
     pub fn new(harts: usize, installed: bool) -> Recorder {
         Recorder {
             watches: Watches::default(),
@@ -81,27 +81,27 @@ impl Recorder {
         &self.watches
     }
 
-    /// Watched mappings, to change.
+    /// Watched mappings, mutable.
     pub fn watches_mut(&mut self) -> &mut Watches {
         &mut self.watches
     }
 
-    /// What was measured in the current region, or in the last one.
+    /// Measurements of the current region, or of the last one.
     pub fn measured(&self) -> &Measured {
         &self.measured
     }
 
-    /// What was measured while no region was open.
+    /// Measurements while no region was open.
     pub fn outside(&self) -> &Measured {
         &self.outside
     }
 
-    /// Pages installed without metadata, if they are followed.
+    /// Pages installed and not yet adopted, if they are followed.
     pub fn installed_mut(&mut self) -> Option<&mut Installed> {
         self.installed.as_mut()
     }
 
-    /// From now on keeps the misses that end, or keeps them no more.
+    /// Starts or stops keeping the misses that end.
     pub fn keep_ended(&mut self, keep: bool) {
         self.ended = keep.then(Vec::new);
     }
@@ -111,12 +111,12 @@ impl Recorder {
         self.ended.iter_mut().flat_map(|ended| ended.drain(..))
     }
 
-    /// The hart that runs next.
+    /// Sets the hart that runs next.
     pub fn select(&mut self, hart: usize) {
         self.hart = hart;
     }
 
-    /// A region begins; `afresh`, or its measurements add to those of the last one.
+    /// Begins a region. Unless `afresh`, its measurements add to those of the last region.
     pub fn begin(&mut self, afresh: bool) {
         self.settle();
         if afresh {
@@ -126,25 +126,25 @@ impl Recorder {
         self.open = true;
     }
 
-    /// A region ends.
+    /// Ends a region.
     pub fn end(&mut self) {
         self.settle();
         self.faults.clear();
         self.open = false;
     }
 
-    /// Misses that are installed belong to what ends now.
+    /// Counts misses whose page is installed for what ends now.
     fn settle(&mut self) {
         self.misses.settle();
         self.take_misses();
     }
 
-    /// Where to measure now.
+    /// Where measurements belong now.
     fn measure(&mut self) -> &mut Measured {
         if self.open { &mut self.measured } else { &mut self.outside }
     }
 
-    /// A drive finished a command.
+    /// Notes that a drive has finished a command.
     pub fn command(&mut self, record: &CommandRecord) {
         if record.opcode != NVME_READ || record.sqid == 0 {
             return;
@@ -153,20 +153,20 @@ impl Recorder {
         self.misses.read(record);
     }
 
-    /// A walker's request left its hart at `now`.
+    /// Notes that a walker's request left its hart at `now`.
     pub fn requested(&mut self, hart: usize, request: &WalkRequest, now: Cycle) {
         self.watches.requested(request.root_ppn, request.va);
         self.misses.requested(hart, request, now);
         self.take_misses();
     }
 
-    /// The SMU's part of a miss is over. Before the answers to those who wait.
+    /// Notes that the SMU has finished its part of a miss. Called before the answers to the waiting harts.
     pub fn miss_over(&mut self, miss: &Miss) {
         self.misses.over(miss);
         self.take_misses();
     }
 
-    /// The SMU answered a hart that waited.
+    /// Notes that the SMU has answered a waiting hart.
     pub fn answered(&mut self, hart: usize, answer: &Answer) {
         self.refusals[hart] = match answer.outcome {
             Outcome::Failed(reason) => Some(reason),
@@ -175,7 +175,7 @@ impl Recorder {
         self.misses.answered(hart, matches!(answer.outcome, Outcome::Done(_)));
     }
 
-    /// The hart stopped waiting without an answer.
+    /// Notes that a hart has stopped waiting without an answer.
     pub fn abandoned(&mut self, hart: usize) {
         self.misses.abandoned(hart);
         self.take_misses();
@@ -192,7 +192,7 @@ impl Recorder {
         }
     }
 
-    /// What the walker found that made a page fault.
+    /// Name of what the walker found when it raised a page fault.
     fn cause(&self, fault: PageFault) -> &'static str {
         match fault {
             PageFault::Absent => "not_armed",
@@ -213,7 +213,7 @@ impl Recorder {
         }
     }
 
-    /// A user access to a watched page raised a page fault.
+    /// Notes that a user access to a watched page raised a page fault.
     fn faulted(&mut self, trap: &TrapInfo, (access, fault): (Access, PageFault)) {
         let cause = self.cause(fault);
         *self.measure().os_faults.entry(cause).or_default() += 1;
@@ -223,7 +223,7 @@ impl Recorder {
         self.faults.entry((trap.root_ppn, trap.tval >> PAGE_SHIFT)).or_default().push((access, trap.now));
     }
 
-    /// A user access found a translation: the faults of accesses that it allows are over.
+    /// Notes that a user access found a translation. This ends the page faults of all accesses that the translation allows.
     fn succeeded(&mut self, fill: &Fill) {
         let page = (fill.root_ppn, fill.va >> PAGE_SHIFT);
         let Some(faults) = self.faults.get_mut(&page) else { return };

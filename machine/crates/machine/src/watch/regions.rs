@@ -16,9 +16,9 @@ use super::stats::MOST_MARKS;
 use crate::board::{DiskReads, SmuCounters};
 use crate::cores::Misses;
 
-/// In the place of a region's number: whichever is open.
+/// Stands for a region's number: whichever region is open.
 const ANY: u64 = u64::MAX;
-/// a2 of the marker that ends a watch: unmapping begins, or is over.
+/// Values of a2 of the marker that ends a watch: unmapping begins, or unmapping is over.
 const UNMAPPING: u64 = 1;
 const UNMAPPED: u64 = 2;
 /// Most watched mappings that a region records one by one.
@@ -28,7 +28,7 @@ const MOST_WATCHES_OF_REGION: usize = 32;
 struct OpenRoi {
     number: u64,
     automatic: bool,
-    /// How often a program has begun and not ended it.
+    /// How many more times programs have begun the region than ended it.
     depth: u64,
     begin: Cycle,
     started: Instant,
@@ -38,7 +38,7 @@ struct OpenRoi {
     reads: Vec<DiskReads>,
 }
 
-/// Keeps one more, if there are not too many.
+/// Keeps `one` more element, unless there are too many. Returns whether it is kept.
 fn keep<T>(kept: &mut Vec<T>, one: T) -> bool {
     let room = kept.len() < MOST_MARKS;
     if room {
@@ -50,26 +50,26 @@ fn keep<T>(kept: &mut Vec<T>, one: T) -> bool {
 /// A marker that the guest has executed.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    /// Which.
+    /// Number of the marker.
     pub number: u64,
     /// Registers a0 to a3.
     pub args: [u64; 4],
-    /// Page number of the hart's root table.
+    /// Page number of the hart's root page table.
     pub root: u64,
     /// The hart.
     pub hart: usize,
 }
 
-/// What a marker asks the machine to do, in this order.
+/// What a marker asks the machine to do. The fields are in the order in which to do it.
 #[derive(Debug, Default)]
 pub struct Marked {
-    /// The open region of interest ends.
+    /// Whether the open region of interest ends.
     pub ends: bool,
-    /// One begins: its number, and whether it is automatic.
+    /// The region that begins: its number, and whether it is automatic.
     pub begins: Option<(u64, bool)>,
-    /// A milestone is passed.
+    /// The milestone that is passed.
     pub milestone: Option<u64>,
-    /// What harts have translated before must be seen again to be counted: ranges of virtual addresses.
+    /// Ranges of virtual addresses that harts must translate again, because only then their accesses are counted.
     pub seen_anew: Vec<(u64, u64)>,
 }
 
@@ -79,7 +79,7 @@ pub struct Regions {
     milestones: Vec<Milestone>,
     open: Option<OpenRoi>,
     closed: Vec<Roi>,
-    /// Regions that began because mappings were watched for it, and whether some are.
+    /// Number of automatic regions so far: those that began because mappings were watched. `kept`: such mappings exist now.
     automatic: u64,
     kept: bool,
     ignored: u64,
@@ -106,7 +106,7 @@ impl Regions {
         self.open.is_some()
     }
 
-    /// The guest has executed a marker. What keeps a region open is asked for behind what this says, with [`Regions::keep`].
+    /// Handles a marker that the guest has executed. Call [`Regions::keep`] after doing what the result asks for.
     pub fn mark(&mut self, mark: &Mark, started: Instant, recorder: &mut Recorder, scene: &Scene<'_>) -> Marked {
         let [a0, a1, a2, a3] = mark.args;
         let root = mark.root;
@@ -149,7 +149,7 @@ impl Regions {
         marked
     }
 
-    /// A program begins a region. One that is open already is shared with the program that began it; any other one ends.
+    /// Begins a region of a program. If the program's region is open already, both begins share it; any other open region ends.
     fn program_begins(&mut self, number: u64) -> Marked {
         match &mut self.open {
             Some(open) if open.number == number && !open.automatic => {
@@ -160,7 +160,7 @@ impl Regions {
         }
     }
 
-    /// A program ends a region, or whichever is open.
+    /// Ends a region of a program, or whichever is open. Returns whether the open region ends.
     fn program_ends(&mut self, number: u64) -> bool {
         self.open.as_mut().is_some_and(|open| {
             let its_own = open.number == number && !open.automatic;
@@ -169,7 +169,7 @@ impl Regions {
         })
     }
 
-    /// An automatic region begins when the first mapping is watched for it, unless a program's own is open, and ends with the last.
+    /// Begins an automatic region when the first mapping keeps one open, unless a region is open; ends it with the last mapping.
     pub fn keep(&mut self, keep: bool) -> Marked {
         let kept = std::mem::replace(&mut self.kept, keep);
         let ends = self.open.as_ref().is_some_and(|open| open.automatic && !keep);
@@ -181,7 +181,7 @@ impl Regions {
         marked
     }
 
-    /// A region begins.
+    /// Begins a region.
     pub fn begin(&mut self, number: u64, automatic: bool, recorder: &mut Recorder, scene: &Scene<'_>) {
         recorder.begin(self.closed.len() <= MOST_MARKS);
         self.open = Some(OpenRoi {
@@ -197,7 +197,7 @@ impl Regions {
         });
     }
 
-    /// The open region ends; its number.
+    /// Ends the open region and returns its number.
     pub fn end(&mut self, clock: ClockHz, recorder: &mut Recorder, scene: &Scene<'_>) -> Option<u64> {
         let open = self.open.take()?;
         recorder.end();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! stats.json: what a run measured.
+//! stats.json: the measurements of a run.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Instructions {
 }
 
 impl Instructions {
-    /// What was retired since `earlier`.
+    /// The instructions since `earlier`.
     pub fn since(&self, earlier: &Instructions) -> Instructions {
         Instructions {
             user: self.user - earlier.user,
@@ -42,7 +42,7 @@ impl Instructions {
         })
     }
 
-    /// All modes.
+    /// The sum of all modes.
     pub fn total(&self) -> u64 {
         self.user + self.supervisor + self.machine
     }
@@ -51,57 +51,57 @@ impl Instructions {
 /// A milestone (marker 0x7a5).
 #[derive(Clone, Debug, Serialize)]
 pub struct Milestone {
-    /// Its number.
+    /// Number of the milestone.
     pub number: u64,
-    /// When, core cycles.
+    /// Time in core cycles.
     pub cycle: u64,
     /// Instructions retired so far by all harts.
     pub instructions: u64,
     /// Host time since the start, seconds.
     pub host_seconds: f64,
-    /// What was read of each disk so far.
+    /// Reads of each disk so far.
     pub reads: Vec<DiskReads>,
     /// SMU counters so far.
     pub smu_counters: SmuCounters,
 }
 
-/// A disk as it was.
+/// Record of a disk.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiskRecord {
-    /// Its drive, with all changes.
+    /// Its kind of drive, with all changes.
     pub ssd: SsdParams,
     /// Its namespaces.
     pub namespaces: Vec<NamespaceRecord>,
-    /// What was read of it.
+    /// Counts of its reads.
     pub reads: DiskReads,
 }
 
-/// A namespace as it was.
+/// Record of a namespace.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct NamespaceRecord {
-    /// Logical blocks.
+    /// Number of logical blocks.
     pub blocks: u64,
-    /// Bytes of one.
+    /// Bytes of a logical block.
     pub block_bytes: u32,
 }
 
-/// A fault and what came of it.
+/// A fault of a drive and its effect.
 #[derive(Clone, Debug, Serialize)]
 pub struct FaultCount {
     /// The fault as it was given on the command line.
     pub fault: String,
-    /// Commands that it struck.
+    /// Number of commands that the fault affected.
     pub struck: u64,
 }
 
 /// A region of interest. Regions do not overlap.
 #[derive(Clone, Debug, Serialize)]
 pub struct Roi {
-    /// Its number: the program's, or the machine's own from 0 on.
+    /// Number of the region: given by the program, or counted by the machine from 0 on.
     pub number: u64,
-    /// Open because mappings were watched for it (marker 0x7a8), not by a program's own markers (0x7a1 and 0x7a2).
+    /// Whether the region was open because mappings were watched (marker 0x7a8), not because of markers 0x7a1 and 0x7a2.
     pub automatic: bool,
-    /// How many regions this is the sum of: 1, but for those after the first thousand, which are the last one.
+    /// How many regions are summed up in this one: 1, except in the last one, which holds all regions after the first thousand.
     pub regions: u64,
     /// First core cycle.
     pub begin_cycle: u64,
@@ -111,17 +111,17 @@ pub struct Roi {
     pub sim_seconds: f64,
     /// Host seconds.
     pub host_seconds: f64,
-    /// Instructions retired in it by all harts.
+    /// Instructions retired by all harts.
     pub instructions: Instructions,
-    /// The same by hart.
+    /// Instructions retired by each hart.
     pub instructions_by_hart: Vec<Instructions>,
-    /// Cache, TLB and branch misses in it, if timing was detailed.
+    /// Cache, TLB and branch misses, if timing was detailed.
     pub misses: Option<Misses>,
-    /// Watched mappings at its end, from when they were first watched. The newest ones singly, then the sum of the others.
+    /// Watched mappings at its end, with counts since they were first watched: the newest singly, then the sum of the others.
     pub watch: Vec<WatchCounts>,
     /// Page faults of user accesses to watched mappings in the region, first touches or not.
     pub os_faults: u64,
-    /// The same by what the walker found: `not_armed`, `permission`, ... (docs/reference/record.md).
+    /// Number of these page faults by what the walker found: `not_armed`, `permission`, ... (docs/reference/record.md).
     pub os_fault_causes: BTreeMap<&'static str, u64>,
     /// Time of these page faults, from the trap until an access to the page succeeds.
     pub os_fault: LatencySummary,
@@ -129,20 +129,20 @@ pub struct Roi {
     pub os_faults_open: u64,
     /// Page faults of the kernel's own accesses to watched mappings in the region, for example in system calls.
     pub kernel_faults: u64,
-    /// SMU counters, difference over the region.
+    /// SMU counters: increase over the region.
     pub smu: SmuCounters,
-    /// Reads that each disk completed in it.
+    /// Reads of each disk that were completed in the region.
     pub reads: Vec<DiskReads>,
-    /// Blocks that the SMU read and installed in it for walkers, each once.
+    /// Blocks that the SMU read and installed for walkers, each counted once.
     pub hw_miss: MissSummary,
-    /// The same for software request ports, from the write that asks to the answer.
+    /// Blocks read for software request ports, from the write that asks to the answer.
     pub port_miss: MissSummary,
-    /// NVMe reads of all queues, doorbell to completion entry.
+    /// NVMe reads of all queues, from doorbell to completion entry.
     pub nvme_read: LatencySummary,
 }
 
 impl Roi {
-    /// Takes in a later region. What the recorder measured is of both already.
+    /// Adds a later region. What the recorder measured already includes both.
     pub fn add(&mut self, later: Roi) {
         let mut smu = std::mem::take(&mut self.smu);
         later.smu.iter().for_each(|(name, count)| *smu.entry(name).or_default() += count);
@@ -168,29 +168,29 @@ impl Roi {
     }
 }
 
-/// What was measured while no region of interest was open. Its fields are those of [`Roi`].
+/// Measurements while no region of interest was open. The fields are those of [`Roi`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Outside {
     /// Page faults of user accesses to watched mappings.
     pub os_faults: u64,
-    /// The same by what the walker found.
+    /// Number of these page faults by what the walker found.
     pub os_fault_causes: BTreeMap<&'static str, u64>,
-    /// The same, from the trap until an access succeeds; those that were open when a region began are left out.
+    /// Time of these page faults, from the trap until an access succeeds. Faults that were open when a region began are left out.
     pub os_fault: LatencySummary,
     /// Page faults of the kernel's own accesses to watched mappings.
     pub kernel_faults: u64,
     /// Blocks that the SMU read and installed for walkers.
     pub hw_miss: MissSummary,
-    /// The same for software request ports.
+    /// Blocks that the SMU read and installed for software request ports.
     pub port_miss: MissSummary,
     /// NVMe reads of all queues.
     pub nvme_read: LatencySummary,
 }
 
-/// What a run measured.
+/// Measurements of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Version of this form.
+    /// Version of the record's format.
     pub schema: u32,
     /// How the run ended.
     pub end: String,
@@ -204,13 +204,13 @@ pub struct Report {
     pub sim_seconds: f64,
     /// Host seconds.
     pub host_seconds: f64,
-    /// The most memory of the host that the program had, guest memory that was used included, bytes; 0: unknown.
+    /// Most memory of the host that the program used, including guest memory in use, in bytes; 0 if unknown.
     pub host_peak_bytes: u64,
     /// Instructions retired by all harts.
     pub instructions: u64,
-    /// The same by mode.
+    /// Instructions retired by all harts, by mode.
     pub instructions_by_mode: Instructions,
-    /// Million instructions a host second.
+    /// Million instructions per second of host time.
     pub mips: f64,
     /// Cache, TLB and branch misses, if timing was detailed at the end.
     pub misses: Option<Misses>,
@@ -218,21 +218,21 @@ pub struct Report {
     pub milestones: Vec<Milestone>,
     /// Regions of interest.
     pub rois: Vec<Roi>,
-    /// What was measured outside of all of them.
+    /// Measurements outside all regions of interest.
     pub outside: Outside,
-    /// Markers that were ignored: milestones that were too many, watches that were too many or too large.
+    /// Number of ignored markers: too many milestones, too many or too large watches.
     pub marks_ignored: u64,
-    /// All watched mappings. The newest ones singly, then the sum of the others.
+    /// All watched mappings: the newest singly, then the sum of the others.
     pub watch: Vec<WatchCounts>,
     /// SMU counters over the whole run.
     pub smu_counters: SmuCounters,
-    /// The faults put into drives.
+    /// Faults of the drives.
     pub faults: Vec<FaultCount>,
-    /// Requests for pages in atomic context, if they were looked for (`--check-atomic`).
+    /// Requests for pages in atomic context, if they were checked (`--check-atomic`).
     pub atomic: Option<AtomicChecked>,
 }
 
-/// The most memory that this process had so far, bytes, as Linux counts it (proc(5), VmHWM).
+/// Most memory that this process has used so far, in bytes, as Linux counts it (proc(5), VmHWM).
 pub fn host_peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

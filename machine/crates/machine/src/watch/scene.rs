@@ -8,7 +8,7 @@ use super::report::Instructions;
 use crate::board::Board;
 use crate::cores::{Cores, Misses};
 
-/// The machine at a moment. Nobody who sees it can change it.
+/// The machine at a moment, read-only.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
     /// The harts.
@@ -33,7 +33,7 @@ impl Scene<'_> {
         Instructions::sum(self.instructions_by_hart())
     }
 
-    /// What caches, TLBs and predictors have missed, if timing is detailed.
+    /// Misses of caches, TLBs and predictors, if timing is detailed.
     pub fn misses(&self) -> Option<Misses> {
         let mut misses = self.cores.times().misses()?;
         for [user, supervisor, _, machine] in self.cores.harts().iter().map(Hart::mispredicted) {

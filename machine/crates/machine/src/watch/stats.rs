@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The times that a run measured: latencies, and the steps of each miss. They are written to stats.json.
+//! Measured times of a run: latencies, and the steps of each miss. stats.json contains them.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use trapless_memory::{ClockHz, Cycle};
 
-/// Largest number of milestones and of single regions that are recorded: the guest's marks must not fill the host's memory.
+/// Most milestones and most single regions that are recorded, so that the guest cannot fill the host's memory with markers.
 pub const MOST_MARKS: usize = 1000;
 
-/// Longest latency that is recorded, in cycles. Longer ones count as this long.
+/// Longest latency that is recorded, in cycles. Longer ones are recorded as this long.
 const MAX_LATENCY: u64 = 1 << 40;
 
 /// Distribution of latencies in cycles, to three significant digits.
@@ -43,7 +43,7 @@ impl Latency {
         self.0.saturating_record(span.0);
     }
 
-    /// Summary at clock `hz`.
+    /// The summary at clock `hz`.
     pub fn summary(&self, hz: ClockHz) -> LatencySummary {
         let at = |q: f64| hz.micros(Cycle(self.0.value_at_quantile(q)));
         LatencySummary {
@@ -57,14 +57,14 @@ impl Latency {
     }
 }
 
-/// When each step of a miss that the SMU served was reached, in order.
+/// Time of each step of a miss that the SMU served, in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MissTimes {
     /// The walk that found the armed entry began.
     pub walk: Cycle,
-    /// The walker's request left the hart.
+    /// The walker's request left its hart.
     pub request: Cycle,
-    /// The request was in the PMSHR and the entry read again.
+    /// The request was in the PMSHR and the SMU had read the entry again.
     pub allocated: Cycle,
     /// The SMU had a free frame for the miss.
     pub frame: Cycle,
@@ -76,35 +76,35 @@ pub struct MissTimes {
     pub seen: Cycle,
     /// The entry and the upper marks were written.
     pub installed: Cycle,
-    /// The hart went on.
+    /// The hart continued.
     pub resumed: Cycle,
 }
 
-/// A miss that has ended with the page installed.
+/// A miss that ended with an installed page.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Whether a software request port asked for it; otherwise a walker did.
+    /// Whether a software request port asked for it. Otherwise a walker asked.
     pub port: bool,
     /// The hart that asked first, if it is known.
     pub hart: Option<usize>,
-    /// Address of the access; zero if a port asked.
+    /// Address of the access; zero for a port.
     pub va: u64,
-    /// When its first walk began, or when the port was written.
+    /// When its first walk began, or when software wrote to the port.
     pub begun: Cycle,
-    /// When the first waiter went on; if nobody waited, when the entry was installed.
+    /// When the first waiting hart continued; if none waited, when the entry was installed.
     pub ended: Cycle,
-    /// Whether a wait for it was cut before: by an interrupt, or because it had reached the limit of waiting.
+    /// Whether a wait for it was cut: by an interrupt, or because the wait had reached its limit.
     pub cut: bool,
     /// All steps, if they are known.
     pub times: Option<MissTimes>,
 }
 
-/// Mean microseconds of each step of a miss; they add up to the mean of the whole.
+/// Mean duration of each step of a miss, in microseconds. They add up to the mean of the whole miss.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct StepMeans {
     /// Page walk until the request leaves the hart.
     pub walk: f64,
-    /// Request, PMSHR look-up, second read of the entry.
+    /// Request, PMSHR look-up, and second read of the entry.
     pub request: f64,
     /// Getting a frame.
     pub frame: f64,
@@ -116,7 +116,7 @@ pub struct StepMeans {
     pub completion: f64,
     /// Writing the entry and the upper marks.
     pub install: f64,
-    /// Answer, and the walk that goes on.
+    /// Answer, and the rest of the walk.
     pub resume: f64,
 }
 
@@ -133,12 +133,12 @@ pub struct MissTotals {
 /// Summary of [`MissTotals`].
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct MissSummary {
-    /// From the start of the first walk until the first hart that waits goes on, or until the page is installed if none waits.
+    /// Time from the start of the first walk until the first waiting hart continues, or until the install if none waits.
     #[serde(flatten)]
     pub whole: LatencySummary,
-    /// Number of misses with a wait that was cut: by an interrupt, or because it had reached its limit.
+    /// Number of misses for which a wait was cut: by an interrupt, or because it had reached its limit.
     pub cut: u64,
-    /// Number of misses whose steps are all known. The means below are of these.
+    /// Number of misses whose steps are all known. The means below are those of these misses.
     pub with_steps: u64,
     /// Mean of each step, us.
     pub steps: StepMeans,
@@ -149,7 +149,7 @@ pub struct MissSummary {
 }
 
 impl MissTimes {
-    /// All steps, in order.
+    /// The times of all steps, in order.
     pub fn marks(&self) -> [Cycle; 9] {
         [
             self.walk,
@@ -178,7 +178,7 @@ impl MissTotals {
         self.with_steps += 1;
     }
 
-    /// Summary at clock `hz`.
+    /// The summary at clock `hz`.
     pub fn summary(&self, hz: ClockHz) -> MissSummary {
         let mean = |sum: u64| if self.with_steps == 0 { 0.0 } else { hz.micros(Cycle(sum)) / self.with_steps as f64 };
         let [walk, request, frame, command, device, completion, install, resume] = self.sums.map(mean);

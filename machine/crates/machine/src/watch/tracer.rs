@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When memory accesses are traced, and what of them goes into the trace.
+//! Decides when memory accesses are traced, and what the trace contains of them.
 
 use std::fs::File;
 use std::io;
@@ -12,15 +12,15 @@ use trapless_trace::{Grain, Header, Kind, Moment as At, Place, Totals, Writer};
 use crate::config::Moment;
 use crate::error::Error;
 
-/// A trace to write.
+/// What to trace, and where to write it.
 pub struct TraceConfig {
     /// An empty file. It holds a trace only after [`crate::Machine::finish_trace`].
     pub file: File,
     /// Size of blocks.
     pub grain: Grain,
-    /// The kernel's and firmware's accesses as well.
+    /// Whether to trace accesses of the kernel and of firmware as well.
     pub kernel: bool,
-    /// What part of the run.
+    /// Which part of the run to trace.
     pub from: TraceFrom,
     /// Program and version, for the trace's header.
     pub writer: String,
@@ -29,7 +29,7 @@ pub struct TraceConfig {
 /// What part of a run is traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceFrom {
-    /// Regions of interest; if there are none, everything.
+    /// Regions of interest; if there are none, the whole run.
     #[default]
     RoisOrAll,
     /// Regions of interest.
@@ -119,7 +119,7 @@ impl Tracer {
 
     #[inline(never)]
     fn moves(&mut self, id: u16, hart: &Hart, kind: Kind, place: Place) {
-        // A data access comes when its instruction is counted already.
+        // A data access is reported after its instruction was counted.
         let instructions = hart.instructions() - u64::from(kind != Kind::Fetch);
         let done = self.writer.moves(id, kind, place, At { instructions, cycle: hart.local_now().0 });
         self.note(done);
@@ -142,7 +142,7 @@ impl Tracer {
         }
     }
 
-    /// A region of interest begins.
+    /// Notes that a region of interest begins.
     pub fn roi_begins(&mut self) {
         if self.from == TraceFrom::RoisOrAll {
             self.from = TraceFrom::Rois;
@@ -152,19 +152,19 @@ impl Tracer {
         self.on |= self.from == TraceFrom::Rois && self.failed.is_none();
     }
 
-    /// It ends.
+    /// Notes that the region of interest ends.
     pub fn roi_ends(&mut self, harts: &[Hart]) {
         if self.from == TraceFrom::Rois {
             self.pause(harts);
         }
     }
 
-    /// The guest passes a milestone.
+    /// Notes that the guest passes a milestone.
     pub fn milestone(&mut self, number: u64) {
         self.on |= self.from == TraceFrom::Moment(Moment::Milestone(number));
     }
 
-    /// Begins the trace if it is to begin after this number of retired instructions.
+    /// Begins the trace if it should begin after this number of retired instructions.
     pub fn retired(&mut self, instructions: u64) {
         if let TraceFrom::Moment(Moment::Instructions(n)) = self.from
             && instructions >= n
@@ -173,7 +173,7 @@ impl Tracer {
         }
     }
 
-    /// Completes the trace; its sums.
+    /// Completes the trace and returns its totals.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -185,7 +185,7 @@ impl Tracer {
         }
     }
 
-    /// The host failed.
+    /// The error of the host, if the trace could not be written.
     pub fn failure(&mut self) -> Option<Error> {
         self.failed.take().map(Error::Trace)
     }

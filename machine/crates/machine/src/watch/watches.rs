@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Watched mappings: which pages of which address space are watched, and what each access to them has been so far.
+//! Watched mappings: which pages of each address space are watched, and which accesses to them there have been.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -8,33 +8,33 @@ use std::sync::Arc;
 use serde::Serialize;
 use trapless_memory::PAGE_SHIFT;
 
-/// First-touch bookkeeping of a page.
+/// Flags of a page: user code has touched it, or a walker has asked the SMU for it.
 const TOUCHED: u8 = 1;
 const REQUESTED: u8 = 2;
 
-/// Pages whose bookkeeping is kept together.
+/// Number of pages whose flags are kept together.
 const CHUNK: u64 = 512;
-/// Chunks kept at a time: the guest's marks must not fill the host's memory. 1 TiB of pages that were accessed.
+/// Most chunks that are kept, so that the guest cannot fill the host's memory. They cover 1 TiB of accessed pages.
 const MOST_CHUNKS: usize = 1 << 19;
-/// Stretches that are watched at a time.
+/// Most areas that are watched at a time.
 const MOST_AREAS: usize = 1 << 20;
-/// Address spaces remembered for children that are still to say whose they are.
+/// Most address spaces that are remembered until a child process says that it has a copy.
 const MOST_FORKS: usize = 64;
-/// One past the last user page of any paging mode.
+/// End of the user pages of all paging modes.
 const PAGES_END: u64 = 1 << (56 - PAGE_SHIFT);
 
-/// Counts of a watched mapping. First touches: `hw_misses + os_faults + resident == pages_touched`.
+/// Counts of a watched mapping. For first touches, `hw_misses + os_faults + resident == pages_touched`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WatchCounts {
-    /// Number given by the marker, or by the machine; none: the sum of several watches.
+    /// Number given by the marker or by the machine; none for the sum of several watches.
     pub number: Option<u64>,
-    /// How many watches this is the sum of.
+    /// Number of watches in this sum; 1 for a single watch.
     pub watches: u64,
-    /// Virtual address at which it was first watched; 0 in a sum.
+    /// Virtual address where the mapping was first watched; 0 in a sum.
     pub va: u64,
-    /// Length in bytes when it was first watched.
+    /// Length in bytes when the mapping was first watched.
     pub len: u64,
-    /// Distinct pages accessed by user code, in each address space.
+    /// Number of distinct pages that user code accessed, counted in each address space.
     pub pages_touched: u64,
     /// First touches served by the SMU.
     pub hw_misses: u64,
@@ -59,38 +59,38 @@ impl WatchCounts {
         self.os_faults_total += other.os_faults_total;
     }
 
-    /// With the sum that follows from the others.
+    /// Adds `pages_touched`, the sum of three other counts.
     fn summed(&self) -> WatchCounts {
         WatchCounts { pages_touched: self.hw_misses + self.os_faults + self.resident, ..self.clone() }
     }
 }
 
-/// Marks a page as accessed; whether it had not been before.
+/// Marks a page as accessed. Returns whether this is the first access.
 fn first_touch(state: &mut u8) -> bool {
     let first = *state & TOUCHED == 0;
     *state |= TOUCHED;
     first
 }
 
-/// A stretch of pages of one watch. The map it is in has its first page.
+/// Consecutive pages of one watch. The first page is the key in the map of areas.
 #[derive(Clone, Copy, Debug)]
 struct Area {
     end: u64,
     watch: u64,
-    /// It keeps a region of interest open.
+    /// Whether these pages keep a region of interest open.
     keeps_region: bool,
 }
 
-/// What is watched in one address space.
+/// The watched pages of one address space.
 #[derive(Clone, Default)]
 struct Space {
     areas: BTreeMap<u64, Area>,
-    /// By page number / [`CHUNK`]; absent where nothing was accessed. Copied only when a forked space changes.
+    /// Flags of pages, by page number / [`CHUNK`]; none where nothing was accessed. Copied only when a forked space changes.
     states: BTreeMap<u64, Arc<[u8; CHUNK as usize]>>,
 }
 
 impl Space {
-    /// Takes the pages in `range` out: their areas, cut to it.
+    /// Removes the areas in `range` and returns them; cuts areas at its ends.
     fn take_areas(&mut self, range: &Range<u64>) -> Vec<(u64, Area)> {
         let mut taken = Vec::new();
         let before = self.areas.range(..range.start).next_back().map(|(first, area)| (*first, *area));
@@ -110,7 +110,7 @@ impl Space {
         taken
     }
 
-    /// Takes the bookkeeping of the pages in `range` out, of those that have some.
+    /// Removes the flags of the pages in `range` and returns those that are set.
     fn take_states(&mut self, range: &Range<u64>) -> Vec<(u64, u8)> {
         let mut taken = Vec::new();
         let chunks: Vec<u64> =
@@ -130,48 +130,48 @@ impl Space {
         taken
     }
 
-    /// The bookkeeping of a page, to change.
+    /// The flags of a page, mutable.
     fn state(&mut self, page: u64) -> &mut u8 {
         let chunk = self.states.entry(page / CHUNK).or_insert_with(|| Arc::new([0; CHUNK as usize]));
         &mut Arc::make_mut(chunk)[(page % CHUNK) as usize]
     }
 }
 
-/// A watch that some pages still belong to.
+/// A watch that still has pages.
 struct Live {
     counts: WatchCounts,
-    /// Its pages in all address spaces, remembered ones included.
+    /// Number of its pages in all address spaces, including those remembered for a fork.
     pages: u64,
 }
 
 /// All watched mappings of a run.
 #[derive(Default)]
 pub struct Watches {
-    /// By the page number of the root table.
+    /// Address spaces, by the page number of the root table.
     spaces: BTreeMap<u64, Space>,
-    /// By token, in the order in which they were remembered.
+    /// Address spaces remembered for a fork, each with its token; the oldest first.
     forks: VecDeque<(u64, Space)>,
     live: BTreeMap<u64, Live>,
-    /// Watches that no page belongs to any more, with their place in the order of all, and the sum of the older ones of them.
+    /// Watches without pages, each with its number in the order of all watches. `older`: the sum of still older ones.
     ended: VecDeque<(u64, WatchCounts)>,
     older: WatchCounts,
-    /// Watches so far, and those that the machine has numbered.
+    /// Number of watches so far. `numbered`: how many of them the machine has numbered.
     begun: u64,
     numbered: u64,
-    /// Pages that keep a region of interest open, and how often unmapping such pages is under way.
+    /// Number of pages that keep a region of interest open. `unmapping`: how many unmappings of such pages are under way.
     region_pages: u64,
     unmapping: u64,
     ignored: u64,
 }
 
-/// The pages that `len` bytes from `va` on are in, as far as user pages go.
+/// The pages that contain the `len` bytes from `va` on, as far as they are user pages.
 fn pages(va: u64, len: u64) -> Range<u64> {
     let first = (va >> PAGE_SHIFT).min(PAGES_END);
     let end = if len == 0 { first } else { (va.saturating_add(len - 1) >> PAGE_SHIFT) + 1 };
     first..end.clamp(first, PAGES_END)
 }
 
-/// The same, if it is a stretch that an address space can have.
+/// The same pages, if an address space can have them all.
 fn sound_pages(va: u64, len: u64) -> Option<Range<u64>> {
     let last = va.checked_add(len.checked_sub(1)?)?;
     (last >> PAGE_SHIFT < PAGES_END).then(|| pages(va, len))
@@ -181,13 +181,13 @@ impl Watches {
     /// Most single watches in [`Watches::counts`].
     pub const MOST: usize = 1000;
 
-    /// Watches `[va, va + len)` of the address space whose root table is page `root`, in the place of what is watched there.
-    /// False for an absurd size or number of stretches.
+    /// Watches `[va, va + len)` of the address space whose root table is page `root`. This replaces other watches there. Returns
+    /// false if the size is impossible or there are too many areas.
     pub fn add(&mut self, number: u64, root: u64, va: u64, len: u64) -> bool {
         self.begin(Some(number), root, va, len)
     }
 
-    /// The same under the next number of the machine's, and it keeps a region of interest open.
+    /// Does the same with the machine's next number. The watch keeps a region of interest open.
     pub fn add_to_region(&mut self, root: u64, va: u64, len: u64) -> bool {
         self.begin(None, root, va, len)
     }
@@ -212,7 +212,7 @@ impl Watches {
         self.spaces.values().map(|space| space.areas.len()).sum::<usize>() < MOST_AREAS
     }
 
-    /// Puts a stretch where nothing is watched.
+    /// Adds an area where nothing is watched.
     fn put(&mut self, root: u64, first: u64, area: Area) {
         let pages = area.end - first;
         self.spaces.entry(root).or_default().areas.insert(first, area);
@@ -220,14 +220,14 @@ impl Watches {
         self.region_pages += if area.keeps_region { pages } else { 0 };
     }
 
-    /// Accounts for stretches that were taken out of an address space.
+    /// Updates the counts for areas that were removed from an address space.
     fn taken(&mut self, areas: &[(u64, Area)]) {
         let kept = areas.iter().filter(|(_, area)| area.keeps_region).map(|(first, area)| area.end - first);
         self.region_pages -= kept.sum::<u64>();
         self.release(areas.iter().map(|(first, area)| (*first, *area)));
     }
 
-    /// Pages no longer belong to their watches.
+    /// Removes pages from their watches.
     fn release(&mut self, areas: impl Iterator<Item = (u64, Area)>) {
         for (first, area) in areas {
             let Some(live) = self.live.get_mut(&area.watch) else { continue };
@@ -242,7 +242,7 @@ impl Watches {
         }
     }
 
-    /// Nothing in `range` is watched any more. Where there are too many stretches already, one that would be cut in two goes whole.
+    /// Stops watching `range`. If there are too many areas already, an area that would be cut in two is dropped as a whole.
     fn drop_range(&mut self, root: u64, range: &Range<u64>) {
         let room = self.has_room();
         let Some(space) = self.spaces.get_mut(&root) else { return };
@@ -261,21 +261,21 @@ impl Watches {
         self.taken(&areas);
     }
 
-    /// Stops watching the pages in `[va, va + len)`, or with a length of `u64::MAX` all of the address space; counts stay. If
-    /// `unmapping`, this keeps a region of interest open until [`Watches::unmapped`].
+    /// Stops watching the pages in `[va, va + len)`, or the whole address space if the length is `u64::MAX`; counts stay. If
+    /// `unmapping`, a region of interest stays open until [`Watches::unmapped`].
     pub fn remove(&mut self, root: u64, va: u64, len: u64, unmapping: bool) {
         self.unmapping += u64::from(unmapping);
         self.drop_range(root, &if len == u64::MAX { 0..PAGES_END } else { pages(va, len) });
     }
 
-    /// What [`Watches::remove`] said is being unmapped is so.
+    /// Notes that the unmapping that [`Watches::remove`] announced is over.
     pub fn unmapped(&mut self) {
         self.unmapping = self.unmapping.saturating_sub(1);
     }
 
-    /// `[old, old + old_len)` is now `[new, new + new_len)`, as by mremap(). Pages keep their watch and what is known of them;
-    /// those that are new behind the old ones belong to the watch of the last one. What was watched in the new place is not any
-    /// more.
+    /// Notes that `[old, old + old_len)` is now `[new, new + new_len)`, as after mremap(). Pages keep their watch and flags.
+    /// New pages after the old ones belong to the watch of the last old page. What was watched at the new place is not watched
+    /// any more.
     pub fn moved(&mut self, root: u64, [old, old_len, new, new_len]: [u64; 4]) {
         let (from, to) = (pages(old, old_len), sound_pages(new, new_len));
         if from.is_empty() {
@@ -304,11 +304,11 @@ impl Watches {
         if self.spaces.get(&root).is_some_and(|space| space.areas.is_empty()) {
             self.spaces.remove(&root);
         }
-        // Only now: their watches, and the region of interest, do not end in between.
+        // Last, so that the watches and the region of interest of moved pages do not end in between.
         self.taken(&areas);
     }
 
-    /// Remembers under `token` what is watched in an address space that is about to fork.
+    /// Remembers under `token` the watched pages of an address space that is about to fork.
     pub fn forks(&mut self, token: u64, root: u64) {
         if let Some(place) = self.forks.iter().position(|(had, _)| *had == token) {
             self.forget_fork(place);
@@ -330,7 +330,7 @@ impl Watches {
         }
     }
 
-    /// The address space is the child's of the one remembered under `token`: it is watched alike. Gives what is watched in it.
+    /// Makes `root` the child's copy of the address space that was remembered under `token`. Returns the ranges watched in it.
     pub fn forked(&mut self, token: u64, root: u64) -> Vec<(u64, u64)> {
         self.drop_range(root, &(0..PAGES_END));
         let place = self.forks.iter().position(|(had, _)| *had == token);
@@ -347,7 +347,7 @@ impl Watches {
         areas.iter().map(|(first, area)| (first << PAGE_SHIFT, (area.end - first) << PAGE_SHIFT)).collect()
     }
 
-    /// Stops watching anything, anywhere; counts stay.
+    /// Stops watching all pages of all address spaces; counts stay.
     pub fn forget(&mut self) {
         self.unmapping = 0;
         while !self.forks.is_empty() {
@@ -358,12 +358,12 @@ impl Watches {
         }
     }
 
-    /// Whether pages are watched, or being unmapped, that keep a region of interest open.
+    /// Whether pages that keep a region of interest open are watched or being unmapped.
     pub fn keep_region(&self) -> bool {
         self.region_pages + self.unmapping != 0
     }
 
-    /// How many requests were too large or too many.
+    /// Number of requests that were ignored because they were too large or too many.
     pub fn ignored(&self) -> u64 {
         self.ignored
     }
@@ -379,7 +379,7 @@ impl Watches {
         self.find(root, va >> PAGE_SHIFT).is_some()
     }
 
-    /// Calls `then` with the counts and the bookkeeping of a page, if it is watched.
+    /// Calls `then` with the counts and the flags of a page, if the page is watched.
     fn at(&mut self, root: u64, va: u64, then: impl FnOnce(&mut WatchCounts, &mut u8)) -> bool {
         let page = va >> PAGE_SHIFT;
         let Some((space, area)) = self.find(root, page) else { return false };
@@ -395,7 +395,7 @@ impl Watches {
         true
     }
 
-    /// A user access found a translation.
+    /// Notes that a user access found a translation.
     pub fn touched(&mut self, root: u64, va: u64) {
         self.at(root, va, |counts, state| {
             if first_touch(state) {
@@ -408,7 +408,7 @@ impl Watches {
         });
     }
 
-    /// A user access made the walker ask the SMU.
+    /// Notes that a user access made the walker ask the SMU.
     pub fn requested(&mut self, root: u64, va: u64) {
         self.at(root, va, |counts, state| {
             *state |= REQUESTED;
@@ -416,7 +416,7 @@ impl Watches {
         });
     }
 
-    /// A user access raised a page fault. False if it was not to a watched page.
+    /// Notes that a user access raised a page fault. Returns false if the page is not watched.
     pub fn faulted(&mut self, root: u64, va: u64) -> bool {
         self.at(root, va, |counts, state| {
             counts.os_faults_total += 1;
@@ -424,7 +424,7 @@ impl Watches {
         })
     }
 
-    /// Counts of every mapping watched so far, in the order in which they began to be. The newest
+    /// Counts of every mapping watched so far, in the order in which the watches began. The newest
     /// `most` are reported one by one, and after them the sum of the others.
     pub fn counts(&self, most: usize) -> Vec<WatchCounts> {
         let live = self.live.iter().map(|(watch, live)| (*watch, &live.counts));
@@ -457,12 +457,12 @@ mod tests {
         w.add(7, 1, 0x1000, 4 * PAGE);
         w.requested(1, 0x1008); // served by the SMU
         w.touched(1, 0x1008);
-        w.faulted(1, 0x2000); // the OS
+        w.faulted(1, 0x2000); // served by the OS
         w.touched(1, 0x2000);
-        w.touched(1, 0x3fff); // was there
+        w.touched(1, 0x3fff); // already present
         w.touched(1, 0x3000);
-        w.touched(2, 0x4000); // another address space
-        w.requested(1, 0x4000); // asked, then failed
+        w.touched(2, 0x4000); // in another address space
+        w.requested(1, 0x4000); // asked the SMU, which failed
         w.faulted(1, 0x4000);
         w.touched(1, 0x5000); // past the end
         let c = of(&w, 7);
@@ -483,7 +483,7 @@ mod tests {
         assert_eq!(w.ignored(), 4);
     }
 
-    /// However many there are: single ones up to a limit, and the sum of the others.
+    /// Checks single watches up to a limit, and the sum of the others.
     #[test]
     fn sums_over_all_watches_are_right() {
         let mut w = Watches::default();
@@ -511,10 +511,10 @@ mod tests {
         w.add(0, 1, 0, 4 * PAGE);
         w.add(1, 1, 4 * PAGE, 4 * PAGE);
         w.add(2, 2, 0, 8 * PAGE);
-        w.remove(1, PAGE, 5 * PAGE, false); // the end of one, the start of the next
+        w.remove(1, PAGE, 5 * PAGE, false); // the end of watch 0, the start of watch 1
         (0..8).for_each(|page| w.touched(1, page * PAGE));
         assert_eq!((of(&w, 0).pages_touched, of(&w, 1).pages_touched), (1, 2));
-        w.add(3, 1, 6 * PAGE, PAGE); // in the place of part of one
+        w.add(3, 1, 6 * PAGE, PAGE); // replaces a part of watch 1
         (6..8).for_each(|page| w.touched(1, page * PAGE));
         assert_eq!((of(&w, 1).pages_touched, of(&w, 3).pages_touched), (2, 1));
         w.remove(1, 0, u64::MAX, false);
@@ -533,19 +533,19 @@ mod tests {
         w.touched(1, 0x10 * PAGE); // no longer watched
         (0..7).for_each(|page| w.touched(1, (0x1000 + page) * PAGE));
         assert_eq!(of(&w, 5).pages_touched, 6);
-        // In place, and what is cut off is not watched.
+        // Shrinks and grows in place: pages that are cut off are no longer watched.
         w.moved(1, [0x1000 * PAGE, 6 * PAGE, 0x1000 * PAGE, 2 * PAGE]);
         w.moved(1, [0x1000 * PAGE, 2 * PAGE, 0x1000 * PAGE, 4 * PAGE]);
         (0..7).for_each(|page| w.touched(1, (0x1000 + page) * PAGE));
         assert_eq!(of(&w, 5).pages_touched, 8);
-        // Over another watch; to a place that overlaps.
+        // Moves over another watch, then to a range that overlaps its own.
         w.add(6, 1, 0x2000 * PAGE, PAGE);
         w.moved(1, [0x1000 * PAGE, 4 * PAGE, 0x2000 * PAGE, 4 * PAGE]);
         w.moved(1, [0x2000 * PAGE, 4 * PAGE, 0x2002 * PAGE, 4 * PAGE]);
         w.touched(1, 0x2000 * PAGE);
         (2..6).for_each(|page| w.touched(1, (0x2000 + page) * PAGE));
         assert_eq!((of(&w, 5).pages_touched, of(&w, 6).pages_touched), (8, 0));
-        // Nothing is watched there.
+        // Moves pages that are not watched.
         w.moved(1, [0x9000 * PAGE, PAGE, 0xa000 * PAGE, PAGE]);
         w.touched(1, 0xa000 * PAGE);
         assert_eq!((touched(&w), w.ignored()), (8, 0));
@@ -566,10 +566,10 @@ mod tests {
         assert_eq!(w.forked(99, 3), []);
         assert!(w.keep_region());
         (0..4).for_each(|page| w.touched(2, page * PAGE));
-        assert_eq!(of(&w, 0).pages_touched, 5); // the parent's two, the three that the child touched first in its space
+        assert_eq!(of(&w, 0).pages_touched, 5); // the parent's two, and three that the child touched first in its space
         w.forget();
         assert!(!w.keep_region() && w.live.is_empty());
-        // Forks that come to nothing do not pile up.
+        // Forks without a child do not pile up.
         w.add(1, 1, 0, PAGE);
         (0..200).for_each(|token| w.forks(token, 1));
         assert_eq!((w.forks.len(), w.ignored()), (MOST_FORKS, 200 - MOST_FORKS as u64));

@@ -45,7 +45,7 @@ pub fn build_image(program: &str, dir: &Path) -> PathBuf {
 const BLOCK: usize = 512;
 const BLOCKS: usize = 8192;
 
-/// A drive whose block `n` is filled with 64-bit words `n`.
+/// Makes a drive whose block `n` is filled with 64-bit words of value `n`.
 pub fn disk(dir: &Path) -> PathBuf {
     let path = dir.join("disk.img");
     let mut data = Vec::with_capacity(BLOCK * BLOCKS);
@@ -67,7 +67,7 @@ pub fn run_elf(
     run(Boot::Elf { file }, profile, engine, detail, disks)
 }
 
-/// Runs whatever is booted to its end.
+/// Runs what `boot` says to its end.
 pub fn run(boot: Boot, profile: Profile, engine: Engine, detail: DetailFrom, disks: Vec<DiskConfig>) -> (End, Machine) {
     let config =
         MachineConfig { profile, boot, disks, faults: Vec::new(), engine, detail, checkpoint: None, attribution: None };
