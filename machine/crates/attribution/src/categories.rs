@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which category of work a function belongs to, and which step of a fault begins with it.
+//! Assigns functions to categories of work, and to the steps of a fault that begin with them.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{Error, STEPS};
 /// The table for the kernel that this repository builds.
 const LINUX: &str = include_str!("../linux.toml");
 
-/// A number of [`Categories::names`].
+/// An index into [`Categories::names`].
 pub type Category = u8;
 
 #[derive(Deserialize)]
@@ -36,24 +36,24 @@ struct StepEntry {
     functions: Vec<String>,
 }
 
-/// Categories of functions. A function that the table does not name belongs where its caller does.
+/// Categories of functions. A function that is not in the table has the category of its caller.
 #[derive(Debug)]
 pub struct Categories {
     names: Vec<String>,
-    /// By function: its own category.
+    /// The category of each function, if the table names it.
     own: Vec<Option<Category>>,
-    /// By function: the step of a fault that begins where it is entered.
+    /// The step of a fault that begins when each function is entered, if any.
     steps: Vec<Option<u8>>,
 }
 
 impl Categories {
-    /// What code belongs to that nothing else claims.
+    /// The category of code to which the table gives none.
     pub const OTHER: Category = 0;
 
-    /// From a table, or the one for this repository's kernel.
+    /// Loads a table; without a path, the one for the kernel of this repository.
     ///
     /// # Errors
-    /// The file cannot be read or is no such table.
+    /// The file cannot be read, or is not such a table.
     pub fn load(path: Option<&Path>, symbols: &Symbols) -> Result<Categories, Error> {
         let (text, place) = match path {
             Some(path) => (std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?, path),
@@ -70,7 +70,7 @@ impl Categories {
         let names = std::iter::once("other".to_owned()).chain(file.category.iter().map(|c| c.name.clone())).collect();
         let mut categories =
             Categories { names, own: vec![None; symbols.names().len()], steps: vec![None; symbols.names().len()] };
-        // Whole names beat beginnings, long beginnings short ones.
+        // Complete names take precedence over beginnings, longer beginnings over shorter ones.
         let mut beginnings = Vec::new();
         for (number, entry) in file.category.iter().enumerate() {
             let category = number as Category + 1;
@@ -107,12 +107,12 @@ impl Categories {
         Ok(categories)
     }
 
-    /// All names, by number.
+    /// All names, by number of the category.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The category of a function called by one of `caller`.
+    /// The category of a function that code of the category `caller` calls.
     pub fn of(&self, function: Function, caller: Category) -> Category {
         self.own.get(function.0 as usize).copied().flatten().unwrap_or(caller)
     }

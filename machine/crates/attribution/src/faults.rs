@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Page faults that the operating system serves: when each step began.
+//! Page faults that the operating system serves, and the time at which each step began.
 
 use crate::tree::Cost;
 
-/// Where the steps of a page fault begin, in order. Those that a fault did not come to take no time.
+/// Names of the points at which the steps of a page fault begin, in order. A step that a fault does not reach takes no time.
 pub const STEPS: [&str; 13] = [
     "trap",
     "handler",
@@ -20,7 +20,7 @@ pub const STEPS: [&str; 13] = [
     "return",
 ];
 
-/// What happens from each step to the next.
+/// Names of what happens between one point and the next.
 pub const SPANS: [&str; STEPS.len() - 1] = [
     "exception",
     "fault handling",
@@ -42,40 +42,40 @@ pub const TRAP: usize = 0;
 pub const DOORBELL: usize = 6;
 /// The drive wrote its completion entry, or the SMU answered.
 pub const DEVICE_END: usize = 7;
-/// The interrupt was taken in which the task was woken.
+/// The interrupt that woke the task was taken.
 pub const INTERRUPT: usize = 8;
-/// The driver's handler began in it.
+/// The driver's handler began in that interrupt.
 pub const COMPLETION: usize = 9;
-/// The task was woken.
+/// The task was woken up.
 pub const WAKE: usize = 10;
-/// It ran again.
+/// The task ran again.
 pub const RUN: usize = 11;
-/// User code went on.
+/// User code continued.
 pub const RETURN: usize = 12;
 
 /// A page fault of a user access.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Hart that took it.
+    /// Hart that took the fault.
     pub hart: usize,
-    /// The task: a number of the attribution's.
+    /// Number of the task in the attribution.
     pub context: usize,
     /// Address accessed.
     pub va: u64,
     /// Exception code.
     pub cause: u64,
-    /// First block that was read for it.
+    /// First block that was read for the fault.
     pub lba: Option<u64>,
-    /// When each of [`STEPS`] began, core cycles.
+    /// Time at which each of [`STEPS`] began, in core cycles.
     pub at: [Option<u64>; STEPS.len()],
-    /// When the task was switched away first.
+    /// Time at which the kernel first switched away from the task.
     pub slept: Option<u64>,
-    /// Spent by the task from trap to return.
+    /// What the task itself spent from trap to return.
     pub cost: Cost,
 }
 
 impl Fault {
-    /// A fault that has just been taken.
+    /// Creates a fault that has just been taken.
     pub fn new(hart: usize, context: usize, va: u64, cause: u64, now: u64) -> Fault {
         let mut at = [None; STEPS.len()];
         at[TRAP] = Some(now);
@@ -92,8 +92,8 @@ impl Fault {
         self.at[DEVICE_END].is_some()
     }
 
-    /// Begin of each step, and the end of all. Up to the device, a step that was not reached begins with the next one; behind
-    /// it, with the one before: the time belongs to what was reached last, or to the rest of the fault.
+    /// Begin of each step, and the end of the fault. Before the device's end, a step that was not reached begins with the next;
+    /// after it, with the step before. So its time belongs to the last step that was reached, or to the rest of the fault.
     pub fn bounds(&self) -> [u64; STEPS.len()] {
         let mut begins = self.at;
         for step in (TRAP..DEVICE_END).rev() {
@@ -111,18 +111,18 @@ impl Fault {
 /// Sums over faults.
 #[derive(Clone, Debug, Default)]
 pub struct Sums {
-    /// How many.
+    /// Number of faults.
     pub count: u64,
     /// Cycles of each of [`SPANS`].
     pub spans: [u64; SPANS.len()],
-    /// From trap to return.
+    /// Cycles from trap to return.
     pub whole: u64,
-    /// Spent by the tasks themselves.
+    /// What the tasks themselves spent.
     pub cost: Cost,
 }
 
 impl Sums {
-    /// Adds one that is over.
+    /// Adds a fault that is over.
     pub fn add(&mut self, fault: &Fault) {
         let bounds = fault.bounds();
         for (sum, pair) in self.spans.iter_mut().zip(bounds.windows(2)) {
@@ -143,7 +143,7 @@ mod tests {
         let mut fault = Fault::new(0, 0, 0x1000, 13, 100);
         fault.reach(DOORBELL, 150);
         fault.reach(DEVICE_END, 400);
-        fault.reach(INTERRUPT, 390); // began for another command
+        fault.reach(INTERRUPT, 390); // it began for another command
         fault.reach(WAKE, 450);
         fault.reach(WAKE, 999);
         fault.reach(RETURN, 500);

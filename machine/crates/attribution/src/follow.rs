@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From jumps to stacks, costs and the steps of faults.
+//! Turns jumps into stacks, costs and the steps of faults.
 
 use trapless_memory::Cycle;
 use trapless_riscv::{Jump, JumpKind, Privilege};
@@ -10,23 +10,23 @@ use crate::symbols::{Function, Symbols};
 use crate::tree::Cost;
 use crate::{Attribution, Command, Context, MISS_KINDS, State, View};
 
-/// Set in the cause of an interrupt.
+/// Bit that is set in the cause of an interrupt.
 const INTERRUPT: u64 = 1 << 63;
-/// Exception codes of page faults on fetch, load and store, and of system calls.
+/// Exception codes: page faults on fetch, load and store; then system calls.
 const PAGE_FAULTS: [u64; 3] = [12, 13, 15];
 const SYSTEM_CALL: u64 = 8;
-/// Interrupt codes (privileged specification): supervisor and machine mode's.
+/// Interrupt codes of supervisor and machine mode (privileged specification).
 const SOFTWARE: [u64; 2] = [1, 3];
 const TIMER: [u64; 2] = [5, 7];
 
-/// The number of a drive that means the SMU's request ports.
+/// In the place of a drive's number: the SMU's request ports.
 const PORTS: usize = usize::MAX;
-/// Limits of the tasks told apart and of the doorbells without an answer, so that a guest cannot fill the host's memory.
+/// Most tasks that are told apart, and most unanswered doorbells, so that a guest cannot fill the host's memory.
 const MOST_CONTEXTS: usize = 1 << 16;
 const MOST_RUNG: usize = 1 << 16;
 
 impl Attribution {
-    /// A hart is about to run.
+    /// Notes that a hart is about to run.
     pub fn enter(&mut self, hart: usize, view: &View) {
         if self.harts[hart].state != State::Running || self.harts[hart].pc != view.pc {
             self.flush(hart, view.total());
@@ -37,7 +37,7 @@ impl Attribution {
         }
     }
 
-    /// A hart has run.
+    /// Notes that a hart has run.
     pub fn leave(&mut self, hart: usize, view: &View) {
         if view.state != State::Running {
             self.flush(hart, view.total());
@@ -46,7 +46,7 @@ impl Attribution {
         (h.state, h.pc) = (view.state, view.pc);
     }
 
-    /// A hart has jumped; `misses` are those in its caches and TLBs so far (branches apart).
+    /// Notes a jump of a hart; `misses` are the hart's misses in caches and TLBs so far, without branches.
     pub fn jumped(&mut self, hart: usize, jump: &Jump, mut misses: [u64; MISS_KINDS.len()]) {
         let inside = self.harts[hart].range.contains(&jump.to);
         match jump.kind {
@@ -89,13 +89,13 @@ impl Attribution {
         }
     }
 
-    /// Code without symbols runs.
+    /// Whether the hart runs code without symbols.
     fn is_nameless(&self, hart: usize) -> bool {
         let top = self.contexts[self.harts[hart].context].stack.top();
         matches!(self.tree.node(top).function, Symbols::USER | Symbols::UNNAMED)
     }
 
-    /// Gives what was spent since the last time to what has run, or to what kept the hart from running.
+    /// Adds the cost since the last call to what has run, or to what kept the hart from running.
     pub(crate) fn flush(&mut self, hart: usize, total: Cost) {
         let h = &mut self.harts[hart];
         let context = &mut self.contexts[h.context];
@@ -133,7 +133,7 @@ impl Attribution {
         self.harts[hart].slice.2 = at;
     }
 
-    /// Finds out what a hart runs from its registers alone.
+    /// Finds out from its registers alone what a hart runs.
     pub(crate) fn place(&mut self, hart: usize, view: &View) {
         self.harts[hart].context = self.context(if view.task >> 63 == 1 { view.task } else { hart as u64 });
         let space = self.contexts[self.harts[hart].context].space;
@@ -150,7 +150,7 @@ impl Attribution {
         }
         let number = self.contexts.len();
         if number >= MOST_CONTEXTS {
-            // Whoever comes now shares the last one.
+            // All further tasks share the last one.
             return number - 1;
         }
         let stack = Stack::new(self.tree.root());
@@ -162,7 +162,7 @@ impl Attribution {
         number
     }
 
-    /// A task whose name has changed, most likely by exec, goes on as a new task.
+    /// Makes a new task of a task whose name has changed, most likely by exec.
     fn rename(&mut self, hart: usize) {
         let context = self.harts[hart].context;
         if std::mem::take(&mut self.contexts[context].renamed) {
@@ -175,8 +175,8 @@ impl Attribution {
         }
     }
 
-    /// Notices a change of the task; true if there is one. In supervisor mode Linux has the task in tp, except during the first
-    /// instructions of its trap entry.
+    /// Switches to another task, if the jump was made by one; returns true if so. In supervisor mode Linux keeps the task in tp,
+    /// except during the first instructions of its trap entry.
     fn switch(&mut self, hart: usize, privilege: Privilege, tp: u64, now: u64) -> bool {
         let from = self.harts[hart].context;
         if privilege != Privilege::Supervisor || tp >> 63 == 0 || self.contexts[from].key == tp {
@@ -217,7 +217,7 @@ impl Attribution {
         if code == SYSTEM_CALL { self.pseudo.system_call } else { self.pseudo.exception }
     }
 
-    /// A function was entered at its first instruction.
+    /// Notes that a function was entered at its first instruction.
     fn entered(&mut self, hart: usize, function: Function, jump: &Jump) {
         if function == self.pseudo.set_name
             && let Some(&context) = self.by_key.get(&jump.a0)
@@ -231,7 +231,7 @@ impl Attribution {
             faults::WAKE => {
                 let Some(&sleeper) = self.by_key.get(&jump.a0) else { return };
                 let (interrupt, completion) = (self.harts[hart].interrupt, self.harts[hart].completion);
-                // Others may wake it for other reasons.
+                // Others may wake the task for other reasons.
                 if let Some(fault) = self.contexts[sleeper].fault.as_mut().filter(|f| f.read())
                     && fault.at[faults::WAKE].is_none()
                 {
@@ -248,7 +248,7 @@ impl Attribution {
         }
     }
 
-    /// User code goes on.
+    /// Notes that user code continues: the fault is over.
     fn returned(&mut self, hart: usize, now: u64) {
         let context = self.harts[hart].context;
         let Some(mut fault) = self.contexts[context].fault.take() else { return };
@@ -262,7 +262,7 @@ impl Attribution {
         self.rung.retain(|r| r.3 != context);
     }
 
-    /// A hart has rung a doorbell of a drive, or (`None`) asked the SMU through a request port.
+    /// Notes that a hart has rung a doorbell of a drive, or (`None`) has asked the SMU through a request port.
     pub fn rang(&mut self, hart: usize, drive: Option<usize>, queue: u16, now: Cycle) {
         let drive = drive.unwrap_or(PORTS);
         let context = self.harts[hart].context;
@@ -274,7 +274,7 @@ impl Attribution {
         }
     }
 
-    /// A drive has finished a command.
+    /// Notes that a drive has finished a command.
     pub fn completed(&mut self, command: Command) {
         if let Some(context) = self.device_end(command.drive, command.queue, command.doorbell, command.completed)
             && let Some(fault) = &mut self.contexts[context].fault
@@ -284,13 +284,13 @@ impl Attribution {
         self.log.command(command);
     }
 
-    /// The SMU has answered what was asked of a port.
+    /// Notes that the SMU has answered a request port.
     pub fn answered(&mut self, port: u16, at: Cycle) {
         self.device_end(PORTS, port, at.0, at.0);
     }
 
-    /// Finds whose doorbell it was: the latest one of the queue up to `rung`, for a drive may take note of a doorbell a little
-    /// later than a hart rings it. Of several commands of a fault the last one to end counts.
+    /// Finds out whose doorbell it was: the last one of the queue that was rung by the time `rung`, because a drive may notice a
+    /// doorbell a little later than a hart rings it. If a fault has several commands, the last one to end counts.
     fn device_end(&mut self, drive: usize, queue: u16, rung: u64, end: u64) -> Option<usize> {
         let same = |r: &&(usize, u16, u64, usize)| (r.0, r.1) == (drive, queue) && r.2 <= rung;
         let (.., context) = *self.rung.iter().filter(same).max_by_key(|r| r.2)?;

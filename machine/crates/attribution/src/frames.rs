@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the frames for missing pages were over time, in bounded memory.
+//! History of where the frames for missing pages were, in bounded memory.
 
 use trapless_memory::Cycle;
 
-/// Most samples of a run; fewer than half as many only in a short one.
+/// Most samples of a run. Only a short run has fewer than half as many.
 const MOST: usize = 2048;
 /// Cycles between two samples of a short run.
 const FIRST_EVERY: u64 = 1024;
@@ -13,18 +13,18 @@ const FIRST_EVERY: u64 = 1024;
 pub struct Frames {
     /// Core cycle.
     pub cycle: u64,
-    /// In the free ring or fetched ahead from it; none: the ring is not in use.
+    /// Frames in the free ring or prefetched from it; none if the ring is not in use.
     pub ring: Option<u64>,
-    /// Requests that the SMU has not answered, each of which has a frame or asks for one.
+    /// Requests that the SMU has not answered. Each has a frame or asks for one.
     pub requests: u64,
-    /// In pages that are mapped and whose metadata the operating system has yet to see to.
+    /// Frames in pages that are mapped but not yet adopted by the operating system.
     pub unsynced: u64,
-    /// In pages that were unsynced and are no longer, since the run began.
+    /// Frames in pages that the operating system has adopted since the run began.
     pub adopted: u64,
 }
 
-/// Samples. When there are too many, every other one goes, and those to come are twice as far apart: what is kept depends on
-/// simulated time alone.
+/// Samples over time. When there are too many, every second one is dropped, and from then on the distance is doubled. So the
+/// samples depend on simulated time only.
 #[derive(Debug)]
 pub struct Samples {
     every: u64,
@@ -37,7 +37,7 @@ impl Samples {
         Samples { every: FIRST_EVERY, due: 0, kept: Vec::new() }
     }
 
-    /// Asks for one at once.
+    /// Makes a sample due at once.
     pub fn hurry(&mut self) {
         self.due = 0;
     }
@@ -56,12 +56,12 @@ impl Samples {
         self.due = (sample.cycle / self.every + 1) * self.every;
     }
 
-    /// In order of time.
+    /// The samples, in order of time.
     pub fn kept(&self) -> &[Frames] {
         &self.kept
     }
 
-    /// Whether there was ever a frame anywhere.
+    /// Whether any frame was ever counted.
     pub fn any(&self) -> bool {
         self.kept.iter().any(|s| s.ring.is_some() || s.unsynced + s.adopted > 0)
     }
@@ -75,7 +75,7 @@ mod tests {
         Frames { cycle, ring: Some(cycle / 7), requests: 0, unsynced: 0, adopted: 0 }
     }
 
-    /// Looked at every `step` cycles.
+    /// Takes samples every `step` cycles if they are due.
     fn run(step: u64, end: u64) -> Samples {
         let mut samples = Samples::new();
         for now in (0..end).step_by(step as usize) {
@@ -98,7 +98,7 @@ mod tests {
             let apart = pair[1].cycle - pair[0].cycle;
             assert!(apart > 0 && apart.abs_diff(long.every) <= 1000, "{pair:?}, every {}", long.every);
         }
-        assert_eq!(long.kept()[1000], sample(long.kept()[1000].cycle), "each as it was");
+        assert_eq!(long.kept()[1000], sample(long.kept()[1000].cycle), "samples must not change");
     }
 
     #[test]

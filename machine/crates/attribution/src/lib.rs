@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which guest function and which task every cycle went to, and the steps of every fault (docs/explanation/attribution.md).
+//! Attributes every cycle to a guest function and a task, and records the steps of every fault (docs/explanation/attribution.md).
 //!
 //! Nothing is sampled: the hart reports every jump with its clock and its count of instructions, and the cycles between two
 //! jumps belong to the function that ran. The guest does not notice it.
@@ -35,10 +35,10 @@ pub use crate::symbols::SymbolFile;
 use crate::symbols::{Function, Symbols};
 use crate::tree::{Cost, Tree};
 
-/// What detailed timing counts, in the order of every array of misses here.
+/// Kinds of misses that detailed timing counts. Every array of misses in this crate has this order.
 pub const MISS_KINDS: [&str; 8] = ["l1i", "l1d", "l2", "last", "itlb", "dtlb", "walks", "branches"];
 
-/// A file that is not what it should be.
+/// Error: a file is wrong.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {reason}")]
 pub struct Error {
@@ -71,15 +71,15 @@ pub struct View {
     pub pc: u64,
     /// Mode.
     pub privilege: Privilege,
-    /// What names the task: tp in supervisor mode, sscratch in user mode, as Linux has it there.
+    /// Value that identifies the task in Linux: tp in supervisor mode, sscratch in user mode.
     pub task: u64,
     /// Local time.
     pub now: Cycle,
     /// Instructions retired.
     pub retired: u64,
-    /// Misses so far, by the order of [`MISS_KINDS`].
+    /// Misses so far, in the order of [`MISS_KINDS`].
     pub misses: [u64; MISS_KINDS.len()],
-    /// What it does.
+    /// What the hart does.
     pub state: State,
 }
 
@@ -89,34 +89,34 @@ impl View {
     }
 }
 
-/// A task, or a hart that has none.
+/// A task, or a hart without a task.
 #[derive(Debug)]
 struct Context {
-    /// Value of tp that names it; that of a hart without a task is small.
+    /// Value of tp that identifies the task; the hart's number if there is no task.
     key: u64,
     name: Option<String>,
-    /// Which programs' functions it runs.
+    /// Number of the address space whose functions the task runs.
     space: usize,
-    /// The kernel has given it a name since user code ran.
+    /// Whether the kernel has given the task a name since user code ran.
     renamed: bool,
     stack: Stack,
     fault: Option<Box<Fault>>,
 }
 
-/// A hart, as followed.
+/// What is known of a hart.
 #[derive(Debug, Default)]
 struct Followed {
     context: usize,
-    /// Where the running function reaches.
+    /// Addresses of the running function.
     range: Range<u64>,
-    /// What has been attributed so far.
+    /// Total cost of the hart that is already attributed.
     last: Cost,
     state: State,
     pc: u64,
-    /// When it took its latest interrupt, and when the driver's handler began in it.
+    /// Time of the hart's last interrupt. `completion`: time at which the driver's handler began in that interrupt.
     interrupt: Option<u64>,
     completion: Option<u64>,
-    /// What the open slice of the timeline shows, and since when.
+    /// Category, task and begin of the open slice of the timeline.
     slice: (Category, usize, u64),
     began: Cost,
     spent: Vec<Cost>,
@@ -162,7 +162,7 @@ impl Pseudo {
     }
 }
 
-/// Everything that is attributed, over all windows of a run.
+/// The attribution of a run, over all windows.
 ///
 /// ```
 /// use trapless_attribution::{Attribution, MISS_KINDS, State, View};
@@ -200,11 +200,11 @@ pub struct Attribution {
     windows: Vec<Window>,
     open: bool,
     sums: Sums,
-    /// Faults that needed no device.
+    /// Sums over faults that needed no device.
     minor: Sums,
-    /// Spent by tasks in their faults, by category.
+    /// What tasks spent in their faults, by category.
     in_faults: Vec<Cost>,
-    /// Doorbells of open faults: drive, submission queue, when, whose.
+    /// Doorbells of open faults: drive, submission queue, time, task.
     rung: Vec<(usize, u16, u64, usize)>,
     unnamed: Vec<usize>,
     log: Log,
@@ -212,10 +212,10 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Starts without any measurement, for this number of `harts`. At most `limit` records of each kind are kept.
+    /// Creates an empty attribution for this number of `harts`. At most `limit` records of each kind are kept.
     ///
     /// # Errors
-    /// A file of symbols, or the table of categories (`None`: the one for this repository's kernel), is no such thing.
+    /// A file of symbols or the table of categories is wrong. (`categories` `None`: the table for the kernel of this repository.)
     pub fn new(
         files: &[SymbolFile],
         categories: Option<&Path>,
@@ -255,7 +255,7 @@ impl Attribution {
         self.open
     }
 
-    /// Opens a window, of a region of interest if it has a number. Stacks begin anew.
+    /// Opens a window. If `region` is given, the window is that of a region of interest. Stacks begin anew.
     pub fn open(&mut self, region: Option<u64>, now: Cycle, harts: &[View]) {
         self.open = true;
         self.frames.hurry();
@@ -289,7 +289,7 @@ impl Attribution {
         }
     }
 
-    /// Tasks that have no name yet: number and tp.
+    /// Tasks that have not been named yet: number and tp.
     pub fn unnamed(&mut self) -> Vec<(usize, u64)> {
         std::mem::take(&mut self.unnamed).into_iter().map(|n| (n, self.contexts[n].key)).collect()
     }
@@ -299,33 +299,33 @@ impl Attribution {
         self.contexts[context].space = self.symbols.space_of(&name);
         self.contexts[context].name = Some(name);
         for hart in self.harts.iter_mut().filter(|h| h.context == context) {
-            // Its next jump is looked up again.
+            // The function must be looked up again at the hart's next jump.
             hart.range = 0..0;
         }
     }
 
-    /// Where the kernel's first task is, by its symbols.
+    /// Address of the kernel's first task, from its symbols.
     pub fn init_task(&self) -> Option<u64> {
         self.symbols.init_task()
     }
 
-    /// A miss that the SMU served has ended.
+    /// Notes that a miss that the SMU served has ended.
     pub fn missed(&mut self, miss: Miss) {
         let context = miss.hart.map(|hart| self.harts[hart].context);
         self.log.miss(miss, context);
     }
 
-    /// Whether it is time to say again where frames are.
+    /// Whether a new sample of the frames is due.
     pub fn frames_are_due(&self, now: Cycle) -> bool {
         self.open && self.frames.are_due(now)
     }
 
-    /// Says where frames are.
+    /// Adds a sample of the frames.
     pub fn frames(&mut self, frames: Frames) {
         self.frames.push(frames);
     }
 
-    /// What a task is called.
+    /// Name of a task.
     fn task_name(&self, context: usize) -> String {
         let context = &self.contexts[context];
         let unnamed =

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Records of single events. Each kind of event has room for a limited number of records; later events are only counted.
+//! Records of single events. Only a limited number of records is kept for each kind of event; later events are only counted.
 
 use crate::categories::Category;
 use crate::faults::Fault;
 
-/// Steps of a miss that the SMU serves, in order (`MissTimes` of the machine).
+/// Names of the steps of a miss that the SMU serves, in order (`MissTimes` of the machine).
 pub const MISS_STEPS: [&str; 9] =
     ["walk", "request", "allocated", "frame", "doorbell", "device_end", "seen", "installed", "resumed"];
-/// What happens from each to the next.
+/// Names of what happens between one step and the next.
 pub const MISS_SPANS: [&str; MISS_STEPS.len() - 1] =
     ["walk", "request", "frame", "command", "device", "completion", "install", "resume"];
 
 /// A miss that the SMU served.
 #[derive(Clone, Copy, Debug)]
 pub struct Miss {
-    /// The hart that asked first; none: a request port.
+    /// The hart that asked first; none if a request port asked.
     pub hart: Option<usize>,
-    /// Address accessed; zero of a port's.
+    /// Address accessed; zero for a port.
     pub va: u64,
-    /// When each step was reached, core cycles: walk, request, allocated, frame, doorbell, device's end, seen, installed,
+    /// Time of each step in core cycles: walk, request, allocated, frame, doorbell, device's end, seen, installed,
     /// resumed.
     pub at: [u64; MISS_STEPS.len()],
 }
@@ -26,7 +26,7 @@ pub struct Miss {
 /// A command of a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
-    /// Which drive; the first is 0.
+    /// Number of the drive; the first is 0.
     pub drive: usize,
     /// Submission queue.
     pub queue: u16,
@@ -34,13 +34,13 @@ pub struct Command {
     pub opcode: u8,
     /// First block.
     pub lba: u64,
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u32,
-    /// When the doorbell was rung, core cycles.
+    /// Time at which the doorbell was rung, in core cycles.
     pub doorbell: u64,
-    /// When the drive read it.
+    /// Time at which the drive read the command.
     pub fetched: u64,
-    /// When it wrote the completion entry.
+    /// Time at which the drive wrote the completion entry.
     pub completed: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Slice {
 #[derive(Debug)]
 pub struct Kept<T> {
     pub records: Vec<T>,
-    /// Number of records for which there was no room.
+    /// Number of records that were not kept.
     pub cut: u64,
 }
 
@@ -72,19 +72,19 @@ impl<T> Kept<T> {
     }
 }
 
-/// All records.
+/// The records of all kinds.
 #[derive(Debug)]
 pub struct Log {
     limit: usize,
     pub slices: Kept<Slice>,
     pub faults: Kept<Fault>,
-    /// With the task, if a hart asked.
+    /// Misses, each with the task if a hart asked.
     pub misses: Kept<(Miss, Option<usize>)>,
     pub commands: Kept<Command>,
 }
 
 impl Log {
-    /// With room for `limit` records of each kind.
+    /// Creates a log that keeps up to `limit` records of each kind.
     pub fn new(limit: usize) -> Log {
         Log { limit, slices: Kept::new(), faults: Kept::new(), misses: Kept::new(), commands: Kept::new() }
     }

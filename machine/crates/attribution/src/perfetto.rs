@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The timeline, in the form that ui.perfetto.dev and chrome://tracing open: Trace Event Format, JSON object form.
+//! The timeline in a format that ui.perfetto.dev and chrome://tracing open: Trace Event Format, JSON object form.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ const MISSES: usize = 4;
 const DRIVES: usize = 5;
 const FRAMES: usize = 6;
 
-/// Gives things that overlap separate tracks: each the lowest that is free.
+/// Assigns overlapping things to separate tracks: each gets the lowest free one.
 #[derive(Default)]
 struct Lanes(Vec<u64>);
 
@@ -36,13 +36,13 @@ impl Lanes {
 
 struct Writer<'a> {
     out: &'a mut dyn Write,
-    /// Nanoseconds of a core cycle's number.
+    /// The core clock, which turns cycles into nanoseconds.
     clock: trapless_memory::ClockHz,
     first: bool,
 }
 
 impl Writer<'_> {
-    /// Numbers of tracks differ between groups: viewers take them for threads' of one system.
+    /// Number of a track. It must be unique over all groups, because viewers take tracks for threads of one system.
     fn tid((group, track): (usize, usize)) -> usize {
         group * 100_000 + track
     }
@@ -53,7 +53,7 @@ impl Writer<'_> {
         write!(self.out, "{event}")
     }
 
-    /// Whole nanoseconds, so that what lies within another slice still does in the viewer, in microseconds.
+    /// Rounds to whole nanoseconds, so that nested slices are still nested in the viewer, which shows microseconds.
     fn nanos(&self, at: u64) -> u64 {
         (self.clock.micros(Cycle(at)) * 1000.0).round() as u64
     }
@@ -69,7 +69,7 @@ impl Writer<'_> {
         self.event(&event)
     }
 
-    /// A point of a curve.
+    /// Writes a point of a curve.
     fn count(&mut self, pid: usize, name: &str, at: u64, count: u64) -> io::Result<()> {
         let ts = self.nanos(at) as f64 / 1000.0;
         self.event(&json!({"ph": "C", "pid": pid, "name": name, "ts": ts, "args": {"frames": count}}))
@@ -83,7 +83,7 @@ impl Writer<'_> {
         )
     }
 
-    /// A slice with its steps within.
+    /// Writes a slice and its steps inside it.
     fn steps(&mut self, at: (usize, usize), name: &str, spans: &[&str], bounds: &[u64], args: Value) -> io::Result<()> {
         self.slice(at, name, bounds[0], bounds[bounds.len() - 1], args)?;
         for (span, pair) in spans.iter().zip(bounds.windows(2)) {
@@ -99,7 +99,7 @@ impl Attribution {
     /// Writes the timeline.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer failed.
     pub fn write_trace(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"{\"displayTimeUnit\": \"ns\", \"traceEvents\": [")?;
         let mut w = Writer { out, clock: self.clock, first: true };
@@ -129,7 +129,7 @@ impl Attribution {
         Ok(())
     }
 
-    /// Writes for each hart its tasks and, below them, the categories of work.
+    /// Writes the tasks of each hart and, below them, the categories of work.
     fn write_harts(&self, w: &mut Writer<'_>) -> io::Result<()> {
         for hart in 0..self.harts.len() {
             let (tasks, work) = ((HARTS, 2 * hart + 1), (HARTS, 2 * hart + 2));
@@ -174,7 +174,7 @@ impl Attribution {
         Ok(())
     }
 
-    /// What the SMU and the drives do.
+    /// Writes what the SMU and the drives do.
     fn write_hardware(&self, w: &mut Writer<'_>) -> io::Result<()> {
         let mut misses: Vec<_> = self.log.misses.records.iter().map(|(miss, _)| miss).collect();
         misses.sort_by_key(|miss| miss.at);
@@ -194,7 +194,7 @@ impl Attribution {
         let mut queues: BTreeMap<(usize, u16), Lanes> = BTreeMap::new();
         let lane = |c: &crate::Command| queues.entry((c.drive, c.queue)).or_default().take(c.doorbell, c.completed);
         let lanes: Vec<usize> = commands.iter().copied().map(lane).collect();
-        // Tracks of one queue stand together.
+        // Keep the tracks of one queue together.
         let tracks =
             queues.iter().flat_map(|(&(drive, queue), lanes)| (0..lanes.0.len()).map(move |n| (drive, queue, n)));
         let tracks: BTreeMap<(usize, u16, usize), usize> = tracks.zip(1..).collect();
@@ -215,7 +215,7 @@ impl Attribution {
         Ok(())
     }
 
-    /// Curves of where the frames are.
+    /// Writes the curves that show where the frames are.
     fn write_frame_counts(&self, w: &mut Writer<'_>) -> io::Result<()> {
         let samples = if self.frames.any() { self.frames.kept() } else { &[] };
         for s in samples {

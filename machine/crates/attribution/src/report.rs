@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was attributed, as files: profile.json, folded stacks, one line a fault, a miss, a look at the frames.
+//! Writes the attribution to files: profile.json, folded stacks, and one line for each fault, miss and sample of the frames.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::log::{MISS_SPANS, MISS_STEPS};
 use crate::tree::Cost;
 use crate::{Attribution, MISS_KINDS};
 
-/// Things with names, in their own order.
+/// Values with names, in a fixed order.
 #[derive(Clone, Debug)]
 pub struct Named<T>(pub Vec<(String, T)>);
 
@@ -23,20 +23,20 @@ impl<T: Serialize> Serialize for Named<T> {
 }
 
 impl<T> Named<T> {
-    /// What has this name.
+    /// The value with this name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value)
     }
 }
 
-/// What was spent on something.
+/// Cost of something.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Spent {
     /// Core cycles.
     pub cycles: u64,
     /// Instructions retired.
     pub instructions: u64,
-    /// In caches, TLBs and predictors, if timing was detailed.
+    /// Misses in caches, TLBs and predictors, if timing was detailed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub misses: Option<Named<u64>>,
 }
@@ -49,52 +49,52 @@ impl From<Cost> for Spent {
     }
 }
 
-/// A function, wherever it was called from.
+/// Figures of a function, over all its callers.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct FunctionLine {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
     /// The category of most of its own cycles (without those of functions that it called).
     pub category: String,
-    /// How often it was entered.
+    /// How often the function was entered.
     pub calls: u64,
-    /// In the function itself.
+    /// Cost of the function itself.
     #[serde(flatten)]
     pub own: Spent,
-    /// With all that it called: cycles.
+    /// Cycles of the function and of everything that it called.
     pub inclusive_cycles: u64,
-    /// With all that it called: instructions.
+    /// Instructions of the function and of everything that it called.
     pub inclusive_instructions: u64,
 }
 
-/// A hart in all windows.
+/// Figures of a hart, over all windows.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct HartLine {
-    /// Everything.
+    /// Total cost.
     pub total: Spent,
-    /// By category; these add up to the total.
+    /// Cost by category; the categories add up to the total.
     pub categories: Named<Spent>,
 }
 
-/// Faults, on average.
+/// Means over faults.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct FaultMeans {
-    /// How many.
+    /// Number of faults.
     pub count: u64,
-    /// From the trap until user code goes on, us.
+    /// Mean time from the trap until user code continues, us.
     pub mean_us: f64,
-    /// What of it was spent on what, us.
+    /// Mean time of each span of this, us.
     pub spans_us: Named<f64>,
-    /// Cycles that the task itself ran for.
+    /// Mean cycles for which the task itself ran.
     pub cycles: f64,
-    /// Instructions that the task itself executed.
+    /// Mean instructions that the task itself executed.
     pub instructions: f64,
 }
 
 /// A window.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct WindowLine {
-    /// The region of interest, if it is one.
+    /// Number of the region of interest, if the window is one.
     pub region: Option<u64>,
     /// First core cycle.
     pub begin_cycle: u64,
@@ -102,22 +102,22 @@ pub struct WindowLine {
     pub end_cycle: u64,
 }
 
-/// profile.json.
+/// Content of profile.json.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Report {
-    /// Version of this form.
+    /// Version of the format.
     pub schema: u32,
-    /// Core clock.
+    /// Core clock in hertz.
     pub clock_hz: u64,
-    /// What was looked at.
+    /// The windows that were attributed.
     pub windows: Vec<WindowLine>,
-    /// By category, all harts.
+    /// Cost by category, over all harts.
     pub categories: Named<Spent>,
-    /// The same, only for what tasks did in their own page faults.
+    /// Cost by category of what tasks did in their own page faults.
     pub in_faults: Named<Spent>,
-    /// By hart.
+    /// Figures of each hart.
     pub harts: Vec<HartLine>,
-    /// By name of the task.
+    /// Cost by name of the task.
     pub tasks: Named<Spent>,
     /// Page faults that waited for a device.
     pub faults: FaultMeans,
@@ -125,7 +125,7 @@ pub struct Report {
     pub minor_faults: FaultMeans,
     /// Figures of each function, sorted by own cycles, the most first.
     pub functions: Vec<FunctionLine>,
-    /// Records that there was no room for.
+    /// Numbers of records that were not kept.
     pub cut: Named<u64>,
 }
 
@@ -156,14 +156,14 @@ struct MissLine {
     spans: Named<u64>,
 }
 
-/// What happened from each step to the next.
+/// Time of what happened between each step and the next.
 fn spans(names: &[&str], bounds: &[u64]) -> Named<u64> {
     let pairs = bounds.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
     Named(names.iter().map(|name| (*name).to_owned()).zip(pairs).collect())
 }
 
 impl Attribution {
-    /// The whole record.
+    /// Content of profile.json.
     pub fn report(&self) -> Report {
         let by_category = |costs: &[Cost]| {
             Named(self.categories.names().iter().cloned().zip(costs.iter().map(|c| Spent::from(*c))).collect())
@@ -220,7 +220,7 @@ impl Attribution {
         Named(by_name.into_iter().map(|(name, cost)| (name, cost.into())).collect())
     }
 
-    /// What every node and all below it have spent.
+    /// Cost of every node together with all nodes below it.
     fn totals(&self) -> Vec<Cost> {
         let nodes = self.tree.nodes();
         let mut totals: Vec<Cost> = nodes.iter().map(|n| n.cost).collect();
@@ -253,7 +253,7 @@ impl Attribution {
             s.own += node.cost;
             s.by_category.resize(self.categories.names().len(), 0);
             s.by_category[usize::from(node.category)] += node.cost.cycles;
-            // A function that calls itself counts once.
+            // A function that calls itself is counted once.
             let mut up = node.parent;
             while nodes[up as usize].parent != up && nodes[up as usize].function != node.function {
                 up = nodes[up as usize].parent;
@@ -278,10 +278,10 @@ impl Attribution {
         lines
     }
 
-    /// Stacks of calls with the cycles that were spent at their ends, one a line: `task;caller;callee CYCLES`.
+    /// Writes the stacks of calls, one per line, with the cycles spent at their ends: `task;caller;callee CYCLES`.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer failed.
     pub fn write_stacks(&self, out: &mut dyn Write) -> io::Result<()> {
         let nodes = self.tree.nodes();
         let mut paths: Vec<String> = Vec::with_capacity(nodes.len());
@@ -308,10 +308,10 @@ impl Attribution {
         Ok(())
     }
 
-    /// Page faults that the operating system served, a JSON object a line. Times in core cycles.
+    /// Writes the page faults that the operating system served, one JSON object per line. Times are in core cycles.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer failed.
     pub fn write_faults(&self, out: &mut dyn Write) -> io::Result<()> {
         for fault in &self.log.faults.records {
             let times = STEPS.iter().zip(fault.at).filter_map(|(name, at)| Some(((*name).to_owned(), at?))).collect();
@@ -333,10 +333,10 @@ impl Attribution {
         Ok(())
     }
 
-    /// Misses that the SMU served, a JSON object a line. Times in core cycles.
+    /// Writes the misses that the SMU served, one JSON object per line. Times are in core cycles.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer failed.
     pub fn write_misses(&self, out: &mut dyn Write) -> io::Result<()> {
         for (miss, context) in &self.log.misses.records {
             let times = Named(MISS_STEPS.iter().map(|s| (*s).to_owned()).zip(miss.at).collect());
@@ -353,10 +353,10 @@ impl Attribution {
         Ok(())
     }
 
-    /// Where frames were over time, a JSON object a line.
+    /// Writes where the frames were over time, one JSON object per line.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer failed.
     pub fn write_frames(&self, out: &mut dyn Write) -> io::Result<()> {
         for sample in self.frames.kept() {
             serde_json::to_writer(&mut *out, sample)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stack of calls of one task, told from its jumps alone.
+//! The call stack of one task, reconstructed from its jumps.
 //!
-//! Calls and returns of a task need not match: `longjmp`, tail calls, a stack that had begun before it was watched. A return
-//! goes to the nearest frame that waits for its address; one that nobody waits for changes what the top frame runs.
+//! Calls and returns of a task may not match: `longjmp`, tail calls, calls before the task was watched. A return pops frames
+//! down to the nearest one that expects its address; if none does, it changes the function of the top frame.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::categories::Categories;
 use crate::symbols::{Function, Symbols};
 use crate::tree::Tree;
 
-/// Deepest stack. A deeper one is taken for one that was misread, and begins anew.
+/// Deepest stack. A deeper one must have been misread, and is cleared.
 const DEEPEST: usize = 512;
 
-/// What a frame waits for.
+/// What ends a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Until {
     /// A return to this address.
@@ -30,18 +30,18 @@ struct Frame {
     until: Until,
 }
 
-/// A task's stack. The top frame is what runs.
+/// A task's stack. The top frame is the one that runs.
 #[derive(Debug)]
 pub struct Stack {
     root: u32,
     frames: Vec<Frame>,
 }
 
-/// What stacks are read with.
+/// What the functions of a stack need.
 pub struct Reader<'a> {
     /// Categories of new nodes.
     pub categories: &'a Categories,
-    /// The tree that the stacks are paths of.
+    /// The tree of calls. A stack is a path in it.
     pub tree: &'a mut Tree,
 }
 
@@ -52,28 +52,28 @@ impl Reader<'_> {
 }
 
 impl Stack {
-    /// An empty one under a root of the tree.
+    /// Creates an empty stack below a root of the tree.
     pub fn new(root: u32) -> Stack {
         Stack { root, frames: Vec::new() }
     }
 
-    /// The node that runs.
+    /// The node of the top frame.
     pub fn top(&self) -> u32 {
         self.frames.last().map_or(self.root, |f| f.node)
     }
 
-    /// The root that it was made with.
+    /// The root with which the stack was created.
     pub fn root(&self) -> u32 {
         self.root
     }
 
-    /// Forgets everything: `function` runs.
+    /// Clears the stack: now `function` runs.
     pub fn restart(&mut self, function: Function, r: &mut Reader<'_>) {
         self.frames.clear();
         self.push(function, Until::Never, r);
     }
 
-    /// Forgets everything.
+    /// Clears the stack.
     pub fn clear(&mut self) {
         self.frames.clear();
     }
@@ -87,7 +87,7 @@ impl Stack {
         self.frames.push(Frame { node, until });
     }
 
-    /// `function` is called and shall return to `back`.
+    /// Notes a call of `function`, which should return to `back`.
     pub fn call(&mut self, function: Function, back: u64, r: &mut Reader<'_>) {
         self.push(function, Until::Return(back), r);
     }
@@ -98,7 +98,7 @@ impl Stack {
         self.push(handler, Until::Never, r);
     }
 
-    /// The top frame goes on in another function.
+    /// Notes that the top frame now runs another function.
     pub fn become_function(&mut self, function: Function, r: &mut Reader<'_>) {
         let Some(top) = self.frames.len().checked_sub(1) else { return self.restart(function, r) };
         let node = self.frames[top].node;
@@ -111,16 +111,16 @@ impl Stack {
         self.frames[top].node = node;
     }
 
-    /// A return to `to`, where `function` is. False when nobody waited for it.
+    /// Notes a return to `to`, which is in `function`. Returns false if no frame expected it.
     pub fn ret(&mut self, to: u64, function: Function, r: &mut Reader<'_>) -> bool {
-        // What was called before a trap does not return in its handler.
+        // Frames below a trap cannot return inside the trap's handler.
         let inside = self.frames.iter().rev().take_while(|f| f.until != Until::TrapReturn).count();
         let first = self.frames.len() - inside;
         let found = self.frames[first..].iter().rposition(|f| f.until == Until::Return(to));
         if let Some(n) = found {
             self.frames.truncate(first + n);
         }
-        // The caller may have been entered without a call that was seen.
+        // The caller may have been entered before calls were watched.
         if self.frames.last().is_some_and(|f| f.until == Until::TrapReturn) {
             self.push(function, Until::Never, r);
         } else {
@@ -129,7 +129,7 @@ impl Stack {
         found.is_some()
     }
 
-    /// The return from a trap to where `function` is.
+    /// Notes the return from a trap to an address in `function`.
     pub fn trap_return(&mut self, function: Function, r: &mut Reader<'_>) {
         match self.frames.iter().rposition(|f| f.until == Until::TrapReturn) {
             Some(n) => self.frames.truncate(n),
@@ -139,7 +139,7 @@ impl Stack {
     }
 }
 
-/// Functions by address, with what was found last near at hand.
+/// Finds functions by address; remembers recent results.
 #[derive(Debug)]
 pub struct Finder {
     known: Vec<(usize, u64, Function, Range<u64>)>,
@@ -148,12 +148,12 @@ pub struct Finder {
 impl Finder {
     const ENTRIES: usize = 4096;
 
-    /// Knows nothing yet.
+    /// Creates a finder without results.
     pub fn new() -> Finder {
         Finder { known: vec![(0, u64::MAX, Symbols::UNNAMED, 0..0); Finder::ENTRIES] }
     }
 
-    /// The function at an address for a task of this space, and where it reaches.
+    /// The function at an address, for a task of this space, and the function's range.
     pub fn find(&mut self, space: usize, at: u64, symbols: &Symbols) -> (Function, Range<u64>) {
         let entry = &mut self.known[(at >> 1) as usize % Finder::ENTRIES];
         if (entry.0, entry.1) != (space, at) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of guest functions by address: a kernel's System.map, and ELF files.
+//! Names of guest functions by address, from a kernel's System.map and from ELF files.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,9 +19,9 @@ pub struct Function(pub u32);
 pub struct SymbolFile {
     /// A System.map or an ELF file.
     pub path: PathBuf,
-    /// Address of the first byte of an ELF file's first segment, if it is not the one in the file.
+    /// Address at which the first byte of an ELF file's first segment was loaded, if it differs from the one in the file.
     pub base: Option<u64>,
-    /// Its functions are every task's. Otherwise those of a program are only of tasks of its name, for programs share addresses.
+    /// Whether its functions belong to all tasks. If not, a program's functions belong only to tasks with the program's name.
     pub of_all: bool,
 }
 
@@ -38,12 +38,12 @@ impl FromStr for SymbolFile {
     }
 }
 
-/// Longest name of a task (TASK_COMM_LEN, less its end).
+/// Longest name of a task (TASK_COMM_LEN, without the final zero).
 const TASK_NAME: usize = 15;
-/// Last address of user code: all of the lower half.
+/// First address that is not user code: the lower half of the address space is.
 const USER_END: u64 = 1 << 63;
 
-/// A symbol of code: address, end if known, name.
+/// A symbol of code: address, end (if known), name.
 #[derive(Debug)]
 struct Symbol {
     at: u64,
@@ -51,16 +51,16 @@ struct Symbol {
     name: String,
 }
 
-/// Where what begins, in order of addresses; covers everything.
+/// The functions and their start addresses, in order; they cover all addresses.
 type Starts = Vec<(u64, Function)>;
 
 /// Functions by address and by name.
 #[derive(Debug, Default)]
 pub struct Symbols {
     names: Vec<String>,
-    /// Functions of the kernel by name. Programs are left out: they may have functions of the same names.
+    /// Functions of the kernel by name. Functions of programs are left out, because they may have the same names.
     by_name: HashMap<String, Function>,
-    /// By function: a program's.
+    /// Whether each function belongs to a program.
     of_program: Vec<bool>,
     /// Functions by address: first those for all tasks, then those for tasks with a certain name.
     spaces: Vec<(String, Starts)>,
@@ -74,7 +74,7 @@ impl Symbols {
     /// Other code without a name.
     pub const UNNAMED: Function = Function(1);
 
-    /// Without any file.
+    /// Creates a table without symbols.
     pub fn new() -> Symbols {
         let mut symbols = Symbols::default();
         symbols.intern("[user]");
@@ -83,7 +83,7 @@ impl Symbols {
         symbols
     }
 
-    /// The number of the space of tasks with this name, made if there is none.
+    /// The number of the space for tasks with this name; creates it if necessary.
     fn space(&mut self, task: &str) -> usize {
         self.spaces.iter().position(|(name, _)| name == task).unwrap_or_else(|| {
             self.spaces.push((task.to_owned(), vec![(0, Symbols::USER), (USER_END, Symbols::UNNAMED)]));
@@ -91,12 +91,12 @@ impl Symbols {
         })
     }
 
-    /// The number of the space of a task with this name.
+    /// The number of the space for a task with this name.
     pub fn space_of(&self, task: &str) -> usize {
         self.spaces.iter().position(|(name, _)| name == task).unwrap_or(0)
     }
 
-    /// From these files; where they overlap, the last one counts.
+    /// Loads these files. Where they overlap, the last one counts.
     ///
     /// # Errors
     /// A file cannot be read, or has no symbols of code.
@@ -125,7 +125,7 @@ impl Symbols {
         Ok(symbols)
     }
 
-    /// The function of this name, made up if there is none.
+    /// The function with this name; creates it if necessary.
     pub fn intern(&mut self, name: &str) -> Function {
         if let Some(&known) = self.by_name.get(name) {
             return known;
@@ -141,12 +141,12 @@ impl Symbols {
         Function(self.names.len() as u32 - 1)
     }
 
-    /// Whether it is user code: a function of a program or a library, or one without a name.
+    /// Whether a function is user code: a function of a program or a library, or user code without a name.
     pub fn is_user(&self, function: Function) -> bool {
         function == Symbols::USER || self.of_program[function.0 as usize]
     }
 
-    /// The function of this name.
+    /// The function with this name.
     pub fn by_name(&self, name: &str) -> Option<Function> {
         self.by_name.get(name).copied()
     }
@@ -156,17 +156,17 @@ impl Symbols {
         &self.names[function.0 as usize]
     }
 
-    /// All names, by number.
+    /// All names, by number of the function.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Where the kernel's first task is.
+    /// Address of the kernel's first task.
     pub fn init_task(&self) -> Option<u64> {
         self.init_task
     }
 
-    /// The function at an address for a task of this space, and where it reaches.
+    /// The function at an address, for a task of this space, and the function's range.
     pub fn at(&self, space: usize, address: u64) -> (Function, Range<u64>) {
         let look = |space: usize| {
             let starts = &self.spaces[space].1;
@@ -182,7 +182,7 @@ impl Symbols {
         (function, range.start.max(own.start)..range.end.min(own.end))
     }
 
-    /// Symbols of code in System.map: lines of address, type, name. Every other symbol ends the function before it.
+    /// Reads symbols of code from a System.map: lines of address, type, name. Any other symbol ends the function before it.
     fn system_map(&mut self, path: &Path, data: &[u8]) -> Result<Vec<Symbol>, Error> {
         let wrong =
             |line: usize| Error::file(path, format!("line {line} is not one of a System.map, and it is no ELF file"));
@@ -208,7 +208,7 @@ impl Symbols {
         Ok(found)
     }
 
-    /// Enters what one file names, a kernel's or a program's. Of several names for one address, the one that says most is shown; all of them are known.
+    /// Adds the symbols of one file, a kernel's or a program's. Of several names for one address, the first by `rank` is shown.
     fn add(&mut self, space: usize, mut found: Vec<Symbol>, of_program: bool) {
         found.sort_by(|a, b| (a.at, rank(&a.name), &a.name).cmp(&(b.at, rank(&b.name), &b.name)));
         let mut fresh: Vec<(u64, Option<u64>, Function)> = Vec::new();
@@ -251,13 +251,13 @@ impl Symbols {
     }
 }
 
-/// Order of several names for one address: a name that marks a border comes last, one that begins with underscores before it.
+/// Order of several names for one address: names that mark a border come last, names with leading underscores before these.
 fn rank(name: &str) -> (bool, usize) {
     let marks = name.contains("_text_") || name.ends_with("_end") || matches!(name, "_stext" | "_text" | "_etext");
     (marks, name.len() - name.trim_start_matches('_').len())
 }
 
-/// Symbols of code in an ELF file, and whether it is a program: one that is not moved, or has an interpreter.
+/// Reads symbols of code from an ELF file. Returns also whether it is a program: its address is fixed, or it has an interpreter.
 fn elf(path: &Path, data: &[u8], base: Option<u64>) -> Result<(Vec<Symbol>, bool), Error> {
     let file = object::File::parse(data).map_err(|e| Error::file(path, e))?;
     let first = file.segments().map(|s| s.address()).min().unwrap_or(0);
@@ -321,7 +321,7 @@ mod tests {
         let names = |space: usize| [0x1fff, 0x2000, 0x2010, 0x2020, 0x2030].map(|at| name(space, at));
         assert_eq!(names(s.space_of("prog")), ["[user]", "f", "[user]", "memcpy", "[user]"]);
         assert_eq!(names(s.space_of("other")), ["[user]", "[user]", "[user]", "memcpy", "[user]"]);
-        assert_eq!(s.at(mine, 0x2018).1, 0x2010..0x2020, "as far as both agree");
+        assert_eq!(s.at(mine, 0x2018).1, 0x2010..0x2020, "the range in which both spaces agree");
         assert_eq!([0, mine].map(|space| name(space, 0xffff_ffff_8000_0200)), ["last", "last"]);
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tree of calls: what was spent in each function, for each way that control came there.
+//! The tree of calls: the cost of each function, separately for each path of calls that led to it.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use crate::MISS_KINDS;
 use crate::categories::{Categories, Category};
 use crate::symbols::Function;
 
-/// What was spent.
+/// Cost of something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Core cycles.
     pub cycles: u64,
     /// Instructions retired.
     pub instructions: u64,
-    /// In detailed timing, by the order of [`MISS_KINDS`].
+    /// Misses in detailed timing, in the order of [`MISS_KINDS`].
     pub misses: [u64; MISS_KINDS.len()],
 }
 
@@ -38,24 +38,24 @@ impl std::ops::Sub for Cost {
     }
 }
 
-/// A function, as called by its parent.
+/// A function, as called on one path.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
-    /// Its caller's number; its own for a root.
+    /// Number of the caller's node; a root has its own number here.
     pub parent: u32,
-    /// Which function; meaningless for a root, which stands for a task.
+    /// The function; meaningless for a root, which represents a task.
     pub function: Function,
-    /// What its work belongs to.
+    /// Category of its work.
     pub category: Category,
     /// How often it was called from here.
     pub calls: u64,
-    /// Spent in the function itself.
+    /// Cost of the function itself.
     pub cost: Cost,
-    /// The child that was looked for last.
+    /// The child that was looked up last.
     recent: (Function, u32),
 }
 
-/// No function: what nothing is compared equal to.
+/// A function that is equal to no other.
 const NONE: Function = Function(u32::MAX);
 
 /// The tree of calls, with a root for each task.
@@ -66,10 +66,10 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Most nodes. Beyond these, a new callee counts as its caller.
+    /// Most nodes. When there are as many, a new callee counts as its caller.
     const MOST: usize = 1 << 20;
 
-    /// A new root.
+    /// Adds a root and returns its number.
     pub fn root(&mut self) -> u32 {
         let number = self.nodes.len() as u32;
         self.nodes.push(Node {
@@ -83,7 +83,7 @@ impl Tree {
         number
     }
 
-    /// `function` as called by `parent`.
+    /// Number of the node of `function` as called by `parent`; adds the node if necessary.
     pub fn child(&mut self, parent: u32, function: Function, categories: &Categories) -> u32 {
         let recent = self.nodes[parent as usize].recent;
         if recent.0 == function {
@@ -104,17 +104,17 @@ impl Tree {
         child
     }
 
-    /// A node.
+    /// The node with this number.
     pub fn node(&self, number: u32) -> &Node {
         &self.nodes[number as usize]
     }
 
-    /// Adds to what was spent.
+    /// Adds to the cost of a node.
     pub fn spend(&mut self, number: u32, cost: Cost) {
         self.nodes[number as usize].cost += cost;
     }
 
-    /// Counts a call.
+    /// Counts a call of a node.
     pub fn called(&mut self, number: u32) {
         self.nodes[number as usize].calls += 1;
     }

@@ -16,7 +16,7 @@ const MTIME: u64 = 0xbff8;
 pub struct Aclint {
     clock: ClockHz,
     timebase_hz: u64,
-    /// Added to the ticks since cycle 0: what writes to mtime have done.
+    /// What writes to mtime have added to the ticks since cycle 0.
     mtime_offset: u64,
     mtimecmp: Vec<u64>,
     msip: Vec<bool>,
@@ -26,17 +26,17 @@ impl Aclint {
     /// Bytes of register space.
     pub const SIZE: u64 = 0x1_0000;
 
-    /// For `harts` harts; `mtime` counts at `timebase_hz` from cycle 0, every `mtimecmp` is at its maximum.
+    /// Creates an ACLINT for `harts` harts. `mtime` counts at `timebase_hz` from cycle 0; every `mtimecmp` is at its maximum.
     pub fn new(harts: usize, clock: ClockHz, timebase_hz: u64) -> Aclint {
         Aclint { clock, timebase_hz, mtime_offset: 0, mtimecmp: vec![u64::MAX; harts], msip: vec![false; harts] }
     }
 
-    /// The value of `mtime` at cycle `now`: what the `time` CSR reads.
+    /// The value of `mtime` at cycle `now`; the `time` CSR reads the same value.
     pub fn mtime(&self, now: Cycle) -> u64 {
         self.clock.ticks(now, self.timebase_hz).wrapping_add(self.mtime_offset)
     }
 
-    /// The software interrupt of a hart.
+    /// Whether the software interrupt of a hart is pending.
     pub fn msip(&self, hart: usize) -> bool {
         self.msip.get(hart).copied().unwrap_or(false)
     }
@@ -48,7 +48,7 @@ impl Aclint {
         }
     }
 
-    /// The timer interrupt of a hart at cycle `now`.
+    /// Whether the timer interrupt of a hart is pending at cycle `now`.
     pub fn mtip(&self, hart: usize, now: Cycle) -> bool {
         self.mtimecmp.get(hart).is_some_and(|&cmp| self.mtime(now) >= cmp)
     }
@@ -65,24 +65,24 @@ impl Aclint {
         }
     }
 
-    /// The first cycle at which `mtime` is at least `ticks`; for timers kept elsewhere (stimecmp, SBI).
+    /// The first cycle at which `mtime` is at least `ticks`, for timers of others (stimecmp, SBI).
     pub fn cycle_of(&self, ticks: u64) -> Cycle {
-        // The offset is a signed number: mtime may have been set back as well as forward.
+        // The offset is signed: writes may have set mtime back or forward.
         let since_start = i128::from(ticks) - i128::from(self.mtime_offset as i64);
-        // A tick before the offset was already reached at cycle 0.
+        // Ticks before the offset were already reached at cycle 0.
         self.clock.cycle_of_tick(u64::try_from(since_start.max(0)).unwrap_or(u64::MAX), self.timebase_hz)
     }
 
-    /// The next cycle after `now` at which a timer interrupt begins.
+    /// The next cycle after `now` at which a timer interrupt becomes pending.
     pub fn next_event(&self, now: Cycle) -> Cycle {
         let time = self.mtime(now);
-        // The number of ticks to go, not the tick: a guest may have set mtime to anything.
+        // The number of ticks to go, not the tick itself: a guest may have set mtime to any value.
         let wait = self.mtimecmp.iter().filter(|&&cmp| cmp != u64::MAX && cmp > time).map(|&cmp| cmp - time).min();
         let ticks = self.clock.ticks(now, self.timebase_hz);
         wait.map_or(Cycle::NEVER, |wait| self.clock.cycle_of_tick(ticks.saturating_add(wait), self.timebase_hz))
     }
 
-    /// Reads a register; 32-bit halves of the 64-bit ones too.
+    /// Reads a register, or a 32-bit half of a 64-bit register.
     pub fn mmio_read(&self, offset: u64, size: u32, now: Cycle) -> u64 {
         match offset {
             0..MTIMECMP => u64::from(offset.is_multiple_of(4) && self.msip((offset / 4) as usize)),
@@ -95,7 +95,7 @@ impl Aclint {
         }
     }
 
-    /// Writes a register; 32-bit halves of the 64-bit ones too.
+    /// Writes a register, or a 32-bit half of a 64-bit register.
     pub fn mmio_write(&mut self, offset: u64, size: u32, value: u64, now: Cycle) -> MmioEffect {
         match offset {
             0..MTIMECMP if offset.is_multiple_of(4) => self.set_msip((offset / 4) as usize, value & 1 == 1),
@@ -124,13 +124,13 @@ impl Device for Aclint {
     }
 }
 
-/// The bytes of a 64-bit register that an access of `size` bytes at `offset` reads.
+/// The bytes that an access of `size` bytes at `offset` reads from a 64-bit register.
 fn part(word: u64, offset: u64, size: u32) -> u64 {
     let word = word >> (8 * (offset % 8));
     if size >= 8 { word } else { word & ((1 << (8 * size)) - 1) }
 }
 
-/// `word` with the bytes that an access of `size` bytes at `offset` writes.
+/// `word` after a write of `size` bytes at `offset`.
 fn with_part(word: u64, offset: u64, size: u32, value: u64) -> u64 {
     let shift = 8 * (offset % 8);
     let mask = if size >= 8 { u64::MAX } else { (1 << (8 * size)) - 1 };

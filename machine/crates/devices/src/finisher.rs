@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The test finisher that SiFive's platforms have: one register that ends the run.
+//! The test finisher of SiFive's platforms: one register that ends the run.
 
 use trapless_memory::{Cycle, MmioEffect};
 
@@ -36,7 +36,7 @@ impl Finisher {
         0
     }
 
-    /// A write of at least 16 bits to offset 0: low half the command, high half the code of a failure.
+    /// Handles a write of at least 16 bits to offset 0: the low half is the command, the high half the code of a failure.
     pub fn mmio_write(&mut self, offset: u64, size: u32, value: u64) -> Option<Finish> {
         if offset != 0 || size < 2 {
             return None;

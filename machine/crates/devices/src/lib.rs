@@ -2,8 +2,8 @@
 //! The devices of the platform: interrupt controllers, timer, UART, power-off and the PCIe host.
 //!
 //! A [`Device`] sees the offset into its own range, the size, the value and the time of an access, memory through DMA, and its
-//! interrupt line. No access is refused: what the hardware does not define reads zero and writes nothing. A board has its
-//! devices in one [`Table`] by their addresses.
+//! interrupt line. Every access succeeds: reads of undefined registers return zero, and writes to them do nothing. A board
+//! keeps its devices in a [`Table`], by address.
 
 mod aclint;
 mod finisher;

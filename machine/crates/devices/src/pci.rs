@@ -8,7 +8,7 @@ use trapless_memory::{Cycle, MmioEffect, PhysAddr};
 
 use crate::table::Device;
 
-/// What a function says it is.
+/// Identification of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PciIds {
     /// Vendor ID.
@@ -44,7 +44,7 @@ const CONFIG_BYTES: usize = 256;
 pub struct PciFunction {
     #[serde(with = "BigArray")]
     config: [u8; CONFIG_BYTES],
-    /// Bits that software may write.
+    /// Bits that software may write, in each byte of `config`.
     #[serde(with = "BigArray")]
     writable: [u8; CONFIG_BYTES],
     bar_size: u64,
@@ -52,8 +52,8 @@ pub struct PciFunction {
 }
 
 impl PciFunction {
-    /// An endpoint with a 64-bit memory BAR 0 of `bar_size` bytes (a power of two, at least 4 KiB; anything else is
-    /// rounded up) and INTA.
+    /// Creates an endpoint with INTA and a 64-bit memory BAR 0 of `bar_size` bytes: a power of two, at least 4 KiB; other sizes
+    /// are rounded up.
     pub fn endpoint(ids: PciIds, bar_size: u64) -> PciFunction {
         let mut f = PciFunction::bare(ids);
         f.bar_size = bar_size.max(4096).next_power_of_two();
@@ -65,7 +65,7 @@ impl PciFunction {
         f.config[INTERRUPT_PIN] = 1;
         f.config[STATUS] = STATUS_CAPABILITIES;
         f.config[CAPABILITIES] = PCIE_CAP as u8;
-        // PCI Express capability, version 2, root complex integrated endpoint; no link registers for this type.
+        // PCI Express capability, version 2, root complex integrated endpoint. This type has no link registers.
         f.config[PCIE_CAP] = 0x10;
         f.config[PCIE_CAP + 2] = 0x92;
         f.config[PCIE_CAP + 5] = 0x80; // device capabilities: role-based error reporting; payload 128 bytes
@@ -74,7 +74,7 @@ impl PciFunction {
         f
     }
 
-    /// The host bridge's own function: identifiers and nothing else.
+    /// Creates the host bridge's own function, which has identifiers only.
     fn bare(ids: PciIds) -> PciFunction {
         let mut config = [0; CONFIG_BYTES];
         config[0..2].copy_from_slice(&ids.vendor.to_le_bytes());
@@ -86,7 +86,7 @@ impl PciFunction {
         PciFunction { config, writable: [0; CONFIG_BYTES], bar_size: 0, interrupt: false }
     }
 
-    /// Where BAR 0 is, if the function has one.
+    /// Address in BAR 0, if the function has that BAR.
     fn bar(&self) -> Option<u64> {
         let mut low = [0; 8];
         low.copy_from_slice(&self.config[BAR0..BAR0 + 8]);
@@ -103,7 +103,7 @@ impl PciFunction {
         self.config[COMMAND] & COMMAND_MASTER != 0
     }
 
-    /// The INTx pin, after Interrupt Disable.
+    /// Level of the INTx pin, which Interrupt Disable forces low.
     fn pin(&self) -> bool {
         self.interrupt && self.config[COMMAND + 1] & COMMAND_INTX_DISABLE == 0
     }
@@ -128,7 +128,7 @@ impl PciFunction {
     }
 }
 
-/// Devices on a bus.
+/// Number of devices on a bus.
 pub const PCI_DEVICES: usize = 32;
 
 /// The host bridge and its bus.
@@ -137,7 +137,7 @@ pub struct PciHost {
     window_base: u64,
     window_size: u64,
     functions: [Option<Box<PciFunction>>; PCI_DEVICES],
-    /// Devices, a bit each, that do not answer in configuration space any more.
+    /// Devices that no longer answer in configuration space, a bit each.
     removed: u32,
 }
 
@@ -145,10 +145,10 @@ impl PciHost {
     /// Bytes of ECAM for one bus.
     pub const ECAM_SIZE: u64 = 0x10_0000;
 
-    /// A bus with nothing on it but the bridge (device 0). PCI addresses in the window are the processor's.
+    /// Creates a bus with only the bridge (device 0). In the window, PCI addresses equal processor addresses.
     pub fn new(window_base: PhysAddr, window_size: u64) -> PciHost {
         let mut functions = [const { None }; PCI_DEVICES];
-        // Red Hat's identifiers for a generic PCIe host, as QEMU's virtual machines have.
+        // Red Hat's identifiers of a generic PCIe host, which QEMU's virtual machines have.
         let bridge = PciIds { vendor: 0x1b36, device: 0x0008, class: 0x06_0000, revision: 0 };
         functions[0] = Some(Box::new(PciFunction::bare(bridge)));
         PciHost { window_base: window_base.0, window_size, functions, removed: 0 }
@@ -161,8 +161,8 @@ impl PciHost {
         }
     }
 
-    /// Takes a device out of its slot: configuration space reads all ones. The bridge goes on routing to its BAR, where the
-    /// device itself has to read all ones.
+    /// Removes a device from its slot: configuration space reads as all ones. The bridge still routes accesses to its BAR; the
+    /// device itself must answer those with all ones.
     pub fn remove(&mut self, device: usize) {
         self.removed |= 1_u32.checked_shl(device as u32).unwrap_or(0);
         self.set_interrupt(device, false);
@@ -177,7 +177,7 @@ impl PciHost {
         self.functions.get(device)?.as_deref()
     }
 
-    /// Reads configuration space; where no function is, all ones.
+    /// Reads configuration space; all ones where there is no function.
     pub fn config_read(&self, offset: u64, size: u32) -> u64 {
         let (device, register) = locate(offset);
         let size = size.clamp(1, 8) as usize;
@@ -199,8 +199,8 @@ impl PciHost {
         }
     }
 
-    /// The device whose BAR holds all of an access to the memory window, and the offset into it. The lowest device wins
-    /// where BARs overlap.
+    /// The device whose BAR contains the whole access to the memory window, and the offset into the BAR. If BARs overlap, the
+    /// lowest device answers.
     pub fn route(&self, at: PhysAddr, size: u32) -> Option<(usize, u64)> {
         if at.0.wrapping_sub(self.window_base) >= self.window_size {
             return None;
@@ -212,14 +212,14 @@ impl PciHost {
         })
     }
 
-    /// Sets the interrupt that a device asks for.
+    /// Sets the interrupt of a device.
     pub fn set_interrupt(&mut self, device: usize, asserted: bool) {
         if let Some(f) = self.functions.get_mut(device).and_then(Option::as_deref_mut) {
             f.interrupt = asserted;
         }
     }
 
-    /// The host's inputs INTA to INTD: device `d`'s INTA is wired to input `d mod 4`.
+    /// Levels of the host's inputs INTA to INTD. INTA of device `d` is wired to input `d mod 4`.
     pub fn lines(&self) -> [bool; 4] {
         let mut lines = [false; 4];
         for (device, f) in self.functions.iter().enumerate() {
@@ -229,7 +229,7 @@ impl PciHost {
     }
 }
 
-/// Its configuration space (ECAM). Memory behind it is what [`PciHost::route`] finds.
+/// The host's configuration space (ECAM). [`PciHost::route`] finds the memory windows behind it.
 impl Device for PciHost {
     fn read(&mut self, offset: u64, size: u32, _now: Cycle) -> (u64, MmioEffect) {
         (self.config_read(offset, size), MmioEffect::None)
@@ -240,7 +240,7 @@ impl Device for PciHost {
     }
 }
 
-/// Device and register of an ECAM offset; no device for a function number other than 0 or another bus.
+/// Device and register of an ECAM offset; no device if the function number is not 0 or the bus does not exist.
 fn locate(offset: u64) -> (Option<usize>, usize) {
     let device = (offset >> 15) as usize;
     let function = offset >> 12 & 7;
@@ -258,7 +258,7 @@ mod tests {
         device << 15 | register as u64
     }
 
-    /// A host with an endpoint of 16 KiB at device 1, its BAR at the window's second megabyte.
+    /// A host with an endpoint of 16 KiB as device 1; its BAR is at the second megabyte of the window.
     fn host() -> PciHost {
         let mut h = PciHost::new(PhysAddr(WINDOW), 0x4000_0000);
         h.add(1, PciFunction::endpoint(IDS, 0x4000));

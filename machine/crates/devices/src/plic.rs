@@ -7,7 +7,7 @@ use trapless_memory::{Cycle, MmioEffect};
 
 use crate::table::Device;
 
-/// Interrupt sources, source 0 does not exist.
+/// Number of interrupt sources. Source 0 does not exist.
 pub const SOURCES: usize = 64;
 
 const PENDING: u64 = 0x1000;
@@ -23,17 +23,17 @@ struct Context {
     threshold: u32,
 }
 
-/// The PLIC. A source is pending while its line is high and its gateway open; the gateway closes with the claim and
-/// opens with the completion.
+/// The PLIC. A source is pending while its line is high and its gateway is open; a claim closes the gateway and the
+/// completion opens it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plic {
     #[serde(with = "BigArray")]
     priority: [u32; SOURCES],
-    /// Lines, one bit a source.
+    /// Levels of the lines, one bit per source.
     level: u64,
-    /// Latched requests: the gateway has forwarded them, nobody has claimed them.
+    /// Requests that gateways have forwarded and nobody has claimed.
     pending: u64,
-    /// Claimed and not completed.
+    /// Sources that are claimed and not completed.
     claimed: u64,
     contexts: Vec<Context>,
 }
@@ -42,7 +42,7 @@ impl Plic {
     /// Bytes of register space.
     pub const SIZE: u64 = 0x400_0000;
 
-    /// With `contexts` contexts (two a hart: M, then S), everything off.
+    /// Creates a PLIC with `contexts` contexts (two per hart: M, then S); everything is off.
     pub fn new(contexts: usize) -> Plic {
         Plic { priority: [0; SOURCES], level: 0, pending: 0, claimed: 0, contexts: vec![Context::default(); contexts] }
     }
@@ -57,7 +57,7 @@ impl Plic {
         self.forward();
     }
 
-    /// The interrupt line of a context.
+    /// Whether the interrupt line of a context is high.
     pub fn pending(&self, context: usize) -> bool {
         self.contexts.get(context).is_some_and(|c| {
             // The threshold masks the notification; a claim ignores it.
@@ -65,7 +65,7 @@ impl Plic {
         })
     }
 
-    /// Reads a register. Reading a context's claim register claims.
+    /// Reads a register. A read of a context's claim register claims an interrupt.
     pub fn mmio_read(&mut self, offset: u64, _size: u32) -> u64 {
         match offset {
             0..PENDING => self.priority.get((offset / 4) as usize).copied().unwrap_or(0).into(),
@@ -86,7 +86,7 @@ impl Plic {
         }
     }
 
-    /// Writes a register. Writing a context's claim register completes.
+    /// Writes a register. A write to a context's claim register completes an interrupt.
     pub fn mmio_write(&mut self, offset: u64, _size: u32, value: u64) -> MmioEffect {
         let value = value as u32;
         match offset {
@@ -123,12 +123,12 @@ impl Plic {
         MmioEffect::Resync
     }
 
-    /// Open gateways forward the lines that are high; a request not yet claimed goes away with its line.
+    /// Lets open gateways forward the lines that are high. A request that is not yet claimed disappears with its line.
     fn forward(&mut self) {
         self.pending = self.level & !self.claimed;
     }
 
-    /// The enabled pending source of highest priority, the lowest number among equals; priority 0 never interrupts.
+    /// The enabled pending source of highest priority; of several, the one with the lowest number. Priority 0 never interrupts.
     fn best(&self, context: &Context) -> Option<usize> {
         let mut candidates = self.pending & context.enable;
         let mut best = None;
@@ -151,7 +151,7 @@ impl Plic {
         source as u32
     }
 
-    /// A completion is ignored unless the source is enabled for the context (PLIC specification, "Interrupt Completion").
+    /// Completes an interrupt; does nothing if the source is not enabled for the context (specification, "Interrupt Completion").
     fn complete(&mut self, context: usize, source: u32) {
         let enabled = self.contexts.get(context).map_or(0, |c| c.enable);
         if (source as usize) < SOURCES && enabled >> source & 1 == 1 {

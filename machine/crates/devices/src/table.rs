@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The table of devices: which device answers at which address, and how it is read and written.
+//! The table of devices: which device answers at each address, and how it is read and written.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Offset of an access of `len` bytes at `at`, if it is wholly inside.
+    /// Offset of an access of `len` bytes at `at`, if the access is completely inside.
     #[inline]
     pub fn offset(&self, at: PhysAddr, len: u64) -> Option<u64> {
         let off = at.0.wrapping_sub(self.base);
@@ -30,10 +30,10 @@ impl Region {
 /// A device. It sees the offset into its own range, the size, the value and the time of an access, memory through DMA, and its
 /// interrupt line. It sees nothing else of the machine.
 pub trait Device {
-    /// Reads a register; what is not defined reads zero. The size is 1, 2, 4 or 8 bytes.
+    /// Reads a register; undefined registers read as zero. The size is 1, 2, 4 or 8 bytes.
     fn read(&mut self, offset: u64, size: u32, now: Cycle) -> (u64, MmioEffect);
 
-    /// Writes a register; what is not defined is ignored. Bits of `value` above the size are not defined.
+    /// Writes a register; writes to undefined registers do nothing. Bits of `value` above the size are undefined.
     fn write(&mut self, offset: u64, size: u32, value: u64, now: Cycle) -> MmioEffect;
 
     /// Time of the next event of the device; [`Cycle::NEVER`] if it only answers accesses.
@@ -41,26 +41,26 @@ pub trait Device {
         Cycle::NEVER
     }
 
-    /// Does what is due at `now`, its next event; the one after it is later.
+    /// Does what is due at `now`, the time of the next event. The event after it must be later.
     fn advance(&mut self, _now: Cycle, _dma: &mut dyn Dma) {}
 
-    /// The level of its interrupt line.
+    /// The level of the device's interrupt line.
     fn interrupt(&mut self) -> bool {
         false
     }
 
-    /// Its state, for a checkpoint.
+    /// The state of the device, for a checkpoint.
     fn save(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Goes on from what [`Device::save`] gave; false if that is no state of this device.
+    /// Continues from a state that [`Device::save`] returned; returns false if it is not a state of this device.
     fn restore(&mut self, state: &[u8]) -> bool {
         state.is_empty()
     }
 }
 
-/// A device's range meets another range.
+/// Error: the range of a device overlaps another range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("device {name} at {base:#x} to {last:#x} overlaps {other}: give it a free range")]
 pub struct Overlap {
@@ -70,24 +70,24 @@ pub struct Overlap {
     other: &'static str,
 }
 
-/// What has a table of devices: a board.
+/// Whatever has a table of devices: a board.
 pub trait Board: Sized {
-    /// Its table.
+    /// The board's table.
     fn table(&mut self) -> &mut Table<Self>;
 }
 
-/// Reads `size` bytes at an offset; `None`: nothing answers.
+/// Reads `size` bytes at an offset; `None` if nothing answers.
 pub type Reader<B> = fn(&mut B, offset: u64, size: u32, now: Cycle) -> Option<(u64, MmioEffect)>;
-/// Writes `size` bytes of a value at an offset; `None`: nothing answers.
+/// Writes `size` bytes of a value at an offset; `None` if nothing answers.
 pub type Writer<B> = fn(&mut B, offset: u64, size: u32, value: u64, now: Cycle) -> Option<MmioEffect>;
 
 /// How a range is read and written.
 enum Way<B> {
-    /// A device of which only the table knows, and its interrupt line, if it has one.
+    /// A device that only the table knows, and the source of its interrupt line, if it has one.
     Own(Box<dyn Device>, Option<u32>),
-    /// A device that other parts of the board know, too.
+    /// A device that other parts of the board know as well.
     Part(fn(&mut B) -> &mut dyn Device),
-    /// Something that reaches further than a device does: the SMU, or drives behind PCIe.
+    /// Something that needs more of the board than a device does: the SMU, or drives behind PCIe.
     Ways(Reader<B>, Writer<B>),
 }
 
@@ -97,7 +97,7 @@ struct Entry<B> {
     way: Way<B>,
 }
 
-/// All devices of a board by their addresses. Ranges do not overlap, neither each other nor RAM.
+/// All devices of a board by address. No range overlaps another one or RAM.
 ///
 /// ```
 /// use trapless_devices::{Board, Device, Region, Table};
@@ -138,21 +138,21 @@ struct Entry<B> {
 /// ```
 pub struct Table<B> {
     ram: Region,
-    /// In the order of addresses.
+    /// The devices, sorted by address.
     entries: Vec<Entry<B>>,
 }
 
 impl<B: Board> Table<B> {
-    /// An empty table of a board that has RAM at `ram`.
+    /// Creates an empty table of a board that has RAM at `ram`.
     pub fn new(ram: Region) -> Table<B> {
         Table { ram, entries: Vec::new() }
     }
 
-    /// Adds a device of which nothing else on the board has to know. `interrupt` is the interrupt controller's source that its
-    /// line is wired to.
+    /// Adds a device that nothing else on the board needs to know. `interrupt` is the source of the interrupt controller to which
+    /// the device's line is wired.
     ///
     /// # Errors
-    /// The range meets another device's, or RAM.
+    /// The range overlaps that of another device, or RAM.
     pub fn add(
         &mut self,
         name: &'static str,
@@ -163,10 +163,10 @@ impl<B: Board> Table<B> {
         self.enter(name, region, Way::Own(Box::new(device), interrupt))
     }
 
-    /// Adds a device that is a part of the board.
+    /// Adds a device that is part of the board.
     ///
     /// # Errors
-    /// As of [`Table::add`].
+    /// Those of [`Table::add`].
     pub fn add_part(
         &mut self,
         name: &'static str,
@@ -179,7 +179,7 @@ impl<B: Board> Table<B> {
     /// Adds a range that the board itself reads and writes.
     ///
     /// # Errors
-    /// As of [`Table::add`].
+    /// Those of [`Table::add`].
     pub fn add_ways(
         &mut self,
         name: &'static str,
@@ -201,7 +201,7 @@ impl<B: Board> Table<B> {
         Ok(())
     }
 
-    /// Names and ranges, in the order of addresses.
+    /// Names and ranges, sorted by address.
     pub fn list(&self) -> impl Iterator<Item = (&'static str, Region)> {
         self.entries.iter().map(|e| (e.name, e.region))
     }
@@ -214,7 +214,7 @@ impl<B: Board> Table<B> {
         Some((&mut entry.way, offset))
     }
 
-    /// Reads `size` bytes at `at`; `None`: no device answers there.
+    /// Reads `size` bytes at `at`; `None` if no device answers there.
     pub fn read(board: &mut B, at: PhysAddr, size: u32, now: Cycle) -> Option<(u64, MmioEffect)> {
         let (way, offset) = board.table().find(at, size)?;
         match way {
@@ -230,7 +230,7 @@ impl<B: Board> Table<B> {
         }
     }
 
-    /// Writes `size` bytes at `at`; `None`: no device answers there.
+    /// Writes `size` bytes at `at`; `None` if no device answers there.
     pub fn write(board: &mut B, at: PhysAddr, size: u32, value: u64, now: Cycle) -> Option<MmioEffect> {
         let (way, offset) = board.table().find(at, size)?;
         match way {
@@ -256,12 +256,12 @@ impl<B: Board> Table<B> {
         })
     }
 
-    /// When the next of the devices that [`Table::add`] added does something by itself.
+    /// Time of the next event of the devices that [`Table::add`] added.
     pub fn next_event(&self) -> Cycle {
         self.own().map(Device::next_event).min().unwrap_or(Cycle::NEVER)
     }
 
-    /// Lets those devices do what is due at `at`, in the order of addresses.
+    /// Lets these devices do what is due at `at`, in the order of addresses.
     pub fn advance(&mut self, at: Cycle, dma: &mut dyn Dma) {
         for (device, _) in self.own_mut() {
             if device.next_event() <= at {
@@ -270,20 +270,20 @@ impl<B: Board> Table<B> {
         }
     }
 
-    /// Their interrupt lines that are wired: source and level.
+    /// The interrupt lines of these devices, if they are wired: source and level.
     pub fn interrupts(&mut self) -> impl Iterator<Item = (u32, bool)> {
         self.own_mut().filter_map(|(device, source)| Some((source?, device.interrupt())))
     }
 
-    /// Their states.
+    /// The states of these devices.
     pub fn save(&self) -> Vec<Vec<u8>> {
         self.own().map(Device::save).collect()
     }
 
-    /// Goes on from what [`Table::save`] gave.
+    /// Continues from the states that [`Table::save`] returned.
     ///
     /// # Errors
-    /// The name of the device that has no such state.
+    /// The name of the device that cannot have the saved state.
     pub fn restore(&mut self, states: &[Vec<u8>]) -> Result<(), &'static str> {
         let mut states = states.iter();
         for e in &mut self.entries {
@@ -309,7 +309,7 @@ mod tests {
 
     const RAM: Region = Region { base: 0x8000_0000, size: 0x1000 };
 
-    /// Counts its accesses; its line is high after the first write, and it writes that count to memory at cycle 10.
+    /// A device that counts accesses. Its line is high after the first write, and at cycle 10 it writes the count to memory.
     #[derive(Default)]
     struct Counter(u64, bool);
 

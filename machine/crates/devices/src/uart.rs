@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The 16550 UART: vm-superio's registers, with the interrupt made a level.
+//! The 16550 UART: the registers of vm-superio, with a level as interrupt.
 //!
-//! vm-superio signals edges to its host and forgets a pending interrupt when IIR is read. A PLIC source here is a level,
-//! so this wrapper keeps the one bit that the level needs beyond vm-superio's state and answers IIR itself.
+//! vm-superio signals edges to its host and forgets a pending interrupt when IIR is read. A PLIC source here needs a level, so
+//! this wrapper keeps the one bit that vm-superio's state lacks, and answers reads of IIR itself.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -29,7 +29,7 @@ const IIR_NONE: u8 = 1;
 const IIR_TRANSMIT: u8 = 2;
 const IIR_RECEIVE: u8 = 4;
 
-/// The edge signal of vm-superio, which the level below makes superfluous.
+/// Ignores the edges that vm-superio signals: the level below replaces them.
 struct NoTrigger;
 
 impl Trigger for NoTrigger {
@@ -40,20 +40,20 @@ impl Trigger for NoTrigger {
     }
 }
 
-/// The UART. Input waits in a queue of the host's until the FIFO has room; output is fetched by [`Uart::take_output`].
+/// The UART. Input waits in a queue until the FIFO has room; [`Uart::take_output`] fetches the output.
 pub struct Uart {
     serial: Serial<NoTrigger, NoEvents, Vec<u8>>,
     input: VecDeque<u8>,
-    /// IER, which vm-superio hides behind the divisor latch.
+    /// Copy of IER, which vm-superio does not show while the divisor latch is open.
     interrupt_enable: u8,
-    /// The transmitter became empty since IIR last said so.
+    /// Whether the transmitter became empty since a read of IIR reported that.
     transmitter_emptied: bool,
 }
 
-/// All that a UART knows, output not yet taken apart.
+/// The state of a UART, without output that was not taken yet.
 #[derive(Serialize, Deserialize)]
 pub struct UartState {
-    /// Registers in the order of vm-superio's state.
+    /// Registers, in the order of vm-superio's state.
     registers: [u8; 9],
     fifo: Vec<u8>,
     input: VecDeque<u8>,
@@ -71,7 +71,7 @@ impl Uart {
     /// Bytes of register space.
     pub const SIZE: u64 = 0x100;
 
-    /// A UART at reset.
+    /// Creates a UART as it is after a reset.
     pub fn new() -> Uart {
         Uart {
             serial: Serial::new(NoTrigger, Vec::new()),
@@ -81,7 +81,7 @@ impl Uart {
         }
     }
 
-    /// The state, to go on from elsewhere.
+    /// The state, from which another UART can continue.
     pub fn save(&self) -> UartState {
         let s = self.serial.state();
         UartState {
@@ -103,7 +103,7 @@ impl Uart {
         }
     }
 
-    /// Goes on from a state; false if no UART can be in it.
+    /// Continues from a state; returns false if it is not a valid state of a UART.
     pub fn restore(&mut self, state: UartState) -> bool {
         let r = state.registers;
         let serial = SerialState {
@@ -124,28 +124,28 @@ impl Uart {
         true
     }
 
-    /// What the guest has sent since the last call.
+    /// Takes what the guest has sent since the last call.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(self.serial.writer_mut())
     }
 
-    /// Whether [`Uart::take_output`] has anything to give.
+    /// Whether [`Uart::take_output`] would return any bytes.
     pub fn has_output(&self) -> bool {
         !self.serial.writer().is_empty()
     }
 
-    /// Bytes for the guest to receive.
+    /// Adds bytes that the guest will receive.
     pub fn push_input(&mut self, bytes: &[u8]) {
         self.input.extend(bytes);
         self.feed();
     }
 
-    /// The interrupt line.
+    /// The level of the interrupt line.
     pub fn irq_asserted(&mut self) -> bool {
         self.cause() != IIR_NONE
     }
 
-    /// Reads a register; registers are bytes, wider accesses see the first.
+    /// Reads a register. Registers are bytes; a wider access reads only the first.
     pub fn mmio_read(&mut self, offset: u64, _size: u32) -> u64 {
         let Ok(register @ 0..8) = u8::try_from(offset) else { return 0 };
         if register == IIR {
@@ -160,13 +160,13 @@ impl Uart {
         value.into()
     }
 
-    /// Writes a register; registers are bytes, wider accesses write the low one.
+    /// Writes a register. Registers are bytes; a wider access writes only the lowest byte.
     pub fn mmio_write(&mut self, offset: u64, _size: u32, value: u64) -> MmioEffect {
         let Ok(register @ 0..8) = u8::try_from(offset) else { return MmioEffect::None };
         let value = value as u8;
         let latched = self.dlab();
         let before = self.irq_asserted();
-        // Writing to a Vec and triggering nothing cannot fail.
+        // This cannot fail: it writes to a Vec and triggers nothing.
         let _ = self.serial.write(register, value);
         match register {
             DATA if !latched => self.transmitter_emptied = true,
@@ -184,7 +184,7 @@ impl Uart {
         self.serial.read(LCR) & LCR_DLAB != 0
     }
 
-    /// The interrupt of highest priority, as IIR tells it.
+    /// The interrupt of highest priority, as IIR encodes it.
     fn cause(&mut self) -> u8 {
         let enabled = self.interrupt_enable;
         if enabled & IER_RECEIVE != 0 && self.serial.read(LSR) & LSR_DATA_READY != 0 {
@@ -196,12 +196,12 @@ impl Uart {
         }
     }
 
-    /// Moves waiting input into the FIFO as far as there is room.
+    /// Moves waiting input into the FIFO until that is full.
     fn feed(&mut self) {
         let room = self.serial.fifo_capacity().min(self.input.len());
         if room > 0 {
             let (front, _) = self.input.make_contiguous().split_at(room);
-            // In loopback mode the UART takes nothing; the input waits.
+            // In loopback mode the UART takes no input, so the input waits.
             let taken = self.serial.enqueue_raw_bytes(front).unwrap_or(0);
             self.input.drain(..taken);
         }

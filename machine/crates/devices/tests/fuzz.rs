@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a guest writes into a device: no panic, and the same history gives the same answers.
+//! Arbitrary accesses of a guest to devices: none panics, and the same history always gives the same answers.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn access(limit: u64) -> impl Strategy<Value = Access> {
     (any::<bool>(), offset, size, value).prop_map(|(write, offset, size, value)| Access { write, offset, size, value })
 }
 
-/// Plays a history twice and compares all that could be seen.
+/// Plays a history twice and compares all answers.
 fn twice<S>(history: &[Access], new: impl Fn() -> S, mut play: impl FnMut(&mut S, &Access, Cycle) -> Vec<u64>) {
     let mut run = || {
         let mut device = new();

@@ -3,24 +3,24 @@
 
 use crate::PhysAddr;
 
-/// Nothing answers at this address, or not in this form.
+/// No memory or device answers at this address, or none accepts this kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bus error at {0:?}")]
 pub struct BusError(pub PhysAddr);
 
-/// What a device may do to guest memory. An access that is not wholly inside RAM does nothing and fails.
+/// What a device may do to guest memory. An access that is not completely inside RAM fails and has no effect.
 pub trait Dma {
-    /// Fills `buf` from `at`.
+    /// Reads from `at` until `buf` is full.
     fn read(&mut self, at: PhysAddr, buf: &mut [u8]) -> Result<(), BusError>;
 
     /// Writes `data` to `at`.
     fn write(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError>;
 }
 
-/// What a device register access asks of the hart that made it.
+/// What an access to a device register asks of the hart that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum MmioEffect {
-    /// Go on.
+    /// Continue.
     #[default]
     None,
     /// A device changed its interrupts or its next event: end the quantum so that the machine sees it at once.

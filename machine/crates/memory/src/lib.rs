@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Units, guest RAM and the traits by which harts and devices reach it.
 //!
-//! Everything above this crate speaks of time in [`Cycle`]s of the core clock and of places in [`PhysAddr`]s.
+//! All other crates express time in [`Cycle`]s of the core clock and places in memory as [`PhysAddr`]s.
 
 mod bus;
 mod paging;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PAGE_SHIFT;
 
-/// A mode of translation, by the bits of its virtual addresses. The deeper one is the greater one.
+/// A mode of translation, named after the bits of its virtual addresses. Deeper modes compare as greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Paging {
@@ -26,7 +26,7 @@ impl Paging {
     /// Levels of the deepest mode.
     pub const MAX_LEVELS: usize = Paging::Sv57.levels() as usize;
 
-    /// The mode that a value of `satp` selects; `None`: bare, or a reserved one.
+    /// The mode that a value of `satp` selects; `None` for bare or reserved modes.
     #[inline]
     pub const fn of(satp: u64) -> Option<Paging> {
         match satp >> 60 {
@@ -37,24 +37,24 @@ impl Paging {
         }
     }
 
-    /// `satp` with this mode, all else zero.
+    /// Value of `satp` with this mode and zero in all other fields.
     pub const fn satp(self) -> u64 {
         (self as u64 + 8) << 60
     }
 
-    /// Levels of page tables.
+    /// Number of levels of page tables.
     #[inline]
     pub const fn levels(self) -> u32 {
         self as u32 + 3
     }
 
-    /// log2 of the bytes that an entry of `level` spans; 0 is the level of 4 KiB leaves.
+    /// log2 of the bytes that an entry of `level` maps. Level 0 has the leaves of 4 KiB.
     #[inline]
     pub const fn shift(level: u32) -> u32 {
         PAGE_SHIFT + 9 * level
     }
 
-    /// Whether all upper bits of `va` are copies of the highest one that is translated.
+    /// Whether all upper bits of `va` are copies of its highest translated bit.
     #[inline]
     pub const fn canonical(self, va: u64) -> bool {
         let unused = u64::BITS - Paging::shift(self.levels());

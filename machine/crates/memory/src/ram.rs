@@ -14,7 +14,7 @@ pub const PAGE_SHIFT: u32 = 12;
 /// Bytes in a page.
 pub const PAGE_SIZE: u64 = 1 << PAGE_SHIFT;
 
-/// RAM could not be set up.
+/// Error of setting up RAM.
 #[derive(Debug, thiserror::Error)]
 pub enum RamError {
     /// The size is not a positive multiple of the page size.
@@ -25,15 +25,15 @@ pub enum RamError {
     Map {
         /// Size asked for, bytes.
         size: u64,
-        /// What the host said.
+        /// Error of the host.
         reason: String,
     },
 }
 
-/// Guest RAM. One region, zero at start, reached by one host thread.
+/// Guest RAM: one region, zero at the start, used by one host thread.
 ///
-/// A page from which a hart has predecoded instructions is marked; a write to it takes the mark off and is reported by
-/// [`Ram::take_overwritten_code`], so that the decoder can drop what it knew.
+/// A page is marked if a hart has predecoded instructions of it. A write to the page removes the mark and is reported by
+/// [`Ram::take_overwritten_code`], so that the decoder can forget these instructions.
 ///
 /// ```
 /// use trapless_memory::{PhysAddr, Ram};
@@ -55,10 +55,10 @@ pub struct Ram {
 }
 
 impl Ram {
-    /// `size` bytes of zeroed RAM at `base`.
+    /// Creates `size` bytes of zeroed RAM at `base`.
     ///
     /// # Errors
-    /// When `size` is not a positive multiple of the page size, or the host has no room.
+    /// `size` is not a positive multiple of the page size, or the host has not enough memory.
     pub fn new(base: PhysAddr, size: u64) -> Result<Ram, RamError> {
         if size == 0 || !size.is_multiple_of(PAGE_SIZE) || !base.0.is_multiple_of(PAGE_SIZE) {
             return Err(RamError::Size(size));
@@ -69,11 +69,11 @@ impl Ram {
         Ram::over(mem, base, size)
     }
 
-    /// RAM with the contents that [`Ram::save`] has written to `file`. Pages are read when they are first used, and writes
-    /// do not reach the file.
+    /// Creates RAM with the contents that [`Ram::save`] has written to `file`. Pages are read when they are first used, and
+    /// writes do not reach the file.
     ///
     /// # Errors
-    /// As [`Ram::new`]; the file's length must be `size`.
+    /// Those of [`Ram::new`], or the file's length is not `size`.
     pub fn restore(base: PhysAddr, size: u64, file: File) -> Result<Ram, RamError> {
         let failed = |e: &dyn std::fmt::Display| RamError::Map { size, reason: e.to_string() };
         let found = file.metadata().map_err(|e| failed(&e))?.len();
@@ -99,7 +99,7 @@ impl Ram {
         Ok(Ram { mem, base: base.0, size, host, code: vec![false; pages], overwritten: Vec::new() })
     }
 
-    /// Writes the contents to an empty file, which stays sparse where pages are zero. All marks are taken off.
+    /// Writes the contents to an empty file, which stays sparse where pages are zero. Removes all marks.
     ///
     /// # Errors
     /// The host cannot write the file.
@@ -132,25 +132,25 @@ impl Ram {
         self.size
     }
 
-    /// The vm-memory view, for loaders.
+    /// The same memory in the form of the crate vm-memory, for loaders.
     pub fn guest_memory(&self) -> &GuestMemoryMmap {
         &self.mem
     }
 
-    /// Offset of `[at, at + len)` from the base if it is wholly inside.
+    /// Offset of `[at, at + len)` from the base, if the range is completely inside.
     #[inline]
     pub fn offset(&self, at: PhysAddr, len: u64) -> Option<u64> {
         let off = at.0.wrapping_sub(self.base);
         (off < self.size && len <= self.size - off).then_some(off)
     }
 
-    /// Host address of RAM's first byte, valid as long as the RAM lives. For the hart's fast path, which checks bounds
-    /// when it fills its TLB and takes the slow path for pages marked as code.
+    /// Host address of RAM's first byte, valid as long as the RAM lives. It is meant for the hart's fast path, which checks
+    /// bounds when it fills its TLB, and takes the slow path for pages marked as code.
     pub fn host_base(&self) -> *mut u8 {
         self.host
     }
 
-    /// Reads a little-endian value of `N` bytes without marks; `None` outside RAM.
+    /// Reads a little-endian value of `N` bytes, whatever the marks; `None` outside RAM.
     #[inline]
     pub fn load<const N: usize>(&self, at: PhysAddr) -> Option<[u8; N]> {
         let off = self.offset(at, N as u64)?;
@@ -159,7 +159,7 @@ impl Ram {
         Some(unsafe { self.host.add(off as usize).cast::<[u8; N]>().read_unaligned() })
     }
 
-    /// Writes `N` bytes and drops the code mark of the pages it touches; `None` outside RAM.
+    /// Writes `N` bytes and removes the marks of the pages that they touch; `None` outside RAM.
     #[inline]
     pub fn store<const N: usize>(&mut self, at: PhysAddr, value: [u8; N]) -> Option<()> {
         let off = self.offset(at, N as u64)?;
@@ -169,7 +169,7 @@ impl Ram {
         Some(())
     }
 
-    /// Marks the page at `at` as predecoded. Outside RAM this does nothing.
+    /// Marks the page at `at` as predecoded. Does nothing outside RAM.
     pub fn mark_code(&mut self, at: PhysAddr) {
         if let Some(off) = self.offset(at, 1) {
             self.code[(off >> PAGE_SHIFT) as usize] = true;
@@ -187,7 +187,7 @@ impl Ram {
         !self.overwritten.is_empty()
     }
 
-    /// Page addresses of predecoded pages that were written since the last call; their marks are off.
+    /// Addresses of marked pages that were written since the last call; their marks are removed.
     pub fn take_overwritten_code(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.overwritten)
     }

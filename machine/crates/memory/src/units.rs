@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Units as types, so that a nanosecond is never taken for a cycle.
+//! Types for units, so that a nanosecond is never taken for a cycle.
 
 use std::ops::{Add, AddAssign, Sub};
 
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct Cycle(pub u64);
 
 impl Cycle {
-    /// Later than everything that happens.
+    /// A time later than all events.
     pub const NEVER: Cycle = Cycle(u64::MAX);
 
-    /// The span from `earlier` to `self`; zero when `earlier` is later.
+    /// The time from `earlier` to `self`; zero if `earlier` is later.
     pub fn since(self, earlier: Cycle) -> Cycle {
         Cycle(self.0.saturating_sub(earlier.0))
     }
@@ -40,18 +40,18 @@ impl Sub for Cycle {
     }
 }
 
-/// A span of time in picoseconds: fine enough for 77.16 ns, long enough for 200 days.
+/// A span of time in picoseconds, which can express 77.16 ns as well as 200 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Picos(pub u64);
 
 impl Picos {
-    /// From nanoseconds; negative and not-a-number become zero.
+    /// Converts nanoseconds; negative values and NaN become zero.
     pub fn from_nanos(ns: f64) -> Picos {
         Picos((ns * 1e3).round() as u64)
     }
 
-    /// From microseconds; negative and not-a-number become zero.
+    /// Converts microseconds; negative values and NaN become zero.
     pub fn from_micros(us: f64) -> Picos {
         Picos::from_nanos(us * 1e3)
     }
@@ -65,13 +65,13 @@ pub struct ClockHz(pub u64);
 impl ClockHz {
     const PICOS_PER_SECOND: u128 = 1_000_000_000_000;
 
-    /// Cycles that cover `span`, rounded up: hardware cannot be done in part of a cycle.
+    /// Cycles of `span`, rounded up: hardware cannot finish in a part of a cycle.
     pub fn cycles(self, span: Picos) -> Cycle {
         let c = (u128::from(span.0) * u128::from(self.0)).div_ceil(Self::PICOS_PER_SECOND);
         Cycle(u64::try_from(c).unwrap_or(u64::MAX))
     }
 
-    /// Microseconds that `span` takes.
+    /// Duration of `span` in microseconds.
     pub fn micros(self, span: Cycle) -> f64 {
         span.0 as f64 * 1e6 / self.0 as f64
     }
@@ -81,7 +81,7 @@ impl ClockHz {
         (u128::from(at.0) * u128::from(hz) / u128::from(self.0)) as u64
     }
 
-    /// First cycle at which a counter of `hz` shows at least `ticks`.
+    /// First cycle at which a counter of `hz` has reached `ticks`.
     pub fn cycle_of_tick(self, ticks: u64, hz: u64) -> Cycle {
         let c = (u128::from(ticks) * u128::from(self.0)).div_ceil(u128::from(hz));
         Cycle(u64::try_from(c).unwrap_or(u64::MAX))
