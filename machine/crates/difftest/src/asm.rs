@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A small assembler: instructions by mnemonic, labels, constants.
+//! A small assembler with mnemonics, labels and constants.
 
 use crate::insn::{Form, by_name};
 
-/// A place in the code, bound or not yet.
+/// A place in the code, whether bound yet or not.
 #[derive(Clone, Copy, Debug)]
 pub struct Label(usize);
 
@@ -12,11 +12,11 @@ enum Fix {
     Jal,
     CJump,
     CBranch,
-    /// An auipc and the addi after it.
+    /// An auipc followed by an addi.
     Address,
 }
 
-/// Code being written, for a known address.
+/// Code being written for a known address.
 pub struct Asm {
     base: u64,
     code: Vec<u8>,
@@ -24,7 +24,7 @@ pub struct Asm {
     fixes: Vec<(usize, Label, Fix)>,
 }
 
-/// Integer operands of branch and jump offsets, scattered as their formats want.
+/// Encodes a branch offset. Branch and jump formats scatter the bits of their offsets.
 fn branch_bits(offset: i64) -> u32 {
     let o = offset as u32;
     (o & 0x1000) << 19 | (o & 0x7e0) << 20 | (o & 0x1e) << 7 | (o & 0x800) >> 4
@@ -55,7 +55,7 @@ fn cbranch_bits(offset: i64) -> u16 {
 }
 
 impl Asm {
-    /// Code for address `base`.
+    /// Starts code for address `base`.
     pub fn new(base: u64) -> Asm {
         Asm { base, code: Vec::new(), labels: Vec::new(), fixes: Vec::new() }
     }
@@ -65,18 +65,18 @@ impl Asm {
         self.base + self.code.len() as u64
     }
 
-    /// A label to be bound later.
+    /// Creates a label that is bound later.
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
-    /// Binds a label here.
+    /// Binds a label to the current address.
     pub fn bind(&mut self, label: Label) {
         self.labels[label.0] = Some(self.code.len());
     }
 
-    /// A label bound here.
+    /// Creates a label bound to the current address.
     pub fn bound(&mut self) -> Label {
         let label = self.label();
         self.bind(label);
@@ -85,15 +85,15 @@ impl Asm {
 
     /// Address of a bound label.
     pub fn address(&self, label: Label) -> u64 {
-        self.base + self.labels[label.0].expect("label is bound") as u64
+        self.base + self.labels[label.0].expect("every label must be bound") as u64
     }
 
-    /// A 32-bit word.
+    /// Adds a 32-bit word.
     pub fn word(&mut self, word: u32) {
         self.code.extend(word.to_le_bytes());
     }
 
-    /// A 16-bit word.
+    /// Adds a 16-bit word.
     pub fn half(&mut self, half: u16) {
         self.code.extend(half.to_le_bytes());
     }
@@ -105,7 +105,7 @@ impl Asm {
         }
     }
 
-    /// The instruction with its rd, rs1 and rs2 fields, and an immediate where the form has one.
+    /// Adds an instruction with its rd, rs1 and rs2 fields, and an immediate if its form has one.
     pub fn op(&mut self, name: &str, rd: u8, rs1: u8, rs2: u8, imm: i64) {
         let row = by_name(name);
         let (rd, rs1, rs2, imm) = (u32::from(rd) << 7, u32::from(rs1) << 15, u32::from(rs2) << 20, imm as u32);
@@ -125,61 +125,61 @@ impl Asm {
         self.word(row.bits | operands);
     }
 
-    /// rd, rs1, rs2.
+    /// Adds an instruction with rd, rs1 and rs2.
     pub fn r(&mut self, name: &str, rd: u8, rs1: u8, rs2: u8) {
         self.op(name, rd, rs1, rs2, 0);
     }
 
-    /// rd, rs1, immediate: also loads and `jalr`.
+    /// Adds an instruction with rd, rs1 and an immediate. Loads and `jalr` are such instructions, too.
     pub fn i(&mut self, name: &str, rd: u8, rs1: u8, imm: i64) {
         self.op(name, rd, rs1, 0, imm);
     }
 
-    /// Store of rs2 to `imm(rs1)`.
+    /// Adds a store of rs2 to `imm(rs1)`.
     pub fn s(&mut self, name: &str, rs2: u8, rs1: u8, imm: i64) {
         self.op(name, 0, rs1, rs2, imm);
     }
 
-    /// CSR instruction; `rs1` is the immediate of the immediate forms.
+    /// Adds a CSR instruction; in the immediate forms `rs1` is the immediate.
     pub fn csr(&mut self, name: &str, rd: u8, csr: u16, rs1: u8) {
         self.op(name, rd, rs1, 0, i64::from(csr));
     }
 
-    /// An instruction without operands.
+    /// Adds an instruction without operands.
     pub fn plain(&mut self, name: &str) {
         self.op(name, 0, 0, 0, 0);
     }
 
-    /// Conditional branch.
+    /// Adds a conditional branch.
     pub fn b(&mut self, name: &str, rs1: u8, rs2: u8, to: Label) {
         self.fixes.push((self.code.len(), to, Fix::Branch));
         self.word(by_name(name).bits | u32::from(rs1) << 15 | u32::from(rs2) << 20);
     }
 
-    /// `jal rd, to`.
+    /// Adds `jal rd, to`.
     pub fn jal(&mut self, rd: u8, to: Label) {
         self.fixes.push((self.code.len(), to, Fix::Jal));
         self.word(by_name("jal").bits | u32::from(rd) << 7);
     }
 
-    /// Jump.
+    /// Adds a jump.
     pub fn j(&mut self, to: Label) {
         self.jal(0, to);
     }
 
-    /// `c.j to`.
+    /// Adds `c.j to`.
     pub fn cj(&mut self, to: Label) {
         self.fixes.push((self.code.len(), to, Fix::CJump));
         self.half(0xa001);
     }
 
-    /// `c.beqz` or `c.bnez` of x8..x15.
+    /// Adds `c.beqz` or `c.bnez` of a register from x8 to x15.
     pub fn cb(&mut self, equal: bool, rs1: u8, to: Label) {
         self.fixes.push((self.code.len(), to, Fix::CBranch));
         self.half(if equal { 0xc001 } else { 0xe001 } | u16::from(rs1 - 8) << 7);
     }
 
-    /// Any 64-bit constant.
+    /// Loads a 64-bit constant.
     pub fn li(&mut self, rd: u8, value: u64) {
         let v = value as i64;
         if (-2048..2048).contains(&v) {
@@ -187,7 +187,7 @@ impl Asm {
         }
         let low = v << 52 >> 52;
         if v == i64::from(v as i32) {
-            // The upper part is rounded so that the sign-extended lower part completes it; addiw wraps at 32 bits.
+            // The upper part is rounded so that adding the sign-extended lower part gives the value; addiw wraps at 32 bits.
             self.op("lui", rd, 0, 0, (v - low) >> 12);
             return self.i("addiw", rd, rd, low);
         }
@@ -200,20 +200,20 @@ impl Asm {
         }
     }
 
-    /// Address of a label, relative to pc.
+    /// Loads the address of a label, relative to pc.
     pub fn la(&mut self, rd: u8, to: Label) {
         self.fixes.push((self.code.len(), to, Fix::Address));
         self.op("auipc", rd, 0, 0, 0);
         self.i("addi", rd, rd, 0);
     }
 
-    /// The code, with all jumps resolved.
+    /// Returns the code, with all jumps resolved.
     ///
     /// # Panics
-    /// When a label is unbound or too far: a mistake in this crate.
+    /// A label is unbound or too far away, which is a mistake in this crate.
     pub fn finish(mut self) -> Vec<u8> {
         for (at, label, fix) in std::mem::take(&mut self.fixes) {
-            let target = self.labels[label.0].expect("label is bound") as i64;
+            let target = self.labels[label.0].expect("every label must be bound") as i64;
             let offset = target - at as i64;
             let short = u16::from_le_bytes([self.code[at], self.code[at + 1]]);
             if let Fix::CJump | Fix::CBranch = fix {
@@ -221,7 +221,7 @@ impl Asm {
                     Fix::CJump => (2048, cjump_bits(offset)),
                     _ => (256, cbranch_bits(offset)),
                 };
-                assert!((-reach..reach).contains(&offset), "jump of {offset} bytes");
+                assert!((-reach..reach).contains(&offset), "a jump of {offset} bytes is too far");
                 self.code[at..at + 2].copy_from_slice(&(short | bits).to_le_bytes());
                 continue;
             }
@@ -235,7 +235,7 @@ impl Asm {
                 Fix::Branch => (4096, branch_bits(offset)),
                 _ => (1 << 20, jal_bits(offset)),
             };
-            assert!((-reach..reach).contains(&offset), "jump of {offset} bytes");
+            assert!((-reach..reach).contains(&offset), "a jump of {offset} bytes is too far");
             self.patch(at, bits);
         }
         self.code
@@ -251,7 +251,7 @@ impl Asm {
 mod tests {
     use super::*;
 
-    /// What `li` computes.
+    /// Executes the code of `li` and returns the constant.
     fn run_li(code: &[u8]) -> u64 {
         let mut x: u64 = 0;
         for w in code.chunks(4).map(|c| u32::from_le_bytes(c.try_into().unwrap())) {

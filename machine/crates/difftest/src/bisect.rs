@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a cell whose hash is wrong to the instruction, its round and its operands.
+//! Bisects a cell whose hash is wrong: finds the instruction, its round and its operands.
 //!
-//! The code stays where it is: instructions are left out by putting others that do nothing in their places, so what is left
-//! is translated, cached and crossed by pages as before. The reference gives the operands.
+//! Instructions are left out by replacing them with others that do nothing. So the code keeps its addresses, and the rest is
+//! translated, cached and split over pages as before. The reference gives the operands.
 
 use std::path::Path;
 
@@ -18,27 +18,27 @@ use crate::run::{Run, Runner};
 /// `addi x0, x0, 0` and `c.nop`.
 const NOP: [u8; 4] = 0x13u32.to_le_bytes();
 const C_NOP: [u8; 2] = 1u16.to_le_bytes();
-/// How often a page is entered before its code is tried: far more than make it worth translating.
+/// How often a page is entered before its code is tried: far more often than needed to be translated.
 const WARM_UP: u64 = 64;
-/// Traps of a cell for which there is room in the log.
+/// Most traps of a cell that the log has room for.
 const TRAPS: u64 = 100_000;
-/// Differences shown.
+/// Most differences that are shown.
 const SHOWN: usize = 8;
 
-/// What a bisection found.
+/// Result of a bisection.
 #[derive(Debug)]
 pub struct Culprit {
     /// Name of the cell.
     pub cell: String,
-    /// The first round that goes wrong, from 1.
+    /// The first round that goes wrong; the first one is 1.
     pub round: u64,
-    /// Mnemonics of the instruction, or of those that make no sense without each other; empty: the cell's frame is wrong.
+    /// Mnemonics of the instruction, or of instructions that only work together; empty if the cell's frame goes wrong.
     pub mnemonics: Vec<&'static str>,
-    /// The code, and what it does and should do, for people.
+    /// The code, what it does and what it should do, for people to read.
     pub text: String,
 }
 
-/// A cell, the last block of its program, on two runners.
+/// A cell as the last block of its program, and the two runners.
 struct Pair<'a> {
     program: Program,
     cell: &'a Cell,
@@ -47,10 +47,10 @@ struct Pair<'a> {
     folder: &'a Path,
 }
 
-/// Finds out which of a cell's instructions goes wrong; `None` if it does not with the cells before it.
+/// Finds out which of a cell's instructions goes wrong; `None` if none does, even after the cells before it.
 ///
 /// # Errors
-/// When a program cannot be run.
+/// A program cannot be run.
 pub fn bisect(
     program: &Program,
     cell: &Cell,
@@ -62,14 +62,14 @@ pub fn bisect(
     let name = program.blocks[cell.block].name.clone();
     let all = vec![true; cell.spans.len()];
     if !pair.differ(&all, cell.rounds)? {
-        // What other cells left in the pages that all share may be needed.
+        // The cell may depend on what other cells left in shared pages.
         pair.program = program.with(program.blocks[..=cell.block].to_vec());
         if !pair.differ(&all, cell.rounds)? {
             return Ok(None);
         }
     }
-    // The one round that goes wrong, from the state in which the reference enters it. Where that is not enough, because what
-    // is wrong has to do with the rounds before, all of them.
+    // Try only the round that goes wrong, from the state in which the reference enters it. If that is not enough, because the
+    // mistake depends on earlier rounds, run all rounds.
     let round = lowest(1, cell.rounds, |rounds| pair.differ(&all, rounds))?;
     let (mut rounds, mut before) = (round, None);
     if let Some(program) = pair.enter(round)? {
@@ -81,7 +81,7 @@ pub fn bisect(
             rounds = cell.rounds;
         }
     }
-    // The shortest beginning that goes wrong: its last part is what does.
+    // Find the shortest beginning that goes wrong: its last part is the culprit.
     let first = |count: usize| (0..all.len()).map(|n| n < count).collect::<Vec<_>>();
     let count = lowest(0, all.len() as u64, |count| pair.differ(&first(count as usize), rounds))? as usize;
     let Some(culprit) = count.checked_sub(1) else {
@@ -98,7 +98,7 @@ pub fn bisect(
     Ok(Some(Culprit { cell: name, round, mnemonics, text }))
 }
 
-/// The first cell whose end or memory differs.
+/// The first cell whose end record or memory differs.
 pub fn first_difference<'a>(program: &Program, cells: &'a [Cell], ours: &Run, theirs: &Run) -> Option<&'a Cell> {
     let (a, b) = (compare::records(&ours.memory), compare::records(&theirs.memory));
     let end = |records: &[Record], number: usize| {
@@ -120,7 +120,7 @@ fn page_of(run: &Run, at: u64) -> &[u8] {
     &run.memory[at as usize..at as usize + 4096]
 }
 
-/// The lowest number from `low` to `high` for which `is` holds; it does for `high`, and for all above one for which it does.
+/// The lowest number from `low` to `high` for which `is` holds. It must hold for `high`, and for all above the first.
 fn lowest(mut low: u64, mut high: u64, mut is: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
     while low < high {
         let middle = low + (high - low) / 2;
@@ -134,7 +134,7 @@ fn lowest(mut low: u64, mut high: u64, mut is: impl FnMut(u64) -> Result<bool>) 
 }
 
 impl Pair<'_> {
-    /// The program with the parts of the cell that `keep` names, which runs for this number of `rounds`.
+    /// The program with only the parts of the cell that `keep` selects, running for this number of `rounds`.
     fn variant(&self, keep: &[bool], rounds: u64) -> Program {
         let mut program = self.program.with(self.program.blocks.clone());
         program.data[self.cell.counter..self.cell.counter + 8].copy_from_slice(&rounds.to_le_bytes());
@@ -155,8 +155,8 @@ impl Pair<'_> {
         Ok(a.trouble.is_some() || !compare::differences(&program, &a.memory, &b.memory, 1).is_empty())
     }
 
-    /// The program that begins with round `round`, in the state in which the reference enters it and with the pages of its code
-    /// as warm as they were; `None` for the first round, which needs no other program.
+    /// The program that begins with round `round`, in the state in which the reference enters it, and with the pages of its code
+    /// as warm as they were; `None` for the first round, which needs no such program.
     fn enter(&self, round: u64) -> Result<Option<Program>> {
         if round == 1 {
             return Ok(None);
@@ -169,7 +169,7 @@ impl Pair<'_> {
             block.f.copy_from_slice(f);
             block.fcsr = *fcsr;
         }
-        // Blocks that are nothing but an `ebreak`: that of the cell, and that of the one before it.
+        // Blocks with only an `ebreak`: the one of the cell, and the one of the block before it.
         let nothing = |at: u64| {
             let mut block = Block::new("warm-up", Mode::Machine);
             (block.entry, block.end, block.repeat) = (at, at, WARM_UP);
@@ -182,7 +182,7 @@ impl Pair<'_> {
         Ok(Some(program))
     }
 
-    /// Leaves out whatever is not needed for part `culprit` to go wrong.
+    /// Leaves out all parts that are not needed for part `culprit` to go wrong.
     fn leave_out(&self, keep: &mut [bool], culprit: usize, rounds: u64) -> Result<()> {
         let mut size = culprit.div_ceil(2);
         while size > 0 {
@@ -199,13 +199,13 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// Address and bytes of a part.
+    /// Address and code of a part.
     fn code_of(&self, part: usize) -> (u64, &[u8]) {
         let span = &self.cell.spans[part];
         (span.start, &self.program.code[(span.start - CODE) as usize..(span.end - CODE) as usize])
     }
 
-    /// What goes wrong when the parts of `keep` run, of which `culprit` is the last; with its operands if only one round runs.
+    /// Describes what goes wrong when the parts in `keep` run, up to `culprit`. Adds its operands if only one round runs.
     fn describe(&self, keep: &[bool], culprit: usize, rounds: u64, one_round: bool) -> Result<String> {
         let (at, code) = self.code_of(culprit);
         let mut text = format!("{}\n", listing::listing(code, at, self.folder));
@@ -217,7 +217,7 @@ impl Pair<'_> {
             text += &format!("  after\n{}\n", others.join("\n"));
         }
         if one_round {
-            // The reference without the culprit: what the culprit gets.
+            // A run of the reference without the culprit shows the culprit's operands.
             let mut without = keep.to_vec();
             without[culprit] = false;
             let input = end_words(&self.reference.run(&self.variant(&without, rounds), self.folder)?);
@@ -227,7 +227,7 @@ impl Pair<'_> {
             });
             text += &format!("  with {}\n", operands.collect::<Vec<_>>().join(", "));
         }
-        // With a log of its traps, if it is the hash of traps that differs.
+        // Run with a log of traps, in case the hash of traps is what differs.
         let program = self.variant(keep, rounds);
         let mut blocks = program.blocks.clone();
         if let Some(cell) = blocks.last_mut() {
@@ -243,13 +243,13 @@ impl Pair<'_> {
     }
 }
 
-/// The last end record: warm-up comes first.
+/// Words of the last end record; earlier ones belong to the warm-up.
 fn end_words(run: &Run) -> Vec<u64> {
     let end = |r| if let Record::End { words, .. } = r { Some(words) } else { None };
     compare::records(&run.memory).into_iter().rev().find_map(end).unwrap_or_default()
 }
 
-/// Words of an end record that an instruction may read, whatever it is: its fields for registers.
+/// Words of an end record that an instruction may read, judged only by its register fields.
 fn operands(code: &[u8]) -> Vec<usize> {
     let mut registers: Vec<u32> = Vec::new();
     for (_, bytes) in listing::instructions(code, 0) {
@@ -261,7 +261,7 @@ fn operands(code: &[u8]) -> Vec<usize> {
             [a, b, c, d] => {
                 let word = u32::from_le_bytes([*a, *b, *c, *d]);
                 registers.extend([word >> 15 & 31, word >> 20 & 31]);
-                // Four operands.
+                // It has four operands.
                 if word & 0x73 == 0x43 {
                     registers.push(word >> 27);
                 }

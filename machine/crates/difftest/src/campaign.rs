@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs of self-hashing blocks, on the reference and on the machine in all its ways.
+//! Programs of self-hashing blocks, run on the reference and on all configurations of the machine.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::cells::Cells;
 use crate::compare;
 use crate::run::Runner;
 
-/// Cells of a program: few enough that QEMU ends within its time, enough that starting it does not count.
+/// Cells of a program: so few that QEMU ends in time, and so many that starting QEMU takes a small part of the time.
 const CELLS: usize = 160;
-/// Rounds of a cell: far more than make a page worth translating.
+/// Rounds of a cell: far more than a page needs to be translated.
 const ROUNDS: std::ops::RangeInclusive<u64> = 400..=1000;
 
-/// A program of cells that run about `instructions` instructions of the tests.
+/// Makes a program of cells that run about `instructions` instructions of the tests.
 pub fn program(rng: &mut Rng, instructions: u64) -> Cells {
     let mut cells = Cells::new(rng);
     while cells.cells.len() < CELLS && cells.program.instructions() < instructions {
@@ -28,27 +28,27 @@ pub fn program(rng: &mut Rng, instructions: u64) -> Cells {
     cells
 }
 
-/// How a program went.
+/// Result of running a program.
 #[derive(Default)]
 pub struct Outcome {
-    /// What differs, one line each.
+    /// The differences, one line each.
     pub problems: Vec<String>,
-    /// The first difference, bisected.
+    /// Result of bisecting the first difference.
     pub culprit: Option<Culprit>,
-    /// Instructions in all on the machine, all its ways together.
+    /// Number of instructions on the machine, over all its configurations.
     pub machine_instructions: u64,
 }
 
 /// Runs a program on `reference` and on all of `machines`, and bisects the first difference.
 ///
 /// # Errors
-/// When a program cannot be run.
+/// A program cannot be run.
 pub fn run(cells: &Cells, reference: &Runner, machines: &[Runner], folder: &Path) -> Result<Outcome> {
     let program = &cells.program;
     let theirs = reference.run(program, folder)?;
     let mut outcome = Outcome::default();
     if !compare::complete(program, &compare::records(&theirs.memory)) {
-        outcome.problems.push(format!("{reference} did not come to the end of the program"));
+        outcome.problems.push(format!("{reference} did not reach the end of the program"));
         return Ok(outcome);
     }
     for machine in machines {

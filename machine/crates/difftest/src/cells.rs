@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Self-hashing blocks: a loop around random and hand-made code that gives itself new operands in every round, and adds all
-//! registers, some of its memory and all traps to a hash. So millions of instructions leave a few words to compare.
+//! Self-hashing blocks: loops around random and hand-made code. Each round has new operands; at its end all registers, some
+//! of the block's memory and all traps are added to a hash. So millions of instructions leave only a few words to compare.
 //!
-//! A cell has two pages of data, neighbours in its address space though hardly in memory. Its window straddles them; in
-//! front of it is its state. The first pointer, sp, is how the code reaches both; whatever the code does, it keeps that.
+//! A cell has two pages of data, which are neighbours in its address space but usually not in memory. Its window lies across
+//! their border; its state lies before the window. The code reaches both through sp, its first pointer, and never changes sp.
 
 use fastrand::Rng;
 
@@ -15,62 +15,62 @@ use crate::random::{Generator, Span};
 use crate::runtime::csr;
 use crate::tables::{SCRATCH_PAGES, Spaces, entry, pte};
 
-/// Bytes of a cell's window in front of the page's end, and behind it.
+/// Bytes of a cell's window before the page border, and as many after it.
 const HALF_WINDOW: u64 = WINDOW / 2;
-/// Bytes from the begin of the state to the window.
+/// Bytes from the start of the state to the window.
 const STATE_SIZE: i64 = 256;
 /// Number of data pages.
 const PAGES: u64 = DATA_SIZE / 4096;
-/// Operands and other tables of all cells have the last pages of the data.
+/// Number of data pages, at the end, that hold operands and other tables of all cells.
 const TABLE_PAGES: u64 = 16;
 const INTEGERS: u64 = DATA + DATA_SIZE - TABLE_PAGES * 4096;
 const FLOATS: u64 = INTEGERS + 0x5000;
 const CASES: u64 = INTEGERS + 0xa000;
 const ENTRIES: u64 = INTEGERS + 0xb000;
-/// Places in the operand tables where a round may begin to take its operands, and how many follow.
+/// Number of places in the operand tables from which a round may take its operands. `OPERANDS`: how many follow each place.
 const BEGINNINGS: u64 = 2048;
 const OPERANDS: u64 = 256;
-/// Entries of the other tables.
+/// Number of entries of the other tables.
 const CHOICES: u64 = 256;
 
 /// Offsets in a cell's state.
 pub(crate) mod state {
-    /// Rounds to go.
+    /// Number of rounds left.
     pub const COUNTER: i64 = 0;
-    /// A linear congruential generator, from which everything that changes from round to round comes.
+    /// State of a linear congruential generator, which decides everything that changes between rounds.
     pub const RANDOM: i64 = 8;
     /// The hash.
     pub const HASH: i64 = 16;
-    /// Three registers while the frame needs them.
+    /// Values of three registers, while the frame uses the registers.
     pub const SAVED: i64 = 24;
-    /// [`crate::layout::HASH_FACTOR`].
+    /// The value of [`crate::layout::HASH_FACTOR`].
     pub const FACTOR: i64 = 48;
-    /// Addresses of tables.
+    /// Address of the table of integer operands.
     pub const INTEGERS: i64 = 56;
-    /// As above.
+    /// Address of the table of floating-point operands.
     pub const FLOATS: i64 = 64;
-    /// Addresses of pages that are mapped in all ways.
+    /// Address of a table: addresses of pages that are mapped in all ways.
     pub const CASES: i64 = 72;
-    /// Page table entries.
+    /// Address of a table: page table entries.
     pub const ENTRIES: i64 = 80;
-    /// `stvec` while the cell has its own.
+    /// Saved `stvec`, while the cell has its own.
     pub const STVEC: i64 = 88;
-    /// 32 instructions.
+    /// 32 instructions with which the cell may overwrite its code.
     pub const WORDS: i64 = 128;
 }
 
 /// A self-hashing block of a program.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// Its number among the program's blocks.
+    /// Number of the cell's block in the program.
     pub block: usize,
-    /// How often its code runs.
+    /// How often the cell's code runs.
     pub rounds: u64,
-    /// Parts of its code that can be left out.
+    /// Parts of the cell's code that can be left out.
     pub spans: Vec<Span>,
-    /// Offset of the rounds to go in [`DATA`].
+    /// Offset in [`DATA`] of the number of rounds left.
     pub counter: usize,
-    /// Offsets of its two pages in [`DATA`].
+    /// Offsets in [`DATA`] of the cell's two pages.
     pub pages: [u64; 2],
 }
 
@@ -78,15 +78,15 @@ pub struct Cell {
 pub struct Cells {
     /// The program.
     pub program: Program,
-    /// Its cells, in the order of its blocks.
+    /// Its cells, in the order of the blocks.
     pub cells: Vec<Cell>,
     used: Vec<bool>,
 }
 
-/// What is special about a cell's code.
+/// What a cell's code does apart from random instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing: random instructions.
+    /// Nothing.
     Random,
     /// It changes itself.
     Patching,
@@ -99,7 +99,7 @@ pub(crate) enum Kind {
 }
 
 impl Cells {
-    /// Without cells, but with their tables.
+    /// Starts without cells, but with their tables.
     pub fn new(rng: &mut Rng) -> Cells {
         let mut program = Program::new();
         program.data = vec![0; DATA_SIZE as usize];
@@ -113,14 +113,14 @@ impl Cells {
         };
         fill(INTEGERS, BEGINNINGS + OPERANDS, &mut || operands::integer(rng));
         fill(FLOATS, BEGINNINGS + OPERANDS, &mut || operands::floating(rng));
-        // QEMU 7.2 sets A and D itself, so no entry lacks them.
+        // QEMU 7.2 sets A and D itself, so leave out entries that lack them.
         let cases: Vec<u64> = program.spaces.cases.iter().filter(|c| !c.lacks_ad()).map(|c| c.va).collect();
         fill(CASES, CHOICES, &mut || *rng.choice(&cases).expect("not empty"));
         fill(ENTRIES, CHOICES, &mut || page_table_entry(rng));
         Cells { program, cells: Vec::new(), used }
     }
 
-    /// Adds a cell that runs its code so often; false when there is no room for it.
+    /// Adds a cell that runs its code `rounds` times; returns false if there is no room.
     pub fn add(&mut self, rng: &mut Rng, rounds: u64) -> bool {
         let (mode, paging) = match rng.u8(..8) {
             0 => (Mode::Machine, false),
@@ -144,7 +144,7 @@ impl Cells {
         if paging {
             block.satp = if mode == Mode::User { self.program.spaces.u_satp } else { self.program.spaces.s_satp };
         }
-        // The last ebreak comes to M-mode.
+        // The last ebreak must reach M-mode.
         block.medeleg = if rng.bool() { 0 } else { rng.u64(..) & 0xb3f7 };
         if kind == Kind::Visiting {
             block.medeleg |= 1 << 8;
@@ -206,7 +206,7 @@ impl Cells {
         true
     }
 
-    /// Two pages that are neighbours in the address space: where they are there, and their offsets in the data.
+    /// Takes two free pages that are neighbours in the address space. Returns their address there and their offsets in the data.
     fn take_pages(&mut self, rng: &mut Rng, paging: bool) -> Option<(u64, [u64; 2])> {
         for _ in 0..1000 {
             let page = rng.u64(..PAGES - 1);
@@ -224,7 +224,7 @@ impl Cells {
 const SUM: u64 = 1 << 18;
 const MXR: u64 = 1 << 19;
 
-/// An entry of the last level: mostly a leaf, of one kind or another.
+/// A random entry of the last level, most often a valid leaf.
 fn page_table_entry(rng: &mut Rng) -> u64 {
     let at = PLAYGROUND + rng.u64(..SCRATCH_PAGES) * 4096;
     let bits = rng.u64(..1024) | pte::AD;
@@ -233,11 +233,11 @@ fn page_table_entry(rng: &mut Rng) -> u64 {
     entry(at, bits & !pte::V | valid) | reserved
 }
 
-/// What every cell does around its code.
+/// Code that every cell has around its own code.
 struct Frame {
-    /// Registers that the frame uses; it puts them back.
+    /// Registers that the frame uses and restores.
     registers: [u8; 3],
-    /// State fields are at this distance from sp.
+    /// Distance from sp to the state.
     base: i64,
 }
 
@@ -253,7 +253,7 @@ impl Frame {
         a.i("ld", register, 2, self.base + field);
     }
 
-    /// New operands for some registers.
+    /// Emits code that gives some registers new operands.
     fn mutate(&self, g: &mut Generator<'_>) {
         let [t0, t1, _] = self.registers;
         let free: Vec<u8> = (1..32).filter(|r| !self.registers.contains(r) && !g.is_pointer(*r)).collect();
@@ -278,7 +278,7 @@ impl Frame {
         }
     }
 
-    /// Adds everything to the hash.
+    /// Emits code that adds all registers and some memory to the hash.
     fn hash(&self, g: &mut Generator<'_>) {
         let [t0, t1, t2] = self.registers;
         let rest: Vec<u8> = (1..32).filter(|r| !self.registers.contains(r) && !g.is_pointer(*r)).collect();
@@ -306,7 +306,7 @@ impl Frame {
         }
         a.csr("csrrs", t2, csr::FCSR, 0);
         add(a, t2);
-        // Four words of the window, others in every round.
+        // Add four words of the window; each round chooses others.
         self.load(a, t2, state::RANDOM);
         a.i("srli", t2, t2, 40);
         a.i("andi", t2, t2, 0x3f8);
@@ -320,7 +320,7 @@ impl Frame {
         a.s("sd", t0, 2, self.base + state::HASH);
     }
 
-    /// On to the next round, if there is one.
+    /// Emits code that starts the next round, if there is one.
     fn again(&self, g: &mut Generator<'_>, top: crate::asm::Label) {
         let [t0, ..] = self.registers;
         let a = &mut g.a;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two memories after the same program: the first differences, in words.
+//! Compares two memories after the same program, and finds the first differences, in words.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,18 @@ const BREAKPOINT: u64 = 3;
 pub enum Record {
     /// A trap.
     Trap {
-        /// Taken by the S handler.
+        /// Whether the S handler took it.
         supervisor: bool,
-        /// Vector, 0 for the base.
+        /// The vector; 0 for the base.
         vector: u64,
-        /// Block.
+        /// Number of the block.
         block: usize,
         /// Cause, pc, trap value, status.
         words: [u64; 4],
     },
     /// A block's end.
     End {
-        /// Block.
+        /// Number of the block.
         block: usize,
         /// x1..x31, f0..f31, fcsr, mstatus, sepc, scause, stval, hash of traps.
         words: Vec<u64>,
@@ -41,7 +41,7 @@ impl Record {
     }
 }
 
-/// Reads the log.
+/// Reads the records of the log.
 pub fn records(memory: &[u8]) -> Vec<Record> {
     let words: Vec<u64> = memory[(LOG - DATA) as usize..]
         .chunks_exact(8)
@@ -60,7 +60,7 @@ pub fn records(memory: &[u8]) -> Vec<Record> {
                 supervisor: kind == record::TRAP_S,
                 vector,
                 block,
-                words: body.try_into().expect("length of a trap record"),
+                words: body.try_into().expect("a trap record has this length"),
             },
             record::END => Record::End { block, words: body.to_vec() },
             _ => break,
@@ -70,7 +70,7 @@ pub fn records(memory: &[u8]) -> Vec<Record> {
     list
 }
 
-/// What word `n` of an end record holds.
+/// Name of what word `n` of an end record holds.
 pub(crate) fn name_of(word: usize) -> String {
     match word {
         0..31 => format!("x{}", word + 1),
@@ -79,12 +79,12 @@ pub(crate) fn name_of(word: usize) -> String {
     }
 }
 
-/// Which bits of word `n` of an end record are compared.
+/// Bits of word `n` of an end record that are compared.
 pub(crate) fn end_mask(block: &Block, n: usize) -> u64 {
     match n {
         0..31 if block.relax.x >> (n + 1) & 1 == 1 => 0,
         64 => status_mask(block),
-        // QEMU 7.2 keeps the lowest bit of sepc; the specification has it read as zero.
+        // QEMU 7.2 keeps the lowest bit of sepc; by the specification it reads as zero.
         65 => !1,
         67 if block.relax.tval => 0,
         _ => !0,
@@ -96,13 +96,13 @@ fn status_mask(block: &Block) -> u64 {
 }
 
 fn trap_masks(block: &Block, words: &[u64; 4]) -> [u64; 4] {
-    // A breakpoint may put its address or zero into the trap value: QEMU 7.2 does the latter.
+    // After a breakpoint the trap value may be its address or zero; QEMU 7.2 writes zero.
     let tval = if block.relax.tval || words[0] == BREAKPOINT { 0 } else { !0 };
     let cause = if block.relax.cause { 0 } else { !0 };
     [cause, !1, tval, status_mask(block)]
 }
 
-/// How `ours` differs from `theirs`; one line each, at most `limit`.
+/// Differences between `ours` and `theirs`, one line each, at most `limit`.
 pub fn differences(program: &Program, ours: &[u8], theirs: &[u8], limit: usize) -> Vec<String> {
     let mut found = Vec::new();
     let (a, b) = (records(ours), records(theirs));
@@ -180,12 +180,12 @@ fn brief(record: &Record) -> String {
     }
 }
 
-/// Whether the log goes to the end of the last block.
+/// Whether the log reaches the end of the last block.
 pub fn complete(program: &Program, list: &[Record]) -> bool {
     matches!(list.last(), Some(Record::End { block, .. }) if block + 1 == program.blocks.len())
 }
 
-/// Causes in the log, as text.
+/// Causes of traps in the log, as text.
 pub fn causes(list: &[Record]) -> BTreeSet<String> {
     list.iter()
         .filter_map(|r| match r {
@@ -200,7 +200,7 @@ pub fn causes(list: &[Record]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Where the log breaks a block's expectations.
+/// Differences between the log and what a block expects.
 pub fn broken_expectations(program: &Program, list: &[Record], who: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (number, block) in program.blocks.iter().enumerate() {
@@ -229,13 +229,13 @@ pub fn broken_expectations(program: &Program, list: &[Record], who: &str) -> Vec
         if let Some(extra) = traps.next()
             && !found.last().is_some_and(|f| f.starts_with(&block.name))
         {
-            found.push(format!("{}: {who} has a trap too many: cause {} for {:#x}", block.name, extra[0], extra[2]));
+            found.push(format!("{}: {who} has an unexpected trap: cause {} for {:#x}", block.name, extra[0], extra[2]));
         }
     }
     found
 }
 
-/// Checks the integer registers at a block's end.
+/// Checks the integer registers at the end of a block.
 fn registers(block: &Block, number: usize, list: &[Record], who: &str, found: &mut Vec<String>) {
     let ends = list.iter().filter_map(|r| match r {
         Record::End { block, words } if *block == number => Some(words),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What has to be covered, and what was.
+//! What must be covered, and what has been covered.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use crate::csrs;
 use crate::insn::{SHORT, WIDE};
 use crate::program::Program;
 
-/// Exceptions that each handler must have seen. With 16-bit instructions no fetch is misaligned (cause 0), and `ecall`
-/// from M-mode cannot be delegated.
+/// Exceptions that each handler must have seen. Fetches are never misaligned (cause 0), because there are 16-bit
+/// instructions, and `ecall` from M-mode cannot be delegated.
 const EXCEPTIONS: [u64; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15];
 const INTERRUPTS: [u64; 6] = [1, 3, 5, 7, 9, 11];
 const DELEGABLE_INTERRUPTS: [u64; 3] = [1, 5, 9];
 
-/// What ran on both machines, and agreed.
+/// What has run on both machines without a difference.
 #[derive(Default)]
 pub struct Coverage {
     instructions: BTreeSet<&'static str>,
@@ -23,18 +23,18 @@ pub struct Coverage {
     causes: BTreeSet<String>,
 }
 
-/// Parts of one kind: how many there are, how many are covered, and the others.
+/// Coverage of one kind of items.
 pub struct Share {
-    /// Kind.
+    /// Name of the kind.
     pub name: &'static str,
-    /// All.
+    /// Number of items.
     pub all: usize,
     /// Items that are not covered.
     pub missing: Vec<String>,
 }
 
 impl Coverage {
-    /// Counts a program that went well.
+    /// Adds a program without differences.
     pub fn add(&mut self, program: &Program, causes: BTreeSet<String>) {
         for b in &program.blocks {
             self.instructions.extend(b.executed.keys());
@@ -43,7 +43,7 @@ impl Coverage {
         self.causes.extend(causes);
     }
 
-    /// What is covered and what is not.
+    /// Coverage of each kind.
     pub fn shares(&self) -> Vec<Share> {
         let instructions: Vec<&str> = WIDE.iter().map(|i| i.name).chain(SHORT.iter().map(|i| i.name)).collect();
         let registers: Vec<String> = csrs::names().map(|n| format!("CSR {n}")).collect();

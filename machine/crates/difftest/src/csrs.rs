@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control and status registers: which exist, who may touch them, and what they make of what is written.
+//! Control and status registers: which exist, which modes may access them, and which values they keep.
 
 use fastrand::Rng;
 
@@ -7,12 +7,12 @@ use crate::operands;
 use crate::program::{Block, Mode, Program};
 use crate::runtime::{csr, reg::*};
 
-/// A register, and the bits in which both machines must agree.
+/// A register, and the bits that must agree on both machines.
 struct Probe {
     number: u16,
     name: &'static str,
     mask: u64,
-    /// Bits that are never written, and why.
+    /// Bits that are never written because they must not change.
     keep: u64,
 }
 
@@ -22,17 +22,17 @@ const fn probe(number: u16, name: &'static str, mask: u64) -> Probe {
 
 const NONE: u64 = 0;
 const ALL: u64 = u64::MAX;
-/// Fields of `mstatus` that both have; MPP is probed apart: QEMU 7.2 stores the reserved mode 2, which the specification
-/// does not allow to be read back. VS, MPV and GVA belong to extensions that QEMU 7.2 lets through.
+/// Fields of `mstatus` that both machines have. MPP is probed separately, because QEMU 7.2 stores the reserved mode 2, which
+/// by the specification must not be read back. VS, MPV and GVA belong to extensions; QEMU 7.2 accepts writes to them.
 const MSTATUS: u64 = 0xf_007e_61aa;
-/// SD follows VS too in QEMU; every block's end compares SD.
+/// SD is left out: in QEMU it depends on VS as well. The end of every block compares SD.
 const SSTATUS: u64 = 0x3_000c_6122;
 /// Interrupts of M and S mode. QEMU 7.2 also keeps bits of the hypervisor extension.
 const INTERRUPTS: u64 = 0xaaa;
-/// Per entry L (never set here: it could not be undone), A, X, W and R.
+/// Fields of each entry: L (never set here, because it could not be undone), A, X, W and R.
 const PMPCFG: u64 = 0x1f1f_1f1f_1f1f_1f1f;
 
-/// Every CSR of the machine. `NONE` compares only that the access works.
+/// Every CSR of the machine. `NONE` only compares whether the access works.
 const PROBES: &[Probe] = &[
     probe(0x001, "fflags", ALL),
     probe(0x002, "frm", ALL),
@@ -41,7 +41,7 @@ const PROBES: &[Probe] = &[
     probe(0x104, "sie", INTERRUPTS),
     probe(0x105, "stvec", ALL),
     probe(0x106, "scounteren", 0xffff_ffff),
-    // Only FIOM: QEMU 7.2 also keeps fields of cache block operations.
+    // Only the field FIOM: QEMU 7.2 also keeps fields of cache block operations.
     probe(0x10a, "senvcfg", 1),
     probe(0x140, "sscratch", ALL),
     // QEMU 7.2 keeps bit 0 of xepc.
@@ -49,19 +49,19 @@ const PROBES: &[Probe] = &[
     probe(0x142, "scause", ALL),
     probe(0x143, "stval", ALL),
     probe(0x144, "sip", 0x222),
-    // No ASIDs here.
+    // There are no ASIDs on the machine.
     probe(0x180, "satp", 0xf000_0fff_ffff_ffff),
     // UXL and SXL stay at 64 bits.
     Probe { number: 0x300, name: "mstatus", mask: MSTATUS, keep: 0xf << 32 },
     probe(0x301, "misa", ALL),
-    // The causes that both can delegate.
+    // Only causes that both machines can delegate.
     probe(0x302, "medeleg", 0xb3ff),
     probe(0x303, "mideleg", 0x222),
     probe(0x304, "mie", INTERRUPTS),
     probe(0x305, "mtvec", ALL),
     probe(0x306, "mcounteren", 0xffff_ffff),
     probe(0x30a, "menvcfg", 1),
-    // QEMU counts events and can stop counters; the machine's event counters are zero.
+    // QEMU counts events and can stop counters; the machine's event counters always read zero.
     probe(0x320, "mcountinhibit", NONE),
     probe(0x323, "mhpmevent3", NONE),
     probe(0x332, "mhpmevent18", NONE),
@@ -96,19 +96,19 @@ const PROBES: &[Probe] = &[
     probe(0xc01, "time", NONE),
     probe(0xc02, "instret", NONE),
     probe(0xc03, "hpmcounter3", NONE),
-    // Whose machine it is differs.
+    // The machines identify themselves differently.
     probe(0xf11, "mvendorid", NONE),
     probe(0xf12, "marchid", NONE),
     probe(0xf13, "mimpid", NONE),
     probe(0xf14, "mhartid", ALL),
 ];
 
-/// Names of all CSRs that are probed.
+/// Names of all CSRs that are tested.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PROBES.iter().map(|p| p.name)
 }
 
-/// Writes each CSR in all six ways, and reads what came of it.
+/// Writes each CSR with all six instructions, and reads it back.
 pub fn probes(program: &mut Program, rng: &mut Rng) {
     for p in PROBES {
         let mut block = Block::new(format!("CSR {}", p.name), Mode::Machine);
@@ -122,28 +122,28 @@ pub fn probes(program: &mut Program, rng: &mut Rng) {
             _ => None,
         };
         if whole.is_some() {
-            // Else sie and sip are all zero.
+            // Otherwise sie and sip would be all zero.
             block.mideleg = 0x222;
         }
         if p.number == csr::MTVAL {
-            // The last block's end has left its address, or zero.
+            // The end of the last block has left its address here, or zero.
             a.csr("csrrw", 0, p.number, 0);
         }
         a.csr("csrrs", T6, p.number, 0);
         block.ran("csrrs");
         a.li(T5, p.mask);
-        // Results fold into S0..S3; x5..x7 are at work.
+        // Results are folded into S0..S3; x5..x7 are scratch.
         let values: Vec<u64> = [0, u64::MAX, 0x5555_5555_5555_5555, 1, 3, 8 << 60, 0x1888]
             .into_iter()
             .chain((0..17).map(|_| operands::integer(rng)))
             .map(|v| v & !p.keep)
             .collect();
         for (n, value) in values.into_iter().enumerate() {
-            // Reserved forms of PMP entries: W without R may be read back as anything legal.
+            // A reserved form of PMP entries, W without R, may be read back as any legal form.
             let value = if p.number & 0xfff0 == 0x3a0 { value | value >> 1 & 0x0101_0101_0101_0101 } else { value };
             // MPP = 2 is reserved.
             let value = if p.number == csr::MSTATUS && value >> 11 & 3 == 2 { value | 1 << 11 } else { value };
-            // QEMU lets csrrs and csrrc of a read-only register pass when the bits in rs1 are all zero.
+            // QEMU lets csrrs and csrrc access a read-only register if the bits in rs1 are all zero.
             a.li(T0, if read_only { value | 1 } else { value });
             let set_clear = !matches!(p.name, "pmpcfg0" | "pmpcfg2" | "satp" | "mstatus" | "sstatus");
             let name = match n % 4 {
@@ -169,7 +169,7 @@ pub fn probes(program: &mut Program, rng: &mut Rng) {
                 a.r("sub", sum, T3, sum);
                 a.r("xor", sum, sum, value);
             }
-            // What S-mode registers do to the M-mode ones that they are a part of.
+            // Also compare the M-mode register that contains this S-mode register.
             if let Some((whole, mask)) = whole {
                 a.csr("csrrs", T3, whole, 0);
                 a.li(T4, mask);
@@ -177,7 +177,7 @@ pub fn probes(program: &mut Program, rng: &mut Rng) {
                 a.i("slli", T4, S3, 5);
                 a.r("xor", S3, T4, T3);
             }
-            // The first few values stay visible.
+            // Keep the first few values in registers, so that a difference shows them.
             if n < 6 {
                 a.i("addi", 20 + n as u8, T2, 0);
             }
@@ -186,29 +186,29 @@ pub fn probes(program: &mut Program, rng: &mut Rng) {
             a.csr("csrrw", 0, p.number, T6);
         }
         a.li(T6, 0);
-        // What is left of the last value compared only in part.
+        // What the last value has left in `mstatus` is compared only in part.
         block.traps = 80;
         block.relax.fs = true;
         program.add(a, block);
     }
 }
 
-/// Numbers that one machine has and the other need not have.
+/// Numbers that one machine has and the other may lack.
 fn excluded(n: u16) -> bool {
     matches!(n,
         // The paging extension.
         0x5c0 | 0xdc0 | 0xdc1
-        // QEMU 7.2 has 16 event counters, the machine all 29, which count nothing.
+        // QEMU 7.2 has 16 event counters. The machine has all 29, but they count nothing.
         | 0x333..=0x33f | 0xb13..=0xb1f | 0xc13..=0xc1f
-        // PMP entries from 16 on: absent in QEMU, zero here.
+        // PMP entries from 16 on do not exist in QEMU and read zero here.
         | 0x3a4..=0x3af | 0x3c0..=0x3ef
-        // QEMU has triggers and Smepmp's register; the machine has a (zero) mconfigptr.
+        // QEMU has triggers and the register of Smepmp; the machine has mconfigptr, which reads zero.
         | 0x7a0..=0x7af | 0x747 | 0xf15
     )
 }
 
-/// Reads every CSR number from every mode, and writes those that are read-only by their number: the access works or is
-/// illegal, on both alike.
+/// Reads every CSR number in every mode, and writes those whose number makes them read-only. An access must either work on
+/// both machines or be illegal on both.
 pub fn sweep(program: &mut Program) {
     for mode in [Mode::Machine, Mode::Supervisor, Mode::User] {
         let numbers: Vec<u16> = (0..4096).filter(|&n| !excluded(n)).collect();
@@ -233,7 +233,7 @@ pub fn sweep(program: &mut Program) {
             program.add(a, block);
         }
     }
-    // Counters, as the two enable registers let them through.
+    // Access the counters with all settings of the two enable registers.
     for enables in 0..4u64 {
         for mode in [Mode::Supervisor, Mode::User] {
             let mut block = Block::new(format!("counters in {mode:?}, enables {enables:02b}"), Mode::Machine);
@@ -252,7 +252,7 @@ pub fn sweep(program: &mut Program) {
             program.add(a, block);
         }
     }
-    // Time goes on.
+    // The counters must go forward.
     let mut block = Block::new("counters go forward", Mode::Machine);
     let mut a = program.asm();
     for (n, counter) in [0xb00, 0xb02, 0xc00, 0xc02].into_iter().enumerate() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ELF files that both machines load.
+//! Writes ELF files that both machines can load.
 
 use object::elf;
 use object::write::elf::{FileHeader, ProgramHeader, Sym, Writer};
 
-/// Bytes at a physical address; zeros after `data` up to `size`.
+/// Bytes at a physical address. After `data` there are zeros up to `size`.
 pub struct Segment<'a> {
     /// Physical address.
     pub at: u64,
@@ -14,10 +14,10 @@ pub struct Segment<'a> {
     pub size: u64,
 }
 
-/// A statically linked RISC-V program; its entry is the first segment.
+/// Writes a statically linked RISC-V program. Its entry is the start of the first segment.
 ///
 /// # Panics
-/// When the object crate refuses what it has reserved itself.
+/// The object crate refuses what it has reserved itself.
 pub fn write(segments: &[Segment<'_>], symbols: &[(&str, u64)]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut w = Writer::new(object::Endianness::Little, true, &mut out);
@@ -46,7 +46,7 @@ pub fn write(segments: &[Segment<'_>], symbols: &[(&str, u64)]) -> Vec<u8> {
         e_entry: segments[0].at,
         e_flags: elf::EF_RISCV_RVC | elf::EF_RISCV_FLOAT_ABI_DOUBLE,
     };
-    w.write_file_header(&header).expect("header was reserved");
+    w.write_file_header(&header).expect("the header was reserved");
     w.write_align_program_headers();
     for (s, offset) in segments.iter().zip(&offsets) {
         w.write_program_header(&ProgramHeader {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every instruction of RV64GC as a row: fixed bits, their mask, and the form of its operands.
+//! A table of all instructions of RV64GC: fixed bits, their mask, and the form of the operands.
 //!
-//! Source: the opcode listings of the RISC-V unprivileged and privileged specifications. The hart's own decoder is not
-//! used here, so that a mistake in one shows against the other.
+//! Source: the opcode listings of the RISC-V unprivileged and privileged specifications. The hart's own decoder is not used
+//! here, so that a mistake in either of them shows as a difference.
 
 /// Operands of a 32-bit instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,32 +78,32 @@ pub struct Insn {
     pub bits: u32,
     /// Which bits are fixed.
     pub mask: u32,
-    /// The others.
+    /// Form of the operands.
     pub form: Form,
 }
 
 const F3: u32 = 0x707f;
 const F7: u32 = 0xfe00_707f;
 const SH: u32 = 0xfc00_707f;
-/// funct7 and opcode: operations with a rounding mode.
+/// Mask of funct7 and opcode, for operations with a rounding mode.
 const RM: u32 = 0xfe00_007f;
-/// As `RM`, with rs2 fixed.
+/// The same mask with rs2 fixed as well.
 const RM2: u32 = 0xfff0_007f;
 const F7R2: u32 = 0xfff0_707f;
-/// funct5, funct3 and opcode: aq and rl are free.
+/// Mask of funct5, funct3 and opcode; aq and rl are free.
 const AMO: u32 = 0xf800_707f;
 
 const fn i(name: &'static str, bits: u32, mask: u32, form: Form) -> Insn {
     Insn { name, bits, mask, form }
 }
-/// OP and OP-32 rows.
+/// A row of OP or OP-32.
 const fn op(name: &'static str, opcode: u32, f3: u32, f7: u32) -> Insn {
     i(name, f7 << 25 | f3 << 12 | opcode, F7, Form::R)
 }
 const fn amo(name: &'static str, f5: u32, f3: u32) -> Insn {
     i(name, f5 << 27 | f3 << 12 | 0x2f, AMO, Form::Amo)
 }
-/// OP-FP rows: funct5, format, rs2 or rounding mode as the mask says.
+/// A row of OP-FP: funct5, format, and rs2 or rounding mode according to the mask.
 const fn fp(name: &'static str, f5: u32, fmt: u32, rs2: u32, f3: u32, mask: u32, form: Form) -> Insn {
     i(name, f5 << 27 | fmt << 25 | rs2 << 20 | f3 << 12 | 0x53, mask, form)
 }
@@ -275,7 +275,7 @@ pub const WIDE: &[Insn] = &[
 /// Operands of a 16-bit instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CForm {
-    /// Computes in registers, whatever its operands are.
+    /// Computes in registers; any operands are allowed.
     Compute,
     /// rd', offset(rs1') of 4 or 8 bytes.
     Load(u8),
@@ -304,7 +304,7 @@ pub struct CInsn {
     pub bits: u16,
     /// Which bits are fixed.
     pub mask: u16,
-    /// The others.
+    /// Form of the operands.
     pub form: CForm,
 }
 
@@ -312,7 +312,7 @@ const fn c(name: &'static str, bits: u16, mask: u16, form: CForm) -> CInsn {
     CInsn { name, bits, mask, form }
 }
 
-/// All 16-bit instructions of RV64DC. Where two rows match, the first one counts.
+/// All 16-bit instructions of RV64DC. If two rows match, the first one counts.
 pub const SHORT: &[CInsn] = &[
     c("c.addi4spn", 0x0000, 0xe003, CForm::Compute),
     c("c.fld", 0x2000, 0xe003, CForm::Load(8)),
@@ -353,7 +353,7 @@ pub const SHORT: &[CInsn] = &[
     c("c.sdsp", 0xe002, 0xe003, CForm::StoreSp(8)),
 ];
 
-/// The row of a 32-bit word, if it is an instruction (reserved rounding modes count as one).
+/// The row of a 32-bit word, if it is an instruction. Words with a reserved rounding mode count as instructions.
 pub fn find_wide(word: u32) -> Option<&'static Insn> {
     WIDE.iter().find(|i| word & i.mask == i.bits)
 }
@@ -376,9 +376,9 @@ pub fn find_short(half: u16) -> Option<&'static CInsn> {
 /// The row with this mnemonic.
 ///
 /// # Panics
-/// When there is none: mnemonics are written in this crate only.
+/// There is none: only this crate passes mnemonics.
 pub fn by_name(name: &str) -> &'static Insn {
-    WIDE.iter().find(|i| i.name == name).unwrap_or_else(|| panic!("no instruction {name}"))
+    WIDE.iter().find(|i| i.name == name).unwrap_or_else(|| panic!("there is no instruction {name}"))
 }
 
 #[cfg(test)]
@@ -391,7 +391,7 @@ mod tests {
             assert_eq!(a.bits & !a.mask, 0, "{}", a.name);
             for b in &WIDE[n + 1..] {
                 let common = a.mask & b.mask;
-                assert_ne!(a.bits & common, b.bits & common, "{} and {}", a.name, b.name);
+                assert_ne!(a.bits & common, b.bits & common, "{} and {} have common encodings", a.name, b.name);
             }
         }
     }

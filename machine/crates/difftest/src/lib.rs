@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Differential test: the same bare-metal programs on the machine and on QEMU, compared register by register.
+//! Differential test: runs the same bare-metal programs on the machine and on QEMU, and compares all registers and memory.
 
 pub mod asm;
 pub mod bisect;
@@ -24,7 +24,7 @@ mod special;
 pub mod suite;
 pub mod tables;
 
-/// Prints a line; somebody who has stopped listening is no reason to stop.
+/// Prints a line. Ignores errors: the test should continue even if nobody reads its output any more.
 pub fn say(line: impl std::fmt::Display) {
     use std::io::Write;
     let _ = writeln!(std::io::stdout(), "{line}");

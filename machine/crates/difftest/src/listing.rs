@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Code for people: by objdump where it is installed, in hex otherwise.
+//! Code for people to read: by objdump if it is installed, otherwise in hex.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::insn;
 
-/// The code at an address.
+/// Lists the code at an address.
 pub fn listing(code: &[u8], at: u64, folder: &Path) -> String {
     disassemble(code, at, folder).unwrap_or_else(|| hex(code, at))
 }
 
-/// Instructions with their addresses; what is cut short is left out.
+/// Instructions with their addresses. An instruction that is cut off at the end is left out.
 pub fn instructions(code: &[u8], at: u64) -> impl Iterator<Item = (u64, &[u8])> {
     let mut from = 0;
     std::iter::from_fn(move || {

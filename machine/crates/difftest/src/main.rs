@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `difftest`: runs the same programs on the machine and on QEMU and compares registers and memory.
 //!
-//! Exit status: 0 when nothing differs and everything is covered, 1 otherwise, 2 when a program could not be run.
+//! Exit status: 0 if nothing differs and everything is covered, 1 otherwise, 2 if a program could not be run.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Guests that write nonsense: into every device register, ring, queue and page table, while the SMU serves misses.
+//! Guests that write nonsense into every device register, ring, queue and page table, while the SMU serves misses.
 //!
-//! A small loop in the guest carries out a table of actions made here from a seed. Each run sets drive and SMU up more
-//! or less rightly first, so that the nonsense also meets state that only a working set-up reaches.
+//! A small loop in the guest executes a table of actions, which is made here from a seed. Each run first sets up the drives
+//! and the SMU, mostly correctly, so that the nonsense also meets states that only a working set-up reaches.
 
 use fastrand::Rng;
 use trapless_smu_regs as smu;
@@ -16,21 +16,21 @@ const SAVE: u64 = 0x8000_2000;
 const ACTIONS: u64 = 0x8001_0000;
 /// Bytes of a hart's table of actions.
 const TABLE: u64 = 0x1_0000;
-/// Bytes from [`CODE`] on that S and U mode cannot touch.
+/// Bytes from [`CODE`] on that S and U mode cannot read or write.
 const CLOSED: u64 = 0x4_0000;
-/// Memory that actions play with: page tables, rings, queues, frames.
+/// Memory that actions access: page tables, rings, queues, frames.
 const ARENA: u64 = 0x8010_0000;
 const ARENA_SIZE: u64 = 0x10_0000;
-/// Page tables: root, then one table for each level, then leaves.
+/// Page tables: the root, then one table of each level, then the tables of leaves.
 const ROOT: u64 = ARENA;
 const FREE_RING: u64 = ARENA + 0x1_0000;
 const RETURN_RING: u64 = ARENA + 0x1_8000;
 const ADMIN: u64 = ARENA + 0x2_0000;
 const QUEUES: u64 = ARENA + 0x2_8000;
 const FRAMES: u64 = ARENA + 0x4_0000;
-/// Harts of a run.
+/// Number of harts of a run.
 pub const HARTS: u64 = 2;
-/// Drives of a run.
+/// Number of drives of a run.
 pub const DRIVES: u64 = 2;
 /// Memory of a run, bytes.
 pub const MEMORY: u64 = 16 << 20;
@@ -41,10 +41,10 @@ const BAR: u64 = 0x1_0000;
 const SMU: u64 = 0x1100_0000;
 const ACLINT: u64 = 0x0200_0000;
 const SHWDP: u16 = 0x5c0;
-/// Cycles after which a visit to S or U mode is over, whatever it does.
+/// Cycles after which a visit to S or U mode ends, whatever it does.
 const VISIT_TICKS: u64 = 400;
 
-/// What an action does; the numbers are those the guest's loop tells apart.
+/// What an action does, by the number in the guest's table.
 #[derive(Clone, Copy)]
 enum Op {
     End = 0,
@@ -73,7 +73,7 @@ struct Maker {
     actions: Vec<[u64; 4]>,
 }
 
-/// The ELF file of a run.
+/// Makes the ELF file of a run.
 pub fn program(seed: u64) -> Vec<u8> {
     let mut rng = Rng::with_seed(seed);
     let arena = arena(&mut rng);
@@ -106,14 +106,14 @@ pub fn program(seed: u64) -> Vec<u8> {
     )
 }
 
-/// Page tables with armed entries of all kinds, a free ring, admin commands that make an I/O queue pair.
+/// Makes page tables with armed entries of all kinds, a free ring, and admin commands that create I/O queue pairs.
 fn arena(rng: &mut Rng) -> Vec<u8> {
     let mut words = vec![0u64; ARENA_SIZE as usize / 8];
     let mut set = |at: u64, value: u64| words[((at - ARENA) / 8) as usize] = value;
     let pointer = |at: u64| at >> 12 << 10 | 1;
-    // Virtual addresses from 0: two tables of leaves; RAM as it is at 0x8000_0000.
+    // From virtual address 0 on: two tables of leaves. At 0x8000_0000: RAM, mapped one to one.
     set(ROOT, pointer(ROOT + 0x1000));
-    // The same at 0xc000_0000 for U-mode.
+    // At 0xc000_0000: RAM once more, for U-mode.
     set(ROOT + 2 * 8, CODE >> 12 << 10 | 0xcf);
     set(ROOT + 3 * 8, CODE >> 12 << 10 | 0xdf);
     for table in 0..2 {
@@ -130,7 +130,7 @@ fn arena(rng: &mut Rng) -> Vec<u8> {
     }
     for drive in 0..DRIVES {
         let admin = ADMIN + drive * 0x2000;
-        // Create I/O completion queues 1 and 2, then submission queues 1 and 2: 64 entries, contiguous.
+        // Commands that create I/O completion queues 1 and 2, then submission queues 1 and 2: 64 entries, contiguous.
         for (slot, (opcode, queue)) in [(5u64, 1u64), (5, 2), (1, 1), (1, 2)].into_iter().enumerate() {
             let at = admin + slot as u64 * 64;
             let place = QUEUES + drive * 0x8000 + queue * 0x2000 + if opcode == 5 { 0x1000 } else { 0 };
@@ -138,7 +138,7 @@ fn arena(rng: &mut Rng) -> Vec<u8> {
             set(at + 24, place);
             set(at + 40, queue | 63 << 16 | (if opcode == 1 { 1 | queue << 16 } else { 1 }) << 32);
         }
-        // Commands that the guest submits itself, some of them sense.
+        // Commands that the guest submits itself. Some of them are valid.
         for slot in 0..64 {
             let at = QUEUES + drive * 0x8000 + 0x2000 + slot * 64;
             for word in 0..8 {
@@ -156,7 +156,7 @@ fn arena(rng: &mut Rng) -> Vec<u8> {
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// A page table entry: mostly armed as it should be, sometimes anything.
+/// A random page table entry: usually a correctly armed one, sometimes anything.
 fn leaf(rng: &mut Rng) -> u64 {
     let armed = smu::PTE_L.of(1) | 0x52 | smu::PTE_LBA.of(rng.u64(..1024) * 8);
     match rng.u8(..12) {
@@ -175,7 +175,7 @@ impl Maker {
         self.actions.push([op as u64, a, b, 0]);
     }
 
-    /// A step of the set-up; now and then it goes wrong.
+    /// Adds a step of the set-up. From time to time its value is wrong.
     fn step(&mut self, at: u64, value: u64, wide: bool) {
         let value = if self.rng.u8(..80) == 0 { self.value() } else { value };
         self.push(if wide { Op::Store8 } else { Op::Store4 }, at, value);
@@ -217,7 +217,7 @@ impl Maker {
         self.step(SMU + smu::CTRL, 1, true);
     }
 
-    /// A value that means something to some register, or nothing.
+    /// A random value, often one that means something to a register.
     fn value(&mut self) -> u64 {
         let r = self.rng.u64(..);
         match self.rng.u8(..12) {
@@ -236,7 +236,7 @@ impl Maker {
         }
     }
 
-    /// Some device's address.
+    /// An address, usually one of a device.
     fn device(&mut self) -> u64 {
         let r = self.rng.u64(..);
         match self.rng.u8(..20) {
@@ -259,7 +259,7 @@ impl Maker {
         match self.rng.u8(..40) {
             0..8 => {
                 let (op, at, value) = (self.store_size(), self.device(), self.value());
-                // The finisher would end the run, and resetting the whole machine is not the point.
+                // The finisher would end the run, and a reset of the whole machine is not what is tested.
                 if at >> 12 != 0x100 {
                     self.push(op, at, value);
                 }
@@ -270,18 +270,18 @@ impl Maker {
                 self.push(op, at, 0);
             }
             10..13 => {
-                // Rings, queues, page tables.
+                // Write to rings, queues or page tables.
                 let at = ARENA + (r & (FRAMES - ARENA - 1));
                 let (op, value) = (self.store_size(), self.value());
                 self.push(op, at & !7, value);
             }
             13..15 => {
-                // An entry armed again.
+                // Arm an entry again.
                 let value = leaf(&mut self.rng);
                 self.push(Op::Store8, ROOT + 0x2000 + (r & 0x1ff8), value);
             }
             15..17 => {
-                // Frames for the SMU, and a look at what it gives back.
+                // Give frames to the SMU, and take what it returns.
                 self.push(Op::Store8, SMU + smu::FREE_TAIL, r & 0x3f);
                 self.push(Op::Store8, SMU + smu::RET_HEAD, r >> 8 & 0x7f);
             }
@@ -292,7 +292,7 @@ impl Maker {
                 self.push(Op::Store8, SMU + register, r & if register == fences[0] { 3 } else { 1 });
             }
             19..21 => {
-                // Own commands: the doorbell of queue 1.
+                // Ring the doorbell of queue 1 or 2, which the guest's own commands use.
                 let bar = WINDOW + (r & 1) * BAR;
                 self.push(Op::Store4, bar + 0x1008 + (r >> 1 & 4), r >> 8 & 0x3f);
             }
@@ -312,7 +312,7 @@ impl Maker {
                     _ => Op::VisitLoad,
                 };
                 let va = if r & 31 == 0 { self.value() } else { r >> 8 & 0x3f_fff8 };
-                // Code that is nonsense may run for ever.
+                // Nonsense code could run forever.
                 let va = if matches!(op, Op::VisitFetch) { va | 8 } else { va };
                 self.push(op, va, u64::from(r & 0x60 != 0));
             }
@@ -324,7 +324,7 @@ impl Maker {
     }
 }
 
-/// The loop, the visits to S and U mode, the trap handler.
+/// Makes the guest's code: the loop, the visits to S and U mode, and the trap handler.
 fn code() -> Vec<u8> {
     let mut asm = Asm::new(CODE);
     let a = &mut asm;
@@ -332,7 +332,7 @@ fn code() -> Vec<u8> {
     a.csr("csrrs", T0, MHARTID, 0);
     a.li(T1, HARTS);
     a.b("bgeu", T0, T1, rest);
-    // Visitors may execute the code, and neither read nor write it, the tables and the save areas. The drives may.
+    // Visits may execute the code, but not read or write it, the tables or the save areas. Drives may do all that.
     a.li(T1, CODE >> 2 | (CLOSED / 8 - 1));
     a.csr("csrrw", 0, PMPADDR0, T1);
     a.li(T1, u64::MAX >> 10);
@@ -341,7 +341,7 @@ fn code() -> Vec<u8> {
     a.csr("csrrw", 0, PMPCFG0, T1);
     a.la(T1, handler);
     a.csr("csrrw", 0, MTVEC, T1);
-    // The current action is remembered in memory: visitors may change every register.
+    // Keep the current action in memory: a visit may change every register.
     a.li(S1, SAVE);
     a.i("slli", T1, T0, 6);
     a.r("add", S1, S1, T1);
@@ -405,7 +405,7 @@ fn code() -> Vec<u8> {
         a.j(visit);
     }
 
-    // Into S mode (b = 0, with SUM) or U mode (b = 1). The timer ends the visit, and every wait for the SMU.
+    // Go to S mode (b = 0, with SUM) or U mode (b = 1). The timer ends the visit, and every wait for the SMU.
     a.bind(visit);
     a.li(T0, ACLINT + 0xbff8);
     a.i("ld", T1, T0, 0);
@@ -426,13 +426,13 @@ fn code() -> Vec<u8> {
     a.csr("csrrs", 0, MSTATUS, T0);
     let guest = a.label();
     a.la(T0, guest);
-    // Bare U-mode, after nonsense in satp, finds nothing there: a trap as any other.
+    // If nonsense in satp left U-mode bare, there is nothing at that address: a trap like any other.
     a.i("slli", T1, A1, 30);
     a.r("add", T0, T0, T1);
     a.csr("csrrw", 0, MEPC, T0);
     a.plain("mret");
 
-    // Traps: an interrupt that met M-mode is switched off; everything else ends the action.
+    // Traps: an interrupt from M-mode is switched off; everything else ends the action.
     a.align(4);
     a.bind(handler);
     let abandon = a.label();
@@ -460,7 +460,7 @@ fn code() -> Vec<u8> {
     a.plain("wfi");
     a.j(sleep);
 
-    // What visitors run.
+    // The code that visits run.
     a.bind(guest);
     let (store, amo, fetch) = (a.label(), a.label(), a.label());
     a.li(T0, 1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values that find mistakes: the edges of integer and floating-point formats, and random ones between.
+//! Values that find mistakes: limits of integer and floating-point formats, and random values between them.
 
 use fastrand::Rng;
 
-/// An integer operand.
+/// A random integer operand.
 pub fn integer(rng: &mut Rng) -> u64 {
     let random = rng.u64(..);
     match rng.u8(..12) {
@@ -21,7 +21,7 @@ pub fn integer(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Width of a floating-point format: bits of exponent and fraction.
+/// A floating-point format: number of bits of its exponent and of its fraction.
 #[derive(Clone, Copy)]
 struct Format {
     exponent: u32,
@@ -46,9 +46,9 @@ fn float(rng: &mut Rng, f: Format) -> u64 {
         4 => (top, 0),
         5 => (top, fraction | 1 << (f.fraction - 1)),
         6 => (top, fraction & !(1 << (f.fraction - 1)) | 1),
-        // About where integers end: 2^31, 2^32, 2^63, 2^64.
+        // Values near the limits of integers: 2^31, 2^32, 2^63, 2^64.
         7 => (bias + [30, 31, 32, 62, 63, 64][rng.usize(..6)], fraction),
-        // Products and quotients of these come close to the smallest and largest numbers.
+        // Values whose products and quotients are close to the smallest and largest numbers.
         8 => (bias / 2 + rng.u64(..4), fraction),
         9 => (bias + bias / 2 + rng.u64(..4) - 2, fraction),
         10 => (rng.u64(..=top), random),
@@ -59,7 +59,7 @@ fn float(rng: &mut Rng, f: Format) -> u64 {
     u64::from(rng.bool()) << (f.exponent + f.fraction) | exponent.min(top) << f.fraction | fraction
 }
 
-/// A register of floating point: a double, a boxed single, and now and then a single in a broken box.
+/// A random value of a floating-point register: a double, a NaN-boxed single, or sometimes an incorrectly boxed single.
 pub fn floating(rng: &mut Rng) -> u64 {
     match rng.u8(..16) {
         0..7 => float(rng, DOUBLE),
@@ -68,7 +68,7 @@ pub fn floating(rng: &mut Rng) -> u64 {
     }
 }
 
-/// What lies in memory.
+/// A random value for memory.
 pub fn memory(rng: &mut Rng) -> u64 {
     match rng.u8(..4) {
         0 => float(rng, DOUBLE),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sv39, Sv48 and Sv57: every reason for a page fault, with every kind of access, in every mode. What must happen is computed here from
-//! the privileged specification (section "Virtual Address Translation Process") and demanded of both machines.
+//! Sv39, Sv48 and Sv57: every reason for a page fault, with every kind of access, in every mode. This module computes the
+//! result from the privileged specification (section "Virtual Address Translation Process"); both machines must show it.
 
 use fastrand::Rng;
 
@@ -22,7 +22,7 @@ const MPRV: u64 = 1 << 17;
 const SUM: u64 = 1 << 18;
 const MXR: u64 = 1 << 19;
 
-/// How a page is accessed.
+/// Kind of access to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
     Load,
@@ -38,7 +38,7 @@ use Access::*;
 impl Access {
     const ALL: [Access; 7] = [Load, LoadFp, LoadReserved, Store, StoreFp, Amo, Fetch];
 
-    /// Emits the access to the address in T1.
+    /// Emits an access to the address in T1.
     fn emit(self, a: &mut Asm, block: &mut Block) {
         match self {
             Load => a.i("ld", T2, T1, 0),
@@ -69,12 +69,12 @@ impl Access {
     }
 }
 
-/// The mode an access is made in, and by what means.
+/// The mode in which an access is made, and how.
 struct Setting {
     name: &'static str,
-    /// Mode whose rules count.
+    /// Mode whose rules apply.
     effective: Mode,
-    /// Made from M-mode with MPRV.
+    /// Whether M-mode makes the access, with MPRV.
     mprv: bool,
     sum: bool,
     mxr: bool,
@@ -97,7 +97,7 @@ const SETTINGS: [Setting; 10] = [
     setting("M, MPRV to S, SUM, MXR", Mode::Supervisor, true, true, true),
 ];
 
-/// Whether the leaf lets the access through.
+/// Whether the leaf allows the access.
 fn allowed(leaf: Option<u64>, access: Access, s: &Setting) -> bool {
     let Some(leaf) = leaf else { return false };
     let has = |bits| leaf & bits == bits;
@@ -126,10 +126,10 @@ fn block(program: &mut Program, s: &Setting, access: Access, cases: &[Case]) {
     let previous = MPRV | (s.effective as u64) << 11;
     let mut a = program.asm();
     let mut expected = Vec::new();
-    // The results of all accesses end up in S0.
+    // S0 collects the results of all accesses.
     a.li(S1, 0x1234_5678);
     for case in cases {
-        // The page holds code at its start, data behind it.
+        // The page begins with code; data follows.
         let va = case.va + if access == Fetch { 0 } else { DATA_OFFSET };
         a.li(T1, va);
         a.li(T2, 0);
@@ -156,7 +156,7 @@ fn block(program: &mut Program, s: &Setting, access: Access, cases: &[Case]) {
     program.add(a, block);
 }
 
-/// All cases but those that QEMU 7.2 treats otherwise.
+/// Adds all cases except those that QEMU 7.2 treats differently.
 pub fn common(program: &mut Program) {
     let cases: Vec<Case> = program.spaces.cases.iter().filter(|c| !c.lacks_ad()).cloned().collect();
     for s in &SETTINGS {
@@ -167,8 +167,8 @@ pub fn common(program: &mut Program) {
     straddling_fetch(program);
 }
 
-/// Leaves without A or D: faults (Svade), where QEMU 7.2 sets the bits. Addresses of misaligned accesses that cross
-/// pages: the part that faults, where QEMU 7.2 names other addresses.
+/// Adds what only the machine runs: leaves without A or D, which fault (Svade) but whose bits QEMU 7.2 sets; and misaligned
+/// accesses across pages, for which the machine reports the part that faults, but QEMU 7.2 other addresses.
 pub fn machine_only(program: &mut Program) {
     let cases: Vec<Case> = program.spaces.cases.iter().filter(|c| c.lacks_ad()).cloned().collect();
     for s in &SETTINGS {
@@ -179,13 +179,13 @@ pub fn machine_only(program: &mut Program) {
     crossing(program);
 }
 
-/// Pairs of neighbouring 4 KiB pages of the playground: the address of the second.
+/// Pairs of neighbouring 4 KiB pages of the playground.
 fn neighbours(program: &Program) -> Vec<(Case, Case)> {
     let cases: Vec<Case> = program.spaces.cases.iter().filter(|c| !c.lacks_ad()).cloned().collect();
     cases.windows(2).filter(|p| p[0].va + 4096 == p[1].va).map(|p| (p[0].clone(), p[1].clone())).collect()
 }
 
-/// An instruction half in one page, half in the next.
+/// Adds fetches of an instruction that lies half in one page and half in the next.
 fn straddling_fetch(program: &mut Program) {
     for s in &SETTINGS[..6] {
         let mut block =
@@ -213,7 +213,7 @@ fn straddling_fetch(program: &mut Program) {
     }
 }
 
-/// A load or store whose bytes lie in two pages.
+/// Adds loads and stores whose bytes lie in two pages.
 fn crossing(program: &mut Program) {
     for s in &SETTINGS {
         for (access, name) in [(Load, "ld"), (Store, "sd"), (LoadFp, "fld"), (StoreFp, "fsd")] {
@@ -250,8 +250,8 @@ fn crossing(program: &mut Program) {
     }
 }
 
-/// Entries, SUM and MXR that change while translations are cached: after the fence that the specification wants, or at
-/// once where it wants none, accesses follow the change.
+/// Changes entries, SUM and MXR while translations are cached. Accesses must see a change after the fence that the
+/// specification requires, or at once where it requires none.
 pub fn changes(program: &mut Program, rng: &mut Rng) {
     for n in 0..24 {
         let mode = if n % 2 == 0 { Mode::Supervisor } else { Mode::Machine };
@@ -260,13 +260,13 @@ pub fn changes(program: &mut Program, rng: &mut Rng) {
         let (middle, table) = (program.spaces.scratch_middle, program.spaces.scratch_table);
         let mut a = program.asm();
         if mode == Mode::Machine {
-            // The entries are written, and the accesses made, as S-mode would.
+            // Write the entries and make the accesses as S-mode would.
             a.li(T3, MPRV | (Mode::Supervisor as u64) << 11);
             a.csr("csrrs", 0, csr::MSTATUS, T3);
         }
         let status = if mode == Mode::Machine { csr::MSTATUS } else { csr::SSTATUS };
-        // Whether the entries of the three pages, and the large page over them, may be for U-mode: at first they are
-        // what the block before has left.
+        // Whether the entries of the three pages, and of the large page above them, may be user pages. At first they are
+        // what the previous block has left.
         let mut user = [true; 4];
         for _ in 0..150 {
             let page = rng.u64(..3);
@@ -288,7 +288,7 @@ pub fn changes(program: &mut Program, rng: &mut Rng) {
                     block.ran("sfence.vma");
                 }
                 3 if rng.bool() => {
-                    // The entry above: a table, a large page, nothing.
+                    // Write the entry above: a table, a large page, or an invalid entry.
                     let large = entry(PLAYGROUND & !0x1f_ffff, bits);
                     let value = [entry(table, pte::V), entry(table, pte::V), large, 0][rng.usize(..4)];
                     user[3] = bits & pte::U != 0;
@@ -308,7 +308,7 @@ pub fn changes(program: &mut Program, rng: &mut Rng) {
                         continue;
                     }
                     if access == Fetch && (user[page as usize] || user[3]) {
-                        // QEMU 7.2 executes a user page in S-mode when a load with SUM has cached its translation.
+                        // QEMU 7.2 executes a user page in S-mode if a load with SUM has cached its translation.
                         a.plain("sfence.vma");
                         block.ran("sfence.vma");
                     }
@@ -322,12 +322,12 @@ pub fn changes(program: &mut Program, rng: &mut Rng) {
                 }
             }
             if mode == Mode::Machine {
-                // A trap has left MPP at U.
+                // A trap may have set MPP to U.
                 a.li(T3, (Mode::Supervisor as u64) << 11);
                 a.csr("csrrs", 0, csr::MSTATUS, T3);
             }
         }
-        // As the next block expects it.
+        // Restore what the next block expects.
         if mode == Mode::Machine {
             a.li(T3, MPRV);
             a.csr("csrrc", 0, csr::MSTATUS, T3);

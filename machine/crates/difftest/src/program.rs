@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A test program: blocks of code with their starting states, put together as an ELF file.
+//! A test program: blocks of code with their initial states, assembled into an ELF file.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ pub enum Mode {
     Machine = 3,
 }
 
-/// What is not compared in a block, and why it is not is said where it is set.
+/// What is not compared in a block. The code that sets a field says why.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Relax {
     /// Trap values.
     pub tval: bool,
     /// Causes.
     pub cause: bool,
-    /// These integer registers at the end, by bit.
+    /// Integer registers at the end, one bit each.
     pub x: u32,
     /// `mstatus.FS` and SD.
     pub fs: bool,
@@ -35,10 +35,10 @@ pub struct Relax {
     pub mprv: bool,
 }
 
-/// One trap that the specification demands, known before anything runs.
+/// A trap that the specification requires; it is known before anything runs.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// What is tried.
+    /// What is tested.
     pub what: String,
     /// Exception code, or none.
     pub cause: Option<u64>,
@@ -49,13 +49,13 @@ pub struct Expected {
 /// A block: code that runs from a known state to its last `ebreak`.
 #[derive(Clone)]
 pub struct Block {
-    /// For people.
+    /// Name of the block, for people to read.
     pub name: String,
-    /// Where it begins.
+    /// Address of its first instruction.
     pub entry: u64,
-    /// The last `ebreak`.
+    /// Address of its last `ebreak`.
     pub end: u64,
-    /// The code, for [`Block::entry`] on.
+    /// The code, for address [`Block::entry`].
     pub code: Vec<u8>,
     /// Mode at the beginning.
     pub mode: Mode,
@@ -73,29 +73,29 @@ pub struct Block {
     pub f: [u64; 32],
     /// Initial `fcsr`.
     pub fcsr: u64,
-    /// How often it runs.
+    /// How often the block runs.
     pub repeat: u64,
     /// [`flag`] bits.
     pub flags: u64,
     /// What is not compared.
     pub relax: Relax,
-    /// Traps that must come, in order; all others are unexpected. `None`: whatever the reference does.
+    /// Traps that must occur, in order; any other is an error. `None`: whatever the reference does.
     pub expected: Option<Vec<Expected>>,
     /// Integer registers that must have these values at the end.
     pub expected_x: Vec<(u8, u64)>,
-    /// Mnemonics that run for certain, and how often in one run of the block.
+    /// Mnemonics that certainly run, and how often in one run of the block.
     pub executed: BTreeMap<&'static str, u64>,
-    /// Things covered beside instructions: CSRs, faults.
+    /// What the block covers apart from instructions: CSRs, faults.
     pub covers: Vec<String>,
-    /// Log records that it writes at most, in one run, beside its end record.
+    /// Most log records that one run of the block writes, without its end record.
     pub traps: u64,
 }
 
 impl Block {
-    /// `mstatus.FS` of a block whose floating point is on.
+    /// `mstatus.FS` of a block with floating point.
     pub const FS_DIRTY: u64 = 3 << 13;
 
-    /// An empty block, all registers zero.
+    /// Creates an empty block with all registers zero.
     pub fn new(name: impl Into<String>, mode: Mode) -> Block {
         Block {
             name: name.into(),
@@ -121,23 +121,23 @@ impl Block {
         }
     }
 
-    /// Notes that an instruction runs once in every run of the block.
+    /// Notes that an instruction certainly runs once in every run of the block.
     pub fn ran(&mut self, name: &'static str) {
         *self.executed.entry(name).or_default() += 1;
     }
 
-    /// Instructions that run for certain, all runs together.
+    /// Number of instructions that certainly run, over all runs of the block.
     pub fn instructions(&self) -> u64 {
         self.executed.values().sum::<u64>() * self.repeat
     }
 
-    /// Words that it logs at most.
+    /// Most words that the block logs.
     fn log_words(&self) -> usize {
         (record::END_WORDS + self.traps as usize * record::TRAP_WORDS) * self.repeat as usize
     }
 }
 
-/// A program being put together.
+/// A program under construction.
 pub struct Program {
     /// Its blocks, by their numbers in the log.
     pub blocks: Vec<Block>,
@@ -147,7 +147,7 @@ pub struct Program {
     pub spaces: Spaces,
     /// Initial content of [`DATA`].
     pub data: Vec<u8>,
-    /// Code of all blocks, for [`CODE`] on.
+    /// Code of all blocks, for address [`CODE`].
     pub code: Vec<u8>,
     next_code: u64,
     next_window: u64,
@@ -161,16 +161,16 @@ impl Default for Program {
 }
 
 impl Program {
-    /// A program without blocks. Blocks that use address translation use Sv39.
+    /// Creates a program without blocks. Blocks with address translation use Sv39.
     pub fn new() -> Program {
         Program::paged(Paging::Sv39)
     }
 
-    /// A program without blocks. Blocks that use address translation use this mode.
+    /// Creates a program without blocks. Blocks with address translation use this mode.
     pub fn paged(paging: Paging) -> Program {
         Program {
             blocks: Vec::new(),
-            // Addresses do not depend on the number of blocks; the code is built again at the end.
+            // The addresses do not depend on the number of blocks; the code is built again at the end.
             runtime: runtime::build(1),
             spaces: Spaces::new(paging),
             data: Vec::new(),
@@ -181,16 +181,16 @@ impl Program {
         }
     }
 
-    /// An assembler for the next block.
+    /// Creates an assembler for the next block.
     pub fn asm(&self) -> Asm {
         Asm::new(self.next_code)
     }
 
-    /// Takes a data window, filled by `fill` with 8-byte values. Returns its offset in [`DATA`].
+    /// Takes a data window and fills it with 8-byte values from `fill`. Returns its offset in [`DATA`].
     pub fn window(&mut self, mut fill: impl FnMut() -> u64) -> u64 {
         let at = self.next_window * WINDOW;
         self.next_window += 1;
-        assert!(at + WINDOW <= DATA_SIZE, "too many data windows");
+        assert!(at + WINDOW <= DATA_SIZE, "too many data windows for DATA_SIZE");
         self.data.extend((0..WINDOW / 8).flat_map(|_| fill().to_le_bytes()));
         at
     }
@@ -203,19 +203,19 @@ impl Program {
         self.next_code = asm.here();
         block.code = asm.finish();
         self.code.extend(&block.code);
-        assert!(self.next_code <= CODE + CODE_SIZE, "too much code");
+        assert!(self.next_code <= CODE + CODE_SIZE, "too much code for CODE_SIZE");
         self.log_words += block.log_words();
-        assert!(self.log_words * 8 < LOG_SIZE as usize, "log would overflow");
+        assert!(self.log_words * 8 < LOG_SIZE as usize, "the log would not fit in LOG_SIZE");
         self.blocks.push(block);
         assert!(DESCRIPTORS + self.blocks.len() as u64 * DESCRIPTOR_SIZE <= INITIAL, "too many blocks");
     }
 
-    /// The program with this block only; code and data stay where they are.
+    /// A copy of the program with this block only. Code and data keep their addresses.
     pub fn only(&self, block: usize) -> Program {
         self.with(vec![self.blocks[block].clone()])
     }
 
-    /// The program with other blocks of the same code.
+    /// A copy of the program with other blocks of the same code.
     pub fn with(&self, blocks: Vec<Block>) -> Program {
         Program {
             runtime: runtime::build(1),
@@ -236,17 +236,17 @@ impl Program {
             && INITIAL + (self.blocks.len() as u64 + 1) * INITIAL_SIZE <= TABLES
     }
 
-    /// Instructions of the tests that run for certain.
+    /// Number of instructions of the tests that certainly run.
     pub fn instructions(&self) -> u64 {
         self.blocks.iter().map(Block::instructions).sum()
     }
 
-    /// The block that covers a code address.
+    /// Number of the block that contains a code address.
     pub fn block_at(&self, pc: u64) -> Option<usize> {
         self.blocks.iter().position(|b| (b.entry..=b.end).contains(&pc))
     }
 
-    /// The ELF file.
+    /// Makes the ELF file.
     pub fn elf(&self) -> Vec<u8> {
         let mut descriptors = Vec::new();
         let mut initial = Vec::new();
@@ -285,12 +285,12 @@ impl Program {
                 elf::Segment { at: DATA, data: &self.data, size: DATA_SIZE },
                 elf::Segment { at: LOG, data: &[], size: LOG_SIZE },
             ],
-            // The end covers what can have been written, so that short programs stay cheap to compare.
+            // The end covers only what may have been written, so that short programs are cheap to compare.
             &[("begin_signature", DATA), ("end_signature", LOG + (self.log_words as u64 + 8) * 8)],
         )
     }
 
-    /// Bytes from [`DATA`] on that are compared.
+    /// Number of bytes from [`DATA`] on that are compared.
     pub fn compared(&self) -> usize {
         (LOG - DATA) as usize + (self.log_words + 8) * 8
     }

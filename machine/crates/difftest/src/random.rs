@@ -11,36 +11,36 @@ use crate::program::{Block, Mode, Program};
 use crate::runtime::csr;
 use crate::tables::Spaces;
 
-/// Instructions that a block aims at.
+/// Number of instructions at which a block aims.
 const LENGTH: usize = 90;
-/// Immediates of `slti x0, x0` that the machine takes for markers.
+/// Immediates for which the machine takes `slti x0, x0` for a marker.
 const MARKERS: std::ops::RangeInclusive<u32> = 0x7a1..=0x7a8;
-/// CSRs that random code of each mode reads and writes: they have no effect on how it goes on.
-/// mtval is not among them: after a breakpoint it may be zero or the address.
+/// CSRs that random code of each mode reads and writes, because they have no effect on how it continues.
+/// mtval is left out: after a breakpoint it may be zero or the address.
 const M_CSRS: [u16; 6] = [csr::STVAL, csr::SCAUSE, csr::MCAUSE, csr::FCSR, 0x001, 0x002];
 const S_CSRS: [u16; 5] = [csr::STVAL, csr::SCAUSE, csr::FCSR, 0x001, 0x002];
 const U_CSRS: [u16; 3] = [csr::FCSR, 0x001, 0x002];
 
-/// Where a part of a block's code is that could be left out: its first byte's address, and the one behind.
+/// A part of a block's code that may be left out: from its first byte's address up to the first address after it.
 pub type Span = std::ops::Range<u64>;
 
-/// Writes random instructions.
+/// Emits random instructions.
 pub(crate) struct Generator<'a> {
     pub(crate) rng: &'a mut Rng,
     pub(crate) a: Asm,
     pub(crate) block: Block,
-    /// Registers that hold addresses in the block's window, with the offset in it. They are never written.
+    /// Registers that hold addresses in the block's window, with their offset in the window. They are never written.
     pub(crate) pointers: Vec<(u8, u64)>,
-    /// Counter of the loop around, never written by others.
+    /// Register that counts the rounds of the loop around. Other code never writes it.
     counter: Option<u8>,
-    /// Inside code that a branch may skip.
+    /// Whether the code may be skipped by a branch.
     uncertain: bool,
     certain_factor: u64,
-    /// Offset in the window where a page ends, if some accesses are to straddle it.
+    /// Offset in the window where a page ends, if some accesses should cross the page border.
     pub(crate) page_end: Option<u64>,
-    /// The window can be reached, so that loops until an SC succeeds end.
+    /// Whether the code can access the window. Only then do loops end that wait until an SC succeeds.
     pub(crate) in_reach: bool,
-    /// Parts that could be left out, in the order of their addresses.
+    /// Parts that may be left out, in the order of their addresses.
     pub(crate) spans: Vec<Span>,
 }
 
@@ -64,12 +64,12 @@ pub fn block(program: &mut Program, rng: &mut Rng, number: u64) {
         block.f[x] = operands::floating(rng);
     }
     block.f[0] = operands::floating(rng);
-    // Mostly legal rounding modes; a reserved one makes every instruction that uses it illegal.
+    // Mostly legal rounding modes. With a reserved one every instruction that uses it is illegal.
     let frm = if rng.u8(..40) == 0 { rng.u64(5..8) } else { rng.u64(..5) };
     block.fcsr = frm << 5 | rng.u64(..32);
     block.repeat = rng.u64(1..=3);
 
-    // A window that straddles a page is not one piece in the alias.
+    // A window across a page border is not contiguous in the alias.
     let whole = window / 4096 == (window + WINDOW - 1) / 4096;
     let mut pointers = Vec::new();
     let any = 16 + rng.u8(..16);
@@ -82,13 +82,13 @@ pub fn block(program: &mut Program, rng: &mut Rng, number: u64) {
     let mut g = Generator::new(rng, program.asm(), block, pointers, 1);
     g.body(LENGTH);
     let Generator { a, mut block, .. } = g;
-    // On average far fewer: reserved rounding modes and words.
+    // This is a limit. On average there are far fewer, from reserved rounding modes and words.
     block.traps = LENGTH as u64 / 2;
     program.add(a, block);
 }
 
 impl<'a> Generator<'a> {
-    /// A generator for code that runs `rounds` times in one run of the block.
+    /// Creates a generator for code that runs `rounds` times in each run of the block.
     pub(crate) fn new(rng: &'a mut Rng, a: Asm, block: Block, pointers: Vec<(u8, u64)>, rounds: u64) -> Self {
         Generator {
             rng,
@@ -104,7 +104,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Writes code of about `length` instructions.
+    /// Emits about `length` instructions.
     pub(crate) fn body(&mut self, length: usize) {
         let end = self.a.here() + length as u64 * 4;
         while self.a.here() < end {
@@ -117,7 +117,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Something that can be left out as a whole.
+    /// Emits a part that may be left out as a whole.
     pub(crate) fn span(&mut self, emit: impl FnOnce(&mut Self)) {
         let from = self.a.here();
         emit(self);
@@ -132,7 +132,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// A register to write: none that the block relies on.
+    /// A random register that may be written, because the block does not rely on it.
     pub(crate) fn rd(&mut self) -> u8 {
         loop {
             let r = self.rng.u8(..32);
@@ -152,7 +152,7 @@ impl<'a> Generator<'a> {
         }
         let counter = loop {
             let r = self.rd();
-            // c.bnez wants x8..x15.
+            // c.bnez needs a register from x8 to x15.
             if (8..16).contains(&r) {
                 break r;
             }
@@ -189,13 +189,13 @@ impl<'a> Generator<'a> {
         self.certain_factor /= rounds;
     }
 
-    /// Code that may be or is skipped. What is in it does not count as having run.
+    /// Emits a few instructions that may be skipped. They do not count as having run.
     fn skipped(&mut self) {
         let count = self.rng.u8(..5);
         self.perhaps(|g| (0..count).for_each(|_| g.straight()));
     }
 
-    /// Code that need not run to its end.
+    /// Emits code that may not run to its end.
     pub(crate) fn perhaps(&mut self, emit: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.uncertain, true);
         emit(self);
@@ -259,13 +259,13 @@ impl<'a> Generator<'a> {
                         self.a.half(0x8002 | u16::from(to) << 7);
                         self.ran("c.jr");
                     }
-                    // c.jalr links in ra.
+                    // c.jalr writes its return address to ra.
                     3 if !self.pointers.iter().any(|p| p.0 == 1) && self.counter != Some(1) => {
                         self.a.half(0x9002 | u16::from(to) << 7);
                         self.ran("c.jalr");
                     }
                     _ => {
-                        // The lowest bit of the target is ignored.
+                        // jalr ignores the lowest bit of the target.
                         let odd = self.rng.i64(0..2);
                         self.a.i("jalr", link, to, odd);
                         self.ran("jalr");
@@ -285,21 +285,21 @@ impl<'a> Generator<'a> {
             22..24 => self.reserved(),
             24..27 if self.in_reach => self.load_reserved(),
             27 => self.environment(),
-            // Fresh operands, lest everything becomes NaN.
+            // Give registers new operands, so that not everything becomes NaN.
             28..31 => {
                 let rd = self.rd();
                 let value = operands::integer(self.rng);
                 self.a.li(rd, value);
             }
             _ => {
-                // A quarter of the table is loads, stores and AMOs already.
+                // A quarter of the table already consists of loads, stores and AMOs.
                 let row = self.rng.choice(WIDE).expect("not empty");
                 self.wide(row);
             }
         }
     }
 
-    /// A pointer and an offset to it, so that 16 bytes are inside the window.
+    /// A random pointer, and an offset from it at which 16 bytes are inside the window.
     fn place(&mut self, align: u64) -> (u8, i64) {
         let (register, base) = *self.rng.choice(&self.pointers).expect("never empty");
         let mut to = self.rng.u64(..WINDOW - 16);
@@ -322,7 +322,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// A 32-bit instruction.
+    /// Emits a 32-bit instruction.
     fn wide(&mut self, row: &'static Insn) {
         let (rd, rs1, rs2) = (u32::from(self.rd()), u32::from(self.rs()), u32::from(self.rs()));
         let f = [self.rng.u32(..32), self.rng.u32(..32), self.rng.u32(..32), self.rng.u32(..32)];
@@ -374,14 +374,14 @@ impl<'a> Generator<'a> {
                 };
                 d | s1 | u32::from(*self.rng.choice(set).expect("not empty")) << 20
             }
-            // These are made where their labels and partners are.
+            // Other functions emit these, with their labels and partners.
             Form::Branch | Form::Jal | Form::Jalr | Form::Lr | Form::Sc | Form::System | Form::Sfence => return,
         };
         self.a.word(row.bits | operands);
         self.ran(row.name);
     }
 
-    /// A register with an address in the window, mostly aligned.
+    /// Emits code that puts an address in the window, usually an aligned one, into a register; returns the register.
     fn address(&mut self, align: u64) -> u8 {
         let mask = if self.rng.u8(..16) == 0 { 0 } else { align - 1 };
         self.place_in_register(mask)
@@ -395,11 +395,11 @@ impl<'a> Generator<'a> {
         r
     }
 
-    /// LR and SC in the loop that must succeed in the end: either machine may let an SC fail when it likes. Then an SC
-    /// without a reservation, which must fail.
+    /// Emits LR and SC in a loop that must succeed in the end, because either machine may let an SC fail at any time. Then
+    /// emits an SC without a reservation, which must fail.
     fn load_reserved(&mut self) {
         let (width, align) = if self.rng.bool() { ("w", 4) } else { ("d", 8) };
-        // Always aligned: QEMU lets a misaligned SC fail without the exception that the specification wants.
+        // Always aligned: in QEMU a misaligned SC fails without the exception that the specification requires.
         let address = self.place_in_register(align - 1);
         let [rd, to, success] = [(); 3].map(|()| self.fresh(&[address]));
         let (from, source) = (self.rs(), self.rs());
@@ -425,7 +425,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// A register to write that is neither x0 nor one of `taken`.
+    /// A random register that may be written and is neither x0 nor in `taken`.
     pub(crate) fn fresh(&mut self, taken: &[u8]) -> u8 {
         loop {
             let r = self.rd();
@@ -435,11 +435,11 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// A 16-bit instruction.
+    /// Emits a 16-bit instruction.
     pub(crate) fn short(&mut self) {
         let row = self.rng.choice(SHORT).expect("not empty");
         let random = self.rng.u16(..) & !row.mask | row.bits;
-        // Another row may have a stronger claim, and reserved forms are for `reserved`.
+        // The word may belong to an earlier row, or be a reserved form, which `reserved` tests.
         let Some(row) = insn::find_short(random) else { return };
         let half = match row.form {
             CForm::Compute => {
@@ -450,7 +450,7 @@ impl<'a> Generator<'a> {
             }
             CForm::Load(size) | CForm::Store(size) => {
                 let compact: Vec<_> = self.pointers.iter().filter(|p| (8..16).contains(&p.0)).copied().collect();
-                let (p, base) = *self.rng.choice(&compact).expect("two of the pointers are in x8..x15");
+                let (p, base) = *self.rng.choice(&compact).expect("two of the pointers must be in x8..x15");
                 // The largest offset is 31 * 8.
                 debug_assert!(base + 31 * u64::from(size) < WINDOW);
                 let half = random & !(7 << 7) | u16::from(p - 8) << 7;
@@ -476,7 +476,7 @@ impl<'a> Generator<'a> {
         self.counter == Some(r) || self.pointers.iter().any(|p| p.0 == r)
     }
 
-    /// Whether the destination of a computing 16-bit instruction is free.
+    /// Whether a 16-bit instruction that computes may write its destination.
     fn writable(&self, half: u16) -> bool {
         let rd = match (half & 3, half >> 13) {
             (0, _) => 8 + (half >> 2 & 7),
@@ -486,12 +486,12 @@ impl<'a> Generator<'a> {
         !self.reserved_register(rd as u8)
     }
 
-    /// Bits that are no instruction: both must say so, with the bits as trap value.
+    /// Emits bits that are not an instruction. Both machines must say so, with the bits as trap value.
     fn reserved(&mut self) {
         for _ in 0..20 {
             let word = self.rng.u32(..) | 3;
             let opcode = word & 0x7f;
-            // SYSTEM is swept by the CSR tests; the custom opcodes and longer formats belong to others.
+            // The CSR tests cover SYSTEM; custom opcodes and longer formats may exist on one of the machines.
             if insn::find_wide(word).is_none() && opcode != 0x73 && word & 0x1f != 0x1f {
                 self.a.word(word);
                 return;
@@ -538,8 +538,8 @@ pub fn all_short_words(program: &mut Program, rng: &mut Rng) {
     }
 }
 
-/// Adds blocks of random 32-bit words in every opcode, those left out that access memory, jump, or change how the
-/// program goes on; and every word of SYSTEM without a register.
+/// Adds blocks of random 32-bit words in every opcode, except words that access memory, jump, or change how the program
+/// continues. Adds every word of SYSTEM without a register as well.
 pub fn raw_words(program: &mut Program, rng: &mut Rng) {
     let harmless = |word: u32| match insn::find_wide(word) {
         None => true,
@@ -565,7 +565,7 @@ pub fn raw_words(program: &mut Program, rng: &mut Rng) {
         ),
     };
     let system = (0..4096).flat_map(|imm: u32| [imm << 20 | 0x73, imm << 20 | 0x4073]);
-    // Opcodes below 0x1f; the custom ones and those of longer formats are others' business.
+    // Opcodes below 0x1f, except custom ones and those of longer formats, which may exist on one of the machines.
     let opcodes: Vec<u32> = (0..32).filter(|o| o & 7 != 7 && ![2, 10, 22, 30, 28].contains(o)).collect();
     let random = std::iter::repeat_with(|| {
         let opcode = *rng.choice(&opcodes).expect("not empty");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Running a program on QEMU and on the machine, and reading back its memory.
+//! Runs a program on QEMU and on the machine, and reads its memory back.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,21 +17,21 @@ use trapless_timing::Profile;
 use crate::layout::*;
 use crate::program::Program;
 
-/// RV64GC as in the machine: what QEMU's generic CPU has beyond it is off. Names of properties of QEMU 7.2; newer ones
-/// have more that default to off for `rv64`.
+/// CPU options that make QEMU's generic CPU the machine's RV64GC: extensions beyond it are off. The names are those of QEMU
+/// 7.2; newer versions have more extensions, which are off by default in `rv64`.
 const QEMU_CPU: &str =
     "rv64,h=false,v=false,zba=false,zbb=false,zbc=false,zbs=false,sstc=false,svinval=false,svnapot=false,svpbmt=false";
-/// A program of ordinary size ends within seconds.
+/// Limit for a run of QEMU. A program of ordinary size ends within seconds.
 const QEMU_TIMEOUT: Duration = Duration::from_secs(60);
-/// Far more than any program needs.
+/// Limit for a run of the machine. It is far more than any program needs.
 const MAX_CYCLE: Cycle = Cycle(4_000_000_000);
-/// Nobody looks at the machine in between, so that translated code runs as it does elsewhere.
+/// Cycles of a window. They are many, so that translated code runs without interruptions, as it usually does.
 const WINDOW_CYCLES: Cycle = Cycle(1_000_000);
 
-/// What QEMU calls itself. The list of what is not compared is for 7.2; others may differ in other things.
+/// Version of QEMU, in its own words. The list of what is not compared is for 7.2; other versions may differ elsewhere.
 ///
 /// # Errors
-/// When QEMU cannot be started.
+/// QEMU cannot be started.
 pub fn version(qemu: &Path) -> Result<String> {
     let out = Command::new(qemu).arg("--version").output();
     let out = out.with_context(|| format!("cannot start {}", qemu.display()))?;
@@ -41,12 +41,12 @@ pub fn version(qemu: &Path) -> Result<String> {
 /// Runs the program at `elf` on QEMU. Returns `length` bytes from [`DATA`] on.
 ///
 /// # Errors
-/// When QEMU cannot be started, fails, or does not end.
+/// QEMU cannot be started, fails, or does not end.
 fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec<u8>> {
-    // A separate file, gone with the folder even when QEMU has to be ended.
-    let scratch = tempfile::tempdir_in(folder).context("making a folder for QEMU's memory")?;
+    // QEMU's memory is a file in a folder that is removed even if QEMU has to be killed.
+    let scratch = tempfile::tempdir_in(folder).context("cannot make a folder for QEMU's memory")?;
     let memory = scratch.path().join("memory");
-    // Two harts, so that QEMU makes AMOs the way it does for parallel harts: a fault is then a store fault.
+    // With two harts QEMU executes AMOs as it does for parallel harts; their faults are then store faults.
     let mut child = Command::new(qemu)
         .args(["-machine", "virt,memory-backend=ram", "-smp", "2", "-cpu", QEMU_CPU, "-bios", "none"])
         .arg("-object")
@@ -70,7 +70,7 @@ fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec<u8>
         .with_context(|| format!("cannot start {}", qemu.display()))?;
     let started = Instant::now();
     let status = loop {
-        match child.try_wait().context("waiting for QEMU")? {
+        match child.try_wait().context("cannot wait for QEMU")? {
             Some(status) => break status,
             None if started.elapsed() > QEMU_TIMEOUT => {
                 child.kill().context("ending QEMU")?;
@@ -92,21 +92,21 @@ fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// What a program is run on.
+/// What runs a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runner {
     /// The QEMU at this path.
     Qemu(PathBuf),
     /// The machine.
     Machine {
-        /// How it executes instructions.
+        /// How the machine executes instructions.
         engine: Engine,
-        /// With detailed timing.
+        /// Whether timing is detailed.
         detailed: bool,
     },
 }
 
-/// The machine in all ways that must not make a difference.
+/// Configurations of the machine that must all give the same result.
 pub const MACHINES: [Runner; 4] = [
     Runner::Machine { engine: Engine::Translator, detailed: false },
     Runner::Machine { engine: Engine::Interpreter, detailed: false },
@@ -122,21 +122,21 @@ impl std::fmt::Display for Runner {
     }
 }
 
-/// What a run gave.
+/// Result of a run.
 pub struct Run {
     /// Bytes from [`DATA`] on.
     pub memory: Vec<u8>,
-    /// How the run ended, if not by power off.
+    /// How the run ended, unless the program powered off.
     pub trouble: Option<String>,
-    /// Number of all instructions, including the runtime's; 0 if nobody counts them.
+    /// Number of all instructions, including the runtime's; 0 if they are not counted.
     pub instructions: u64,
 }
 
 impl Runner {
-    /// Runs a program; `folder` is for its file.
+    /// Runs a program. The program's file is written to `folder`.
     ///
     /// # Errors
-    /// When what it is to run on cannot be started or does not come to an end.
+    /// QEMU or the machine cannot be started, or QEMU does not end.
     pub fn run(&self, program: &Program, folder: &Path) -> Result<Run> {
         let elf = folder.join("program.elf");
         std::fs::write(&elf, program.elf()).with_context(|| format!("writing {}", elf.display()))?;
@@ -150,7 +150,7 @@ impl Runner {
 
 /// Runs the program at `elf` on the machine.
 fn machine(elf: &Path, length: usize, engine: Engine, detailed: bool) -> Result<Run> {
-    // As deep as QEMU's.
+    // The deepest mode is the one that QEMU has.
     let changes =
         ["machine.harts=1".to_owned(), "machine.paging=sv57".to_owned(), format!("machine.memory_bytes={MEMORY}")];
     let config = MachineConfig {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every test program carries: entry, the driver of the blocks, and the trap handlers that write the log.
+//! The code that every test program contains: entry, driver of the blocks, and the trap handlers that write the log.
 //!
-//! The driver loads all registers of a block and enters it in its mode; the block's last instruction, an `ebreak`, comes
-//! back through the M handler. Any other trap is logged and the instruction skipped. A trap whose instruction cannot be
-//! read (fetches, addresses outside the code) continues at the address in ra.
+//! The driver loads all registers of a block and enters the block in its mode. The block's last instruction, an `ebreak`,
+//! returns through the M handler. The handlers log all other traps and skip the instruction. If the instruction cannot be
+//! read (fetches, addresses outside the code), execution continues at the address in ra.
 
 use crate::asm::Asm;
 use crate::layout::*;
@@ -66,12 +66,12 @@ use csr::*;
 const FS_DIRTY: u64 = 3 << 13;
 const MPP_M: u64 = 3 << 11;
 const SUM: u64 = 1 << 18;
-/// `jal x0, 0`: a block waits for an interrupt here; the handler goes on behind it.
+/// `jal x0, 0`: a block waits for an interrupt with this instruction; the handler continues after it.
 pub const SELF_LOOP: u32 = 0x0000_006f;
 
-/// The runtime's code and the addresses in it that blocks use.
+/// The runtime's code, and addresses in it that blocks use.
 pub struct Runtime {
-    /// For [`RUNTIME`].
+    /// The code, for address [`RUNTIME`].
     pub code: Vec<u8>,
     /// Vector table of the M handler.
     pub m_vectors: u64,
@@ -90,7 +90,7 @@ struct Level {
     ie: u16,
     ip: u16,
     ret: &'static str,
-    /// Where the shared variables are, relative to the save area.
+    /// Offset of the shared variables from the save area.
     shared: i64,
 }
 
@@ -141,7 +141,7 @@ fn save_integers(a: &mut Asm, level: &Level) {
     csrr(a, S3, level.status);
 }
 
-/// Appends a record: S0..S3 are its words. Blocks that hash their traps have them hashed instead.
+/// Emits code that appends a record with the words S0..S3. In blocks that hash their traps it adds them to the hash instead.
 fn log_trap(a: &mut Asm, level: &Level) {
     let (log, done) = (a.label(), a.label());
     a.i("ld", T0, T6, level.shared + save::FLAGS);
@@ -166,10 +166,10 @@ fn log_trap(a: &mut Asm, level: &Level) {
     a.s("sd", 0, T6, save::VECTOR);
 }
 
-/// Adds S0..S3 and the vector to the hash, as far as they are compared.
+/// Emits code that adds S0..S3 and the vector to the hash, without what is not compared.
 fn hash_trap(a: &mut Asm, level: &Level) {
     let not_breakpoint = a.label();
-    // The trap value of a breakpoint may be zero or the address.
+    // After a breakpoint the trap value may be zero or the address.
     a.i("addi", T0, S0, -3);
     a.b("bne", T0, 0, not_breakpoint);
     a.li(S2, 0);
@@ -186,7 +186,7 @@ fn hash_trap(a: &mut Asm, level: &Level) {
     a.s("sd", T0, T6, level.shared + save::TRAP_HASH);
 }
 
-/// Quiets an interrupt, chooses where to go on, restores and returns. S0 is the cause, S1 the pc.
+/// Emits code that clears an interrupt, chooses where to continue, restores registers and returns. S0: cause, S1: pc.
 fn dispose(a: &mut Asm, level: &Level) {
     let (interrupt, use_ra, done, in_code) = (a.label(), a.label(), a.label(), a.label());
     a.b("blt", S0, 0, interrupt);
@@ -196,7 +196,7 @@ fn dispose(a: &mut Asm, level: &Level) {
         a.b("beq", S0, T1, use_ra);
     }
     for base in [CODE, USER_CODE] {
-        // S4 is where the code is in physical memory.
+        // S4 is the physical address of the code.
         a.li(T1, base);
         a.r("sub", T2, S1, T1);
         a.li(S4, CODE);
@@ -253,7 +253,7 @@ fn dispose(a: &mut Asm, level: &Level) {
     a.plain(level.ret);
 }
 
-/// T1 = what is at S4; in S-mode the page may be a user page.
+/// Emits code that loads T1 from the address in S4. In S-mode the page may be a user page.
 fn read_code(a: &mut Asm, level: &Level, load: &str) {
     if level.shared == 0 {
         return a.i(load, T1, S4, 0);
@@ -264,7 +264,7 @@ fn read_code(a: &mut Asm, level: &Level, load: &str) {
     csrw(a, SSTATUS, T4);
 }
 
-/// A table of 16 vectors; each but the first leaves its number for the log.
+/// Emits a table of 16 vectors and returns its address. Each vector except the first notes its number for the log.
 fn vectors(a: &mut Asm, level: &Level, handler: crate::asm::Label) -> u64 {
     a.align(64);
     let at = a.here();
@@ -294,7 +294,7 @@ pub fn build(blocks: usize) -> Runtime {
     let (m_handler, s_handler) = (a.label(), a.label());
     let (start_block, finish, park) = (a.label(), a.label(), a.label());
 
-    // Entry. Harts other than 0 have nothing to do.
+    // Entry. Only hart 0 has something to do.
     csrr(a, T0, MHARTID);
     a.b("bne", T0, 0, park);
     a.li(T6, CONTROL);
@@ -306,7 +306,7 @@ pub fn build(blocks: usize) -> Runtime {
     a.i("ld", T1, T0, descriptor::REPEAT);
     a.s("sd", T1, T6, save::REPEAT);
 
-    // Enter the block whose descriptor is CURRENT, with everything in a known state.
+    // Enter the block whose descriptor is CURRENT, with all state known.
     a.bind(start_block);
     a.la(T0, m_handler);
     csrw(a, MTVEC, T0);
@@ -373,7 +373,7 @@ pub fn build(blocks: usize) -> Runtime {
     a.li(T0, 3);
     a.b("bne", S0, T0, log);
 
-    // The block's end.
+    // The end of the block.
     a.i("ld", S0, T6, save::LOG_POINTER);
     a.i("ld", T1, T6, save::HEADER);
     a.li(T2, record::END << 56);

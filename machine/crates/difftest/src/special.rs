@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hand-made parts of self-hashing blocks: code that changes itself, faults, page tables that change, and visits to U-mode.
+//! Hand-made parts of self-hashing blocks: self-modifying code, faults, changing page tables, and visits to U-mode.
 
 use crate::cells::{Kind, state};
 use crate::insn::{Form, Insn, WIDE};
@@ -9,13 +9,13 @@ use crate::random::Generator;
 use crate::runtime::csr;
 use crate::tables::{DATA_OFFSET, SCRATCH, SCRATCH_PAGES, Spaces};
 
-/// Instructions of random code between two special parts.
+/// Number of random instructions between two special parts.
 const PIECE: usize = 40;
 const SUM_AND_MXR: u64 = 3 << 18;
 const SPP: u64 = 1 << 8;
 
 impl Generator<'_> {
-    /// The code of a cell.
+    /// Emits the code of a cell.
     pub(crate) fn special(&mut self, kind: Kind, spaces: &Spaces) {
         for _ in 0..3 {
             self.body(PIECE);
@@ -30,7 +30,7 @@ impl Generator<'_> {
         self.body(PIECE / 2);
     }
 
-    /// A word of arithmetic in registers that the cell may use.
+    /// A random instruction that computes in registers that the cell may use.
     pub(crate) fn arithmetic(&mut self) -> u32 {
         let forms = [Form::R, Form::Shift32, Form::Shift64, Form::U];
         let rows: Vec<&Insn> = WIDE.iter().filter(|i| forms.contains(&i.form)).collect();
@@ -45,7 +45,7 @@ impl Generator<'_> {
         row.bits | rd << 7 | operands
     }
 
-    /// `register` = an address in the table whose address is in the state, another in every round.
+    /// Emits code that sets `register` to an address in the table whose address is in state field `table`: a new one each round.
     fn choose(&mut self, register: u8, table: i64) {
         let other = self.fresh(&[register]);
         let shift = self.rng.i64(24..50);
@@ -57,7 +57,7 @@ impl Generator<'_> {
         self.a.r("add", register, register, other);
     }
 
-    /// Every now and then another instruction takes the place of one.
+    /// Emits an instruction that another one replaces in some rounds.
     fn patch(&mut self) {
         let at = self.fresh(&[]);
         let other = self.fresh(&[at]);
@@ -74,7 +74,7 @@ impl Generator<'_> {
         self.a.i("lw", at, at, words);
         self.a.la(other, slot);
         let word = self.arithmetic();
-        // The instruction and what puts it there go together.
+        // The instruction and the code that replaces it must only be left out together.
         self.span(|g| {
             g.a.s("sw", at, other, 0);
             g.a.plain("fence.i");
@@ -83,7 +83,7 @@ impl Generator<'_> {
         });
     }
 
-    /// An access to the page at the address in `at`, and what it is for the coverage.
+    /// Emits an access to the page at the address in `at`, and notes which instruction ran. `fetches`: it may be a fetch.
     fn access(&mut self, at: u8, fetches: bool) {
         let taken: Vec<u8> = self.pointers.iter().map(|p| p.0).chain([at]).collect();
         let (register, f) = (self.fresh(&taken), self.rng.u8(..32));
@@ -129,7 +129,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Touches one of the pages that are mapped in all ways.
+    /// Emits an access to one of the pages that are mapped in all ways.
     fn touch_anything(&mut self) {
         // jalr writes ra.
         let at = self.fresh(&[1]);
@@ -149,7 +149,7 @@ impl Generator<'_> {
         self.access(at, true);
     }
 
-    /// Gives a page another entry, and touches it.
+    /// Emits code that changes the entry of a page and accesses the page.
     fn remap(&mut self, spaces: &Spaces) {
         let page = self.rng.u64(..SCRATCH_PAGES);
         let at = self.fresh(&[1]);
@@ -168,7 +168,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Some instructions in U-mode, where the window is out of reach; an exception that is delegated ends the visit.
+    /// Emits some instructions in U-mode, where the window cannot be accessed. A delegated exception ends the visit.
     fn visit(&mut self) {
         let (user, back) = (self.a.label(), self.a.label());
         let [at, other] = loop {
@@ -193,7 +193,7 @@ impl Generator<'_> {
         self.perhaps(|g| (0..16).for_each(|_| g.straight()));
         self.in_reach = true;
         self.a.plain("ecall");
-        // Trap vectors are multiples of four.
+        // A trap vector must be a multiple of four.
         self.a.align(4);
         self.a.bind(back);
         self.a.i("ld", at, 2, stvec);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All programs of a run, one after another.
+//! Runs all programs, one after another.
 
 use std::path::{Path, PathBuf};
 
@@ -12,47 +12,47 @@ use crate::program::Program;
 use crate::run::Runner;
 use crate::{campaign, compare, csrs, listing, paging, privileged, random, run, say};
 
-/// Instructions of a random program, so that a few of them make a million.
+/// Instructions of a random program. A few programs have a million.
 const BATCH: u64 = 300_000;
-/// Differences shown of one program.
+/// Most differences that are shown of one program.
 const SHOWN: usize = 8;
 
-/// What to run.
+/// Options of a run.
 pub struct Options {
     /// Seed of all random choices.
     pub seed: u64,
     /// Least number of test instructions to compare.
     pub instructions: u64,
-    /// Number of these in blocks that record all registers; the others are in blocks that record a hash of them.
+    /// How many of these are in blocks that record all registers; the others are in blocks that record a hash of them.
     pub logged: u64,
-    /// Folder that keeps the program files; without it they are removed at the end.
+    /// Folder in which to keep the program files; without it they are removed at the end.
     pub keep: Option<PathBuf>,
-    /// QEMU's program.
+    /// Path of QEMU.
     pub qemu: PathBuf,
 }
 
-/// How it went.
+/// Result of a run.
 #[derive(Default)]
 pub struct Summary {
-    /// Programs without a difference.
+    /// Number of programs without a difference.
     pub passed: usize,
-    /// The others.
+    /// Number of programs with a difference.
     pub failed: usize,
-    /// Test instructions that ran on both, those of the runtime not counted.
+    /// Test instructions that ran on both, without those of the runtime.
     pub instructions: u64,
-    /// Instructions in all on the machine.
+    /// All instructions on the machine.
     pub machine_instructions: u64,
     /// What was covered.
     pub coverage: Coverage,
 }
 
-/// Runs all programs; prints a line for each, and what differs.
+/// Runs all programs. Prints a line for each, and the differences.
 ///
 /// # Errors
-/// When a machine cannot run a program at all.
+/// A machine cannot run a program at all.
 pub fn run_all(options: &Options) -> Result<Summary> {
     say(run::version(&options.qemu)?);
-    let scratch = tempfile::tempdir().context("making a scratch folder")?;
+    let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let folder = options.keep.as_deref().unwrap_or(scratch.path());
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     let mut rng = Rng::with_seed(options.seed);
@@ -113,14 +113,14 @@ fn one(name: &str, program: &Program, reference: bool, o: &Options, folder: &Pat
     let log = compare::records(&ours.memory);
     let mut problems: Vec<String> = ours.trouble.into_iter().collect();
     if !compare::complete(program, &log) {
-        problems.push("the machine did not come to the end of the program".into());
+        problems.push("the machine did not reach the end of the program".into());
     }
     problems.extend(compare::broken_expectations(program, &log, "the machine"));
     if reference {
         let theirs = Runner::Qemu(o.qemu.clone()).run(program, folder)?.memory;
         let log = compare::records(&theirs);
         if !compare::complete(program, &log) {
-            problems.push("QEMU did not come to the end of the program".into());
+            problems.push("QEMU did not reach the end of the program".into());
         }
         problems.extend(compare::broken_expectations(program, &log, "QEMU"));
         problems.extend(compare::differences(program, &ours.memory, &theirs, SHOWN));
@@ -148,13 +148,13 @@ fn one(name: &str, program: &Program, reference: bool, o: &Options, folder: &Pat
             say(format_args!("  code of {}:\n{}", block.name, listing::listing(&block.code, block.entry, folder)));
         }
         s.failed += 1;
-        // Counted, so that a run with a difference ends too.
+        // Count them, so that a run with a difference ends as well.
         s.instructions += program.instructions();
     }
     Ok(s.instructions)
 }
 
-/// Keeps the program where that is wanted.
+/// Keeps the program's file if that is asked for.
 fn keep(name: &str, program: &Program, o: &Options, folder: &Path) -> Result<()> {
     if o.keep.is_some() {
         let elf = folder.join(format!("{name}.elf"));
@@ -163,7 +163,7 @@ fn keep(name: &str, program: &Program, o: &Options, folder: &Path) -> Result<()>
     Ok(())
 }
 
-/// Programs of self-hashing blocks up to the wanted number of instructions.
+/// Runs programs of self-hashing blocks until enough instructions have run.
 fn hashing(rng: &mut Rng, o: &Options, folder: &Path, s: &mut Summary) -> Result<()> {
     let mut batch = 0;
     while s.instructions < o.instructions {

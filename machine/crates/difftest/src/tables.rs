@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Page tables of the test programs: two address spaces that hold the program, and a playground of every leaf and
-//! pointer that can fault.
+//! Page tables of the test programs: two address spaces that contain the program, and a playground with every kind of leaf
+//! and pointer that can fault.
 
 use trapless_memory::Paging;
 
@@ -22,12 +22,12 @@ pub mod pte {
 }
 use pte::*;
 
-/// A leaf or pointer for physical address `pa`.
+/// An entry, leaf or pointer, for physical address `pa`.
 pub fn entry(pa: u64, bits: u64) -> u64 {
     pa >> 12 << 10 | bits
 }
 
-/// Pages of entries from [`TABLES`] on.
+/// Page tables, one page each, from [`TABLES`] on.
 #[derive(Clone)]
 pub struct Tables {
     levels: u32,
@@ -40,12 +40,12 @@ fn index(va: u64, level: u32) -> u64 {
 }
 
 impl Tables {
-    /// Starts without any table. Trees have as many levels as `paging`.
+    /// Starts without tables. Walks will have as many levels as `paging`.
     fn new(paging: Paging) -> Tables {
         Tables { levels: paging.levels(), pages: Vec::new() }
     }
 
-    /// A new, empty table; its physical address.
+    /// Adds an empty table and returns its physical address.
     pub fn page(&mut self) -> u64 {
         self.pages.push([0; 512]);
         assert!(TABLES + self.pages.len() as u64 * 4096 <= PLAYGROUND, "too many page tables");
@@ -56,13 +56,13 @@ impl Tables {
         &mut self.pages[((table - TABLES) / 4096) as usize][index as usize]
     }
 
-    /// Sets the entry of `va` at `level` (0: 4 KiB), making the tables above it as needed.
+    /// Sets the entry of `va` at `level` (0: 4 KiB). Adds tables above it as needed.
     pub fn set(&mut self, root: u64, va: u64, level: u32, value: u64) {
         let table = self.table(root, va, level);
         *self.slot(table, index(va, level)) = value;
     }
 
-    /// The table of `level` that has the entry of `va`, made with those above it as needed.
+    /// The table of `level` that has the entry of `va`. Adds it and tables above it as needed.
     fn table(&mut self, root: u64, va: u64, level: u32) -> u64 {
         let mut table = root;
         for l in (level + 1..self.levels).rev() {
@@ -78,25 +78,25 @@ impl Tables {
         table
     }
 
-    /// For the ELF file.
+    /// Content of the tables, for the ELF file.
     pub fn bytes(&self) -> Vec<u8> {
         self.pages.iter().flatten().flat_map(|e| e.to_le_bytes()).collect()
     }
 }
 
-/// One way to reach memory, and what it should allow.
+/// One way to map memory, and what it should allow.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What is special.
+    /// What is special about it.
     pub name: String,
     /// Virtual address of the page.
     pub va: u64,
-    /// The leaf as a walk finds it; `None` when a walk finds none, whatever the access.
+    /// The leaf that a walk finds; `None` if a walk finds none, whatever the access.
     pub leaf: Option<u64>,
 }
 
 impl Case {
-    /// Whether the leaf lacks A or D. QEMU 7.2 sets them itself; the machine faults (Svade).
+    /// Whether the leaf lacks A or D. QEMU 7.2 sets these bits itself; the machine faults (Svade).
     pub fn lacks_ad(&self) -> bool {
         self.leaf.is_some_and(|l| l & V != 0 && l & AD != AD)
     }
@@ -105,7 +105,7 @@ impl Case {
 /// The address spaces.
 #[derive(Clone)]
 pub struct Spaces {
-    /// Their mode.
+    /// Paging mode of the address spaces.
     pub paging: Paging,
     /// All tables.
     pub tables: Tables,
@@ -117,22 +117,22 @@ pub struct Spaces {
     pub scratch_middle: u64,
     /// Physical address of the level 0 table below it.
     pub scratch_table: u64,
-    /// What the playground has.
+    /// Every way in which the playground is mapped.
     pub cases: Vec<Case>,
-    /// Content of [`PLAYGROUND`]: `ret` at the start of the page, data behind.
+    /// Content of [`PLAYGROUND`]: each page begins with `ret`; data follows.
     pub playground: Vec<u8>,
 }
 
-/// Virtual addresses whose entries the tests change while they run.
+/// Virtual address of pages whose entries the tests change while they run.
 pub const SCRATCH: u64 = 0x20_0000_0000;
-/// Pages of the playground.
+/// Number of pages of the playground.
 pub const PLAYGROUND_PAGES: u64 = 4;
-/// Pages at [`SCRATCH`] that self-hashing blocks map.
+/// Number of pages at [`SCRATCH`] that self-hashing blocks map.
 pub const SCRATCH_PAGES: u64 = PLAYGROUND_PAGES;
-/// Data pages are scattered: page i of the alias is page i * 397 of the data.
+/// Distance of the data pages behind neighbouring pages of the alias: page i of the alias is page i * 397 of the data.
 const SCATTER: u64 = 397;
 const SMALL: u64 = 0xc0_0000_0000 >> 2;
-/// Offset in a playground page that loads and stores use.
+/// Offset in a playground page at which loads and stores access it.
 pub const DATA_OFFSET: u64 = 64;
 
 impl Spaces {
@@ -165,13 +165,13 @@ impl Spaces {
         let scratch_middle = tables.table(root, SCRATCH, 1) + index(SCRATCH, 1) * 8;
 
         let mut playground = vec![0; 4096];
-        // `ret` at 0 and 2. The last two bytes begin an `addi x0` that ends with whatever the next page begins with.
+        // `ret` at 0 and 2. The last two bytes begin an `addi x0` that ends in the next page.
         playground[..4].copy_from_slice(&0x8082_8082u32.to_le_bytes());
         for (n, byte) in playground.iter_mut().enumerate().skip(DATA_OFFSET as usize) {
             *byte = n as u8;
         }
         playground[4094..].copy_from_slice(&0x0013u16.to_le_bytes());
-        // The other pages differ from the first in their last bytes.
+        // The last bytes of the other pages differ from those of the first.
         for page in 1..PLAYGROUND_PAGES as usize {
             playground.extend_from_within(..4096);
             for byte in &mut playground[page * 4096 + 2048..page * 4096 + 4000] {
@@ -182,12 +182,12 @@ impl Spaces {
         Spaces { paging, tables, s_satp, u_satp, scratch_middle, scratch_table, cases, playground }
     }
 
-    /// The page of the data behind a page of the alias.
+    /// Number of the data page behind a page of the alias.
     pub fn page_behind(page: u64) -> u64 {
         page * SCATTER % (DATA_SIZE / 4096)
     }
 
-    /// Where the byte at `offset` of the data is in the alias.
+    /// Address in the alias of the byte at `offset` in the data.
     pub fn alias(offset: u64) -> u64 {
         let pages = DATA_SIZE / 4096;
         let page = (0..pages).find(|p| Spaces::page_behind(*p) == offset / 4096).expect("the factor is odd");
@@ -195,7 +195,7 @@ impl Spaces {
     }
 }
 
-/// Maps the playground page in every way. The virtual addresses are the same in each address space.
+/// Maps the playground page in all ways. The virtual addresses are the same in each address space.
 fn playground(tables: &mut Tables, root: u64, paging: Paging) -> Vec<Case> {
     let mut cases = Vec::new();
     let full = V | RWX | AD;
@@ -231,7 +231,7 @@ fn playground(tables: &mut Tables, root: u64, paging: Paging) -> Vec<Case> {
         leaf(tables, format!("pointer at the last level ({name})"), value, None);
     }
 
-    // Larger leaves, and pointers with bits that only leaves may have: a separate table each 2 MiB.
+    // Larger leaves, and pointers with bits that only leaves may have. Each has its own table, which spans 2 MiB.
     let mut medium = SMALL + (1 << 30);
     let two_mib = PLAYGROUND & !0x1f_ffff;
     for (name, value, good) in [
@@ -271,7 +271,7 @@ fn playground(tables: &mut Tables, root: u64, paging: Paging) -> Vec<Case> {
         medium += 2 << 20;
     }
 
-    // Upper levels, each with separate entries.
+    // Upper levels, each with its own entries.
     let mut below = inner;
     for (level, size, mut at) in [(2, "1 GiB", SMALL + (2 << 30)), (3, "512 GiB", 1 << 39), (4, "256 TiB", 1 << 48)] {
         if level >= paging.levels() {
@@ -305,7 +305,7 @@ fn playground(tables: &mut Tables, root: u64, paging: Paging) -> Vec<Case> {
         below = table;
     }
 
-    // Addresses whose upper bits are not copies of the highest one that is translated, next to some that are.
+    // Addresses whose upper bits are not copies of the highest translated bit, and some correct ones beside them.
     let high = 0xffff_ffff_c000_0000;
     tables.set(root, high, 0, inner_leaf);
     cases.push(Case { name: "upper half".into(), va: high, leaf: Some(inner_leaf) });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bugs seeded into the translator: self-hashing blocks must show each of them, and the bisection must name the instruction.
-//! The reference is the interpreter, so that nobody needs QEMU for this.
+//! Bugs seeded into the translator: self-hashing blocks must find each of them, and the bisection must name the instruction.
+//! The reference is the interpreter, so that the test does not need QEMU.
 
 use fastrand::Rng;
 use trapless_difftest::campaign;
@@ -10,7 +10,7 @@ use trapless_riscv::{Bug, seed_bug};
 
 const INTERPRETER: Runner = Runner::Machine { engine: Engine::Interpreter, detailed: false };
 
-/// Runs programs of self-hashing blocks until one differs; the mnemonics that the bisection names.
+/// Runs programs of self-hashing blocks until one differs. Returns the mnemonics that the bisection names.
 fn named(bug: Option<Bug>, programs: u64, detailed: bool) -> Option<Vec<&'static str>> {
     let folder = tempfile::tempdir().unwrap();
     seed_bug(bug);
@@ -21,7 +21,7 @@ fn named(bug: Option<Bug>, programs: u64, detailed: bool) -> Option<Vec<&'static
         (!outcome.problems.is_empty()).then_some(outcome)
     });
     seed_bug(None);
-    let culprit = outcome?.culprit.expect("the block differs again");
+    let culprit = outcome?.culprit.expect("the block must differ again");
     println!("{bug:?}: {}, round {}\n{}", culprit.cell, culprit.round, culprit.text);
     Some(culprit.mnemonics)
 }

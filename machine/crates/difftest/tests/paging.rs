@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bug seeded into the page walker that only deep tables can show: the programs of the deep modes must, by what the
-//! specification demands, so that nobody needs QEMU for this.
+//! A bug seeded into the page walker that only deep page tables can show. The programs of the deep modes must find it by what
+//! the specification requires, so that the test does not need QEMU.
 
 use trapless_difftest::program::Program;
 use trapless_difftest::run::MACHINES;
@@ -8,7 +8,7 @@ use trapless_difftest::{compare, paging};
 use trapless_memory::Paging;
 use trapless_riscv::{Bug, seed_bug};
 
-/// What a program of this mode finds wrong.
+/// The mistakes that a program of this mode finds.
 fn problems(mode: Paging, bug: Option<Bug>) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let mut program = Program::paged(mode);

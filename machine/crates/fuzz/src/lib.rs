@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fuzz targets: everything that a guest or a file of the user's reaches, under random use, with what must hold whatever
-//! happens. A seed is an input; there is no other state, so a failure repeats.
+//! Fuzz targets: use everything that a guest or a user's file can reach at random, and check what must always hold.
+//! A seed gives an input. There is no other state, so a failure can be repeated.
 
 pub mod tape;
 pub mod targets;
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tape::Tape;
 
-/// One target.
+/// A fuzz target.
 pub struct Target {
-    /// Its name.
+    /// Name of the target.
     pub name: &'static str,
-    /// Device of the board ([`trapless_machine::devices`]) or kind of input that it uses.
+    /// Devices of the board ([`trapless_machine::devices`]) or kinds of input that the target uses.
     pub covers: &'static [&'static str],
-    /// Inputs of a short run.
+    /// Number of inputs in a short run.
     pub runs: u64,
-    /// Uses one input; what should have held and did not.
+    /// Uses one input. The error says what should have held and did not.
     pub run: fn(&mut Tape) -> Result<(), String>,
 }
 
-/// An input that fails.
+/// An input that fails, and why.
 #[derive(Debug)]
 pub struct Failure {
     /// Its seed.
@@ -34,7 +34,7 @@ pub struct Failure {
     pub input: Vec<u64>,
 }
 
-/// Most attempts to make a failing input shorter.
+/// Most attempts to shorten a failing input.
 const TRIES: usize = 2000;
 
 thread_local! {
@@ -42,7 +42,7 @@ thread_local! {
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Panics of targets are failures, which are reported once; nobody wants a trace of each.
+/// Turns panics of targets into failures. Each is reported once, without a stack trace.
 pub fn catch_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -53,10 +53,10 @@ pub fn catch_panics() {
     }));
 }
 
-/// Inputs begun so far, by all targets: what does not count on hangs.
+/// Number of inputs begun so far, by all targets. If it stops growing, an input hangs.
 pub static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
 
-/// Uses one input; what went wrong, a panic included.
+/// Uses one input. The error says what went wrong; a panic is such an error.
 pub fn attempt(target: &Target, words: &[u64]) -> Result<(), String> {
     ATTEMPTS.fetch_add(1, Ordering::Relaxed);
     QUIET.set(true);
@@ -65,14 +65,14 @@ pub fn attempt(target: &Target, words: &[u64]) -> Result<(), String> {
     done.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(format!("it panics: {text} ({})", PLACE.take()))
+        Err(format!("panic: {text} ({})", PLACE.take()))
     })
 }
 
-/// Uses the input of one seed, and makes it short if it fails; `failed` hears of that before.
+/// Uses the input of one seed. If it fails, calls `failed` and then looks for a shorter input that fails.
 ///
 /// # Errors
-/// What failed.
+/// The input fails.
 pub fn run(target: &Target, seed: u64, failed: impl FnOnce(&str)) -> Result<(), Failure> {
     let words = tape::random(seed);
     let Err(what) = attempt(target, &words) else { return Ok(()) };
@@ -82,7 +82,7 @@ pub fn run(target: &Target, seed: u64, failed: impl FnOnce(&str)) -> Result<(), 
     Err(Failure { seed, what, input })
 }
 
-/// `Err` with a line if something does not hold.
+/// Returns an error with the line `what` if something does not hold.
 pub fn demand(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `fuzz`: random use of devices, firmware calls, page tables and input files.
+//! `fuzz`: uses devices, firmware calls, page tables and input files at random.
 //!
-//! Exit status: 0 when everything held, 1 otherwise, 2 when there is no such target. A failure is printed with its seed and
-//! a short input that fails as well.
+//! Exit status: 0 if everything held, 1 otherwise, 2 if a target does not exist. A failure is printed with its seed and
+//! with a short input that also fails.
 
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -42,7 +42,7 @@ const HANGS: Duration = Duration::from_secs(60);
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Some(name) = cli.targets.iter().find(|n| targets::ALL.iter().all(|t| t.name != **n)) {
-        eprintln!("fuzz: no such target: {name} (--list shows all)");
+        eprintln!("fuzz: no target {name}: --list shows all targets");
         return ExitCode::from(2);
     }
     let chosen = targets::ALL.iter().filter(|t| cli.targets.is_empty() || cli.targets.iter().any(|n| n == t.name));
@@ -93,12 +93,12 @@ fn many(target: &Target, cli: &Cli, current: &Mutex<String>) -> bool {
             break;
         }
         let seed = cli.seed + count;
-        *current.lock().expect("nobody panics with it") = format!("{}: seed {seed}", target.name);
+        *current.lock().expect("no thread panics while it holds the lock") = format!("{}: seed {seed}", target.name);
         let failed = |what: &str| say(format_args!("{}: seed {seed}: {what}; looking for a short input", target.name));
         if let Err(failure) = run(target, seed, failed) {
             let input: Vec<String> = failure.input.iter().map(|w| format!("{w:x}")).collect();
             say(format_args!("{}: seed {}: {}", target.name, failure.seed, failure.what));
-            say(format_args!("  again: fuzz {} --input {}", target.name, input.join(",")));
+            say(format_args!("  to repeat: fuzz {} --input {}", target.name, input.join(",")));
             return false;
         }
         count += 1;
@@ -107,7 +107,7 @@ fn many(target: &Target, cli: &Cli, current: &Mutex<String>) -> bool {
     true
 }
 
-/// Ends the program when one input takes too long; `current` says which.
+/// Ends the program if an input takes too long; `current` names the input.
 fn watch(current: Arc<Mutex<String>>) {
     std::thread::spawn(move || {
         let (mut count, mut since) = (u64::MAX, Instant::now());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The input of a target: numbers in a row, which the target takes for whatever it does.
+//! The input of a target: a sequence of numbers, which decide what the target does.
 
 use fastrand::Rng;
 
-/// Numbers of a tape at most.
+/// Most numbers of a tape.
 const LONGEST: usize = 1500;
 
-/// A row of numbers. Once they are used up, all further ones are zero.
+/// A sequence of numbers. After the last one, all further numbers are zero.
 #[derive(Clone, Debug)]
 pub struct Tape {
     words: Vec<u64>,
@@ -14,7 +14,7 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// These numbers.
+    /// A tape with these numbers.
     pub fn new(words: Vec<u64>) -> Tape {
         Tape { words, at: 0 }
     }
@@ -30,17 +30,17 @@ impl Tape {
         self.words.get(self.at - 1).copied().unwrap_or(0)
     }
 
-    /// The next number, cut to one below `limit`, which is not 0.
+    /// The next number, reduced below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.u64() % limit
     }
 
-    /// One of these.
+    /// One of the values in `of`.
     pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// A number that matters, as a size, an address or a bit.
+    /// A number that is likely to matter as a size, an address or a bit.
     pub fn number(&mut self, base: u64, size: u64) -> u64 {
         let n = self.u64();
         match n >> 8 & 7 {
@@ -55,7 +55,7 @@ impl Tape {
         }
     }
 
-    /// The size of an access to a register.
+    /// Size of an access to a register.
     pub fn size(&mut self) -> u32 {
         self.one(&[4, 4, 8, 1, 2])
     }
@@ -68,7 +68,7 @@ pub fn random(seed: u64) -> Vec<u64> {
     (0..length).map(|_| rng.u64(..)).collect()
 }
 
-/// The shortest and plainest tape found for which `fails` holds, as it does for `words`; `fails` is asked at most `tries` times.
+/// The shortest and simplest tape found for which `fails` holds. It must hold for `words`; it is called at most `tries` times.
 pub fn minimal(mut words: Vec<u64>, mut tries: usize, mut fails: impl FnMut(&[u64]) -> bool) -> Vec<u64> {
     let mut size = words.len().div_ceil(2);
     while size > 0 && tries > 0 {

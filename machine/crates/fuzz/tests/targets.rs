@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every device of the board and every input has a target, and all targets hold for a few inputs.
+//! Every device of the board and every kind of input has a target, and all targets pass for a few inputs.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use trapless_fuzz::{run, targets};
 use trapless_machine::devices;
 use trapless_riscv::{Bug, seed_bug};
 
-/// What is reached beside the board's devices.
+/// Kinds of input apart from the board's devices.
 const OTHERS: [&str; 11] =
     ["nvme", "sbi", "markers", "page-tables", "elf", "image", "initrd", "firmware", "command-line", "lackey", "trace"];
 
 #[test]
 fn whatever_a_guest_or_a_file_reaches_has_a_target() {
     let covered: BTreeSet<&str> = targets::ALL.iter().flat_map(|t| t.covers).copied().collect();
-    let devices = devices().expect("no two devices overlap");
+    let devices = devices().expect("no two devices may overlap");
     let names = devices.iter().map(|(name, _)| *name);
     let missing: Vec<_> = names.chain(OTHERS).filter(|name| !covered.contains(name)).collect();
     assert!(missing.is_empty(), "no target for {missing:?}");

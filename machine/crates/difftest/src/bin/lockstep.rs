@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `lockstep`: one guest on the interpreter and on the translator, compared as they go.
+//! `lockstep`: runs one guest on the interpreter and on the translator, and compares both while they run.
 //!
 //! Exit status: 0 when nothing differs, 1 otherwise, 2 when a machine could not be built.
 
@@ -48,7 +48,7 @@ struct Cli {
     max_cycles: Option<u64>,
 }
 
-/// Comparisons of registers for each one of memory.
+/// Number of comparisons of registers for each comparison of memory.
 const MEMORY_EVERY: u64 = 512;
 
 /// The two machines.
@@ -161,7 +161,7 @@ fn compare(cli: &Cli) -> Result<bool> {
 /// windows the harts of one core wait at other times, so the difference may not appear in all of them.
 const NARROW: [u64; 3] = [1, 30, 1000];
 
-/// Runs both again, in shorter windows where they begin to differ.
+/// Runs both again, in shorter windows around the place where they begin to differ.
 fn narrow(cli: &Cli, equal: Cycle, until: Cycle) -> Result<()> {
     for window in NARROW.map(Cycle) {
         let mut pair = Pair::new(cli)?;

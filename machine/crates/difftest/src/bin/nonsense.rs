@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `nonsense`: guests that write nonsense into every device register, ring, queue and page table. The machine must not
-//! panic and must come to an end; what the guests do to themselves is their business.
+//! `nonsense`: guests that write nonsense into every device register, ring, queue and page table. The machine must not panic,
+//! and every run must end; it does not matter what happens inside the guest.
 //!
-//! Exit status: 0 when every run ended, 1 otherwise. A seed that fails is printed, and makes the same run again.
+//! Exit status: 0 if every run ended, 1 otherwise. The seed of a failure is printed; it repeats the run.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ struct Cli {
     /// Number of runs, each with the next seed.
     #[arg(long, default_value_t = 200)]
     runs: u64,
-    /// Simulated cycles of a run at most.
+    /// Most simulated cycles of a run.
     #[arg(long, default_value_t = 4_000_000)]
     cycles: u64,
     /// Host seconds after which a run counts as hanging.
@@ -60,16 +60,16 @@ fn run_all(cli: &Cli) -> Result<()> {
     watch(Arc::clone(&current), Duration::from_secs(cli.seconds));
 
     let started = Instant::now();
-    let folder = tempfile::tempdir().context("making a scratch folder")?;
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
     let disk = folder.path().join("disk");
-    std::fs::write(&disk, vec![0x5a; 4 << 20]).context("making a disk")?;
+    std::fs::write(&disk, vec![0x5a; 4 << 20]).context("cannot write the disk")?;
     let mut ends: BTreeMap<String, u64> = BTreeMap::new();
     let mut counters: BTreeMap<String, u64> = BTreeMap::new();
     for seed in cli.seed..cli.seed + cli.runs {
         current.store(seed, Ordering::Relaxed);
         let elf = folder.path().join("program");
-        std::fs::write(&elf, nonsense::program(seed)).context("writing a program")?;
-        // Few entries make harts wait for each other; one block a page has its own arithmetic.
+        std::fs::write(&elf, nonsense::program(seed)).context("cannot write the program")?;
+        // With few entries, harts wait for each other. A block of a whole page is computed differently.
         let (pmshr, block_bytes) = ([32, 1, 2, 64][seed as usize % 4], if seed % 5 == 0 { 4096 } else { 512 });
         let changes = [
             format!("machine.harts={HARTS}"),
@@ -92,7 +92,7 @@ fn run_all(cli: &Cli) -> Result<()> {
         let stop = AtomicBool::new(false);
         let end = match machine.run(&Limits { max_cycle: Cycle(cli.cycles), window: None, stop: &stop }) {
             Ok(end) => format!("{end:?}"),
-            // Every hart sleeps and nothing can wake it: an end as well.
+            // Every hart sleeps and nothing can wake it, so the run has ended.
             Err(Error::Deadlock(_)) => "all asleep".into(),
             Err(e) => return Err(e).with_context(|| format!("seed {seed}")),
         };
@@ -101,7 +101,7 @@ fn run_all(cli: &Cli) -> Result<()> {
         }
         *ends.entry(end).or_default() += 1;
     }
-    // What the runs reached, so that a set-up that never works is seen.
+    // Report what the runs reached, so that a set-up that never works is noticed.
     say(format_args!("ends: {}", list(&ends)));
     say(format_args!("SMU: {}", list(&counters)));
     say(format_args!("seeds {}..{}, {:.1} s", cli.seed, cli.seed + cli.runs, started.elapsed().as_secs_f64()));
@@ -118,7 +118,7 @@ fn list(map: &BTreeMap<String, u64>) -> String {
     map.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Ends the program when one seed takes too long.
+/// Ends the program if one seed takes too long.
 fn watch(current: Arc<AtomicU64>, limit: Duration) {
     std::thread::spawn(move || {
         let (mut seed, mut since) = (u64::MAX, Instant::now());

@@ -8,8 +8,8 @@ use crate::program::{Block, Mode, Program};
 use crate::runtime::{csr::*, reg::*};
 use crate::tables::DATA_OFFSET;
 
-/// Emits one of each exception that needs no page table. Where they go is the caller's business.
-/// QEMU 7.2 reports an AMO outside memory as a load, so there is none where addresses are not `translated`.
+/// Emits one of each exception that needs no page table. The caller decides where they go.
+/// QEMU 7.2 reports an AMO outside memory as a load, so it is left out unless addresses are `translated`.
 fn raise_all(a: &mut Asm, program: &Program, translated: bool) -> u64 {
     a.word(ILLEGAL as u32);
     a.word(0xffff_f07b);
@@ -31,7 +31,7 @@ fn raise_all(a: &mut Asm, program: &Program, translated: bool) -> u64 {
     a.r("amoswap.w", T2, T1, T2);
     a.r("amomaxu.d", T2, T1, T2);
     a.plain("ecall");
-    // Page faults where there are tables, access faults or nothing elsewhere.
+    // Page faults if there are page tables; otherwise access faults, or no fault.
     let case = |name: &str| program.spaces.cases.iter().find(|c| c.name == name).map_or(0, |c| c.va);
     let va = case("2 MiB entry invalid") + DATA_OFFSET;
     a.li(T1, va);
@@ -49,7 +49,7 @@ fn raise_all(a: &mut Asm, program: &Program, translated: bool) -> u64 {
     48
 }
 
-/// Every synchronous exception, in every mode, bare and with Sv39, taken by M-mode.
+/// Every synchronous exception, in every mode, bare and with Sv39, handled by M-mode.
 pub fn exceptions(program: &mut Program) {
     for mode in [Mode::Machine, Mode::Supervisor, Mode::User] {
         for paging in [false, true] {
@@ -66,7 +66,7 @@ pub fn exceptions(program: &mut Program) {
     }
 }
 
-/// The same, delegated: all, and each cause alone.
+/// The same exceptions, delegated: all of them, and each cause alone.
 pub fn delegation(program: &mut Program) {
     const DELEGABLE: u64 = 0xb3ff;
     const BREAKPOINT: u64 = 1 << 3;
@@ -89,7 +89,7 @@ pub fn delegation(program: &mut Program) {
             block.traps = raise_all(&mut a, program, paging);
             program.add(a, block);
         }
-        // Never to a less privileged mode.
+        // A trap is never delegated to a less privileged mode.
         let mut block = Block::new(format!("exceptions in Machine, medeleg {medeleg:#x}"), Mode::Machine);
         block.medeleg = medeleg;
         let mut a = program.asm();
@@ -107,7 +107,7 @@ pub fn delegation(program: &mut Program) {
         a.half(0x9002);
         block.ran("c.ebreak");
         a.plain("ecall");
-        // The trap value of a breakpoint is zero or its address.
+        // After a breakpoint the trap value is zero or the breakpoint's address, so clear it.
         a.csr("csrrw", 0, STVAL, 0);
         block.traps = 4;
         program.add(a, block);

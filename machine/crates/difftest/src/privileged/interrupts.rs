@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interrupts: one at a time, and through the PLIC.
+//! Interrupts, one at a time, and interrupts through the PLIC.
 
 use super::status::*;
 use crate::asm::Asm;
@@ -7,7 +7,7 @@ use crate::layout::*;
 use crate::program::{Block, Mode, Program};
 use crate::runtime::{SELF_LOOP, csr, csr::*, reg::*};
 
-/// Makes the interrupt pending: T0 and T1 change.
+/// Makes an interrupt pending. Changes T0 and T1.
 pub fn raise(a: &mut Asm, code: u64) {
     match code {
         3 => {
@@ -26,8 +26,8 @@ pub fn raise(a: &mut Asm, code: u64) {
     }
 }
 
-/// Each interrupt alone: pending, then enabled; enabled, then pending; direct and vectored; delegated or not; in each
-/// mode, with the enables of all modes on and off.
+/// Each interrupt alone: first pending, then enabled, and the other way round; direct and vectored; delegated or not; in
+/// every mode, with the enable bits of all modes on and off.
 pub fn interrupts(program: &mut Program) {
     for code in [1u64, 3, 5, 7, 9] {
         for mode in [Mode::Machine, Mode::Supervisor, Mode::User] {
@@ -57,13 +57,13 @@ pub fn interrupts(program: &mut Program) {
                 a.li(T0, 1 << code);
                 a.csr("csrrs", 0, csr::MIE, T0);
                 a.csr("csrrs", 22, csr::SIE, 0);
-                // Into the mode; what is to be taken is taken with the first instruction there. MIE and SIE come from
-                // the return.
+                // Enter the mode. If an interrupt is taken, that happens at the first instruction there: the return sets MIE and
+                // SIE.
                 enter(&mut a, mode, if mie { MPIE } else { 0 } | if sie { SIE_BIT } else { 0 });
                 a.i("addi", 23, 23, 1);
                 a.plain("ecall");
                 a.csr("csrrs", 24, MIP, 0);
-                // Quiet again.
+                // Disable the interrupts again.
                 a.csr("csrrw", 0, csr::MIE, 0);
                 a.csr("csrrw", 0, MIP, 0);
                 block.traps = 6;
@@ -71,7 +71,7 @@ pub fn interrupts(program: &mut Program) {
             }
         }
     }
-    // A device's interrupt comes when it comes: the program waits where it is.
+    // These interrupts come from a device, after a delay; so the program waits at one instruction.
     for (code, waiting) in [(3u64, SELF_LOOP), (7, SELF_LOOP), (3, 0x1050_0073), (7, 0x1050_0073)] {
         let mut block = Block::new(
             format!("interrupt {code} while {}", if waiting == SELF_LOOP { "looping" } else { "in wfi" }),
@@ -92,7 +92,7 @@ pub fn interrupts(program: &mut Program) {
             a.csr("csrrsi", 0, MSTATUS, MIE_BIT as u8);
         }
         block.traps = 2;
-        // Where in the way to the loop it comes is not the same.
+        // The interrupt may come at another instruction on the way to the loop.
         if waiting == SELF_LOOP {
             a.i("addi", T0, 0, 0);
         }
@@ -130,7 +130,7 @@ pub fn external_interrupt(program: &mut Program) {
         a.i("lw", 22, T0, 0);
         a.li(T1, UART);
         a.i("lbu", 23, T1, 2);
-        // The upper bits say whether the FIFOs are on: at reset they may be.
+        // The upper bits say whether the FIFOs are on, which they may be after a reset.
         a.i("andi", 23, 23, 15);
         a.s("sb", 0, T1, 1);
         a.s("sw", 21, T0, 0);

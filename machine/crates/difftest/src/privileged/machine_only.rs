@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What QEMU 7.2 does otherwise than the specification.
+//! Tests of cases in which QEMU 7.2 does not follow the specification.
 
 use super::interrupts::raise;
 use super::status::*;
@@ -7,8 +7,8 @@ use crate::layout::*;
 use crate::program::{Block, Expected, Mode, Program};
 use crate::runtime::{csr, csr::*, reg::*};
 
-/// Tests of cases in which QEMU 7.2 differs from the specification: interrupt priorities, misaligned SC, table reads
-/// outside memory. Only the machine runs them.
+/// Interrupt priorities, misaligned SC, and page tables outside memory, where QEMU 7.2 differs from the
+/// specification. Only the machine runs these tests.
 pub fn machine_only(program: &mut Program) {
     let mut block = Block::new("interrupt priorities", Mode::Machine);
     let mut a = program.asm();
@@ -26,7 +26,7 @@ pub fn machine_only(program: &mut Program) {
     block.expected = Some([3, 7, 9, 1, 5].map(interrupt).to_vec());
     program.add(a, block);
 
-    // MPRV is cleared by a return to a mode below M, kept by one to M.
+    // A return to a mode below M clears MPRV; a return to M keeps it.
     for (mode, kept) in [(Mode::User, 0), (Mode::Supervisor, 0), (Mode::Machine, 1)] {
         for ret in ["mret", "sret"] {
             let mut block = Block::new(format!("MPRV after {ret} from {mode:?}"), Mode::Machine);
@@ -53,7 +53,7 @@ pub fn machine_only(program: &mut Program) {
         }
     }
 
-    // AMOs and SC where nothing is are store faults; QEMU 7.2 reports a load.
+    // AMOs and SC outside memory are store faults; QEMU 7.2 reports loads.
     let mut block = Block::new("AMO outside memory", Mode::Machine);
     let mut a = program.asm();
     a.li(T1, NOWHERE);
@@ -75,7 +75,7 @@ pub fn machine_only(program: &mut Program) {
     block.expected = Some(vec![misaligned(DATA + 2), misaligned(DATA + 4)]);
     program.add(a, block);
 
-    // From M-mode by MPRV, so that the code itself stays reachable.
+    // Made from M-mode with MPRV, so that the code itself can still be fetched.
     let mut block = Block::new("page table outside memory", Mode::Machine);
     let mut a = program.asm();
     a.li(T0, 8 << 60 | NOWHERE >> 12);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PMP entries, and code that changes itself.
+//! PMP entries, and self-modifying code.
 
 use super::status::*;
 use crate::layout::*;
 use crate::program::{Block, Mode, Program};
 use crate::runtime::{csr::*, reg::*};
 
-/// PMP entries of every kind around a few words. Loads and stores of every size try them with the rules of S-mode.
+/// PMP entries of every kind around a few words, tested by loads and stores of every size under the rules of S-mode.
 pub fn physical_memory_protection(program: &mut Program) {
     let window = DATA + program.window(|| 0x1122_3344_5566_7788).next_multiple_of(64) + 128;
     const NA4: u64 = 2 << 3;
     const NAPOT: u64 = 3 << 3;
     const TOR: u64 = 1 << 3;
     let napot = |size: u64| window >> 2 | (size / 8 - 1);
-    // (name, pmpaddr0, pmpaddr1, kind, which of the two entries has the kind)
+    // (name, pmpaddr0, pmpaddr1, kind, which of the two entries is of that kind)
     let entries = [
         ("NA4", window >> 2, 0, NA4, 0),
         ("NAPOT 8", napot(8), 0, NAPOT, 0),
@@ -57,7 +57,7 @@ pub fn physical_memory_protection(program: &mut Program) {
             program.add(a, block);
         }
     }
-    // Fetches of the playground's `ret` with and without X; walks of page tables that the walker may not read.
+    // Fetches of the playground's `ret` with and without X, and walks through page tables that the walker may not read.
     for rights in [0u64, 1, 3, 4, 5, 7] {
         let mut block = Block::new(format!("PMP fetch and walk, XWR {rights:03b}"), Mode::Machine);
         block.flags = flag::ECALL_TO_M;
@@ -120,7 +120,7 @@ pub fn self_modifying(program: &mut Program) {
         a.la(T0, place);
         a.li(T2, rounds);
         let top = a.bound();
-        // addi s0, s0, T2: the immediate is another one in every round.
+        // addi s0, s0, T2: the immediate changes in every round.
         a.i("slli", T1, T2, 20);
         a.li(T3, 0x0004_0413);
         a.r("or", T1, T1, T3);
@@ -139,7 +139,7 @@ pub fn self_modifying(program: &mut Program) {
             a.s("sw", T1, T0, 0);
             a.bind(done);
         }
-        // Two compressed instructions: c.addi s1, 1, and then c.slli s1, 2 or c.slli s1, 1, in turn.
+        // Two compressed instructions: c.addi s1, 1, followed by c.slli s1, 2 and c.slli s1, 1 by turns.
         a.i("andi", T3, T2, 1);
         a.i("slli", T3, T3, 2);
         a.li(T4, 0x0486);

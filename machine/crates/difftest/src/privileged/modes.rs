@@ -7,12 +7,12 @@ use crate::layout::*;
 use crate::program::{Block, Mode, Program};
 use crate::runtime::{csr::*, reg::*};
 
-/// `mret` and `sret` to every mode, with all previous states of the interrupt enables.
+/// `mret` and `sret` to every mode, with all previous values of the interrupt enable bits.
 pub fn returns(program: &mut Program) {
     for bits in 0..4u64 {
         let mut block = Block::new(format!("mret and sret, previous enables {bits:02b}"), Mode::Machine);
         block.flags = flag::ECALL_TO_M;
-        // QEMU 7.2 keeps MPRV when it should clear it; `machine_only` looks at it.
+        // QEMU 7.2 keeps MPRV where it should clear it; `machine_only` tests that.
         block.relax.mprv = true;
         let mut a = program.asm();
         for mode in [Mode::User, Mode::Supervisor, Mode::Machine] {
@@ -56,7 +56,7 @@ pub fn guarded_instructions(program: &mut Program) {
                 Block::new(format!("guarded instructions in {mode:?}, TSR TW TVM = {bits:03b}"), Mode::Machine);
             block.flags = flag::ECALL_TO_M;
             let mut a = program.asm();
-            // Something is pending and enabled, so that wfi, where it may run, goes on at once. U-mode would take the
+            // An interrupt is pending and enabled, so that wfi continues at once where it is allowed. U-mode would take the
             // interrupt instead.
             if mode != Mode::User {
                 a.li(T0, 2);
@@ -76,7 +76,7 @@ pub fn guarded_instructions(program: &mut Program) {
             a.r("sfence.vma", 0, 0, T1);
             block.ran("sfence.vma");
             a.csr("csrrs", T2, SSTATUS, 0);
-            // With a return address, in case it is legal.
+            // Set a return address, in case the return is legal.
             let there = a.label();
             a.la(T1, there);
             a.csr("csrrw", 0, SEPC, T1);
@@ -84,7 +84,7 @@ pub fn guarded_instructions(program: &mut Program) {
                 a.plain("sret");
             }
             a.bind(there);
-            // The sret may have led to U-mode, where this is illegal too.
+            // The sret may have led to U-mode, where this instruction is illegal, too.
             if mode == Mode::User {
                 a.plain("mret");
                 a.plain("sret");
@@ -139,7 +139,7 @@ pub fn floating_point_off(program: &mut Program) {
     }
     for fs in [1u64, 2] {
         for row in WIDE.iter().filter(|r| is_float(r.form) && !matches!(r.form, Form::StoreFp)) {
-            // Whether an instruction that writes neither register nor flags makes FS dirty is up to the machine.
+            // An instruction that writes neither a register nor flags may or may not make FS dirty.
             let writes = matches!(
                 row.form,
                 Form::LoadFp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bits of `mstatus`, and how to go on in another mode.
+//! Bits of `mstatus`, and how to continue in another mode.
 
 use crate::asm::Asm;
 use crate::program::Mode;
@@ -17,7 +17,7 @@ pub const TW: u64 = 1 << 21;
 pub const TSR: u64 = 1 << 22;
 pub const ILLEGAL: u64 = 0;
 
-/// Goes on in `mode`, with `status` bits set; from M-mode. Changes T0 and T1.
+/// Emits code for M-mode that continues in `mode`, with `status` bits set. Changes T0 and T1.
 pub fn enter(a: &mut Asm, mode: Mode, status: u64) {
     let there = a.label();
     a.li(T0, MPP);

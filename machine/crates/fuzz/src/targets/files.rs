@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that the user gives, damaged: the machine says what is wrong, or runs.
+//! Damaged files of the user: the machine must either run or say what is wrong.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use crate::tape::Tape;
 
 const RAM: u64 = 0x8000_0000;
 const MEMORY: u64 = 16 << 20;
-/// Bytes of a result that is right, at most.
+/// Most bytes of a result.
 const LONG_RESULT: u64 = 64 << 10;
 const MAX_CYCLE: Cycle = Cycle(20_000);
 /// Longest result that a program may have, in lines.
@@ -40,14 +40,14 @@ fn machine(boot: Boot, checkpoint: Option<(Moment, PathBuf)>) -> Result<Machine,
     Machine::new(config, Console { output: Box::new(std::io::sink()), input: None })
 }
 
-/// Runs for a while; where the harts are then.
+/// Runs for a while. Returns the state of the harts afterwards.
 fn run(machine: &mut Machine) -> String {
     let stop = AtomicBool::new(false);
     let end = machine.run(&Limits { max_cycle: MAX_CYCLE, window: None, stop: &stop });
     format!("{end:?} {:x?}", machine.harts())
 }
 
-/// An error is one line that names the file.
+/// Checks that an error is one line that names the file.
 fn refused(e: &Error, file: &Path) -> Result<(), String> {
     let text = e.to_string();
     demand(!text.contains('\n'), || format!("more than one line: {text:?}"))?;
@@ -56,7 +56,7 @@ fn refused(e: &Error, file: &Path) -> Result<(), String> {
     demand(names, || format!("the error does not name the file: {text}"))
 }
 
-/// ELF programs.
+/// Damaged ELF programs.
 pub fn elf(t: &mut Tape) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(io)?;
     let file = folder.path().join("program");
@@ -76,12 +76,12 @@ pub fn elf(t: &mut Tape) -> Result<(), String> {
         Ok(mut machine) => {
             run(&mut machine);
             let lines = machine.signature().map_or(0, |text| text.lines().count() as u64);
-            demand(lines <= MOST_LINES, || format!("{lines} lines of signature"))
+            demand(lines <= MOST_LINES, || format!("{lines} lines of signature, more than memory has words"))
         }
     }
 }
 
-/// Kernels, RAM disks, firmware and command lines.
+/// Damaged kernels, RAM disks and firmware, and any command lines.
 pub fn image(t: &mut Tape) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(io)?;
     let file = |name: &str, bytes: &[u8]| -> Result<PathBuf, String> {
@@ -116,11 +116,11 @@ pub fn image(t: &mut Tape) -> Result<(), String> {
     }
 }
 
-/// Checkpoints: damaged ones are refused, and whole ones go on as the machine did that wrote them.
+/// Checkpoints. Damaged ones must be refused; a machine from an intact one must continue as the machine that wrote it does.
 pub fn checkpoint(t: &mut Tape) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(io)?;
     let program = folder.path().join("program");
-    // A loop, after random instructions.
+    // Random instructions, followed by a loop.
     let mut code: Vec<u8> =
         (0..t.below(16)).flat_map(|_| (t.u64() as u32 & 0xfff0_7f80 | 0x13).to_le_bytes()).collect();
     code.extend(0x0000_006fu32.to_le_bytes());
@@ -132,12 +132,12 @@ pub fn checkpoint(t: &mut Tape) -> Result<(), String> {
     let stop = AtomicBool::new(false);
     first.run(&Limits { max_cycle: MAX_CYCLE, window: None, stop: &stop }).map_err(|e| e.to_string())?;
     if !dir.exists() {
-        // The program never came so far.
+        // The program has never reached the moment of the checkpoint.
         return Ok(());
     }
     let again = || machine(Boot::Checkpoint { dir: dir.clone() }, None);
     let mut second = again().map_err(|e| e.to_string())?;
-    demand(run(&mut first) == run(&mut second), || "it goes on differently".into())?;
+    demand(run(&mut first) == run(&mut second), || "the machine from the checkpoint continues differently".into())?;
 
     let file = dir.join(t.one(&["state", "state", "state", "memory"]));
     let good = std::fs::read(&file).map_err(io)?;
@@ -149,11 +149,11 @@ pub fn checkpoint(t: &mut Tape) -> Result<(), String> {
     std::fs::write(&file, &bytes).map_err(io)?;
     match again() {
         Err(e) => refused(&e, &dir),
-        // Memory may hold anything.
+        // Memory may have any content.
         Ok(mut machine) if file.ends_with("memory") => {
             run(&mut machine);
             Ok(())
         }
-        Ok(_) => Err("a damaged state is taken".into()),
+        Ok(_) => Err("a damaged state is accepted".into()),
     }
 }

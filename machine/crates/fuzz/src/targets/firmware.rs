@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Calls of the guest to the machine: the built-in firmware, and markers. A guest takes registers from a table, calls, and
-//! does it again; twice, and both times must be the same.
+//! Calls from the guest to the machine: built-in firmware and markers. A guest loads registers from a table and makes a call,
+//! for each row of the table. Two runs must give the same result.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -20,20 +20,20 @@ use crate::tape::Tape;
 
 const RAM: u64 = 0x8000_0000;
 const MEMORY: u64 = 16 << 20;
-/// Where the Image is.
+/// Address of the Image.
 const KERNEL: u64 = RAM + 0x20_0000;
 const HEADER: usize = 64;
-/// Registers of the calls.
+/// Address of the table of registers.
 const TABLE: u64 = KERNEL + 0x1000;
 const CALLS: usize = 100;
 const MAX_CYCLE: Cycle = Cycle(2_000_000);
-/// Bytes that one call prints at most.
+/// Most bytes that one call prints.
 const MOST_PRINTED: usize = 4096;
-/// Extensions that there are, and some that there are not.
+/// SBI extensions: some that exist and some that do not.
 const EXTENSIONS: [u64; 12] =
     [0x10, 0x5449_4d45, 0x73_5049, 0x5246_4e43, 0x48_534d, 0x5352_5354, 0x4442_434e, 0, 1, 2, 8, 0x50_4d55];
 
-/// Takes what the guest prints.
+/// Stores what the guest prints.
 #[derive(Clone, Default)]
 struct Printed(Rc<RefCell<Vec<u8>>>);
 
@@ -47,7 +47,7 @@ impl Write for Printed {
     }
 }
 
-/// A Linux Image of a program that makes the calls of the table.
+/// A Linux Image with a program that makes the calls of the table.
 fn image(calls: &[[u64; 9]], call: impl Fn(&mut Asm)) -> Vec<u8> {
     let mut a = Asm::new(KERNEL + HEADER as u64);
     a.li(S0, TABLE);
@@ -68,7 +68,7 @@ fn image(calls: &[[u64; 9]], call: impl Fn(&mut Asm)) -> Vec<u8> {
     a.plain("ecall");
     let code = a.finish();
     let mut bytes = vec![0; (TABLE - KERNEL) as usize];
-    // `j` over the header.
+    // `j` to the code after the header.
     bytes[..4].copy_from_slice(&0x0400_006fu32.to_le_bytes());
     bytes[8..16].copy_from_slice(&(KERNEL - RAM).to_le_bytes());
     bytes[56..60].copy_from_slice(b"RSC\x05");
@@ -80,7 +80,7 @@ fn image(calls: &[[u64; 9]], call: impl Fn(&mut Asm)) -> Vec<u8> {
     bytes
 }
 
-/// What a run came to: how it ended, what it printed, and all registers.
+/// Result of a run: how it ended, what it printed, and the state of all harts.
 fn result(kernel: &Path, detail: DetailFrom) -> Result<(String, Vec<u8>, String), String> {
     let changes = ["machine.harts=2".into(), format!("machine.memory_bytes={MEMORY}"), "smu.present=true".to_owned()];
     let config = MachineConfig {
@@ -104,7 +104,7 @@ fn result(kernel: &Path, detail: DetailFrom) -> Result<(String, Vec<u8>, String)
             format!("{end:?} {} milestones, {} rois", report.milestones.len(), report.rois.len())
         }
         Err(Error::Deadlock(at)) => format!("all asleep at {at}"),
-        Err(e) => return Err(format!("it ended with: {e}")),
+        Err(e) => return Err(format!("the run ended with: {e}")),
     };
     let bytes = printed.0.borrow().clone();
     Ok((end, bytes, format!("{:x?}", machine.harts())))
@@ -116,11 +116,13 @@ fn twice(bytes: &[u8], detail: DetailFrom) -> Result<(String, Vec<u8>), String> 
     std::fs::write(&kernel, bytes).map_err(|e| e.to_string())?;
     let (end, printed, harts) = result(&kernel, detail)?;
     let again = result(&kernel, detail)?;
-    demand((&end, &printed, &harts) == (&again.0, &again.1, &again.2), || format!("{end}, and then {}", again.0))?;
+    demand((&end, &printed, &harts) == (&again.0, &again.1, &again.2), || {
+        format!("the first run ended with {end}, the second with {}", again.0)
+    })?;
     Ok((end, printed))
 }
 
-/// Firmware calls with anything in their arguments.
+/// Firmware calls with any arguments.
 pub fn sbi(t: &mut Tape) -> Result<(), String> {
     let mut calls = Vec::new();
     while t.more() && calls.len() < CALLS {
@@ -133,10 +135,10 @@ pub fn sbi(t: &mut Tape) -> Result<(), String> {
         calls.push(call);
     }
     let (_, printed) = twice(&image(&calls, |a| a.plain("ecall")), DetailFrom::Never)?;
-    demand(printed.len() <= 2 * CALLS * MOST_PRINTED, || format!("{} bytes are printed", printed.len()))
+    demand(printed.len() <= 2 * CALLS * MOST_PRINTED, || format!("{} bytes are printed, too many", printed.len()))
 }
 
-/// Markers with anything in their arguments.
+/// Markers with any arguments.
 pub fn markers(t: &mut Tape) -> Result<(), String> {
     let mut calls = Vec::new();
     while t.more() && calls.len() < CALLS {
@@ -144,7 +146,7 @@ pub fn markers(t: &mut Tape) -> Result<(), String> {
         for argument in call.iter_mut().take(4) {
             *argument = t.number(RAM, MEMORY);
         }
-        // Which marker: the number of instructions that are jumped over selects it.
+        // The number of instructions that are skipped selects the marker.
         call[4] = t.below(MARKER_WATCH_REGION - MARKER_ROI_BEGIN + 1);
         calls.push(call);
     }
@@ -163,6 +165,6 @@ pub fn markers(t: &mut Tape) -> Result<(), String> {
         a.bind(over);
     });
     let (end, printed) = twice(&program, detail)?;
-    demand(printed.is_empty(), || "markers print".into())?;
+    demand(printed.is_empty(), || "markers print text".into())?;
     demand(end.starts_with("PowerOff"), || format!("a marker ends the run: {end}"))
 }

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::Target;
 use crate::tape::Tape;
 
-/// Every target. What a guest reaches without one of them shows in the tests.
+/// All targets. The tests notice anything that a guest can reach and that has no target.
 pub const ALL: &[Target] = &[
     Target { name: "aclint", covers: &["aclint"], runs: 5000, run: devices::aclint },
     Target { name: "plic", covers: &["plic"], runs: 2000, run: devices::plic },
@@ -34,19 +34,19 @@ pub const ALL: &[Target] = &[
     Target { name: "trace", covers: &["trace"], runs: 1000, run: traces::trace },
 ];
 
-/// What comes back from a saved state, which must be the same.
+/// Saves and restores a state. The result must be the same state.
 fn restored<T: Serialize + DeserializeOwned>(state: &T) -> Result<T, String> {
     let bytes = postcard::to_stdvec(state).map_err(|e| format!("cannot be saved: {e}"))?;
     let back: T = postcard::from_bytes(&bytes).map_err(|e| format!("cannot be restored: {e}"))?;
     let again = postcard::to_stdvec(&back).map_err(|e| format!("cannot be saved again: {e}"))?;
-    if bytes == again { Ok(back) } else { Err("saved, restored and saved again, it is another state".into()) }
+    if bytes == again { Ok(back) } else { Err("a state that was saved and restored is saved differently".into()) }
 }
 
-/// Numbers that damage is made of are near addresses of the machine's memory.
+/// Damage uses numbers near this address, where the machine's memory begins.
 const NEAR: u64 = 0x8000_0000;
 const SPAN: u64 = 16 << 20;
 
-/// Changes some bytes of a file, mostly near its beginning, and cuts it now and then.
+/// Changes some bytes of a file, usually near its beginning, and sometimes shortens it.
 fn damage(t: &mut Tape, bytes: &mut Vec<u8>) {
     for _ in 0..t.below(8) {
         let limit = if t.below(4) == 0 { bytes.len() as u64 } else { 256.min(bytes.len() as u64) };

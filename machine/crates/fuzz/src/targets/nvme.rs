@@ -24,7 +24,7 @@ const MOST_ACCESSES: u64 = 100_000;
 /// Most events between two actions of the host.
 const MOST_EVENTS: u64 = 50_000;
 
-/// A disk in memory; all pages count as written.
+/// A disk in memory. All its pages count as written.
 struct Disk(Rc<RefCell<Vec<u8>>>);
 
 impl Backend for Disk {
@@ -54,11 +54,11 @@ impl Backend for Disk {
     }
 }
 
-/// RAM that counts accesses, and notes writes outside of it that were accepted.
+/// RAM that counts accesses, and that notes accepted writes outside of it.
 struct Memory {
     ram: Ram,
     accesses: u64,
-    /// Address of a write outside of RAM that was accepted.
+    /// Address of an accepted write outside of RAM.
     stray: Option<PhysAddr>,
 }
 
@@ -98,7 +98,7 @@ struct Host {
     tails: [u64; 2],
 }
 
-/// Uses a controller.
+/// Uses a controller at random.
 pub fn run(t: &mut Tape) -> Result<(), String> {
     let profile = Profile::load("vc707", &[]).map_err(|e| e.to_string())?;
     let disk = Rc::new(RefCell::new(vec![0x5a; DISK]));
@@ -116,7 +116,7 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
 }
 
 impl Host {
-    /// Enables the controller, with one pair of queues for I/O.
+    /// Enables the controller and creates one pair of I/O queues.
     fn set_up(&mut self) -> Result<(), String> {
         let now = self.now;
         self.tails = [0; 2];
@@ -135,13 +135,13 @@ impl Host {
         self.rest(Cycle(self.now.0 + 1_000_000))
     }
 
-    /// Puts a command into a queue and rings.
+    /// Puts a command into a queue and rings the doorbell.
     fn submit(&mut self, queue: usize, words: &[(usize, u32)]) {
         let mut bytes = [0; 64];
         for (n, word) in words {
             bytes[n * 4..n * 4 + 4].copy_from_slice(&word.to_le_bytes());
         }
-        // Cannot fail: the queues are in RAM.
+        // This cannot fail: the queues are in RAM.
         let _ = Dma::write(&mut self.memory.ram, PhysAddr(QUEUES[queue].0 + 64 * self.tails[queue]), &bytes);
         self.tails[queue] = (self.tails[queue] + 1) % ENTRIES;
         self.controller.mmio_write(0x1000 + 8 * queue as u64, 4, self.tails[queue], self.now);
@@ -185,7 +185,7 @@ impl Host {
         Ok(())
     }
 
-    /// Lets time pass up to `limit`.
+    /// Lets time pass up to `limit`, until the controller has no events left.
     fn rest(&mut self, limit: Cycle) -> Result<(), String> {
         for _ in 0..MOST_EVENTS {
             let next = self.controller.next_event();
@@ -198,20 +198,24 @@ impl Host {
             self.memory.accesses = 0;
             self.controller.advance(at, &mut self.memory, &mut |_| {});
             let accesses = self.memory.accesses;
-            demand(accesses < MOST_ACCESSES, || format!("{accesses} accesses to memory at once"))?;
-            demand(self.memory.stray.is_none(), || format!("a write to {:x?}, not RAM, passed", self.memory.stray))?;
-            demand(self.controller.next_event() > at, || format!("the event at {} is due after advance()", at.0))?;
+            demand(accesses < MOST_ACCESSES, || format!("{accesses} accesses to memory in one call"))?;
+            demand(self.memory.stray.is_none(), || {
+                format!("a write to {:x?} outside RAM was accepted", self.memory.stray)
+            })?;
+            demand(self.controller.next_event() > at, || {
+                format!("the event at {} is still due after advance()", at.0)
+            })?;
         }
         Err(format!("the controller has not come to rest after {MOST_EVENTS} events"))
     }
 
-    /// Goes on from a saved state.
+    /// Continues from a saved state.
     fn again(&mut self) -> Result<(), String> {
         let bytes = |c: &Controller| c.save().and_then(|s| postcard::to_stdvec(&s).ok()).ok_or("save() gives no state");
         let state = restored(&self.controller.save().ok_or("save() gives no state")?)?;
         let mut other = controller(&self.profile, &self.disk);
         other.restore(state)?;
-        demand(bytes(&other)? == bytes(&self.controller)?, || "restore() gives another state than was saved".into())?;
+        demand(bytes(&other)? == bytes(&self.controller)?, || "restore() does not give the saved state".into())?;
         let seen = |c: &mut Controller| {
             let registers: Vec<u64> = (0..0x40).step_by(4).map(|at| c.mmio_read(at, 4, Cycle(0))).collect();
             (registers, c.next_event(), c.irq_asserted())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The SMU: registers, rings, ports, walkers that ask and give up, and a device that completes what nobody asked for.
+//! The SMU: registers, rings, ports, walkers that ask and give up, and a device that also completes commands that do not exist.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const DOORBELLS: u64 = 0x4000_0000;
 const HARTS: u64 = 3;
 const MOST_EVENTS: u64 = 200_000;
 
-/// RAM and doorbells.
+/// RAM and doorbells, as the SMU reaches them.
 struct World {
     ram: Ram,
     stray: Option<PhysAddr>,
@@ -42,7 +42,7 @@ impl SmuBus for World {
     }
     fn write_bytes(&mut self, at: PhysAddr, data: &[u8]) -> Result<(), BusError> {
         let done = Dma::write(&mut self.ram, at, data);
-        // A command or an entry of the return ring, where a ring may have one.
+        // Allow only a command or an entry of the return ring, at a place where a ring may have it.
         if done.is_ok() && (!at.0.is_multiple_of(data.len() as u64) || ![16, 64].contains(&data.len())) {
             self.stray = Some(at);
         }
@@ -67,7 +67,7 @@ struct Host {
     smu: Smu,
     world: World,
     now: Cycle,
-    /// Waits that are to be answered: hart and id.
+    /// Waits without an answer: hart and number of the request.
     waits: BTreeSet<(u32, u64)>,
     next: u64,
 }
@@ -76,7 +76,7 @@ fn descriptor(index: u64, field: u64) -> u64 {
     regs::DESC_BASE + index * regs::DESC_STRIDE + field
 }
 
-/// Uses an SMU.
+/// Uses an SMU at random.
 pub fn run(t: &mut Tape) -> Result<(), String> {
     let config = SmuConfig {
         pmshr_entries: t.one(&[4, 1, 2, 32, 255]),
@@ -105,7 +105,7 @@ impl Host {
     }
 
     fn poke(&mut self, at: u64, value: u64) {
-        // Addresses are in memory, or nothing is to happen.
+        // If the address is not in memory, nothing must happen.
         let _ = self.world.ram.store(PhysAddr(at), value.to_le_bytes());
     }
 
@@ -163,7 +163,7 @@ impl Host {
                 }
                 self.smu.abandon(t.below(HARTS + 1) as u32, t.number(0, 4));
             }
-            // The device completes something.
+            // The device completes a command.
             9..13 => {
                 let head = self.smu.read(descriptor(0, regs::DESC_CQ_HEAD), 8);
                 let phase = head >> 31 & 1;
@@ -176,7 +176,7 @@ impl Host {
             }
             13 => self.again()?,
             14 => {
-                // Frames come back, and new ones.
+                // Take frames back, and give new ones.
                 let tail = self.smu.read(regs::RET_TAIL, 8);
                 self.write(regs::RET_HEAD, tail);
                 let head = self.smu.read(regs::FREE_HEAD, 8);
@@ -190,11 +190,11 @@ impl Host {
         Ok(())
     }
 
-    /// A walker or a port asks.
+    /// Lets a walker or a port ask.
     fn ask(&mut self, t: &mut Tape) -> Result<(), String> {
         let page = t.below(8);
         let at = |level: u64| PhysAddr(TABLES + 4096 * level + 8 * page);
-        // R, W, X, U, A, LBA-augmented: armed, for descriptor 0 of socket 0 mostly.
+        // R, W, X, U, A and L: an armed entry, usually for descriptor 0 of socket 0.
         let entry = 0x25e | t.below(64) << 10 | t.one(&[0, 0, 0, 1u64]) << t.below(57);
         if t.below(4) > 0 {
             self.poke(at(0).0, entry);
@@ -202,7 +202,7 @@ impl Host {
         let pte = if t.below(16) == 0 { PhysAddr(t.number(RAM, RAM_SIZE) & !7) } else { at(0) };
         self.next += 1;
         let (hart, id) = (t.below(HARTS) as u32, self.next);
-        // One walker waits for one thing.
+        // A walker waits for one request at a time.
         if self.waits.iter().any(|w| w.0 == hart) {
             return Ok(());
         }
@@ -224,23 +224,23 @@ impl Host {
             self.smu.advance(at, &mut self.world, &mut |a: Answer| answers.push(a));
             for a in answers {
                 let wanted = self.waits.remove(&(a.hart, a.id));
-                demand(wanted, || format!("an answer to nobody: hart {}, request {}", a.hart, a.id))?;
-                demand(a.at <= at, || format!("an answer of {} at {}", a.at.0, at.0))?;
+                demand(wanted, || format!("an answer to hart {} for request {}, which does not wait", a.hart, a.id))?;
+                demand(a.at <= at, || format!("an answer with time {} comes at {}", a.at.0, at.0))?;
             }
-            demand(self.world.stray.is_none(), || format!("it writes to {:x?}", self.world.stray))?;
+            demand(self.world.stray.is_none(), || format!("the SMU writes to {:x?}", self.world.stray))?;
             demand(self.smu.next_event().is_none_or(|next| next > at), || {
-                format!("an event at {} is left over", at.0)
+                format!("the event at {} is still due after advance()", at.0)
             })?;
         }
-        Err("it never comes to rest".into())
+        Err("the SMU never comes to rest".into())
     }
 
-    /// Goes on from a saved state.
+    /// Continues from a saved state.
     fn again(&mut self) -> Result<(), String> {
         let other = restored(&self.smu)?;
         let registers = |smu: &Smu| (0..0x2000).step_by(8).map(|at| smu.peek(at)).collect::<Vec<_>>();
-        demand(registers(&other) == registers(&self.smu), || "restored, it looks different".into())?;
-        demand(other.next_event() == self.smu.next_event(), || "restored, it has other events".into())?;
+        demand(registers(&other) == registers(&self.smu), || "registers differ after restore()".into())?;
+        demand(other.next_event() == self.smu.next_event(), || "the next event differs after restore()".into())?;
         self.smu = other;
         Ok(())
     }

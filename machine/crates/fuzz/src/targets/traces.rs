@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces for the paging simulator, damaged: the reader says what is wrong, or what it says of the trace is so.
+//! Damaged traces for the paging simulator: the reader must say what is wrong, or what it says of the trace must be true.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -18,15 +18,15 @@ fn io(e: std::io::Error) -> String {
     e.to_string()
 }
 
-/// An error is one line that names the file.
+/// Checks that an error is one line that names the file.
 fn refused(error: &Error, file: &Path) -> Result<(), String> {
     let text = error.to_string();
     demand(!text.contains('\n') && text.contains(&*file.to_string_lossy()), || {
-        format!("not a line with the file: {text:?}")
+        format!("the error is not one line that names the file: {text:?}")
     })
 }
 
-/// What lackey prints, accesses to a few lines; of a program in four with other programs' lines and numbers that no address has.
+/// Output of lackey with accesses to a few lines. One text of four also has lines of other programs, and impossible addresses.
 fn text(t: &mut Tape) -> Vec<u8> {
     let mut lines = String::new();
     let strange = t.below(4) == 0;
@@ -48,7 +48,7 @@ fn stored(folder: &Path, text: &[u8]) -> Result<(PathBuf, PathBuf, Result<Totals
     Ok((from, to, done))
 }
 
-/// Accesses of a stored trace, by its steps.
+/// Number of accesses in a stored trace, from its steps.
 fn accesses(file: &Path) -> Result<u64, Error> {
     let mut source = Recorded::open(file, Which::default())?;
     let mut count = 0_u64;
@@ -58,7 +58,7 @@ fn accesses(file: &Path) -> Result<u64, Error> {
     Ok(source.tail().repeats.iter().fold(count, |sum, n| sum.wrapping_add(*n)))
 }
 
-/// Text: refused, or stored as it is.
+/// Text must be refused, or stored unchanged.
 pub fn lackey(t: &mut Tape) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(io)?;
     let mut bytes = text(t);
@@ -77,7 +77,7 @@ pub fn lackey(t: &mut Tape) -> Result<(), String> {
     }
 }
 
-/// Stored traces: refused, or read to the end.
+/// Stored traces must be refused, or read to the end.
 pub fn trace(t: &mut Tape) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(io)?;
     let (_, to, done) = stored(folder.path(), &text(t))?;

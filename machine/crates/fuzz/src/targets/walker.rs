@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page walker over tables that hold anything, against a walk written from the privileged specification (section
-//! "Virtual Address Translation Process") and the rules ISA-1 to ISA-3 for armed entries.
+//! The page walker over arbitrary tables, compared with a walk that is written from the privileged specification (section
+//! "Virtual Address Translation Process") and from the rules ISA-1 to ISA-3 for armed entries.
 
 use trapless_memory::{BusError, Cycle, MmioEffect, Paging, PhysAddr, Ram};
 use trapless_riscv::{Access, Bus, CodeCache, Env, Exit, Hart, HartConfig, Privilege, WalkAnswer};
@@ -10,13 +10,13 @@ use crate::tape::Tape;
 
 const RAM: u64 = 0x8000_0000;
 const PAGES: u64 = 16;
-/// The first pages hold tables, the others data.
+/// Number of pages that hold tables, at the start; the others hold data.
 const TABLES: u64 = 8;
-/// Entries of each table that addresses use.
+/// Number of entries of each table that addresses use.
 const SLOTS: u64 = 2;
-/// The code that makes the accesses, in the last page.
+/// Address of the code that makes the accesses: the last page.
 const CODE: u64 = RAM + (PAGES - 1) * 4096;
-/// Entry of the root table that maps the code for S mode; the next one maps it for U mode. Tried addresses use neither.
+/// Entry of the root table that maps the code for S mode; the next entry maps it for U mode. Tried addresses use neither.
 const CODE_SLOT: u64 = 200;
 const SATP: u16 = 0x180;
 const MSTATUS: u16 = 0x300;
@@ -29,7 +29,7 @@ const MPRV: u64 = 1 << 17;
 const SUM: u64 = 1 << 18;
 const MXR: u64 = 1 << 19;
 
-/// Memory alone.
+/// Memory without devices.
 struct World(Ram);
 
 impl Bus for World {
@@ -47,14 +47,14 @@ impl Bus for World {
     }
 }
 
-/// How an access comes out.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It reaches this physical address.
+    /// The access reaches this physical address.
     Reaches(u64),
-    /// Trap with this cause.
+    /// The access traps with this cause.
     Trap(u64),
-    /// The SMU is asked about the entry at this address.
+    /// The walker asks the SMU about the entry at this address.
     Armed(u64),
 }
 
@@ -65,11 +65,11 @@ struct Try {
     user: bool,
     sum: bool,
     mxr: bool,
-    /// The load or store is machine mode's, with MPRV.
+    /// Whether machine mode makes the load or store, with MPRV.
     mprv: bool,
 }
 
-/// What must happen.
+/// The result that the access must have.
 fn expected(ram: &Ram, paging: Paging, root: u64, t: Try) -> Outcome {
     let code = |fault: [u64; 3]| match t.access {
         Access::Fetch => fault[0],
@@ -99,7 +99,7 @@ fn expected(ram: &Ram, paging: Paging, root: u64, t: Try) -> Outcome {
         };
         if !v {
             let armed = level == 0 && bit(9) && u && !g && !d && (r || x) && (r || !w) && e >> 57 == 0;
-            // REQ: ISA-3: only what is executed in U mode is served.
+            // REQ: ISA-3: the SMU serves only code that executes in U mode.
             return if armed && t.user && !t.mprv && reach && right { Outcome::Armed(at) } else { page_fault };
         }
         if e >> 54 != 0 || (w && !r) {
@@ -132,7 +132,7 @@ fn entry(t: &mut Tape) -> u64 {
         _ => 0x80000 + (n >> 20) % PAGES,
     };
     let bits = match n >> 56 & 15 {
-        // A pointer, leaves for S and U, an armed entry, anything.
+        // A pointer, a leaf for S or U mode, an armed entry, or anything.
         0..5 => 1,
         5..8 => 0xcf,
         8..11 => 0xdf,
@@ -143,18 +143,18 @@ fn entry(t: &mut Tape) -> u64 {
     (page << 10 | bits) ^ flip
 }
 
-/// What a word of data holds: `lui x5` with the word's number, so that it tells where it is, read or executed.
+/// Content of a data word: `lui x5` with the word's number, which tells its address both when read and when executed.
 fn content(at: u64) -> u64 {
     ((at - RAM) / 8) << 12 | 0x2b7
 }
 
-/// Where code runs at [`CODE`] in U or S mode.
+/// Virtual address of [`CODE`] for code in U or S mode.
 fn code_at(paging: Paging, user: bool) -> u64 {
     let shift = Paging::shift(paging.levels() - 1);
     (CODE_SLOT + u64::from(user)) << shift | CODE & ((1 << shift) - 1)
 }
 
-/// Uses a walker.
+/// Uses a walker at random.
 pub fn run(t: &mut Tape) -> Result<(), String> {
     let mut world = World(Ram::new(PhysAddr(RAM), PAGES * 4096).map_err(|e| e.to_string())?);
     let mut code = CodeCache::default();
@@ -167,7 +167,7 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
     let root = RAM + t.below(TABLES) * 4096;
     while t.more() {
         for _ in 0..t.below(6) {
-            // Few slots of few tables, so that walks get somewhere.
+            // Use only few entries of few tables, so that walks reach several levels.
             let (at, value) = (RAM + t.below(TABLES) * 4096 + t.below(SLOTS) * 8, entry(t));
             let _ = world.0.store(PhysAddr(at), value.to_le_bytes());
             hart.fence_vma(None);
@@ -180,21 +180,21 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
         let mode = t.u64();
         let (user, sum, mxr) = (mode & 1 != 0, mode & 2 != 0, mode & 4 != 0);
         let a = Try { va, access, user, sum, mxr, mprv: access != Access::Fetch && mode & 8 != 0 };
-        // mret from machine mode is the way to code in a lower one.
+        // Machine mode enters a lower mode with mret.
         let word: u64 = match access {
             Access::Fetch => 0x3020_0073,
             Access::Load => 0x0005_3583,
             Access::Store => 0x00b5_3023,
         };
         let _ = world.0.store(PhysAddr(CODE), word.to_le_bytes());
-        // Anew each time: tables are data, too, and were perhaps written to.
+        // Write them again each time: tables are data, too, and may have been overwritten.
         for user in [false, true] {
             let page = CODE >> 12 & !((1 << (9 * (paging.levels() - 1))) - 1);
             let leaf = page << 10 | if user { 0x5b } else { 0x4b };
             let _ = world.0.store(PhysAddr(root + (CODE_SLOT + u64::from(user)) * 8), leaf.to_le_bytes());
         }
         let wanted = expected(&world.0, paging, root, a);
-        // Tables and this target's own code are no code to jump to.
+        // Fetches must not reach tables or the code of this target.
         let is_data = |pa: u64| (RAM + TABLES * 4096..CODE).contains(&pa);
         if access == Access::Fetch && matches!(wanted, Outcome::Reaches(pa) if !is_data(pa)) {
             continue;
@@ -211,7 +211,7 @@ pub fn run(t: &mut Tape) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes one access, with tables of this mode from this root on.
+/// Makes one access, with tables of mode `paging` below this root.
 fn attempt(
     hart: &mut Hart,
     world: &mut World,
@@ -254,14 +254,14 @@ fn attempt(
     if let Exit::SmuWait(request) = exit {
         let at = request.pte_pa.0;
         hart.resume_walk(WalkAnswer::Failed, &mut ());
-        // REQ: ISA-7: what fails is not served.
-        demand(hart.csr(SHWDPSERVED) == Some(0), || format!("{a:x?}: a failed miss is served"))?;
+        // REQ: ISA-7: a miss that fails does not count as served.
+        demand(hart.csr(SHWDPSERVED) == Some(0), || format!("{a:x?}: a failed miss counts as served"))?;
         return Ok(Outcome::Armed(at));
     }
     let cause = hart.csr(MCAUSE).ok_or_else(|| missing("mcause"))?;
     if hart.pc() == CODE + 64 {
         let tval = hart.csr(MTVAL).ok_or_else(|| missing("mtval"))?;
-        demand(tval == a.va, || format!("the trap value is {tval:#x}"))?;
+        demand(tval == a.va, || format!("the trap value is {tval:#x}, not the address"))?;
         return Ok(Outcome::Trap(cause));
     }
     let word = |world: &World, at: u64| world.0.load::<8>(PhysAddr(at)).map(u64::from_le_bytes);
@@ -270,11 +270,11 @@ fn attempt(
         Access::Load => {
             let wanted = expected(&world.0, paging, root, a);
             let same = matches!(wanted, Outcome::Reaches(pa) if word(world, pa) == Some(hart.x(11)));
-            if same { Ok(wanted) } else { Err(format!("{a:x?}: it reads {:#x}, should be {wanted:x?}", hart.x(11))) }
+            if same { Ok(wanted) } else { Err(format!("{a:x?} reads {:#x}, should be {wanted:x?}", hart.x(11))) }
         }
         Access::Store => {
             let mut all = (0..PAGES * 512).map(|n| RAM + n * 8);
-            let at = all.find(|at| word(world, *at) == Some(MAGIC)).ok_or("the store is nowhere")?;
+            let at = all.find(|at| word(world, *at) == Some(MAGIC)).ok_or("the stored value is not in memory")?;
             let _ = world.0.store(PhysAddr(at), content(at).to_le_bytes());
             Ok(Outcome::Reaches(at))
         }
