@@ -193,7 +193,7 @@ pub struct Resume {
     pub interactive: bool,
 }
 
-/// A size in bytes, written with K, M or G.
+/// A size in bytes; on the command line with K, M or G.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size(pub u64);
 
@@ -212,12 +212,12 @@ impl FromStr for Size {
     }
 }
 
-/// A drive: its namespaces' images and what it is.
+/// A drive: the images of its namespaces, and its model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Name or file of the drive, if it is another than the profile's.
+    /// Name or file of the drive's model, if it differs from the profile's.
     pub ssd: Option<String>,
-    /// Its namespaces.
+    /// The drive's namespaces.
     pub namespaces: Vec<Namespace>,
 }
 
@@ -226,20 +226,20 @@ pub struct Disk {
 pub struct Namespace {
     /// The image.
     pub path: PathBuf,
-    /// What writes do.
+    /// What happens to writes.
     pub mode: DiskMode,
-    /// Bytes of a logical block.
+    /// Size of a logical block in bytes; `None`: the drive's.
     pub block: Option<u32>,
 }
 
-/// What writes to a disk do.
+/// What happens to writes to a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskMode {
-    /// Go to the file.
+    /// They go to the file.
     ReadWrite,
-    /// Fail.
+    /// They fail.
     ReadOnly,
-    /// Stay in memory.
+    /// They stay in memory.
     Snapshot,
 }
 
@@ -256,7 +256,7 @@ impl FromStr for Disk {
         let mut parts = text.split(',');
         let mut namespace = Namespace::new(parts.next().unwrap_or_default());
         let mut disk = Disk { ssd: None, namespaces: Vec::new() };
-        // Paths may have commas in them.
+        // A part that follows a path may belong to the path: paths may contain commas.
         let mut in_path = true;
         for part in parts {
             let was_in_path = std::mem::replace(&mut in_path, false);
@@ -291,16 +291,16 @@ impl FromStr for Disk {
     }
 }
 
-/// A trace to write.
+/// A trace, as the command line describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFile {
-    /// Where.
+    /// File for the trace.
     pub path: PathBuf,
     /// Size of blocks.
     pub grain: Grain,
-    /// The kernel's accesses as well.
+    /// Whether to trace the kernel's accesses as well.
     pub kernel: bool,
-    /// What part of the run.
+    /// Which part of the run to trace.
     pub from: TraceFrom,
 }
 

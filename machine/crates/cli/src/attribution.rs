@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asking for an attribution, and its files.
+//! Options of an attribution, and its files.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -11,10 +11,10 @@ use trapless_machine::{Attribution, AttributionConfig, Boot, DetailFrom};
 use crate::args::Common;
 use crate::files::{check_writable, folder};
 
-/// What the command line asks for. Makes the folder.
+/// Makes the configuration from the command line; creates the folder.
 ///
 /// # Errors
-/// The folder cannot be made.
+/// The folder cannot be created.
 pub fn config(common: &Common, boot: &Boot) -> Result<Option<AttributionConfig>> {
     let Some(dir) = &common.attribute else { return Ok(None) };
     fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
@@ -45,7 +45,7 @@ pub fn write(dir: &Path, attribution: &Attribution) -> Result<()> {
     file(dir, "trace.json", |out| attribution.write_trace(out))
 }
 
-/// Writes a file whole or not at all.
+/// Writes a file completely or not at all.
 fn file(dir: &Path, name: &str, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
     let path = dir.join(name);
     let cannot = || format!("cannot write {}", path.display());

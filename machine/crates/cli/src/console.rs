@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The guest's console: where its bytes go, and, for an interactive run, the terminal they come from.
+//! The guest's console: where its output goes and, in an interactive run, the terminal for its input.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use rustix::termios::{self, OptionalActions, Termios};
 /// Opens the console's output.
 ///
 /// # Errors
-/// When the file cannot be made.
+/// The file cannot be created.
 pub fn output(target: &str) -> Result<Box<dyn Write>> {
     if target == "-" {
         return Ok(Box::new(io::stdout()));
@@ -21,17 +21,17 @@ pub fn output(target: &str) -> Result<Box<dyn Write>> {
     Ok(Box::new(io::BufWriter::new(file)))
 }
 
-/// The terminal in raw mode; its old mode comes back when this is dropped.
+/// The terminal in raw mode. Its old mode is restored on drop.
 pub struct RawTerminal(Option<Termios>);
 
 impl RawTerminal {
-    /// Takes the terminal on standard input, if there is one. Control-A then x ends the run.
+    /// Puts the terminal on standard input into raw mode, if there is one. Control-A followed by x ends the run.
     pub fn new() -> RawTerminal {
         let stdin = rustix::stdio::stdin();
         let Ok(old) = termios::tcgetattr(stdin) else { return RawTerminal(None) };
         let mut raw = old.clone();
         raw.make_raw();
-        // Output keeps its line discipline, so that the program's own lines stay readable.
+        // Do not change output modes, so that the program's own lines stay readable.
         raw.output_modes = old.output_modes;
         match termios::tcsetattr(stdin, OptionalActions::Now, &raw) {
             Ok(()) => RawTerminal(Some(old)),
@@ -43,7 +43,7 @@ impl RawTerminal {
 impl Drop for RawTerminal {
     fn drop(&mut self) {
         if let Some(old) = &self.0 {
-            // Nothing sensible is left to do if the terminal is gone.
+            // If this fails, the terminal is gone, and nothing can be done.
             let _ = termios::tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, old);
         }
     }
@@ -52,7 +52,7 @@ impl Drop for RawTerminal {
 /// Control-A, the escape key of an interactive run.
 const ESCAPE: u8 = 1;
 
-/// Bytes typed on standard input, from a separate thread. `stop` is called for Control-A x.
+/// Reads bytes from standard input in a separate thread. Calls `stop` for Control-A x.
 pub fn input(stop: impl Fn() + Send + 'static) -> Receiver<u8> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {

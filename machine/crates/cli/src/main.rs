@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-machine`: the command by which everything else uses the machine.
+//! `trapless-machine`: the command with which all other parts of the project use the machine.
 //!
-//! Exit status: 0 after the guest powered off (or `tohost` said so), 2 for bad input, 3 after the guest reset itself, 4
+//! Exit status: 0 after the guest powered off (or `tohost` reported 0), 2 for bad input, 3 after the guest reset itself, 4
 //! when the simulated time limit was reached, 130 after an interrupt. Errors are one line on standard error.
 
 mod args;
@@ -32,10 +32,10 @@ const GUEST_RESET: u8 = 3;
 const TIME_LIMIT: u8 = 4;
 const INTERRUPTED: u8 = 130;
 
-/// Environment variable of the program with seeded bugs, which only tests use: its walkers serve misses of every mode.
+/// An environment variable, only in programs with seeded bugs for tests: if it is set, walkers serve misses of every mode.
 #[cfg(feature = "seeded-bugs")]
 const SERVES_KERNEL: &str = "TRAPLESS_SEED_SERVES_KERNEL";
-/// Another one: one in this number of exchanges of page table entries meets a bus error.
+/// An environment variable, only in such programs: one of this many exchanges of page table entries meets a bus error.
 #[cfg(feature = "seeded-bugs")]
 const EXCHANGE_ERRORS: &str = "TRAPLESS_SEED_EXCHANGE_ERRORS";
 
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            // clap's help and version go to standard output with status 0, mistakes to standard error with 2.
+            // clap prints help and version to standard output with status 0, and mistakes to standard error with status 2.
             let _ = e.print();
             return ExitCode::from(e.exit_code() as u8);
         }
@@ -88,7 +88,7 @@ fn elf(options: &Elf) -> Result<u8> {
     simulate(&options.common, boot, false, options.signature.as_deref())
 }
 
-/// The profile with the command line's changes; the short options are `--set` in other words.
+/// Loads the profile with the changes from the command line. The short options are other forms of `--set`.
 fn profile(common: &Common) -> Result<Profile> {
     let mut changes: Vec<_> = common.ssd.iter().map(|name| format!("ssd={name}")).collect();
     changes.extend_from_slice(&common.set);
@@ -130,7 +130,7 @@ fn simulate(common: &Common, boot: Boot, interactive: bool, signature: Option<&P
     status
 }
 
-/// Runs a machine, under a debugger if there is one.
+/// Runs a machine, under a debugger if `front` is given.
 fn simulate_under(
     common: &Common,
     boot: Boot,
@@ -157,7 +157,7 @@ fn simulate_under(
     let trace = common.trace.as_ref().map(|t| temporary(&t.path)).transpose()?;
     let raised = Arc::clone(&stop);
     ctrlc::set_handler(move || {
-        // A second interrupt does not wait for an orderly end.
+        // A second interrupt ends the program at once.
         if raised.swap(true, Ordering::SeqCst) {
             std::process::exit(i32::from(INTERRUPTED));
         }
@@ -251,7 +251,7 @@ fn simulate_under(
     })
 }
 
-/// Number of the milestone that the guest's init sets before its first command (spec/platform.md).
+/// Number of the milestone that the guest's init passes before its first command (spec/platform.md).
 const FIRST_COMMAND: u64 = 1;
 
 fn summarize(report: &Report) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-machine trace`: what is in a memory access trace.
+//! `trapless-machine trace`: shows what is in a memory access trace.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,7 +26,7 @@ fn mode(kernel: bool) -> &'static str {
     if kernel { "kernel" } else { "user" }
 }
 
-/// Takes a reader of the output that has seen enough for a good end.
+/// Accepts a closed output: its reader may stop when it has seen enough.
 fn written(done: io::Result<()>) -> Result<()> {
     match done {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -34,13 +34,13 @@ fn written(done: io::Result<()>) -> Result<()> {
     }
 }
 
-/// Prints what the trace is, and sums over it; a trace that is not whole is an error.
+/// Prints what is in a trace, and its totals. An incomplete trace is an error.
 ///
 /// # Errors
-/// The file cannot be read, or holds no whole trace.
+/// The file cannot be read, or is not a complete trace.
 pub fn info(file: &Path) -> Result<()> {
     let mut reader = open(file)?;
-    // Blocks by address space and mode, and who accessed them, a bit a kind.
+    // Blocks by address space and mode, each with one bit per kind of access.
     let mut blocks: BTreeMap<(u64, bool), BTreeMap<u64, u8>> = BTreeMap::new();
     let (mut first, mut last, mut longest) = (None, 0, 0);
     for entry in reader.by_ref() {
@@ -80,10 +80,10 @@ pub fn info(file: &Path) -> Result<()> {
     written(print())
 }
 
-/// Prints every entry in a line, with the columns that its first line names.
+/// Prints every entry on one line. The first line names the columns.
 ///
 /// # Errors
-/// As [`info`].
+/// Those of [`info`].
 pub fn dump(file: &Path) -> Result<()> {
     let reader = open(file)?;
     let shift = reader.header().grain.shift();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! GDB's remote protocol, spoken by a client of a few lines, to bare-metal programs.
+//! A small client that speaks GDB's remote protocol debugs bare-metal programs.
 
 mod common;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{assemble, machine, record, run, symbol};
 
-/// GDB's numbers of registers.
+/// Numbers of registers in GDB.
 const PC: usize = 32;
 const CYCLE: usize = 65 + 0xc00;
 const SATP: usize = 65 + 0x180;
@@ -38,15 +38,15 @@ impl<S: Read + Write> Gdb<S> {
         write!(self.to, "${packet}#{sum:02x}").unwrap();
     }
 
-    /// The next packet, run lengths expanded.
+    /// Receives the next packet and expands its run lengths.
     fn receive(&mut self) -> String {
         let mut raw = Vec::new();
         self.from.read_until(b'$', &mut raw).unwrap();
         raw.clear();
         self.from.read_until(b'#', &mut raw).unwrap();
-        assert_eq!(raw.pop(), Some(b'#'), "GDB was left alone");
+        assert_eq!(raw.pop(), Some(b'#'), "the connection ended before the packet");
         self.from.read_exact(&mut [0; 2]).unwrap();
-        // After a detach nobody may be there any more.
+        // After a detach the machine may not listen any more.
         let _ = self.to.write_all(b"+");
         let mut text = String::new();
         let mut bytes = raw.into_iter();
@@ -88,7 +88,7 @@ fn hex(value: u64) -> String {
     format!("{:016x}", value.swap_bytes())
 }
 
-/// A machine that does not outlive its test.
+/// A machine that is killed at the end of its test.
 struct Running(Child);
 
 impl Running {
@@ -99,7 +99,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has ended already, if all is well.
+        // If the test has passed, the machine has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -134,23 +134,23 @@ fn a_whole_session_changes_no_time() {
         gdb.ok("Hgp1.1");
         assert_eq!((gdb.register(PC), gdb.register(MODE), gdb.register(CYCLE)), (0x8000_0000, 3, 0));
 
-        // Breakpoints are virtual addresses, and guest memory is as it was.
+        // Breakpoints are virtual addresses, and guest memory stays unchanged.
         gdb.ok(&format!("Z0,{user:x},4"));
         let stop = gdb.ask("vCont;c");
         assert!(stop.starts_with("T05") && stop.contains("swbreak"), "{stop}");
         assert_eq!((gdb.register(PC), gdb.register(MODE)), (user, 0));
         assert_eq!(gdb.register(SATP), 8 << 60 | symbol(&elf, "root") >> 12);
         let code = gdb.load(user);
-        assert_eq!(code, gdb.load(user + 0x4000_0000), "pages that nobody has accessed are seen as well");
-        // The entry of that page: still V, R and W alone.
+        assert_eq!(code, gdb.load(user + 0x4000_0000), "pages that nobody has accessed can be read");
+        // The entry of that page still has only V, R and W.
         assert_eq!(gdb.load(at("root") + 16), 0x8000_0000 >> 2 | 7);
         assert!(
             gdb.ask("m10,8").starts_with('E') && gdb.ask("m200bff8,8").starts_with('E'),
-            "neither holes nor devices"
+            "neither unmapped pages nor devices can be read"
         );
         gdb.ok(&format!("z0,{user:x},4"));
 
-        // Steps take the time that the instructions take.
+        // A step takes as long as its instruction.
         let mut cycles = vec![gdb.register(CYCLE)];
         for step in 1..=4 {
             assert!(gdb.ask("vCont;s:p1.1").starts_with("T05"));
@@ -175,7 +175,7 @@ fn a_whole_session_changes_no_time() {
         gdb.ok(&format!("Z1,{done:x},4"));
         assert!(gdb.ask("vCont;c").contains("swbreak"));
         assert_eq!(gdb.register(PC), done);
-        // The other hart is somewhere else, and in M-mode: addresses are physical.
+        // The other hart runs other code in M-mode, where addresses are physical.
         gdb.ok("Hgp1.2");
         assert_eq!((gdb.register(PC), gdb.register(MODE)), (symbol(&elf, "park"), 3));
         assert_eq!(gdb.load(symbol(&elf, "user")), code);
@@ -200,7 +200,7 @@ fn what_gdb_changes_is_changed() {
     assert!(gdb.ask("vCont;c").contains("swbreak"));
     assert_eq!(gdb.register(PC), at("loop"));
     gdb.ok(&format!("z0,{:x},4", at("loop")));
-    // Into the page that a0 comes from, across the end of another.
+    // Write across the end of a page, into the page from which a0 is loaded.
     let (data, park) = (at("data"), symbol(&elf, "park") - 0x4000_0000);
     gdb.ok(&format!("M{:x},8:{}", data + 0x1ffc, hex(0x1234_5678_9abc_def0)));
     assert_eq!(gdb.load(data + 0x1ffc), 0x1234_5678_9abc_def0);
@@ -208,19 +208,19 @@ fn what_gdb_changes_is_changed() {
     assert!(gdb.ask("M10,1:00").starts_with('E'));
     assert!(gdb.ask("vCont;s:p1.1").starts_with("T05"));
     assert_eq!(gdb.register(10), 77);
-    // New code at once, though the old one was decoded: li a0, 5; then a jump there.
+    // New code takes effect at once, although the old code was decoded: li a0, 5; then jump there.
     gdb.ok(&format!("M{park:x},4:{}", &hex(0x0050_0513)[..8]));
     gdb.ok(&format!("P20={}", hex(park)));
     assert!(gdb.ask("vCont;s:p1.1").starts_with("T05"));
     assert_eq!((gdb.register(10), gdb.register(PC)), (5, park + 4));
     gdb.ok(&format!("P21={}", hex(0x55)));
     assert_eq!(gdb.register(33), 0x55);
-    // All of x and pc at once.
+    // Read all of x and pc at once; then write all of them.
     let all = gdb.ask("g");
     assert_eq!((all.len(), &all[160..176]), (33 * 16, &hex(5)[..]));
     gdb.ok(&format!("G{}{}", "0".repeat(32 * 16), hex(at("done"))));
     assert_eq!((gdb.register(10), gdb.register(PC)), (0, at("done")));
-    // To the end.
+    // Run to the end.
     assert_eq!(gdb.ask("vCont;c"), "W00");
     assert_eq!(child.status(), Some(0));
 }
@@ -230,7 +230,7 @@ fn gdb_comes_later_interrupts_and_kills() {
     let dir = tempfile::tempdir().unwrap();
     let (elf, socket) = (assemble("endless", dir.path()), dir.path().join("gdb"));
     let (mut child, _) = start(&["elf", elf.to_str().unwrap(), "--gdb", &format!("unix:{},nowait", socket.display())]);
-    // One that leaves without a word; the machine goes on.
+    // This GDB disconnects without a message; the machine continues.
     let mut gone = Gdb::attach(&socket);
     let before = gone.register(CYCLE);
     gone.send("vCont;c");
@@ -264,7 +264,7 @@ fn bad_places_are_named() {
         assert_eq!(done.status.code(), Some(2), "{said}");
         assert!(said.contains("--gdb") && said.contains(named), "{said}");
     }
-    // And a port that is free, over TCP.
+    // The machine can also choose a free TCP port.
     let (mut child, said) = start(&["elf", elf.to_str().unwrap(), "--gdb", "0"]);
     let to = TcpStream::connect(said.trim().rsplit(' ').next().unwrap()).unwrap();
     let mut gdb = Gdb { from: BufReader::new(to.try_clone().unwrap()), to };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-pagesim`: recording, and what it says of bad input. Needs valgrind.
+//! `trapless-pagesim`: recording, and errors for bad input. Needs valgrind.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ fn pagesim(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_trapless-pagesim")).current_dir(dir).args(arguments).output().unwrap()
 }
 
-/// The one line that a failed command says.
+/// The one line that a failed command prints.
 fn complaint(dir: &Path, arguments: &[&str]) -> String {
     let done = pagesim(dir, arguments);
     let said = String::from_utf8(done.stderr).unwrap();
@@ -32,12 +32,12 @@ fn sums(file: &Path) -> serde_json::Value {
 fn a_recording() {
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path();
-    // The program keeps its own output.
+    // The program's own output is not changed.
     assert_eq!(works(dir, &["record", "--", "echo", "hello"]), "hello\n");
     let whole = sums(&dir.join("echo.trace.json"));
     let n = |of: &serde_json::Value, key: &str| of[key].as_u64().unwrap();
     assert_eq!(n(&whole, "accesses"), n(&whole, "fetches") + n(&whole, "loads") + n(&whole, "stores"));
-    // A start of the C library at least; an instruction may be in two lines.
+    // At least the start of the C library. An instruction may lie in two lines.
     assert!(n(&whole, "instructions") > 50_000 && n(&whole, "fetches") >= n(&whole, "instructions"), "{whole}");
     assert!((20..2000).contains(&n(&whole, "footprint_pages")), "{whole}");
     let set = whole["working_set_pages"]["all"].as_u64().unwrap();
@@ -46,7 +46,7 @@ fn a_recording() {
     assert_eq!(info, whole);
     assert!(works(dir, &["info", "echo.trace"]).contains("valgrind lackey: echo hello\n"));
 
-    // A part of it, the same one through a file of lackey's text.
+    // Record a part of it. A file with lackey's text must give the same part.
     works(dir, &["record", "--skip", "20k", "--limit", "10k", "--out", "part.trace", "--", "echo", "hello"]);
     let part = sums(&dir.join("part.trace.json"));
     assert!((10_000..10_010).contains(&n(&part, "accesses")), "{part}");
@@ -58,18 +58,18 @@ fn a_recording() {
     same["name"] = "part".into();
     assert_eq!(same, part);
 
-    // A program that ends badly has been recorded all the same; one that goes on is ended.
+    // A program that fails is recorded all the same; a program that runs on is ended.
     let done = pagesim(dir, &["record", "--", "false"]);
     let said = String::from_utf8(done.stderr).unwrap();
     assert!(done.status.success() && said.starts_with("trapless-pagesim: false ended with exit status: 1\n"), "{said}");
     works(dir, &["record", "--limit", "1M", "--", "yes"]);
     assert!(n(&sums(&dir.join("yes.trace.json")), "accesses") >= 1_000_000);
-    // What a child does is its own: this one makes millions of accesses.
+    // Accesses of a child are not recorded: this child makes millions of them.
     let child = "(i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done) & wait";
     works(dir, &["record", "--", "sh", "-c", child]);
     let alone = n(&sums(&dir.join("sh.trace.json")), "accesses");
     assert!(alone < 1_500_000, "{alone}");
-    // A process that the program leaves behind holds nothing up: this one is there until this test has ended.
+    // A process that the program leaves behind does not delay the end: this one runs until the test has ended.
     let behind = format!("while [ -e {} ]; do sleep 0.1; done >/dev/null 2>&1 & echo done", dir.display());
     assert_eq!(works(dir, &["record", "--", "sh", "-c", &behind]), "done\n");
 }
@@ -87,7 +87,7 @@ fn an_interrupt_leaves_nothing() {
     output.read_exact(&mut [0; 2]).unwrap();
     let interrupt = Command::new("kill").args(["-INT", &recording.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
-    // The program has ended as well, or there would be more and more of its output.
+    // The program has ended as well; otherwise its output would never end.
     output.read_to_end(&mut Vec::new()).unwrap();
     assert_eq!(recording.wait().unwrap().code(), Some(130));
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
@@ -123,7 +123,7 @@ fn what_cannot_be_recorded_or_read_is_named() {
     let whole = std::fs::read(dir.join("a.trace")).unwrap();
     std::fs::write(dir.join("a.trace"), &whole[..whole.len() - 1]).unwrap();
     assert!(complaint(dir, &["info", "a.trace"]).contains("a.trace: cut short"));
-    // Nothing is left of what failed.
+    // Failed commands leave no files.
     let mut left: Vec<_> = std::fs::read_dir(dir).unwrap().map(|f| f.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["a.trace", "a.trace.json", "text"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-pagesim run`: a simulation of recorded programs, and what it says of bad input. Needs valgrind.
+//! `trapless-pagesim run`: a simulation of recorded programs, and errors for bad input. Needs valgrind.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -94,7 +94,7 @@ fn bad_input_is_named_in_one_line() {
     let none = complaint(dir, CONFIG, &["--json", "no/where.json"]);
     assert!(none.contains("cannot write no/where.json"), "{none}");
 
-    // A trace that is cut, and one without its sums.
+    // A trace that is cut short, and a trace without its summary.
     let whole = std::fs::read(dir.join("echo.trace")).unwrap();
     std::fs::write(dir.join("echo.trace"), &whole[..whole.len() - 20]).unwrap();
     assert!(complaint(dir, CONFIG, &[]).contains("echo.trace"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of programs whose accesses are known.
+//! Traces of programs with known accesses.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{assemble, machine, record, run, symbol};
 use trapless_trace::{Entry, Header, Kind, Moment, Place, Reader};
 
-/// A stream's runs: where, when, how many accesses.
+/// The runs of a stream: place, time, number of accesses.
 type Runs = Vec<(Place, Moment, u64)>;
 
 fn read(file: &Path) -> (Header, Vec<Entry>) {
@@ -37,7 +37,7 @@ fn runs(entries: &[Entry], hart: u16, kind: Kind) -> Runs {
     runs
 }
 
-/// Runs of lines as runs of pages.
+/// Turns runs of lines into runs of pages.
 fn coarser(lines: &Runs) -> Runs {
     let mut pages = Runs::new();
     for &(place, at, n) in lines {
@@ -68,7 +68,7 @@ fn the_accesses_of_a_user_program() {
     let (header, lines) = trace(",grain=line");
     assert_eq!((header.harts, header.kernel, header.profile.as_str()), (1, false, "vc707"));
     let space = symbol(&elf, "root") >> 12;
-    // Virtual line numbers.
+    // Number of a virtual line.
     let line = |name: &str, offset: u64| (symbol(&elf, name) - 0x4000_0000 + offset) >> 6;
     let seen = |kind| {
         let runs = runs(&lines, 0, kind);
@@ -82,10 +82,10 @@ fn the_accesses_of_a_user_program() {
     assert_eq!(seen(Kind::Store), [(line("data", 8), 1), (line("data", 0x4000), 2), (line("tohost", 0), 1)]);
     let user = plain["instructions_by_mode"]["user"].as_u64().unwrap();
     let loops: u64 = seen(Kind::Fetch).iter().map(|(_, n)| n).sum();
-    // An instruction that begins in one line and ends in the next is fetched from both.
+    // An instruction that crosses the border of two lines is fetched from both.
     let (program, rest) = (symbol(&elf, "user"), symbol(&elf, "done") + 64);
     assert!((user..=user + (rest - program) / 64).contains(&loops), "{loops} of {user}");
-    // When: the kernel's part comes before, in the same count.
+    // The kernel's instructions come before and are counted as well.
     let first = runs(&lines, 0, Kind::Fetch)[0].1;
     assert_eq!(first.instructions, plain["instructions"].as_u64().unwrap() - user);
     let load = runs(&lines, 0, Kind::Load)[0].1;
@@ -102,9 +102,9 @@ fn the_accesses_of_a_user_program() {
         assert_eq!(of_user(&everything, kind), of_user(&pages, kind));
     }
     let all: u64 = runs(&everything, 0, Kind::Fetch).iter().map(|r| r.2).sum();
-    // The probe of a CSR that is not there traps: begun, but not retired.
+    // The access to a CSR that does not exist traps: the instruction is traced, but does not retire.
     assert!(all - plain["instructions"].as_u64().unwrap() <= 1);
-    // No region of interest.
+    // There is no region of interest.
     assert_eq!(trace(",from=roi").1, []);
 }
 
@@ -130,7 +130,7 @@ fn harts_and_detailed_timing() {
                 assert_eq!(data.map(|streams| streams.map(|runs| coarser(&runs))), pages);
             }
         }
-        // From the middle on: from the translator to the interpreter.
+        // Trace from the middle on: there the machine changes from the translator to the interpreter.
         let to = format!("{},kernel,from=instructions:60000", file.display());
         assert_eq!(run(&[&command[..], &["--trace", &to]].concat()).status.code(), Some(0));
         assert_eq!(record(&json), plain, "tracing changes nothing");
@@ -152,7 +152,7 @@ fn what_cannot_be_written_or_read_is_named() {
         said
     };
     assert!(complaint(&["elf", elf, "--trace", "/nowhere/trace"]).contains("/nowhere/trace"));
-    // A disk that is full in the middle: the shell's limit is in KiB.
+    // The disk becomes full in the middle of the trace. The shell's limit is in KiB.
     let limited = format!(
         "trap '' XFSZ; ulimit -f 64; exec {} elf {elf} --trace {path},kernel,grain=line",
         machine().get_program().display()
@@ -168,7 +168,7 @@ fn what_cannot_be_written_or_read_is_named() {
             Ok(reader) => reader,
             Err(_) => continue,
         };
-        assert!(reader.any(|e| e.is_err()), "{len} bytes read as whole");
+        assert!(reader.any(|e| e.is_err()), "{len} bytes of a trace are read as a complete one");
     }
     assert!(complaint(&["trace", "info", path]).contains("cut short"));
     assert!(complaint(&["trace", "dump", path]).contains("cut short"));

@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use clap::Parser;
 use trapless_machine::{DiskConfig, DiskWrites};
 
-/// CVA6 in RTL, with the Trapless platform around it.
+/// Simulates CVA6 in RTL with the Trapless platform around it.
 ///
-/// Ends with the finisher's or tohost's code; 3: reset; 4: --max-cycles; 2: bad input.
+/// The exit status is that of the finisher or tohost; 2: bad input; 3: the guest asked for a reset; 4: --max-cycles was reached.
 #[derive(Parser, Debug)]
 #[command(name = "trapless-cva6", disable_version_flag = true)]
 pub struct Args {
-    /// Bare-metal ELF: starts at its entry, ends by the finisher or `tohost`.
+    /// Bare-metal ELF. It starts at its entry and ends by the finisher or `tohost`.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "resume"])]
     pub elf: Option<PathBuf>,
     /// RISC-V Linux Image; needs --firmware.
     #[arg(long, value_name = "FILE", requires = "firmware")]
     pub kernel: Option<PathBuf>,
-    /// OpenSBI's fw_dynamic.bin.
+    /// Firmware: OpenSBI's fw_dynamic.bin.
     #[arg(long, value_name = "FILE")]
     pub firmware: Option<PathBuf>,
-    /// Let the firmware speak.
+    /// Let the firmware print messages.
     #[arg(long)]
     pub firmware_prints: bool,
     /// Initial RAM disk.
@@ -30,19 +30,19 @@ pub struct Args {
     /// Kernel command line.
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub append: String,
-    /// Go on from a checkpoint, with the same build and disks.
+    /// Continue from a checkpoint, with the same build and the same disks.
     #[arg(long, value_name = "DIR", conflicts_with = "kernel")]
     pub resume: Option<PathBuf>,
     /// Write a checkpoint to this folder and end.
     #[arg(long, value_name = "DIR")]
     pub checkpoint: Option<PathBuf>,
-    /// When: at the milestone with this number (1: the guest's first command).
+    /// Milestone at which to write the checkpoint (1: the guest's first command).
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     pub checkpoint_at: u64,
     /// End the run at the milestone with this number.
     #[arg(long, value_name = "NUMBER")]
     pub end_at: Option<u64>,
-    /// Profile: clock, time base, drive; harts and costs are the RTL's.
+    /// Profile for clock, time base and drive; harts and costs are those of the RTL.
     #[arg(long, default_value = "vc707")]
     pub profile: String,
     /// Guest memory in MiB.
@@ -69,7 +69,7 @@ pub struct Args {
     /// Type this on the guest's console.
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub input: String,
-    /// Write what happened in the guest's regions of interest here.
+    /// Write the measurements of the guest's regions of interest to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Report where the core is after each MILLIONS million cycles.

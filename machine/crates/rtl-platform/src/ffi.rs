@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the model calls: registers of devices, markers, `tohost`. The model runs on the thread that has put the platform here.
+//! Functions that the model calls: device registers, markers, `tohost`. The model runs on the thread that installed the platform.
 
 use std::cell::RefCell;
 
@@ -10,23 +10,23 @@ use crate::regions::Regions;
 /// A marker that the guest has executed (spec/platform.md).
 #[derive(Clone, Copy, Debug)]
 pub struct Marker {
-    /// Which.
+    /// Number of the marker.
     pub number: u32,
     /// Register a0.
     pub a0: u64,
-    /// When.
+    /// Cycle at which it was executed.
     pub cycle: u64,
 }
 
-/// What the model's calls reach.
+/// What the model's calls work on.
 pub struct Reach {
     /// RAM and devices.
     pub platform: Platform,
-    /// Markers since the last look.
+    /// Markers since the run loop last took them.
     pub markers: Vec<Marker>,
-    /// What was written to `tohost`.
+    /// Last value written to `tohost`.
     pub to_host: Option<u64>,
-    /// What is measured in regions of interest.
+    /// Measurements of the regions of interest.
     pub regions: Regions,
 }
 
@@ -34,28 +34,28 @@ thread_local! {
     static REACH: RefCell<Option<Reach>> = const { RefCell::new(None) };
 }
 
-/// Puts what the model's calls reach in place.
+/// Installs the platform on which the model's calls work.
 pub fn install(platform: Platform) {
     REACH.with_borrow_mut(|reach| {
         *reach = Some(Reach { platform, markers: Vec::new(), to_host: None, regions: Regions::default() });
     });
 }
 
-/// Works with it, between the model's runs and in its calls.
+/// Runs `work` on it, between the model's runs or in one of the model's calls.
 pub fn reach<R>(work: impl FnOnce(&mut Reach) -> R) -> R {
     REACH.with_borrow_mut(|reach| work(reach.as_mut().expect("installed before the model runs")))
 }
 
-/// A core or the SMU reads a device register.
+/// Reads a device register for a core or the SMU.
 #[unsafe(no_mangle)]
 pub extern "C" fn trapless_device_read(address: u64, size: u32) -> u64 {
     let now = model::cycle();
-    // Reading can end an interrupt, so the lines are looked at again.
+    // Reading may end an interrupt, so the interrupt lines must be set again.
     model::stop();
     reach(|reach| reach.platform.read(address, size, now))
 }
 
-/// A core or the SMU writes a device register.
+/// Writes a device register for a core or the SMU.
 #[unsafe(no_mangle)]
 pub extern "C" fn trapless_device_write(address: u64, size: u32, value: u64) {
     let now = model::cycle();
@@ -63,7 +63,7 @@ pub extern "C" fn trapless_device_write(address: u64, size: u32, value: u64) {
     reach(|reach| reach.platform.write(address, size, value, now));
 }
 
-/// The guest executes a marker.
+/// Notes that the guest executes a marker.
 #[unsafe(no_mangle)]
 pub extern "C" fn trapless_marker(number: u32, a0: u64) {
     let cycle = model::cycle().0;
@@ -71,14 +71,14 @@ pub extern "C" fn trapless_marker(number: u32, a0: u64) {
     reach(|reach| reach.markers.push(Marker { number, a0, cycle }));
 }
 
-/// The walker's request is accepted, or answered.
+/// Notes that the walker's request is accepted or, if `answer`, answered.
 #[unsafe(no_mangle)]
 pub extern "C" fn trapless_walker(answer: bool, done: bool) {
     let now = model::cycle().0;
     reach(|reach| if answer { reach.regions.answered(now, done) } else { reach.regions.requested(now) });
 }
 
-/// The guest writes `tohost`.
+/// Notes that the guest writes `tohost`.
 #[unsafe(no_mangle)]
 pub extern "C" fn trapless_to_host(value: u64) {
     model::stop();

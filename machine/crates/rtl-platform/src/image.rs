@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What RAM holds when the core starts.
+//! The content of RAM when the core starts.
 
 use trapless_machine::fdt::{self, FdtConfig};
 use trapless_machine::{Error, load, map};
@@ -8,11 +8,11 @@ use trapless_timing::Profile;
 
 use crate::args::Args;
 
-/// The stub lies behind the device tree, in the room that the tree has.
+/// Offset of the stub from the device tree, in the room reserved for the tree.
 const STUB_OFFSET: u64 = 0x10_0000;
 
-/// What the core does first: a0 = hart, a1 = device tree, a2 = OpenSBI's `fw_dynamic_info`, jump to the firmware. The values
-/// follow at offset 32.
+/// First code of the core: a0 = hart, a1 = device tree, a2 = OpenSBI's `fw_dynamic_info`, then a jump to the firmware. The
+/// values follow at offset 32.
 const STUB: [u32; 8] = [
     0x0000_0297, // auipc t0, 0
     0x0202_b583, // ld    a1, 32(t0)
@@ -23,22 +23,22 @@ const STUB: [u32; 8] = [
     0,
     0,
 ];
-/// OpenSBI, include/sbi/fw_dynamic.h.
+/// Magic number of OpenSBI's include/sbi/fw_dynamic.h.
 const DYNAMIC_MAGIC: u64 = 0x4942_534f;
 const DYNAMIC_VERSION: u64 = 2;
 const NEXT_SUPERVISOR: u64 = 1;
 const OPTION_NO_PRINTS: u64 = 1;
 
-/// Where the core starts, and a word to watch.
+/// Where the core starts, and the address of `tohost`.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// First instruction.
+    /// Address of the first instruction.
     pub address: u64,
     /// Address of `tohost`.
     pub to_host: Option<u64>,
 }
 
-/// Loads what the command line names.
+/// Loads the programs that the command line names.
 ///
 /// # Errors
 /// One line that names the file or value that is wrong.
@@ -62,7 +62,7 @@ pub fn load(ram: &mut Ram, args: &Args, profile: &Profile) -> Result<Start, Erro
         bootargs: &args.append,
         initrd,
         smu: args.smu,
-        // All that CVA6 has.
+        // CVA6 has no other mode.
         paging: Paging::Sv39,
     })
     .map_err(|e| Error::CommandLine(e.to_string()))?;
@@ -78,7 +78,7 @@ pub fn load(ram: &mut Ram, args: &Args, profile: &Profile) -> Result<Start, Erro
         image.entry,
         NEXT_SUPERVISOR,
         options,
-        0, // the hart that boots
+        0, // number of the hart that boots
     ];
     let mut stub: Vec<u8> = STUB.iter().flat_map(|word| word.to_le_bytes()).collect();
     stub.extend(values.iter().flat_map(|value| value.to_le_bytes()));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Everything of the platform but core, SMU and their interconnect, for a simulation of those in RTL (rtl/cva6).
+//! All parts of the platform except core, SMU and their interconnect, which are simulated in RTL (rtl/cva6).
 //!
-//! The devices are the machine's own: CLINT, PLIC, UART, finisher, PCIe host and NVMe drives with their timing. The verilated
-//! model (rtl/cva6/sim/model.cpp) calls into [`ffi`] when a register is read or written, and is run by [`run`] from one
-//! device event to the next. One thread.
+//! The devices are the machine's: CLINT, PLIC, UART, finisher, PCIe host and NVMe drives with their timing. The verilated model
+//! (rtl/cva6/sim/model.cpp) calls [`ffi`] when a register is read or written. [`run`] runs the model from one device event to
+//! the next, in one thread.
 
 mod args;
 mod ffi;

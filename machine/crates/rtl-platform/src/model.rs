@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The verilated model, as rtl/cva6/sim/model.cpp shows it.
+//! The verilated model, through the functions of rtl/cva6/sim/model.cpp.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -28,7 +28,7 @@ mod shim {
     }
 }
 
-/// No model: tests of this crate link without one.
+/// Replaces the model in tests of this crate, which are linked without one.
 #[cfg(test)]
 mod shim {
     use std::ffi::c_char;
@@ -58,44 +58,44 @@ mod shim {
     }
 }
 
-/// Cycles that an access takes on its way.
+/// Cycles that accesses take.
 #[derive(Clone, Copy, Debug)]
 pub struct Latencies {
-    /// Memory, address to first word.
+    /// From the address of a read of memory to its first word.
     pub read: u16,
-    /// Memory, last word to answer.
+    /// From the last word of a write to memory to its answer.
     pub write: u16,
-    /// Devices, both.
+    /// Reads and writes of devices.
     pub device: u16,
 }
 
-/// The one model of the process.
+/// The only model of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Model(());
 
-// SAFETY of all calls below: the shim keeps one model in static storage and is used from one thread only; `new` must come
-// first, which the type guarantees.
+// SAFETY of all calls below: the shim keeps one model in static storage and is used from one thread only. `new` must be
+// called first, which the type guarantees.
 impl Model {
-    /// Makes the model over `ram`, which must outlive it.
+    /// Creates the model over `ram`, which must outlive the model.
     pub fn new(ram: &Ram) -> Model {
         // SAFETY: see above; the pointer is valid for `size` bytes as long as the RAM lives.
         unsafe { shim::trapless_model_new(ram.host_base(), ram.base().0, ram.size()) };
         Model(())
     }
 
-    /// Sets what does not change in a run.
+    /// Sets what stays the same during a run.
     pub fn configure(self, boot_address: u64, latencies: Latencies) {
         // SAFETY: see above.
         unsafe { shim::trapless_model_configure(boot_address, latencies.read, latencies.write, latencies.device) };
     }
 
-    /// Holds the reset for some cycles; the cycle count starts behind it.
+    /// Holds the reset for some cycles. The cycle count starts after them.
     pub fn reset(self) {
         // SAFETY: see above.
         unsafe { shim::trapless_model_reset() };
     }
 
-    /// Reports writes to this address (`tohost`).
+    /// Makes the model report writes to this address (`tohost`).
     pub fn watch(self, address: u64) {
         // SAFETY: see above.
         unsafe { shim::trapless_model_watch(address) };
@@ -107,18 +107,18 @@ impl Model {
         unsafe { shim::trapless_model_run(until.0) };
     }
 
-    /// The cycle, counted from the reset.
+    /// The current cycle, counted from the reset.
     pub fn cycle(self) -> Cycle {
         cycle()
     }
 
-    /// Instructions retired.
+    /// Number of retired instructions.
     pub fn instructions(self) -> u64 {
         // SAFETY: see above.
         unsafe { shim::trapless_model_instructions() }
     }
 
-    /// Address of the instruction that is next to retire.
+    /// Address of the instruction that retires next.
     pub fn pc(self) -> u64 {
         // SAFETY: see above.
         unsafe { shim::trapless_model_pc() }
@@ -130,20 +130,20 @@ impl Model {
         unsafe { shim::trapless_model_lines(lines.external, lines.software, lines.timer) };
     }
 
-    /// Tells that a device has written memory.
+    /// Tells the model that a device has written memory.
     pub fn written(self, address: u64, length: u64) {
         // SAFETY: see above.
         unsafe { shim::trapless_model_written(address, length) };
     }
 
-    /// Writes the model's state to a file; whether that went well.
+    /// Writes the model's state to a file. Returns whether that worked.
     pub fn save(self, path: &Path) -> bool {
         let path = CString::new(path.as_os_str().as_bytes());
         // SAFETY: see above; the string lives through the call.
         path.is_ok_and(|path| unsafe { shim::trapless_model_save(path.as_ptr()) })
     }
 
-    /// Reads the model's state from a file; whether that went well.
+    /// Reads the model's state from a file. Returns whether that worked.
     pub fn restore(self, path: &Path) -> bool {
         let path = CString::new(path.as_os_str().as_bytes());
         // SAFETY: see above; the string lives through the call.
@@ -151,13 +151,13 @@ impl Model {
     }
 }
 
-/// The cycle, for calls that come from the model.
+/// The current cycle, for functions that the model calls.
 pub fn cycle() -> Cycle {
     // SAFETY: the model exists when it calls; see above.
     Cycle(unsafe { shim::trapless_model_cycle() })
 }
 
-/// Makes [`Model::run`] return at the end of the cycle.
+/// Makes [`Model::run`] return at the end of the current cycle.
 pub fn stop() {
     // SAFETY: see above.
     unsafe { shim::trapless_model_stop() }

@@ -10,7 +10,7 @@ use trapless_nvme::{CommandRecord, Controller};
 /// The interrupt lines of the hart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// External interrupts: bit 0 to machine mode, bit 1 to supervisor mode.
+    /// External interrupts: bit 0 for machine mode, bit 1 for supervisor mode.
     pub external: u8,
     /// Software interrupt.
     pub software: bool,
@@ -20,15 +20,15 @@ pub struct Lines {
 
 /// RAM and devices.
 pub struct Platform {
-    /// RAM, which the model shares.
+    /// RAM, shared with the model.
     pub ram: Ram,
-    /// Ranges that drives have written since the last look: the core's data cache may hold older bytes.
+    /// Ranges that drives have written and the model does not know yet: the core's data cache may hold older bytes.
     pub written: Vec<(u64, u64)>,
     peripherals: Peripherals,
     table: Table<Platform>,
 }
 
-/// What a checkpoint has of the platform, beside RAM.
+/// The part of a checkpoint that belongs to the platform, without RAM.
 #[derive(Serialize, Deserialize)]
 pub struct PlatformState {
     peripherals: PeripheralsState,
@@ -48,10 +48,10 @@ impl AsMut<Peripherals> for Platform {
 }
 
 impl Platform {
-    /// Puts the devices together, for one hart.
+    /// Creates the devices, for one hart.
     ///
     /// # Errors
-    /// Two devices' ranges meet.
+    /// Two devices' ranges overlap.
     pub fn new(ram: Ram, clock: ClockHz, timebase_hz: u64, drives: Vec<Controller>) -> Result<Platform, Overlap> {
         let mut table = Table::new(Region { base: map::RAM_BASE.0, size: ram.size() });
         Peripherals::register(&mut table)?;
@@ -60,7 +60,7 @@ impl Platform {
         Ok(Platform { ram, written: Vec::new(), peripherals, table })
     }
 
-    /// Console.
+    /// The console.
     pub fn uart(&mut self) -> &mut Uart {
         &mut self.peripherals.uart
     }
@@ -70,12 +70,12 @@ impl Platform {
         self.peripherals.finish()
     }
 
-    /// Reads a device register; an address where nothing answers reads as ones, as on PCIe.
+    /// Reads a device register. Where nothing answers, all bits read as one, as on PCIe.
     pub fn read(&mut self, at: u64, size: u32, now: Cycle) -> u64 {
         Table::read(self, PhysAddr(at), size, now).map_or(u64::MAX, |(value, _)| value)
     }
 
-    /// Writes a device register; where nothing answers nothing happens.
+    /// Writes a device register. Where nothing answers, nothing happens.
     pub fn write(&mut self, at: u64, size: u32, value: u64, now: Cycle) {
         let value = if size < 8 { value & ((1 << (8 * size)) - 1) } else { value };
         Table::write(self, PhysAddr(at), size, value, now);
@@ -90,17 +90,17 @@ impl Platform {
         Some(drive.mmio_write(register, size, value, now))
     }
 
-    /// When a drive, or a device that the table alone knows, next does something by itself.
+    /// Time of the next event of a drive, or of a device that only the table knows.
     fn next_device_event(&self) -> Cycle {
         self.peripherals.next_drive_event().min(self.table.next_event())
     }
 
-    /// When a device next does something by itself.
+    /// Time of the next event of a device.
     pub fn next_event(&self, now: Cycle) -> Cycle {
         self.next_device_event().min(self.peripherals.aclint.next_event(now))
     }
 
-    /// Does everything that is due at or before `now`, drives in the order of time; `observe` hears of each command's end.
+    /// Does everything that is due at or before `now`, in the order of time. Calls `observe` at the end of each drive's command.
     pub fn advance(&mut self, now: Cycle, observe: &mut dyn FnMut(&CommandRecord)) {
         loop {
             let at = self.next_device_event();
@@ -121,25 +121,25 @@ impl Platform {
         Lines { external, software: aclint.msip(0), timer: aclint.mtip(0, now) }
     }
 
-    /// All that devices know.
+    /// Returns the state of the devices.
     ///
     /// # Errors
-    /// The number of the drive whose image was written to: only writes in memory can be saved.
+    /// An image was written to: the number of its drive. Only writes in memory can be saved.
     pub fn save(&self) -> Result<PlatformState, usize> {
         Ok(PlatformState { peripherals: self.peripherals.save()?, others: self.table.save() })
     }
 
-    /// Goes on from a state.
+    /// Continues from a state.
     ///
     /// # Errors
-    /// What does not fit.
+    /// What part of the state does not fit.
     pub fn restore(&mut self, state: PlatformState) -> Result<(), String> {
         self.peripherals.restore(state.peripherals)?;
-        self.table.restore(&state.others).map_err(|name| format!("its device {name} is in no state"))
+        self.table.restore(&state.others).map_err(|name| format!("the state of its device {name} is not valid"))
     }
 }
 
-/// Memory as devices reach it; what they write is noted.
+/// Memory as devices reach it. Notes what they write.
 struct NotedDma<'a> {
     ram: &'a mut Ram,
     written: &'a mut Vec<(u64, u64)>,

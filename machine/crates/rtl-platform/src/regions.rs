@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens between the guest's marks: cycles, instructions, commands of drives, misses that the walker asked the SMU for.
+//! Measures the regions of interest: cycles, instructions, commands of drives, misses for which the walker asked the SMU.
 
 use serde::Serialize;
 use trapless_nvme::CommandRecord;
 
-/// NVMe's read command.
+/// Opcode of NVMe's read command.
 const OPCODE_READ: u8 = 2;
 
-/// A region of interest. Cycles and counts are sums over it.
+/// A region of interest. Cycles and counts are sums over the region.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Region {
-    /// The guest's number for it.
+    /// Number that the guest gave it.
     pub number: u64,
-    /// How long it took.
+    /// Length of the region in cycles.
     pub cycles: u64,
-    /// Instructions retired.
+    /// Number of retired instructions.
     pub instructions: u64,
-    /// Commands that drives have served.
+    /// Number of reads that drives have served.
     pub commands: u64,
-    /// Cycles from their doorbells to their completion queue entries.
+    /// Sum of the cycles from each doorbell to its completion queue entry.
     pub device_cycles: u64,
-    /// Requests of the walker that were answered with a page.
+    /// Number of requests of the walker that were answered with a page.
     pub misses: u64,
-    /// Requests that ended otherwise.
+    /// Number of requests that ended in any other way.
     pub other_answers: u64,
-    /// Cycles from those misses' requests to their doorbells.
+    /// Sum of the cycles from each miss's request to its doorbell.
     pub before_device_cycles: u64,
-    /// Cycles from their completion queue entries to the answers.
+    /// Sum of the cycles from each miss's completion queue entry to its answer.
     pub after_device_cycles: u64,
 }
 
-/// Regions, closed ones and the one that is open.
+/// The regions that have ended, and the one that is open.
 #[derive(Debug, Default)]
 pub struct Regions {
     /// Regions that have ended.
@@ -42,13 +42,13 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// A region begins.
+    /// Begins a region.
     pub fn begin(&mut self, number: u64, cycle: u64, instructions: u64) {
         self.open = Some(Region { number, ..Region::default() });
         self.started = (cycle, instructions);
     }
 
-    /// The open region ends.
+    /// Ends the open region.
     pub fn end(&mut self, cycle: u64, instructions: u64) {
         if let Some(mut region) = self.open.take() {
             region.cycles = cycle - self.started.0;
@@ -57,7 +57,7 @@ impl Regions {
         }
     }
 
-    /// A drive has ended a command.
+    /// Notes that a drive has finished a command.
     pub fn command(&mut self, record: &CommandRecord) {
         if record.sqid == 0 || record.opcode != OPCODE_READ {
             return;
@@ -70,17 +70,17 @@ impl Regions {
         self.command = Some((doorbell, completed));
     }
 
-    /// The SMU accepts the walker's request.
+    /// Notes that the SMU has accepted the walker's request.
     pub fn requested(&mut self, cycle: u64) {
         self.requested = Some(cycle);
         self.command = None;
     }
 
-    /// The SMU answers.
+    /// Notes that the SMU has answered.
     pub fn answered(&mut self, cycle: u64, done: bool) {
         let (Some(region), Some(requested)) = (&mut self.open, self.requested.take()) else { return };
         match (done, self.command.take()) {
-            // One hart waits for one miss at a time: the last command since the request is its own.
+            // The hart waits for one miss at a time, so the last command since the request belongs to the miss.
             (true, Some((doorbell, completed))) if doorbell >= requested => {
                 region.misses += 1;
                 region.before_device_cycles += doorbell - requested;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The run: from one device event to the next.
+//! Runs the model from one device event to the next.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -19,21 +19,21 @@ use crate::image::{self, Start};
 use crate::model::{Latencies, Model};
 use crate::platform::{Platform, PlatformState};
 
-/// Longest stretch without a look at the limits.
+/// Longest run of the model, in cycles. Then the limits are checked.
 const WINDOW: u64 = 1_000_000;
 
 const MARKER_ROI_BEGIN: u32 = 0x7a1;
 const MARKER_ROI_END: u32 = 0x7a2;
 const MARKER_MILESTONE: u32 = 0x7a5;
 
-/// Exit statuses beside the guest's own.
+/// Exit statuses that do not come from the guest.
 mod status {
     pub const BAD_INPUT: i32 = 2;
     pub const RESET: i32 = 3;
     pub const MAX_CYCLES: i32 = 4;
 }
 
-/// What went wrong before or behind the run.
+/// Errors before or after the run.
 #[derive(Debug, thiserror::Error)]
 enum Wrong {
     #[error(transparent)]
@@ -48,7 +48,7 @@ enum Wrong {
     Output(String, String),
 }
 
-/// A checkpoint's own file, beside `memory` and `model`.
+/// Content of the checkpoint's file `platform`. The files `memory` and `model` are beside it.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     memory: u64,
@@ -56,7 +56,7 @@ struct Saved {
     platform: PlatformState,
 }
 
-/// What `main` of the harness calls.
+/// Runs everything. `main` of the harness calls this.
 #[unsafe(no_mangle)]
 pub extern "C" fn trapless_rtl_main() -> i32 {
     let args = Args::parse();
@@ -87,7 +87,7 @@ fn run(args: &Args) -> Result<i32, Wrong> {
             let wrong = |what: String| Wrong::Checkpoint(dir.display().to_string(), what);
             platform.restore(saved.platform).map_err(wrong)?;
             if !model.restore(&dir.join("model")) {
-                return Err(wrong("its model cannot be read by this build".to_owned()));
+                return Err(wrong("its model cannot be read by this build: write it again".to_owned()));
             }
         }
         _ => model.reset(),
@@ -137,7 +137,7 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
                 _ => {}
             });
             ended |= marker.number == MARKER_MILESTONE && args.end_at == Some(marker.a0);
-            // At once, for a run of hours may be cut off.
+            // Write it now, because a run of hours may be interrupted.
             if let (Some(path), MARKER_ROI_END) = (&args.json, marker.number) {
                 write_regions(path)?;
             }
@@ -176,7 +176,7 @@ fn loop_until_end(args: &Args, model: Model, start: Start) -> Result<i32, Wrong>
     Ok(end)
 }
 
-/// The regions that have ended, whole or not at all.
+/// Writes the regions that have ended, completely or not at all.
 fn write_regions(path: &Path) -> Result<(), Wrong> {
     let text = ffi::reach(|reach| serde_json::to_string_pretty(&reach.regions.closed)).unwrap_or_default() + "\n";
     let written = path.with_extension("new");
@@ -184,11 +184,11 @@ fn write_regions(path: &Path) -> Result<(), Wrong> {
     done.map_err(|e| Wrong::Output(path.display().to_string(), e.to_string()))
 }
 
-/// The guest's console is standard output.
+/// Prints the guest's console to standard output.
 fn print(platform: &mut Platform) {
     if platform.uart().has_output() {
         let mut out = std::io::stdout().lock();
-        // With nobody left to read there is nothing to do about it.
+        // Ignore errors: nobody reads the output any more.
         let _ = out.write_all(&platform.uart().take_output()).and_then(|()| out.flush());
     }
 }

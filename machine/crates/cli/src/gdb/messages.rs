@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the machine's thread and GDB's thread tell each other.
+//! Messages between the machine's thread and GDB's thread.
 
 use std::io;
 
 use gdbstub::conn::ConnectionExt;
 use trapless_machine::{Orders, Stop, View};
 
-/// GDB at the other end of a socket.
+/// A connection to GDB.
 pub type Connection = Box<dyn ConnectionExt<Error = io::Error>>;
 
-/// What the machine tells GDB's thread.
+/// A message from the machine to GDB's thread.
 pub enum Event {
     Stopped(Stop),
     Ended(u8),
 }
 
-/// A look at the stopped machine.
+/// A function that reads or changes the stopped machine.
 pub type Look = Box<dyn FnOnce(&mut View<'_>) + Send>;
 
-/// What GDB's thread asks of the stopped machine.
+/// A request of GDB's thread to the stopped machine.
 pub enum Request {
     Look(Look),
     Go(Orders),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! GDB's remote protocol over a socket. The crate gdbstub speaks it, in a separate thread; the machine's thread answers while it
-//! is stopped (docs/how-to/debug-a-guest.md, decision 046).
+//! GDB's remote protocol over a socket. The crate gdbstub implements it in a separate thread; the machine's thread answers while
+//! the machine is stopped (docs/how-to/debug-a-guest.md, decision 046).
 
 mod messages;
 mod registers;
@@ -24,16 +24,16 @@ use trapless_machine::{Debugger, Orders, Stop, View};
 use messages::{Connection, Event, Request};
 use target::{Loop, Target};
 
-/// How often a stopped machine looks whether the user has interrupted the program.
+/// How often a stopped machine checks whether the user has interrupted the program.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long the end of the program waits for GDB to be told.
+/// How long the program waits at its end until GDB knows of it.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Where to listen for GDB.
+/// The address at which to listen for GDB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     place: Place,
-    /// The machine does not begin before GDB is there.
+    /// Whether the machine waits for GDB before it begins.
     wait: bool,
 }
 
@@ -85,7 +85,7 @@ impl Listener {
     }
 }
 
-/// The machine's side: it stops when GDB wants it, and answers.
+/// The machine's side: stops the machine when GDB asks for it, and answers GDB's requests.
 pub struct Front {
     wants_stop: Arc<AtomicBool>,
     interrupted: Arc<AtomicBool>,
@@ -99,7 +99,7 @@ impl Debugger for Front {
     }
 
     fn stopped(&mut self, stop: Stop, view: &mut View<'_>) -> Orders {
-        // GDB's thread lives as long as the program.
+        // This cannot fail: GDB's thread lives as long as the program.
         let _ = self.events.send(Event::Stopped(stop));
         loop {
             match self.requests.recv_timeout(PATIENCE) {
@@ -127,7 +127,7 @@ pub struct Server {
 /// Begins to listen. `interrupted` ends a run that waits for GDB.
 ///
 /// # Errors
-/// Nobody can listen there.
+/// The address cannot be used.
 pub fn listen(address: &Address, interrupted: Arc<AtomicBool>) -> Result<(Server, Front)> {
     let cannot = || format!("--gdb: cannot listen at {}", address.place);
     let (listener, at, path) = match &address.place {
@@ -137,7 +137,7 @@ pub fn listen(address: &Address, interrupted: Arc<AtomicBool>) -> Result<(Server
             (Listener::Tcp(listener), at, None)
         }
         Place::Unix(path) => {
-            // What a run that was killed has left behind.
+            // A run that was killed may have left this socket.
             if UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused) {
                 std::fs::remove_file(path).with_context(cannot)?;
             }
@@ -160,13 +160,13 @@ pub fn listen(address: &Address, interrupted: Arc<AtomicBool>) -> Result<(Server
             serve(connection, &mut target);
             busy.store(false, Ordering::SeqCst);
         }
-        // Nobody listens any more if the program is ending otherwise.
+        // This fails if the program is ending for another reason.
         let _ = tell.send(());
     });
     Ok((Server { events: events.clone(), told, attached, path }, Front { wants_stop, interrupted, events, requests }))
 }
 
-/// One GDB, from its beginning to its end. Whatever the end was, the machine goes on without it.
+/// Serves one GDB until it disconnects. Unless GDB kills the machine, the machine then continues without it.
 fn serve(connection: Connection, target: &mut Target) {
     if !target.halt() {
         return;
@@ -191,7 +191,7 @@ impl Server {
             let _ = self.told.recv_timeout(FAREWELL);
         }
         if let Some(path) = &self.path {
-            // It may be gone already.
+            // The file may be gone already.
             let _ = std::fs::remove_file(path);
         }
     }

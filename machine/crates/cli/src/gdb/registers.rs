@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! RV64 as GDB numbers its registers (gdb/riscv-tdep.h): x0 to x31, pc, f0 to f31, then CSRs by number, then the mode.
+//! GDB's numbers of RV64 registers (gdb/riscv-tdep.h): x0 to x31, pc, f0 to f31, then CSRs by number, then the mode.
 
 use std::fmt::Write;
 use std::num::NonZeroUsize;
@@ -13,7 +13,7 @@ const F: usize = 33;
 const CSR: usize = 65;
 const MODE: usize = CSR + 4096;
 
-/// CSRs that GDB shows, by name and number. Those of the floating-point unit belong to another feature.
+/// CSRs that GDB shows, by name and number. Those of the floating-point unit belong to another feature of the description.
 const CSRS: &[(&str, u16)] = &[
     ("sstatus", 0x100),
     ("sie", 0x104),
@@ -40,7 +40,7 @@ const CSRS: &[(&str, u16)] = &[
 ];
 const FP_CSRS: &[(&str, u16)] = &[("fflags", 1), ("frm", 2), ("fcsr", 3)];
 
-/// RV64GC.
+/// The architecture RV64GC.
 pub enum Rv64 {}
 
 impl Arch for Rv64 {
@@ -60,7 +60,7 @@ fn description() -> String {
         String::from("<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\"><target version=\"1.0\">");
     xml += "<architecture>riscv:rv64</architecture>";
     let mut feature = |name: &str, registers: Vec<(String, u32, usize, &str)>| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(xml, "<feature name=\"org.gnu.gdb.riscv.{name}\">");
         for (name, bits, number, kind) in registers {
             let _ = write!(xml, "<reg name=\"{name}\" bitsize=\"{bits}\" regnum=\"{number}\" type=\"{kind}\"/>");
@@ -78,7 +78,7 @@ fn description() -> String {
     xml
 }
 
-/// What GDB reads at once: x0 to x31 and pc.
+/// The registers that GDB reads at once: x0 to x31 and pc.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Core {
     pub x: [u64; 32],
@@ -109,7 +109,7 @@ impl Registers for Core {
     }
 }
 
-/// A register by GDB's number.
+/// A register, by GDB's number.
 #[derive(Clone, Copy, Debug)]
 pub struct Id {
     pub register: Register,

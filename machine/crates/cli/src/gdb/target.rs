@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What gdbstub asks of the machine, carried to the machine's thread.
+//! Passes gdbstub's requests to the machine's thread.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -23,24 +23,24 @@ use trapless_machine::{Access, Orders, Register, View, Watchpoint, Why};
 use super::messages::{Connection, Event, Look, Request};
 use super::registers::{Core, Id, Rv64};
 
-/// How long to wait for the machine before looking whether GDB has something to say, and the other way round.
+/// How long to wait for a message of the machine before checking for one of GDB, and the other way round.
 const TURN: Duration = Duration::from_millis(5);
 
-/// The machine's thread has ended and no longer answers.
+/// Error: the machine's thread has ended and does not answer.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the machine has ended")]
 pub struct Gone;
 
 type Fatal<T> = Result<T, Gone>;
 
-/// The machine as seen from GDB's thread. Harts are threads, numbered from 1.
+/// The machine, as GDB's thread sees it. Harts are threads, numbered from 1.
 pub struct Target {
     wants_stop: Arc<AtomicBool>,
     events: Receiver<Event>,
     requests: Sender<Request>,
     orders: Orders,
     running: bool,
-    /// The guest has ended.
+    /// Whether the guest has ended.
     pub ended: bool,
 }
 
@@ -57,7 +57,7 @@ impl Target {
         Target { wants_stop, events, requests, orders: Orders::default(), running: true, ended: false }
     }
 
-    /// Stops the machine if it runs; false if it has ended.
+    /// Stops the machine if it is running; returns false if it has ended.
     pub fn halt(&mut self) -> bool {
         if self.running && !self.ended {
             self.wants_stop.store(true, Ordering::Relaxed);
@@ -67,10 +67,10 @@ impl Target {
         !self.ended
     }
 
-    /// Lets it go on.
+    /// Lets the machine continue.
     pub fn go(&mut self, orders: Orders) {
         self.running = true;
-        // A machine that is gone needs no orders.
+        // This fails if the machine has ended; then it needs no orders.
         let _ = self.requests.send(Request::Go(orders));
         self.orders = Orders::default();
     }
@@ -82,11 +82,11 @@ impl Target {
         self.wants_stop.store(false, Ordering::Relaxed);
     }
 
-    /// Has the machine's thread look at the stopped machine, or change it.
+    /// Runs `look` on the stopped machine, in the machine's thread. It may read or change the machine.
     fn look<R: Send + 'static>(&self, look: impl FnOnce(&mut View<'_>) -> R + Send + 'static) -> Fatal<R> {
         let (answer, answers) = mpsc::channel();
         let look: Look = Box::new(move |view| {
-            // Whoever asked waits below.
+            // This cannot fail: the caller waits below.
             let _ = answer.send(look(view));
         });
         self.requests.send(Request::Look(look)).map_err(|_| Gone)?;
@@ -242,7 +242,7 @@ impl mt::MultiThreadSingleStep for Target {
 }
 
 impl mt::MultiThreadSchedulerLocking for Target {
-    /// The other harts go on nevertheless, in their turn: holding them back would change what happens when.
+    /// Does nothing: the other harts run in their turn nevertheless. Stopping them would change the order of events.
     fn set_resume_action_scheduler_lock(&mut self) -> Fatal<()> {
         Ok(())
     }
@@ -262,12 +262,12 @@ impl bp::Breakpoints for Target {
     }
 }
 
-/// Takes one thing off a list; false if it is not there.
+/// Removes an element from a list; returns false if it is not there.
 fn remove<T: PartialEq>(list: &mut Vec<T>, thing: &T) -> bool {
     list.iter().position(|t| t == thing).map(|at| list.remove(at)).is_some()
 }
 
-/// Guest memory is never changed: breakpoints of both sorts are addresses that the machine compares.
+/// Breakpoints of both kinds are addresses that the machine compares; guest memory is never changed.
 impl bp::SwBreakpoint for Target {
     fn add_sw_breakpoint(&mut self, addr: u64, _: usize) -> TargetResult<bool, Self> {
         self.orders.breakpoints.push(addr);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers of accesses, on the command line and for people.
+//! Numbers of accesses, as the command line and people write them.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A number, written with k, M or G for thousands, millions or thousands of millions; printed so as well.
+/// A number, written and printed with k, M or G for thousands, millions or thousands of millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count(pub u64);
 

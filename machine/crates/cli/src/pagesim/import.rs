@@ -32,7 +32,7 @@ pub struct Import {
 /// Imports a trace.
 ///
 /// # Errors
-/// The text is not lackey's or is not whole, or the trace cannot be written.
+/// The text is not from lackey or is incomplete, or the trace cannot be written.
 pub fn import(options: &Import) -> Result<()> {
     let cannot = || format!("cannot write {}", options.out.display());
     let to = temporary(&options.out)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-pagesim info`: what a trace is; and the file with that beside each new trace.
+//! `trapless-pagesim info`: shows what is in a trace; also writes the summary file beside each new trace.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -40,10 +40,10 @@ fn space(text: &str) -> Result<u64, String> {
     number.map_err(|_| format!("'{text}' is not a number such as 0x81234"))
 }
 
-/// Prints what the trace is; one that is not whole is an error.
+/// Prints what is in a trace. An incomplete trace is an error.
 ///
 /// # Errors
-/// The file cannot be read, holds no whole trace, or one of several address spaces of which none is chosen.
+/// The file cannot be read, is not a complete trace, or has several address spaces and none was chosen.
 pub fn info(options: &Info) -> Result<()> {
     let mut source = Recorded::open(&options.file, Which { space: options.space, kernel: options.kernel })?;
     let summary = summarise(&mut source, options.share)?;
@@ -54,10 +54,10 @@ pub fn info(options: &Info) -> Result<()> {
     }
 }
 
-/// Puts FILE.json with sums over it beside a new trace; the one of the trace that it replaces is of no use.
+/// Writes the summary of a new trace to FILE.json beside it. This replaces the summary of an older trace.
 ///
 /// # Errors
-/// The trace cannot be read, or the file not written.
+/// The trace cannot be read, or the file cannot be written.
 pub fn beside(trace: &Path) -> Result<()> {
     let mut source = Recorded::open(trace, Which::default())?;
     let summary = summarise(&mut source, SHARE)?;
@@ -66,7 +66,7 @@ pub fn beside(trace: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the sums over a trace are.
+/// Path of a trace's summary.
 pub fn name_beside(trace: &Path) -> PathBuf {
     let mut name = trace.as_os_str().to_owned();
     name.push(".json");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `trapless-pagesim`: records memory traces of programs and simulates paging and scheduling with them.
 //!
-//! Exit status: 0 when done, 2 for bad input, 130 after an interrupt. Errors are one line on standard error.
+//! Exit status: 0 if done, 2 for bad input, 130 after an interrupt. Errors are one line on standard error.
 
 mod count;
 #[allow(dead_code)] // Two programs share it, and each uses some.
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            // clap's help and version go to standard output with status 0, mistakes to standard error with 2.
+            // clap prints help and version to standard output with status 0, and mistakes to standard error with status 2.
             let _ = e.print();
             return ExitCode::from(e.exit_code() as u8);
         }

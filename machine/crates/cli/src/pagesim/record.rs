@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-pagesim record`: a program under valgrind's lackey, its accesses straight into a stored trace.
+//! `trapless-pagesim record`: runs a program under valgrind's lackey and stores its accesses as a trace.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,12 +24,12 @@ use crate::count::Count;
 use crate::files::temporary;
 use crate::import::keep;
 
-/// Bytes of the pipe: the most that Linux gives anyone.
+/// Size of the pipe in bytes: the largest that Linux allows by default.
 const PIPE: usize = 1 << 20;
-/// Time between two looks into the pipe. Valgrind writes each access by itself; were there always a reader waiting, each
-/// write would wake it and take twice as long.
+/// Time between two reads of the pipe. Valgrind writes each access separately. If a reader were always waiting, each write
+/// would wake it and take twice as long.
 const NAP: Duration = Duration::from_millis(5);
-/// Programs that start others, which are not recorded.
+/// Programs that start other programs, which are not recorded.
 const STARTERS: [&str; 8] = ["sh", "bash", "dash", "env", "nice", "taskset", "time", "timeout"];
 
 /// Options of `trapless-pagesim record`.
@@ -49,14 +49,14 @@ pub struct Record {
     command: Vec<OsString>,
 }
 
-/// A program that does not outlive this value.
+/// A program that is killed when this value is dropped.
 struct Traced {
     child: Child,
     done: Option<ExitStatus>,
 }
 
 impl Traced {
-    /// How it ended, if it has.
+    /// Exit status of the program, if it has ended.
     fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.done.is_none() {
             self.done = self.child.try_wait()?;
@@ -77,10 +77,10 @@ impl Drop for Traced {
     }
 }
 
-/// Records; the exit status.
+/// Records a program. Returns its exit status.
 ///
 /// # Errors
-/// Valgrind or the program cannot be run, no access was made, or the trace cannot be written.
+/// Valgrind or the program cannot be run, no access was recorded, or the trace cannot be written.
 pub fn record(options: &Record) -> Result<u8> {
     let program = Path::new(&options.command[0]);
     find(program)?;
@@ -109,7 +109,7 @@ pub fn record(options: &Record) -> Result<u8> {
             eprintln!("trapless-pagesim: interrupted");
             return Ok(INTERRUPTED);
         }
-        // Asked before the pipe is looked at, so that nothing is left in there when the program has ended.
+        // Check this before reading the pipe: if the program has ended, the pipe then contains its last output.
         let ended = program.ended()?.is_some();
         let got = match pipe.read(&mut buffer) {
             Ok(n) => n,
@@ -139,25 +139,25 @@ pub fn record(options: &Record) -> Result<u8> {
     keep(to, &out).map(|()| 0)
 }
 
-/// Starts the program under valgrind, which prints into `pipe`.
+/// Starts the program under valgrind, which writes to `pipe`.
 fn start(command: &[OsString], pipe: &Path) -> Result<(Traced, File)> {
     let of = || format!("cannot make the pipe {}", pipe.display());
     mkfifoat(CWD, pipe, Mode::RUSR | Mode::WUSR).with_context(of)?;
     let end = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(pipe).with_context(of)?;
-    // Smaller ones do as well.
+    // If this fails, a smaller pipe works as well.
     let _ = rustix::pipe::fcntl_setpipe_size(&end, PIPE);
     let mut log = OsString::from("--log-file=");
-    // Valgrind reads %p and the like in the name.
+    // Valgrind expands %p and the like in the name.
     log.push(pipe.to_str().context("the temporary folder's name is not UTF-8")?.replace('%', "%%"));
     let child = Command::new("valgrind")
         .args(["-q", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no"])
-        // Not a second program in the same trace.
+        // A second program must not write to the same trace.
         .args(["--trace-children=no", "--child-silent-after-fork=yes"])
         .arg(log)
         .arg("--")
         .args(command)
         .stdin(if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() })
-        // To be killed with whatever it starts.
+        // A process group, so that the program can be killed with everything that it starts.
         .process_group(0)
         .spawn();
     match child {
@@ -167,7 +167,7 @@ fn start(command: &[OsString], pipe: &Path) -> Result<(Traced, File)> {
     }
 }
 
-/// Finds out whether there is such a program: valgrind would say so less clearly.
+/// Fails if the program does not exist. Valgrind's own message would be less clear.
 fn find(program: &Path) -> Result<()> {
     let runs = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     let there = if program.as_os_str().as_bytes().contains(&b'/') {
@@ -178,7 +178,7 @@ fn find(program: &Path) -> Result<()> {
     if there { Ok(()) } else { bail!("{}: no such program", program.display()) }
 }
 
-/// Says how far a recording is: on a terminal in one line, else now and then.
+/// Shows the progress of a recording: in one line on a terminal, otherwise in a new line from time to time.
 struct Progress {
     part: Part,
     begin: Instant,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-pagesim run`: one simulation.
+//! `trapless-pagesim run`: runs one simulation.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub struct Run {
     progress: bool,
 }
 
-/// The end of the help text: every policy's name.
+/// The end of the help text: the names of all policies.
 fn policies() -> String {
     let known = policy::built_in();
     let names: Vec<_> = known.names().collect();

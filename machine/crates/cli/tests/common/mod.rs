@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bare-metal programs, and what the machine says of a run.
+//! Bare-metal programs, and runs of the machine.
 #![allow(dead_code)] // Each test program uses some of it.
 
 use std::path::{Path, PathBuf};
@@ -30,17 +30,17 @@ pub fn symbol(elf: &Path, name: &str) -> u64 {
     u64::from_str_radix(&line[..16], 16).unwrap()
 }
 
-/// The machine, to be given arguments.
+/// A command that runs the machine.
 pub fn machine() -> Command {
     Command::new(env!("CARGO_BIN_EXE_trapless-machine"))
 }
 
-/// The machine's run with these arguments.
+/// Runs the machine with these arguments.
 pub fn run(arguments: &[&str]) -> Output {
     machine().args(arguments).output().unwrap()
 }
 
-/// All that a record says of simulated things.
+/// The parts of a record that depend on simulated things only.
 pub fn record(file: &Path) -> serde_json::Value {
     let mut record: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     for host in ["host_seconds", "host_peak_bytes", "mips"] {
