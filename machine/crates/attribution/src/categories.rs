@@ -65,7 +65,7 @@ impl Categories {
     fn parse(text: &str, symbols: &Symbols) -> Result<Categories, String> {
         let file: File = toml::from_str(text).map_err(|e| e.to_string().replace('\n', " "))?;
         if file.category.len() >= usize::from(Category::MAX) {
-            return Err("has too many categories".into());
+            return Err("has more than 254 categories".into());
         }
         let names = std::iter::once("other".to_owned()).chain(file.category.iter().map(|c| c.name.clone())).collect();
         let mut categories =

@@ -185,7 +185,7 @@ impl Symbols {
     /// Reads symbols of code from a System.map: lines of address, type, name. Any other symbol ends the function before it.
     fn system_map(&mut self, path: &Path, data: &[u8]) -> Result<Vec<Symbol>, Error> {
         let wrong =
-            |line: usize| Error::file(path, format!("line {line} is not one of a System.map, and it is no ELF file"));
+            |line: usize| Error::file(path, format!("line {line} is not of a System.map, and the file is not an ELF"));
         let text = std::str::from_utf8(data).map_err(|_| wrong(1))?;
         let mut found = Vec::new();
         for (number, line) in text.lines().enumerate() {

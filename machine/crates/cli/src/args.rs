@@ -70,7 +70,7 @@ pub struct Common {
     #[arg(long)]
     pub no_smu: bool,
     /// Use this simulated RTL as the SMU instead of the reference model. FILE is the library that `python3 -m rtl.smu.sim.build`
-    /// makes. Without FILE, print its options for this profile, and end.
+    /// makes. Without FILE, print the options with which it must be built for this profile, and end.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["no_smu", "checkpoint"])]
     pub smu_rtl: Option<Option<PathBuf>>,
     /// Disk image as an NVMe drive; may be repeated. Options: `ro`: writes fail; `snapshot`: writes are dropped at the end;
@@ -102,10 +102,10 @@ pub struct Common {
     /// atomic context. OFFSET is the offset of `pagefault_disabled` in `struct task_struct`; without it this field is not checked.
     #[arg(long, value_name = "OFFSET", num_args = 0..=1, require_equals = true)]
     pub check_atomic: Option<Option<u64>>,
-    /// Wait for GDB at PORT, HOST:PORT or unix:PATH; `nowait`: begin without it.
+    /// Wait for GDB at PORT, HOST:PORT or unix:PATH; `nowait`: begin without waiting.
     #[arg(long, value_name = "PLACE[,nowait]")]
     pub gdb: Option<Address>,
-    /// Find out where every cycle goes and write it to this folder (docs/reference/profiling.md). The guest notices nothing.
+    /// Find out where every cycle goes and write it to this folder (docs/reference/profiling.md). The guest does not notice it.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["trace", "gdb"])]
     pub attribute: Option<PathBuf>,
     /// When --attribute measures: from `start`, `milestone:N` or `instructions:N` on, or only in `roi` or `roi:N`.
@@ -115,7 +115,7 @@ pub struct Common {
     /// Symbols for --attribute: a System.map, or an ELF file (and the hexadecimal address where it is loaded); may be repeated.
     #[arg(long = "symbols", value_name = "FILE[@BASE]", requires = "attribute")]
     pub symbols: Vec<SymbolFile>,
-    /// Table of categories (default: that for this repository's kernel).
+    /// File with the table of categories for --attribute (default: the table for the kernel of this repository).
     #[arg(long, value_name = "FILE", requires = "attribute")]
     pub categories: Option<PathBuf>,
     /// Most faults, misses, commands and slices that are recorded one by one; sums include all of them.

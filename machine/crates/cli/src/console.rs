@@ -17,7 +17,7 @@ pub fn output(target: &str) -> Result<Box<dyn Write>> {
     if target == "-" {
         return Ok(Box::new(io::stdout()));
     }
-    let file = File::create(Path::new(target)).with_context(|| format!("console {target}"))?;
+    let file = File::create(Path::new(target)).with_context(|| format!("cannot write the console to {target}"))?;
     Ok(Box::new(io::BufWriter::new(file)))
 }
 

@@ -30,7 +30,7 @@ fn mode(kernel: bool) -> &'static str {
 fn written(done: io::Result<()>) -> Result<()> {
     match done {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("standard output"),
+        done => done.context("cannot write to standard output"),
     }
 }
 

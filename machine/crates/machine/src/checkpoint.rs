@@ -79,10 +79,10 @@ pub fn memory(dir: &Path, profile: &Profile) -> Result<Ram, Error> {
 /// Reads everything except RAM from a checkpoint, for a machine with this profile.
 pub fn state(dir: &Path, profile: &Profile) -> Result<State, Error> {
     let bytes = fs::read(dir.join(STATE)).map_err(|e| wrong(dir, format!("{STATE}: {e}")))?;
-    let (writer, rest) = bytes.split_first_chunk().ok_or_else(|| wrong(dir, "cut short"))?;
-    let (sum, rest) = rest.split_first_chunk().ok_or_else(|| wrong(dir, "cut short"))?;
+    let (writer, rest) = bytes.split_first_chunk().ok_or_else(|| wrong(dir, "state: cut short"))?;
+    let (sum, rest) = rest.split_first_chunk().ok_or_else(|| wrong(dir, "state: cut short"))?;
     if u64::from_le_bytes(*writer) != fingerprint(dir)? {
-        return Err(wrong(dir, "was written by another build of this program"));
+        return Err(wrong(dir, "was written by another build of this program: write it again"));
     }
     if u64::from_le_bytes(*sum) != checksum(rest) {
         return Err(wrong(dir, format!("{STATE}: damaged")));
@@ -119,7 +119,7 @@ impl Folder {
     pub fn new(dir: &Path) -> Result<Folder, Error> {
         let failed = |e: std::io::Error| wrong(dir, e.to_string());
         if dir.exists() {
-            return Err(wrong(dir, "is there already"));
+            return Err(wrong(dir, "already exists: remove it or give another folder"));
         }
         let mut partial = dir.as_os_str().to_owned();
         partial.push(".partial");

@@ -160,10 +160,10 @@ impl Machine {
     /// There is no SMU or no such library, or the machine comes from a checkpoint or is to write one.
     pub fn use_rtl(&mut self, library: &Path) -> Result<(), Error> {
         if self.plan.checkpoint.is_some() || self.progress.now != Cycle(0) {
-            return Err(Error::Smu("the SMU's RTL knows no checkpoints".to_owned()));
+            return Err(Error::Smu("the SMU's RTL cannot be saved to or read from a checkpoint".to_owned()));
         }
         if self.board.smu().is_none() {
-            return Err(Error::Smu("the machine has no SMU that could be RTL".to_owned()));
+            return Err(Error::Smu("the machine has no SMU that the RTL could replace".to_owned()));
         }
         let memory = Memory { latency: boot::smu_timing(&self.profile).ring_read.0, ..Memory::default() };
         let smu = RtlSmu::load(library, boot::smu_config(&self.profile), memory, None);

@@ -89,7 +89,7 @@ fn what_does_not_fit_is_refused_in_a_line() {
     let save = Some((1_000, place.clone()));
     let mut writer = machine(Boot::Elf { file: elf }, &image, &SETTINGS, save, DetailFrom::Never).unwrap();
     assert_eq!(run(&mut writer), End::Checkpoint);
-    assert!(writer.save(&place).unwrap_err().to_string().contains("is there already"));
+    assert!(writer.save(&place).unwrap_err().to_string().contains("already exists"));
     assert!(refused(boot(), &["machine.harts=2", SETTINGS[1]]).contains("machine.harts = 4, not 2"));
     assert!(
         refused(boot(), &[SETTINGS[0], SETTINGS[1], "machine.paging=sv48"]).contains("machine.paging = sv39, not sv48")

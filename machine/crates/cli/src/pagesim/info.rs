@@ -50,7 +50,7 @@ pub fn info(options: &Info) -> Result<()> {
     let text = if options.json { json(&summary)? } else { text(&summary, &source).into_bytes() };
     match io::stdout().lock().write_all(&text) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("standard output"),
+        done => done.context("cannot write to standard output"),
     }
 }
 

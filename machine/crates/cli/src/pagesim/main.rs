@@ -34,9 +34,9 @@ enum Command {
     Record(record::Record),
     /// Store what valgrind's tool lackey has printed as a trace.
     Import(import::Import),
-    /// What a trace is: accesses, footprint, working set; the exit status says whether it is whole.
+    /// Show what is in a trace: accesses, footprint, working set. Fails if the trace is incomplete.
     Info(info::Info),
-    /// Simulate.
+    /// Run one simulation.
     Run(run::Run),
 }
 

@@ -35,7 +35,7 @@ const STARTERS: [&str; 8] = ["sh", "bash", "dash", "env", "nice", "taskset", "ti
 /// Options of `trapless-pagesim record`.
 #[derive(Args, Debug)]
 pub struct Record {
-    /// Where the trace goes (PROGRAM.trace if absent); FILE.json gets sums over it.
+    /// File for the trace (default: PROGRAM.trace). The totals go to FILE.json.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Leave out the first N accesses, such as a program's start (k, M, G: thousands, millions, ...).
@@ -44,7 +44,7 @@ pub struct Record {
     /// End the program after N accesses.
     #[arg(long, value_name = "N")]
     limit: Option<Count>,
-    /// The program and its arguments. Its children are not recorded, nor what it turns into by exec.
+    /// The program and its arguments. Programs that it starts, or becomes by exec, are not recorded.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -100,7 +100,7 @@ pub fn record(options: &Record) -> Result<u8> {
     let raised = Arc::clone(&stop);
     ctrlc::set_handler(move || raised.store(true, Ordering::SeqCst)).context("cannot install the interrupt handler")?;
 
-    let dir = tempfile::tempdir().context("no temporary folder")?;
+    let dir = tempfile::tempdir().context("cannot make a temporary folder")?;
     let (mut program, mut pipe) = start(&options.command, &dir.path().join("lackey"))?;
     let mut buffer = vec![0; PIPE];
     let mut progress = Progress::new(part);

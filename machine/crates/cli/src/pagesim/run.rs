@@ -28,7 +28,7 @@ pub struct Run {
     /// Change a value: memory.frames=4096, process.0.nice=5.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Write all results here.
+    /// Write all results to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Show the progress in a line every second, even if standard error is not a terminal.

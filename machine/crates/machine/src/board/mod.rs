@@ -208,10 +208,10 @@ impl Board {
         self.smu = match (state.smu, self.smu.as_ref().map(|smu| smu.config().clone())) {
             (None, None) => None,
             (Some(smu), Some(config)) => Some(Box::new(smu.with_times_of(config).ok_or("its SMU has other sizes")?)),
-            (saved, _) => return Err(format!("has {} SMU", if saved.is_some() { "an" } else { "no" })),
+            (saved, _) => return Err(format!("was written with {} SMU", if saved.is_some() { "an" } else { "no" })),
         };
         self.unit_queues = state.unit_queues;
-        self.table.restore(&state.others).map_err(|name| format!("its device {name} is in no state"))
+        self.table.restore(&state.others).map_err(|name| format!("the state of its device {name} is not valid"))
     }
 
     /// Time of the next event of a device other than a timer.

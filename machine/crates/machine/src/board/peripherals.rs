@@ -142,7 +142,7 @@ impl Peripherals {
     /// What part of the state does not fit.
     pub fn restore(&mut self, state: PeripheralsState) -> Result<(), String> {
         if state.drives.len() != self.drives.len() {
-            return Err(format!("has {} disks", state.drives.len()));
+            return Err(format!("was written with {} disks, unlike this machine", state.drives.len()));
         }
         for (n, (drive, saved)) in self.drives.iter_mut().zip(state.drives).enumerate() {
             drive.restore(saved).map_err(|what| format!("its disk {} {what}", n + 1))?;

@@ -144,7 +144,7 @@ pub fn elf(ram: &mut Ram, path: &Path) -> Result<LoadedElf, Error> {
     if let Some((begin, end)) = signature
         && end.checked_sub(begin).is_none_or(|length| ram.offset(PhysAddr(begin), length).is_none())
     {
-        return Err(bad(format!("its signature, {begin:#x} to {end:#x}, is not in memory")));
+        return Err(bad(format!("its signature, {begin:#x} to {end:#x}, is not in guest memory")));
     }
     Ok(LoadedElf { entry: file.entry(), tohost: symbol("tohost"), signature })
 }

@@ -109,7 +109,7 @@ fn inject(drives: &mut [Controller], faults: &[Fault], clock: ClockHz) -> Result
     for fault in faults {
         let wrong = |reason: String| Error::Fault { fault: fault.to_string(), reason };
         let Some(drive) = drives.get_mut(fault.disk() - 1) else {
-            return Err(wrong(format!("the last disk is {disks}")));
+            return Err(wrong(format!("disks are numbered from 1 to {disks}")));
         };
         drive.inject(fault.clone(), clock).map_err(|e| wrong(e.to_string()))?;
     }
