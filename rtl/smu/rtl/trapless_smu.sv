@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Storage Management Unit: serves page misses from NVMe devices without a trap. Behaviour: spec/smu.md. Registers: spec/smu.rdl.
 //
-// The way of a miss: front -> pmshr -> lookup -> free -> submit -> (device) -> complete -> update -> answer; frames that were not
-// installed leave by return.
+// A miss passes front -> pmshr -> lookup -> free -> submit -> (device) -> complete -> update -> answer. Frames that were not
+// installed go back through `return`.
 
 module trapless_smu
   import trapless_smu_pkg::*;
@@ -10,7 +10,7 @@ module trapless_smu
 #(
   /// PMSHR entries: a power of two, 4 to 64. Also the most commands in flight.
   parameter int unsigned PmshrEntries = 32,
-  /// Walkers that may ask, one request port each: 1 to 32.
+  /// Walkers, with one request port each: 1 to 32.
   parameter int unsigned Harts = 4,
   /// Software request ports: 1 to 32.
   parameter int unsigned Ports = Harts,
@@ -20,34 +20,34 @@ module trapless_smu
   parameter int unsigned PrefetchDepth = 16,
   /// Page tables updated at a time: 1 to 4.
   parameter int unsigned Updaters = 2,
-  /// How they are updated: by the atomic accesses of AXI5 (1: AtomicCompare, AtomicStore), or by exclusive pairs (0).
+  /// How page tables are updated: 1 by the atomic accesses of AXI5 (AtomicCompare, AtomicStore), 0 by exclusive pairs.
   parameter bit Atomics = 1'b0,
   /// AXI data bits: 64, 128, 256 or 512.
   parameter int unsigned DataWidth = 64,
-  /// AXI identifier bits: 3 at least.
+  /// AXI identifier bits: 3 or more.
   parameter int unsigned AxiIdWidth = 4,
-  /// Windows that the unit's addresses can be held to: 0 to 8.
+  /// Windows to which addresses can be restricted: 0 to 8.
   parameter int unsigned Windows = 3,
   /// AxPROT of all accesses: non-secure, unprivileged data by default.
   parameter logic [2:0] AxiProt = 3'b010,
-  /// AxUSER of all accesses: who asks, for an IOMMU or IOPMP.
+  /// AxUSER of all accesses: source id for an IOPMP, device id for an IOMMU.
   parameter int unsigned StreamIdWidth = 1,
   parameter logic [StreamIdWidth-1:0] StreamId = '0,
-  /// Cycles between two looks at a completion queue that had nothing.
+  /// Cycles between two looks at an empty completion queue.
   parameter int unsigned PollInterval = 0,
   /// Cycles after which a doorbell write that is not answered has failed: 2 to 2^30.
   parameter int unsigned DoorbellCycles = 65536,
-  /// Which socket field of an armed entry means this unit.
+  /// Socket field of armed entries for this unit: 0 to 7.
   parameter int unsigned Socket = 0,
-  /// Reset value of TIMEOUT in cycles; 0: never.
+  /// Reset value of TIMEOUT in cycles; with 0 no command times out.
   parameter longint unsigned TimeoutReset = 0
 ) (
   input logic clk_i,
   input logic rst_ni,
 
-  // Walkers. A request is held with a stable payload until `ready`, or taken back: one not accepted is forgotten. A hart has one wait
-  // at a time. `abandon` is a pulse: no answer is sent after that cycle, and an answer in the same cycle is recognized by its id. An
-  // answer cannot be refused.
+  // Walkers. The payload is stable while `valid` is up. `valid` may fall before `ready`; then the request is forgotten. A hart
+  // has one wait at a time. `abandon` is a pulse: no answer is sent after that cycle, and the walker recognizes an answer in the
+  // same cycle by its id. An answer cannot be refused.
   input logic [Harts-1:0] req_valid_i,
   output logic [Harts-1:0] req_ready_o,
   input smu_req_t [Harts-1:0] req_i,
@@ -55,14 +55,14 @@ module trapless_smu
   output logic [Harts-1:0] rsp_valid_o,
   output smu_rsp_t [Harts-1:0] rsp_o,
 
-  // A write that was seen on its way to memory; tie to zero where nothing watches.
+  // Snoop port: a write on its way to memory. Tie both to zero if nothing watches the writes.
   input logic snoop_valid_i,
   input logic [63:0] snoop_addr_i,
 
-  // High while an enabled cause is there (REQ: SMU-17).
+  // High while an enabled cause of an interrupt is set (REQ: SMU-17).
   output logic irq_o,
 
-  // The clock may stop until a walker asks or a register access comes (REQ: SMU-18).
+  // While this is high, the clock may stop until a walker asks or a register access comes (REQ: SMU-18).
   output logic idle_o,
 
   // AXI4 master
@@ -147,7 +147,7 @@ module trapless_smu
   localparam int unsigned Sources = Harts + Ports;
   localparam int unsigned Readers = 3 + Updaters;
   localparam int unsigned Writers = 2 + Updaters;
-  // Place of each part is its AXI identifier. Updaters come first, so that the two halves of an exclusive pair have the same.
+  // The place of a part is its AXI identifier. Updaters come first, so that both halves of an exclusive pair have the same one.
   localparam int unsigned RdUpdate = 0, RdLookup = Updaters, RdFree = Updaters + 1, RdComplete = Updaters + 2;
   localparam int unsigned WrUpdate = 0, WrCommand = Updaters, WrReturn = Updaters + 1;
 
@@ -571,7 +571,7 @@ module trapless_smu
     .count_o(count)
   );
 
-  // ---------------------------------------------------------------- memory; its pins are passed on by their names
+  // ---------------------------------------------------------------- memory; `.*` connects its pins by name
   trapless_smu_axi #(.Readers(Readers), .Writers(Writers), .Lookup(RdLookup), .DataWidth(DataWidth), .AxiIdWidth(AxiIdWidth),
       .AxiProt(AxiProt), .StreamIdWidth(StreamIdWidth), .StreamId(StreamId)) u_axi (
     .*,

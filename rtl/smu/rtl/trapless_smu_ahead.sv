@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has a bus next, chosen a cycle ahead: whoever has it uses it without a choice before it. Those who ask go before those who say
-// that they will; among equals it goes in turn.
+// Chooses one cycle ahead which part has a bus next, so that the part can use the bus without a choice in the same cycle. Parts
+// that ask go before parts that may ask soon. Among equals the parts take turns.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_ahead #(
@@ -10,9 +10,9 @@ module trapless_smu_ahead #(
   input logic clk_i,
   input logic rst_ni,
   input logic [Count-1:0] ask_i,
-  // May ask in the next cycle. One who asks without notice waits a cycle.
+  // The part may ask in the next cycle. A part that asks without this notice waits one cycle.
   input logic [Count-1:0] soon_i,
-  // Whoever has it is not done.
+  // The part that has the bus is not done.
   input logic keep_i,
   output logic [Width-1:0] sel_o
 );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers: one PMSHR entry a cycle, to all who wait for it (REQ: SMU-6). A request that was refused is answered beside it; nobody has both.
+// Answers one PMSHR entry per cycle, to all its waiters (REQ: SMU-6), and refused requests beside it. No source gets both.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_answer
@@ -13,13 +13,13 @@ module trapless_smu_answer
   input logic clk_i,
   input logic rst_ni,
   input entry_t [Entries-1:0] entry_i,
-  // The outcome of these is being written down.
+  // Entries whose outcome is being written down.
   input logic [Updaters-1:0] update_valid_i,
   input logic [Updaters-1:0][SlotWidth-1:0] update_slot_i,
 
   output logic valid_o,
   output logic [SlotWidth-1:0] slot_o,
-  // the same, a bit for each entry
+  // the same entry, as one bit per entry
   output logic [Entries-1:0] leaves_o,
   input logic [Sources-1:0] waiters_i,
   input logic [Sources-1:0] refused_i,

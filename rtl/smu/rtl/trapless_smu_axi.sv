@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AXI4 master: its halves, and what is always the same.
+// The AXI4 master: its read and write halves, and its constant signals.
 
 module trapless_smu_axi
   import trapless_smu_pkg::*;
 #(
   parameter int unsigned Readers = 5,
   parameter int unsigned Writers = 6,
-  // The one of the readers that names its lane itself.
+  // Number of the reader whose lane is `lookup_lane_i`. The lanes of the others come from the addresses that they show.
   parameter int unsigned Lookup = 2,
   parameter int unsigned DataWidth = 64,
   parameter int unsigned AxiIdWidth = 4,
@@ -77,10 +77,10 @@ module trapless_smu_axi
     $error("DataWidth must be 64, 128, 256 or 512");
   end
   if (StreamIdWidth < 1) begin : g_bad_stream
-    $error("StreamIdWidth must be 1 at least");
+    $error("StreamIdWidth must be at least 1");
   end
   if (AxiIdWidth < unsigned'($clog2(Readers))) begin : g_bad_id
-    $error("AxiIdWidth must be 3 at least");
+    $error("AxiIdWidth must be at least 3");
   end
 
   logic [Readers-1:0][5:0] lane;

@@ -9,7 +9,7 @@ module trapless_smu_complete
 #(
   parameter int unsigned Entries = 32,
   parameter int unsigned Devices = 8,
-  // Cycles between two looks at a queue that had nothing; 0: none, one look after the other.
+  // Cycles between two looks at an empty queue. With 0 one look follows the other.
   parameter int unsigned PollInterval = 0,
   parameter int unsigned TimeWidth = 48,
   parameter int unsigned SlotWidth = $clog2(Entries)
@@ -22,7 +22,7 @@ module trapless_smu_complete
   input desc_t [Devices-1:0] desc_i,
   input generation_t [Entries-1:0] generation_i,
   input logic [63:0] timeout_i,
-  // The time of all that is at this device has run out (REQ: SMU-12).
+  // The time of all commands at this device has run out (REQ: SMU-12).
   input logic expire_i,
   input logic [2:0] expire_device_i,
 
@@ -37,16 +37,16 @@ module trapless_smu_complete
   input logic data_valid_i,
   input logic data_error_i,
   input logic [63:0] data_i,
-  // The doorbell of the device is to be rung with this head.
+  // Ring the device's doorbell with this head.
   output logic ring_o,
   output logic [16:0] ring_head_o,
 
-  // doorbell of the submission queue being written: time runs from here
+  // The write of the command's doorbell begins: its time runs from this cycle.
   input logic device_valid_i,
   input logic device_end_i,
   input logic [SlotWidth-1:0] device_slot_i,
 
-  // The head of this device's queue is taken; the queue is lost.
+  // `taken_o`: the entry at the head of this device's queue is taken. `lost_o`: the queue is lost.
   output logic [2:0] device_o,
   output logic taken_o,
   output logic lost_o,
@@ -56,7 +56,7 @@ module trapless_smu_complete
   output logic error_o,
   output logic [SlotWidth-1:0] slot_o,
   output logic [14:0] status_o,
-  // An entry was found: maybe one that goes on to the install, as the second tells.
+  // `install_soon_o`: an entry was found, which may go on to the install. `install_o`: it goes on.
   output logic install_soon_o,
   output logic install_o,
 
@@ -107,7 +107,7 @@ module trapless_smu_complete
   assign found = state_q == PollWait && data_valid_i && !data_error_i && fresh;
   assign nothing = state_q == PollWait && data_valid_i && !data_error_i && !fresh;
 
-  // An identifier is trusted as far as a command with it, generation included, is at this very device (REQ: SMU-10).
+  // An identifier counts only if a command with it, generation included, is in flight at this device (REQ: SMU-10).
   assign cid = cqe_q[CQE_CID_MSB:CQE_CID_LSB];
   assign slot_o = cid[SlotWidth-1:0];
   assign index = cid[CID_INDEX_MSB:CID_INDEX_LSB];
@@ -123,7 +123,7 @@ module trapless_smu_complete
   assign error_o = status_o != '0;
   assign install_o = matched_o && !error_o && entry.stage == StDevice;
 
-  // Rung for each entry, in the cycle after it was matched: the head has moved on by then, and no other device is looked at yet.
+  // The doorbell is rung for each entry, one cycle after the match: the head has moved on, and `device_q` is still the same.
   assign ring_o = ring_q;
   assign ring_head_o = d.cq_head;
   assign lost_o = state_q == PollLost;
@@ -168,14 +168,14 @@ module trapless_smu_complete
 
   always_ff @(posedge clk_i) begin
     if (data_valid_i) cqe_q <= data_i;
-    // From the cycle before, which suffices: after its head has moved, a queue is looked at in any case.
+    // One cycle old, which suffices: after its head has moved, the unit looks at a queue in any case.
     for (int unsigned i = 0; i < Devices; i++) expected_q[i] <= desc_i[i].cq_base[63:4] + {43'b0, desc_i[i].cq_head};
   end
 
-  // Time: one entry a cycle is looked at, in three steps, so a timeout is noticed at most `Entries` + 2 cycles late, whatever completions
-  // come meanwhile: one of the same command in the same cycle is preferred by the PMSHR. Limits beyond half of
-  // what the counter holds are never reached. An entry that was at its device in the first step and is in the last has been there with
-  // the same command.
+  // Time: the unit checks one entry per cycle, in three steps, so it notices a timeout at most `Entries` + 2 cycles late,
+  // whatever completions come meanwhile. If the same command completes in the cycle of its timeout, the PMSHR prefers the
+  // completion. A limit beyond half of the counter's range is never reached. An entry that is at its device in the first step and
+  // in the last one has been there with the same command.
   logic [TimeWidth-1:0] now_q;
   logic [Entries-1:0][TimeWidth-1:0] deadline_q;
   logic [Entries-1:0] limited_q, expired_q;

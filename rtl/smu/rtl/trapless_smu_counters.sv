@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event counters, one for every outcome (REQ: SMU-10). Several events of one kind may fall into a cycle; they are counted in the next,
-// so that what finds them has a separate cycle.
+// Event counters, one for every outcome (REQ: SMU-10). Several events of one kind may fall into one cycle. They are added in the
+// next cycle, so that the logic that finds them has a cycle for itself.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_counters

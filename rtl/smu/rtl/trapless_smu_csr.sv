@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers of spec/smu.rdl behind the generated AXI4-Lite front: identity, control, fences, counters here, the rest with the part it
-// belongs to. A write that sets up a ring or a queue waits until no part is in the middle of a step, so none sees half a change. An
-// access takes a few cycles: what is read or written is gathered, merged and checked in one after the other.
+// Registers of spec/smu.rdl behind the generated AXI4-Lite front. Identity, control, fences and counters are here, the others in
+// the parts that they belong to. A write that sets up a ring or a queue waits until no part is in the middle of a step, so no
+// part sees half a change. An access takes a few cycles: its data are gathered, merged and checked one after the other.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_csr
@@ -57,10 +57,10 @@ module trapless_smu_csr
   output logic [2:0] window_index_o,
   output logic [1:0] window_field_o,
   output logic lock_o,
-  // A descriptor's control register is accessed, in this of its steps.
+  // `look_o`: a descriptor's control register is accessed. `step_o`: the step of this access.
   output logic look_o,
   output logic [1:0] step_o,
-  // Before the unit is enabled: does the fabric know exclusive accesses (REQ: SMU-16)?
+  // The test before the unit is enabled: does the fabric support its exclusive or atomic accesses (REQ: SMU-16)?
   output logic try_o,
   input logic tried_i,
   input logic try_ok_i,
@@ -68,7 +68,7 @@ module trapless_smu_csr
   output logic [4:0] port_index_o,
   output logic [2:0] port_field_o,
 
-  // what is read
+  // values that are read
   input logic idle_i,
   input logic no_dma_i,
   input logic no_frames_i,
@@ -90,12 +90,12 @@ module trapless_smu_csr
   input logic [63:0] port_rdata_i,
   input logic [63:0] window_rdata_i,
   input logic locked_i,
-  // Windows may be set (REQ: SMU-15); the rings lie in some.
+  // `quiet_i`: the NVMe side lets windows be set (REQ: SMU-15). The other two: this ring lies in a window, or needs none.
   input logic quiet_i,
   input logic free_inside_i,
   input logic ret_inside_i,
 
-  // what went wrong
+  // errors
   input logic error_i,
   input logic timed_out_i,
   input logic failed_i,
@@ -137,7 +137,7 @@ module trapless_smu_csr
   assign in_window = word_q >= word(WINDOW_BASE) && word_q < word(WINDOW_BASE + Windows * WINDOW_STRIDE)
       && window_field_o <= 2'(WINDOW_CTRL >> 3);
   assign in_count = word_q >= word(CNT_BASE) && word_q < word(CNT_BASE + CNT_COUNT * 8);
-  // Known long before the register is written.
+  // These bits are known long before the register is written.
   assign is_d = '{
     ctrl: word_q == word(REG_CTRL),
     int_enable: word_q == word(REG_INT_ENABLE),
@@ -168,7 +168,7 @@ module trapless_smu_csr
   assign window_index_o = word_q[4:2];
   assign window_field_o = word_q[1:0];
 
-  // What the other parts hold is gathered a cycle before.
+  // Values of the other parts are gathered one cycle before they are read.
   always_comb begin
     others = in_desc ? desc_rdata_i : in_port ? port_rdata_i : in_window ? window_rdata_i : count_i[word_q[3:0]];
     if (in_fence) begin
@@ -222,24 +222,24 @@ module trapless_smu_csr
     endcase
   end
 
-  // A 64-bit register, or one half of it; anything else is ignored.
+  // A write covers a 64-bit register or one half of it; any other write is ignored.
   assign go = state_q == RegExec && write_q && halves_q;
-  // Whoever is not in the middle of a step while this is set begins none.
+  // While this is set, a part that is not in the middle of a step begins none.
   assign hold = write_q && (is_q.desc || ring_write || window_write || enabling);
   assign hold_o = hold_q;
 
-  // A unit that is disabled and idle stays so.
+  // `ring_ok_q` and `window_ok_q` are one cycle old, which suffices: a unit that is disabled and idle stays so.
   assign base_ok = merged_q[3:0] == '0 && merged_q[63:56] == '0;
   assign size_ok = merged_q[63:32] == '0 && (merged_q[31:0] & (merged_q[31:0] - 32'd1)) == '0;
   assign refused = go && ((ring_write && !ring_ok_q) || (window_write && !window_ok_q));
-  // Enabled with a return ring in place and a fabric that takes exclusive accesses, or not at all. A free ring without entries is nowhere.
+  // Enabled only with a return ring in place, and on a fabric that passed the test. A free ring of size 0 needs no window.
   assign want_enable = biten_q[REG_CTRL_ENABLE_BIT] ? data_q[REG_CTRL_ENABLE_BIT] : enable_q;
   assign enabling = is_q.ctrl && halves_q && want_enable && !enable_q;
   assign rings_ok = (free_size_i == '0 || free_inside_i) && ret_size_i != '0 && ret_inside_i;
   assign try_o = begun_q && !tried_q;
   assign enable_refused = go && enabling && !(tried_q && try_ok_q);
 
-  // REQ: SMU-17. A limit that is passed in the cycle of the write stays noted.
+  // REQ: SMU-17. A timeout in the cycle of the write to INT_CAUSE stays noted.
   always_comb begin
     cause = '0;
     cause[REG_INT_CAUSE_ERROR_BIT] = error_q;
@@ -266,7 +266,7 @@ module trapless_smu_csr
   assign look_o = in_desc && desc_field_o == 4'(DESC_CTRL >> 3) && state_q inside {RegFetch, RegRead, RegMerge, RegCheck};
   assign step_o = 2'(state_q - RegFetch);
   assign port_write_o = go && is_q.port;
-  // Only bits that this access writes: the half of a register that is not written starts nothing.
+  // Only bits that this access writes count: the half of a register that is not written starts nothing.
   assign fence_o = go && is_q.fence && data_q[DESC_FENCE_FENCE_BIT] && biten_q[DESC_FENCE_FENCE_BIT];
   assign drain_o = go && is_q.fence && data_q[DESC_FENCE_DRAIN_BIT] && biten_q[DESC_FENCE_DRAIN_BIT];
   assign expire_o = go && is_q.expire;

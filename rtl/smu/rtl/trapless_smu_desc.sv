@@ -14,18 +14,18 @@ module trapless_smu_desc
   input entry_t [Entries-1:0] entry_i,
   output desc_t [Devices-1:0] desc_o,
 
-  // register access: `field` is the offset in the descriptor over 8
+  // register access: `field` is the offset in the descriptor, divided by 8
   input logic [2:0] index_i,
   input logic [3:0] field_i,
   input logic write_i,
   input logic [63:0] wdata_i,
   output logic [63:0] rdata_o,
-  // The one that is addressed, and whether its queues and doorbells lie in windows (REQ: SMU-15).
+  // The descriptor that is addressed, and whether its queues and doorbells lie in windows (REQ: SMU-15).
   output desc_t selected_o,
   input logic inside_i,
   output logic refused_o,
   output logic release_o,
-  // A queue pair is set up anew. A doorbell write of the old one may still be under way.
+  // `renew_o`: a queue pair is set up anew. `old_i`: a doorbell write for an old queue pair is still under way.
   output logic renew_o,
   input logic [Devices-1:0] old_i,
 
@@ -95,13 +95,13 @@ module trapless_smu_desc
     end
   end
 
-  // A base beyond 2^56 could wrap.
+  // A queue whose base is beyond 2^56 could wrap around.
   assign sound = d.sq_base[11:0] == '0 && d.sq_base[63:56] == '0 && d.cq_base[11:0] == '0 && d.cq_base[63:56] == '0
       && d.sq_doorbell[1:0] == '0 && d.cq_doorbell[1:0] == '0
       && 32'(d.depth) > Entries && (!d.depth[16] || d.depth[15:0] == '0) && d.blocks <= 4'd3 && !d.broken && !old;
   assign fixed = d.valid || (known && inflight_q[index_i] != '0);
 
-  // What a write makes of the descriptor.
+  // The descriptor after a write.
   always_comb begin
     w = d;
     refused_o = 1'b0;

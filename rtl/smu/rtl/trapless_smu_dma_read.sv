@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read half of the AXI4 master: one request a cycle, in turn, its sender chosen a cycle ahead; the AXI identifier is the part that asked.
+// Read half of the AXI4 master: one request per cycle. Parts take turns, chosen a cycle ahead. The AXI identifier names the part.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_dma_read
@@ -13,16 +13,16 @@ module trapless_smu_dma_read
   input logic rst_ni,
 
   input logic [Clients-1:0] valid_i,
-  // Will be valid in the next cycle, or soon.
+  // The part may ask in the next cycle, or soon after.
   input logic [Clients-1:0] soon_i,
   output logic [Clients-1:0] ready_o,
   input dma_read_t [Clients-1:0] read_i,
-  // Where on a wide bus the data lie that a client waits for: low bits of their address.
+  // Low bits of the address of the data that a client waits for. They give the place of the data on a wide bus.
   input logic [Clients-1:0][5:0] lane_i,
   output logic [Clients-1:0] data_valid_o,
   output axi_resp_e data_resp_o,
   output logic [63:0] data_o,
-  // of the part that reads 16 bytes
+  // for the part that reads 16 bytes
   output logic [127:0] wide_o,
   output logic wide_error_o,
 
@@ -47,7 +47,7 @@ module trapless_smu_dma_read
   logic [ClientWidth-1:0] sel;
   dma_read_t read;
 
-  // A request that was shown and not taken stays.
+  // A request that was shown stays until it is taken.
   trapless_smu_ahead #(.Count(Clients)) u_ahead (
     .clk_i,
     .rst_ni,
@@ -70,7 +70,7 @@ module trapless_smu_dma_read
     ready_o[sel] = arvalid_o && arready_i;
   end
 
-  // Responses. Only one part asks for 16 bytes: on a narrow bus its first half waits here for the second.
+  // Responses. Only one part asks for 16 bytes. On a 64-bit bus the first half of its data waits here for the second.
   logic error;
   assign data_resp_o = axi_resp_e'(rresp_i);
   assign error = data_resp_o inside {RespSlvErr, RespDecErr};

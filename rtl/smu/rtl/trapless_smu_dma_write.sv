@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Write half of the AXI4 master: one burst at a time on the address and data channels, in turn, its sender chosen a cycle ahead; several
-// responses may be due. A client holds its request until the response. The AXI identifier is the part that asked.
+// Write half of the AXI4 master: one burst at a time on the address and data channels. Parts take turns, chosen a cycle ahead.
+// Several responses may be due. A part holds its request until the response. The AXI identifier names the part.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_dma_write
@@ -14,7 +14,7 @@ module trapless_smu_dma_write
   input logic rst_ni,
 
   input logic [Clients-1:0] valid_i,
-  // Will be valid in the next cycle, or soon.
+  // The part may ask in the next cycle, or soon after.
   input logic [Clients-1:0] soon_i,
   input dma_write_t [Clients-1:0] write_i,
   output logic [Clients-1:0] done_o,
@@ -45,7 +45,7 @@ module trapless_smu_dma_write
   localparam int unsigned LaneBits = $clog2(Bytes);
 
   logic [ClientWidth-1:0] sel;
-  // Sent and waiting for its response.
+  // `sent_q`: the request was sent and waits for its response.
   logic [Clients-1:0] sent_q, ask;
   logic any, address_sent_q, data_sent_q, finish;
   logic [2:0] beat_q;
@@ -77,7 +77,7 @@ module trapless_smu_dma_write
   assign awlock_o = write.exclusive;
   assign awcache_o = 4'b0010;
   assign awatop_o = write.atop;
-  // Half of an AtomicCompare's data is for the address: where that is the upper half, the burst wraps.
+  // An AtomicCompare exchanges the 8 bytes at its address. If these are the upper half of 16 bytes, the burst wraps.
   assign awburst_o = write.atop == AtopCompare && write.addr[3] ? 2'b10 : 2'b01;
 
   for (genvar c = 0; c < Clients; c++) begin : g_slice

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doorbells of one device (REQ: SMU-14): the newest tail and the newest head that it has not been told, and one write under way. Newer
-// values take the place of older ones, so whoever rings never waits, whatever the device does. A write that fails, or is not over in
-// time, loses the device. AXI does not allow to take it back: it stays until the device has answered it.
+// Doorbells of one device (REQ: SMU-14): the newest tail and head that were not yet written, and one write under way. Newer
+// values replace older ones, so a part that rings never waits, whatever the device does. If a write fails or takes too long, the
+// device is lost. AXI does not allow the unit to withdraw the write: it stays until the device has answered it.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_doorbell
   import trapless_smu_pkg::*;
 #(
-  // Cycles from the first in which a write is shown to its answer; a write that takes longer has failed.
+  // Limit in cycles from the start of a write to its answer. A write that takes longer has failed.
   parameter int unsigned Cycles = 65536
 ) (
   input logic clk_i,
@@ -16,7 +16,7 @@ module trapless_smu_doorbell
   input logic [63:0] cq_doorbell_i,
   // The device is out of use: nothing more is written.
   input logic broken_i,
-  // The queue pair is set up anew: what is due is forgotten, and a write under way is one of an old queue pair.
+  // The queue pair is set up anew: values that are due are forgotten, and a write under way counts as one for an old queue pair.
   input logic renew_i,
 
   input logic tail_valid_i,
@@ -51,7 +51,7 @@ module trapless_smu_doorbell
 
   assign tail_due = (tail_valid_i || tail_due_q) && !broken_i && !renew_i;
   assign head_due = (head_valid_i || head_due_q) && !broken_i && !renew_i;
-  // In turn, when both are due.
+  // Tail and head take turns when both are due.
   assign head_next = head_due && (!tail_due || head_turn_q);
   assign start = !busy_q && (tail_due || head_due);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fences and drains of the descriptors (REQ: SMU-8). An entry has one descriptor, so one bit an entry tells that the latest fence of its
-// descriptor waits for it, and another the same of drains.
+// Fences and drains of the descriptors (REQ: SMU-8). An entry has one descriptor, so two bits per entry suffice: one says that
+// the latest fence of its descriptor waits for it, the other says the same of the latest drain.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_fence #(
@@ -16,7 +16,7 @@ module trapless_smu_fence #(
   input logic [SlotWidth-1:0] slot_i,
   input logic [2:0] device_i,
 
-  // misses not over; those and commands that may still write
+  // `live_i`: misses that are not over. `pending_i`: these, and commands that may still write.
   input logic [Entries-1:0] live_i,
   input logic [Entries-1:0] pending_i,
 
@@ -40,7 +40,7 @@ module trapless_smu_fence #(
       fence_q <= '0;
       drain_q <= '0;
     end else begin
-      // An entry is not pending for a cycle at least before it may be taken again, so the new miss is never waited for.
+      // Before an entry is taken again, it is not pending for at least one cycle. So no fence waits for the new miss.
       fence_q <= (fence_q | (fence_i ? mine : '0)) & live_i;
       drain_q <= (drain_q | (drain_i ? mine : '0)) & pending_i;
     end

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue of PMSHR entry numbers. As deep as there are entries, so it never overflows.
+// Queue of PMSHR entry numbers. It is as deep as the PMSHR, so it never overflows.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_fifo #(

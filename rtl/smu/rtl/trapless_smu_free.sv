@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Free page fetcher: the ring from which the operating system gives frames, and the buffer into which they are fetched ahead
-// (REQ: SMU-5). Entries that wait for a frame are served in order.
+// Free page fetcher: fetches frames ahead into a buffer, from the ring through which the operating system gives them (REQ:
+// SMU-5). Entries that wait for a frame are served in order.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_free
@@ -49,7 +49,7 @@ module trapless_smu_free
   output logic [43:0] pfn_o,
   output logic [51:0] dma_o,
 
-  // frames that go back unused: a malformed entry's, then those fetched ahead by a unit that is now disabled
+  // frames that go back unused: first the frame of a malformed entry, then those fetched ahead before the unit was disabled
   input logic return_full_i,
   output logic return_valid_o,
   output logic [43:0] return_pfn_o,
@@ -68,7 +68,7 @@ module trapless_smu_free
   logic [Prefetch-1:0][95:0] buffer_q;
   logic [PtrWidth-1:0] rptr_q, wptr_q;
   logic [PtrWidth:0] count_q;
-  // The entry that was read; stays while it is a bad one.
+  // The ring entry that was read. A malformed one stays until its frame is handed back.
   logic [127:0] read_q;
   logic read_error_q, bad_q;
 
@@ -88,15 +88,15 @@ module trapless_smu_free
     return ptr == PtrWidth'(Prefetch - 1) ? '0 : ptr + 1'b1;
   endfunction
 
-  // A frame number beyond the PTE's field, or a data address that is not a whole page, would reach outside the frame.
+  // A frame number too large for the PTE's field, or a DMA address not aligned to a page, would reach outside the frame.
   assign malformed = read_q[63:44] != '0 || read_q[75:64] != '0;
   assign took = state_q == FetchTake && !read_error_q;
-  // Known a cycle later: that there is one, until head or tail moves; that there is none, until the tail moves.
+  // Known one cycle later: `has_entry_q` is true until head or tail moves, `empty_q` until the tail moves.
   assign has_entry = !broken_q && head_q != tail_q;
   assign wanted = enable_i ? count_q != (PtrWidth+1)'(Prefetch) : count_q == '0 && waiting;
 
   assign give = waiting && count_q != '0;
-  // Nothing here and nothing to come: the ring is empty, or stopped by a frame that cannot be handed back.
+  // No frame is here and none will come: the ring is empty, or a malformed entry whose frame cannot be handed back stops it.
   assign none = waiting && count_q == '0 && state_q == FetchIdle && !hold_i && (empty_q || (bad_q && return_full_i));
   assign valid_o = give || none;
   assign end_o = none;
@@ -121,7 +121,7 @@ module trapless_smu_free
     exclusive: 1'b0
   };
 
-  // The entry that is being fetched cannot be taken back.
+  // Software cannot take back the entry that is being fetched.
   assign tail_fits = wdata_i[31:0] - head_q <= size_q && !(fetching && wdata_i[31:0] == head_q);
   assign fetching = state_q != FetchIdle || state_d != FetchIdle;
   assign error_o = (state_q == FetchTake && (read_error_q || malformed)) || (set_tail_i && !tail_fits);

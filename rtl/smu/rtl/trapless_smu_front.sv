@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes requests of walkers and software ports, one in two cycles, in turn (REQ: SMU-1, SMU-6, SMU-11).
+// Takes requests from walkers and software ports in turn, one every two cycles (REQ: SMU-1, SMU-6, SMU-11).
 //
-// One cycle picks who is looked at and takes the PTE's address, the next searches the PMSHR for it, the third joins, allocates or
-// refuses, and picks who comes next. While the PMSHR is full everybody is looked at in turn, for what is asked may be under way; a freed
-// entry goes to whoever has waited, in turn.
+// The first cycle picks a source and takes its PTE's address, the second searches the PMSHR for it, the third joins, allocates or
+// refuses, and picks the next source. While the PMSHR is full, the unit still looks at every source in turn, because the
+// requested page may already be under way. A freed entry goes to a source that has waited, in turn.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_front
@@ -19,10 +19,10 @@ module trapless_smu_front
   input logic [Sources-1:0] valid_i,
   output logic [Sources-1:0] ready_o,
   input smu_req_t [Sources-1:0] req_i,
-  // The address is no entry's, which only software can ask for: not a multiple of 8, or beyond PAddrWidth.
+  // An address that no entry can have: not a multiple of 8; beyond PAddrWidth, which only software can ask for.
   input logic [Sources-1:0] misaligned_i,
   input logic [Sources-1:0] far_i,
-  // The entries looked at in the cycle before lie in windows (REQ: SMU-15).
+  // The three entries of the request, compared in the cycle before, lie in windows (REQ: SMU-15).
   input logic inside_i,
   input logic [Sources-1:0] abandon_i,
 
@@ -37,7 +37,7 @@ module trapless_smu_front
   output logic allocate_o,
   output logic [Sources-1:0] source_o,
 
-  // accepted only to be failed; told in the next cycle
+  // a request that is accepted only to fail; it is answered in the next cycle
   output logic refuse_o,
   output reason_t refuse_reason_o,
   output logic [Sources-1:0] refused_o,
@@ -64,7 +64,7 @@ module trapless_smu_front
     mine[sel_q] = act_q;
   end
 
-  // Nobody is picked before the search for the last has been made. Whose outcome comes in this cycle waits for it.
+  // No source is picked before the search for the last one is made. A source whose result comes in this cycle is not picked.
   assign ask = valid_i & ~mine;
 
   trapless_smu_rr #(.Count(Sources)) u_pick (
@@ -88,7 +88,7 @@ module trapless_smu_front
   assign req_o = req_i[sel_q];
   assign act_o = act_q;
   assign search_o = search_q;
-  // A request that is taken back may have another one in its place at once, which is looked at later.
+  // When a request is taken back, another may take its place at once. The unit looks at that one later.
   assign looked_at = (mine & valid_i) != '0 && stayed_q && req_o.id == id_q;
   assign source_o = mine & valid_i & ~abandon_i;
 
@@ -112,7 +112,7 @@ module trapless_smu_front
       end else if (free_i && my_turn_q) begin
         allocate_o = 1'b1;
       end else if (stuck_i) begin
-        // REQ: SMU-10. Every entry is kept by a miss that is over, maybe for ever.
+        // REQ: SMU-10. Misses that are over keep the entries, maybe for ever.
         refuse_o = 1'b1;
         refuse_reason_o = reason_t'(REASON_TIMEOUT);
       end
@@ -141,7 +141,7 @@ module trapless_smu_front
       if (look_d) sel_q <= sel_d;
       waiting_q <= waiting & ~ready_o;
       if (full_o) waiting_q[sel_q] <= 1'b1;
-      // One that joins does not use up its turn for an entry.
+      // A source that joins a miss does not use up its turn for an entry.
       if (allocate_o && waiting_q[sel_q]) last_q <= sel_q;
       refused_q <= refuse_o ? source_o : '0;
       if (refuse_o) reason_q <= refuse_reason_o;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells when the clock may stop (REQ: SMU-18). What is under way shows in `rest_i` at once, but some of what follows from it takes a few
-// cycles, so rest must last for a while.
+// Says when the clock may stop (REQ: SMU-18). `rest_i` falls as soon as work comes. But some effects of the work come a few
+// cycles after `rest_i` has risen again, so rest must last for a while.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_idle #(

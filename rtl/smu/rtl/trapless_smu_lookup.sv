@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the PTE again before anything else is done (REQ: SMU-2), several at a time, answered in order. The PTE is compared in
-// the cycle after it came, and the result is reported in the next cycle.
+// Reads the PTE again before anything else is done (REQ: SMU-2). Several reads can be under way; they are answered in order. The
+// PTE is compared in the cycle after its data, and the result is reported in the next cycle.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_lookup
@@ -17,7 +17,7 @@ module trapless_smu_lookup
   input entry_t [Entries-1:0] entry_i,
   input desc_t [Devices-1:0] desc_i,
 
-  // somebody is looked at, who may want an entry
+  // a request is looked at, which may want an entry
   input logic look_i,
   input logic allocate_i,
   input logic [SlotWidth-1:0] allocated_i,

@@ -240,8 +240,8 @@ module trapless_smu_nvme
 
   assign lost_o = lost != '0;
 
-  // Several devices may be lost in one cycle. Their misses end one device after the other, and not in a cycle in which RELEASE
-  // ends those of another device. Until then no new misses come, because the device is already marked as out of use.
+  // Several devices may be lost in one cycle. The unit ends the misses of one device per cycle, and of none in a cycle in which
+  // RELEASE ends those of another device. Until then no new misses come, because a lost device is marked as out of use at once.
   assign next = kill_q & (~kill_q + 1'b1);
 
   always_comb begin

@@ -45,7 +45,7 @@ package trapless_smu_pkg;
     logic [63:0] pte;
   } smu_rsp_t;
 
-  /// How far a miss has come.
+  /// Stage of a miss: how far it has come.
   typedef enum logic [2:0] {
     StFree,  // no miss
     StLookup,  // the PTE is read again
@@ -67,7 +67,7 @@ package trapless_smu_pkg;
     entry_addr_t pte;
     entry_addr_t pmd;
     entry_addr_t pud;
-    logic [63:0] value;  // the entry seen; as answered once the outcome is known
+    logic [63:0] value;  // the entry seen; once the outcome is known, the entry of the answer
     logic [43:0] pfn;
     logic [51:0] dma;  // in units of 4096 bytes
   } entry_t;
@@ -102,7 +102,7 @@ package trapless_smu_pkg;
     logic [2:0] size;  // log2 of bytes
     logic exclusive;
     axi_atop_e atop;
-    logic [511:0] data;  // repeated when shorter
+    logic [511:0] data;  // data of fewer bytes are repeated
   } dma_write_t;
 
   /// A read: 8 or 16 bytes.
@@ -142,16 +142,16 @@ package trapless_smu_pkg;
     return pte;
   endfunction
 
-  /// What a PTE says that is read back after a bus error on its write (REQ: SMU-13).
+  /// Result of reading a PTE back after a bus error on its write (REQ: SMU-13).
   typedef enum logic [1:0] {
     BackUnwritten,
     BackOurs,
     BackUnknown
   } back_e;
 
-  // An entry that is as it was seen was not written: nobody may arm it again before this miss is over (REQ: OS-4). A valid one with
-  // this frame was written here, whatever else has changed since. Anything else tells nothing: the marks are set, so that the entry is
-  // found if it is there, and the frame is not to be used again.
+  // If the entry is still as it was seen, it was not written: nobody may arm it again before this miss is over (REQ: OS-4). A
+  // valid entry with this frame was written here, whatever else has changed since. Any other value leaves it unknown. Then the
+  // marks are set, so that software finds the entry if it was written, and the frame must not be used again.
   function automatic back_e read_back(logic lost, logic [63:0] found, logic [63:0] seen, logic [43:0] pfn);
     back_e back;
     if (!lost && found == seen) back = BackUnwritten;
@@ -160,7 +160,7 @@ package trapless_smu_pkg;
     return back;
   endfunction
 
-  /// REQ: ISA-1. Whether an entry is of the armed form, SOFT aside.
+  /// REQ: ISA-1. Whether an entry has the armed form. SOFT is not looked at.
   function automatic logic names_block(logic [63:0] pte);
     return !pte[PTE_V_BIT] && pte[PTE_L_BIT] && !pte[PTE_G_BIT] && pte[PTE_U_BIT] && !pte[PTE_D_BIT]
         && (pte[PTE_R_BIT] || pte[PTE_X_BIT]) && !(pte[PTE_W_BIT] && !pte[PTE_R_BIT])

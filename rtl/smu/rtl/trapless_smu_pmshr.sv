@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page miss status holding registers: fully associative on the PTE's address, one list of waiters each (REQ: SMU-1).
+// Page miss status holding registers: fully associative by the PTE's address, each with its waiters (REQ: SMU-1).
 //
-// An entry belongs to one part of the unit at a time, told by its stage; each part says here what came of its step. Only entries
-// at a device are several parts' business: `kill_i`, the timeout and the completion unit.
+// An entry belongs to one part of the unit at a time, and its stage says which. Each part reports the result of its step here.
+// Only an entry at a device can be changed from several sides: by `kill_i`, the timeout and the completion unit.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_pmshr
@@ -25,8 +25,8 @@ module trapless_smu_pmshr
   input smu_req_t req_i,
   output logic hit_o,
   output logic free_o,
-  // none is to be had, perhaps for ever: every entry is kept by a miss that is over, or too many by ones that nobody waits for,
-  // of this device, too (REQ: SMU-10)
+  // no entry can be allocated, perhaps for ever: misses that are over keep every entry, or misses that nobody waits for keep too
+  // many, with this device's among them (REQ: SMU-10)
   output logic stuck_o,
   input logic act_i,
   input logic join_i,
@@ -35,14 +35,14 @@ module trapless_smu_pmshr
   input logic [Sources-1:0] abandon_i,
   output logic [SlotWidth-1:0] allocated_o,
 
-  // lookup: goes on to wait for a frame, or ends
+  // lookup: the miss goes on to wait for a frame, or ends
   input logic lookup_valid_i,
   input logic lookup_end_i,
   input logic [SlotWidth-1:0] lookup_slot_i,
   input reason_t lookup_reason_i,
   input logic [63:0] lookup_value_i,
 
-  // frame given, or none to be had
+  // frame given, or no frame available
   input logic frame_valid_i,
   input logic frame_end_i,
   input logic [SlotWidth-1:0] frame_slot_i,
@@ -55,7 +55,7 @@ module trapless_smu_pmshr
   input logic [SlotWidth-1:0] command_slot_i,
   input reason_t command_reason_i,
 
-  // doorbell being written; doorbell failed
+  // the write of the doorbell begins; with `device_end_i` the device is out of use instead
   input logic device_valid_i,
   input logic device_end_i,
   input logic [SlotWidth-1:0] device_slot_i,
@@ -68,7 +68,7 @@ module trapless_smu_pmshr
   // no completion in time
   input logic timeout_valid_i,
   input logic [SlotWidth-1:0] timeout_slot_i,
-  // whatever is at this device ends; with `release_i` its commands are over, too
+  // all misses at this device end; with `release_i` its commands are over, too
   input logic kill_i,
   input logic release_i,
   input logic [2:0] kill_device_i,
@@ -81,7 +81,7 @@ module trapless_smu_pmshr
   input logic [Updaters-1:0] update_mapped_i,
   input logic [Updaters-1:0][63:0] update_value_i,
 
-  // answer going out, the same with a bit for each entry; frame gone
+  // entry whose answer leaves, as a number and as one bit per entry; entry whose frame has gone back
   input logic [SlotWidth-1:0] answer_slot_i,
   input logic [Entries-1:0] answer_leaves_i,
   output logic [Sources-1:0] waiters_o,
@@ -98,7 +98,7 @@ module trapless_smu_pmshr
   logic [Entries-1:0][43:0] pfn_q;
   logic [Entries-1:0][51:0] dma_q;
 
-  // Most entries whose misses nobody waits for. A unit with few entries keeps none for others.
+  // Limit of entries whose misses nobody waits for. A unit with fewer than 8 entries has no limit.
   localparam int unsigned Forgotten = Entries - Entries / 4;
   localparam bit Spares = Entries >= 8;
 
@@ -118,7 +118,7 @@ module trapless_smu_pmshr
       kept[i-1] = stage_q[i-1] == StOver && (command_q[i-1] || frame_q[i-1]);
       forgotten[i-1] = command_q[i-1] && waiters_q[i-1] == '0;
       free[i-1] = stage_q[i-1] == StFree;
-      // One whose answer leaves in this cycle takes no more waiters.
+      // An entry whose answer leaves in this cycle takes no more waiters.
       match[i-1] = same_q[i-1] && live_o[i-1] && !answer_leaves_i[i-1];
       if (free[i-1]) free_slot = SlotWidth'(i - 1);
     end
@@ -127,7 +127,7 @@ module trapless_smu_pmshr
     crowded = Spares && mine && unsigned'($countones(forgotten)) >= Forgotten;
   end
 
-  // Nothing is allocated between search and act, so tags stay what they are, and what is free stays free.
+  // Nothing is allocated between search and act, so tags do not change, and free entries stay free.
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Entries; i++) same_q[i] <= pte_q[i] == search_i;
     free_q <= free != '0 && !crowded;
@@ -170,8 +170,8 @@ module trapless_smu_pmshr
       waiters_d[i] = waiters_q[i] & ~abandon_i;
       if (stage_q[i] == StOver && !command_q[i] && !frame_q[i]) stage_d[i] = StFree;
     end
-    // What is known late in the cycle comes last. A command that is completed, or goes to the device, in the cycle of the kill is
-    // not one of those that end here.
+    // Signals that are known late in the cycle come last. A command that is completed, or goes to the device, in the cycle of the
+    // kill does not end here.
     if (kill_i) begin
       for (int unsigned i = 0; i < Entries; i++) begin
         if (device_of(value_q[i]) == kill_device_i && command_q[i]) begin
@@ -255,7 +255,7 @@ module trapless_smu_pmshr
     end
   end
 
-  // What an entry holds is meaningless while it is free: the one that may be allocated is written in any case.
+  // The contents of a free entry have no meaning, so the entry that may be allocated is written in any case.
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Entries; i++) begin
       if (act_i && take_q[i]) begin
@@ -265,7 +265,7 @@ module trapless_smu_pmshr
         value_q[i] <= req_i.pte;
       end
     end
-    // The device number in `value` is looked at as long as there is a command: none is there in these two cases.
+    // The device number in `value` is needed as long as the entry has a command. In these two cases it has none.
     if (lookup_valid_i && lookup_end_i) value_q[lookup_slot_i] <= lookup_value_i;
     for (int unsigned u = 0; u < Updaters; u++) begin
       if (update_valid_i[u]) value_q[update_slot_i[u]] <= update_value_i[u];

@@ -11,7 +11,7 @@ module trapless_smu_ports
   input logic clk_i,
   input logic rst_ni,
 
-  // register access: `field` is the offset in the port over 8
+  // register access: `field` is the offset in the port, divided by 8
   input logic [4:0] index_i,
   input logic [2:0] field_i,
   input logic write_i,
@@ -118,7 +118,7 @@ module trapless_smu_ports
 
   always_ff @(posedge clk_i) begin
     for (int unsigned p = 0; p < Ports; p++) begin
-      // An address that is no entry's answers at once. These are written long before somebody asks.
+      // A request with an address that no entry can have is refused at once. The addresses are written long before the request.
       misaligned_o[p] <= pte_q[p][2:0] != '0 || pmd_q[p][2:0] != '0 || pud_q[p][2:0] != '0;
       far_o[p] <= pte_q[p][63:PAddrWidth] != '0 || pmd_q[p][63:PAddrWidth] != '0 || pud_q[p][63:PAddrWidth] != '0;
       if (answer_i[p]) begin

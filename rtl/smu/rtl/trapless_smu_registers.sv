@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register file: the generated AXI4-Lite front and the registers behind it, the windows among them.
+// The register file: the generated AXI4-Lite front, and the registers behind it, including the windows.
 
 module trapless_smu_registers
   import trapless_smu_pkg::*;
@@ -66,7 +66,7 @@ module trapless_smu_registers
   output logic desc_inside_o,
   output logic ret_inside_o,
   output logic irq_o,
-  // No access is under way, and none comes.
+  // No access is under way, and none is waiting.
   output logic registers_rest_o,
   input logic timed_out_i,
   output logic try_o,
@@ -105,7 +105,7 @@ module trapless_smu_registers
   logic [2:0] window_index;
   logic [1:0] window_field, step;
 
-  // The generated front wants unpacked structs.
+  // The generated front needs unpacked structs.
 
   always_comb begin
     hwif_in.smu.rd_ack = read_ack;

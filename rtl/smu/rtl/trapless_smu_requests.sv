@@ -29,7 +29,7 @@ module trapless_smu_requests
   output entry_addr_t look_pmd_o,
   output entry_addr_t look_pud_o,
   input logic entries_inside_i,
-  // Somebody asks.
+  // A walker or a port asks.
   output logic asking_o,
   output logic join_entry_o,
   output logic refuse_o,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Return ring: frames that were taken and not installed go back to the operating system (REQ: SMU-5). While the ring is full, broken,
-// or in no window, whoever keeps a frame keeps it. One that a PTE may map is marked as such (REQ: SMU-13).
+// Return ring: frames that were taken and not installed go back to the operating system (REQ: SMU-5). While the ring is full,
+// broken, or in no window, frames stay where they are. A frame that a PTE may map is marked as such (REQ: SMU-13).
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_return
@@ -14,7 +14,7 @@ module trapless_smu_return
   input logic rst_ni,
   input logic hold_i,
   output logic busy_o,
-  // Nothing is under way, and nothing is to be written, or nothing can be.
+  // Nothing is under way, and there is nothing to write, or it cannot be written.
   output logic rest_o,
   input entry_t [Entries-1:0] entry_i,
 
@@ -23,7 +23,7 @@ module trapless_smu_return
   input logic set_size_i,
   input logic set_head_i,
   input logic [63:0] wdata_i,
-  // The ring lies in a window, or may be anywhere (REQ: SMU-15).
+  // The ring lies in a window, or no window is in force (REQ: SMU-15).
   input logic inside_i,
   output logic [63:0] base_o,
   output logic [31:0] size_o,
@@ -77,8 +77,8 @@ module trapless_smu_return
     .sel_o(pick)
   );
 
-  // Picked a cycle ahead: an entry that waits here waits until it is served, and RetDone has no part in it any more.
-  // From the indices of the cycle before: they move in RetDone, and when software sets them.
+  // `pick_q` is one cycle old, which suffices: an entry waits here until it is served, and in RetDone it already waits no more.
+  // `full_q` comes from the indices of the cycle before. They change with RetDone, and when software sets them.
   assign full_o = full_q;
   assign take = state_q == RetIdle && !full_o && (any_q || free_valid_i);
   assign free_taken_o = take && !any_q;

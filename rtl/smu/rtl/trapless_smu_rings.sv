@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames: the free ring and what is fetched of it ahead, the return ring (REQ: SMU-5).
+// Frames: the free ring, the buffer of frames fetched ahead, and the return ring (REQ: SMU-5).
 
 module trapless_smu_rings
   import trapless_smu_pkg::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Picks one of those who ask: the first in turn behind the one named by `last_i`.
+// Round-robin choice: picks the first requester after number `last_i`.
 module trapless_smu_rr #(
   parameter int unsigned Count = 4,
   parameter int unsigned Width = Count > 1 ? $clog2(Count) : 1

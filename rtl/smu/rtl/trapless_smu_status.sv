@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What STATUS tells, and a counter for every outcome (REQ: SMU-10).
+// The fields of STATUS, and a counter for every outcome (REQ: SMU-10).
 
 module trapless_smu_status
   import trapless_smu_pkg::*;
@@ -78,7 +78,7 @@ module trapless_smu_status
 
   always_comb begin
     events = '0;
-    // A miss and a refused_i request may end in one cycle.
+    // A miss and a refused request may end in one cycle.
     ended = answer_valid_i ? 32'(ended_reason) : '0;
     given_up = refuse_i ? 32'(refuse_reason_i) : '0;
     events[CNT_REQUESTS] = 2'(accepted_i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVMe host controller, submission side (REQ: SMU-9): writes the command, then requests the write of its device's doorbell and does not
-// wait for it.
+// NVMe host controller, submission side (REQ: SMU-9): writes the command, then requests the write of its device's doorbell and
+// does not wait for it.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_submit
@@ -27,7 +27,7 @@ module trapless_smu_submit
   output dma_write_t sqe_o,
   input logic sqe_done_i,
   input logic sqe_error_i,
-  // The doorbell of this device is to be rung.
+  // Ring the doorbell of this device.
   output logic ring_o,
   output logic [2:0] ring_device_o,
   output logic [16:0] ring_tail_o,
@@ -85,7 +85,7 @@ module trapless_smu_submit
   assign d = desc[device_q];
   assign serves = d.valid && !d.broken;
 
-  // A 4 KiB read with one PRP entry. Its identifier has a generation, so that no completion of an earlier command of the entry counts.
+  // A 4 KiB read with one PRP entry. The generation in its identifier tells it from the entry's earlier commands.
   always_comb begin
     sqe = '0;
     sqe[8*NVME_SQE_CDW0+:32] = {generation_q[slot_q], CidIndexWidth'(slot_q), 16'(NVME_OPC_READ)};
@@ -139,8 +139,8 @@ module trapless_smu_submit
   end
   assign command_slot_o = slot_q;
 
-  // The device may answer as soon as the write of the doorbell has begun, so the miss counts as handed to the device one cycle earlier.
-  // If the device is out of use by then, the command is already in the queue, and a later doorbell would start it. Therefore the
+  // The device may answer as soon as the write of the doorbell has begun, so the miss counts as handed over one cycle earlier. If
+  // the device is out of use by then, the command is already in the queue, and a later doorbell would start it. Therefore the
   // frame goes into quarantine (REQ: SMU-7).
   assign bell_broken = desc[bell_device_q].broken;
   assign ring_o = bell_q;
@@ -163,8 +163,8 @@ module trapless_smu_submit
     end
   end
 
-  // The first cycle reads the entry's part of the command, the second its device's part: selecting an entry and selecting a device take
-  // one cycle each.
+  // The first cycle reads the entry's part of the command, the second the device's part, because selecting an entry and selecting
+  // a device take one cycle each.
   always_ff @(posedge clk_i) begin
     if (cmd_q == CmdIdle) begin
       slot_q <= slot;

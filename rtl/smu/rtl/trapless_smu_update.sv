@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page table updater: exchanges the PTE, then marks the PMD, then the PUD, each visible before the next (REQ: SMU-3). Atomic by AXI
-// exclusive pairs. An entry that has its mark already is not written: whoever clears it afterwards finds the PTE (REQ: OS-6). The result
-// is reported in a separate cycle.
+// Page table updater: exchanges the PTE, then marks the PMD, then the PUD, each visible before the next (REQ: SMU-3). The updates
+// are AXI exclusive pairs. An entry that already has its mark is not written: software that clears the mark later finds the PTE
+// (REQ: OS-6). The result is reported in a separate cycle.
 //
-// A bus error on the PTE's write does not tell whether the PTE was written: it is read back, once (REQ: SMU-13).
+// A bus error on the PTE's write does not tell whether the PTE was written, so it is read back once (REQ: SMU-13).
 //
 // The first updater also tests the fabric: it reads a word and writes it back unchanged, by an exclusive pair (REQ: SMU-16).
 `include "trapless_smu_ff.svh"
@@ -13,10 +13,10 @@ module trapless_smu_update
   import trapless_spec_pkg::*;
 #(
   parameter int unsigned Entries = 32,
-  // Exclusive pairs that may fail for one entry before the update is given up; and when the fabric is tried, while a register access waits.
+  // Pairs that may fail before the unit gives up: `Attempts` for one entry, `Tries` for the test, because a register access waits.
   parameter int unsigned Attempts = 256,
   parameter int unsigned Tries = 16,
-  // Tells updaters apart, so that two do not step on each other for ever.
+  // Gives each updater other pauses, so that two updaters do not make each other's pairs fail for ever.
   parameter int unsigned Index = 0,
   parameter int unsigned SlotWidth = $clog2(Entries)
 ) (
@@ -35,7 +35,7 @@ module trapless_smu_update
   output logic tried_o,
   output logic try_ok_o,
 
-  // Maybe the next that starts.
+  // This updater may be the next to start.
   input logic next_i,
   output logic read_valid_o,
   output logic read_soon_o,
@@ -50,14 +50,14 @@ module trapless_smu_update
   input logic done_valid_i,
   input axi_resp_e done_resp_i,
 
-  // The PTE is installed: the frame is the page table's.
+  // The PTE is installed: the frame now belongs to the page table.
   output logic pte_valid_o,
   // A write met a bus error.
   output logic error_o,
   output logic valid_o,
   output logic [SlotWidth-1:0] slot_o,
   output reason_t reason_o,
-  // The PTE may map the frame, or may not.
+  // It is unknown whether the PTE maps the frame.
   output logic mapped_o,
   output logic [63:0] value_o
 );
@@ -74,9 +74,9 @@ module trapless_smu_update
   logic [AttemptWidth-1:0] attempt_q;
   logic [3:0] pause_q;
   logic exclusive, read_error, differs, marked, refused, write_error, spent, level_done, over, pte_done_q;
-  // The PTE is being read back; that read failed; whether the PTE was written is not known.
+  // `check_q`: the PTE is being read back. `lost_q`: the last read failed. `doubt_q`: whether the PTE was written is unknown.
   logic check_q, lost_q, doubt_q;
-  // The fabric is being tried: as an entry that is to have its mark, which is written as it was read.
+  // The fabric is being tested: its word is handled like an entry that lacks its mark, but is written as it was read.
   logic try_start, try_q;
   logic judged, unwritten, ours, doubt;
   back_e back;
@@ -107,7 +107,7 @@ module trapless_smu_update
     data: {8{level_q == LevelPte ? new_q : found_q | (64'(!try_q) << PTE_L_BIT)}}
   };
 
-  // A fabric that does not know exclusive accesses says so by its plain OKAY to the read: nothing may be written then.
+  // A fabric that does not support exclusive accesses answers the read with a plain OKAY. Then nothing may be written.
   assign exclusive = data_resp_i == RespExOkay;
   assign read_error = state_q == UpWait && data_valid_i && !check_q && !exclusive;
   assign differs = state_q == UpWait && data_valid_i && !check_q && exclusive && level_q == LevelPte && data_i != seen_q;
@@ -129,7 +129,7 @@ module trapless_smu_update
     if (doubt_q || unwritten) reason_d = reason_t'(REASON_BUS);
     else if (differs) reason_d = reason_t'(REASON_CHANGED);
     else if (read_error || write_error) reason_d = reason_t'(REASON_BUS);
-    // Not installed: the one who asked may try again. A mark that cannot be set is an error.
+    // For a PTE the outcome is changed: the walker may try again. A mark that cannot be set is an error.
     else if (spent) reason_d = level_q == LevelPte ? reason_t'(REASON_CHANGED) : reason_t'(REASON_BUS);
   end
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page table updater for a fabric with the atomic accesses of AXI5: exchanges the PTE by AtomicCompare, then sets the marks of PMD and PUD
-// by AtomicStore, each visible before the next (REQ: SMU-3).
+// Page table updater for a fabric with the atomic accesses of AXI5: exchanges the PTE by AtomicCompare, then sets the marks of
+// PMD and PUD by AtomicStore, each visible before the next (REQ: SMU-3).
 //
-// A bus error on the PTE's exchange does not tell whether the PTE was written: it is read back, once (REQ: SMU-13).
+// A bus error on the PTE's exchange does not tell whether the PTE was written, so it is read back once (REQ: SMU-13).
 //
-// The first updater also tests the fabric at two words, one in each half of 16 bytes, and puts back what stood there (REQ: SMU-16). It
-// fills the word, sets the mark in it, exchanges it by an AtomicCompare that must not succeed and by one that must, and reads what came
-// of it. A fabric that takes an atomic access for a plain write, or drops it, gives no data back, for which an AtomicCompare would wait
-// for ever: so the AtomicStore goes first, and only what it has left tells whether the others follow.
+// The first updater also tests the fabric at two words, one in each half of 16 bytes, and restores them (REQ: SMU-16). It fills a
+// word, sets the mark in it, makes an AtomicCompare that must not succeed and one that must, and reads the result. A fabric that
+// takes an atomic access for a plain write, or drops it, returns no data, and an AtomicCompare would wait for them for ever. So
+// the AtomicStore goes first, and the AtomicCompares follow only if the AtomicStore has left the right value.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_update_atomic
@@ -32,7 +32,7 @@ module trapless_smu_update_atomic
   output logic tried_o,
   output logic try_ok_o,
 
-  // Maybe the next that starts.
+  // This updater may be the next to start.
   input logic next_i,
   output logic read_valid_o,
   output logic read_soon_o,
@@ -47,21 +47,21 @@ module trapless_smu_update_atomic
   input logic done_valid_i,
   input axi_resp_e done_resp_i,
 
-  // The PTE is installed: the frame is the page table's.
+  // The PTE is installed: the frame now belongs to the page table.
   output logic pte_valid_o,
   // A write met a bus error.
   output logic error_o,
   output logic valid_o,
   output logic [SlotWidth-1:0] slot_o,
   output reason_t reason_o,
-  // The PTE may map the frame, or may not.
+  // It is unknown whether the PTE maps the frame.
   output logic mapped_o,
   output logic [63:0] value_o
 );
 
   typedef enum logic [2:0] { UpIdle, UpAsk, UpWait, UpJudge, UpWrite, UpTell } up_e;
-  // An install writes the first three. A test reads the word and goes through the others. It reads the word behind StepSet and
-  // StepExchange, and restores it where one of these went wrong, too.
+  // An install goes through the first three steps. A test reads the word and goes through the others. It reads the word again
+  // after StepSet and StepExchange. It restores the word even if one of these went wrong.
   typedef enum logic [2:0] { StepPte, StepPmd, StepPud, StepFill, StepSet, StepRefuse, StepExchange, StepRestore } step_e;
 
   localparam logic [63:0] Mark = 64'd1 << PTE_L_BIT;
@@ -73,9 +73,9 @@ module trapless_smu_update_atomic
   logic [63:0] seen_q, new_q, found_q;
   reason_t reason_d, reason_q;
   back_e back;
-  // The write was answered; the data of an AtomicCompare have come, before that or after; one of the two was a bus error.
+  // `answered_q`: the write was answered. `data_q`: an AtomicCompare's data have come. `failed_q`: one of them was a bus error.
   logic answered_q, data_q, failed_q, compare, done;
-  // The last read failed; whether the PTE was written is not known.
+  // `lost_q`: the last read failed. `doubt_q`: whether the PTE was written is unknown.
   logic lost_q, doubt_q, doubt, pte_done, pte_done_q;
   logic bus_error;
 
@@ -113,7 +113,7 @@ module trapless_smu_update_atomic
     if (compare) begin
       write_o.size = 3'd4;
       write_o.atop = AtopCompare;
-      // At an odd address the burst wraps, and the value to be written comes first (AXI5, data of AtomicCompare).
+      // At an odd multiple of 8 the burst wraps, and the value to be written comes first (AXI5, data of AtomicCompare).
       write_o.data = {4{addr[0] ? {expected, swap} : {swap, expected}}};
     end else if (step_q inside {StepFill, StepRestore}) begin
       write_o.atop = AtopNone;
@@ -127,7 +127,7 @@ module trapless_smu_update_atomic
   assign done = answered_q && (!compare || data_q);
 
   // ---------------------------------------------------------------- what follows
-  // All bits are set in what was found last; the second word is to be tested; an access failed, or found what it must not.
+  // `full`: the last value has all bits set. `again`: the second word comes next. `bad`: an access failed or found a wrong value.
   logic full, again, bad;
 
   assign full = found_q == ~64'd0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Installs go to the first updater that has nothing to do, in the order of completion (REQ: SMU-3). The first one tests the fabric
-// before the unit is enabled (REQ: SMU-16).
+// Gives installs to the first idle updater, in the order of completion (REQ: SMU-3). Updater 0 tests the fabric before the unit
+// is enabled (REQ: SMU-16).
 
 module trapless_smu_updaters
   import trapless_smu_pkg::*;
@@ -60,10 +60,10 @@ module trapless_smu_updaters
     .pop_i(install_waiting && install_start)
   );
 
-  // One that finds nobody before it does not wait.
+  // An install that finds the queue empty does not wait in it.
   assign install_any = install_waiting || install_i;
   assign install_slot = install_waiting ? install_first : completion_slot_i;
-  // What an install needs of its entry, chosen once for all updaters.
+  // The fields of the entry that an install needs, selected once for all updaters.
   always_comb begin
     install_entry = '0;
     for (int unsigned i = 0; i < PmshrEntries; i++) begin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows: the physical addresses that the unit may use (REQ: SMU-15). Addresses are compared where they come in, never on their way
-// to memory: those of a request beside the search for its PTE, those of a queue pair while its register is being written, the rings' in the
-// background. What is not known to be inside is not used.
+// Windows: the physical addresses that the unit may use (REQ: SMU-15). Addresses are compared where they come in, never on their
+// way to memory: those of a request during the search for its PTE, those of a queue pair while its CTRL is accessed, those of the
+// rings in the background. An address that is not known to be inside is not used.
 `include "trapless_smu_ff.svh"
 
 module trapless_smu_windows
@@ -13,7 +13,7 @@ module trapless_smu_windows
   input logic clk_i,
   input logic rst_ni,
 
-  // register access: `field` is the offset in the window over 8
+  // register access: `field` is the offset in the window, divided by 8
   input logic [2:0] index_i,
   input logic [1:0] field_i,
   input logic write_i,
@@ -22,13 +22,13 @@ module trapless_smu_windows
   output logic [63:0] rdata_o,
   output logic locked_o,
 
-  // the three entries of the request that is looked at; told in the next cycle
+  // the three entries of the request that is looked at; the result comes in the next cycle
   input entry_addr_t pte_i,
   input entry_addr_t pmd_i,
   input entry_addr_t pud_i,
   output logic entries_inside_o,
 
-  // a descriptor's four addresses, one a step; told in the cycle behind the last step
+  // a descriptor's four addresses, one per step; the result comes in the cycle after the last step
   input logic look_i,
   input logic [1:0] step_i,
   input desc_t desc_i,
@@ -51,7 +51,7 @@ module trapless_smu_windows
   localparam int unsigned Count = Windows == 0 ? 1 : Windows;
   localparam logic [1:0] First = 2'(WINDOW_FIRST >> 3), Last = 2'(WINDOW_LAST >> 3), Ctrl = 2'(WINDOW_CTRL >> 3);
   localparam logic [7:0] Known = 8'((9'd1 << Windows) - 9'd1);
-  localparam int unsigned EntryShift = 12 - 3;  // of an entry's address to its granule
+  localparam int unsigned EntryShift = 12 - 3;  // from an entry's address to its granule
 
   typedef enum logic [2:0] { ItemSq, ItemCq, ItemSqBell, ItemCqBell, ItemFree, ItemReturn } item_e;
 
@@ -103,7 +103,7 @@ module trapless_smu_windows
 
   assign locked_o = locked_q;
 
-  // Whether all from one granule to another, which is not before it, lies in one of these windows.
+  // Whether all granules from `from` to `to` lie in one window of `among`. `to` is never before `from`.
   function automatic logic inside_one(granule_t from, granule_t to, granule_t [Count-1:0] first, granule_t [Count-1:0] last,
                                       logic [Count-1:0] among);
     logic found;
@@ -125,13 +125,13 @@ module trapless_smu_windows
     end
   end
 
-  // What was seen before the windows came into force does not count: by then the unit is disabled.
+  // A result from before the windows came into force does no harm: the unit is disabled at that time.
   always_ff @(posedge clk_i) entries_q <= !in_force || entry_inside == '1;
 
   assign entries_inside_o = entries_q;
 
   // ---------------------------------------------------------------- queues and rings
-  // One cycle takes the address and finds the last granule, the next compares. Units of 16 bytes: an entry of a ring or a completion queue.
+  // The first cycle takes the address and finds the last granule, the second compares. `more` counts units of 16 bytes.
   item_e item, item_q;
   logic [63:0] at;
   logic [31:0] more;
@@ -171,7 +171,7 @@ module trapless_smu_windows
       {free_q, ret_q, fresh_q, turn_q} <= '0;
     end else begin
       turn_q <= !turn_q;
-      // What was read while it was being set is the old.
+      // An address that was read while it was being set is the old one.
       fresh_q <= !(free_set_i || ret_set_i);
       if (free_set_i || set) free_q <= 1'b0;
       else if (fresh_q && item_q == ItemFree) free_q <= here;
@@ -191,7 +191,7 @@ module trapless_smu_windows
   end
 
   assign desc_inside_o = !in_force || (desc_q == '1 && here);
-  // Asked when the unit is being enabled, and no ring or window set.
+  // `free_inside_o` is used only while the unit is being enabled, when no ring or window is being set.
   assign free_inside_o = !in_force || free_q;
   assign ret_inside_o = !(ret_set_i || set) && (!in_force || ret_q);
 
