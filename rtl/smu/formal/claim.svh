@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One claim about every cycle after reset, with a case in which it says something. A proof asserts all claims; a simulation looks at them
-// in each cycle and counts how often their cases came up, so that none holds only because nothing ever happens. To see a seeded bug, one
-// step is taken from any state in which all claims hold, and what is left asserted is the claim that the bug must break (see `check`).
+// A claim: `holds` is true in every cycle after reset; `seen` is a case in which the claim is tested. A proof asserts all claims.
+// A simulation checks them in each cycle and counts how often each case occurs, so that no claim holds only because nothing ever
+// happens. For a seeded bug, the proof takes one step from any state in which all claims hold, and asserts only the claim that
+// the bug must break.
 `ifndef TRAPLESS_CLAIM_SVH
 `define TRAPLESS_CLAIM_SVH
 `ifdef CLAIMS_SIMULATED
@@ -22,11 +23,11 @@
     if (rst_ni) name : assert (holds); \
   end
 `endif
-// A claim about a case alone.
+// A claim that is about its case only.
 `define CLAIM_WHEN(name, seen, holds) `CLAIM(name, seen, !(seen) || (holds))
 `ifndef CLAIMS_SIMULATED
 `define ASSUME(holds) always_comb assume (holds);
 `endif
-// The unit, of which the checkers see everything.
+// The unit. The checkers see everything in it.
 `define SMU trapless_smu
 `endif

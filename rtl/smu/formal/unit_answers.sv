@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every accepted request that is not abandoned is answered once, and nobody else is (REQ: SMU-6): who waits is noted in exactly one
-// place, from the cycle of the acceptance to that of the answer. Fences and drains wait for all accepted before them (REQ: SMU-8).
+// Every accepted request that is not abandoned is answered once, and no other source gets an answer (REQ: SMU-6): each waiter is
+// noted in exactly one place from acceptance to answer. Fences and drains wait for all requests accepted before them (REQ:
+// SMU-8).
 `include "claim.svh"
 
-// Any one fence, or drain, of any descriptor: the entries it must wait for.
+// Watches any one fence, or drain, of any descriptor, and the entries that it must wait for.
 module fence_watch #(
   parameter int unsigned Entries = 4,
   parameter int unsigned Devices = 2
@@ -36,11 +37,11 @@ module fence_watch #(
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
       same[i] = device_q[i] == index_q;
-      // What the register that is read or written now is about.
+      // The entry belongs to the descriptor whose register is read or written now.
       hit[i] = device_q[i] == index_i && 32'(index_i) < Devices;
     end
   end
-  // What a read of the descriptor's register would say.
+  // A read of the descriptor's register would say that the fence is over.
   assign served = (wait_q & pending_i & same) == '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -62,8 +63,8 @@ module fence_watch #(
   `CLAIM(fence_of_one, !watch_q, watch_q || must_q == '0)
   `CLAIM(fence_waits_for_its_own, busy_i, busy_i == ((wait_q & pending_i & hit) != '0))
 
-  // Nor does it wait for what came later, or for another descriptor's: it loses what is over, in time not to take the place's next miss
-  // for it, and gains only what it is begun for.
+  // A fence does not wait for later misses, nor for those of another descriptor. It drops an entry whose miss is over before the
+  // entry can have another miss, and it adds only entries of its descriptor when it begins.
   logic [Entries-1:0] waited_q, over_q, began_q;
   always_ff @(posedge clk_i) begin
     waited_q <= wait_q;
@@ -122,7 +123,8 @@ module unit_answers
   `CLAIM_WHEN(one_is_looked_at, `SMU.u_requests.u_front.look_q, 32'(`SMU.u_requests.u_front.sel_q) < Sources)
 
   // ---------------------------------------------------------------- fences (REQ: SMU-8)
-  // Who waited at its device when the watched fence began; each is with an entry that the fence waits for.
+  // `told_q`: sources that waited at the device of the watched fence when it began. Each waits for an entry that the fence waits
+  // for.
   logic [Sources-1:0] told_q, gone, watched, there;
   logic [Entries-1:0] placed;
 
@@ -132,14 +134,14 @@ module unit_answers
     there = '0;
     for (int unsigned i = 0; i < Entries; i++) begin
       if (`SMU.live[i] && `SMU.u_requests.u_fence.u_watch.hit[i]) there = there | `SMU.u_requests.u_pmshr.waiters_q[i];
-      // What an entry's value says until the outcome takes its place.
+      // The device is the one in the entry's value, until the outcome replaces the value.
       placed[i] = !(`SMU.entry[i].stage inside {StLookup, StFrame, StCommand, StDevice})
           || `SMU.u_requests.u_fence.device_q[i] == `SMU.entry[i].value[trapless_spec_pkg::PTE_DEVICE_MSB:trapless_spec_pkg::PTE_DEVICE_LSB];
     end
   end
 
   `CLAIM(fence_knows_device, `SMU.live != '0, placed == '1)
-  // All that is not over; for drains, and all that may still write.
+  // Fences see all misses that are not over. Drains also see all commands that may still write.
   `CLAIM(fence_sees_all, `SMU.live != '0 && `SMU.u_status.with_command != '0, `SMU.u_requests.u_fence.live_i == `SMU.live
       && `SMU.u_requests.u_fence.pending_i == (`SMU.live | `SMU.u_status.with_command))
 

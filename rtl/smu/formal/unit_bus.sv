@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AXI4 master: what AXI asks of it, that each part has one burst at a time, and that what arrives is what a part waits for.
+// The AXI4 master keeps the rules of AXI. Each part but lookup has one burst at a time. All answers are awaited.
 `include "claim.svh"
 
 module unit_bus
@@ -85,7 +85,7 @@ module unit_bus
     if (`SMU.m_axi_awvalid) awlen_q <= `SMU.m_axi_awlen;
   end
 
-  // Of the burst whose data are being sent; its address is shown or was taken.
+  // Length of the burst whose data are being sent; its address is shown or was taken.
   assign len = `SMU.m_axi_awvalid ? `SMU.m_axi_awlen : awlen_q;
 
   function automatic logic fits(logic [11:0] addr, logic [7:0] len, logic [2:0] size);

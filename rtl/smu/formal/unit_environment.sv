@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the proofs of the whole unit assume, all of it about the other side of its ports: reset, walkers that have one wait at a time,
-// and an AXI memory that answers what was asked. Registers are written with anything at any time.
+// Assumptions of the proofs of the whole unit. All are about the other side of its ports: reset, walkers that have one wait at a
+// time, and an AXI memory that answers only what it was asked. Registers are written with any value at any time.
 `include "claim.svh"
 
 module unit_environment
@@ -34,7 +34,7 @@ module unit_environment
   end
 
   // ---------------------------------------------------------------- walkers
-  // A wait is accepted and neither answered nor abandoned.
+  // `wait_q`: a request was accepted, and is neither answered nor abandoned.
   logic [Harts-1:0] wait_q, accept, valid_q, ready_q;
   smu_req_t [Harts-1:0] req_q;
   logic [Harts-1:0] stable, free;
@@ -62,7 +62,8 @@ module unit_environment
   `ASSUME(free == '1)
 
   // ---------------------------------------------------------------- memory, reads
-  // How many bursts of an identifier are to be answered; of which length; how many beats of the first have come.
+  // Per identifier. `due_q`: bursts to be answered. `long_q`: they have two beats. `beat_q`: one beat of the first burst has
+  // come.
   logic [Readers-1:0][3:0] due_q;
   logic [Readers-1:0] long_q, beat_q, lock_q;
   logic ar, r;
@@ -97,7 +98,8 @@ module unit_environment
   `ASSUME(!`SMU.m_axi_rvalid || `SMU.m_axi_rresp != RespExOkay || lock_q[rid])
 
   // ---------------------------------------------------------------- memory, writes
-  // Of the burst that is being sent: address taken, last data taken. Of each identifier: its burst is to be answered.
+  // `addr_q`, `data_q`: address and last data of the burst that is being sent were taken. `owed_q`: an identifier's burst is to
+  // be answered.
   logic addr_q, data_q, addr_lock_q, finish;
   logic [2:0] addr_id_q, finish_id;
   logic [Writers-1:0] owed_q, owed_lock_q;
@@ -135,7 +137,7 @@ module unit_environment
   `ASSUME(!`SMU.m_axi_bvalid || owed_q[`SMU.m_axi_bid])
   `ASSUME(!`SMU.m_axi_bvalid || `SMU.m_axi_bresp != RespExOkay || owed_lock_q[`SMU.m_axi_bid])
 
-  // ---------------------------------------------------------------- doorbells: an answer for each write, when the device pleases
+  // ---------------------------------------------------------------- doorbells: one answer for each write, at any time
   logic [Devices-1:0] bell_addr_q, bell_data_q, bell_owed;
 
   assign bell_owed = bell_addr_q & bell_data_q;
@@ -150,7 +152,7 @@ module unit_environment
   end
   `ASSUME((`SMU.m_db_bvalid & ~bell_owed) == '0)
 
-  // ---------------------------------------------------------------- registers: AXI4-Lite as its rules want it
+  // ---------------------------------------------------------------- registers: the other side keeps the rules of AXI4-Lite
   logic aw_held_q, w_held_q, ar_held_q;
   logic [11:0] awaddr_q, araddr_q;
   logic [63:0] wdata_q;

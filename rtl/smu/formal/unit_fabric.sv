@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enabled with a return ring in place, on a fabric that has just taken an exclusive pair there (REQ: SMU-16).
+// The unit is enabled only with a return ring in place, on a fabric that has just taken an exclusive pair there (REQ: SMU-16).
 `include "claim.svh"
 
 module unit_fabric
@@ -17,7 +17,7 @@ module unit_fabric
       RegExec = 3'd5;
   localparam logic [1:0] FetchIdle = 2'd0, RetWrite = 2'd2;
 
-  // From the bus alone: how the latest test ended.
+  // `works_q`: the latest test succeeded, as seen from the bus alone.
   logic works_q;
   logic [2:0] state, reg_state;
   logic trying, begun, tried, ok, rings;

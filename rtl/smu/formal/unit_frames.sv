@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No frame is lost and none is given twice (REQ: SMU-5): what was taken from the free ring is in the buffer, with an entry, on its way
-// back, installed or returned; and any one frame is in one of these places.
+// No frame is lost and none is given twice (REQ: SMU-5): every frame taken from the free ring is in the buffer, with an entry, on
+// its way back, installed or returned, and it is in only one of these places.
 `include "claim.svh"
 
 module unit_frames
@@ -13,11 +13,11 @@ module unit_frames
   logic first = 1'b1;
   always_ff @(posedge clk_i) first <= 1'b0;
 
-  // Any frame; the operating system gives it only while the unit does not have it.
+  // Any one frame. The operating system gives it only while the unit does not have it (an assumption).
 `ifdef CLAIMS_SIMULATED
   logic [43:0] frame, frame_q;
   logic seen_q;
-  // The first that comes.
+  // In simulation, the first frame that comes.
   assign frame = seen_q ? frame_q : `SMU.u_rings.u_free.read_q[43:0];
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) seen_q <= 1'b0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Installs as the memory sees them (REQ: SMU-3, SMU-4): the PTE is written only over the value seen and only as ISA-6 says, the PMD only
-// when that is done, the PUD only when the PMD has its mark; what is answered as done went through all three. After a bus error on the PTE's
-// write the PTE is read, and what is found decides what is known (REQ: SMU-13). A test of the fabric writes what it has read (REQ: SMU-16).
+// Installs as memory sees them (REQ: SMU-3, SMU-4). The PTE is written only over the value seen, and only as ISA-6 says. The PMD
+// is written only after the PTE, the PUD only when the PMD has its mark. A miss is answered as done only after all three. After a
+// bus error on its write, the PTE is read back, and the value decides what is known (REQ: SMU-13). A test of the fabric writes
+// back what it has read (REQ: SMU-16).
 `include "claim.svh"
 
 module install_view
@@ -39,7 +40,7 @@ module install_view
   localparam logic [2:0] UpIdle = 3'd0, UpAsk = 3'd1, UpWait = 3'd2, UpWrite = 3'd3, UpTell = 3'd5, UpJudge = 3'd6;
   localparam logic [2:0] Id = 3'(Index);
 
-  // From the bus alone: how many of the three entries have what they need, and what the last read found.
+  // From the bus alone. `step_q`: how many of the three entries are done. `read_q`: what the last read found.
   logic [1:0] step_q;
   logic [63:0] read_q, want;
   logic read_done, write_done, failed, marked;
@@ -52,7 +53,8 @@ module install_view
   assign failed = `SMU.m_axi_bvalid && `SMU.m_axi_bid == Id && `SMU.m_axi_bresp inside {RespSlvErr, RespDecErr};
   assign marked = read_done && step_q != 2'd0 && `SMU.m_axi_rdata[PTE_L_BIT];
 
-  // The PTE's write met a bus error, and is to be looked into; what was found then; whether it says anything.
+  // `asked_q`: the PTE's write met a bus error, and the PTE is to be read back. `told_q`: that read has ended. `unknown_q`: it
+  // did not tell whether the PTE was written.
   logic asked_q, told_q, told_error_q, unknown_q, untouched, there;
   logic [63:0] told_data_q;
   assign untouched = !told_error_q && told_data_q == e.value;
@@ -122,7 +124,7 @@ module install_view
 
 endmodule
 
-// What is answered: done only behind an install; and an outcome that spec/formats.toml knows.
+// Answers: done only after an install, and only outcomes that are in spec/formats.toml.
 module unit_install
   import trapless_smu_pkg::*, trapless_spec_pkg::*, unit_pkg::*;
 (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interrupt output follows the causes, and no error and no command that ran out of time is forgotten (REQ: SMU-17).
+// The interrupt output follows the causes. The unit forgets no error, and no command that ran out of time (REQ: SMU-17).
 `include "claim.svh"
 
 module unit_interrupt
@@ -14,7 +14,7 @@ module unit_interrupt
 
   localparam logic [2:0] RegExec = 3'd5;
 
-  // Software's write of 1, whole or the half that has the bit.
+  // Software writes 1 to INT_CAUSE.TIMEOUT: the whole register, or the half that has the bit.
   logic noticed;
   assign noticed = `SMU.u_registers.u_csr.state_q == RegExec && `SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.halves_q
       && `SMU.u_registers.u_csr.word_q == 9'(REG_INT_CAUSE >> 3) && `SMU.u_registers.u_csr.data_q[REG_INT_CAUSE_TIMEOUT_BIT]
@@ -52,7 +52,7 @@ module unit_interrupt
       told_q <= `SMU.u_registers.u_csr.error_i;
       error_q <= `SMU.u_registers.u_csr.error_q;
       cleared_q <= cleared;
-      // Its miss is answered failed(timeout): no completion came in the same cycle.
+      // The miss is answered failed(timeout), because no completion came in the same cycle.
       if (`SMU.timeout_valid && !(`SMU.completion_matched && `SMU.completion_slot == `SMU.timeout_slot)) missed_q <= 1'b1;
       else if (noticed) missed_q <= 1'b0;
       high_q <= (causes & enabled) != '0;

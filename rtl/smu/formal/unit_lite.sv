@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AXI4-Lite slave: answers stay until taken, go only to accesses that were taken whole, always have room, come in time.
+// The AXI4-Lite slave: answers stay until they are taken, belong to accesses that were taken whole, always have room, and come in
+// time.
 `include "claim.svh"
 
 module unit_lite
@@ -15,7 +16,7 @@ module unit_lite
   // Values of the enumeration inside the registers.
   localparam logic [2:0] RegIdle = 3'd0, RegCheck = 3'd4, RegExec = 3'd5;
 
-  // ---------------------------------------------------------------- what was taken and is to be answered
+  // ---------------------------------------------------------------- accesses that were taken and are to be answered
   logic [2:0] aw_due_q, w_due_q, ar_due_q;
   logic aw, w, ar, b, r;
 
@@ -35,7 +36,7 @@ module unit_lite
     end
   end
 
-  // Where they are: taken (address and data each for itself), in the registers (one at a time), or an answer that waits.
+  // Where such an access can be: taken (address and data separately), in the registers (one at a time), or an answer that waits.
   logic read_taken, address_taken, data_taken, busy, busy_writes;
   logic [1:0] answers, write_answers, read_answers, under_way;
   logic [2:0] state;
@@ -90,8 +91,8 @@ module unit_lite
   `CLAIM_WHEN(r_of_read, `SMU.s_axil_rvalid, ar_due_q != '0)
 
   // ---------------------------------------------------------------- in time
-  // Cycles of an access before it is in the registers, and in them. Not counted are cycles in which an answer is not taken,
-  // and in which the registers wait for a part in the middle of a step.
+  // Limits in cycles: `Before` until an access is in the registers, `Inside` for the time in them. Cycles do not count in which
+  // an answer is not taken, or in which the registers wait for a part in the middle of a step or for the test of the fabric.
   localparam logic [4:0] Inside = 5'd5, Before = 5'd11;
 
   logic counted;
@@ -101,7 +102,7 @@ module unit_lite
       && !(state == RegCheck && `SMU.u_registers.u_csr.hold && `SMU.busy)
       && !(state == RegCheck && `SMU.u_registers.u_csr.enabling && `SMU.u_registers.u_csr.rings_ok && !`SMU.u_registers.u_csr.tried_q);
   assign left = busy ? 5'd6 - 5'(state) : '0;
-  // Of the access that goes next; one of the other kind may be first.
+  // For the access that goes next; one access of the other kind may go before it.
   assign rest = left + 5'(answers == 2'd2);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

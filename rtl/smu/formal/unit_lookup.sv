@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is let through: a miss whose PTE is read back as it was seen, armed and for this unit (REQ: SMU-2, SMU-6); a free ring entry that
-// is a frame (REQ: SMU-10); a queue pair that is in use and not lost (REQ: SMU-7, SMU-13). All by what came over the bus.
+// The unit lets through only a miss whose PTE is read back as it was seen, armed and for this unit (REQ: SMU-2, SMU-6), only a
+// free ring entry that is a frame (REQ: SMU-10), only a queue pair in use and not lost (REQ: SMU-7, SMU-13). The claims go by
+// what came over the bus.
 `include "claim.svh"
 
 module unit_lookup
@@ -23,7 +24,7 @@ module unit_lookup
   assign d = `SMU.desc;
 
   // ---------------------------------------------------------------- the second read of the PTE
-  // Whose answer comes, the data, and what its device's queue pair was in the cycle in which they are judged.
+  // The entry whose data come, the data, and whether its device's queue pair was in use in the cycle of the comparison.
   slot_t slot_q, slot_q2;
   logic [63:0] data_q, data_q2;
   logic failed_q, failed_q2, told_q, told_q2, serves_q2;
@@ -43,14 +44,14 @@ module unit_lookup
     serves_q2 <= 32'(device) < Devices && d[device_t'(device)].valid && !d[device_t'(device)].broken;
   end
 
-  // REQ: ISA-1, and the socket that is this unit's.
+  // REQ: ISA-1. Whether an entry is armed, for the socket of this unit.
   function automatic logic is_ours(logic [63:0] pte);
     return !pte[PTE_V_BIT] && pte[PTE_L_BIT] && pte[PTE_U_BIT] && !pte[PTE_G_BIT] && !pte[PTE_D_BIT]
         && (pte[PTE_R_BIT] || (pte[PTE_X_BIT] && !pte[PTE_W_BIT])) && pte[PTE_HIGH_MSB:PTE_HIGH_LSB] == '0
         && pte[PTE_SOCKET_MSB:PTE_SOCKET_LSB] == '0;
   endfunction
 
-  // An entry that is being looked up stays as its request was until the result of the lookup comes.
+  // An entry that is being looked up keeps the values of its request until the result of the lookup comes.
   reason_t reason;
   always_comb begin
     reason = '0;

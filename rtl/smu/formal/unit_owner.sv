@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose a PMSHR entry is. Its stage says which part has it, and that part has it once: everything else rests on this. Also that no two
-// live entries have one tag (REQ: SMU-1), and that the queues between the parts neither overflow nor underflow.
+// Owners of PMSHR entries. An entry's stage says which part has it, and that part has it exactly once: all other claims rest on
+// this. Also: no two live entries have the same tag (REQ: SMU-1), and the queues between the parts neither overflow nor
+// underflow.
 `include "claim.svh"
 
-// How often each entry's number is in a queue.
+// Counts how often each entry's number is in a queue.
 module fifo_view #(
   parameter int unsigned Width = 2,
   parameter int unsigned Depth = 4
@@ -59,7 +60,7 @@ module unit_owner
   assign command = `SMU.u_requests.u_pmshr.command_q;
   assign frame = `SMU.u_requests.u_pmshr.frame_q;
 
-  // Not while it tries the fabric.
+  // Updaters at work on an entry; the test of the fabric does not count.
   logic [Updaters-1:0] updates;
   always_comb begin
     for (int unsigned u = 0; u < Updaters; u++) begin
@@ -83,7 +84,7 @@ module unit_owner
         end
       end
     end
-    // The PTE has its frame, for certain.
+    // `keeps`: the PTE has the entry's frame, for certain.
     for (int unsigned u = 0; u < Updaters; u++) begin
       if (updates[u]) begin
         keeps[`SMU.update_slot[u]] = `SMU.u_environment.update_level[u] != 2'd0 && !`SMU.pte_valid[u]
@@ -100,7 +101,7 @@ module unit_owner
       writes[i] = commands[i] + 8'(bell[i]) == 8'(stage[i] == StCommand);
       devices[i] = stage[i] != StDevice || (command[i] && frame[i]);
       installing[i] = installs[i] == 8'(stage[i] == StInstall);
-      // Frame and command of an entry, as its stage has them.
+      // Whether the entry has frame and command as its stage requires.
       whole[i] = !(stage[i] inside {StLookup, StFrame}) || (!command[i] && !frame[i]);
       if (stage[i] == StCommand) whole[i] = frame[i] && command[i] == bell[i];
       if (stage[i] == StInstall) whole[i] = !command[i] && frame[i] == !keeps[i];
@@ -111,14 +112,14 @@ module unit_owner
     end
   end
 
-  // What was found in the cycle before is still so when it is acted upon, and is of the one who asks.
+  // What the search found in the cycle before is still true when it is used, and belongs to the source that asks.
   logic [Entries-1:0] exact;
   logic [Sources-1:0] mine, same;
 
   always_comb begin
     mine = '0;
     mine[`SMU.u_requests.u_front.sel_q] = `SMU.u_requests.u_front.look_q || (`SMU.u_requests.u_front.act_q && `SMU.u_requests.u_front.stayed_q);
-    // A walker may take its request back in this cycle; in the cycle before it stood there.
+    // A walker may take its request back in this cycle; in the cycle before, the request was there.
     for (int unsigned s = 0; s < Harts; s++) begin
       same[s] = `SMU.u_environment.valid_q[s] && `SMU.u_environment.req_q[s].pte_addr[PAddrWidth-1:3] == `SMU.u_requests.u_front.search_q;
     end

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes in which the unit is proven (`check` elaborates it so), and the AXI identifiers of its parts.
+// Sizes in which the unit is proven (`check` elaborates it with them), and the AXI identifiers of its parts.
 package unit_pkg;
 
 `ifdef UNIT_WIDE
@@ -18,7 +18,7 @@ package unit_pkg;
   typedef logic [$clog2(Devices)-1:0] device_t;
   typedef logic [$clog2(Sources)-1:0] source_t;
 
-  // Updaters are 0 and up in both halves.
+  // Updaters have the identifiers from 0 up, for reads and for writes.
   localparam logic [2:0] RdLookup = 3'(Updaters), RdFree = 3'(Updaters + 1), RdComplete = 3'(Updaters + 2);
   localparam logic [2:0] WrCommand = 3'(Updaters), WrReturn = 3'(Updaters + 1);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every accepted request is answered within a bound, whatever one device does (REQ: SMU-6, SMU-7, SMU-10). A miss at its device is there
-// until its time is over and little longer. Any other miss goes on, or memory is being waited for, or software holds the unit by an access
-// to a register; and memory is waited for in turn. Shown by more than one step: from any state in which all claims hold, for as many
-// cycles as the bound has.
+// Every accepted request is answered within a bound, whatever one device does (REQ: SMU-6, SMU-7, SMU-10). A miss leaves its
+// device soon after its time is over. Any other miss goes on, unless the unit waits for memory, where parts take turns, or
+// software holds the unit by a register access. The proof takes more than one step: from any state in which all claims hold, as
+// many cycles as the bound has.
 `include "claim.svh"
 
 module unit_progress
@@ -16,14 +16,15 @@ module unit_progress
   always_ff @(posedge clk_i) first <= 1'b0;
 
   // ---------------------------------------------------------------- time (REQ: SMU-7)
-  // How long an entry has been at its device behind its limit, or behind EXPIRE. Entries are looked at in turn, one a cycle, in three steps;
-  // `turn` is the number of cycles since this one's last look. A look that found nothing tells that its time was not over then.
+  // How long an entry has been at its device after its limit, or after EXPIRE. The unit checks entries in turn, one per cycle, in
+  // three steps. `turn` is the number of cycles since the last check of this entry. A check that found nothing shows that its
+  // time was not over.
   localparam int unsigned TimeWidth = 48;  // of trapless_smu_complete
   localparam int unsigned Late = Entries + 1;
   logic [Entries-1:0] limited, told, timed, late, timely;
   logic [Entries-1:0][TimeWidth-1:0] past;
   logic [Entries-1:0][7:0] told_q, turn;
-  // The steps have numbers since reset; before that nothing is at a device.
+  // The three steps have valid entry numbers only some cycles after reset; before that, no entry is at a device.
   logic [1:0] begun_q;
   logic [Entries-1:0] early;
 
@@ -34,7 +35,7 @@ module unit_progress
       limited[i] = `SMU.entry[i].stage == StDevice && `SMU.u_nvme.u_complete.limited_q[i] && !past[i][TimeWidth-1];
       told[i] = `SMU.entry[i].stage == StDevice && `SMU.u_nvme.u_complete.expired_q[i];
       turn[i] = 8'(slot_t'(`SMU.u_nvme.u_complete.scan_q - slot_t'(i) - slot_t'(1)));
-      // The second step, and the third.
+      // The second step (`timed`), and the third (`late`).
       timed[i] = turn[i] != 8'd0 || ((!limited[i] || past[i] == '0 || `SMU.u_nvme.u_complete.timed_valid_q)
           && (!`SMU.u_nvme.u_complete.timed_valid_q || `SMU.u_nvme.u_complete.due_time_q == `SMU.u_nvme.u_complete.deadline_q[i])
           && (!told[i] || told_q[i] == '0 || (`SMU.u_nvme.u_complete.timed_valid_q && `SMU.u_nvme.u_complete.timed_expired_q)));
@@ -60,7 +61,7 @@ module unit_progress
   `CLAIM(looks_see_what_is_over, (limited | told) != '0, begun_q != '1 || (timed == '1 && late == '1))
   `CLAIM(device_left_in_time, (limited | told) != '0, timely == '1)
 
-  // The limit is that which was set when the command was given.
+  // The limit is the TIMEOUT that was set when the device got the command.
   logic [Entries-1:0] known;
   logic [Entries-1:0][TimeWidth-1:0] age_q, limit_q;
 
@@ -82,8 +83,8 @@ module unit_progress
   `CLAIM(limit_is_as_set, limited != '0, known == '1)
 
   // ---------------------------------------------------------------- all other stages
-  // Cycles in a row, but for those in which a register access holds the unit, in which a miss is due to go on, memory has nothing to do
-  // for the unit, no failed pair is waited out, and no miss goes on.
+  // `still_q`: cycles in a row in which a miss is due to go on but none does, although memory has nothing to do for the unit and
+  // no updater pauses after a failed pair. Cycles in which a register access holds the unit are not counted.
   localparam int unsigned Still = 6;
   logic [Entries-1:0] due;
   logic memory, pause, moved, still;

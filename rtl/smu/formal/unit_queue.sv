@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queue pairs (REQ: SMU-9) and quarantine (REQ: SMU-7): where commands are written and doorbells rung, what a command says, how far the
-// queues are in use, and that slot and frame of a command stay what they are until the device is known to be done with it.
+// Queue pairs (REQ: SMU-9) and quarantine (REQ: SMU-7): where commands are written and which doorbells are rung, what a command
+// says, how full the queues are, and that a command keeps its slot and its frame until the device is known to be done with it.
 `include "claim.svh"
 
 module unit_queue
@@ -84,7 +84,7 @@ module unit_queue
   `CLAIM(command_at_known_device, `SMU.u_requests.u_pmshr.command_q != '0, at_known == '1)
 
   // ---------------------------------------------------------------- the steps of a command
-  // Positions in its queue of the command being written or waiting for its doorbell, and of the one whose doorbell is being rung.
+  // Place in its queue of the command that is written or waits for its doorbell, and of the command whose doorbell is being rung.
   logic [16:0] place_q, bell_place_q;
 
   always_ff @(posedge clk_i) begin
@@ -104,7 +104,7 @@ module unit_queue
       6'b0}))
   `CLAIM(written_to_valid, cmd_state == CmdWrite, cmd_state inside {CmdIdle, CmdLoad} || d[device_t'(cmd_device)].valid)
   `CLAIM(states_exist, poll_state == 3'd4, poll_state <= 3'd4)
-  // Queues and rings are set up while nobody is in the middle of a step, the rings while there is no miss.
+  // Queues and rings are set up only while no part is in the middle of a step, rings only while there is no miss.
   `CLAIM(set_up_is_quiet, `SMU.hold && `SMU.busy, `SMU.u_registers.u_csr.state_q <= 3'd5
       && (!(`SMU.u_registers.u_csr.state_q inside {3'd2, 3'd3, 3'd4, 3'd5})
       || `SMU.u_registers.u_csr.is_q == `SMU.u_registers.u_csr.is_d) && (!(`SMU.u_registers.u_csr.state_q inside {3'd3, 3'd4,
@@ -128,7 +128,7 @@ module unit_queue
   generation_t [Entries-1:0] generation;
   assign generation = `SMU.u_nvme.generation;
 
-  // The command as its words leave (NVMe, read, one page): identifier, namespace, where to, from where, how much.
+  // The words of the command as they leave (NVMe, read, one page): identifier and namespace, destination, source, length.
   logic [63:0] word;
   always_comb begin
     word = '0;
@@ -156,7 +156,7 @@ module unit_queue
       depth_q[i] <= d[i].depth;
       reset_q[i] <= !rst_ni || (`SMU.desc_write && `SMU.desc_index == 3'(i));
     end
-    // An entry is taken, in the next cycle, when it was read without an error and bears the expected phase.
+    // An entry is taken, in the next cycle, when it was read without an error and has the expected phase.
     taken_q <= rst_ni && found_q;
     taken_device_q <= found_device_q;
     found_q <= rst_ni && `SMU.m_axi_rvalid && `SMU.m_axi_rid == RdComplete && !(`SMU.m_axi_rresp inside {RespSlvErr, RespDecErr})
@@ -180,7 +180,7 @@ module unit_queue
   `CLAIM_WHEN(completion_read_at_head, (`SMU.m_axi_arvalid && `SMU.m_axi_arid == RdComplete),
       `SMU.m_axi_araddr == d[device_t'(poll_device)].cq_base + {43'b0, d[device_t'(poll_device)].cq_head, 4'b1000})
   `CLAIM(poll_matches_found, found_q, (poll_state == PollMatch) == found_q && (!found_q || found_device_q == poll_device))
-  // The doorbell as it is rung: with the head behind the entry, of its device.
+  // The doorbell of the entry's device is rung, with the head after the entry.
   `CLAIM(poll_rings, taken_q, `SMU.u_nvme.u_complete.ring_q == taken_q && (!taken_q || (poll_state == PollIdle
       && poll_device == taken_device_q && `SMU.u_nvme.head == d[device_t'(poll_device)].cq_head)))
   `CLAIM_WHEN(poll_works_on_used, (poll_state == PollAsk || poll_state == PollWait || poll_state == PollMatch),
@@ -189,7 +189,7 @@ module unit_queue
   // ---------------------------------------------------------------- quarantine
   entry_t [Entries-1:0] e_q;
   logic [Entries-1:0][15:0] sent_q;
-  // The PTE has its frame.
+  // `placed`: the PTE has the entry's frame.
   logic [Entries-1:0] placed;
 
   always_comb begin
@@ -211,13 +211,13 @@ module unit_queue
 
   always_comb begin
     for (int unsigned i = 0; i < Entries; i++) begin
-      // A completion with its identifier from its device, or the release of its device, ends a command.
+      // A command ends by a completion with its identifier from its device, or by RELEASE of its device.
       ends[i] = !rst_ni || (`SMU.completion_matched && `SMU.u_nvme.u_complete.cid == sent_q[i] && device_of(e[i].value) == poll_device)
           || (`SMU.release_desc && device_of(e[i].value) == `SMU.desc_index);
       same[i] = !(e[i].command || (cmd_state == CmdRing && cmd_slot == slot_t'(i))) || sent_q[i] == {generation[i], 6'(i)};
       held[i] = !e_q[i].command || e[i].command || ends_q[i];
       frame_kept[i] = !e_q[i].frame || e[i].frame || (gone_q[i] && !e_q[i].command);
-      // What was answered is not installed afterwards.
+      // A miss that was answered is not installed afterwards.
       quiet[i] = !(e_q[i].stage inside {StAnswer, StOver}) || e[i].stage inside {StAnswer, StOver, StFree} || !rst_ni;
       named[i] = !(e_q[i].command && e[i].command) || (e_q[i].pfn == e[i].pfn && e_q[i].dma == e[i].dma
           && e_q[i].value == e[i].value && e_q[i].pte == e[i].pte && e[i].stage != StFree);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nobody who asks is passed over for ever (REQ: SMU-6): of the looks at those who ask, and of the entries that become free, each other
-// source has at most one before it is the turn of any that waits.
+// No source that asks is passed over for ever (REQ: SMU-6): while it waits to be looked at, or for an entry, each other source
+// gets at most one look, or one entry, before it.
 `include "claim.svh"
 
 module unit_turns #(
@@ -24,11 +24,11 @@ module unit_turns #(
   logic first = 1'b1;
   always_ff @(posedge clk_i) first <= 1'b0;
 
-  // How often others had an entry, or a look, since this one waits for it.
+  // How many entries, or looks, the other sources have had since this source began to wait.
   logic [Sources-1:0][7:0] entries_q, looks_q;
   logic [Sources-1:0] fair, seen, behind;
 
-  // How many sources come before this one, counted from behind the last that was served.
+  // Number of sources that come before this one, counted from the one after `last`.
   function automatic logic [7:0] rank(logic [Width-1:0] last, logic [Width-1:0] source);
     return source > last ? 8'(source) - 8'(last) - 8'd1 : 8'(source) + 8'(Sources) - 8'(last) - 8'd1;
   endfunction
@@ -64,8 +64,8 @@ endmodule
 
 bind trapless_smu_front unit_turns #(.Sources(Sources)) u_turns (.*);
 
-// Nobody who asks for memory is passed over: the bus goes on as soon as whoever has it does not keep it, to one who asks, and each other
-// has it at most once before any that waits.
+// No part that asks for memory is passed over: when the part that has the bus does not keep it, the bus goes to a part that asks.
+// While a part waits, each other part has the bus at most once.
 module bus_turns #(
   parameter int unsigned Count = 4,
   parameter int unsigned Width = $clog2(Count)
@@ -83,7 +83,7 @@ module bus_turns #(
   logic first = 1'b1;
   always_ff @(posedge clk_i) first <= 1'b0;
 
-  // How often the bus went to another since this one waits for it.
+  // How often the bus went to another part since this part began to wait.
   logic [Count-1:0][7:0] turns_q;
   logic [Count-1:0] asked_q, fair;
   logic [Width-1:0] last_q;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows (REQ: SMU-15): while any is in force, every address on the bus and at a doorbell lies in one of its kind; a locked window
-// never changes, and no window changes while it may be in use.
+// Windows (REQ: SMU-15): while windows are in force, every address on the bus and at a doorbell lies in a window of its kind. A
+// locked window never changes, and no window changes while it may be in use.
 `include "claim.svh"
 
 module unit_windows
@@ -19,7 +19,7 @@ module unit_windows
   localparam logic [2:0] PollIdle = 3'd0;
   localparam logic [1:0] FetchIdle = 2'd0, RetWrite = 2'd2;
 
-  // ---------------------------------------------------------------- the windows as they stand
+  // ---------------------------------------------------------------- the windows as they are set
   granule_t [Windows-1:0] from, to;
   logic [Windows-1:0] memory, bell;
   logic locked, in_force;
@@ -31,7 +31,7 @@ module unit_windows
   assign locked = `SMU.u_registers.u_windows.locked_q;
   assign in_force = locked || memory != '0 || bell != '0;
 
-  // From one address to another, both included, in one of these windows.
+  // Whether all addresses from `low` to `high`, both included, lie in one window of `among`.
   function automatic logic lies(logic [63:0] low, logic [63:0] high, granule_t [Windows-1:0] from, granule_t [Windows-1:0] to,
                                   logic [Windows-1:0] among);
     logic found;
@@ -60,7 +60,7 @@ module unit_windows
 
   `CLAIM_WHEN(locked_window_stays, locked_q, locked && held == held_q)
 
-  // Whose fields are used; whose doorbell is under way, perhaps of a queue pair that has been given up.
+  // `used`: the descriptor's fields are used. `ringing`: its doorbell is under way, perhaps for a queue pair that was given up.
   logic [Devices-1:0] used, ringing;
   entry_t [Entries-1:0] e;
   desc_t [Devices-1:0] d;
@@ -119,7 +119,7 @@ module unit_windows
   assign high = `SMU.u_registers.u_windows.to_q;
   assign far = `SMU.u_registers.u_windows.far_q;
 
-  // What is being compared is what it is taken for.
+  // Whether `low`, `high` and `far` in the comparator belong to the span from `base` to `over`.
   function automatic logic is_span(logic [63:0] base, logic [63:0] over, granule_t low, granule_t high, logic far);
     return far == (base[63:56] != '0 || over[63:56] != '0) && low == base[55:12] && (far || high == over[55:12]);
   endfunction
@@ -164,8 +164,8 @@ module unit_windows
   assign s = d[device_t'(index)];
   assign known = {1'b0, `SMU.u_registers.u_windows.desc_q};
 
-  // A write to a descriptor's control register: what was compared so far, and what is being compared. It counts where the bases are
-  // whole, since others are refused anyway.
+  // A write to a descriptor's control register: what was compared so far, and what is being compared. It counts only if the bases
+  // are aligned and below 2^56, because other writes are refused anyway.
   logic control, sq_span, cq_span, sq_bell_span, cq_bell_span, sound_parts;
   assign control = `SMU.u_registers.u_csr.write_q && `SMU.u_registers.u_csr.in_desc && `SMU.desc_field == '0 && index < 3'(Devices) && in_force
       && s.sq_base[63:56] == '0 && s.cq_base[63:56] == '0 && s.sq_base[11:0] == '0 && s.cq_base[11:0] == '0;

@@ -13,7 +13,7 @@ module trapless_smu_update
   import trapless_spec_pkg::*;
 #(
   parameter int unsigned Entries = 32,
-  // Pairs that may fail before the unit gives up: `Attempts` for one entry, `Tries` for the test, because a register access waits.
+  // Pairs that may fail before the unit gives up: `Attempts` for one entry, `Tries` for the test (a register access waits).
   parameter int unsigned Attempts = 256,
   parameter int unsigned Tries = 16,
   // Gives each updater other pauses, so that two updaters do not make each other's pairs fail for ever.

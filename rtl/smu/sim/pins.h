@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins of the SMU for one clock cycle: the C interface of the simulated unit. machine/crates/smu-rtl/src/pins.rs is the same in Rust.
+// Pins of the SMU for one clock cycle: the C interface of the simulated unit. machine/crates/smu-rtl/src/pins.rs is the same in
+// Rust.
 #pragma once
 #include <stdint.h>
 
 enum { SMU_MAX_HARTS = 32, SMU_MAX_DATA_WORDS = 8 };
 
-// What the unit was built with.
+// Parameters with which the unit was built.
 struct smu_parameters {
   uint32_t pmshr_entries, harts, ports, devices, prefetch, updaters, data_width, axi_id_width, poll_interval, socket;
 };
@@ -49,14 +50,14 @@ extern "C" {
 
 #define SMU_API __attribute__((visibility("default")))
 SMU_API void smu_get_parameters(struct smu_parameters *parameters);
-// A unit after reset, with its waveform written to `trace` unless that is null or the library was built without traces.
+// Makes a unit and resets it. Its waveform is written to `trace`, unless `trace` is null or the library was built without traces.
 SMU_API void *smu_new(const char *trace);
 SMU_API void smu_free(void *smu);
-// One clock cycle: `outputs` is what the pins show in the cycle in which `inputs` are applied, before its clock edge.
+// Runs one clock cycle: `outputs` gets what the pins show while `inputs` are applied, before the clock edge.
 SMU_API void smu_tick(void *smu, const struct smu_inputs *inputs, struct smu_outputs *outputs);
-// What a register reads, without an access.
+// Returns the value of a register, without an access on the bus.
 SMU_API uint64_t smu_peek(void *smu, uint32_t offset);
-// Advances time by this number of cycles in which nothing else happens.
+// Advances the unit's time by this number of cycles, in which nothing else happens.
 SMU_API void smu_skip(void *smu, uint64_t cycles);
 
 #ifdef __cplusplus

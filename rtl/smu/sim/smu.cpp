@@ -18,11 +18,11 @@ namespace {
 
 constexpr int kIdBits = 8, kReasonBits = 8, kOutcomeBits = 2, kPteBits = 64, kAddrBits = 56;
 constexpr int kReqBits = 3 * kAddrBits + kPteBits + kIdBits;
-// Doorbells are written with the highest AXI identifier, which no part of the unit has.
+// Doorbell writes get the highest AXI identifier, which no part of the unit has.
 constexpr uint32_t kDoorbellId = (1U << SMU_AXI_ID_WIDTH) - 1, kBytes = SMU_DATA_WIDTH / 8;
 constexpr int kRspBits = kIdBits + kOutcomeBits + kReasonBits + kPteBits;
 
-// A wide signal's bits from `lsb` on.
+// Sets `width` bits of a wide signal, from `lsb` up.
 template <std::size_t N>
 void put(VlWide<N> &signal, int lsb, int width, uint64_t value) {
   for (int done = 0; done < width;) {
@@ -71,12 +71,13 @@ void get_words(const VlWide<N> &signal, uint64_t *words) {
 }
 
 struct Smu {
-  // The unit's AXI4 master and its doorbell ports are one AXI4 port of the model: one burst at a time, one doorbell write to be answered.
+  // The model has one AXI4 port for the unit's AXI4 master and its doorbell ports. So one burst is sent at a time, and at most
+  // one doorbell write waits for its answer.
   static constexpr int kNobody = -1, kMemory = SMU_DEVICES;
   int sender = kNobody, rung = kNobody;
   bool address_sent = false, data_sent = false;
-  // Doorbell writes that were under way when a register write was done. It is answered behind them: the model's doorbells take no time,
-  // and its tests do not look at RINGING.
+  // Doorbell writes that were under way when a register write was done. The register write is answered after them, because the
+  // model's doorbells take no time, and its tests do not look at RINGING.
   uint32_t before = 0;
   bool answering = false;
 
@@ -87,10 +88,10 @@ struct Smu {
 #endif
 
   explicit Smu(const char *path) {
-    // What has no reset starts with anything, the same each time: with another seed, other things.
+    // Registers without a reset start with random values, the same in each run with the same seed.
     const char *seed = std::getenv("TRAPLESS_SMU_SEED");
     context.randReset(2);
-    context.randSeed(seed != nullptr ? std::max(std::atoi(seed), 1) : 1);  // 0 would be a seed of Verilator's own choice
+    context.randSeed(seed != nullptr ? std::max(std::atoi(seed), 1) : 1);  // with 0 Verilator would choose a seed
 #if VM_TRACE
     context.traceEverOn(true);
 #endif
@@ -111,7 +112,7 @@ struct Smu {
     top->rst_ni = 0;
     for (int i = 0; i < 4; i++) clock();
     top->rst_ni = 1;
-    sender = rung = kNobody;  // what was shown before the reset was by chance
+    sender = rung = kNobody;  // signals before the reset were random
     before = 0;
   }
 
@@ -124,7 +125,7 @@ struct Smu {
   }
 
   void settle(bool high) {
-    Verilated::threadContextp(&context);  // another unit of this thread's may have gone, and its with it
+    Verilated::threadContextp(&context);  // this thread may have deleted another unit, and its context
     top->clk_i = high;
     top->eval();
 #if VM_TRACE
@@ -189,7 +190,7 @@ struct Smu {
     top->s_axil_rready = in.csr_rready;
   }
 
-  // Who sends, and which doorbell writes are under way: from what the unit shows since the last clock edge.
+  // Finds out which port sends, and which doorbell writes are under way, from the unit's signals since the last clock edge.
   void choose() {
     const uint32_t shown = top->m_db_awvalid | top->m_db_wvalid;
     if (sender == kNobody) {
@@ -201,7 +202,7 @@ struct Smu {
     answering = top->s_axil_bvalid;
   }
 
-  // What was taken in this cycle.
+  // Notes which parts of a burst were taken in this cycle.
   void take(const smu_inputs &in, const smu_outputs &out) {
     if (in.bvalid && in.bid == kDoorbellId) rung = kNobody;
     if (sender == kNobody) return;
@@ -297,7 +298,7 @@ void smu_tick(void *smu, const smu_inputs *inputs, smu_outputs *outputs) {
   unit.settle(true);
 }
 
-// Shows what the two cycles of a read would. The registers they use stay what they were: nothing has happened at the next clock edge.
+// Does what the two cycles of a read do, and restores the registers that they use, so nothing has changed at the next clock edge.
 uint64_t smu_peek(void *smu, uint32_t offset) {
   Smu &unit = *static_cast<Smu *>(smu);
   auto &word = unit.top->rootp->trapless_smu__DOT__u_registers__DOT__u_csr__DOT__word_q;

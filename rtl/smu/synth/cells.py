@@ -10,22 +10,22 @@ from pathlib import Path
 from rtl.smu.synth import liberty, timing, yosys
 from rtl.tools import env, sources
 
-# Modules that only hold others together: what is in them belongs to its own part.
+# Modules that only connect others. A module inside them counts as its own part.
 GROUPS = r"(?:\\?u_(?:registers|requests|rings|nvme|updaters|status|axi)\.)?"
-# Map for delay; without buffers, for which timing.py makes allowance.
+# Map for delay, without buffers: timing.py adds their delay.
 ABC = "+strash;ifraig;scorr;dc2;dch,-f;map,-B,0.9;topo"
 
 
 def map_passes(library: Path) -> list[str]:
-    """From a design just read to a netlist of the library's cells; each module by itself."""
+    """Passes from a design that was just read to a netlist of the library's cells, each module by itself."""
     coarse = ["proc", "opt -full", "wreduce", "opt_clean", "memory -nomap", "opt -full", "alumacc", "memory_map", "opt -full"]
-    # Loads are inverted resets and enables else: the library has neither.
+    # Without these passes, loads would become inverted resets and enables. The library has neither.
     fine = ["techmap", "opt -fast", f"dfflibmap -liberty {library}", "opt -fast"]
     return [*coarse, *fine, f"abc -liberty {library} -script {ABC}", "opt_clean"]
 
 
 def synthesize(name: str, parameters: Mapping[str, int], path: bool) -> dict:
-    """Area by part, and with `path` the critical path."""
+    """Synthesize the unit: the area by part, and with `path` also the critical path."""
     library = env.liberty()
     passes = [yosys.read(parameters), *map_passes(library), f"tee -q -o {name}.json stat -json -liberty {library}"]
     if path:
@@ -39,13 +39,13 @@ def synthesize(name: str, parameters: Mapping[str, int], path: bool) -> dict:
 
 
 def part_of(module: str) -> str:
-    """The part of the unit that a module is of: trapless_smu_rr$trapless_smu.u_front.u_pick is of front."""
+    """The part of the unit to which a module belongs: trapless_smu_rr$trapless_smu.u_front.u_pick belongs to front."""
     found = re.search(r"\$" + sources.TOP + r"\." + GROUPS + r"(?:g_\w+(?:\[\d+\])?\.)*u_(\w+)", module)
     return found[1] if found else "top"
 
 
 def areas(modules: dict[str, dict], cells: dict[str, liberty.Cell]) -> dict:
-    """Sums of parts: um2, gates of the size of NAND2X1, flip-flops."""
+    """Sums by part: area in um2, area in gates (NAND2X1), and flip-flops."""
     nand = cells["NAND2X1"].area
     parts: dict[str, dict] = {}
     for module, counted in modules.items():
@@ -64,7 +64,7 @@ def areas(modules: dict[str, dict], cells: dict[str, liberty.Cell]) -> dict:
 
 
 def describe(way: timing.Way) -> dict:
-    """A path as it is shown: where it begins and ends, and the parts on the way with the time spent in each."""
+    """A path for the results: where it begins and ends, and the parts on it with the time spent in each."""
     spent: list[list] = []
     before = 0.0
     for step in way.steps:

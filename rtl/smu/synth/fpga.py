@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SMU on FPGAs: what it takes of a Xilinx 7 (Yosys alone), and placed and routed on an ECP5 (nextpnr)."""
+"""Measures the SMU on FPGAs: its cells on a Xilinx 7 (Yosys only), and placed and routed on an ECP5 (nextpnr)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SEED = 1
 
 
 def count(modules: dict[str, dict], kinds: str) -> int:
-    """Cells of all modules whose type matches."""
+    """Number of cells in all modules whose type matches the pattern `kinds`."""
     return sum(n for counted in modules.values() for kind, n in counted["num_cells_by_type"].items() if re.fullmatch(kinds, kind))
 
 
 def xilinx(parameters: Mapping[str, int]) -> dict:
-    """Look-up tables, flip-flops and memories of a Xilinx 7; modules kept apart, so a little more than a flat design."""
+    """Look-up tables, flip-flops and memories on a Xilinx 7. Modules are kept apart, so a flat design needs a little less."""
     passes = [yosys.read(parameters), "proc", "opt_clean"]
     passes += [f"synth_xilinx -family xc7 -noiopad -noclkbuf -top {sources.TOP}", "tee -q -o xc7.json stat -json"]
     yosys.run("xc7", passes)
@@ -40,7 +40,7 @@ def xilinx(parameters: Mapping[str, int]) -> dict:
 
 
 def ecp5(parameters: Mapping[str, int], target: int) -> dict:
-    """Place and route for `target` MHz: what is taken, how fast it is, and the critical path."""
+    """Place and route for `target` MHz: the cells used, the clock reached, and the critical path."""
     passes = [yosys.read(parameters, extra=(HERE / "fpga_top.sv",), top="fpga_top"), "proc", "opt_clean"]
     passes += ["synth_ecp5 -top fpga_top -noabc9 -json ecp5.json"]
     yosys.run("ecp5", passes)
@@ -70,7 +70,7 @@ def ecp5(parameters: Mapping[str, int], target: int) -> dict:
 
 
 def describe(path: list[dict]) -> dict:
-    """The path's ends, its logic and routing time, and the time spent in each part of the unit."""
+    """A path for the results: its ends, its delay, the share of routing, and the time spent in each part of the unit."""
     spent: list[list] = []
     for step in path:
         name = step.get("to", {}).get("cell", "")

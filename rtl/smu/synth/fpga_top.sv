@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SMU between shift registers, so that it is placed and timed with few pins: all its inputs come from one register that is shifted
-// in bit by bit, all its outputs go to another. Only for measuring.
+// The SMU between shift registers, so that it is placed and timed with few pins: all its inputs come from one register, which is
+// filled bit by bit, and all its outputs go to another. Only for measuring.
 module fpga_top
   import trapless_smu_pkg::*;
 #(

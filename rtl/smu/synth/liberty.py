@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what is needed of a Liberty file: areas, capacitances, functions' pins and delay tables."""
+"""Reads the needed parts of a Liberty file: areas, capacitances, pins and delay tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Group:
     groups: list[Group] = field(default_factory=list)
 
     def of(self, kind: str) -> list[Group]:
-        """The groups of a kind in here."""
+        """The groups of this kind inside this group."""
         return [group for group in self.groups if group.kind == kind]
 
 
@@ -35,7 +35,7 @@ class Table:
     values: list[list[float]]
 
     def at(self, load: float, slew: float) -> float:
-        """Between the table's points, and beyond them, along straight lines."""
+        """The value at a load and an input transition, interpolated or extrapolated along straight lines."""
         i, x = _place(self.loads, load)
         j, y = _place(self.slews, slew)
         low, high = self.values[i], self.values[min(i + 1, len(self.loads) - 1)]
@@ -45,7 +45,7 @@ class Table:
 
 @dataclass
 class Arc:
-    """From an input (or a clock) to an output: delay and transition of its rising and falling edge, and what causes which."""
+    """From an input or clock to an output: delay and transition of the rising and the falling edge; `sense` says what causes them."""
 
     source: str
     sense: str

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results as a Markdown page; every number in it is of a run."""
+"""Turns the results into a Markdown page. Every number of ours in it comes from a run."""
 
 from __future__ import annotations
 
 from rtl.smu.synth import fpga
 
-# ISCA20, evaluation: area at 22 nm, its shares.
+# ISCA20, evaluation: area at 22 nm, and its shares in percent.
 PAPER_MM2 = 0.014
 PAPER_SHARES = {"PMSHR": 87.6, "NVMe registers": 6.7, "prefetch buffer": 3.7, "rest": 2.0}
-# Our parts that do what the paper's do.
+# Our parts that do the work of the paper's parts.
 SAME = {
     "PMSHR": ("pmshr", "front", "lookup", "answer"),
     "NVMe registers": ("desc",),
     "prefetch buffer": ("free",),
 }
-# What the paper's unit has none of, or says nothing of.
+# What each part does.
 WHAT = {
     "pmshr": "entries, search, waiters",
     "desc": "queue descriptors and their registers",
@@ -61,13 +61,13 @@ def rows(header: list[str], body: list[list[str]]) -> list[str]:
 
 
 def path(found: dict) -> str:
-    """A path in one sentence."""
+    """A path in two sentences."""
     parts = ", ".join(f"{step['part']} {step['ns']:.2f}" for step in found["parts"] if step["ns"] >= 0.005)
     return f"{found['ns']:.2f} ns from `{found['begin']}` to `{found['end']}`.\nTime by part in ns: {parts}."
 
 
 def cells(found: dict) -> list[str]:
-    """Area by part, and the paper's beside it."""
+    """Section: area by part, and the paper's shares beside ours."""
     total = found["total"]
     order = sorted(found["parts"].items(), key=lambda item: -item[1]["um2"])
 
@@ -88,21 +88,21 @@ def cells(found: dict) -> list[str]:
 
 
 def sweep(found: list[dict]) -> list[str]:
-    """What grows with the PMSHR."""
+    """Section: area and critical path by number of PMSHR entries."""
     body = [[str(r["entries"]), f"{r['um2']:,.0f}", f"{r['pmshr_um2']:,.0f}", f"{r['gates']:,}", f"{r['flip_flops']:,}",
              f"{r['ns']:.2f}"] for r in found]
     return ["## PMSHR entries", "", *rows(["entries", "um2", "pmshr, um2", "NAND2X1", "flip-flops", "critical path, ns"], body)]
 
 
 def xilinx(found: dict) -> list[str]:
-    """LUTs and the like."""
+    """Section: LUTs and other cells of a Xilinx 7."""
     names = {"lut": "LUT", "flip_flops": "FF", "carry4": "CARRY4", "muxf": "MUXF7/8", "lut_ram": "LUT RAM", "bram": "BRAM"}
     body = [[size, *(f"{counts[key]:,}" for key in names)] for size, counts in found.items()]
     return ["## Xilinx 7 (Yosys, not placed)", "", *rows(["parameters", *names.values()], body)]
 
 
 def ecp5(found: dict) -> list[str]:
-    """Placed and routed."""
+    """Section: placed and routed on an ECP5."""
     verdict = "meets" if found["fmax_mhz"] >= found["target_mhz"] else "misses"
     sizes = ", ".join(f"{name} {value}" for name, value in found["parameters"].items())
     body = [[name, f"{value['used']:,}", f"{100 * value['used'] / value['available']:.0f}"]
@@ -121,7 +121,7 @@ def ecp5(found: dict) -> list[str]:
 
 
 def core(found: dict) -> list[str]:
-    """The walker's change."""
+    """Section: what the changed walker adds to CVA6."""
     body = [[name, f"{r['without_um2']:,.0f}", f"{r['with_um2']:,.0f}", f"{100 * (r['with_um2'] / r['without_um2'] - 1):+.1f}"
              if r["without_um2"] else "new"] for name, r in sorted(found["modules"].items(), key=lambda row: row[1]["with_um2"])]
     return ["## CVA6 (rv64imac) with the walker that asks the SMU", "", "Only cells are counted, not the caches' memories.", "",
@@ -143,7 +143,7 @@ NOT_COUNTED = f"""## What is not counted, and how far to trust it
 
 
 def markdown(results: dict) -> str:
-    """The page."""
+    """The whole page."""
     text = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "<!-- Made by rtl/smu/synth/cost of cost.json. -->"]
     text += ["# What the SMU costs", "", f"Measured by `rtl/run rtl/smu/synth/cost` with Yosys {results.get('yosys', '')}.", ""]
     for name, section in (("parts", cells), ("sweep", sweep), ("xilinx", xilinx), ("ecp5", ecp5), ("core", core)):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static timing analysis of a mapped, flattened netlist (`write_json`): the longest way from a register or pin to another.
+"""Static timing analysis of a mapped, flattened netlist (`write_json`): the longest path from a register or pin to another.
 
-Delays and transitions come from the library's tables with the load of the pins that a net goes to; wires have no load of
-their own. A net to many pins is timed as if a balanced tree of buffers were in it."""
+Delays and transitions come from the library's tables, with the load of the pins that a net goes to. Wires add no load. A net to
+many pins is timed as if it had a balanced tree of buffers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rtl.smu.synth.liberty import Arc, Cell
 
-# Transition at pins and clocks, in ns: that of a gate that drives a few others.
+# Transition at pins and clocks in ns: typical for a gate that drives a few others.
 SLEW = 0.12
 RISE, FALL = 0, 1
-# The most pins that a gate drives by itself, and the buffer that drives as many behind it.
+# Limit of pins that a gate drives itself. For more pins, buffers of this type drive as many each.
 FANOUT = 12
 BUFFER = "BUFX4"
 CAUSES = {"positive_unate": ((RISE,), (FALL,)), "negative_unate": ((FALL,), (RISE,)), "non_unate": ((RISE, FALL), (RISE, FALL))}
@@ -24,7 +24,7 @@ CAUSES = {"positive_unate": ((RISE,), (FALL,)), "negative_unate": ((FALL,), (RIS
 
 @dataclass
 class Step:
-    """A cell on the way, and when its output changes."""
+    """A cell on the path, and when its output changes, in ns."""
 
     cell: str
     kind: str
@@ -34,7 +34,7 @@ class Step:
 
 @dataclass
 class Way:
-    """The critical path: its delay with the setup time at its end, in ns."""
+    """The critical path. Its delay in ns includes the setup time at its end."""
 
     delay: float
     steps: list[Step]
@@ -42,7 +42,7 @@ class Way:
 
 
 def critical(path: Path, top: str, cells: dict[str, Cell]) -> Way:
-    """The longest way of the design."""
+    """The longest path of the design."""
     module = json.loads(path.read_text())["modules"][top]
     names: dict[int, str] = {}
     for name, net in module["netnames"].items():
@@ -62,7 +62,7 @@ def critical(path: Path, top: str, cells: dict[str, Cell]) -> Way:
             else:
                 load[bit] = load.get(bit, 0.0) + cell.capacitance[pin]
                 sinks[bit] = sinks.get(bit, 0) + 1
-    # A tree's delay is that of its levels, each buffer with the pins' mean load behind it; its root loads the driver.
+    # The delay of a tree is the delay of its levels; each buffer drives FANOUT buffers. The tree's root loads the driver.
     buffer = cells[BUFFER]
     levels: dict[int, int] = {}
     for bit, pins in sinks.items():
@@ -83,7 +83,7 @@ def critical(path: Path, top: str, cells: dict[str, Cell]) -> Way:
         {bit: {source for arc in arcs(name, pin) for source in gates[name][1][arc.source] if isinstance(source, int)}
          if not gates[name][0].clock else set() for bit, (name, pin) in driver.items()}
     )
-    # net -> for each edge: when, how steep, and the net and edge it came from
+    # net -> for each edge: time, transition, and the net and edge that caused it
     arrival: dict[int, list[tuple[float, float, int | None, int]]] = {}
     start = [(0.0, SLEW, None, RISE), (0.0, SLEW, None, FALL)]
     for bit in order.static_order():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Yosys, run as a script of passes; each run is a separate process, so that its memory is given back."""
+"""Runs Yosys with a list of passes. Each run is a separate process, so that its memory is freed at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rtl.tools.env import BUILDS, ROOT, package
 
 BUILD = BUILDS / "synth"
 
-# A pass that fails ends the process; what it said is in the log.
+# A pass that fails ends the process; its message is in the log.
 SCRIPT = """
 import sys
 from pyosys import libyosys
@@ -30,7 +30,7 @@ class SynthesisError(Exception):
 
 
 def run(name: str, passes: list[str]) -> str:
-    """Run passes in the folder of builds; the log."""
+    """Run passes in the folder of builds; returns the log. Raises SynthesisError if a pass fails."""
     BUILD.mkdir(parents=True, exist_ok=True)
     log = BUILD / f"{name}.log"
     with log.open("w") as out:
@@ -45,12 +45,12 @@ def run(name: str, passes: list[str]) -> str:
 
 
 def relative(path: Path) -> str:
-    """A path as it is shown."""
+    """A path relative to the repository, for messages."""
     return os.path.relpath(path, ROOT)
 
 
 def read(parameters: Mapping[str, int], hierarchy: bool = True, extra: tuple[Path, ...] = (), top: str = sources.TOP) -> str:
-    """The pass that reads the SMU, with synchronous reset: the standard cells' other flip-flop is nearly twice as large."""
+    """The pass that reads the SMU, with synchronous reset, since the library's asynchronous one is nearly twice as large."""
     settings = " ".join(f"-G {name}={value}" for name, value in parameters.items())
     files = " ".join(map(str, [*sources.smu(), *extra]))
     keep = "--keep-hierarchy" if hierarchy else ""
@@ -59,11 +59,11 @@ def read(parameters: Mapping[str, int], hierarchy: bool = True, extra: tuple[Pat
 
 
 def statistics(path: Path) -> dict[str, dict]:
-    """What `stat -json` wrote: a module's own cells, without what is below it."""
+    """The modules in a file of `stat -json`: each with its own cells, without those of its submodules."""
     text = path.read_text()
     return json.loads(text[text.index("{") :])["modules"]
 
 
 def version() -> str:
-    """Which Yosys this is."""
+    """The version of Yosys."""
     return next(package("pyosys").parent.glob("pyosys-*.dist-info")).name.split("-")[1].removesuffix(".dist")
