@@ -21,7 +21,7 @@ DATA, RESPONSE, BOTH = (True, False), (False, True), (True, True)
 @cocotb.test()
 @cocotb.parametrize(upper=[False, True])
 async def an_entry_in_either_half_is_exchanged(dut: HierarchyObject, upper: bool) -> None:
-    """The burst of one in the upper half of 16 bytes wraps, its data come in the other order. The neighbour stays as it is."""
+    """For an entry in the upper half of 16 bytes, the burst wraps, and its data come in the other order. The neighbour stays."""
     bench = await Bench.start(dut)
     world = bench.world
     pages = [page for page in range(world.sizes.pages) if bool(world.pte_at(page) & 8) == upper]
@@ -59,7 +59,7 @@ async def an_entry_that_has_changed_is_left_alone(dut: HierarchyObject) -> None:
 @cocotb.test()
 @cocotb.parametrize(where=[DATA, RESPONSE, BOTH], effect=[False, True])
 async def an_error_on_either_channel_is_looked_into(dut: HierarchyObject, where: tuple[bool, bool], effect: bool) -> None:
-    """REQ: SMU-13. What is in memory decides, not the data that came with the error."""
+    """REQ: SMU-13. The content of memory decides, not the data that came with the error."""
     bench = await Bench.start(dut)
     bench.memory.atomic_errors = (where,)
     wait = await write_of_pte_fails(bench, effect)
@@ -100,7 +100,7 @@ async def a_mark_that_fails_leaves_the_doubt(dut: HierarchyObject, area: str, ef
 
 @cocotb.test()
 async def a_doubt_is_of_one_install(dut: HierarchyObject) -> None:
-    """REQ: SMU-13. The next frame that comes back of the same updater is not mapped."""
+    """REQ: SMU-13. The next frame that comes back from the same updater has no MAPPED bit."""
     bench = await Bench.start(dut)
     wait = await write_of_pte_fails(bench, False)
     bench.world.faults.add("pte")
@@ -138,8 +138,8 @@ async def nothing_is_read_back_before_the_data_have_come(dut: HierarchyObject, e
 @cocotb.test()
 @cocotb.parametrize(fabric=["refused", "plain", "unset", "swapped", "unwrapped", "unwritten", "always", "other"])
 async def a_fabric_that_does_them_wrongly_is_refused(dut: HierarchyObject, fabric: str) -> None:
-    """REQ: SMU-16. By an error, by writing their data (an AtomicCompare would wait for ever there), or in another way. The
-    words are as they were."""
+    """REQ: SMU-16. The fabric answers with an error, writes the data (there an AtomicCompare would wait for ever), or does the
+    accesses wrongly in another way. The words stay as they were."""
     bench = await disabled(dut)
     bench.memory.atomics = fabric
     for found in (WORDS, (0, 0), (2**64 - 1, 2**64 - 1), (mask("PTE_L"), ~mask("PTE_L") & 2**64 - 1)):
@@ -156,13 +156,13 @@ async def a_fabric_that_does_them_wrongly_is_refused(dut: HierarchyObject, fabri
 
 
 ACCESSES = 16
-"""Accesses of the test: eight at each of two words, the last of which restores the word."""
+"""Accesses of the test: eight at each of two words. The last of the eight restores the word."""
 
 
 @cocotb.test()
 @cocotb.parametrize(effect=[0.0, 1.0])
 async def a_bus_error_at_any_step_of_the_test_refuses(dut: HierarchyObject, effect: float) -> None:
-    """REQ: SMU-16. On one access of the test, whichever. The words are as they were, but for one that could not be put back."""
+    """REQ: SMU-16. One access of the test fails, each in turn. Words stay as they were, unless the restoring write fails."""
     bench = await disabled(dut)
     world, begun = bench.world, await bench.os.read(reg("RET_TAIL"))
     world.effect_share, fault = effect, world._fault

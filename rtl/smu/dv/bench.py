@@ -25,15 +25,15 @@ from rtl.smu.dv.world import Sizes, World
 # Period of the clock.
 PERIOD_NS = 10
 LIMIT = 30_000 + 3 * int(os.environ.get("SMU_CYCLES", "0"))
-"""Cycles of one test: a few times as many as any takes."""
+"""Limit in cycles for one test: a few times as many as any test takes."""
 CHANNELS = ("m_axi_aw", "m_axi_w", "m_axi_ar", "s_axil_b", "s_axil_r", "s_axil_aw", "s_axil_w", "s_axil_ar")
 
 
 class Bench:
-    """All of it, from reset on."""
+    """The SMU and everything around it, from reset on."""
 
     def __init__(self, dut: HierarchyObject, seed: int = 1, **sizes: int) -> None:
-        """Nothing runs yet."""
+        """Make the devices and the scoreboard. Nothing runs yet."""
         logging.getLogger("cocotb.trapless_smu").setLevel(logging.WARNING)
         self.dut, self.rng = dut, random.Random(seed)
         harts = len(dut.req_valid_i)
@@ -53,7 +53,7 @@ class Bench:
         return bench
 
     async def reset(self) -> None:
-        """Clock and reset, and everything around."""
+        """Start the clock, everything around the SMU, and the reset."""
         dut = self.dut
         dut.rst_ni.value = 0
         dut.snoop_valid_i.value = dut.snoop_addr_i.value = 0
@@ -71,8 +71,8 @@ class Bench:
         cocotb.start_soon(self._watch())
 
     def _carries(self) -> None:
-        """AxPROT and AxUSER of both masters are what the unit was built with (REQ: SMU-15): non-secure, unprivileged data and
-        stream 0 unless a build says otherwise."""
+        """Check AxPROT and AxUSER of both masters against the build (REQ: SMU-15): non-secure, unprivileged data and stream 0,
+        unless the build has other values."""
         prot, stream, bits = (int(os.environ.get(f"SMU_{name}", value)) for name, value in (("PROT", 2), ("STREAM", 0),
                                                                                            ("STREAM_BITS", 1)))
         for signal, value, width in (("prot", prot, 3), ("user", stream, bits)):
@@ -82,7 +82,7 @@ class Bench:
                 assert as_built, f"SMU-15: {name}{signal}: {found:#x}"
 
     async def _devices(self) -> None:
-        """The devices' clock, and the snoop port."""
+        """Drive the devices and the snoop port in each cycle."""
         dut, seen = self.dut, []
         for device in self.world.devices:
             device.posted = seen.append
@@ -99,11 +99,11 @@ class Bench:
                     cover("snoop.completion")
 
     async def _watch(self) -> None:
-        """Stalls of each channel, seen now and then: each one costs host time. And that the test comes to an end."""
+        """Look for a stall of each channel, in some cycles only, because each look costs host time; check that the test ends."""
         dut, left = self.dut, set(CHANNELS)
         while True:
             await ClockCycles(dut.clk_i, 3)
-            assert self.world.cycle < LIMIT, f"SMU-10: no end within {LIMIT} cycles: something is waited for that never comes"
+            assert self.world.cycle < LIMIT, f"SMU-10: no end within {LIMIT} cycles: the test waits for ever"
             for channel in list(left):
                 if getattr(dut, f"{channel}valid").value == 1 and getattr(dut, f"{channel}ready").value == 0:
                     cover(f"stall.{channel}")
@@ -114,7 +114,7 @@ class Bench:
         await ClockCycles(self.dut.clk_i, count)
 
     async def until(self, holds: Callable[[], object], limit: int = 2000) -> None:
-        """Wait for something to come true."""
+        """Wait until `holds` is true, `limit` cycles at most."""
         for _ in range(limit):
             if holds():
                 return
@@ -130,15 +130,15 @@ class Bench:
         await self.until(lambda: all(wait.outcome for wait in waits))
 
     async def last_error(self) -> tuple[int, int]:
-        """Status and reason."""
+        """Status and reason in LAST_ERROR."""
         value = await self.os.read(reg("LAST_ERROR"))
         return get("REG_LAST_ERROR_STATUS", value), get("REG_LAST_ERROR_REASON", value)
 
     async def finish(self) -> None:
-        """The end of a test: nothing was broken, and nothing is left."""
+        """End a test: check that no rule was broken and that nothing is left."""
         await self.os.finish()
         self.keep()
 
     def keep(self) -> None:
-        """Keep what was covered: the end of a test that leaves the contract, after which nothing adds up."""
+        """Save the coverage. Ends a test that breaks the contract itself, so that the checks of `finish` would not add up."""
         save(f"run-{os.environ['SMU_RUN']}")

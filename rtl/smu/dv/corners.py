@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What random runs hardly meet: commands that are accepted while their queue goes, and marks that cannot be set."""
+"""Cases that random runs hardly meet: commands that are accepted while their queue goes, and marks that cannot be set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rung(bench: Bench) -> int:
 
 @cocotb.test()
 async def a_command_that_waits_while_its_descriptor_goes_is_not_written(dut: HierarchyObject) -> None:
-    """REQ: SMU-7, SMU-9. The frame goes back; the command before it, written already, is served."""
+    """REQ: SMU-7, SMU-9. The frame goes back. The command before it, which is already written, is served."""
     bench = await Bench.start(dut)
     bench.memory.b.pause = True
     first, second = bench.walkers.ask(0, 0), None
@@ -76,7 +76,7 @@ async def a_command_written_while_its_queue_is_lost_rings_nobody(dut: HierarchyO
 @cocotb.test()
 @cocotb.parametrize(level=["pmd", "pud"])
 async def a_mark_that_is_never_set_ends_in_bounded_time(dut: HierarchyObject, level: str) -> None:
-    """REQ: SMU-3, SMU-10. Nothing but failed exclusive pairs: failed(bus), and the frame stays the page's."""
+    """REQ: SMU-3, SMU-10. All exclusive pairs fail: the answer is failed(bus), and the page keeps its frame."""
     bench = await Bench.start(dut)
     world = bench.world
     wait = bench.walkers.ask(0, 0)
@@ -86,7 +86,7 @@ async def a_mark_that_is_never_set_ends_in_bounded_time(dut: HierarchyObject, le
     await bench.until(lambda: world.progress.get(0) == before)
     bench.memory.claims_lost = 1.0
     await bench.until(lambda: wait.outcome, 20_000)
-    assert wait.is_(FAILED, reason("BUS")) and await bench.os.status("ERROR") == 1, "SMU-3: a mark that was not set is not told"
+    assert wait.is_(FAILED, reason("BUS")) and await bench.os.status("ERROR") == 1, "SMU-3: a missing mark is not reported"
     assert world.pte(0) & mask("PTE_V")
     bench.memory.claims_lost = 0.0
     world.lost_marks.add(0)  # only STATUS.ERROR and failed(bus) report it
@@ -98,7 +98,7 @@ async def a_mark_that_is_never_set_ends_in_bounded_time(dut: HierarchyObject, le
 
 @cocotb.test()
 async def the_armed_form_alone_is_served(dut: HierarchyObject) -> None:
-    """REQ: SMU-6, ISA-1. Each pattern of the flags, and each bit above the block address by itself."""
+    """REQ: SMU-6, ISA-1. Tries each pattern of the flags, and each single bit above the block address."""
     bench = await Bench.start(dut)
     world, walkers = bench.world, bench.walkers
     flags = [of("PTE_HIGH", 1 << bit) for bit in range(mask("PTE_HIGH").bit_count())]
@@ -136,8 +136,8 @@ async def the_armed_form_alone_is_served(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def a_frame_that_cannot_go_back_holds_nobody_up(dut: HierarchyObject) -> None:
-    """REQ: SMU-5, SMU-10. A malformed entry waits for room in the return ring. Until then nothing behind it is fetched, and
-    misses fail for want of a frame."""
+    """REQ: SMU-5, SMU-10. A malformed entry waits for room in the return ring. Until then the unit fetches nothing after it, and
+    misses fail because there is no frame."""
     bench = await Bench.start(dut, frames=0)
     os, entries = bench.os, bench.world.sizes.ret_entries
     await os.refill(entries + 1, spoil_dma=8)
@@ -161,7 +161,7 @@ async def a_frame_that_cannot_go_back_holds_nobody_up(dut: HierarchyObject) -> N
 @cocotb.test()
 async def a_request_in_the_place_of_another_is_looked_at_itself(dut: HierarchyObject) -> None:
     """REQ: SMU-1, SMU-6. A walker takes a request back and asks for another page in the same cycle, at any moment of the first
-    one's search: which found a miss that the second one must not join."""
+    request's search. That search found a miss, which the second request must not join."""
     bench = await Bench.start(dut, frames=16)
     walkers, device = bench.walkers, bench.world.devices[0]
     open_miss = walkers.ask(1, 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functional coverage: the points that plan.toml plans, hit by the benches' checkers. A point that is not planned fails the test.
+"""Functional coverage: the points planned in plan.toml, hit by the benches' checkers. A point that is not planned fails the test.
 
-As a program: puts the runs' hits together and reports.
+As a program, it adds up the hits of all runs and prints a report.
 
     rtl/run python -m rtl.smu.dv.coverage"""
 
@@ -23,12 +23,12 @@ POINTS = {f"{group}.{point}": text for group, points in PLAN["points"].items() f
 HOLES = PLAN.get("holes", {})
 CROSS_HOLES = PLAN.get("cross_holes", {})
 CROSS_GOAL = 90
-"""Percent of the crosses that a short run meets. A long one meets all that have no reason in plan.toml."""
+"""Percent of the crosses that a short run must meet. A long run must meet all that have no reason in plan.toml."""
 _hits: Counter[str] = Counter()
 
 
 def cover(point: str) -> None:
-    """This was seen."""
+    """Note that a point was hit."""
     assert point in POINTS, f"{point} is not in plan.toml"
     _hits[point] += 1
 
@@ -40,7 +40,7 @@ def save(name: str) -> None:
 
 
 def report(folder: Path = FOLDER) -> tuple[float, str]:
-    """The share of planned points that were hit, in percent, and a table. Writes both forms beside the runs' hits."""
+    """The share of planned points that were hit, in percent, and a table. Writes both beside the hits of the runs."""
     total: Counter[str] = Counter()
     runs = sorted(path for path in folder.glob("run-*.json") if "seeded" not in path.name)
     for run in runs:
@@ -60,7 +60,7 @@ def report(folder: Path = FOLDER) -> tuple[float, str]:
 
 
 def cross_report(crosses: Counter[str]) -> tuple[float, str]:
-    """The share of the crosses (crosses.sv) that were met, in percent, and those that were not."""
+    """The share of the crosses (crosses.sv) that were met, in percent, and a list of the others."""
     unmet = sorted(name for name, count in crosses.items() if not count)
     share = 100 * (len(crosses) - len(unmet)) / max(len(crosses), 1)
     lines = [f"{len(crosses) - len(unmet)} of {len(crosses)} crosses met: {share:.1f} % (goal {CROSS_GOAL} %)"]

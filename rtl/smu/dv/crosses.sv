@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Crosses of functional coverage: what happens while something else is so. Bound to the unit in the size of the proofs, whose checkers know
-// who waits; counted by Verilator, and judged by `test_claims` like the cases of the claims.
+// Crosses of functional coverage: events, by the state in which they happen. They are bound to the unit in the size of the
+// proofs, because the checkers of the proofs know who waits. Verilator counts them, and `test_claims` judges them like the cases
+// of the claims.
 
 `include "claim.svh"
 
-// For each stage, whether any PMSHR entry is in it when this happens; kept: the miss is over, and its command or its frame is not.
+// For each stage, whether a PMSHR entry is in it when the event happens. "kept": the miss is over, but its command or frame is
+// not.
 `define CROSS_STAGES(event, happens) \
   always @(posedge clk_i) if (rst_ni && (happens)) begin \
     event``_while_looked_up_met : cover (at[StLookup]); \
@@ -16,7 +18,7 @@
     event``_while_kept_met : cover (at[StOver]); \
   end
 
-// How many wait for the answer.
+// Number of sources that wait for the answer.
 `define CROSS_WAITERS(outcome, why) \
   always @(posedge clk_i) if (rst_ni && `SMU.answer_valid && told.reason == reason_t'(why)) begin \
     outcome``_to_nobody_met : cover (waiting == 0); \
@@ -24,7 +26,7 @@
     outcome``_to_several_met : cover (waiting > 1); \
   end
 
-// With which of the two errors, and whether a miss fails or goes on otherwise meanwhile.
+// Which of the two errors comes, and whether a doorbell is shown or the unit is disabled at that time.
 `define CROSS_ERRORS(access, happens, resp) \
   always @(posedge clk_i) if (rst_ni && (happens)) begin \
     access``_slverr_met : cover (resp == RespSlvErr); \
@@ -33,7 +35,7 @@
     access``_error_while_disabled_met : cover (resp inside {RespSlvErr, RespDecErr} && !`SMU.enable); \
   end
 
-// Which part of a register.
+// Which part of a register is written.
 `define CROSS_PARTS(registers, happens) \
   always @(posedge clk_i) if (rst_ni && `SMU.u_registers.u_csr.state_q == 3'd5 && `SMU.u_registers.u_csr.write_q && (happens)) begin \
     registers``_whole_met : cover (`SMU.u_registers.u_csr.biten_q == '1); \
@@ -98,7 +100,7 @@ module crosses
   `CROSS_PARTS(window_written, `SMU.u_registers.u_csr.window_write)
   `CROSS_PARTS(other_written, !`SMU.u_registers.u_csr.in_desc && !`SMU.port_write && !`SMU.u_registers.u_csr.window_write)
 
-  // How full the two rings are, with misses that need a frame.
+  // How full the two rings are while a miss is under way.
   logic [1:0] free_level, ret_level;
   assign free_level = `SMU.free_head == `SMU.free_tail ? 2'd0 : `SMU.free_tail - `SMU.free_head == `SMU.free_size ? 2'd2 : 2'd1;
   assign ret_level = `SMU.ret_head == `SMU.ret_tail ? 2'd0 : `SMU.ret_tail - `SMU.ret_head == `SMU.ret_size ? 2'd2 : 2'd1;

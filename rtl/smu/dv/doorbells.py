@@ -23,14 +23,14 @@ class End:
     data: int | None = None
     due: int = 0
     shown: tuple[int, int] | None = None
-    """Address and data that were shown and not taken."""
+    """Address and data that were shown but not taken."""
 
 
 class Doorbells:
     """All ports. `world.check_write` sees each write when it takes effect and gives its response."""
 
     def __init__(self, dut: HierarchyObject, world, rng: random.Random) -> None:  # noqa: ANN001
-        """Take everything at once."""
+        """By default, ends take everything at once."""
         self.dut, self.world, self.rng = dut, world, rng
         self.ends = [End() for _ in range(len(dut.m_db_awvalid))]
         self.latency: Callable[[], int] = lambda: 0
@@ -39,12 +39,12 @@ class Doorbells:
         self.silent: set[int] = set()
         """Devices that take nothing."""
         self.mute: set[int] = set()
-        """Devices that take a write and neither act upon it nor answer."""
+        """Devices that take a write, but neither act on it nor answer."""
         dut.m_db_awready.value = dut.m_db_wready.value = dut.m_db_bvalid.value = dut.m_db_bresp.value = 0
         cocotb.start_soon(self._run())
 
     def ringing(self, d: int) -> bool:
-        """Whether a write to this device is shown or is to be answered."""
+        """Whether a write to this device is shown, or waits for its answer."""
         end = self.ends[d]
         return end.shown is not None or end.addr is not None or end.data is not None
 
@@ -82,7 +82,7 @@ class Doorbells:
         return int(signal.value) if signal.value.is_resolvable else 0
 
     def _take(self, d: int, end: End, addr: int | None, data: int | None, aw_ready: bool, w_ready: bool) -> None:
-        """Note what is shown in this cycle, and what of it is taken."""
+        """Note which halves are shown in this cycle, and which of them are taken."""
         if end.shown:
             for was, now, what in ((end.shown[0], addr, "address"), (end.shown[1], data, "data")):
                 self.world.check(was is None or was == now, "SMU-14", f"doorbell {d}: {what} not held until taken")
@@ -98,7 +98,7 @@ class Doorbells:
         end.due = self.world.cycle + self.latency()
 
     def _ring(self, d: int, end: End) -> int:
-        """The write takes effect."""
+        """Let the write take effect; its response."""
         access = Access(0, -1 - d, end.addr, 1, 2, False)
         words = {end.addr & ~7: (end.data << 32, 0xf0) if end.addr & 4 else (end.data, 0x0f)}
         resp, effect = self.world.check_write(access, words)

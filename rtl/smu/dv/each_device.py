@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The doorbell ports, one after the other: what one device sees of the unit, for each device that the unit has. REQ: SMU-14"""
+"""The doorbell ports, one after the other: what one device sees, tried for each device of the unit. REQ: SMU-14"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def again(bench: Bench, d: int) -> None:
 
 
 async def cleared(bench: Bench) -> None:
-    """STATUS.ERROR is cleared, and stays so; the frames kept are given anew."""
+    """Clear STATUS.ERROR, check that it stays clear, and give the returned frames again."""
     for enable in (0, 1):
         await quickly(bench, reg("CTRL"), enable)
     await bench.cycles(100)
@@ -34,7 +34,7 @@ async def cleared(bench: Bench) -> None:
 
 
 async def served(bench: Bench, d: int) -> None:
-    """A miss at the device is served; its page is armed again."""
+    """Check that a miss at the device is served; arm its page again."""
     wait = bench.walkers.ask(0, d)
     await bench.at_device(d)
     bench.world.devices[d].complete()
@@ -44,14 +44,14 @@ async def served(bench: Bench, d: int) -> None:
 
 
 async def others_are_served(bench: Bench, lost: int) -> None:
-    """A miss at each of the other devices."""
+    """Check that a miss at each of the other devices is served."""
     for d in range(bench.world.sizes.devices):
         if d != lost:
             await served(bench, d)
 
 
 async def rearm(bench: Bench, page: int) -> None:
-    """A page that was installed is armed for the next miss, and a frame is there."""
+    """Arm a page that was installed for the next miss, and give a frame for it."""
     await bench.os.withdraw(page)
     assert bench.os.arm(page)
     await bench.os.refill(1)
@@ -59,7 +59,7 @@ async def rearm(bench: Bench, page: int) -> None:
 
 @cocotb.test()
 async def a_write_that_is_not_answered_loses_its_device_alone(dut: HierarchyObject) -> None:
-    """Neither sooner nor later than it may take. The write stays, as one of an old queue pair. REQ: SMU-14, SMU-10"""
+    """The device is lost neither too soon nor too late. The write stays, as one for an old queue pair. REQ: SMU-14, SMU-10"""
     bench = await Bench.start(dut)
     devices = range(bench.world.sizes.devices)
     for d in devices:
@@ -79,7 +79,7 @@ async def a_write_that_is_not_answered_loses_its_device_alone(dut: HierarchyObje
         await quickly(bench, desc(d, "RELEASE"), 0)
         assert await quickly(bench, desc(d, "CTRL")) == mask("DESC_CTRL_RINGING")
         bench.doorbells.mute.clear()
-        bench.world.faults.add("sq_bell")  # an error of an old one is nobody's
+        bench.world.faults.add("sq_bell")  # an error of an old write affects nobody
         await bench.os.rung(d)
         bench.world.faults.clear()
         bench.world.devices[d].reset()
@@ -97,7 +97,7 @@ async def a_write_that_meets_an_error_loses_its_device_alone(dut: HierarchyObjec
         wait = bench.walkers.ask(0, d)
         await bench.answered(wait)
         bench.world.faults.clear()
-        assert wait.is_(FAILED, reason("BUS")), f"SMU-14: an error of device {d} is nobody's"
+        assert wait.is_(FAILED, reason("BUS")), f"SMU-14: an error of device {d} has no effect"
         await others_are_served(bench, d)
         await again(bench, d)
         await served(bench, d)
@@ -106,7 +106,7 @@ async def a_write_that_meets_an_error_loses_its_device_alone(dut: HierarchyObjec
 
 @cocotb.test()
 async def devices_that_are_lost_at_once_are_all_told(dut: HierarchyObject) -> None:
-    """Each one's misses end, whichever others are lost in the same cycle. REQ: SMU-14, SMU-7"""
+    """The misses of each lost device end, whichever others are lost in the same cycle. REQ: SMU-14, SMU-7"""
     bench = await Bench.start(dut)
     sizes = bench.world.sizes
     most = min(sizes.devices, sizes.pmshr, sizes.harts)
@@ -161,7 +161,7 @@ async def a_slow_device_is_told_the_newest_value_alone(dut: HierarchyObject) -> 
 
 @cocotb.test()
 async def a_refused_change_leaves_a_write_as_it_is(dut: HierarchyObject) -> None:
-    """It is not that of an old queue pair, and still loses the device. REQ: SMU-14"""
+    """The write does not become one for an old queue pair: it still loses the device. REQ: SMU-14"""
     bench = await Bench.start(dut)
     for d in range(bench.world.sizes.devices):
         bench.doorbells.mute.add(d)
@@ -172,10 +172,10 @@ async def a_refused_change_leaves_a_write_as_it_is(dut: HierarchyObject) -> None
             await quickly(bench, desc(d, name), before ^ 64)
             assert await quickly(bench, desc(d, name)) == before, f"SMU-9: {name} is changed in use"
             ctrl = await quickly(bench, desc(d, "CTRL"))
-            assert ctrl == mask("DESC_CTRL_VALID"), f"SMU-14: a refused {name} makes the write an old one"
+            assert ctrl == mask("DESC_CTRL_VALID"), f"SMU-14: a refused change of {name} makes the write an old one"
         assert await bench.os.status("ERROR") == 1
         await bench.until(lambda: wait.outcome, LIMIT + ACCESS)  # noqa: B023
-        assert wait.is_(FAILED, reason("BUS")), "SMU-14: a write that is not answered loses nobody"
+        assert wait.is_(FAILED, reason("BUS")), "SMU-14: a write that is not answered loses no device"
         bench.doorbells.mute.clear()
         await again(bench, d)
     await bench.finish()
@@ -183,11 +183,11 @@ async def a_refused_change_leaves_a_write_as_it_is(dut: HierarchyObject) -> None
 
 @cocotb.test()
 async def a_change_makes_a_write_an_old_one(dut: HierarchyObject) -> None:
-    """The write is one of the head doorbell, as no command may be under way. It loses no device, and VALID stays 0 until it ends.
-    REQ: SMU-14"""
+    """The write is for the head doorbell, because no command may be under way. It loses no device, and VALID stays 0 until it
+    ends. REQ: SMU-14"""
     bench = await Bench.start(dut)
     for d, device in enumerate(bench.world.devices):
-        # One field of each device; all of the first one's.
+        # All fields of the first device; one field of each other device.
         for name in FIELDS if d == 0 else (FIELDS[d % len(FIELDS)],):
             wait = bench.walkers.ask(0, d)
             await bench.at_device(d)
@@ -200,7 +200,7 @@ async def a_change_makes_a_write_an_old_one(dut: HierarchyObject) -> None:
             assert await quickly(bench, desc(d, "CTRL")) == 0
             await quickly(bench, desc(d, name), await quickly(bench, desc(d, name)))
             ctrl = await quickly(bench, desc(d, "CTRL"))
-            assert ctrl == mask("DESC_CTRL_RINGING"), f"SMU-14: the write is not old behind a change of {name}"
+            assert ctrl == mask("DESC_CTRL_RINGING"), f"SMU-14: the write is not old after a change of {name}"
             await bench.cycles(2 * LIMIT)
             bench.doorbells.mute.clear()
             await bench.os.rung(d)

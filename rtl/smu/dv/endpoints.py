@@ -17,7 +17,7 @@ from rtl.smu.dv.spec import DONE, FAILED, desc, mask, reg
 LIMIT = int(os.environ.get("SMU_DOORBELL", "0"))
 """Cycles that a doorbell write may take."""
 ACCESS = 60
-"""Cycles in which the registers answer, with memory that answers in the next one."""
+"""Limit in cycles for a register access, with memory that answers in the next cycle."""
 
 
 async def ringing(bench: Bench, d: int) -> None:
@@ -26,7 +26,7 @@ async def ringing(bench: Bench, d: int) -> None:
 
 
 async def quickly(bench: Bench, offset: int, value: int | None = None) -> int:
-    """An access to a register, which must not take long; what was read."""
+    """Access a register, within ACCESS cycles; the value read."""
     access = cocotb.start_soon(bench.os.read(offset) if value is None else bench.os.write(offset, value))
     for _ in range(ACCESS):
         if access.done():
@@ -70,7 +70,7 @@ async def a_device_that_takes_no_doorbell_stops_nobody_else(dut: HierarchyObject
     await bench.answered(refused)
     assert refused.is_(FAILED, reason("DESCRIPTOR"))
     cover("descriptor.silent")
-    # AXI does not let the unit take the write back, so the descriptor is for no other queue pair yet.
+    # AXI does not let the unit withdraw the write, so no other queue pair can use the descriptor yet.
     await quickly(bench, desc(0, "CTRL"), 0)
     world.devices[0].pending.clear()
     world.devices[0].deleted = True
@@ -84,7 +84,7 @@ async def a_device_that_takes_no_doorbell_stops_nobody_else(dut: HierarchyObject
     bench.doorbells.silent.clear()
     await bench.cycles(20)
     assert await quickly(bench, desc(0, "CTRL")) == 0, "SMU-14: a doorbell write is never over"
-    assert [area for area, _ in world.trace].count("sq_bell") == 4, "SMU-9: what was due behind it is forgotten"
+    assert [area for area, _ in world.trace].count("sq_bell") == 4, "SMU-9: the doorbell that was due was rung"
     for d in (0, 1):
         world.devices[d].reset()
         await bench.os.set_up_descriptor(d)
@@ -99,8 +99,8 @@ async def a_device_that_takes_no_doorbell_stops_nobody_else(dut: HierarchyObject
 
 @cocotb.test()
 async def a_flood_of_completions_delays_no_timeout(dut: HierarchyObject) -> None:
-    """One device posts as fast as its entries are taken; another one's commands run out of time as they do without. REQ: SMU-7,
-    SMU-10"""
+    """One device posts entries as fast as they are taken. Commands of another device run out of time no later than without this.
+    REQ: SMU-7, SMU-10"""
     bench = await Bench.start(dut)
     world, os, limit = bench.world, bench.os, 100
     other = bench.walkers.ask(1, 1)
@@ -113,9 +113,9 @@ async def a_flood_of_completions_delays_no_timeout(dut: HierarchyObject) -> None
         while not wait.outcome:
             world.devices[1].stray(world.sizes.pmshr, "beyond")
             await RisingEdge(dut.clk_i)
-            # Each entry is looked at once in as many cycles as there are entries.
+            # The unit checks one entry per cycle, so each entry once in `pmshr` cycles.
             late = world.cycle - start - limit
-            assert late <= world.sizes.pmshr + 2, f"SMU-7: a flood holds a time-out up for {late} cycles"
+            assert late <= world.sizes.pmshr + 2, f"SMU-7: a flood of completions delays a time-out by {late} cycles"
         assert wait.is_(FAILED, reason("TIMEOUT"))
         world.devices[0].complete()
         await bench.cycles(20 + number % world.sizes.pmshr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enabled on a fabric that takes exclusive accesses, with a return ring, or not at all. REQ: SMU-16"""
+"""The unit is enabled only on a fabric that takes exclusive accesses, and with a return ring. REQ: SMU-16"""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rtl.smu.dv.spec import DONE, FAILED, reg
 WORDS = 0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210
 """Content of the first entry of the return ring before each test. The test must restore it."""
 PAIRS = os.environ.get("SMU_ATOMICS") != "1"
-"""The unit makes exclusive pairs; else atomic accesses (atomics.py)."""
+"""Whether the unit makes exclusive pairs; otherwise it makes atomic accesses (atomics.py)."""
 
 
 async def disabled(dut: HierarchyObject) -> Bench:
-    """All set up; the unit is disabled again, and the return ring's first word is not zero."""
+    """A bench that is set up and then disabled. The first entry of the return ring holds WORDS."""
     bench = await Bench.start(dut)
     await bench.os.write(reg("CTRL"), 0)
     await bench.cycles(200)
@@ -43,7 +43,7 @@ def words(bench: Bench) -> tuple[int, int]:
 
 
 async def enabled(bench: Bench) -> bool:
-    """Set ENABLE; whether it stays. If not, STATUS.ERROR tells, and a request is refused."""
+    """Set ENABLE; whether it stays set. If not, check that STATUS.ERROR says so and that a request is refused."""
     os = bench.os
     await os.write(reg("CTRL"), 1)
     stays = await os.read(reg("CTRL")) == 1
@@ -51,19 +51,19 @@ async def enabled(bench: Bench) -> bool:
     if not stays:
         wait = bench.walkers.ask(0, 0)
         await bench.answered(wait)
-        assert wait.is_(FAILED, reason("DISABLED")), f"SMU-16: a refused ENABLE, and a request is answered {wait}"
+        assert wait.is_(FAILED, reason("DISABLED")), f"SMU-16: ENABLE was refused, but a request is answered {wait}"
         await os.write(reg("CTRL"), 0)
         assert await os.status("ERROR") == 0
     return stays
 
 
 def tried(bench: Bench) -> bool:
-    """Whether the unit has written to memory to try the fabric."""
+    """Whether the unit has written to memory to test the fabric."""
     return ("ret_tried", 0) in bench.world.trace
 
 
 async def serves(bench: Bench) -> None:
-    """Enabled, it serves misses."""
+    """Check that the unit can be enabled and then serves misses."""
     assert await enabled(bench), "SMU-16: ENABLE is refused although nothing is wrong"
     assert words(bench) == WORDS, "SMU-16: a word has changed"
     await bench.os.refill(4)
@@ -76,7 +76,7 @@ async def serves(bench: Bench) -> None:
 
 @cocotb.test(skip=not PAIRS)
 async def without_exclusive_accesses_it_is_not_enabled(dut: HierarchyObject) -> None:
-    """Nothing was written. Where there are some, it is enabled."""
+    """Nothing is written. With exclusive accesses the unit is enabled."""
     bench = await disabled(dut)
     bench.memory.exclusive = False
     assert not await enabled(bench), "SMU-16: enabled without exclusive accesses"
@@ -91,7 +91,7 @@ async def without_exclusive_accesses_it_is_not_enabled(dut: HierarchyObject) -> 
 @cocotb.test()
 @cocotb.parametrize(fault=["ret", "ret.write"], effect=[0.0, 1.0])
 async def a_bus_error_refuses(dut: HierarchyObject, fault: str, effect: float) -> None:
-    """On the read or on the write, whether that took effect or not."""
+    """A bus error on the read or on the write refuses ENABLE, whether the write took effect or not."""
     bench = await disabled(dut)
     bench.world.faults.add(fault)
     bench.world.effect_share = effect
@@ -104,7 +104,7 @@ async def a_bus_error_refuses(dut: HierarchyObject, fault: str, effect: float) -
 
 @cocotb.test(skip=not PAIRS)
 async def a_pair_that_fails_is_tried_again(dut: HierarchyObject) -> None:
-    """Some failures: tried again. Nothing but failures: refused in bounded time, and nothing is written."""
+    """If some pairs fail, the unit tries again. If all fail, ENABLE is refused in bounded time, and nothing is written."""
     bench = await disabled(dut)
     bench.memory.claims_lost = 1.0
     assert not await enabled(bench), "SMU-16: enabled although no exclusive pair ever succeeds"
@@ -118,7 +118,7 @@ async def a_pair_that_fails_is_tried_again(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def without_a_return_ring_it_is_not_enabled(dut: HierarchyObject) -> None:
-    """No frame could come back. Memory is left alone. REQ: SMU-5"""
+    """Without a return ring no frame could come back. The unit does not touch memory. REQ: SMU-5"""
     bench = await disabled(dut)
     await bench.os.write(reg("RET_SIZE"), 0)
     assert not await enabled(bench), "SMU-16: enabled without a return ring"
@@ -161,7 +161,7 @@ async def the_test_waits_for_an_install_and_delays_none(dut: HierarchyObject) ->
 
 @cocotb.test()
 async def what_an_install_left_behind_is_no_reason(dut: HierarchyObject) -> None:
-    """After an install whose outcome is not known the next test counts alone. REQ: SMU-13"""
+    """After an install whose outcome is unknown, only the next test decides about ENABLE. REQ: SMU-13"""
     bench = await Bench.start(dut)
     world, os = bench.world, bench.os
     wait = bench.walkers.ask(0, 0)
@@ -177,5 +177,5 @@ async def what_an_install_left_behind_is_no_reason(dut: HierarchyObject) -> None
     assert "bus mapped" in await os.take_returned()
     await os.write(reg("CTRL"), 0)
     await os.write(reg("CTRL"), 1)
-    assert await os.read(reg("CTRL")) == 1, "SMU-16: refused for what came of an install before"
+    assert await os.read(reg("CTRL")) == 1, "SMU-16: ENABLE is refused because of an earlier install"
     await bench.finish()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fences, drains, and the time of commands that is made to run out, of one descriptor each. REQ: SMU-8, SMU-12"""
+"""Fences, drains and EXPIRE, each of one descriptor. REQ: SMU-8, SMU-12"""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ async def a_fence_waits_for_the_device_but_not_for_quarantine_and_a_drain_does(d
     later = bench.walkers.ask(1, 2)
     await bench.at_device(0, 2)
     await bench.cycles(420)
-    assert not await os.busy(0, "FENCE") and not later.outcome, "what came later is not waited for"
-    assert await os.busy(0, "DRAIN"), "SMU-8: a drain over while a command is in quarantine"
+    assert not await os.busy(0, "FENCE") and not later.outcome, "SMU-8: a fence waits for a later miss"
+    assert await os.busy(0, "DRAIN"), "SMU-8: a drain is over while a command is in quarantine"
     bench.world.devices[0].complete(0)
-    await bench.cycles(100)  # GATED looks at a queue every 64
+    await bench.cycles(100)  # the build GATED looks at a queue every 64 cycles
     assert not await os.busy(0, "DRAIN") and await os.status("LIVE") == 1
     for _ in range(3):
         await os.begin(0, "FENCE")
@@ -48,7 +48,7 @@ async def a_fence_waits_for_the_device_but_not_for_quarantine_and_a_drain_does(d
 
 @cocotb.test()
 async def a_fence_is_of_one_descriptor(dut: HierarchyObject) -> None:
-    """A silent device makes nobody wait but those who use it, and those no longer than software wants. REQ: SMU-8, SMU-12"""
+    """Only requests at a silent device wait for it, and no longer than software wants. REQ: SMU-8, SMU-12"""
     bench = await Bench.start(dut)
     os = bench.os
     waits = [bench.walkers.ask(hart, hart) for hart in (0, 1)]
@@ -84,7 +84,7 @@ async def a_fence_is_of_one_descriptor(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def fences_and_drains_are_begun_apart_or_together(dut: HierarchyObject) -> None:
-    """Each by its bit, and by nothing else. REQ: SMU-8"""
+    """Each is begun by its own bit, and by nothing else. REQ: SMU-8"""
     bench = await Bench.start(dut)
     os, both = bench.os, mask("DESC_FENCE_FENCE") | mask("DESC_FENCE_DRAIN")
     at = desc(0, "FENCE")
@@ -96,11 +96,11 @@ async def fences_and_drains_are_begun_apart_or_together(dut: HierarchyObject) ->
             await os.write(address, value, size)
             assert await os.read(at) == 0, f"SMU-8: begun by {value:#x} at {address:#x}"
         await os.write(at, written)
-        assert await os.read(at) == written, "SMU-8: not what was begun is under way"
+        assert await os.read(at) == written, "SMU-8: FENCE does not show what was begun"
         await os.write(at, 0)
         later = bench.walkers.ask(1, page + bench.world.sizes.devices * 3)
         await bench.at_device(0, 2)
-        # Begins nothing, so the later miss is not waited for.
+        # This write begins nothing, so no fence waits for the later miss.
         await os.write(at + 4, 2**32 - 1, 4)
         bench.world.devices[0].complete(0)
         await bench.answered(wait)
@@ -113,7 +113,7 @@ async def fences_and_drains_are_begun_apart_or_together(dut: HierarchyObject) ->
 
 @cocotb.test()
 async def only_commands_at_the_device_expire(dut: HierarchyObject) -> None:
-    """The next command of a PMSHR entry has a time of its own, whatever the unit looks at when EXPIRE is written. REQ: SMU-12"""
+    """EXPIRE does not affect the next command of a PMSHR entry, whichever entry the unit checks at that time. REQ: SMU-12"""
     bench = await Bench.start(dut)
     os, device = bench.os, bench.world.devices[0]
     for phase in range(2 * bench.world.sizes.pmshr):

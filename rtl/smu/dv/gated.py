@@ -11,7 +11,7 @@ TOP = "trapless_smu_gated"
 BODY = """
   logic idle, comes, on_q;
 
-  // The clock runs while the unit is not idle, and for whoever may have something for it.
+  // The clock runs while the unit is not idle, and while a walker or a register access may have work for it.
   assign comes = req_valid_i != '0 || abandon_i != '0 || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid;
   always_latch if (!clk_i) on_q = !rst_ni || !idle || comes;
 
@@ -28,7 +28,7 @@ endmodule
 
 
 def wrapper() -> str:
-    """SystemVerilog: a module with the unit's parameters and pins."""
+    """The SystemVerilog text of a module with the unit's parameters and pins."""
     text = (sources.SMU / f"{sources.TOP}.sv").read_text()
     head = text[text.index(f"module {sources.TOP}"):text.index("\n);") + len("\n);")]
     parameters = ", ".join(f".{name}({name})" for name in re.findall(r"^  parameter .*?(\w+) =", head, re.MULTILINE))

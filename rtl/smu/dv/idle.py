@@ -12,11 +12,11 @@ from rtl.smu.dv.rules import reason
 from rtl.smu.dv.spec import DONE, FAILED, reg
 
 SOON = 100
-"""Cycles within which rest shows."""
+"""Cycles within which `idle_o` must follow."""
 
 
 async def rests(bench: Bench) -> None:
-    """It becomes idle, and stays so."""
+    """Check that the unit becomes idle, and stays so."""
     for _ in range(SOON):
         await bench.cycles(1)
         if bench.dut.idle_o.value:
@@ -27,7 +27,7 @@ async def rests(bench: Bench) -> None:
 
 
 async def works(bench: Bench) -> None:
-    """It is not idle, for as long as anybody looks."""
+    """Check that the unit is not idle, for a while."""
     await bench.cycles(20)
     for _ in range(SOON):
         assert not bench.dut.idle_o.value, "SMU-18: idle while something is under way"
@@ -36,7 +36,7 @@ async def works(bench: Bench) -> None:
 
 @cocotb.test()
 async def idle_while_nothing_is_under_way(dut: HierarchyObject) -> None:
-    """Not while a command is at a device or in quarantine, nor with a walker that waits; but with a return ring that is full."""
+    """Not idle while a command is at a device or in quarantine, or a walker waits. A full return ring does not prevent idle."""
     bench = await Bench.start(dut, frames=3)
     os, world = bench.os, bench.world
     await rests(bench)
@@ -78,7 +78,7 @@ async def idle_while_nothing_is_under_way(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def idle_ends_with_a_doorbell_that_is_not_taken(dut: HierarchyObject) -> None:
-    """One that a device does not take is under way, however long; so is what is due behind it. REQ: SMU-14"""
+    """A doorbell write that a device does not take is under way, however long; so is one that is due after it. REQ: SMU-14"""
     bench = await Bench.start(dut)
     world = bench.world
     wait = bench.walkers.ask(0, 0)
@@ -98,7 +98,7 @@ async def idle_ends_with_a_doorbell_that_is_not_taken(dut: HierarchyObject) -> N
 @cocotb.test()
 @cocotb.parametrize(channel=["b_channel", "r_channel"])
 async def not_idle_while_a_register_answer_waits(dut: HierarchyObject, channel: str) -> None:
-    """REQ: SMU-18. The master takes no answer for a while: of a write, of a read."""
+    """REQ: SMU-18. For a while the master does not take the answer of a write, or of a read."""
     bench = await Bench.start(dut)
     os = bench.os
     await rests(bench)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interrupt output: each cause alone, as long as it lasts. REQ: SMU-17"""
+"""The interrupt output: each cause by itself, as long as it lasts. REQ: SMU-17"""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ALL = sum(CAUSES.values())
 
 
 async def causes(bench: Bench, *there: str) -> None:
-    """Just these are there, and the output is high for them alone."""
+    """Check that exactly these causes are set, and that the output is high only for them."""
     found = await bench.os.read(reg("INT_CAUSE"))
     assert found == sum(CAUSES[name] for name in there), f"SMU-17: causes {found:#x}, not {there}"
     for name, bit in CAUSES.items():
         for enabled, high in ((bit, name in there), (ALL & ~bit, any(other != name for other in there))):
             await bench.os.write(reg("INT_ENABLE"), enabled)
             await bench.cycles(4)
-            assert bool(bench.dut.irq_o.value) == high, f"SMU-17: {there}, and {enabled:#x} enabled"
+            assert bool(bench.dut.irq_o.value) == high, f"SMU-17: the output is wrong: causes {there}, enabled {enabled:#x}"
     for name in there:
         cover(f"interrupt.{name.lower()}")
     await bench.os.write(reg("INT_ENABLE"), 0)
@@ -86,7 +86,7 @@ async def a_completion_in_time_is_no_time_out(dut: HierarchyObject) -> None:
         await bench.answered(wait)
         await bench.cycles(40)
         told = bool(await os.read(reg("INT_CAUSE")) & CAUSES["TIMEOUT"])
-        assert told == wait.is_(FAILED, reason("TIMEOUT")), f"SMU-17: {wait.outcome}, and TIMEOUT is {told}"
+        assert told == wait.is_(FAILED, reason("TIMEOUT")), f"SMU-17: the outcome is {wait.outcome}, but TIMEOUT is {told}"
         found.add(wait.outcome)
         await os.write(reg("INT_CAUSE"), CAUSES["TIMEOUT"])
         await os.take_returned()

@@ -29,7 +29,7 @@ async def a_timed_out_command_keeps_its_frame_until_the_completion_comes(dut: Hi
     assert await bench.os.take_returned() == []
     bench.world.devices[0].complete()
     await bench.cycles(100)
-    assert bench.world.pte(0) == wait.seen and not again.outcome, "install stays forbidden"
+    assert bench.world.pte(0) == wait.seen and not again.outcome, "SMU-7: a page is installed after its miss has timed out"
     assert await bench.os.take_returned() == ["timeout"]
     cover("quarantine.completed")
     bench.world.devices[0].complete()
@@ -50,7 +50,7 @@ async def release_ends_quarantine_and_waiting(dut: HierarchyObject) -> None:
     await os.write(reg("TIMEOUT"), 0)
     waits = bench.walkers.ask(1, 2)
     await bench.at_device(0, 2)
-    assert await os.failed_with_error(desc(0, "RELEASE"), 0), "refused while valid"
+    assert await os.failed_with_error(desc(0, "RELEASE"), 0), "RELEASE must be refused while VALID is set"
     await os.invalidate(0)
     await os.release(0)
     await bench.answered(waits)
@@ -70,7 +70,7 @@ async def release_ends_quarantine_and_waiting(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def a_silent_device_leaves_entries_to_the_others(dut: HierarchyObject) -> None:
-    """REQ: SMU-10. Misses at it that nobody waits for take three quarters of the entries, and no more."""
+    """REQ: SMU-10. Misses at a silent device that nobody waits for take at most three quarters of the entries."""
     bench = await Bench.start(dut, frames=16)
     walkers, most = bench.walkers, bench.world.sizes.pmshr * 3 // 4
     for n in range(most):
@@ -90,7 +90,7 @@ async def a_silent_device_leaves_entries_to_the_others(dut: HierarchyObject) -> 
     bench.world.devices[1].complete()
     await bench.answered(other)
     assert other.is_(DONE)
-    again = walkers.ask(3, 2 * most)  # one of those is waited for now
+    again = walkers.ask(3, 2 * most)  # a walker waits for one of those misses now
     await bench.until(lambda: again.accepted)
     await bench.at_device(0, most + 1)
     bench.world.devices[0].delay = lambda: 0
@@ -104,7 +104,7 @@ async def a_silent_device_leaves_entries_to_the_others(dut: HierarchyObject) -> 
 
 @cocotb.test()
 async def a_pmshr_full_of_quarantine_fails_requests_at_once(dut: HierarchyObject) -> None:
-    """REQ: SMU-7, SMU-10. Nobody waits for what may never come."""
+    """REQ: SMU-7, SMU-10. A request does not wait for an entry that may never be free."""
     bench = await Bench.start(dut, frames=16)
     await bench.os.write(reg("TIMEOUT"), 60)
     pmshr = bench.world.sizes.pmshr

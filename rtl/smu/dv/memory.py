@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory behind the SMU's AXI4 master: any latency on each access, pauses on each channel, reordering between identifiers,
-exclusive pairs, the atomic accesses of AXI5, and bus errors where the world says so, on writes that take effect and on others.
-What the accesses mean is the world's business."""
+exclusive pairs, the atomic accesses of AXI5, and bus errors where world.py asks for them, on writes that take effect and on
+others. world.py checks what the accesses mean."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ AxiAWBus, _, _, AxiAWSink, _ = define_stream(
 
 @dataclass
 class Ram:
-    """Words of 8 bytes. A write by anybody ends the exclusive claims on its word."""
+    """Words of 8 bytes. Any write ends the exclusive claims on its word."""
 
     words: dict[int, int] = field(default_factory=dict)
     claims: dict[int, int] = field(default_factory=dict)
-    """AXI identifier to the word that it has read exclusively."""
+    """For each AXI identifier, the word that it has read exclusively."""
 
     def read(self, at: int) -> int:
         """The word at an address."""
@@ -68,7 +68,7 @@ class Access:
 
 class Memory:
     """The AXI4 slave. `world.check_read` and `world.check_write` see each burst when it takes effect and give its response;
-    the latter says besides whether a write takes effect, which one that meets a bus error may or may not."""
+    the latter also says whether a write takes effect, because a write that meets a bus error may or may not."""
 
     def __init__(self, dut: HierarchyObject, ram: Ram, world, rng: random.Random) -> None:  # noqa: ANN001
         """Listen on the ports `m_axi_*`."""
@@ -81,23 +81,23 @@ class Memory:
         self.bytes = len(dut.m_axi_wdata) // 8
         self.latency: Callable[[], int] = lambda: 0
         self.claims_lost = 0.0
-        """How often an exclusive write fails for no reason that the SMU can see."""
+        """Share of exclusive writes that fail without a reason that the SMU can see."""
         self.failed_beats: set[int] | None = None
-        """Which beats of a read that meets a bus error; None: any, one at least."""
+        """Beats with the error in a read that meets a bus error; None: at random, at least one."""
         self.exclusive = True
-        """Whether this memory knows exclusive accesses."""
+        """Whether this memory supports exclusive accesses."""
         self.atomics = "done"
-        """What becomes of atomic accesses: "done"; "refused" by a bus error; "plain": taken for writes of their data; or an
-        AtomicCompare that is done wrongly (`_compared`), or "unset": an AtomicStore that does nothing."""
+        """How atomic accesses are handled: "done"; "refused" by a bus error; "plain": taken for writes of their data; "unset": an
+        AtomicStore does nothing; or a name of `_compared`: an AtomicCompare is done wrongly."""
         self.atomic_ids: dict[int, int] = {}
-        """Identifiers of atomic accesses that are not answered, and how many answers are due: nobody else may have them."""
+        """Identifiers of unanswered atomic accesses, and the number of answers due. No other access may use these identifiers."""
         self.atomic_errors: tuple[tuple[bool, bool], ...] = ((True, True), (True, False), (False, True))
         """On which channels an AtomicCompare may report an error: data, response."""
         cocotb.start_soon(self._serve(self.ar, self._take_read, self._read))
         cocotb.start_soon(self._serve(self.aw, self._take_write, self._write))
 
     def pause(self, share: float, longest: int = 8) -> None:
-        """Stop each channel at random: for this `share` of the time, and up to `longest` cycles at once."""
+        """Stop each channel at random: for this `share` of the time, at most `longest` cycles at once."""
         for channel in (self.aw, self.w, self.b, self.ar, self.r):
             channel.set_pause_generator(self._pauses(share, longest) if share else None)
             channel.pause = False
@@ -110,7 +110,7 @@ class Memory:
 
     async def _serve(self, channel: AxiARSink | AxiAWSink, take: Callable[[], Awaitable[Access]],
                      effect: Callable[[Access], None]) -> None:
-        """Take bursts, let each wait its time, and serve those of one identifier in order, others in any."""
+        """Take bursts and let each wait its time. Bursts of one identifier are served in order, others in any order."""
         waiting: list[Access] = []
         while True:
             if not waiting and channel.empty():
@@ -169,7 +169,7 @@ class Memory:
                 self.r.send_nowait(self.r._transaction_obj(**fields))
 
     def _failed_beats(self, beats: int) -> set[int]:
-        """Which beats of a burst meet the error: one is enough. Their data are wrong, but look right."""
+        """Beats of a burst that meet the error; one is enough. Their data are wrong, but look plausible."""
         failed = self.failed_beats or {beat for beat in range(beats) if self.rng.random() < 0.5} or {self.rng.randrange(beats)}
         if beats > 1:
             cover("bus.all_beats" if len(failed) == beats else f"bus.{'last' if beats - 1 in failed else 'first'}_beat")
@@ -181,8 +181,8 @@ class Memory:
         return sum(self.ram.read(line + 8 * i) << 64 * i for i in range(self.bytes // 8))
 
     def _operands(self, access: Access) -> tuple[int, int]:
-        """What an AtomicCompare compares with, and what it writes then. Its data begin at the address: in the upper half of 16
-        bytes the burst wraps, and what it writes comes first (AXI5, attributes of atomic transactions)."""
+        """The value with which an AtomicCompare compares, and the value that it writes. Its data begin at the address. In the
+        upper half of 16 bytes the burst wraps, and the value to write comes first (AXI5, attributes of atomic transactions)."""
         upper = access.addr & 8 != 0
         assert access.beats << access.size == 16 and access.burst == (WRAP if upper else INCR), f"AXI: {access}"
         lane = access.addr % self.bytes & ~15
@@ -193,9 +193,9 @@ class Memory:
         return (second, first) if upper else (first, second)
 
     def _compared(self, access: Access) -> tuple[int, int]:
-        """An AtomicCompare is done, or done wrongly: its operands are "swapped", or those of a wrapping burst ("unwrapped"); it
-        never writes ("unwritten"), always does ("always"), or says that it has found something else ("other"). The response, and
-        which bits of the data that it gives are wrong."""
+        """Do an AtomicCompare, or do it wrongly: swap its operands ("swapped"), or only those of a wrapping burst ("unwrapped");
+        never write ("unwritten"), always write ("always"), or return another value than the one found ("other"). Returns the
+        response, and which bits of the returned data are wrong."""
         compared, new = self._operands(access)
         kind, resp, found = self.atomics, OKAY, self.ram.read(access.addr)
         if kind == "done":
@@ -207,7 +207,7 @@ class Memory:
         return resp, int(kind == "other")
 
     def _atomic(self, access: Access) -> None:
-        """An atomic access takes effect, or whatever this fabric does with one."""
+        """Let an atomic access take effect, or do with it what `atomics` says."""
         compares, resp, old = access.atop == COMPARE, OKAY, self._line(access.addr)
         assert not access.lock and access.atop in (SET, COMPARE), f"AXI: {access}"
         if self.atomics == "refused":

@@ -15,7 +15,7 @@ from rtl.smu.dv.world import BLOCKS, NEVER, World
 
 @dataclass
 class Command:
-    """One that the device has fetched."""
+    """A command that the device has fetched."""
 
     cid: int
     lba: int
@@ -28,39 +28,39 @@ class Device:
     """One controller's queue pair."""
 
     def __init__(self, world: World, index: int, rng: random.Random) -> None:
-        """Queues as after their creation."""
+        """Make the queues as they are after their creation."""
         self.world, self.index, self.rng = world, index, rng
         self.delay: Callable[[], int] = lambda: NEVER
-        """Cycles from doorbell to completion of each command; NEVER leaves it to the test, or for ever."""
+        """Cycles from doorbell to completion of each command. With NEVER only the test completes it, if at all."""
         self.status: Callable[[], int] = lambda: 0
         self.posted: Callable[[int], None] = lambda at: None
-        """Told the address of each completion queue entry."""
+        """Called with the address of each completion queue entry."""
         self.past: int | None = None
         """Identifier of the latest completion."""
         self.reset()
 
     def reset(self) -> None:
-        """The queue pair is deleted and made again."""
+        """Delete the queue pair and make it again."""
         self.sq_head = self.cq_tail = self.cq_head = self.wraps = 0
         self.pending: list[Command] = []
         self.deleted = False
-        """The queue pair is deleted: doorbells are ignored."""
+        """Whether the queue pair is deleted; then doorbells are ignored."""
         self.owed = 0
-        """Commands in the submission queue less completions that the SMU has taken."""
+        """Commands in the submission queue, minus completions that the SMU has taken."""
         self.answers: list[bool] = []
         """For each completion queue entry that the SMU has not taken yet: whether it belongs to a command."""
         for at in range(self.world.cq(self.index), self.world.cq(self.index) + 16 * self.world.sizes.depth, 8):
             self.world.ram.words.pop(at, None)
 
     def taken(self, head: int) -> None:
-        """The SMU has taken the entries up to here."""
+        """The SMU has taken the entries before `head`."""
         while self.cq_head != head:
             self.world.check(bool(self.answers), "SMU-9", f"completion queue {self.index}: head {head} is beyond the last entry")
             self.owed -= self.answers.pop(0)
             self.cq_head = (self.cq_head + 1) % self.world.sizes.depth
 
     def fetch(self, tail: int) -> None:
-        """Take what the doorbell announces."""
+        """Fetch the commands that the doorbell announces."""
         depth = self.world.sizes.depth
         if (tail - self.sq_head) % depth > 1:
             cover("nvme.merged")
@@ -82,13 +82,14 @@ class Device:
             cover("nvme.as_many_as_pmshr")
 
     def step(self) -> None:
-        """Answer what is due; the order is the device's."""
+        """Complete one of the commands that are due, chosen at random."""
         due = [command for command in self.pending if command.due <= self.world.cycle]
         if due:
             self.complete(self.pending.index(self.rng.choice(due)))
 
     def complete(self, which: int = 0, status: int | None = None) -> bool:
-        """End a command; whether there was one, and room. Data are written whatever the status says."""
+        """Complete a command; whether there was one, and room for its entry. The device writes the data whatever the status
+        is."""
         if which >= len(self.pending):
             return False
         command = self.pending[which]
@@ -116,7 +117,7 @@ class Device:
             return False
         at = self.world.cq(self.index) + C["NVME_CQE_SIZE"] * self.cq_tail
         phase = 1 - self.wraps % 2
-        # SQ head and SQ identifier are nonsense on purpose.
+        # SQ head and SQ identifier are wrong on purpose.
         upper = of("CQE_SQHD", 0xbeef) | of("CQE_SQID", 0xdead)
         upper |= of("CQE_CID", cid) | of("CQE_PHASE", phase) | of("CQE_STATUS", status)
         self.world.ram.write(at, self.rng.getrandbits(64))
@@ -130,7 +131,7 @@ class Device:
         return True
 
     def stray(self, cid: int, kind: str) -> None:
-        """A completion for no command of this device."""
+        """Post a completion that belongs to no command of this device."""
         if all(command.cid != cid for command in self.pending) and self.post(cid, 0):
             cover(f"nvme.stray_{kind}")
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things lie in a run: anywhere in physical memory, another place for each run (SMU_RUN). Neighbours of one kind differ in
-one bit only, so that a unit that overlooks a bit of an address takes one for another. With SMU_NEAR everything but the frames
-lies side by side, so that windows can hold it (REQ: SMU-15)."""
+"""Addresses of a run: anywhere in physical memory, different for each run (SMU_RUN). Neighbours of one kind differ in only one
+bit, so a unit that overlooks a bit of an address takes one for the other. With SMU_NEAR everything except the frames lies side
+by side, so that windows can hold it (REQ: SMU-15)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import random
 
 ADDRESS_BITS, PFN_BITS, DMA_BITS, NSID_BITS = 56, 44, 64, 32
 COUNT = 160
-"""Entries of a kind and frames, at most."""
+"""Limit of entries of one kind, and of frames."""
 DEVICES = 8
 PAGE = 4096
 
@@ -18,7 +18,7 @@ _rng = random.Random(os.environ.get("SMU_RUN", ""))
 
 
 def _spread(base: int, low: int, high: int) -> list[int]:
-    """Different numbers from `base` on, each of which differs from the one before in one bit, of `low` to below `high`."""
+    """Different numbers that begin with `base`. Each differs from the one before in one bit, from `low` to below `high`."""
     found, bits = [base], []
     while len(found) < COUNT:
         bits = bits or _rng.sample(range(low, high), high - low)
@@ -46,7 +46,7 @@ else:
     SQ, CQ = ([_anywhere(PAGE) for _ in range(DEVICES)] for _ in range(2))
     BELLS = [_anywhere(8) for _ in range(DEVICES)]
 FIRMWARE = PT[0] & -PAGE ^ 1 << _rng.randrange(30, ADDRESS_BITS)
-"""Memory that is none of the unit's business."""
+"""Memory that the unit must not touch."""
 PFN = _spread(_rng.getrandbits(PFN_BITS), 0, PFN_BITS)
 DMA = _spread(_rng.getrandbits(DMA_BITS) & -PAGE, 12, DMA_BITS)
 NSID = [1 + _rng.getrandbits(NSID_BITS - 1) for _ in range(DEVICES)]

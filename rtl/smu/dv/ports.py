@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The software request ports by examples."""
+"""Examples for the software request ports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rtl.smu.dv.world import NEVER
 
 @cocotb.test()
 async def software_asks_through_a_port(dut: HierarchyObject) -> None:
-    """REQ: SMU-11. As a walker does, also for an entry that walkers leave alone."""
+    """REQ: SMU-11. A port asks as a walker does, also for an entry that walkers ignore (SOFT)."""
     bench = await Bench.start(dut)
     os, world = bench.os, bench.world
     assert get("REG_CAP_PORTS", await os.read(reg("CAP"))) == world.sizes.harts
@@ -24,7 +24,7 @@ async def software_asks_through_a_port(dut: HierarchyObject) -> None:
     world.devices[1].delay = lambda: 20
     wait = await os.ask_port(1, 3)
     assert wait.is_(DONE) and wait.pte == world.pte(3) and not wait.pte & mask("PTE_SOFT")
-    assert not bench.walkers.answers, "no walker hears of it"
+    assert not bench.walkers.answers, "SMU-11: a walker gets the answer of a port"
     assert (await os.count("REQUESTS"), await os.count("PORT_REQUESTS")) == (1, 1)
     wait = await os.ask_port(0, 5, halves=True)
     assert wait.is_(DONE)
@@ -65,7 +65,7 @@ async def a_busy_port_shows_no_old_answer(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def a_port_hears_that_the_entry_changed(dut: HierarchyObject) -> None:
-    """REQ: SMU-2, SMU-11. The whole entry is compared, SOFT too."""
+    """REQ: SMU-2, SMU-11. The whole entry is compared, including SOFT."""
     bench = await Bench.start(dut)
     armed = bench.world.pte(4)
     wait = await bench.os.ask_port(0, 4, seen=armed | mask("PTE_SOFT"))
@@ -87,7 +87,7 @@ async def a_port_refuses_what_no_walker_would_ask(dut: HierarchyObject) -> None:
     wait = await os.ask_port(0, 0, addresses=(good[0] | 1 << 60, *good[1:]))
     assert wait.is_(FAILED, reason("BUS")), wait
     cover("descriptor.far")
-    assert not any(area == "pte" for area, _ in world.trace), "memory is left alone"
+    assert not any(area == "pte" for area, _ in world.trace), "SMU-11: memory was read for a refused request"
     armed = world.pte(0)
     world.ram.write(good[0], armed | mask("PTE_D"))
     wait = await os.ask_port(0, 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each rule of the contract by an example (the reference model has the same ones in machine/crates/smu/src/tests); `soak` covers
-what lies between."""
+"""An example for each rule of the contract (the reference model has the same ones in machine/crates/smu/src/tests); `soak` covers
+the cases between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rtl.smu.dv.places import BELLS, FREE_RING, NSID, RET_RING
 from rtl.smu.dv.spec import CHANGED, DONE, FAILED, C, desc, get, mask, of, reg
 
 LONG = 600
-"""Cycles enough for everything but a device."""
+"""Cycles that are enough for everything except a device."""
 
 
 def reason(name: str) -> int:
@@ -74,13 +74,13 @@ async def a_wait_can_be_abandoned_at_any_moment(dut: HierarchyObject) -> None:
             await bench.os.withdraw(page)
             bench.os.arm(page)
     else:
-        raise AssertionError("the answer takes longer than the test looks")
+        raise AssertionError("the answer takes longer than the 90 cycles that the test tries")
     await bench.finish()
 
 
 @cocotb.test()
 async def a_full_pmshr_takes_waiting_harts_in_turn_and_joins(dut: HierarchyObject) -> None:
-    """REQ: SMU-1, SMU-6. A request not accepted is forgotten when taken back; one that finds its miss live joins even then."""
+    """REQ: SMU-1, SMU-6. A request that is taken back before acceptance is forgotten. One whose miss is live joins even now."""
     bench = await Bench.start(dut, frames=16)
     os, walkers, pmshr = bench.os, bench.walkers, bench.world.sizes.pmshr
     for n in range(pmshr):
@@ -159,7 +159,7 @@ async def an_entry_that_changed_during_the_io_is_left_alone(dut: HierarchyObject
 
 @cocotb.test()
 async def exclusive_pairs_that_fail_are_tried_again(dut: HierarchyObject) -> None:
-    """REQ: SMU-3, SMU-10. Some failures: tried again. Nothing but failures: given up in bounded time."""
+    """REQ: SMU-3, SMU-10. If some pairs fail, the unit tries again. If all fail, it gives up in bounded time."""
     bench = await Bench.start(dut)
     bench.memory.claims_lost = 0.7
     wait = bench.walkers.ask(0, 7)
@@ -224,7 +224,7 @@ async def frames_are_prefetched_and_counted_and_come_back_when_disabled(dut: Hie
     assert refused.is_(FAILED, reason("DISABLED"))
     await bench.cycles(200)
     assert await bench.os.take_returned() == ["disabled"] * ahead
-    assert await bench.os.status("NO_FRAMES") == 0, "one is at the device"
+    assert await bench.os.status("NO_FRAMES") == 0, "SMU-5: NO_FRAMES although a frame is at the device"
     cover("register.disabled_while_live")
     bench.world.devices[0].complete()
     await bench.answered(accepted)
@@ -256,7 +256,7 @@ async def a_full_return_ring_makes_the_smu_keep_frames(dut: HierarchyObject) -> 
 @cocotb.test()
 @cocotb.parametrize((("kind", "bits"), [("dma", range(12)), ("pfn", range(44, 64))]))
 async def malformed_ring_entries_go_back(dut: HierarchyObject, kind: str, bits: range) -> None:
-    """REQ: SMU-5, SMU-10. Any one bit is enough."""
+    """REQ: SMU-5, SMU-10. One wrong bit is enough."""
     bench = await Bench.start(dut, frames=0)
     for bit in bits:
         await bench.os.refill(1, **{f"spoil_{kind}": 1 << bit})
@@ -304,7 +304,7 @@ async def bus_errors_fail_the_miss_wherever_they_happen(dut: HierarchyObject, ar
 @cocotb.test()
 @cocotb.parametrize(beats=[{0}, {1}, {0, 1}])
 async def a_bus_error_on_the_free_ring_means_no_frame(dut: HierarchyObject, beats: set[int]) -> None:
-    """REQ: SMU-6. An unusable ring is the OS's to mend, not the program's fault. On any beat of its entry."""
+    """REQ: SMU-6. The miss fails as with an empty ring: the OS must repair the ring. The error is on either beat, or both."""
     bench = await Bench.start(dut, frames=0)
     bench.memory.failed_beats = beats
     bench.world.faults.add("free")
@@ -376,7 +376,7 @@ async def what_is_not_for_this_unit_fails(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def the_completion_queue_is_read_only_while_a_command_is_outstanding(dut: HierarchyObject) -> None:
-    """REQ: SMU-9. (The world fails any look that comes while none is.)"""
+    """REQ: SMU-9. (world.py fails the test at any read while no command is outstanding.)"""
     bench = await Bench.start(dut)
 
     def looks() -> int:
@@ -436,7 +436,7 @@ async def stray_completions_are_counted_and_dropped(dut: HierarchyObject) -> Non
 
 @cocotb.test()
 async def a_completion_of_an_earlier_command_is_dropped(dut: HierarchyObject) -> None:
-    """REQ: SMU-9. It comes twice, the second time when the entry has a command of another miss, whose data are not there."""
+    """REQ: SMU-9. The completion comes twice: the second time, the entry has a command of another miss, without data."""
     bench = await Bench.start(dut)
     device = bench.world.devices[0]
     first = bench.walkers.ask(0, 0)
@@ -503,7 +503,7 @@ async def settings_cannot_change_while_in_use(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def registers_by_halves_and_otherwise(dut: HierarchyObject) -> None:
-    """REQ: SMU-10. Halves count, other sizes are ignored; what is not there reads zero; what is read-only stays."""
+    """REQ: SMU-10. Halves are written, other sizes are ignored, unmapped registers read zero, read-only ones do not change."""
     bench = await Bench.start(dut)
     os, timeout = bench.os, reg("TIMEOUT")
     assert (await os.read(reg("ID"))).to_bytes(8, "little") == b"SMU1\x02\0\0\0"
@@ -522,7 +522,7 @@ async def registers_by_halves_and_otherwise(dut: HierarchyObject) -> None:
         assert await os.read(reg("CTRL")) == 0 and ("ret_tried", 0) not in bench.world.trace, "SMU-10: a write of other size acts"
     await os.write(reg("CTRL"), 1)
     await os.write(reg("CTRL") + 4, 0, 4)
-    assert await os.read(reg("CTRL")) == 1, "SMU-10: a write of one half acts on the other"
+    assert await os.read(reg("CTRL")) == 1, "SMU-10: a write of one half changes the other"
     cover("register.other_size")
     for offset in (0x070, 0x130, 0x280, 0x3f8, 0x800 + 0x40 * bench.world.sizes.harts):
         await os.write(offset, 2**64 - 1)
@@ -537,7 +537,7 @@ async def registers_by_halves_and_otherwise(dut: HierarchyObject) -> None:
     for d in range(bench.world.sizes.devices):
         await os.write(desc(d, "FENCE"), 2**64 - 1)
         await os.write(desc(d, "EXPIRE") + 4, 0, 4)
-        assert (await os.read(desc(d, "FENCE")), await os.read(desc(d, "EXPIRE"))) == (0, 0), "nothing to wait for"
+        assert (await os.read(desc(d, "FENCE")), await os.read(desc(d, "EXPIRE"))) == (0, 0), "SMU-8: a fence waits for nothing"
     await os.write(timeout, 0)
     assert await os.read(reg("RET_BASE")) == RET_RING
     await bench.finish()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random walkers, software, devices, memory and operating system, from a seed.
+"""Random walkers, software, devices, memory and operating system. A seed determines the run.
 
 REQ: SMU-1, SMU-2, SMU-3, SMU-4, SMU-5, SMU-6, SMU-7, SMU-8, SMU-9, SMU-10, SMU-11,
 SMU-13, SMU-15"""
@@ -23,14 +23,14 @@ from rtl.smu.dv.world import NEVER
 
 FAULTS = ("pte", "pmd", "pud", "sq", "cq", "sq_bell", "cq_bell", "free", "ret",
           "pte.write", "pte.write", "pmd.write", "pud.write")
-"""An entry's write is never reached where its read fails, too: hence those alone."""
+"""Areas that fail. Some fail only on writes, because an entry whose read fails is never written."""
 
 
 class Soak:
     """The actors of one run."""
 
     def __init__(self, bench: Bench, faults: bool, number: int) -> None:
-        """Devices and memory of a random character. Of four runs in a row each has another share of pauses."""
+        """Choose random properties of devices and memory. Four runs in a row have four different shares of pauses."""
         self.bench, self.faults, self.rng = bench, faults, random.Random(bench.rng.random())
         self.over = self.quiet = False
         rng, memory = self.rng, bench.memory
@@ -57,11 +57,11 @@ class Soak:
         return rng.choice((1, rng.randint(5, slow), rng.randint(5, slow), rng.randint(300, 900)))
 
     async def pause(self, longest: int) -> None:
-        """Some cycles."""
+        """Wait some cycles, at most `longest`."""
         await ClockCycles(self.bench.dut.clk_i, self.rng.randint(1, longest))
 
     async def hart(self, hart: int) -> None:
-        """A walker that misses here and there, and may be interrupted."""
+        """Act as a walker that misses on random pages and may be interrupted."""
         walkers, world, rng = self.bench.walkers, self.bench.world, self.rng
         while not self.over:
             await self.pause(rng.choice((2, 20, 60)))
@@ -70,7 +70,7 @@ class Soak:
             if not names_block(pte) or pte & mask("PTE_SOFT"):
                 continue
             if rng.random() < 0.1:
-                await self.pause(40)  # what it saw grows old
+                await self.pause(40)  # the entry may change meanwhile
             if self.quiet:
                 continue
             wait = walkers.ask(hart, page, seen=pte)
@@ -80,7 +80,7 @@ class Soak:
             await wait.over.wait()
 
     async def port(self, number: int) -> None:
-        """Software that asks through a port."""
+        """Act as software that asks through a port."""
         os, world, rng = self.bench.os, self.bench.world, self.rng
         while not self.over:
             await self.pause(300)
@@ -95,7 +95,7 @@ class Soak:
                 await os.ask_port(number, page, seen=pte, halves=rng.random() < 0.2)
 
     async def system(self, cycles: int) -> None:
-        """The operating system."""
+        """Act as the operating system."""
         bench, os, world, rng = self.bench, self.bench.os, self.bench.world, self.rng
         while world.cycle < cycles:
             await self.pause(60)
@@ -150,7 +150,7 @@ class Soak:
                     await self.mend()
                 case "neglect":
                     await self.pause(2000)
-                case "window":  # one that is not in force, and cannot be changed now
+                case "window":  # a window that is not in force and cannot be changed now
                     if await os.status("LIVE"):
                         await os.write(window(3, "FIRST"), rng.getrandbits(56) & -4096)
                 case "fault":
@@ -169,7 +169,7 @@ class Soak:
         self.over = True
 
     async def slow(self, d: int) -> None:
-        """A device that takes no doorbell for a while, no longer than a write may take."""
+        """Let a device take no doorbell for a while, but not longer than a write may take."""
         self.bench.doorbells.silent.add(d)
         await self.pause(300)
         self.bench.doorbells.silent.discard(d)
@@ -183,7 +183,7 @@ class Soak:
             os.arm(page, other_block=self.rng.random() < 0.7, soft=self.rng.random() < 0.2)
 
     async def mend(self) -> None:
-        """After bus errors: stop, delete the queues, set up the rings and queues again."""
+        """Recover from bus errors: stop, delete the queues, set up the rings and queues again."""
         os, world = self.bench.os, self.bench.world
         self.quiet = True  # set-up is refused while anything is under way
         world.faults.clear()
@@ -246,24 +246,24 @@ async def play(dut: HierarchyObject, faults: bool) -> None:
             break
         await bench.os.take_returned()
         await bench.cycles(50)
-    assert left.is_set(), f"SMU-10: somebody waits for ever: {bench.walkers.waits} {bench.world.ports}"
+    assert left.is_set(), f"SMU-10: a walker or port waits for ever: {bench.walkers.waits} {bench.world.ports}"
     await bench.cycles(500)
     await bench.finish()
 
 
 async def play_in_time(dut: HierarchyObject, faults: bool) -> None:
-    """One run, which ends: a unit that never comes to rest is a failure, not a test without end."""
+    """One run with a time limit, so that a unit that never rests fails the test."""
     cycles = int(os.environ["SMU_CYCLES"])
     await with_timeout(play(dut, faults), 5 * cycles * PERIOD_NS, "ns")
 
 
 @cocotb.test()
 async def no_rule_is_broken_without_bus_errors(dut: HierarchyObject) -> None:
-    """From a seed."""
+    """A random run without bus errors."""
     await play_in_time(dut, faults=False)
 
 
 @cocotb.test()
 async def no_rule_is_broken_with_bus_errors_everywhere(dut: HierarchyObject) -> None:
-    """From a seed."""
+    """A random run with bus errors."""
     await play_in_time(dut, faults=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constants of the specification, read from the package that the RTL itself uses; entries put together and taken apart."""
+"""The constants of the specification, read from the package that the RTL uses; functions that build and split entries."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def port(p: int, name: str) -> int:
 
 
 def names_block(pte: int) -> bool:
-    """Whether an entry is of the armed form, SOFT aside."""
+    """Whether an entry has the armed form. SOFT is not looked at."""
     def has(name: str) -> bool:
         return pte & mask(f"PTE_{name}") != 0
 

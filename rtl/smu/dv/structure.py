@@ -4,9 +4,9 @@ their crosses.
 
     rtl/run python -m rtl.smu.dv.structure [--seeds N]
 
-Prints a table of the files, and every line and branch that was never reached. holes.toml says of each why it cannot be, or need
-not; one that it does not know, or that it names though it was reached, makes the exit status 1. A branch is one way of an `if`, a
-`case` or a conditional expression. The signals with bits that never moved, and why, end the report."""
+Prints a table of the files, and every line and branch that was never reached. holes.toml gives the reason of each. The exit
+status is 1 if a reason is missing, or if holes.toml names a line or branch that was reached. A branch is one way of an `if`, a
+`case` or a conditional expression. At the end come the signals with bits that never moved, with the reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOLES = Path(__file__).with_name("holes.toml")
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """A place that is reached or not. `what`: of a branch which way, of a toggle which bit and direction."""
+    """A place that is reached or not. `what` names the way of a branch, or the bit and direction of a toggle."""
 
     file: str
     line: int
@@ -38,8 +38,8 @@ class Point:
 
 
 def points(dat: Path) -> dict[Point, int]:
-    """How often each point of one run was reached; instances of a module together. Source of the format: Verilator 5.048,
-    include/verilated_cov.h: a line for each point, `C '`, pairs of key and value behind \\x01 and \\x02, `' ` and the count."""
+    """How often each point of one run was reached, added over the instances of a module. The format is that of Verilator 5.048,
+    include/verilated_cov.h: a line for each point, `C '`, pairs of key and value after \\x01 and \\x02, `' ` and the count."""
     found: dict[Point, int] = defaultdict(int)
     for text in dat.read_text(errors="replace").splitlines():
         if not text.startswith("C '"):
@@ -54,7 +54,7 @@ def points(dat: Path) -> dict[Point, int]:
 
 
 def measured(seeds: int) -> dict[Point, int]:
-    """All benches on the small unit, those of atomic accesses on one that has them, random runs on the wide one, too."""
+    """Run all benches on the small unit, those of atomic accesses on a unit with them, and random runs on the wide unit, too."""
     total: dict[Point, int] = defaultdict(int)
 
     def run(build: Build, module: str, name: str, **settings: int) -> None:
@@ -86,13 +86,13 @@ def table(total: dict[Point, int]) -> str:
 
 
 def code(point: Point) -> str:
-    """The line of the source."""
+    """The source line of a point."""
     path = next(path for path in sources.smu() if path.name == point.file)
     return path.read_text().splitlines()[point.line - 1].strip()
 
 
 def judged(total: dict[Point, int]) -> tuple[list[str], list[str]]:
-    """Lines of a report on what was not reached, and those of them that make it fail."""
+    """Report lines about what was not reached, and the lines that make the run fail."""
     known = tomllib.loads(HOLES.read_text())["hole"]
     used, lines, wrong = set(), [], []
     for point in sorted(point for point, count in total.items() if not count and point.kind != "toggle"):
@@ -110,7 +110,7 @@ def judged(total: dict[Point, int]) -> tuple[list[str], list[str]]:
 
 
 def still(total: dict[Point, int]) -> tuple[list[str], int]:
-    """Signals with bits that did not go up, or down, with the reason in holes.toml; how many such bits have none."""
+    """Signals with bits that never rose or never fell, with the reason in holes.toml; and how many such bits have none."""
     reasons = [(re.compile(own["signal"]), own["why"]) for own in tomllib.loads(HOLES.read_text())["still"]]
     seen: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for point, count in total.items():
@@ -130,7 +130,7 @@ def still(total: dict[Point, int]) -> tuple[list[str], int]:
 def main() -> int:
     """Measure and judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=2, help="random runs of each size (2)")
+    parser.add_argument("--seeds", type=int, default=2, help="random runs of each size (default: 2)")
     options = parser.parse_args()
     shutil.rmtree(coverage.FOLDER, ignore_errors=True)
     total = measured(options.seeds)
@@ -139,7 +139,7 @@ def main() -> int:
     lines, wrong = judged(total)
     bits, open_bits = still(total)
     print(*lines, "", *bits, "", sep="\n")
-    print(*wrong, f"{len(wrong)} lines and branches to be looked at; {open_bits} still bits without a reason", sep="\n")
+    print(*wrong, f"{len(wrong)} lines and branches to correct in holes.toml; {open_bits} still bits without a reason", sep="\n")
     return 1 if wrong else 0
 
 

@@ -17,7 +17,7 @@ from rtl.smu.dv.world import BLOCKS, NEVER, L, Window, World
 
 
 class System:
-    """Register accesses, and what Linux does with them."""
+    """Accesses registers as Linux does."""
 
     def __init__(self, dut: HierarchyObject, world: World, walkers: Walkers, rng: random.Random) -> None:
         """Nothing is set up yet."""
@@ -26,25 +26,25 @@ class System:
         self.clk, self.world, self.walkers, self.rng = dut.clk_i, world, walkers, rng
         self.generation = 0
         self.halves = 0.0
-        """How often a register is written by two halves."""
+        """Share of register writes that are done by two halves."""
         self.wandering = False
-        """Whether a page that is armed again may be another device's."""
+        """Whether a page that is armed again may be on another device."""
         self.withdrawn: set[int] = set()
-        """Pages whose withdrawal's fence must be over before they are armed again."""
+        """Pages that were withdrawn, with a fence that must be over before they are armed again."""
         self.tail = self.head = 0
-        """Producer of the free ring, consumer of the return ring."""
+        """Tail of the free ring, and head of the return ring."""
         self.port_waits: dict[int, Wait] = {}
 
     # ---- registers
 
     async def read(self, offset: int) -> int:
-        """A whole register."""
+        """Read a whole register."""
         answer = await self.axil.read(offset, 8)
         assert int(answer.resp) == 0, f"SMU-10: read of {offset:#x} is answered {answer.resp!r}"
         return int.from_bytes(answer.data, "little")
 
     async def write(self, offset: int, value: int, size: int = 8) -> None:
-        """A whole register, or as many bytes; now and then by halves, where that is the same."""
+        """Write a register, or `size` bytes of it; sometimes by halves, where the effect is the same."""
         field = (offset - C["DESC_BASE"]) % C["DESC_STRIDE"] if C["DESC_BASE"] <= offset < C["PORT_BASE"] else None
         whole = offset >= C["PORT_BASE"] or field in (C["DESC_RELEASE"], C["DESC_EXPIRE"])
         if size == 8 and not whole and self.rng.random() < self.halves:
@@ -63,7 +63,7 @@ class System:
         return await self.read(reg(f"CNT_{name}"))
 
     async def failed_with_error(self, offset: int, value: int) -> bool:
-        """Write; whether that set STATUS.ERROR."""
+        """Write a register; whether STATUS.ERROR is set afterwards."""
         await self.write(offset, value)
         return await self.status("ERROR") == 1
 
@@ -73,7 +73,7 @@ class System:
         """What firmware does before it starts an operating system (REQ: SMU-15)."""
         count = get("REG_CAP_WINDOWS", await self.read(reg("CAP")))
         assert len(windows) <= count
-        self.world.windows = None  # neither the old nor the new ones, until all are set
+        self.world.windows = None  # check no windows until all are set
         for w in range(count):
             found = windows[w] if w < len(windows) else Window(0, 0, False, False)
             ctrl = of("WINDOW_CTRL_MEMORY", found.memory) | of("WINDOW_CTRL_DOORBELL", found.doorbell)
@@ -85,7 +85,7 @@ class System:
         self.world.windows = windows
 
     async def set_up(self, frames: int) -> None:
-        """All pages armed, rings and descriptors set up, frames in the ring, enabled."""
+        """Arm all pages, set up rings and descriptors, enable the unit, and put frames into the ring."""
         world = self.world
         for page in range(world.sizes.pages):
             world.ram.write(world.pte_at(page), world.armed(page, 0))
@@ -100,18 +100,18 @@ class System:
         assert await self.status("ERROR") == 0
 
     async def set_up_descriptor(self, d: int) -> None:
-        """Tell the SMU of a queue pair."""
+        """Set up a descriptor for a queue pair."""
         world, bell = self.world, BELLS[d]
         for name, value in (("SQ_BASE", world.sq(d)), ("CQ_BASE", world.cq(d)), ("SQ_DB", bell), ("CQ_DB", bell + 4),
                             ("DEPTH", world.sizes.depth), ("NSID", NSID[d]), ("BLOCKS", BLOCKS.bit_length() - 1), ("CTRL", 1)):
             await self.write(desc(d, name), value)
 
     async def invalidate(self, d: int) -> None:
-        """No more commands to this device."""
+        """Clear VALID: no more commands go to this device."""
         await self.write(desc(d, "CTRL"), 0)
 
     async def release(self, d: int) -> None:
-        """Delete the queue pair, then say so."""
+        """Delete the queue pair, then write RELEASE."""
         if await self.read(desc(d, "CTRL")) & mask("DESC_CTRL_VALID"):
             return
         quarantined = await self.read(desc(d, "QUARANTINED"))
@@ -134,10 +134,11 @@ class System:
     # ---- rings
 
     async def refill(self, frames: int, spoil_pfn: int = 0, spoil_dma: int = 0) -> int:
-        """Put frames into the free ring, as many as there are and as fit; `spoil` is mixed into each entry."""
+        """Put frames into the free ring, as many as there are and fit. The bits of `spoil_*` are added to each entry. The number
+        put."""
         world, size = self.world, self.world.sizes.free_entries
         head, put = await self.read(reg("FREE_HEAD")), 0
-        # One that the unit is about to return as maybe mapped stays away until then: the test tells its two lives apart.
+        # A frame that the unit will return with MAPPED is not given before that, so that the test can tell its two uses apart.
         ours = [frame for frame, place in enumerate(world.places) if place == "os" and frame not in world.doubts]
         while put < frames and (self.tail - head) % 2**32 < size and ours:
             frame = ours.pop(0)
@@ -153,7 +154,7 @@ class System:
         return put
 
     async def take_returned(self) -> list[str]:
-        """Empty the return ring; the reasons."""
+        """Empty the return ring; the reasons in order."""
         world, size = self.world, self.world.sizes.ret_entries
         tail, reasons = await self.read(reg("RET_TAIL")), []
         if (tail - self.head) % 2**32 == size:
@@ -166,8 +167,8 @@ class System:
             if get("RETURNED_MAPPED", word):
                 cover("return.mapped")
                 reason += " mapped"
-            if world.returns.pop(0):  # what software finds out by looking for an entry that maps it
-                assert frame is not None and world.places[frame] == "returned", "SMU-5: the return ring names no frame of ours"
+            if world.returns.pop(0):  # software would look for an entry that maps the frame
+                assert frame is not None and world.places[frame] == "returned", "SMU-5: a returned frame was never given"
                 world.take_back(frame)
             cover(f"return.{REASONS[get('RETURNED_REASON', word)]}")
             reasons.append(reason)
@@ -178,8 +179,8 @@ class System:
         return reasons
 
     async def mend_return_ring(self) -> None:
-        """Set it up again, as after a bus error, which resets its indices. Only when nothing has come for a while: what comes
-        between the last look at it and then is lost."""
+        """Set the return ring up again, as after a bus error. This resets its indices, so entries that come after the last look
+        would be lost. So first wait until none has come for a while."""
         while True:
             await self.take_returned()
             await ClockCycles(self.clk, 300)
@@ -195,11 +196,11 @@ class System:
         await self.write(desc(d, "FENCE"), mask(f"DESC_FENCE_{kind}"))
 
     async def busy(self, d: int, kind: str = "FENCE") -> bool:
-        """Whether one is under way."""
+        """Whether a fence or a drain of a descriptor is under way."""
         return bool(await self.read(desc(d, "FENCE")) & mask(f"DESC_FENCE_{kind}"))
 
     async def fence(self, d: int, kind: str = "FENCE") -> None:
-        """Begin one and wait until it is over; check what that promises."""
+        """Begin a fence or a drain, wait until it is over, and check what it promises."""
         world = self.world
         cover(f"fence.{kind.lower()}_{'pending' if await self.status('LIVE') else 'idle'}")
         if await self.busy(d, kind):
@@ -225,7 +226,7 @@ class System:
         await self.write(desc(d, "EXPIRE"), self.rng.getrandbits(64))
 
     async def withdraw(self, page: int) -> None:
-        """Take a page out of the page table, armed or present; then fence."""
+        """Take a page, armed or present, out of the page table; then fence."""
         world, pte = self.world, self.world.pte(page)
         if page in self.withdrawn:
             return
@@ -239,7 +240,7 @@ class System:
         self.withdrawn.discard(page)
 
     def arm(self, page: int, other_block: bool = True, soft: bool = False) -> bool:
-        """Arm a page that is withdrawn and fenced, with another block or the same."""
+        """Arm a page that is withdrawn and fenced, with another block or the same one; whether it was armed."""
         world = self.world
         if world.pte(page) or page in self.withdrawn:
             return False
@@ -251,7 +252,7 @@ class System:
         return True
 
     def adopt(self, page: int) -> None:
-        """What kpted does: clear the marks from the top, then look below (OS-6)."""
+        """Do what kpted does: clear the marks from the top, then look below (OS-6)."""
         world = self.world
         for at in (world.pud_at(page), world.pmd_at(page)):
             world.ram.write(at, world.ram.read(at) & ~L)
@@ -273,13 +274,13 @@ class System:
         world.ports[number], world.accepted[page] = page, NEVER
         if halves:
             await self.write(port(number, "ENTRY"), wait.seen & 0xffff_ffff, 4)
-            assert not await self.read(port(number, "STATUS")) & mask("PORT_STATUS_BUSY"), "SMU-11: the lower half asks"
+            assert not await self.read(port(number, "STATUS")) & mask("PORT_STATUS_BUSY"), "SMU-11: the lower half starts a request"
             await self.write(port(number, "ENTRY") + 4, wait.seen >> 32, 4)
             cover("register.port_halves")
         else:
             await self.write(port(number, "ENTRY"), wait.seen)
         while (status := await self.read(port(number, "STATUS"))) & mask("PORT_STATUS_BUSY"):
-            world.check(get("PORT_STATUS_OUTCOME", status) == 0, "SMU-11", "an outcome while busy")
+            world.check(get("PORT_STATUS_OUTCOME", status) == 0, "SMU-11", "a port shows an outcome while it is busy")
             await ClockCycles(self.clk, 5)
         wait.outcome, wait.reason = get("PORT_STATUS_OUTCOME", status), get("PORT_STATUS_REASON", status)
         wait.pte = await self.read(port(number, "ANSWER"))
@@ -294,7 +295,7 @@ class System:
     # ---- the end
 
     async def finish(self) -> None:
-        """Let everything end, shut the SMU down in order, and look at what is left."""
+        """Let everything end, shut the SMU down in order, and check what is left."""
         world, walkers = self.world, self.walkers
         world.faults.clear()
         for device in world.devices:
@@ -321,7 +322,7 @@ class System:
             status = await self.read(reg("STATUS")) & ~mask("REG_STATUS_ERROR")
             if status == want:
                 break
-        world.check(status == want, "SMU-5", f"not at rest: status {status:#x}")
+        world.check(status == want, "SMU-5", f"the unit does not come to rest: status {status:#x}")
         for d in range(world.sizes.devices):
             world.check(await self.read(desc(d, "FENCE")) == 0, "SMU-8", f"a fence of {d} is not over")
         await self._check_frames()
@@ -341,10 +342,10 @@ class System:
         world.check(ring == given, "SMU-5", f"frames {given} given, {ring} in the ring")
 
     def _check_marks(self) -> None:
-        """A page not yet adopted can be found from above."""
+        """Check that each page not yet adopted can be found by the marks above it."""
         world = self.world
         for page in range(world.sizes.pages):
             pte = world.pte(page)
             if pte & mask("PTE_V") and pte & L and page not in world.lost_marks:
                 found = world.ram.read(world.pmd_at(page)) & world.ram.read(world.pud_at(page)) & L
-                world.check(found != 0, "SMU-3", f"page {page} is lost to kpted")
+                world.check(found != 0, "SMU-3", f"page {page} is installed, but its marks are not set, so kpted cannot find it")

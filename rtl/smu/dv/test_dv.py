@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the SMU by Verilator in a few sizes and runs the benches: by default for some minutes, with --long for an hour.
+"""Builds the SMU with Verilator in a few sizes and runs the benches: for some minutes, or with --long for an hour.
 
     rtl/run pytest rtl/smu/dv [--long]"""
 
@@ -33,9 +33,9 @@ class Build:
     optimize: str = "-O2"
     arguments: tuple[str, ...] = ()
     claims: bool = False
-    """With the claims of rtl/smu/formal bound to it."""
+    """Whether the claims of rtl/smu/formal are bound to the unit."""
     gated: bool = False
-    """Behind a clock gate."""
+    """Whether the unit is behind a clock gate."""
 
     @property
     def top(self) -> str:
@@ -51,10 +51,10 @@ WIDE = Build("wide", {"PmshrEntries": 16, "Harts": 6, "Devices": 3, "PrefetchDep
 ATOMIC = Build("atomic", {**SMALL.parameters, "Atomics": 1})
 ATOMIC_WIDE = Build("atomic-wide", {**WIDE.parameters, "Atomics": 1}, WIDE.defines)
 FULL = Build("full", {"PmshrEntries": 32, "Harts": 32, "Ports": 1, "Devices": 8, "PrefetchDepth": 16, "PollInterval": 0})
-# It looks at completion queues so seldom that it would be idle in between, if it could.
+# This build looks at completion queues so rarely that a wrong idle output would stop the clock in between.
 GATED = replace(SMALL, name="gated", parameters={**SMALL.parameters, "PollInterval": 64}, gated=True)
 
-# In the size of the proofs, with their claims and assumptions looked at in each cycle.
+# The size of the proofs. Their claims and assumptions are checked in each cycle.
 CLAIMS = Build("claims", {"PmshrEntries": 4, "Harts": 2, "Ports": 1, "Devices": 2, "PrefetchDepth": 2, "Updaters": 2,
                           "AxiIdWidth": 3, "DoorbellCycles": 512, "Windows": 4, "PollInterval": 0},
                {"CLAIMS_SIMULATED": "1"}, claims=True, arguments=("--coverage-user",))
@@ -63,12 +63,12 @@ NEAR = {"SMU_NEAR": 1}
 MODULES = {name: {} for name in ("rules", "errors", "late", "fences", "ports", "endpoints", "each_device", "corners",
                              "fabric", "interrupts", "idle")}
 MODULES["windows"] = NEAR
-"""Modules of examples, and their settings."""
+"""Modules of examples, with their settings."""
 SEEDED = tomllib.loads((Path(__file__).parent / "seeded.toml").read_text())
 
 
 def model(build: Build, files: list[Path] | None = None) -> Path:
-    """The folder with the build's simulator, by the content of all that it is made from."""
+    """The folder with the build's simulator. Its name depends on the content of all files that the simulator is made from."""
     files = files or sources.smu()
     digest = hashlib.sha256(repr((build, env.cxx(), gated.wrapper())).encode())
     claims = sources.claims()
@@ -94,7 +94,7 @@ def model(build: Build, files: list[Path] | None = None) -> Path:
 
 
 def bench(build: Build, module: str, run: str, files: list[Path] | None = None, **settings: int) -> Path:
-    """Run one module of cocotb tests; the folder with what it wrote."""
+    """Run one module of cocotb tests; the folder with its output."""
     folder = model(build, files)
     here = folder / run
     here.mkdir(exist_ok=True)
@@ -129,17 +129,17 @@ def test_rules(module: str) -> None:
 
 @pytest.mark.parametrize("build", [SMALL, FULL], ids=lambda build: build.name)
 def test_timing(build: Build) -> None:
-    """Cycles of an idle miss; with all entries in use."""
+    """Cycles of an idle miss, and of a miss with all entries in use."""
     bench(build, "timing", f"timing-{build.name}")
 
 
 def windowed(seed: int) -> dict[str, int]:
-    """Every other random run has windows, within which all lies side by side."""
+    """Settings of a random run: every other run has windows, with everything side by side in them."""
     return NEAR if seed % 2 == 0 else {}
 
 
 def test_soak(long: bool) -> None:
-    """Random everything."""
+    """Random runs of the small unit."""
     for seed in range(20 if long else 2):
         bench(SMALL, "soak", f"soak-{seed}", SMU_SEED=seed, SMU_CYCLES=100_000 if long else 20_000, **windowed(seed))
 
@@ -151,11 +151,11 @@ def test_soak_wide(long: bool) -> None:
 
 
 CLAIMED_SEEDS = 8
-"""Random runs of the short form with claims and crosses."""
+"""Number of random runs with claims and crosses in the short form."""
 
 
 def claimed(seeds: int) -> tuple[Counter[str], Counter[str]]:
-    """Random runs with claims and crosses bound to the unit: how often the case of each claim came up, and each cross."""
+    """Run the soak with claims and crosses bound to the unit: how often the case of each claim occurred, and each cross."""
     found: dict[str, Counter[str]] = {"seen": Counter(), "met": Counter()}
     for seed in range(seeds):
         folder = bench(CLAIMS, "soak", f"claims-{seed}", SMU_SEED=seed, SMU_CYCLES=20_000, **windowed(seed))
@@ -166,11 +166,11 @@ def claimed(seeds: int) -> tuple[Counter[str], Counter[str]]:
 
 
 def test_claims(long: bool) -> None:
-    """What is proven holds in a simulation, and so does what the proofs assume of the other side. Each claim's case came up, and
-    of the crosses as many as a short run meets, or all but those with a reason."""
+    """Claims and assumptions of the proofs hold in simulation. The case of each claim occurs. A short run meets the planned share
+    of crosses; a long run meets all crosses except those with a reason."""
     cases, crosses = claimed(20 if long else CLAIMED_SEEDS)
     never = sorted(name for name, count in cases.items() if not count)
-    assert len(cases) > 100 and not never, f"claims whose case never came up: {', '.join(never)}"
+    assert len(cases) > 100 and not never, f"claims whose case never occurred: {', '.join(never)}"
     share, table = coverage.cross_report(crosses)
     unmet = [name for name, count in crosses.items() if not count and name not in coverage.CROSS_HOLES]
     assert share >= coverage.CROSS_GOAL and not (long and unmet), table
@@ -180,7 +180,7 @@ def test_claims(long: bool) -> None:
     *((ATOMIC, name) for name in ("atomics", "errors", "fabric", "soak")), *((ATOMIC_WIDE, name) for name in ("atomics", "soak")),
 ], ids=lambda item: getattr(item, "name", item))
 def test_atomics(build: Build, module: str, long: bool) -> None:
-    """By atomic accesses what is otherwise done by exclusive pairs."""
+    """The benches that update page tables, on units with atomic accesses in place of exclusive pairs."""
     for seed in range(10 if long and module == "soak" else 1):
         settings = {"SMU_SEED": seed, "SMU_CYCLES": 20_000, **windowed(seed)} if module == "soak" else {}
         settings |= NEAR if module == "atomics" else {}
@@ -189,20 +189,20 @@ def test_atomics(build: Build, module: str, long: bool) -> None:
 
 @pytest.mark.parametrize("module", ["soak", "fences", "idle", "late"])
 def test_gated(module: str) -> None:
-    """All the same where the clock stops while the unit is idle."""
+    """Benches pass also if the clock stops while the unit is idle."""
     settings = {"SMU_SEED": 1, "SMU_CYCLES": 20_000} if module == "soak" else {}
     bench(GATED, module, f"gated-{module}", **settings)
 
 
 def _with_bug(name: str, bug: dict) -> str:
-    """The source that a seeded bug goes into, with the bug."""
+    """The text of the source file with the seeded bug in it."""
     text = next(path for path in sources.smu() if path.name == bug["file"]).read_text()
-    assert text.count(bug["old"]) == 1, f"{name}: {bug['file']} has changed: its place is there {text.count(bug['old'])} times"
+    assert text.count(bug["old"]) == 1, f"{name}: {bug['file']} has its text `old` {text.count(bug['old'])} times, not once"
     return text.replace(bug["old"], bug["new"])
 
 
 def test_seeded_bugs_have_their_places() -> None:
-    """The source has the text that each seeded bug of benches and proofs replaces; who changes the source must change both."""
+    """The source has the text that each seeded bug replaces. If the source changes, change the toml files, too."""
     proofs = tomllib.loads((sources.FORMAL / "proofs.toml").read_text())["seed"]
     for name, bug in [*SEEDED.items(), *((name, {**bug, "file": f"{bug['file']}.sv"}) for name, bug in proofs.items())]:
         _with_bug(name, bug)
@@ -210,7 +210,7 @@ def test_seeded_bugs_have_their_places() -> None:
 
 @pytest.mark.parametrize("name", SEEDED)
 def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
-    """What the benches would see, and as what."""
+    """The benches find each seeded bug, and name its rule."""
     if not long:
         pytest.skip("with --long")
     bug = SEEDED[name]
@@ -230,11 +230,11 @@ def test_seeded_bugs_are_found(name: str, long: bool, tmp_path: Path) -> None:
             said += str(error)
             if any(f"{rule}: " in said for rule in bug["rules"]):
                 return
-    raise AssertionError(f"found as something else:\n{said}" if said else "not found")
+    raise AssertionError(f"found, but under another rule:\n{said}" if said else "not found")
 
 
 def test_coverage() -> None:
-    """The planned points were met."""
+    """The planned points of coverage were hit."""
     share, table = coverage.report()
     unexplained = [point for point in coverage.POINTS if f"   hole   {point} " in table and point not in coverage.HOLES]
-    assert share >= coverage.GOAL and not unexplained, f"not justified: {unexplained}\n{table}"
+    assert share >= coverage.GOAL and not unexplained, f"holes without a reason in plan.toml: {unexplained}\n{table}"

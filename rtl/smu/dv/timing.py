@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many cycles a miss takes, memory accesses apart, and how many misses a second."""
+"""Measures how many cycles a miss takes without memory accesses, and how many with all entries in use."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rtl.smu.dv.spec import DONE, reg
 from rtl.tools.env import BUILDS
 
 TO_DOORBELL, TO_ANSWER, PER_MISS = 12, 10, 40
-"""Limits: cycles from request to doorbell and from visible completion to answer, memory and the poller's interval apart;
-cycles a miss with all under way."""
+"""Limits in cycles: from request to doorbell, and from visible completion to answer, without memory accesses and the interval of
+the poller; per miss, with all entries in use."""
 
 
 class Watch:
     """Counts the cycles in which an access of the miss itself is under way: from its first valid to its response."""
 
     def __init__(self, bench: Bench) -> None:
-        """Look from now on."""
+        """Count from now on."""
         self.bench, self.cycle, self.memory = bench, 0, 0
         self.flying: dict[tuple[str, int], int] = {}
         self.doorbell = self.answer = (0, 0)
-        """Cycle of that event, and how many cycles of memory came before."""
+        """Cycle of the event, and the number of memory cycles before it."""
         self.task = cocotb.start_soon(self._run())
 
     async def _run(self) -> None:
@@ -62,7 +62,7 @@ class Watch:
 
 
 def note(**figures: float) -> None:
-    """Keep figures for reports."""
+    """Save figures for reports."""
     path = BUILDS / "dv" / f"timing-{os.environ['SMU_RUN']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     old = json.loads(path.read_text()) if path.exists() else {}
@@ -73,7 +73,7 @@ def note(**figures: float) -> None:
 @cocotb.test()
 @cocotb.parametrize(latency=[0, 20], snooped=[False, True])
 async def an_idle_miss_takes_few_cycles_of_logic(dut: HierarchyObject, latency: int, snooped: bool) -> None:
-    """REQ: SMU-9. Whatever the phase of the poller."""
+    """REQ: SMU-9. The limits hold at any phase of the poller."""
     bench = await Bench.start(dut, frames=16)
     bench.snooping = float(snooped)
     bench.memory.latency = lambda: latency
@@ -87,7 +87,7 @@ async def an_idle_miss_takes_few_cycles_of_logic(dut: HierarchyObject, latency: 
         watch.cycle = watch.memory = 0  # the next edge sees the request
         await bench.at_device(0)
         await bench.cycles(1)  # the watch has seen the edge, too
-        # The count began with the edge before that which sees the request.
+        # The count began one edge before the edge that sees the request.
         cycle, memory = watch.doorbell
         assert cycle, "no doorbell seen"
         worst_ask = max(worst_ask, cycle - 1 - memory)
@@ -112,7 +112,7 @@ async def an_idle_miss_takes_few_cycles_of_logic(dut: HierarchyObject, latency: 
 
 @cocotb.test(skip=int(os.environ.get("SMU_HARTS", "0")) < int(os.environ.get("SMU_PMSHR", "0")))
 async def misses_overlap(dut: HierarchyObject) -> None:
-    """REQ: SMU-6. As many under way as there are entries, the device as fast as the SMU lets it be."""
+    """REQ: SMU-6. As many misses are under way as there are entries, and the device is never the limit."""
     pmshr = int(os.environ["SMU_PMSHR"])
     bench = Bench(dut, pages=2 * pmshr, frames=160, free_entries=256, ret_entries=256)
     await bench.reset()
@@ -145,7 +145,7 @@ async def misses_overlap(dut: HierarchyObject) -> None:
         task.cancel()
     per_miss = (answers[last] - answers[first]) / (last - first)
     note(cycles_per_miss=round(per_miss, 1), outstanding=pmshr)
-    assert per_miss <= PER_MISS, f"{per_miss} cycles a miss"
+    assert per_miss <= PER_MISS, f"{per_miss} cycles per miss, more than {PER_MISS}"
     assert await bench.os.read(reg("CNT_PMSHR_FULL")) == 0
     await bench.os.axil.wait()
     await bench.finish()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The walkers of all harts: they ask, wait, are answered, and take back what they asked for."""
+"""The walkers of all harts: they ask, wait, get answers, and take requests back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUEST, ANSWER = 240, 82
 
 @dataclass
 class Wait:
-    """A hart's request, from the walker's look at the entry to the answer."""
+    """A request of a hart, from the walker's read of the entry to the answer."""
 
     hart: int
     page: int
@@ -28,7 +28,7 @@ class Wait:
     addresses: tuple[int, int, int]
     asked: int = 0
     accepted: int | None = None
-    """Its place in the order of acceptance."""
+    """Place of the request in the order of acceptance."""
     given_up: bool = False
     over: Event = field(default_factory=Event)
     outcome: int = 0
@@ -42,7 +42,7 @@ class Wait:
         return ((pte << 56 | pmd) << 56 | pud) << 72 | self.seen << 8 | self.number
 
     def is_(self, outcome: int, reason: int = 0) -> bool:
-        """Whether it was answered so."""
+        """Whether the request was answered with this outcome and reason."""
         return (self.outcome, self.reason) == (outcome, reason)
 
 
@@ -50,7 +50,7 @@ class Walkers:
     """Drives the request ports and checks what comes back."""
 
     def __init__(self, dut: HierarchyObject, world: World, rng: random.Random) -> None:
-        """Nobody asks."""
+        """No walker asks yet."""
         self.dut, self.world, self.rng = dut, world, rng
         self.harts = world.sizes.harts
         self.waits: list[Wait | None] = [None] * self.harts
@@ -60,7 +60,7 @@ class Walkers:
         dut.req_valid_i.value = dut.req_i.value = dut.abandon_i.value = 0
 
     def ask(self, hart: int, page: int, seen: int | None = None, addresses: tuple[int, int, int] | None = None) -> Wait:
-        """Ask for a page, by default with the entry as it is now."""
+        """Ask for a page, by default with the value that its entry has now."""
         assert self.waits[hart] is None, f"hart {hart} waits already"
         world = self.world
         self.numbers[hart] = (self.numbers[hart] + 1) % 256
@@ -72,7 +72,7 @@ class Walkers:
         return wait
 
     def give_up(self, hart: int) -> None:
-        """Wait no longer: abandon what is accepted, take back what is not (or abandon it in the very cycle)."""
+        """Stop waiting: abandon an accepted request; take back one that is not accepted, or abandon it in this cycle."""
         wait = self.waits[hart]
         if wait is None or wait.given_up:
             return
@@ -104,7 +104,7 @@ class Walkers:
         self.dut.req_valid_i.value, self.dut.req_i.value, self.dut.abandon_i.value = valid, payload, self.abandoning
 
     async def run(self) -> None:
-        """Look at the ports in each cycle. This is also the world's clock."""
+        """Look at the ports in each cycle. Also counts the cycles of `world`."""
         clk, world = self.dut.clk_i, self.world
         while True:
             await RisingEdge(clk)
@@ -117,7 +117,7 @@ class Walkers:
                 if answered >> hart & 1:
                     self._answer(hart, answers >> ANSWER * hart & 2**ANSWER - 1)
                 elif ready >> hart & 1:
-                    world.check(wait is not None and wait.accepted is None, "SMU-6", f"hart {hart} accepted, which does not ask")
+                    world.check(wait is not None and wait.accepted is None, "SMU-6", f"hart {hart} does not ask, but is accepted")
                     self._accept(wait)
                     moved = True
                 if self.abandoning >> hart & 1 and wait is not None:
@@ -158,14 +158,14 @@ class Walkers:
         wait.over.set()
 
     def check_outcome(self, wait: Wait, who: str) -> None:
-        """What an answer promises, of a walker or of a port."""
+        """Check what an answer to a walker or a port promises."""
         world, page = self.world, wait.page
         if wait.outcome == DONE:
             world.check(wait.reason == 0 and world.marked(page), "SMU-3", f"page {page} answered before its marks")
             world.check(wait.pte == world.installs[page], "SMU-6", f"page {page} is done with {wait.pte:#x}")
             cover(f"answer.{who}_done")
         elif wait.outcome == CHANGED:
-            world.check(wait.pte != wait.seen or world.tolerates_same, "SMU-2", f"page {page} changed to {wait.pte:#x}, as seen")
+            world.check(wait.pte != wait.seen or world.tolerates_same, "SMU-2", f"page {page} changed to the value seen, {wait.pte:#x}")
             cover(f"answer.{who}_changed")
         else:
             world.check(wait.outcome == FAILED and wait.reason in range(1, 7) and wait.pte == 0, "SMU-6",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows: whatever software, walkers and rings say, the unit touches nothing outside them. REQ: SMU-15"""
+"""Windows: whatever software, walkers and rings ask for, the unit touches nothing outside them. REQ: SMU-15"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KIB4 = 4096
 TOP = 1 << 56
 """Where physical addresses end."""
 LONG = 300
-"""Cycles enough for everything but a device."""
+"""Cycles that are enough for everything except a device."""
 
 
 def page(at: int, memory: bool = True, doorbell: bool = False) -> Window:
@@ -32,13 +32,13 @@ def page(at: int, memory: bool = True, doorbell: bool = False) -> Window:
 
 
 def everything() -> list[Window]:
-    """All that the bench's operating system uses, and nothing else."""
+    """Windows for all that the bench's operating system uses, and for nothing else."""
     return [Window(PT, PUD + KIB4 - 1), Window(FREE_RING, RET_RING + KIB4 - 1), Window(QUEUES, QUEUES + 0xF_FFFF),
             page(DOORBELLS, memory=False, doorbell=True)]
 
 
 async def begin(dut: HierarchyObject, windows: list[Window] | None, lock: bool = True, frames: int = 8) -> Bench:
-    """A bench that firmware has set up, then the operating system."""
+    """A bench that firmware has set up, and then the operating system."""
     bench = Bench(dut)
     await bench.reset()
     if windows is not None:
@@ -49,7 +49,7 @@ async def begin(dut: HierarchyObject, windows: list[Window] | None, lock: bool =
 
 
 def watch(bench: Bench) -> list[int]:
-    """From now on memory takes everything, wherever it is; the addresses of all accesses."""
+    """Let memory take every access from now on, at any address; a list of the addresses."""
     world, seen = bench.world, []
 
     def read(access: Access) -> int:
@@ -93,7 +93,7 @@ async def error(bench: Bench) -> bool:
 
 @cocotb.test()
 async def a_port_reads_no_memory_outside(dut: HierarchyObject) -> None:
-    """REQ: SMU-15. The answer `changed` carries what was read: so nothing of firmware's memory may be read."""
+    """REQ: SMU-15. The answer `changed` carries the value read, so the unit must not read firmware's memory."""
     bench = await begin(dut, everything())
     seen = watch(bench)
     bench.world.ram.write(FIRMWARE, SECRET)
@@ -111,7 +111,7 @@ async def a_port_reads_no_memory_outside(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def the_return_ring_writes_no_memory_outside(dut: HierarchyObject) -> None:
-    """REQ: SMU-15. Not a ring in firmware's memory, and not one that is moved there while a frame waits."""
+    """REQ: SMU-15. The unit uses no return ring in firmware's memory, not even one that is moved there while a frame waits."""
     bench = await begin(dut, everything(), frames=0)
     world, os = bench.world, bench.os
     seen = watch(bench)
@@ -169,7 +169,8 @@ def borders(low: int, high: int) -> Iterator[tuple[int, bool]]:
 @cocotb.test()
 @cocotb.parametrize(walker=[False, True])
 async def entries_are_held_to_the_windows(dut: HierarchyObject, walker: bool) -> None:
-    """REQ: SMU-15. Each of the three, just inside and just outside each border; memory is left alone. REQ: SMU-11"""
+    """REQ: SMU-15. Each of the three addresses is tried just inside and just outside each border. Outside, no memory is read.
+    REQ: SMU-11"""
     bench = await begin(dut, everything())
     seen = watch(bench)
     good = (PT, PMD, PUD)
@@ -182,7 +183,7 @@ async def entries_are_held_to_the_windows(dut: HierarchyObject, walker: bool) ->
             assert answer == (CHANGED, 0, entry) if inside else refused(answer), f"SMU-15: {answer} for {addresses}"
             assert inside or not seen, f"SMU-15: memory read for {addresses}"
         cover(f"window.{('pte', 'pmd', 'pud')[which]}_outside")
-    # A window is of one kind: doorbells are not memory, and addresses between two windows are in none.
+    # A window has one kind, so doorbells are not memory. Addresses between two windows are in no window.
     for at in (DOORBELLS, RET_RING + KIB4, FREE_RING - KIB4):
         seen.clear()
         assert refused(await ask(bench, (at, PMD, PUD), walker)) and not seen
@@ -192,13 +193,13 @@ async def entries_are_held_to_the_windows(dut: HierarchyObject, walker: bool) ->
 
 @cocotb.test()
 async def misses_are_served_within_windows(dut: HierarchyObject) -> None:
-    """REQ: SMU-15. The scoreboard sees every access. Of walkers beside each other one is refused, none joined."""
+    """REQ: SMU-15. The scoreboard sees every access. A bad request beside good ones is refused, and joins no miss."""
     bench = await begin(dut, everything())
     world = bench.world
     waits = [bench.walkers.ask(hart, page) for hart, page in ((0, 0), (1, 1))]
     await bench.at_device(0)
     await bench.at_device(1)
-    # It would join the miss for the PTE, and is refused all the same.
+    # Its PTE has a miss under way, which it would join, but it must be refused.
     bad = bench.walkers.ask(2, 0, addresses=(world.pte_at(0), FIRMWARE, world.pud_at(0)))
     world.tolerates_same = True
     await bench.answered(bad)
@@ -220,7 +221,7 @@ async def misses_are_served_within_windows(dut: HierarchyObject) -> None:
 
 
 async def set_ring(bench: Bench, ring: str, base: int, size: int) -> bool:
-    """Set a ring up while the unit is disabled, then enable; whether that went without an error."""
+    """Set a ring up while the unit is disabled, then enable the unit; whether there was no error."""
     os = bench.os
     await os.write(reg("CTRL"), 0)
     await bench.cycles(LONG)
@@ -235,11 +236,11 @@ async def set_ring(bench: Bench, ring: str, base: int, size: int) -> bool:
 @cocotb.test()
 @cocotb.parametrize(ring=["FREE", "RET"])
 async def rings_are_held_to_the_windows(dut: HierarchyObject, ring: str) -> None:
-    """REQ: SMU-15. A ring lies in one window as a whole, or is not used."""
+    """REQ: SMU-15. A ring that does not lie in one window as a whole is not used."""
     bench = Bench(dut)
     await bench.reset()
     os, low, high = bench.os, FREE_RING, FREE_RING + 2 * KIB4
-    # The two at the end lie side by side; one ends with the address space.
+    # Two windows lie side by side; another one ends with the address space.
     await os.set_windows([Window(low, high - 1), page(high), Window(TOP - KIB4, TOP - 1), page(DOORBELLS, False, True)])
     seen = watch(bench)
     other = "RET" if ring == "FREE" else "FREE"
@@ -249,7 +250,7 @@ async def rings_are_held_to_the_windows(dut: HierarchyObject, ring: str) -> None
              (low, 512, True), (low, 1024, False), (low + 16, 512, False), (high, 256, True), (high, 512, False),
              (high + KIB4, 16, False), (TOP - 256, 16, True), (TOP - 240, 16, False), (TOP - 256, 1 << 31, False),
              (TOP - 16, 1, True), (low, 1 << 31, False), (low - 16, 1, False), (low, 1, True), (DOORBELLS, 16, False),
-             (FIRMWARE, 0, ring == "FREE"))  # none: no frame can be given back (REQ: SMU-16)
+             (FIRMWARE, 0, ring == "FREE"))  # size 0: without a return ring no frame can come back (REQ: SMU-16)
     for base, size, inside in cases:
         seen.clear()
         assert await set_ring(bench, ring, base, size) == inside, f"SMU-15: {ring} ring of {size} at {base:#x}"
@@ -293,7 +294,7 @@ async def a_free_ring_outside_gives_no_frame(dut: HierarchyObject) -> None:
 
 
 async def valid(bench: Bench, d: int, **fields: int) -> bool:
-    """Set a descriptor's fields and VALID; whether it took it. It is invalid afterwards."""
+    """Set a descriptor's fields and VALID; whether VALID was set. It is cleared afterwards."""
     os = bench.os
     for name, value in fields.items():
         await os.write(desc(d, name), value)
@@ -308,7 +309,7 @@ async def valid(bench: Bench, d: int, **fields: int) -> bool:
 @cocotb.test()
 @cocotb.parametrize(d=[0, 1])
 async def queues_and_doorbells_are_held_to_the_windows(dut: HierarchyObject, d: int) -> None:
-    """REQ: SMU-9, SMU-15. All four addresses, just inside and just outside, in their kind of window; queues with depth."""
+    """REQ: SMU-9, SMU-15. All four addresses are tried just inside and just outside windows of their kind, also by depth."""
     bench = Bench(dut)
     await bench.reset()
     os, near, far, bell = bench.os, QUEUES, TOP - 4 * KIB4, TOP - 8 * KIB4
@@ -341,7 +342,7 @@ async def queues_and_doorbells_are_held_to_the_windows(dut: HierarchyObject, d: 
 
 
 async def takes(bench: Bench, w: int, name: str, value: int) -> bool:
-    """Whether a window's register takes a value that it does not have. A refusal is reported."""
+    """Whether a window's register takes a new value. Checks that a refusal is reported."""
     os = bench.os
     before = await os.read(window(w, name))
     await os.write(window(w, name), value)
@@ -353,7 +354,7 @@ async def takes(bench: Bench, w: int, name: str, value: int) -> bool:
 
 @cocotb.test()
 async def a_locked_window_never_changes(dut: HierarchyObject) -> None:
-    """REQ: SMU-15. Until reset; by halves neither."""
+    """REQ: SMU-15. A lock lasts until reset. Writes by halves do not change the window either."""
     bench = Bench(dut)
     await bench.reset()
     os, windows = bench.os, everything()
@@ -390,7 +391,7 @@ async def a_locked_window_never_changes(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def windows_change_only_at_rest(dut: HierarchyObject) -> None:
-    """REQ: SMU-15. Not while the unit is enabled, a descriptor valid, a command outstanding, a doorbell due or under way."""
+    """REQ: SMU-15. Not while the unit is enabled, a descriptor is valid, a command is outstanding, or a doorbell is under way."""
     bench = await begin(dut, everything(), lock=False)
     os, world = bench.os, bench.world
     now = 0
@@ -431,7 +432,7 @@ async def windows_change_only_at_rest(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def windows_come_before_or_behind_rings(dut: HierarchyObject) -> None:
-    """REQ: SMU-15. Rings that were set up first are looked at when the unit is enabled."""
+    """REQ: SMU-15. Rings that were set up before the windows are checked when the unit is enabled."""
     bench = await begin(dut, None)
     os = bench.os
     await os.write(reg("CTRL"), 0)
@@ -461,7 +462,7 @@ async def windows_come_before_or_behind_rings(dut: HierarchyObject) -> None:
 @cocotb.test()
 @cocotb.parametrize(windows=["none", "empty", "disabled", "doorbell"])
 async def windows_that_hold_nothing_forbid_everything(dut: HierarchyObject, windows: str) -> None:
-    """REQ: SMU-15. A lock without windows; a last address before the first; a window without a kind; doorbells alone."""
+    """REQ: SMU-15. A lock without windows; a last address before the first; a window without a kind; only doorbells."""
     bench = Bench(dut)
     await bench.reset()
     whole = Window(0, TOP - 1, False, windows == "doorbell")
@@ -480,7 +481,7 @@ async def windows_that_hold_nothing_forbid_everything(dut: HierarchyObject, wind
 
 @cocotb.test()
 async def without_windows_everything_is_allowed(dut: HierarchyObject) -> None:
-    """REQ: SMU-15. As before there were any: software is trusted."""
+    """REQ: SMU-15. While no window is in force, software is trusted."""
     bench = await Bench.start(dut)
     assert await bench.os.read(reg("WINDOW_LOCK")) == 0
     watch(bench)

@@ -21,7 +21,7 @@ NEVER = 1 << 60
 
 @dataclass
 class Sizes:
-    """How much of everything there is. Rings are smaller than a driver would make them, so that they get full."""
+    """Sizes of the bench. Rings are smaller than a driver would make them, so that they get full."""
 
     pmshr: int = 8
     harts: int = 4
@@ -33,7 +33,7 @@ class Sizes:
 
     @property
     def depth(self) -> int:
-        """Entries of a queue: as few as are allowed, and an odd number, so that wraps fall anywhere."""
+        """Entries of a queue: as few as allowed, and an odd number, so that wraps happen at any place."""
         return self.pmshr + 1
 
 
@@ -56,13 +56,13 @@ class World:
     ram: Ram = field(default_factory=Ram)
     cycle: int = 0
     faults: set[str] = field(default_factory=set)
-    """Areas in which accesses meet a bus error; `pte.write` and the like: their writes alone."""
+    """Areas in which accesses meet a bus error. With names like `pte.write` only writes do."""
     fault_share: float = 1.0
-    """How often an access there meets one."""
+    """Share of accesses in these areas that meet a bus error."""
     atomics: bool = False
-    """The unit changes entries by atomic accesses, not by exclusive pairs."""
+    """Whether the unit changes entries by atomic accesses instead of exclusive pairs."""
     effect_share: float = 0.0
-    """How often a write that meets one takes effect all the same."""
+    """Share of writes with a bus error that take effect all the same."""
 
     def __post_init__(self) -> None:
         """Nothing has happened yet."""
@@ -71,7 +71,7 @@ class World:
         self.frames = {places.PFN[frame]: frame for frame in range(self.sizes.frames)}
         kinds = (("pte", places.PT, 1), ("pmd", places.PMD, 4), ("pud", places.PUD, 12))
         self.entries = {at[i]: (name, i) for name, at, share in kinds for i in range(-(-self.sizes.pages // share))}
-        """Page table entries by address: which kind, and the how manieth."""
+        """Page table entries by address: kind, and number."""
         self.places: list[str | int] = ["os"] * self.sizes.frames
         """Where each frame is: os, smu, returned, or the page that maps it."""
         self.content: list[int | None] = [None] * self.sizes.frames
@@ -79,33 +79,33 @@ class World:
         self.commands: dict[int, int] = {}
         """The latest command identifier of each of the unit's entries."""
         self.windows: list[Window] | None = None
-        """In force, if any are."""
+        """Windows in force; None if there are none."""
         self.progress: dict[int, str] = {}
         """Last step of each page's install."""
         self.updating: dict[int, int] = {}
-        """AXI identifier to the page that is being installed by it."""
+        """For each AXI identifier, the page that it is installing."""
         self.errors: dict[int, tuple[int, int, int, bool]] = {}
-        """AXI identifier to the install whose write of the PTE met a bus error and is not read back yet: page, entry seen, frame,
-        and whether it took effect."""
+        """For each AXI identifier, the install whose PTE write met a bus error and was not read back yet: page, entry seen, frame,
+        and whether the write took effect."""
         self.doubts: dict[int, bool] = {}
-        """Frames of which the unit cannot know whether they were mapped, and whether they were (REQ: SMU-13)."""
+        """Frames of which the unit cannot know whether a page maps them, and whether one does (REQ: SMU-13)."""
         self.returns: list[bool] = []
-        """For each entry of the return ring: whether the frame was the unit's, so that it is the operating system's again."""
+        """For each entry of the return ring: whether the unit had the frame, so that the operating system has it again."""
         self.lost_marks: set[int] = set()
         self.acceptances = 0
         self.accepted = [0] * self.sizes.pages
         """Place in the order of acceptance of each page's latest request; NEVER while one may still be accepted."""
         self.fenced, self.drained = [0] * self.sizes.devices, [0] * self.sizes.devices
-        """What the finished fences and drains of each descriptor cover, of the order of acceptance."""
+        """For each descriptor, the last place in the order of acceptance that its finished fences and drains cover."""
         self.ports: dict[int, int] = {}
-        """Software request port to the page that it has asked for."""
+        """For each software request port that waits, the page that it has asked for."""
         self.tolerates_same = False
-        """`changed` may come with the value that was seen: of a miss that was joined, whose first request saw another one; or
-        because exclusive pairs fail so often that the exchange is given up."""
+        """Whether `changed` may come with the value that was seen. This happens after joining a miss whose first request saw
+        another value, or if exclusive pairs fail so often that the unit gives up the exchange."""
         self.tried: dict[int, list[int]] = {}
-        """Words at which the fabric is tried: what stood there when the test began, and the number of plain writes since."""
+        """Words at which the unit tests the fabric: the value before the test, and the number of plain writes since."""
         self.installs: dict[int, int] = {}
-        """The entry that was installed last for a page, or was to be."""
+        """For each page, the entry that was installed last, or that the unit tried to install."""
         self.trace: list[tuple[str, int]] = []
         """Accesses that took effect, by area and index."""
 
@@ -116,27 +116,27 @@ class World:
     # ---- addresses
 
     def pte_at(self, page: int) -> int:
-        """Where the page's leaf entry is."""
+        """Address of the page's leaf entry."""
         return places.PT[page]
 
     def pmd_at(self, page: int) -> int:
-        """Four pages share a PMD entry."""
+        """Address of the page's PMD entry; four pages share one."""
         return places.PMD[page // 4]
 
     def pud_at(self, page: int) -> int:
-        """Twelve share a PUD entry."""
+        """Address of the page's PUD entry; twelve pages share one."""
         return places.PUD[page // 12]
 
     def sq(self, d: int) -> int:
-        """Submission queue."""
+        """Address of the submission queue."""
         return places.SQ[d]
 
     def cq(self, d: int) -> int:
-        """Completion queue."""
+        """Address of the completion queue."""
         return places.CQ[d]
 
     def area(self, at: int) -> tuple[str, int]:
-        """What lies at an address and which of its kind: page, ring entry, descriptor."""
+        """The area to which an address belongs, and its number there: page table entry, ring entry or descriptor."""
         sizes = self.sizes
         if at in self.entries:
             return self.entries[at]
@@ -156,46 +156,46 @@ class World:
         return self.device[page]
 
     def armed(self, page: int, generation: int) -> int:
-        """The armed entry of a page; its block tells page and generation."""
+        """The armed entry of a page; its block encodes page and generation."""
         lba = BLOCKS * (page + self.sizes.pages * (generation + places.LBA))
         flags = L | mask("PTE_U") | mask("PTE_R") | mask("PTE_A")
         return flags | of("PTE_LBA", lba) | of("PTE_DEVICE", self.device_of(page))
 
     def pte(self, page: int) -> int:
-        """The leaf entry as it is."""
+        """The present value of the leaf entry."""
         return self.ram.read(self.pte_at(page))
 
     def frame(self, pfn: int) -> int | None:
-        """Which of ours a frame number names."""
+        """The frame with this frame number, or None."""
         return self.frames.get(pfn)
 
     def dma(self, frame: int) -> int:
-        """Where a device reaches the frame."""
+        """Address by which a device reaches the frame."""
         return places.DMA[frame]
 
     def take_back(self, frame: int) -> None:
-        """The operating system has the frame again."""
+        """Give the frame back to the operating system."""
         self.places[frame], self.content[frame] = "os", None
 
     def marked(self, page: int) -> bool:
-        """Whether the install that began last was seen to the end."""
+        """Whether the page's last install has set both marks."""
         return self.progress.get(page) == "pud"
 
     def port_asks(self, page: int) -> bool:
-        """Whether a port's request for the page is not known to be answered."""
+        """Whether a port waits for the page."""
         return page in self.ports.values()
 
     # ---- accesses
 
     def held(self, at: int, size: int, doorbell: bool = False) -> None:
-        """An access lies in a window of its kind."""
+        """Check that an access lies in a window of its kind."""
         if self.windows is not None:
             inside = any(w.first & -4096 <= at and at + size <= (w.last | 4095) + 1 and (w.doorbell if doorbell else w.memory)
                          for w in self.windows)
             self.check(inside, "SMU-15", f"access to {size} bytes at {at:#x}, which is in no window")
 
     def _fault(self, area: str, write: bool = False) -> int:
-        """The response of an access: an error where a fault was put."""
+        """The response of an access: an error if a fault is set for its area."""
         if area not in self.faults and not (write and f"{area}.write" in self.faults):
             return OKAY
         if self.rng.random() >= self.fault_share:
@@ -208,7 +208,7 @@ class World:
         return resp
 
     def check_read(self, access: Access) -> int:
-        """A read takes effect: its response."""
+        """Check a read that takes effect; its response."""
         area, index = self.area(access.addr)
         want = 16 if area == "free" else 8
         tried = area == "ret" and index == 0 and (self.atomics or access.lock and access.addr == RET_RING)
@@ -218,7 +218,7 @@ class World:
         self.held(access.addr, size)
         self.check(size == want and access.addr % 8 == 0, "SMU-10", f"read of {size} bytes at {access.addr:#x} ({area})")
         if area == "cq":
-            self.check(self.devices[index].owed > 0, "SMU-9", f"completion queue {index} read, no command outstanding")
+            self.check(self.devices[index].owed > 0, "SMU-9", f"completion queue {index} is read while no command is outstanding")
         resp = self._fault(area)
         if area == "pte" and access.id in self.errors:
             self._read_back(access.id, index, resp)
@@ -232,7 +232,7 @@ class World:
         return OKAY
 
     def check_write(self, access: Access, words: dict[int, tuple[int, int]]) -> tuple[int, bool]:
-        """A write is about to take effect: its response, and whether it does."""
+        """Check a write before it takes effect: its response, and whether it takes effect."""
         area, index = self.area(access.addr)
         size = {"pte": 8, "pmd": 8, "pud": 8, "sq": 64, "ret": 16, "sq_bell": 4, "cq_bell": 4}.get(area, 0)
         written = sum(part.bit_count() for _, part in words.values())
@@ -266,21 +266,21 @@ class World:
         return resp, True
 
     def _try(self, access: Access, value: int) -> None:
-        """A write that tries the fabric is about to take effect (REQ: SMU-16): of a pair, that of the word itself; or one of
-        those between a first plain write and a second one, which puts the word back."""
-        self.check(access.addr in self.tried, "SMU-16", f"{access.addr:#x} written to try the fabric, and not read before")
+        """Check a write of the fabric's test before it takes effect (REQ: SMU-16). A pair writes the word back unchanged. Atomic
+        accesses come between a first plain write and a second one, which restores the word."""
+        self.check(access.addr in self.tried, "SMU-16", f"{access.addr:#x} is written by the test, but was not read before")
         word, plain = self.tried[access.addr]
         if access.lock:
-            self.check(value == word, "SMU-16", f"{value:#x} written to try the fabric")
+            self.check(value == word, "SMU-16", f"the test writes {value:#x} instead of {word:#x}")
         elif not access.atop:
             self.tried[access.addr][1] += 1
-            self.check(plain == 0 or value == word, "SMU-16", f"{value:#x} written behind the test, not {word:#x}")
+            self.check(plain == 0 or value == word, "SMU-16", f"the test restores {value:#x} instead of {word:#x}")
             if plain:
                 del self.tried[access.addr]
 
     def written(self, access: Access, words: dict[int, tuple[int, int]], resp: int) -> None:
-        """A write has taken effect, with this response. An entry of a ring or queue whose write met an error is behind the tail,
-        where nobody looks."""
+        """Note a write that has taken effect, with its response. A ring or queue entry whose write met an error is beyond the
+        tail, where nobody looks."""
         area, index = self.area(access.addr)
         if area == "ret" and access.beats << access.size == 16 and not resp:
             self._returned(self.ram.read(access.addr), self.ram.read(access.addr + C["RET_ENTRY_REASON"]))
@@ -298,7 +298,7 @@ class World:
                 self.devices[index].taken(value)
 
     def exchange(self, access: Access, compared: int, new: int) -> int:
-        """An AtomicCompare takes effect: its response."""
+        """Let an AtomicCompare take effect; its response."""
         words = {access.addr: (new, 0xff)}
         if self.ram.read(access.addr) == compared:
             resp, done = self.check_write(access, words)
@@ -318,28 +318,28 @@ class World:
         return resp
 
     def exclusive_failed(self, access: Access) -> None:
-        """An exclusive write was not done."""
+        """Note an exclusive write that failed."""
         cover(f"exclusive.failed_{self.area(access.addr)[0]}")
 
     def _returned(self, pfn: int, word: int) -> None:
-        """Check a frame in the return ring: its reason says that it may be mapped if, and only if, that is so (REQ: SMU-13)."""
+        """Check a frame in the return ring: its reason must have MAPPED exactly if a page may map it (REQ: SMU-13)."""
         self.check(pfn <= PFN_MASK, "SMU-15", f"{pfn:#x} returned, which is no frame number")
         frame = self.frame(pfn)
         mapped, told = self.doubts.pop(frame, None), get("RETURNED_MAPPED", word)
         blind = any(error[2] == frame for error in self.errors.values())
-        self.check(not blind, "SMU-13", f"frame {frame} returned, and nobody has looked whether a page maps it")
-        self.check(told == (mapped is not None), "SMU-13", f"frame {frame} returned with MAPPED {told}, in doubt: {mapped}")
+        self.check(not blind, "SMU-13", f"frame {frame} is returned before the unit has read back whether a page maps it")
+        self.check(told == (mapped is not None), "SMU-13", f"frame {frame} returned with MAPPED={told}, but in doubt: {mapped}")
         self.returns.append(not mapped)
-        if mapped:  # the page's, or the operating system's by now
+        if mapped:  # a page has it, or the operating system by now
             return
         held = frame is not None and self.places[frame] == "smu"
         self.check(held, "SMU-5", f"frame {pfn:#x} returned, which the SMU did not hold")
         self.places[frame] = "returned"
 
     def _read_back(self, key: int, read: int, resp: int) -> None:
-        """What the unit can know of an install whose write met a bus error (REQ: SMU-13)."""
+        """Note what the unit learns when it reads back a PTE after a bus error on its write (REQ: SMU-13)."""
         page, seen, frame, effect = self.errors.pop(key)
-        self.check(read == page, "SMU-13", f"page {read} read, and nobody has looked at page {page} after the error")
+        self.check(read == page, "SMU-13", f"page {read} is read, but page {page} must be read back after its error")
         value = self.ram.read(self.pte_at(page))
         ours = bool(value & mask("PTE_V")) and self.frame(get("PTE_PFN", value)) == frame
         if not resp and value == seen:
@@ -353,15 +353,15 @@ class World:
             cover("read_back.other" if not resp else "read_back.failed")
 
     def _install(self, key: int, page: int, seen: int, new: int, effect: bool) -> int:
-        """The PTE is written, or would be: the frame."""
+        """Check a write of the PTE, also one that takes no effect; the frame."""
         fenced = self.fenced[get("PTE_DEVICE", seen)]
         self.check(self.accepted[page] > fenced, "SMU-8", f"page {page} installed after a fence over its request")
-        self.check(names_block(seen), "SMU-3", f"page {page} overwritten while it was {seen:#x}")
+        self.check(names_block(seen), "SMU-3", f"page {page} is overwritten although its entry is {seen:#x}, which is not armed")
         frame = self.frame(get("PTE_PFN", new))
-        self.check(frame is not None, "SMU-3", f"page {page} got a frame that nobody gave: {new:#x}")
-        self.check(self.places[frame] == "smu", "SMU-3", f"frame {frame} installed from {self.places[frame]}")
+        self.check(frame is not None, "SMU-3", f"page {page} gets a frame that was never given: {new:#x}")
+        self.check(self.places[frame] == "smu", "SMU-3", f"frame {frame} is installed, but it belongs to {self.places[frame]}")
         lba = get("PTE_LBA", seen)
-        self.check(self.content[frame] == lba, "SMU-4", f"page {page} installed with {self.content[frame]}, not block {lba}")
+        self.check(self.content[frame] == lba, "SMU-4", f"page {page} installed with block {self.content[frame]}, not {lba}")
         self.check(new == installed(seen, places.PFN[frame]), "SMU-3", f"page {page} installed as {new:#x}")
         self.installs[page] = new
         self.progress[page] = "pte" if effect else "begun"
@@ -373,10 +373,10 @@ class World:
 
     def _mark(self, access: Access, area: str, has_mark: bool, found: bool) -> None:
         page = self.updating.get(access.id)
-        self.check(page is not None, "SMU-3", f"{area} touched before any PTE by {access.id}")
+        self.check(page is not None, "SMU-3", f"{area} is touched by identifier {access.id} before it has written a PTE")
         at = self.pmd_at(page) if area == "pmd" else self.pud_at(page)
         before = "pte" if area == "pmd" else "pmd"
-        self.check(access.addr == at, "SMU-3", f"{area} of another page than {page} touched")
+        self.check(access.addr == at, "SMU-3", f"{area} is touched, but it does not belong to page {page}")
         last = self.progress.get(page)
         self.check(last == before, "SMU-3", f"page {page}: {area} marked after {last}")
         if has_mark:
@@ -384,7 +384,7 @@ class World:
             cover(f"mark.{area}_{'found' if found else 'set'}")
 
     def command(self, d: int, at: int) -> tuple[int, int, int]:
-        """A command in a submission queue, checked: its identifier, block and frame."""
+        """Check a command in a submission queue; its identifier, block and frame."""
         cdw0, nsid = self.ram.read(at) & 0xffff_ffff, self.ram.read(at) >> 32
         prp1, slba, cdw12 = (self.ram.read(at + C[f"NVME_SQE_{name}"]) for name in ("PRP1", "SLBA", "CDW12"))
         rest = [self.ram.read(at + offset) for offset in (8, 16, 32, 56)]

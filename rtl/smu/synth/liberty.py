@@ -45,7 +45,7 @@ class Table:
 
 @dataclass
 class Arc:
-    """From an input or clock to an output: delay and transition of the rising and the falling edge; `sense` says what causes them."""
+    """From an input or clock to an output: delay and transition of its rising and falling edge; `sense` says what causes them."""
 
     source: str
     sense: str
