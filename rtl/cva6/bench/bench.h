@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs share: cycles, console, results as lines `name cycles operations`.
+// Code that the programs share: cycle counter, console, results as lines `name cycles operations`.
 #pragma once
 #include <stdint.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static inline void result(const char *name, uint64_t taken, uint64_t operations)
     put('\n');
 }
 
-// The second of two runs counts: the first brings code and data into the caches.
+// Runs `body` twice and reports the second run; the first brings code and data into the caches.
 #define MEASURE(name, operations, body)                      \
     do {                                                     \
         uint64_t taken_ = 0;                                 \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One loop for each constant of the machine's profile `cva6`: what an instruction, a miss, a trap costs on the core in RTL.
+// One loop for each constant of the machine's profile `cva6`: the cost of an instruction, a miss or a trap on the core in RTL.
 #include "bench.h"
 
 #define TEXT(x) #x
 #define REPEAT(n, code) ".rept " TEXT(n) "\n" code "\n.endr\n"
-// `rounds` times a block of `n` copies.
+// Runs a block of `n` copies of `code`, `rounds` times.
 #define LOOP(name, rounds, n, code, ...)                                                        \
     MEASURE(name, (uint64_t)(rounds) * (n),                                                     \
             __asm__ volatile("li t3, " TEXT(rounds) "\n1:\n" REPEAT(n, code)                    \
@@ -14,7 +14,7 @@ static uint64_t area[1 << 17] __attribute__((aligned(4096)));  // 1 MiB
 static uint64_t tables[3][512] __attribute__((aligned(4096)));
 uint64_t run_paged(uint64_t (*f)(void), uint64_t satp);
 
-// A ring of pointers through `bytes`, one every `step` bytes, in an order that no stride predicts.
+// Makes a ring of pointers through `bytes`, one every `step` bytes, in an order that no stride prefetcher predicts.
 static void **ring(size_t bytes, size_t step) {
     size_t n = bytes / step;
     uint32_t *order = (uint32_t *)((char *)area + sizeof(area) / 2);
@@ -52,7 +52,7 @@ static uint64_t chase_pages(void) {
     return taken;
 }
 
-// Branches on bits of a pseudo-random number.
+// Branches `n` times on bits of a pseudo-random number.
 static uint64_t coin(uint64_t n, uint64_t mask) {
     uint64_t x = 88172645463325252u, sum = 0;
     for (uint64_t i = 0; i < n; i++) {
@@ -106,20 +106,20 @@ int main(void) {
     MEASURE("store_stream", 8192, for (int i = 0; i < 8192; i++) *(volatile uint64_t *)(area + 8 * i) = i);
     MEASURE("load_stream", 8192, for (int i = 0; i < 8192; i++) (void)*(volatile uint64_t *)(area + 8 * i));
     MEASURE("code_stream", 16384, __asm__ volatile(".option push\n.option norvc\n" REPEAT(16384, "addi t0, zero, 1") ".option pop\n" : : : "t0"));
-    // Blocks of seven instructions, each in a 64-byte line of its own: what code is made of.
+    // Blocks of seven instructions, each in a separate 64-byte line, like blocks of real code.
     MEASURE("code_blocks", 1024 * 7, __asm__ volatile(".option push\n.option norvc\n.balign 64\n"
             REPEAT(1024, REPEAT(6, "addi t0, zero, 1") "j 2f\n.balign 64\n2:") ".option pop\n" : : : "t0"));
     MEASURE("coin", 4096, sink = coin(4096, 1));
     MEASURE("coin_biased", 4096, sink = coin(4096, 15));
 
-    // Sv39: gigabyte 2 as 2 MiB leaves for code, its first 2 MiB behind `area` as 4 KiB pages at 1 GiB.
+    // Sv39: gigabyte 2 is one leaf for the code; `area` is mapped at 1 GiB in 4 KiB pages.
     uint64_t flags = 0xcf;
     tables[0][2] = (uint64_t)0x80000000 >> 2 | flags;
     tables[0][1] = (uint64_t)tables[1] >> 2 | 1;
     tables[1][0] = (uint64_t)tables[2] >> 2 | 1;
     for (int i = 0; i < 256; i++) tables[2][i] = ((uint64_t)area + 4096 * i) >> 2 | flags;
     uint64_t satp = (uint64_t)8 << 60 | (uint64_t)tables[0] >> 12;
-    // 64 pages, one line of each in another set: more than the translation buffers hold.
+    // 64 pages, more than the translation buffers hold. The lines read are in different sets of the cache.
     for (int i = 0; i < 64; i++) {
         area[512 * i + 8 * i] = 0x40000000 + 4096 * ((i * 29 + 29) % 64) + 64 * ((i * 29 + 29) % 64);
     }

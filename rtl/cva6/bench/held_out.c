@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs on which the profile `cva6` is judged: none of its constants was taken from them.
+// Programs that test the profile `cva6`: none of its constants was measured with them.
 #include "bench.h"
 
 enum { ITEMS = 4096 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page misses one after another, on a drive: for the times of the SMU's steps. A region of interest each, by its number:
-// 1 the marks of the upper entries are there already, 2 they are not.
+// Page misses one after another, on a drive, to measure the SMU's steps. There are two regions of interest: in region 1 the
+// upper entries already have their marks, in region 2 they do not.
 #include "bare.h"
 
 enum { COUNT = 100, WARM = 8 };

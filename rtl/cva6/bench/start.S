@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Bare metal in M-mode: floating point on, a stack, traps to `trap`, then main; its result to the power switch.
+# Bare metal in M-mode: turns floating point on, sets stack and trap vector, calls main, gives its result to the test finisher.
     .section .text.init
     .globl _start
 _start:
-    csrr t0, mhartid       # the first hart alone
+    csrr t0, mhartid       # only the first hart runs
 5:  bnez t0, 5b
     la sp, stack_top
     la t0, trap
@@ -12,7 +12,7 @@ _start:
     csrs mstatus, t0
     li t0, -1
     csrw pmpaddr0, t0
-    li t0, 0x1f            # all of memory for S and U
+    li t0, 0x1f            # S and U may use all memory
     csrw pmpcfg0, t0
     la t0, bss_start
     la t1, bss_end
@@ -30,7 +30,7 @@ _start:
 3:  sw t1, 0(t0)
 4:  j 4b
 
-    # An environment call steps over itself; a page fault in S-mode goes back to M-mode (see run_paged).
+    # Skips the instruction that trapped. An environment call from S-mode ends run_paged.
     .balign 4
     .globl trap
 trap:
@@ -47,7 +47,7 @@ trap:
     ld t0, 0(t0)
     jr t0
 
-    # uint64_t run_paged(uint64_t (*f)(void), uint64_t satp): f in S-mode with paging; its result.
+    # uint64_t run_paged(uint64_t (*f)(void), uint64_t satp): runs f in S-mode with paging and returns its result.
     .globl run_paged
 run_paged:
     addi sp, sp, -16

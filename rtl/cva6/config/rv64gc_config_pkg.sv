@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core that runs Linux: rv64imafdc. The package's name is CVA6's.
+// The core that runs Linux: rv64imafdc. CVA6 prescribes the package's name.
 package cva6_config_pkg;
   localparam CVA6ConfigXlen = 64;
 

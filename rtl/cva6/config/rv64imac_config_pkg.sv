@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A core without floating point, rv64imac, for bare-metal programs: builds and runs faster. The package's name is CVA6's.
+// A core without floating point, rv64imac, for bare-metal programs. It builds and runs faster. CVA6 prescribes the package's
+// name.
 package cva6_config_pkg;
   localparam CVA6ConfigXlen = 64;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * miss FILE COUNT KIND...: cycles of a page miss by kind of demand paging, on a core in RTL.
+ * miss FILE COUNT KIND...: measures the cycles of a page miss for each kind of demand paging, on a core in RTL.
  *
- * Each kind gets a mapping of COUNT pages of its own (and a few more to warm up) that nobody has touched, and loads a word of
- * every page in random order. The words are compared with what read() gives, afterwards.
+ * Each kind gets a separate mapping of COUNT pages (and WARM pages more to warm up) that nobody has touched. The program loads a
+ * word of every page in random order. Afterwards it compares the words with those that pread() gives.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static int measure(int fd, const struct kind *kind, unsigned long first, unsigne
 	}
 	madvise(map, pages * PAGE, MADV_RANDOM);
 	if (kind->advice && madvise(map, pages * PAGE, kind->advice)) {
-		perror("miss: this kernel does not know the kind");
+		perror("miss: madvise: this kernel does not support the kind");
 		return 1;
 	}
 	touch(map, order, WARM, words);
@@ -98,12 +98,12 @@ int main(int argc, char **argv)
 		const struct kind *kind = find_kind(argv[n]);
 
 		if (!kind) {
-			fprintf(stderr, "miss: no kind %s\n", argv[n]);
+			fprintf(stderr, "miss: unknown kind %s (see kinds.h)\n", argv[n]);
 			return 2;
 		}
 		status |= measure(fd, kind, (n - 3) * (count + WARM), count);
 	}
-	/* The simulation need not wait for the guest to shut down. */
+	/* The milestone ends the simulation, so that it does not wait for the guest to shut down. */
 	tcdrain(STDOUT_FILENO);
 	marker(MARKER_MILESTONE, DONE, status, 0);
 	return status;

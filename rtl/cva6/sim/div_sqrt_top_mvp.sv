@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for the divide and square root unit of CVA6's floating point unit, which the package lacks. For simulation only:
-// the harness computes the result; it takes a fixed time. Round to nearest, ties away, is taken as ties to even.
+// Replaces the divide and square root unit of CVA6's floating point unit, which the package lacks. For simulation only: the
+// harness computes the result, and it takes a fixed time. "Round to nearest, ties away" is handled as "ties to even".
 module div_sqrt_top_mvp #(
-  // About two bits of the significand a cycle.
+  // About two bits of the significand per cycle.
   parameter int unsigned SingleCycles = 14,
   parameter int unsigned DoubleCycles = 28
 ) (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verilated SoC as C functions for machine/crates/rtl-platform, and what the SoC calls that must be fast: memory.
+// C functions of the verilated SoC for machine/crates/rtl-platform, and the memory, which the SoC calls and which must be fast.
 #include <cfenv>
 #include <cmath>
 #include <cstdint>
@@ -26,13 +26,13 @@ struct Model {
     bool stop = false;
     uint64_t boot_address = 0;
     uint16_t read_latency = 1, write_latency = 1, device_latency = 1;
-    // Lines that a drive has written and the core's data cache may hold; interrupts wait for them.
+    // Lines that a drive has written and that the core's data cache may hold. Interrupt lines do not change before they are gone.
     std::deque<uint64_t> stale;
     struct {
         uint8_t external;
         bool software, timer;
     } lines{};
-    // Lines read lately: they may be on their way into the cache.
+    // Lines that were read recently: they may be on their way into the cache.
     uint64_t recent[8]{};
     unsigned next_recent = 0;
 } model;
@@ -74,7 +74,7 @@ void tick() {
         ##__KET____DOT__i_tag_sram__DOT__gen_cut__BRA__0__KET____DOT__gen_mem__DOT__i_tc_sram_wrapper__DOT__i_tc_sram__DOT__sram
 
 template <typename Array> bool holds(const Array &tags, uint64_t line) {
-    static_assert(sizeof(tags.m_storage) == Sets * sizeof(uint64_t), "another data cache than this harness knows");
+    static_assert(sizeof(tags.m_storage) == Sets * sizeof(uint64_t), "the data cache has another shape than expected");
     uint64_t word = tags[(line / LineBytes) % Sets];
     return word >> TagBits & 1 && (word & ((1ull << TagBits) - 1)) == line >> TagShift;
 }
@@ -157,8 +157,8 @@ void trapless_model_lines(uint8_t external, bool software, bool timer) {
         apply_lines();
 }
 
-// The platform has written memory. What the cache does not hold and is not about to get needs no invalidation: the harness
-// looks at the tags, where a bus would have a snoop filter.
+// The platform has written memory. Only lines that the cache holds or is about to get need invalidation: the harness looks at
+// the tags, where a bus would have a snoop filter.
 void trapless_model_written(uint64_t address, uint64_t length) {
     bool idle = model.stale.empty();
     for (uint64_t line = address & ~(LineBytes - 1); line < address + length; line += LineBytes)
@@ -201,7 +201,7 @@ bool trapless_model_restore(const char *path) {
     return true;
 }
 
-// What no memory answers reads as zero.
+// Addresses outside memory read as zero.
 uint64_t trapless_memory_read(uint64_t address) {
     uint64_t word = 0, line = address & ~(LineBytes - 1);
     if (model.recent[model.next_recent] != line)
@@ -226,7 +226,7 @@ void trapless_memory_write(uint64_t address, uint64_t data, uint8_t strobes) {
         trapless_to_host(data >> (8 * (model.to_host & 7)));
 }
 
-// IEEE division or square root with RISC-V's rounding modes, flags (NV DZ OF UF NX) and canonical NaN.
+// Computes an IEEE division or square root with RISC-V's rounding modes, flags (NV DZ OF UF NX) and canonical NaN.
 uint64_t trapless_div_sqrt(uint8_t square_root, uint8_t double_precision, uint8_t rounding, uint64_t a, uint64_t b,
                            uint8_t *flags) {
     static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST};

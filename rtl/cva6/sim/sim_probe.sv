@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sees the guest's markers (spec/platform.md): `slti x0, x0, IMM` with IMM 0x7a1 to 0x7a5, and a0 as it is then; and when the
-// walker's requests are accepted and answered.
+// Reports the guest's markers (spec/platform.md), which are `slti x0, x0, IMM` with IMM 0x7a1 to 0x7a5, with the value of a0;
+// and the acceptance and the answer of each of the walker's requests.
 module sim_probe (
   input logic        clk_i,
   input logic [1:0]  valid_i,
@@ -17,7 +17,7 @@ module sim_probe (
     return instruction[19:0] == 20'h02013 && instruction[31:20] >= 12'h7a1 && instruction[31:20] <= 12'h7a5;
   endfunction
 
-  // A cycle later a0 holds what instructions that retired together with the marker have written.
+  // One cycle later, a0 has the value that instructions which retired together with the marker have written.
   logic        seen_q = 1'b0;
   logic [11:0] number_q;
   always_ff @(posedge clk_i) begin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// axi_riscv_atomics with structures instead of single signals: atomic operations and exclusive pairs of all masters meet here.
+// axi_riscv_atomics with structures instead of single signals. It serves atomic operations and exclusive pairs of all masters.
 module atomics
   import trapless_soc_pkg::*;
 (

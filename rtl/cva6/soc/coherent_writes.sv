@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another master's writes as the core's data cache sees them: a write to memory is answered when the cache holds none of its
-// lines any more (REQ: SMU-4). One write at a time.
+// Keeps the core's data cache coherent with another master's writes: a write to memory is answered when the cache no longer
+// holds any of its lines (REQ: SMU-4). One write at a time.
 module coherent_writes
   import trapless_soc_pkg::*;
 (
@@ -12,7 +12,7 @@ module coherent_writes
   // to the bus
   output mst_req_t  req_o,
   input  mst_resp_t rsp_i,
-  // to the cache: when ready, it does not hold the line
+  // to the cache: `ready` says that it does not hold the line
   output logic      inval_valid_o,
   input  logic      inval_ready_i,
   output addr_t     inval_addr_o

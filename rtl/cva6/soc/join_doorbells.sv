@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SMU's doorbell ports and the write half of its AXI4 master on one AXI4 port: one burst at a time, and one doorbell write to be
-// answered. Doorbells have one more identifier. This is for a bus on which every device answers: here a device that takes no doorbell
-// stops all the others. A chip keeps the ports apart (rtl/smu/doc/integration.md).
+// Joins the SMU's doorbell ports and the write half of its AXI4 master into one AXI4 port. One burst is sent at a time, and one
+// doorbell write can wait for its answer. Doorbells have an AXI identifier that no part of the unit has. Use this only on a bus
+// on which every device answers: a device that takes no doorbell stops all others. A chip keeps the ports apart
+// (rtl/smu/doc/integration.md).
 module join_doorbells #(
   parameter int unsigned Devices    = 8,
   parameter int unsigned IdWidth    = 4,
@@ -58,7 +59,7 @@ module join_doorbells #(
   logic             busy_q, bell_q, bell, rung_q, address_q, data_q, any, finish, answered;
   logic [Width-1:0] device_q, device, first, rung_device_q;
 
-  // Who sends: whoever has begun; else a doorbell that may; else memory.
+  // Which port sends: the one that has begun; else a doorbell, if none waits for an answer; else memory.
   always_comb begin
     first = '0;
     for (int unsigned i = Devices; i > 0; i--) if (db_awvalid_i[i-1]) first = Width'(i - 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AXI slave of the simulation: memory or devices of the harness, reached through DPI.
-// One read and one write at a time, INCR bursts; no atomic operations (axi_riscv_atomics in front of memory does them).
+// AXI slave of the simulation: memory or devices of the harness, reached through DPI. It serves one read and one write at a
+// time, as INCR bursts, and no atomic operations (axi_riscv_atomics in front of memory does them).
 module sim_slave #(
   parameter bit  Devices = 1'b0,
   parameter type req_t   = logic,
@@ -13,7 +13,7 @@ module sim_slave #(
   // Cycles from the address to the first word read, and from the last word written to the answer; at least 1.
   input  logic [15:0] read_latency_i,
   input  logic [15:0] write_latency_i,
-  // Nothing is read while this is up.
+  // While this is high, nothing is read.
   input  logic        hold_i,
   input  req_t        req_i,
   output rsp_t        rsp_o

@@ -55,7 +55,7 @@ module soc_smu
 
   localparam int unsigned Devices = 8;
 
-  mst_req_t                 unit_req;  // its write half
+  mst_req_t                 unit_req;  // the write half of its master
   mst_resp_t                unit_rsp;
   logic [Devices-1:0][63:0] db_awaddr;
   logic [Devices-1:0][31:0] db_wdata;

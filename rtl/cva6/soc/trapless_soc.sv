@@ -5,8 +5,8 @@
 //        +-- mux -- demux-+-- devices (the harness: CLINT, PLIC, UART, finisher, PCIe with its NVMe drives)
 // SMU ---+                +-- SMU registers
 //
-// The core's data cache is kept coherent: lines that the SMU (coherent_writes) or drives (the harness, by inval_*) write to in
-// memory are invalidated before anybody can learn of the write.
+// The core's data cache is kept coherent: lines in memory that the SMU (coherent_writes) or drives (the harness, by inval_*)
+// write are invalidated before software can learn of the write.
 module trapless_soc
   import trapless_soc_pkg::*;
 (
@@ -78,8 +78,8 @@ module trapless_soc
     .inval_addr_i   (riscv::PLEN'(inval_addr))
   );
 
-  // What comes from the harness is taken into registers first: no logic of the core hangs on an input, which Verilator would
-  // evaluate at both edges of the clock.
+  // Inputs from the harness go through registers first. Verilator would evaluate logic that depends on an input at both edges
+  // of the clock.
   logic [1:0][1:0] external_q;
   logic [1:0]      software_q, timer_q;
   logic            drive_inval_valid_q, drive_inval_ready, hold;
@@ -104,7 +104,7 @@ module trapless_soc
   assign inval_ready_o = !drive_inval_valid_q || drive_inval_ready;
   assign hold          = inval_valid_i || drive_inval_valid_q;
 
-  // The CLINT's mtime, which nobody writes to: both count from the reset.
+  // A copy of the CLINT's mtime. Both count from the reset, and nobody writes mtime.
   logic [63:0] time_q;
   logic [7:0]  tick_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -119,7 +119,7 @@ module trapless_soc
     end
   end
 
-  // One line at a time, the SMU's first; whoever has begun ends.
+  // One line at a time, the SMU's lines first. A line that was begun is finished.
   logic drives_turn_d, drives_turn_q, busy_q;
   assign drives_turn_d   = busy_q ? drives_turn_q : !smu_inval_valid;
   assign inval_valid       = drives_turn_d ? drive_inval_valid_q : smu_inval_valid;
@@ -232,8 +232,8 @@ module trapless_soc
   mst_req_t  smu_mem_req;
   mst_resp_t smu_mem_rsp;
 
-  // The SMU's clock runs only while it has work, and somewhat longer: that makes the simulation twice as fast. What it does
-  // then is begun by a walker or a register, and shows as a miss, an answer or a transfer until it is over.
+  // The SMU's clock runs only while the SMU has work, and a little longer. This makes the simulation twice as fast. A walker or
+  // a register access begins all its work, and a miss, an answer or a transfer shows that it is not over.
   logic [6:0] smu_on_q;
   logic       smu_work, smu_clk_en_q, smu_clk;
   assign smu_work = smu_req_valid || smu_abandon || !u_smu.u_smu.idle || !u_smu.u_smu.no_dma

@@ -22,7 +22,7 @@ package trapless_soc_pkg;
   typedef logic [MasterIdWidth-1:0] mst_id_t;
   typedef logic [SlaveIdWidth-1:0]  slv_id_t;
 
-  // What a master sends, and the same behind the multiplexer, with the master's number in the identifier.
+  // Channels of a master, and of the multiplexer's output, which has the master's number in the identifier.
   `AXI_TYPEDEF_ALL(mst, addr_t, mst_id_t, data_t, strb_t, user_t)
   `AXI_TYPEDEF_ALL(slv, addr_t, slv_id_t, data_t, strb_t, user_t)
   `AXI_LITE_TYPEDEF_ALL(lite, addr_t, data_t, strb_t)
@@ -32,7 +32,7 @@ package trapless_soc_pkg;
   localparam addr_t SmuBase = 64'h1100_0000;
   localparam addr_t SmuLength = 64'h1_0000;
 
-  // Who answers at an address.
+  // The slave at an address.
   typedef enum logic [1:0] {TargetDevices = 2'd0, TargetMemory = 2'd1, TargetSmu = 2'd2} target_e;
 
   function automatic target_e target(addr_t address);
@@ -43,10 +43,10 @@ package trapless_soc_pkg;
     return TargetDevices;
   endfunction
 
-  // mtime: 10 MHz of 100 MHz, as profile vc707 has it.
+  // mtime counts at 10 MHz with a clock of 100 MHz, as in the profile vc707.
   localparam int unsigned CyclesPerTick = 10;
 
-  // Everything below RAM is devices: no speculative reads, no merged writes, no cache, no instructions.
+  // All addresses below RAM are devices: no speculative reads, no merged writes, no caching, no instructions.
   localparam ariane_pkg::ariane_cfg_t CoreConfig = '{
     RASDepth: 2,
     BTBEntries: 32,

@@ -165,7 +165,7 @@ class Walkers:
             world.check(wait.pte == world.installs[page], "SMU-6", f"page {page} is done with {wait.pte:#x}")
             cover(f"answer.{who}_done")
         elif wait.outcome == CHANGED:
-            world.check(wait.pte != wait.seen or world.tolerates_same, "SMU-2", f"page {page} changed to the value seen, {wait.pte:#x}")
+            world.check(wait.pte != wait.seen or world.tolerates_same, "SMU-2", f"page {page} changed to {wait.pte:#x}, as seen")
             cover(f"answer.{who}_changed")
         else:
             world.check(wait.outcome == FAILED and wait.reason in range(1, 7) and wait.pte == 0, "SMU-6",

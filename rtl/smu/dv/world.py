@@ -85,7 +85,7 @@ class World:
         self.updating: dict[int, int] = {}
         """For each AXI identifier, the page that it is installing."""
         self.errors: dict[int, tuple[int, int, int, bool]] = {}
-        """For each AXI identifier, the install whose PTE write met a bus error and was not read back yet: page, entry seen, frame,
+        """For each AXI identifier, the install whose PTE write met a bus error and was not read back: page, entry seen, frame,
         and whether the write took effect."""
         self.doubts: dict[int, bool] = {}
         """Frames of which the unit cannot know whether a page maps them, and whether one does (REQ: SMU-13)."""

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the walker has to know of the rest of the core (spec/isa.md), the traps that end its wait, and the counters of misses.
+// State of the core that the walker needs (spec/isa.md), the traps that end its wait, and the counters of misses.
 //
-// A wait that an interrupt ends is answered with a page fault, by the ways that load, store and fetch unit have for it.
-// The access is the next instruction to retire, so this fault is the next exception to be taken: its cause is replaced
-// there by that of the interrupt, as it was when the wait ended.
+// An interrupt ends a wait with a page fault, which load, store and fetch unit report as any other page fault. The access is
+// the next instruction to retire, so this fault is the next exception to be taken. There its cause is replaced by the cause of
+// the interrupt, as it was when the wait ended.
 module shwdp_core
   import ariane_pkg::*;
   import shwdp_pkg::*;
@@ -11,15 +11,15 @@ module shwdp_core
   input logic clk_i,
   input logic rst_ni,
 
-  // REQ: ISA-4: what is pending and enabled.
+  // REQ: ISA-4: interrupts that are pending and enabled.
   input irq_ctrl_t  irq_ctrl_i,
   input logic [1:0] irq_i,
   input logic       debug_req_i,
   input logic       debug_mode_i,
 
-  // REQ: ISA-3: is the fetch the next to retire?
+  // REQ: ISA-3: whether the fetch is the next to retire.
   input logic fetch_req_i,       // the instruction cache asks for a translation
-  input logic fetch_valid_i,     // and gets it
+  input logic fetch_valid_i,     // the instruction cache gets the translation
   input logic fetch_kill_i,      // the frontend drops the fetch
   input logic frontend_empty_i,
   input logic decode_empty_i,
@@ -40,7 +40,7 @@ module shwdp_core
   input  exception_t ex_i,
   output exception_t ex_o
 );
-  // Most urgent first; a bit number each.
+  // Numbers of the interrupts, the most urgent first.
   localparam logic [5:0][3:0] Priority = {
     4'(riscv::IRQ_S_TIMER), 4'(riscv::IRQ_S_SOFT), 4'(riscv::IRQ_S_EXT),
     4'(riscv::IRQ_M_TIMER), 4'(riscv::IRQ_M_SOFT), 4'(riscv::IRQ_M_EXT)
@@ -51,7 +51,7 @@ module shwdp_core
   riscv::xlen_t cause_q;
 
   always_comb begin
-    // Only a walk of U mode waits (ISA-3): an enabled interrupt is taken there, whoever handles it.
+    // Only a walk of U mode waits (ISA-3), and U mode takes every enabled interrupt, whichever mode handles it.
     pending = irq_ctrl_i.mip;
     pending[riscv::IRQ_S_EXT] |= irq_i[SupervisorIrq];
     pending &= irq_ctrl_i.mie & {riscv::XLEN{irq_ctrl_i.global_enable}};
@@ -96,7 +96,7 @@ module shwdp_core
     end else begin
       if (walker_i.served) counts_q.served <= counts_q.served + 1'b1;
       if (walker_i.waits) counts_q.waited <= counts_q.waited + 1'b1;
-      // A fetch that is killed while it waits for its translation goes on waiting for it, and is then forgotten.
+      // A fetch that is killed while it waits for its translation keeps waiting for it, and is then dropped.
       killed_q <= fetch_req_i && !fetch_valid_i && (killed_q || fetch_kill_i);
       if (flush_i || retired_i) begin
         trapped_q <= 1'b0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page table extension adds between the parts of a core, in bundles: each of the levels between the top of the
-// core and the walker has two ports more, and need not know what is in them.
+// Signals that the page table extension adds between the parts of a core, in two bundles. Each level between the top of the
+// core and the walker has one more port per bundle, and need not know what is in it.
 package shwdp_pkg;
   import trapless_smu_pkg::smu_req_t;
   import trapless_smu_pkg::smu_rsp_t;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walker's wait for the SMU (spec/isa.md). Recognizes an armed leaf, checks the access on it, waits until the access is
-// the next to retire, asks, and hands back an entry, a fault, or nothing at all. The walk itself stays in ptw.sv, which
-// looks at every entry that comes from here as at one from memory.
+// the next to retire, asks, and returns an entry or a fault, or drops the walk. The walk itself stays in ptw.sv, which handles
+// an entry from here like one from memory.
 module shwdp_wait
   import shwdp_pkg::*;
   import trapless_smu_pkg::*;
@@ -19,20 +19,20 @@ module shwdp_wait
   input logic [PAddrWidth-1:0]     pte_addr_i,
   input riscv::pte_t               pte_i,
   input logic                      allow_i,      // PMP lets the walker read it
-  input logic                      walk_idle_i,  // no walk; a new one counts anew
+  input logic                      walk_idle_i,  // no walk is under way; a new walk counts from 0
 
   // The access.
   input logic             is_instr_i,
   input logic             is_store_i,
   input logic             lsu_next_i,      // the load or store is the oldest instruction
   input logic             lsu_waits_i,     // a load or store needs the walker; it may be older than the fetch
-  input riscv::priv_lvl_t priv_lvl_i,      // the hart's, which is not the access's under MPRV
+  input riscv::priv_lvl_t priv_lvl_i,      // the hart's mode; under MPRV the access has another one
   input logic             mxr_i,
 
   input  to_walker_t   shwdp_i,
   output from_walker_t shwdp_o,
 
-  // To the walk: the entry is served (the walk waits then), and what became of it, one cycle.
+  // To the walk: `serve_o` says that the entry is served, so the walk waits. The others give the result, for one cycle.
   output logic        serve_o,
   output logic        entry_valid_o,
   output riscv::pte_t entry_o,
@@ -49,8 +49,8 @@ module shwdp_wait
   logic [$clog2(WALKER_CHANGED_LIMIT+1)-1:0] changed_q;
   logic                              abandon_d, abandon_q;
 
-  // REQ: ISA-1: armed. REQ: ISA-2: the access is allowed as if the entry were valid. REQ: ISA-3: made in U mode, so that nothing
-  // that must not sleep waits for a device. [user-mode-only]
+  // REQ: ISA-1: armed. REQ: ISA-2: the access is allowed as if the entry were valid. REQ: ISA-3: made in U mode, so that code
+  // that must not sleep never waits for a device. [user-mode-only]
   logic armed, user, allowed;
   assign armed   = names_block(pte_i) && !pte_i[PTE_SOFT_BIT];
   assign user    = priv_lvl_i == riscv::PRIV_LVL_U;
@@ -77,7 +77,7 @@ module shwdp_wait
         if (is_instr_i && shwdp_i.fetch_killed) fault_o = 1'b1;  // ends the fetch; nobody sees the fault
         else if (is_instr_i && lsu_waits_i) drop_o = 1'b1;
         else if (next && shwdp_i.trap) {fault_o, shwdp_o.trapped} = 2'b11;
-        // Older stores are in memory by then: the SMU reads the entry there, not in this hart's write buffer.
+        // Older stores must be in memory, because the SMU reads the entry there, not in this hart's write buffer.
         else if (next && shwdp_i.drained) state_d = Ask;
       end
       default: begin  // Ask, Wait
@@ -98,7 +98,7 @@ module shwdp_wait
     endcase
 
     if (entry_valid_o || fault_o || access_fault_o || drop_o || flush_i) state_d = Idle;
-    // A request that was accepted and is not answered is abandoned, one cycle later.
+    // A request that was accepted but not answered is abandoned, one cycle later.
     abandon_d = state_d == Idle && !answered && (state_q == Wait || state_q == Ask && shwdp_i.req_ready);
   end
 

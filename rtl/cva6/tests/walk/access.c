@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accesses of all kinds to armed pages; which entries are armed, and who may touch them.
+// Accesses of all kinds to armed pages; which entries count as armed, and which accesses are allowed.
 // REQ: ISA-1 REQ: ISA-2 REQ: ISA-3 REQ: ISA-5 REQ: ISA-6
 #include "walk.h"
 
@@ -16,11 +16,11 @@ static void kinds(void) {
     EQUAL(6, (root[1] & L) && (middle[0] & L) && !(middle[1] & L), 1);
     EQUAL(7, run(USER, load, VA(1) + 16).value, CONTENT(7, 2));
     EQUAL(8, DEVICE[REQUESTS], 1);
-    // ISA-5: the first store finds D = 0.
+    // ISA-5: the first store finds D = 0 and faults.
     r = run(USER, store, VA(1) + 16);
     EQUAL(9, r.cause, STORE_FAULT);
     EQUAL(10, r.address, VA(1) + 16);
-    // A store and an AMO are served, and fault then for D alone.
+    // A store and an AMO are served, and then fault only because D = 0.
     arm(2, ARMED(DONE, 50, 8, R | W));
     r = run(USER, store, VA(2) + 24);
     EQUAL(11, r.cause, STORE_FAULT);
@@ -44,9 +44,9 @@ static void kinds(void) {
     EQUAL(19, r.cause, USER_CALL);
     EQUAL(20, r.value, 123);
     EQUAL(21, entry_of(4) & 0x3ff, L | A | U | X | V);
-    // An unaligned instruction may lie on two pages: the second is fetched for it.
+    // Four requests so far: the fetch asked for no further page.
     EQUAL(22, DEVICE[REQUESTS], 4);
-    // A = 0 faults after the miss, and the page is there.
+    // With A = 0 the access faults after the miss, and the page is installed.
     arm(5, ARMED(DONE, 50, 10, R) & ~(u64)A);
     EQUAL(23, run(USER, load, VA(5)).cause, LOAD_FAULT);
     EQUAL(24, entry_of(5) & 0x3ff, L | U | R | V);
@@ -54,13 +54,13 @@ static void kinds(void) {
     arm(700, ARMED(DONE, 50, 11, R));
     EQUAL(25, run(USER, load, VA(700) + 80).value, CONTENT(11, 10));
     EQUAL(26, !!(middle[1] & L), 1);
-    // The kernel reads what was installed.
+    // The kernel can read the installed page.
     csr_set(mstatus, SUM);
     EQUAL(27, run(SUPER, load, VA(700) + 88).value, CONTENT(11, 11));
     csr_clear(mstatus, SUM);
 }
 
-// An entry that the hart itself arms, with stores before it on their way: who asks then asks for what memory holds.
+// Arms an entry with older stores still under way, then reads the page: the request must have the value that memory holds.
 static u64 arm_and_touch(u64 page) {
     (void)*(reg *)&leaf[page];  // the cache has the line
     for (int i = 0; i < 20; i++) ((reg *)leaf)[PAGES - 24 + i] = 0;
@@ -91,7 +91,7 @@ static void permissions(void) {
 
 static void forms(void) {
     const u64 good = ARMED(NEVER, 0, 1, R | W | X);
-    // Each differs from the armed form in one thing.
+    // Each differs from the armed form in one respect.
     const u64 bad[] = {
         good & ~(u64)L, (good & ~(u64)U), good | G, good | D, (good & ~(u64)(R | X)) & ~(u64)W, (good & ~(u64)R),
         good | 1ul << 57, good | 1ul << 58, good | 1ul << 63,
@@ -112,7 +112,7 @@ static void forms(void) {
     sfence();
     EQUAL(82, run(USER, load, 4096).cause, LOAD_FAULT);
     root[0] = old;
-    // Socket, device and the software bit belong to the armed form: the SMU is asked, which may know no such device.
+    // Socket, device and the software bit belong to the armed form, so the walker asks the SMU, even for an unknown device.
     u64 asked = DEVICE[REQUESTS];
     arm(21, ARMED(DONE, 20, 5, R) | 1ul << 51 | 1ul << 54 | 1 << 8);
     run(USER, load, VA(21) + 8);
@@ -125,8 +125,8 @@ static void forms(void) {
     EQUAL(85, csr_read(0x5c0), 1);
 }
 
-// Bits that belong to extensions which the core lacks, in valid entries: 63:54 of each, D, A and U of a pointer. They are page
-// faults at once; an armed leaf below such a pointer is not asked for.
+// Valid entries with bits of extensions that the core lacks: 63:54 of each entry; D, A and U of a pointer. They cause page
+// faults at once, and the walker does not ask for an armed leaf below such a pointer.
 static void malformed(void) {
     const u64 page = (u64)root >> 2 | D | A | U | X | W | R | V;
     arm(20, page);
@@ -152,7 +152,7 @@ static void malformed(void) {
     sfence();
 }
 
-// In M-mode, as if in the mode of mstatus.MPP.
+// Accesses in M-mode under MPRV: as if in the mode of mstatus.MPP.
 static u64 machine_status;
 static __attribute__((noinline)) u64 load_mprv(u64 a) {
     csr_set(mstatus, machine_status);
@@ -173,8 +173,8 @@ static __attribute__((noinline)) u64 add_mprv(u64 a) {
     return 0;
 }
 
-// An armed entry is an ordinary invalid one to what is not executed in U-mode, whatever it may reach: the page fault at once,
-// with the access's cause and address, and nothing asked of the SMU (the harness ends the run at a request).
+// For accesses that are not executed in U-mode, an armed entry is an ordinary invalid entry, whatever its permissions: the page
+// fault comes at once, with the access's cause and address, and the SMU is not asked (a request would end the run).
 static void kernel(void) {
     u64 (*const as_super[])(u64) = {load, store, add, fetch}, (*const as_machine[])(u64) = {load_mprv, store_mprv, add_mprv};
     const u64 cause[] = {LOAD_FAULT, STORE_FAULT, STORE_FAULT, FETCH_FAULT}, status[] = {0, SUM, MXR, SUM | MXR};
@@ -183,7 +183,7 @@ static void kernel(void) {
         csr_set(mstatus, status[s]);
         for (int k = 0; k < 4; k++) forbidden(100 + 10 * s + k, SUPER, as_super[k], all, cause[k]);
         forbidden(104 + 10 * s, SUPER, load, ARMED(NEVER, 0, 1, X), LOAD_FAULT);
-        // MPP is U, or S; the way into M-mode has cleared it.
+        // MPP is set to U, then to S; entering M-mode has cleared it.
         for (int mode = USER; mode <= SUPER; mode++) {
             machine_status = MPRV | (u64)mode << 11;
             for (int k = 0; k < 3; k++) forbidden(105 + 10 * s + k, MACHINE, as_machine[k], all, cause[k]);
@@ -218,7 +218,7 @@ int main(void) {
         u64 asked = DEVICE[REQUESTS];
         struct result r = run(USER, arm_and_touch, 100 + i);
         if (r.cause == LOAD_FAULT) {
-            // Without SFENCE.VMA the walk may come before the store; then nothing was asked.
+            // Without SFENCE.VMA the walk may come before the store; then the walker has not asked.
             EQUAL(31, DEVICE[REQUESTS], asked);
             r = run(USER, load, VA(100 + i) + 24);
         }

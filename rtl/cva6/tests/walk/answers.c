@@ -19,24 +19,24 @@ static void fails(int n, u64 behaviour, const u64 *causes) {
 
 int main(void) {
     set_up(32);
-    // REQ: ISA-6: failures are page faults, but for a bus error.
+    // REQ: ISA-6: failures are page faults, except for a bus error.
     fails(10, DEVICE_ERROR, fault);
     fails(20, NO_FRAME, fault);
     fails(30, BUS_ERROR, access_fault);
 
-    // Changed, to the entry of a page that is there: it is used, though the walker does not read it again.
+    // Changed, to the entry of a present page: the walker uses this entry and does not read it again.
     arm(31, ARMED(PRESENT, 30, 55, R | W | X));
     EQUAL(40, run(USER, load, VA(31) + 8).value, CONTENT(55, 1));
     arm(31, ARMED(PRESENT, 30, 56, R | W | X));
     EQUAL(41, run(USER, fetch, VA(31)).value, 56);
-    // Changed, to nothing.
+    // Changed, to zero.
     arm(31, ARMED(GONE, 30, 55, R | W | X));
     EQUAL(42, run(USER, load, VA(31)).cause, LOAD_FAULT);
     EQUAL(43, entry_of(31), 0);
     arm(31, ARMED(GONE, 30, 55, R | W | X));
     EQUAL(44, run(USER, fetch, VA(31)).cause, FETCH_FAULT);
 
-    // Changed, to an armed entry: asked again; four such answers are followed, the fifth ends in the page fault.
+    // Changed, to an armed entry: the walker asks again after four such answers; the fifth ends in the page fault.
     for (int k = 0; k < 4; k++) {
         DEVICE[REQUESTS] = 0;
         arm(32, ARMED(REARMED, 30, 57, R | W | X));
@@ -44,7 +44,7 @@ int main(void) {
         EQUAL(45 + k, DEVICE[REQUESTS], 5);
     }
 
-    // The free ring is empty for the ninth of eight frames' pages, and has one again.
+    // With eight frames the ninth page finds the free ring empty; then the ring gets a frame again.
     while (DEVICE[FRAMES] > 8) {
         arm(33, ARMED(DONE, 0, 1, R));
         EQUAL(50, run(USER, load, VA(33)).cause, USER_CALL);
@@ -59,7 +59,7 @@ int main(void) {
     arm(40, 0);
     EQUAL(53, run(USER, load, VA(48) + 16).value, CONTENT(8, 2));
 
-    // The SMU does not accept for a while.
+    // The SMU accepts nothing for a while.
     DEVICE[FREE] = entry_of(41) >> 10;
     arm(49, ARMED(BUSY, 3000, 99, R));
     EQUAL(54, run(USER, load, VA(49) + 16).value, CONTENT(99, 2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other masters write is seen, whatever the data cache held: entries, marks, frames, words next to those of the
-// core's own stores. REQ: SMU-4
+// The core sees what other masters write, whatever its data cache held: entries, marks, frames, words beside those of its
+// own stores. REQ: SMU-4
 #include "walk.h"
 
 static u64 shared[512] __attribute__((aligned(4096)));
@@ -12,7 +12,7 @@ static void from_outside(u64 at, u64 value) {
     (void)DEVICE[NOW];
 }
 
-// Waits until the cache knows what was written outside: each read of the device takes about 20 cycles.
+// Waits until the cache has invalidated what another master wrote: each read of the device takes about 20 cycles.
 static void settle(int reads) {
     for (int i = 0; i < reads; i++) (void)DEVICE[NOW];
 }
@@ -44,7 +44,7 @@ int main(void) {
         EQUAL(3, *word, i);
         if (i % 3 == 0) EQUAL(4, *neighbour, i);
     }
-    // A write while the line is being filled: the fill may bring what was before, and may not stay.
+    // A write while the line is being filled: the fill may bring the old value, but must not stay in the cache.
     for (u64 i = 0; i < 300; i++) {
         from_outside((u64)word, 1000 + 2 * i);
         settle(6);
@@ -56,7 +56,7 @@ int main(void) {
         settle(16);
         EQUAL(14, *word, 1001 + 2 * i);
     }
-    // The lines of one set in all ways: only the one that is written goes.
+    // The lines of one set in all ways: only the line that is written is invalidated.
     for (int way = 0; way < 8; way++) (void)*(reg *)(POOL + 0x100000 + way * 4096);
     from_outside(POOL + 0x100000, 42);
     settle(6);
@@ -70,7 +70,7 @@ int main(void) {
         CHECK(8, entry_of(80) & V);
         EQUAL(9, *(reg *)&root[1] & *(reg *)&middle[0] & L, L);
         EQUAL(10, sum_of(frame << 12), expected(500 + i));
-        for (int k = 0; k < 512; k += 5) ((reg *)(frame << 12))[k] = i;  // soon read, never to be seen again
+        for (int k = 0; k < 512; k += 5) ((reg *)(frame << 12))[k] = i;  // read now; must not be seen after the frame's next use
         sum_of(frame << 12);
         *(reg *)&root[1] &= ~(u64)L;
         *(reg *)&middle[0] &= ~(u64)L;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counters of misses, beside what the harness sees at the walker's port: each kind of access, each answer, abandoned waits,
-// a busy SMU. Who may read them. REQ: ISA-7
+// The counters of misses agree with what the harness sees at the walker's port, for each kind of access, each answer, abandoned
+// waits and a busy SMU. Only the allowed modes can read them. REQ: ISA-7
 #include "walk.h"
 
 static u64 (*const kinds[4])(u64) = {load, store, add, fetch};
@@ -38,9 +38,9 @@ int main(void) {
         counted(50 + k, k, ARMED(PRESENT, 500, 1, R | W | X), 0, 500);
         counted(60 + k, k, ARMED(GONE, 500, 1, R | W | X), 0, 500);
         counted(70 + k, k, ARMED(REARMED, 100, 1, R | W | X), 0, 500);
-        // What is not accepted waits, too.
+        // A request that is not yet accepted waits, too.
         counted(80 + k, k, ARMED(BUSY, 2000, 5, R | W | X), 1, 2000);
-        // An interrupt in the middle: the access waits again, and is served once. The handler's time is not waited.
+        // An interrupt in the middle: the access waits again, and is served once. The handler's time does not count.
         DEVICE[TIMER] = 2000;
         u64 before = interrupts;
         counted(90 + k, k, ARMED(DONE, 9000, 6, R | W | X), 1, 7000);
@@ -49,7 +49,7 @@ int main(void) {
         counted(100 + k, k, ARMED(BUSY, 4000, 6, R | W | X), 1, 2000);
         EQUAL(100 + k, interrupts, before + 2);
     }
-    // Accesses that ask nothing.
+    // Accesses that do not ask.
     EQUAL(110, counted(110, 0, ARMED(NEVER, 0, 1, X), 0, 0), 0);
     EQUAL(111, counted(111, 0, 0, 0, 0), 0);
     csr_write(mie, 0);

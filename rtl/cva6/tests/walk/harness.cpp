@@ -3,7 +3,7 @@
 //
 //   harness IMAGE [--seed N] [--cycles N] [--quiet-limit N] [--seeded N] [--steady]
 //
-// What becomes of a page is written in its block address (world.h). Memory answers after random times.
+// The block address of a page says what happens to the page (world.h). Memory answers after random times.
 #include "world.h"
 #ifdef WALK_SMU
 #include "rtl_smu.h"
@@ -38,8 +38,8 @@ struct Write {
 struct Line {
     u64 raise_at;
     bool up;
-    u64 late;    // cycles in which it was up and enabled
-    u64 waited;  // those of them in which the walker waited for the mock
+    u64 late;    // cycles in which the line was up and enabled
+    u64 waited;  // those of them in which the walker waited for the SMU
 };
 
 class Harness : World {
@@ -49,7 +49,7 @@ class Harness : World {
         top.seeded_i = seeded;
         rng.state = seed * 0x9e37'79b9'7f4a'7c15ull + 1;
         FILE *file = fopen(image, "rb");
-        if (!file || !fread(ram.data(), 1, RamSize, file)) die("cannot read the image");
+        if (!file || !fread(ram.data(), 1, RamSize, file)) die("cannot read the image, or it is empty");
         fclose(file);
     }
 
@@ -140,17 +140,17 @@ class Harness : World {
             else outside(dma, value);
             break;
         case Times: times(value); break;
-        default: die("no such register", index);
+        default: die("a write to an unknown register of the test device: index", index);
         }
     }
 
-    // Nonzero: what is measured begins. Zero: it has ended; the cycles of each step.
+    // Nonzero: starts a measurement. Zero: ends it and prints the cycles of each step.
     void times(u64 begin) {
         if (begin) {
             steps.clear(), measuring = true;
             return;
         }
-        if (!first(Step::Asks)) steps.clear();  // nothing is asked: a fault of the walk alone
+        if (!first(Step::Asks)) steps.clear();  // no request was sent: the walk itself has faulted
         u64 before = first(Step::Walk), end = first(Step::End);
         for (Step s : {Step::Asks, Step::Accepted, Step::Command, Step::Doorbell, Step::Device, Step::Entry, Step::Answer,
                        Step::End}) {
@@ -163,7 +163,7 @@ class Harness : World {
         measuring = false;
     }
 
-    // The walk that leads to a miss, and what ends the access: the next instruction that retires, or a fault.
+    // Notes the start of the walk that leads to a miss, and the end of the access: the next instruction that retires, or a fault.
     void measure() {
         if (top.walks_o && !walking) walk_at = now;
         walking = top.walks_o;
@@ -239,10 +239,10 @@ class Harness : World {
         for (unsigned i = 0; i < 5; i++) {
             Line &line = lines[i];
             if (line.raise_at && now >= line.raise_at) line.up = true, line.raise_at = 0, line.late = line.waited = 0;
-            // A debug request empties the instruction cache: seldom.
+            // Debug requests are rare, because each empties the instruction cache.
             if (chaos >> i & 1 && !line.up && rng.below(i == 4 ? 100'000 : 15'000) == 0)
                 line.up = true, line.late = line.waited = 0;
-            // It is enabled, and the hart does not run in machine mode: it is to be taken.
+            // The interrupt must be taken: it is enabled, and the hart does not run in machine mode.
             static constexpr unsigned bits[3] = {7, 3, 11};
             if (line.up && i < 3 && top.enabled_o >> bits[i] & 1 && top.privilege_o != 3 && !top.debug_o) {
                 if (++line.late > late) late = line.late;
@@ -255,7 +255,7 @@ class Harness : World {
         top.debug_req_i = lines[4].up;
     }
 
-    // The SMU accepts nothing for a while.
+    // Lets the SMU accept nothing for a while (Busy).
     void hold() {
         bool busy = top.smu_req_valid_o && behaviour(top.smu_pte_o) == Busy;
         if (!busy) held_until = 0;
@@ -293,9 +293,9 @@ class Harness : World {
         sample_smu();
     }
 
-    // REQ: ISA-7: cycles in which a request is out, and answers `done`, as they are seen from outside.
+    // REQ: ISA-7: counts the cycles in which a request is out, and the answers `done`, as seen from outside.
     void count() {
-        if (top.smu_abandon_o) out = false;  // it ended in the cycle before
+        if (top.smu_abandon_o) out = false;  // the wait ended in the cycle before
         if (top.smu_req_valid_o || out) waited++;
 #ifdef WALK_SMU
         bool answered = top.smu_rsp_valid_o && top.smu_rsp_id_o == out_id, done = top.smu_rsp_outcome_o == 1;
@@ -322,23 +322,25 @@ class Harness : World {
         }
         u64 pte = top.smu_pte_addr_o, seen = top.smu_pte_o;
         if (!asking) steps.push_back({Step::Walk, walk_at}), step(Step::Asks);
-        if (asking && (pte != asked[0] || seen != asked[1] || top.smu_id_o != asked[2])) die("a request changes", pte, seen);
+        if (asking && (pte != asked[0] || seen != asked[1] || top.smu_id_o != asked[2]))
+            die("a request changes while it is valid: PTE address, entry", pte, seen);
         asking = true, asked[0] = pte, asked[1] = seen, asked[2] = top.smu_id_o;
-        if (behaviour(seen) == Never) die("a request that must not be: entry, pc", seen, top.pc_o);
-        if ((seen & PteV) || !(seen & PteL)) die("a request for an entry that is not armed", seen);
+        if (behaviour(seen) == Never) die("a request for a page that no instruction reaches: entry, pc", seen, top.pc_o);
+        if ((seen & PteV) || !(seen & PteL)) die("a request for an entry that is not armed: entry", seen);
         if (top.privilege_o != User) die("a request in another mode than U: mode, pc", top.privilege_o, top.pc_o);
         if (!top.smu_accepted_o) return;
         asking = false;
-        if (waits) die("a second wait");
+        if (waits) die("a second request is accepted while the walker waits");
         u64 pmd = word(top.smu_pmd_addr_o), pud = word(top.smu_pud_addr_o);
-        if ((pmd & 0xf) != PteV || (pud & 0xf) != PteV || pmd >> 10 != pte >> 12) die("upper entries", pmd, pud);
+        if ((pmd & 0xf) != PteV || (pud & 0xf) != PteV || pmd >> 10 != pte >> 12)
+            die("a request with wrong upper entries: PMD, PUD", pmd, pud);
         step(Step::Accepted);
         waits = true, waiting_for = pte, waiting_seen = seen, waiting_id = top.smu_id_o;
         requests++, all_requests++;
         smu.accepted(pte, top.smu_pmd_addr_o, top.smu_pud_addr_o, seen);
     }
 
-    static constexpr unsigned Core = 0;  // its exclusive reads
+    static constexpr unsigned Core = 0;  // the core's number in `reserved`
     static constexpr unsigned User = 0;  // the number of U mode
     Smu smu{*this};
     std::deque<Read> reads;
@@ -349,7 +351,7 @@ class Harness : World {
     u64 served = 0, waited = 0, out_id = 0;
     u64 walk_at = 0, code = 0, retired = 0, beat = 0, chaos = 0, limit = 0, late = 0, worst = 0, held_until = 0;
     u64 asked[3] = {};
-    u64 dma = 0, dma_value = 0, dma_delay = 0, dma_at = 0;  // a write of another master, now or later
+    u64 dma = 0, dma_value = 0, dma_delay = 0, dma_at = 0;  // a write of another master, at once or after a delay
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mock of the SMU with its device: serves a request after the latency, as the block address says. The core's data
-// cache learns what it writes before the answer goes out (SMU-4).
+// A mock of the SMU with its device: serves a request as the block address says, after the latency given there. The lines that
+// it writes are invalidated in the core's data cache before the answer goes out (SMU-4).
 #pragma once
 #include "world.h"
 
@@ -52,7 +52,7 @@ class Smu {
     enum Reason { ReasonNoFrame = 1, ReasonDevice, ReasonBus };
     struct Miss {
         u64 pte, pmd, pud, seen, due;
-        u64 told;  // lines to tell before the answer
+        u64 told;  // invalidations that must be done before the answer
         bool written;
         unsigned outcome, reason;
         u64 entry;

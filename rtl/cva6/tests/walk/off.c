@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A core whose parameter is off: the registers are not there, and an armed entry is an ordinary invalid one.
+// A core with the extension off: the CSRs do not exist, and an armed entry is an ordinary invalid entry.
 #include "walk.h"
 
 static u64 read_enable(u64 v) { (void)v; return csr_read(0x5c0); }

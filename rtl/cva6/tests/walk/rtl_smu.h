@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SMU's RTL (rtl/smu) beside the core, with what it needs: memory, an NVMe device, the operating system's part in
-// the rings.
-// A write of the SMU is answered when the core's data cache does not hold its lines any more (SMU-4).
+// The surroundings of the SMU's RTL (rtl/smu) beside the core: memory, an NVMe device, and the operating system's side of the
+// rings.
+// A write of the SMU is answered when the core's data cache no longer holds its lines (SMU-4).
 #pragma once
 #include "world.h"
 
@@ -30,7 +30,7 @@ class Smu {
         set(SMU_CTRL, SMU_CTRL_ENABLE);
     }
 
-    // Frames above are the operating system's own, for the pages that it installs itself.
+    // Frames from `Own` up belong to the operating system, for the pages that it installs itself.
     void free(u64 frame) {
         if (frame >= Own) own.push_back(frame);
         else produce(frame);
@@ -43,7 +43,7 @@ class Smu {
         t.s_awvalid_i = !settings.empty() && !sent_address;
         t.s_wvalid_i = !settings.empty() && !sent_data;
         if (!settings.empty()) t.s_addr_i = settings.front().first, t.s_wdata_i = settings.front().second;
-        // Frames that came back are given again, some time later: the register's tail lags behind the entry.
+        // Frames that came back are given again after some time, because the tail register lags behind the entry.
         while (!returned.empty() && w.now >= returned.front().first) {
             produce(returned.front().second);
             set(SMU_RET_HEAD, ++consumed);
@@ -54,7 +54,7 @@ class Smu {
         t.m_awready_i = writes.size() < 4 && (writes.empty() || writes.back().full) && w.ready();
         t.m_wready_i = !writes.empty() && !writes.back().full && w.ready();
         for (auto &r : reads)
-            // What another writes is seen by nobody before the caches have given up their copies.
+            // A write of another master is not seen before the caches have invalidated their copies.
             if (r.data.empty() && w.now >= r.sample_at && !w.telling(r.addr)) fetch(r);
         if (!t.m_rvalid_i && !reads.empty() && !reads.front().data.empty() && w.now >= reads.front().send_at) {
             const Read &r = reads.front();
@@ -111,7 +111,7 @@ class Smu {
     static constexpr u64 Own = 0x8300'0000, Queues = 0x83f0'0000, FreeRing = Queues, ReturnRing = Queues + 0x4000,
                          Queue = Queues + 0x8000, Completions = Queues + 0xc000, Doorbell = 0x2000'0000, RingSize = 256,
                          Depth = 64;
-    static constexpr unsigned Master = 16;  // of exclusive reads: the AXI identifiers follow
+    static constexpr unsigned Master = 16;  // first number in `reserved`; the AXI identifier is added
 
     struct Read {
         u64 addr, sample_at, send_at;
@@ -148,7 +148,7 @@ class Smu {
     void fetch(Read &r) {
         for (unsigned i = 0; i <= r.len; i++) r.data.push_back(w.word(r.addr + 8 * i));
         u64 first = r.data[0];
-        // A bus error at the entry.
+        // A bus error on the read of the entry.
         bool armed = (first & (PteV | PteL)) == PteL && r.addr < Queues;
         if (!r.lock && r.len == 0 && armed && behaviour(first) == BusError) r.resp = 2;
         if (r.lock) w.reserved[Master + r.id] = r.addr & ~7ull, r.resp = 1;
@@ -165,12 +165,12 @@ class Smu {
             if (reserved != (x.addr & ~7ull)) return;
             reserved = 0;
             x.resp = 1;
-            // An entry installed, not a mark.
+            // This write installs an entry; it is not a mark.
             if ((x.data[0].first & PteV) && (x.data[0].first & 0xa)) w.installs++, w.step(Step::Entry);
         }
         for (unsigned i = 0; i < x.data.size(); i++) w.outside(x.addr + 8 * i, x.data[i].first, x.data[i].second);
         x.told = w.pushed;
-        // Not the exclusive pair by which memory is tried.
+        // The exclusive pair that tests the fabric does not count.
         if (!x.lock && x.addr >= ReturnRing && x.addr < ReturnRing + RingSize * SMU_RET_ENTRY_SIZE)
             returned.push_back({w.now + 300, x.data[0].first << 12}), came_back++;
     }
@@ -181,8 +181,8 @@ class Smu {
         for (; head != tail; head = (head + 1) % Depth) {
             u64 at = Queue + head * SMU_NVME_SQE_SIZE;
             u64 first = w.word(at), block = w.word(at + SMU_NVME_SQE_SLBA);
-            if ((first & 0xff) != SMU_NVME_OPC_READ || first >> 32 != 1) die("not a read of namespace 1", first);
-            if (w.word(at + SMU_NVME_SQE_CDW12) & 0xffff) die("not one block", w.word(at + SMU_NVME_SQE_CDW12));
+            if ((first & 0xff) != SMU_NVME_OPC_READ || first >> 32 != 1) die("no read of namespace 1: first word", first);
+            if (w.word(at + SMU_NVME_SQE_CDW12) & 0xffff) die("not one block: word 12", w.word(at + SMU_NVME_SQE_CDW12));
             u64 due = (block & 15) == Silent ? ~0ull : w.now + (block >> 4 & 0xffff);
             w.commands++;
             commands.push_back({due, w.word(at + SMU_NVME_SQE_PRP1), block, unsigned(first >> 16 & 0xffff), false});
@@ -191,7 +191,8 @@ class Smu {
 
     void device() {
         for (auto it = commands.begin(); it != commands.end();) {
-            // The page comes before the completion: just before, to try the order of things, or as from a real device.
+            // The data come before the completion: just before it, which tests the order, or 600 cycles before it, as with a real
+            // device.
             if (w.now + (w.steady ? 600 : 0) >= it->due) fill(*it);
             if (w.now < it->due) {
                 ++it;
@@ -218,7 +219,7 @@ class Smu {
         case Gone: if (unchanged) w.outside(e.pte, 0); break;
         case Rearmed: if (unchanged) w.outside(e.pte, e.seen ^ 1ull << 40); break;
         case Present:
-            // The operating system is quicker.
+            // The operating system installs the page first.
             if (unchanged && !own.empty()) {
                 u64 frame = own.front();
                 own.pop_front();

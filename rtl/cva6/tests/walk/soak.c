@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything at once, at random: loads, stores, AMOs and fetches of pages that are armed, there or in error, from U-mode and
-// from S-mode, whose misses are not served; pages taken away and armed again; interrupts, debug requests, fences, and waits
-// with no interrupt enabled.
+// Everything at once, at random: loads, stores, AMOs and fetches of pages that are armed, present or fail, from U-mode and from
+// S-mode, whose misses are not served; pages that are taken away and armed again; interrupts, debug requests, fences, and
+// waits with no interrupt enabled.
 // Every value read is checked.
 #include "walk.h"
 
 enum { COUNT = 48, POOL_FRAMES = 24 };
 enum { ABSENT, ARM, GOOD };
-// `older`: a miss of the entry before may be under way; who asks meanwhile joins it and hears what comes of it (SMU-1).
+// `older`: a miss of the previous entry may be under way. A request joins it and gets its outcome (SMU-1).
 static struct { u64 number, state, entry, older, written[8], value[512]; } pages[COUNT];
 static u64 random_state, armed_next = 1;
 static u64 counts[8], fetched[COUNT];
 
-// What a word of a page should be.
+// Returns the value that a word of a page should have.
 static u64 value(int i, u64 k) {
     if (pages[i].written[k / 64] >> k % 64 & 1) return pages[i].value[k];
     return k ? CONTENT(pages[i].number, k) : 0x0000806700000513ul | (pages[i].number & 0x7ff) << 20;
@@ -27,12 +27,12 @@ static u64 random_number(void) {
     return random_state >> 11;
 }
 
-// Frames that the mock does not hold: evicted pages give theirs back.
+// Takes a page away and gives its frame back to the SMU.
 static void evict(int i) {
     u64 entry = entry_of(i);
     *(reg *)&leaf[i] = 0;
     sfence();
-    // The entry may have been armed still, with a miss of it under way: then the mock finds it changed, and keeps the frame.
+    // If the entry was still armed and a miss was under way, the SMU finds it changed, and keeps the frame.
     if (entry & V) DEVICE[FREE] = entry >> 10;
     pages[i].state = ABSENT;
 }
@@ -48,7 +48,7 @@ static void arm_again(int i) {
     pages[i].entry &= ~(u64)D;
     pages[i].state = ARM;
     for (int k = 0; k < 8; k++) pages[i].written[k] = 0;
-    // A miss that nobody waits for may have ended just now: it is exchanged, as the operating system has to do it.
+    // A miss that nobody waits for may have just ended, so exchange the entry, as the operating system must do.
     u64 old;
     __asm__ volatile("amoswap.d %0, %1, (%2)" : "=r"(old) : "r"(pages[i].entry), "r"(&leaf[i]) : "memory");
     if (old & V) DEVICE[FREE] = old >> 10;
@@ -61,7 +61,7 @@ static __attribute__((noinline)) u64 swap(u64 a) {
     return o;
 }
 
-// Several pages in a row, some of them armed, without a trap between: loads, branches on them, stores to what is there.
+// Loads from several pages in a row, some of them armed, without a trap between, and branches on the values.
 static __attribute__((noinline)) u64 many(u64 seed) {
     u64 sum = 0;
     for (int n = 0; n < 12; n++) {
@@ -78,14 +78,14 @@ static void touch(int i) {
     u64 (*const kinds[6])(u64) = {load, load, store, add, swap, fetch};
     int kind = random_number() % 6;
     if (kind == 5) at = VA(i), mode = USER, word = 0;
-    else if (word == 0) word = 1, at += 8;  // the code stays
-    // What is fetched may have been another page's code in the same frame (OS-12).
+    else if (word == 0) word = 1, at += 8;  // word 0 is code: do not write it
+    // The frame may have held the code of another page (OS-12).
     if (kind == 5 && fetched[i] != pages[i].number) {
         __asm__ volatile("fence.i");
         fetched[i] = pages[i].number;
     }
     u64 behaviour = pages[i].entry >> 10 & 15;
-    // A miss of U-mode that nobody waits for may bring the page meanwhile.
+    // S-mode misses are not served, but a U-mode miss that nobody waits for may install the page meanwhile.
     u64 unserved = mode == SUPER && !(entry_of(i) & V);
     if (random_number() % 8 == 0) csr_write(mie, 0);
     struct result r = run(mode, kinds[kind], at);
@@ -109,7 +109,7 @@ static void touch(int i) {
     EQUAL(6, r.address, at);
     if (kind == 5) EQUAL(7, r.pc, at);
     counts[2]++;
-    // A swap is LR, which faults as a load does, and SC, which faults if the page is there and clean.
+    // A swap is LR, which faults like a load, and SC, which faults if the page is present and clean.
     int loads = kind < 2 || (kind == 4 && !(pages[i].state == GOOD && r.cause == STORE_FAULT));
     u64 fault = loads ? LOAD_FAULT : kind == 5 ? FETCH_FAULT : STORE_FAULT;
     if (r.cause != fault) {
@@ -154,7 +154,7 @@ int main(void) {
                     check_whole(i);
                     evict(i);
                 }
-                // An entry that is armed is changed, too, with a miss of it under way or not.
+                // An armed entry is changed, too, whether a miss is under way or not.
                 if (pages[i].state == ABSENT || random_number() % 4 == 0) arm_again(i);
                 if (random_number() & 1) touch(i);
                 break;

@@ -18,12 +18,12 @@ SMU_PACKAGES = [SMU / "generated/trapless_spec_pkg.sv", SMU / "generated/traples
                 SMU / "trapless_smu_pkg.sv"]
 INCLUDES = ["common/submodules/common_cells/include", "common/submodules/common_cells/src", "common/local/util"]
 
-# A trace of every instruction, written to the current folder.
+# Start of the code that traces every instruction into the current folder.
 TRACER = "// mock tracer for Verilator, to be used with spike-dasm\n`else\n"
 
 
 class Missing(Exception):
-    """Something that is needed is not there."""
+    """A package or file that is needed is missing or has changed."""
 
 
 def wheel() -> Path:
@@ -35,7 +35,7 @@ def wheel() -> Path:
 
 
 def overlay(source: Path, target: Path) -> None:
-    """Copies the files that the overlay changes from `source` to `target` and changes them."""
+    """Copy the files that the overlay changes from `source` to `target`, and apply the patches."""
     for patch in sorted((CVA6 / "overlay").glob("*.patch")):
         name = re.search(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE).group(1)
         (target / name).parent.mkdir(parents=True, exist_ok=True)
@@ -45,12 +45,12 @@ def overlay(source: Path, target: Path) -> None:
             raise Missing(f"{patch.name} does not apply: {done.stdout.strip()}")
     top = target / "core/cva6.sv"
     if TRACER not in (text := top.read_text()):
-        raise Missing("core/cva6.sv has another tracer")
+        raise Missing("core/cva6.sv of the package has another tracer than expected")
     top.write_text(text.replace(TRACER, "`elsif TRAPLESS_MOCK_TRACER\n"))
 
 
 def files(source: Path, target: Path | None, config: Path) -> list[Path]:
-    """The core's files in order; those of `target` where it has them, and the overlay's own, if there is a target."""
+    """The core's files in order. With a `target`, its files replace those of `source`, and the overlay's modules are added."""
     listing = (source / "core/Flist.cv64a6_imafdc_sv39").read_text()
     names = [n for n in re.findall(r"^\$\{CVA6_REPO_DIR\}/(\S+)", listing, re.MULTILINE) if not LEFT_OUT.search("/" + n)]
     result = [config]
@@ -65,6 +65,6 @@ def files(source: Path, target: Path | None, config: Path) -> list[Path]:
 
 
 def smu() -> list[Path]:
-    """The SMU's files and what joins its ports, without the packages that the core has already."""
+    """The SMU's files and the module that joins its ports, without the packages that `files` already has."""
     own = [p for p in sorted(SMU.rglob("*.sv")) if p not in SMU_PACKAGES]
     return [SMU_PACKAGES[1], *own, CVA6 / "soc" / "join_doorbells.sv"]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Only what would retire next may start a miss (REQ: ISA-3). The harness ends the run when a page that no instruction
-// reaches is asked for.
+// Only the access that would retire next may start a miss (REQ: ISA-3). The harness ends the run at a request for a page that
+// no instruction reaches.
 #include "walk.h"
 
-// Two divisions of 64 cycles: t0 stays -1. What is behind them is issued long before it may retire.
+// Two divisions of 64 cycles; t0 stays -1. Instructions after them are issued long before they may retire.
 #define SLOW "li t0, -1\n li t3, 1\n divu t0, t0, t3\n divu t0, t0, t3\n"
 
 static __attribute__((noinline)) u64 after_illegal(u64 a) {
@@ -21,7 +21,7 @@ static __attribute__((noinline)) u64 after_fault(u64 a) {
                      : : "r"(a), "r"(bad) : "t0", "t1", "t2", "t3", "memory");
     return a;
 }
-// A jump that the branch predictor has learnt, and that goes elsewhere now.
+// A jump whose target the branch predictor has learnt, and which then goes elsewhere.
 static u64 targets[2];
 static __attribute__((noinline)) u64 jumps(u64 second) {
     u64 sum = 0;
@@ -32,7 +32,7 @@ static __attribute__((noinline)) u64 jumps(u64 second) {
     }
     return sum;
 }
-// A branch that is taken always but the last time: behind it, the page that must not be.
+// A branch that always goes the same way, except for the last time. After it is the access that must not ask.
 static __attribute__((noinline)) u64 branches(u64 a) {
     u64 sum = 0;
     for (u64 i = 0; i < 60; i++) {
@@ -44,21 +44,21 @@ static __attribute__((noinline)) u64 branches(u64 a) {
     }
     return sum;
 }
-// A return address that the stack of return addresses does not know.
+// A return to an address that the return address stack does not have.
 static __attribute__((noinline)) u64 returns(u64 a) {
     u64 v;
     __asm__ volatile("la t1, 1f\n mv ra, %1\n div t1, t1, %2\n mv ra, t1\n ret\n .balign 4\n1: li %0, 5\n"
                      : "=r"(v) : "r"(a), "r"(1ul) : "ra", "t1");
     return v;
 }
-// The end of a page. One ends with a call, late: the fetch of the page behind it is a guess, while nothing but what has been
-// issued is in the pipeline. The other ends with a load that needs the walker while that fetch has it.
+// Code at the end of a page. `to_call` ends with a late call: the fetch of the next page is speculative, while the pipeline has
+// only instructions that were issued. `to_load` ends with a load that needs the walker while that fetch uses it.
 __asm__(".section .rodata\n .option push\n .option norvc\n .balign 8\n"
         "to_call: li a7, 0\n" SLOW " ecall\n"
         "to_load: " SLOW " and a0, a0, t0\n ld a1, 8(a0)\n nop\n to_end:\n .option pop\n .text");
 extern const unsigned to_call[], to_load[], to_end[];
 
-// Copies code to the end of page 9; its address there.
+// Copies code to the end of page 9; returns its address there.
 static u64 at_end(const unsigned *code, const unsigned *end) {
     u64 size = (u64)end - (u64)code;
     volatile unsigned *frame = (volatile unsigned *)((entry_of(9) >> 10 << 12) + 4096 - size);
@@ -76,14 +76,14 @@ int main(void) {
         EQUAL(2, run(USER, after_call, VA(10)).cause, USER_CALL);
         EQUAL(3, run(USER, after_fault, VA(10)).cause, LOAD_FAULT);
     }
-    // The predictor learns the way into page 11, then into page 10, armed and never reached.
+    // The predictor learns the way into page 11; the last jump goes to page 12.
     arm(11, ARMED(DONE, 10, 11, R | X));
     arm(12, ARMED(DONE, 10, 12, R | X));
     targets[0] = VA(11);
     targets[1] = VA(12);
     EQUAL(4, run(USER, jumps, 1).value, 11 * 39 + 12);
     for (int i = 0; i < 5; i++) {
-        // What was learnt for page 11 is followed into an armed page by a guess alone.
+        // Page 11 is now armed and never reached: only a prediction leads there.
         u64 kept = entry_of(11);
         run(USER, jumps, 0);
         arm(11, ARMED(NEVER, 0, 1, R | X));

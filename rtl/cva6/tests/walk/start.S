@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start, traps, and the way into other modes and back: `run` (walk.h). Everything else is C. */
+/* Start, traps, and the change into other modes and back for `run` (walk.h). Everything else is in C. */
 	.section .text.init, "ax", @progbits
 	.globl _start
 _start:
@@ -32,7 +32,7 @@ finish:	/* a0: 1, or case << 1 | 1 */
 	.endr
 	.endm
 
-	/* x5 (t0) holds the area while the others are kept there. */
+	/* x5 (t0) points to the area while the other registers are saved there. */
 	.balign 4
 trap_entry:
 	csrrw t0, mscratch, t0
@@ -65,7 +65,7 @@ enter:
 	mv a0, a2
 	mv sp, a3
 	la ra, leave_call
-	/* In S-mode everything runs at the alias. */
+	/* S-mode runs at the alias addresses. */
 	la t0, alias
 	ld t0, (t0)
 	add ra, ra, t0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One miss of each kind, and how many cycles each step of it takes; what is to become of it is checked, too.
+// One miss of each kind: prints how many cycles each step takes, and checks how the access ends.
 #include "walk.h"
 
 static u64 next_page = 200;
@@ -12,7 +12,7 @@ static void start(const char *label) {
     DEVICE[TIMES] = 1;
 }
 
-// One access to a new page, with this entry; how it ended.
+// Measures one access to a new page with this entry; returns how it ended.
 static struct result measure(const char *label, u64 (*kind)(u64), u64 entry) {
     u64 page = next_page++;
     arm(page, entry);
@@ -30,14 +30,14 @@ static void fence_in_handler(void) {
 int main(void) {
     set_up(8);
     say("cycles from step to step          asks accepted  command doorbell   device    entry   answer      end      all\n");
-    // The code is in the instruction cache, its pages in the TLBs.
+    // The first miss brings the code into the instruction cache, and its pages into the TLBs.
     measure("(the first miss)", load, ARMED(DONE, 1000, 1, R | W));
     EQUAL(1, measure("load", load, ARMED(DONE, 1000, 2, R | W)).value, CONTENT(2, 8));
     EQUAL(2, measure("store", store, ARMED(DONE, 1000, 3, R | W)).cause, STORE_FAULT);  // for D
     EQUAL(3, measure("AMO", add, ARMED(DONE, 1000, 4, R | W)).cause, STORE_FAULT);
     EQUAL(4, measure("fetch", fetch, ARMED(DONE, 1000, 5, X)).value, 5);
 
-    // The handler comes in the middle; the access joins the miss then. REQ: SMU-1
+    // The handler runs in the middle of the miss; then the access joins the miss. REQ: SMU-1
     u64 before = DEVICE[COMMANDS];
     DEVICE[TIMER] = 1000;
     EQUAL(5, measure("load, interrupted", load, ARMED(DONE, 3000, 6, R | W)).value, CONTENT(6, 8));
@@ -55,7 +55,7 @@ int main(void) {
     EQUAL(14, measure("store, not permitted", store, ARMED(NEVER, 0, 8, R)).cause, STORE_FAULT);
     EQUAL(15, measure("fetch, not permitted", fetch, ARMED(NEVER, 0, 8, R)).cause, FETCH_FAULT);
 
-    // The ring becomes empty, and is not any more.
+    // The free ring becomes empty, and gets a frame again.
     while (DEVICE[FRAMES]) {
         arm(next_page, ARMED(DONE, 0, 1, R));
         EQUAL(16, run(USER, load, VA(next_page++)).cause, USER_CALL);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits that end otherwise than with an answer: interrupts, debug requests; and those that nothing can end. REQ: ISA-4
+// Waits that end without an answer: by interrupts and debug requests; and waits that only the answer can end. REQ: ISA-4
 #include "walk.h"
 
 static u64 (*const kinds[4])(u64) = {load, store, add, fetch};
 
 static u64 times;
-// Interrupts in the middle of a wait of 10,000 cycles: each is taken at once, the access runs again and joins the miss.
+// Interrupts in the middle of a wait of 10,000 cycles. Each is taken at once; the access runs again and joins the miss.
 static void interrupted(int n, int kind, int line, u64 latency, int behaviour) {
     u64 entry = ARMED(behaviour, latency, 300 + kind, R | W | X), at = VA(50) + (kind == 3 ? 0 : 64), before = interrupts;
     arm(50, entry);
@@ -62,12 +62,12 @@ static void alone(void) {
     csr_write(mie, 1 << 11 | 1 << 7 | 1 << 3);
 }
 
-// Where the supervisor handles interrupts: it calls at once, which ends the run.
+// The supervisor's trap handler: it makes a call at once, which ends the run.
 void to_supervisor(void);
 __asm__(".balign 4\nto_supervisor: li a7, 0\n ecall\n");
 
-// A supervisor external interrupt by the line that no CSR keeps: machine mode's, then the supervisor's own, which mstatus.SIE
-// does not mask in U-mode.
+// A supervisor external interrupt by the line, which no CSR stores. First machine mode handles it, then the supervisor;
+// mstatus.SIE does not mask it in U-mode.
 static void supervisors(void) {
     csr_write(mie, 1 << 9);
     u64 before = interrupts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the walker's programs share: page tables, armed entries in the mock's language (harness.cpp), running code in other
-// modes, traps and interrupts. Include it once.
+// Code that the walker's programs share: page tables, armed entries that say what happens to a page (world.h), running code in
+// other modes, traps and interrupts. Include it only once.
 #include <stdint.h>
 typedef uint64_t u64;
 typedef volatile u64 reg;
@@ -25,7 +25,7 @@ static void say(const char *text) {
     while (*text) DEVICE[PUTC] = *text++;
 }
 
-// Case `n` fails unless it holds.
+// Ends the program with failed case `n` unless `holds` is true.
 #define CHECK(n, holds) do { if (!(holds)) finish((u64)(n) << 1 | 1); } while (0)
 #define EQUAL(n, a, b) CHECK(n, (u64)(a) == (u64)(b))
 
@@ -42,7 +42,7 @@ enum { MPRV = 1 << 17, SUM = 1 << 18, MXR = 1 << 19 };  // of mstatus
 enum { FETCH_ACCESS = 1, ILLEGAL = 2, LOAD_ACCESS = 5, STORE_ACCESS = 7, USER_CALL = 8, SUPER_CALL = 9, FETCH_FAULT = 12,
        LOAD_FAULT = 13, STORE_FAULT = 15 };
 
-// Virtual: 0x4000_0000 tested pages (two leaf tables); 0x8000_0000 all memory, for U; the same at 0xc000_0000 for S.
+// Virtual addresses: 0x4000_0000 tested pages (two leaf tables); 0x8000_0000 all memory for U; 0xc000_0000 the same for S.
 #define TESTED 0x40000000ul
 #define PAGES 1024
 #define ALIAS 0x40000000ul
@@ -85,7 +85,7 @@ void enter(u64 mode, u64 function, u64 argument, u64 stack);
 void leave(void) __attribute__((noreturn));
 static u64 (*on_call)(u64 number, u64 argument);
 
-// Returns a0 at the end (cause 8 or 9), or the trap that ended it.
+// Runs a function; returns its a0 at the end (cause 8 or 9), or the trap that ended it.
 static struct result run_at(u64 mode, u64 function, u64 argument) {
     alias = mode == SUPER ? ALIAS : 0;
     enter(mode, function, argument, (u64)stack + sizeof stack + alias);
@@ -129,7 +129,7 @@ static u64 call(u64 number, u64 argument) {
     return a0;
 }
 
-// What is run there. Each touches the page once.
+// Functions to run there. Each accesses its page once.
 static __attribute__((noinline)) u64 load(u64 a) { return *(reg *)a; }
 static __attribute__((noinline)) u64 store(u64 a) { *(reg *)a = 77; return 0; }
 static __attribute__((noinline)) u64 add(u64 a) {

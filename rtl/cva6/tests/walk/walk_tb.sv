@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One core, with its buses as single signals for the harness (harness.cpp): memory, a mock of the SMU, interrupts.
+// One core, with its buses as single signals for the harness (harness.cpp): memory, the SMU or its mock, interrupts.
 module walk_tb #(
   parameter bit Shwdp = 1'b1
 ) (
@@ -24,8 +24,8 @@ module walk_tb #(
   input  logic        r_valid_i,  output logic        r_ready_o,
   input  logic [63:0] r_data_i,   input  logic [3:0]  r_id_i,   input  logic [1:0] r_resp_i, input  logic r_last_i,
 
-  // The walker's requests, and the answers: of the harness, or of the SMU.
-  input  logic        smu_hold_i,  // nothing is accepted
+  // The walker's requests, and the answers of the harness or the SMU.
+  input  logic        smu_hold_i,  // the SMU accepts nothing
   output logic        smu_req_valid_o,
   output logic        smu_accepted_o,
   output logic [55:0] smu_pte_addr_o,
@@ -63,7 +63,7 @@ module walk_tb #(
 
   input  logic        inval_valid_i, output logic inval_ready_o, input logic [55:0] inval_addr_i,
 
-  // What the harness watches.
+  // Signals that the harness watches.
   output logic [1:0]  retired_o,
   output logic [63:0] pc_o,
   output logic        trap_o,

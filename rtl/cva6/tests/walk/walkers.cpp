@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four page table units on one SMU (walkers_tb.sv): they ask for the same page or for others, in the same cycle or at any
-// distance, one is interrupted or flushed meanwhile, the device fails, frames run out.
+// Four page table units on one SMU (walkers_tb.sv). They ask for the same page or for others, in the same cycle or at any
+// distance; one is interrupted or flushed meanwhile; the device fails; frames run out.
 //
 //   walkers [--seed N] [--seeded N]
 //
-// Each case with the memory of the platform, whose cycles are printed, and with random times.
+// Each case runs with the platform's memory, whose cycles are printed, and with random times.
 // REQ: SMU-1 REQ: SMU-6 REQ: ISA-3 REQ: ISA-4
 #include "rtl_smu.h"
 #include "verilated.h"
@@ -15,11 +15,11 @@ constexpr unsigned Harts = 4;
 constexpr u64 Root = 0x8010'0000, Middle = Root + 0x1000, Leaf = Root + 0x2000, Frames = 0x8200'0000, Virtual = 0x4000'0000;
 constexpr u64 R = 2, W = 4, U = 16, A = 64, Dirty = 128, NotAtAll = ~0ull;
 
-// What a hart does: one load or store, from a cycle on, perhaps disturbed at another.
+// An access of a hart: one load or store, from a cycle on, perhaps disturbed at another cycle.
 struct Hart {
     bool takes_part, store, kernel;
     u64 page, from, trap, fence;
-    // What became of it.
+    // How the access ended.
     bool done, fault, trapped;
     u64 cause, paddr, ended, interrupted, flushed, late;
 };
@@ -52,7 +52,7 @@ class Walkers : World {
             for (u64 d = 0; d < 700; d++) together("", {{page(), 0}, {at, d}}, 1);
             for (u64 d = 20; d < 700; d += 2) together("", {{page(), 0, d}, {at}}, 1);
             for (u64 d = 20; d < 700; d += 2) together("", {{page(), 0, NotAtAll, d}, {at}}, 1);
-            // The entry stays armed, so a second one asks up to the answer and beyond: it joins, or has the device asked again.
+            // The entry stays armed, so a second access asks at any time: it joins the miss, or begins another one.
             for (u64 d = 0; d < 700; d++) together("", {{page(DeviceError), 0}, {at, d}}, 1, 13, 1);
         }
         printf("passed: %ld cycles, %ld cases, %ld requests, %ld abandoned, %ld reads of the device, %ld pages\n", long(now),
@@ -83,7 +83,7 @@ class Walkers : World {
         empty();
     }
 
-    // A new page, armed.
+    // Arms a new page.
     u64 page(Behaviour what = Done, u64 permissions = R | W) {
         if (++at == 512) at = 1;
         word(Leaf + 8 * at) = at << 30 | 400ull << 14 | u64(what) << 10 | PteL | U | A | permissions;
@@ -91,28 +91,28 @@ class Walkers : World {
     }
     u64 entry(u64 page) { return word(Leaf + 8 * page); }
 
-    // The accesses, until all have ended; the reads of the device that are to come of them, or so many more; their fault, or none.
+    // Runs the accesses until all have ended. Checks the number of device reads (within a tolerance) and the fault, if any.
     void together(const char *label, const std::vector<Access> &accesses, u64 reads, u64 fault = 0, u64 more = 0) {
         u64 commands_before = commands, armed = entry(at);
         go(label, accesses);
         u64 seen = commands - commands_before;
-        if (seen < reads || seen > reads + more) die("reads of the device", seen, reads);
+        if (seen < reads || seen > reads + more) die("wrong number of device reads: found, expected", seen, reads);
         for (unsigned h = 0; h < accesses.size(); h++) {
             const Hart &hart = harts[h];
-            if (hart.interrupted > 1 || (accesses[h].fence == NotAtAll && hart.flushed)) die("disturbed", h);
-            if (hart.fault != (fault != 0) || (fault && hart.cause != fault)) die("a fault", h, hart.cause);
+            if (hart.interrupted > 1 || (accesses[h].fence == NotAtAll && hart.flushed)) die("a hart was interrupted twice, or flushed without a fence: hart", h);
+            if (hart.fault != (fault != 0) || (fault && hart.cause != fault)) die("wrong fault: hart, cause", h, hart.cause);
             if (!fault) good(hart);
         }
-        if (fault && entry(at) != armed && entry(at) != 0) die("the entry", entry(at), armed);
+        if (fault && entry(at) != armed && entry(at) != 0) die("the entry has changed: found, armed", entry(at), armed);
         for (const Access &a : accesses) evict(a.page);
     }
 
     void good(const Hart &hart) {
         u64 now = entry(hart.page), frame = now >> 10 << 12;
-        if ((now & 0x3ff) != (PteV | PteL | A | U | R | W)) die("the entry", now);
-        if (hart.paddr != frame + (hart.page * 8 & 0xff8)) die("the translation", hart.paddr, frame);
+        if ((now & 0x3ff) != (PteV | PteL | A | U | R | W)) die("the installed entry has wrong flags: entry", now);
+        if (hart.paddr != frame + (hart.page * 8 & 0xff8)) die("wrong translation: address, frame", hart.paddr, frame);
         for (u64 i = 0; i < 512; i++)
-            if (word(frame + 8 * i) != content(hart.page, i)) die("the page", frame + 8 * i, hart.page);
+            if (word(frame + 8 * i) != content(hart.page, i)) die("wrong content: address, page", frame + 8 * i, hart.page);
     }
 
     void evict(u64 page) {
@@ -121,36 +121,36 @@ class Walkers : World {
         if (old & PteV) smu.free(old >> 10 << 12);
     }
 
-    // A store to a page that may only be read: nothing is asked for it, while the others are served.
+    // A store to a read-only page: its walker does not ask, while the other accesses are served.
     void forbidden() {
         u64 page_ = page(Done, R), before = requests, reads = commands;
         go("three loads, one store to a read-only page", {{page_}, {page_}, {page_, 0, NotAtAll, NotAtAll, true}, {page_}});
-        if (requests - before != 3 || commands - reads != 1) die("requests", requests - before, commands - reads);
+        if (requests - before != 3 || commands - reads != 1) die("not 3 requests, 1 read", requests - before, commands - reads);
         for (unsigned h = 0; h < Harts; h++)
-            if (harts[h].fault != (h == 2)) die("a fault", h, harts[h].cause);
-        if (harts[2].cause != 15) die("the fault", harts[2].cause);
+            if (harts[h].fault != (h == 2)) die("wrong fault: hart, cause", h, harts[h].cause);
+        if (harts[2].cause != 15) die("wrong fault of the store: cause", harts[2].cause);
         evict(page_);
     }
 
-    // REQ: ISA-3: the kernel's load and store, of the page while it is read for others, and of one that nobody else touches,
-    // fault at once; it finds the page once it is there.
+    // REQ: ISA-3: the kernel's loads and stores fault at once, for a page that is being read for others and for one that nobody
+    // else touches. Once the page is present, the kernel finds it.
     void kernel() {
         u64 page_ = page(), other = page(), before = requests, reads = commands;
         go("two loads, the kernel's load and store",
            {{page_}, {page_, 5}, {page_, 100, NotAtAll, NotAtAll, false, true}, {other, 0, NotAtAll, NotAtAll, true, true}});
-        if (requests - before != 2 || commands - reads != 1) die("requests", requests - before, commands - reads);
+        if (requests - before != 2 || commands - reads != 1) die("not 2 requests, 1 read", requests - before, commands - reads);
         for (unsigned h = 0; h < Harts; h++)
-            if (harts[h].fault != (h >= 2)) die("a fault", h, harts[h].cause);
-        if (harts[2].cause != 13 || harts[3].cause != 15) die("the faults", harts[2].cause, harts[3].cause);
+            if (harts[h].fault != (h >= 2)) die("wrong fault: hart, cause", h, harts[h].cause);
+        if (harts[2].cause != 13 || harts[3].cause != 15) die("wrong faults of the kernel: causes", harts[2].cause, harts[3].cause);
         for (unsigned h = 2; h < Harts; h++)
-            if (harts[h].ended - harts[h].from > 200) die("the kernel waits", h, harts[h].ended - harts[h].from);
+            if (harts[h].ended - harts[h].from > 200) die("the kernel waits: hart, cycles", h, harts[h].ended - harts[h].from);
         go("", {{page_, 0, NotAtAll, NotAtAll, false, true}});
         good(harts[0]);
         evict(page_);
         evict(other);
     }
 
-    // All frames are in use; then there is one.
+    // All frames are in use; then one is given.
     void empty() {
         std::vector<u64> kept;
         while (smu.free_frames()) {
@@ -160,8 +160,8 @@ class Walkers : World {
         u64 page_ = page(), reads = commands;
         go("four, one page, no free frame", {{page_}, {page_}, {page_}, {page_}});
         for (unsigned h = 0; h < Harts; h++)
-            if (!harts[h].fault || harts[h].cause != 13) die("no fault", h, harts[h].cause);
-        if (commands != reads) die("read without a frame");
+            if (!harts[h].fault || harts[h].cause != 13) die("no page fault without a frame: hart, cause", h, harts[h].cause);
+        if (commands != reads) die("the device was read without a frame");
         evict(kept.back());
         kept.pop_back();
         for (int i = 0; i < 400; i++) cycle();
@@ -171,7 +171,7 @@ class Walkers : World {
     }
 
     void go(const char *label, const std::vector<Access> &accesses) {
-        // Nothing is left in the TLBs, and frames that were given have come to the SMU.
+        // Empty the TLBs, and wait until frames that were given have reached the SMU.
         for (unsigned h = 0; h < Harts; h++) harts[h] = {}, top.fence_i[h] = 1;
         for (int i = 0; i < 200; i++) cycle();
         cases++;
@@ -184,9 +184,9 @@ class Walkers : World {
         }
         while (std::any_of(harts, harts + Harts, [](const Hart &h) { return h.takes_part && !h.done; })) {
             cycle();
-            if (now > start + 20'000) die("somebody waits for ever");
+            if (now > start + 20'000) die("a hart waits for more than 20,000 cycles");
         }
-        if (outstanding) die("nobody waits, but an answer is owed", outstanding);
+        if (outstanding) die("no hart waits, but answers are outstanding: number", outstanding);
         if (!steady || !*label) return;
         printf("%-42s", label);
         for (Step s : {Step::Accepted, Step::Command, Step::Doorbell, Step::Device, Step::Entry, Step::Answer, Step::End}) {
@@ -232,33 +232,33 @@ class Walkers : World {
         Hart &hart = harts[h];
         if (top.read_o[h]) reads[h] = {now + 1 + pause(20, 1), top.read_addr_o[h]};
         if (top.trapped_o[h]) hart.trapped = true;
-        if (top.trap_i[h] && waiting[h] && ++hart.late > 8) die("an interrupt waits", h);
+        if (top.trap_i[h] && waiting[h] && ++hart.late > 8) die("a wait goes on 8 cycles after an interrupt: hart", h);
         if (top.valid_o[h] && hart.takes_part && !hart.done && top.access_i[h]) {
             hart.fault = top.fault_o[h], hart.cause = top.cause_o[h], hart.paddr = top.paddr_o[h];
             if (hart.trapped) {
-                // The handler, and the access again.
-                if (!hart.fault) die("an interrupt that is no fault", h);
+                // The handler runs, then the access again.
+                if (!hart.fault) die("an interrupt does not end the wait with a fault: hart", h);
                 hart.trapped = false, hart.interrupted++, hart.trap = NotAtAll, hart.from = now + 60;
             } else {
                 hart.done = true, hart.ended = now;
                 step(Step::End);
             }
         }
-        if (hart.flushed && now < hart.from && now > hart.from - 16 && waiting[h]) die("a wait goes on after a fence", h);
+        if (hart.flushed && now < hart.from && now > hart.from - 16 && waiting[h]) die("a wait goes on after a fence: hart", h);
         if (top.smu_accepted_o[h]) {
-            if (waiting[h]) die("a second wait", h);
+            if (waiting[h]) die("a second request while a hart waits: hart", h);
             waiting[h] = true, outstanding++, requests++;
-            if (harts[h].kernel) die("a request of the kernel's", h);
+            if (harts[h].kernel) die("a request in S mode: hart", h);
             step(Step::Accepted);
             smu.accepted(top.smu_pte_addr_o[h], 0, 0, top.smu_pte_o[h]);
         }
         if (top.smu_rsp_valid_o[h]) {
-            if (!waiting[h]) die("an answer that nobody waits for", h);
+            if (!waiting[h]) die("an answer for a hart that does not wait: hart", h);
             waiting[h] = false, outstanding--;
             step(Step::Answer);
         }
         if (top.smu_abandon_o[h]) {
-            // An answer in this very cycle is void.
+            // An answer in this cycle does not count.
             if (waiting[h]) outstanding--;
             waiting[h] = false;
             abandons++;

@@ -10,12 +10,12 @@ module walkers_tb
   input  logic        rst_ni,
   input  logic [7:0]  seeded_i,  // which of the seeded faults is in force (seeded.toml)
 
-  // Loads and stores of each hart: until valid, or a TLB hit.
+  // Loads and stores of each hart. They are held until valid, or until a TLB hit.
   input  logic        access_i  [Harts],
   input  logic        store_i   [Harts],
   input  logic        kernel_i  [Harts],  // in S mode, with SUM
   input  logic [38:0] vaddr_i   [Harts],
-  input  logic        fence_i   [Harts],  // sfence.vma: the pipeline is flushed, and the TLBs
+  input  logic        fence_i   [Harts],  // sfence.vma: flushes the pipeline and the TLBs
   input  logic        trap_i    [Harts],  // an interrupt would be taken
   output logic        valid_o   [Harts],
   output logic        fault_o   [Harts],
@@ -29,7 +29,7 @@ module walkers_tb
   input  logic        read_valid_i [Harts],
   input  logic [63:0] read_data_i  [Harts],
 
-  // What passes between walkers and SMU.
+  // Signals between walkers and SMU.
   output logic        smu_req_valid_o [Harts],
   output logic        smu_accepted_o  [Harts],
   output logic [55:0] smu_pte_addr_o  [Harts],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What core, SMU and devices share in the simulation: memory, the cache's invalidations, time, chance.
+// State that core, SMU and devices share in the simulation: memory, invalidations of the cache, time, random numbers.
 #pragma once
 #include "Vtop.h"
 
@@ -17,13 +17,13 @@ using u64 = uint64_t;
 constexpr u64 Ram = 0x8000'0000, RamSize = 64 << 20;
 constexpr u64 PteV = 1, PteL = 1 << 9;
 
-// What a block address asks for, in its bits 3:0; bits 19:4 are the latency in cycles, 40:20 the number of the page.
+// Behaviour that a block address asks for in its bits 3:0. Bits 19:4 are the latency in cycles, 40:20 the number of the page.
 enum Behaviour { Done, DeviceError, BusError, Present, Rearmed, Silent, NoFrame, Busy, Gone, Never = 15 };
 inline unsigned behaviour(u64 entry) { return entry >> 10 & 15; }
 inline u64 latency(u64 entry) { return entry >> 14 & 0xffff; }
 inline u64 page(u64 entry) { return entry >> 30 & 0x1f'ffff; }
 
-// Content of a page: `li a0, page; ret`, then a number of its own in every word.
+// Content of a page: `li a0, page; ret` in word 0, then a different number in every word.
 inline u64 content(u64 page, u64 i) {
     if (i == 0) return 0x0000'8067'0000'0513ull | (page & 0x7ff) << 20;
     return page << 32 | i << 8 | 0x5a;
@@ -45,27 +45,27 @@ struct Rng {
     bool often() { return below(8) != 0; }
 };
 
-// What becomes of a miss, in order.
+// Steps of a miss, in order.
 enum class Step { Walk, Asks, Accepted, Command, Doorbell, Device, Entry, Answer, End };
 
 struct World {
     Vtop top;
     Rng rng;
-    bool steady = false;  // memory takes the same time always, that of the platform (rtl/cva6/README.md)
+    bool steady = false;  // memory always takes the platform's time (rtl/cva6/README.md)
     std::vector<std::pair<Step, u64>> steps;
     std::vector<uint8_t> ram = std::vector<uint8_t>(RamSize);
     u64 now = 0;
-    std::map<unsigned, u64> reserved;  // by master: the word of an exclusive read
-    std::deque<u64> tells;             // lines that the core's cache is to be told of
+    std::map<unsigned, u64> reserved;  // for each master, the word of its exclusive read
+    std::deque<u64> tells;             // lines that the core's cache must invalidate
     u64 pushed = 0, told = 0;
-    // The walker's wait.
+    // Whether the walker waits, and for which request.
     bool waits = false;
     u64 waiting_for = 0, waiting_seen = 0;
     unsigned waiting_id = 0;
     u64 requests = 0, abandons = 0, installs = 0, commands = 0, all_requests = 0, all_abandons = 0;
 
     void step(Step what) { steps.push_back({what, now}); }
-    // When a step was made first, or 0.
+    // The cycle of the first time that a step was made, or 0.
     u64 first(Step what) const {
         for (auto &s : steps)
             if (s.first == what) return s.second;
@@ -78,7 +78,7 @@ struct World {
         return at;
     }
 
-    // Chance, unless all is to be steady.
+    // Random, unless `steady`.
     bool ready() { return steady || rng.often(); }
     u64 pause(u64 most, u64 always) { return steady ? always : rng.below(most); }
 
@@ -94,12 +94,12 @@ struct World {
         for (auto &r : reserved)
             if (r.second == (addr & ~7ull)) r.second = 0;
     }
-    // The core's cache may still have the line as it was before another master wrote it.
+    // Whether the core's cache may still hold the line with its value before another master's write.
     bool telling(u64 addr) const { return std::find(tells.begin(), tells.end(), addr & ~15ull) != tells.end(); }
-    // Another master than the core writes.
+    // A write of another master than the core.
     void outside(u64 addr, u64 data, unsigned strb = 0xff) {
         write(addr, data, strb);
-        // The first is being told already: what was written since has to be told again.
+        // The first line is already being invalidated, so a write after that needs another invalidation.
         if (tells.size() < 2 || tells.back() != (addr & ~15ull)) tells.push_back(addr & ~15ull), pushed++;
     }
 };
