@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SoC's parts from the core's side: console, atomic operations, traps, timer, software and external interrupts, the time
- * CSR, floating point division. Says hello and ends by the test finisher: 0, or the number of what failed. */
+/* Tests the SoC's parts from the core's side: console, atomic operations, traps, timer, software and external interrupts, the
+ * time CSR, floating point division. Prints a greeting and ends by the test finisher: 0, or the number of the failed check. */
 #define FINISHER	0x100000
 #define MSIP		0x2000000
 #define MTIMECMP	0x2004000
@@ -11,9 +11,9 @@
 #define UART		0x10000000
 #define UART_SOURCE	10
 
-/* The registers differ: check `n` fails. */
+/* Check `n` fails if the register differs from the value. */
 #define EXPECT(n, reg, value)	li gp, n; li t6, value; bne reg, t6, fail
-/* Wait for a trap; its cause is then in s0. */
+/* Wait for a trap. Then s0 has its cause. */
 #define WAIT			li s0, 0; 9: beqz s0, 9b
 
 	.section .text.init, "ax", @progbits
@@ -57,7 +57,7 @@ _start:
 	.word 0
 	EXPECT(11, s0, 2)
 
-	/* timer; the time CSR goes with mtime */
+	/* timer; the time CSR counts with mtime */
 	li a0, MTIME
 	rdtime a1
 	ld a2, (a0)
@@ -101,7 +101,7 @@ _start:
 	lw a1, (a0)
 	EXPECT(16, a1, UART_SOURCE)
 
-	/* floating point, where there is any */
+	/* floating point, if the core has it */
 	csrr a0, misa
 	andi a0, a0, 1 << 3
 	beqz a0, pass
@@ -132,7 +132,7 @@ finish:
 	sw a1, (a0)
 1:	j 1b
 
-	/* Notes the cause; an exception's instruction (4 bytes) is skipped, an interrupt turned off. */
+	/* Notes the cause. Skips the instruction of an exception (4 bytes); turns an interrupt off. */
 	.balign 4
 trap:
 	csrr s0, mcause

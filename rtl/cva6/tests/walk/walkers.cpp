@@ -99,7 +99,8 @@ class Walkers : World {
         if (seen < reads || seen > reads + more) die("wrong number of device reads: found, expected", seen, reads);
         for (unsigned h = 0; h < accesses.size(); h++) {
             const Hart &hart = harts[h];
-            if (hart.interrupted > 1 || (accesses[h].fence == NotAtAll && hart.flushed)) die("a hart was interrupted twice, or flushed without a fence: hart", h);
+            if (hart.interrupted > 1 || (accesses[h].fence == NotAtAll && hart.flushed))
+                die("interrupted twice, or flushed without a fence: hart", h);
             if (hart.fault != (fault != 0) || (fault && hart.cause != fault)) die("wrong fault: hart, cause", h, hart.cause);
             if (!fault) good(hart);
         }
@@ -141,7 +142,7 @@ class Walkers : World {
         if (requests - before != 2 || commands - reads != 1) die("not 2 requests, 1 read", requests - before, commands - reads);
         for (unsigned h = 0; h < Harts; h++)
             if (harts[h].fault != (h >= 2)) die("wrong fault: hart, cause", h, harts[h].cause);
-        if (harts[2].cause != 13 || harts[3].cause != 15) die("wrong faults of the kernel: causes", harts[2].cause, harts[3].cause);
+        if (harts[2].cause != 13 || harts[3].cause != 15) die("wrong faults in S mode: causes", harts[2].cause, harts[3].cause);
         for (unsigned h = 2; h < Harts; h++)
             if (harts[h].ended - harts[h].from > 200) die("the kernel waits: hart, cycles", h, harts[h].ended - harts[h].from);
         go("", {{page_, 0, NotAtAll, NotAtAll, false, true}});

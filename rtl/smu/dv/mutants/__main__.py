@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the short suites see faults? Yosys puts some into the unit, one model has them all. On each run the suite of
-machine/crates/smu-world, and on those that survive it the benches.
+"""Checks whether the short suites see faults. Yosys puts faults (mutants) into the unit; one model has them all. The suite of
+machine/crates/smu-world runs on each mutant, and the benches run on those that survive it.
 
     rtl/run python -m rtl.smu.dv.mutants [--seed N] [--again] [--only NUMBER ...] [--jobs N]
 
-A mutant is caught when a test fails or does not end. Those that survive are looked up in survivors.toml, which says why. Fails
-when fewer than 97 of 100 are caught, not counting what survivors.toml calls equivalent, and when a survivor is not there.
-What came of each is in .trapless/rtl/mutants: verdicts.json, report.txt."""
+A mutant is caught when a test fails or does not end. survivors.toml must explain each mutant that survives. Fails if fewer than
+97 of 100 are caught, not counting those that survivors.toml calls equivalent, or if a survivor is not explained there. The
+results are in .trapless/rtl/mutants: verdicts.json, report.txt."""
 
 import argparse
 import collections
@@ -27,18 +27,18 @@ from rtl.tools import env
 
 HERE = Path(__file__).resolve().parent
 SEED = 20
-# Mutants of each module: at least LEAST, and a share of REST more by its size.
+# Mutants of each module: LEAST, plus a share of REST that depends on its size.
 LEAST, REST = 1, 100
 LIMIT_S = 120
-"""Limit of processor time in s for the tests of one filter. On a correct unit they take at most 10 s."""
+"""Limit of processor time in s for the tests of one filter. On a correct unit the tests take at most 10 s."""
 GOAL = 0.97
 # Quick tests first.
 FILTERS = ("rules::", "ports::", "the_models_logic", "entries::", "queues::", "registers", "numbers::", "errors::", "fabric::",
            "interrupts::", "windows::", "random::", "lockstep")
 PARAMETERS = {"pmshr": 4, "prefetch": 2}
 DOORBELL_CYCLES = 512
-# The benches on the netlist, which has its sizes in it. Most ask of two of its devices, each_device.py and one soak of all eight.
-# late.py and windows.py need more entries or windows than it has.
+# The benches on the netlist, whose sizes are fixed. Most benches use two of its devices; each_device.py and one soak use all
+# eight. late.py and windows.py need more entries or windows than the netlist has.
 SIZES = {"SMU_PMSHR": 4, "SMU_DEVICES": 2, "SMU_HARTS": 4, "SMU_POLL": 4, "SMU_DOORBELL": DOORBELL_CYCLES}
 ALL = {"SMU_DEVICES": 8}
 SOAK = {"SMU_SEED": 1, "SMU_CYCLES": 20_000}
@@ -47,9 +47,9 @@ BENCHES = [("each_device", ALL), ("soak", {**SOAK, **ALL}), ("soak", {**SOAK, "S
 
 
 def model(seed: int, out: Path) -> list[dict]:
-    """Build the model with mutants in `out`; the list of them."""
+    """Build the model with the mutants in `out`; the list of mutants."""
     class Baked(build.Parameters):
-        """The netlist has no parameters left."""
+        """Parameters of the netlist: it has none left to set."""
 
         def generics(self) -> list[str]:
             return []
@@ -70,18 +70,18 @@ def model(seed: int, out: Path) -> list[dict]:
 
 
 def suite() -> str:
-    """The test program, as cargo built it."""
+    """Build the test program with cargo; its path."""
     command = ["cargo", "test", "--locked", "-q", "-p", "trapless-smu-world", "--features", "rtl", "--test", "rtl"]
     found = subprocess.run(
         [*command, "--no-run", "--message-format=json"], cwd=env.ROOT / "machine", stdout=subprocess.PIPE, text=True, check=True
     )
-    # smu-soak is built too, before or after.
+    # cargo also builds smu-soak, before or after it.
     told = [json.loads(line) for line in found.stdout.splitlines() if line.startswith("{")]
     return next(item["executable"] for item in told if item.get("executable") and item["target"]["kind"] == ["test"])
 
 
 def verdict(program: str, library: Path, number: int) -> str:
-    """What became of a mutant: the first test that failed, or where time ran out, or "" for a survivor."""
+    """The first test of the suite that fails on a mutant, or the filter that runs out of time, or "" for a survivor."""
     settings = {"TRAPLESS_SMU_RTL": library, "TRAPLESS_MUTANT": number, "RUST_BACKTRACE": 0, "PROPTEST_MAX_SHRINK_ITERS": 0}
     environment = os.environ | {name: str(value) for name, value in settings.items()}
     for name in FILTERS:
@@ -102,9 +102,9 @@ def verdict(program: str, library: Path, number: int) -> str:
 
 
 def benches(number: int, out: Path) -> str:
-    """What the benches make of a mutant: the first one that fails, or "" for a survivor."""
+    """The first bench that fails on a mutant, or "" for a survivor."""
     netlist = test_dv.Build("netlist", {})
-    # Each run has its own name: where things lie in memory is drawn by it.
+    # Each run has a different name, which determines its addresses in memory.
     for n, (module, settings) in enumerate(BENCHES):
         try:
             test_dv.bench(netlist, module, f"mutant-{number}-{n}", [out / "smu.v", out / "select.sv"],
@@ -115,7 +115,7 @@ def benches(number: int, out: Path) -> str:
 
 
 def report(run: list[dict], lost: list[dict]) -> list[str]:
-    """How many of each part were caught and by which tests, and why the others were not."""
+    """Report lines: how many mutants of each part were caught, by which tests, and why the others were not."""
     told = []
     parts, gone = (collections.Counter(mutant["part"] for mutant in some) for some in (run, lost))
     told += [f"{part}: {count - gone[part]} of {count}" for part, count in sorted(parts.items())]
@@ -126,12 +126,12 @@ def report(run: list[dict], lost: list[dict]) -> list[str]:
 
 
 def main() -> int:
-    """Make, run, tell."""
+    """Make the mutants, run the tests on them, and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--only", type=int, nargs="*", help="these alone; of the others what was found before")
-    parser.add_argument("--again", action="store_true", help="with the model that is there")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants run at a time")
+    parser.add_argument("--only", type=int, nargs="*", help="run only these mutants, and keep the other results of the last run")
+    parser.add_argument("--again", action="store_true", help="use the existing model")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants run at a time (default: one per processor)")
     options = parser.parse_args()
     out = env.BUILDS / "mutants"
     found = "verdicts.json" if options.only and (out / "verdicts.json").exists() else "mutants.json"
@@ -141,10 +141,10 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         print(f"mutants: {Path(error.cmd[0]).name} failed with status {error.returncode}", file=sys.stderr)
         return 1
-    # The suite may be built again meanwhile.
+    # A copy, because the suite may be built again meanwhile.
     program = shutil.copy(built, out / "suite")
     if wrong := verdict(program, out / "smu.so", 0) or benches(0, out):
-        print(f"mutants: the unit without mutants fails, too: {wrong}", file=sys.stderr)
+        print(f"mutants: the unit without a mutant fails a test, so no mutant is run: {wrong}", file=sys.stderr)
         return 1
     survivors = tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
     known = {entry.pop("mutant"): entry for entry in survivors}

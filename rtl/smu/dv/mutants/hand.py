@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the short suites see the mistakes of hand.toml? Each is put into a copy of the RTL, and benches, claims in simulation, the
-model's suite and the proofs run on it until one of them fails.
+"""Checks whether the short suites see the mistakes of hand.toml. Each mistake is put into a copy of the RTL. Benches, claims in
+simulation, the model's suite and the proofs run on the copy until one of them fails.
 
     rtl/run python -m rtl.smu.dv.mutants.hand [--jobs N] [--file OTHER.toml] [NAME ...]
 
-Prints a line for each mutant and a closing line. Verdicts are kept in .trapless/rtl/hand/verdicts.json: a mutant that was caught
-in the same file is not run again, a survivor only when tests have changed. Fails when fewer than 97 of 100 are caught, and when
-a survivor has no reason."""
+Prints a line for each mutant and a closing line. Verdicts are kept in .trapless/rtl/hand/verdicts.json. A mutant that was caught
+is run again only if its file has changed, a survivor also if the tests have changed. Fails if fewer than 97 of 100 are caught,
+or if a survivor has no reason (`unseen`)."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ HERE = Path(__file__).resolve().parent
 GOAL = 0.97
 SOAK = {"SMU_SEED": 1, "SMU_CYCLES": 20_000}
 ATOMICS = ("trapless_smu_update_atomic.sv", "trapless_smu_updaters.sv", "trapless_smu_dma_read.sv", "trapless_smu_dma_write.sv")
-"""Where a mistake may be one of the atomic accesses alone."""
+"""Files in which a mistake may affect only atomic accesses."""
 
 
 def runs(file: str) -> Iterator[tuple[test_dv.Build, str, dict[str, int]]]:
-    """The short benches for a mistake in this file, those that find most first: build, module, settings."""
+    """The short benches for a mistake in this file, as build, module and settings. Benches that find most come first."""
     yield test_dv.SMALL, "soak", SOAK
     yield test_dv.CLAIMS, "soak", SOAK
     for module, settings in test_dv.MODULES.items():
@@ -55,13 +55,13 @@ def runs(file: str) -> Iterator[tuple[test_dv.Build, str, dict[str, int]]]:
 
 
 def first(text: str) -> str:
-    """What a bench said went wrong."""
+    """The error message of a bench."""
     found = re.search(r"(?:AssertionError|Error): (.*)", text)
     return (found[1] if found else text.strip().splitlines()[-1])[:110]
 
 
 def benches(number: int, file: str, files: list[Path]) -> str:
-    """Which bench fails, and how; or nothing."""
+    """The bench that fails, with its message; or nothing."""
     for kind, module, settings in runs(file):
         try:
             size = replace(kind, name=f"hand{number:03}{kind.name}", optimize="-O1")
@@ -72,7 +72,7 @@ def benches(number: int, file: str, files: list[Path]) -> str:
 
 
 def model_suite(folder: Path, files: list[Path]) -> str:
-    """Whether the suite that the reference model passes fails."""
+    """The test of the reference model's suite that fails, or nothing."""
     build.sources = lambda: files
     (folder / "so").mkdir()
     parameters, tools = build.Parameters(**tool.PARAMETERS), (build._tool("verilator"), build._tool(*build.COMPILERS))
@@ -82,7 +82,7 @@ def model_suite(folder: Path, files: list[Path]) -> str:
 
 
 def proofs(folder: Path) -> str:
-    """Whether a claim does not hold any more."""
+    """The claim that no longer holds, or nothing."""
     command = [env.RTL / "smu" / "formal" / "check", "--rtl", folder, "--jobs", "1", "--groups"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
@@ -90,11 +90,11 @@ def proofs(folder: Path) -> str:
 
 
 def judge(number: int, mutant: dict) -> str:
-    """By what the mutant is caught; nothing for a survivor."""
+    """What catches the mutant; nothing for a survivor."""
     place = next(path for path in sources.smu() if path.name == mutant["file"])
     text = place.read_text()
     if text.count(mutant["old"]) != 1:
-        return f"error: {mutant['file']} has its place {text.count(mutant['old'])} times"
+        return f"error: {mutant['file']} has its text `old` {text.count(mutant['old'])} times, not once"
     with tempfile.TemporaryDirectory(prefix="trapless-mutant-") as temporary:
         folder = Path(temporary)
         shutil.copytree(sources.SMU, folder / "rtl")
@@ -109,14 +109,14 @@ def judge(number: int, mutant: dict) -> str:
 
 
 def key(mutant: dict) -> str:
-    """A mutant in the file as it is."""
+    """Cache key of a mutant: it changes with the mutant and with its source file."""
     digest = hashlib.sha256(repr((mutant["file"], mutant["old"], mutant["new"])).encode())
     digest.update(next(path for path in sources.smu() if path.name == mutant["file"]).read_bytes())
     return digest.hexdigest()[:16]
 
 
 def tests() -> str:
-    """The tests as they are."""
+    """Hash of the tests: it changes when a test changes."""
     digest = hashlib.sha256()
     world = env.ROOT / "machine" / "crates" / "smu-world"
     for path in [*sources.claims(), *sorted(HERE.parent.glob("*.py")), *sorted(world.rglob("*.rs"))]:
@@ -125,15 +125,15 @@ def tests() -> str:
 
 
 def main() -> int:
-    """Run, tell."""
+    """Run the mutants and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants run at a time")
-    parser.add_argument("--file", type=Path, default=HERE / "hand.toml", help="the mutants")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="these alone")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants run at a time (default: one per processor)")
+    parser.add_argument("--file", type=Path, default=HERE / "hand.toml", help="file with the mutants (default: hand.toml)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="run only these mutants")
     options = parser.parse_args()
     mutants = tomllib.loads(options.file.read_text())
     if unknown := set(options.names) - set(mutants):
-        sys.exit(f"mutants: {options.file.name} has no {', '.join(sorted(unknown))}")
+        sys.exit(f"mutants: {options.file.name} has no mutant {', '.join(sorted(unknown))}")
     os.environ.update(env.environment())
     kept = env.BUILDS / "hand" / "verdicts.json"
     kept.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SMU with mutants in it: Yosys elaborates it, inserts faults that a number selects, and writes Verilog for one model.
+"""Makes the SMU with mutants: Yosys elaborates it, inserts faults that a number selects, and writes Verilog for one model.
 
-A script for a Python that has pyosys, with a JSON request on standard input."""
+Run it with a Python that has pyosys. It reads a JSON request from standard input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyosys import libyosys
 
 WIDTH = 12
-# Read when the model starts; 0, and nothing given, is the unit as it is.
+# TRAPLESS_MUTANT is read when the model starts. With 0, or if it is not set, no fault is in force.
 SELECT = """
 module trapless_mutant (output logic [11:0] sel);
   initial sel = $c12("(std::getenv(\\"TRAPLESS_MUTANT\\") ? atoi(std::getenv(\\"TRAPLESS_MUTANT\\")) : 0)");
@@ -26,12 +26,12 @@ endmodule
 """
 
 
-# Modules that only hold others together: not named on the way to a part.
+# Modules that only connect others: left out of the names of parts.
 GROUPS = re.compile(r"(?<=\.)u_(?:registers|requests|rings|nvme|updaters|status|axi)\.")
 
 
 def plain(module: str) -> str:
-    """trapless_smu_rr$trapless_smu.u_front.u_pick becomes trapless_smu_rr__front_pick; what is there once keeps its name."""
+    """Plain name: trapless_smu_rr__front_pick for trapless_smu_rr$trapless_smu.u_front.u_pick; modules used once keep theirs."""
     kind, _, path = GROUPS.sub("", module).partition("$")
     if not path or path.count(".") == 1 and kind not in ("trapless_smu_fence", "trapless_smu_fifo", "trapless_smu_update"):
         return kind
@@ -39,25 +39,25 @@ def plain(module: str) -> str:
 
 
 def part(module: str) -> str:
-    """The part of the unit: that of front for trapless_smu_rr__front_pick."""
+    """The part of the unit to which a module belongs: front for trapless_smu_rr__front_pick."""
     kind, _, path = module.partition("__")
     name = path or kind.removeprefix("trapless_smu").strip("_") or "top"
     return "update" if "update" in name else name.split("_")[0] if path else name
 
 
 def instance(module: str) -> str:
-    """front.pick for trapless_smu_rr$trapless_smu.u_front.u_pick."""
+    """The instance of a module: front.pick for trapless_smu_rr$trapless_smu.u_front.u_pick."""
     return re.sub(r"\bu_", "", GROUPS.sub("", module).partition("$")[2].partition(".")[2]) or "top"
 
 
 def drawn(*words: object) -> str:
-    """A lot: the same words always draw the same one."""
+    """A pseudo-random string, always the same for the same words."""
     return hashlib.sha256(" ".join(map(str, words)).encode()).hexdigest()
 
 
 @cache
 def place(source: str) -> str:
-    """The text that a cell comes from, its first line: `a && b` for trapless_smu_x.sv:12.8-12.14."""
+    """The first line of the source text that a cell comes from: `a && b` for trapless_smu_x.sv:12.8-12.14."""
     found = re.match(r"(.*):(\d+)\.(\d+)(?:-(\d+)\.(\d+))?", source.split("|")[0])
     if not found:
         return ""
@@ -68,7 +68,7 @@ def place(source: str) -> str:
 
 
 def cells(module: libyosys.Module) -> list[dict]:
-    """A module's cells, told by their source rather than by numbers: what has not changed keeps its name."""
+    """A module's cells, named by their source text instead of numbers, so that unchanged code keeps its names."""
     found = defaultdict(list)
     for cell in list(module.cells_.values()):
         own = str(cell.name)
@@ -85,7 +85,7 @@ def cells(module: libyosys.Module) -> list[dict]:
 
 
 def drawn_cells(offered: list[dict], count: int, seed: int) -> list[dict]:
-    """Draws `count` cells at random: one of each place in turn."""
+    """Draw `count` cells at random: one of each place in turn."""
     places = defaultdict(list)
     for cell in offered:
         places[cell["place"]].append((drawn(seed, cell["name"]), cell))
@@ -97,7 +97,7 @@ def drawn_cells(offered: list[dict], count: int, seed: int) -> list[dict]:
 
 
 def is_fault(cell: libyosys.Cell, port: str, bit: int, mode: str) -> bool:
-    """Not a constant that is one already; nor is a clock's edge a matter of this model."""
+    """Whether a mutation is a fault: not on a signal that already has this constant value, and not on a clock."""
     pins = {str(name): signal for name, signal in cell.connections_.items()}
     signal = pins[escaped(port)].extract(bit, 1)
     same = signal.is_fully_const() and mode == f"const{int(signal.as_bool())}"
@@ -105,12 +105,12 @@ def is_fault(cell: libyosys.Cell, port: str, bit: int, mode: str) -> bool:
 
 
 def escaped(name: str) -> str:
-    """A name as Yosys has it inside."""
+    """A name in the form that Yosys uses inside."""
     return name if name[0] in "$\\" else "\\" + name
 
 
 def main() -> None:
-    """Read, mutate, write; answer with the list of mutants."""
+    """Read the unit, put the faults in, write the netlist and the list of mutants."""
     from pyosys import libyosys
 
     request = json.load(sys.stdin)
@@ -121,7 +121,8 @@ def main() -> None:
         libyosys.run_pass(line, design)
 
     run(request["read"])
-    # Nothing is cleaned away, for the model's interface looks at some registers by name; but what would be is not worth a fault.
+    # Nothing is cleaned away, because the model's interface reads some registers by name. But cells that cleaning would
+    # remove get no fault.
     for line in ("proc -noopt", "bmuxmap", "demuxmap", "bwmuxmap", "design -save whole", "opt_expr", "opt_clean"):
         run(line)
     alive = {(str(name), str(cell)) for name in list(design.modules_) for cell in list(design.module(name).cells_)}
@@ -136,7 +137,7 @@ def main() -> None:
         for cell in drawn_cells(here, request["least"] + round(request["rest"] * len(here) / total), request["seed"]):
             cell["cell"].set_bool_attribute("\\drawn")
             chosen[module, cell["id"]] = cell | {"name": f"{instance(module)}: {cell['name']}"}
-    # All that can be done to them; of each one fault, by lot.
+    # List all possible mutations, and choose one for each cell at random.
     listing = out / "list.txt"
     run(f"mutate -list {1 << 20} -seed 1 -o {listing} a:drawn")
     faults = defaultdict(list)
@@ -155,7 +156,7 @@ def main() -> None:
         described.append({"number": number, "part": part(plain(module.lstrip("\\"))), "name": name, "yosys": line})
     netlist = out / "smu.v"
     run(f"write_verilog -noattr {netlist}")
-    # The selection comes from inside, so the ports stay as they are.
+    # The selection comes from a module inside, so the ports do not change.
     text = re.sub(r"\\(trapless_smu\w*\$\S+)", lambda found: plain(found[1]), netlist.read_text())
     before, top, after = text.partition("module trapless_smu(")
     wire = f"  wire [{WIDTH - 1}:0] trapless_mutsel;\n"
