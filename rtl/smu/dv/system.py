@@ -274,7 +274,7 @@ class System:
         world.ports[number], world.accepted[page] = page, NEVER
         if halves:
             await self.write(port(number, "ENTRY"), wait.seen & 0xffff_ffff, 4)
-            assert not await self.read(port(number, "STATUS")) & mask("PORT_STATUS_BUSY"), "SMU-11: the lower half starts it"
+            assert not await self.read(port(number, "STATUS")) & mask("PORT_STATUS_BUSY"), "SMU-11: the low half starts a request"
             await self.write(port(number, "ENTRY") + 4, wait.seen >> 32, 4)
             cover("register.port_halves")
         else:
