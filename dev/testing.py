@@ -178,7 +178,7 @@ def suites(everything: bool) -> list[Suite]:
               depends=(*of_rtl, "machine")),
         Suite("rtl-formal", ["rtl/run", "rtl/smu/formal/check", *(["--all"] if everything else [])], depends=of_rtl),
         Suite("rtl-formal-wide", ["rtl/run", "rtl/smu/formal/check", "--wide", *(["--all"] if everything else [])],
-              depends=of_rtl),
+              depends=of_rtl, long=True),
         Suite("rtl-walker", ["rtl/run", "rtl/cva6/tests/walk/run", *(["--all"] if everything else [])],
               depends=(*of_rtl, "machine")),
         Suite("rtl-unchanged", ["rtl/run", "rtl/cva6/tests/walk/unchanged", "--seeded"], plain=True, long=True),
