@@ -39,6 +39,22 @@ def test_a_file_of_this_host_is_taken_along(here: Path) -> None:
     assert own.resolve(["bin/script", "a"]) == own.Own(["./script", "a"], (Path("bin/script"),))
 
 
+@pytest.mark.parametrize("text", ["import sys\n", "#!/usr/bin/env python3\n"])
+def test_a_file_of_python_needs_no_first_line(here: Path, text: str) -> None:
+    (here / "it.py").write_text(text)
+    for word in ("it.py", "./it.py", str(here / "it.py")):
+        assert own.resolve([word, "a"]) == own.Own(["python3", "./it.py", "a"], (Path(word),), ("python3",))
+    assert own.resolve(["/guest/it.py"]) == own.Own(["/guest/it.py"])
+    with pytest.raises(UserError, match=r"no\.py: no such file"):
+        own.resolve(["no.py"])
+
+
+def test_a_file_of_this_host_that_was_not_copied_is_named(here: Path) -> None:
+    (here / "script").write_text("#!/bin/sh\n")
+    assert own.not_found((), [str(here / "script")], GUEST) == (
+        f"{here}/script: is not in the guest; a path from this folder copies it: ./script")
+
+
 def test_static_programs_are_known(here: Path) -> None:
     (here / "prog.c").write_text("int main(void) { return 0; }\n")
     for name, options, static in (("dynamic", [], False), ("static", ["-static"], True)):
@@ -202,3 +218,11 @@ def test_c_is_compiled_on_the_way(here: Path, capfd: pytest.CaptureFixture[str],
     monkeypatch.setattr("sys.argv", ["trapless", "run", "--", "./count.c", "a", "b c"])
     assert cli.main() == 3
     assert "2 arguments, last b c\n" in capfd.readouterr().out
+
+
+@pytest.mark.guest
+def test_python_runs(here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "count.py").write_text("import sys\nprint(len(sys.argv), sys.argv[-1])\nsys.exit(3)\n")
+    monkeypatch.setattr("sys.argv", ["trapless", "run", "--", "./count.py", "a", "b c"])
+    assert cli.main() == 3
+    assert "3 b c\n" in capfd.readouterr().out

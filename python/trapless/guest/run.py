@@ -293,7 +293,8 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
     data, kept, options = data_disk(request.data, folder)
     if request.simulator != "machine" and options:
         raise UserError(f"--data {request.data}: options only with --on machine")
-    root = rootfs.image(arch, tuple(dict.fromkeys(request.packages)))
+    command = own.resolve(request.argv, arch, folder, request.cflags, request.packages)
+    root = rootfs.image(arch, tuple(dict.fromkeys((*request.packages, *command.packages))))
     guest = guests.Guest(
         kernel=folder / request.kernel if request.kernel else build.kernel(stock=request.stock, arch=arch, series=request.series),
         root=root, data=data, data_kept=kept, data_options=options, arch=arch,
@@ -304,8 +305,7 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
         options=(*request.options, *(request.attribute.options() if request.attribute else ())))
     if request.check_atomic:
         guest = replace(guest, options=(*guest.options, *atomic.options(guest.kernel)))
-    command = own.resolve(request.argv, arch, folder, request.cflags, request.packages)
-    if command.files:
+    if command.files and not command.packages:
         own.check_needs(command.files[0], request.argv[0], rootfs.files(root), arch)
     if request.kind and command.files and own.is_static(command.files[0]):
         say(f"{request.argv[0]} is statically linked: --kind does not reach it, but in the guest "

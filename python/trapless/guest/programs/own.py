@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -29,13 +30,16 @@ class Own:
     """For the guest."""
     files: tuple[Path, ...] = ()
     """Files that the guest needs in the command's folder; the program first."""
+    packages: tuple[str, ...] = ()
+    """Debian packages that the guest needs for it."""
 
 
 def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path(), cflags: str = "", packages: tuple[str, ...] = ()) -> Own:
-    """The command line for the guest, and the files that it needs there; paths begin at `folder`.
+    """Return the command line for the guest, with the files and packages that it needs there; paths begin at `folder`.
 
-    A first word that ends in .c, .cc, .cpp or .cxx is compiled, with `cflags` and what the Debian `packages` have; a relative
-    path with a slash that is a file of this host is taken along; any other is a command of the guest, as are absolute paths.
+    A first word that ends in .c, .cc, .cpp or .cxx is compiled, with `cflags` and what the Debian `packages` have. A first word
+    that ends in .py and is a file of this host is run by the guest's python3. A relative path with a slash that is a file of this
+    host is copied into the guest. Any other first word is a command of the guest, and so are absolute paths.
     UserError if the file is for another processor.
     """
     word = argv[0] if argv else ""
@@ -48,6 +52,10 @@ def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path(), cflags: 
         return Own([f"./{path.stem}", *argv[1:]], (program,))
     if cflags:
         raise UserError(f"--cflags: {word or 'a shell'} is not compiled: no source file ({', '.join(cross.SOURCES)})")
+    if path.suffix == ".py" and path.is_file():
+        return Own(["python3", f"./{path.name}", *argv[1:]], (path,), ("python3",))
+    if path.suffix == ".py" and not path.is_absolute():
+        raise UserError(f"{word}: no such file")
     if "/" not in word or word.startswith("/") or not path.is_file():
         return Own(argv)
     check(path, word, arch)
@@ -134,7 +142,13 @@ def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -
     if re.search(r"[\s|;&<>]", word):
         return f"{word}: no shell reads this: sh -c '{word}'"
     if "/" in word:
-        return None if _place(word) in guest else f"{word}: neither a file here nor a command of the guest"
+        if _place(word) in guest:
+            return None
+        if Path(word).is_file():
+            near = os.path.relpath(word)
+            near = near if "/" in near else f"./{near}"
+            return f"{word}: is not in the guest; a path from this folder copies it: {near}"
+        return f"{word}: neither a file here nor a command of the guest"
     if any(f"{folder}/{word}" in guest for folder in _COMMANDS):
         return None
     return f"{word}: the guest has no such command (--package {_PACKAGES.get(word, word)}, if Debian has it)"
