@@ -11,16 +11,16 @@ use crate::queue::{CompletionQueue, SubmissionQueue};
 use crate::record::Observe;
 use crate::{log, prp, regs};
 
-/// How an admin command ended, other than by an error.
+/// Result of an admin command that did not fail.
 pub enum Outcome {
-    /// Completed, with dword 0 of the completion.
+    /// The command is complete. The value is dword 0 of its completion.
     Done(u32),
-    /// It stays with the controller until there is an event to report.
+    /// The controller keeps the command until it has an event to report.
     Kept,
 }
 
 impl Controller {
-    /// Does an admin command.
+    /// Executes an admin command.
     pub(crate) fn execute_admin(
         &mut self,
         request: &InFlight,
@@ -59,13 +59,13 @@ impl Controller {
         Ok(Outcome::Done(result))
     }
 
-    /// The I/O queue identifier in dword 10, if it is in range.
+    /// Returns the I/O queue identifier in dword 10, or an error if it is out of range.
     fn io_queue_id(&self, c: &Command) -> Result<usize, Status> {
         let id = c.dw(10) & 0xffff;
         if id == 0 || id > self.config.max_io_queues { Err(Status::INVALID_QUEUE_ID) } else { Ok(id as usize) }
     }
 
-    /// Size and place of a queue to create: contiguous, page aligned, entry sizes as CC says.
+    /// Returns address and size of the queue to create. Requires a contiguous, page-aligned queue, and valid entry sizes in CC.
     fn new_queue(&self, c: &Command) -> Result<(PhysAddr, u32), Status> {
         let size = (c.dw(10) >> 16) + 1;
         if size < 2 || size > self.config.max_queue_entries || self.cc & regs::CC_IOES != regs::CC_IOES_VALID {
@@ -88,7 +88,7 @@ impl Controller {
         let (base, size) = self.new_queue(c)?;
         let interrupts = c.dw(11) & 2 != 0;
         let vector = (c.dw(11) >> 16) as u16;
-        // The pin is the only vector.
+        // The controller has one interrupt vector, number 0: the INTx pin.
         if interrupts && vector != 0 {
             return Err(Status::INVALID_INTERRUPT_VECTOR);
         }
@@ -113,7 +113,7 @@ impl Controller {
         Ok(0)
     }
 
-    /// Commands of the queue that are not done yet are aborted first: after the deletion no DMA of theirs happens.
+    /// Aborts the commands of the queue that are still in service, then deletes the queue. No DMA for them happens afterwards.
     fn delete_sq(&mut self, c: &Command, dma: &mut dyn Dma, observe: Observe) -> Result<u32, Status> {
         let id = self.io_queue_id(c)?;
         let cqid = self.sqs[id].as_ref().ok_or(Status::INVALID_QUEUE_ID)?.cqid;
@@ -140,7 +140,7 @@ impl Controller {
         Ok(0)
     }
 
-    /// Best effort: a command still in service is aborted, any other is not found. Bit 0 of the result: not aborted.
+    /// Aborts the command if it is still in service. Sets bit 0 of the result if nothing was aborted.
     fn abort(&mut self, c: &Command, dma: &mut dyn Dma, observe: Observe) -> u32 {
         let (sqid, cid) = (c.dw(10) as u16, (c.dw(10) >> 16) as u16);
         let found = self.in_flight.extract(|r| r.sqid == sqid && r.command.cid == cid && r.owns_cid);
@@ -178,7 +178,7 @@ impl Controller {
         if bytes > u64::from(self.config.max_transfer_pages) * PAGE_SIZE {
             return Err(Status::INVALID_FIELD);
         }
-        // What lies beyond the page is undefined; zeroes are as good as anything.
+        // Bytes beyond the end of the page are undefined in NVMe; we return zeroes.
         let mut data = page[offset as usize..].to_vec();
         data.resize(bytes as usize, 0);
         let to = prp::segments(dma, c.prp1, c.prp2, bytes)?;

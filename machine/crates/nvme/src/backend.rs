@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What keeps the SSD's contents.
+//! The interface to the storage that holds an SSD's contents, and its errors.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The host failed the SSD.
+/// Failure of the host file behind a namespace.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
     /// The image cannot be opened.
@@ -18,13 +18,13 @@ pub enum BackendError {
         /// What the host said.
         source: io::Error,
     },
-    /// Another machine writes to the image, or uses it while this one wants to write.
-    #[error("disk image {path}: in use by another machine", path = path.display())]
+    /// Another machine writes to the image, or uses the image while this machine wants to write to it.
+    #[error("disk image {path}: in use by another machine; end it, or use snapshot in both", path = path.display())]
     Busy {
         /// The image.
         path: PathBuf,
     },
-    /// The image's size is no disk's.
+    /// The size of the image is not a valid size of a disk.
     #[error("disk image {path}: size of {size} bytes is not a positive multiple of 4096 (truncated?)", path = path.display())]
     Size {
         /// The image.
@@ -32,26 +32,26 @@ pub enum BackendError {
         /// Its size, bytes.
         size: u64,
     },
-    /// Reading or writing failed while the machine ran; the guest was told of a media error.
+    /// The host could not read or write the image while the machine ran. The guest has seen a media error.
     #[error("disk image {path}: cannot {what} at byte {offset}: {source}", path = path.display())]
     Io {
         /// The image.
         path: PathBuf,
         /// `read`, `write` or `zero`.
         what: &'static str,
-        /// Byte of the image.
+        /// Offset in the image, bytes.
         offset: u64,
         /// What the host said.
         source: io::Error,
     },
 }
 
-/// The SSD's contents: bytes, all zero where nothing was written. Callers stay inside `size`.
+/// Contents of one namespace: bytes, zero where nothing was written. Callers must stay inside `size`.
 pub trait Backend {
-    /// Bytes, a positive multiple of 4096.
+    /// Returns the size in bytes, a positive multiple of 4096.
     fn size(&self) -> u64;
 
-    /// Whether writes are refused.
+    /// Tells whether the contents are write protected.
     fn read_only(&self) -> bool;
 
     /// Fills `buf` from byte `offset`.
@@ -66,28 +66,28 @@ pub trait Backend {
     /// The host failed.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BackendError>;
 
-    /// What was written so far; `None` when it went where it cannot be had back from.
+    /// Returns all data written so far, or `None` if the data cannot be told from the original contents any more.
     fn written(&self) -> Option<Written> {
         None
     }
 
-    /// Takes what another one had written, before anything is read; false when that is not possible.
+    /// Takes over the written data of another backend, before the first read. Returns false if that is not possible.
     fn set_written(&mut self, _written: Written) -> bool {
         false
     }
 
-    /// Makes `[offset, offset + len)` read as zero, giving back space where that is cheap.
+    /// Makes `[offset, offset + len)` read as zero, and frees the space where that is cheap.
     ///
     /// # Errors
     /// The host failed.
     fn zero(&mut self, offset: u64, len: u64) -> Result<(), BackendError>;
 }
 
-/// What was written over an image.
+/// Data that was written over an image.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Written {
-    /// Pages of 4 KiB by number.
+    /// Written pages of 4 KiB, by page number.
     pub pages: BTreeMap<u64, Vec<u8>>,
-    /// Ranges of pages that read as zero, first to one past the last.
+    /// Ranges of pages that read as zero: from the first page number to the one after the last.
     pub zeroed: BTreeMap<u64, u64>,
 }

@@ -82,7 +82,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Takes an entry apart.
+    /// Decodes an entry.
     pub fn parse(bytes: &[u8; SQE_BYTES as usize]) -> Command {
         let dword = |i: usize| {
             let mut b = [0; 4];
@@ -116,7 +116,7 @@ impl Command {
         (self.dw(12) & 0xffff) + 1
     }
 
-    /// Fused operations and SGLs are not supported.
+    /// Refuses fused operations and SGLs, which the controller does not support.
     pub fn check_flags(&self) -> Result<(), Status> {
         if self.flags & 0b1100_0011 == 0 { Ok(()) } else { Err(Status::INVALID_FIELD) }
     }
@@ -133,7 +133,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// The entry's bytes.
+    /// Encodes the entry.
     pub fn bytes(&self, sq_head: u16, phase: bool) -> [u8; CQE_BYTES as usize] {
         let mut b = [0; CQE_BYTES as usize];
         b[0..4].copy_from_slice(&self.result.to_le_bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How commands end: their entries of the completion queues.
+//! Completion of commands: their completion queue entries.
 
 use trapless_memory::{BusError, Dma, PhysAddr};
 
@@ -11,9 +11,9 @@ use crate::record::{CommandRecord, Observe};
 use crate::regs;
 
 impl Controller {
-    /// Completes a command: its entry is written, or waits for room.
+    /// Completes a command: writes its completion queue entry, or lets the entry wait until the queue has room.
     pub(crate) fn complete(&mut self, r: &InFlight, outcome: Result<u32, Status>, dma: &mut dyn Dma, observe: Observe) {
-        // An admin command that deleted queues, or an earlier entry that could not be written, may have changed all.
+        // An earlier command may have deleted the queue, or set Controller Fatal Status because its entry could not be written.
         let Some(cq) = self.cqs[usize::from(r.cqid)].as_mut().filter(|_| self.csts & regs::CSTS_CFS == 0) else {
             return;
         };
@@ -43,7 +43,7 @@ impl Controller {
         self.post_waiting(usize::from(r.cqid), dma, observe);
     }
 
-    /// Writes the completions that wait for a queue, as far as it has room.
+    /// Writes the waiting completions of a queue until the queue is full.
     pub(crate) fn post_waiting(&mut self, id: usize, dma: &mut dyn Dma, observe: Observe) {
         let Some(cq) = &mut self.cqs[id] else { return };
         cq.room_at = None;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a controller is made to be.
+//! The configuration of a controller.
 
-/// What distinguishes one controller from another. The sizes are taken as a drive's parameters
-/// ([`trapless_timing::SsdParams`]) have them, where they were checked.
+/// Configuration of a controller. The three limits are not checked here: they come from a drive's parameters
+/// ([`trapless_timing::SsdParams`]), which check them.
 #[derive(Clone, Debug)]
 pub struct ControllerConfig {
-    /// Serial number, at most 20 ASCII characters; the namespaces' identifiers are made from it, so it must be unique.
+    /// Serial number, at most 20 ASCII characters. It must be unique, because the namespaces' identifiers are made from it.
     pub serial: String,
     /// Largest transfer in 4 KiB pages, a power of two up to 1024.
     pub max_transfer_pages: u32,

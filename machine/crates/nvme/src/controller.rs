@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The controller: what it consists of, how it is saved, and how it ends.
+//! The controller: its parts, how its state is saved, and how it is reset or fails.
 //!
-//! The other files add what it does, each built on those before it: `completion` (entries of completion queues), `io` and
-//! `admin` (commands), `serve` (what is due, in the order of time), `mmio` (registers and doorbells).
+//! Other files add the operations, each using the ones before it: `completion` (completion queue entries), `io` and
+//! `admin` (commands), `serve` (events in the order of time), `mmio` (registers and doorbells).
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::{ClockHz, Cycle};
@@ -43,7 +43,7 @@ use crate::{Backend, BackendError, Written, regs};
 /// ```
 pub struct Controller {
     pub(crate) config: ControllerConfig,
-    /// By identifier, the first being 1.
+    /// Namespaces in the order of their identifiers, which begin with 1.
     pub(crate) namespaces: Vec<Namespace>,
     pub(crate) timing: SsdTiming,
     pub(crate) cc: u32,
@@ -61,9 +61,9 @@ pub struct Controller {
     pub(crate) logs: Logs,
     pub(crate) events: Events,
     pub(crate) faults: Faults,
-    /// Taken out of its slot: registers read all ones, and nothing is done any more.
+    /// The device was taken out of its slot: registers read all ones, and the controller does nothing any more.
     pub(crate) removed: bool,
-    /// Time of the latest event done.
+    /// Time of the latest event that was served.
     pub(crate) clock: Cycle,
     /// Time of the next event.
     pub(crate) next: Cycle,
@@ -71,7 +71,7 @@ pub struct Controller {
     pub(crate) host_error: Option<BackendError>,
 }
 
-/// What a controller knows: all that its configuration, its faults and its SSD's image do not say.
+/// Saved state of a controller, without its configuration, its faults and its SSD's image.
 #[derive(Serialize, Deserialize)]
 pub struct ControllerState {
     cc: u32,
@@ -90,16 +90,16 @@ pub struct ControllerState {
     clock: Cycle,
     next: Cycle,
     busy: SsdState,
-    /// For each namespace: its size in bytes, its block size, and what was written over its image in memory.
+    /// For each namespace: its size in bytes, its block size, and the data written over its image in memory.
     namespaces: Vec<(u64, u32, Written)>,
 }
 
 impl Controller {
-    /// Bytes of the BAR.
+    /// Size of the BAR in bytes.
     pub const BAR_SIZE: u64 = 0x4000;
 
-    /// A controller after power on. Its namespaces, at least one and [`MAX_NAMESPACES`] at most, are given by what they hold
-    /// and the bytes of their logical block, 512 or 4096.
+    /// Creates a controller after power on. `contents` lists its namespaces, 1 to [`MAX_NAMESPACES`]: the contents of each,
+    /// and the size of its logical block, 512 or 4096 bytes.
     pub fn new(config: ControllerConfig, timing: SsdTiming, contents: Vec<(Box<dyn Backend>, u32)>) -> Controller {
         let mut begin = 0;
         let namespace = |(backend, block_bytes): (Box<dyn Backend>, u32)| {
@@ -138,7 +138,7 @@ impl Controller {
         }
     }
 
-    /// The state, to go on from elsewhere; `None` when the image itself was written to, which a state cannot hold.
+    /// Saves the state. Returns `None` if the guest wrote to the image itself, because a state cannot hold an image.
     pub fn save(&self) -> Option<ControllerState> {
         Some(ControllerState {
             cc: self.cc,
@@ -165,26 +165,27 @@ impl Controller {
         })
     }
 
-    /// Goes on from a state.
+    /// Restores a saved state.
     ///
     /// # Errors
-    /// What does not fit: the number of queues or namespaces, an image's size or format, or that it takes no writes in memory.
+    /// Says what differs: the number of queues or namespaces, the size or format of an image, or that the state has written
+    /// data, which only an image attached as a snapshot can take over.
     pub fn restore(&mut self, state: ControllerState) -> Result<(), &'static str> {
         if state.sqs.len() != self.sqs.len() || state.cqs.len() != self.cqs.len() {
-            return Err("has another number of queues");
+            return Err("has another number of queues than the attached disk");
         }
         if state.namespaces.len() != self.namespaces.len() {
-            return Err("has another number of namespaces");
+            return Err("has another number of namespaces than the attached disk");
         }
         for (ns, (bytes, block_bytes, written)) in self.namespaces.iter_mut().zip(state.namespaces) {
             if bytes != ns.backend.size() {
-                return Err("has another size");
+                return Err("has another size than the attached disk");
             }
             if block_bytes != ns.block_bytes {
-                return Err("has blocks of another size");
+                return Err("has blocks of another size than the attached disk");
             }
             if !ns.backend.set_written(written) {
-                return Err("was attached as a snapshot");
+                return Err("was attached as a snapshot: give the option snapshot again");
             }
         }
         let ControllerState { cc, csts, aqa, asq, acq, intm, sqs, cqs, in_flight, features, logs, events, .. } = state;
@@ -196,22 +197,22 @@ impl Controller {
         Ok(())
     }
 
-    /// The namespace with this identifier.
+    /// Returns the namespace with this identifier.
     pub(crate) fn namespace(&self, nsid: u32) -> Option<&Namespace> {
         Namespace::find(&self.namespaces, nsid)
     }
 
-    /// The SSD behind it.
+    /// Returns the parameters of the SSD behind the controller.
     pub fn ssd(&self) -> &SsdParams {
         self.timing.params()
     }
 
-    /// Logical blocks of each namespace, and the bytes of one.
+    /// Returns for each namespace the number of logical blocks, and the size of a block in bytes.
     pub fn formats(&self) -> impl Iterator<Item = (u64, u32)> {
         self.namespaces.iter().map(|ns| (ns.blocks(), ns.block_bytes))
     }
 
-    /// Controller reset: everything goes but the admin queues' registers.
+    /// Resets the controller. Only the registers of the admin queues, the logs and the faults keep their values.
     pub(crate) fn reset(&mut self) {
         self.csts = 0;
         self.intm = 0;
@@ -222,24 +223,24 @@ impl Controller {
         self.timing.reset();
     }
 
-    /// Ready and not failed.
+    /// Tells whether the controller is ready and has not failed.
     pub(crate) fn running(&self) -> bool {
         self.csts & (regs::CSTS_RDY | regs::CSTS_CFS) == regs::CSTS_RDY
     }
 
-    /// Memory did not answer where a queue should be: Controller Fatal Status, until the host resets.
+    /// Sets Controller Fatal Status until the host resets the controller, because memory did not answer at a queue's address.
     pub(crate) fn fatal(&mut self) {
         self.csts |= regs::CSTS_CFS;
         self.stop();
     }
 
-    /// The device is taken out of its slot.
+    /// Takes the device out of its slot.
     pub(crate) fn remove(&mut self) {
         self.reset();
         self.removed = true;
     }
 
-    /// Whether the device has been taken out of its slot.
+    /// Tells whether the device was taken out of its slot.
     pub fn is_removed(&self) -> bool {
         self.removed
     }
@@ -249,26 +250,26 @@ impl Controller {
         self.events = Events::default();
     }
 
-    /// The next cycle at which something is due; [`Cycle::NEVER`] if nothing is.
+    /// Returns the cycle of the next event, or [`Cycle::NEVER`] if no event is due.
     pub fn next_event(&self) -> Cycle {
         self.next
     }
 
-    /// Puts a fault in, with its times in cycles of `clock`.
+    /// Adds a fault. `clock` converts its times to cycles.
     ///
     /// # Errors
-    /// When it could never happen: blocks beyond the namespace's end, or a namespace or queue that there never is.
+    /// Refuses a fault that could never happen, because its blocks, its namespace or its queue cannot exist.
     pub fn inject(&mut self, fault: Fault, clock: ClockHz) -> Result<(), FaultError> {
         self.faults.add(fault, clock, &self.namespaces, self.config.max_io_queues)
     }
 
-    /// The faults as they were written, and how many commands each has struck.
+    /// Returns the text of each fault, and the number of commands that it has struck.
     pub fn faults(&self) -> impl Iterator<Item = (&str, u64)> {
         self.faults.iter()
     }
 
-    /// The first failure of the host since the machine began. The guest was told of a media error; the program should
-    /// end with this line.
+    /// Returns the first failure of the host since the machine started. The guest has seen a media error; the program
+    /// should print this error when it ends.
     pub fn host_error(&self) -> Option<&BackendError> {
         self.host_error.as_ref()
     }

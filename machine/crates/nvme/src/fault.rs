@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults put into a controller on purpose (docs/reference/nvme.md). What happens depends on the guest's commands and simulated
-//! time alone, so the same run meets the same faults.
+//! Faults that a user adds to a controller (docs/reference/nvme.md). They depend only on the guest's commands and on simulated
+//! time, so a repeated run meets the same faults.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -10,24 +10,24 @@ use trapless_memory::{ClockHz, Cycle, Picos};
 use crate::command::{ALL_NAMESPACES, Command, Status, nvm};
 use crate::namespace::Namespace;
 
-/// What goes wrong.
+/// Kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Unrecovered Read Error, or Write Fault of a write.
+    /// The command fails with Write Fault if it is a write, otherwise with Unrecovered Read Error.
     MediaError,
-    /// Command Abort Requested, though nobody did.
+    /// The command fails with Command Abort Requested, although software sent no Abort.
     Abort,
-    /// Done, but later.
+    /// The command is done as usual, but later.
     Late,
-    /// No completion, whatever the host does but reset.
+    /// The command never completes. Only a reset or the deletion of its queue ends it.
     Hang,
-    /// Controller Fatal Status.
+    /// The controller sets Controller Fatal Status.
     Fatal,
-    /// The device is gone.
+    /// The device is taken out of its slot.
     Remove,
 }
 
-/// Names and kinds, as written.
+/// The name of each kind, as users write it.
 const KINDS: [(&str, Kind); 6] = [
     ("media-error", Kind::MediaError),
     ("abort", Kind::Abort),
@@ -42,15 +42,15 @@ const KINDS: [(&str, Kind); 6] = [
 pub struct Fault {
     text: String,
     kind: Kind,
-    /// The disk, counted from 1.
+    /// Number of the disk, counted from 1.
     disk: usize,
     lbas: Option<RangeInclusive<u64>>,
     queue: Option<u16>,
     opcode: Option<u8>,
     nsid: Option<u32>,
-    /// Number of matching commands before the first that fails.
+    /// Number of matching commands before the first command that fails.
     skip: u64,
-    /// After these, the first of every `every` matching commands fails.
+    /// After the skipped commands, the first of every `every` matching commands fails.
     every: u64,
     /// Number of commands that fail.
     count: u64,
@@ -60,13 +60,13 @@ pub struct Fault {
     by: Picos,
 }
 
-/// Why a fault cannot be.
+/// Reason why a fault is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FaultError(String);
 
 impl Fault {
-    /// The disk it is meant for, counted from 1.
+    /// Returns the number of the fault's disk, counted from 1.
     pub fn disk(&self) -> usize {
         self.disk
     }
@@ -92,9 +92,9 @@ impl std::fmt::Display for Fault {
 
 fn seconds(key: &str, value: &str) -> Result<Picos, FaultError> {
     let seconds: f64 = number(key, value)?;
-    // Some thousand years of simulated time are the most that Picos can tell.
+    // A million seconds (12 days) is far more than a run simulates, and far less than `Picos` can hold.
     if !(0.0..=1e6).contains(&seconds) {
-        return Err(FaultError(format!("{key}={value} is not a time in seconds")));
+        return Err(FaultError(format!("{key}={value} is not a time from 0 to 1000000 seconds")));
     }
     Ok(Picos::from_micros(seconds * 1e6))
 }
@@ -112,7 +112,7 @@ impl FromStr for Fault {
         let name = parts.next().unwrap_or_default();
         let Some(&(_, kind)) = KINDS.iter().find(|(n, _)| *n == name) else {
             let names = KINDS.map(|(n, _)| n).join(", ");
-            return wrong(format!("no such fault: '{name}' (there are {names})"));
+            return wrong(format!("'{name}' is not a kind of fault ({names})"));
         };
         let (mut disk, mut lbas, mut queue, mut opcode, mut count, mut every) = (None, None, None, None, None, None);
         let mut fault = Fault {
@@ -139,7 +139,7 @@ impl FromStr for Fault {
                     let (first, last) = value.split_once('-').unwrap_or((value, value));
                     let (first, last) = (number::<u64>(key, first)?, number::<u64>(key, last)?);
                     if first > last {
-                        return wrong(format!("lba={value} ends before it begins"));
+                        return wrong(format!("lba={value}: the last block comes before the first"));
                     }
                     lbas = Some(first..=last);
                 }
@@ -160,58 +160,58 @@ impl FromStr for Fault {
                 "namespace" => fault.nsid = Some(number(key, value)?),
                 _ => {
                     let keys = "disk, namespace, lba, queue, op, skip, every, count, after, by";
-                    return wrong(format!("no such key: '{key}' (there are {keys})"));
+                    return wrong(format!("'{key}' is not a key of a fault ({keys})"));
                 }
             }
         }
         match disk {
-            None => return wrong("disk=N is missing".to_owned()),
+            None => return wrong("disk=N is missing: it names the disk, counted from 1".to_owned()),
             Some(0) => return wrong("disk=0: disks are counted from 1".to_owned()),
             Some(disk) => fault.disk = disk,
         }
         if queue == Some(0) {
-            return wrong("queue=0: only I/O queues have faults".to_owned());
+            return wrong("queue=0 is the admin queue: give an I/O queue, 1 or more".to_owned());
         }
-        // What comes again and again, or lies somewhere, does so until somebody says that it ends.
+        // Bad blocks and repeated faults last for the whole run unless `count` limits them. Other faults strike once.
         let lasting = kind == Kind::MediaError || every.is_some() && kind != Kind::Remove;
         fault.every = every.unwrap_or(1);
         fault.count = count.unwrap_or(if lasting { u64::MAX } else { 1 });
         if fault.every == 0 {
-            return wrong("every=0: the fault would never happen".to_owned());
+            return wrong("every=0: the fault would never happen; give 1 or more".to_owned());
         }
         if (kind == Kind::Late) != (fault.by > Picos(0)) {
-            return wrong("by=SECONDS says how much later a late command is done, and nothing else".to_owned());
+            return wrong("by=SECONDS must be given for the kind late, and for no other kind".to_owned());
         }
         if fault.count == 0 {
-            return wrong("count=0: the fault would never happen".to_owned());
+            return wrong("count=0: the fault would never happen; give 1 or more".to_owned());
         }
         if opcode == Some(nvm::FLUSH) && lbas.is_some() {
-            return wrong("op=flush has no lba: the fault would never happen".to_owned());
+            return wrong("op=flush has no lba: give one of the two keys".to_owned());
         }
         if kind == Kind::Remove && fault.count != 1 {
-            return wrong(format!("count={}: a device can be removed once", fault.count));
+            return wrong(format!("count={}: a device can be removed only once; leave count out", fault.count));
         }
         Ok(Fault { lbas, queue, opcode, ..fault })
     }
 }
 
-/// What becomes of a command that a fault strikes.
+/// Effect of a fault on the command that it strikes.
 pub(crate) enum Strike {
-    /// It fails after its time.
+    /// The command takes its usual time, then fails.
     Fail(Status),
-    /// The same, and the medium is to blame.
+    /// Like `Fail`, and counted as an error of the medium.
     Media(Status),
-    /// The command completes later by this time.
+    /// The command completes this much later.
     Late(Cycle),
-    /// It is never heard of again.
+    /// The command never completes.
     Hang,
-    /// The controller fails.
+    /// The controller sets Controller Fatal Status.
     Fatal,
-    /// The device goes.
+    /// The device is taken out of its slot.
     Remove,
 }
 
-/// A fault at work.
+/// A fault of a controller, with its times in cycles and its counters.
 #[derive(Clone, Debug)]
 struct Armed {
     fault: Fault,
@@ -226,7 +226,7 @@ struct Armed {
 pub(crate) struct Faults(Vec<Armed>);
 
 impl Faults {
-    /// Adds one, with its times in cycles of `clock`; an error if it could never happen with these namespaces and queues.
+    /// Adds a fault; `clock` converts its times to cycles. Refuses a fault that these namespaces and queues can never meet.
     pub fn add(
         &mut self,
         fault: Fault,
@@ -239,26 +239,26 @@ impl Faults {
             None => namespaces.iter().map(Namespace::blocks).max().unwrap_or(0),
             Some(nsid) => match Namespace::find(namespaces, nsid) {
                 Some(ns) => ns.blocks(),
-                None => return Err(FaultError(format!("namespace={nsid}: the last namespace is {last}"))),
+                None => return Err(FaultError(format!("namespace={nsid}: the disk's namespaces are 1 to {last}"))),
             },
         };
         if let Some(range) = fault.lbas.as_ref().filter(|range| *range.end() >= blocks) {
-            return Err(FaultError(format!("block {} is beyond the disk's {blocks} blocks", range.end())));
+            return Err(FaultError(format!("lba: no block {}: the namespace has {blocks} blocks", range.end())));
         }
         if let Some(queue) = fault.queue.filter(|&queue| u32::from(queue) > max_io_queues) {
-            return Err(FaultError(format!("queue={queue}: the last queue is {max_io_queues}")));
+            return Err(FaultError(format!("queue={queue}: the disk's I/O queues are 1 to {max_io_queues}")));
         }
         let (from, by) = (clock.cycles(fault.after), clock.cycles(fault.by));
         self.0.push(Armed { fault, from, by, passed: 0, struck: 0 });
         Ok(())
     }
 
-    /// The faults as they were written, and how many commands each has struck.
+    /// Returns the text of each fault, and the number of commands that it has struck.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|armed| (armed.fault.text.as_str(), armed.struck))
     }
 
-    /// What becomes of an I/O command fetched at `now`: the first fault that it meets.
+    /// Returns the effect of the first fault that strikes an I/O command fetched at `now`.
     pub fn strike(&mut self, sqid: u16, command: &Command, now: Cycle) -> Option<Strike> {
         let armed = self.0.iter_mut().find_map(|armed| {
             if now < armed.from || armed.struck == armed.fault.count || !armed.fault.matches(sqid, command) {
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named() {
-        assert!(why("").contains("no such fault: ''"));
+        assert!(why("").contains("'' is not a kind of fault"));
         assert!(why("melt,disk=1").contains("melt"));
         assert!(why("hang").contains("disk=N is missing"));
         assert!(why("hang,disk=0").contains("disk=0"));

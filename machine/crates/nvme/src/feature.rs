@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Features (NVMe 1.4, section 5.21). None is saveable; none but the number of queues changes what the model does.
+//! Features (NVMe 1.4, section 5.21). The controller keeps the values that the host sets until a reset. No feature is
+//! saveable, and none changes the behaviour of the model.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ const COUNT: usize = 0x0c;
 /// Over-temperature threshold, kelvin.
 const DEFAULT_THRESHOLD: u32 = 353;
 
-/// The current values, by feature identifier.
+/// The current values of the features, by feature identifier.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Features {
     current: [u32; COUNT],
@@ -23,7 +24,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// As after a reset.
+    /// Returns the features with their values after a reset.
     pub fn new(max_io_queues: u32) -> Features {
         let mut current = [0; COUNT];
         current[TEMPERATURE_THRESHOLD] = DEFAULT_THRESHOLD;
@@ -32,7 +33,7 @@ impl Features {
         Features { current, max_io_queues }
     }
 
-    /// Get Features; the result is dword 0 of the completion.
+    /// Executes Get Features. The result is dword 0 of the completion.
     pub fn get(&self, c: &Command) -> Result<u32, Status> {
         let id = known(c)?;
         if id == TEMPERATURE_THRESHOLD {
@@ -40,14 +41,14 @@ impl Features {
         }
         match c.dw(10) >> 8 & 7 {
             0 => Ok(self.current[id]),
-            // Nothing is saveable, so the saved value is the default one.
+            // No feature is saveable, so the saved value equals the default value.
             1 | 2 => Ok(Features::new(self.max_io_queues).current[id]),
             3 => Ok(1 << 2), // changeable
             _ => Err(Status::INVALID_FIELD),
         }
     }
 
-    /// Set Features; the result is dword 0 of the completion. `io_queues` tells whether any I/O queue exists.
+    /// Executes Set Features. The result is dword 0 of the completion. `io_queues` tells whether any I/O queue exists.
     pub fn set(&mut self, c: &Command, io_queues: bool) -> Result<u32, Status> {
         let id = known(c)?;
         if c.dw(10) >> 31 == 1 {
@@ -62,7 +63,7 @@ impl Features {
                 if value & 0xffff == 0xffff || value >> 16 == 0xffff {
                     return Err(Status::INVALID_FIELD);
                 }
-                // All queues there are, whatever was asked for.
+                // The controller always allocates all of its queues, whatever number the host requests.
                 return Ok(self.current[id]);
             }
             POWER_MANAGEMENT if value & 0x1f != 0 => return Err(Status::INVALID_FIELD),
@@ -75,7 +76,7 @@ impl Features {
     }
 }
 
-/// The feature's index, if the controller has it: 01h to 0Bh without LBA ranges (03h).
+/// Returns the feature's index. The controller has the features 01h to 0Bh except LBA ranges (03h).
 fn known(c: &Command) -> Result<usize, Status> {
     match (c.dw(10) & 0xff) as usize {
         id @ (0x01 | 0x02 | 0x04..=0x0b) => Ok(id),
@@ -83,7 +84,7 @@ fn known(c: &Command) -> Result<usize, Status> {
     }
 }
 
-/// The only threshold is the composite temperature's upper one.
+/// Checks that a threshold is the over-temperature threshold of the composite temperature, the only one that exists.
 fn composite_over(value: u32) -> Result<(), Status> {
     if value & 0x003f_0000 == 0 { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }

@@ -4,21 +4,21 @@
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 
-/// Every identify structure has this many bytes.
+/// Size of every identify structure in bytes.
 pub const IDENTIFY_BYTES: usize = 4096;
 
-/// PCI vendor: Red Hat's, whose identifiers emulated NVMe controllers have.
+/// PCI vendor: Red Hat, as in other emulated NVMe controllers.
 pub const VENDOR: u16 = 0x1b36;
 /// Firmware revision.
 pub const FIRMWARE: &[u8; 8] = b"1       ";
-/// Abort commands that may be outstanding, zero-based.
+/// Number of Abort commands that may be outstanding, zero-based.
 const ABORT_LIMIT: u8 = 3;
-/// Asynchronous Event Requests that may be outstanding, zero-based.
+/// Number of Asynchronous Event Requests that may be outstanding, zero-based.
 pub const ASYNC_EVENT_LIMIT: u8 = 3;
-/// Error log entries, zero-based.
+/// Number of error log entries, zero-based.
 pub const ERROR_LOG_LIMIT: u8 = 15;
 
-/// A structure under construction.
+/// An identify structure that is being filled in.
 struct Page(Box<[u8; IDENTIFY_BYTES]>);
 
 impl Page {
@@ -30,7 +30,7 @@ impl Page {
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// An ASCII field: padded with spaces, cut to its length.
+    /// Writes an ASCII field: pads it with spaces, or cuts it to its length.
     fn text(&mut self, at: usize, len: usize, text: &str) {
         self.0[at..at + len].fill(b' ');
         for (to, c) in self.0[at..at + len].iter_mut().zip(text.bytes()) {
@@ -39,10 +39,10 @@ impl Page {
     }
 }
 
-/// The formats there are: log2 of the bytes in a logical block.
+/// The supported formats: log2 of the size of a logical block in bytes.
 const FORMATS: [u8; 2] = [9, 12];
 
-/// CNS 01h.
+/// Builds CNS 01h: Identify Controller.
 pub fn controller(config: &ControllerConfig, namespaces: u32) -> Box<[u8; IDENTIFY_BYTES]> {
     let mut p = Page::new();
     p.put(0, &VENDOR.to_le_bytes());
@@ -77,7 +77,7 @@ pub fn controller(config: &ControllerConfig, namespaces: u32) -> Box<[u8; IDENTI
     p.0
 }
 
-/// CNS 00h.
+/// Builds CNS 00h: Identify Namespace.
 pub fn namespace(config: &ControllerConfig, nsid: u32, ns: &Namespace) -> Box<[u8; IDENTIFY_BYTES]> {
     let mut p = Page::new();
     for at in [0, 8, 16] {
@@ -94,7 +94,7 @@ pub fn namespace(config: &ControllerConfig, nsid: u32, ns: &Namespace) -> Box<[u
     p.0
 }
 
-/// CNS 02h: active namespace identifiers above `above`.
+/// Builds CNS 02h: the active namespace identifiers greater than `above`.
 pub fn active_namespaces(above: u32, namespaces: u32) -> Box<[u8; IDENTIFY_BYTES]> {
     let mut p = Page::new();
     for (i, nsid) in (1..=namespaces).filter(|nsid| *nsid > above).enumerate() {
@@ -103,7 +103,7 @@ pub fn active_namespaces(above: u32, namespaces: u32) -> Box<[u8; IDENTIFY_BYTES
     p.0
 }
 
-/// CNS 03h.
+/// Builds CNS 03h: the descriptors that identify the namespace.
 pub fn namespace_descriptors(config: &ControllerConfig, nsid: u32) -> Box<[u8; IDENTIFY_BYTES]> {
     let mut p = Page::new();
     p.put(0, &[2, 16]); // NGUID
@@ -111,10 +111,10 @@ pub fn namespace_descriptors(config: &ControllerConfig, nsid: u32) -> Box<[u8; I
     p.0
 }
 
-/// 16 bytes that are the same for the same serial number and namespace and differ otherwise (FNV-1a, 128 bits).
+/// Returns the FNV-1a hash (128 bits) of serial number and namespace.
 fn identifier(config: &ControllerConfig, nsid: u32) -> [u8; 16] {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    // The first namespace adds nothing.
+    // Namespace n adds n - 1 zero bytes to the serial number.
     for b in config.serial.bytes().chain((1..nsid).map(|_| 0)) {
         hash = (hash ^ u128::from(b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
     }

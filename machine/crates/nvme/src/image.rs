@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Contents that are a file of the host.
+//! Disk images: contents of a namespace in a file of the host.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -26,7 +26,7 @@ pub enum ImageMode {
 /// Opens an image file.
 ///
 /// # Errors
-/// It cannot be opened in this mode, its size is no disk's, or another machine has it.
+/// The file cannot be opened in this mode, its size is not a positive multiple of 4096, or another machine uses it.
 pub fn open_image(path: &Path, mode: ImageMode) -> Result<Box<dyn Backend>, BackendError> {
     let image = Image::open(path, mode)?;
     Ok(match mode {
@@ -44,14 +44,14 @@ pub struct Image {
     touched: bool,
 }
 
-/// What is written at a time where the host cannot punch holes.
+/// Largest number of zero bytes to write at once, on hosts that cannot punch holes into the file.
 const ZERO_CHUNK: usize = 1 << 20;
 
 impl Image {
-    /// Opens a file, writable only in mode [`ImageMode::ReadWrite`], and locks it: one writer or many readers.
+    /// Opens a file and locks it: for one writer in mode [`ImageMode::ReadWrite`], for many readers in the other modes.
     ///
     /// # Errors
-    /// The errors of [`open_image`].
+    /// Fails like [`open_image`].
     pub fn open(path: &Path, mode: ImageMode) -> Result<Image, BackendError> {
         let read_only = mode != ImageMode::ReadWrite;
         let failed = |source| BackendError::Open { path: path.into(), source };
@@ -59,7 +59,7 @@ impl Image {
         if file.metadata().map_err(failed)?.is_dir() {
             return Err(failed(io::ErrorKind::IsADirectory.into()));
         }
-        // By seeking rather than by metadata: right for block devices too.
+        // We seek to the end because the size in the metadata is wrong for block devices.
         let size = file.seek(SeekFrom::End(0)).map_err(failed)?;
         if size == 0 || size % 4096 != 0 {
             return Err(BackendError::Size { path: path.into(), size });
@@ -68,7 +68,7 @@ impl Image {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
         };
-        // A file system without locks is no reason to refuse.
+        // On a file system without locks we go on without a lock.
         if flock(&file, lock) == Err(rustix::io::Errno::WOULDBLOCK) {
             return Err(BackendError::Busy { path: path.into() });
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commands in service, in the order in which they are done.
+//! Commands in service, in the order of their completion.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,24 +9,24 @@ use trapless_timing::SsdOp;
 
 use crate::command::{Command, Status};
 
-/// A command that has passed the checks that need no memory.
+/// A decoded I/O command. It has passed all checks that do not read guest memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Io {
-    /// Byte offset in the namespace, length, and where on the medium that is.
+    /// Byte offset in the namespace, length in bytes, and byte offset on the medium.
     Read(u64, u64, u64),
-    /// Byte offset in the namespace, length.
+    /// Byte offset in the namespace, length in bytes.
     Write(u64, u64),
     WriteZeroes(u64, u64),
     /// Number of ranges.
     Deallocate(u32),
-    /// What is written is in the image, or in memory by intent: only the medium has to do with it.
+    /// Flush only takes time on the medium. Written data is already in the image, or stays in memory in a snapshot.
     Flush,
-    /// Hints.
+    /// Dataset Management with hints only, which the model ignores.
     Nothing,
 }
 
 impl Io {
-    /// What the medium is asked for.
+    /// Returns the operation that the medium must do.
     pub fn ssd_op(self) -> SsdOp {
         match self {
             Io::Read(_, bytes, at) => SsdOp::Read { at, bytes },
@@ -37,18 +37,18 @@ impl Io {
     }
 }
 
-/// What is to be done when a command is due.
+/// Work to do when a command is due.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Work {
     Admin,
     Io(Io),
-    /// Refused when it was fetched.
+    /// The command fails with this status: the check after its fetch, or a fault, has decided that.
     Fail(Status),
-    /// An Asynchronous Event Request that has its event.
+    /// An Asynchronous Event Request completes with this event.
     Event(u32),
 }
 
-/// A command between fetch and completion.
+/// A command that was fetched and is not complete.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct InFlight {
     pub command: Command,
@@ -57,22 +57,22 @@ pub(crate) struct InFlight {
     pub doorbell: Cycle,
     pub fetched: Cycle,
     pub work: Work,
-    /// False for a command whose identifier was in use already.
+    /// False if an outstanding command of the queue already had this command's identifier.
     pub owns_cid: bool,
 }
 
-/// Asynchronous events: only the one for invalid doorbell writes.
+/// Asynchronous events. The controller reports only invalid doorbell writes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Events {
     /// Requests that wait for an event.
     pub requests: VecDeque<InFlight>,
-    /// An event that found no request: dword 0 of its completion.
+    /// An event that no request was waiting for: dword 0 of its completion.
     pub pending: Option<u32>,
-    /// Reported, and the log page not read since: no further event of this type.
+    /// An event was reported, and the host has not read the log page since then. No further event is reported until it does.
     pub reported: bool,
 }
 
-/// Commands by the cycle at which they are due, then by the order of their arrival.
+/// Commands ordered by the cycle at which they are due, then by their arrival.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct InFlightSet {
     commands: BTreeMap<(Cycle, u64), InFlight>,
@@ -93,7 +93,7 @@ impl InFlightSet {
         self.commands.pop_first().map(|(_, command)| command)
     }
 
-    /// Takes out all commands that `wanted` picks.
+    /// Removes and returns the commands for which `wanted` is true.
     pub fn extract(&mut self, wanted: impl Fn(&InFlight) -> bool) -> Vec<InFlight> {
         let mut out = Vec::new();
         self.commands.retain(|_, command| {

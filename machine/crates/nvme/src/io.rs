@@ -8,11 +8,11 @@ use crate::controller::Controller;
 use crate::in_flight::Io;
 use crate::{Backend, BackendError, prp};
 
-/// Bytes of one range of Dataset Management.
+/// Size of one range of Dataset Management in bytes.
 const RANGE_BYTES: usize = 16;
 
 impl Controller {
-    /// Decodes an I/O command and checks all that can be checked before it reaches the medium.
+    /// Decodes an I/O command. Does all checks that do not read guest memory.
     pub(crate) fn plan(&self, c: &Command) -> Result<Io, Status> {
         let all_namespaces = match c.opcode {
             nvm::FLUSH => true,
@@ -49,7 +49,7 @@ impl Controller {
         })
     }
 
-    /// Does a planned command: data moves here.
+    /// Executes a decoded command and moves its data.
     pub(crate) fn execute_io(&mut self, c: &Command, io: Io, dma: &mut dyn Dma) -> Result<(), Status> {
         match io {
             Io::Read(offset, bytes, _) => {
@@ -95,7 +95,7 @@ impl Controller {
         Ok(())
     }
 
-    /// What the command's namespace holds.
+    /// Returns the contents of the command's namespace.
     fn contents(&mut self, c: &Command) -> Result<&mut dyn Backend, Status> {
         let index = (c.nsid as usize).checked_sub(1);
         let ns = index.and_then(|index| self.namespaces.get_mut(index)).ok_or(Status::INVALID_NAMESPACE)?;
@@ -109,14 +109,14 @@ impl Controller {
         self.contents(c)?.zero(offset, bytes).map_err(|e| self.media_error(e, Status::WRITE_FAULT))
     }
 
-    /// The buffer that data passes through; put back into `self.buffer` after use, to be used again.
+    /// Takes the buffer for data in transfer. The caller puts it back into `self.buffer` so that the next command reuses it.
     fn take_buffer(&mut self, bytes: u64) -> Vec<u8> {
         let mut data = std::mem::take(&mut self.buffer);
         data.resize(bytes as usize, 0);
         data
     }
 
-    /// Keeps the host's first error for the end of the run; the guest learns `status`.
+    /// Counts an error of the host and returns `status` for the guest. The first error is kept for the end of the run.
     fn media_error(&mut self, error: BackendError, status: Status) -> Status {
         self.logs.count_media_error();
         self.host_error.get_or_insert(error);

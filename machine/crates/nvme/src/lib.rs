@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An NVMe controller with its namespaces (NVM Express Base Specification 1.4, a subset) and the SSD behind it.
 //!
-//! Everything happens in simulated time: a doorbell write makes the controller fetch commands a little later, the timing
-//! model says when each is done, and only then is data moved and the completion queue entry written, in this order.
-//! Commands, lists and data cross guest memory by DMA and nothing else.
+//! Everything happens in simulated time. A short time after a doorbell write, the controller fetches the commands. The timing
+//! model says when each command is done. At that time the controller moves the data, then writes the completion queue entry.
+//! It reads commands and PRP lists and moves data only by DMA.
 
 mod admin;
 mod backend;

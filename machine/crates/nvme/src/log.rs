@@ -13,7 +13,7 @@ const ERROR: u32 = 0x01;
 const SMART: u32 = 0x02;
 const FIRMWARE_SLOT: u32 = 0x03;
 
-/// The page that [`Logs::invalid_doorbell`]'s event points to.
+/// Identifier of the error page, where [`Logs::invalid_doorbell`] adds an entry.
 pub const ERROR_PAGE: u8 = ERROR as u8;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ struct ErrorEntry {
     nsid: u32,
 }
 
-/// What the log pages are made from.
+/// Data from which the log pages are built.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Logs {
     errors: VecDeque<ErrorEntry>,
@@ -51,7 +51,7 @@ impl Logs {
         self.writes += 1;
     }
 
-    /// Counts a failure of the medium.
+    /// Counts an error of the medium.
     pub fn count_media_error(&mut self) {
         self.media_errors += 1;
     }
@@ -68,7 +68,7 @@ impl Logs {
         });
     }
 
-    /// Logs a doorbell write that broke the rules; such an entry belongs to no command.
+    /// Logs an invalid doorbell write. The entry belongs to no command.
     pub fn invalid_doorbell(&mut self) {
         let status = Status::INVALID_FIELD.0 << 1;
         self.push(ErrorEntry { count: 0, sqid: 0xffff, cid: 0xffff, status, lba: 0, nsid: 0 });
@@ -80,7 +80,7 @@ impl Logs {
         self.errors.truncate(usize::from(ERROR_LOG_LIMIT) + 1);
     }
 
-    /// The whole page with this identifier.
+    /// Builds the whole page with this identifier.
     pub fn page(&self, id: u32) -> Result<Vec<u8>, Status> {
         match id {
             ERROR => Ok(self.error_page()),
@@ -102,7 +102,7 @@ impl Logs {
             to[8..10].copy_from_slice(&e.sqid.to_le_bytes());
             to[10..12].copy_from_slice(&e.cid.to_le_bytes());
             to[12..14].copy_from_slice(&e.status.to_le_bytes());
-            to[14..16].copy_from_slice(&0xffffu16.to_le_bytes()); // no parameter is pointed out
+            to[14..16].copy_from_slice(&0xffffu16.to_le_bytes()); // parameter error location: none
             to[16..24].copy_from_slice(&e.lba.to_le_bytes());
             to[24..28].copy_from_slice(&e.nsid.to_le_bytes());
         }
@@ -110,12 +110,12 @@ impl Logs {
     }
 
     fn smart_page(&self) -> Vec<u8> {
-        // Data is counted in thousands of 512 bytes, rounded up.
+        // NVMe counts data in units of 1000 x 512 bytes, rounded up.
         let units = |bytes: u128| bytes.div_ceil(512_000);
         let mut page = vec![0; 512];
         page[1..3].copy_from_slice(&300u16.to_le_bytes()); // temperature, kelvin
-        page[3] = 100; // available spare, per cent
-        page[4] = 10; // its threshold
+        page[3] = 100; // available spare, percent
+        page[4] = 10; // available spare threshold, percent
         let counters = [
             (32, units(self.bytes_read)),
             (48, units(self.bytes_written)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Registers, doorbells and the interrupt pin: what the host sees of the controller.
+//! The host's interface: registers, doorbells and the interrupt pin.
 
 use trapless_memory::{Cycle, MmioEffect, PhysAddr};
 
@@ -9,7 +9,7 @@ use crate::queue::{CompletionQueue, InvalidDoorbell, SubmissionQueue};
 use crate::{log, regs};
 
 impl Controller {
-    /// Reads a register. Accesses of 4 and 8 bytes are the specification's; narrower ones see their part.
+    /// Reads a register. NVMe defines accesses of 4 and 8 bytes; a narrower access returns its part of the register.
     pub fn mmio_read(&mut self, offset: u64, size: u32, _now: Cycle) -> u64 {
         let word = u64::from(self.register(offset & !3));
         match size {
@@ -41,7 +41,7 @@ impl Controller {
         }
     }
 
-    /// Writes a register (4 or 8 bytes, aligned) or a doorbell (4 bytes); anything else is ignored.
+    /// Writes a register (4 or 8 bytes, aligned) or a doorbell (4 bytes). Ignores all other accesses.
     pub fn mmio_write(&mut self, offset: u64, size: u32, value: u64, now: Cycle) -> MmioEffect {
         match size {
             4 if offset.is_multiple_of(4) => self.write(offset, value as u32, now),
@@ -82,7 +82,7 @@ impl Controller {
                 };
                 match rung {
                     Ok(Ok(())) => {}
-                    // Error events 00h and 01h: write to an invalid doorbell register, invalid value.
+                    // Error event 00h is a write to an invalid doorbell register, 01h an invalid doorbell value.
                     Ok(Err(InvalidDoorbell)) => self.error_event(0x01, now),
                     Err(no_queue) => self.error_event(no_queue, now),
                 }
@@ -115,7 +115,7 @@ impl Controller {
         self.csts = regs::CSTS_RDY;
     }
 
-    /// Reports an error event to the host, once until it reads the error log.
+    /// Logs an error and reports it to the host. Reports no second event before the host has read the error log.
     fn error_event(&mut self, info: u32, now: Cycle) {
         self.logs.invalid_doorbell();
         if std::mem::replace(&mut self.events.reported, true) {
@@ -128,7 +128,7 @@ impl Controller {
         }
     }
 
-    /// The INTx pin: an entry is unread in a queue whose interrupts are enabled and not masked.
+    /// Returns the level of the INTx pin: high if a queue with enabled and unmasked interrupts has an unread entry.
     pub fn irq_asserted(&self) -> bool {
         let mut queues = self.cqs.iter().flatten();
         queues.any(|cq| cq.unread() && cq.vector.is_some_and(|v| v < 32 && self.intm >> v & 1 == 0))

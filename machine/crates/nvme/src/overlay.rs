@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A snapshot: what is written stays in memory, over a base that does not change.
+//! A snapshot: written data stays in memory and covers a base that does not change.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use crate::backend::{Backend, BackendError, Written};
 
 const PAGE: u64 = 4096;
 
-/// Writes over a base. Whole pages that were zeroed are kept as ranges, so that discarding a large disk is cheap.
+/// Data written over a base. Zeroed pages are kept as ranges, so that discarding a large disk is cheap.
 pub struct Overlay<B> {
     base: B,
-    /// Pages written, by number. They come before `zeroed`.
+    /// Written pages, by number. These pages take precedence over `zeroed`.
     pages: BTreeMap<u64, Box<[u8; PAGE as usize]>>,
-    /// Ranges of pages that read as zero, first to one past the last; disjoint.
+    /// Disjoint ranges of pages that read as zero: from the first page number to the one after the last.
     zeroed: BTreeMap<u64, u64>,
 }
 
 impl<B: Backend> Overlay<B> {
-    /// Nothing written yet.
+    /// Creates an overlay without written data.
     pub fn new(base: B) -> Overlay<B> {
         Overlay { base, pages: BTreeMap::new(), zeroed: BTreeMap::new() }
     }
@@ -26,7 +26,7 @@ impl<B: Backend> Overlay<B> {
         self.zeroed.range(..=page).next_back().is_some_and(|(_, &end)| page < end)
     }
 
-    /// The page for writing, with what it holds.
+    /// Returns a page for writing. Copies its current contents into memory first.
     fn page_mut(&mut self, number: u64) -> Result<&mut [u8; PAGE as usize], BackendError> {
         if !self.pages.contains_key(&number) {
             let mut page = Box::new([0; PAGE as usize]);
@@ -47,7 +47,7 @@ impl<B: Backend> Overlay<B> {
         for number in gone {
             self.pages.remove(&number);
         }
-        // Swallow the ranges that touch this one.
+        // Merge the ranges that overlap or touch the new range.
         let (mut low, mut high) = (first, end);
         while let Some((&start, &stop)) = self.zeroed.range(..=high).next_back().filter(|(_, stop)| **stop >= low) {
             self.zeroed.remove(&start);
@@ -57,7 +57,8 @@ impl<B: Backend> Overlay<B> {
     }
 }
 
-/// Cuts `[offset, offset + len)` at page boundaries: page number, offset in the page, offset in the range, length.
+/// Splits `[offset, offset + len)` at page boundaries. Each piece is a page number, offset in the page, offset in the range and
+/// length.
 fn pieces(offset: u64, len: u64) -> impl Iterator<Item = (u64, usize, usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
@@ -122,7 +123,7 @@ impl<B: Backend> Backend for Overlay<B> {
         let end = offset + len;
         let (first, last) = (offset.div_ceil(PAGE), end / PAGE);
         if first > last {
-            // Inside one page.
+            // The range lies inside one page.
             return self.write(offset, &vec![0; len as usize]);
         }
         self.write(offset, &vec![0; (first * PAGE - offset) as usize])?;

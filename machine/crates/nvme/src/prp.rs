@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Physical region pages (NVMe 1.4, section 4.3): where a command's data is.
+//! Physical region pages (NVMe 1.4, section 4.3): the addresses of a command's data.
 
 use trapless_memory::{Dma, PAGE_SIZE, PhysAddr};
 
 use crate::command::Status;
 
-/// A run of bytes inside one page.
+/// Contiguous bytes inside one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     pub at: PhysAddr,
@@ -14,8 +14,8 @@ pub struct Segment {
 
 const ENTRY: u64 = 8;
 
-/// The segments that `len` bytes at PRP1 and PRP2 make up. Lists are read by DMA; the whole of it is checked before
-/// any data moves.
+/// Returns the segments of `len` bytes of data that PRP1 and PRP2 describe. Reads PRP lists by DMA. Checks all entries, so
+/// that a command with a wrong entry moves no data.
 pub fn segments(dma: &mut dyn Dma, prp1: u64, prp2: u64, len: u64) -> Result<Vec<Segment>, Status> {
     if len == 0 {
         return Ok(Vec::new());
@@ -40,7 +40,7 @@ pub fn segments(dma: &mut dyn Dma, prp1: u64, prp2: u64, len: u64) -> Result<Vec
     loop {
         let room = (PAGE_SIZE - list % PAGE_SIZE) / ENTRY;
         let pages = left.div_ceil(PAGE_SIZE);
-        // The last entry of a list page points to the next list if one page is not enough.
+        // If the entries do not fit into this list page, its last entry points to the next list page.
         let chained = pages > room;
         let mut bytes = vec![0; (pages.min(room) * ENTRY) as usize];
         dma.read(PhysAddr(list), &mut bytes).map_err(|_| Status::DATA_TRANSFER_ERROR)?;
@@ -54,7 +54,7 @@ pub fn segments(dma: &mut dyn Dma, prp1: u64, prp2: u64, len: u64) -> Result<Vec
             push_page(&mut out, entry, &mut left)?;
         }
         match next {
-            // A further list begins its page, so it holds 512 entries and the walk goes forward.
+            // A chained list starts at offset 0 of its page, so it holds 512 entries and the walk makes progress.
             Some(next) if next % PAGE_SIZE == 0 => list = next,
             Some(_) => return Err(Status::PRP_OFFSET_INVALID),
             None => return Ok(out),
@@ -62,7 +62,7 @@ pub fn segments(dma: &mut dyn Dma, prp1: u64, prp2: u64, len: u64) -> Result<Vec
     }
 }
 
-/// Adds the page at `entry`, whose offset must be zero.
+/// Adds the page at address `entry`, whose page offset must be zero.
 fn push_page(out: &mut Vec<Segment>, entry: u64, left: &mut u64) -> Result<(), Status> {
     if !entry.is_multiple_of(PAGE_SIZE) {
         return Err(Status::PRP_OFFSET_INVALID);

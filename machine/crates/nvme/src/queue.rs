@@ -9,11 +9,11 @@ use trapless_memory::{BusError, Cycle, Dma, PhysAddr};
 use crate::command::{CQE_BYTES, Command, Completion, SQE_BYTES};
 use crate::record::CommandRecord;
 
-/// A doorbell value that breaks the queue's rules: out of range, unchanged, or more than fits.
+/// Error of an invalid doorbell value: out of range, unchanged, or beyond the entries or the room of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidDoorbell;
 
-/// Entries that a doorbell write has handed over.
+/// A write to a tail doorbell: the new tail and the time of the write.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Doorbell {
     pub tail: u32,
@@ -28,24 +28,24 @@ pub struct SubmissionQueue {
     head: u32,
     tail: u32,
     pub cqid: u16,
-    /// Doorbell writes whose entries are not all fetched. Each adds at least one entry, so there are fewer than `size`.
+    /// Doorbell writes with entries that are not fetched. Each write adds at least one entry, so there are fewer than `size`.
     pub doorbells: VecDeque<Doorbell>,
-    /// Identifiers of commands fetched and not completed.
+    /// Identifiers of the commands that are fetched and not completed.
     pub outstanding: BTreeSet<u16>,
 }
 
 impl SubmissionQueue {
-    /// An empty queue of `size` entries (at least 2).
+    /// Creates an empty queue of `size` entries (at least 2).
     pub fn new(base: PhysAddr, size: u32, cqid: u16) -> SubmissionQueue {
         SubmissionQueue { base, size, head: 0, tail: 0, cqid, doorbells: VecDeque::new(), outstanding: BTreeSet::new() }
     }
 
-    /// The head, as completion queue entries report it.
+    /// Returns the head, in the form of the SQ head field of completion queue entries.
     pub fn head(&self) -> u16 {
         self.head as u16
     }
 
-    /// A write to the tail doorbell.
+    /// Handles a write to the tail doorbell.
     pub fn ring(&mut self, tail: u32, at: Cycle) -> Result<(), InvalidDoorbell> {
         let added = distance(self.tail, tail, self.size)?;
         if added == 0 || distance(self.head, self.tail, self.size)? + added >= self.size {
@@ -56,7 +56,7 @@ impl SubmissionQueue {
         Ok(())
     }
 
-    /// Reads the entry at the head; `None` when the oldest doorbell's are all read, which is then forgotten.
+    /// Reads the entry at the head. If all entries of the oldest doorbell write are read, removes that write and returns `None`.
     pub fn fetch(&mut self, dma: &mut dyn Dma) -> Result<Option<(Command, Cycle)>, BusError> {
         let Some(&doorbell) = self.doorbells.front() else { return Ok(None) };
         if self.head == doorbell.tail {
@@ -75,7 +75,7 @@ impl SubmissionQueue {
 pub struct Waiting {
     pub completion: Completion,
     pub record: CommandRecord,
-    /// Whether the command's identifier becomes free with it.
+    /// Whether this completion frees the command's identifier.
     pub owns_cid: bool,
 }
 
@@ -89,30 +89,30 @@ pub struct CompletionQueue {
     phase: bool,
     /// Interrupt vector, if interrupts are enabled.
     pub vector: Option<u16>,
-    /// Completions that found the queue full, oldest first.
+    /// Completions that wait because the queue is full, oldest first.
     pub waiting: VecDeque<Waiting>,
-    /// When room was made while some were waiting.
+    /// Time at which the host made room while completions were waiting.
     pub room_at: Option<Cycle>,
 }
 
 impl CompletionQueue {
-    /// An empty queue of `size` entries (at least 2).
+    /// Creates an empty queue of `size` entries (at least 2).
     pub fn new(base: PhysAddr, size: u32, vector: Option<u16>) -> CompletionQueue {
         let waiting = VecDeque::new();
         CompletionQueue { base, size, head: 0, tail: 0, phase: true, vector, waiting, room_at: None }
     }
 
-    /// Whether entries are unread.
+    /// Tells whether the queue has entries that the host has not read.
     pub fn unread(&self) -> bool {
         self.head != self.tail
     }
 
-    /// Whether no entry fits.
+    /// Tells whether the queue is full.
     pub fn full(&self) -> bool {
         (self.tail + 1) % self.size == self.head
     }
 
-    /// A write to the head doorbell.
+    /// Handles a write to the head doorbell.
     pub fn ring(&mut self, head: u32, at: Cycle) -> Result<(), InvalidDoorbell> {
         let read = distance(self.head, head, self.size)?;
         if read == 0 || read > distance(self.head, self.tail, self.size)? {
@@ -125,7 +125,7 @@ impl CompletionQueue {
         Ok(())
     }
 
-    /// Writes an entry; the queue must not be full. Returns where.
+    /// Writes an entry and returns its address. The queue must not be full.
     pub fn post(&mut self, c: &Completion, sq_head: u16, dma: &mut dyn Dma) -> Result<PhysAddr, BusError> {
         let at = entry_address(self.base, self.tail, CQE_BYTES)?;
         dma.write(at, &c.bytes(sq_head, self.phase))?;
@@ -138,7 +138,7 @@ impl CompletionQueue {
     }
 }
 
-/// Entries from `from` to `to` around a ring.
+/// Returns the number of entries from index `from` up to index `to` in a ring of `size` entries.
 fn distance(from: u32, to: u32, size: u32) -> Result<u32, InvalidDoorbell> {
     if to >= size { Err(InvalidDoorbell) } else { Ok((to + size - from) % size) }
 }

@@ -30,7 +30,7 @@ pub const CSTS_CFS: u32 = 1 << 1;
 pub const CSTS_SHST: u32 = 0b11 << 2;
 pub const CSTS_SHST_COMPLETE: u32 = 0b10 << 2;
 
-/// CAP: maximum queue entries, contiguous queues required, NVM command set, 4 KiB pages, doorbell stride 0, ready
+/// Returns CAP: maximum queue entries, contiguous queues required, NVM command set, 4 KiB pages, doorbell stride 0, ready
 /// within 1 s.
 pub fn capabilities(max_queue_entries: u32) -> u64 {
     u64::from(max_queue_entries - 1) | 1 << 16 | 2 << 24 | 1 << 37

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is due, in the order of time: room in completion queues, commands that are done, entries to fetch.
+//! Serves the controller's events in the order of time: room in a completion queue, a command that is due, entries to fetch.
 
 use trapless_memory::{BusError, Cycle, Dma};
 use trapless_timing::SsdOp;
@@ -12,25 +12,25 @@ use crate::fault::Strike;
 use crate::in_flight::{InFlight, Work};
 use crate::record::Observe;
 
-/// Commands of one submission queue that the controller takes in before any is completed.
+/// Largest number of commands of one submission queue in service at the same time.
 const MAX_OUTSTANDING: usize = 1024;
 
-/// What can be next.
+/// An event of the controller. The value is the queue's identifier.
 enum Event {
     /// A full completion queue has room again.
     Room(usize),
-    /// A command is done.
+    /// A command is due.
     Due,
     /// A submission queue has entries to fetch.
     Fetch(usize),
 }
 
 impl Controller {
-    /// Does everything due at or before `now`, in the order of time; `observe` is called with every completed command.
+    /// Serves all events due at or before `now`, in the order of time. Calls `observe` for every completed command.
     pub fn advance(&mut self, now: Cycle, dma: &mut dyn Dma, observe: &mut dyn FnMut(&CommandRecord)) {
         while self.next <= now {
             let Some((at, event)) = self.next_due() else { break };
-            // A queue that was held back is served now, not when its doorbell was due.
+            // A queue at its limit of commands in service is fetched from late: now, not at the time of its doorbell write.
             self.clock = self.clock.max(at);
             match event {
                 Event::Room(id) => self.post_waiting(id, dma, observe),
@@ -41,7 +41,7 @@ impl Controller {
         }
     }
 
-    /// Finds the time of the next event anew.
+    /// Recomputes the time of the next event.
     pub(crate) fn plan_next(&mut self) {
         self.next = self.next_due().map_or(Cycle::NEVER, |(at, _)| at);
     }
@@ -56,11 +56,11 @@ impl Controller {
             let sq = sq.as_ref().filter(|sq| sq.outstanding.len() < MAX_OUTSTANDING)?;
             Some((sq.doorbells.front()?.at + self.timing.fetch_delay(), Event::Fetch(id)))
         });
-        // The first of equals, so the order never depends on anything but the guest.
+        // Of several events at the same cycle, `min_by_key` returns the first, so the order depends only on the guest.
         room.chain(due).chain(fetch).min_by_key(|(at, _)| *at)
     }
 
-    /// Fetches the entries of a queue's oldest doorbell write, as many as the controller takes in.
+    /// Fetches the entries of a queue's oldest doorbell write, up to the limit of commands in service.
     fn fetch(&mut self, id: usize, dma: &mut dyn Dma) {
         let fetched = self.clock;
         while let Some(sq) = self.sqs[id].as_mut().filter(|sq| sq.outstanding.len() < MAX_OUTSTANDING) {
@@ -101,7 +101,7 @@ impl Controller {
         }
     }
 
-    /// Does the first command due and completes it.
+    /// Executes the first command that is due, and completes it.
     fn finish(&mut self, dma: &mut dyn Dma, observe: Observe) {
         let Some(request) = self.in_flight.pop_first() else { return };
         let outcome = match request.work {

@@ -85,7 +85,7 @@ fn unknown_opcodes_and_unsupported_flags() {
     assert_eq!(h.admin(sgl).status, 0x02);
 }
 
-/// Status of creating a queue: opcode, PRP1, dwords 10 and 11.
+/// Creates a queue and returns the status of the command.
 fn create(h: &mut Host, opcode: u8, prp1: u64, id: u32, entries: u32, dw11: u32) -> u16 {
     h.admin(Sqe::new(opcode, 0).prp(prp1, 0).dw(10, (entries - 1) << 16 | id).dw(11, dw11)).status
 }
@@ -101,14 +101,14 @@ fn creating_queues_checks_everything() {
     assert_eq!(create(h, 5, IO_CQ, 1, 16, 2), 0x02, "not contiguous");
     assert_eq!(create(h, 5, IO_CQ + 8, 1, 16, 3), 0x13, "not aligned");
     assert_eq!(create(h, 5, IO_CQ, 1, 16, 1 << 16 | 3), 0x108, "vector 1");
-    assert_eq!(create(h, 1, IO_SQ, 1, 16, 1 << 16 | 1), 0x100, "completion queue not there");
+    assert_eq!(create(h, 1, IO_SQ, 1, 16, 1 << 16 | 1), 0x100, "the completion queue does not exist");
     assert_eq!(create(h, 1, IO_SQ, 1, 16, 1), 0x100, "completion queue 0");
     assert_eq!(create(h, 1, IO_SQ, 1, 16, 9 << 16 | 1), 0x101, "completion queue out of range");
     assert_eq!(create(h, 5, IO_CQ, 1, 16, 3), 0);
-    assert_eq!(create(h, 5, IO_CQ, 1, 16, 3), 0x101, "there already");
+    assert_eq!(create(h, 5, IO_CQ, 1, 16, 3), 0x101, "the queue exists already");
     assert_eq!(create(h, 1, IO_SQ, 2, 16, 1 << 16), 0x02, "not contiguous");
     assert_eq!(create(h, 1, IO_SQ + 64, 2, 16, 1 << 16 | 1), 0x13);
-    assert_eq!(create(h, 1, IO_SQ, 2, 16, 1 << 16 | 1), 0, "any submission queue to any completion queue");
+    assert_eq!(create(h, 1, IO_SQ, 2, 16, 1 << 16 | 1), 0, "a submission queue may use any completion queue");
     assert_eq!(create(h, 1, IO_SQ, 2, 16, 1 << 16 | 1), 0x101);
 }
 
@@ -116,7 +116,7 @@ fn creating_queues_checks_everything() {
 fn queues_are_deleted_in_order() {
     let mut h = Host::new();
     let delete = |h: &mut Host, opcode, id| h.admin(Sqe::new(opcode, 0).dw(10, id)).status;
-    assert_eq!(delete(&mut h, 4, 1), 0x10c, "its submission queue is there");
+    assert_eq!(delete(&mut h, 4, 1), 0x10c, "a submission queue still uses it");
     assert_eq!(delete(&mut h, 0, 0), 0x101);
     assert_eq!(delete(&mut h, 0, 2), 0x101);
     assert_eq!(delete(&mut h, 4, 99), 0x101);
@@ -146,7 +146,7 @@ fn after_a_queue_is_deleted_no_dma_of_its_commands_happens() {
     let after = h.mem.writes.len();
     h.until(h.now + Cycle(10_000_000));
     assert_eq!(h.mem.writes.len(), after, "the device was silent");
-    // Done or aborted, each was answered once.
+    // Each command was completed exactly once, done or aborted.
     let mut cids: Vec<_> = std::iter::from_fn(|| h.poll(&mut p)).map(|c| c.cid).collect();
     cids.sort_unstable();
     assert_eq!(cids, [0, 1, 2, 3]);

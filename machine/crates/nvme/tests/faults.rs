@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults put in on purpose: what the host sees of each.
+//! Faults: the effect of each kind, as the host sees it.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -81,7 +81,7 @@ fn a_late_command_is_done_late_and_whole() {
     }
     assert_eq!((times[2], times[3]), (times[0], times[1]));
     assert_eq!(times[1].since(times[0]), Cycle(100_000));
-    // Until then Abort finds it.
+    // Abort finds a late command before the command is done.
     let mut p = h.io;
     h.push(&mut p, read(0, 1));
     h.push(&mut p, read(0, 1).cid(9));
@@ -105,8 +105,8 @@ fn a_fault_has_its_namespace() {
     assert_eq!((h.io(read(255, 1)).status, h.io(second(255)).status, h.io(second(254)).status), (0, MEDIA, 0));
     let mut why = |text: &str| h.ctrl.inject(text.parse().unwrap(), CLOCK).unwrap_err().to_string();
     assert!(why("hang,disk=1,namespace=2,lba=256").contains("256 blocks"));
-    assert!(why("hang,disk=1,namespace=3").contains("the last namespace is 2"));
-    assert!(why("hang,disk=1,namespace=0").contains("the last namespace is 2"));
+    assert!(why("hang,disk=1,namespace=3").contains("namespaces are 1 to 2"));
+    assert!(why("hang,disk=1,namespace=0").contains("namespaces are 1 to 2"));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn time_puts_a_fault_off() {
     assert_eq!(h.io(read(0, 1)).status, ABORTED);
 }
 
-/// Abort does not find the command, deleting its queue does not complete it, and a reset ends it.
+/// Abort does not find a hung command, and the deletion of its queue posts no completion for it. A reset ends it.
 #[test]
 fn a_hung_command_never_completes() {
     let mut h = host(&["hang,disk=1"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whatever a guest writes into registers, queues and lists: no panic, no endless work, and no write to memory but into
-//! completion queues and where the PRPs of a read say.
+//! Guests that write random values into registers, queues and lists. The controller must not panic or work forever. It may
+//! write only to completion queues and to the pages in the PRPs of a read.
 
 mod common;
 
@@ -9,19 +9,19 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use trapless_memory::{Cycle, PhysAddr};
 
-/// One thing that a guest does.
+/// One action of a guest.
 #[derive(Clone, Debug)]
 enum Step {
     Read(u64, u32),
     Write(u64, u32, u64),
     Poke(u64, Vec<u8>),
     Wait(u64),
-    /// Valid admin or I/O command words, rung properly.
+    /// Submits these words as an admin or I/O command, with a correct doorbell write.
     Command(bool, [u32; 16]),
     Enable,
 }
 
-/// Numbers that matter, and others.
+/// Picks special numbers and random numbers.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         any::<u64>(),
@@ -49,7 +49,7 @@ fn size() -> impl Strategy<Value = u32> {
     prop_oneof![4 => Just(4u32), 2 => Just(8u32), 1 => Just(1u32), 1 => Just(2u32)]
 }
 
-/// A command that looks right, with anything in its fields.
+/// Builds a command with a valid opcode and random fields.
 fn command() -> impl Strategy<Value = [u32; 16]> {
     let opcode = prop_oneof![0u32..0x10, any::<u32>().prop_map(|o| o & 0xff)];
     let nsid = prop_oneof![4 => 1u32..4, 1 => Just(u32::MAX), 1 => any::<u32>()];
@@ -61,7 +61,7 @@ fn command() -> impl Strategy<Value = [u32; 16]> {
     })
 }
 
-/// Namespaces of any sizes and formats.
+/// Picks namespaces of random sizes and formats.
 fn namespaces() -> impl Strategy<Value = Vec<(usize, bool, bool)>> {
     vec((1usize..256, any::<bool>(), any::<bool>()), 1..4)
 }
@@ -84,7 +84,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Lets the controller work and checks that it comes to rest: a bounded number of events, each of bounded work.
+/// Runs the controller up to `limit`. Checks that the number of events, and the work for each event, are bounded.
 fn rest(h: &mut Host, limit: Cycle) {
     for _ in 0..200_000 {
         let next = h.ctrl.next_event();
@@ -98,7 +98,7 @@ fn rest(h: &mut Host, limit: Cycle) {
         assert!(h.mem.accesses < 100_000, "{} accesses in one call", h.mem.accesses);
         assert!(h.ctrl.next_event() > at, "an event is left over");
     }
-    panic!("the controller never comes to rest");
+    panic!("the controller still has events after 200,000 steps");
 }
 
 fn play(namespaces: &[(usize, bool, bool)], steps: &[Step]) -> (Vec<u64>, Vec<trapless_nvme::CommandRecord>) {
@@ -140,7 +140,7 @@ fn play(namespaces: &[(usize, bool, bool)], steps: &[Step]) -> (Vec<u64>, Vec<tr
     (seen, h.records)
 }
 
-/// Pages that a command may name: those of its two PRP fields and of the list that was laid out for it.
+/// Returns the pages that a command may write: those in its two PRP fields and in its PRP list.
 fn allowed(words: &[u32; 16], list: &[u64]) -> Vec<u64> {
     let prp = |i: usize| u64::from(words[i]) | u64::from(words[i + 1]) << 32;
     let mut pages = vec![prp(6) & !0xfff, prp(8) & !0xfff];
@@ -192,7 +192,7 @@ proptest! {
             prop_assert!(pages.contains(&(to.0 & !0xfff)), "{:?} is in none of the command's pages", to);
             prop_assert!(to.0 % 4096 + len <= 4096);
         }
-        // An Asynchronous Event Request is the only command without an answer.
+        // Only a valid Asynchronous Event Request gets no completion.
         let kept = !io && words[0] & 0xff == 0x0c && words[0] & 0xc300 == 0;
         prop_assert_eq!(entries, if kept { 0 } else { 1 });
     }

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use trapless_memory::{Cycle, PhysAddr};
 
-/// The numbers of the blocks that a page of data came from.
+/// Returns the numbers of the blocks in `data`.
 fn block_numbers(data: &[u8]) -> Vec<u64> {
     data.chunks_exact(512).map(|b| u64::from_le_bytes(b[504..].try_into().unwrap())).collect()
 }
@@ -54,9 +54,9 @@ fn the_command_is_read_when_it_is_fetched_and_from_memory() {
     let mut p = h.io;
     h.push(&mut p, read(0, 8));
     h.ring_sq(&p);
-    h.poke(IO_SQ + 40, &32u64.to_le_bytes()); // SLBA, before the fetch
+    h.poke(IO_SQ + 40, &32u64.to_le_bytes()); // changes SLBA before the fetch
     h.until(start + Cycle(100));
-    h.poke(IO_SQ + 40, &64u64.to_le_bytes()); // and after it
+    h.poke(IO_SQ + 40, &64u64.to_le_bytes()); // changes SLBA after the fetch
     h.settle();
     assert_eq!(block_numbers(&h.peek(DATA, 512)), [32]);
 }
@@ -90,8 +90,8 @@ fn written_data_is_read_back() {
 fn prp_lists_with_offsets_and_chains() {
     let mut h = Host::new();
     let list = DATA + 0x40_0000;
-    // 128 KiB that begin in the middle of a page: 33 segments, the first list entry is not at the start of its page,
-    // the list's page ends after two pages and goes on in a second one.
+    // 128 KiB from the middle of a page are 33 segments. The PRP list begins 24 bytes before the end of its page. There it
+    // holds two entries and the pointer to a second list page.
     let page = |i: u64| DATA + 0x10_0000 + i * 0x3000;
     let pages: Vec<u64> = (0..32).map(page).collect();
     let first = DATA + 0xe00;
@@ -128,17 +128,17 @@ fn wrong_prps() {
         h.poke_u64s(list, entries);
         h.mem.writes.clear();
         let c = h.io(read(0, blocks).prp(prp1, prp2));
-        assert_eq!(h.mem.writes.len(), 1, "nothing but the completion was written");
+        assert_eq!(h.mem.writes.len(), 1, "only the completion was written");
         c.status
     };
-    assert_eq!(status(DATA + 2, 0, 1, &[]), 0x13, "PRP1 not a dword's address");
+    assert_eq!(status(DATA + 2, 0, 1, &[]), 0x13, "PRP1 is not dword aligned");
     assert_eq!(status(DATA + 4, DATA + 0x1004, 8, &[]), 0x13, "PRP2 with an offset");
-    assert_eq!(status(DATA, list + 4, 32, &[]), 0x13, "list not a qword's address");
+    assert_eq!(status(DATA, list + 4, 32, &[]), 0x13, "the list is not qword aligned");
     assert_eq!(status(DATA, list, 24, &[DATA + 0x1000, DATA + 0x2008]), 0x13, "list entry with an offset");
     assert_eq!(status(DATA, 0x1000, 32, &[]), 0x04, "list outside memory");
     assert_eq!(status(DATA, !7, 32, &[]), 0x04, "list at the end of the address space");
     assert_eq!(status(0x1000, 0, 8, &[]), 0x04, "data outside memory");
-    // A chain pointer may not have an offset.
+    // A pointer to the next list page must not have an offset.
     h.poke_u64s(list + 8, &[DATA + 0x1000, DATA + 0x2000, DATA + 0x3000]);
     h.poke_u64s(list + 0x1000 - 8, &[list + 8]);
     assert_eq!(h.io(read(0, 32).prp(DATA, list + 0x1000 - 8)).status, 0x13);
@@ -224,7 +224,7 @@ fn a_deallocation_with_one_bad_range_changes_nothing() {
     assert_eq!(h.io(Sqe::new(9, 1).dw(10, 1).dw(11, 4).prp(DATA, 0)).status, 0x80);
     assert_eq!(h.io(read(7, 1)).status, 0);
     assert_eq!(block_numbers(&h.peek(DATA, 512)), [7]);
-    // Without the attribute the ranges are hints, and not even read.
+    // Without the deallocate attribute the ranges are hints, and the controller does not read them.
     assert_eq!(h.io(Sqe::new(9, 1).dw(10, 255).prp(0, 0)).status, 0);
 }
 

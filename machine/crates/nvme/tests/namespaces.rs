@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several namespaces, each with its size, its format and its contents.
+//! Controllers with several namespaces that differ in size, format and contents.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod common;
@@ -12,7 +12,7 @@ const INVALID_NAMESPACE: u16 = 0x0b;
 const OUT_OF_RANGE: u16 = 0x80;
 const WRITE_PROTECTED: u16 = 0x20;
 
-/// 1 MiB of 512-byte blocks, 2 MiB of 4 KiB blocks, 64 KiB write protected.
+/// A host with three namespaces: 1 MiB of 512-byte blocks, 2 MiB of 4 KiB blocks, and 64 KiB that are write protected.
 fn three() -> Host {
     let small = Disk { read_only: true, ..Disk::numbered(MIB / 16) };
     Host::with_namespaces(vec![(Disk::numbered(MIB), 512), (Disk::numbered(2 * MIB), 4096), (small, 512)])
@@ -62,7 +62,7 @@ fn each_has_its_blocks_and_its_end() {
         assert_eq!(h.io(read(last, 2).nsid(nsid)).status, OUT_OF_RANGE);
         assert_eq!(h.io(read(last + 1, 1).nsid(nsid)).status, OUT_OF_RANGE);
     }
-    assert_eq!(h.io(read(0, 32).nsid(2)).status, 0x04, "its list names no memory");
+    assert_eq!(h.io(read(0, 32).nsid(2)).status, 0x04, "the PRP list has no valid address");
     assert_eq!(h.io(read(0, 33).nsid(2)).status, 0x02, "more than MDTS in blocks of 4 KiB");
     for nsid in [0, 4, u32::MAX] {
         assert_eq!(h.io(read(0, 1).nsid(nsid)).status, INVALID_NAMESPACE);
@@ -83,7 +83,7 @@ fn what_is_written_to_one_is_not_in_another() {
         assert_eq!(h.io(read(lba, 1).nsid(nsid)).status, 0);
         assert_eq!(h.peek(DATA, 8), expected.to_le_bytes(), "namespace {nsid} block {lba}");
     }
-    // Blocks 1 and 2 of the second, in its own units.
+    // Deallocate blocks 1 and 2 of namespace 2, which has blocks of 4 KiB.
     h.poke_u64s(DATA, &[2 << 32, 1]);
     assert_eq!(h.io(Sqe::new(9, 2).prp(DATA, 0).dw(10, 0).dw(11, 4)).status, 0);
     for (lba, expected) in [(0, 0u64), (1, 0), (2, 0), (3, 24)] {
@@ -128,9 +128,9 @@ fn a_state_fits_the_same_namespaces_only() {
     h.poke(DATA, &[0xa5; 4096]);
     assert_eq!(h.io(write(7, 1).nsid(2)).status, 0);
     let why = |disks: &[(usize, u32)]| snapshots(disks).restore(h.ctrl.save().unwrap()).unwrap_err();
-    assert_eq!(why(&[(MIB, 512)]), "has another number of namespaces");
-    assert_eq!(why(&[(MIB, 512), (2 * MIB, 4096)]), "has another size");
-    assert_eq!(why(&[(MIB, 512), (MIB, 512)]), "has blocks of another size");
+    assert_eq!(why(&[(MIB, 512)]), "has another number of namespaces than the attached disk");
+    assert_eq!(why(&[(MIB, 512), (2 * MIB, 4096)]), "has another size than the attached disk");
+    assert_eq!(why(&[(MIB, 512), (MIB, 512)]), "has blocks of another size than the attached disk");
     let mut other = snapshots(&[(MIB, 512), (MIB, 4096)]);
     other.restore(h.ctrl.save().unwrap()).unwrap();
     h.ctrl = other;

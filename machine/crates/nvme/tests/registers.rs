@@ -27,7 +27,7 @@ fn enabling_makes_ready_and_a_reset_forgets_the_queues() {
     h.write(0x14, 0x0046_0000);
     assert_eq!(h.read(CSTS), 0);
     assert_eq!(h.ctrl.next_event(), Cycle::NEVER);
-    assert_eq!(h.ctrl.mmio_read(0x28, 8, h.now), ASQ, "the admin queue's registers stay");
+    assert_eq!(h.ctrl.mmio_read(0x28, 8, h.now), ASQ, "the registers of the admin queue keep their values");
     h.poke(ACQ, &[0; 256]);
     h.enable();
     h.io = Pair::new(1, IO_SQ, IO_CQ, 16);
@@ -135,7 +135,7 @@ fn a_queue_outside_memory_is_fatal() {
     h.ring_sq(&p);
     h.settle();
     assert_eq!(h.read(CSTS), 3, "completion");
-    // The only way out is a reset.
+    // Only a reset clears Controller Fatal Status.
     h.write(0x14, 0x0046_0000);
     h.poke(ACQ, &[0; 256]);
     h.enable();
@@ -187,7 +187,7 @@ fn a_doorbell_cannot_overfill_its_queue_or_leave_it() {
     h.ring_cq(&p);
     h.write(0x1008, 16);
     h.settle();
-    assert!(h.poll(&mut p).is_none(), "the entries of the first doorbell and no others");
+    assert!(h.poll(&mut p).is_none(), "only the entries of the first doorbell write are fetched");
     h.io = p;
     assert_eq!(h.io(read(0, 1)).status, 0);
 }
@@ -197,7 +197,7 @@ fn one_event_until_the_error_log_is_read() {
     let mut h = Host::new();
     h.write(0x1008, 99);
     h.write(0x1008, 99);
-    // The event found no request; the next request gets it, and only one does.
+    // No request was waiting for the event. The next request gets the event, and no later one does.
     assert_eq!(h.admin(Sqe::new(0x0c, 0)).result, 0x0001_0100);
     let mut p = h.admin;
     h.push(&mut p, Sqe::new(0x0c, 0).cid(5));
@@ -209,7 +209,7 @@ fn one_event_until_the_error_log_is_read() {
     h.admin = p;
     let log = Sqe::new(2, 0).prp(DATA, 0).dw(10, 15 << 16 | 1);
     assert_eq!(h.admin(log).status, 0);
-    assert_eq!(h.peek(DATA + 8, 2), [0xff, 0xff], "no command's error");
+    assert_eq!(h.peek(DATA + 8, 2), [0xff, 0xff], "the error belongs to no command");
     h.write(0x1008, 99);
     h.settle();
     let mut p = h.admin;

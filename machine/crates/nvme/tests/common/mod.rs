@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A host for the controller: memory, queues and a driver that does one thing at a time.
+//! A host for the controller: memory, queues and a driver that submits one command at a time.
 #![allow(dead_code, missing_docs, clippy::unwrap_used)]
 
 use trapless_memory::{BusError, ClockHz, Cycle, Dma, PhysAddr, Ram};
@@ -17,7 +17,7 @@ pub const ADMIN_ENTRIES: u32 = 8;
 pub const DNR: u16 = 1 << 14;
 pub const CSTS: u64 = 0x1c;
 
-/// A disk in memory, which fails when told to.
+/// A disk in memory. Accesses at or after `bad_from` fail.
 pub struct Disk {
     pub bytes: Vec<u8>,
     pub read_only: bool,
@@ -26,7 +26,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Every 512-byte block holds its own number.
+    /// Creates a disk on which every 512-byte block is filled with its block number.
     pub fn numbered(size: usize) -> Disk {
         let mut bytes = vec![0; size];
         for (i, b) in bytes.chunks_exact_mut(8).enumerate() {
@@ -70,7 +70,7 @@ impl Backend for Disk {
     }
 }
 
-/// Guest memory that remembers what was written to it and refuses nothing but what is outside.
+/// Guest memory that records every write. Accesses outside the memory fail.
 pub struct Memory {
     pub ram: Ram,
     pub writes: Vec<(PhysAddr, u64)>,
@@ -138,7 +138,7 @@ pub struct Cqe {
     pub dnr: bool,
 }
 
-/// Driver's side of a queue pair.
+/// The driver's state of a queue pair.
 #[derive(Clone, Copy)]
 pub struct Pair {
     pub id: u16,
@@ -167,7 +167,7 @@ pub struct Host {
 
 pub const CLOCK: ClockHz = ClockHz(100_000_000);
 
-/// A controller with a namespace for each disk, whose blocks have the given size in bytes.
+/// Creates a controller with one namespace for each disk. The number beside a disk is its block size in bytes.
 pub fn controller(disks: Vec<(Disk, u32)>) -> Controller {
     controller_of(disks.into_iter().map(|(disk, block)| (Box::new(disk) as Box<dyn Backend>, block)).collect())
 }
@@ -180,12 +180,12 @@ pub fn controller_of(contents: Vec<(Box<dyn Backend>, u32)>) -> Controller {
 }
 
 impl Host {
-    /// A controller that is not enabled.
+    /// Creates a host with a controller that is not enabled.
     pub fn off(disk: Disk) -> Host {
         Host::of(vec![(disk, 512)])
     }
 
-    /// The same with several namespaces.
+    /// Like `off`, with several namespaces.
     pub fn of(disks: Vec<(Disk, u32)>) -> Host {
         let ram = Ram::new(PhysAddr(RAM), RAM_SIZE).unwrap();
         Host {
@@ -198,14 +198,14 @@ impl Host {
         }
     }
 
-    /// Enabled, with no I/O queues.
+    /// Creates a host with an enabled controller that has no I/O queues.
     pub fn enabled(disk: Disk) -> Host {
         let mut h = Host::off(disk);
         h.enable();
         h
     }
 
-    /// Enabled, with I/O queue pair 1.
+    /// Creates a host with an enabled controller that has I/O queue pair 1.
     pub fn new() -> Host {
         Host::with(Disk::numbered(1 << 20))
     }
@@ -260,7 +260,7 @@ impl Host {
         self.poke(at, &bytes);
     }
 
-    /// Puts an entry at the tail without ringing.
+    /// Writes an entry at the tail without a doorbell write.
     pub fn push(&mut self, p: &mut Pair, s: Sqe) {
         self.poke(p.sq + 64 * u64::from(p.tail), &s.bytes());
         p.tail = (p.tail + 1) % p.entries;
@@ -270,7 +270,7 @@ impl Host {
         self.write(0x1000 + 8 * u64::from(p.id), p.tail);
     }
 
-    /// The next unread completion, without ringing.
+    /// Reads the next unread completion, if there is one, without a doorbell write.
     pub fn poll(&mut self, p: &mut Pair) -> Option<Cqe> {
         let b = self.peek(p.cq + 16 * u64::from(p.head), 16);
         let half = |i: usize| u16::from_le_bytes([b[i], b[i + 1]]);
@@ -298,14 +298,14 @@ impl Host {
         self.write(0x1004 + 8 * u64::from(p.id), p.head);
     }
 
-    /// Lets time pass up to `cycle`.
+    /// Runs the controller up to `cycle`.
     pub fn until(&mut self, cycle: Cycle) {
         self.now = cycle;
         let records = &mut self.records;
         self.ctrl.advance(cycle, &mut self.mem, &mut |r| records.push(*r));
     }
 
-    /// Lets time pass until nothing is due any more.
+    /// Runs the controller until no event is due.
     pub fn settle(&mut self) {
         for _ in 0..100_000 {
             let next = self.ctrl.next_event();
@@ -314,10 +314,10 @@ impl Host {
             }
             self.until(next.max(self.now));
         }
-        panic!("the controller never comes to rest");
+        panic!("the controller still has events after 100,000 steps");
     }
 
-    /// Does one admin command.
+    /// Executes one admin command.
     pub fn admin(&mut self, s: Sqe) -> Cqe {
         let mut p = self.admin;
         let done = self.submit(&mut p, s);
@@ -325,7 +325,7 @@ impl Host {
         done.expect("no completion")
     }
 
-    /// Does one I/O command on queue pair 1.
+    /// Executes one I/O command on queue pair 1.
     pub fn io(&mut self, s: Sqe) -> Cqe {
         let mut p = self.io;
         let done = self.submit(&mut p, s);
