@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Seeded bugs. The checks of trapless-smu-world must catch each of them; without the feature `bugs` they do not exist.
+//! Seeded bugs. The checks of trapless-smu-world must catch each bug. The bugs are compiled in only with the feature `bugs`.
 
 use crate::Smu;
 
-/// One way to get the SMU wrong.
+/// A bug that can be seeded. Each breaks the rule in front of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Bug {
-    /// SMU-1: a request that joins a miss is forgotten.
+    /// SMU-1: a request that joins a miss is never answered.
     ForgetJoiners,
-    /// SMU-2: the PTE is not read again before I/O.
+    /// SMU-2: the value read from the PTE before I/O is not compared with the value seen.
     NoSecondLook,
-    /// SMU-3: the PTE is overwritten whatever it holds.
+    /// SMU-3: the PTE is overwritten, even if its value has changed.
     OverwritePte,
-    /// SMU-3: PMD and PUD are marked before the PTE is there.
+    /// SMU-3: PMD and PUD are marked before the PTE is installed.
     UpperMarksFirst,
-    /// SMU-3: the frame of a failed exchange is lost.
+    /// SMU-3: after a failed exchange, the frame is lost.
     LoseFrame,
-    /// SMU-5: prefetched frames stay when the SMU is disabled.
+    /// SMU-5: prefetched frames are not returned when the SMU is disabled.
     KeepPrefetched,
     /// SMU-6: an answer is sent twice.
     AnswerTwice,
-    /// SMU-7: a timed-out command gives up its frame at once.
+    /// SMU-7: the frame of a timed-out command is returned at once, without quarantine.
     NoQuarantine,
-    /// SMU-8: a fence overlooks what is at the device.
+    /// SMU-8: a fence does not wait for misses that the device works on.
     FenceOverlooksDevice,
-    /// SMU-8: a drain overlooks quarantined commands.
+    /// SMU-8: a drain does not wait for commands in quarantine.
     DrainOverlooksQuarantine,
-    /// SMU-8: a fence waits for misses at other devices, too.
+    /// SMU-8: a fence also waits for misses of other descriptors.
     FenceOfTheUnit,
-    /// SMU-10: a completion with an impossible command identifier ends some command.
+    /// SMU-10: a completion with an unknown command identifier ends some other command.
     WrapCommandId,
-    /// SMU-11: a port's answer never comes to its registers.
+    /// SMU-11: the answer to a port's request never reaches the port's registers.
     ForgetPorts,
-    /// SMU-13: a bus error on the exchange is taken to say that it was not done.
+    /// SMU-13: after a bus error on the exchange, the SMU assumes that the PTE was not written.
     TrustWriteError,
-    /// SMU-15: only the PTE of a request is held to the windows.
+    /// SMU-15: only the PTE's address is checked against the windows, not those of PMD and PUD.
     OverlookUpperEntries,
 }
 
 impl Smu {
-    /// The same with a bug.
+    /// Seeds a bug, or none.
     #[cfg(feature = "bugs")]
     pub fn seed(&mut self, bug: Option<Bug>) {
         self.seeded = bug;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completion unit: looks at the completion queues, finds the command's entry, ends quarantines.
+//! Completion unit: polls the completion queues, finds the PMSHR entry of each completed command, and ends quarantines.
 
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu_regs::{self as regs, Counter};
@@ -9,8 +9,8 @@ use crate::pmshr::{Entry, Stage};
 use crate::{FailReason, Outside, Smu};
 
 impl Smu {
-    /// A command was submitted: look for its completion (REQ: SMU-9: only while one is outstanding). The first look is
-    /// taken even with hints, for what a device wrote while nothing was outstanding.
+    /// Starts to poll for the completion of a submitted command (REQ: SMU-9: only while a command is outstanding). Polls once
+    /// even with completion hints, because the device may have written an entry while no command was outstanding.
     pub(crate) fn start_polling(&mut self, index: usize) {
         let (now, timing) = (self.now, self.config.timing);
         let descriptor = &mut self.descriptors[index];
@@ -25,7 +25,7 @@ impl Smu {
         }
     }
 
-    /// One look at a completion queue.
+    /// Polls a completion queue once.
     pub(crate) fn poll(&mut self, index: usize, out: &mut Outside<'_>) {
         let (now, interval) = (self.now, self.config.timing.poll_interval);
         let descriptor = &mut self.descriptors[index];
@@ -46,7 +46,7 @@ impl Smu {
                 let rung = out.bus.write_u32(doorbell, head);
                 self.match_completion(index, entry);
                 if rung.is_err() {
-                    // The device will take the queue for full some day.
+                    // Without this doorbell write the device will at some time find the queue full.
                     return self.device_lost(index);
                 }
                 if self.bug(Bug::UpperMarksFirst) {
@@ -60,8 +60,8 @@ impl Smu {
         }
     }
 
-    /// A completion queue entry, by its command identifier. SQ head and SQ identifier are not used: nothing depends on
-    /// them, so nothing wrong in them can do harm (REQ: SMU-10).
+    /// Ends the command that a completion queue entry names by its command identifier. The SMU does not use SQ head and SQ
+    /// identifier of the entry, so wrong values in them do no harm (REQ: SMU-10).
     fn match_completion(&mut self, index: usize, cqe: u64) {
         let (now, cid) = (self.now, regs::CQE_CID.get(cqe));
         let mut slot = self.pmshr.slot_of_command(cid);
@@ -84,7 +84,7 @@ impl Smu {
         self.quarantine_over(slot);
     }
 
-    /// The command of an answered entry has ended: its frame may go back (REQ: SMU-7).
+    /// Returns the frame of an answered entry whose command has ended (REQ: SMU-7).
     fn quarantine_over(&mut self, slot: usize) {
         if self.entry(slot).is_some_and(|e| matches!(e.stage, Stage::Answering(_) | Stage::Over)) {
             self.return_frame(slot);
@@ -92,7 +92,7 @@ impl Smu {
         }
     }
 
-    /// The completion is decoded.
+    /// Continues a miss after its completion is decoded.
     pub(crate) fn completed(&mut self, slot: usize, status: u16) {
         if status == 0 {
             return self.start_install(slot);
@@ -101,8 +101,8 @@ impl Smu {
         self.fail(slot, FailReason::Device);
     }
 
-    /// The completion queue cannot be read, or a doorbell cannot be rung: whatever is at the device is out of sight, hence in
-    /// quarantine until RELEASE.
+    /// Fails all misses at a device after a bus error on its completion queue or a doorbell. The SMU cannot see their
+    /// completions, so their frames stay in quarantine until RELEASE.
     pub(crate) fn device_lost(&mut self, index: usize) {
         self.error = true;
         self.descriptors[index].broken = true;
@@ -113,7 +113,7 @@ impl Smu {
         }
     }
 
-    /// RELEASE: the OS says that no command of this descriptor can write any more.
+    /// Handles a write to RELEASE: the operating system guarantees that no command of this descriptor can write any more.
     pub(crate) fn release_descriptor(&mut self, index: usize) {
         let descriptor = &mut self.descriptors[index];
         descriptor.completed = descriptor.submitted;

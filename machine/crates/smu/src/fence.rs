@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fences and drains of a descriptor, and the end of its commands' time (REQ: SMU-8, SMU-12).
+//! Fences and drains of a descriptor, and the expiry of its commands (REQ: SMU-8, SMU-12).
 
 use serde::{Deserialize, Serialize};
 use trapless_smu_regs as regs;
@@ -7,7 +7,7 @@ use trapless_smu_regs as regs;
 use crate::pmshr::{Entry, Stage};
 use crate::{Bug, FailReason, Smu};
 
-/// What a descriptor's fence and drain cover: requests accepted before this place in the order of acceptance.
+/// Fence and drain of a descriptor. Each covers the requests accepted before this position in the order of acceptance.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Fences {
     fence: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Fences {
 }
 
 impl Smu {
-    /// A write to a descriptor's FENCE.
+    /// Handles a write to a descriptor's FENCE.
     pub(crate) fn begin_fences(&mut self, index: usize, value: u64) {
         let (next, fences) = (self.pmshr.next_seq, &mut self.fences[index]);
         if regs::DESC_FENCE_FENCE.is_set(value) {
@@ -26,7 +26,7 @@ impl Smu {
         }
     }
 
-    /// A descriptor's FENCE: which of the two are under way.
+    /// Reads a descriptor's FENCE: whether its fence and its drain are still running.
     pub(crate) fn fence_status(&self, index: usize) -> u64 {
         let Fences { fence, drain } = self.fences[index];
         let anybody = self.bug(Bug::FenceOfTheUnit);
@@ -42,7 +42,7 @@ impl Smu {
             | regs::DESC_FENCE_DRAIN.of(before(unanswered.into_iter().chain(writing).min(), drain).into())
     }
 
-    /// A write to a descriptor's EXPIRE.
+    /// Handles a write to a descriptor's EXPIRE.
     pub(crate) fn expire(&mut self, index: usize) {
         for slot in 0..self.pmshr.slots.len() {
             if self.entry(slot).is_some_and(|e| e.command == Some(index) && e.stage == Stage::AtDevice) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Free page fetcher: the ring from which the OS gives frames, and the buffer into which they are fetched ahead.
+//! Free page fetcher: the ring through which the operating system gives frames, and the buffer of prefetched frames.
 
 use std::collections::VecDeque;
 
@@ -10,31 +10,31 @@ use trapless_smu_regs as regs;
 use crate::SmuBus;
 use crate::pmshr::Frame;
 
-/// Largest ring: indices run free in 32 bits, and full must differ from empty.
+/// Largest ring: the 32-bit indices are not reduced modulo the size, and a full ring must differ from an empty one.
 const MAX_ENTRIES: u64 = 1 << 31;
-/// Highest bit of a ring base that need not be zero: an entry address never wraps.
+/// Limit of ring bases, so that the address of an entry never wraps.
 const MAX_BASE: u64 = 1 << 56;
 
-/// Whether a ring may lie there.
+/// Tells whether a ring may have this base address.
 pub(crate) fn ring_base_ok(base: u64) -> bool {
     base.is_multiple_of(16) && base < MAX_BASE
 }
 
-/// Whether a ring may have this number of entries.
+/// Tells whether a ring may have this number of entries.
 pub(crate) fn ring_size_ok(entries: u64) -> bool {
     entries == 0 || (entries.is_power_of_two() && entries <= MAX_ENTRIES)
 }
 
-/// What one fetch brought.
+/// Result of reading one ring entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fetched {
-    /// A frame, now in the buffer.
+    /// The entry was valid. Its frame is now in the buffer.
     Frame,
-    /// An entry that names no frame; this is what it had for a frame number, as many bits as one has (REQ: SMU-15).
+    /// The entry was malformed. The value is its frame number, cut to the width of a frame number (REQ: SMU-15).
     Malformed(u64),
 }
 
-/// The ring and the prefetch buffer (REQ: SMU-5).
+/// The free ring and the prefetch buffer (REQ: SMU-5).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct FreeRing {
     pub base: u64,
@@ -43,27 +43,27 @@ pub(crate) struct FreeRing {
     pub tail: u32,
     /// Frames given to requests.
     pub used: u32,
-    /// A bus error was met; nothing is fetched until the ring is set up again.
+    /// An access to the ring met a bus error. The SMU fetches nothing until software sets up the ring again.
     pub broken: bool,
-    /// It lies in no window: nothing is fetched (REQ: SMU-15).
+    /// The ring is in no window, so the SMU fetches nothing (REQ: SMU-15).
     pub outside: bool,
-    /// An entry is being read.
+    /// The SMU is reading an entry.
     pub fetching: bool,
     pub buffer: VecDeque<Frame>,
 }
 
 impl FreeRing {
-    /// Starts again with empty indices, after the base or size changed.
+    /// Resets the indices after the base or size changed.
     pub fn reset(&mut self) {
         (self.head, self.tail, self.used, self.broken) = (0, 0, 0, false);
     }
 
-    /// Whether the ring has an entry to fetch.
+    /// Tells whether the ring has an entry to fetch.
     pub fn has_entry(&self) -> bool {
         !self.broken && !self.outside && self.head != self.tail
     }
 
-    /// Moves the producer index, unless that would leave more entries than the ring has.
+    /// Sets the producer index. Refuses it and returns false if the ring would then hold more entries than its size.
     pub fn set_tail(&mut self, tail: u32) -> bool {
         let fits = tail.wrapping_sub(self.head) <= self.size;
         if fits {
@@ -83,7 +83,7 @@ impl FreeRing {
         let words = read(bus, regs::FREE_ENTRY_PFN).and_then(|pfn| Ok((pfn, read(bus, regs::FREE_ENTRY_DMA)?)));
         let (pfn, dma) = words.inspect_err(|_| self.broken = true)?;
         self.head = self.head.wrapping_add(1);
-        // A frame number beyond the PTE's field, or a data address that is not a whole page, would reach outside the frame.
+        // A frame number that does not fit into the PTE, or an unaligned DMA address, would lead to accesses outside the frame.
         if pfn >> regs::PTE_PFN.width != 0 || dma % 4096 != 0 {
             return Ok(Some(Fetched::Malformed(pfn & (regs::PTE_PFN.mask() >> regs::PTE_PFN.shift))));
         }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_tail_past_the_ring_is_refused() {
         let mut ring = FreeRing { size: 8, head: u32::MAX - 1, tail: u32::MAX - 1, ..FreeRing::default() };
-        assert!(ring.set_tail(6)); // eight entries, across the wrap
+        assert!(ring.set_tail(6)); // eight entries; the index wraps
         assert!(!ring.set_tail(7));
         assert!(!ring.set_tail(u32::MAX - 2));
         assert_eq!(ring.tail, 6);

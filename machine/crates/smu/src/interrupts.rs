@@ -12,7 +12,7 @@ pub(crate) struct Interrupts {
     pub enabled: u64,
     /// FREE_LOW, in entries.
     pub free_low: u32,
-    /// A command has run out of time since software looked.
+    /// A command has timed out since software last cleared this cause.
     pub timed_out: bool,
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reference model of the Storage Management Unit (spec/smu.md): serves page misses from an NVMe device.
+//! Reference model of the Storage Management Unit (spec/smu.md), which serves page misses from an NVMe device.
 //!
-//! Pure and deterministic: it has no threads and no clock, and all its I/O goes through [`SmuBus`]. The host calls
-//! [`SmuUnit::request`], register accesses, and [`SmuUnit::advance`] whenever [`SmuUnit::next_event`] is due. A call may come with a
-//! time before that of the latest `advance` (harts are simulated in turn); it counts as made at the latter.
+//! The model is deterministic: it has no threads and no clock, and all its I/O goes through [`SmuBus`]. The host calls
+//! [`SmuUnit::request`], the register accesses, and [`SmuUnit::advance`] whenever [`SmuUnit::next_event`] is due. Harts are
+//! simulated in turn, so a call may have an earlier time than the latest `advance`. It then counts as made at that time.
 //!
-//! Each step that touches memory is a separate event, so that everything that can happen between two steps in hardware can
-//! happen between them here. The steps are: the PTE read again, the command, the doorbell, a look at the completion queue,
-//! the exchange of the PTE, the PMD's mark, the PUD's mark, the answer.
+//! Each step that accesses memory is a separate event. So harts and devices can act between two steps of the model as they can in
+//! hardware. The steps are: read the PTE again, write the command, write the doorbell, poll the completion queue, exchange the
+//! PTE, mark the PMD, mark the PUD, send the answer.
 
 mod bugs;
 mod bus;
@@ -48,17 +48,17 @@ pub use timing::SmuTiming;
 pub use types::{Accept, Answer, FailReason, Miss, Outcome, Request, SmuSink, Source, Stamps};
 pub use unit::SmuUnit;
 
-/// A configuration that no SMU can have.
+/// Error of an invalid configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SmuError {
     /// A field is out of range.
     #[error("smu.{field} must be {range}, not {value}")]
     OutOfRange {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What it was.
+        /// Its value.
         value: u64,
-        /// What it may be.
+        /// The allowed values.
         range: &'static str,
     },
 }
@@ -66,25 +66,25 @@ pub enum SmuError {
 /// Sizes and times of an SMU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmuConfig {
-    /// PMSHR entries, 1 to 255; also the most commands in flight.
+    /// Number of PMSHR entries, 1 to 255. This is also the largest number of commands in flight.
     pub pmshr_entries: u8,
-    /// Frames fetched from the free ring in advance.
+    /// Number of frames to prefetch from the free ring.
     pub prefetch_depth: u8,
-    /// Harts that may ask (shown in CAP); as many of the software request ports exist.
+    /// Number of harts that may send requests (CAP shows it). The SMU has this number of software request ports, at most 32.
     pub harts: u8,
-    /// Which socket field of an armed entry means this SMU, 0 to 7.
+    /// Number of this SMU in the socket field of armed entries, 0 to 7.
     pub socket: u8,
-    /// Reset value of TIMEOUT in cycles; zero means never.
+    /// Reset value of TIMEOUT in cycles; zero means no timeout.
     pub timeout: Cycle,
     /// Whether the host calls [`SmuUnit::completion_queue_written`] after every write of a device to a completion queue.
-    /// Then polls that would find nothing are not simulated one by one; timing is the same. Nor are those that would meet
+    /// The model then skips the polls that would find nothing; timing stays the same. It also skips polls that would meet
     /// a bus error.
     pub completion_hints: bool,
-    /// Step times.
+    /// Times of the steps of a miss.
     pub timing: SmuTiming,
 }
 
-/// Something that happens at a known time.
+/// An event with a known time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Event {
     /// The stage of this PMSHR entry ends.
@@ -93,14 +93,14 @@ enum Event {
     Fetch,
     /// A return ring entry has been written.
     Return,
-    /// This one of the late answers goes out.
+    /// The late answer with this key is sent.
     Deliver(u64),
 }
 
-/// An answer that does not come from a PMSHR entry's broadcast.
+/// An answer that is sent later than, or without, a PMSHR entry's broadcast.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct LateAnswer {
-    /// Its miss' place in the order of acceptance, and value seen, for fences.
+    /// Position of the miss in the order of acceptance, and the value that the miss saw. Fences need both.
     seq: u64,
     seen: u64,
     waiter: Waiter,
@@ -109,14 +109,14 @@ struct LateAnswer {
     at: Cycle,
 }
 
-/// What comes next.
+/// What the SMU must do next.
 enum Due {
     Event,
     Poll(usize),
     Timeout(usize),
 }
 
-/// What the SMU acts on during one [`SmuUnit::advance`].
+/// Memory and the receiver of answers during one [`SmuUnit::advance`].
 struct Outside<'a> {
     bus: &'a mut dyn SmuBus,
     sink: &'a mut dyn SmuSink,
@@ -128,7 +128,7 @@ struct Outside<'a> {
 /// use trapless_memory::{BusError, ClockHz, Cycle, PhysAddr};
 /// use trapless_smu::{Answer, FailReason, Outcome, Request, Smu, SmuBus, SmuConfig, SmuTiming, SmuUnit};
 ///
-/// /// No memory at all.
+/// /// A bus on which every access fails.
 /// struct Nothing;
 ///
 /// impl SmuBus for Nothing {
@@ -159,7 +159,7 @@ struct Outside<'a> {
 ///     timing: SmuTiming::isca20(ClockHz(2_800_000_000)),
 /// })?;
 ///
-/// // Software has not enabled the SMU, so it refuses what the walker of hart 0 asks for.
+/// // Software has not enabled the SMU, so the SMU refuses the request of hart 0's walker.
 /// let (pte, pmd, pud) = (PhysAddr(0x8000_3000), PhysAddr(0x8000_2000), PhysAddr(0x8000_1000));
 /// smu.request(Cycle(100), Request { pte, pmd, pud, seen: 0, hart: 0, id: 1 });
 /// let mut answers = Vec::new();
@@ -172,9 +172,9 @@ struct Outside<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Smu {
     config: SmuConfig,
-    /// Everything before this has happened.
+    /// Current time: all events before it are done.
     now: Cycle,
-    /// How long the accesses took that the present event has made; what it leads to comes after them.
+    /// Cycles that the memory accesses of the current event took. The steps that follow start after them.
     lag: Cycle,
     events: BTreeMap<(Cycle, u64), Event>,
     next_event_id: u64,
@@ -201,7 +201,7 @@ pub struct Smu {
 }
 
 impl Smu {
-    /// An SMU after reset.
+    /// Creates an SMU in its state after reset.
     ///
     /// # Errors
     /// [`SmuError::OutOfRange`] for a configuration outside the documented ranges.
@@ -241,7 +241,7 @@ impl Smu {
         })
     }
 
-    /// Goes on from a saved state with the times of `config`; `None` if the sizes differ.
+    /// Continues from a saved state with the times of `config`. Returns `None` if the sizes differ.
     pub fn with_times_of(mut self, config: SmuConfig) -> Option<Smu> {
         let sizes = |c: &SmuConfig| (c.pmshr_entries, c.prefetch_depth, c.harts, c.socket);
         if sizes(&self.config) != sizes(&config) {
@@ -251,8 +251,8 @@ impl Smu {
         Some(self)
     }
 
-    /// The earliest thing to do. At one time: events first, in the order in which they were set up, then polls, then
-    /// timeouts, so that a completion that comes just in time counts.
+    /// Returns the earliest action. At the same time, events come first, in the order of their scheduling, then polls, then
+    /// timeouts. So a completion that is seen in the cycle of the timeout still counts.
     fn next_due(&self) -> Option<(Cycle, Due)> {
         let event = self.events.first_key_value().map(|(&(at, _), _)| (at, Due::Event));
         let polls = self.descriptors.iter().enumerate().filter_map(|(i, d)| Some((d.poll_at?, Due::Poll(i))));
@@ -286,7 +286,7 @@ impl Smu {
         self.pmshr.slots.get_mut(slot)?.as_mut()
     }
 
-    /// Sends a PMSHR entry's frame back. It stays with the entry until the return ring has it.
+    /// Returns a PMSHR entry's frame. The entry keeps the frame until it is in the return ring.
     fn return_frame(&mut self, slot: usize) {
         let Some(entry) = self.entry(slot) else { return };
         let (Some(frame), None, false) = (entry.frame, entry.command, entry.returning) else { return };
@@ -296,7 +296,7 @@ impl Smu {
         self.pump_returns();
     }
 
-    /// Starts writing the return ring if it can be written.
+    /// Starts to write a return ring entry, if the ring is usable and a frame waits.
     fn pump_returns(&mut self) {
         if !self.returns.writing && self.returns.can_write() {
             self.returns.writing = true;
@@ -304,7 +304,7 @@ impl Smu {
         }
     }
 
-    /// A return ring entry is written: whoever kept the frame is free of it.
+    /// Writes a return ring entry. The PMSHR entry or prefetch buffer that kept the frame is then free.
     fn returned(&mut self, out: &mut Outside<'_>) {
         let written = self.returns.write(out.bus);
         self.lag += out.bus.took();
@@ -326,7 +326,7 @@ impl Smu {
         self.feed();
     }
 
-    /// One access to a ring. At least a cycle, so that a ring full of nonsense cannot hold time up.
+    /// Time of one access to a ring: at least one cycle, so that time advances even if all entries of a ring are malformed.
     fn ring_time(&self) -> Cycle {
         self.config.timing.ring_read.max(Cycle(1))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The life of a miss up to the doorbell, and its end: acceptance, lookup, frame, command; failure, answer, release.
+//! The steps of a miss up to the doorbell (acceptance, lookup, frame, command) and its end (failure, answer, release).
 
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu_regs::{self as regs, Counter};
@@ -10,11 +10,11 @@ use crate::pmshr::{Entry, Held, Stage, Waiter};
 use crate::return_ring::{Keeper, Returned};
 use crate::{Accept, Answer, Event, FailReason, LateAnswer, Miss, Outcome, Outside, Smu, Source, Stamps};
 
-/// Bits of a physical address.
+/// Width of a physical address in bits.
 const PADDR_BITS: u32 = 56;
 
 impl Smu {
-    /// Accepts a request, or lets it wait for its turn.
+    /// Accepts a request, or holds it until its turn.
     pub(crate) fn ask(&mut self, held: Held) -> Accept {
         if self.accept(held, held.asked + self.config.timing.request) {
             return Accept::Accepted;
@@ -24,7 +24,7 @@ impl Smu {
         Accept::Full
     }
 
-    /// Takes a request that reaches the PMSHR at `arrives`, unless the PMSHR is full.
+    /// Accepts a request that reaches the PMSHR at `arrives`. Returns false if the PMSHR is full.
     fn accept(&mut self, held: Held, arrives: Cycle) -> bool {
         let Held { from, request, asked } = held;
         let ready = arrives + self.config.timing.cam;
@@ -33,7 +33,7 @@ impl Smu {
             self.refuse(waiter, FailReason::Disabled, arrives);
             return true;
         }
-        // Addresses that are no entry's; only software can ask so.
+        // An unaligned address is not the address of an entry. Only software can send such a request.
         let addresses = [request.pte, request.pmd, request.pud];
         if addresses.iter().any(|at| at.0 % 8 != 0) {
             self.refuse(waiter, FailReason::Descriptor, ready);
@@ -59,7 +59,7 @@ impl Smu {
             return true;
         }
         let Some(slot) = self.pmshr.free_slot() else {
-            // REQ: SMU-10. Quarantine in every entry may last for ever; waiting for its end must not.
+            // REQ: SMU-10. All entries are in quarantine, which may last forever, so the request must not wait for its end.
             let hopeless = self.pmshr.live() == 0;
             if hopeless {
                 self.refuse(waiter, FailReason::Timeout, ready);
@@ -79,7 +79,7 @@ impl Smu {
         }
     }
 
-    /// Accepts a request only to fail it.
+    /// Accepts a request and fails it.
     fn refuse(&mut self, waiter: Waiter, reason: FailReason, from: Cycle) {
         self.last_reason = reason as u8;
         self.count_request(waiter.from);
@@ -89,7 +89,7 @@ impl Smu {
         self.pmshr.next_seq += 1;
     }
 
-    /// Accepts what waits for its turn (REQ: SMU-6). One that finds its miss under way joins it even while no entry is free.
+    /// Accepts held requests in turn (REQ: SMU-6). A request whose miss is live joins the miss even while no entry is free.
     pub(crate) fn admit(&mut self) {
         for from in self.pmshr.held_in_turn() {
             let Some(&held) = self.pmshr.held.get(&from) else { continue };
@@ -99,7 +99,7 @@ impl Smu {
         }
     }
 
-    /// The stage of an entry ends.
+    /// Ends the current stage of an entry.
     pub(crate) fn step(&mut self, slot: usize, out: &mut Outside<'_>) {
         let Some(stage) = self.entry(slot).map(|e| e.stage) else { return };
         match stage {
@@ -116,7 +116,7 @@ impl Smu {
         }
     }
 
-    /// The next stage of an entry, which takes `time`.
+    /// Moves an entry to its next stage, which takes `time`.
     pub(crate) fn enter(&mut self, slot: usize, stage: Stage, time: Cycle) {
         if let Some(entry) = self.entry(slot) {
             entry.stage = stage;
@@ -124,7 +124,7 @@ impl Smu {
         }
     }
 
-    /// REQ: SMU-2. The PTE is read again before anything else is done.
+    /// REQ: SMU-2. Reads the PTE again before any other step.
     fn look_up(&mut self, slot: usize, out: &mut Outside<'_>) {
         let (now, socket) = (self.now, u64::from(self.config.socket));
         let second_look = !self.bug(Bug::NoSecondLook);
@@ -149,8 +149,8 @@ impl Smu {
         self.feed();
     }
 
-    /// Gives fetched frames to the entries that wait for one, oldest first; keeps the fetcher going; ends the wait of those
-    /// for whom there is nothing to come.
+    /// Gives prefetched frames to the entries that wait for a frame, oldest first. Restarts the fetcher. Fails the entries
+    /// that still wait if no frame can come.
     pub(crate) fn feed(&mut self) {
         while !self.frame_waiters.is_empty() {
             let Some(frame) = self.free.take() else { break };
@@ -162,7 +162,7 @@ impl Smu {
             self.enter(slot, Stage::Command, self.config.timing.command_write);
         }
         if !self.enabled && !self.bug(Bug::KeepPrefetched) {
-            // REQ: SMU-5. What was fetched ahead goes back.
+            // REQ: SMU-5. The prefetched frames go back to the operating system.
             while let Some(frame) = self.free.buffer.pop_front() {
                 self.return_prefetched(frame.pfn, FailReason::Disabled as u64);
             }
@@ -176,7 +176,7 @@ impl Smu {
         }
     }
 
-    /// Starts a read of the free ring if a frame is wanted, there is one, and there is room for it.
+    /// Starts to read a free ring entry if a frame is needed, the ring has an entry, and the buffer has room.
     pub(crate) fn pump_fetch(&mut self) {
         let (depth, kept) = (usize::from(self.config.prefetch_depth), self.returns.kept_prefetch());
         let ahead = self.enabled && self.free.buffer.len() + kept < depth;
@@ -188,7 +188,7 @@ impl Smu {
         }
     }
 
-    /// A free ring entry has been read.
+    /// Reads a free ring entry at the end of its fetch.
     pub(crate) fn fetched(&mut self, out: &mut Outside<'_>) {
         let fetched = self.free.fetch(out.bus);
         self.lag += out.bus.took();
@@ -208,7 +208,7 @@ impl Smu {
         self.pump_returns();
     }
 
-    /// The command goes into the submission queue.
+    /// Writes the command into the submission queue.
     fn write_command(&mut self, slot: usize, out: &mut Outside<'_>) {
         let now = self.now;
         let Some((seen, Some(frame))) = self.entry(slot).map(|e| (e.seen, e.frame)) else { return };
@@ -232,18 +232,18 @@ impl Smu {
         }
     }
 
-    /// The doorbell is rung; from now on the device works and time runs out.
+    /// Writes the doorbell. The device starts to work, and the timeout of the command begins.
     fn ring_doorbell(&mut self, slot: usize, tail: u32, out: &mut Outside<'_>) {
         let (now, timeout) = (self.now, self.timeout);
         let Some(entry) = self.entry(slot) else { return };
         let Some(index) = entry.command else {
-            return self.fail(slot, FailReason::Descriptor); // released in between
+            return self.fail(slot, FailReason::Descriptor); // the descriptor was released in between
         };
         entry.stamps.doorbell = Some(now);
         entry.stage = Stage::AtDevice;
         let descriptor = &self.descriptors[index];
         if descriptor.broken || out.bus.write_u32(PhysAddr(descriptor.sq_doorbell), tail).is_err() {
-            // The command is already in the queue, and a later doorbell would start it: therefore quarantine.
+            // The frame goes into quarantine: the command is in the queue, and a later doorbell write would start it.
             return self.device_lost(index);
         }
         if timeout != 0 {
@@ -252,7 +252,7 @@ impl Smu {
         self.start_polling(index);
     }
 
-    /// The miss fails. The frame goes back unless a command may still write it (REQ: SMU-7).
+    /// Fails the miss. Returns its frame unless a command may still write it (REQ: SMU-7).
     pub(crate) fn fail(&mut self, slot: usize, reason: FailReason) {
         self.last_reason = reason as u8;
         if reason == FailReason::Timeout && self.bug(Bug::NoQuarantine) {
@@ -266,7 +266,7 @@ impl Smu {
         self.conclude(slot, Outcome::Failed(reason), reason as u64);
     }
 
-    /// Somebody else changed the entry.
+    /// Ends the miss because a hart has changed the PTE to `value`.
     pub(crate) fn changed(&mut self, slot: usize, value: u64) {
         if self.bug(Bug::LoseFrame) {
             self.pmshr.slots[slot].as_mut().into_iter().for_each(|e| e.frame = None);
@@ -274,7 +274,7 @@ impl Smu {
         self.conclude(slot, Outcome::Changed(value), regs::REASON_CHANGED);
     }
 
-    /// The answer is known.
+    /// Ends the miss with its answer.
     pub(crate) fn conclude(&mut self, slot: usize, outcome: Outcome, reason: u64) {
         self.timeouts.retain(|&(_, s)| s != slot);
         if let Some(entry) = self.entry(slot) {
@@ -285,7 +285,7 @@ impl Smu {
         self.return_frame(slot);
     }
 
-    /// REQ: SMU-6. Everybody who waits gets the answer, once.
+    /// REQ: SMU-6. Sends the answer to every waiter exactly once.
     fn broadcast(&mut self, slot: usize, outcome: Outcome, out: &mut Outside<'_>) {
         let now = self.now;
         let Some(entry) = self.entry(slot) else { return };
@@ -319,7 +319,7 @@ impl Smu {
         self.schedule(at, Event::Deliver(key));
     }
 
-    /// One who waits gets the answer.
+    /// Sends the answer to one waiter.
     pub(crate) fn tell(&mut self, waiter: Waiter, outcome: Outcome, stamps: Stamps, at: Cycle, out: &mut Outside<'_>) {
         let Waiter { from, id, seen, asked, joined, .. } = waiter;
         let (Source::Walker(hart) | Source::Port(hart)) = from;
@@ -333,7 +333,7 @@ impl Smu {
         }
     }
 
-    /// Frees the entry if nothing holds it any more, and does what waited for that.
+    /// Frees the entry if it is finished. Then accepts held requests.
     pub(crate) fn release_slot(&mut self, slot: usize) {
         if self.pmshr.slots[slot].as_ref().is_some_and(|e| e.is_finished()) {
             self.pmshr.slots[slot] = None;

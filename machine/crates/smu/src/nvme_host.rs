@@ -8,9 +8,9 @@ use trapless_smu_regs as regs;
 use crate::SmuBus;
 use crate::pmshr::Frame;
 
-/// Most entries of an NVMe queue.
+/// Largest number of entries of an NVMe queue.
 const MAX_DEPTH: u32 = 65536;
-/// A queue base beyond this could wrap.
+/// Limit of queue bases, so that the address of an entry never wraps.
 const MAX_BASE: u64 = 1 << 56;
 
 /// One NVMe queue pair.
@@ -23,18 +23,18 @@ pub(crate) struct Descriptor {
     pub cq_doorbell: u64,
     pub depth: u32,
     pub nsid: u32,
-    /// log2 of namespace blocks in a page.
+    /// log2 of the number of namespace blocks in a page.
     pub blocks: u32,
     pub sq_tail: u32,
     pub cq_head: u32,
     pub phase: bool,
     pub submitted: u64,
     pub completed: u64,
-    /// The completion queue or a doorbell met a bus error: nothing is submitted or polled until RELEASE.
+    /// The completion queue or a doorbell met a bus error. The SMU submits and polls nothing until RELEASE.
     pub broken: bool,
-    /// When the completion queue is looked at next.
+    /// Time of the next poll of the completion queue.
     pub poll_at: Option<Cycle>,
-    /// Looks are whole intervals from here.
+    /// Polls are at this time plus a multiple of the poll interval.
     pub looks_from: Cycle,
 }
 
@@ -60,7 +60,7 @@ impl Descriptor {
         }
     }
 
-    /// Whether the fields describe a queue pair for `pmshr` commands in flight.
+    /// Tells whether the fields describe a valid queue pair for `pmshr` commands in flight.
     pub fn is_sound(&self, pmshr: usize) -> bool {
         let base_ok = |base: u64| base.is_multiple_of(4096) && base < MAX_BASE;
         base_ok(self.sq_base)
@@ -73,17 +73,17 @@ impl Descriptor {
             && !self.broken
     }
 
-    /// Whether requests may be submitted.
+    /// Tells whether the SMU may submit commands to the queue pair.
     pub fn serves(&self) -> bool {
         self.valid && !self.broken
     }
 
-    /// Commands whose completion has not been seen.
+    /// Tells whether the SMU has not yet seen the completion of every command.
     pub fn outstanding(&self) -> bool {
         self.submitted != self.completed
     }
 
-    /// The first time at or after `at` at which the poller looks.
+    /// Returns the first poll time at or after `at`.
     pub fn look_after(&self, at: Cycle, interval: Cycle) -> Cycle {
         let (Cycle(from), interval) = (self.looks_from, interval.0.max(1));
         Cycle(
@@ -93,12 +93,12 @@ impl Descriptor {
         )
     }
 
-    /// Both queues begin anew.
+    /// Resets the indices of both queues.
     pub fn reset_indices(&mut self) {
         (self.sq_tail, self.cq_head, self.phase) = (0, 0, true);
     }
 
-    /// Writes a 4 KiB read into the submission queue and returns the new tail. After an error nothing is submitted.
+    /// Writes a 4 KiB read command into the submission queue and returns the new tail. Submits nothing after a bus error.
     pub fn write_command(&mut self, cid: u16, lba: u64, frame: Frame, bus: &mut dyn SmuBus) -> Result<u32, BusError> {
         let at = self.sq_base + u64::from(self.sq_tail) * regs::NVME_SQE_SIZE;
         bus.write_bytes(PhysAddr(at), &self.command(cid, lba, frame))?;
@@ -118,7 +118,7 @@ impl Descriptor {
         sqe
     }
 
-    /// The upper half of the completion queue entry at the head, if its phase says that it is new. Takes it.
+    /// Takes the completion queue entry at the head if its phase shows that it is new. Returns its upper half.
     pub fn take_completion(&mut self, bus: &mut dyn SmuBus) -> Result<Option<u64>, BusError> {
         let at = self.cq_base + u64::from(self.cq_head) * regs::NVME_CQE_SIZE + regs::NVME_CQE_DW2;
         let entry = bus.read_u64(PhysAddr(at))?;
@@ -138,7 +138,7 @@ impl Descriptor {
 mod tests {
     use super::*;
 
-    /// REQ: SMU-9. Every byte of the command, by the NVMe specification.
+    /// REQ: SMU-9. Checks every byte of the command against the NVMe specification.
     #[test]
     fn the_command_is_a_4_kib_read() {
         let d = Descriptor { nsid: 0x0102_0304, blocks: 3, ..Descriptor::new() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Page miss status holding registers: the misses under way, and the requests that wait at the ports for a free one.
+//! Page miss status holding registers (PMSHR): the misses under way, and the held requests that wait for a free entry.
 
 use std::collections::BTreeMap;
 
@@ -9,52 +9,52 @@ use trapless_smu_regs as regs;
 
 use crate::{FailReason, Outcome, Request, Source, Stamps};
 
-/// A unit with fewer entries has none to spare for other devices.
+/// A unit with fewer entries reserves none for other devices.
 const FEW: usize = 8;
 
-/// How far a miss has come. Each stage but `WaitFrame`, `AtDevice` and `Over` ends with the entry's one pending step event.
+/// Stage of a miss. All stages except `WaitFrame`, `AtDevice` and `Over` end with the entry's pending step event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
-    /// The PMSHR is searched, then the PTE read again.
+    /// The SMU searches the PMSHR, then reads the PTE again.
     Lookup,
-    /// Waits for a frame.
+    /// The entry waits for a frame.
     WaitFrame,
-    /// The command is written.
+    /// The SMU writes the command.
     Command,
-    /// The doorbell is written, with this tail.
+    /// The SMU writes this tail to the doorbell.
     Doorbell(u32),
-    /// The device works.
+    /// The device works on the command.
     AtDevice,
-    /// The completion is decoded: its status field.
+    /// The SMU decodes the completion. The value is its status field.
     Completing(u16),
-    /// The PTE is exchanged.
+    /// The SMU exchanges the PTE.
     Pte,
-    /// The PMD is marked; the PTE has this value now. An entry that still has its frame does not know whether the PTE
-    /// maps it (REQ: SMU-13).
+    /// The SMU marks the PMD. The value is the installed PTE. If the entry still has its frame, the SMU does not know
+    /// whether the PTE maps this frame (REQ: SMU-13).
     Pmd(u64),
-    /// The PUD is marked.
+    /// The SMU marks the PUD. The value is the installed PTE.
     Pud(u64),
-    /// The PTE is read back after a bus error on its exchange.
+    /// The SMU reads the PTE back after a bus error on its exchange.
     ReadBack(u64),
-    /// The answer is on its way.
+    /// The SMU sends the answer.
     Answering(Outcome),
-    /// Answered. The entry stays as long as it keeps a frame.
+    /// The miss is answered. The entry stays while it keeps a frame.
     Over,
 }
 
-/// A source that waits for a miss.
+/// A request that waits for the answer of a miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Waiter {
     pub from: Source,
     pub id: u64,
     pub seen: u64,
     pub asked: Cycle,
-    /// The answer cannot leave before this: the request itself has to reach the PMSHR.
+    /// Earliest time of the answer, because the request must reach the PMSHR first.
     pub ready: Cycle,
     pub joined: bool,
 }
 
-/// A frame as the free ring gave it.
+/// A frame from the free ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Frame {
     pub pfn: u64,
@@ -64,9 +64,9 @@ pub(crate) struct Frame {
 /// A PMSHR entry.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// Position in the order of acceptance, for fences.
+    /// Position of the miss in the order of acceptance. Fences need it.
     pub seq: u64,
-    /// Source that began the miss.
+    /// Source of the first request.
     pub from: Source,
     pub pte: PhysAddr,
     pub pmd: PhysAddr,
@@ -75,12 +75,12 @@ pub(crate) struct Entry {
     pub waiters: Vec<Waiter>,
     pub requests: u32,
     pub stage: Stage,
-    /// The descriptor at whose device a command of this entry may still write the frame.
+    /// The descriptor of the entry's command, while the command may still write the frame.
     pub command: Option<usize>,
     pub frame: Option<Frame>,
     /// The frame waits for the return ring.
     pub returning: bool,
-    /// Why the frame goes back, should it: the second word of its return ring entry.
+    /// Second word of the frame's return ring entry, if the frame is returned.
     pub reason: u64,
     pub stamps: Stamps,
 }
@@ -90,23 +90,23 @@ impl Entry {
         self.stage != Stage::Over
     }
 
-    /// REQ: SMU-7. The miss is answered, or about to be, but its command may still write.
+    /// REQ: SMU-7. Tells whether the entry is in quarantine: the answer is sent or on its way, but the command may still write.
     pub fn is_quarantined(&self) -> bool {
         self.command.is_some() && matches!(self.stage, Stage::Answering(_) | Stage::Over)
     }
 
-    /// REQ: SMU-13. The marks are set although nobody knows whether the PTE maps the frame.
+    /// REQ: SMU-13. Tells whether the SMU sets the marks without knowing whether the PTE maps the frame.
     pub fn is_in_doubt(&self) -> bool {
         self.frame.is_some() && matches!(self.stage, Stage::Pmd(_) | Stage::Pud(_))
     }
 
-    /// Nothing holds the entry any more.
+    /// Tells whether the entry can be freed.
     pub fn is_finished(&self) -> bool {
         self.stage == Stage::Over && self.command.is_none() && self.frame.is_none()
     }
 }
 
-/// A request not yet accepted.
+/// A request that is not accepted yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Held {
     pub from: Source,
@@ -114,15 +114,15 @@ pub(crate) struct Held {
     pub asked: Cycle,
 }
 
-/// The entries, and what waits before them.
+/// The PMSHR entries and the held requests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Pmshr {
     pub slots: Vec<Option<Entry>>,
     pub held: BTreeMap<Source, Held>,
-    /// Source that had the last turn (REQ: SMU-6).
+    /// Source of the held request that was accepted last (REQ: SMU-6).
     last: Option<Source>,
     pub next_seq: u64,
-    /// For each slot: the upper part of the identifier of its latest command (REQ: SMU-9).
+    /// Upper part of the identifier of each slot's latest command (REQ: SMU-9).
     generations: Vec<u16>,
 }
 
@@ -141,19 +141,19 @@ impl Pmshr {
         self.slots.iter().flatten()
     }
 
-    /// The live miss for this PTE. An entry whose answer is out, kept by its quarantine or frame, is not found.
+    /// Finds the live miss for this PTE. Ignores entries that are answered and only keep a command or frame.
     pub fn find(&self, pte: PhysAddr) -> Option<usize> {
         self.slots.iter().position(|s| s.as_ref().is_some_and(|e| e.is_live() && e.pte == pte))
     }
 
-    /// The identifier of a slot's next command.
+    /// Makes the identifier of a slot's next command.
     pub fn next_command(&mut self, slot: usize) -> u16 {
         let generation = &mut self.generations[slot];
         *generation = (*generation + 1) & regs::CID_GENERATION.get(u64::MAX) as u16;
         (regs::CID_INDEX.of(slot as u64) | regs::CID_GENERATION.of(u64::from(*generation))) as u16
     }
 
-    /// The slot whose latest command has this identifier.
+    /// Finds the slot whose latest command has this identifier.
     pub fn slot_of_command(&self, cid: u64) -> Option<usize> {
         let slot = regs::CID_INDEX.get(cid) as usize;
         let latest = *self.generations.get(slot)?;
@@ -164,8 +164,9 @@ impl Pmshr {
         self.slots.iter().position(Option::is_none)
     }
 
-    /// REQ: SMU-10. Misses that nobody waits for, with commands that may still write, keep most entries, and one of them is at the
-    /// device that `seen` names: it may be silent, and another device needs the rest.
+    /// REQ: SMU-10. Tells whether a new request for the device in `seen` must fail, because this device may be silent and other
+    /// devices need the free entries. This is so if three quarters of the entries have no waiter but a command that may still
+    /// write, and one of these commands is at this device.
     pub fn is_crowded_for(&self, seen: u64) -> bool {
         let forgotten = || self.entries().filter(|e| e.command.is_some() && e.waiters.is_empty());
         let device = regs::PTE_DEVICE.get(seen) as usize;
@@ -173,7 +174,7 @@ impl Pmshr {
         entries >= FEW && forgotten().count() >= entries - entries / 4 && forgotten().any(|e| e.command == Some(device))
     }
 
-    /// Puts a new entry into a free slot.
+    /// Fills a free slot with a new entry.
     pub fn fill(&mut self, slot: usize, request: &Request, waiter: Waiter) {
         let stamps = Stamps { requested: Some(waiter.asked), ..Stamps::default() };
         self.slots[slot] = Some(Entry {
@@ -195,14 +196,14 @@ impl Pmshr {
         self.next_seq += 1;
     }
 
-    /// Sources whose request is not accepted yet, in the order of their turns.
+    /// Returns the sources of held requests, in the order of their turns.
     pub fn held_in_turn(&self) -> Vec<Source> {
         let all = self.held.keys().copied();
         let (before, after): (Vec<_>, Vec<_>) = all.partition(|from| Some(*from) <= self.last);
         [after, before].concat()
     }
 
-    /// Takes the request that waits; the next turn is the next one's.
+    /// Removes the held request of a source. The next source then has the next turn.
     pub fn take_held(&mut self, from: Source) -> Option<Held> {
         let held = self.held.remove(&from)?;
         self.last = Some(from);
@@ -226,7 +227,7 @@ mod tests {
         Request { pte: PhysAddr(8), pmd: PhysAddr(16), pud: PhysAddr(24), seen: 1, hart, id: 0 }
     }
 
-    /// REQ: SMU-6, SMU-11. Turns go round, harts and ports alike: the one served last comes last.
+    /// REQ: SMU-6, SMU-11. Harts and ports are served in turn: the source served last becomes the last in the order.
     #[test]
     fn those_who_wait_are_served_in_turn() {
         use Source::{Port, Walker};
@@ -245,7 +246,7 @@ mod tests {
         assert!(p.take_held(Port(3)).is_none());
     }
 
-    /// REQ: SMU-7. An entry kept by its quarantine does not catch new requests for its PTE.
+    /// REQ: SMU-7. New requests for a PTE do not join an entry that is answered and in quarantine.
     #[test]
     fn only_live_entries_are_found() {
         let mut p = Pmshr::new(2);
@@ -262,7 +263,8 @@ mod tests {
         assert_eq!((p.live(), p.quarantined()), (0, 1));
     }
 
-    /// REQ: SMU-10. Three quarters at a device, forgotten, are enough for that device, and nobody else's matter.
+    /// REQ: SMU-10. If three quarters of the entries have commands at a device and no waiters, requests for this device fail,
+    /// and requests for other devices do not.
     #[test]
     fn a_silent_device_leaves_entries_to_the_others() {
         let mut p = Pmshr::new(8);
@@ -276,7 +278,7 @@ mod tests {
                 entry.command = Some(2);
                 assert!(!entry.waiters.is_empty());
             }
-            assert!(!p.is_crowded_for(seen(2)), "somebody waits");
+            assert!(!p.is_crowded_for(seen(2)), "the entry still has a waiter");
             if let Some(entry) = &mut p.slots[slot] {
                 entry.waiters.clear();
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Software request ports (REQ: SMU-11): registers through which software asks as a walker does.
+//! Software request ports (REQ: SMU-11): registers through which software sends requests as a walker does.
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::PhysAddr;
@@ -18,7 +18,7 @@ pub(crate) struct Port {
     pud: u64,
     entry: u64,
     busy: bool,
-    /// What came of the last request.
+    /// Outcome of the last request.
     outcome: Option<Outcome>,
 }
 
@@ -52,13 +52,13 @@ impl Port {
 }
 
 impl Smu {
-    /// The port that a register offset lies in, and the offset in it.
+    /// Returns the port at a register offset, and the offset in the port.
     pub(crate) fn port_at(&self, offset: u64) -> Option<(usize, u64)> {
         block_at(offset, regs::PORT_BASE, regs::PORT_STRIDE, self.ports.len())
     }
 
-    /// A write to a port's register. `upper_half` tells that it covers the register's upper half, which is what makes a
-    /// write of ENTRY a request.
+    /// Writes a port's register. `upper_half` tells that the write covers the register's upper half. Such a write to ENTRY
+    /// starts a request.
     pub(crate) fn set_port_register(&mut self, index: usize, field: u64, value: u64, upper_half: bool) {
         let port = &mut self.ports[index];
         if port.busy {
@@ -82,7 +82,7 @@ impl Smu {
         }
     }
 
-    /// The answer comes to a port's registers.
+    /// Writes an answer to a port's registers.
     pub(crate) fn answer_port(&mut self, index: u32, outcome: Outcome) {
         if self.bug(Bug::ForgetPorts) {
             return;

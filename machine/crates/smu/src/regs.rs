@@ -116,7 +116,8 @@ impl Smu {
         self.admit();
     }
 
-    /// REQ: SMU-16. With rings in windows, a return ring among them, and a fabric that takes an exclusive pair.
+    /// REQ: SMU-16. Tells whether the unit may be enabled: it has a return ring, both rings are in windows, and the fabric
+    /// supports an exclusive pair.
     fn may_be_enabled(&self, bus: &mut dyn SmuBus) -> bool {
         if self.returns.size == 0 || self.returns.outside || self.free.outside {
             return false;
@@ -208,12 +209,12 @@ impl Smu {
     }
 }
 
-/// The descriptor that a register offset lies in, and the offset in it.
+/// Returns the descriptor at a register offset, and the offset in the descriptor.
 pub(crate) fn descriptor_at(offset: u64) -> Option<(usize, u64)> {
     block_at(offset, regs::DESC_BASE, regs::DESC_STRIDE, regs::DESC_COUNT)
 }
 
-/// The one of `count` register blocks from `base` on that a register offset lies in, and the offset in it.
+/// Returns the register block at `offset`, and the offset in the block. The `count` blocks begin at `base`.
 pub(crate) fn block_at(offset: u64, base: u64, stride: u64, count: usize) -> Option<(usize, u64)> {
     let inside = offset.checked_sub(base)?;
     let index = usize::try_from(inside / stride).ok()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Return ring: frames on their way back to the OS.
+//! Return ring: frames that go back to the operating system.
 
 use std::collections::VecDeque;
 
@@ -9,16 +9,16 @@ use trapless_smu_regs as regs;
 
 use crate::SmuBus;
 
-/// Part of the unit that keeps a frame until it is in the ring.
+/// The part of the unit that keeps a frame until the frame is in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Keeper {
-    /// A PMSHR entry, busy as long.
+    /// A PMSHR entry, which is not free until then.
     Slot(usize),
-    /// A place of the prefetch buffer.
+    /// A place in the prefetch buffer.
     Prefetch,
 }
 
-/// A frame that goes back.
+/// A frame that goes back to the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Returned {
     pub pfn: u64,
@@ -26,35 +26,35 @@ pub(crate) struct Returned {
     pub keeper: Keeper,
 }
 
-/// The ring and what waits for it (REQ: SMU-5). What waits is bounded: each frame keeps its PMSHR entry or its place in the
-/// prefetch buffer.
+/// The return ring and the frames that wait for it (REQ: SMU-5). The number of waiting frames is bounded, because each keeps
+/// its PMSHR entry or its place in the prefetch buffer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReturnRing {
     pub base: u64,
     pub size: u32,
     pub head: u32,
     pub tail: u32,
-    /// A bus error was met; nothing is written until the ring is set up again.
+    /// An access to the ring met a bus error. The SMU writes nothing until software sets up the ring again.
     pub broken: bool,
-    /// It lies in no window: nothing is written (REQ: SMU-15).
+    /// The ring is in no window, so the SMU writes nothing (REQ: SMU-15).
     pub outside: bool,
-    /// An entry is being written.
+    /// The SMU is writing an entry.
     pub writing: bool,
     pub waiting: VecDeque<Returned>,
 }
 
 impl ReturnRing {
-    /// Starts again with empty indices, after the base or size changed.
+    /// Resets the indices after the base or size changed.
     pub fn reset(&mut self) {
         (self.head, self.tail, self.broken) = (0, 0, false);
     }
 
-    /// Whether an entry can be written now.
+    /// Tells whether the SMU can write an entry now.
     pub fn can_write(&self) -> bool {
         !self.broken && !self.outside && !self.waiting.is_empty() && self.tail.wrapping_sub(self.head) < self.size
     }
 
-    /// Moves the consumer index, unless it would pass the producer's or go back.
+    /// Sets the consumer index. Refuses it and returns false if it passes the producer index or goes back.
     pub fn set_head(&mut self, head: u32) -> bool {
         let fits = self.tail.wrapping_sub(head) <= self.tail.wrapping_sub(self.head);
         if fits {
@@ -63,22 +63,22 @@ impl ReturnRing {
         fits
     }
 
-    /// Places of the prefetch buffer that waiting frames keep.
+    /// Returns the number of places in the prefetch buffer that waiting frames keep.
     pub fn kept_prefetch(&self) -> usize {
         self.waiting.iter().filter(|r| r.keeper == Keeper::Prefetch).count()
     }
 
-    /// Whether a malformed free ring entry waits, one at a time: it stops the fetcher.
+    /// Tells whether a malformed free ring entry waits. It stops the fetcher, so at most one waits at a time.
     pub fn has_bad_entry(&self) -> bool {
         self.waiting.iter().any(|r| r.reason == regs::REASON_BAD_ENTRY)
     }
 
-    /// Whether one waits that will be gone soon.
+    /// Tells whether a malformed entry waits that the ring can take without help from software.
     pub fn takes_bad_entry(&self) -> bool {
         self.has_bad_entry() && (self.writing || self.can_write())
     }
 
-    /// Writes the first waiting frame, if that is possible.
+    /// Writes an entry for the first waiting frame, if the ring can take it.
     pub fn write(&mut self, bus: &mut dyn SmuBus) -> Result<Option<Returned>, BusError> {
         self.writing = false;
         if !self.can_write() {

@@ -1,44 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the SMU's steps cost.
+//! Times of the SMU's steps.
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::{ClockHz, Cycle, Picos};
 
-/// Time of each step of a miss, in core cycles. All of it is pipelined: steps of different misses overlap.
+/// Time of each step of a miss, in core cycles. All steps are pipelined: steps of different misses overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmuTiming {
-    /// The walker writes its request.
+    /// The walker sends its request to the SMU.
     pub request: Cycle,
-    /// Search of the PMSHR.
+    /// The SMU searches the PMSHR.
     pub cam: Cycle,
-    /// The command is written to the submission queue.
+    /// The SMU writes the command to the submission queue.
     pub command_write: Cycle,
-    /// The doorbell is written.
+    /// The SMU writes the doorbell.
     pub doorbell: Cycle,
-    /// A completion queue entry is taken and its command found.
+    /// The SMU takes a completion queue entry and finds its command.
     pub completion: Cycle,
-    /// The three entry updates together: PTE, PMD and PUD at one third, two thirds and the end of it.
+    /// The SMU updates the PTE, the PMD and the PUD: after one third, two thirds and the whole of this time.
     pub update: Cycle,
     /// The answer travels to the walker.
     pub notify: Cycle,
-    /// Distance of two looks at a completion queue; zero means that writes to it are snooped.
+    /// Time between two polls of a completion queue; zero means that the SMU snoops writes to the queue.
     pub poll_interval: Cycle,
-    /// From a doorbell to the first look, when none was outstanding; then one interval after another. Without it the poller looks
-    /// at multiples of its interval.
+    /// Time from a doorbell write to the first poll, if no other command was outstanding; further polls follow at the interval.
+    /// With `None`, the SMU polls at multiples of the interval.
     pub first_look: Option<Cycle>,
-    /// One entry of the free ring is read or one of the return ring written.
+    /// The SMU reads an entry of the free ring, or writes an entry of the return ring.
     pub ring_read: Cycle,
 }
 
 impl SmuTiming {
-    /// The same without the memory accesses, for a bus that times them: each unit then needs a cycle for its own step.
+    /// Returns these times without the memory accesses, for a bus that models them. Each step of a unit still takes one cycle.
     pub fn logic(self) -> SmuTiming {
         SmuTiming { command_write: Cycle(1), update: Cycle(3), ring_read: Cycle(1), ..self }
     }
 
-    /// The same with the RTL's logic (rtl/smu), for a bus that times memory: cycles between its pins, measured with memory that
-    /// answers in the next cycle. A command takes eight of its cycles on a 64-bit bus. Tests of trapless-smu-world hold the
-    /// RTL to these figures; `smu-soak LIBRARY --steps` prints them.
+    /// Returns the times of the RTL's logic (rtl/smu), for a bus that models the times of memory. They were measured in cycles
+    /// between the pins of the RTL, with memory that answers in the next cycle. Writing a command takes eight cycles on a 64-bit
+    /// bus. Tests of trapless-smu-world check that the RTL has these times; `smu-soak LIBRARY --steps` prints them.
     pub fn rtl(self) -> SmuTiming {
         SmuTiming {
             request: Cycle(1),
@@ -53,8 +53,8 @@ impl SmuTiming {
         }
     }
 
-    /// The figures of ISCA20, figure 11 (they include the memory accesses), for a core clock. The poll interval is that
-    /// of a poller which reads memory back to back, one read taking as long as a ring entry's.
+    /// Returns the times of figure 11 of the ISCA 2020 paper, for a core clock. They include the memory accesses. The poll
+    /// interval is for a poller that reads memory back to back, where one read takes as long as a read of a ring entry.
     pub fn isca20(clock: ClockHz) -> SmuTiming {
         let ns = |ns: f64| clock.cycles(Picos::from_nanos(ns));
         SmuTiming {

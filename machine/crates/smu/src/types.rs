@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests, answers and what an observer sees of a miss.
+//! Requests, answers, and records of misses for observers.
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::{Cycle, PhysAddr};
 
-/// What a walker asks for (REQ: SMU-1).
+/// A request of a walker or of a software request port (REQ: SMU-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// Where the leaf entry is.
+    /// Address of the leaf entry.
     pub pte: PhysAddr,
-    /// Where the entry above it is.
+    /// Address of the entry one level above the leaf entry.
     pub pmd: PhysAddr,
-    /// Where the entry above that is.
+    /// Address of the entry two levels above the leaf entry.
     pub pud: PhysAddr,
-    /// The armed entry that the walker saw.
+    /// The value of the armed entry that the walker read.
     pub seen: u64,
-    /// Who asks.
+    /// Number of the requesting hart, or of the port.
     pub hart: u32,
-    /// Chosen by the walker; comes back in the answer. (hart, id) names a wait; do not use one again while it waits.
+    /// Identifier that the walker chooses and that the answer repeats. A pair (hart, id) must not be reused while it waits.
     pub id: u64,
 }
 
-/// Who asks.
+/// Source of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Source {
     /// The walker of this hart.
@@ -30,17 +30,17 @@ pub enum Source {
     Port(u32),
 }
 
-/// What [`SmuUnit::request`](crate::SmuUnit::request) says.
+/// Result of [`SmuUnit::request`](crate::SmuUnit::request).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Accept {
-    /// The request is in; it will be answered exactly once, unless it is abandoned.
+    /// The SMU has accepted the request. It will answer the request exactly once, unless the walker abandons it.
     Accepted,
-    /// PMSHR full: not accepted yet. The request stays at the hart's port and goes in when its turn comes
-    /// (REQ: SMU-6), then it is answered like any other. The walker waits meanwhile and may abandon it.
+    /// The PMSHR is full, so the SMU has not accepted the request yet. It holds the request and accepts it when its turn comes
+    /// (REQ: SMU-6). The walker waits meanwhile and may abandon the request.
     Full,
 }
 
-/// Why a request failed. The numbers are those of LAST_ERROR and of the return ring.
+/// Reason why a request failed. LAST_ERROR and the return ring use the same numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum FailReason {
@@ -48,102 +48,102 @@ pub enum FailReason {
     NoFrame = 1,
     /// The device answered with an error status.
     Device = 2,
-    /// An access of the SMU met a bus error; outranks a page fault: the walker raises an access fault.
+    /// An access of the SMU met a bus error. The walker then raises an access fault, not a page fault.
     Bus = 3,
     /// The SMU is disabled.
     Disabled = 4,
     /// The entry names another socket, or a descriptor that is not valid.
     Descriptor = 5,
-    /// The device did not answer in time, or every PMSHR entry is taken by commands of which that is true.
+    /// The device did not complete the command in time, or such commands keep too many PMSHR entries (REQ: SMU-10).
     Timeout = 6,
 }
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// Installed: this is the entry now.
+    /// The SMU has installed the page. This is the new value of the entry.
     Done(u64),
-    /// The entry was changed by somebody else: this is the value the SMU saw.
+    /// The entry did not have the value seen. This is the value that the SMU found.
     Changed(u64),
-    /// The miss was not served.
+    /// The SMU could not serve the miss.
     Failed(FailReason),
 }
 
-/// An answer to one wait.
+/// The answer to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Whose request: the hart, or the number of the software request port.
+    /// Number of the hart, or of the software request port.
     pub hart: u32,
-    /// The request's id; zero of a port's.
+    /// Identifier of the request; zero for a port.
     pub id: u64,
-    /// The entry that the one who asked saw.
+    /// The value of the entry in the request.
     pub seen: u64,
-    /// What came of it.
+    /// Outcome of the request.
     pub outcome: Outcome,
-    /// When the answer reaches the walker; never later than the `now` of the call that gives it.
+    /// Time at which the answer reaches the walker; never later than the `now` of the call that returns the answer.
     pub at: Cycle,
-    /// When this waiter asked.
+    /// Time of the request.
     pub asked: Cycle,
-    /// True when the request joined a miss that another had started.
+    /// True if the request joined a miss that an earlier request had started.
     pub joined: bool,
-    /// The steps of the miss.
+    /// Times of the steps of the miss.
     pub stamps: Stamps,
 }
 
-/// Times at which the steps of a miss ended; `None` where it never came to that step.
+/// Times at which the steps of a miss ended; `None` for a step that the miss did not reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamps {
-    /// The first request came.
+    /// The first request arrived.
     pub requested: Option<Cycle>,
-    /// A PMSHR entry was taken and the PTE read again.
+    /// The miss had a PMSHR entry, and the SMU read the PTE again.
     pub allocated: Option<Cycle>,
-    /// A free frame was taken.
+    /// The miss got a frame.
     pub frame: Option<Cycle>,
-    /// The command stood in the submission queue.
+    /// The command was in the submission queue.
     pub command: Option<Cycle>,
-    /// The doorbell was written: the device's time begins.
+    /// The doorbell was written. The time of the device begins.
     pub doorbell: Option<Cycle>,
-    /// The completion queue entry was seen (the device's end as far as the SMU can know).
+    /// The SMU saw the completion queue entry. For the SMU, the time of the device ends.
     pub completion: Option<Cycle>,
     /// The PTE was exchanged.
     pub pte: Option<Cycle>,
-    /// The PMD got its mark.
+    /// The PMD was marked.
     pub pmd: Option<Cycle>,
-    /// The PUD got its mark.
+    /// The PUD was marked.
     pub pud: Option<Cycle>,
     /// The answer was sent.
     pub answered: Option<Cycle>,
 }
 
-/// A miss that is over, whether or not somebody still waited for it.
+/// Record of a miss that is over, even if no request waited for it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Miss {
-    /// Source that began the miss.
+    /// Source of the first request.
     pub from: Source,
-    /// Which PTE.
+    /// Address of the PTE.
     pub pte: PhysAddr,
-    /// The armed entry.
+    /// The value of the armed entry.
     pub seen: u64,
-    /// What came of it.
+    /// Outcome of the miss.
     pub outcome: Outcome,
-    /// Requests that it served, the first one included, abandoned ones too.
+    /// Number of requests for the miss, including the first and abandoned ones.
     pub requests: u32,
-    /// Its steps.
+    /// Times of its steps.
     pub stamps: Stamps,
 }
 
-/// Takes what the SMU says. A closure over [`Answer`] is one.
+/// Receives answers and events of an SMU. A closure that takes an [`Answer`] implements it.
 pub trait SmuSink {
-    /// A wait is answered.
+    /// Receives the answer to a walker's request.
     fn answer(&mut self, answer: Answer);
 
-    /// A walker's request, or a software request port's, that was not accepted at once is accepted now. For observers.
+    /// Tells an observer that the SMU has accepted a held request of this source.
     fn accepted(&mut self, _from: Source) {}
 
-    /// Called when the answer to a software request port is in the port's registers. For observers.
+    /// Tells an observer that the answer to a software request port is in the port's registers.
     fn port_answered(&mut self, _answer: &Answer) {}
 
-    /// A miss is over. For observers.
+    /// Tells an observer that a miss is over.
     fn miss_over(&mut self, _miss: &Miss) {}
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What its users need of an SMU, whatever it is made of: the reference model or the RTL.
+//! The interface of an SMU: the reference model and the RTL implement it.
 
 use trapless_memory::Cycle;
 use trapless_smu_regs::{self as regs, Counter};
@@ -10,41 +10,41 @@ use crate::{Accept, Due, FailReason, Outside, Request, Smu, SmuBus, SmuConfig, S
 
 /// A Storage Management Unit.
 ///
-/// The host gives it time with [`SmuUnit::advance`] whenever [`SmuUnit::next_event`] is due; every other call may change that.
-/// A call with a time before that of the latest `advance` counts as made at the latter.
+/// The host calls [`SmuUnit::advance`] whenever [`SmuUnit::next_event`] is due. Every other call may change the time of the
+/// next event. A call with a time before the latest `advance` counts as made at the time of that `advance`.
 pub trait SmuUnit {
-    /// Its sizes and times.
+    /// Returns the sizes and times of the unit.
     fn config(&self) -> &SmuConfig;
 
-    /// Other times from now on, for a unit that does not have its own; what is under way keeps its own.
+    /// Changes the times of the steps. Steps under way keep their old times. The RTL has its own times and uses only `ring_read`.
     fn set_timing(&mut self, timing: SmuTiming);
 
-    /// When there is something to do next; `None` while nothing is under way.
+    /// Returns the time of the next event, or `None` if no event is due.
     fn next_event(&self) -> Option<Cycle>;
 
-    /// Does everything due at or before `now`, in time order, and gives the answers to `sink`.
+    /// Executes all events due at or before `now`, in the order of time, and sends the answers to `sink`.
     fn advance(&mut self, now: Cycle, bus: &mut dyn SmuBus, sink: &mut dyn SmuSink);
 
-    /// A walker asks.
+    /// Sends a walker's request.
     fn request(&mut self, now: Cycle, request: Request) -> Accept;
 
-    /// Whether a request still waits for its acceptance.
+    /// Tells whether a request of this source still waits for its acceptance.
     fn is_held(&self, from: Source) -> bool;
 
-    /// A walker no longer waits: no answer will come for (hart, id). The miss goes on.
+    /// Abandons a walker's request: the SMU will not answer (hart, id). The miss goes on.
     fn abandon(&mut self, hart: u32, id: u64);
 
-    /// Register read of `size` 4 or 8 bytes at `offset` into the register block, naturally aligned. Anything else reads zero.
+    /// Reads a register: `size` is 4 or 8 bytes, `offset` into the register block is naturally aligned. Other accesses read zero.
     fn mmio_read(&mut self, offset: u64, size: usize, now: Cycle, bus: &mut dyn SmuBus) -> u64;
 
-    /// Register write of `size` 4 or 8 bytes at `offset` into the register block, naturally aligned. Anything else is ignored.
-    /// A 32-bit write leaves the other half as it is. `bus` is used when the unit is being enabled (REQ: SMU-16).
+    /// Writes a register: `size` is 4 or 8 bytes, `offset` into the register block is naturally aligned. Ignores other accesses.
+    /// A 32-bit write leaves the other half unchanged. A write that enables the unit uses `bus` (REQ: SMU-16).
     fn mmio_write(&mut self, offset: u64, size: usize, value: u64, now: Cycle, bus: &mut dyn SmuBus);
 
-    /// What a register reads now, for observers.
+    /// Returns the value of a register, for observers.
     fn peek(&self, offset: u64) -> u64;
 
-    /// As [`SmuUnit::mmio_read`], but it takes no time.
+    /// Like [`SmuUnit::mmio_read`], but takes no simulated time.
     fn read(&self, offset: u64, size: usize) -> u64 {
         let value = self.peek(offset & !7);
         match (size, offset & 7) {
@@ -55,22 +55,22 @@ pub trait SmuUnit {
         }
     }
 
-    /// The level of the interrupt output (REQ: SMU-17).
+    /// Returns the level of the interrupt output (REQ: SMU-17).
     fn interrupt(&self) -> bool;
 
-    /// A device wrote to a completion queue (which one does not matter). Without [`SmuConfig::completion_hints`] this does
-    /// nothing: the poller looks anyway.
+    /// Tells the SMU that a device wrote to some completion queue. Does nothing without [`SmuConfig::completion_hints`], where
+    /// the SMU polls anyway.
     fn completion_queue_written(&mut self, now: Cycle);
 
-    /// The state to go on from elsewhere, if it can be had.
+    /// Returns a copy of the state, or `None` if the unit cannot be saved.
     fn save(&self) -> Option<Smu>;
 
-    /// One counter.
+    /// Returns the value of a counter.
     fn counter(&self, counter: Counter) -> u64 {
         self.peek(Counter::BASE + 8 * counter as u64)
     }
 
-    /// The counters' names and values, in register order.
+    /// Returns names and values of all counters, in the order of the registers.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Counter::NAMES.iter().zip(0..).map(|(name, n)| (*name, self.peek(Counter::BASE + 8 * n))).collect()
     }
@@ -147,13 +147,13 @@ impl SmuUnit for Smu {
             _ => return,
         };
         let upper_half = (size, offset & 7) != (4, 0);
-        // What the write sets in motion begins now; what is already due comes before it in `advance` all the same.
+        // Actions of this write begin at `now`. `advance` still executes earlier events first.
         let before = self.now;
         self.now = now.max(before);
         let acts =
             register == regs::INT_CAUSE || descriptor_at(register).is_some_and(|(_, field)| field == regs::DESC_FENCE);
         match self.port_at(register) {
-            // The half that has the bits is not written: nothing begins.
+            // The write does not cover the lower half, where the bits are, so it has no effect.
             None if acts && (size, offset & 7) == (4, 4) => {}
             Some((port, field)) => self.set_port_register(port, field, value, upper_half),
             None => self.set_register(register, value, bus),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Page table updater: PTE, then PMD, then PUD (REQ: SMU-3). Each is a separate event, visible before the next.
+//! Page table updater: PTE, then PMD, then PUD (REQ: SMU-3). Each update is a separate event, visible before the next one.
 
 use trapless_memory::Cycle;
 use trapless_smu_regs as regs;
@@ -9,19 +9,19 @@ use crate::pmshr::Stage;
 use crate::{FailReason, Outcome, Outside, Smu};
 
 impl Smu {
-    /// The data is in the frame: the three entries come next.
+    /// Starts to update the three entries, when the data is in the frame.
     pub(crate) fn start_install(&mut self, slot: usize) {
         self.enter(slot, Stage::Pte, self.update_time(1));
     }
 
-    /// Duration of the `n`-th of the three updates; together they take the whole time.
+    /// Returns the time of the `n`-th of the three updates. The three times add up to the configured time.
     fn update_time(&self, n: u64) -> Cycle {
         let all = self.config.timing.update.0;
         let until = |n: u64| (u128::from(all) * u128::from(n) / 3) as u64;
         Cycle(until(n) - until(n - 1))
     }
 
-    /// The exchange: only over the value that the walker saw.
+    /// Exchanges the PTE if it still has the value that the walker saw.
     pub(crate) fn install_pte(&mut self, slot: usize, out: &mut Outside<'_>) {
         let (now, overwrite) = (self.now, self.bug(Bug::OverwritePte));
         let Some(entry) = self.entry(slot) else { return };
@@ -41,7 +41,7 @@ impl Smu {
         }
     }
 
-    /// The PTE is there: the frame is the page table's from here on.
+    /// Continues after the exchange. The frame now belongs to the page table.
     fn installed(&mut self, slot: usize, installed: u64, now: Cycle) {
         let Some(entry) = self.entry(slot) else { return };
         entry.frame = None;
@@ -49,9 +49,10 @@ impl Smu {
         self.enter(slot, Stage::Pmd(installed), self.update_time(2));
     }
 
-    /// REQ: SMU-13. Whether the exchange that met a bus error took effect. The value seen was not replaced: nobody may arm it again
-    /// before this miss is over (OS-4). A valid entry with this frame was written here, whatever else has changed since. Anything
-    /// else tells nothing: the marks are set, so that the page is found if it is there, and the frame comes back as maybe mapped.
+    /// REQ: SMU-13. Finds out whether an exchange that met a bus error took effect. If the PTE has the value seen, it did not,
+    /// because the entry cannot be armed again before this miss is over (OS-4). If the PTE is valid and has this frame, it did.
+    /// Otherwise this is unknown: the SMU sets the marks, so that a sync finds the page if it is installed, and returns the frame
+    /// as maybe mapped.
     pub(crate) fn read_back(&mut self, slot: usize, installed: u64, out: &mut Outside<'_>) {
         let now = self.now;
         let Some(entry) = self.entry(slot) else { return };
@@ -92,7 +93,7 @@ impl Smu {
         self.conclude(slot, Outcome::Done(installed), 0);
     }
 
-    /// The seeded bug: marks of entries whose PTE is still to come.
+    /// Seeded bug: marks PMD and PUD of misses whose PTE is not installed yet.
     pub(crate) fn mark_early(&mut self, out: &mut Outside<'_>) {
         for entry in self.pmshr.entries().filter(|e| matches!(e.stage, Stage::Completing(0))) {
             let _ = out.bus.fetch_or_u64(entry.pmd, regs::PTE_L.mask());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Windows: the physical addresses that the unit may use (REQ: SMU-15). Addresses are compared where they come in: those of a request
-//! when it is accepted, a queue pair's when its descriptor becomes valid, a ring's whenever it or a window is set.
+//! Windows: the physical addresses that the unit may use (REQ: SMU-15). The SMU checks the addresses of a request when it accepts
+//! the request, those of a queue pair when its descriptor becomes valid, and those of a ring whenever software sets the ring or
+//! a window.
 
 use serde::{Deserialize, Serialize};
 use trapless_memory::PhysAddr;
@@ -10,12 +11,12 @@ use crate::Smu;
 use crate::bugs::Bug;
 use crate::regs::block_at;
 
-/// How many there are: as many as the RTL has by default.
+/// Number of windows, the default of the RTL.
 pub(crate) const WINDOWS: usize = 3;
-/// Where physical addresses end.
+/// End of the physical address space.
 const END: u64 = 1 << 56;
 
-/// What an address is for.
+/// Use of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Entries of page tables, rings and queues.
@@ -26,7 +27,7 @@ pub(crate) enum Kind {
 /// The registers of a window.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Window {
-    /// Addresses of its first and last 4 KiB.
+    /// Addresses of the first and the last 4 KiB of the window.
     first: u64,
     last: u64,
     memory: bool,
@@ -41,12 +42,12 @@ pub(crate) struct Windows {
 }
 
 impl Windows {
-    /// Whether anything is forbidden.
+    /// Tells whether the windows restrict addresses: they are locked, or at least one is set.
     fn in_force(&self) -> bool {
         self.locked || self.windows.iter().any(|w| w.memory || w.doorbell)
     }
 
-    /// Whether all of `bytes` bytes from an address on, at least one, may be used so.
+    /// Tells whether the SMU may use `bytes` bytes from address `at` on for this kind of access. Checks at least one byte.
     pub fn allow(&self, at: u64, bytes: u64, kind: Kind) -> bool {
         if !self.in_force() {
             return true;
@@ -83,13 +84,13 @@ impl Windows {
     }
 }
 
-/// The window that a register offset lies in, and the offset in it.
+/// Returns the window at a register offset, and the offset in the window.
 pub(crate) fn window_at(offset: u64) -> Option<(usize, u64)> {
     block_at(offset, regs::WINDOW_BASE, regs::WINDOW_STRIDE, WINDOWS).filter(|(_, field)| *field <= regs::WINDOW_CTRL)
 }
 
 impl Smu {
-    /// Whether windows may be set: they are not locked, and nothing is under way that they could stop.
+    /// Tells whether software may set windows: they are not locked, and the unit is disabled, idle and has no queue pair in use.
     fn windows_may_change(&self) -> bool {
         let used = self.descriptors.iter().any(|d| d.valid || d.outstanding());
         !self.windows.locked && !self.enabled && self.is_idle() && !used
@@ -113,13 +114,13 @@ impl Smu {
         }
     }
 
-    /// Whether the three entries of a request may be used.
+    /// Tells whether the windows contain the three entries of a request.
     pub(crate) fn may_use_entries(&self, entries: [PhysAddr; 3]) -> bool {
         let looked_at = if self.bug(Bug::OverlookUpperEntries) { 1 } else { 3 };
         entries.iter().take(looked_at).all(|at| self.windows.allow(at.0, 8, Kind::Memory))
     }
 
-    /// Whether the queues and doorbells of a descriptor may be used.
+    /// Tells whether the windows contain the queues and doorbells of a descriptor.
     pub(crate) fn may_use_queues(&self, index: usize) -> bool {
         let d = &self.descriptors[index];
         let depth = u64::from(d.depth);
@@ -129,7 +130,8 @@ impl Smu {
             && [d.sq_doorbell, d.cq_doorbell].iter().all(|&at| self.windows.allow(at, 4, Kind::Doorbell))
     }
 
-    /// A ring or a window was set: a ring in no window is not used. One without entries is nowhere.
+    /// Checks the rings after software has set a ring or a window. The SMU does not use a ring outside the windows. A ring
+    /// without entries needs no window.
     pub(crate) fn look_at_rings(&mut self) {
         let outside =
             |base, size: u32, entry| size != 0 && !self.windows.allow(base, u64::from(size) * entry, Kind::Memory);
@@ -151,7 +153,7 @@ mod tests {
         windows
     }
 
-    /// REQ: SMU-15. Borders, kinds, and the end of the address space.
+    /// REQ: SMU-15. Checks borders of a window, kinds of access, and the end of the address space.
     #[test]
     fn what_lies_in_a_window_is_allowed() {
         let allow = |w: &Windows, at, bytes| w.allow(at, bytes, Kind::Memory);
@@ -171,7 +173,7 @@ mod tests {
         assert!(!allow(&w, END - 16, u64::MAX));
     }
 
-    /// REQ: SMU-15. As before there were windows.
+    /// REQ: SMU-15. Until a window is set or the windows are locked, the SMU may use all addresses.
     #[test]
     fn without_windows_everything_is_allowed() {
         let mut w = Windows::default();

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Exhaustive check of the protocol between the SMU's install and the operating system's threads: two pages under one PMD and one
-//! PUD, a miss on each, a thread that syncs metadata (kpted), a thread that withdraws page 0 and arms it again with the same
-//! block. Every interleaving of single memory accesses is visited; memory is sequentially consistent, as the fences of OS-6 make it
-//! here. Each variant leaves one promise out and must be seen to fail.
+//! Exhaustive check of the protocol between the SMU's install and two threads of the operating system. Two pages under one PMD
+//! and one PUD have a miss each. One thread syncs metadata (kpted). The other thread withdraws page 0 and arms it again with the
+//! same block. The check visits every interleaving of single memory accesses. Memory is sequentially consistent, which the fences
+//! of OS-6 ensure here. Each variant breaks one rule, and the check must find a failure.
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// A promise that a variant breaks.
+/// The rule that a variant breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
     Nothing,
     /// SMU-3: the SMU marks PUD and PMD before the PTE.
     MarksFirst,
-    /// OS-6: kpted looks below before it clears the PMD's mark.
+    /// OS-6: kpted reads the PTEs before it clears the PMD's mark.
     LookThenClear,
-    /// OS-6: kpted clears the PUD's mark last.
+    /// OS-6: kpted clears the PUD's mark after it has read the entries below.
     ClearUpwards,
     /// OS-4: page 0 is armed again without a fence.
     NoFence,
@@ -25,13 +25,13 @@ enum Broken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Pte {
     Empty,
-    /// The number tells apart what hardware cannot: how often the page was armed.
+    /// The number counts how often the page was armed. Hardware cannot see this number.
     Armed(u8),
     Unsynced,
     Synced,
 }
 
-/// The SMU's progress with a page: next step, and which arming its request saw.
+/// The SMU's progress with a page: the next step, and the number of the armed entry that the request saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Miss {
     Idle,
@@ -48,9 +48,9 @@ struct State {
     /// kpted's next step, and the PTE it has read for a plain store.
     kpted: u8,
     read: Option<Pte>,
-    /// The withdrawing thread's next step.
+    /// The next step of the thread that withdraws page 0.
     withdraw: u8,
-    /// An exchange met an entry that was armed later than its request.
+    /// An exchange replaced an entry that was armed after the request.
     stale: bool,
 }
 
@@ -65,7 +65,7 @@ const START: State = State {
     stale: false,
 };
 
-/// The SMU's next access for a page.
+/// Makes the SMU's next access for a page.
 fn smu(s: State, page: usize, broken: Broken) -> Option<State> {
     let mut n = s;
     let order: [u8; 3] = if broken == Broken::MarksFirst { *b"ump" } else { *b"pmu" };
@@ -87,7 +87,7 @@ fn smu(s: State, page: usize, broken: Broken) -> Option<State> {
                 _ => n.miss[page] = Miss::Over,
             }
         }
-        // Another access to the page, should it be armed again.
+        // If the page is armed again, a hart may access it again.
         Miss::Over => match s.pte[page] {
             Pte::Armed(_) => n.miss[page] = Miss::Idle,
             _ => return None,
@@ -96,7 +96,7 @@ fn smu(s: State, page: usize, broken: Broken) -> Option<State> {
     Some(n)
 }
 
-/// kpted's next access: step 0 looks at the PUD and clears it; then the PMD likewise; then the two PTEs.
+/// Makes kpted's next access: step 0 tests and clears the PUD's mark, step 1 the PMD's mark, then kpted reads the two PTEs.
 fn kpted(s: State, broken: Broken) -> Option<State> {
     let mut n = s;
     n.kpted = s.kpted + 1;
@@ -118,7 +118,7 @@ fn kpted(s: State, broken: Broken) -> Option<State> {
                 return None;
             }
             if s.kpted == 1 && !s.pmd {
-                n.kpted = 0; // nothing below: the subtree is skipped
+                n.kpted = 0; // without the PMD's mark, kpted skips the entries below
                 return Some(n);
             }
             n.pmd = false;
@@ -147,7 +147,7 @@ fn kpted(s: State, broken: Broken) -> Option<State> {
     Some(n)
 }
 
-/// Takes page 0 away once, fences, arms it again with the same block.
+/// Makes the next step of the withdrawal: remove page 0, wait for the fence, arm the page again with the same block.
 fn withdraw(s: State, broken: Broken) -> Option<State> {
     let mut n = s;
     n.withdraw = s.withdraw + 1;
@@ -169,7 +169,8 @@ fn next(s: State, broken: Broken) -> Vec<State> {
     [smu(s, 0, broken), smu(s, 1, broken), kpted(s, broken), withdraw(s, broken)].into_iter().flatten().collect()
 }
 
-/// What is wrong with a state: a stale install at once; a page out of kpted's sight once nothing can happen any more.
+/// Returns the error in a state. A stale install is always an error. An unsynced page without both marks is an error only
+/// when no further step is possible.
 fn wrong(s: State, at_rest: bool) -> Option<String> {
     if s.stale {
         return Some("an old miss was installed over a new entry".into());
@@ -178,12 +179,12 @@ fn wrong(s: State, at_rest: bool) -> Option<String> {
     if at_rest && lost {
         return Some("a page was lost to kpted".into());
     }
-    // After the withdrawal page 0 can become valid only through a miss on its second arming.
+    // After the withdrawal, page 0 can become valid only through a miss on the entry that was armed second.
     let resurrected = matches!(s.withdraw, 1 | 2) && s.pte[0] != Pte::Empty;
     resurrected.then(|| "a withdrawn page came back".into())
 }
 
-/// Visits every reachable state. The number of states, or the first thing wrong.
+/// Visits every reachable state. Returns the number of states, or the first error.
 fn explore(broken: Broken) -> Result<usize, String> {
     let mut seen = BTreeSet::from([START]);
     let mut todo = VecDeque::from([START]);
@@ -201,7 +202,7 @@ fn explore(broken: Broken) -> Result<usize, String> {
 #[test]
 fn no_interleaving_loses_or_mixes_up_a_page() {
     let states = explore(Broken::Nothing).unwrap();
-    assert!(states > 500, "only {states} states: the model is not what it was");
+    assert!(states > 500, "only {states} states, not more than 500: the model has changed");
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn every_promise_is_needed() {
         (Broken::NoFence, "old miss"),
         (Broken::PlainStore, "came back"),
     ] {
-        let found = explore(broken).expect_err(&format!("{broken:?} goes unnoticed"));
+        let found = explore(broken).expect_err(&format!("the check finds no failure with {broken:?}"));
         assert!(found.contains(what), "{broken:?}: {found}");
     }
 }
