@@ -112,7 +112,7 @@ impl FromStr for Fault {
         let name = parts.next().unwrap_or_default();
         let Some(&(_, kind)) = KINDS.iter().find(|(n, _)| *n == name) else {
             let names = KINDS.map(|(n, _)| n).join(", ");
-            return wrong(format!("'{name}' is not a kind of fault ({names})"));
+            return wrong(format!("'{name}' is not a kind of fault: use one of {names}"));
         };
         let (mut disk, mut lbas, mut queue, mut opcode, mut count, mut every) = (None, None, None, None, None, None);
         let mut fault = Fault {
@@ -160,7 +160,7 @@ impl FromStr for Fault {
                 "namespace" => fault.nsid = Some(number(key, value)?),
                 _ => {
                     let keys = "disk, namespace, lba, queue, op, skip, every, count, after, by";
-                    return wrong(format!("'{key}' is not a key of a fault ({keys})"));
+                    return wrong(format!("'{key}' is not a key of a fault: use one of {keys}"));
                 }
             }
         }

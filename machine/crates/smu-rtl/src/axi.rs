@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory at the end of the SMU's AXI4 master: every access goes to an [`SmuBus`] when it arrives, and its response comes
-//! after a while.
+//! Memory at the SMU's AXI4 master. Every access goes to an [`SmuBus`] when it arrives; its response comes after a delay.
 
 use std::collections::VecDeque;
 
@@ -14,21 +13,21 @@ const OKAY: u8 = 0;
 const EXOKAY: u8 = 1;
 const SLVERR: u8 = 2;
 
-/// How memory behaves.
+/// Behaviour of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// Cycles from an access to its response, at least 1, in addition to the cycles that the bus reports.
     pub latency: u64,
-    /// Most additional cycles, drawn at random. With any, responses overtake each other, and channels are not always ready.
+    /// Largest number of additional random cycles. If not 0, responses overtake each other, and channels are not always ready.
     pub jitter: u64,
-    /// One exclusive write in this number fails at random, as if others used the line; 0: none does.
+    /// One in this number of exclusive writes fails at random, as if another master used the line; 0: none fails.
     pub lost_reservations: u64,
     /// Seed of the random choices.
     pub seed: u64,
 }
 
 impl Memory {
-    /// Any memory.
+    /// Chooses the behaviour at random.
     pub fn by_chance(seed: u64) -> Memory {
         let mut dice = Dice::new(seed);
         let jitter = [0, 0, 3, 30, 300][dice.below(5) as usize];
@@ -43,13 +42,14 @@ impl Default for Memory {
     }
 }
 
-/// An access as it went to the bus: the part of the unit (its AXI identifier), the address, whether it belongs to an exclusive pair.
-#[allow(missing_docs)] // the fields are named so
+/// An access on the bus. `part` is its AXI identifier, which tells the part of the unit. `exclusive` tells whether the access
+/// belongs to an exclusive pair.
+#[allow(missing_docs)] // the names of the fields say what they are
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// A read of one or two 64-bit values; the first.
+    /// A read of one or more 64-bit values. `value` is the first.
     Read { part: u32, at: u64, exclusive: bool, value: Result<u64, BusError> },
-    /// A write; its first 64 bits and whether it was done.
+    /// A write. `value` is its first 64 bits; `done` tells whether it took effect.
     Write { part: u32, at: u64, bytes: usize, exclusive: bool, value: u64, done: bool },
 }
 
@@ -58,9 +58,9 @@ struct Response {
     id: u32,
     due: u64,
     resp: u8,
-    /// It matters to the unit, unlike a look that found nothing new.
+    /// Whether the unit may act on it. A poll that finds nothing new gives the unit nothing to do.
     work: bool,
-    /// Beats of a read.
+    /// Remaining beats of a read.
     beats: VecDeque<[u64; 8]>,
 }
 
@@ -73,7 +73,7 @@ struct Address {
     lock: bool,
 }
 
-/// The far end of the AXI4 master.
+/// The memory side of the AXI4 master.
 pub(crate) struct Axi {
     memory: Memory,
     data_bytes: u64,
@@ -81,14 +81,14 @@ pub(crate) struct Axi {
     longest: u64,
     reads: Vec<Response>,
     writes: Vec<Response>,
-    /// Which response is on its channel.
+    /// Index of the response that is on its channel.
     read_shown: Option<usize>,
     write_shown: Option<usize>,
     addresses: VecDeque<Address>,
     data: VecDeque<([u64; 8], u64, bool)>,
-    /// What each identifier's last exclusive read gave.
+    /// Address and value of each identifier's last exclusive read.
     monitor: Vec<Option<(u64, u64)>>,
-    /// What stood on the address and data channels and was not taken.
+    /// Read address, write address and write data that were on the channels in the last cycle and were not accepted.
     stuck: (Option<Address>, Option<Address>, Option<[u64; 8]>),
 }
 
@@ -119,18 +119,18 @@ impl Axi {
         self.memory.latency = latency;
     }
 
-    /// Whether a response that matters is still to come.
+    /// Tells whether a response is outstanding that the unit may act on.
     pub fn is_working(&self) -> bool {
         let waits = !(self.writes.is_empty() && self.addresses.is_empty() && self.data.is_empty());
         waits || self.reads.iter().any(|r| r.work)
     }
 
-    /// The longest that a response took so far.
+    /// Returns the longest time of a response so far, in cycles.
     pub fn longest(&self) -> u64 {
         self.longest
     }
 
-    /// Puts the responses of this cycle on the pins.
+    /// Drives the responses of this cycle to the pins.
     pub fn drive(&mut self, now: u64, pins: &mut Inputs) {
         let free = |dice: &mut Dice, jitter: u64| u8::from(jitter == 0 || !dice.one_in(4));
         let jitter = self.memory.jitter;
@@ -153,7 +153,7 @@ impl Axi {
         }
     }
 
-    /// Takes what was on the pins in this cycle. `seen` hears of each access and says whether it matters.
+    /// Handles the accesses on the pins in this cycle. Calls `seen` for each; `seen` returns whether the unit may act on it.
     pub fn take(
         &mut self,
         now: u64,
@@ -167,7 +167,7 @@ impl Axi {
             if self.reads[i].beats.is_empty() {
                 self.reads.remove(i);
             }
-            self.read_shown = None; // another may come between two beats
+            self.read_shown = None; // another response may come between two beats
         }
         if let Some(i) = self.write_shown.filter(|_| outs.bready == 1) {
             self.writes.remove(i);
@@ -205,14 +205,14 @@ impl Axi {
         }
     }
 
-    /// What is valid stays as it is until it is taken.
+    /// Checks that address and data on a channel stay unchanged until they are accepted.
     fn is_stable(&self, read: Option<Address>, write: Option<Address>, data: Option<[u64; 8]>) {
         let (r, w, d) = &self.stuck;
         assert!(r.is_none() || *r == read, "AXI read address changed while it waited: {r:?}, then {read:?}");
         assert!(w.is_none() || *w == write, "AXI write address changed while it waited: {w:?}, then {write:?}");
         let words = (self.data_bytes / 8) as usize;
         let same = d.is_none_or(|d| data.is_some_and(|now| now[..words] == d[..words]));
-        assert!(same, "AXI write data changed while they waited: {d:?}, then {data:?}");
+        assert!(same, "AXI write data changed while it waited: {d:?}, then {data:?}");
     }
 
     fn due(&mut self, now: u64, bus: &mut dyn SmuBus) -> u64 {
@@ -226,7 +226,7 @@ impl Axi {
         let bytes = (u64::from(a.len) + 1) << a.size;
         assert!(
             a.size >= 3 && a.addr.is_multiple_of(bytes) && 1 << a.size <= self.data_bytes,
-            "AXI read of an odd form: {a:?}"
+            "AXI read with an unexpected size or alignment: {a:?}"
         );
         let mut resp = if a.lock { EXOKAY } else { OKAY };
         let mut first = None;
@@ -267,7 +267,7 @@ impl Axi {
             let lane = (a.addr + beat_bytes * n as u64) % self.data_bytes;
             let want = if beat_bytes == 64 { u64::MAX } else { ((1 << beat_bytes) - 1) << lane };
             assert!(*strobe == want, "AXI write {a:?} with strobe {strobe:#x}, not {want:#x}");
-            assert!(*last == (n + 1 == beats.len()), "AXI write {a:?} ends wrongly");
+            assert!(*last == (n + 1 == beats.len()), "AXI write {a:?} has WLAST on the wrong beat");
             let all: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
             bytes.extend_from_slice(&all[lane as usize..(lane + beat_bytes) as usize]);
         }
@@ -289,7 +289,7 @@ impl Axi {
         self.writes.push(Response { id: a.id, due, resp: resp.unwrap_or(SLVERR), work: true, beats: VecDeque::new() });
     }
 
-    /// REQ: SMU-3. Done if the value is still what the exclusive read gave.
+    /// REQ: SMU-3. Writes if memory still has the value of the exclusive read.
     fn exclusive_write(&mut self, a: Address, new: u64, bus: &mut dyn SmuBus) -> Result<u8, BusError> {
         let Some((_, old)) = self.monitor[a.id as usize].take().filter(|(at, _)| *at == a.addr) else {
             panic!("AXI exclusive write without its read: {a:?}");
@@ -301,7 +301,8 @@ impl Axi {
     }
 }
 
-/// The response to show: the one that is shown already, else the first that is due and has none of its identifier before it.
+/// Chooses the response to drive: the current one until it is accepted, then the first that is due and is the oldest of its
+/// identifier.
 fn choose(responses: &[Response], now: u64, shown: Option<usize>) -> Option<usize> {
     let first_of_its = |i: usize| !responses[..i].iter().any(|r| r.id == responses[i].id);
     shown.or_else(|| (0..responses.len()).find(|&i| responses[i].due <= now && first_of_its(i)))

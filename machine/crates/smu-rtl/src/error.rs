@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with a simulated unit.
+//! Errors of the simulated unit.
 
 use std::path::PathBuf;
 
-/// Why a unit cannot be had.
+/// Reason why a simulated unit cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum RtlError {
-    /// No library, or none that can be loaded.
-    #[error("cannot load the simulated SMU {0}: {1}; python3 -m rtl.smu.sim.build makes it")]
+    /// The library does not exist or cannot be loaded.
+    #[error("cannot load the simulated SMU {0}: {1}; build it with python3 -m rtl.smu.sim.build")]
     Load(PathBuf, String),
     /// The library was built with other parameters.
-    #[error("{0}: built for {1} = {2}, but {3} is needed")]
+    #[error("{0}: the library was built with {1} = {2}, but the configuration needs {3}")]
     Parameters(PathBuf, &'static str, u32, u32),
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The SMU's RTL (rtl/smu/rtl), simulated by a library that rtl/smu/sim/build.py makes, in the place of the reference model.
+//! The simulated RTL of the SMU (rtl/smu/rtl), for use in place of the reference model. rtl/smu/sim/build.py builds the library.
 //!
-//! One clock cycle of the unit is one cycle of the machine, except that register accesses take none of the machine's time and
-//! that cycles in which nothing can happen are skipped.
+//! One clock cycle of the unit is one cycle of the machine, with two exceptions: register accesses take no time of the machine,
+//! and cycles in which nothing can happen are skipped.
 
 mod axi;
 mod dice;

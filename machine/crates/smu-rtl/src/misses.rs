@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The steps of each miss, as they show on the pins.
+//! Times of the steps of each miss, found from the accesses on the pins.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use trapless_smu_regs as regs;
 
 use crate::axi::Access;
 
-/// AXI identifiers of the parts that read, behind those of the updaters (rtl/smu/rtl/trapless_smu.sv).
+/// AXI identifiers of the parts that read. They follow the identifiers of the updaters (rtl/smu/rtl/trapless_smu.sv).
 const LOOKUP: u32 = 0;
 const POLLER: u32 = 2;
 const COMMAND_BYTES: usize = 64;
-/// More than there can be.
+/// A limit above the number of misses that can be live.
 const MOST: usize = 512;
 
 #[derive(Clone, Debug)]
@@ -21,35 +21,35 @@ struct Miss {
     pte: u64,
     cid: Option<u64>,
     stamps: Stamps,
-    /// The entry that was written.
+    /// The entry that the SMU installed.
     installed: u64,
 }
 
-/// A miss whose entry and upper marks are written.
+/// A miss whose PTE, PMD and PUD are updated.
 #[derive(Clone, Copy, Debug)]
 pub struct Installed {
-    /// Where its entry is.
+    /// Address of the PTE.
     pub pte: u64,
-    /// The entry.
+    /// Value of the PTE.
     pub value: u64,
-    /// Its steps so far.
+    /// Times of its steps so far.
     pub stamps: Stamps,
 }
 
-/// Misses between their lookup and their answer.
+/// The misses between their lookup and their answer.
 #[derive(Clone, Debug, Default)]
 pub struct Misses {
     live: Vec<Miss>,
     updaters: u32,
     polled: BTreeMap<u64, u64>,
-    /// Which miss each updater is at, by its PTE.
+    /// Address of the PTE that each updater works on.
     updating: [u64; 8],
-    /// What was installed and not taken.
+    /// Installed misses that were not taken with [`Misses::take_installed`].
     installed: Vec<Installed>,
 }
 
 impl Misses {
-    /// None.
+    /// Creates an empty set for a unit with this number of updaters.
     pub fn new(updaters: u32) -> Misses {
         Misses { updaters, ..Misses::default() }
     }
@@ -58,7 +58,7 @@ impl Misses {
         matches!(*access, Access::Read { part, .. } if part == self.updaters + POLLER)
     }
 
-    /// Whether this is a look at a completion queue that sees what it saw the last time.
+    /// Tells whether the access is a poll of a completion queue that finds the same value as the poll before.
     pub fn finds_nothing(&mut self, access: &Access) -> bool {
         match *access {
             Access::Read { at, value: Ok(value), .. } if self.is_poll(access) => {
@@ -68,13 +68,13 @@ impl Misses {
         }
     }
 
-    /// Notes an access at this time. Gives the time of a doorbell.
+    /// Records the step that an access at time `now` belongs to.
     pub fn note(&mut self, access: &Access, now: Cycle) {
         match *access {
             Access::Read { part, at, .. } if part == self.updaters + LOOKUP => {
                 self.live.retain(|m| m.pte != at);
                 if self.live.len() == MOST {
-                    self.live.remove(0); // failed long ago
+                    self.live.remove(0); // the oldest miss failed long ago
                 }
                 let stamps = Stamps { allocated: Some(now), ..Stamps::default() };
                 self.live.push(Miss { pte: at, cid: None, stamps, installed: 0 });
@@ -89,17 +89,17 @@ impl Misses {
                 if self.live.iter().any(|m| m.pte == at && m.stamps.pte.is_none()) {
                     self.updating[updater] = at;
                 } else if value.is_ok_and(|v| regs::PTE_L.is_set(v)) {
-                    self.updated(updater, None, now); // marked already: not written
+                    self.updated(updater, None, now); // the entry is already marked, so the unit does not write it
                 }
             }
             Access::Write { part, exclusive: true, done: true, value, .. } => {
                 self.updated(part as usize % self.updating.len(), Some(value), now);
             }
             Access::Write { bytes: COMMAND_BYTES, value, .. } => {
-                // An entry that has a new command is done with the old one.
+                // If a PMSHR entry has a new command, its old miss is over.
                 let cid = value >> 16 & 0xffff;
                 self.live.retain(|m| m.cid != Some(cid));
-                // The command names its miss only by what it reads; the first that waits for one has it.
+                // The command does not name its PTE. We give it to the first miss that waits for a command.
                 if let Some(m) = self.live.iter_mut().find(|m| m.cid.is_none() && m.stamps.command.is_none()) {
                     m.cid = Some(cid);
                     m.stamps.frame = m.stamps.frame.or(Some(now));
@@ -114,7 +114,7 @@ impl Misses {
         }
     }
 
-    /// An updater is done with an entry.
+    /// Records that an updater has finished the PTE, the PMD or the PUD.
     fn updated(&mut self, updater: usize, written: Option<u64>, now: Cycle) {
         let pte = self.updating[updater];
         let Some(m) = self.live.iter_mut().find(|m| m.pte == pte) else { return };
@@ -130,12 +130,12 @@ impl Misses {
         }
     }
 
-    /// Takes what was installed.
+    /// Returns the installed misses and forgets them.
     pub fn take_installed(&mut self) -> Vec<Installed> {
         std::mem::take(&mut self.installed)
     }
 
-    /// The steps of the miss of this PTE.
+    /// Returns the times of the steps of this PTE's miss.
     pub fn stamps(&self, pte: u64) -> Stamps {
         self.live.iter().find(|m| m.pte == pte).map_or_else(Stamps::default, |m| m.stamps)
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bus for when the unit needs no memory.
+//! A bus without memory, for times when the unit needs none.
 
 use trapless_memory::{BusError, PhysAddr};
 use trapless_smu::SmuBus;
 
-/// Memory that is not there.
+/// A bus on which every access fails.
 pub struct Nowhere;
 
 impl SmuBus for Nowhere {

@@ -12,34 +12,34 @@ use crate::error::RtlError;
 const MAX_HARTS: usize = 32;
 const MAX_DATA_WORDS: usize = 8;
 
-/// What a library was built with.
+/// Parameters of the RTL with which a library was built.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parameters {
-    /// PMSHR entries.
+    /// Number of PMSHR entries.
     pub pmshr_entries: u32,
-    /// Walkers.
+    /// Number of walkers.
     pub harts: u32,
-    /// Software request ports.
+    /// Number of software request ports.
     pub ports: u32,
-    /// Queue descriptors.
+    /// Number of queue descriptors.
     pub devices: u32,
-    /// Frames fetched in advance.
+    /// Number of frames to prefetch.
     pub prefetch: u32,
-    /// Page tables updated at a time.
+    /// Number of misses whose page table entries are updated at the same time.
     pub updaters: u32,
-    /// AXI data bits.
+    /// Width of the AXI data bus in bits.
     pub data_width: u32,
-    /// AXI identifier bits.
+    /// Width of AXI identifiers in bits.
     pub axi_id_width: u32,
-    /// Cycles between two looks at a completion queue.
+    /// Cycles between two polls of a completion queue.
     pub poll_interval: u32,
-    /// Socket.
+    /// Socket number.
     pub socket: u32,
 }
 
 impl Parameters {
-    /// As rtl/smu/sim/build.py takes them.
+    /// Returns the parameters as arguments for rtl/smu/sim/build.py.
     pub fn arguments(&self) -> String {
         let p = self;
         let list = [
@@ -57,7 +57,7 @@ impl Parameters {
         list.map(|(name, value)| format!("{name}={value}")).join(" ")
     }
 
-    /// Path of the library for these parameters in `folder`.
+    /// Returns the path of the library for these parameters in `folder`.
     pub fn library(&self, folder: &Path) -> PathBuf {
         let p = self;
         folder.join(format!(
@@ -170,12 +170,12 @@ pub struct Unit {
     skip: unsafe extern "C" fn(*mut c_void, u64),
     free: unsafe extern "C" fn(*mut c_void),
     pub parameters: Parameters,
-    /// The functions are its.
+    /// Keeps the library loaded, because the functions above are part of it.
     _library: Library,
 }
 
 impl Unit {
-    /// Loads the library and makes a unit after reset; with a waveform, if the library can.
+    /// Loads the library and creates a unit in its state after reset. Writes a waveform to `trace` if the library supports it.
     pub fn load(path: &Path, trace: Option<&Path>) -> Result<Unit, RtlError> {
         let wrong = |e: libloading::Error| RtlError::Load(path.into(), e.to_string());
         let trace = trace.map(|t| CString::new(t.to_string_lossy().as_bytes()).unwrap_or_default());
@@ -200,19 +200,19 @@ impl Unit {
         }
     }
 
-    /// One clock cycle.
+    /// Simulates one clock cycle.
     pub fn tick(&mut self, inputs: &Inputs, outputs: &mut Outputs) {
         // SAFETY: `smu` is alive as long as `self`; both structs are laid out as in pins.h.
         unsafe { (self.tick)(self.smu, inputs, outputs) }
     }
 
-    /// The value of a register, read without a bus access.
+    /// Returns the value of a register without a bus access.
     pub fn peek(&self, offset: u32) -> u64 {
-        // SAFETY: `smu` is alive; the call leaves it as it was, and `Unit` is not `Sync`.
+        // SAFETY: `smu` is alive; the call does not change it, and `Unit` is not `Sync`.
         unsafe { (self.peek)(self.smu, offset) }
     }
 
-    /// Time passes in which nothing happens.
+    /// Advances the time by cycles in which nothing happens.
     pub fn skip(&mut self, cycles: u64) {
         // SAFETY: `smu` is alive.
         unsafe { (self.skip)(self.smu, cycles) }
@@ -221,7 +221,7 @@ impl Unit {
 
 impl Drop for Unit {
     fn drop(&mut self) {
-        // SAFETY: `smu` came from `smu_new` and is used no more.
+        // SAFETY: `smu` came from `smu_new`, and nothing uses it afterwards.
         unsafe { (self.free)(self.smu) }
     }
 }

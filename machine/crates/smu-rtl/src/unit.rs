@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The unit with its clock, its walkers' pins and its register bus.
+//! The simulated unit: its clock, the pins of its walkers, and its register bus.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,23 +18,23 @@ use crate::misses::{Installed, Misses};
 use crate::nowhere::Nowhere;
 use crate::pins::{Inputs, Outputs, Parameters, RequestPins, Unit};
 
-/// Cycles without any sign of work after which there is none, besides the unit's own rounds.
+/// The unit is idle after this number of cycles without a sign of work, plus the cycles of its internal rounds.
 const QUIET: u64 = 64;
-/// Cycles after which a register access that is not over never will be.
+/// Cycles after which we assume that a register access hangs.
 const PATIENCE: u64 = 100_000;
 
-/// A walker's or a port's wait.
+/// A request of a walker or a port that waits for its answer.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     request: Request,
-    /// What goes over the pins for `request.id`.
+    /// Identifier on the pins, in place of `request.id`.
     pin_id: u8,
     asked: Cycle,
     accepted: bool,
     joined: bool,
 }
 
-/// Event that is reported to the sink at the next opportunity.
+/// An event that waits for its report to the sink.
 #[derive(Debug)]
 enum Event {
     Accepted(Source),
@@ -42,7 +42,7 @@ enum Event {
         from_port: bool,
         answer: Answer,
     },
-    /// Installed; whoever waits is answered after it.
+    /// A miss is installed. Its waiters are answered afterwards.
     Over(Miss),
 }
 
@@ -62,7 +62,7 @@ enum Event {
 ///     completion_hints: false,
 ///     timing: SmuTiming::isca20(ClockHz(100_000_000)),
 /// };
-/// // `RtlSmu::load` wants a library that rtl/smu/sim/build.py has made with these arguments.
+/// // `RtlSmu::load` needs a library that rtl/smu/sim/build.py has built with these arguments.
 /// let parameters = RtlSmu::parameters(&config);
 /// assert!(parameters.arguments().starts_with("pmshr=8 harts=1 ports=1 "));
 /// ```
@@ -72,29 +72,29 @@ pub struct RtlSmu {
     axi: Axi,
     pins: Inputs,
     outs: Outputs,
-    /// Clock cycles since reset, and the machine's cycle that the next one is.
+    /// Number of clock cycles since reset, and the machine's time of the next clock cycle.
     ticks: u64,
     clock: Cycle,
-    /// Clock cycles that it may have.
+    /// The unit panics when `ticks` reaches this number.
     limit: u64,
-    /// Clock cycles without a sign of work, and how many of them mean that there is none.
+    /// Number of clock cycles without a sign of work, and the number after which the unit is idle.
     quiet: u64,
     drowsy: u64,
-    /// Until when the unit is at rest, if something will wake it: a completion or a timeout.
+    /// Times at which an idle unit must wake up, for a completion or a timeout.
     alarms: BTreeSet<Cycle>,
     walkers: Vec<Option<Wait>>,
     ports: Vec<Option<Wait>>,
     next_pin_id: u8,
     misses: Misses,
-    /// Who began the miss of each entry, when, and the armed entry.
+    /// For the address of each PTE with a miss: source and time of the first request, and the armed entry.
     begun: BTreeMap<u64, (Source, Cycle, u64)>,
     events: Vec<Event>,
-    /// Every access to memory, if anybody looks.
+    /// Log of all memory accesses, if a test has set it.
     pub log: Option<Vec<(Cycle, Access)>>,
 }
 
 impl RtlSmu {
-    /// What a library must be built with for this configuration.
+    /// Returns the parameters with which a library must be built for this configuration.
     pub fn parameters(config: &SmuConfig) -> Parameters {
         Parameters {
             pmshr_entries: config.pmshr_entries.into(),
@@ -110,10 +110,10 @@ impl RtlSmu {
         }
     }
 
-    /// Loads the library and resets the unit. A library with traces writes a waveform to `trace`.
+    /// Loads the library and resets the unit. A library that was built with traces writes a waveform to `trace`.
     ///
     /// # Errors
-    /// When there is no such library, or it was built with other sizes.
+    /// The library cannot be loaded, or it was built with other sizes.
     pub fn load(path: &Path, config: SmuConfig, memory: Memory, trace: Option<&Path>) -> Result<RtlSmu, RtlError> {
         let unit = Unit::load(path, trace)?;
         let (have, want) = (unit.parameters, RtlSmu::parameters(&config));
@@ -155,17 +155,17 @@ impl RtlSmu {
         Ok(smu)
     }
 
-    /// Other memory from now on.
+    /// Changes the behaviour of memory from now on.
     pub fn set_memory(&mut self, memory: Memory) {
         self.axi.set_memory(memory);
     }
 
-    /// For tests of a unit that may be broken: makes it panic after `ticks` clock cycles.
+    /// Makes the unit panic after `ticks` clock cycles, for tests of a unit that may hang.
     pub fn set_limit(&mut self, ticks: u64) {
         self.limit = ticks;
     }
 
-    /// Clock cycles so far.
+    /// Returns the number of clock cycles so far.
     pub fn ticks(&self) -> u64 {
         self.ticks
     }
@@ -174,7 +174,7 @@ impl RtlSmu {
         self.quiet < self.drowsy + 2 * self.axi.longest() || self.pins.req_valid != 0 || self.pins.abandon != 0
     }
 
-    /// Time goes on without clock cycles, up to a moment at which there is something to do.
+    /// Advances the time to `at` without simulating the clock cycles in between.
     fn sleep_until(&mut self, at: Cycle) {
         if at > self.clock {
             self.unit.skip(at.0 - self.clock.0);
@@ -184,7 +184,7 @@ impl RtlSmu {
         self.quiet = 0;
     }
 
-    /// A call of the host comes at `now`.
+    /// Prepares the unit for a call of the host at time `now`.
     fn called(&mut self, now: Cycle) {
         if !self.is_awake() {
             self.sleep_until(now.max(self.clock));
@@ -192,7 +192,7 @@ impl RtlSmu {
         self.quiet = 0;
     }
 
-    /// One clock cycle.
+    /// Simulates one clock cycle.
     fn tick(&mut self, bus: &mut dyn SmuBus) {
         let was_asking = self.outs.port_asking;
         let was_busy = self.outs.port_busy;
@@ -222,7 +222,7 @@ impl RtlSmu {
             self.installed(&installed);
         }
         self.ticks += 1;
-        assert!(self.ticks < self.limit, "the SMU never comes to rest");
+        assert!(self.ticks < self.limit, "the SMU still works after its limit of clock cycles");
         self.ports_changed(was_asking, was_busy);
         for hart in bits(self.pins.req_valid & self.outs.req_ready) {
             self.pins.req_valid &= !(1 << hart);
@@ -234,9 +234,9 @@ impl RtlSmu {
         self.pins.abandon = 0;
     }
 
-    /// A miss is over for all but those who wait.
+    /// Reports a miss as over when its entries are updated. Its waiters still wait for their answers.
     fn installed(&mut self, installed: &Installed) {
-        // That of a port is over with its answer.
+        // A port's miss is reported as over with the port's answer.
         let walkers = |(from, ..): &(Source, Cycle, u64)| matches!(from, Source::Walker(_));
         let Some((from, asked, seen)) = self.begun.get(&installed.pte).copied().filter(walkers) else { return };
         self.begun.remove(&installed.pte);
@@ -254,7 +254,7 @@ impl RtlSmu {
         }
     }
 
-    /// A request is accepted: it joins if somebody else's for the same entry was before.
+    /// Records that a request is accepted. It has joined a miss if an accepted request for the same PTE still waits.
     fn accepted(&mut self, from: Source) {
         let Some(pte) = self.wait(from).map(|w| w.request.pte) else { return };
         let others = self.walkers.iter().chain(&self.ports).flatten();
@@ -269,8 +269,8 @@ impl RtlSmu {
         self.events.push(Event::Accepted(from));
     }
 
-    /// Reports an answer on a walker's pins. An answer that nobody waits for is reported too, with an
-    /// identifier that no request has.
+    /// Reports an answer on a walker's pins. Reports an answer without a waiting request too, with an identifier that no
+    /// request has.
     fn answered(&mut self, hart: u32) {
         let rsp = self.outs.rsp[hart as usize];
         let outcome = outcome(rsp.outcome, rsp.reason, rsp.pte);
@@ -345,7 +345,7 @@ impl RtlSmu {
         }
     }
 
-    /// Tells what happened in this cycle, or during calls before it.
+    /// Reports the events of this cycle, and of the calls before it, to the sink.
     fn deliver(&mut self, now: Cycle, sink: &mut dyn SmuSink) {
         for event in std::mem::take(&mut self.events) {
             match event {
@@ -359,7 +359,7 @@ impl RtlSmu {
         }
     }
 
-    /// An access over the register bus; a read without a value.
+    /// Makes an access over the register bus: a write of `value`, or a read if there is none.
     fn access(&mut self, offset: u64, strobe: u8, value: Option<u64>, bus: &mut dyn SmuBus) -> u64 {
         let at = (offset & !7) as u32;
         match value {
@@ -386,18 +386,18 @@ impl RtlSmu {
                 None => (self.outs.csr_rvalid, self.outs.csr_rresp),
             };
             if over == 1 {
-                assert!(response == 0, "the SMU's register {offset:#x} answered with {response}");
+                assert!(response == 0, "an access of the SMU's register {offset:#x} got the error response {response}");
                 return self.outs.csr_rdata;
             }
         }
-        panic!("an access of the SMU's register {offset:#x} never ends");
+        panic!("an access of the SMU's register {offset:#x} has no response after {PATIENCE} cycles");
     }
 }
 
-/// Tests of the register bus.
+/// Accesses for tests of the register bus.
 impl RtlSmu {
-    /// Several accesses at a time, writes with a value, each to a separate register. Valids and readies come by
-    /// chance. Gives what was read.
+    /// Makes several accesses at the same time, each to a separate register: a write if it has a value, else a read. Sets valid
+    /// and ready signals at random. Returns the values read.
     pub fn access_together(
         &mut self,
         accesses: &[(u64, Option<u64>)],
@@ -432,18 +432,18 @@ impl RtlSmu {
                 }
             }
             let read = (outs.csr_rvalid == 1).then_some(outs.csr_rdata);
-            assert!(stuck.0.is_none() || stuck.0 == read, "a read's answer changed while it waited");
-            assert!(!stuck.1 || outs.csr_bvalid == 1, "a write's answer went away");
+            assert!(stuck.0.is_none() || stuck.0 == read, "the response of a read changed before it was accepted");
+            assert!(!stuck.1 || outs.csr_bvalid == 1, "the response of a write was withdrawn before it was accepted");
             stuck = (read.filter(|_| pins.csr_rready == 0), outs.csr_bvalid == 1 && pins.csr_bready == 0);
             found.extend(read.filter(|_| pins.csr_rready == 1));
             written += usize::from(outs.csr_bvalid == 1 && pins.csr_bready == 1);
-            assert!(found.len() <= asked && written <= addresses.min(data), "an answer to nothing");
+            assert!(found.len() <= asked && written <= addresses.min(data), "a response without an access");
             if found.len() == reads.len() && written == writes.len() {
                 (self.pins.csr_bready, self.pins.csr_rready) = (1, 1);
                 return found;
             }
         }
-        panic!("accesses of the SMU's registers never end");
+        panic!("accesses of the SMU's registers are not done after {PATIENCE} cycles");
     }
 }
 
@@ -452,7 +452,7 @@ impl SmuUnit for RtlSmu {
         &self.config
     }
 
-    /// It has its own; only memory may become slower or faster.
+    /// Changes only the latency of memory, because the RTL has its own times.
     fn set_timing(&mut self, timing: SmuTiming) {
         self.axi.set_latency(timing.ring_read.0);
     }
@@ -552,7 +552,7 @@ impl SmuUnit for RtlSmu {
     }
 }
 
-/// What the register block answers to (spec/smu.md).
+/// Tells whether the register block supports this access (spec/smu.md).
 fn is_access(offset: u64, size: usize) -> bool {
     offset < 0x1000 && (size == 8 && offset.is_multiple_of(8) || size == 4 && offset.is_multiple_of(4))
 }
@@ -576,7 +576,7 @@ fn outcome(outcome: u64, reason: u64, pte: u64) -> Outcome {
             regs::REASON_DISABLED => FailReason::Disabled,
             regs::REASON_DESCRIPTOR => FailReason::Descriptor,
             regs::REASON_TIMEOUT => FailReason::Timeout,
-            other => panic!("the SMU answers with reason {other}"),
+            other => panic!("the SMU answered with the unknown reason {other}"),
         }),
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A unit in another place. Where page tables, rings, queues and doorbells lie, which frames and blocks there are,
-//! what the entries allow, which descriptor a device has: to the rules it is all one. A disguise shows its unit other
-//! numbers than the world has, and tells the world its own again, so that any test becomes one of numbers in which
-//! every bit is both 0 and 1. Queues and rings are to be shorter than a page.
+//! A unit that sees other numbers than the world. The rules do not depend on the addresses of page tables, rings, queues and
+//! doorbells, on the numbers of frames, blocks and descriptors, or on the permissions of entries. A disguise changes bits of
+//! these numbers on the way to its unit, and changes them back on the way to the world. So every test also runs with numbers
+//! in which each bit is sometimes 0 and sometimes 1. Queues and rings must be shorter than a page.
 
 use trapless_memory::{BusError, Cycle, PhysAddr};
 use trapless_smu::{
@@ -13,10 +13,10 @@ use trapless_smu_rtl::Dice;
 
 use crate::world::{FREE_RING, PMD, PT, PUD, RET_RING, cq_doorbell};
 
-/// Bits of an address that say which part of the world it is in.
+/// Bits of an address that select a region of the world.
 const REGION: u64 = 0x00ff_ffff_ffff_0000;
 
-/// Bits that are turned over on the way.
+/// Bits that the disguise inverts.
 #[derive(Clone, Copy, Debug)]
 struct Masks {
     high: u64,
@@ -24,7 +24,7 @@ struct Masks {
     lba: u64,
     device: u64,
     flags: u64,
-    /// In the upper entries, which the unit marks and otherwise leaves alone.
+    /// Bits of PMD and PUD. The unit marks these entries and leaves their other bits unchanged.
     upper: u64,
     pfn: u64,
     dma: u64,
@@ -32,7 +32,7 @@ struct Masks {
     blocks: u64,
 }
 
-/// What a register holds.
+/// Content of a register.
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,
@@ -60,7 +60,7 @@ impl Masks {
         }
     }
 
-    /// Bits besides `high` that are turned over in a region of the world.
+    /// Returns the bits that are inverted in a region of the world, in addition to `high`.
     fn low(&self, region: u64) -> u64 {
         self.low
             & match region {
@@ -79,7 +79,7 @@ impl Masks {
         at ^ self.high ^ self.low((at ^ self.high) & REGION)
     }
 
-    /// A leaf entry; the other way too.
+    /// Converts a leaf entry, in either direction.
     fn entry(self, value: u64) -> u64 {
         let flags = if regs::PTE_R.is_set(value) { self.flags } else { 0 };
         if regs::PTE_V.is_set(value) {
@@ -91,7 +91,7 @@ impl Masks {
         }
     }
 
-    /// A word of memory; the other way too. `at` is the world's.
+    /// Converts a word of memory, in either direction. `at` is its address in the world.
     fn word(self, at: u64, value: u64) -> u64 {
         match at & REGION {
             PT => self.entry(value),
@@ -103,7 +103,7 @@ impl Masks {
         }
     }
 
-    /// A command, by 32-bit words.
+    /// Converts an NVMe command.
     fn command(self, data: &[u8]) -> Vec<u8> {
         let turn: [(u64, u64); 3] = [
             (regs::NVME_SQE_NSID, self.nsid),
@@ -142,7 +142,7 @@ impl Masks {
     }
 }
 
-/// A unit that sees other numbers than the world.
+/// The unit with its disguise.
 pub struct Disguise {
     unit: Box<dyn SmuUnit>,
     masks: Masks,
@@ -153,13 +153,13 @@ impl Disguise {
         Disguise { unit, masks: Masks::new(seed) }
     }
 
-    /// Only that the world's first descriptor is this one.
+    /// Creates a disguise that changes only the numbers of descriptors: descriptor 0 of the world is this one of the unit.
     pub fn at(unit: Box<dyn SmuUnit>, descriptor: u64) -> Disguise {
         let none = Masks { high: 0, low: 0, lba: 0, device: 0, flags: 0, upper: 0, pfn: 0, dma: 0, nsid: 0, blocks: 0 };
         Disguise { unit, masks: Masks { device: descriptor, ..none } }
     }
 
-    /// The unit's register in the place of the world's, and what it holds.
+    /// Returns the offset of the unit's register for a register of the world, and its kind of content.
     fn register(&self, offset: u64) -> (u64, Kind) {
         let inside = |base: u64, stride: u64, count: u64| {
             offset.checked_sub(base).filter(|at| *at < stride * count).map(|at| (at % stride) & !7)
@@ -231,7 +231,7 @@ impl SmuUnit for Disguise {
         let (there, kind) = self.register(offset);
         let masks = self.masks;
         let to_unit = |whole: u64| masks.register(kind, whole, |at| masks.to_unit(at));
-        // What a half is turned into may depend on the other.
+        // The conversion of one half may depend on the other half.
         let half = |old: u64| match offset % 8 {
             0 => to_unit(old & !0xffff_ffff | value & 0xffff_ffff) & 0xffff_ffff,
             _ => to_unit(old & 0xffff_ffff | value << 32) >> 32,
@@ -262,7 +262,7 @@ impl SmuUnit for Disguise {
     }
 }
 
-/// The world's bus as the unit sees it.
+/// The world's bus, converted for the unit.
 struct Far<'a> {
     bus: &'a mut dyn SmuBus,
     masks: Masks,
@@ -315,7 +315,7 @@ impl SmuBus for Far<'_> {
     }
 }
 
-/// The world's ears.
+/// The world's sink, which gets converted answers.
 struct Told<'a> {
     sink: &'a mut dyn SmuSink,
     masks: Masks,

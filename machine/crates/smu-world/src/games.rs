@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random walkers, devices and operating systems.
+//! Games: random sequences of actions of walkers, devices and the operating system.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -10,7 +10,7 @@ use trapless_smu_regs as regs;
 use crate::sim::{HARTS, PMSHR, Sim};
 use crate::world::{AREAS, Area, DESCRIPTORS, PTES};
 
-/// Something that happens.
+/// An action of a walker, a device or the operating system, or a fault of the bus.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Action {
@@ -42,7 +42,7 @@ pub enum Action {
     Mend,
 }
 
-/// What may happen, bus errors too or not.
+/// Strategy for random actions, with bus errors if `faults` is set.
 pub fn action(faults: bool) -> impl Strategy<Value = Action> {
     use Action::*;
     let (hart, page, device) = (0..HARTS, 0..PTES, 0..DESCRIPTORS);
@@ -80,7 +80,7 @@ pub fn action(faults: bool) -> impl Strategy<Value = Action> {
     if faults { prop_oneof![60 => contract, 1 => trouble].boxed() } else { contract.boxed() }
 }
 
-/// Lets it happen.
+/// Executes an action.
 pub fn act(sim: &mut Sim, action: Action) {
     match action {
         Action::Look { hart, page } => sim.look(hart, page),
@@ -115,19 +115,19 @@ pub fn act(sim: &mut Sim, action: Action) {
     }
 }
 
-/// Plays a game with a fresh unit.
+/// Plays a game with a new unit.
 ///
 /// # Errors
-/// The first breach of a rule.
+/// Returns the first breach of a rule.
 pub fn play(unit: Box<dyn SmuUnit>, actions: &[Action]) -> Result<(), String> {
-    // On a bus that takes no time, some, or more than other steps.
+    // An access takes no time, 40 cycles, or 80 cycles, which is more than most steps of the unit.
     play_on(unit, actions, actions.len() as u64 % 3 * 40)
 }
 
 /// Like [`play`], on a bus where every access takes a fixed time.
 ///
 /// # Errors
-/// The first breach of a rule.
+/// Returns the first breach of a rule.
 pub fn play_on(unit: Box<dyn SmuUnit>, actions: &[Action], latency: u64) -> Result<(), String> {
     let mut sim = Sim::new(unit, 4);
     sim.world.latency = latency;
@@ -141,11 +141,11 @@ pub fn play_on(unit: Box<dyn SmuUnit>, actions: &[Action], latency: u64) -> Resu
     sim.world.breach.map_or(Ok(()), |breach| Err(format!("at the end: {breach}")))
 }
 
-/// Plays many games, each with a separate unit: with hints or without, and a seed. Of one that is lost, the shortest
-/// that is.
+/// Plays many games, each with a new unit. `unit` gets whether to use completion hints, and a seed. If a game breaks a rule,
+/// looks for the shortest game that does.
 ///
 /// # Errors
-/// The breach and its game.
+/// Returns the breach and its game.
 pub fn hunt(cases: u32, faults: bool, unit: impl Fn(bool, u64) -> Box<dyn SmuUnit>) -> Result<(), String> {
     let games = (prop::collection::vec(action(faults), 1..160), any::<bool>(), any::<u64>());
     runner(cases)
@@ -153,7 +153,7 @@ pub fn hunt(cases: u32, faults: bool, unit: impl Fn(bool, u64) -> Box<dyn SmuUni
         .map_err(|failure| failure.to_string())
 }
 
-/// The game of this number.
+/// Makes the game with this number.
 pub fn game(number: u64, faults: bool, longest: usize) -> Vec<Action> {
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&number.to_le_bytes());
@@ -163,7 +163,7 @@ pub fn game(number: u64, faults: bool, longest: usize) -> Vec<Action> {
     actions.new_tree(&mut runner).map_or_else(|_| Vec::new(), |tree| tree.current())
 }
 
-/// The shortest part of a lost game that is lost too, found by leaving out ever smaller pieces.
+/// Shortens a game that breaks a rule: leaves out smaller and smaller pieces while the rest still breaks a rule.
 pub fn shrink(mut actions: Vec<Action>, lost: impl Fn(&[Action]) -> bool) -> Vec<Action> {
     let mut piece = actions.len() / 2;
     while piece > 0 {
@@ -178,9 +178,9 @@ pub fn shrink(mut actions: Vec<Action>, lost: impl Fn(&[Action]) -> bool) -> Vec
     actions
 }
 
-/// The same dice every time.
+/// Makes a test runner that uses the same random numbers in every run.
 pub fn runner(cases: u32) -> TestRunner {
-    // PROPTEST_MAX_SHRINK_ITERS=0 for those who only want to know that a game is lost.
+    // With PROPTEST_MAX_SHRINK_ITERS=0 in the environment, a failing game is not shortened.
     let max_shrink_iters = Config::default().max_shrink_iters.min(20_000);
     let config = Config { cases, failure_persistence: None, max_shrink_iters, ..Config::default() };
     TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))

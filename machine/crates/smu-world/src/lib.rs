@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Everything around an SMU, for its tests: memory, page tables, rings, devices, walkers and an operating system that keeps its
-//! side of the contract. The world sees every access and keeps the first breach of a rule. It takes any
+//! A test world around an SMU: memory, page tables, rings, devices, walkers, and an operating system that follows
+//! spec/os-contract.md. The world checks every access and records the first breach of a rule. The unit under test is any
 //! [`trapless_smu::SmuUnit`]: the reference model or the RTL.
 
-#![allow(missing_docs)] // a world for tests: its names say what they are
+#![allow(missing_docs)] // test code: the names of the items say what they are
 
 pub mod disguise;
 pub mod games;

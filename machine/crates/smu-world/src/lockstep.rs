@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A unit and the reference model in two worlds, treated alike and compared whenever both are at rest. Which frame a page gets
-//! may differ, as may the order of answers; what the page holds, how it is marked, and every count may not.
+//! Lockstep: a unit and the reference model, each in its own world, get the same actions and are compared when both are idle.
+//! The frame of a page and the order of answers may differ. The content of a page, its marks and all counters must be equal.
 
 use trapless_smu::{Answer, Outcome, Smu, SmuConfig, SmuUnit, Source};
 use trapless_smu_regs::{self as regs, Counter};
@@ -9,15 +9,15 @@ use crate::games::{Action, act};
 use crate::sim::{HARTS, Sim};
 use crate::world::{Area, DESCRIPTORS, PTES};
 
-/// Cycles after which all is at rest that does not wait for a device.
+/// Cycles after which everything is done that does not wait for a device.
 const REST: u64 = 1500;
 
 /// Plays a game with a unit and with the reference model.
 ///
 /// # Errors
-/// The first breach of a rule, or the first difference.
+/// Returns the first breach of a rule, or the first difference.
 pub fn play(unit: Box<dyn SmuUnit>, actions: &[Action]) -> Result<(), String> {
-    // With hints the model would not look at a queue that it cannot read.
+    // With hints the model would skip polls of a queue that it cannot read.
     let config = SmuConfig { completion_hints: false, ..unit.config().clone() };
     let model = Smu::new(config).map_err(|e| e.to_string())?;
     let mut sims = [Sim::new(unit, 4), Sim::new(Box::new(model), 4)];
@@ -46,9 +46,10 @@ pub fn play(unit: Box<dyn SmuUnit>, actions: &[Action]) -> Result<(), String> {
     Ok(())
 }
 
-/// What has one outcome only. Of several requests that wait for one entry either may have it; a return ring that fails lets
-/// the model send frames back that the RTL still uses. An entry that cannot be read: the RTL's exchange ends at its read, and nothing
-/// is written; the model's is one access, of which an error does not tell that.
+/// Tells whether an action must have the same outcome in model and RTL. There are three exceptions. If several requests wait
+/// for one entry, any of them may get it. If the return ring fails, the model returns frames that the RTL still uses. If a PTE
+/// cannot be read, the RTL's exchange ends at its read and writes nothing; the model's exchange is one access, and its error
+/// does not say whether the write took effect.
 fn is_fair(action: Action, sims: &[Sim]) -> bool {
     let held =
         |sim: &Sim| (0..HARTS as u32).any(|n| [Source::Walker(n), Source::Port(n)].iter().any(|s| sim.smu.is_held(*s)));
@@ -61,7 +62,7 @@ fn is_fair(action: Action, sims: &[Sim]) -> bool {
     }
 }
 
-/// Lets it happen and all come to rest; what is then to be seen.
+/// Executes an action, runs until the unit is idle, and returns the visible state.
 fn step(sim: &mut Sim, action: Action) -> Vec<String> {
     let before = sim.answers.len();
     act(sim, action);
@@ -110,7 +111,7 @@ fn step(sim: &mut Sim, action: Action) -> Vec<String> {
     seen
 }
 
-/// An answer without what may differ.
+/// Formats an answer without the parts that may differ.
 fn told(answer: &Answer) -> String {
     let outcome = match answer.outcome {
         Outcome::Done(pte) => format!("done {:#x}", pte & !regs::PTE_PFN.mask()),

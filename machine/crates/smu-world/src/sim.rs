@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The SMU in its world, with walkers and an operating system that keeps its side of the contract.
+//! The SMU in its world, with walkers and an operating system that follows spec/os-contract.md.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::world::{self, DESCRIPTORS, FRAMES, FREE_ENTRIES, PTES, Place, RET_ENT
 pub const HARTS: usize = 4;
 pub const PMSHR: u8 = 4;
 
-/// A walker that waits.
+/// A request of a walker or a port that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wait {
     page: usize,
-    /// Place in the order of acceptance; `None` while at the port.
+    /// Position in the order of acceptance; `None` until the request is accepted.
     accepted: Option<u64>,
 }
 
@@ -25,27 +25,27 @@ pub struct Sim {
     pub smu: Box<dyn SmuUnit>,
     pub world: World,
     pub now: Cycle,
-    /// What each hart's walker read last.
+    /// The page and the entry that each hart's walker has read, until it sends a request.
     looks: [Option<(usize, u64)>; HARTS],
     waiting: BTreeMap<(u32, u64), Wait>,
-    /// What each software request port was asked for.
+    /// The request that waits at each software request port.
     asked_ports: [Option<Wait>; HARTS],
     next_id: u64,
     acceptances: u64,
-    /// The acceptances before the latest fence and drain of each descriptor.
+    /// Number of acceptances before the latest fence and drain of each descriptor.
     fences: [u64; DESCRIPTORS],
     drains: [u64; DESCRIPTORS],
     generation: u64,
-    /// A withdrawn page may be armed again only after a fence of its descriptor that covers this number of acceptances.
+    /// Number of acceptances at each page's withdrawal. The page may be armed again only after a fence that covers this number.
     withdrawn: [u64; PTES],
     pub answers: Vec<Answer>,
 }
 
-/// What the SMU says during one step.
+/// Reports of the SMU during one step.
 #[derive(Default)]
 struct News(Vec<New>);
 
-#[allow(clippy::large_enum_variant, reason = "a step has few, and they end with it")]
+#[allow(clippy::large_enum_variant, reason = "a step has only a few of them")]
 enum New {
     Accepted(Source),
     Answer(Answer),
@@ -89,7 +89,7 @@ pub fn config(hints: bool) -> SmuConfig {
 }
 
 impl Sim {
-    /// All pages armed, rings and descriptors set up, SMU enabled, `frames` frames in the ring.
+    /// Creates a world with all pages armed, rings and descriptors set up, the SMU enabled, and `frames` frames in the free ring.
     pub fn new(smu: Box<dyn SmuUnit>, frames: usize) -> Sim {
         let mut sim = Sim {
             smu,
@@ -166,7 +166,7 @@ impl Sim {
         }
     }
 
-    /// Time goes on, event by event.
+    /// Advances the time by `cycles`, event by event.
     pub fn run(&mut self, cycles: u64) {
         let end = self.now + Cycle(cycles);
         while let Some(at) = self.smu.next_event().filter(|&at| at <= end) {
@@ -191,7 +191,7 @@ impl Sim {
         self.settle();
     }
 
-    /// Something that waited for its acceptance has it now.
+    /// Records that a held request is accepted.
     fn accepted(&mut self, from: Source) {
         self.acceptances += 1;
         let wait = match from {
@@ -221,7 +221,7 @@ impl Sim {
         self.answers.push(answer);
     }
 
-    /// What finished fences and drains promise.
+    /// Checks the guarantees of finished fences and drains.
     fn settle(&mut self) {
         for d in 0..DESCRIPTORS {
             let busy = self.read(Self::desc(d, regs::DESC_FENCE));
@@ -242,12 +242,12 @@ impl Sim {
 
     // ---- walkers
 
-    /// The walker reads an entry.
+    /// Lets a walker read an entry.
     pub fn look(&mut self, hart: usize, page: usize) {
         self.looks[hart] = Some((page, self.world.pte(page))).filter(|(_, pte)| regs::pte_is_armed(*pte));
     }
 
-    /// The walker asks with what it read.
+    /// Lets a walker send a request with the entry that it read.
     pub fn send(&mut self, hart: usize) -> Option<Accept> {
         self.send_beside(hart, [0; 3])
     }
@@ -273,7 +273,7 @@ impl Sim {
             self.acceptances += 1;
             self.acceptances
         });
-        // One at the port may be accepted at any time, so nothing can be held against its page.
+        // A held request may be accepted at any time, so fences do not limit installs of its page.
         self.world.accepted[page] = accepted.unwrap_or(u64::MAX);
         self.waiting.insert((hart as u32, self.next_id), Wait { page, accepted });
         Some(accept)
@@ -298,7 +298,7 @@ impl Sim {
         regs::PORT_BASE + regs::PORT_STRIDE * port as u64 + register
     }
 
-    /// Software asks through a port for a page that it saw armed.
+    /// Lets software request an armed page through a port.
     pub fn ask_port(&mut self, port: usize, page: usize) {
         let seen = self.world.pte(page);
         if self.asked_ports[port].is_some() || !regs::pte_names_block(seen) {
@@ -318,7 +318,7 @@ impl Sim {
         }
     }
 
-    /// Outcome, reason and answer of a port that is not busy.
+    /// Returns outcome, reason and answer of a port, or `None` if the port is busy.
     pub fn port_answer(&self, port: usize) -> Option<(u64, u64, u64)> {
         let status = self.read(Self::port(port, regs::PORT_STATUS));
         let (outcome, reason) = (regs::PORT_STATUS_OUTCOME.get(status), regs::PORT_STATUS_REASON.get(status));
@@ -352,8 +352,8 @@ impl Sim {
         done
     }
 
-    /// A completion for a command that was never given. (One that the device had, or that the SMU is about to give, would
-    /// be a lie about data written; nothing can guard against that.)
+    /// Posts a completion for a command identifier that was never used. (A completion for a real command whose data is not
+    /// written yet would be false, and the SMU cannot detect that.)
     pub fn stray(&mut self, d: usize, cid: u16) {
         self.world.post(d, cid, 0);
         self.smu.completion_queue_written(self.now);
@@ -368,11 +368,11 @@ impl Sim {
         }
     }
 
-    /// Puts a frame into the free ring; `spoil` is mixed into its data address.
+    /// Puts a frame into the free ring. `spoil` sets bits of its DMA address.
     pub fn put(&mut self, spoil: u64) {
         let (head, tail) = (self.read(regs::FREE_HEAD), self.read(regs::FREE_TAIL));
         let room = (tail.wrapping_sub(head) & 0xffff_ffff) < FREE_ENTRIES;
-        // One that the SMU is about to return as maybe mapped stays away until then: so its two lives are told apart.
+        // We keep back a frame that the SMU will return as maybe mapped. So the world can tell its two uses apart.
         let mut ours = (0..FRAMES).filter(|f| self.world.places[*f] == Place::Os && !self.world.doubts.contains_key(f));
         let Some(frame) = ours.next().filter(|_| room) else { return };
         let at = world::FREE_RING + 16 * (tail % FREE_ENTRIES);
@@ -382,7 +382,7 @@ impl Sim {
         self.write(regs::FREE_TAIL, (tail + 1) & 0xffff_ffff);
     }
 
-    /// Empties the return ring; gives the reasons.
+    /// Empties the return ring and returns the reasons.
     pub fn take_returned(&mut self) -> Vec<u64> {
         let (mut head, tail) = (self.read(regs::RET_HEAD), self.read(regs::RET_TAIL));
         let mut reasons = Vec::new();
@@ -401,30 +401,30 @@ impl Sim {
         reasons
     }
 
-    /// Begins a fence of a descriptor.
+    /// Starts a fence of a descriptor.
     pub fn fence(&mut self, d: usize) {
         self.fences[d] = self.acceptances;
         self.write(Self::desc(d, regs::DESC_FENCE), regs::DESC_FENCE_FENCE.mask());
     }
 
-    /// Begins a drain of a descriptor.
+    /// Starts a drain of a descriptor.
     pub fn drain(&mut self, d: usize) {
         self.drains[d] = self.acceptances;
         self.write(Self::desc(d, regs::DESC_FENCE), regs::DESC_FENCE_DRAIN.mask());
     }
 
-    /// Whether a fence and a drain of a descriptor are under way.
+    /// Tells whether a fence, and whether a drain, of a descriptor is running.
     pub fn fences(&self, d: usize) -> (bool, bool) {
         let busy = self.read(Self::desc(d, regs::DESC_FENCE));
         (regs::DESC_FENCE_FENCE.is_set(busy), regs::DESC_FENCE_DRAIN.is_set(busy))
     }
 
-    /// Lets the time of the commands at a device run out.
+    /// Lets the commands at a device time out.
     pub fn expire(&mut self, d: usize) {
         self.write(Self::desc(d, regs::DESC_EXPIRE), 0);
     }
 
-    /// Takes a page out of the page table, armed or present, and fences.
+    /// Removes an armed or present page from the page table, then starts a fence.
     pub fn withdraw(&mut self, page: usize) {
         let pte = self.world.pte(page);
         self.world.mem.insert(world::PT + 8 * page as u64, 0);
@@ -436,7 +436,7 @@ impl Sim {
         self.fence(world::device_of(page));
     }
 
-    /// Arms a page again, with another block or the same, once the fence of its withdrawal is over.
+    /// Arms a page again, with the same or another block, if the fence of its withdrawal is over.
     pub fn arm(&mut self, page: usize, other_block: bool) {
         if self.world.pte(page) == 0 && self.world.fenced[world::device_of(page)] >= self.withdrawn[page] {
             self.generation += u64::from(other_block);
@@ -445,7 +445,7 @@ impl Sim {
         }
     }
 
-    /// Like [`Sim::arm`], for software only.
+    /// Like [`Sim::arm`], but arms the page for software only (SOFT is set).
     pub fn arm_soft(&mut self, page: usize) {
         self.arm(page, true);
         let pte = self.world.pte(page);
@@ -454,7 +454,7 @@ impl Sim {
         }
     }
 
-    /// What kpted does: clears the marks from the top, then looks below (OS-6).
+    /// Adopts a page as kpted does: clears the marks from the top, then reads the entry below (OS-6).
     pub fn adopt(&mut self, page: usize) {
         let clear = |world: &mut World, base: u64| {
             let at = base + 8 * page as u64;
@@ -474,8 +474,8 @@ impl Sim {
         self.write(Self::desc(d, regs::DESC_CTRL), 0);
     }
 
-    /// Deletes a descriptor's queues, says so, and only then creates others: a doorbell may be underway until the write of
-    /// RELEASE is over.
+    /// Deletes a descriptor's queues, writes RELEASE, and only then creates new queues. Until the write of RELEASE is over, a
+    /// doorbell write may still be under way.
     pub fn release(&mut self, d: usize) {
         if self.read(Self::desc(d, regs::DESC_CTRL)) == 0 {
             self.world.delete_queues(d);
@@ -484,8 +484,7 @@ impl Sim {
         }
     }
 
-    /// Lets everything end and looks at what is left. The devices answer all they have; then the SMU is shut down in
-    /// order.
+    /// Ends the test: the devices complete all commands, and the SMU is shut down in order. Then checks that nothing is left.
     pub fn finish(&mut self) {
         self.world.mend();
         for _ in 0..4 * PTES {
@@ -499,17 +498,17 @@ impl Sim {
             }
         }
         let (status, waiting) = (self.read(regs::STATUS), format!("{:?}", self.waiting));
-        self.world.check(regs::STATUS_LIVE.get(status) == 0, "SMU-10", || format!("a miss hangs: {waiting}"));
-        self.world.check(self.waiting.is_empty(), "SMU-6", || format!("never answered: {waiting}"));
+        self.world.check(regs::STATUS_LIVE.get(status) == 0, "SMU-10", || format!("a miss is not over: {waiting}"));
+        self.world.check(self.waiting.is_empty(), "SMU-6", || format!("requests without an answer: {waiting}"));
         let ports = self.asked_ports;
-        self.world.check(ports == [None; HARTS], "SMU-6, SMU-11", || format!("ports never answered: {ports:?}"));
+        self.world.check(ports == [None; HARTS], "SMU-6, SMU-11", || format!("ports without an answer: {ports:?}"));
         self.write(regs::CTRL, 0);
         for d in 0..world::DESCRIPTORS {
             self.invalidate(d);
             self.release(d);
         }
         self.take_returned();
-        self.write(regs::RET_BASE, world::RET_RING); // mends the ring after a bus error
+        self.write(regs::RET_BASE, world::RET_RING); // repairs the ring after a bus error
         for _ in 0..FRAMES {
             self.run(200);
             if self.take_returned().is_empty() && self.status(regs::STATUS_NO_FRAMES) == 1 {
@@ -518,23 +517,23 @@ impl Sim {
         }
         let want = regs::STATUS_IDLE.mask() | regs::STATUS_NO_DMA.mask() | regs::STATUS_NO_FRAMES.mask();
         let status = self.read(regs::STATUS) & !regs::STATUS_ERROR.mask();
-        self.world.check(status == want, "SMU-5", || format!("not at rest: status {status:#x}"));
+        self.world.check(status == want, "SMU-5", || format!("not idle at the end: status {status:#x}"));
         for d in 0..DESCRIPTORS {
             let under_way = self.fences(d);
-            self.world.check(under_way == (false, false), "SMU-8", || format!("descriptor {d}: {under_way:?} at rest"));
+            self.world.check(under_way == (false, false), "SMU-8", || format!("descriptor {d} fenced: {under_way:?}"));
         }
         self.check_frames();
         self.check_marks();
         self.check_counters();
     }
 
-    /// Nobody waits, and no device has anything to do.
+    /// Tells whether no request waits, no miss is live, and no device has a command.
     fn is_over(&self) -> bool {
         let asked = self.asked_ports.iter().any(Option::is_some) || !self.waiting.is_empty();
         !asked && self.status(regs::STATUS_LIVE) == 0 && self.world.devices.iter().all(|d| d.pending.is_empty())
     }
 
-    /// No frame is lost: each one that the SMU was given and did not install or return is still in the free ring.
+    /// Checks that no frame is lost: each frame that the SMU got and did not install or return must still be in the free ring.
     fn check_frames(&mut self) {
         let (head, tail) = (self.read(regs::FREE_HEAD), self.read(regs::FREE_TAIL));
         let full = tail.wrapping_sub(head) & 0xffff_ffff;
@@ -548,7 +547,7 @@ impl Sim {
             .check(in_ring == with_smu, "SMU-5", || format!("frames {with_smu:?} given, {in_ring:?} in the ring"));
     }
 
-    /// A page not yet adopted can be found from above.
+    /// Checks that every page that is not adopted has its marks.
     fn check_marks(&mut self) {
         for p in 0..PTES {
             let pte = self.world.pte(p);

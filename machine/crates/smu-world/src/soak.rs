@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plays random games with the simulated RTL, or with the model, until one is lost or all are played.
+//! Plays random games with the simulated RTL or with the model, until a game breaks a rule or all games are played.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use trapless_smu_world::games::{self, Action};
 use trapless_smu_world::{lockstep, sim, steps};
 
 const USAGE: &str = "usage: smu-soak LIBRARY|model [--games N] [--first N] [--longest N] [--lockstep] [--trace FILE]
-  LIBRARY    the simulated unit: python3 -m rtl.smu.sim.build pmshr=4 prefetch=2
-  --games    how many (1000); --first: the number of the first (0); --longest: actions of the longest (200)
-  --steps    only print what each step of a miss costs
-  --lockstep against the reference model, compared whenever both are at rest
-  --trace    waveform of the first game, if the library has traces";
+  LIBRARY    the simulated unit, built with python3 -m rtl.smu.sim.build pmshr=4 prefetch=2
+  --games    number of games (default 1000); --first: number of the first game (0); --longest: most actions in a game (200)
+  --steps    only print the cycles of each step of a miss
+  --lockstep play with the reference model too, and compare both when they are idle
+  --trace    write a waveform of the first game, if the library was built with traces";
 
 struct Options {
     library: Option<PathBuf>,
@@ -48,9 +48,10 @@ fn options() -> Option<Options> {
     Some(o)
 }
 
-/// Everything by chance that is not an action.
+/// Makes the unit for a game. The number of the game selects hints, memory and disguise.
 ///
-/// In lockstep memory is quick: the model's accesses take no time, so one that answers later than a short TIMEOUT has another outcome.
+/// In lockstep, memory must be fast. The model's accesses take no time, so an access of the RTL that takes longer than a short
+/// TIMEOUT would have another outcome.
 fn unit(library: Option<&Path>, number: u64, lockstep: bool, trace: Option<&Path>) -> Result<Box<dyn SmuUnit>, String> {
     let mut dice = Dice::new(number);
     let config = SmuConfig { timeout: trapless_memory::Cycle(0), ..sim::config(dice.one_in(2)) };
@@ -71,7 +72,7 @@ fn play(o: &Options, number: u64, actions: &[Action], trace: Option<&Path>) -> R
     });
     catch_unwind(game).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned().or(panic.downcast_ref::<&str>().map(|s| (*s).into()));
-        Err(text.unwrap_or_else(|| "it panicked".into()))
+        Err(text.unwrap_or_else(|| "the unit panicked without a message".into()))
     })
 }
 
@@ -104,10 +105,10 @@ fn main() -> ExitCode {
             println!("game {number}, {} actions: {breach}", game.len());
             let short = games::shrink(game, |part| play(&o, number, part, None).is_err());
             let breach = play(&o, number, &short, None).err().unwrap_or_default();
-            println!("so do {} of them: {short:?}: {breach}", short.len());
+            println!("shortened to {} actions: {short:?}: {breach}", short.len());
             return ExitCode::FAILURE;
         }
     }
-    println!("{} games, {actions} actions, no breach, {:.1} s", o.games, begun.elapsed().as_secs_f64());
+    println!("{} games, {actions} actions, no rule broken, {:.1} s", o.games, begun.elapsed().as_secs_f64());
     ExitCode::SUCCESS
 }

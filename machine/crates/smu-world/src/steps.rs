@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the steps of a miss cost in a unit when memory answers in the next cycle.
+//! Measures the cycles of each step of a miss, with memory that answers in the next cycle.
 
 use trapless_memory::Cycle;
 use trapless_smu::{SmuTiming, SmuUnit};
 
 use crate::sim::Sim;
 
-/// Cycles between what shows on the unit's pins, without those of memory.
+/// Cycles between events on the unit's pins, without the cycles of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// A walker's request to the second look at the PTE.
+    /// From a walker's request to the second read of the PTE.
     pub request: u64,
-    /// What the look gave to the command in the queue, with a frame fetched ahead.
+    /// From the value of that read to the command in the queue, with a prefetched frame.
     pub command: u64,
-    /// Command written to doorbell.
+    /// From the command in the queue to the doorbell write.
     pub doorbell: u64,
-    /// Completion queue entry read to PTE exchanged, the read of the exclusive pair left out.
+    /// From the read of the completion queue entry to the exchange of the PTE, without the read of the exclusive pair.
     pub completion: u64,
-    /// PTE to PMD to PUD.
+    /// From the exchange of the PTE to the mark in the PUD.
     pub update: u64,
-    /// PUD marked to answer.
+    /// From the mark in the PUD to the answer.
     pub notify: u64,
 }
 
-/// Lets a unit at rest serve one miss, on memory that takes a cycle.
+/// Measures one miss of an idle unit, with memory that takes one cycle.
 pub fn measure(unit: Box<dyn SmuUnit>) -> Option<Steps> {
     let mut sim = Sim::new(unit, 4);
     sim.run(500);
@@ -32,7 +32,7 @@ pub fn measure(unit: Box<dyn SmuUnit>) -> Option<Steps> {
     sim.complete(1, 0, 0);
     sim.run(500);
     let s = sim.answers.first()?.stamps;
-    // Each access has its response a cycle later; of an exclusive pair there are two.
+    // Each access has its response one cycle later. An exclusive pair is two accesses.
     let between = |from: Option<Cycle>, to: Option<Cycle>, accesses: u64| Some(to?.0 - from?.0 - accesses);
     Some(Steps {
         request: between(s.requested, s.allocated, 0)?,
@@ -45,7 +45,8 @@ pub fn measure(unit: Box<dyn SmuUnit>) -> Option<Steps> {
 }
 
 impl Steps {
-    /// As the reference model takes them, for a bus that times memory: `poll_interval` and the rest from `timing`.
+    /// Converts to times for the reference model, on a bus that models the times of memory. Takes `poll_interval` and
+    /// `first_look` from `timing`.
     pub fn timing(self, timing: SmuTiming) -> SmuTiming {
         let cycle = Cycle;
         SmuTiming {

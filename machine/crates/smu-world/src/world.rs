@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory, page tables, rings and NVMe devices around the SMU. The world sees every access and keeps the first breach of
-//! a rule.
+//! Memory, page tables, rings and NVMe devices around the SMU. The world checks every access and records the first breach
+//! of a rule.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ pub const PTES: usize = 12;
 pub const FRAMES: usize = 10;
 pub const DESCRIPTORS: usize = 2;
 pub const FREE_ENTRIES: u64 = 8;
-/// Smaller than a driver would make it, so that it gets full.
+/// Number of return ring entries. A driver would use more; with this few the ring gets full.
 pub const RET_ENTRIES: u64 = 4;
 /// Depth of the queues, unless a test sets another.
 pub const DEPTH: u64 = 7;
@@ -25,7 +25,7 @@ pub const FREE_RING: u64 = 0x8003_0000;
 pub const RET_RING: u64 = 0x8004_0000;
 const QUEUES: u64 = 0x8010_0000;
 const DOORBELLS: u64 = 0x4000_1000;
-/// First frame number, and where the device sees frame 0 of memory.
+/// Number of the first frame, and the offset from physical addresses to DMA addresses.
 const FIRST_PFN: u64 = 0x9_0000;
 const IOMMU: u64 = 1 << 40;
 
@@ -53,13 +53,13 @@ pub fn dma(frame: usize) -> u64 {
     (pfn(frame) << 12) + IOMMU
 }
 
-/// The armed entry of page `p`, whose block address tells `p` and how often it was armed.
+/// Makes the armed entry of page `p`. Its block address encodes `p` and `generation`, the number of times it was armed.
 pub fn armed(p: usize, generation: u64) -> u64 {
     let flags = regs::PTE_L.mask() | regs::PTE_U.mask() | regs::PTE_R.mask() | regs::PTE_A.mask();
     flags | regs::PTE_LBA.of(8 * (p as u64 + PTES as u64 * generation)) | regs::PTE_DEVICE.of(device_of(p) as u64)
 }
 
-/// The descriptor that a page's entries name.
+/// Returns the descriptor that a page's entries name.
 pub fn device_of(p: usize) -> usize {
     p % DESCRIPTORS
 }
@@ -94,7 +94,7 @@ pub const AREAS: [Area; 9] = [
     Area::CqDoorbell,
 ];
 
-/// The area of an address and which of its kind it is: page, ring entry, descriptor.
+/// Returns the area of an address, and the index in the area: page, ring entry or descriptor.
 fn area(at: u64, depth: u64) -> Option<(Area, usize)> {
     let within = |base: u64, len: u64| (base..base + len).contains(&at).then(|| (at - base) / 8);
     let word = |base, n: usize| within(base, 8 * n as u64).map(|i| i as usize);
@@ -126,7 +126,7 @@ fn area(at: u64, depth: u64) -> Option<(Area, usize)> {
     })
 }
 
-/// What must have been updated before this entry.
+/// Returns the entry that must be updated before this entry.
 fn below(area: Area) -> Option<Area> {
     match area {
         Area::Pmd => Some(Area::Pte),
@@ -135,10 +135,10 @@ fn below(area: Area) -> Option<Area> {
     }
 }
 
-/// Where a frame is.
+/// Place of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The OS has it.
+    /// With the operating system.
     Os,
     /// In the free ring or with the SMU.
     Smu,
@@ -156,14 +156,14 @@ pub struct Command {
     pub frame: usize,
 }
 
-/// An NVMe queue pair's other end.
+/// The device's side of an NVMe queue pair.
 #[derive(Clone, Debug, Default)]
 pub struct Device {
     sq_head: u64,
     cq_tail: u64,
     cq_head: u64,
     wraps: u64,
-    /// Its queue pair is deleted: doorbells are nobody's.
+    /// The queue pair is deleted, so the device ignores its doorbells.
     deleted: bool,
     pub pending: Vec<Command>,
 }
@@ -171,39 +171,40 @@ pub struct Device {
 #[derive(Clone, Debug)]
 pub struct World {
     pub mem: BTreeMap<u64, u64>,
-    /// The latest identifier of each of the unit's entries.
+    /// Latest command identifier of each PMSHR entry.
     commands: BTreeMap<u64, u16>,
-    /// Areas in which accesses meet a bus error, and those in which writes alone do.
+    /// Areas in which all accesses meet a bus error, and areas in which only writes do.
     pub faults: BTreeSet<Area>,
     pub write_faults: BTreeSet<Area>,
-    /// Whether a write that meets one takes effect all the same.
+    /// Whether a write that meets a bus error still takes effect.
     pub takes_effect: bool,
-    /// Pages whose exchange met one, and which are not read back yet: the value seen, the frame, and whether it took effect.
+    /// Pages whose exchange met a bus error and is not read back yet: the value seen, the frame, and whether it took effect.
     pub errors: BTreeMap<usize, (u64, usize, bool)>,
-    /// Frames of which the SMU cannot know whether they were mapped, and whether they were (REQ: SMU-13).
+    /// Frames for which the SMU cannot know whether they are mapped, with the truth (REQ: SMU-13).
     pub doubts: BTreeMap<usize, bool>,
-    /// For each return ring entry: whether the frame is the OS's again.
+    /// For each return ring entry: whether the operating system gets the frame back.
     pub returns: VecDeque<bool>,
-    /// Windows in force, if there are any: from and up to which byte, whether memory, whether doorbells.
+    /// The windows, if they are set: first byte, last byte, whether for memory, whether for doorbells.
     pub windows: Option<Vec<(u64, u64, bool, bool)>>,
     pub breach: Option<String>,
     pub places: Vec<Place>,
-    /// Which block each frame holds.
+    /// The block that each frame contains.
     content: Vec<Option<u64>>,
     pub devices: Vec<Device>,
-    /// Last step of each page's install.
+    /// The entry of each page that was updated last.
     installed: Vec<Option<Area>>,
-    /// Pages whose marks met a bus error: nobody will find them.
+    /// Pages whose marks met a bus error. A sync will not find these pages.
     pub lost_mark: BTreeSet<usize>,
-    /// Order of acceptance of each page's latest request, and the last that a finished fence and drain of a descriptor cover.
+    /// Position of each page's latest request in the order of acceptance; and the last position that a finished fence and a
+    /// finished drain of each descriptor cover.
     pub accepted: Vec<u64>,
     pub fenced: [u64; DESCRIPTORS],
     pub drained: [u64; DESCRIPTORS],
-    /// Accesses in order, for the rule tests.
+    /// All accesses in their order, for the tests of rules.
     pub log: Vec<(Area, usize)>,
-    /// Entries of each queue.
+    /// Number of entries of each queue.
     pub depth: u64,
-    /// Cycles that each access takes, and those that the SMU has not been told yet.
+    /// Cycles of each access, and the cycles that `took` has not reported yet.
     pub latency: u64,
     took: u64,
 }
@@ -242,7 +243,7 @@ impl World {
         }
     }
 
-    /// No access meets a bus error any more.
+    /// Ends all bus errors.
     pub fn mend(&mut self) {
         self.faults.clear();
         self.write_faults.clear();
@@ -262,7 +263,7 @@ impl World {
         self.word(PT + 8 * p as u64)
     }
 
-    /// A page's entry; of a valid one its flags and the block that its frame holds.
+    /// Returns a page's entry. For a valid entry, returns its flags and the block in its frame.
     pub fn holds(&self, p: usize) -> (u64, Option<u64>) {
         let pte = self.pte(p);
         if !regs::PTE_V.is_set(pte) {
@@ -272,17 +273,17 @@ impl World {
         (pte & !regs::PTE_PFN.mask(), frame.and_then(|f| self.content[f]))
     }
 
-    /// The entries above it.
+    /// Returns PMD and PUD of a page.
     pub fn marks(&self, p: usize) -> [u64; 2] {
         [PMD, PUD].map(|base| self.word(base + 8 * p as u64))
     }
 
-    /// Whether the whole install of this page was seen since it last began.
+    /// Tells whether the latest install of this page has updated all three entries.
     pub fn is_marked(&self, p: usize) -> bool {
         self.installed[p] == Some(Area::Pud)
     }
 
-    /// REQ: SMU-15. An access lies in a window of its kind.
+    /// REQ: SMU-15. Checks that an access is in a window of its kind.
     fn held(&mut self, at: PhysAddr, allowed: &[Area]) {
         let bell = allowed.contains(&Area::SqDoorbell);
         let inside = |w: &Vec<(u64, u64, bool, bool)>| {
@@ -306,14 +307,15 @@ impl World {
         Ok((area, index))
     }
 
-    /// A bus error is met.
+    /// Records that an access met a bus error.
     fn met(&mut self, area: Area, index: usize) {
         if matches!(area, Area::Pmd | Area::Pud) {
             self.lost_mark.insert(index);
         }
     }
 
-    /// As [`World::access`] for a write: one that meets an error, but takes effect, goes on with what it answers in the end.
+    /// Like [`World::access`], for a write. If a write meets a bus error but takes effect, the error is in the tuple, and the
+    /// caller executes the write before it returns the error.
     fn access_to_write(
         &mut self,
         at: PhysAddr,
@@ -330,36 +332,37 @@ impl World {
         if self.takes_effect { Ok((area, index, Err(BusError(at)))) } else { Err(BusError(at)) }
     }
 
-    /// Whether an exchange or a mark at this address would only read, since its write alone would meet an error.
+    /// Tells whether an exchange or a mark at this address needs no write, so that an error of writes cannot occur.
     fn only_reads(&self, at: PhysAddr, needless: impl Fn(u64) -> bool) -> bool {
         area(at.0, self.depth).is_some_and(|(a, _)| !self.faults.contains(&a)) && needless(self.word(at.0))
     }
 
-    /// Checks a frame in the return ring: its reason says that it may be mapped if, and only if, that is so.
+    /// Checks a frame in the return ring. MAPPED must be set in its reason if and only if the SMU cannot know whether the frame
+    /// is mapped.
     fn returned(&mut self, number: u64, word: u64) {
         let bits = regs::PTE_PFN.width;
-        self.check(number >> bits == 0, "SMU-15", || format!("{number:#x} returned, which is no frame number"));
+        self.check(number >> bits == 0, "SMU-15", || format!("{number:#x} returned: not a frame number"));
         let frame = self.frame(number);
         let doubt = frame.and_then(|f| self.doubts.remove(&f));
         let blind = self.errors.values().any(|(_, f, _)| Some(*f) == frame);
         self.check(!blind, "SMU-13", || {
-            format!("frame {frame:?} returned, and nobody has looked whether a page maps it")
+            format!("frame {frame:?} returned, but the SMU has not read its PTE back after the bus error")
         });
         let told = regs::RETURNED_MAPPED.is_set(word);
         self.check(told == doubt.is_some(), "SMU-13", || {
-            format!("frame {frame:?} returned with {word:#x}, in doubt: {doubt:?}")
+            format!("frame {frame:?} returned with reason {word:#x}, maybe mapped: {doubt:?}")
         });
         let mapped = doubt == Some(true);
         self.returns.push_back(!mapped);
         if mapped {
-            return; // the page's, or the OS's by now
+            return; // the page or the operating system has the frame
         }
         let held = frame.is_some_and(|f| self.places[f] == Place::Smu);
-        self.check(held, "SMU-5", || format!("frame {number:#x} returned, which the SMU did not hold"));
+        self.check(held, "SMU-5", || format!("frame {number:#x} returned, but the SMU did not have it"));
         frame.into_iter().for_each(|f| self.places[f] = Place::Returned);
     }
 
-    /// What the SMU can know of an exchange that met a bus error, from what it reads back.
+    /// Decides what the SMU can know about an exchange that met a bus error, from the value that it reads back.
     fn read_back(&mut self, p: usize, found: Option<u64>) {
         let Some((seen, frame, effect)) = self.errors.remove(&p) else { return };
         let ours = |value| regs::PTE_V.is_set(value) && self.frame(regs::PTE_PFN.get(value)) == Some(frame);
@@ -388,12 +391,12 @@ impl World {
         self.installed[p] = Some(area);
     }
 
-    /// The PTE is written, or met an error.
+    /// Checks and records an exchange of a PTE, also one that met a bus error.
     fn install(&mut self, p: usize, seen: u64, new: u64, error: bool, effect: bool) {
         let (accepted, fenced) = (self.accepted[p], self.fenced[device_of(p)]);
-        self.check(accepted > fenced, "SMU-8", || format!("page {p} installed after a fence over its request"));
+        self.check(accepted > fenced, "SMU-8", || format!("page {p} installed after a fence that covered its request"));
         let Some(frame) = self.frame(regs::PTE_PFN.get(new)) else {
-            return self.check(false, "SMU-3", || format!("page {p} got a frame that nobody gave: {new:#x}"));
+            return self.check(false, "SMU-3", || format!("page {p} installed with an unknown frame: {new:#x}"));
         };
         let (place, content) = (self.places[frame], self.content[frame]);
         self.check(place == Place::Smu, "SMU-3", || format!("frame {frame} installed from {place:?}"));
@@ -409,7 +412,7 @@ impl World {
         }
     }
 
-    /// The device takes what its doorbell announces.
+    /// Lets the device fetch commands up to the tail in its doorbell.
     pub fn fetch_commands(&mut self, d: usize, tail: u64) {
         let mut device = self.devices[d].clone();
         while device.sq_head != tail {
@@ -432,7 +435,7 @@ impl World {
         self.devices[d] = device;
     }
 
-    /// The device ends a command. Data are written whatever the status says.
+    /// Lets the device complete a command. It writes the data whatever the status is.
     pub fn complete(&mut self, d: usize, which: usize, status: u16) -> bool {
         let Some(len) = Some(self.devices[d].pending.len()).filter(|&n| n > 0) else { return false };
         let command = self.devices[d].pending[which % len];
@@ -443,12 +446,12 @@ impl World {
         let (place, page) = (self.places[command.frame], page_of_lba(command.lba));
         self.check(place == Place::Smu, "SMU-7", || format!("device wrote frame {} in {place:?}", command.frame));
         let (accepted, drained) = (self.accepted[page], self.drained[d]);
-        self.check(accepted > drained, "SMU-8", || format!("device wrote for page {page} after a drain over it"));
+        self.check(accepted > drained, "SMU-8", || format!("device wrote page {page} after a drain covered it"));
         self.content[command.frame] = (status == 0).then_some(command.lba);
         true
     }
 
-    /// The device writes a completion queue entry, if there is room.
+    /// Lets the device write a completion queue entry. Returns false if the queue is full.
     pub fn post(&mut self, d: usize, cid: u16, status: u16) -> bool {
         let depth = self.depth;
         let device = &mut self.devices[d];
@@ -458,25 +461,25 @@ impl World {
         }
         device.cq_tail = (tail + 1) % depth;
         device.wraps += u64::from(device.cq_tail == 0);
-        // SQ head and SQ identifier are nonsense on purpose.
+        // SQ head and SQ identifier have wrong values on purpose.
         let upper = 0xdead_beef | u64::from(cid) << 32 | phase << 48 | u64::from(status) << 49;
         self.mem.insert(cq(d) + 16 * tail + 8, upper);
         true
     }
 
-    /// The OS creates a queue pair where there was one.
+    /// Lets the operating system create a queue pair in place of a deleted one.
     pub fn create_queues(&mut self, d: usize) {
         self.devices[d] = Device::default();
     }
 
-    /// The OS deletes the queue pair and clears its memory for the next one.
+    /// Lets the operating system delete the queue pair and clear its memory for the next one.
     pub fn delete_queues(&mut self, d: usize) {
         self.devices[d] = Device { deleted: true, ..Device::default() };
         let queue = cq(d)..cq(d) + 16 * self.depth;
         self.mem.retain(|at, _| !queue.contains(at));
     }
 
-    /// The OS takes a frame back.
+    /// Gives a frame back to the operating system.
     pub fn take_back(&mut self, frame: usize) {
         self.places[frame] = Place::Os;
         self.content[frame] = None;
@@ -492,7 +495,7 @@ impl SmuBus for World {
         let (area, p) = access?;
         self.check(area != Area::RetRing || at.0 == RET_RING, "SMU-10", || format!("return ring read at {at:?}"));
         let value = self.word(at.0);
-        // One that has its mark already need not be written.
+        // An entry that is already marked need not be written.
         if let Some(below) = below(area)
             && regs::PTE_L.is_set(value)
             && self.installed[p] == Some(below)
@@ -527,7 +530,7 @@ impl SmuBus for World {
             let word = word.try_into().map(u64::from_le_bytes).unwrap_or(0);
             self.mem.insert(at.0 + 8 * i as u64, word);
         }
-        // One that met an error is behind the tail, where nobody looks.
+        // An entry that met a bus error is not covered by the tail, so the operating system does not read it.
         if area == Area::RetRing && response.is_ok() {
             self.returned(self.word(at.0), self.word(at.0 + regs::RET_ENTRY_REASON));
         }

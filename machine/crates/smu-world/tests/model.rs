@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The reference model in its world.
+//! The tests of the suite with the reference model.
 
 #[path = "suite/entries.rs"]
 mod entries;
@@ -29,19 +29,19 @@ mod windows;
 use trapless_smu::{Bug, Smu, SmuConfig, SmuUnit};
 use trapless_smu_world::disguise::Disguise;
 
-/// Games of each kind that the random tests play.
+/// Number of games of each kind that the random tests play.
 const CASES: u32 = 3000;
 
 fn unit(config: SmuConfig) -> Box<dyn SmuUnit> {
     seeded(config, None)
 }
 
-/// One that has other numbers.
+/// A unit that sees other numbers than the world.
 fn disguised(config: SmuConfig, seed: u64) -> Box<dyn SmuUnit> {
     Box::new(Disguise::new(unit(config), seed))
 }
 
-/// One of those that the random tests play with.
+/// The unit for the random tests.
 fn random_unit(config: SmuConfig, seed: u64) -> Box<dyn SmuUnit> {
     disguised(config, seed)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The RTL in the world of the reference model.
+//! The tests of the suite with the simulated RTL.
 
 #[path = "suite/entries.rs"]
 mod entries;
@@ -32,23 +32,23 @@ use trapless_smu_rtl::{Dice, Memory, RtlSmu};
 use trapless_smu_world::disguise::Disguise;
 use trapless_smu_world::{games, lockstep, sim, steps, world};
 
-/// Games of each kind that the random tests play.
+/// Number of games of each kind that the random tests play.
 const CASES: u32 = 60;
 
-/// Clock cycles that no test needs.
+/// Limit of clock cycles; every test needs fewer.
 const LIMIT: u64 = 3_000_000;
 
-/// The simulated unit of TRAPLESS_SMU_RTL: python3 -m rtl.smu.sim.build pmshr=4 prefetch=2.
+/// Loads the simulated unit in TRAPLESS_SMU_RTL, which python3 -m rtl.smu.sim.build pmshr=4 prefetch=2 has built.
 fn unit(config: SmuConfig) -> Box<dyn SmuUnit> {
     on(config, Memory::default())
 }
 
-/// One that has other numbers.
+/// A unit that sees other numbers than the world.
 fn disguised(config: SmuConfig, seed: u64) -> Box<dyn SmuUnit> {
     Box::new(Disguise::new(unit(config), seed))
 }
 
-/// One of those that the random tests play with: with any memory but the slowest.
+/// The unit for the random tests, with random memory except the slowest kind.
 fn random_unit(config: SmuConfig, seed: u64) -> Box<dyn SmuUnit> {
     let memory = Memory::by_chance(seed);
     Box::new(Disguise::new(on(config, Memory { jitter: memory.jitter.min(30), ..memory }), seed))
@@ -59,21 +59,21 @@ fn on(config: SmuConfig, memory: Memory) -> Box<dyn SmuUnit> {
 }
 
 fn load(config: SmuConfig, memory: Memory) -> RtlSmu {
-    let path = std::env::var_os("TRAPLESS_SMU_RTL").expect("TRAPLESS_SMU_RTL names the simulated SMU");
+    let path = std::env::var_os("TRAPLESS_SMU_RTL").expect("TRAPLESS_SMU_RTL must be the path of the simulated SMU");
     let trace = std::env::var_os("TRAPLESS_SMU_TRACE").map(PathBuf::from);
     let mut smu = RtlSmu::load(&PathBuf::from(path), config, memory, trace.as_deref()).unwrap();
     smu.set_limit(LIMIT);
     smu
 }
 
-/// SmuTiming::rtl() is what the RTL needs.
+/// The RTL has the times of `SmuTiming::rtl()`.
 #[test]
 fn the_models_logic_is_the_rtls() {
     let steps = steps::measure(unit(sim::config(true))).unwrap();
     assert_eq!(steps.timing(sim::timing()), sim::timing().rtl(), "{steps:?}");
 }
 
-/// Whenever both are at rest, RTL and model show the same.
+/// RTL and model have the same visible state whenever both are idle.
 #[test]
 fn rtl_and_model_are_in_lockstep() {
     for number in 0..20 {
@@ -83,7 +83,7 @@ fn rtl_and_model_are_in_lockstep() {
     }
 }
 
-/// Several accesses of the register bus at a time, on channels that pause.
+/// The register bus serves several accesses at the same time, on channels that pause at random.
 #[test]
 fn registers_are_served_in_any_rhythm() {
     let mut dice = Dice::new(5);
@@ -91,7 +91,7 @@ fn registers_are_served_in_any_rhythm() {
     let at = |d: usize, field| sim::Sim::desc(d, field);
     let mut held = [[0; 8]; 2];
     for round in 0..200 {
-        // One half is written while the other is read.
+        // One of the two doorbell registers is written while the other is read.
         let (writes, reads) = (round % 2, 1 - round % 2);
         let field = |half| [regs::DESC_SQ_DB, regs::DESC_CQ_DB][half];
         let values: Vec<u64> = (0..8).map(|_| dice.roll()).collect();

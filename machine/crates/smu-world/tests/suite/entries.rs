@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every PMSHR entry with everybody who may ask: joins, turns, answers, and what ends a miss from outside.
+//! Tests of every PMSHR entry with all walkers and ports: joins, turns, answers, and misses that software ends.
 
 use trapless_memory::Cycle;
 use trapless_smu::{FailReason, Outcome, SmuTiming, Source};
@@ -12,7 +12,7 @@ use trapless_smu_world::world::{self, PTES};
 use super::rules::{LONG, finish, outcomes, warm};
 use super::{disguised, unit};
 
-/// A unit in which misses of pages 0 and up, at the devices, hold this number of entries. Nobody waits for these misses.
+/// Creates a unit in which misses of pages 0 and up keep this number of entries. They are at the devices and have no waiters.
 fn with_taken(entries: usize) -> Sim {
     let mut sim = Sim::new(unit(config(false)), 8);
     sim.run(100);
@@ -28,7 +28,7 @@ fn take(sim: &mut Sim, entries: usize) {
     }
 }
 
-/// REQ: SMU-1, SMU-6. In each entry, all walkers and ports.
+/// REQ: SMU-1, SMU-6. All walkers and ports can join a miss in each entry.
 #[test]
 fn everybody_can_join_every_miss() {
     for taken in 0..usize::from(PMSHR) {
@@ -86,7 +86,7 @@ fn changed_tells_what_was_found() {
     }
 }
 
-/// REQ: SMU-6, SMU-11. While all entries are taken walkers and ports wait, are counted once, and are served in turn.
+/// REQ: SMU-6, SMU-11. While all entries are taken, walkers and ports wait. They are counted once and served in turn.
 #[test]
 fn all_who_wait_have_their_turn() {
     let mut sim = with_taken(usize::from(PMSHR));
@@ -118,7 +118,7 @@ fn all_who_wait_have_their_turn() {
     finish(sim);
 }
 
-/// REQ: SMU-6, SMU-11. The turn goes on where it was, however long nobody waited.
+/// REQ: SMU-6, SMU-11. The SMU remembers the turn, also while no request waits.
 #[test]
 fn the_turn_is_remembered() {
     let mut dice = Dice::new(7);
@@ -148,7 +148,7 @@ fn the_turn_is_remembered() {
         let served: Vec<u64> = two.into_iter().filter(|who| !held(&sim, *who)).collect();
         let expected = last.and_then(|last| two.into_iter().min_by_key(|who| (who + all - last - 1) % all));
         assert!(served.len() == 1 && expected.is_none_or(|who| who == served[0]), "{round}: {served:?} after {last:?}");
-        // The other is the next.
+        // The other source has the next turn.
         last = Some(two[0] + two[1] - served[0]);
         for _ in 0..2 {
             (0..world::DESCRIPTORS).for_each(|d| while sim.complete(d, 0, 0) {});
@@ -162,7 +162,8 @@ fn the_turn_is_remembered() {
     finish(sim);
 }
 
-/// REQ: SMU-3, SMU-6. All entries are completed at once, in any order: installs wait for each other, and none is another's.
+/// REQ: SMU-3, SMU-6. All commands complete at once, in any order. Installs wait for each other, and each request gets the
+/// answer of its own page.
 #[test]
 fn installs_wait_for_each_other() {
     let mut dice = Dice::new(8);
@@ -175,7 +176,7 @@ fn installs_wait_for_each_other() {
         }
         sim.run(400);
         for left in (1..=HARTS as u64).rev() {
-            // Any of a device's commands may complete next.
+            // Complete a random one of the commands that are left.
             let which = dice.below(left) as usize;
             let first = sim.world.devices[0].pending.len();
             let (d, which) = if which < first { (0, which) } else { (1, which - first) };
@@ -186,7 +187,7 @@ fn installs_wait_for_each_other() {
         answers.sort_unstable_by_key(|(hart, _)| *hart);
         let installed = (0..HARTS).map(|page| (page as u32, Outcome::Done(sim.world.pte(page)))).collect::<Vec<_>>();
         assert_eq!(answers, installed, "round {round}");
-        // Without marks, so that the next install takes its time.
+        // Clear the marks, so that the next install must write them again.
         (0..HARTS).for_each(|page| sim.adopt(page));
         (0..HARTS).for_each(|page| sim.withdraw(page));
         sim.run(100);
@@ -196,7 +197,7 @@ fn installs_wait_for_each_other() {
     finish(sim);
 }
 
-/// REQ: SMU-2, SMU-3. What is found changed before the command leaves all other misses as they are.
+/// REQ: SMU-2, SMU-3. A request whose entry has changed before the command does not affect other misses.
 #[test]
 fn a_second_look_changes_nobody_else() {
     for round in 0..24 {
@@ -218,7 +219,7 @@ fn a_second_look_changes_nobody_else() {
     }
 }
 
-/// REQ: SMU-7. A release, or a queue that is lost, is nobody else's business.
+/// REQ: SMU-7. The release of a descriptor ends only the misses of this descriptor.
 #[test]
 fn a_release_ends_only_what_is_its_own() {
     for first in 0..regs::DESC_COUNT as u64 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes that meet a bus error, which does not say whether they took effect. REQ: SMU-13
+//! Writes that meet a bus error. The error does not say whether the write took effect. REQ: SMU-13
 
 use trapless_smu::{FailReason, Outcome};
 use trapless_smu_regs as regs;
@@ -8,7 +8,7 @@ use trapless_smu_world::world::{self, Area};
 
 use super::rules::{LONG, failed, finish, outcomes, warm};
 
-/// A miss whose exchange has just met a bus error.
+/// Starts a miss and runs until its exchange has met a bus error.
 fn write_of_pte_fails(takes_effect: bool) -> Sim {
     let mut sim = warm();
     sim.ask(0, 0);
@@ -35,7 +35,7 @@ fn an_exchange_with_an_error_that_took_effect_is_an_install() {
     finish(sim);
 }
 
-/// REQ: SMU-13. One that did not gives the frame back.
+/// REQ: SMU-13. If the exchange took no effect, the SMU returns the frame.
 #[test]
 fn an_exchange_with_an_error_that_took_no_effect_gives_the_frame_back() {
     let mut sim = write_of_pte_fails(false);
@@ -46,7 +46,7 @@ fn an_exchange_with_an_error_that_took_no_effect_gives_the_frame_back() {
     finish(sim);
 }
 
-/// REQ: SMU-13. One of which nobody knows: the marks are set, and the frame comes back as maybe mapped.
+/// REQ: SMU-13. If the SMU cannot know whether it took effect, it sets the marks and returns the frame as maybe mapped.
 #[test]
 fn a_frame_that_may_be_mapped_comes_back_as_such() {
     for (takes_effect, taken_away) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -64,7 +64,7 @@ fn a_frame_that_may_be_mapped_comes_back_as_such() {
     }
 }
 
-/// REQ: SMU-13. A mark that meets an error: the frame is the page table's by then.
+/// REQ: SMU-13. If a mark meets a bus error, the page stays installed with its frame.
 #[test]
 fn a_mark_with_an_error_keeps_the_page() {
     for (area, takes_effect) in [(Area::Pmd, false), (Area::Pmd, true), (Area::Pud, false), (Area::Pud, true)] {

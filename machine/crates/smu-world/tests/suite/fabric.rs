@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Enabled with a return ring, on a fabric that takes an exclusive pair there, or not at all. REQ: SMU-16
+//! The SMU can be enabled only with a return ring and on a fabric that supports an exclusive pair. REQ: SMU-16
 
 use trapless_smu::{FailReason, Outcome};
 use trapless_smu_regs as regs;
@@ -11,7 +11,7 @@ use super::unit;
 
 const WORD: u64 = 0x0123_4567_89ab_cdef;
 
-/// Disabled, nothing waits, and the return ring's first word is not zero.
+/// Creates a disabled and idle unit. The first word of the return ring is not zero.
 fn disabled() -> Sim {
     let mut sim = Sim::new(unit(config(false)), 0);
     sim.run(LONG);
@@ -25,7 +25,7 @@ fn disabled() -> Sim {
     sim
 }
 
-/// ENABLE is set, but does not stay set. The unit reports this, and refuses requests.
+/// Checks that the unit does not let ENABLE be set, sets STATUS.ERROR, and refuses requests.
 fn refuses(sim: &mut Sim) {
     sim.write(regs::CTRL, 1);
     assert_eq!((sim.read(regs::CTRL), sim.status(regs::STATUS_ERROR)), (0, 1));
@@ -52,7 +52,7 @@ fn serves(mut sim: Sim) {
     finish(sim);
 }
 
-/// REQ: SMU-16. On the read; on the write, done or not.
+/// REQ: SMU-16. The error occurs on the read, or on the write, with or without effect.
 #[test]
 fn a_bus_error_refuses() {
     let mut sim = disabled();
@@ -67,7 +67,7 @@ fn a_bus_error_refuses() {
     serves(sim);
 }
 
-/// REQ: SMU-16, SMU-5. No frame could come back. Memory is left alone.
+/// REQ: SMU-16, SMU-5. Without a return ring no frame could come back. The SMU makes no memory access.
 #[test]
 fn without_a_return_ring_it_is_not_enabled() {
     let mut sim = disabled();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The interrupt output: each cause, while it lasts and is enabled. REQ: SMU-17
+//! The interrupt output is high while a cause is present and enabled. REQ: SMU-17
 
 use trapless_smu_regs as regs;
 use trapless_smu_world::sim::{Sim, config};
@@ -14,7 +14,7 @@ const CAUSES: [u64; 4] = [
     regs::INT_CAUSE_TIMEOUT.mask(),
 ];
 
-/// Just these causes are there; the output is high for them alone, each by itself.
+/// Checks that exactly these causes are present, and that the output is high only when one of them is enabled.
 #[track_caller]
 fn causes(sim: &mut Sim, there: u64) {
     assert_eq!(sim.read(regs::INT_CAUSE), there);
@@ -36,7 +36,7 @@ fn each_cause_lasts_as_long_as_it_should() {
     sim.refill(4);
     sim.run(LONG);
     causes(&mut sim, 0);
-    // FRAMES_LOW: at the mark, and one below.
+    // FRAMES_LOW is set when the ring has fewer entries than FREE_LOW, not when it has as many.
     let left = |sim: &mut Sim| sim.read(regs::FREE_TAIL).wrapping_sub(sim.read(regs::FREE_HEAD)) & 0xffff_ffff;
     let entries = left(&mut sim);
     sim.write(regs::FREE_LOW, entries);
@@ -44,7 +44,7 @@ fn each_cause_lasts_as_long_as_it_should() {
     sim.write(regs::FREE_LOW, entries + 1);
     causes(&mut sim, CAUSES[1]);
     sim.write(regs::FREE_LOW, 0);
-    // TIMEOUT stays until it is written, by the half that has it.
+    // TIMEOUT stays set until software writes 1 to its bit, with a write that covers the lower half.
     sim.write(regs::TIMEOUT, 200);
     sim.ask(0, 0);
     sim.run(LONG);
@@ -55,13 +55,13 @@ fn each_cause_lasts_as_long_as_it_should() {
     causes(&mut sim, CAUSES[3]);
     sim.write(regs::INT_CAUSE, CAUSES[3]);
     causes(&mut sim, 0);
-    // RETURNED: until the head is where the tail is.
+    // RETURNED stays set until RET_HEAD equals RET_TAIL.
     assert!(sim.complete(0, 0, 0));
     sim.run(LONG);
     causes(&mut sim, CAUSES[2]);
     sim.take_returned();
     causes(&mut sim, 0);
-    // ERROR, as STATUS has it. A unit that is disabled wants no frames.
+    // ERROR follows STATUS.ERROR. A disabled unit does not report FRAMES_LOW.
     sim.write(regs::RET_SIZE, 1);
     causes(&mut sim, CAUSES[0]);
     sim.write(regs::FREE_LOW, entries + 100);

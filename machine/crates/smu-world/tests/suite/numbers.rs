@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Everything that is a number, over its whole range: forms of entries, addresses, timeouts, sizes of queues, identifiers.
+//! Numbers over their whole range: bits of entries, addresses, timeouts, sizes of queues, identifiers.
 
 use trapless_smu::{FailReason, Outcome, SmuUnit};
 use trapless_smu_regs::{self as regs, Counter};
@@ -11,7 +11,7 @@ use trapless_smu_world::world::{self, PTES};
 use super::rules::{finish, warm};
 use super::{disguised, unit};
 
-/// REQ: SMU-1. Whatever bit is wrong in whichever address, nothing is read.
+/// REQ: SMU-1. With one of the three low bits set in any address, the SMU refuses the request and reads no memory.
 #[test]
 fn walkers_ask_with_aligned_addresses() {
     let mut sim = warm();
@@ -28,7 +28,7 @@ fn walkers_ask_with_aligned_addresses() {
     finish(sim);
 }
 
-/// REQ: SMU-11. As above for ports, and beyond what an address may have.
+/// REQ: SMU-11. The same for ports, and for bits above the 56 bits of an address.
 #[test]
 fn ports_ask_for_what_can_be_an_entry() {
     let mut sim = warm();
@@ -47,7 +47,7 @@ fn ports_ask_for_what_can_be_an_entry() {
     finish(sim);
 }
 
-/// REQ: ISA-1, ISA-6, SMU-11. Any entry: served if it is of the armed form and names this unit and a valid descriptor.
+/// REQ: ISA-1, ISA-6, SMU-11. The SMU serves an entry if it has the armed form and names this unit and a valid descriptor.
 #[test]
 fn only_the_armed_form_is_served() {
     let mut dice = Dice::new(3);
@@ -56,7 +56,7 @@ fn only_the_armed_form_is_served() {
         let mut sim = Sim::new(disguised(config(false), round), 4);
         for page in 0..PTES {
             let others = regs::PTE_HIGH.mask() | regs::PTE_SOCKET.mask() | regs::PTE_SOFT.mask() | 0x3ff;
-            // Most of them are wrong in one bit, if in any.
+            // An entry has zero, one or two wrong bits.
             let wrong = (0..dice.below(3)).fold(0, |bits, _| bits | 1 << dice.below(64)) & others;
             let entry = world::armed(page, 0) ^ wrong;
             sim.world.mem.insert(world::PT + 8 * page as u64, entry);
@@ -89,7 +89,7 @@ fn only_the_armed_form_is_served() {
     assert!((50..450).contains(&served), "{served} served");
 }
 
-/// REQ: SMU-7. Time runs from the doorbell, for each command that which was set when it was given.
+/// REQ: SMU-7. The timeout runs from the doorbell write. Each command has the TIMEOUT that was set when it was submitted.
 #[test]
 fn timeouts_of_any_length() {
     let mut dice = Dice::new(4);
@@ -117,10 +117,10 @@ fn timeouts_of_any_length() {
     }
 }
 
-/// REQ: SMU-9. Long queues go round as short ones do.
+/// REQ: SMU-9. Queues of any length wrap.
 #[test]
 fn queues_of_any_length_wrap() {
-    // Short ones at all descriptors: the first of two is that of this number.
+    // Short queues at all descriptors: the first of the world's two descriptors is this one of the unit.
     let least = u64::from(PMSHR) + 1;
     let short = (0..regs::DESC_COUNT as u64).map(|first| (least + first % 4, Disguise::at(unit(config(true)), first)));
     let long: [(u64, Box<dyn SmuUnit>); 2] = [33, 1024].map(|depth| (depth, unit(config(true))));

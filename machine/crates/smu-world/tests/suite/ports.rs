@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The software request ports by examples.
+//! Examples of software request ports.
 
 use trapless_smu::Outcome;
 use trapless_smu_regs::{self as regs, Counter};
@@ -8,13 +8,13 @@ use trapless_smu_world::world;
 
 use super::rules::{LONG, finish, outcomes, warm};
 
-/// Addresses of a page's three entries, by register.
+/// Returns the registers for the addresses of a page's three entries, with the addresses.
 fn entries(page: u64) -> [(u64, u64); 3] {
     [(regs::PORT_PTE_ADDR, world::PT), (regs::PORT_PMD_ADDR, world::PMD), (regs::PORT_PUD_ADDR, world::PUD)]
         .map(|(register, base)| (register, base + 8 * page))
 }
 
-/// REQ: SMU-11. A port asks as a walker does, also for an entry that walkers leave alone.
+/// REQ: SMU-11. A port sends requests as a walker does, also for an entry with SOFT set, for which walkers do not ask.
 #[test]
 fn software_asks_through_a_port() {
     let mut sim = warm();
@@ -33,7 +33,7 @@ fn software_asks_through_a_port() {
     let installed = sim.world.pte(3);
     assert_eq!(sim.port_answer(1), Some((regs::OUTCOME_DONE, 0, installed)));
     assert!(regs::PTE_V.is_set(installed) && !regs::PTE_SOFT.is_set(installed) && sim.world.is_marked(3));
-    assert!(sim.answers.is_empty(), "no walker hears of it");
+    assert!(sim.answers.is_empty(), "no walker gets an answer");
     assert_eq!((sim.count(Counter::Requests), sim.count(Counter::PortRequests)), (1, 1));
     finish(sim);
 }
@@ -59,7 +59,7 @@ fn ports_and_walkers_join() {
     finish(sim);
 }
 
-/// REQ: SMU-2, SMU-11. The whole entry is compared, SOFT too.
+/// REQ: SMU-2, SMU-11. The SMU compares the whole entry, including SOFT.
 #[test]
 fn a_port_hears_that_the_entry_changed() {
     let mut sim = warm();
@@ -74,7 +74,8 @@ fn a_port_hears_that_the_entry_changed() {
     finish(sim);
 }
 
-/// REQ: SMU-11. Bad requests fail: unaligned addresses, addresses beyond memory, an entry that is not armed. So does a disabled SMU.
+/// REQ: SMU-11. A port fails requests with unaligned addresses, with addresses above 56 bits, or with an entry that is not
+/// armed. A disabled SMU fails all requests.
 #[test]
 fn a_port_refuses_what_no_walker_would_ask() {
     for bad in [regs::PORT_PTE_ADDR, regs::PORT_PMD_ADDR, regs::PORT_PUD_ADDR] {
@@ -105,7 +106,8 @@ fn a_port_refuses_what_no_walker_would_ask() {
     finish(sim);
 }
 
-/// REQ: SMU-11. A busy port takes no writes; of two half writes of ENTRY the upper one asks; ports beyond CAP.PORTS are not.
+/// REQ: SMU-11. A busy port takes no writes. Of two half writes to ENTRY, the upper one starts the request. Ports beyond
+/// CAP.PORTS do not exist.
 #[test]
 fn a_port_holds_one_request() {
     let mut sim = warm();
@@ -115,7 +117,7 @@ fn a_port_holds_one_request() {
     assert_eq!(sim.read(Sim::port(0, regs::PORT_PTE_ADDR)), world::PT + 16);
     assert_eq!(sim.status(regs::STATUS_ERROR), 1);
     let entry = sim.world.pte(3);
-    sim.world.accepted[3] = u64::MAX; // asked for below, register by register
+    sim.world.accepted[3] = u64::MAX; // requested below with single register writes
     for (register, at) in entries(3) {
         sim.write(Sim::port(1, register), at);
     }

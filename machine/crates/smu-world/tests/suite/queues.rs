@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the operating system does with queue pairs in use: at every descriptor, while the unit looks at them.
+//! Queue pairs that software invalidates, releases or changes while the unit uses them, at every descriptor.
 
 use trapless_memory::Cycle;
 use trapless_smu::{FailReason, Outcome, SmuTiming};
@@ -11,7 +11,7 @@ use trapless_smu_world::world::Area;
 use super::rules::{LONG, finish, outcomes, warm};
 use super::unit;
 
-/// A miss of page 0 is served by the first descriptor.
+/// Checks that the first descriptor serves a miss of page 0.
 fn serves(sim: &mut Sim) {
     let before = sim.count(Counter::Installed);
     sim.ask(0, 0);
@@ -21,7 +21,7 @@ fn serves(sim: &mut Sim) {
     assert_eq!(sim.count(Counter::Installed), before + 1);
 }
 
-/// REQ: SMU-7, SMU-9. It serves nobody, and cannot be made valid again, until the operating system has released it.
+/// REQ: SMU-7, SMU-9. After a bus error a queue serves no requests, and software cannot make it valid again before RELEASE.
 #[test]
 fn a_lost_queue_stays_lost_until_its_release() {
     for first in 0..regs::DESC_COUNT as u64 {
@@ -46,7 +46,7 @@ fn a_lost_queue_stays_lost_until_its_release() {
     }
 }
 
-/// REQ: SMU-9. Bases and depth do, a release too, but nothing else.
+/// REQ: SMU-9. Writes to the bases, the depth and RELEASE reset the queues. Other writes do not.
 #[test]
 fn some_settings_put_the_queues_back_to_their_beginning() {
     let resets = [regs::DESC_SQ_BASE, regs::DESC_CQ_BASE, regs::DESC_DEPTH];
@@ -67,7 +67,7 @@ fn some_settings_put_the_queues_back_to_their_beginning() {
     }
 }
 
-/// REQ: SMU-7, SMU-9. A completion that is being looked at belongs to the queue as it was.
+/// REQ: SMU-7, SMU-9. A completion that the unit reads during a release still belongs to the old queue.
 #[test]
 fn a_release_waits_for_who_looks_at_the_queue() {
     for delay in 0..40 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random games against the world that watches every access. `smu-soak` plays as many as one likes.
+//! Random games in the world, which checks every access. `smu-soak` can play any number of games.
 
 use trapless_smu_world::{games, sim};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The register map: what each register of spec/smu.rdl holds, takes and refuses.
+//! The register map of spec/smu.rdl: the values that each register has, accepts and refuses.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use trapless_smu_world::world::World;
 
 use super::unit;
 
-/// Windows of the unit.
+/// Number of windows.
 const WINDOWS: u64 = 3;
 const AT_REST: u64 = regs::STATUS_IDLE.mask() | regs::STATUS_NO_DMA.mask() | regs::STATUS_NO_FRAMES.mask();
 /// The largest address of 56 bits whose `low` lowest bits are 0.
@@ -20,7 +20,7 @@ const fn address(low: u32) -> u64 {
     u64::MAX >> 8 >> low << low
 }
 
-/// A unit as it is after reset.
+/// A unit in its state after reset.
 struct Bare {
     smu: Box<dyn SmuUnit>,
     world: World,
@@ -32,7 +32,7 @@ impl Bare {
         Bare { smu: unit(config(false)), world: World::new(), now: Cycle(0) }
     }
 
-    /// Over the bus, which an observer's look must agree with.
+    /// Reads a register over the bus, and checks that `peek` returns the same value.
     fn read(&mut self, at: u64) -> u64 {
         let value = self.smu.mmio_read(at, 8, self.now, &mut self.world);
         assert_eq!(value, self.smu.peek(at), "register {at:#x}");
@@ -42,10 +42,10 @@ impl Bare {
     fn write(&mut self, at: u64, value: u64) {
         self.smu.mmio_write(at, 8, value, self.now, &mut self.world);
         self.now += Cycle(5);
-        self.smu.advance(self.now, &mut self.world, &mut |answer: Answer| panic!("nobody asked: {answer:?}"));
+        self.smu.advance(self.now, &mut self.world, &mut |answer: Answer| panic!("unexpected answer: {answer:?}"));
     }
 
-    /// Whether STATUS.ERROR is set; it is cleared.
+    /// Returns whether STATUS.ERROR is set, and clears it.
     fn error(&mut self) -> bool {
         let error = regs::STATUS_ERROR.is_set(self.read(regs::STATUS));
         self.write(regs::CTRL, 0);
@@ -64,7 +64,7 @@ impl Bare {
         assert!(self.read(at) == value && !self.error(), "{at:#x} refused {value:#x}");
     }
 
-    /// All that differs from `expected`, which has zero where it has nothing.
+    /// Checks all registers against `expected`. A register that is not listed must be zero.
     fn is(&mut self, expected: &BTreeMap<u64, u64>) {
         for at in (0..0x1000).step_by(8) {
             assert_eq!(self.read(at), expected.get(&at).copied().unwrap_or(0), "register {at:#x}");
@@ -72,7 +72,7 @@ impl Bare {
     }
 }
 
-/// What reset leaves.
+/// Returns the values of all registers after reset that are not zero.
 fn reset() -> BTreeMap<u64, u64> {
     let capabilities = regs::CAP_PMSHR.of(PMSHR.into())
         | regs::CAP_DESCRIPTORS.of(regs::DESC_COUNT as u64)
@@ -85,7 +85,7 @@ fn reset() -> BTreeMap<u64, u64> {
     expected
 }
 
-/// Registers that keep what is written while nothing is under way, and the bits that they have.
+/// Returns the registers that keep a written value while the unit is idle, with a mask of their bits.
 fn settings() -> Vec<(u64, u64)> {
     let mut found = vec![(regs::TIMEOUT, u64::MAX), (regs::FREE_BASE, address(4)), (regs::RET_BASE, address(4))];
     found.extend([(regs::INT_ENABLE, 0xf), (regs::FREE_LOW, regs::FREE_LOW_ENTRIES.mask())]);
@@ -117,7 +117,7 @@ fn reset_leaves_what_the_map_says() {
     Bare::new().is(&reset());
 }
 
-/// Whatever is written is read back, each bit as 0 and as 1, and no other register hears of it.
+/// Every bit of a setting can be written as 0 and as 1 and reads back. No other register changes.
 #[test]
 fn settings_keep_what_is_written() {
     let mut dice = Dice::new(1);
@@ -134,7 +134,7 @@ fn settings_keep_what_is_written() {
     assert!(!bare.error());
 }
 
-/// By halves, too.
+/// A 32-bit write changes only its half of a setting.
 #[test]
 fn half_a_write_leaves_the_other_half() {
     let mut dice = Dice::new(2);
@@ -149,7 +149,8 @@ fn half_a_write_leaves_the_other_half() {
     }
 }
 
-/// REQ: SMU-11. A port's entry, bit by bit, through a unit that is disabled; its lower half alone asks for nothing.
+/// REQ: SMU-11. Every bit of a port's ENTRY can be written, here with a disabled unit. A write of the lower half starts no
+/// request.
 #[test]
 fn port_entries_keep_what_is_written() {
     let mut dice = Dice::new(9);
@@ -171,7 +172,7 @@ fn port_entries_keep_what_is_written() {
     }
 }
 
-/// Nothing that is not a setting takes a write.
+/// A register that is neither a setting nor an action ignores writes.
 #[test]
 fn all_else_ignores_writes() {
     let mut bare = Bare::new();
@@ -191,7 +192,7 @@ fn all_else_ignores_writes() {
     bare.is(&reset());
 }
 
-/// REQ: SMU-5, SMU-10. Ring bases and sizes, bit by bit, and indices at the edges of a ring.
+/// REQ: SMU-5, SMU-10. Tests each bit of ring bases and sizes, and indices at the limits of a ring.
 #[test]
 fn rings_take_only_what_is_sound() {
     let mut bare = Bare::new();
@@ -227,7 +228,7 @@ fn rings_take_only_what_is_sound() {
     assert_eq!(bare.read(regs::FREE_TAIL), 0, "a base resets the ring's indices");
 }
 
-/// REQ: SMU-9, SMU-10. Each descriptor is valid with what is just sound, and with nothing else.
+/// REQ: SMU-9, SMU-10. A descriptor can be made valid with all allowed values, and with no others.
 #[test]
 fn descriptors_serve_only_when_sound() {
     let mut bare = Bare::new();
@@ -279,7 +280,7 @@ fn descriptors_serve_only_when_sound() {
     }
 }
 
-/// REQ: SMU-8, SMU-12. Every fence is over when nothing is under way, and there is nothing whose time could run out.
+/// REQ: SMU-8, SMU-12. In an idle unit every fence is over at once, and EXPIRE has no effect.
 #[test]
 fn fences_at_rest_are_over() {
     let mut bare = Bare::new();

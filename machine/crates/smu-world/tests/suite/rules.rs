@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Each rule of the contract by an example; `random` covers what lies between.
+//! One or more examples of each rule. The random games in `random` cover further cases.
 
 use trapless_memory::{Cycle, PhysAddr};
 use trapless_smu::{FailReason, Outcome};
@@ -9,7 +9,7 @@ use trapless_smu_world::world::{self, Area, FRAMES, Place};
 
 use super::unit;
 
-/// Long enough for everything but a device.
+/// Cycles that are enough for everything except commands at a device.
 pub const LONG: u64 = 1000;
 
 fn new() -> Sim {
@@ -20,14 +20,14 @@ fn with_frames(frames: usize) -> Sim {
     Sim::new(unit(config(false)), frames)
 }
 
-/// A fresh SMU with its prefetch buffer filled.
+/// Creates an SMU and waits until its prefetch buffer is full.
 pub fn warm() -> Sim {
     let mut sim = new();
     sim.run(100);
     sim
 }
 
-/// The end of a test: nothing was broken, and nothing is left.
+/// Ends a test: checks that no rule was broken and that nothing is left over.
 pub fn finish(mut sim: Sim) {
     sim.finish();
     assert_eq!(sim.world.breach, None);
@@ -42,7 +42,7 @@ pub fn failed(sim: &Sim, reason: FailReason) -> bool {
         && regs::LAST_ERROR_REASON.get(sim.read(regs::LAST_ERROR)) == reason as u64
 }
 
-/// Misses overlap: four of them take hardly longer than one.
+/// Misses overlap: four misses take little longer than one.
 #[test]
 fn misses_are_pipelined() {
     let mut sim = warm();
@@ -106,7 +106,8 @@ fn an_entry_that_changed_before_the_lookup_starts_no_io() {
     finish(sim);
 }
 
-/// REQ: SMU-3, SMU-4. Completion queue entry, PTE, PMD, PUD, at different times and in this order; the answer comes last.
+/// REQ: SMU-3, SMU-4. The SMU accesses completion queue entry, PTE, PMD and PUD at different times and in this order, then
+/// answers.
 #[test]
 fn installs_go_from_the_leaf_up() {
     let mut sim = warm();
@@ -122,7 +123,7 @@ fn installs_go_from_the_leaf_up() {
         sim.run(1);
         let mut areas: Vec<Area> =
             sim.world.log.drain(..).map(|(area, _)| area).filter(|a| *a != Area::CqDoorbell).collect();
-        areas.retain(|area| steps.last() != Some(&vec![*area])); // an exclusive pair is two accesses
+        areas.retain(|area| steps.last() != Some(&vec![*area])); // an exclusive pair has two accesses
         steps.extend((!areas.is_empty()).then_some(areas));
     }
     assert_eq!(steps, [[Area::Cq], [Area::Pte], [Area::Pmd], [Area::Pud]]);
@@ -183,7 +184,7 @@ fn disabling_hands_prefetched_frames_back_and_lets_accepted_misses_end() {
     sim.run(50);
     assert!(failed(&sim, FailReason::Disabled));
     assert_eq!(sim.take_returned(), [regs::REASON_DISABLED; 2]);
-    assert_eq!(sim.status(regs::STATUS_NO_FRAMES), 0, "one is at the device");
+    assert_eq!(sim.status(regs::STATUS_NO_FRAMES), 0, "one frame is at the device");
     sim.complete(0, 0, 0);
     sim.run(LONG);
     assert_eq!(sim.count(Counter::Installed), 1);
@@ -210,7 +211,7 @@ fn a_full_return_ring_makes_the_smu_keep_frames() {
     finish(sim);
 }
 
-/// REQ: SMU-5. The SMU never writes to it again, even if there was only one error.
+/// REQ: SMU-5. After one bus error on the return ring, the SMU does not write to the ring again.
 #[test]
 fn a_broken_return_ring_is_left_alone() {
     let mut sim = warm();
@@ -233,7 +234,7 @@ fn a_broken_return_ring_is_left_alone() {
 #[test]
 fn malformed_ring_entries_go_back() {
     let mut sim = with_frames(0);
-    sim.put(8); // not a page
+    sim.put(8); // the DMA address is not page aligned
     sim.run(100);
     assert_eq!(sim.take_returned(), [regs::REASON_BAD_ENTRY]);
     assert_eq!(sim.status(regs::STATUS_ERROR), 1);
@@ -278,7 +279,7 @@ fn bus_errors_fail_the_miss_wherever_they_happen() {
     }
 }
 
-/// REQ: SMU-10. Without its doorbell a device would take the completion queue for full some day, and fall silent.
+/// REQ: SMU-10. Without the doorbell write, the device would at some time find the completion queue full and stop.
 #[test]
 fn a_lost_completion_doorbell_ends_what_is_at_the_device() {
     let mut sim = warm();
@@ -295,7 +296,7 @@ fn a_lost_completion_doorbell_ends_what_is_at_the_device() {
     finish(sim);
 }
 
-/// REQ: SMU-6. An unusable ring is the OS's to mend, not the program's fault.
+/// REQ: SMU-6. The operating system must repair an unusable ring; the program did nothing wrong.
 #[test]
 fn a_bus_error_on_the_free_ring_means_no_frame() {
     let mut sim = with_frames(0);
@@ -331,7 +332,7 @@ fn a_timed_out_command_keeps_its_frame_until_the_completion_comes() {
     assert!(sim.take_returned().is_empty());
     sim.complete(0, 0, 0);
     sim.run(LONG);
-    assert_eq!(sim.world.pte(0), world::armed(0, 0), "install stays forbidden");
+    assert_eq!(sim.world.pte(0), world::armed(0, 0), "a timed-out miss must not be installed");
     assert_eq!(sim.take_returned(), [regs::REASON_TIMEOUT]);
     assert_eq!(sim.status(regs::STATUS_NO_DMA), 1);
     finish(sim);
@@ -366,7 +367,7 @@ fn release_ends_quarantine_and_waiting() {
     finish(sim);
 }
 
-/// REQ: SMU-7, SMU-10. With every entry in quarantine nobody waits for what may never come.
+/// REQ: SMU-7, SMU-10. If all entries are in quarantine, requests fail at once, because the quarantine may never end.
 #[test]
 fn a_pmshr_full_of_quarantine_fails_requests_at_once() {
     let mut sim = new();
@@ -397,7 +398,7 @@ fn a_fence_waits_for_the_device_but_not_for_quarantine_and_a_drain_does() {
     sim.drain(0);
     sim.run(100);
     assert_eq!(sim.fences(0), (true, true));
-    sim.ask(1, 2); // came later, is not waited for
+    sim.ask(1, 2); // the fence does not wait for a later request
     sim.run(150);
     assert_eq!(sim.fences(0), (false, true));
     sim.complete(0, 0, 0);
@@ -407,7 +408,7 @@ fn a_fence_waits_for_the_device_but_not_for_quarantine_and_a_drain_does() {
     finish(sim);
 }
 
-/// REQ: SMU-8. A silent device makes nobody wait but those who use it.
+/// REQ: SMU-8. A silent device delays only the fences of its own descriptor.
 #[test]
 fn a_fence_is_of_one_descriptor() {
     let mut sim = warm();
@@ -423,7 +424,7 @@ fn a_fence_is_of_one_descriptor() {
     sim.complete(1, 0, 0);
     sim.run(LONG);
     assert_eq!([sim.fences(0), sim.fences(1)], [(true, true), (false, false)]);
-    // a second one of it is as good as the first
+    // A second fence of the descriptor ends, too.
     sim.fence(1);
     sim.run(20);
     assert_eq!(sim.fences(1), (false, false));
@@ -431,7 +432,7 @@ fn a_fence_is_of_one_descriptor() {
     finish(sim);
 }
 
-/// REQ: SMU-7, SMU-12. The time of commands at one device runs out at once; their frames stay in quarantine.
+/// REQ: SMU-7, SMU-12. EXPIRE lets all commands at one device time out at once. Their frames stay in quarantine.
 #[test]
 fn expire_ends_the_waits_at_one_device() {
     let mut sim = warm();
@@ -447,7 +448,7 @@ fn expire_ends_the_waits_at_one_device() {
     assert_eq!(sim.fences(0), (false, true));
     assert_eq!((sim.status(regs::STATUS_LIVE), sim.status(regs::STATUS_QUARANTINED)), (1, 2));
     assert_eq!([0, 1].map(|d| sim.read(Sim::desc(d, regs::DESC_QUARANTINED))), [2, 0]);
-    // An error that comes late fails nobody: both misses were answered.
+    // A completion with an error that comes late has no effect: both misses are already answered.
     sim.complete(0, 0, 0);
     sim.complete(0, 0, 0x281);
     sim.complete(1, 0, 0);
@@ -459,7 +460,7 @@ fn expire_ends_the_waits_at_one_device() {
     finish(sim);
 }
 
-/// REQ: SMU-9. Several rounds of both queues: tails, heads and the phase bit wrap.
+/// REQ: SMU-9. Tails, heads and the phase bit wrap over several rounds of both queues.
 #[test]
 fn queues_wrap() {
     let mut sim = Sim::new(unit(config(true)), 8);
@@ -493,7 +494,7 @@ fn stray_completions_are_counted_and_dropped() {
     finish(sim);
 }
 
-/// REQ: SMU-9. A completion that comes twice, the second time when the entry has a command of another miss.
+/// REQ: SMU-9. A completion comes a second time, when the PMSHR entry has a command of another miss.
 #[test]
 fn a_completion_of_an_earlier_command_is_dropped() {
     let mut sim = warm();
@@ -560,8 +561,7 @@ fn registers_can_be_reached_by_halves() {
     assert_eq!(fields.map(|f| f.get(cap)), [4, 8, 2, 4, 0]);
 }
 
-/// The generated map and the model agree on what exists: every register that reads back what was written is RW, and
-/// every RO register stays as it is.
+/// Every register that the generated map lists as read-only keeps its value when it is written.
 #[test]
 fn read_only_registers_ignore_writes() {
     let mut sim = warm();
@@ -573,8 +573,8 @@ fn read_only_registers_ignore_writes() {
     finish(sim);
 }
 
-/// REQ: OS-4. Why the fence must come before a page is armed again with the same block: without it, the old miss installs
-/// into the new entry. The world calls that a breach when the OS says it fenced and did not.
+/// REQ: OS-4. Shows why a fence is needed before a page is armed again with the same block: without the fence, the old miss
+/// installs into the new entry. The world would report a breach only if a fence had ended before.
 #[test]
 fn arming_again_without_a_fence_lets_a_stale_exchange_succeed() {
     let mut sim = warm();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Windows by examples: what is in none of them is neither read nor written. REQ: SMU-15
+//! Examples of windows: the SMU neither reads nor writes memory outside them. REQ: SMU-15
 
 use trapless_smu::{FailReason, Outcome, SmuUnit};
 use trapless_smu_regs as regs;
@@ -9,20 +9,20 @@ use trapless_smu_world::world::{self, FREE_RING, PMD, PT, PUD, Place, RET_RING};
 use super::rules::{LONG, finish, outcomes};
 use super::unit;
 
-/// Memory that is none of the unit's business.
+/// Memory that the unit must not access.
 const FIRMWARE: u64 = 0x7000_0000;
 const KIB4: u64 = 4096;
 const MEMORY: u64 = regs::WINDOW_CTRL_MEMORY.mask();
 const DOORBELL: u64 = regs::WINDOW_CTRL_DOORBELL.mask();
 
-/// All that the world has: first and last byte, kind.
+/// Windows for all memory and doorbells of the world: first byte, last byte, kind.
 fn everything() -> Vec<(u64, u64, u64)> {
     let queues = world::sq(0);
     let bells = world::sq_doorbell(0);
     vec![(PT, RET_RING + KIB4 - 1, MEMORY), (queues, queues + 0xf_ffff, MEMORY), (bells, bells + KIB4 - 1, DOORBELL)]
 }
 
-/// A unit at rest: disabled, no descriptor valid.
+/// Creates an idle unit: disabled, with no valid descriptor.
 pub fn at_rest(unit: Box<dyn SmuUnit>) -> Sim {
     let mut sim = Sim::new(unit, 0);
     sim.run(LONG);
@@ -32,7 +32,7 @@ pub fn at_rest(unit: Box<dyn SmuUnit>) -> Sim {
     sim
 }
 
-/// What firmware does.
+/// Sets the windows as firmware does.
 fn set(sim: &mut Sim, windows: &[(u64, u64, u64)], lock: bool) {
     for (w, &(first, last, kind)) in (0..).zip(windows) {
         for (register, value) in [(regs::WINDOW_FIRST, first), (regs::WINDOW_LAST, last), (regs::WINDOW_CTRL, kind)] {
@@ -47,7 +47,7 @@ fn set(sim: &mut Sim, windows: &[(u64, u64, u64)], lock: bool) {
     sim.world.windows = Some(held.collect());
 }
 
-/// What the operating system does then.
+/// Sets up descriptors, SMU and free ring as the operating system does.
 fn start(sim: &mut Sim) {
     (0..world::DESCRIPTORS).for_each(|d| sim.set_up_descriptor(d));
     sim.write(regs::CTRL, 1);
@@ -57,7 +57,7 @@ fn start(sim: &mut Sim) {
     sim.world.log.clear();
 }
 
-/// A unit that works in locked windows.
+/// Creates a unit that works in locked windows.
 pub fn windowed(unit: Box<dyn SmuUnit>) -> Sim {
     let mut sim = at_rest(unit);
     set(&mut sim, &everything(), true);
@@ -65,7 +65,7 @@ pub fn windowed(unit: Box<dyn SmuUnit>) -> Sim {
     sim
 }
 
-/// Whether STATUS.ERROR is set; the unit is disabled and it is cleared.
+/// Returns whether STATUS.ERROR is set. Then disables the unit, which clears STATUS.ERROR.
 fn error(sim: &mut Sim) -> bool {
     let found = sim.status(regs::STATUS_ERROR) == 1;
     sim.write(regs::CTRL, 0);
@@ -95,7 +95,7 @@ fn a_port_reads_no_memory_outside() {
     }
 }
 
-/// REQ: SMU-15. A walker's request, too; beside it the others are served, within the windows.
+/// REQ: SMU-15. The SMU refuses a walker's request outside the windows, and still serves requests inside them.
 #[test]
 fn walkers_are_held_to_the_windows() {
     let beyond = FIRMWARE.wrapping_sub(PT);
@@ -115,7 +115,7 @@ fn walkers_are_held_to_the_windows() {
     }
 }
 
-/// REQ: SMU-15, SMU-5. The frames wait until the ring is in a window.
+/// REQ: SMU-15, SMU-5. Frames wait until the return ring is in a window.
 #[test]
 fn a_return_ring_outside_is_not_written() {
     let mut sim = at_rest(unit(config(false)));
@@ -129,7 +129,7 @@ fn a_return_ring_outside_is_not_written() {
     sim.write(regs::RET_SIZE, 1);
     sim.write(regs::CTRL, 1);
     sim.put(8);
-    sim.put(8); // waits: the ring is full
+    sim.put(8); // this frame waits, because the ring is full
     sim.run(LONG);
     sim.write(regs::CTRL, 0);
     sim.write(regs::RET_BASE, FIRMWARE);
@@ -142,7 +142,7 @@ fn a_return_ring_outside_is_not_written() {
     finish(sim);
 }
 
-/// REQ: SMU-15, SMU-16. Nor is the unit enabled with it.
+/// REQ: SMU-15, SMU-16. The unit cannot be enabled with a free ring outside the windows.
 #[test]
 fn a_free_ring_outside_gives_no_frame() {
     let mut sim = at_rest(unit(config(false)));
@@ -174,7 +174,7 @@ fn a_free_ring_outside_gives_no_frame() {
     assert_eq!(sim.world.breach, None);
 }
 
-/// REQ: SMU-15. Whatever stood in a malformed entry.
+/// REQ: SMU-15. From a malformed entry, only the bits of a frame number come back.
 #[test]
 fn only_the_bits_of_a_frame_number_come_back() {
     for spoil in [1 << 63, 1 << 44, u64::MAX << 44] {
@@ -190,7 +190,7 @@ fn only_the_bits_of_a_frame_number_come_back() {
     }
 }
 
-/// REQ: SMU-15, SMU-9. Each of a descriptor's four addresses, each in its kind of window.
+/// REQ: SMU-15, SMU-9. Each of a descriptor's four addresses must be in a window of its kind.
 #[test]
 fn queues_and_doorbells_are_held_to_the_windows() {
     let mut sim = at_rest(unit(config(false)));
@@ -229,7 +229,7 @@ fn queues_and_doorbells_are_held_to_the_windows() {
     assert_eq!(sim.world.breach, None);
 }
 
-/// REQ: SMU-15. Until reset.
+/// REQ: SMU-15. The lock holds until reset.
 #[test]
 fn a_locked_window_never_changes() {
     let mut sim = at_rest(unit(config(false)));
@@ -253,7 +253,7 @@ fn a_locked_window_never_changes() {
     finish(sim);
 }
 
-/// REQ: SMU-15. Neither while the unit is enabled, nor while a descriptor is valid or has a command outstanding.
+/// REQ: SMU-15. Windows cannot change while the unit is enabled, or while a descriptor is valid or has a command outstanding.
 #[test]
 fn windows_change_only_at_rest() {
     let mut sim = at_rest(unit(config(false)));
@@ -283,7 +283,7 @@ fn windows_change_only_at_rest() {
     finish(sim);
 }
 
-/// REQ: SMU-15. Rings that were set up before the windows are looked at, too.
+/// REQ: SMU-15. The SMU also checks rings that were set up before the windows.
 #[test]
 fn windows_may_come_behind_the_rings() {
     let mut sim = at_rest(unit(config(false)));
@@ -300,7 +300,7 @@ fn windows_may_come_behind_the_rings() {
     finish(sim);
 }
 
-/// REQ: SMU-15. A lock without windows leaves nothing.
+/// REQ: SMU-15. If no window is set, the lock forbids all accesses.
 #[test]
 fn no_windows_and_a_lock_forbid_everything() {
     let mut sim = at_rest(unit(config(false)));
