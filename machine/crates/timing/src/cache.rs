@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One cache: which lines it holds, and no data. It only decides time.
+//! The model of one cache. It knows which lines the cache contains, but not their data, because it only decides times.
 
 use trapless_memory::PhysAddr;
 
 /// log2 of the size of a line.
 pub const LINE_SHIFT: u32 = 6;
 
-/// Number of a line of physical memory.
+/// Number of a line in physical memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Line(pub u64);
 
 impl Line {
-    /// The line of an address.
+    /// Returns the line of an address.
     #[inline]
     pub fn of(at: PhysAddr) -> Line {
         Line(at.0 >> LINE_SHIFT)
     }
 }
 
-/// How a cache stores the numbers of its lines, in as few bytes as possible.
+/// Type in which a cache stores the numbers of its lines. A smaller type saves memory.
 pub trait Key: Copy + PartialEq {
-    /// The number that means no line.
+    /// The value that means no line.
     const NONE: Self;
-    /// The form in which a cache keeps the line.
+    /// Converts a line to this type.
     fn of(line: Line) -> Self;
-    /// The line of this form.
+    /// Converts this value back to a line.
     fn line(self) -> Line;
 }
 
-/// Form for lines of memory below 256 GiB.
+/// For lines of memory below 256 GiB.
 impl Key for u32 {
     const NONE: u32 = u32::MAX;
     #[inline]
@@ -41,7 +41,7 @@ impl Key for u32 {
     }
 }
 
-/// Any.
+/// For any line.
 impl Key for u64 {
     const NONE: u64 = u64::MAX;
     #[inline]
@@ -54,39 +54,39 @@ impl Key for u64 {
     }
 }
 
-/// A set-associative cache. Each line carries a state `S`; the least recently used line of a set goes first.
+/// A set-associative cache. Each line has a state `S`. A full set evicts its least recently used line.
 #[derive(Clone, Debug)]
 pub struct Cache<S, K = u32> {
     ways: usize,
     mask: u64,
-    /// The sets one after the other, in each the lines as they were used, the last one first, and behind them no lines.
+    /// All sets in a row. A set begins with its lines, most recently used first; its free places follow.
     lines: Vec<K>,
-    /// The lines' states.
+    /// The states, in the same places as the lines.
     states: Vec<S>,
 }
 
 impl<S: Copy + Default, K: Key> Cache<S, K> {
-    /// An empty cache of `sets` (a power of two) times `ways` lines.
+    /// Creates an empty cache of `sets` (a power of two) times `ways` lines.
     pub fn new(sets: usize, ways: usize) -> Cache<S, K> {
         debug_assert!(sets.is_power_of_two() && ways > 0);
         let size = sets * ways;
         Cache { ways, mask: sets as u64 - 1, lines: vec![K::NONE; size], states: vec![S::default(); size] }
     }
 
-    /// Where the set of a line begins.
+    /// Returns the index of the first place in the line's set.
     #[inline]
     fn first(&self, line: Line) -> usize {
         (line.0 & self.mask) as usize * self.ways
     }
 
-    /// Where a line is.
+    /// Returns the index of a line.
     #[inline]
     fn find(&self, line: Line) -> Option<usize> {
         let (first, key) = (self.first(line), K::of(line));
         self.lines[first..first + self.ways].iter().position(|l| *l == key).map(|at| first + at)
     }
 
-    /// Puts a line where the set begins; those up to `at` move on by one.
+    /// Puts a line into the first place of the set. Moves the lines before `at` one place further.
     #[inline]
     fn put_first(&mut self, first: usize, at: usize, key: K, state: S) -> &mut S {
         if at > first {
@@ -98,21 +98,21 @@ impl<S: Copy + Default, K: Key> Cache<S, K> {
         &mut self.states[first]
     }
 
-    /// The state of a line, which becomes the most recently used one of its set.
+    /// Returns the state of a line, and makes the line the most recently used one of its set.
     #[inline]
     pub fn touch(&mut self, line: Line) -> Option<&mut S> {
         let at = self.find(line)?;
         Some(self.put_first(self.first(line), at, K::of(line), self.states[at]))
     }
 
-    /// The state of a line, without using it.
+    /// Returns the state of a line without changing the order of use.
     #[inline]
     pub fn peek(&mut self, line: Line) -> Option<&mut S> {
         let at = self.find(line)?;
         Some(&mut self.states[at])
     }
 
-    /// Enters a line that is not there; the line that had to go for it.
+    /// Inserts a line that the cache does not contain. Returns the evicted line, if any.
     #[inline]
     pub fn insert(&mut self, line: Line, state: S) -> Option<(Line, S)> {
         let first = self.first(line);
@@ -122,7 +122,7 @@ impl<S: Copy + Default, K: Key> Cache<S, K> {
         (out.0 != K::NONE).then(|| (out.0.line(), out.1))
     }
 
-    /// Takes a line out.
+    /// Removes a line.
     pub fn remove(&mut self, line: Line) -> Option<S> {
         let at = self.find(line)?;
         let (state, last) = (self.states[at], self.first(line) + self.ways - 1);
@@ -132,7 +132,7 @@ impl<S: Copy + Default, K: Key> Cache<S, K> {
         Some(state)
     }
 
-    /// Takes out the lines that `stays` does not want.
+    /// Removes the lines for which `stays` is false.
     pub fn retain(&mut self, stays: impl Fn(Line) -> bool) {
         for first in (0..self.lines.len()).step_by(self.ways) {
             let mut to = first;
@@ -146,7 +146,7 @@ impl<S: Copy + Default, K: Key> Cache<S, K> {
         }
     }
 
-    /// Takes all lines out.
+    /// Removes all lines.
     pub fn clear(&mut self) {
         self.lines.fill(K::NONE);
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list of what was used, newest first.
+        /// The cache contains the same lines as a list in the order of use.
         #[test]
         fn it_holds_what_a_list_of_recent_lines_holds(uses in prop::collection::vec((0..24u64, 0..16u8), 1..400)) {
             const WAYS: usize = 3;

@@ -11,13 +11,13 @@ use crate::hierarchy::{HierarchyConfig, Level};
 use crate::rules::Rule;
 use crate::tlb::TlbConfig;
 
-/// What lies between a core and its data. A profile without it has only functional timing: every access hits.
+/// Parameters of detailed timing. A profile without them has only functional timing, where every access hits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Detail {
-    /// Caches; lines have 64 bytes.
+    /// Caches. Their lines have 64 bytes.
     pub caches: CacheParams,
-    /// Memory behind them.
+    /// Memory behind the caches.
     pub dram: DramParams,
     /// Translation look-aside buffers.
     pub tlb: TlbParams,
@@ -29,61 +29,61 @@ fn smu_timed() -> bool {
     true
 }
 
-/// Caches of each core, and the one that all share. Cycles are those beyond a hit in the first level.
+/// Caches of each core, and the last level, which all cores share. Cycles are in addition to a hit in the first level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheParams {
-    /// From load to use, for the page walker. `core.load` is the cost of the loads of instructions.
+    /// Load-to-use latency of the page table walker's reads. The loads of instructions cost `core.load` instead.
     pub l1_cycles: u32,
     /// Size of the first level for code.
     pub l1i_kib: u32,
-    /// Its ways.
+    /// Ways of the first level for code.
     pub l1i_ways: u32,
     /// Size of the first level for data.
     pub l1d_kib: u32,
-    /// Its ways.
+    /// Ways of the first level for data.
     pub l1d_ways: u32,
-    /// Size of the second level; 0: there is none.
+    /// Size of the second level; 0: no second level.
     pub l2_kib: u32,
-    /// Its ways.
+    /// Ways of the second level.
     pub l2_ways: u32,
-    /// Added when the first level misses and the second one hits.
+    /// Added when the first level misses and the second level hits.
     pub l2_cycles: u32,
-    /// Size of the level that all cores share; 0: there is none. The machine knows in any case which core holds which line,
-    /// so that stores and devices reach the other caches.
+    /// Size of the last level, which all cores share; 0: no last level. With 0 the machine still tracks which core has which
+    /// line, so that stores and devices invalidate the lines of other caches.
     pub last_kib: u32,
-    /// Its ways.
+    /// Ways of the last level.
     pub last_ways: u32,
-    /// Added when the levels before the last one miss.
+    /// Added when all levels before the last level miss.
     pub last_cycles: u32,
-    /// Added when a line of code comes from memory. This models a core whose lines are shorter than 64 bytes, and which needs
-    /// several fetches for straight code.
+    /// Added when a line of code comes from memory. This models a core with lines shorter than 64 bytes, which needs several
+    /// fetches for 64 bytes of straight code.
     #[serde(default)]
     pub fetch_cycles: u32,
-    /// Added when another core has to give up a line or the right to write it.
+    /// Added when another core must give up a line or the right to write it.
     pub snoop_cycles: u32,
-    /// Stores of a core that may wait for their lines while the core goes on; 0: the core waits.
+    /// Number of stores that may wait for their lines while the core goes on; 0: the core waits for every store.
     pub store_buffer: u32,
     /// Whether the SMU's accesses to memory go through the hierarchy. If not, the times of its steps (`smu`) include them.
     #[serde(default = "smu_timed")]
     pub smu_timed: bool,
 }
 
-/// Memory: banks with one open row each.
+/// Memory: banks, each with one open row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DramParams {
-    /// Banks of all channels together, a power of two.
+    /// Number of banks in all channels together, a power of two.
     pub banks: u32,
     /// Size of a row, KiB.
     pub row_kib: u32,
-    /// From the last level's miss to the data of an open row, ns.
+    /// Time from the last level's miss to the data, if the row is open, ns.
     pub column_ns: f64,
-    /// Opening a row, ns.
+    /// Time to open a row, ns.
     pub activate_ns: f64,
-    /// Closing a row, ns.
+    /// Time to close a row, ns.
     pub precharge_ns: f64,
-    /// How long a request keeps the bank of an open row busy, ns.
+    /// Time for which a request to an open row keeps the bank busy, ns.
     pub burst_ns: f64,
 }
 
@@ -91,39 +91,39 @@ pub struct DramParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlbParams {
-    /// Entries of the first level for data.
+    /// Number of entries of the first level for data.
     pub data_entries: u32,
-    /// Its ways.
+    /// Ways of the first level for data.
     pub data_ways: u32,
-    /// Entries of the first level for code.
+    /// Number of entries of the first level for code.
     pub code_entries: u32,
-    /// Its ways.
+    /// Ways of the first level for code.
     pub code_ways: u32,
-    /// Entries of the second level.
+    /// Number of entries of the second level.
     pub second_entries: u32,
-    /// Its ways.
+    /// Ways of the second level.
     pub second_ways: u32,
     /// Added when the first level misses.
     pub second_cycles: u32,
 }
 
-/// Branch predictor of each hart: two-bit counters by address and global history, last targets of indirect jumps, a
-/// return stack.
+/// Branch predictor of each hart. It has two-bit counters indexed by address and global history, a table of the last
+/// targets of indirect jumps, and a return stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PredictorParams {
-    /// Branches of history, and log2 of the number of counters, 1 to 16.
+    /// Number of branches in the global history, and log2 of the number of counters, 1 to 16.
     pub history_bits: u32,
-    /// Targets of indirect jumps kept, a power of two, 1 to 4096.
+    /// Number of targets of indirect jumps to remember, a power of two, 1 to 4096.
     pub targets: u32,
-    /// Return addresses kept, a power of two, 1 to 64.
+    /// Number of return addresses to remember, a power of two, 1 to 64.
     pub returns: u32,
-    /// Added when a prediction was wrong.
+    /// Added for a wrong prediction.
     pub mispredict_cycles: u32,
 }
 
 impl Detail {
-    /// The caches and the memory of `cores` cores with this clock.
+    /// Returns the configuration of caches and memory for `cores` cores with this clock.
     pub fn hierarchy(&self, cores: usize, clock: ClockHz) -> HierarchyConfig {
         let c = &self.caches;
         let level = |kib: u32, ways: u32, cycles: u32| Level {
@@ -140,7 +140,7 @@ impl Detail {
             last: if c.last_kib > 0 {
                 level(c.last_kib, c.last_ways, c.last_cycles)
             } else {
-                // A directory in which what the other caches hold never presses for room.
+                // A directory without data, so large that it does not limit the other caches.
                 let held = (c.l1i_kib + c.l1d_kib + c.l2_kib).next_power_of_two() * cores.next_power_of_two() as u32;
                 level(DIRECTORY_SCALE * held, DIRECTORY_WAYS, 0)
             },
@@ -158,7 +158,7 @@ impl Detail {
         }
     }
 
-    /// The buffers of a core.
+    /// Returns the configuration of a core's TLBs.
     pub fn tlb(&self) -> TlbConfig {
         let t = &self.tlb;
         let shape = |entries: u32, ways: u32| ((entries / ways) as usize, ways as usize);
@@ -171,13 +171,13 @@ impl Detail {
     }
 }
 
-/// The rules of these values, whose table may be incomplete.
+/// Returns the rules for the keys of section `detail`. The table may be incomplete.
 pub(crate) fn rules(detail: &Table) -> Vec<(&'static str, Rule)> {
     let whole = |section: &str, key: &str| detail.get(section)?.get(key)?.as_integer();
     let ways = |section: &str, key: &str| whole(section, key).unwrap_or(1);
     let cache = |key: &str, or_none| Rule::Ways { ways: ways("caches", key), per_unit: LINES_PER_KIB.into(), or_none };
     let tlb = |key: &str| Rule::Ways { ways: ways("tlb", key), per_unit: 1, or_none: false };
-    // Ways of what is not there may be 0.
+    // The ways of an absent level may be 0.
     let of = |kib: &str| Rule::Whole(i64::from(whole("caches", kib) != Some(0)), 1 << 24);
     let some = Rule::Whole(1, 1 << 24);
     let cycles = Rule::Whole(0, 10_000);
@@ -218,15 +218,15 @@ pub(crate) fn rules(detail: &Table) -> Vec<(&'static str, Rule)> {
     ]
 }
 
-/// How many times what it lists a directory without data could list.
+/// A directory without data has room for this multiple of the lines in all caches.
 const DIRECTORY_SCALE: u32 = 4;
-/// Its ways.
+/// Ways of such a directory.
 const DIRECTORY_WAYS: u32 = 16;
 
-/// Lines in a KiB.
+/// Number of lines in one KiB.
 const LINES_PER_KIB: u32 = 1024 >> LINE_SHIFT;
 
-/// Number of lines in `kib` KiB.
+/// Returns the number of lines in `kib` KiB.
 fn lines(kib: u32) -> u32 {
     kib.saturating_mul(LINES_PER_KIB)
 }

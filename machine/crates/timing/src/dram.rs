@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! DRAM: banks with one open row each.
+//! DRAM: banks, each with one open row.
 
 use trapless_memory::Cycle;
 
 use crate::cache::Line;
 
-/// Times in core cycles.
+/// Sizes and times of DRAM. Times are in core cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct DramTiming {
-    /// From the request to the data of an open row; requests to one row follow each other at the distance of `burst`.
+    /// Time from a request to its data, if the row is open. Further requests to the row follow after `burst` each.
     pub column: u64,
-    /// Opening a row.
+    /// Time to open a row.
     pub activate: u64,
-    /// Closing the row that is open.
+    /// Time to close the open row.
     pub precharge: u64,
-    /// How long a request keeps the open row's bank busy.
+    /// Time for which a request to an open row keeps the bank busy.
     pub burst: u64,
-    /// Banks, a power of two.
+    /// Number of banks, a power of two.
     pub banks: usize,
-    /// Lines of a row, a power of two.
+    /// Number of lines in a row, a power of two.
     pub row_lines: u64,
 }
 
@@ -36,12 +36,12 @@ pub struct Dram {
 }
 
 impl Dram {
-    /// All rows closed.
+    /// Creates DRAM with all rows closed.
     pub fn new(timing: DramTiming) -> Dram {
         Dram { timing, banks: vec![Bank::default(); timing.banks] }
     }
 
-    /// Cycles from `now` until a line is there. Consecutive rows lie in different banks.
+    /// Reads a line at `now`. Returns the cycles until its data arrives. Consecutive rows are in different banks.
     pub fn access(&mut self, line: Line, now: Cycle) -> u64 {
         let t = &self.timing;
         let row = line.0 / t.row_lines;
@@ -68,12 +68,12 @@ mod tests {
         let mut dram = Dram::new(timing);
         assert_eq!(dram.access(Line(0), Cycle(0)), 30);
         assert_eq!(dram.access(Line(7), Cycle(100)), 10);
-        // The next one of the same row waits for the burst.
+        // The next access to the same row waits for the burst.
         assert_eq!(dram.access(Line(6), Cycle(101)), 3 + 10);
-        // Another row of the same bank, then another bank.
+        // An access to another row of the same bank, then to another bank.
         assert_eq!(dram.access(Line(16), Cycle(200)), 60);
         assert_eq!(dram.access(Line(8), Cycle(200)), 30);
-        // Busy until 254.
+        // The bank is busy until cycle 254.
         assert_eq!(dram.access(Line(17), Cycle(210)), 44 + 10);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Drives: TOML files that say how long an SSD takes for what, and what it offers.
+//! Drives: TOML files with the times and limits of an SSD.
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -19,7 +19,7 @@ pub struct SsdParams {
     pub read_us: f64,
     /// Latency of a write, us. With `flash`: of a write into the buffer.
     pub write_us: f64,
-    /// Latency of a flush, us. With `flash`: what a flush takes after the buffer was programmed.
+    /// Latency of a flush, us. With `flash`: the time of a flush after the buffer was programmed.
     pub flush_us: f64,
     /// Latency of every admin command, us.
     pub admin_us: f64,
@@ -36,7 +36,7 @@ pub struct SsdParams {
     /// does not exceed, as a factor of `read_us`. Between pairs, the distribution is linear.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read_shape: Vec<(f64, f64)>,
-    /// The same for writes.
+    /// Distribution of write latencies, as a factor of `write_us`, in the same form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_shape: Vec<(f64, f64)>,
     /// Seed of the random latencies.
@@ -45,13 +45,13 @@ pub struct SsdParams {
     /// Present for a medium that programs pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash: Option<FlashParams>,
-    /// Logical block, 512 or 4096 bytes, of namespaces without a block size in their options.
+    /// Size of a logical block, 512 or 4096 bytes, for namespaces without the option `block`.
     pub block_bytes: u32,
     /// Largest transfer of one command in 4 KiB pages, a power of two (MDTS).
     pub max_transfer_pages: u32,
-    /// I/O queue pairs, 1 to 64.
+    /// Number of I/O queue pairs, 1 to 64.
     pub max_io_queues: u32,
-    /// Entries of the largest I/O queue, 2 to 65536.
+    /// Number of entries of the largest I/O queue, 2 to 65536.
     pub max_queue_entries: u32,
 }
 
@@ -78,7 +78,7 @@ pub struct FlashParams {
     pub program_kib: u32,
     /// Time of an erase, us.
     pub erase_us: f64,
-    /// Programs of a die between two erases; 0: no erases.
+    /// Number of programs of a die between two erases; 0: no erases.
     pub erase_every: u32,
     /// Size of the write buffer, KiB. The drive accepts writes into it before it programs them.
     pub buffer_kib: u32,
@@ -99,7 +99,7 @@ impl SsdParams {
     /// keys of a built-in drive.
     ///
     /// # Errors
-    /// One line that names the drive and the key.
+    /// Fails with one line that names the drive and the key.
     pub fn load(name: &str) -> Result<SsdParams, ProfileError> {
         let file = FileKind::Drive.called(name);
         let table = table(&file)?;
@@ -107,15 +107,15 @@ impl SsdParams {
         file.values(table, &rules)
     }
 
-    /// Whether all values are in range, for a drive whose errors call it `name`.
+    /// Checks that all values are in range. Errors call the drive `name`.
     ///
     /// # Errors
-    /// One line that names the drive, the key and the range.
+    /// Fails with one line that names the drive, the key and the range.
     pub fn check(&self, name: &str) -> Result<(), ProfileError> {
         let file = FileKind::Drive.called(name);
         match Table::try_from(self) {
             Ok(table) => alone(&table).check(&file, &table),
-            // TOML has no larger integers.
+            // The seed is too large for an integer in TOML.
             Err(_) => Err(ProfileError::Value {
                 file,
                 key: "seed".into(),
@@ -126,14 +126,14 @@ impl SsdParams {
     }
 }
 
-/// The rules of a drive that is no profile's section.
+/// Returns the rules for a drive in a separate file.
 fn alone(drive: &Table) -> Rules {
     let mut all = Rules::new();
     all.section("", rules(drive));
     all
 }
 
-/// The rules of a drive's values, whose table may be incomplete.
+/// Returns the rules for the keys of a drive. The table may be incomplete.
 pub(crate) fn rules(drive: &Table) -> Vec<(&'static str, Rule)> {
     let value = |key: &str| drive.get(key).and_then(number);
     let whole = |table: &Table, key: &str| table.get(key).and_then(Value::as_integer).unwrap_or(0);
@@ -141,7 +141,7 @@ pub(crate) fn rules(drive: &Table) -> Vec<(&'static str, Rule)> {
     let fetch_and_transfer = fetch + 4096.0 / value("mb_per_s").unwrap_or(f64::INFINITY);
     let shape = |us: &str| Rule::Shape(value(us).map_or(0.0, |us| fetch_and_transfer / us), 1e4);
     let has_shape = ["read_shape", "write_shape"].iter().any(|key| {
-        // A shape that is none has its own rule.
+        // A value that is not an array breaks the rule of its own key.
         drive.get(*key).is_some_and(|shape| shape.as_array().is_none_or(|points| !points.is_empty()))
     });
     let latency = match has_shape {
@@ -149,7 +149,7 @@ pub(crate) fn rules(drive: &Table) -> Vec<(&'static str, Rule)> {
         false => Rule::OneOf(&["constant"], ", as there is neither read_shape nor write_shape"),
     };
     let program_kib = drive.get("flash").and_then(Value::as_table).map_or(0, |flash| whole(flash, "program_kib"));
-    // One command and what is not enough for a program must fit.
+    // The buffer must have room for the largest command in addition to data that does not fill a program yet.
     let least_buffer = whole(drive, "max_transfer_pages").saturating_mul(4).saturating_add(program_kib);
     vec![
         ("name", Rule::Text),
@@ -177,13 +177,13 @@ pub(crate) fn rules(drive: &Table) -> Vec<(&'static str, Rule)> {
     ]
 }
 
-/// The whole table of a built-in drive or a file.
+/// Loads the complete table of a built-in drive or of a file.
 fn table(file: &FileName) -> Result<Table, ProfileError> {
     let own = file.parse(&file.read(&SsdParams::BUILT_IN)?)?;
     extended(file, "extends", own)
 }
 
-/// `own`, upon the built-in drive that it extends, if any.
+/// Merges `own` into the built-in drive that it extends, if any.
 fn extended(file: &FileName, key: &str, mut own: Table) -> Result<Table, ProfileError> {
     let Some(base) = own.remove("extends") else { return Ok(own) };
     let mut drive = file.base(key, &base, &SsdParams::BUILT_IN)?;
@@ -191,8 +191,8 @@ fn extended(file: &FileName, key: &str, mut own: Table) -> Result<Table, Profile
     Ok(drive)
 }
 
-/// Puts the drive that a profile names in the name's place; whether the profile now has its own drive altogether, and
-/// not only changes to another's.
+/// Replaces the name of a drive in a profile by the drive's table. Returns whether the profile now has a complete drive, and
+/// not only changes to the drive of the profile that it extends.
 pub(crate) fn expand(file: &FileName, profile: &mut Table) -> Result<bool, ProfileError> {
     let drive = match profile.get("ssd") {
         Some(Value::String(name)) => table(&FileKind::Drive.called(name))?,
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(profile(&["ssd=tlc"]).unwrap().ssd, SsdParams::load("tlc").unwrap());
         let p = profile(&["ssd=optane-pmm", "ssd.read_us=3", "ssd.seed=7"]).unwrap();
         assert_eq!((p.ssd.read_us, p.ssd.seed, p.ssd.name.as_str()), (3.0, 7, "optane-pmm"));
-        // What was changed before goes with the drive that it was changed of.
+        // A change of a drive has no effect if a later override selects another drive.
         assert_eq!(profile(&["ssd.read_us=99", "ssd=z-ssd"]).unwrap().ssd.read_us, 10.9);
     }
 
@@ -239,9 +239,9 @@ mod tests {
         assert_eq!(pmm, SsdParams { channels: 2, ..SsdParams::load("optane-pmm").unwrap() });
         assert_eq!(parse("[ssd]\nextends = 'tlc'").unwrap().ssd, SsdParams::load("tlc").unwrap());
         let e = parse("[ssd]\nextends = 'floppy'").unwrap_err().to_string();
-        assert!(e.starts_with("profile f.toml: ssd.extends must be the name of what is built in (optane-m2, "), "{e}");
+        assert!(e.starts_with("profile f.toml: ssd.extends must be a built-in name (optane-m2, "), "{e}");
         assert!(e.ends_with(", not \"floppy\""), "{e}");
-        // A profile may do without names.
+        // The section `ssd` of a profile needs no name.
         let whole = SsdParams::BUILT_IN[1].1.replace("name = \"z-ssd\"\n", "");
         let text = Profile::BUILT_IN[1].1.replace("ssd = \"z-ssd\"", "") + "[ssd]\n" + &whole;
         let own = Profile::parse("f.toml", &text, &[]).unwrap().ssd;

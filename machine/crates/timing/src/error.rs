@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be wrong with a profile or a drive.
+//! Errors in profiles and drives.
 
-/// A profile, or the file of a drive, could not be had. `file` is the kind and the name: `profile server`, `ssd tlc`.
+/// Error in a profile or a drive. `file` prints its kind and its name: `profile server`, `ssd tlc`.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// The name is neither that of a built-in file nor that of a file.
-    #[error("{file}: no such built-in {kind} ({known}) and no such file", kind = file.kind.noun())]
+    /// There is no built-in profile or drive with this name, and no file.
+    #[error("{file}: no such built-in {kind} ({known}), and no such file", kind = file.kind.noun())]
     Unknown {
-        /// What was looked for.
+        /// Kind and name that were requested.
         file: FileName,
-        /// The names of those that are built in.
+        /// The built-in names.
         known: String,
     },
     /// The file cannot be read.
@@ -17,7 +17,7 @@ pub enum ProfileError {
     Read {
         /// Which file.
         file: FileName,
-        /// What the host said.
+        /// The host's error message.
         reason: String,
     },
     /// The file is not TOML.
@@ -25,9 +25,9 @@ pub enum ProfileError {
     Syntax {
         /// Which file.
         file: FileName,
-        /// Line, from 1.
+        /// Number of the line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The error that the parser found.
         reason: String,
     },
     /// A value is missing.
@@ -38,14 +38,14 @@ pub enum ProfileError {
         /// The key, dotted.
         key: String,
     },
-    /// There is no such key.
+    /// The key does not exist.
     #[error("{file}: no such key: {key} ({hint})")]
     NoKey {
         /// Which file.
         file: FileName,
         /// The key, dotted.
         key: String,
-        /// The key that may be meant, or the keys there are.
+        /// A similar key, or the keys that exist.
         hint: String,
     },
     /// A value is of the wrong type or out of range.
@@ -55,27 +55,27 @@ pub enum ProfileError {
         file: FileName,
         /// The key, dotted.
         key: String,
-        /// What it may be.
+        /// The allowed values.
         must: String,
-        /// The value found, as TOML.
+        /// The value in the file, in TOML.
         value: String,
     },
-    /// An override that is not `section.key=value`.
+    /// An override does not have the form `section.key=value`.
     #[error("--set {0}: must be section.key=value")]
     Override(String),
 }
 
-/// Whether a file says what a machine is, or what a drive is.
+/// Kind of a file: a profile or a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// A machine's profile.
+    /// A profile of a machine.
     Profile,
     /// A drive.
     Drive,
 }
 
 impl FileKind {
-    /// The word with which messages begin.
+    /// Returns the word with which messages begin.
     fn label(self) -> &'static str {
         match self {
             FileKind::Profile => "profile",
@@ -83,7 +83,7 @@ impl FileKind {
         }
     }
 
-    /// The noun for sentences.
+    /// Returns the noun for use in sentences.
     fn noun(self) -> &'static str {
         match self {
             FileKind::Profile => "profile",
@@ -95,9 +95,9 @@ impl FileKind {
 /// A profile or a drive, by its built-in name or its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName {
-    /// Which of both.
+    /// Profile or drive.
     pub kind: FileKind,
-    /// Name or path.
+    /// Built-in name or path.
     pub name: String,
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flash: dies that read and program one after the other, and the buffer that writes wait in.
+//! Flash: dies that serve their reads and programs one after the other, and the write buffer.
 //!
-//! A page has its die by its address. Writes are done when the buffer has them; it programs them on one die after the other.
-//! A read does not wait for programs that have not begun, but for the one that has, and for its erase.
+//! The address of a page selects its die. A write is done when the buffer has its data. The drive programs the data of the buffer
+//! on one die after the other. A read waits for a program that has begun, and for its erase. It does not wait for a program
+//! that has not begun.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,7 @@ use trapless_memory::{ClockHz, Cycle, Picos};
 use crate::FlashParams;
 use crate::shape::scatter;
 
-/// Times and sizes.
+/// Times and sizes of flash.
 #[derive(Clone, Debug)]
 pub(crate) struct FlashTimes {
     page_bytes: u64,
@@ -39,18 +40,18 @@ impl FlashTimes {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Die {
-    /// When it is free again.
+    /// Time at which the die is free again.
     free: Cycle,
-    /// When its last program that has begun ends.
+    /// End of the latest program that has begun.
     programmed: Cycle,
-    /// Programs that have begun.
+    /// Number of programs that have begun.
     programs: u64,
-    /// Programs that have not: when each was asked for.
+    /// Programs that have not begun: the time of each request.
     waiting: VecDeque<Cycle>,
 }
 
 impl Die {
-    /// Begins the programs that begin before `now`.
+    /// Begins all programs whose start is before `now`.
     fn advance(&mut self, t: &FlashTimes, now: Cycle) {
         while let Some(begin) = self.next_program().filter(|begin| *begin < now) {
             self.waiting.pop_front();
@@ -61,24 +62,24 @@ impl Die {
         }
     }
 
-    /// When the next program can begin.
+    /// Returns the time at which the next program can begin.
     fn next_program(&self) -> Option<Cycle> {
         self.waiting.front().map(|asked| self.free.max(*asked))
     }
 }
 
-/// What dies and buffer are busy with.
+/// The work of the dies, and the content of the buffer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Dies {
     dies: Vec<Die>,
     /// The die of the next program.
     next: usize,
-    /// Bytes in the buffer that no program was asked for yet.
+    /// Bytes in the buffer for which no program was requested yet.
     filled: u64,
 }
 
 impl Dies {
-    /// At rest.
+    /// Creates idle dies and an empty buffer.
     pub fn new(count: usize) -> Dies {
         Dies { dies: vec![Die::default(); count], next: 0, filled: 0 }
     }
@@ -87,8 +88,8 @@ impl Dies {
         self.dies.len()
     }
 
-    /// Reads `bytes` at `at`, all pages at the same time if their dies are free; `media` gives the time of each. The cycle at
-    /// which the last has been read.
+    /// Reads `bytes` at `at`. Free dies read their pages at the same time; `media` returns the time of each page. Returns the
+    /// cycle at which the last page has been read.
     pub fn read(&mut self, t: &FlashTimes, now: Cycle, at: u64, bytes: u64, mut media: impl FnMut() -> Cycle) -> Cycle {
         let mut done = now;
         for page in at / t.page_bytes..=(at + bytes.max(1) - 1) / t.page_bytes {
@@ -101,7 +102,7 @@ impl Dies {
         done
     }
 
-    /// Takes a write into the buffer; the cycle at which there is room for it, if nothing else comes between.
+    /// Takes a write into the buffer. Returns the cycle at which the buffer has room for it, if no other command comes first.
     pub fn write(&mut self, t: &FlashTimes, now: Cycle, bytes: u64) -> Cycle {
         self.dies.iter_mut().for_each(|die| die.advance(t, now));
         let room = if self.held(t, now) + bytes <= t.buffer_bytes { now } else { self.clone().room(t, now, bytes) };
@@ -128,7 +129,7 @@ impl Dies {
         now
     }
 
-    /// The cycle at which everything in the buffer is programmed, if no reads come between.
+    /// Starts to program everything in the buffer. Returns the cycle at which this is done, if no read comes first.
     pub fn flush(&mut self, t: &FlashTimes, now: Cycle) -> Cycle {
         if std::mem::take(&mut self.filled) > 0 {
             self.program(now);
@@ -145,7 +146,7 @@ impl Dies {
         self.next = (self.next + 1) % self.dies.len();
     }
 
-    /// Bytes in the buffer.
+    /// Returns the number of bytes in the buffer.
     fn held(&self, t: &FlashTimes, now: Cycle) -> u64 {
         let programs = |die: &Die| die.waiting.len() as u64 + u64::from(die.programmed > now);
         self.filled + t.program_bytes * self.dies.iter().map(programs).sum::<u64>()
@@ -168,7 +169,7 @@ mod tests {
         assert!(taken[0] == Cycle(0) && taken[999] > Cycle(0));
     }
 
-    /// What waits in the buffer, and for room in it, does not hold up reads before it has begun.
+    /// Programs, and writes that wait for room in the buffer, delay no read before they have begun.
     #[test]
     fn waiting_writes_and_flushes_let_reads_pass() {
         let params = SsdParams::load("tlc").unwrap().flash.unwrap();
@@ -181,7 +182,7 @@ mod tests {
             if flush {
                 assert!(dies.flush(&t, Cycle(1)) > room);
             }
-            // One program a die has begun.
+            // One program per die has begun.
             assert!(dies.read(&t, Cycle(2), 0, 4096, media) <= Cycle(1) + t.program + Cycle(6000));
         }
     }

@@ -1,56 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The caches of all cores, the cache that they share, and memory: what an access costs beyond a hit in the first level.
+//! The caches of all cores, the shared last level, and memory. They decide the cycles of an access in addition to a hit in the
+//! first level.
 //!
-//! Every core has caches for code and data and may have a second level; the last level is shared, holds whatever the
-//! others hold, and knows who holds it. A line that may be written is in one core's caches alone.
+//! Every core has a cache for code and a cache for data, and may have a second level. The last level is shared and inclusive: it
+//! contains all lines of the other caches and knows which cores have them. Only one core may have a line that it can write.
 
 use trapless_memory::{Cycle, PhysAddr};
 
 use crate::cache::{Cache, Line};
 use crate::dram::{Dram, DramTiming};
 
-/// One level.
+/// One level of caches.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
-    /// Sets, a power of two.
+    /// Number of sets, a power of two.
     pub sets: usize,
-    /// Lines of a set.
+    /// Number of lines in a set.
     pub ways: usize,
-    /// Cycles that an access takes longer when this level answers it, compared with a hit in the first one.
+    /// Additional cycles of an access that this level answers, compared with a hit in the first level.
     pub cycles: u64,
 }
 
-/// What the hierarchy is made of.
+/// Configuration of the hierarchy.
 #[derive(Clone, Copy, Debug)]
 pub struct HierarchyConfig {
-    /// Cores, 1 to 64.
+    /// Number of cores, 1 to 64.
     pub cores: usize,
-    /// Code.
+    /// First level for code.
     pub l1i: Level,
-    /// Data.
+    /// First level for data.
     pub l1d: Level,
     /// Second level of each core.
     pub l2: Option<Level>,
     /// Shared last level.
     pub last: Level,
-    /// Whether it has the lines' data, or is only the list of who has them.
+    /// Whether the last level stores data. If not, it is only a directory of the cores that have each line.
     pub last_has_data: bool,
     /// Added when a line of code comes from memory.
     pub fetch_cycles: u64,
-    /// Added when another core has to give up a line or its right to write it.
+    /// Added when another core must give up a line or the right to write it.
     pub snoop_cycles: u64,
-    /// Memory, behind the last level's own cycles.
+    /// Memory. Its times come after the cycles of the last level.
     pub dram: DramTiming,
 }
 
-/// What wants a line.
+/// Purpose of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// To execute it.
+    /// To execute the line.
     Fetch,
-    /// To read it.
+    /// To read the line.
     Load,
-    /// To write it.
+    /// To write the line.
     Store,
 }
 
@@ -67,36 +68,36 @@ pub enum Answer {
     Memory,
 }
 
-/// Answer to an access of a core.
+/// Result of a core's access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Granted {
     /// Part of the memory system that had the line.
     pub from: Answer,
-    /// Cycles beyond a hit in the first level.
+    /// Cycles in addition to a hit in the first level.
     pub cycles: u64,
-    /// The core may write the line from now on.
+    /// Whether the core may write the line from now on.
     pub writable: bool,
 }
 
-/// A core's first level lost something that the core may have noted elsewhere.
+/// Report that a core's first level lost a line or the right to write it. The core may have a note of it that is now wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// The core that lost it.
+    /// The core.
     pub core: usize,
     /// The line.
     pub line: Line,
-    /// What it lost.
+    /// Kind of the loss.
     pub what: Loss,
 }
 
-/// What was lost.
+/// Kind of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// The line is out of the cache for code.
+    /// The cache for code has lost the line.
     Code,
-    /// The line is out of the cache for data.
+    /// The cache for data has lost the line.
     Data,
-    /// The line may not be written any more.
+    /// The core may not write the line any more.
     Right,
 }
 
@@ -109,14 +110,14 @@ struct Own {
 /// State of a line in a core's second level.
 #[derive(Clone, Copy, Debug, Default)]
 struct Second {
-    /// No other core has it.
+    /// No other core has the line.
     alone: bool,
 }
 
 /// State of a line in the last level.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shared {
-    /// Cores that may have it.
+    /// Bit mask of the cores that may have the line.
     holders: u64,
 }
 
@@ -138,7 +139,7 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// Everything empty.
+    /// Creates empty caches.
     pub fn new(config: HierarchyConfig) -> Hierarchy {
         let core = Core {
             l1i: Cache::new(config.l1i.sets, config.l1i.ways),
@@ -154,7 +155,7 @@ impl Hierarchy {
         }
     }
 
-    /// A core's access to the line at `at`.
+    /// Makes a core's access to the line at `at`.
     pub fn access(&mut self, core: usize, want: Want, at: PhysAddr, now: Cycle) -> Granted {
         let line = Line::of(at);
         let own = match want {
@@ -167,7 +168,7 @@ impl Hierarchy {
             return Granted { from: Answer::First, cycles: 0, writable };
         }
         if own.is_some() {
-            // The right to write is all that is missing.
+            // The core has the line; only the right to write is missing.
             let cycles = self.config.last.cycles + self.take_from_others(core, line);
             if let Some(own) = self.cores[core].l1d.peek(line) {
                 own.writable = true;
@@ -178,7 +179,7 @@ impl Hierarchy {
         if let (Some(l2), Some(level)) = (&mut self.cores[core].l2, self.config.l2)
             && let Some(Second { alone }) = l2.touch(line).copied()
         {
-            // Whoever could write the line would have it alone.
+            // No other core can write the line, because that core would have the line alone.
             let mut cycles = level.cycles;
             if want == Want::Store && !alone {
                 cycles += self.config.last.cycles + self.take_from_others(core, line);
@@ -194,7 +195,7 @@ impl Hierarchy {
         granted
     }
 
-    /// An access of the SMU or a device, which have no cache of their own, to one line: cycles from the last level on.
+    /// Makes an access of the SMU or a device, which have no caches, to one line. Returns its cycles, from the last level on.
     pub fn access_by_device(&mut self, write: bool, at: PhysAddr, now: Cycle) -> u64 {
         let line = Line::of(at);
         let snoop = if write { self.take_from_all(line) } else { self.take_right(line) };
@@ -202,20 +203,21 @@ impl Hierarchy {
         self.config.last.cycles + snoop + memory.unwrap_or(0)
     }
 
-    /// A device has overwritten the line in memory; no cache has it any more.
+    /// Removes a line from all caches, because a device has overwritten it in memory.
     pub fn overwritten(&mut self, at: PhysAddr) {
         let line = Line::of(at);
         self.take_from_all(line);
         self.last.remove(line);
     }
 
-    /// Takes one thing that a core has lost.
+    /// Returns one loss that was not reported yet.
     #[inline]
     pub fn take_lost(&mut self) -> Option<Lost> {
         self.lost.pop()
     }
 
-    /// The line from the last level or from beyond, with the right to write it if that comes for free or is wanted.
+    /// Gets a line from the last level or from memory. Includes the right to write if the core needs it or no other core has the
+    /// line.
     fn beyond(&mut self, core: usize, want: Want, line: Line, now: Cycle) -> Granted {
         let (mut from, mut cycles) = (Answer::Last, self.config.last.cycles);
         if let Some(memory) = self.behind_last(line, now + Cycle(cycles)) {
@@ -240,7 +242,7 @@ impl Hierarchy {
         Granted { from, cycles, writable }
     }
 
-    /// Notes that a core has a line that comes from the last level, and puts it into its second level.
+    /// Records that a core has a line from the last level, and puts the line into the core's second level.
     fn enter(&mut self, core: usize, line: Line) {
         let mut alone = false;
         if let Some(shared) = self.last.peek(line) {
@@ -250,7 +252,7 @@ impl Hierarchy {
         if let Some(l2) = &mut self.cores[core].l2
             && let Some((out, _)) = l2.insert(line, Second { alone })
         {
-            // What the second level gives up, the first cannot keep.
+            // The second level is inclusive: the first level must drop the evicted line, too.
             self.drop_first(core, out);
             if let Some(shared) = self.last.peek(out) {
                 shared.holders &= !(1 << core);
@@ -277,7 +279,7 @@ impl Hierarchy {
         }
     }
 
-    /// A core without second level holds only what is in its first.
+    /// Records that a core without a second level has no more copy of a line, if the line is in neither of its caches.
     fn forget_holder(&mut self, core: usize, line: Line) {
         let caches = &mut self.cores[core];
         if caches.l2.is_none()
@@ -289,7 +291,7 @@ impl Hierarchy {
         }
     }
 
-    /// What memory costs for a line, if it is asked.
+    /// Returns the cycles of memory for a line, or `None` if the last level has its data.
     fn behind_last(&mut self, line: Line, now: Cycle) -> Option<u64> {
         if self.last.touch(line).is_none() {
             return Some(self.fill_last(line, now));
@@ -297,7 +299,7 @@ impl Hierarchy {
         (!self.config.last_has_data).then(|| self.dram.access(line, now))
     }
 
-    /// Brings a line into the last level; cycles until memory has it.
+    /// Brings a line from memory into the last level. Returns the cycles of memory.
     fn fill_last(&mut self, line: Line, now: Cycle) -> u64 {
         if let Some((out, shared)) = self.last.insert(line, Shared::default()) {
             for core in bits(shared.holders) {
@@ -324,7 +326,7 @@ impl Hierarchy {
         }
     }
 
-    /// No core but `core` has the line; what that costs.
+    /// Removes a line from all cores except `core`. Returns the cycles for that.
     fn take_from_others(&mut self, core: usize, line: Line) -> u64 {
         let Some(shared) = self.last.peek(line) else { return 0 };
         let others = shared.holders & !(1 << core);
@@ -332,7 +334,7 @@ impl Hierarchy {
         for other in bits(others) {
             self.drop_all(other, line);
         }
-        // The core's own code, too, is out of date.
+        // The copy in this core's cache for code is stale, too.
         if self.cores[core].l1i.remove(line).is_some() {
             self.lost.push(Lost { core, line, what: Loss::Code });
         }
@@ -348,7 +350,7 @@ impl Hierarchy {
         if holders == 0 { 0 } else { self.config.snoop_cycles }
     }
 
-    /// No core may write the line; what that costs.
+    /// Takes the right to write a line from all cores. Returns the cycles for that.
     fn take_right(&mut self, line: Line) -> u64 {
         let holders = self.last.peek(line).map_or(0, |s| s.holders);
         self.take_right_of(holders, line)
@@ -369,7 +371,7 @@ impl Hierarchy {
     }
 }
 
-/// Numbers of the bits that are set.
+/// Returns the numbers of the set bits.
 fn bits(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let n = set.trailing_zeros();

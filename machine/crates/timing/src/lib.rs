@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Profiles: what a machine is made of and how long everything takes, and the timing models: caches, memory, TLBs, SSD.
+//! Profiles (parts and times of a machine) and timing models: caches, memory, TLBs, SSD.
 
 mod cache;
 mod detail;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Profiles: TOML files that say what a machine is made of and how long everything takes.
+//! Profiles: TOML files with the parts and times of a machine.
 
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -11,7 +11,7 @@ use crate::error::{FileKind, ProfileError};
 use crate::rules::{Rule, Rules};
 use crate::source::{apply, merge};
 
-/// What a machine is made of and how long everything takes.
+/// Parts and times of a machine.
 ///
 /// ```
 /// use trapless_timing::Profile;
@@ -34,9 +34,9 @@ pub struct Profile {
     pub core: CoreCosts,
     /// The Storage Management Unit.
     pub smu: SmuParams,
-    /// The SSDs, all alike unless a disk has its own.
+    /// The drive of every disk without the option `ssd`.
     pub ssd: SsdParams,
-    /// More values, for detailed timing.
+    /// Parameters of detailed timing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Detail>,
 }
@@ -47,26 +47,26 @@ pub struct Profile {
 pub struct MachineParams {
     /// Number of harts, 1 to 64.
     pub harts: u32,
-    /// Harts that share a core with its issue slots, caches and TLBs, 1 or 2: harts 0 and 1 are the first core's.
+    /// Number of harts that share a core with its issue slots, caches and TLBs, 1 or 2. If 2, harts 0 and 1 share a core.
     #[serde(default = "one_thread")]
     pub threads_per_core: u32,
     /// Core clock, Hz.
     pub clock_hz: u64,
     /// Clock of `mtime`, Hz.
     pub timebase_hz: u64,
-    /// RAM, bytes.
+    /// Size of memory, bytes.
     pub memory_bytes: u64,
-    /// The longest turn a hart takes before the others run, cycles.
+    /// Longest turn of a hart before the other harts run, cycles.
     pub quantum_cycles: u64,
-    /// The longest turn while both harts of a core run, cycles. It bounds how late one hart notices that the other stalls.
+    /// Longest turn while both harts of a core run, cycles. It bounds the time until one hart notices that the other stalls.
     #[serde(default = "a_thousand")]
     pub thread_turn_cycles: u64,
     /// The deepest mode of virtual memory that harts have; an operating system may use a mode with fewer levels.
     #[serde(default)]
     pub paging: Paging,
-    /// Upper page table entries that each hart's walker keeps; 0: none. Reading a kept entry takes one cycle.
+    /// Number of upper page table entries that each hart's walker caches; 0: none. Reading a cached entry takes one cycle.
     pub walk_cache_entries: u32,
-    /// Cost of an SBI call that the machine serves itself, cycles.
+    /// Cost of an SBI call that the built-in SBI serves, cycles.
     pub sbi_call_cycles: u64,
 }
 
@@ -82,19 +82,19 @@ fn a_thousand() -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreCosts {
-    /// Integer arithmetic, logic, shifts, comparisons, and every instruction of no other class.
+    /// Integer arithmetic, logic, shifts, comparisons, and all instructions that are in no other class.
     pub alu: u32,
     /// Loads, including floating point.
     pub load: u32,
     /// Stores, including floating point.
     pub store: u32,
-    /// Conditional branch that falls through.
+    /// Conditional branch that is not taken.
     pub branch: u32,
     /// Conditional branch that is taken.
     pub branch_taken: u32,
     /// `jal`.
     pub jump: u32,
-    /// `jalr` without what detailed timing adds for a wrong prediction.
+    /// `jalr`. Detailed timing adds `mispredict_cycles` for a wrong prediction.
     pub jump_indirect: u32,
     /// Integer multiplication.
     pub mul: u32,
@@ -128,45 +128,45 @@ pub struct CoreCosts {
     pub xret: u32,
     /// Entry into a trap handler.
     pub trap_entry: u32,
-    /// Each level that a page table walk reads. With detailed timing the caches give this time instead.
+    /// Each level that a page table walk reads. With detailed timing, the caches decide this time instead.
     pub walk_level: u32,
     /// Added to a load or store whose address is not a multiple of its size.
     pub misaligned: u32,
-    /// Added to a load or store outside memory, before the hart goes on. The device acts at once; the time to reach it is
-    /// part of the device's own times.
+    /// Added to a load or store outside memory, before the hart goes on. The device acts at once; the device's own times
+    /// include the time to reach it.
     pub mmio: u32,
 }
 
-/// The Storage Management Unit. Rules: spec/smu.md.
+/// The Storage Management Unit. spec/smu.md has its rules.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmuParams {
     /// Whether the machine has an SMU.
     pub present: bool,
-    /// PMSHR entries, 1 to 255.
+    /// Number of PMSHR entries, 1 to 255.
     pub pmshr_entries: u32,
-    /// Frames that the free page fetcher holds in advance, 1 to 255.
+    /// Number of frames that the free page fetcher prefetches, 1 to 255.
     pub prefetch_entries: u32,
-    /// Walker to SMU, cycles.
+    /// Time of a request from the walker to the SMU, cycles.
     pub request_cycles: u64,
-    /// PMSHR search, cycles.
+    /// Time of a search in the PMSHR, cycles.
     pub cam_cycles: u64,
-    /// Writing the 64-byte command, ns.
+    /// Time to write the 64-byte command, ns.
     pub command_write_ns: f64,
-    /// Writing the doorbell, ns.
+    /// Time to write the doorbell, ns.
     pub doorbell_ns: f64,
-    /// Decoding a completion queue entry, cycles.
+    /// Time to decode a completion queue entry, cycles.
     pub completion_cycles: u64,
-    /// Updating PTE, PMD and PUD, cycles for all three.
+    /// Time to update PTE, PMD and PUD, all three together, cycles.
     pub update_cycles: u64,
-    /// SMU to walker, cycles.
+    /// Time of an answer from the SMU to the walker, cycles.
     pub notify_cycles: u64,
-    /// Between two looks at the completion queue, cycles.
+    /// Time between two polls of the completion queue, cycles.
     pub poll_interval_cycles: u64,
-    /// From a doorbell to the first look. If absent, looks are at multiples of the interval, whenever the doorbell was.
+    /// Time from a doorbell to the first poll, cycles. If absent, the SMU polls at multiples of the interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_look_cycles: Option<u64>,
-    /// Reading a free ring entry, ns.
+    /// Time to read a free ring entry, ns.
     pub ring_read_ns: f64,
 }
 
@@ -183,16 +183,16 @@ impl Profile {
     /// name or file of a drive, or a section, which again may say `extends = "NAME"`; `ssd=NAME` changes the drive.
     ///
     /// # Errors
-    /// One line that names the profile and the key.
+    /// Fails with one line that names the profile and the key.
     pub fn load(name: &str, overrides: &[String]) -> Result<Profile, ProfileError> {
         let text = FileKind::Profile.called(name).read(&Profile::BUILT_IN)?;
         Profile::parse(name, &text, overrides)
     }
 
-    /// Like [`Profile::load`], but from a text; `name` is used in errors.
+    /// Like [`Profile::load`], but takes the text of the file. Errors call the profile `name`.
     ///
     /// # Errors
-    /// One line that names the profile and the key.
+    /// Fails with one line that names the profile and the key.
     pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Profile, ProfileError> {
         let file = FileKind::Profile.called(name);
         let mut table = file.parse(text)?;
@@ -200,7 +200,7 @@ impl Profile {
         if let Some(base) = table.remove("extends") {
             let base = file.base("extends", &base, &Profile::BUILT_IN)?;
             let own = std::mem::replace(&mut table, base);
-            // Nothing of the base's drive is left when there is another.
+            // The base's drive is needed only if this profile has no complete drive.
             if !whole_drive {
                 drive::expand(&file, &mut table)?;
             }
@@ -214,13 +214,13 @@ impl Profile {
         file.values(table, &rules)
     }
 
-    /// The core clock.
+    /// Returns the core clock.
     pub fn clock(&self) -> ClockHz {
         ClockHz(self.machine.clock_hz)
     }
 }
 
-/// The rules of all values of a profile, whose table may be incomplete.
+/// Returns the rules for all keys of a profile. The table may be incomplete.
 fn rules(profile: &Table) -> Rules {
     let section = |name| profile.get(name).and_then(Value::as_table).cloned().unwrap_or_default();
     let mut rules = Rules::new();

@@ -1,50 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the values of a profile may be: one rule for each key, and the one check of them all.
+//! The allowed values of a profile: one rule for each key, and the function that checks all of them.
 //!
-//! The rules of a section are beside its struct. They are made from the table that is checked, as some bounds are other
-//! values; a value that a bound is made from has its rule before.
+//! The rules of a section are defined beside its struct. They are made from the table that is checked, because some limits depend
+//! on other values. The rule of such a value comes before the rules that depend on it.
 
 use toml::{Table, Value};
 
 use crate::error::{FileName, ProfileError};
 
-/// What one value may be.
+/// Rule for one value.
 #[derive(Clone, Debug)]
 pub(crate) enum Rule {
     /// Any text.
     Text,
-    /// true or false.
+    /// True or false.
     Flag,
-    /// An integer from the first to the second.
+    /// An integer from the first to the second number.
     Whole(i64, i64),
-    /// The same, and a multiple of the third.
+    /// An integer from the first to the second number that is a multiple of the third.
     Multiple(i64, i64, i64),
-    /// A power of two from the first to the second.
+    /// A power of two from the first to the second number.
     PowerOfTwo(i64, i64),
     /// One of these integers.
     Among(&'static [i64]),
-    /// A number from the first to the second; an integer will do.
+    /// A number from the first to the second number, also an integer.
     Number(f64, f64),
-    /// One of these texts, and why no other.
+    /// One of these texts. The last text says why others are not allowed.
     OneOf(&'static [&'static str], &'static str),
-    /// A size that is `ways` times a power of two of entries, of which one of the size's units has `per_unit`.
+    /// A size. Its number of entries must be `ways` times a power of two; one unit of the size has `per_unit` entries.
     Ways {
-        /// Entries that a place can be in.
+        /// Number of ways.
         ways: i64,
-        /// Entries of one unit: lines of a KiB.
+        /// Entries of one unit: the lines of a KiB for a cache, 1 for a TLB.
         per_unit: i64,
-        /// Whether it may also be 0.
+        /// Whether 0 is allowed, too.
         or_none: bool,
     },
-    /// Pairs of a fraction, rising from 0 to 1, and a factor in this range that does not fall; or none.
+    /// Pairs of a fraction and a factor, or an empty list. The fractions rise from 0 to 1. The factors are in this range and
+    /// do not fall.
     Shape(f64, f64),
 }
 
-/// Entries of a cache or a buffer at most.
+/// Largest number of entries of a cache or a TLB.
 const MOST_ENTRIES: i64 = 1 << 24;
 
 impl Rule {
-    /// What the value must be, to follow "must be".
+    /// Returns the text that follows "must be" in messages.
     pub fn says(&self) -> String {
         match self {
             Rule::Text => "a text".into(),
@@ -58,7 +59,7 @@ impl Rule {
             Rule::Ways { ways, per_unit, or_none } => {
                 let none = if *or_none { "0, or " } else { "" };
                 let of = if *per_unit == 1 { "entries" } else { "lines" };
-                format!("{none}{ways} ways of a power of two of {of}, {MOST_ENTRIES} {of} at most")
+                format!("{none}{ways} ways of a power of two of {of}, at most {MOST_ENTRIES} {of}")
             }
             Rule::Shape(low, high) => format!(
                 "pairs of a fraction, rising from 0 to 1, and a factor that does not fall, {} to {}",
@@ -68,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// Whether a value keeps the rule.
+    /// Tells whether the rule allows a value.
     pub fn admits(&self, value: &Value) -> bool {
         match (self, value) {
             (Rule::Text, Value::String(_)) | (Rule::Flag, Value::Boolean(_)) => true,
@@ -99,7 +100,7 @@ fn is_shape(points: &[(f64, f64)], low: f64, high: f64) -> bool {
     points.len() != 1 && rising && ends && points.iter().all(|p| (low..=high).contains(&p.1))
 }
 
-/// A number, also one without a fraction.
+/// Returns a value as a number, also if it is an integer.
 pub(crate) fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|v| v as f64))
 }
@@ -111,7 +112,7 @@ fn pair(value: &Value) -> Option<(f64, f64)> {
     }
 }
 
-/// A number with three digits behind the point at most.
+/// Formats a number with at most three decimal places.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -124,16 +125,16 @@ fn either(all: &[String]) -> String {
     }
 }
 
-/// The rules of a file: dotted keys, in the order in which they are checked.
+/// The rules of a file, by dotted key, in the order of the checks.
 pub(crate) struct Rules(pub Vec<(String, Rule)>);
 
 impl Rules {
-    /// None yet.
+    /// Creates an empty list.
     pub fn new() -> Rules {
         Rules(Vec::new())
     }
 
-    /// Adds those of a section; the file itself is the section "".
+    /// Adds the rules of a section. Keys outside sections have the section "".
     pub fn section(&mut self, section: &str, rules: impl IntoIterator<Item = (&'static str, Rule)>) {
         let dot = if section.is_empty() { "" } else { "." };
         self.0.extend(rules.into_iter().map(|(key, rule)| (format!("{section}{dot}{key}"), rule)));
@@ -143,7 +144,7 @@ impl Rules {
         self.0.iter().any(|(known, _)| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
     }
 
-    /// Whether all keys of a table are known, and their values as they must be.
+    /// Checks that all keys of a table are known and that all values follow their rules.
     pub fn check(&self, file: &FileName, table: &Table) -> Result<(), ProfileError> {
         self.known(file, "", table)?;
         for (key, rule) in &self.0 {
@@ -159,7 +160,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether all keys of a section are known.
+    /// Checks that all keys of a section are known.
     fn known(&self, file: &FileName, section: &str, table: &Table) -> Result<(), ProfileError> {
         for (name, value) in table {
             let key = if section.is_empty() { name.clone() } else { format!("{section}.{name}") };
@@ -179,10 +180,10 @@ impl Rules {
         Ok(())
     }
 
-    /// What may be meant by a key: one that is written nearly so, in any section, or else the names there are in its section.
+    /// Returns a hint for an unknown key: a similar key of any section, otherwise the names in its section.
     fn hint(&self, key: &str) -> String {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
-        // Sections are names, too.
+        // The names include those of sections.
         let mut names: Vec<String> = Vec::new();
         for (known, _) in &self.0 {
             let ends = known.match_indices('.').map(|(at, _)| at).chain([known.len()]);
@@ -208,7 +209,7 @@ impl Rules {
     }
 }
 
-/// The value with this dotted key.
+/// Returns the value of a dotted key.
 fn find<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     match key.split_once('.') {
         Some((section, rest)) => find(table.get(section)?.as_table()?, rest),
@@ -216,7 +217,7 @@ fn find<'a>(table: &'a Table, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// Letters to change, add or drop to make one word of the other (Levenshtein).
+/// Returns the Levenshtein distance: the number of letters to change, add or drop to turn one word into the other.
 fn edits(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

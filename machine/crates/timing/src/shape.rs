@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latencies that vary: quantile tables, and the numbers they are drawn with.
+//! Random latencies: quantile tables and the random number generator.
 
 use trapless_memory::{ClockHz, Cycle, Picos};
 
-/// Scatters bits (the finalizer of SplitMix64): neighbours become strangers.
+/// Mixes the bits of a number (the finalizer of SplitMix64), so that close numbers have unrelated results.
 pub fn scatter(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ x >> 31
 }
 
-/// The next number of SplitMix64, from 0 up to but not including 1. The same state gives the same number on every host.
+/// Returns the next number of SplitMix64, from 0 up to but not including 1. A state gives the same number on every host.
 pub(crate) fn draw(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     (scatter(*state) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// A latency: one, or many by quantiles.
+/// A latency: constant, or drawn from a table of quantiles.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     /// Fractions of the commands, rising from 0 to 1, each with the cycles that this fraction does not exceed. One point if the
@@ -25,7 +25,8 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// `us`, or `us` times the factors of `table` where there is one, less `other`, which is spent elsewhere.
+    /// Creates the latency `us`, or `us` times the factors of `table` if it is not empty. Subtracts `other`, the part of the
+    /// latency that is modelled elsewhere.
     pub fn new(us: f64, table: &[(f64, f64)], other: Cycle, clock: ClockHz) -> Shape {
         let cycles = |us: f64| clock.cycles(Picos::from_micros(us)) - other;
         match table {
@@ -34,7 +35,7 @@ impl Shape {
         }
     }
 
-    /// One latency. The generator is asked only if latencies vary.
+    /// Returns one latency. Uses the generator only if the latency varies.
     pub fn sample(&self, random: &mut u64) -> Cycle {
         if let [(_, only)] = self.points[..] {
             return only;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TOML tables: where they come from, how one is laid upon another, and how they become values.
+//! TOML tables: reading, merging, overrides, and conversion to values.
 
 use std::path::Path;
 
@@ -9,18 +9,18 @@ use toml::{Table, Value};
 use crate::error::{FileKind, FileName, ProfileError};
 use crate::rules::Rules;
 
-/// What is built in: names and TOML texts.
+/// Built-in profiles or drives: names and TOML texts.
 pub(crate) type BuiltIn = [(&'static str, &'static str)];
 
 impl FileKind {
-    /// A file of this kind with its name.
+    /// Returns the file of this kind with this name.
     pub(crate) fn called(self, name: &str) -> FileName {
         FileName { kind: self, name: name.to_owned() }
     }
 }
 
 impl FileName {
-    /// The text of this built-in file, or else of the file of the host.
+    /// Reads the built-in file with this name, or else the file of the host.
     pub(crate) fn read(&self, built_in: &BuiltIn) -> Result<String, ProfileError> {
         if let Some((_, text)) = built_in.iter().find(|file| file.0 == self.name) {
             return Ok((*text).to_owned());
@@ -31,14 +31,14 @@ impl FileName {
         })
     }
 
-    /// The table of the built-in file that this file's `key` names, to lay this one's upon.
+    /// Returns the table of the built-in file that the value of `key` names. The caller merges this file's table into it.
     pub(crate) fn base(&self, key: &str, name: &Value, built_in: &BuiltIn) -> Result<Table, ProfileError> {
         match built_in.iter().find(|file| name.as_str() == Some(file.0)) {
             Some((name, text)) => self.kind.called(name).parse(text),
             None => Err(ProfileError::Value {
                 file: self.clone(),
                 key: key.into(),
-                must: format!("the name of what is built in ({})", names(built_in)),
+                must: format!("a built-in name ({})", names(built_in)),
                 value: name.to_string(),
             }),
         }
@@ -48,7 +48,7 @@ impl FileName {
         ProfileError::Unknown { file: self.clone(), known: names(built_in) }
     }
 
-    /// A table from its text.
+    /// Parses a text.
     pub(crate) fn parse(&self, text: &str) -> Result<Table, ProfileError> {
         text.parse::<Table>().map_err(|e| {
             let at = e.span().map_or(0, |s| s.start.min(text.len()));
@@ -58,7 +58,7 @@ impl FileName {
         })
     }
 
-    /// Values from a table that keeps the rules.
+    /// Checks a table against the rules and converts it to values.
     pub(crate) fn values<T: DeserializeOwned>(&self, table: Table, rules: &Rules) -> Result<T, ProfileError> {
         rules.check(self, &table)?;
         serde_path_to_error::deserialize(Value::Table(table)).map_err(|e| {
@@ -68,11 +68,11 @@ impl FileName {
             match missing {
                 Some(key) if path == "." => ProfileError::Missing { file: self.clone(), key: key.into() },
                 Some(key) => ProfileError::Missing { file: self.clone(), key: format!("{path}.{key}") },
-                // What the rules admit and the type does not: a rule is wrong.
+                // The rules allow a value that the type does not, so a rule is wrong.
                 None => ProfileError::Value {
                     file: self.clone(),
                     key: path,
-                    must: "what its type allows".into(),
+                    must: "of another type".into(),
                     value: reason.into(),
                 },
             }
@@ -84,7 +84,7 @@ fn names(built_in: &BuiltIn) -> String {
     built_in.iter().map(|file| file.0).collect::<Vec<_>>().join(", ")
 }
 
-/// Lays `over` upon `base`, table by table.
+/// Merges `over` into `base`, table by table. Values of `over` replace those of `base`.
 pub(crate) fn merge(base: &mut Table, over: Table) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {
@@ -94,7 +94,7 @@ pub(crate) fn merge(base: &mut Table, over: Table) {
     }
 }
 
-/// Applies one `section.key=value`. A value that is not TOML is taken as a string, so that names need no quotes.
+/// Applies one override `section.key=value`. A value that is not TOML is used as a string, so that names need no quotes.
 pub(crate) fn apply(table: &mut Table, change: &str) -> Result<(), ProfileError> {
     let wrong = || ProfileError::Override(change.into());
     let (path, text) = change.split_once('=').ok_or_else(wrong)?;

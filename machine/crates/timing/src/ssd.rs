@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When an SSD is done with a command: a function of the commands before it and nothing else.
+//! The timing model of an SSD. The completion time of a command depends only on the commands before it.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ use crate::flash::{Dies, FlashTimes};
 use crate::shape::{Shape, scatter};
 use crate::{Latency, SsdParams};
 
-/// What the drive is asked to do, as far as its time goes.
+/// A command of the drive, as the timing model sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SsdOp {
-    /// Read of `bytes` from byte `at` of the medium on.
+    /// Read of `bytes` bytes at byte `at` of the medium.
     Read {
-        /// First byte.
+        /// Offset on the medium, bytes.
         at: u64,
-        /// Length.
+        /// Length, bytes.
         bytes: u64,
     },
     /// Write of this number of bytes.
@@ -28,13 +28,13 @@ pub enum SsdOp {
     NoData,
     /// An admin command.
     Admin,
-    /// A command refused before it reaches the medium.
+    /// A command that the controller refuses before it reaches the medium.
     Refused,
 }
 
-/// The drive's timing model: a medium that serves several commands at a time, then one link that carries the data at a
-/// fixed rate. A 4 KiB command on an idle drive takes exactly the latency of the profile, doorbell to completion queue
-/// entry, or the latency drawn in its place.
+/// The timing model of a drive: a medium that serves several commands at the same time, then one link that carries the data
+/// at a fixed rate. On an idle drive, a 4 KiB command takes exactly the latency of the profile, or the latency drawn at
+/// random, from the doorbell write to the completion queue entry.
 #[derive(Clone, Debug)]
 pub struct SsdTiming {
     params: SsdParams,
@@ -49,30 +49,30 @@ pub struct SsdTiming {
     state: SsdState,
 }
 
-/// What an SSD is busy with, and the state of its generator.
+/// The work of an SSD, and the state of its random number generator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SsdState {
     medium: Medium,
     link: Link,
-    /// Seed of the generator, and then its state.
+    /// Seed of the generator; `random` is its state.
     seed: u64,
     random: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Medium {
-    /// Units that serve one command each, whatever its address: when each is free again.
+    /// Units that serve one command each, at any address. The value is the time at which each unit is free again.
     Pool(Vec<Cycle>),
     Flash(Dies),
 }
 
-/// The link to the host carries one command's data at a time: when it is taken, in the order of time.
+/// The link to the host. It carries the data of one command at a time. The list has its reserved times in order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Link(VecDeque<(Cycle, Cycle)>);
 
 impl Link {
-    /// Reserves the link for `time`, in the first gap of that length from `ready` on, and returns when that ends. Data that
-    /// is ready later does not delay data that is ready earlier. No later call asks for a time before `now`.
+    /// Reserves the link for `time` in the first gap of that length from `ready` on, and returns the end. Data that is ready
+    /// later does not delay data that is ready earlier. Later calls must not have an earlier `now`.
     fn carry(&mut self, now: Cycle, ready: Cycle, time: Cycle) -> Cycle {
         while self.0.front().is_some_and(|(_, end)| *end <= now) {
             self.0.pop_front();
@@ -99,11 +99,12 @@ impl Medium {
     }
 }
 
-/// The size that the latencies of a profile are stated for, bytes.
+/// Size of the transfer for which a profile states latencies, bytes.
 const REFERENCE_BYTES: u64 = 4096;
 
 impl SsdTiming {
-    /// A drive at rest. `params` is taken as checked by [`crate::Profile`]; drives of another `number` draw other latencies.
+    /// Creates an idle drive. [`crate::Profile`] must have checked `params`. Drives with different numbers draw different
+    /// latencies.
     pub fn new(params: &SsdParams, clock: ClockHz, number: u64) -> SsdTiming {
         let cycles = |us: f64| clock.cycles(Picos::from_micros(us));
         let fetch = cycles(params.fetch_us);
@@ -133,17 +134,17 @@ impl SsdTiming {
         }
     }
 
-    /// What it was made from.
+    /// Returns the parameters of the drive.
     pub fn params(&self) -> &SsdParams {
         &self.params
     }
 
-    /// From a doorbell write to the controller reading the command.
+    /// Returns the time from a doorbell write until the controller reads the command.
     pub fn fetch_delay(&self) -> Cycle {
         self.fetch
     }
 
-    /// Starts a command that the controller holds from cycle `fetched` on; returns the cycle of its completion. Calls are in
+    /// Starts a command that the controller has read at cycle `fetched`. Returns the cycle of its completion. Calls must be in
     /// the order of `fetched`.
     pub fn start(&mut self, fetched: Cycle, op: SsdOp) -> Cycle {
         match op {
@@ -177,12 +178,12 @@ impl SsdTiming {
         }
     }
 
-    /// What it is busy with.
+    /// Returns the state.
     pub fn save(&self) -> SsdState {
         self.state.clone()
     }
 
-    /// Goes on from a state; an SSD with another medium begins idle, one with another seed draws anew.
+    /// Restores a state. If the medium differs, the SSD starts idle. If the seed differs, its generator starts anew.
     pub fn restore(&mut self, state: &SsdState) {
         let same_kind = std::mem::discriminant(&state.medium) == std::mem::discriminant(&self.state.medium);
         if same_kind && state.medium.count() == self.state.medium.count() {
@@ -194,13 +195,13 @@ impl SsdTiming {
         }
     }
 
-    /// Forgets all work: the controller was reset. The generator goes on.
+    /// Drops all work after a reset of the controller. The generator keeps its state.
     pub fn reset(&mut self) {
         self.state.medium = at_rest(self.flash.is_some(), self.state.medium.count());
         self.state.link = Link::default();
     }
 
-    /// Carries the data of a command over the link from `ready` on; when it has arrived.
+    /// Carries the data of a command over the link from `ready` on. Returns the time at which the data has arrived.
     fn carry(&mut self, fetched: Cycle, ready: Cycle, bytes: u64) -> Cycle {
         self.state.link.carry(fetched, ready, transfer(bytes, self.clock, self.bytes_per_second))
     }
@@ -210,7 +211,7 @@ fn at_rest(flash: bool, channels: usize) -> Medium {
     if flash { Medium::Flash(Dies::new(channels)) } else { Medium::Pool(vec![Cycle(0); channels]) }
 }
 
-/// Has the unit that is free first do a command.
+/// Serves a command with the unit that is free first.
 fn serve(units: &mut [Cycle], fetched: Cycle, mut media: impl FnMut() -> Cycle) -> Cycle {
     let Some(unit) = units.iter_mut().min() else { return fetched };
     *unit = fetched.max(*unit) + media();
@@ -234,7 +235,7 @@ mod tests {
         (SsdTiming::new(&params, CLOCK, 0), params)
     }
 
-    /// A drive with these changes.
+    /// Creates a built-in drive with changed parameters.
     fn changed(name: &str, change: impl Fn(&mut SsdParams)) -> SsdTiming {
         let mut params = SsdParams::load(name).unwrap();
         change(&mut params);
@@ -245,7 +246,7 @@ mod tests {
         SsdOp::Read { at: page * 4096, bytes: 4096 }
     }
 
-    /// Commands a second with `depth` random reads of `bytes` outstanding at any time.
+    /// Returns the commands per second with `depth` random reads of `bytes` bytes outstanding at any time.
     fn rate(t: &mut SsdTiming, depth: usize, bytes: u64) -> f64 {
         const COMMANDS: u64 = 20_000;
         let mut outstanding = std::collections::BinaryHeap::new();
@@ -297,7 +298,7 @@ mod tests {
         let mut link = Link::default();
         let mut carry = |now, ready| link.carry(Cycle(now), Cycle(ready), Cycle(10)).0;
         assert_eq!(carry(0, 1000), 1010);
-        // Ready before it; then one that does not fit between; then at the same time.
+        // Data that is ready earlier; then data that does not fit into the gap; then data that is ready at the same time.
         assert_eq!(carry(1, 50), 60);
         assert_eq!(carry(2, 995), 1020);
         assert_eq!(carry(3, 50), 70);
@@ -305,7 +306,7 @@ mod tests {
         assert_eq!(carry(900, 990), 1000);
     }
 
-    /// A read that waits for a program does not hold up those of other dies.
+    /// A read that waits for a program does not delay reads of other dies.
     #[test]
     fn reads_of_idle_dies_do_not_wait_for_a_program() {
         let two_dies = || changed("tlc", |p| (p.channels, p.latency) = (2, Latency::Constant));
@@ -317,7 +318,7 @@ mod tests {
             t.start(Cycle(1000), read(page)).0 - 1000
         };
         for page in (0..256).step_by(4) {
-            // The other read may be of the same die.
+            // The other read may use the same die.
             assert!(took(Some(page + 4), page) <= took(None, page) + alone, "page {page}");
         }
     }
@@ -328,10 +329,10 @@ mod tests {
         let done: Vec<_> = (0..=u64::from(params.channels)).map(|_| t.start(Cycle(0), read(0))).collect();
         let (parallel, queued) = done.split_at(params.channels as usize);
         assert!(parallel[parallel.len() - 1].since(parallel[0]) < Cycle(params.channels as u64 * 400));
-        assert!(queued[0].0 > 2 * parallel[0].0 - 500, "one more waits for a channel: {done:?}");
+        assert!(queued[0].0 > 2 * parallel[0].0 - 500, "the next read waits for a channel: {done:?}");
     }
 
-    /// The more is outstanding the more is done at a time, until channels or link are the limit.
+    /// More outstanding commands give a higher rate, until the channels or the link are the limit.
     #[test]
     fn depth_pays_until_the_channels_or_the_link_are_full() {
         for name in ["optane-m2", "z-ssd", "optane-ssd", "optane-pmm"] {
@@ -350,7 +351,7 @@ mod tests {
             let bytes = rate(&mut drive(name).0, 64, 128 << 10) * f64::from(128 << 10);
             assert!(bytes <= params.mb_per_s * 1.01e6 && bytes > params.mb_per_s * 0.95e6, "{name}: {bytes}");
         }
-        // Dies are met by chance: some wait while others rest, the more the less is outstanding.
+        // Addresses select dies at random, so some dies are idle while others have a queue. With few commands more dies are idle.
         let tlc = |depth| rate(&mut changed("tlc", |p| p.latency = Latency::Constant), depth, 4096);
         let (few, many) = (tlc(32), tlc(512));
         assert!(few > 150_000.0 && few < 330_000.0, "{few}");
@@ -370,7 +371,7 @@ mod tests {
                 (0..500).map(|i| t.start(Cycle(i * 37), op(i))).collect::<Vec<_>>()
             };
             assert_eq!(run(0), run(0));
-            assert_eq!(run(0) != run(1), name == "tlc", "only what is drawn differs by drive: {name}");
+            assert_eq!(run(0) != run(1), name == "tlc", "only random latencies differ between drives: {name}");
         }
     }
 
@@ -389,7 +390,7 @@ mod tests {
         assert!((drawn[9900] + fetch).abs_diff(997) < 20, "{}", drawn[9900]);
     }
 
-    /// A read that meets a program waits for it, and not for those that have not begun.
+    /// A read waits for a program that has begun, and not for programs that have not.
     #[test]
     fn programs_make_reads_wait() {
         let one_die = |p: &mut SsdParams| {
@@ -402,14 +403,14 @@ mod tests {
         for _ in 0..8 {
             t.start(start, SsdOp::Write(16 << 10));
         }
-        assert_eq!(t.clone().start(start, read(0)).since(start), alone, "none has begun yet");
+        assert_eq!(t.clone().start(start, read(0)).since(start), alone, "no program has begun");
         let first = t.start(start + Cycle(1), read(0)).since(start);
-        assert_eq!(first, Cycle(70_000) + alone, "the one program that has begun");
+        assert_eq!(first, Cycle(70_000) + alone, "the read waits for one program");
         let second = t.start(start + Cycle(1), read(0)).since(start);
-        assert!(second > first && second < first + alone + Cycle(200), "then reads, before the other seven");
+        assert!(second > first && second < first + alone + Cycle(200), "it precedes the other seven programs");
         let flushed = t.start(start + Cycle(2), SsdOp::Flush).since(start);
         assert!(flushed > Cycle(8 * 70_000) && flushed < Cycle(8 * 70_000 + 30_000), "{flushed:?}");
-        assert_eq!(t.start(start + Cycle(10_000_000), SsdOp::Flush), start + Cycle(10_001_900), "nothing left");
+        assert_eq!(t.start(start + Cycle(10_000_000), SsdOp::Flush), start + Cycle(10_001_900), "the buffer is empty");
     }
 
     #[test]
@@ -427,7 +428,7 @@ mod tests {
         assert_eq!(flushed, Cycle(4 * 70_000 + 2 * 380_000 + 1_900));
     }
 
-    /// Until the buffer is full writes are quick; then they are as fast as programs make room.
+    /// Writes are fast until the buffer is full. Then they are as fast as programs make room.
     #[test]
     fn a_full_buffer_makes_writes_wait() {
         let mut t = changed("tlc", |p| {
@@ -436,7 +437,7 @@ mod tests {
             }
         });
         let bytes = 64 << 10;
-        // Some are there from the beginning, the others come one by one.
+        // The first 500 writes come at once; each of the others comes when the write before it is done.
         let (mut now, mut done) = (Cycle(0), Vec::new());
         for i in 0..2000 {
             now = t.start(if i < 500 { Cycle(0) } else { now }, SsdOp::Write(bytes));

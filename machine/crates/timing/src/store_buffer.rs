@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A core's store buffer: stores that wait for their lines, in order, while the core goes on.
+//! A core's store buffer: stores wait for their lines, in order, while the core goes on.
 
 use std::collections::VecDeque;
 
 use trapless_memory::Cycle;
 
-/// Stores under way.
+/// The store buffer of a core.
 #[derive(Clone, Debug)]
 pub struct StoreBuffer {
     entries: usize,
-    /// When each store is done.
+    /// The time at which each store is done.
     done: VecDeque<u64>,
 }
 
 impl StoreBuffer {
-    /// An empty one; with 0 entries the core waits for every store.
+    /// Creates an empty store buffer. With 0 entries the core waits for every store.
     pub fn new(entries: usize) -> StoreBuffer {
         StoreBuffer { entries, done: VecDeque::with_capacity(entries) }
     }
@@ -29,7 +29,7 @@ impl StoreBuffer {
         }
         let wait =
             if self.done.len() < self.entries { 0 } else { self.done.pop_front().map_or(0, |done| done - now.0) };
-        // Stores are seen in their order.
+        // Stores become visible in order.
         let done = (now.0 + wait + cycles).max(self.done.back().copied().unwrap_or(0));
         self.done.push_back(done);
         wait
@@ -44,7 +44,7 @@ mod tests {
     fn the_core_waits_for_the_oldest_when_all_are_taken() {
         let mut b = StoreBuffer::new(2);
         assert_eq!(b.push(Cycle(0), 100), 0);
-        // Done no earlier than the one before.
+        // A store is done no earlier than the store before it.
         assert_eq!(b.push(Cycle(10), 50), 0);
         assert_eq!(b.push(Cycle(20), 100), 80);
         assert_eq!(b.push(Cycle(101), 100), 0);

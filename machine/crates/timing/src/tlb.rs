@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A core's translation look-aside buffers: which translations they hold, and none of them. They only decide time.
+//! The model of a core's translation look-aside buffers. It knows which pages have a translation in the TLBs, but not the
+//! translations, because it only decides times.
 
 use trapless_memory::{PAGE_SHIFT, Paging};
 
 use crate::cache::{Cache, Line};
 
-/// Sizes of one core's buffers.
+/// Sizes and times of one core's TLBs.
 #[derive(Clone, Copy, Debug)]
 pub struct TlbConfig {
     /// First level for data: sets (a power of two) and ways.
     pub data: (usize, usize),
-    /// First level for code.
+    /// First level for code: sets and ways.
     pub code: (usize, usize),
-    /// Second level, for both.
+    /// Second level, for data and code: sets and ways.
     pub second: (usize, usize),
-    /// Cycles that the second level takes.
+    /// Cycles of an access to the second level.
     pub second_cycles: u64,
 }
 
-/// What a translation is for.
+/// Use of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Loads and stores.
@@ -27,32 +28,33 @@ pub enum Side {
     Code,
 }
 
-/// Sizes of translations, log2, in the order in which they are looked for.
+/// log2 of the sizes of translations, in the order of the search.
 const SIZES: [u32; Paging::MAX_LEVELS] =
     [Paging::shift(0), Paging::shift(1), Paging::shift(2), Paging::shift(3), Paging::shift(4)];
 
-/// A hardware thread of a core: the buffers are shared, translations are not.
+/// Number of a hardware thread of a core. Threads share the TLBs, but not their translations.
 pub type Thread = u8;
 
-/// Position of the thread's number in the key of a translation: page numbers have 52 bits.
+/// Lowest bit of the thread's number in the key of a translation. Page numbers have 52 bits.
 const THREAD_SHIFT: u32 = u64::BITS - PAGE_SHIFT;
 
-/// The buffers. The first level holds pieces of 4 KiB, also of larger pages; the second holds translations whole.
+/// The TLBs of a core. An entry of the first level covers 4 KiB, also of a larger page. An entry of the second level covers a
+/// whole page.
 #[derive(Clone, Debug)]
 pub struct Tlb {
     data: Cache<(), u64>,
     code: Cache<(), u64>,
     second: Cache<(), u64>,
     second_cycles: u64,
-    /// Bit n: the second level may hold translations of `SIZES[n]`.
+    /// Bit n is set if the second level may have translations of `SIZES[n]`.
     sizes: u8,
-    /// Several threads use the buffers.
+    /// Whether several threads use the TLBs.
     threaded: bool,
     lost: Vec<(Thread, Side, u64)>,
 }
 
 impl Tlb {
-    /// Empty TLBs for this number of `threads`.
+    /// Creates empty TLBs for this number of `threads`.
     pub fn new(config: TlbConfig, threads: usize) -> Tlb {
         let cache = |(sets, ways)| Cache::new(sets, ways);
         Tlb {
@@ -75,13 +77,13 @@ impl Tlb {
 
     fn enter_first(&mut self, side: Side, page: Line) {
         if let Some((out, ())) = self.first(side).insert(page, ()) {
-            // The number came from an address of 64 bits.
+            // The shift loses only the thread's number, because page numbers have 52 bits.
             self.lost.push((thread_of(out), side, out.0 << PAGE_SHIFT));
         }
     }
 
-    /// Looks for the translation of `va`: the cycles it takes, and whether it is there. If not, it must be walked to and
-    /// [`Tlb::enter`]ed.
+    /// Looks for the translation of `va`. Returns the cycles of the search, and whether the translation was found. If not, the
+    /// caller must walk the page table and call [`Tlb::enter`].
     pub fn find(&mut self, thread: Thread, side: Side, va: u64) -> (u64, bool) {
         let page = page(thread, va);
         if self.first(side).touch(page).is_some() {
@@ -95,7 +97,7 @@ impl Tlb {
         (self.second_cycles, known)
     }
 
-    /// Takes in the translation of `va`, which [`Tlb::find`] did not find, of a page of 2^`size` bytes.
+    /// Enters the translation of `va` that [`Tlb::find`] did not find. Its page has 2^`size` bytes.
     pub fn enter(&mut self, thread: Thread, side: Side, va: u64, size: u32) {
         let n = SIZES.iter().position(|s| *s >= size).unwrap_or(0);
         self.sizes |= 1 << n;
@@ -108,8 +110,9 @@ impl Tlb {
         }
     }
 
-    /// Forgets a thread's translation of one page, or all of its translations. What the first level loses by it is not
-    /// reported: whoever fences forgets it as well. True if that was more than the page: pieces of large ones.
+    /// Removes a thread's translation of one page, or all of its translations. Losses of the first level are not reported,
+    /// because the caller drops its notes of these pages anyway. Returns true if the first level lost more than this page,
+    /// because the page was part of a larger one.
     pub fn fence(&mut self, thread: Thread, page: Option<u64>) -> bool {
         let Some(va) = page else {
             self.clear_first(thread);
@@ -124,7 +127,7 @@ impl Tlb {
         let mut more = false;
         for n in 0..SIZES.len() {
             if self.second.remove(key(thread, va, n)).is_some() && n > 0 {
-                // The first level has pieces of it.
+                // The first level may have several entries of this large page.
                 self.clear_first(thread);
                 more = true;
             }
@@ -144,26 +147,26 @@ impl Tlb {
         }
     }
 
-    /// Takes one page address that the first level has lost, and whose it was.
+    /// Returns one loss of the first level that was not reported yet: thread, use and address of the page.
     #[inline]
     pub fn take_lost(&mut self) -> Option<(Thread, Side, u64)> {
         self.lost.pop()
     }
 }
 
-/// What the first level knows a translation by.
+/// Returns the key of a translation in the first level.
 #[inline]
 fn page(thread: Thread, va: u64) -> Line {
     Line(va >> PAGE_SHIFT | u64::from(thread) << THREAD_SHIFT)
 }
 
-/// What the second level knows a translation by.
+/// Returns the key of a translation in the second level.
 #[inline]
 fn key(thread: Thread, va: u64, n: usize) -> Line {
     Line(va >> SIZES[n] | u64::from(thread) << THREAD_SHIFT | (n as u64) << 60)
 }
 
-/// Whose translation it is.
+/// Returns the thread of a key.
 fn thread_of(line: Line) -> Thread {
     (line.0 >> THREAD_SHIFT) as Thread & 0x0f
 }
@@ -240,7 +243,7 @@ mod tests {
         assert_eq!(t.find(1, Side::Data, PAGE), MISS);
         t.enter(1, Side::Data, PAGE, PAGE_SHIFT);
         t.enter(1, Side::Data, u64::MAX, PAGE_SHIFT);
-        // The other thread took its place.
+        // Translations of thread 1 have evicted the one of thread 0.
         assert_eq!(t.take_lost(), Some((0, Side::Data, PAGE)));
         t.fence(1, None);
         assert_eq!(t.find(1, Side::Data, PAGE), MISS);

@@ -31,7 +31,7 @@ fn each_level_costs_its_own() {
     let mut load = |line, now| h.access(0, Want::Load, at(line), Cycle(now)).cycles;
     assert_eq!(load(0, 0), 30 + 150);
     assert_eq!(load(0, 1000), 0);
-    // Two more lines of the set push it out of the first level, not out of the second.
+    // Two more lines of the set evict the line from the first level, but not from the second.
     assert_eq!(load(2, 2000), 30 + 100);
     assert_eq!(load(4, 3000), 30 + 150);
     assert_eq!(load(0, 4000), 10);
@@ -101,7 +101,7 @@ fn check(h: &mut Hierarchy, noted: &BTreeMap<(usize, u64, bool), bool>) -> Resul
             if alone || data.is_some_and(|own| own.writable) {
                 writers.insert(core);
             }
-            // What the core noted is what its first level has.
+            // The core's notes agree with its first level.
             prop_assert_eq!(noted.contains_key(&(core, n, true)), code);
             prop_assert_eq!(noted.get(&(core, n, false)).copied(), data.map(|own| own.writable));
         }
@@ -121,11 +121,11 @@ fn check(h: &mut Hierarchy, noted: &BTreeMap<(usize, u64, bool), bool>) -> Resul
 }
 
 proptest! {
-    /// Inclusion holds, a line has one writer, and every loss is reported.
+    /// The caches stay inclusive, a line has at most one writer, and every loss is reported.
     #[test]
     fn caches_agree(second: bool, steps in prop::collection::vec((0..CORES, 0..6u8, 0..32u64), 1..300)) {
         let mut h = Hierarchy::new(config(second));
-        // (core, line, code) to the right to write.
+        // Key: core, line, whether code. Value: whether the core may write the line.
         let mut noted = BTreeMap::new();
         for (n, (core, what, line)) in steps.into_iter().enumerate() {
             let now = Cycle(1000 * n as u64);

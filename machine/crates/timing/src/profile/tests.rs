@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Profiles: names, overrides, ranges.
+//! Tests of profiles: names, overrides, ranges.
 
 use super::*;
 
@@ -48,7 +48,7 @@ fn errors_name_the_profile_the_key_and_the_range() {
     }
 }
 
-/// A number is in one section and bounded by another value.
+/// The range of a value can depend on other values.
 #[test]
 fn a_bound_may_be_another_value() {
     assert_eq!(
@@ -58,7 +58,7 @@ fn a_bound_may_be_another_value() {
     let server = |change: &str| Profile::load("server", &[change.to_owned()]).unwrap_err().to_string();
     assert_eq!(
         server("detail.caches.l1d_ways=3"),
-        "profile server: detail.caches.l1d_kib must be 3 ways of a power of two of lines, 16777216 lines at most, not 32"
+        "profile server: detail.caches.l1d_kib must be 3 ways of a power of two of lines, at most 16777216 lines, not 32"
     );
     assert_eq!(
         server("detail.caches.last_ways=0"),
@@ -87,7 +87,7 @@ fn an_unknown_key_is_refused_with_the_one_that_may_be_meant() {
     }
 }
 
-/// The server with whatever a profile may have.
+/// The profile `server` with all optional keys.
 fn everything() -> Profile {
     let shape = "[[0, 1], [0.5, 1.5], [1, 2]]";
     let changes = ["ssd=tlc", "smu.first_look_cycles=3", &format!("ssd.write_shape={shape}")];
@@ -114,7 +114,8 @@ fn every_value_has_exactly_one_rule() {
     assert_eq!(values, ruled);
 }
 
-/// Values that a rule admits, at its ends, and such that it does not: below, above, and of another type.
+/// Returns values at the limits of a rule, which it must accept, and values that it must refuse: too small, too large, or of
+/// another type.
 fn tried(rule: &Rule) -> (Vec<Value>, Vec<Value>) {
     let toml = |texts: &[String]| -> Vec<Value> {
         texts.iter().map(|text| format!("v = {text}").parse::<Table>().unwrap().remove("v").unwrap()).collect()
@@ -148,7 +149,7 @@ fn tried(rule: &Rule) -> (Vec<Value>, Vec<Value>) {
         ),
         Rule::OneOf(all, _) => (all.iter().map(|one| format!("'{one}'")).collect(), texts(&["'floppy'", "1"])),
         Rule::Ways { ways, per_unit, or_none } => {
-            // The smallest size that has whole places, and the largest.
+            // The smallest size with a whole number of entries, and the largest size.
             let least = (1..).find(|units| units * per_unit % ways == 0).unwrap();
             let mut most = least;
             while most * 2 * per_unit <= 1 << 24 {
@@ -219,7 +220,7 @@ fn a_profile_may_extend_a_built_in_one() {
     let p = Profile::parse("f.toml", text, &[]).unwrap();
     assert_eq!((p.name.as_str(), p.ssd.read_us, p.machine.harts), ("optane", 6.5, 8));
     let e = Profile::parse("f.toml", "extends = 'x'", &[]).unwrap_err().to_string();
-    assert_eq!(e, "profile f.toml: extends must be the name of what is built in (vc707, server, cva6), not \"x\"");
+    assert_eq!(e, "profile f.toml: extends must be a built-in name (vc707, server, cva6), not \"x\"");
 }
 
 #[test]
