@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PeakRDL exporters for the forms of the register map that the public exporters do not give: constants for a device model
-in Rust (theirs are drivers over pointers), a C header that the Linux kernel can use (theirs needs libc headers), a
-SystemVerilog package of constants, and Markdown that tells of an array once (theirs of every element). All add the layouts
-of formats.toml."""
+"""PeakRDL exporters for forms of the register map that the public exporters cannot write: Rust constants for a device model
+(the public exporter writes drivers over pointers), a C header for the Linux kernel (the public exporter needs libc headers), a
+SystemVerilog package of constants, and Markdown that lists an array once (the public exporter lists every element). All of them
+also write the layouts of formats.toml."""
 
 import re
 import textwrap
@@ -40,7 +40,7 @@ class Field:
 
 @dataclass
 class Register:
-    """A register with its fields; the offset counts from the block it is in."""
+    """A register with its fields. The offset is relative to the register's block."""
 
     name: str
     offset: int
@@ -70,7 +70,7 @@ def read_register(node: RegNode, prefix: str = "") -> Register:
 
 @dataclass
 class Array:
-    """Registers that exist several times, in blocks."""
+    """Blocks of registers that exist several times."""
 
     name: str
     title: str
@@ -82,7 +82,7 @@ class Array:
 
 @dataclass
 class Block:
-    """All registers: those that exist once, and the arrays."""
+    """All registers: single registers and arrays."""
 
     single: list[Register]
     arrays: list[Array]
@@ -116,7 +116,8 @@ def read_formats(path: Path) -> list[dict]:
 
 
 def built_in(formats: list[dict]) -> list[dict]:
-    """Without what only the machine and programs in the guest use: the kernel's driver and the RTL need not change with it."""
+    """Formats without the groups that only the machine and programs in the guest use. A change of such a group changes neither
+    the kernel's driver nor the RTL."""
     return [group for group in formats if not group.get("guest_only")]
 
 
@@ -125,7 +126,7 @@ def format_fields(group: dict) -> list[Field]:
 
 
 class Exporter(ExporterSubcommandPlugin):
-    """What the forms share: the arguments and the walk."""
+    """Base of the exporters: the arguments, and reading the register map."""
 
     def add_exporter_arguments(self, arg_group) -> None:
         arg_group.add_argument("--formats", type=Path, required=True, help="formats.toml")
@@ -365,7 +366,8 @@ class MarkdownExporter(Exporter):
 
 
 class BusExporter(regblock.Exporter):
-    """PeakRDL-regblock for bus.rdl. It takes the bus's width from the registers that it makes itself; here it makes none."""
+    """PeakRDL-regblock for bus.rdl. It takes the width of the bus from the registers that it implements. bus.rdl has none, so we
+    set the width here."""
 
     short_desc = "Trapless: AXI4-Lite side of the registers"
 

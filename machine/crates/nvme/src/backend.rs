@@ -15,7 +15,7 @@ pub enum BackendError {
     Open {
         /// The image.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
     /// Another machine writes to the image, or uses the image while this machine wants to write to it.
@@ -41,7 +41,7 @@ pub enum BackendError {
         what: &'static str,
         /// Offset in the image, bytes.
         offset: u64,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
 }
@@ -66,7 +66,7 @@ pub trait Backend {
     /// The host failed.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BackendError>;
 
-    /// Returns all data written so far, or `None` if the data cannot be told from the original contents any more.
+    /// Returns all data written so far, or `None` if it is not kept apart from the original contents.
     fn written(&self) -> Option<Written> {
         None
     }

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a submission queue entry.
+/// Size of a submission queue entry in bytes.
 pub const SQE_BYTES: u64 = 64;
-/// Bytes of a completion queue entry.
+/// Size of a completion queue entry in bytes.
 pub const CQE_BYTES: u64 = 16;
 
 /// Admin command opcodes (section 5).
@@ -101,17 +101,17 @@ impl Command {
         }
     }
 
-    /// Command dword `n`, 10 to 15.
+    /// Returns command dword `n`, 10 to 15.
     pub fn dw(&self, n: usize) -> u32 {
         self.cdw[n - 10]
     }
 
-    /// Starting LBA of a read, write or write zeroes.
+    /// Returns the starting LBA of a Read, Write or Write Zeroes.
     pub fn slba(&self) -> u64 {
         u64::from(self.dw(10)) | u64::from(self.dw(11)) << 32
     }
 
-    /// Blocks of a read, write or write zeroes.
+    /// Returns the number of blocks of a Read, Write or Write Zeroes.
     pub fn blocks(&self) -> u32 {
         (self.dw(12) & 0xffff) + 1
     }

@@ -9,8 +9,8 @@ pub struct ControllerConfig {
     pub serial: String,
     /// Largest transfer in 4 KiB pages, a power of two up to 1024.
     pub max_transfer_pages: u32,
-    /// I/O queue pairs, 1 to 64.
+    /// Number of I/O queue pairs, 1 to 64.
     pub max_io_queues: u32,
-    /// Entries of the largest I/O queue, 2 to 65536.
+    /// Number of entries of the largest I/O queue, 2 to 65536.
     pub max_queue_entries: u32,
 }

@@ -56,7 +56,7 @@ pub struct Fault {
     count: u64,
     /// Simulated time before which no command fails.
     after: Picos,
-    /// How much later a late command is done.
+    /// Delay of a late command.
     by: Picos,
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use crate::backend::{Backend, BackendError, Written};
 use crate::overlay::Overlay;
 
-/// How an image is attached.
+/// Mode in which an image is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ImageMode {
     /// Writes go to the file.

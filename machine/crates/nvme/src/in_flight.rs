@@ -68,7 +68,7 @@ pub(crate) struct Events {
     pub requests: VecDeque<InFlight>,
     /// An event that no request was waiting for: dword 0 of its completion.
     pub pending: Option<u32>,
-    /// An event was reported, and the host has not read the log page since then. No further event is reported until it does.
+    /// An event was reported, and the host has not read the log page since then. Until then no further event is reported.
     pub reported: bool,
 }
 

@@ -154,7 +154,7 @@ fn after_a_queue_is_deleted_no_dma_of_its_commands_happens() {
 
 #[test]
 fn deletion_and_abort_stop_commands_in_service() {
-    // Enough commands that some are still in service when the admin command is done.
+    // We submit enough commands that some are still in service when the admin command is done.
     let busy = |command: Sqe| {
         let mut h = Host::enabled(Disk::numbered(1 << 20));
         h.io = Pair::new(1, IO_SQ, IO_CQ, 256);

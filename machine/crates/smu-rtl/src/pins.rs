@@ -179,7 +179,7 @@ impl Unit {
     pub fn load(path: &Path, trace: Option<&Path>) -> Result<Unit, RtlError> {
         let wrong = |e: libloading::Error| RtlError::Load(path.into(), e.to_string());
         let trace = trace.map(|t| CString::new(t.to_string_lossy().as_bytes()).unwrap_or_default());
-        // SAFETY: The library is built from rtl/smu/sim, which does nothing when loaded; the types are those of pins.h.
+        // SAFETY: The library is built from rtl/smu/sim, which does nothing when loaded; the types match pins.h.
         unsafe {
             let library = Library::new(path).map_err(wrong)?;
             let get: Symbol<'_, unsafe extern "C" fn(*mut Parameters)> =

@@ -12,7 +12,7 @@ use crate::world::{Area, DESCRIPTORS, PTES};
 /// Cycles after which everything is done that does not wait for a device.
 const REST: u64 = 1500;
 
-/// Plays a game with a unit and with the reference model.
+/// Plays a game with a unit and with the reference model, and compares them.
 ///
 /// # Errors
 /// Returns the first breach of a rule, or the first difference.

@@ -547,7 +547,7 @@ impl Sim {
             .check(in_ring == with_smu, "SMU-5", || format!("frames {with_smu:?} given, {in_ring:?} in the ring"));
     }
 
-    /// Checks that every page that is not adopted has its marks.
+    /// Checks that every unsynced page has its marks.
     fn check_marks(&mut self) {
         for p in 0..PTES {
             let pte = self.world.pte(p);

@@ -45,13 +45,13 @@ impl Smu {
         self.seeded = bug;
     }
 
-    /// Whether this bug is seeded.
+    /// Tells whether this bug is seeded.
     #[cfg(feature = "bugs")]
     pub(crate) fn bug(&self, bug: Bug) -> bool {
         self.seeded == Some(bug)
     }
 
-    /// Whether this bug is seeded.
+    /// Tells whether this bug is seeded.
     #[cfg(not(feature = "bugs"))]
     #[inline]
     pub(crate) const fn bug(&self, _bug: Bug) -> bool {

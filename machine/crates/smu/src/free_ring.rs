@@ -41,7 +41,7 @@ pub(crate) struct FreeRing {
     pub size: u32,
     pub head: u32,
     pub tail: u32,
-    /// Frames given to requests.
+    /// Number of frames given to requests.
     pub used: u32,
     /// An access to the ring met a bus error. The SMU fetches nothing until software sets up the ring again.
     pub broken: bool,

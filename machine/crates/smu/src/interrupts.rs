@@ -17,7 +17,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Smu {
-    /// INT_CAUSE.
+    /// Returns the value of INT_CAUSE.
     pub(crate) fn causes(&self) -> u64 {
         let left = self.free.tail.wrapping_sub(self.free.head);
         regs::INT_CAUSE_ERROR.of(self.error.into())

@@ -109,7 +109,7 @@ struct LateAnswer {
     at: Cycle,
 }
 
-/// What the SMU must do next.
+/// The next action of the SMU.
 enum Due {
     Event,
     Poll(usize),
@@ -204,7 +204,7 @@ impl Smu {
     /// Creates an SMU in its state after reset.
     ///
     /// # Errors
-    /// [`SmuError::OutOfRange`] for a configuration outside the documented ranges.
+    /// Returns [`SmuError::OutOfRange`] if a field of the configuration is outside its documented range.
     pub fn new(config: SmuConfig) -> Result<Smu, SmuError> {
         let wrong = |field, value: u8, range| Err(SmuError::OutOfRange { field, value: value.into(), range });
         if config.pmshr_entries == 0 {

@@ -49,10 +49,10 @@ impl Smu {
         self.enter(slot, Stage::Pmd(installed), self.update_time(2));
     }
 
-    /// REQ: SMU-13. Finds out whether an exchange that met a bus error took effect. If the PTE has the value seen, it did not,
-    /// because the entry cannot be armed again before this miss is over (OS-4). If the PTE is valid and has this frame, it did.
-    /// Otherwise this is unknown: the SMU sets the marks, so that a sync finds the page if it is installed, and returns the frame
-    /// as maybe mapped.
+    /// REQ: SMU-13. Finds out whether an exchange that met a bus error took effect. It did not if the PTE still has the value
+    /// seen, because the entry cannot be armed again before this miss is over (OS-4). It did if the PTE is valid and has this
+    /// frame. Otherwise the SMU cannot know: it sets the marks, so that a sync finds the page if it is installed, and returns the
+    /// frame as maybe mapped.
     pub(crate) fn read_back(&mut self, slot: usize, installed: u64, out: &mut Outside<'_>) {
         let now = self.now;
         let Some(entry) = self.entry(slot) else { return };

@@ -30,7 +30,7 @@ pub struct HierarchyConfig {
     pub l1i: Level,
     /// First level for data.
     pub l1d: Level,
-    /// Second level of each core.
+    /// Second level of each core, if there is one.
     pub l2: Option<Level>,
     /// Shared last level.
     pub last: Level,

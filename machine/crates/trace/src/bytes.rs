@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers as bytes: LEB128, signed ones zigzag, and fixed ones little-endian.
+//! Encoding of numbers: LEB128, with zigzag for signed numbers, and little-endian for numbers of fixed size.
 
-/// Appends `v`, seven bits a byte, lowest first.
+/// Appends `v` with seven bits per byte, lowest bits first.
 pub fn put(out: &mut Vec<u8>, mut v: u64) {
     while v >= 0x80 {
         out.push(v as u8 | 0x80);
@@ -10,13 +10,13 @@ pub fn put(out: &mut Vec<u8>, mut v: u64) {
     out.push(v as u8);
 }
 
-/// Appends a difference modulo 2^64, small ones of either sign in few bytes.
+/// Appends a difference modulo 2^64. Small differences of either sign take few bytes.
 pub fn put_signed(out: &mut Vec<u8>, v: u64) {
     let v = v as i64;
     put(out, (v << 1 ^ v >> 63) as u64);
 }
 
-/// Takes numbers off the front of a chunk; `None` where there is none.
+/// Reads numbers from the front of a chunk. The functions return `None` if the bytes do not contain such a number.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Bytes<'_> {
@@ -32,7 +32,7 @@ impl Bytes<'_> {
         Some(*first)
     }
 
-    /// Most numbers have one byte.
+    /// Reads a LEB128 number. The fast path is for numbers of one byte, which are the most frequent.
     #[inline(always)]
     pub fn number(&mut self) -> Option<u64> {
         match *self.0 {
@@ -48,7 +48,7 @@ impl Bytes<'_> {
         let mut v = 0u64;
         for shift in (0..64).step_by(7) {
             let b = u64::from(self.byte()?);
-            // The tenth byte has room for one bit.
+            // A 64-bit number has only one bit left for the tenth byte.
             if shift == 63 && b > 1 {
                 return None;
             }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a file is no whole trace.
+//! Errors of files that are not a complete trace.
 
-/// One line; the caller names the file.
+/// Error of a trace. Its message is one line; the caller adds the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The host could not read or write.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// It does not begin like a trace.
+    /// The file does not begin like a trace.
     #[error("not a Trapless memory trace")]
     NotATrace,
-    /// Another version of the format.
+    /// The file has another version of the format.
     #[error("version {0} of the trace format; this program reads only version 1")]
     Version(u8),
-    /// It ends too soon.
+    /// The file ends before its totals.
     #[error("cut short: it ends at byte {0}, before its totals")]
     CutShort(u64),
-    /// Its bytes make no sense.
+    /// The file has bytes that are not valid.
     #[error("damaged near byte {at}: {what}")]
     Damaged {
         /// Offset of the chunk.
         at: u64,
-        /// What is wrong.
+        /// The error.
         what: &'static str,
     },
 }

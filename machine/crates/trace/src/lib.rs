@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory access traces: which page or line each hart accessed, in order, folded and compressed.
+//! Memory access traces: the pages or lines that each hart accessed, in order. Runs of accesses to one place are folded into one
+//! entry, and the entries are compressed.
 //!
-//! A [`Writer`] receives every access and writes an entry whenever a stream (one kind of access of one hart) goes on in
-//! another block; a [`Reader`] gives the entries back. docs/reference/trace-format.md describes every byte and is the authority.
+//! A [`Writer`] receives every access. It writes an entry whenever a stream (one kind of access of one hart) moves to another
+//! block. A [`Reader`] returns the entries. docs/reference/trace-format.md defines every byte of the format.
 
 mod bytes;
 mod error;
@@ -13,14 +14,14 @@ pub use error::Error;
 pub use reader::Reader;
 pub use writer::Writer;
 
-/// First bytes of a trace; the last one is the version of the format.
+/// First bytes of a trace. The last of them is the version of the format.
 pub const MAGIC: [u8; 8] = *b"TLTRACE\x01";
-/// Bytes of entries in a chunk, decompressed, at most.
+/// Largest size of the entries in a chunk, decompressed, in bytes.
 pub const CHUNK: usize = 1 << 18;
-/// Harts of a trace at most.
+/// Largest number of harts in a trace.
 pub const HARTS: u16 = 1024;
 
-/// Kind of an access; the number is that in the file.
+/// Kind of an access, with its number in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -37,7 +38,7 @@ impl Kind {
     pub const ALL: [Kind; 3] = [Kind::Fetch, Kind::Load, Kind::Store];
 }
 
-/// Size of the blocks that a trace tells apart.
+/// Size of the blocks of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
     /// 4 KiB.
@@ -56,77 +57,78 @@ impl Grain {
     }
 }
 
-/// What a trace says about itself.
+/// Header of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Size of blocks.
     pub grain: Grain,
-    /// Harts of the machine, at most [`HARTS`].
+    /// Number of harts of the machine, at most [`HARTS`].
     pub harts: u16,
-    /// Accesses of the kernel and of firmware are in there, not user programs' alone.
+    /// Whether the trace also has the accesses of the kernel and of firmware, not only those of user programs.
     pub kernel: bool,
-    /// Cycles a second; 0 if there is no clock and all cycles are 0.
+    /// Cycles per second; 0 if the machine has no clock and all cycles are 0.
     pub clock_hz: u64,
     /// Name of the machine's profile.
     pub profile: String,
-    /// Program and version that wrote it.
+    /// Name and version of the program that wrote the trace.
     pub writer: String,
 }
 
-/// Where an access goes.
+/// Place of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Page number of the root page table; 0: addresses are physical, or those of the host's program that was recorded.
+    /// Page number of the root page table. 0 means that addresses are physical, or are those of a recorded program on the host.
     pub space: u64,
-    /// Executed by the kernel or firmware.
+    /// Whether the kernel or firmware made the access.
     pub kernel: bool,
     /// Virtual address divided by the size of a block.
     pub block: u64,
 }
 
-/// When: counted by the hart that makes the access.
+/// Time of an access, as counted by the hart that makes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment {
-    /// Instructions that the hart had retired before the one at hand.
+    /// Number of instructions that the hart had retired before the current one.
     pub instructions: u64,
     /// The hart's local time in cycles.
     pub cycle: u64,
 }
 
-/// One entry of a trace. Those of one hart are in the order of time; between harts see [`Moment::cycle`].
+/// One entry of a trace. The entries of one hart are in the order of time. To order entries of several harts, use
+/// [`Moment::cycle`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// The stream of `hart` and `kind` goes on in another place. The run that begins here lasts until the stream's next
-    /// entry, which says how many accesses it had.
+    /// The stream of `hart` and `kind` moves to another place. The run that begins here ends at the stream's next entry,
+    /// which has the number of its accesses.
     Run {
-        /// Whose.
+        /// The hart.
         hart: u16,
         /// Kind of the access.
         kind: Kind,
-        /// Where it goes on.
+        /// The new place of the stream.
         place: Place,
-        /// When its first access is made.
+        /// Time of the first access of the new run.
         at: Moment,
-        /// Accesses of the stream's run that ends here; 0 if there is none.
+        /// Number of accesses of the stream's run that ends here; 0 if no run ends.
         ended: u64,
     },
-    /// All runs of `hart` end: recording stops, for a while or for good.
+    /// All runs of `hart` end, because recording pauses or stops.
     Close {
-        /// Whose.
+        /// The hart.
         hart: u16,
-        /// When.
+        /// Time at which the runs end.
         at: Moment,
-        /// Accesses of the runs that end here, by kind.
+        /// Number of accesses of the runs that end here, by kind.
         ended: [u64; 3],
     },
 }
 
-/// Sums over a trace, kept in its last bytes.
+/// Sums over a trace, which its last bytes contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
-    /// Accesses by kind.
+    /// Number of accesses, by kind.
     pub accesses: [u64; 3],
 }
 
@@ -146,7 +148,7 @@ impl Totals {
     }
 }
 
-/// What deltas in the file are relative to.
+/// The latest values of a hart. The deltas in the file are relative to them.
 #[derive(Clone, Default)]
 struct Last {
     space: u64,
@@ -158,13 +160,13 @@ struct Last {
 mod flag {
     /// Kind of a run, or [`CLOSE`].
     pub const KIND: u8 = 3;
-    /// All runs of the hart end.
+    /// The entry ends all runs of the hart.
     pub const CLOSE: u8 = 3;
-    /// Executed by the kernel.
+    /// The kernel made the access.
     pub const KERNEL: u8 = 1 << 2;
-    /// The hart's number follows: it is another than the last entry's.
+    /// The hart's number follows, because it differs from that of the entry before.
     pub const HART: u8 = 1 << 3;
-    /// The address space follows: it is another than in the hart's last run.
+    /// The address space follows, because it differs from that of the hart's last run.
     pub const SPACE: u8 = 1 << 4;
 }
 
@@ -173,7 +175,7 @@ mod chunk {
     pub const HEADER: u8 = b'H';
     pub const ENTRIES: u8 = b'E';
     pub const TOTALS: u8 = b'T';
-    /// Compressed bytes at most: what zstd makes of [`super::CHUNK`] bytes that it cannot compress.
+    /// Largest size of a compressed chunk: zstd needs this many bytes for [`super::CHUNK`] bytes that it cannot compress.
     pub const COMPRESSED: usize = super::CHUNK + (super::CHUNK >> 8) + 64;
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading a trace.
+//! The reader of traces.
 
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
 use crate::bytes::Bytes;
 use crate::{CHUNK, Entry, Error, Grain, HARTS, Header, Kind, Last, MAGIC, Moment, Place, Totals, chunk, flag};
 
-/// Gives the entries of a trace, and an error where there should be more. Only who has seen the iteration end without
-/// one has read a whole trace.
+/// Iterates over the entries of a trace. Returns an error if the trace is damaged or cut short. The trace was complete only if
+/// the iteration ends without an error.
 pub struct Reader<R> {
     from: R,
-    /// Bytes read so far, and where the chunk at hand begins.
+    /// Number of bytes read so far, and the offset of the current chunk.
     offset: u64,
     chunk_at: u64,
     decompressor: zstd::bulk::Decompressor<'static>,
@@ -24,10 +24,10 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Begins to read. `from` should be buffered.
+    /// Opens a trace. `from` should be buffered.
     ///
     /// # Errors
-    /// There is no trace, or not one of this version.
+    /// The file is not a trace, or has another version of the format.
     pub fn new(from: R) -> Result<Reader<R>, Error> {
         let header = Header {
             grain: Grain::Page,
@@ -60,18 +60,18 @@ impl<R: Read> Reader<R> {
         if reader.chunk()? != chunk::HEADER {
             return Err(reader.damaged("no header"));
         }
-        reader.header = parse_header(&reader.raw).ok_or_else(|| reader.damaged("its header makes no sense"))?;
+        reader.header = parse_header(&reader.raw).ok_or_else(|| reader.damaged("its header is not valid"))?;
         reader.used = reader.raw.len();
         reader.last = vec![Last::default(); usize::from(reader.header.harts)];
         Ok(reader)
     }
 
-    /// What the trace says about itself.
+    /// Returns the header of the trace.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Sums over the entries given so far; over the trace, once the iteration has ended.
+    /// Returns the sums over the entries so far. After the end of the iteration they cover the whole trace.
     pub fn totals(&self) -> Totals {
         self.totals
     }
@@ -80,7 +80,7 @@ impl<R: Read> Reader<R> {
         Error::Damaged { at: self.chunk_at, what }
     }
 
-    /// Reads as many bytes as there are.
+    /// Fills the buffer, or reads to the end of the file. Returns the number of bytes read.
     fn fill(&mut self, mut buffer: &mut [u8]) -> Result<usize, Error> {
         let wanted = buffer.len();
         while !buffer.is_empty() {
@@ -100,14 +100,14 @@ impl<R: Read> Reader<R> {
         if self.fill(buffer)? < buffer.len() { Err(Error::CutShort(self.offset)) } else { Ok(()) }
     }
 
-    /// Reads a chunk into `raw`; what it is.
+    /// Reads a chunk into `raw` and returns its kind.
     fn chunk(&mut self) -> Result<u8, Error> {
         let (what, length) = self.chunk_head()?;
         self.chunk_body(length)?;
         Ok(what)
     }
 
-    /// What the next chunk is, and its compressed bytes.
+    /// Reads the head of the next chunk: its kind and its compressed size in bytes.
     fn chunk_head(&mut self) -> Result<(u8, usize), Error> {
         self.chunk_at = self.offset;
         let mut head = [0; 5];
@@ -115,7 +115,7 @@ impl<R: Read> Reader<R> {
         let [what, length @ ..] = head;
         let length = u32::from_le_bytes(length) as usize;
         if !matches!(what, chunk::HEADER | chunk::ENTRIES | chunk::TOTALS) || length > chunk::COMPRESSED {
-            return Err(self.damaged("no chunk begins here"));
+            return Err(self.damaged("there is no chunk here"));
         }
         Ok((what, length))
     }
@@ -123,12 +123,12 @@ impl<R: Read> Reader<R> {
     fn chunk_body(&mut self, length: usize) -> Result<(), Error> {
         let mut bytes = vec![0; length];
         self.fill_all(&mut bytes)?;
-        self.raw = self.decompressor.decompress(&bytes, CHUNK).map_err(|_| self.damaged("its check sum is wrong"))?;
+        self.raw = self.decompressor.decompress(&bytes, CHUNK).map_err(|_| self.damaged("its checksum is wrong"))?;
         self.used = 0;
         Ok(())
     }
 
-    /// The next entry; `None` at the end of a whole trace.
+    /// Reads the next entry. Returns `None` at the end of a complete trace.
     #[inline]
     fn read(&mut self) -> Result<Option<Entry>, Error> {
         while self.used == self.raw.len() {
@@ -141,32 +141,32 @@ impl<R: Read> Reader<R> {
         let mut bytes = Bytes(&self.raw[self.used..]);
         let entry = parse_entry(&mut bytes, &mut self.hart, &mut self.last);
         self.used = self.raw.len() - bytes.0.len();
-        let entry = entry.ok_or_else(|| self.damaged("an entry makes no sense"))?;
+        let entry = entry.ok_or_else(|| self.damaged("an entry is not valid"))?;
         self.totals.add(&entry);
         Ok(Some(entry))
     }
 
     fn end(&mut self) -> Result<(), Error> {
         if parse_totals(&self.raw) != Some(self.totals) {
-            return Err(self.damaged("its totals are not those of its entries"));
+            return Err(self.damaged("its totals do not match its entries"));
         }
         self.nothing_more()
     }
 
     fn nothing_more(&mut self) -> Result<(), Error> {
         if self.fill(&mut [0])? != 0 {
-            return Err(self.damaged("there is more behind its totals"));
+            return Err(self.damaged("there are bytes after its totals"));
         }
         Ok(())
     }
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// The sums that are written at the end of a trace, found in little time: entries are passed over, not checked. A
-    /// trace that is cut short is refused. `from` is best not buffered.
+    /// Reads the sums at the end of a trace. This is fast because it skips the entries without checking them. Refuses a trace
+    /// that is cut short. `from` should not be buffered.
     ///
     /// # Errors
-    /// The errors of [`Reader::new`]; or the trace is not complete.
+    /// Fails like [`Reader::new`], or because the trace is not complete.
     pub fn skim(from: R) -> Result<Totals, Error> {
         let mut reader = Reader::new(from)?;
         let end = reader.from.seek(SeekFrom::End(0))?;
@@ -175,7 +175,7 @@ impl<R: Read + Seek> Reader<R> {
             let (what, length) = reader.chunk_head()?;
             if what == chunk::TOTALS {
                 reader.chunk_body(length)?;
-                let totals = parse_totals(&reader.raw).ok_or_else(|| reader.damaged("its totals make no sense"))?;
+                let totals = parse_totals(&reader.raw).ok_or_else(|| reader.damaged("its totals are not valid"))?;
                 return reader.nothing_more().map(|()| totals);
             }
             reader.offset += length as u64;

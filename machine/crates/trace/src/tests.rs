@@ -13,7 +13,7 @@ fn header() -> Header {
     Header { grain: Grain::Line, harts: HARTS, kernel: true, clock_hz: 100_000_000, profile, writer }
 }
 
-/// What a writer may be told.
+/// A call of the writer.
 #[derive(Clone, Debug)]
 enum Told {
     Access(u16, Kind, Place, Moment),
@@ -21,7 +21,7 @@ enum Told {
 }
 
 fn told() -> impl Strategy<Value = Told> {
-    // Few places, so that accesses stay; and any, so that every delta comes up.
+    // Mostly few values, so that accesses stay in a place, and sometimes random values, so that all deltas occur.
     let word = || prop_oneof![3 => 0..3u64, 1 => any::<u64>()];
     let place = (word(), any::<bool>(), word()).prop_map(|(space, kernel, block)| Place { space, kernel, block });
     let at = || (word(), word()).prop_map(|(instructions, cycle)| Moment { instructions, cycle });
@@ -62,7 +62,7 @@ fn read(bytes: &[u8]) -> Result<(Vec<Entry>, Totals), Error> {
     Ok((entries, reader.totals()))
 }
 
-/// The runs of a stream with their counts, from what the writer was told or from entries.
+/// The runs of a stream with their numbers of accesses, from the calls of the writer or from the entries.
 type Runs = Vec<(Place, Moment, u64)>;
 
 fn runs_told(told: &[Told], hart: u16, kind: Kind) -> Runs {
@@ -124,7 +124,7 @@ proptest! {
         let whole = read(&bytes).unwrap();
         let at = at.index(bytes.len());
         bytes[at] ^= flip;
-        // A byte that means nothing (zstd has a few bits of that sort) may change, what is read may not.
+        // zstd has a few bits without meaning. If one of them changes, the reader must still return the same entries.
         if let Ok(again) = read(&bytes) {
             prop_assert_eq!(whole, again, "byte {}", at);
         }
@@ -157,7 +157,7 @@ fn no_part_of_a_trace_is_a_trace() {
     }
     let mut more = bytes.clone();
     more.push(0);
-    assert!(matches!(read(&more), Err(Error::Damaged { what: "there is more behind its totals", .. })));
+    assert!(matches!(read(&more), Err(Error::Damaged { what: "there are bytes after its totals", .. })));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn another_version_is_named() {
 
 #[test]
 fn long_traces_have_many_chunks() {
-    // Differences that do not compress.
+    // Random differences, which zstd cannot compress.
     let mut x = 1u64;
     let mut random = || {
         x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

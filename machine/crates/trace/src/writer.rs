@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writing a trace.
+//! The writer of traces.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -7,21 +7,21 @@ use std::io::{self, Seek, Write};
 use crate::bytes::{put, put_signed};
 use crate::{CHUNK, Entry, Header, Kind, Last, MAGIC, Moment, Place, Totals, chunk, flag};
 
-/// zstd's middle way between speed and size.
+/// Compression level of zstd: its default, between speed and size.
 const LEVEL: i32 = 3;
-/// Bytes of an entry at most: its flags and seven numbers.
+/// Largest size of an entry in bytes: its flags and seven numbers.
 const LONGEST: usize = 1 + 7 * 10;
-/// Bytes of a name in the header at most.
+/// Largest size of a name in the header, in bytes.
 const LONGEST_NAME: usize = 1 << 10;
 
-/// The run at the end of a stream.
+/// The current run of a stream.
 #[derive(Clone, Copy)]
 struct Open {
     place: Place,
     count: u64,
 }
 
-/// Writes a trace into a file, which is one only after [`Writer::finish`].
+/// Writes a trace into a file. The file is a complete trace only after [`Writer::finish`].
 ///
 /// ```
 /// use std::io::{BufReader, Seek};
@@ -54,7 +54,7 @@ pub struct Writer {
     header: Header,
     compressor: zstd::bulk::Compressor<'static>,
     raw: Vec<u8>,
-    /// By hart and kind.
+    /// The current runs, by hart and kind.
     open: Vec<[Option<Open>; 3]>,
     last: Vec<Last>,
     hart: u16,
@@ -62,13 +62,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a trace in a file, which is empty.
+    /// Begins a trace in an empty file.
     ///
     /// # Errors
     /// The file cannot be written.
     ///
     /// # Panics
-    /// With more than [`crate::HARTS`] harts, or names of more than 1024 bytes.
+    /// Panics if the header has more than [`crate::HARTS`] harts, or names of more than 1024 bytes.
     pub fn new(file: File, header: Header) -> io::Result<Writer> {
         assert!(header.harts <= crate::HARTS, "too many harts");
         assert!(header.profile.len().max(header.writer.len()) <= LONGEST_NAME, "name too long");
@@ -89,12 +89,12 @@ impl Writer {
         Ok(writer)
     }
 
-    /// What it was made with.
+    /// Returns the header of the trace.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Forgets what was written and begins again.
+    /// Deletes everything written so far and begins the trace again.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -122,7 +122,7 @@ impl Writer {
         self.chunk(chunk::HEADER, &raw)
     }
 
-    /// Counts an access if the stream's run is in this place already; otherwise [`Writer::moves`] takes it.
+    /// Counts an access if the stream's run is in this place. Otherwise returns false; the caller then calls [`Writer::moves`].
     #[inline]
     pub fn stays(&mut self, hart: u16, kind: Kind, place: Place) -> bool {
         match &mut self.open[usize::from(hart)][kind as usize] {
@@ -134,7 +134,7 @@ impl Writer {
         }
     }
 
-    /// A stream goes on in another place, with one access.
+    /// Ends the run of a stream and begins a run in another place, with one access.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -144,7 +144,7 @@ impl Writer {
         self.entry(&Entry::Run { hart, kind, place, at, ended })
     }
 
-    /// All runs of a hart end.
+    /// Ends all runs of a hart.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -156,7 +156,7 @@ impl Writer {
         self.entry(&Entry::Close { hart, at, ended: open.map(|run| run.map_or(0, |run| run.count)) })
     }
 
-    /// Completes the trace. Runs that are not closed end where their harts' last entries are.
+    /// Completes the trace. Ends the runs that are not closed at the time of their hart's last entry.
     ///
     /// # Errors
     /// The file cannot be written.

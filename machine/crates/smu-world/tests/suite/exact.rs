@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tests for the reference model alone: exact times, sizes that the RTL does not have, seeded bugs, random answers of the bus.
+//! Tests for the reference model only: exact times, sizes that the RTL cannot have, seeded bugs, random answers of the bus.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -34,7 +34,7 @@ fn seeded_bugs_are_caught() {
     for (bug, rule) in bugs {
         let faults = bug == Bug::TrustWriteError;
         let found = games::hunt(3000, faults, |hints, _| seeded(sim::config(hints), Some(bug)))
-            .expect_err(&format!("{bug:?} was not caught"));
+            .expect_err(&format!("no check caught {bug:?}"));
         assert!(found.contains(rule), "{bug:?} was caught as something else: {found}");
     }
 }
@@ -76,7 +76,7 @@ fn hints_change_no_answer() {
     let answers = |actions: &[Action], hints| {
         let mut sim = Sim::new(unit(sim::config(hints)), 4);
         for &action in actions {
-            // In a machine, a device's write precedes the SMU's look in the same cycle. Here the looks at `now` are already over.
+            // In a machine, a device writes before the SMU polls in the same cycle. Here the poll at `now` is already over.
             if sim.now.0.is_multiple_of(sim::timing().poll_interval.0) {
                 sim.run(1);
             }
@@ -148,7 +148,7 @@ fn nonsense() -> impl Strategy<Value = Nonsense> {
         1 => Just(u64::MAX),
     ];
     let address = prop_oneof![(0..4_u64).prop_map(|p| 0x8000_0000 + 8 * p), any::<u64>()];
-    // Entries that look armed, so that requests get far.
+    // Entries of the armed form, so that requests pass the first checks.
     let seen = (any::<u64>(), any::<bool>()).prop_map(|(n, tidy)| {
         let must = regs::PTE_L.mask() | regs::PTE_U.mask() | regs::PTE_R.mask();
         let never = regs::PTE_V.mask()
@@ -171,8 +171,8 @@ fn nonsense() -> impl Strategy<Value = Nonsense> {
     ]
 }
 
-/// REQ: SMU-10. With any register content, any memory content and any timing (also steps that take no time), the model does not
-/// panic, and makes a bounded number of accesses per cycle.
+/// REQ: SMU-10. The model does not panic and makes a bounded number of accesses per cycle, whatever registers and memory contain
+/// and whatever the times of its steps are, even 0.
 #[test]
 fn nonsense_neither_stops_nor_breaks_it() {
     let games = (prop::collection::vec(nonsense(), 1..200), any::<u64>(), any::<bool>(), any::<bool>(), 0..9_u8);
@@ -196,7 +196,7 @@ fn nonsense_neither_stops_nor_breaks_it() {
             }
             let mut bus = Chaos { state: seed, accesses: 0 };
             let mut smu = Smu::new(config).map_err(|e| TestCaseError::fail(e.to_string()))?;
-            // Set up well enough that nonsense reaches every part.
+            // Set up descriptors and rings, so that random calls reach every part of the model.
             for d in 0..8 {
                 smu.mmio_write(Sim::desc(d, regs::DESC_DEPTH), 8, 64, Cycle(0), &mut bus);
                 smu.mmio_write(Sim::desc(d, regs::DESC_CTRL), 8, 1, Cycle(0), &mut bus);
@@ -204,7 +204,7 @@ fn nonsense_neither_stops_nor_breaks_it() {
             for (register, value) in
                 [(regs::FREE_SIZE, 64), (regs::RET_SIZE, 16), (regs::CTRL, 1), (regs::FREE_TAIL, 64)]
             {
-                // Repeated until the random bus accepts the exclusive pair of accesses that enabling needs.
+                // Repeat until the random bus accepts the exclusive pair of accesses that enabling needs.
                 while smu.peek(register) != value {
                     smu.mmio_write(register, 8, value, Cycle(0), &mut bus);
                 }
@@ -245,7 +245,7 @@ fn a_miss_takes_exactly_the_time_of_its_steps() {
     let t0 = sim.now;
     sim.ask(0, 3);
     sim.run(40);
-    let written = sim.now; // 140: the poller looks at this time, but the look is already over
+    let written = sim.now; // cycle 140 has a poll, but the poll is already over
     assert!(sim.complete(1, 0, 0));
     sim.run(LONG);
     let Answer { outcome, at, asked, joined, stamps, .. } = sim.answers[0];
@@ -256,7 +256,7 @@ fn a_miss_takes_exactly_the_time_of_its_steps() {
     assert_eq!(stamps.frame, after(t0, 7), "a prefetched frame costs nothing");
     assert_eq!(stamps.command, after(t0, 7 + 8));
     assert_eq!(stamps.doorbell, after(t0, 15 + 1));
-    assert_eq!(stamps.completion, after(written, 10), "the next look");
+    assert_eq!(stamps.completion, after(written, 10), "the next poll");
     let seen = written + Cycle(10);
     assert_eq!(stamps.pte, after(seen, 2 + 32));
     assert_eq!(stamps.pmd, after(seen, 2 + 64));
@@ -274,14 +274,14 @@ fn where_the_bus_takes_time_each_step_waits_for_the_access_before_it() {
     let t0 = sim.now;
     sim.ask(0, 3);
     sim.run(200);
-    let written = sim.now; // 300: the poller looks at this time, but the look is already over
+    let written = sim.now; // cycle 300 has a poll, but the poll is already over
     assert!(sim.complete(1, 0, 0));
     sim.run(LONG);
     let Answer { outcome, at, stamps, .. } = sim.answers[0];
     assert_eq!(outcome, Outcome::Done(sim.world.pte(3)));
     let after = |base: Cycle, cycles| Some(base + Cycle(cycles));
     assert_eq!(stamps.allocated, after(t0, 2 + 5));
-    assert_eq!(stamps.command, after(t0, 7 + 50 + 1), "after the second look");
+    assert_eq!(stamps.command, after(t0, 7 + 50 + 1), "after the second read of the PTE");
     assert_eq!(stamps.doorbell, after(t0, 58 + 50 + 1), "after the write of the command");
     let seen = written + Cycle(10);
     assert_eq!(stamps.completion, Some(seen));
@@ -293,7 +293,7 @@ fn where_the_bus_takes_time_each_step_waits_for_the_access_before_it() {
     finish(sim);
 }
 
-/// REQ: SMU-1. A request that joins at the last moment is answered only after the time that it takes to reach the PMSHR.
+/// REQ: SMU-1. A request that joins at the last moment is answered only after it has reached the PMSHR.
 #[test]
 fn a_late_joiner_is_answered_late() {
     let mut sim = warm();
@@ -400,7 +400,7 @@ fn impossible_configurations_are_refused() {
     assert!(matches!(socket, SmuError::OutOfRange { field: "socket", value: 8, .. }));
 }
 
-/// The same calls give the same state, to the last field.
+/// The same calls give the same state in every field.
 #[test]
 fn the_model_is_deterministic() {
     let play = || {
@@ -416,7 +416,7 @@ fn the_model_is_deterministic() {
     assert_eq!(play(), play());
 }
 
-/// REQ: SMU-6, SMU-11. While the PMSHR is full a port's request waits for its turn.
+/// REQ: SMU-6, SMU-11. While the PMSHR is full, a port's request waits for its turn.
 #[test]
 fn a_port_waits_for_a_free_entry() {
     let mut sim = Sim::new(unit(SmuConfig { pmshr_entries: 1, ..sim::config(false) }), 4);
