@@ -12,9 +12,9 @@ results as data frames, plot them.
     trapless.plot(frame, "ssd.read_us", "nondevice_us", "kind")
     trapless.figure(frame, "ssd.read_us", "nondevice_us", "kind").savefig("figure.pdf")
 
-`./trapless python` has all that this needs; `pip install -e .` in the checkout brings it into an environment of your own, after
-`./trapless setup`. Data frames have the units of their columns in `frame.attrs["units"]`; times are simulated unless a name says
-`host`. Whatever you can mend raises `trapless.Error` with one line. docs/reference/python.md tells more.
+`./trapless python` starts a Python that has all required packages. To use your own environment, run `./trapless setup`, then `pip
+install -e .` in the checkout. Data frames have the units of their columns in `frame.attrs["units"]`; times are simulated unless a
+name says `host`. Errors that you can fix raise `trapless.Error` with a one-line message. See docs/reference/python.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _ROOMS = {"error": ("Error",), "guests": ("Result", "run", "sweep"), "plots": ("
 
 
 def __getattr__(name: str) -> object:
-    """What the package offers, once it is asked for: `doctor` and `help` must do without data frames."""
+    """Import a public name when it is first used: `doctor` and `help` must work before the packages for data frames are
+    installed."""
     for room, offered in _ROOMS.items():
         if name in offered:
             return getattr(importlib.import_module(f"trapless.api.{room}"), name)
@@ -43,9 +44,9 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """With what is not imported yet."""
+    """List the public names, including those that are not imported yet."""
     return sorted({*globals(), *__all__})
 
 
-# Where Debian has what makes and reads disks; a user's path need not have it.
+# Debian has mke2fs and debugfs in these folders. They may be missing from a user's PATH.
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])

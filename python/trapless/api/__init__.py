@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `import trapless` offers."""
+"""Public names of `import trapless`."""

@@ -14,8 +14,8 @@ _T = TypeVar("_T")
 
 
 class Error(Exception):
-    """Raised for what you can mend: a file that does not exist, an unknown name, a program that does not compile. Its text is one
-    line that says what is wrong.
+    """Raised for errors that you can fix: a file that does not exist, an unknown name, a program that does not compile. Its text
+    is one line that says what is wrong.
     """
 
     __module__ = "trapless"

@@ -14,8 +14,8 @@ from trapless.results.columns import Column
 
 def frame_of(rows: list[dict], names: Collection[str] = (),
              known: Mapping[str, Column] = MappingProxyType({})) -> pd.DataFrame:
-    """Rows as a data frame. Its `attrs` have `units`, `directions` and `meanings` of all columns of numbers but those that name a
-    row, as `known` declares them by key. An interval has the unit of its figure; what is not declared has the unit 1.
+    """Return rows as a data frame. `attrs` has `units`, `directions` and `meanings` of all columns of numbers, except those that
+    name a row. They come from `known`, by key. An interval has the unit of its figure. An undeclared column has the unit 1.
     """
     frame = pd.DataFrame(rows)
     typed = {key: columns.of(known, key) for key in frame.columns
@@ -29,6 +29,7 @@ def frame_of(rows: list[dict], names: Collection[str] = (),
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict]:
-    """The rows again; what a row has not is None, and a whole number is one although others of its column are missing."""
+    """Return the frame's rows as dictionaries. A missing value is None. A whole number stays an `int`, even if other values of
+    its column are missing."""
     return [{key: None if value is pd.NA or value is pd.NaT else value for key, value in row.items()}
             for row in frame.convert_dtypes().to_dict("records")]

@@ -26,41 +26,43 @@ from trapless.sweeps.engine import Engine
 
 @dataclass(frozen=True)
 class Result:
-    """What a run left. Whatever the program does, crash or never end, there is one."""
+    """Result of a run. There is one for every run, even if the program crashes or never ends."""
 
     values: dict[str, object]
-    """What was asked for: command, kind, profile, and what else was given."""
+    """What was run: command, kind, profile, and all other options that were given."""
     status: str
     """`ok`, `failed`, `killed`, `out of memory`, `time limit`, `crashed` or `no status` (docs/reference/sweeps.md)."""
     exit_status: int | None
     """Exit status of the command; None if it has none."""
     line: str
-    """What to say of a run that is not `ok`; else empty."""
+    """Reason, if the status is not `ok`; otherwise empty."""
     console: str = field(repr=False)
-    """All that the guest's console showed."""
+    """All output on the guest's console."""
     files: dict[str, Path] = field(repr=False)
-    """What the command wrote to /job/out, by path from there; they are gone with this object unless `out` was given."""
+    """Files that the command wrote, by their path below /job/out. They are deleted with this object unless `out` was given."""
     figures: dict[str, float]
-    """What the machine counted, and what the program itself left in files of known names (docs/reference/sweeps.md, Figures)."""
+    """Counts of the machine, and figures from files that the program wrote under known names (docs/reference/sweeps.md,
+    Figures)."""
     stats: dict = field(repr=False)
     """The machine's whole record: harts, regions of interest, drives, the SMU. Empty on QEMU."""
     _folder: object = field(default=None, repr=False, compare=False)
     columns: dict[str, dict] = field(default_factory=dict, repr=False)
-    """What the program itself says of its figures: unit, direction, meaning (docs/reference/sweeps.md, Figures)."""
+    """Unit, direction and meaning of the program's figures, as the program defines them (docs/reference/sweeps.md, Figures)."""
 
     @property
     def ok(self) -> bool:
-        """Did the command end with status 0?"""
+        """Whether the command ended with status 0."""
         return self.status == ending.OK
 
     def check(self) -> Result:
-        """The result itself; Error if the command did not end with status 0."""
+        """Return the result itself. Raises Error if the command did not end with status 0."""
         if not self.ok:
             raise Error(f"{self.values['command']}: {self.line}")
         return self
 
     def frame(self) -> pd.DataFrame:
-        """A row: values, statuses, figures; units in its `attrs`. `pandas.concat` makes a table of several."""
+        """Return one row: values, statuses, figures; units are in its `attrs`. `pandas.concat` joins the rows of several
+        results."""
         return frame_of([{**self.values, "status": self.status, "exit_status": self.exit_status, **self.figures}],
                         names=set(self.values), known=record.columns_of([{"columns": self.columns}]))
 
@@ -70,34 +72,34 @@ def run(command: str | Sequence[str], *, settings: Mapping[str, object] | None =
         max_seconds: float = 600.0, show: bool = False, out: str | Path | None = None, **options: object) -> Result:
     """Boot a guest and run a command in it, as `./trapless run` does (docs/reference/run.md says what each option means).
 
-    The command is a text, as for a shell, or a list of words; its first word may be a program of yours: `./my-program`, or
-    `./my-program.c`, compiled with `cflags`. `settings` are values of the profile (`ssd.read_us`, `smu.pmshr_entries`) and
-    parameters of the kernel (`hwdp.ring`), with the names of sweeps. `ssd` says what the drives are, `max_seconds` are simulated
-    ones. `show` passes the console through as it comes. Files of /job/out go to `out`, if given.
+    The command is a text, as for a shell, or a list of words. Its first word may be your own program: `./my-program`, or
+    `./my-program.c`, which is compiled with `cflags`. `settings` are values of the profile (`ssd.read_us`, `smu.pmshr_entries`)
+    and parameters of the kernel (`hwdp.ring`), with the same names as in sweeps. `ssd` is the model of the drives. `max_seconds`
+    is simulated time. `show` passes the console through during the run. Files of /job/out are copied to `out`, if it is given.
 
     Other options, all with the defaults of `./trapless run`:
 
-    - `kind`: how its mappings of /data are paged: `ideal`, `osdp`, `emulated`, `trap`, `hwdp`, or None: left alone; `share`:
-      threads that map the same file share one mapping;
-    - `data`: a size (`320M`: random bytes in /data/random.bin) or an ext4 image, which keeps what is written to it;
-      `readahead`: how many KB Linux reads ahead on it; `faults`: make drives fail (`media-error,lba=9`, docs/reference/nvme.md);
-    - `inputs`: files that appear in the command's folder; `packages`: Debian packages; `cflags`: of the compiler;
-    - `profile`, `memory` (a size such as `256M`), `harts`, `detail`, `append` (of the kernel's command line), `kernel`, `stock`,
-      `series`, `simulator`, `arch`; `verbose`: the kernel's messages are on the console.
+    - `kind`: how the command's mappings of /data are paged: `ideal`, `osdp`, `emulated`, `trap`, `hwdp`, or None (unchanged);
+      `share`: threads that map the same file share one mapping;
+    - `data`: a size (`320M`: random bytes in /data/random.bin) or an ext4 image, which keeps what the guest writes; `readahead`:
+      how many KB Linux reads ahead on this disk; `faults`: make drives fail (`media-error,lba=9`, docs/reference/nvme.md);
+    - `inputs`: files to copy into the command's folder; `packages`: Debian packages; `cflags`: options for the compiler;
+    - `profile`, `memory` (a size such as `256M`), `harts`, `detail`, `append` (text for the kernel's command line), `kernel`,
+      `stock`, `series`, `simulator`, `arch`; `verbose`: show the kernel's messages on the console.
 
-    `inputs`, `packages`, `faults` and `series` may be one alone. Relative paths begin at the current folder. Error if the run
-    could not be made: how the program ends is in the result.
+    `inputs`, `packages`, `faults` and `series` take a list or a single value. Relative paths begin at the current folder. Raises
+    Error only if the guest cannot be run. If the command fails, the result says so.
     """
     words = point.words_of(command if isinstance(command, str) else list(command))
     given = {name: _value(name, value) for name, value in options.items()}
     profile_values, parameters = point.dotted(settings or {})
     if odd := [name for name in settings or {} if "." not in name]:
-        raise UserError(f"settings: {odd[0]}: neither a value of a profile (ssd.read_us) nor a kernel's parameter (hwdp.ring)")
+        raise UserError(f"settings: {odd[0]}: neither a value of a profile (ssd.read_us) nor a kernel parameter (hwdp.ring)")
     request = Request(words, **given, max_seconds=max_seconds)
     request = replace(request, settings=(*([f"ssd={ssd}"] if ssd else []), *profile_values),
                       append=" ".join([*([request.append] if request.append else []), *parameters]))
     guest, job = prepare(request)
-    # In a separate folder: what an earlier run has left is not this one's.
+    # A separate folder, so that files of an earlier run are not taken for files of this run.
     kept = tempfile.TemporaryDirectory(prefix="trapless-")
     folder = Path(kept.name)
     if out:
@@ -127,12 +129,12 @@ def run(command: str | Sequence[str], *, settings: Mapping[str, object] | None =
 
 
 def several(value: str | Path | Iterable) -> tuple:
-    """What was given as one, or as many: a text is one, and not its letters."""
+    """Return a single value as a tuple of one, and several values as a tuple. A text is a single value."""
     return (value,) if isinstance(value, str | Path) else tuple(value)
 
 
 def _value(name: str, value: object) -> object:
-    """The value of an option as a request has it; UserError if there is no such option, or no such choice."""
+    """Convert the value of an option to the type that a request needs. UserError if there is no such option or choice."""
     known = {option.name: option.metadata for option in OPTIONS.values() if option.name not in ("settings", "max_seconds")}
     if name not in known:
         raise no_such("option", name, known, "run")
@@ -148,13 +150,14 @@ def _value(name: str, value: object) -> object:
 @one_line
 def sweep(what: str | Path | Mapping[str, Mapping[str, object]], *, out: str | Path | None = None, jobs: int | None = None,
           workers: int | None = None, scheduler: str | None = None) -> pd.DataFrame:
-    """Run a guest with every combination of some values (docs/reference/sweeps.md): a row a point, with its values, `status`,
-    `exit_status`, `line` (what to say of a failure) and figures.
+    """Run a guest with every combination of some values (docs/reference/sweeps.md). Returns one row for each point, with its
+    values, `status`, `exit_status`, `line` (the reason of a failure) and figures.
 
-    `what` is a TOML file, or a mapping with what such a file has: `fixed`, `vary` (an iterable a name) and `limits`; its paths
-    begin at the current folder. Points that ran once, ever, are not run again. A point that fails is a row like the others.
-    `jobs` is how many run at a time, `workers` how many processes of this machine do it, `scheduler` the address of a Dask
-    scheduler. With `out`, the sweep's files are left in that folder. Error if the grid itself is wrong.
+    `what` is a TOML file, or a mapping with the same parts: `fixed`, `vary` (an iterable of values for each name) and `limits`.
+    Paths in a mapping begin at the current folder. Points that ran before, in any sweep, are not run again. A failed point also
+    has a row. `jobs` is the number of runs at a time, `workers` the number of worker processes on this machine, `scheduler` the
+    address of a Dask scheduler. With `out`, the sweep's files are written to that folder. Raises Error if the grid itself is
+    wrong.
     """
     for name, count in (("jobs", jobs), ("workers", workers)):
         if count is not None and count < 1:
@@ -173,7 +176,7 @@ def sweep(what: str | Path | Mapping[str, Mapping[str, object]], *, out: str | P
 
 
 def row_of(result: dict) -> dict:
-    """A sweep's result as a row: numbers stay numbers."""
+    """Return a sweep's result as a row in which numbers stay numbers."""
     values = {name: grid.text(value) if isinstance(value, list) else value for name, value in result["values"].items()}
     named = {**values, **{key: result[key] for key in ("status", "exit_status", "line")}}
     return {**named, **result["figures"], **named}

@@ -27,15 +27,15 @@ _FORMS = ("bars", "lines")
 @one_line
 def plot(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = None, series: str | None = None, *,
          form: str | None = None, stacked: bool = False, log: bool = False, figure: str | None = None) -> go.Figure:
-    """An interactive figure (Plotly): of a data frame's columns, or one that an experiment defines.
+    """Draw an interactive figure (Plotly) of a data frame's columns, or a figure that an experiment defines.
 
     With `y` over `x`: a line or a group of bars for each value of `series`; rows that share all three names are repetitions, and
     become their mean with its 95 % interval as error bar. `form` is `bars` or `lines` (default: lines if `x` has numbers, else
     bars). If `x` has words, they keep the order of the rows. `stacked` stacks bars; `log` makes an x axis of numbers logarithmic.
 
-    Without x and y: a figure as the experiment defines it. `what` is then the result of `experiment` or `load`, a folder of
-    results, or an experiment's name, whose results are in out/NAME. `figure` names one of the experiment's figures (default: the
-    first one).
+    Without x and y, it draws a figure as the experiment defines it. `what` is then the result of `experiment` or `load`, a folder
+    of results, or the name of an experiment with results in out/NAME. `figure` names one of the experiment's figures (default:
+    the first one).
 
     Raises Error if the column, the experiment or the figure does not exist.
     """
@@ -45,8 +45,8 @@ def plot(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = 
 @one_line
 def figure(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None = None, series: str | None = None, *,
            form: str | None = None, stacked: bool = False, log: bool = False, figure: str | None = None) -> Figure:
-    """The same as `plot` for print (matplotlib). `.savefig("miss.pdf")` writes it as PDF, SVG or PNG. Call
-    `.set_size_inches(3.4, 2.2)` before, to make it fit the column of a paper.
+    """Draw the same figure as `plot` for print (matplotlib). `.savefig("miss.pdf")` writes PDF, SVG or PNG. To fit the column of
+    a paper, call `.set_size_inches(3.4, 2.2)` first.
     """
     spec, rows = _drawn(what, x, y, series, form, stacked, log, figure)
     return spec(rows)
@@ -54,7 +54,7 @@ def figure(what: pd.DataFrame | str | Path, x: str | None = None, y: str | None 
 
 def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series: str | None, form: str | None, stacked: bool,
            log: bool, figure: str | None) -> tuple[plots.Plot, list[dict]]:
-    """The plot, and the rows that it draws."""
+    """Return the plot and the rows that it draws."""
     if form not in (None, *_FORMS):
         raise no_such("form", form, _FORMS, "plot")
     if not isinstance(what, pd.DataFrame):
@@ -79,18 +79,18 @@ def _drawn(what: pd.DataFrame | str | Path, x: str | None, y: str | None, series
 def _of_experiment(frame: pd.DataFrame, figure: str | None) -> tuple[plots.Plot, list[dict]]:
     known = EXPERIMENTS.get(frame.attrs.get("experiment", ""))
     if known is None:
-        raise UserError("plot: give x and y: these results have no figures, because no experiment left them")
+        raise UserError("plot: give x and y: only results of an experiment define figures")
     if not known.plots:
         raise UserError(f"plot: {frame.attrs['experiment']} has no figure; name x and y")
     name = figure or next(iter(known.plots))
     if name not in known.plots:
         raise no_such("figure", name, known.plots, f"plot: {frame.attrs['experiment']}")
-    # Not from the frame: there a row without a key looks like a row with a missing value.
+    # Not from the frame: in a frame, a key that a row lacks looks like a missing value.
     return known.plots[name], json.loads(Path(frame.attrs["folder"], "results.json").read_text())
 
 
 def _means(rows: list[dict], x: str, y: str, series: str) -> list[dict]:
-    """A row for each point, in the order of the rows; if a point has several rows, their mean and its interval."""
+    """Return one row for each point, in the order of the rows. Several rows of a point become their mean with its interval."""
     points: dict[tuple, list[dict]] = {}
     for row in rows:
         if row[y] is not None:
@@ -100,7 +100,7 @@ def _means(rows: list[dict], x: str, y: str, series: str) -> list[dict]:
 
 
 def _label(frame: pd.DataFrame, key: str) -> str:
-    """A column's name, with its unit behind a comma."""
+    """Return a column's name, followed by a comma and its unit."""
     unit = frame.attrs.get("units", {}).get(key, "1")
     words = key.removesuffix(f"_{unit.replace('/', '_').lower()}").replace("_", " ")
     return words if unit in ("1", words) else f"{words}, {unit}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as data frames: of experiments, of files that are there, of two compared."""
+"""Results as data frames: of an experiment, of files in a folder, or of a comparison."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def experiment(name: str, *, quick: bool = True, kinds: str | Iterable[str] = ()
     """Measure one figure of the papers, as `./trapless study NAME` does, and leave its files in `out` (default out/NAME): a
     row for each of its points.
 
-    `quick` takes smaller loads; without, it may take hours. `settings` are values of the profile (`ssd.read_us`), and `ssd`, the
-    name or file of another drive. Runs that are known are not run again. A figure's mean over the seeds has its name, half the
-    width of its 95 % interval that name with `_ci` behind. Error if there is no such experiment or a run
+    `quick` takes smaller loads; the full form may take hours. `settings` are values of the profile (`ssd.read_us`), and `ssd` for
+    the name or file of another drive. Runs with a record in the cache are not run again. The column NAME has a figure's mean over
+    the seeds, the column NAME_ci half the width of its 95 % interval. Raises Error if there is no such experiment, or if a run
     fails.
     """
     if name not in EXPERIMENTS:
@@ -44,7 +44,7 @@ def experiment(name: str, *, quick: bool = True, kinds: str | Iterable[str] = ()
     settings = settings or {}
     changed, parameters = point.dotted(settings)
     if parameters:
-        raise UserError(f"settings: {parameters[0]}: an experiment sets its kernel's parameters itself: leave it out")
+        raise UserError(f"settings: {parameters[0]}: an experiment sets the kernel's parameters itself: leave it out")
     if odd := [name for name in settings if "." not in name and name != "ssd"]:
         raise UserError(f"settings: {odd[0]}: neither a value of a profile (ssd.read_us) nor a drive (ssd)")
     drive = [f"ssd={settings['ssd']}"] if "ssd" in settings else []
@@ -55,11 +55,12 @@ def experiment(name: str, *, quick: bool = True, kinds: str | Iterable[str] = ()
 
 @one_line
 def load(path: str | Path, *, runs: bool = False) -> pd.DataFrame:
-    """What an experiment, a sweep or the demo left in a folder: its rows, or a row for each single run (`runs`), of runs.jsonl.
+    """Read the results of an experiment, a sweep or the demo from a folder. Returns its rows, or with `runs` one row for each run
+    in runs.jsonl.
 
-    `attrs` has the columns' `units`, `directions` and `meanings`, and of an experiment its name, title, form and description.
-    Columns of results that an earlier version left are bare numbers: unit 1. Error if there is no such file or it is not one of
-    these.
+    `attrs` has the columns' `units`, `directions` and `meanings`, and for an experiment its name, title, form and description. In
+    results of an earlier version, columns may have no declaration: their unit is 1. Error if there is no such file, or if it has
+    none of these results.
     """
     path = Path(path)
     file = path / ("runs.jsonl" if runs else "results.json") if path.is_dir() else path
@@ -78,7 +79,7 @@ def load(path: str | Path, *, runs: bool = False) -> pd.DataFrame:
 
 
 def _of_rows(rows: list[dict], known: Mapping[str, columns.Column]) -> pd.DataFrame:
-    """The frame of a results.json: that of an experiment, of a sweep of guests, or of a sweep of the paging simulator."""
+    """Make the frame of a results.json: of an experiment, of a sweep of guests, or of a sweep of the paging simulator."""
     guests = any("figures" in row and "values" in row for row in rows)
     found = [row_of(row) if guests else
              {**row["values"], **output.take(row["record"])} if {"values", "record"} == row.keys() else row for row in rows]
@@ -86,7 +87,7 @@ def _of_rows(rows: list[dict], known: Mapping[str, columns.Column]) -> pd.DataFr
 
 
 def _of_runs(text: str, known: Mapping[str, columns.Column]) -> pd.DataFrame:
-    """The frame of a runs.jsonl, where each figure has its unit."""
+    """Make the frame of a runs.jsonl, in which each figure has its unit."""
     runs = [json.loads(line) for line in text.splitlines()]
     frame = pd.DataFrame([
         {**run["names"], "seed": run["seed"], **{key: run[key] for key in ("form", "status", "exit_status") if key in run},

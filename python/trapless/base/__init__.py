@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every room needs: places, the cache, output files, signals, messages to the user."""
+"""What every other package of the library needs: places, the cache, output files, signals, messages to the user."""

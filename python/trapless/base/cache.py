@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Built things, kept by the content they are made from.
+"""A cache of built things, found by a hash of the content that they are made from.
 
-A thing is a folder. It is built under a temporary name and renamed when whole, so what an interrupted or failed build
-leaves behind never counts; a lock file keeps two builds of one thing apart.
+A cached thing is a folder. It is built under a temporary name and renamed when it is complete, so an interrupted or failed build
+never counts. A lock file prevents two builds of the same thing at once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from trapless.base.ui import UserError, say, step
 
 _CHUNK = 1 << 20
 _PARTIAL = ".partial-"
-"""What the name of a folder begins with while it is built."""
+"""Prefix of the folder's name during the build."""
 _POLL_SECONDS = 0.2
 
 
 def content_key(*parts: str | bytes | Path) -> str:
-    """A short hex key of texts, bytes and the contents (and names) of files and folders."""
+    """Return a short hex key of texts, bytes, and the names and contents of files and folders."""
     digest = hashlib.sha256()
     for part in parts:
         for data in _contents(part):
@@ -50,7 +50,7 @@ def content_key(*parts: str | bytes | Path) -> str:
 
 
 def _contents(part: str | bytes | Path) -> Iterator[bytes | Path]:
-    """What counts: names and texts, and files, which may be large."""
+    """Yield everything that the key depends on: names and texts, and paths of files, because files may be large."""
     if isinstance(part, str):
         yield part.encode()
     elif isinstance(part, bytes):
@@ -66,14 +66,14 @@ def _contents(part: str | bytes | Path) -> Iterator[bytes | Path]:
 
 
 def file_key(path: Path) -> str:
-    """The key of a file's or folder's content; of a file that has not changed since, from memory."""
+    """Return the key of a file's or folder's content. A file's key is computed once, until its size or time changes."""
     found = path.stat()
     return content_key(path) if path.is_dir() else _file_key(path, found.st_size, found.st_mtime_ns)
 
 
 def tree_key(folder: Path) -> str:
-    """The key of a folder as a guest meets a copy of it: its name, and of each entry the path, what it is (a folder, a link and
-    its target, a file that may run or not), and the content."""
+    """Return the key of a copied folder as a guest sees it: the folder's name, and for each entry its path, its type (folder,
+    link with its target, program, other file) and its content."""
     parts: list[str | Path] = [Path(os.path.abspath(folder)).name]
     for path in sorted(folder.rglob("*")):
         parts.append(str(path.relative_to(folder)))
@@ -93,7 +93,8 @@ def _file_key(path: Path, size: int, changed_ns: int) -> str:
 
 
 def hold(lock: IO | int, wait: bool = True) -> bool:
-    """Take an open file's lock, which ends with the file or with its process; False if another has it and one is not to wait."""
+    """Take an open file's lock. The lock ends when the file is closed or its process ends. Returns False if another process has
+    the lock and `wait` is False."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -103,12 +104,12 @@ def hold(lock: IO | int, wait: bool = True) -> bool:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock of this name; says so if another process has it."""
+    """Hold the lock with this name. Prints a message if another process has it."""
     folder = CACHE / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / name, "w") as lock:
         if not hold(lock, wait=False):
-            say(f"waiting for another trapless that builds {name}")
+            say(f"waiting for another trapless process, which builds {name}")
             while not hold(lock, wait=False):
                 process.go_on()
                 time.sleep(_POLL_SECONDS)
@@ -117,13 +118,13 @@ def locked(name: str) -> Iterator[None]:
 
 _WORK = "run-"
 _SETTLED_SECONDS = 60
-"""A work folder of this age has its lock, or whoever made it was killed."""
+"""Age in seconds at which a work folder without a lock is left over: its process was killed."""
 
 
 @contextmanager
 def workspace() -> Iterator[Path]:
-    """A folder for one run, removed afterwards; on the cache's disk, because job disks can be large. What killed runs have left
-    is removed as well."""
+    """Make a folder for one run and remove it afterwards. It is on the cache's disk, because job disks can be large. Also removes
+    the folders that killed runs left."""
     base = CACHE / "runs"
     try:
         base.mkdir(parents=True, exist_ok=True)
@@ -145,7 +146,7 @@ def _remove_left_over(folder: Path) -> None:
     try:
         lock = os.open(folder, os.O_RDONLY)
     except OSError:
-        return  # its run has just ended
+        return  # the run that owned the folder has just ended
     try:
         if time.time() - os.fstat(lock).st_mtime > _SETTLED_SECONDS and hold(lock, wait=False):
             shutil.rmtree(folder, ignore_errors=True)
@@ -155,16 +156,17 @@ def _remove_left_over(folder: Path) -> None:
 
 MIB, GIB = 1 << 20, 1 << 30
 SMALL = 64 * MIB
-"""What things that say nothing else take at most while they are built."""
+"""Bytes of free disk that a build needs if it gives no other number."""
 
 
 def check_room(need: int, place: Path, what: str) -> None:
-    """UserError, which says what to do, if the disk of `place` (which need not exist yet) has less than `need` bytes free."""
+    """Raise UserError with advice if the disk of `place` has less than `need` bytes free. `place` need not exist yet."""
     there = next(folder for folder in (place, *place.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(there).free
     if free < need:
-        help_ = "TRAPLESS_CACHE=FOLDER takes another disk" if place.is_relative_to(CACHE) else "name a folder on another disk"
-        raise UserError(f"{what}: needs {_size(need)} in {place}, where {_size(free)} are free ({help_})")
+        help_ = ("set TRAPLESS_CACHE=FOLDER to use another disk" if place.is_relative_to(CACHE)
+                 else "name a folder on another disk")
+        raise UserError(f"{what}: needs {_size(need)} in {place}, where only {_size(free)} are free ({help_})")
 
 
 def _size(count: int) -> str:
@@ -172,13 +174,13 @@ def _size(count: int) -> str:
 
 
 def room_for(kind: str, key: str, need: int) -> int:
-    """Bytes that building this takes: none if it is there."""
+    """Return how many bytes this build needs: 0 if it is in the cache already."""
     return 0 if (CACHE / kind / key).is_dir() else need
 
 
 def cached(kind: str, key: str, title: str, builder: Callable[[Path], None], need: int = SMALL) -> Path:
-    """The folder of `kind` with this key; built by `builder(folder)` if it is not there yet, and if the disk has `need` bytes for
-    all that this takes meanwhile. What is sparse counts by what it will use."""
+    """Return the folder of `kind` with this key. If it does not exist yet, it is built by `builder(folder)`, provided that the
+    disk has the `need` bytes that the build takes. A sparse file counts with the size that it will have on the disk."""
     final = CACHE / kind / key
     if final.is_dir():
         return final
@@ -197,14 +199,14 @@ def cached(kind: str, key: str, title: str, builder: Callable[[Path], None], nee
         except OSError as error:
             raise disk_error(error, CACHE) from error
         finally:
-            # A build that had to be killed leaves its own work beside it.
+            # A build that was killed may leave files beside its folder.
             for leftover in (CACHE / kind).glob(f"{partial.name}*"):
                 remove_tree(leftover)
     return final
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder that may not be there, or that has files of another user in it."""
+    """Remove a folder, also if it does not exist or has files of another user in it."""
     if path.exists():
         shutil.rmtree(path, ignore_errors=True)
         if path.exists() and (os.geteuid() == 0 or shutil.which("sudo")):
@@ -212,17 +214,17 @@ def remove_tree(path: Path) -> None:
 
 
 def as_root(what: str) -> list[str]:
-    """The prefix that makes a command run as root; UserError, which says for what, if there is none."""
+    """Return the words that make a command run as root. If that is not possible, UserError names `what`."""
     if os.geteuid() == 0:
         return []
     if not shutil.which("sudo"):
         raise UserError(f"{what}: needs root, and there is no sudo")
-    # sudo would drop it: with it, apt takes its packages from a bundle.
+    # sudo would drop APT_CONFIG, which tells apt to take its packages from a bundle.
     return ["sudo", "env", f"APT_CONFIG={os.environ['APT_CONFIG']}"] if "APT_CONFIG" in os.environ else ["sudo"]
 
 
 def disk_error(error: OSError, place: Path) -> UserError:
-    """One line for a failure to write to `place`."""
+    """Make a one-line error for a failure to write to `place`."""
     name = error.filename or place
     if error.errno == errno.ENOSPC:
         return UserError(f"disk full while writing {name}")
@@ -234,8 +236,8 @@ _MENTIONED = re.compile("error", re.IGNORECASE)
 
 
 def why(lines: list[str], cause: str | None = None) -> str:
-    """Why a tool failed, by what it said: its first complaint (or line that matches `cause`), for what comes after follows from
-    it; else its last line."""
+    """Return from a tool's output why it failed: the first line with an error (or the first that matches `cause`), because later
+    errors follow from it; if there is none, the last line."""
     if any("No space left on device" in line for line in lines):
         return "disk full"
     named = next((line for line in lines if _NAMED.search(line) or cause and re.search(cause, line)), None)
@@ -257,7 +259,8 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
         with open(log, "w", buffering=1) as out, subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, errors="replace",
             env=os.environ | (env or {}), cwd=cwd,
-            # A separate group, so that all of it can be ended; but sudo may have to ask at the terminal.
+            # The tool gets a process group, so that all of its processes can be ended. sudo gets none: it may have to ask at the
+            # terminal.
             process_group=None if command[0] == "sudo" else 0,
         ) as tool:
             assert tool.stdout is not None
@@ -267,7 +270,7 @@ def run_tool(command: Iterable[str | Path], log: Path, what: str, env: dict[str,
                     if line.strip():
                         lines.append(line.strip())
                     if show and re.search(show, line):
-                        # The name that the folder has when whoever reads this looks for it.
+                        # Show the final name of the folder: it no longer has the temporary one when the user looks for it.
                         say(line.strip().replace(f"/{_PARTIAL}", "/"))
             except BaseException:
                 if command[0] != "sudo":

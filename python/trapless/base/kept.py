@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of runs, kept by what the runs depend on, and what makes them: threads, or any pool of workers.
+"""Records of runs, and the pools of threads or other workers that make them. A record's key is a hash of what the run depends on.
 
-Simulators are deterministic, so what ran once need not run again, experiments share their runs, and a stopped one goes on where
-it was. The record of the run with the key K is K.json, whole or not at all. K.seconds says how long it took (took.py). K.log says
-who began it, when, and how it ended, a line each. Whoever runs it holds the lock of K.log, so that nobody else does meanwhile."""
+Simulators are deterministic, so a run need not be repeated: experiments share their runs, and a stopped experiment continues
+where it was. The record of the run with the key K is K.json; it is complete or does not exist. K.seconds says how long the run
+took (took.py). K.log says who began the run, when, and how it ended, one line for each event. A process that makes a run holds
+the lock of K.log, so that no other process makes the same run at that time."""
 
 from __future__ import annotations
 
@@ -31,14 +32,14 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Task:
-    """A run: what to call it, and what makes its record, of JSON's types. A pool of other processes pickles it."""
+    """A run: its title, and the function that makes its record (of JSON's types). It must be picklable for pools of processes."""
 
     title: str
     make: Callable[[], dict]
 
 
 def known(key: str) -> dict | None:
-    """The record of the run with this key, if there is one; a file that a crash of the host has emptied is none."""
+    """Return the record of the run with this key, or None. A file that a crash of the host emptied counts as missing."""
     try:
         return json.loads(_record(key).read_text())
     except (FileNotFoundError, ValueError):
@@ -46,15 +47,15 @@ def known(key: str) -> dict | None:
 
 
 def keep(key: str, record: dict) -> None:
-    """From now on this is the record of the run with this key."""
+    """Store the record of the run with this key."""
     write_whole(_record(key), json.dumps(record))
 
 
 def unknown(keys: Mapping[str, object]) -> list[str]:
-    """The keys that have no record. Prints how many have one, and adds up the time that these took."""
+    """Return the keys that have no record. Prints how many have one, and counts the time that those runs took."""
     todo = [key for key in keys if known(key) is None]
     if len(todo) < len(keys):
-        say(f"{len(keys) - len(todo)} of {len(keys)} runs are known already")
+        say(f"{len(keys) - len(todo)} of {len(keys)} runs are in the cache already")
     for key in keys.keys() - set(todo):
         took.known(_record(key))
     return todo
@@ -62,21 +63,22 @@ def unknown(keys: Mapping[str, object]) -> list[str]:
 
 @contextmanager
 def threads(count: int) -> Iterator[Executor]:
-    """A pool of `count` threads. If the block fails or is interrupted, the pool's simulators end, and no others begin."""
+    """Make a pool of `count` threads. If the block fails or is interrupted, the pool's simulators end, and no others begin."""
     ended = threading.Event()
     pool = ThreadPoolExecutor(count, initializer=process.belong_to, initargs=(ended,))
     try:
         yield pool
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        # Threads that wait for a shared boot would begin it again, one after the other.
+        # Without this, each thread that waits for a shared boot would start the boot again.
         process.end_all(ended)
         raise
     pool.shutdown()
 
 
 def each(pool: Executor, tasks: dict[str, Task]) -> Iterator[tuple[str, dict | Exception]]:
-    """Key and record of each run, or why it has none, as soon as it is there. What someone else runs just now comes last."""
+    """Yield the key of each run with its record or its error, as soon as it is known. Runs that another process is making now
+    come last."""
     while tasks:
         busy, under_way = {}, {pool.submit(once, task, key): key for key, task in tasks.items()}
         try:
@@ -100,7 +102,7 @@ def each(pool: Executor, tasks: dict[str, Task]) -> Iterator[tuple[str, dict | E
 
 
 def once(task: Task, key: str) -> dict | None:
-    """The record of the run with this key, from the cache or from a new run. None while another process runs it."""
+    """Return the record of the run with this key, from the cache or from a new run. None while another process makes the run."""
     with _log(key) as log:
         if not hold(log, wait=False):
             return None

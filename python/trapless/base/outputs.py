@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders and files that commands leave."""
+"""Folders and files that commands write."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from trapless.base.cache import MIB, check_room, disk_error
 
 _RESULTS = 16 * MIB
-"""A report with its plots takes less."""
+"""Upper bound for the size of a report with its plots, in bytes."""
 
 
 def output_folder(out: Path) -> Path:
-    """Make the output folder, and be sure that one can write to it before hours are spent."""
+    """Make the output folder. Raises an error now if it is not writable, not after hours of measuring."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out) as probe:
@@ -29,7 +29,7 @@ def output_folder(out: Path) -> Path:
 
 
 def output_file(file: Path) -> Path:
-    """Be sure that one can write this file before hours are spent; what an earlier command left there is removed."""
+    """Check that this file can be written, before hours are spent. Removes the file of an earlier command."""
     try:
         with open(file, "ab"):
             pass
@@ -42,8 +42,8 @@ def output_file(file: Path) -> Path:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A name to write a file under that is to become `path` when the block has ended well: whole, or not there. Others may write
-    the same file meanwhile; the last to end has it."""
+    """Yield a temporary name for a file. When the block ends without error, the file is renamed to `path`, so `path` is either
+    complete or absent. If several processes write the same file, the last one to end wins."""
     partial = path.with_name(f".{path.stem}-{secrets.token_hex(4)}.partial{path.suffix}")
     try:
         yield partial
@@ -55,6 +55,6 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is either whole or not there."""
+    """Write a file so that it is either complete or absent."""
     with whole(path) as partial:
         partial.write_text(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def _root() -> Path:
-    """TRAPLESS_ROOT, the checkout that a wheel was built in (setup.py), or the one that this file is in."""
+    """Return TRAPLESS_ROOT, the checkout that a wheel was built in (setup.py), or the checkout that this file is in."""
     built_in = Path(__file__).with_name("checkout.txt")
     if named := os.environ.get("TRAPLESS_ROOT"):
         return Path(named)
@@ -23,4 +23,4 @@ LINUX = ROOT / "linux"
 MACHINE = ROOT / "machine"
 RTL = ROOT / "rtl"
 PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "python")])
-"""Where `trapless`, `studies`, `dev` and `rtl` are found."""
+"""Folders in which `trapless`, `studies`, `dev` and `rtl` are found."""

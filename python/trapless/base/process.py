@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulator's process: what its console shows, and its end, whoever else ends."""
+"""The process of a simulator: start, console and end. It never outlives the thread that started it."""
 
 from __future__ import annotations
 
@@ -20,43 +20,44 @@ from pathlib import Path
 
 from trapless.base.ui import UserError
 
-# A simulator whose laboratory is killed would go on for nobody. What the thread that started it leaves behind is killed, too.
+# The kernel kills a simulator when the thread that started it ends: nobody would read its results.
 _END_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 _running: set[subprocess.Popen] = set()
 _closed = threading.Event()
 _mine = threading.local()
-"""`ended`: what this thread belongs to."""
+"""`ended`: the event after which this thread must start no simulators."""
 _starting = threading.RLock()
-"""Held where one starts, so that none starts behind `close`'s back; its handler of signals may run in the midst of that."""
+"""Held during the start of a simulator, so that `close` misses none. Reentrant, because the signal handler calls `close` and may
+interrupt a start."""
 _MOST_CONSOLE = 64 << 20
-"""Bytes of the console that are kept, the last ones: a guest may print for ever."""
+"""Most bytes of the console that are kept: the last ones. A guest may print for ever."""
 _LAST_BYTES_SECONDS = 5
-"""How long a simulator may print nothing after SIGTERM, and then how long the rest of its console may take."""
+"""How long a simulator may be silent after SIGTERM, and then how long reading the rest of its console may take."""
 _LAST_WORDS_SECONDS = 60
-"""How long it may go on printing after SIGTERM."""
+"""How long a simulator may print after SIGTERM."""
 _STEP_SECONDS = 0.05
 
 
 @dataclass
 class Ended:
-    """What a process left."""
+    """Result of a process that ended."""
 
     status: int
     console: str
     messages: str
-    """What the simulator itself said."""
+    """Messages of the simulator itself."""
     host_seconds: float
 
 
 class TooLong(UserError):
-    """It took longer on the host than it may."""
+    """Raised if a simulator exceeds its limit of host seconds."""
 
 
 def run(command: list[str], show: bool = False, interactive: bool = False, limit: float | None = None,
         returns: int = 1, log: Path | None = None) -> Ended:
-    """Run a simulator; capture its console, or (`show`) pass it through as well. It is killed after `limit` host seconds. A
-    line of its console ends with at most `returns` carriage returns that no program wrote. The simulator's own messages can be
-    read from `log` meanwhile."""
+    """Run a simulator and capture its console; `show` also passes the console through. After `limit` host seconds the simulator
+    is killed. At the end of a line, at most `returns` carriage returns are removed, because no program wrote them. The
+    simulator's own messages can be read from `log` during the run."""
     if shutil.which(command[0]) is None:
         raise UserError(f"{command[0]} not found (./trapless setup installs it)")
     start = time.monotonic()
@@ -76,7 +77,7 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
             status = process.wait()
             console.check()
         except BaseException:
-            # Ctrl-C reached the simulator as well; other ends did not. What it has said until then is still shown.
+            # Ctrl-C reaches the simulator as well, other signals do not. Output up to its end is still shown.
             process.terminate()
             if not console.patience(lambda: process.poll() is not None):
                 process.kill()
@@ -90,24 +91,24 @@ def run(command: list[str], show: bool = False, interactive: bool = False, limit
         messages.seek(0)
         said = messages.read().decode(errors="replace")
     if late.is_set():
-        raise TooLong(f"{Path(command[0]).name} did not end in {limit:g} s of the host")
+        raise TooLong(f"{Path(command[0]).name} did not end within {limit:g} host seconds")
     return Ended(status, console.text(), said, time.monotonic() - start)
 
 
 def go_on() -> None:
-    """UserError if this thread must not start another simulator."""
+    """Raise UserError if this thread must not start another simulator."""
     if _closed.is_set() or getattr(_mine, "ended", _closed).is_set():
         raise UserError("stopped, because trapless is ending")
 
 
 def belong_to(ended: threading.Event) -> None:
-    """Make this thread start no more simulators once `ended` is set."""
+    """Let this thread start no more simulators once `ended` is set."""
     _mine.ended = ended
 
 
 def end_all(ended: threading.Event) -> None:
-    """End the simulators that other threads wait for; in those that belong to `ended` none begins any more. Others are free to
-    begin some: a notebook goes on after Ctrl-C."""
+    """End the simulators of all threads, and let threads that belong to `ended` start no others. Other threads may start new
+    ones: a notebook continues after Ctrl-C."""
     with _starting:
         ended.set()
         for process in list(_running):
@@ -115,13 +116,13 @@ def end_all(ended: threading.Event) -> None:
 
 
 def close() -> None:
-    """End the simulators of all threads, and start no further ones."""
+    """End the simulators of all threads, and start no others."""
     end_all(_closed)
 
 
 class _Console:
-    """Reads a simulator's console, if it has a pipe for it, in a thread: an interrupt of the laboratory cannot come between a
-    byte that is read and its place."""
+    """Reads a simulator's console in a thread, if the console is a pipe. In a thread, Ctrl-C cannot come between reading a byte
+    and storing it."""
 
     def __init__(self, process: subprocess.Popen, show: bool, returns: int) -> None:
         self._process, self._show = process, show
@@ -135,17 +136,17 @@ class _Console:
             self._thread.start()
 
     def join(self) -> None:
-        """Wait for its end."""
+        """Wait for the end of the console."""
         if self._thread.ident is not None:
             self._thread.join()
 
     def ended(self) -> bool:
-        """Nothing comes any more."""
+        """Whether the console has ended."""
         return not self._thread.is_alive()
 
     def patience(self, done: Callable[[], bool]) -> bool:
-        """Wait until it is `done`, as long as there are last words; was it? Time is counted in short waits: while the host has
-        no time for anybody, none passes."""
+        """Wait until `done()`, as long as the simulator still prints; return `done()`. The limit counts short waits instead of
+        clock time, so that a busy host does not shorten it."""
         quiet, heard = 0.0, -1
         for _ in range(round(_LAST_WORDS_SECONDS / _STEP_SECONDS)):
             if done():
@@ -158,12 +159,12 @@ class _Console:
         return done()
 
     def check(self) -> None:
-        """Raise what went wrong where it is shown."""
+        """Raise the error that stopped the reading thread, if there was one."""
         if self._trouble is not None:
             raise self._trouble
 
     def text(self) -> str:
-        """Its end."""
+        """Return the console's text: the last part, if it was too long."""
         return b"".join(self._parts).decode(errors="replace")
 
     def _pump(self) -> None:
@@ -187,12 +188,12 @@ class _Console:
             self._write(part)
 
     def _write(self, data: bytes) -> None:
-        """Write all bytes unchanged to standard output, even if it is in non-blocking mode."""
+        """Write all bytes unchanged to standard output, even if standard output is in non-blocking mode."""
         sys.stdout.flush()
         try:
             out = sys.stdout.buffer.fileno()
         except (AttributeError, OSError):
-            # A notebook's takes text only.
+            # The standard output of a notebook takes only text.
             sys.stdout.write(self._decoder.decode(data))
             sys.stdout.flush()
             return
@@ -204,22 +205,22 @@ class _Console:
 
 
 class ConsoleFilter:
-    """Takes out of a console stream what no program wrote: the terminal's carriage return before the end of a line, and the
-    kernel's word of farewell, with or without its time stamp, at the stream's end."""
+    """Removes from a console stream what no program wrote: the terminal's carriage return at the end of each line, and the
+    kernel's power-off message (with or without time stamp) at the end of the stream."""
 
     _FAREWELL = re.compile(rb"(\[ *\d+\.\d+\] )?reboot: Power down\n\Z")
     _MOST_FAREWELL = 64
-    """Bytes that it has at most."""
+    """Most bytes that are held back."""
     _MAYBE = re.compile(rb"(\[[ \d.]{0,20}(\] ?)?)?(%s)?\r*\Z" % b"|".join(
         re.escape(b"reboot: Power down\n"[:length]) for length in range(19, 0, -1)))
 
     def __init__(self, returns: int = 1) -> None:
-        """Start with nothing held back. A line ends with at most `returns` carriage returns."""
+        """Begin a stream. At most `returns` carriage returns are removed at the end of a line."""
         self._returns = re.compile(rb"\r{1,%d}\n" % returns)
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        """What can be shown now of the stream so far."""
+        """Take the next bytes of the stream, and return what can be shown now."""
         data = self._returns.sub(b"\n", self._held + data)
         hold = self._MAYBE.search(data, max(0, len(data) - self._MOST_FAREWELL))
         cut = hold.start() if hold else len(data)
@@ -227,6 +228,6 @@ class ConsoleFilter:
         return data[:cut]
 
     def rest(self, powered_off: bool) -> bytes:
-        """What was held back when the stream ended; without the farewell if the guest `powered_off`."""
+        """Return what was held back when the stream ended. The power-off message is removed if the guest `powered_off`."""
         rest, self._held = self._held, b""
         return self._FAREWELL.sub(b"", rest) if powered_off else rest

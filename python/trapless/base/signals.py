@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT, SIGTERM and SIGHUP end the laboratory with all that it has started, directly or not: simulators, builds with their
-compilers, worker processes.
+"""On SIGINT, SIGTERM and SIGHUP, ends this process and all its descendants: simulators, builds with their compilers, worker
+processes.
 
-The handler raises in the main thread, where `with` and `finally` put things in order (half-made parts of the cache, work
-folders, locks). Meanwhile another thread ends the processes, which other threads may be waiting for.
+The handler raises in the main thread, where `with` and `finally` clean up: incomplete parts of the cache, work folders, locks.
+Meanwhile another thread ends the processes that threads of this process may be waiting for.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from pathlib import Path
 from trapless.base import process
 
 _PATIENCE_SECONDS = 10.0
-"""For processes that put things in order after SIGTERM; a second signal ends it."""
+"""How long a process may clean up after SIGTERM. A second signal ends this time."""
 _AFTERWARDS_SECONDS = 1.0
-"""For those that are left when all is in order."""
+"""How long processes may take that are still there after this process has cleaned up."""
 _GIVE_UP_SECONDS = 10.0
-"""After all is in order, or after a second signal, this process ends whatever its threads wait for. Putting things in order may
-take longer: a kernel's sources are many files."""
+"""How long after cleaning up, or after a second signal, this process ends even if its threads still wait. Cleaning up may take
+longer: the sources of a kernel are many files."""
 _SAY_SECONDS = 3.0
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def started() -> list[int]:
-    """All living descendants of this process."""
+    """Return the ids of all living descendants of this process."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
             except OSError:
-                continue  # it has just ended
+                continue  # the process has just ended
             if state not in "ZX":
                 parents[int(entry.name)] = int(parent)
     found: list[int] = []
@@ -66,20 +66,20 @@ def _send(number: int, processes: Iterable[int]) -> None:
 
 
 class _Ending:
-    """The end of the laboratory, once a signal has come."""
+    """Ends this process and its descendants after a signal."""
 
     def __init__(self) -> None:
         self.number = 0
-        """The signal that came; 0: none yet."""
+        """The signal that came, or 0."""
         self.kill_at = float("inf")
-        """When processes that are still there are killed."""
+        """Time from which processes that still run are killed."""
         self.give_up_at = float("inf")
         self._read, self._write = os.pipe()
         self._asked: set[int] = set()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def handle(self, number: int, _: object) -> None:
-        """Begin the end; a second signal hastens it and breaks into nothing."""
+        """Handle a signal: the first one starts the end, a second one hastens it. The second one never interrupts cleaning up."""
         if self.number:
             if number == signal.SIGALRM:
                 self._raise()
@@ -103,12 +103,12 @@ class _Ending:
             self._sweep()
             if time.monotonic() > say_at:
                 say_at = float("inf")
-                os.write(2, b"trapless: removing what is half made (once more leaves it)\n")
+                os.write(2, b"trapless: removing incomplete files (a second signal leaves them)\n")
             time.sleep(0.1)
         os._exit(128 + self.number)
 
     def _sweep(self) -> bool:
-        """Ask each process to end, once, or kill it if it is late. Are there any?"""
+        """Send each process SIGTERM once, or SIGKILL if time is up. Return whether any process is left."""
         there = started()
         late = time.monotonic() > self.kill_at
         _send(signal.SIGKILL if late else signal.SIGTERM, [each for each in there if late or each not in self._asked])
@@ -116,7 +116,7 @@ class _Ending:
         return bool(there)
 
     def finish(self) -> None:
-        """Leave nothing running behind."""
+        """End all processes that are left."""
         if self.number:
             self.kill_at = min(self.kill_at, time.monotonic() + _AFTERWARDS_SECONDS)
             self.give_up_at = min(self.give_up_at, time.monotonic() + _GIVE_UP_SECONDS)
@@ -128,15 +128,15 @@ _ending: _Ending | None = None
 
 
 def listen() -> None:
-    """From now on these signals end the laboratory and all that it has started, with status 128 and the signal's number. One
-    that is ignored (nohup) stays so."""
+    """Let these signals end this process and all its descendants, with status 128 plus the signal's number. A signal that is
+    ignored (nohup) stays ignored."""
     global _ending
-    # Processes whose parent has ended become ours, not init's, so that they are found.
+    # Orphans among our descendants become our children, not init's, so that we find them.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     _ending = _Ending()
 
     def ignored(what: sys.UnraisableHookArgs) -> None:
-        """Where Python can raise nothing, as in a finalizer, the signal would be lost: it comes again a moment later."""
+        """Python cannot raise in some places, such as a finalizer, and would lose the signal. Send it again a moment later."""
         if what.exc_type in (SystemExit, KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, 0.01)
         else:
@@ -149,6 +149,6 @@ def listen() -> None:
 
 
 def finish() -> None:
-    """After all has been put in order: end what is still running, if a signal has come."""
+    """After cleaning up: end all processes that are left, if a signal came."""
     if _ending:
         _ending.finish()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long runs took. One that is known from before costs nothing now, but a figure cost its time as well.
+"""Run times of records. A record from the cache costs nothing now, but its run once took time, which counts in a figure's cost.
 
-Beside a run's record, KEY.json, there is KEY.seconds.
+The time is in KEY.seconds, beside the record KEY.json.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from trapless.base.outputs import write_whole
 
 @dataclass
 class Account:
-    """The runs that were asked for while it was open, and were there before that."""
+    """Counts runs that were asked for while this account was open, and that had a record before."""
 
     began: float = field(default_factory=time.time)
     before: dict[Path, float | None] = field(default_factory=dict)
-    """How long each took, in seconds of the host; None if that is not on record."""
+    """Host seconds that each run took; None if no file has them."""
 
     @property
     def seconds(self) -> float:
-        """Seconds of the host, one run after another."""
+        """Return the sum of the run times, in seconds of the host."""
         return sum(seconds or 0.0 for seconds in self.before.values())
 
     def __str__(self) -> str:
-        """One line; empty if there was no such run."""
+        """Return one line for the user; empty if there was no such run."""
         if not self.before:
             return ""
         unknown = sum(seconds is None for seconds in self.before.values())
-        return (f"{len(self.before)} runs known from before, which took {self.seconds / 60:.1f} min one after another"
-                + (f" ({unknown} of them not on record)" if unknown else ""))
+        return (f"{len(self.before)} runs taken from the cache, which once took {self.seconds / 60:.1f} min one after another"
+                + (f" ({unknown} of them without a recorded time)" if unknown else ""))
 
 
 _OPEN: list[Account] = []
@@ -42,7 +42,7 @@ _OPEN: list[Account] = []
 
 @contextmanager
 def account() -> Iterator[Account]:
-    """Count the results that this block asks for."""
+    """Count the records from the cache that this block asks for."""
     opened = Account()
     _OPEN.append(opened)
     try:
@@ -57,7 +57,7 @@ def note(record: Path, seconds: float) -> None:
 
 
 def known(record: Path) -> None:
-    """The run whose record this is was asked for, and need not run."""
+    """Count the run of this record: it was asked for, and need not run."""
     try:
         seconds = float(record.with_suffix(".seconds").read_text())
     except (OSError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the user sees: one-line errors and progress on stderr; results go to stdout."""
+"""Output for the user: one-line errors and progress go to stderr, results to stdout."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 
 @cache
 def console() -> Console:
-    """The terminal. `doctor` and `help` must do without: Python's packages may not be there yet."""
+    """Return the terminal. `doctor` and `help` do not use it: they must work before Python's packages are installed."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
 
 
 class UserError(Exception):
-    """Something the user can mend. Its text is one line that names the thing."""
+    """An error that the user can fix. Its text is one line that names the cause."""
 
 
 _MANY = 12
-"""If there are more names than this, an error message does not list them."""
+"""An error message lists other names only if there are at most this many."""
 _WATCH_SECONDS = 0.5
 
 
 def nearest(word: str, known: Iterable[str], rest: bool = True) -> str:
-    """What a word that is not among the `known` ones may have meant; then (`rest`), or if nothing is like it, what there is."""
+    """Say what a word that is not among the `known` ones may have meant. If `rest`, or if no word is similar, also list the known
+    words."""
     names = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), names, n=1)
     listed = f"there are {', '.join(names.values())}" if names else "there are none"
@@ -44,14 +45,14 @@ def nearest(word: str, known: Iterable[str], rest: bool = True) -> str:
 
 
 def no_such(what: str, word: str, known: Iterable[str], where: str = "") -> UserError:
-    """The line for a name that nothing has: `where: no such kind: hwpd; did you mean hwdp?`."""
+    """Make the error for an unknown name: `where: no such kind: hwpd; did you mean hwdp?`."""
     return UserError(f"{where}{': ' if where else ''}no such {what}: {word}; {nearest(word, known)}")
 
 
 def say(text: str) -> None:
     """Print one line of progress."""
     if console.cache_info().currsize and console().is_terminal:
-        # Through the console, so that a spinner under way stays whole.
+        # Print through the console, so that a running spinner stays intact.
         console().print(f"trapless: {text}", markup=False, soft_wrap=True)
     else:
         print(f"trapless: {text}", file=sys.stderr, flush=True)
@@ -59,7 +60,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Show that a long step is under way (a spinner on a terminal) and how long it took, in host seconds."""
+    """Show that a long step is running (a spinner on a terminal), and how long it took, in host seconds."""
     start = time.monotonic()
     if console().is_terminal:
         with console().status(title):
@@ -71,10 +72,10 @@ def step(title: str) -> Iterator[None]:
 
 
 class Progress:
-    """How far many runs are: a bar with an estimate on a terminal, else a line a finished run."""
+    """Progress of many runs: a bar with an estimate on a terminal, otherwise one line for each finished run."""
 
     def __init__(self, doing: str, runs: int, weight: int) -> None:
-        """Start with no run finished of `runs`; the estimate of the time left goes by their `weight`, the sum over all runs."""
+        """Begin with 0 of `runs` finished. `weight` is the sum of the runs' weights, by which the remaining time is estimated."""
         from rich import progress as bars
 
         self.runs, self.weight, self.finished, self.start = runs, max(weight, 1), 0, time.monotonic()
@@ -87,7 +88,7 @@ class Progress:
 
     @contextmanager
     def watching(self, part_done: Callable[[], float]) -> Iterator[None]:
-        """Meanwhile a terminal's bar shows the weight of runs under way, too."""
+        """During the block, a terminal's bar also shows the weight that unfinished runs have done."""
         ended = threading.Event()
 
         def watch() -> None:
@@ -105,7 +106,7 @@ class Progress:
                 thread.join()
 
     def show(self, finished: int, weight: float) -> None:
-        """Show that this number of runs is finished, and how much of the weight they have."""
+        """Show that this number of runs is finished, and the weight that is done."""
         self.behind = weight
         self.bar.update(self.task, completed=weight, runs=f"{finished} of {self.runs} runs")
         if self.bar.disable and finished > self.finished:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which state of the project a result comes from."""
+"""Version of the project that a result comes from."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Command line of `./trapless`: a module of this package for each command, with HELP, add() and run()."""
+"""Command line of `./trapless`. Each command is a module of this package with HELP, add() and run()."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from trapless.cli.options import check_built_in
 COMMANDS: dict[str, ModuleType] = {module.__name__.rpartition(".")[2]: module for module in (
     demo, run, profile, sweep, study, report, compare, trace, python, dev)}
 SHORT = ("test", "setup", "doctor", "bundle")
-"""Commands of dev that need no `dev`: what README and the launcher name."""
+"""Commands of `./trapless dev` that also work without `dev`: README and the launcher name them."""
 OLD = {"experiment": "study", "worker": "sweep --worker", "claims": "dev goals", **{name: f"dev {name}" for name in (
     "soak", "selftests", "attack", "torture", "stc", "speed", "repeat", "workloads", "difftest", "lockstep", "fuzz")}}
-"""Names that commands once had."""
+"""Former names of commands."""
 
 
 def parser() -> Parser:
-    """The whole command line."""
+    """Make the parser of the whole command line."""
     top = Parser(prog="trapless", description="Demand paging without page faults.")
     top.add_argument("--version", action="version", version=f"trapless {VERSION}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -56,19 +56,19 @@ def _help(about: list[str]) -> int:
 
 
 def joined(argv: list[str]) -> list[str]:
-    """With each value of --cflags behind a `=`: argparse would take `-O3` for an option of ours."""
+    """Join each --cflags and its value with `=`: argparse would take the value `-O3` for an option of this program."""
     at = argv.index("--cflags") if "--cflags" in argv[:-1] else None
     return argv if at is None else [*argv[:at], f"--cflags={argv[at + 1]}", *joined(argv[at + 2:])]
 
 
 def main() -> int:
-    """Entry: user errors become one line, Ctrl-C status 130."""
+    """Run the command line. User errors become one line, Ctrl-C becomes status 130."""
     argv, guest_argv = sys.argv[1:], []
     if "--" in argv:
         cut = argv.index("--")
         argv, guest_argv = argv[:cut], argv[cut + 1:]
     if argv and argv[0] in OLD:
-        say(f"{argv[0]}: is ./trapless {OLD[argv[0]]} now")
+        say(f"{argv[0]}: this command is now ./trapless {OLD[argv[0]]}")
         return 2
     if argv and argv[0] in SHORT:
         argv = ["dev", *argv]
@@ -92,7 +92,7 @@ def main() -> int:
 
 
 def entry() -> NoReturn:
-    """The command `trapless` of an environment in which the wheel is."""
+    """Run the command `trapless` of an environment with the installed wheel."""
     sys.exit(main())
 
 

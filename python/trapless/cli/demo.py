@@ -22,7 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:
-    """Measure and show."""
+    """Measure the demo and show its results."""
     from trapless.study import demo
 
     count(args, "threads")

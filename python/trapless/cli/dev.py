@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev NAME`: what only those need who change the project; the commands themselves are in dev/ of the checkout."""
+"""`./trapless dev NAME`: commands for people who change the project. They are in dev/ of the checkout."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from types import ModuleType
 from trapless.base.paths import DEV, ROOT
 from trapless.base.ui import UserError
 
-HELP = "for those who change the project: tests, goals, soak, and more (dev --help)"
+HELP = "commands for people who change the project: tests, goals, soak, and more (dev --help)"
 
 
 def _commands() -> ModuleType:
-    """The commands of `./trapless dev`. Only a checkout has them; the library does not need them."""
+    """Import the commands of `./trapless dev`. Only a checkout has them; the library does not need them."""
     if not (DEV / "commands.py").is_file():
         raise UserError(f"dev: needs a checkout; there is none in {ROOT}")
     if str(ROOT) not in sys.path:
@@ -24,11 +24,11 @@ def _commands() -> ModuleType:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Its commands."""
+    """Add the commands of dev."""
     if (DEV / "commands.py").is_file():
         _commands().add(parser)
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:
-    """One of them."""
+    """Run one command of dev."""
     return _commands().run(args)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of several commands, and the requests that they make."""
+"""Options that several commands share, and the requests made from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trapless.guest.run import OPTIONS, Request, parse_data
 
 
 def series(text: str) -> tuple[str, ...]:
-    """Names of kernel series with commas between them."""
+    """Parse names of kernel series, separated by commas."""
     names = text.split(",")
     for name in names:
         if name not in ALL_SERIES:
@@ -26,7 +26,7 @@ def series(text: str) -> tuple[str, ...]:
 
 
 def data_of(text: str) -> str:
-    """The value of --data."""
+    """Check the value of --data."""
     try:
         parse_data(text)
     except UserError as error:
@@ -35,11 +35,11 @@ def data_of(text: str) -> str:
 
 
 PARSERS = {"data": data_of, "series": series}
-"""Parsers of options whose values must be checked beyond their type."""
+"""Parsers of options whose values need more than a check of their type."""
 
 
 def add_option(command: argparse._ActionsContainer, word: str) -> None:
-    """One option of a guest (trapless.guest.run.Request)."""
+    """Add one option of a guest (trapless.guest.run.Request)."""
     option = OPTIONS[word]
     about, kind = option.metadata, option.metadata["kind"]
     names = ["--on", "--simulator"] if word == "on" else [f"--{word}"]
@@ -70,12 +70,12 @@ def run_options(command: argparse.ArgumentParser) -> None:
         if word not in ("profile", "set", "kernel"):
             add_option(which if word in ("stock", "series") else command, word)
     command.add_argument("--elf", type=Path, metavar="FILE",
-                         help="run this bare-metal program without a guest; it gives its exit status through tohost")
+                         help="run this bare-metal program without a guest; it returns its exit status through tohost")
     profile_options(command)
 
 
 def kinds_of(option: str, text: str | None) -> tuple[str, ...]:
-    """Names of kinds with commas between them."""
+    """Parse names of kinds, separated by commas."""
     kinds = tuple(text.split(",")) if text else ()
     if kind := twice(kinds):
         raise UserError(f"{option} {text}: {kind} is given twice; give it once")
@@ -86,7 +86,7 @@ def kinds_of(option: str, text: str | None) -> tuple[str, ...]:
 
 
 def count(args: argparse.Namespace, option: str, least: int = 1) -> int | None:
-    """The value of an option that is a number; UserError if it is too small."""
+    """Return the value of a number option. UserError if it is too small."""
     value = getattr(args, option)
     if value is not None and value < least:
         raise UserError(f"--{option} must be at least {least}, not {value}")
@@ -94,7 +94,8 @@ def count(args: argparse.Namespace, option: str, least: int = 1) -> int | None:
 
 
 def check_built_in(args: argparse.Namespace) -> None:
-    """UserError if a profile or a drive is neither a file nor one that the machine has, before anything is built for it."""
+    """Raise UserError if a profile or a drive is neither a file nor built into the machine. Called before anything is built for
+    it."""
     for option, folder in (("profile", MACHINE / "profiles"), ("ssd", MACHINE / "profiles" / "ssd")):
         name = getattr(args, option, None)
         known = sorted(file.stem for file in folder.glob("*.toml"))
@@ -103,14 +104,14 @@ def check_built_in(args: argparse.Namespace) -> None:
 
 
 def request(args: argparse.Namespace, argv: list[str], **more: object) -> Request:
-    """What `run` and `profile` ask of a guest."""
+    """Make the request of `run` or `profile` for a guest."""
     given = {option.name: getattr(args, option.name) for option in OPTIONS.values()}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     return Request(argv, **given, options=tuple(machine_options(args)), **more)
 
 
 def elf_options(args: argparse.Namespace, argv: list[str]) -> list[str]:
-    """The machine's options for a bare-metal program; UserError for options that only guests have."""
+    """Return the machine's options for a bare-metal program. UserError for an option that applies only to guests."""
     others = {f"--{word}": getattr(args, option.name) not in (option.default, [])
               for word, option in OPTIONS.items() if not option.metadata["bare"]}
     others |= {f"--{name}": getattr(args, name.replace("-", "_"))
@@ -125,7 +126,7 @@ def elf_options(args: argparse.Namespace, argv: list[str]) -> list[str]:
 
 
 def machine_options(args: argparse.Namespace) -> list[str]:
-    """Options that go to the machine unchanged."""
+    """Return the options that are passed to the machine unchanged."""
     named = {"--trace": getattr(args, "trace", None), "--gdb": getattr(args, "gdb", None)}
     options = [text for name, value in named.items() if value for text in (name, value)]
     if getattr(args, "smu", "model") == "rtl":

@@ -17,7 +17,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
     run_options(parser)
     parser.add_argument("--out", type=Path, default=Path("out/profile"), metavar="DIR",
-                         help="where results go (default out/profile; the command's own files to DIR/job)")
+                         help="where results go (default out/profile); the command's own files go to DIR/job")
     parser.add_argument("--from", metavar="FROM", dest="since",
                          help="measure from `start`, in `roi`s (default with --kind), or from "
                               "`milestone:N` (default otherwise: 1) or `instructions:N` on")
@@ -30,7 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:
-    """One run, attributed; its exit status."""
+    """Profile one run; return its exit status."""
     from trapless.profile import profiling
 
     count(args, "harts")

@@ -18,5 +18,5 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:
-    """Become Python."""
+    """Replace this process with Python."""
     os.execv(sys.executable, [sys.executable, *args.arguments, *(["--", *argv] if argv else [])])

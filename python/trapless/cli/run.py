@@ -25,12 +25,12 @@ def add(parser: argparse.ArgumentParser) -> None:
                      help="the SMU: the reference model, or its RTL under Verilator (built if it does not exist yet)")
     parser.add_argument("--gdb", metavar="PLACE[,nowait]", help="wait for GDB at PORT, HOST:PORT or unix:PATH")
     parser.add_argument("--check-atomic", action="store_true",
-                     help="check every miss that the SMU serves; fail if the guest's Linux asks for one in atomic context")
+                     help="check every miss that the SMU serves; fail if the guest's Linux causes one in atomic context")
     parser.add_argument("--stats", type=Path, metavar="FILE", help="write the machine's record to this file (JSON)")
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:
-    """One run; its exit status."""
+    """Run one command; return its exit status."""
     from trapless.guest import run as guest
 
     count(args, "harts")

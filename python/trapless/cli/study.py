@@ -24,7 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measured", action="store_true", help="show the results of the last run without a new run")
     parser.add_argument("--docs", action="store_true", help="write the tables into the documents that show them")
     parser.add_argument("--traces", type=Path, metavar="DIR",
-                            help="aspf-*: where the traces are (default: where `./trapless dev workloads` leaves them)")
+                            help="aspf-*: folder of the traces (default: where `./trapless dev workloads` writes them)")
     parser.add_argument("--frames", type=int, metavar="N",
                             help="aspf-*: memory in pages of 4 KiB (default: by the paper's rule)")
     parser.add_argument("--jobs", type=int, metavar="N", help="number of runs at a time (default: two; aspf-*: number of cores)")

@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:
-    """Run all points, or be a worker."""
+    """Run all points, or become a worker."""
     from trapless.sweeps import command
     from trapless.sweeps.engine import Engine, work
 

@@ -24,7 +24,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, argv: list[str]) -> int:
-    """Look at a trace, or record one."""
+    """Show a trace, or record one."""
     from trapless.guest import build
 
     options = [word for name in ("out", "skip", "limit") if getattr(args, name) for word in (f"--{name}", getattr(args, name))]

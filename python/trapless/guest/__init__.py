@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests: what they are built from, their images and programs, and a boot of one on the machine or QEMU."""
+"""Guests: how they are built, their images and programs, and how they boot on the machine or on QEMU."""

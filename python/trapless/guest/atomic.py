@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine's `--check-atomic`: no code in atomic context asks for a page. What it needs of the kernel, and what it found."""
+"""The machine's `--check-atomic`: checks that no code in atomic context asks for a page. What it needs from the kernel, and what
+it found."""
 
 from __future__ import annotations
 
@@ -12,25 +13,27 @@ from trapless.base.ui import say
 from trapless.guest.build import RISCV
 
 _FUNCTIONS = ("copy_from_kernel_nofault", "copy_from_user_nofault")
-"""They begin with pagefault_disable(), which adds one to a member of the task that tp points to."""
+"""Functions that begin with pagefault_disable(), which adds 1 to a member of the task that tp points to."""
 _LONGEST = 512
-"""Bytes of them that are looked at."""
+"""Bytes of each function that are searched."""
 _LINE = re.compile(r"^ *[0-9a-f]+:\s+(?:[0-9a-f]{4} ?)+\s+(\S+)(?:\s+([^#<]*))?")
 _MEMORY = re.compile(r"^(-?\d+)\((\w+)\)$")
 _NO_RESULT = re.compile(r"s[bhwd]|b\w+|j|jr|ret|nop|fence.*|e(call|break)")
 
 
 def options(kernel: Path) -> tuple[str, ...]:
-    """The machine's option for this kernel: with the offset of `pagefault_disabled`, if its System.map is beside it."""
+    """Return the machine's option for this kernel. It includes the offset of `pagefault_disabled` if System.map is beside the
+    kernel."""
     offset = pagefault_disabled(kernel)
     if offset is None:
-        say(f"{kernel}: no System.map beside it tells where pagefault_disabled is: only preempt_count and interrupts are checked")
+        say(f"{kernel}: no System.map beside it gives the offset of pagefault_disabled: only preempt_count and interrupts are "
+            "checked")
         return ("--check-atomic",)
     return (f"--check-atomic={offset}",)
 
 
 def pagefault_disabled(kernel: Path) -> int | None:
-    """Offset of that member of `struct task_struct`, by the kernel's own code; None if it cannot be told."""
+    """Return the offset of that member of `struct task_struct`, found in the kernel's code; None if it is not found."""
     symbols, objdump = kernel.parent / "System.map", shutil.which(f"{RISCV.compiler_prefix()}objdump")
     if not symbols.is_file() or objdump is None:
         return None
@@ -49,8 +52,9 @@ def pagefault_disabled(kernel: Path) -> int | None:
 
 
 def counted_up(listing: str) -> int | None:
-    """The offset from tp of the first word that this code adds one to; None if there is none."""
-    # What is known of registers: (whether tp is in it, a constant), or (offset, how much more) of what was loaded from there.
+    """Return the offset from tp of the first word to which this code adds 1; None if there is none."""
+    # `known` is what each register has: (1 if it has tp, plus this constant). `words` is what was loaded from tp + offset:
+    # (offset, how much was added since).
     known: dict[str, tuple[int, int]] = {"tp": (1, 0), "zero": (0, 0)}
     words: dict[str, tuple[int, int]] = {}
     for line in listing.splitlines():
@@ -98,7 +102,7 @@ def _sum(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int
 
 
 def line(stats: dict) -> str | None:
-    """What a run's record says of it, in one line; None if nobody looked."""
+    """Return what a run's record says about the check, in one line; None if it was not made."""
     found = stats.get("atomic")
     if not found:
         return None
@@ -110,5 +114,5 @@ def line(stats: dict) -> str | None:
 
 
 def reports(stats: dict) -> int:
-    """How many requests were made in atomic context."""
+    """Return how many requests were made in atomic context."""
     return (stats.get("atomic") or {}).get("reports", 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boots a guest with a job, on the Trapless machine or (without an SMU) on QEMU, and brings back what it did."""
+"""Boots a guest with a job, on the Trapless machine or on QEMU (which has no SMU), and returns the results."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from trapless.guest.images.rootfs import PARTUUID
 BOOT = f"root=PARTUUID={PARTUUID} ro rootfstype=ext4 console=ttyS0 init=/sbin/trapless-init panic=-1"
 
 QEMU_HARTS = 4
-"""Number of harts of a guest on QEMU, unless the guest says another."""
+"""Number of harts of a guest on QEMU, if the guest gives none."""
 
-# The data disk's number among the machine's disks: after the root disk and the job's.
+# The data disk's number: the machine's disks 1 and 2 are the root disk and the job's.
 DATA_DISK = 3
 
 BOOTED, FIRST_COMMAND = 0, 1
-"""Numbers of the milestones that init sets before it looks at the disks, and before its first command (spec/platform.md)."""
+"""Milestones that init sets: the first before it reads the disks, the second before its first command (spec/platform.md)."""
 
 CRASHED, TIME_LIMIT, NO_STATUS = "crashed", "time limit", "no status"
-"""How guests end that do not end in order."""
+"""Ways in which a guest fails: it crashes, exceeds the time limit, or ends without a status."""
 
-# Exit statuses of the machine that mean so.
+# Meaning of the machine's exit statuses.
 _ENDS = {3: (CRASHED, "the guest crashed or rebooted"), 4: (TIME_LIMIT, "the run is longer than --max-seconds")}
 
 
@@ -51,41 +51,41 @@ class Guest:
     faults: tuple[str, ...] = ()
     """Faults of disks (docs/reference/nvme.md); the data disk is DATA_DISK."""
     data_options: str = ""
-    """Options of its drive and namespaces, as the machine's --disk has them (docs/reference/nvme.md); not on QEMU."""
+    """Options of the data disk's drive and namespaces, as for the machine's --disk (docs/reference/nvme.md); not on QEMU."""
     job_options: str = ""
-    """Options of the drive of the job's disk."""
+    """Options of the job disk's drive."""
     data_kept: bool = False
-    """Writes to the data disk go to the file; otherwise they are dropped at the end."""
+    """Whether writes to the data disk go to the file; otherwise they are dropped at the end."""
     profile: str = "vc707"
     settings: tuple[str, ...] = ()
     """Single profile values, `key=value`."""
     detail: str | None = None
-    """When timing is detailed (machine/crates/cli, --detail)."""
+    """Which part of the run has detailed timing (machine/crates/cli, --detail)."""
     options: tuple[str, ...] = ()
-    """More options of the machine."""
+    """Additional options of the machine."""
     memory: str | None = None
     harts: int | None = None
     smu: bool = True
     arch: Arch = RISCV
-    """Others than RISC-V run on QEMU only."""
+    """Architectures other than RISC-V run only on QEMU."""
     cpu: str | None = None
     """QEMU's -cpu."""
     threads: bool = False
-    """QEMU gives each x86 processor a separate host thread (see qemu_command)."""
+    """Whether QEMU gives each x86 processor a separate host thread (see qemu_command)."""
     readahead: int | None = 0
-    """KB that Linux reads ahead on the disks of the job and of the data (init writes it to read_ahead_kb); None: Linux' own. Off
-    unless `run` says otherwise, as in the papers: what experiments and checks look at are misses."""
+    """KB that Linux reads ahead on the job's and the data disk (init writes it to read_ahead_kb); None: Linux's default. It is 0
+    unless `run` says otherwise, as in the papers, because experiments and checks look at misses."""
     populate: str | None = "sync"
-    """When entries are armed (hwdp.populate): in mmap(), as in the papers; None: Linux' own way, at the first miss in each page
-    table, unless its command line says otherwise."""
+    """When entries are armed (hwdp.populate). `sync`: in mmap(), as in the papers. None: Linux's default, at the first miss in
+    each page table, unless the command line says otherwise."""
     append: str = ""
-    """More of the kernel's command line."""
+    """Text to add to the kernel's command line."""
     quiet: bool = True
     max_seconds: float | None = None
-    """Simulated seconds (with QEMU: host seconds) after which the run is given up."""
+    """Simulated seconds (on QEMU: host seconds) after which the run is stopped."""
 
     def command_line(self) -> str:
-        """The kernel's command line."""
+        """Return the kernel's command line."""
         readahead = "" if self.readahead is None else f"trapless.readahead={self.readahead}"
         populate = f"hwdp.populate={self.populate}" if self.populate else ""
         return " ".join(part for part in (BOOT, "quiet" if self.quiet else "earlycon=sbi", readahead, populate, self.append)
@@ -94,41 +94,41 @@ class Guest:
 
 @dataclass
 class Outcome:
-    """What a run left."""
+    """Result of a run."""
 
     status: int
     """Exit status of the guest's command."""
     stats: dict = field(default_factory=dict)
     """The machine's record (stats.json); empty on QEMU."""
     console: str = ""
-    """What the guest's console showed, if it was captured."""
+    """Output on the guest's console, if it was captured."""
     messages: str = ""
-    """What the simulator itself said."""
+    """Messages of the simulator itself."""
     host_seconds: float = 0.0
     counters: dict[str, int] = field(default_factory=dict)
-    """By how much the guest's kernel counters grew while the command ran (job.read_counters)."""
+    """How much the guest's kernel counters grew while the command ran (job.read_counters)."""
     readahead: int | None = None
-    """KB that Linux read ahead on the data disk in the end, as its kernel says; None without such a disk."""
+    """Linux's readahead on the data disk at the end of the run, in KB; None without such a disk."""
 
 
 def first_command(stats: dict) -> dict:
-    """The milestone of the machine's record at which the guest's first command ran."""
+    """Return the milestone in the machine's record at which the guest's first command began."""
     return next(milestone for milestone in stats["milestones"] if milestone["number"] == FIRST_COMMAND)
 
 
 class GuestError(UserError):
-    """The guest did not end in order. It is the guest's own doing: the same run ends so again."""
+    """The guest did not end normally. The cause is in the guest: the same run would end in the same way again."""
 
     def __init__(self, how: str, text: str, outcome: Outcome) -> None:
-        """`how` is CRASHED, TIME_LIMIT or NO_STATUS; what there is of the outcome has no status of the command."""
+        """Make the error. `how` is CRASHED, TIME_LIMIT or NO_STATUS. The outcome's status is not the command's."""
         super().__init__(text)
         self.how, self.outcome = how, outcome
 
 
 def machine_command(program: Path, guest: Guest, job_disk: Path, stats: Path, console: str, interactive: bool = False,
                     checkpoint: Path | None = None) -> list[str]:
-    """Command line of the machine for this guest, from its boot or from a checkpoint on. The root disk has a partition table,
-    which counts in 512 bytes. UserError if the kernel does not take all harts."""
+    """Return the machine's command line for this guest, from its boot or from a checkpoint. The root disk has blocks of 512
+    bytes, the unit of its partition table. UserError if the kernel does not support all harts."""
     harts.check(guest.kernel, harts.of_machine(guest.profile, guest.settings, guest.harts))
     begin = (["resume", str(checkpoint)] if checkpoint else
              ["run", "--kernel", str(guest.kernel), "--append", guest.command_line()])
@@ -165,21 +165,22 @@ def _disk(image: Path, *options: str) -> str:
 
 
 def says_rw(options: str) -> bool:
-    """Do options of a drive say that its first image is written to? The last word counts, so they would undo a `snapshot`."""
+    """Whether the drive's options make its first image writable. The last such word counts, so `rw` would cancel `snapshot`."""
     return "rw" in options.partition("namespace=")[0].split(",")
 
 
 def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
-    """Command line of QEMU for this guest: its own board, NVMe disks only.
+    """Return QEMU's command line for this guest. It uses QEMU's own board, with NVMe disks only.
 
-    Interrupts are messages (on RISC-V that needs AIA): QEMU 7.2's NVMe now and then loses one on a shared interrupt line,
-    and the driver then waits 30 s. x86 processors take turns on one host thread: with a thread each, one may meet another's
-    half-patched instruction (int3) when Linux has put the whole one there already, and the guest dies of it. That is rare;
-    `threads` takes the risk for guests whose processors never rest, which take turns badly (run_on_qemu boots those again).
+    Interrupts are messages, which on RISC-V need AIA: with a shared interrupt line, QEMU 7.2's NVMe sometimes loses an interrupt,
+    and the driver then waits 30 s. x86 processors share one host thread. With one thread each, a processor may run into the int3
+    of a half-patched instruction after Linux has already completed the patch, and the guest dies. That is rare. `threads` accepts
+    the risk for guests whose processors are always busy, which run badly on one thread; run_on_qemu boots a guest that died
+    again.
     """
     processors = guest.harts or QEMU_HARTS
     harts.check(guest.kernel, processors)
-    # With an early console: run_on_qemu has to know what a guest died of.
+    # An early console, because run_on_qemu must know why a guest died.
     board, append = "q35", f"{guest.command_line().replace(' earlycon=sbi', '')} earlyprintk=serial"
     if guest.arch is RISCV:
         board, append = "virt,aia=aplic-imsic", guest.command_line().replace("ttyS0", "hvc0")
@@ -201,9 +202,9 @@ def qemu_command(guest: Guest, job_disk: Path) -> list[str]:
 def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False,
                    interactive: bool = False, keep_stats: Path | None = None, from_checkpoint: bool = False,
                    host_limit: float | None = None) -> Outcome:
-    """Boot `guest` on the machine and do `job`. Files of /job/out go to `out`, the machine's record to `keep_stats`;
-    `show` passes the console through. The boot is one that many runs share if the run goes on `from_checkpoint`. After
-    `host_limit` seconds of the host it is given up."""
+    """Boot `guest` on the machine and do `job`. Files of /job/out go to `out`, the machine's record to `keep_stats`; `show`
+    passes the console through. With `from_checkpoint`, the run continues from a boot that many runs share. It is stopped after
+    `host_limit` seconds of the host."""
     with workspace() as folder:
         disk, stats_file = folder / "job.img", folder / "stats.json"
         jobs.write_disk(job, disk)
@@ -215,7 +216,7 @@ def run_on_machine(program: Path, guest: Guest, job: jobs.Job, out: Path | None 
                 sys.stderr.write(outcome.messages)
             return _collect(outcome, disk, out, interactive)
         finally:
-            # The last thing, so that trouble with it takes nothing else away; and however the guest ended.
+            # Done last, so that an error here loses no other result; and done however the guest ended.
             if keep_stats and stats_file.exists():
                 _keep(stats_file, keep_stats)
 
@@ -229,8 +230,8 @@ def _keep(stats: Path, place: Path) -> None:
 
 def run_machine(command: list[str], stats: Path, show: bool = False, interactive: bool = False,
                 host_limit: float | None = None) -> Outcome:
-    """Run the machine; its record is in `stats` then. GuestError if the guest did not end in order, UserError if the machine did
-    not: a bad option, or trouble of the host's."""
+    """Run the machine, which leaves its record in `stats`. GuestError if the guest did not end normally; UserError if the machine
+    did not (a bad option, or an error of the host)."""
     ended = process.run(command, show, interactive, host_limit)
     if ended.status == 130:
         raise KeyboardInterrupt
@@ -253,16 +254,16 @@ _TIMES = re.compile(
 
 
 def is_time(setting: str) -> bool:
-    """May this profile value (`key=value`) be another than at the boot? Those may that say how long something takes, or what is
-    in no checkpoint (caches, TLBs, predictors); not what the guest's kernel has seen or set up by then."""
+    """Whether this profile value (`key=value`) may differ from its value at the boot. It may if it is a time, or configures state
+    that checkpoints do not contain (caches, TLBs, predictors). It may not if the guest's kernel has already seen or used it."""
     return bool(_TIMES.fullmatch(setting.partition("=")[0]))
 
 
 def checkpoint(program: Path, guest: Guest, job_bytes: int, host_limit: float | None = None) -> Path:
-    """The checkpoint from which this guest goes on with any job disk of this size: from before its init looks at a disk.
+    """Return a checkpoint from which this guest continues with any job disk of this size. It is taken before init reads a disk.
 
-    It is kept by content, and the same for all guests that differ only in times and in what is on their disks, whichever of
-    them is the first: it is booted with the profile's own times and with empty disks.
+    The checkpoint is cached by content. Guests that differ only in times and in the content of their disks share it. So that it
+    does not depend on which guest boots first, the boot uses the profile's own times and empty disks.
     """
     sizes = [job_bytes, guest.data.stat().st_size if guest.data else 0]
     shape = replace(guest, settings=tuple(setting for setting in guest.settings if not is_time(setting)), detail=None,
@@ -280,18 +281,18 @@ def checkpoint(program: Path, guest: Guest, job_bytes: int, host_limit: float | 
         command = machine_command(program, booted, disks[0], out / "stats.json", "-")
         outcome = run_machine(command, out / "stats.json", host_limit=host_limit)
         if not (out / "machine").is_dir():
-            raise GuestError(NO_STATUS, f"the guest ended in its boot; its last words: {last_line(outcome.console)}", outcome)
+            raise GuestError(NO_STATUS, f"the guest ended during its boot; its last words: {last_line(outcome.console)}", outcome)
         for disk in disks:
             disk.unlink()
 
-    # Threads of one sweep wait for each other in silence, other processes say so.
+    # Threads of one sweep wait here without a message; waiting for another process prints one.
     with _BOOTING[key]:
         return cached("checkpoint", key, "booting once for many runs", boot) / "machine"
 
 
 def named_files(guest: Guest) -> list[Path]:
-    """Files that the guest's profile, settings and drives name: a profile or a drive of one's own, and the drive of such a
-    profile."""
+    """Return the files that the guest's profile, settings and drives name: profiles and drives of the user, and the drive that
+    such a profile names."""
     drives = [part for options in (guest.data_options, guest.job_options) for part in options.split(",")]
     named = [guest.profile, *(text.partition("=")[2] for text in (*guest.settings, *drives))]
     found = [Path(name) for name in named if name and Path(name).is_file()]
@@ -299,7 +300,8 @@ def named_files(guest: Guest) -> list[Path]:
 
 
 def _drive_of(profile: Path) -> Path | None:
-    """The file of a drive that a profile's file names. What is no profile names none; the machine says what is wrong."""
+    """Return the drive file that a profile file names. If the file is not a valid profile, return None: the machine reports the
+    error."""
     try:
         drive = tomllib.loads(profile.read_text()).get("ssd")
     except (OSError, ValueError):
@@ -308,9 +310,9 @@ def _drive_of(profile: Path) -> Path | None:
 
 
 QEMU_DIED = "Oops: int3"
-"""What the guest says when QEMU's threads have killed it: see qemu_command. No code of ours has breakpoints."""
+"""Text in the console of a guest that died of QEMU's threads (see qemu_command). Our own code has no breakpoints."""
 BOOTS = 5
-"""How often such a guest is booted at most. On a busy host one boot in ten dies so."""
+"""How often such a guest is booted at most. On a busy host, one boot in ten dies in this way."""
 
 
 def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: bool = False,
@@ -320,12 +322,12 @@ def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: b
         disk = folder / "job.img"
         for again in reversed(range(BOOTS)):
             jobs.write_disk(job, disk)
-            # OpenSBI, behind hvc0, adds a carriage return to that of the terminal.
+            # On hvc0, OpenSBI adds a carriage return to the terminal's own.
             ended = process.run(qemu_command(guest, disk), show, interactive, guest.max_seconds or 600,
                                 returns=2 if guest.arch is RISCV else 1)
             if not (again and guest.threads and not guest.data_kept and QEMU_DIED in ended.console):
                 break
-            say("QEMU let a processor meet a patch that was over (int3): booting again")
+            say("QEMU let a processor execute the int3 of a patch that was already complete: booting again")
         if ended.status != 0:
             raise UserError(f"QEMU ended with status {ended.status}: {last_line(ended.messages or ended.console)}")
         outcome = Outcome(0, {}, ended.console, ended.messages, ended.host_seconds)
@@ -335,7 +337,7 @@ def run_on_qemu(guest: Guest, job: jobs.Job, out: Path | None = None, *, show: b
 def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) -> Outcome:
     status = jobs.read_number(disk, "/status")
     if status is None and not interactive:
-        text = f"the guest ended before its command did; the console's end: {last_line(outcome.console)}"
+        text = f"the guest ended before its command did; its last words: {last_line(outcome.console)}"
         raise GuestError(NO_STATUS, text, outcome)
     outcome.status, outcome.readahead = status or 0, jobs.read_number(disk, "/readahead")
     outcome.counters = jobs.read_counters(disk)
@@ -345,7 +347,7 @@ def _collect(outcome: Outcome, disk: Path, out: Path | None, interactive: bool) 
 
 
 def _complaint(text: str) -> str:
-    """The machine's own word on bad input: its line that says error, else its last."""
+    """Return the machine's message about bad input: its first line with "error", otherwise its last line."""
     lines = [line for line in text.splitlines() if line.startswith("error: ")]
     return (lines[0] if lines else last_line(text)).removeprefix("error: ").removeprefix("trapless-machine: ")
 
@@ -354,12 +356,12 @@ PANIC = "Kernel panic - not syncing: "
 
 
 def _last_words(ended: process.Ended) -> str:
-    """Why the kernel gave up, if it says so: much follows that. Else what was said last."""
+    """Return the kernel's reason for a panic, if there is one, because much output follows it; otherwise the last line."""
     panics = [line.strip() for line in ended.console.splitlines() if PANIC in line]
     return panics[0] if panics else last_line(ended.messages + ended.console)
 
 
 def last_line(text: str) -> str:
-    """The last line that is not blank."""
+    """Return the last line that is not blank."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""

@@ -19,17 +19,17 @@ from trapless.base.ui import UserError, step
 
 @dataclass(frozen=True)
 class Arch:
-    """An architecture that guests can have."""
+    """An architecture of guests."""
 
     kernel: str
     """linux/build --arch"""
     debian: str
     machine: str
-    """`uname -m`; in the names of compilers and of QEMU."""
+    """Name as in `uname -m`, in names of compilers and of QEMU."""
     image: str
 
     def compiler_prefix(self) -> str:
-        """What CROSS_COMPILE must be on this host."""
+        """Value of CROSS_COMPILE on this host."""
         return "" if os.uname().machine == self.machine else f"{self.machine}-linux-gnu-"
 
 
@@ -42,9 +42,9 @@ RISCV = ARCHS["riscv"]
 ALL_SERIES = ("hwdp", "stc")
 """Series that linux/build can apply."""
 KERNEL_ROOM = 2 * GIB
-"""Bytes that building a kernel takes: its sources and objects. Those that check themselves have many more objects."""
+"""Bytes of disk that building a kernel takes, for its sources and objects. Kernels with self-checks have many more objects."""
 MACHINE_ROOM = GIB
-"""Bytes that cargo's folder takes when all is built."""
+"""Bytes of cargo's target folder when everything is built."""
 SERIES = ("hwdp",)
 """Series of the default kernel."""
 
@@ -59,7 +59,7 @@ GUEST_TOOLS = {
 
 
 def room() -> int:
-    """Bytes that the first build of the machine and of a kernel take; what is there already takes none."""
+    """Return how many bytes the first build of the machine and a kernel takes. Parts that exist already count as 0."""
     program = Path(cargo_env()["CARGO_TARGET_DIR"]) / "release" / "trapless-machine"
     no_machine = not program.exists() and not os.environ.get(_variable("machine"))
     no_kernel = not os.environ.get("TRAPLESS_KERNEL") and not any((CACHE / "kernel").glob("[!.]*"))
@@ -67,18 +67,19 @@ def room() -> int:
 
 
 def cargo_env() -> dict[str, str]:
-    """Environment for cargo: its output goes to the cache unless the user says otherwise."""
+    """Return the environment for cargo. Its output goes to the cache unless the user sets another folder."""
     return {"CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(CACHE / "target"))}
 
 
 def machine() -> Path:
-    """The machine's program, brought up to date by cargo (or the one that TRAPLESS_MACHINE names)."""
+    """Build the machine's program with cargo if it is not up to date, and return its path. TRAPLESS_MACHINE names another
+    program."""
     return _program("machine")
 
 
 def beside_machine(find: Callable[[], Path]) -> Path:
-    """What `find` builds, with the machine's program built meanwhile: cargo waits for the network and links on one core. What it
-    then says nobody hears, so it is asked again."""
+    """Run `find` while cargo builds the machine's program in another thread: cargo waits for the network and links on one core.
+    That thread's errors are dropped, so the caller builds the machine again and sees them."""
     if os.environ.get(_variable("machine")):
         return find()
     try:
@@ -98,18 +99,19 @@ def beside_machine(find: Callable[[], Path]) -> Path:
 
 
 def pagesim() -> Path:
-    """The paging simulator's program, brought up to date by cargo (or the one that TRAPLESS_PAGESIM names)."""
+    """Build the paging simulator with cargo if it is not up to date, and return its path. TRAPLESS_PAGESIM names another
+    program."""
     return _program("pagesim")
 
 
 def seeded_machine() -> Path:
-    """The machine's program for tests: its walkers serve misses of every mode if TRAPLESS_SEED_SERVES_KERNEL is set, and one of
-    TRAPLESS_SEED_EXCHANGE_ERRORS exchanges of page table entries by the SMU meets a bus error (or the one
-    that TRAPLESS_SEEDED_MACHINE names)."""
+    """Build the machine's program for tests. TRAPLESS_SEED_SERVES_KERNEL makes its walkers serve misses of every mode.
+    TRAPLESS_SEED_EXCHANGE_ERRORS=N makes one of N exchanges of page table entries by the SMU fail with a bus error.
+    TRAPLESS_SEEDED_MACHINE names another program."""
     named = os.environ.get(_variable("seeded_machine"))
     if named:
         return Path(named).absolute()
-    # A separate folder: in the usual one it would take the place of the program that others run.
+    # A separate folder, because in the usual one it would replace the program that other commands run.
     target = Path(cargo_env()["CARGO_TARGET_DIR"]) / "seeded"
     command = [*_cargo("machine"), "--features", "seeded-bugs"]
     with locked("seeded-machine"), step("building the machine with seeded bugs"):
@@ -145,10 +147,10 @@ def _cargo(name: str) -> list[str]:
 
 def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, configs: tuple[str, ...] = (),
            series: tuple[str, ...] = SERIES) -> Path:
-    """The kernel's image: Linux 6.12 with these series (linux/build --series), or as it is if `stock`. `source` names another
-    6.12 tree, `configs` more fragments of linux/configs.
+    """Return the kernel's image: Linux 6.12 with these series (linux/build --series), or unmodified if `stock`. `source` names
+    another tree of Linux 6.12, `configs` additional fragments of linux/configs.
 
-    TRAPLESS_KERNEL and TRAPLESS_STOCK_KERNEL (for x86_64 with _X86_64 behind) name images to take instead.
+    TRAPLESS_KERNEL and TRAPLESS_STOCK_KERNEL (for x86_64 with the suffix _X86_64) name images to use instead.
     """
     arguments = ["--arch", arch.kernel, *(["--source", source] if source else [])]
     arguments += ["--stock"] if stock else ["--series", ",".join(series)]
@@ -178,7 +180,7 @@ def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, c
         run_tool([str(script), *arguments, "--out", str(out)], CACHE / "logs" / "kernel.log", "building the kernel",
                  show=r"^linux: ")
         if not (out / arch.image).exists():
-            raise UserError(f"linux/build left no {arch.image} (whole log: {CACHE / 'logs' / 'kernel.log'})")
+            raise UserError(f"linux/build made no {arch.image} (whole log: {CACHE / 'logs' / 'kernel.log'})")
         if ask_key() != key:
             raise UserError("linux/ was changed while the kernel was being built: run again")
 
@@ -186,12 +188,12 @@ def kernel(stock: bool = False, source: str | None = None, arch: Arch = RISCV, c
 
 
 def guest_tools(arch: Arch = RISCV) -> Path:
-    """Folder with our programs for the guest, compiled for its architecture."""
+    """Return the folder with our programs for the guest, compiled for its architecture."""
     return _guest_programs(LINUX / "tools", "tools", "building the guest's tools", arch)
 
 
 def guest_checks(arch: Arch = RISCV) -> Path:
-    """Folder with the series' own tests for the guest (hwdp-check, attack, check-init)."""
+    """Return the folder with the series' own tests for the guest (hwdp-check, attack, check-init)."""
     return _guest_programs(LINUX / "checks", "checks", "building the kernel's guest checks", arch)
 
 
@@ -208,7 +210,7 @@ def _guest_programs(sources: Path, kind: str, title: str, arch: Arch) -> Path:
 
 
 def host_mapsum() -> Path:
-    """mapsum for the host: what the guest's sums are compared with."""
+    """Return mapsum for the host. Tests compare the guest's sums with its sums."""
     source = LINUX / "tools" / "mapsum.c"
     return cached("host-mapsum", content_key(source), "building mapsum for the host", lambda out: run_tool(
         ["cc", "-O2", "-pthread", "-o", out / "mapsum", source], CACHE / "logs" / "mapsum.log",
@@ -216,7 +218,7 @@ def host_mapsum() -> Path:
 
 
 def smu_rtl(profile: str, settings: tuple[str, ...], harts: int | None) -> Path:
-    """The SMU's RTL as a library, with the sizes that this profile says."""
+    """Build the SMU's RTL as a library with the sizes of this profile, and return its path."""
     ask = [str(machine()), "run", "--kernel", os.devnull, "--smu-rtl", "--profile", profile]
     ask += [text for setting in settings for text in ("--set", setting)]
     ask += ["--harts", str(harts)] if harts else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Harts that a kernel has no place for are refused: it would leave them out without a word."""
+"""Refuses more harts than the kernel supports. Linux would silently leave them out."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ PROFILES = MACHINE / "profiles"
 
 
 def check(kernel: Path, harts: int | None) -> None:
-    """UserError if the kernel takes fewer harts than these; what is not known (None) is not checked."""
+    """Raise UserError if the kernel supports fewer harts than `harts`. None (unknown) is not checked."""
     most = kernels_most(kernel)
     if harts is not None and most is not None and harts > most:
-        raise UserError(f"{harts} harts: the kernel takes at most {most} (CONFIG_NR_CPUS): use --harts {most} or less, or "
+        raise UserError(f"{harts} harts: the kernel supports at most {most} (CONFIG_NR_CPUS): use --harts {most} or less, or "
                         "another --kernel")
 
 
 def kernels_most(kernel: Path) -> int | None:
-    """CONFIG_NR_CPUS of a kernel whose configuration is where linux/build (config) or a kernel tree (.config) has it."""
+    """Return the kernel's CONFIG_NR_CPUS from its configuration, where linux/build (config) or a kernel tree (.config) leaves it;
+    None if there is no such file."""
     places = [kernel.parent / "config"]
     if kernel.parent.name == "boot" and kernel.parent.parent.parent.name == "arch":
         places.append(kernel.parents[3] / ".config")
@@ -33,8 +34,8 @@ def kernels_most(kernel: Path) -> int | None:
 
 
 def of_machine(profile: str, settings: tuple[str, ...], harts: int | None) -> int | None:
-    """The harts of a machine with this profile (a name or a file), these `key=value`s and the number of --harts. None where they
-    make no sense: what is wrong, the machine says better."""
+    """Return the number of harts of a machine with this profile (a name or a file), these `key=value` settings and the number of
+    --harts. None if they are invalid: the machine reports that better."""
     pairs = [setting.partition("=") for setting in settings]
     said = [value.strip() for key, _, value in pairs if key.strip() == "machine.harts"]
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job: a command for the guest, files that go in, files that come out, an exit status. It travels on an ext4 disk."""
+"""Jobs. A job is a command for the guest, files to copy in, files to copy out, and an exit status. It is on an ext4 disk."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from trapless.guest.images import ext4
 
 LABEL = "trapless-job"
 KINDS = ("ideal", "osdp", "emulated", "trap", "hwdp")
-"""Kinds of demand paging that the guest's launcher knows."""
+"""Kinds of demand paging that the guest's launcher supports."""
 _ROOM = 256 * ext4.MIB
 
 
 @dataclass(frozen=True)
 class Job:
-    """The work of the guest's init."""
+    """A job for the guest's init."""
 
     script: str
-    """Body of a shell script; runs in /job/in, may write files to /job/out."""
+    """Body of a shell script. It runs in /job/in and may write files to /job/out."""
     inputs: tuple[Path, ...] = ()
     """Host files and folders that appear in /job/in."""
 
 
 def command_job(argv: list[str], kind: str | None = None, inputs: tuple[Path, ...] = (), share: bool = False) -> Job:
-    """A job that runs one command, its file mappings of /data paged as `kind` says (None: left alone)."""
+    """Make a job that runs one command. Its file mappings of /data are paged as `kind` says; None leaves them alone."""
     return Job(f"exec {shlex.join(launcher(kind, share) + argv)}", inputs)
 
 
 def launcher(kind: str | None, share: bool = False) -> list[str]:
-    """Words to put before a command so that its mappings of /data are paged as `kind` says."""
+    """Return the words to put before a command so that its mappings of /data are paged as `kind` says."""
     return ["hwdp", "-k", kind, "-f", "/data/", *(["-s"] if share else []), "--"] if kind else []
 
 
 def write_disk(job: Job, image: Path) -> None:
     """Make the job's disk."""
-    # Once in the tree, once in the image; what the guest may write comes to that.
+    # The inputs exist twice: in the tree and in the image. The guest may write about as much.
     check_room(2 * sum(map(_size, job.inputs)) + SMALL, image.parent, "the job's disk")
     tree = image.with_suffix(".tree")
     (tree / "in").mkdir(parents=True)
@@ -49,11 +49,11 @@ def write_disk(job: Job, image: Path) -> None:
     command = tree / "cmd"
     command.write_text(f"#!/bin/sh\n{job.script}\n")
     command.chmod(0o755)
-    # Init writes over it: for a new file there may be no room when the command has ended.
+    # Init overwrites these files. It could not create a new file if the command had filled the disk.
     for name in ("status", "readahead"):
         (tree / name).write_text("      \n")
     for path in job.inputs:
-        # Not the path's own: that of `.` is empty.
+        # Not Path.name, which is empty for `.`.
         name = Path(os.path.abspath(path)).name
         target = tree / "in" / name
         if target.exists():
@@ -72,7 +72,7 @@ def write_disk(job: Job, image: Path) -> None:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder; what cannot be read is complained of when it is copied."""
+    """Return the bytes of a file, or of all files in a folder. Unreadable files are reported later, when they are copied."""
     try:
         return sum(each.lstat().st_size for each in (path.rglob("*") if path.is_dir() else (path,)))
     except OSError:
@@ -80,7 +80,8 @@ def _size(path: Path) -> int:
 
 
 def read_number(image: Path, path: str) -> int | None:
-    """A number that init left on the job's disk: `/status`, the command's exit status, or `/readahead`; None if it did not."""
+    """Read a number that init left on the job's disk: `/status` (the command's exit status) or `/readahead`. None if it is not
+    there."""
     text = ext4.read_file(image, path)
     try:
         return int(text) if text is not None else None
@@ -89,8 +90,8 @@ def read_number(image: Path, path: str) -> int | None:
 
 
 def read_counters(image: Path) -> dict[str, int]:
-    """By how much the kernel's counters grew while the command ran (vmstat, hwdp/stats and the data disk's reads; gauges may
-    have fallen); empty if the guest never got so far."""
+    """Return how much the kernel's counters grew while the command ran (vmstat, hwdp/stats, and the data disk's reads). Gauges
+    may have fallen. Empty if the guest did not get that far."""
     before, after = (_counters(ext4.read_file(image, f"/{name}") or b"") for name in ("before", "after"))
     return {name: value - before.get(name, 0) for name, value in after.items()}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of guests: what their records depend on, and what makes them. base/kept.py keeps the records."""
+"""Runs of guests: what a record depends on, and how it is made. base/kept.py stores the records."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from trapless.guest import ending
 from trapless.guest.job import Job
 
 FOLDER = "@folder@"
-"""Stands in a guest's options for the run's own folder, in which the guest may leave files for `take`."""
+"""Placeholder in a guest's options for the run's folder, in which the guest may leave files for `take`."""
 _OWN_MIB = 1024
-"""Most memory of the host that a run needs besides its guest's memory."""
+"""Most host memory that a run needs in addition to its guest's memory."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run, and what is kept of it."""
+    """One run, and how its record is made."""
 
     title: str
     """Title of the run in messages and records."""
     guest: guests.Guest
     job: Job
     take: Callable[[guests.Outcome, Path], dict] = field(compare=False)
-    """The record, of JSON's types: from the outcome of a run that ended with status 0 (or of any, if `failures`) and from the
-    run's folder, where the command's files are in `out`."""
+    """Makes the record, of JSON's types, from the outcome of a run that ended with status 0 (or of any run, if `failures`) and
+    the run's folder, which has the command's files in `out`."""
     form: str
     """Version of the record, a part of its cache key. Change it whenever `take` changes."""
     depends: tuple[Path, ...] = ()
     """Files whose absolute paths are in the guest's options."""
     host_mib: int = 2048
-    """Approximate memory of the host that its guest needs."""
+    """Approximate host memory that the guest needs."""
     failures: bool = False
     """Whether a run that fails also has a record, which says how it ended. Otherwise a status other than 0 is an error."""
     from_checkpoint: bool = False
-    """Whether it continues from a checkpoint after the boot, which it shares with other runs."""
+    """Whether the run continues from a checkpoint after the boot, which it shares with other runs."""
     host_limit: float | None = field(default=None, compare=False)
     """Host seconds after which the run is stopped. The cache keeps no record of a stopped run."""
 
@@ -105,23 +105,23 @@ def records(program: Path, runs: Sequence[Run], at_once: int) -> list[dict]:
 
 
 def each(pool: Executor, program: Path, runs: dict[str, Run]) -> Iterator[tuple[str, dict | Exception]]:
-    """Yields the key of each run with its record or its error, as soon as the run has ended."""
+    """Yield the key of each run with its record or its error, as soon as the run has ended."""
     return kept.each(pool, {name: kept.Task(run.title, partial(fresh, program, run)) for name, run in runs.items()})
 
 
 def most_beside(runs: Sequence[Run], at_once: int) -> int:
-    """How many of these runs fit into the host's memory at the same time, at most `at_once`."""
+    """Return how many of these runs fit into the host's memory at the same time, at most `at_once`."""
     return max(1, min(at_once, len(runs), _available_mib() // (max((run.host_mib for run in runs), default=0) + _OWN_MIB)))
 
 
 def _available_mib() -> int:
-    """Memory that this host can give."""
+    """Return the host memory that is available."""
     found = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
     return int(found[1]) >> 10 if found else 0
 
 
 def fresh(program: Path, run: Run) -> dict:
-    """Run it, and return its record."""
+    """Make the run, and return its record."""
     with guests.workspace() as folder:
         options = tuple(option.replace(FOLDER, str(folder)) for option in run.guest.options)
         try:

@@ -21,30 +21,30 @@ from trapless.guest.job import KINDS, Job, command_job
 from trapless.guest.programs import own
 
 NOT_FOUND = 127
-"""Exit status of a shell that does not find a command."""
+"""Exit status of a shell that does not find the command."""
 MODES = ("ro", "rw", "snapshot")
-"""What writes to a drive's namespace do."""
+"""Options that decide whether writes to a namespace are kept."""
 _DRIVE = re.compile(rf",(?=(?:block|ssd|namespace)=|(?:{'|'.join(MODES)})(?:,|$))")
-"""The comma before a drive's first option."""
+"""The comma before the first option of a drive."""
 LINUX_READAHEAD = 128
-"""KB that Linux reads ahead on a drive that asks for no more, as the machine's and QEMU's do."""
+"""Linux's readahead in KB for a drive that reports no optimal size, like the drives of the machine and of QEMU."""
 _MOST_READAHEAD = (1 << 32) - 4
-"""KB that Linux takes."""
+"""Largest readahead that Linux accepts, in KB."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """What the machine is to attribute, and where its files go."""
+    """Which cycles the machine must charge to tasks and functions, and where it writes the result."""
 
     out: Path
     since: str
-    """From `start`, in `roi`s, from `milestone:N` or `instructions:N` on."""
+    """`start`, `roi`, `milestone:N` or `instructions:N`."""
     symbols: tuple[str, ...] = ()
     """Symbol files, FILE[@BASE]."""
     categories: Path | None = None
 
     def options(self) -> list[str]:
-        """The machine's options."""
+        """Return the machine's options."""
         options = ["--attribute", str(self.out), "--attribute-from", self.since]
         for file in self.symbols:
             options += ["--symbols", file]
@@ -100,41 +100,41 @@ class Request:
     stats: Path | None = None
     interactive: bool = False
     check_atomic: bool = False
-    """Look at every miss that the SMU serves (guest/atomic.py)."""
+    """Whether the machine checks every miss that the SMU serves (guest/atomic.py)."""
     options: tuple[str, ...] = ()
-    """More options of the machine."""
+    """Additional options of the machine."""
     attribute: Attribute | None = None
-    """What the machine must record about the cycles."""
+    """What the machine must record about cycles."""
 
 
 OPTIONS: dict[str, Field] = {option.metadata["word"] or option.name: option for option in fields(Request) if option.metadata}
-"""What users set, by the word of the command line."""
+"""Fields that users set, by the option's name on the command line."""
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes of a size like 320M or 1G; None if the text is not a size."""
+    """Return the bytes of a size like 320M or 1G; None if the text is not a size."""
     match = re.fullmatch(r"(\d+)([KMG])", text)
     return int(match[1]) << {"K": 10, "M": 20, "G": 30}[match[2]] if match else None
 
 
 def file_or_name(folder: Path, name: str) -> str:
-    """The path of a file that is sought from `folder` on, or the name of something built in."""
+    """Return the path of a file, which is relative to `folder`, or the name of something built in."""
     return str((folder / name).absolute()) if (folder / name).is_file() else name
 
 
 def _beside(folder: Path, option: str) -> str:
-    """An option of a drive; the machine itself seeks from the current folder on."""
+    """Return a drive's option with its path relative to `folder`: the machine itself uses the current folder."""
     key, _, name = option.partition("=")
     return f"ssd={file_or_name(folder, name)}" if key == "ssd" and folder != Path() else option
 
 
 def parse_data(argument: str) -> tuple[str, list[str]]:
-    """The size or image of `--data`, and the options of its drive. UserError for a size of 0, and for an option that is empty or
-    would replace an earlier one."""
+    """Split the value of `--data` into the size or image and the drive's options. UserError for a size of 0, for an empty option,
+    and for an option that would replace an earlier one."""
     text, *rest = _DRIVE.split(argument, maxsplit=1)
     options = rest[0].split(",") if rest else []
     if parse_size(text) == 0:
-        raise UserError(f"--data {text}: random.bin would have no bytes; give a size like 320M")
+        raise UserError(f"--data {text}: random.bin would be empty; give a size like 320M")
     if empty := [option for option in options if option in ("", "block=", "ssd=", "namespace=")]:
         raise UserError(f"--data {argument}: {empty[0] or 'an option'} is empty; give its value, or leave it out")
     namespace = 1
@@ -152,8 +152,8 @@ def parse_data(argument: str) -> tuple[str, list[str]]:
 
 
 def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None, bool, str]:
-    """The data disk for `--data` (an image and a drive's file are sought from `folder` on), whether writes to it are kept (only
-    in an image of the user's own), and its options."""
+    """Return the data disk for `--data`, whether writes to it are kept (only in the user's own image), and its options. Paths are
+    relative to `folder`."""
     if argument is None:
         return None, False, ""
     text, words = parse_data(argument)
@@ -165,7 +165,7 @@ def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None,
         return dataset.image(size), False, options
     image = folder / text
     if not image.is_file():
-        raise UserError(f"--data {text}: no such image, and not a size like 320M")
+        raise UserError(f"--data {text}: neither an image file nor a size like 320M")
     if ext4.label(image) != "trapless-data":
         raise UserError(f"--data {text}: not an ext4 image with the label trapless-data (e2label sets it)")
     if ext4.is_cut_short(image):
@@ -174,10 +174,11 @@ def data_disk(argument: str | None, folder: Path = Path()) -> tuple[Path | None,
 
 
 def readahead_of(kind: str | None, readahead: int | None) -> int | None:
-    """KB that Linux must read ahead for this kind of paging if `readahead` was asked for (None: it was not). None: the default.
+    """Return Linux's readahead in KB for this kind of paging, or None for Linux's default. `readahead` is what the user asked
+    for, or None.
 
-    Without a kind the guest behaves like an ordinary Linux. With a kind, readahead is off, as in the papers,
-    because these runs look at misses.
+    Without a kind the guest behaves like an ordinary Linux. With a kind, readahead is off, as in the papers, because these runs
+    look at misses.
     """
     if readahead is None:
         return None if kind is None else 0
@@ -189,7 +190,7 @@ def readahead_of(kind: str | None, readahead: int | None) -> int | None:
 
 
 def faults_of(faults: tuple[str, ...], data: bool) -> tuple[str, ...]:
-    """Faults as the machine has them: the data disk's, if they name none. UserError if there is no data disk."""
+    """Return the faults in the machine's form. A fault that names no disk strikes the data disk; UserError if there is none."""
     found = []
     for fault in faults:
         if key := twice(part.partition("=")[0] for part in fault.split(",")[1:]):
@@ -202,7 +203,7 @@ def faults_of(faults: tuple[str, ...], data: bool) -> tuple[str, ...]:
 
 
 def run(request: Request) -> int:
-    """Boot, run the command, bring its files back; its exit status."""
+    """Boot a guest, run the command, and copy its files back. Return its exit status."""
     if request.out:
         output_folder(request.out)
     if request.stats and request.simulator == "machine":
@@ -219,7 +220,7 @@ def run(request: Request) -> int:
         say(found)
     for line in what_was(request, outcome):
         say(line)
-    # The guest's init tells of /data what it has mounted there.
+    # The guest's init reports the readahead only if it mounted /data.
     unmounted = request.data is not None and outcome.readahead is None and not request.interactive
     if unmounted:
         say("--data: nothing was mounted at /data: Linux could not read that disk's ext4")
@@ -232,9 +233,10 @@ def run(request: Request) -> int:
 
 
 def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
-    """What a run says at its end of its data disk's readahead, as the guest's kernel had it then, and of the drives' faults.
+    """Return lines about the run: the data disk's readahead at the end, what the check of atomic context found, and how often
+    each fault struck.
 
-    Between its boot and its end a command may have had another readahead, which nobody asks the kernel for."""
+    The command may have changed the readahead for a while; this is not detected. """
     lines = []
     if outcome.readahead is not None and outcome.readahead >= 0:
         why = "as --readahead says" if request.readahead is not None else (
@@ -243,7 +245,7 @@ def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
         if asked is None and outcome.readahead != LINUX_READAHEAD:
             why = f"changed by the command: Linux' own is {LINUX_READAHEAD} KB"
         elif asked is not None and outcome.readahead != asked:
-            # Linux gives a drive that it has reset the readahead of a new one.
+            # Linux gives a drive the default readahead again when it resets the drive.
             why = f"changed from {asked} KB, by the command or with a reset of the drive"
         lines.append(f"readahead of /data at the end: {outcome.readahead} KB, {why}")
     lines += [line for line in [atomic.line(outcome.stats)] if line]
@@ -252,14 +254,14 @@ def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
 
 
 def check(request: Request, folder: Path = Path()) -> None:
-    """UserError for options that no run could have, before anything is built."""
+    """Raise UserError for options that no run could have, before anything is built."""
     if request.interactive and request.argv:
         raise UserError(f"--interactive: takes no command after --: {request.argv[0]}")
     if request.interactive and request.kind:
-        raise UserError(f"--kind {request.kind} does not work with --interactive, whose shell has no kind: begin its commands "
+        raise UserError(f"--kind {request.kind} does not work with --interactive: in the shell, begin each command "
                         f"with hwdp -k {request.kind} -f /data/ --")
     if request.share and not request.kind:
-        raise UserError("--share: only with --kind, whose launcher makes threads share")
+        raise UserError("--share works only with --kind: the launcher of a kind makes threads share a mapping")
     for path in request.inputs:
         if not (folder / path).exists():
             raise UserError(f"--in {path}: no such file")
@@ -277,7 +279,7 @@ def check(request: Request, folder: Path = Path()) -> None:
     if request.simulator != "machine" and request.kind in ("trap", "hwdp"):
         raise UserError(f"--kind {request.kind} does not work with --on {request.simulator}, which has no SMU: "
                         "use osdp, ideal or emulated")
-    # QEMU itself takes 0 for its own 128 MiB, and a number alone for MiB.
+    # QEMU takes 0 for its own default of 128 MiB, and a number without a unit for MiB.
     if request.simulator != "machine" and request.memory is not None and not parse_size(request.memory.upper()):
         raise UserError(f"--memory {request.memory}: not a size like 256M")
     if request.interactive and not sys.stdin.isatty():
@@ -287,12 +289,12 @@ def check(request: Request, folder: Path = Path()) -> None:
 
 
 def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]:
-    """The guest and its job, built if need be; files of the request's are sought from `folder` on."""
+    """Return the guest and its job, after building what they need. The request's paths are relative to `folder`."""
     check(request, folder)
     arch = build.ARCHS[request.arch]
     data, kept, options = data_disk(request.data, folder)
     if request.simulator != "machine" and options:
-        raise UserError(f"--data {request.data}: options only with --on machine")
+        raise UserError(f"--data {request.data}: options of the drive work only with --on machine")
     command = own.resolve(request.argv, arch, folder, request.cflags, request.packages)
     root = rootfs.image(arch, tuple(dict.fromkeys((*request.packages, *command.packages))))
     guest = guests.Guest(
@@ -308,8 +310,8 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
     if command.files and not command.packages:
         own.check_needs(command.files[0], request.argv[0], rootfs.files(root), arch)
     if request.kind and command.files and own.is_static(command.files[0]):
-        say(f"{request.argv[0]} is statically linked: --kind does not reach it, but in the guest "
-            f"`hwdp -k {request.kind} -- {command.argv[0]}` does")
+        say(f"{request.argv[0]} is statically linked, so --kind has no effect on it; in the guest, "
+            f"`hwdp -k {request.kind} -- {command.argv[0]}` pages its mappings")
     given = {path.name for path in request.inputs}
     inputs = tuple(folder / path for path in request.inputs) + tuple(path for path in command.files if path.name not in given)
     if request.interactive:
@@ -318,7 +320,7 @@ def prepare(request: Request, folder: Path = Path()) -> tuple[guests.Guest, Job]
 
 
 def check_kernel(request: Request, folder: Path = Path()) -> None:
-    """UserError if there is no such kernel, or if two options name one."""
+    """Raise UserError if the kernel does not exist, or if two options name a kernel."""
     if request.stock and request.series != build.SERIES:
         raise UserError(f"--series {','.join(request.series)} does not work with --stock, which has no series: give one of them")
     if not request.kernel:
@@ -331,7 +333,7 @@ def check_kernel(request: Request, folder: Path = Path()) -> None:
 
 
 def _of_the_machine(request: Request) -> str | None:
-    """An option that only the machine has, if there is one."""
+    """Return an option that only the machine has, if the request has one."""
     given = [*request.options[:1], *(f"--fault {fault}" for fault in request.faults)]
     given += ["--check-atomic"] if request.check_atomic else []
     given += [*(["--detail"] if request.detail else []), *(["--stats"] if request.stats else [])]
@@ -341,7 +343,7 @@ def _of_the_machine(request: Request) -> str | None:
 
 
 def say_where(gdb: str) -> None:
-    """Tell how GDB attaches: what the machine itself says is shown at the end only."""
+    """Print how GDB attaches. The machine's own message is shown only at the end of the run."""
     place = gdb.removesuffix(",nowait")
     place = place.removeprefix("unix:") if place.startswith("unix:") else place if ":" in place else f":{place}"
     say(f"GDB can attach: target remote {place}")
@@ -349,7 +351,7 @@ def say_where(gdb: str) -> None:
 
 def run_elf(elf: Path, profile: str, settings: tuple[str, ...], detail: str | None = None,
             options: tuple[str, ...] = ()) -> int:
-    """Run a bare-metal ELF that ends through `tohost`; its exit status. `options` go to the machine."""
+    """Run a bare-metal ELF file that ends through `tohost`; return its exit status. `options` go to the machine."""
     if not elf.is_file():
         raise UserError(f"--elf {elf}: no such file")
     command = [str(build.machine()), "elf", str(elf), "--profile", profile]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One line that says how much of the data disk hardware read in a run, and why not all of it."""
+"""Makes the line that says how many of the data disk's reads hardware made in a run, and why not all."""
 
 from __future__ import annotations
 
 from trapless.guest import boot as guests
 
-# Counters of /sys/kernel/mm/hwdp/stats that say why Linux had to read, and what they count (docs/explanation/linux.md).
+# Reasons why Linux had to read, by counter of /sys/kernel/mm/hwdp/stats (docs/explanation/linux.md). These count mappings.
 _REASONS = {
     "refused_off": "{} refused: the kind is switched off",
     "refused_mapping_flags": "{} refused: executable, locked, huge or unreadable",
@@ -26,7 +26,7 @@ _REASONS = {
     "areas_withdrawn_yielded": "{} given up for another mapping of the file",
     "areas_disarmed_fork": "{} copied by fork(): the child's copy is not served",
 }
-# The same for mappings whose entries were emptied for a while; they count how often.
+# Reasons for which the entries of a mapping were disarmed for a while. These count how often that happened.
 _FOR_A_WHILE = {
     "areas_disarmed_layout_change": "the file's blocks changed",
     "areas_disarmed_direct_write": "direct writes",
@@ -36,7 +36,7 @@ _FOR_A_WHILE = {
     "areas_disarmed_io_limit": "a cgroup limits reads of the disk",
     "areas_disarmed_power": "the machine slept",
 }
-# And for single pages that hardware could have brought.
+# Reasons why Linux read single pages that hardware could have read.
 _PAGES = {
     "faults_for_want_of_frame": "no free frame",
     "smu_fail_device": "device error",
@@ -49,8 +49,8 @@ _REST = ("the first miss of a mapping, mappings that the kind does not reach, th
 
 
 def reads(kind: str | None, outcome: guests.Outcome) -> tuple[int, int] | None:
-    """Reads of the data disk from the first command to the end: by hardware (of `emulated`, by the unit in software), and all.
-    The drive has counted them; on QEMU, Linux has. None without a data disk."""
+    """Count reads of the data disk from the first command to the end: reads by hardware (for `emulated`, by the unit in
+    software), and all reads. The drive counts them; on QEMU, Linux does. None without a data disk."""
     counted = outcome.counters
     software_unit = counted.get("smu_installed", 0) if kind == "emulated" else 0
     if outcome.stats.get("disks"):
@@ -66,13 +66,13 @@ def reads(kind: str | None, outcome: guests.Outcome) -> tuple[int, int] | None:
 
 
 def figures(kind: str | None, outcome: guests.Outcome) -> dict[str, int]:
-    """The same counts for a record; empty without a data disk."""
+    """Return the same counts for a record; empty without a data disk."""
     found = reads(kind, outcome)
     return {} if found is None else {"data_reads": found[1], "data_reads_by_hardware": found[0]}
 
 
 def line(kind: str, outcome: guests.Outcome) -> str | None:
-    """What share of the data disk's reads hardware made, and why the rest was not. None without a data disk."""
+    """Say what share of the data disk's reads hardware made, and why it did not make the rest. None without a data disk."""
     found = reads(kind, outcome)
     if found is None:
         return None
@@ -80,7 +80,7 @@ def line(kind: str, outcome: guests.Outcome) -> str | None:
     if kind in ("osdp", "ideal") or not total:
         return f"{kind}: Linux made {_all(total)} of the data disk"
     who = "the unit in software" if kind == "emulated" else "hardware"
-    # Not rounded up: 100 % are all.
+    # Rounded down, so that 100 % means all reads.
     share = 1000 * hardware // total / 10
     text = f"{kind}: {who} made {hardware:,} of {total:,} reads of the data disk ({share:.1f} %)"
     rest = total - hardware
@@ -92,8 +92,8 @@ def _all(total: int) -> str:
 
 
 def _why(counters: dict[str, int], rest: int) -> list[str]:
-    """The reasons that the kernel has counted, in the order of the tables above, and what is left of `rest` reads. A read of
-    Linux may bring several pages."""
+    """Return the reasons that the kernel counted, in the order of the tables above, and then the reads without a counted reason.
+    One read by Linux may bring several pages."""
     counted = {name: counters.get(name, 0) for name in (*_REASONS, *_FOR_A_WHILE, *_PAGES)}
     failed = sum(counted[name] for name in ("faults_for_want_of_frame", "smu_fail_device", "smu_fail_timeout"))
     counted["stores"] = max(0, counters.get("armed_faults_served_by_os", 0) - failed)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RocksDB's own db_bench, as Debian ships it, on mapped tables; and databases loaded for it."""
+"""RocksDB's own db_bench, as Debian packages it, on mapped tables; and databases that are loaded for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Database:
 
     records: int
     record_bytes: int = 4096
-    """Bytes of a key and its value (ISCA20, section VI)."""
+    """Bytes of a key with its value (ISCA20, section VI)."""
 
     @property
     def bytes(self) -> int:
@@ -32,8 +32,8 @@ class Database:
         return self.records * self.record_bytes
 
     def options(self) -> list[str]:
-        """Options of RocksDB, as in the YCSB driver: tables are mapped, not compressed, and have Bloom filters; there is no block
-        cache."""
+        """Return RocksDB's options, as in the YCSB driver: tables are mapped, not compressed, and have Bloom filters; there is no
+        block cache."""
         return [f"--db={FOLDER}", f"--num={self.records}", f"--key_size={_KEY_BYTES}",
                 f"--value_size={self.record_bytes - _KEY_BYTES}", "--compression_type=none", "--bloom_bits=10", "--cache_size=0",
                 "--mmap_read=1"]
@@ -48,23 +48,24 @@ class Database:
 
 @dataclass(frozen=True)
 class Load:
-    """Reads of records at random, each alike; as many before those that count. RocksDB checks every block that it reads."""
+    """Random reads of records, all with the same distribution. As many reads before them are a warm-up. RocksDB checks every
+    block that it reads."""
 
     database: Database
     operations: int = 10_000
-    """Measured, of all threads together."""
+    """Measured operations of all threads together."""
     threads: int = 1
     seed: int = 1
 
     def argv(self) -> list[str]:
-        """The command line."""
+        """Return the command line."""
         return ["db_bench", "--benchmarks=readrandom[W1-X1]", *self.database.options(), "--use_existing_db=1", "--readonly=1",
                 f"--threads={self.threads}", f"--reads={self.operations // self.threads}", f"--seed={self.seed}"]
 
 
 def figures(text: str) -> dict:
-    """What db_bench says of its last readrandom: operations, operations a second, mean time of one in us. UserError if one of its
-    records was not found, or if it says nothing."""
+    """Return the results of db_bench's last readrandom: operations, operations per second, mean time of an operation in us.
+    UserError if a record was not found, or if there are no results."""
     found = list(_RESULT.finditer(text))
     if not found:
         raise UserError(f"db_bench printed no result of readrandom: {text.strip()[-200:]}")

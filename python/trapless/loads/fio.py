@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fio as a load: the time of one page miss, by kind of demand paging.
+"""fio as a load: measures the time of one page miss, for each kind of demand paging.
 
-Stock fio reads 4 KiB blocks at random through one mapping: 64 MiB out of a file of 320 MiB, cold, readahead off.
+Unmodified fio reads 4 KiB blocks at random through one mapping: 64 MiB out of a file of 320 MiB, cold, readahead off.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from trapless.results import figures
 from trapless.results.columns import HIGHER, LOWER, Column
 
 BLOCK = 4096
-"""Bytes of a read."""
+"""Size of a read in bytes."""
 KINDS = ("ideal", "osdp", "hwdp")
 """The demo's kinds. Experiments use all kinds (trapless.guest.job.KINDS)."""
 MISS_US = Column("miss_by_difference_us", "miss us", "Mean latency of a read less that of a read whose page is mapped.", "us",
@@ -74,14 +74,14 @@ class Load:
     read_bytes: int = 64 * ext4.MIB
     threads: int = 1
     seed: int = 8
-    """fio's own random seed. With this one no thread draws the file's last block: fio's mmap engine maps the whole file
-    anew whenever it meets that block."""
+    """fio's random seed. With this seed, no thread draws the file's last block. That matters because fio's mmap engine maps the
+    whole file again each time it draws that block."""
     ring: int | None = None
-    """Frames of the pool; None leaves it to the kernel (4096)."""
+    """Frames in the free ring; None: the kernel's default (4096)."""
     kpoold: bool = True
-    """Whether kpoold refills the pool in the background; otherwise only faults do."""
+    """Whether kpoold refills the free ring in the background; otherwise only page faults refill it."""
     kpted: bool = True
-    """Whether kpted has pages adopted in the background, too; otherwise a page is adopted only when its metadata is needed."""
+    """Whether kpted also adopts pages in the background; otherwise a page is adopted only when its metadata is needed."""
     but_last: bool = False
     """Whether fio never draws the file's last block, with any seed. It may then draw a block more than once."""
     share: bool | None = None
@@ -93,7 +93,7 @@ class Load:
     (waited_seconds)."""
 
     def command(self, kind: str) -> str:
-        """Shell command for this load."""
+        """Return the shell command for this load."""
         share = self.threads > 1 if self.share is None else self.share
         return (
             f"{shlex.join(launcher(kind, share))} fio --name=miss --filename=/data/random.bin --readonly "
@@ -106,7 +106,7 @@ class Load:
         )
 
     def job(self, kind: str) -> Job:
-        """The job for one kind."""
+        """Return the job for one kind."""
         settings = "/sys/kernel/mm/hwdp"
         return Job("\n".join([
             "" if self.kpoold or kind in ("ideal", "osdp") else f"echo 0 > {settings}/kpoold || exit $?",
@@ -118,29 +118,29 @@ class Load:
         ]))
 
     def append(self) -> str:
-        """What it wants of the kernel's command line. Addresses are not random: a mapping that lies across the end of a table of
-        the third level costs each walk another entry, and that is no difference between kernels."""
+        """Return the text for the kernel's command line. It turns off random addresses: for a mapping that crosses the end of a
+        third-level table, each walk reads one entry more, which would look like a difference between kernels."""
         return f"hwdp.ring={self.ring} norandmaps" if self.ring else "norandmaps"
 
     def guest(self, guest: guests.Guest) -> guests.Guest:
-        """The guest with this load's settings at boot."""
+        """Return the guest with this load's settings for the boot."""
         return replace(guest, append=f"{guest.append} {self.append()}".strip())
 
 
-# Runs a job on some simulator: (guest, job, folder for its files) -> outcome.
+# Runs a job on a simulator: (guest, job, folder for its files) -> outcome.
 Runner = Callable[[guests.Guest, Job, Path], guests.Outcome]
 
 
 def measure(runner: Runner, guest: guests.Guest, load: Load, out: Path, kinds: tuple[str, ...] = KINDS,
             at_once: int = 1) -> list[dict]:
-    """Run each kind, keep its raw files in `out`/KIND, and return one record a kind, in the order of `kinds`."""
+    """Run each kind, store its raw files in `out`/KIND, and return one record for each kind, in the order of `kinds`."""
     with ThreadPoolExecutor(max_workers=at_once) as pool:
         records = list(pool.map(lambda kind: run_one(runner, guest, load, kind, out / kind), kinds))
     return breakdown(records)
 
 
 def run_one(runner: Runner, guest: guests.Guest, load: Load, kind: str, folder: Path) -> dict:
-    """The record of one run; its raw files stay in `folder`."""
+    """Return the record of one run. Its raw files stay in `folder`."""
     shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(parents=True)
@@ -155,43 +155,43 @@ def run_one(runner: Runner, guest: guests.Guest, load: Load, kind: str, folder: 
 
 
 def read_back(kind: str, outcome: guests.Outcome, load: Load, guest: guests.Guest, folder: Path) -> dict:
-    """The record of a run that ended in order, whose files are in `folder`."""
+    """Make the record of a run that ended normally. Its files are in `folder`."""
     result = record(kind, json.loads((folder / "fio.json").read_text()), outcome, load, guest)
     if counters := kernel_stats(folder):
         result["kernel_stats"] = counters
-        # Arming again is counted as well, and costs other than a whole file at once.
+        # The counters include re-arming, whose cost per page differs from that of arming a whole file at once.
         if counters.get("pages_armed") and not counters.get("pages_rearmed"):
             result["arming_us_per_page"] = counters["arming_ns"] / counters["pages_armed"] / 1000
     if load.log_ms is not None:
-        # One of several threads may start its own time after its mmap(). fio's run time is that of the longest thread.
+        # A thread may begin its own time after its mmap(). fio's run time is that of the longest thread.
         result["waited_seconds"] = max(waited_seconds(folder))
     return result
 
 
 def logs(folder: Path) -> Iterator[list[tuple[int, int]]]:
-    """fio's logs of completion latency, in the order of its threads: when in ms since the thread began, and the latency in ns.
-    fio-log-formats: time, value, direction, ..."""
+    """Read fio's logs of completion latency, one for each thread: pairs of the time in ms since the thread began and the latency
+    in ns. Columns of a line: time, value, direction, ... (see fio-log-formats)."""
     for path in sorted(folder.glob("fio_clat.*.log"), key=lambda path: int(path.suffixes[-2][1:])):
         yield [(int(when), int(ns)) for when, ns, *_ in (line.split(",") for line in path.read_text().splitlines())]
 
 
 def waited_seconds(folder: Path) -> list[float]:
-    """How long each of fio's threads had run when it began its first read: it makes ready, and waits for mmap, which makes the
-    page tables and arms them. fio's run time has that in it, which a run of hours does not feel. (`arming_ns` of the kernel's
-    statistics has arming again in it as well, which goes on beside the reads.) To a millisecond, or to the time of a mean.
+    """Return how long each of fio's threads had run when it began its first read, in seconds. In this time mmap() makes the page
+    tables and arms them. fio's run time includes it, which matters in short runs only. (`arming_ns` of the kernel's statistics
+    does not serve: it also includes re-arming during the reads.) The precision is 1 ms, or one interval of the log.
     """
     return [max(0.0, when / 1e3 - ns / 1e9) for (when, ns), *_ in logs(folder)]
 
 
 def kernel_stats(folder: Path) -> dict[str, int]:
-    """The kernel's own counters; empty where it has none."""
+    """Return the kernel's own counters; empty if it has none."""
     path = folder / "hwdp-stats"
     lines = path.read_text().splitlines() if path.exists() else []
     return {name: int(value) for name, value in (line.split() for line in lines if line.strip())}
 
 
 def record(kind: str, fio: dict, outcome: guests.Outcome, load: Load, guest: guests.Guest) -> dict:
-    """One kind's record: fio's view and the machine's. Times in us unless the name says otherwise."""
+    """Make one kind's record from fio's results and the machine's. Times are in us unless the name says otherwise."""
     said, stats = figures.of_fio(fio), outcome.stats
     result = {
         "kind": kind,
@@ -249,7 +249,7 @@ def _add_region(result: dict, regions: list[dict], ops: int) -> None:
 
 
 def breakdown(records: list[dict]) -> list[dict]:
-    """Add what needs more than one kind: time of a miss by difference to `ideal`, and ratios to `osdp`."""
+    """Add the figures that need several kinds: time of a miss by difference to `ideal`, and ratios to `osdp`."""
     by_kind = {entry["kind"]: entry for entry in records}
     ideal, osdp = by_kind.get("ideal"), by_kind.get("osdp")
     for entry in records:
@@ -268,5 +268,5 @@ def breakdown(records: list[dict]) -> list[dict]:
 
 
 def small_load(load: Load) -> Load:
-    """The load with a quarter of its reads, for quick checks."""
+    """Return the load with a quarter of its reads, for quick checks."""
     return replace(load, read_bytes=load.read_bytes // 4)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads that sweeps know by name. Each brings its own data and leaves its figures."""
+"""Workloads that sweeps know by name. Each has its own data and its own figures."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from trapless.loads.rocksdb import SEED_STEP
 
 @dataclass(frozen=True)
 class Prepared:
-    """A workload that can run."""
+    """A workload that is ready to run."""
 
     job: Job
     data: Path
     """Data disk."""
     packages: tuple[str, ...] = ()
     append: str = ""
-    """Text that is added to the kernel's command line."""
+    """Text to add to the kernel's command line."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,13 @@ class Workload:
 
     about: str
     parameters: dict[str, object]
-    """By name, with their defaults."""
+    """Parameters by name, with their defaults."""
     prepare: Callable[[str | None, bool | None, dict], Prepared]
-    """From the kind of paging, whether threads share a mapping (None: as is usual for it) and the parameters."""
+    """Makes it ready from the kind of paging, whether threads share a mapping (None: the workload's default) and the
+    parameters."""
 
     def of(self, kind: str | None, share: bool | None, given: dict[str, object]) -> Prepared:
-        """With these parameters."""
+        """Make it ready with these parameters."""
         return self.prepare(kind, share, {**self.parameters, **given})
 
 
@@ -53,7 +54,7 @@ def _size(name: str, text: object) -> int:
 
 
 def _fio(kind: str | None, share: bool | None, given: dict) -> Prepared:
-    # With some seeds fio would meet the last block, and map the whole file anew.
+    # With some seeds, fio would draw the last block and then map the whole file again.
     load = miss_latency.Load(_size("file", given["file"]), _size("read", given["read"]), given["threads"], given["seed"],
                              but_last=True, share=share)
     return Prepared(load.job(kind), dataset.image(load.file_bytes), append=load.append())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of programs on a data set that is larger than memory: YCSB and db_bench on RocksDB, and fio (ISCA20, section VI-C).
 
-The paper's data set has 64 GB, and its memory 32 GB. Here their ratio, the records of 4 KiB, the distributions and the numbers of
-threads are the same as in the paper, but memory is only as large as a host can spare. As in the paper, each thread has its own
+The paper's data set has 64 GB, and its memory 32 GB. The ratio of the two, the records of 4 KiB, the distributions and the
+numbers of threads are the same here, but memory is only as large as a host can spare. As in the paper, each thread has its own
 core.
 """
 
@@ -40,15 +40,15 @@ RECORD_BYTES = 4096
 RATIO = 2
 """Size of the data set divided by the size of memory."""
 WARM, REGION = 2, 100
-"""Number of the milestone at the end of YCSB's warm-up (before it, timing is not detailed), and number of the region of interest
-that follows (ycsb.c)."""
+"""Milestone at the end of YCSB's warm-up, where detailed timing begins, and number of the region of interest after it
+(ycsb.c)."""
 SEED_STEP = 1000
 """Distance between the seeds of two runs. The threads of a run take consecutive seeds."""
 _FORMS = {FIO: "rocksdb 7", DBBENCH: "rocksdb 7", YCSB: "rocksdb 6"}
 _FILL = """\
 ahead=/sys/block/$(sed -n 's|^/dev/\\([^ ]*\\) /data .*|\\1|p' /proc/mounts)/queue/read_ahead_kb
 echo 512 >$ahead && cat {files} >/dev/null && echo 0 >$ahead || exit $?"""
-"""Reads all files into memory, five times as fast as without readahead; readahead is off again afterwards."""
+"""Reads all files into memory with readahead, which is five times as fast, and then turns readahead off again."""
 _ATTRIBUTE = "attribute"
 PROGRAM_COLUMN = word("program", "program",
                       "FIO reads a mapping at random, DBBench is RocksDB's readrandom, YCSB-A to F its workloads.")
@@ -74,7 +74,8 @@ class Scale:
     memory_mib: int
     data_mib: int
     operations: int
-    """Operations of all threads together, as in the paper. So what is in memory does not depend on the number of threads."""
+    """Measured operations of all threads together, as in the paper. So the pages in memory do not depend on the number of
+    threads."""
     warm: int
     """Operations of the warm-up before them."""
 
@@ -87,8 +88,8 @@ class Scale:
 SCALE = Scale(memory_mib=256, data_mib=RATIO * 256, operations=12_000, warm=24_000)
 SCALE_OF_QUICK = Scale(memory_mib=128, data_mib=RATIO * 128, operations=1_000, warm=2_000)
 COST = {"YCSB-E": 0.05, FIO: 4.0}
-"""Factor for the number of operations of a program, by the time that one takes: a scan of YCSB-E reads about fifty records, and a
-read of fio hardly computes. Other programs have the factor 1."""
+"""Factor for the number of operations of a program, because the time per operation differs: a scan of YCSB-E reads about fifty
+records, and a read of fio hardly computes. Other programs have the factor 1."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Case:
 
     @property
     def data_set(self) -> str:
-        """Name of the data set that it reads; all workloads of YCSB read the same one."""
+        """Name of the data set that the program reads; all workloads of YCSB read the same one."""
         return self.program.partition("-")[0]
 
     def disk(self) -> Path:
@@ -142,7 +143,8 @@ class Case:
     def command(self) -> str:
         """Shell command that runs the program."""
         if self.program == FIO:
-            # In a cold run each read is of another block. A run with filled memory reads so many that one would hit the last.
+            # In a cold run, each read is of a different block. A run with full memory makes many more reads, and one would be
+            # of the last block.
             return FioLoad(self.scale.data_mib * ext4.MIB, self.operations * RECORD_BYTES // self.threads, self.threads,
                            seed=SEED_STEP * self.seed, but_last=self.filled, apart=True, log_ms=0).command(self.kind)
         seed = SEED_STEP * self.seed
@@ -156,7 +158,7 @@ class Case:
         return f"{shlex.join([*launcher(self.kind), *argv])} >/job/out/{said}"
 
     def job(self, inputs: tuple[Path, ...]) -> Job:
-        """Job of the guest: fill memory, run the program, keep the counters. `inputs` are copied into the guest."""
+        """Return the guest's job: fill memory, run the program, keep the counters. `inputs` are copied into the guest."""
         files = f"/data/{dataset.FILE}" if self.program == FIO else f"{ycsb.FOLDER}/*.sst"
         stats = "/sys/kernel/mm/hwdp/stats"
         return Job("\n".join([
@@ -168,7 +170,7 @@ class Case:
 
 
 def run_of(setup: Setup, case: Case) -> kept.Run:
-    """The run of a case."""
+    """Return the run of a case."""
     setup.leaves((*CORES, *case.settings))
     since = f"milestone:{WARM}" if case.data_set == YCSB else "roi"
     data = setup.once((case.data_set, case.scale.data_mib, case.sparse), case.disk)
@@ -190,7 +192,7 @@ def run_of(setup: Setup, case: Case) -> kept.Run:
 
 
 def take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
-    """The record of one run: the program's own figures, and what the machine counted in the region of interest."""
+    """Make the record of one run: the program's own figures, and what the machine counted in the region of interest."""
     out = folder / "out"
     number, said = _SAID[case.data_set](out, case.threads)
     regions = [region for region in outcome.stats["rois"] if number in (None, region["number"])]
@@ -258,7 +260,7 @@ def _fio(out: Path, threads: int) -> tuple[int | None, dict]:
 
 
 def _quantile(counts: Counter[int], share: float) -> int:
-    """The smallest value that is not exceeded by `share` of all values."""
+    """Return the smallest value that at least `share` of all values do not exceed."""
     left = share * counts.total()
     for value, count in sorted(counts.items()):
         left -= count
@@ -268,6 +270,6 @@ def _quantile(counts: Counter[int], share: float) -> int:
 
 
 _SAID: dict[str, Callable[[Path, int], tuple[int | None, dict]]] = {FIO: _fio, DBBENCH: _dbbench, YCSB: _ycsb}
-"""Reads each program's output, for a number of threads: the number of its region (None: the only one) and its figures.
-Throughput is the sum of the threads' throughputs, each in the thread's own time. In a short run the slowest thread runs alone at
-the end; this must not lower the throughput."""
+"""Readers of each program's output, for a number of threads. They return the number of its region (None: the only one) and its
+figures. Throughput is the sum of the threads' throughputs, each measured in the thread's own time, so that the slowest thread,
+which runs alone at the end of a short run, does not lower it."""

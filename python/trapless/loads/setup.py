@@ -21,7 +21,7 @@ Case = TypeVar("Case")
 
 @dataclass(frozen=True)
 class Setup:
-    """How to run: on which machine, with which kernel, where to leave the files."""
+    """How to run: on which machine, with which kernel, where to write the files."""
 
     out: Path
     profile: str = "vc707"
@@ -29,45 +29,47 @@ class Setup:
     kernel: Path | None = None
     """None: the patched kernel of this tree."""
     quick: bool = False
-    """Smaller loads: for checks, not for figures."""
+    """Whether loads are smaller: for checks, not for figures."""
     kinds: tuple[str, ...] = ()
-    """Empty: all of the experiment's."""
+    """Kinds to measure; empty: all of the experiment's."""
     at_once: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
     traces: Path | None = None
-    """Where the paging simulator's traces are; None: where `./trapless dev workloads` leaves them."""
+    """Folder of the paging simulator's traces; None: the output folder of `./trapless dev workloads`."""
     frames: int | None = None
-    """Its memory in pages of 4 KiB; None: by the paper's rule."""
+    """The paging simulator's memory in pages of 4 KiB; None: by the paper's rule."""
     jobs: int | None = None
-    """The paging simulator's runs at a time; None: as many as there are cores."""
+    """Number of runs of the paging simulator at a time; None: the number of cores."""
     order: int = 0
-    """In which order its programs begin: 0 as the paper names them, or drawn by this seed."""
+    """Order in which the paging simulator's programs begin; 0: as in the paper, else a random order from this seed."""
     known: dict[Hashable, Path] = field(default_factory=dict, repr=False, compare=False)
-    """What was found already (`once`)."""
+    """Results of `once`."""
 
     def once(self, name: Hashable, find: Callable[[], Path]) -> Path:
-        """A kernel, an image or a program that many runs share: whether it is up to date is asked once, not for each run."""
+        """Return a kernel, an image or a program that many runs share. `find` is called once: checking for each run would take
+        long."""
         if name not in self.known:
             self.known[name] = find()
         return self.known[name]
 
     def guest(self, data: Path | None, stock: bool = False) -> guests.Guest:
-        """A guest with this data disk."""
+        """Return a guest with this data disk."""
         root = self.once(("root", ()), rootfs.image)
         return guests.Guest(kernel=self.kernel_of(stock), root=root, data=data, profile=self.profile, settings=self.settings,
                             max_seconds=600)
 
     def kernel_of(self, stock: bool = False) -> Path:
-        """The kernel to run, or the unpatched one."""
+        """Return the kernel to run, or the unpatched one."""
         if stock:
             return self.built("stock kernel", lambda: build.kernel(stock=True))
         return self.kernel or self.built("kernel", build.kernel)
 
     def built(self, name: Hashable, find: Callable[[], Path]) -> Path:
-        """A kernel, built once. This may take minutes; the machine is built at the same time."""
+        """Return a kernel, built once. Building may take minutes; the machine is built at the same time."""
         return self.once(name, lambda: build.beside_machine(find))
 
     def leaves(self, own: Iterable[str]) -> None:
-        """UserError if an option changes one of a run's `own` values (or settings), which name it."""
+        """Raise UserError if an option changes a value or setting that the experiment itself sets; `own` has these values or
+        settings."""
         keys = {setting.partition("=")[0] for setting in own}
         for setting in self.settings:
             key = setting.partition("=")[0]
@@ -75,11 +77,11 @@ class Setup:
                 raise UserError(f"{setting}: this experiment sets {key} itself: leave it out")
 
     def runner(self) -> Callable[[guests.Guest, Job, Path], guests.Outcome]:
-        """Runs a job on the machine: (guest, job, folder for its files) -> outcome."""
+        """Return a function that runs a job on the machine: (guest, job, folder for its files) -> outcome."""
         program = build.machine()
         return lambda guest, job, folder: guests.run_on_machine(program, guest, job, folder)
 
     def each(self, title: str, cases: Iterable[Case], run: Callable[[Case], dict]) -> list[dict]:
-        """Run all cases, some at once; records in the order of the cases."""
+        """Run all cases, several at a time. Returns records in the order of the cases."""
         with step(f"{title} ({self.at_once} at a time)"), ThreadPoolExecutor(max_workers=self.at_once) as pool:
             return list(pool.map(run, cases))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YCSB's core workloads on RocksDB (the sources are in ycsb/), and databases loaded for them."""
+"""YCSB's core workloads on RocksDB (sources in ycsb_src/), and databases that are loaded for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trapless.guest.programs import cross
 
 WORKLOADS = ("A", "B", "C", "D", "E", "F")
 PACKAGES = ("rocksdb-tools",)
-"""What the guest's root needs: RocksDB itself, and its db_bench."""
+"""Packages of the guest's root: RocksDB itself, and its db_bench."""
 FOLDER = "/data/db"
 _SOURCES = ("ycsb.c", "store.c", "records.c", "draw.c", "latency.c")
 _HEADER_BYTES = 16
@@ -26,7 +26,7 @@ class Database:
     fields: int = 10
     """YCSB's default."""
     field_bytes: int = 408
-    """Ten of these and a header are 4 KiB, the papers' size of a record (ISCA20, section VI)."""
+    """Ten such fields with a header make 4 KiB, the papers' size of a record (ISCA20, section VI)."""
 
     @property
     def record_bytes(self) -> int:
@@ -39,11 +39,11 @@ class Database:
         return self.records * self.record_bytes
 
     def options(self) -> list[str]:
-        """For the program: where and what the records are."""
+        """Return the program's options that say where and what the records are."""
         return ["-d", FOLDER, "-n", str(self.records), "-f", str(self.fields), "-b", str(self.field_bytes)]
 
     def image(self) -> Path:
-        """The data disk with this database: tables sorted and settled, room for as much again."""
+        """Return the data disk with this database. Its tables are compacted, and it has room for as much data again."""
         return loaded.image(loaded.Loading(
             title=f"{self.records} records of {self.record_bytes} bytes", inputs=(program(),), packages=PACKAGES,
             command=shlex.join(["./ycsb", "load", *self.options(), "-t", "4"]), size=3 * self.bytes + 256 * ext4.MIB,
@@ -52,24 +52,24 @@ class Database:
 
 @dataclass(frozen=True)
 class Load:
-    """What is done with a database."""
+    """Operations on a database."""
 
     database: Database
     workload: str = "C"
     operations: int = 10_000
-    """Measured, of all threads together."""
+    """Measured operations of all threads together."""
     warm: int = 0
     """Before these."""
     threads: int = 1
     seed: int = 1
 
     def argv(self) -> list[str]:
-        """The program's command line, in the job's folder."""
+        """Return the program's command line, in the job's folder."""
         return ["./ycsb", "run", *self.database.options(), "-w", self.workload, "-o", str(self.operations), "-W", str(self.warm),
                 "-t", str(self.threads), "-s", str(self.seed)]
 
 
 def program() -> Path:
-    """The driver, compiled for the guest."""
+    """Return the driver, compiled for the guest."""
     folder = Path(__file__).with_name("ycsb_src")
     return cross.compile_program("ycsb", [folder / name for name in _SOURCES], ("-lrocksdb", "-lm"), ("librocksdb-dev",))

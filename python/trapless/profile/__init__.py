@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless profile`: where the cycles of a command go."""
+"""`./trapless profile`: shows where the cycles of a command go."""

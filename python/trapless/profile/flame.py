@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flame graphs: folded stacks (`a;b;c COUNT`, one a line) as a self-contained SVG. Width is what was spent, depth is calls."""
+"""Flame graphs: draws folded stacks (`a;b;c COUNT`, one per line) as a self-contained SVG. Width shows cycles, depth shows
+calls."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from html import escape
 
 _WIDTH, _ROW, _TOP, _CHAR = 1200, 17, 40, 6.6
 _NARROWEST = 0.3
-"""Pixels; narrower frames are left out, with all that they called."""
+"""In pixels. Narrower frames are left out, with everything that they called."""
 
 
 @dataclass
@@ -19,12 +20,12 @@ class Frame:
 
     name: str
     total: int = 0
-    """With all that it called."""
+    """Sum for the function and everything that it called."""
     callees: dict[str, Frame] = field(default_factory=dict)
 
 
 def tree(lines: Iterable[str], without: frozenset[str] = frozenset()) -> Frame:
-    """The calls of folded stacks; stacks with a frame named in `without` are left out."""
+    """Make the tree of calls from folded stacks. Stacks with a frame named in `without` are left out."""
     root = Frame("all")
     for line in lines:
         path, _, count = line.rstrip("\n").rpartition(" ")
@@ -40,7 +41,7 @@ def tree(lines: Iterable[str], without: frozenset[str] = frozenset()) -> Frame:
 
 
 def svg(root: Frame, title: str, unit: str = "cycles") -> str:
-    """The picture. Each frame's title (what a viewer shows under the pointer) has its name, its sum and its share."""
+    """Draw the graph as SVG. A viewer shows each frame's title under the pointer: its name, its sum and its share."""
     drawn: list[str] = []
     deepest = 0
 
@@ -73,7 +74,7 @@ def svg(root: Frame, title: str, unit: str = "cycles") -> str:
 
 
 def _colour(name: str) -> str:
-    """Warm, and the same for the same name; grey-blue for what is no function."""
+    """Return a warm colour that depends on the name, or a grey blue if the name is not a function's."""
     mixed = zlib.crc32(name.encode())
     if name.startswith("["):
         return f"hsl(210 {20 + mixed % 20}% {75 + mixed // 32 % 10}%)"

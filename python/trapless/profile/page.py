@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""index.html of `./trapless profile`: where the time of a run went, on one page that needs nothing else
+"""index.html of `./trapless profile`: shows where the time of a run went, on one self-contained page
 (docs/reference/profiling.md)."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trapless.results.templates import render
 
 PAGE = "index.html"
 BINS = 120
-"""Stretches of time in which misses are counted."""
+"""Number of time intervals in which misses are counted."""
 QUANTILES = (1, 25, 50, 75, 99)
 """Per cent."""
 STEPS = (word("name", "step", "A step of a miss."), Column("mean", "mean us", "Mean time of the step.", "us", LOWER, ",.3f"),
@@ -30,7 +30,7 @@ STEPS = (word("name", "step", "A step of a miss."), Column("mean", "mean us", "M
 
 _PARTS = {"before": "before", "device": "device", "smu": "SMU", "after": "after", "pollution": "user code over ideal"}
 
-# Which records are on the page, in this order: file, name, title, and which of the file's.
+# Records on the page, in this order: file, name, title, and which records of the file are meant.
 _READ, _MINOR, _WALKS, _PORTS = "faults", "minor", "walks", "ports"
 _KINDS: tuple[tuple[str, str, str, Callable[[dict], bool]], ...] = (
     ("faults.jsonl", _READ, "a page fault that waited for the device", lambda fault: "device_end" in fault["times"]),
@@ -42,21 +42,21 @@ _KINDS: tuple[tuple[str, str, str, Callable[[dict], bool]], ...] = (
 
 @dataclass
 class Misses:
-    """Misses of one kind, a row each."""
+    """Misses of one kind, with one row for each."""
 
     name: str
     title: str
     path: Path
     spans: tuple[str, ...] = ()
-    """What happens from one step to the next."""
+    """Names of the spans: the steps of a miss."""
     begins: array = field(default_factory=lambda: array("q"))
     """Core cycles."""
     lines: array = field(default_factory=lambda: array("q"))
-    """Where in the file each is."""
+    """Offset of each record in the file."""
     flat: array = field(default_factory=lambda: array("q"))
 
     def add(self, record: dict, at: int) -> None:
-        """One more, which is in the file at byte `at`."""
+        """Add a record, which is in the file at byte `at`."""
         self.spans = tuple(record["spans"])
         self.begins.append(next(iter(record["times"].values())))
         self.lines.append(at)
@@ -64,18 +64,18 @@ class Misses:
 
     @property
     def cycles(self) -> np.ndarray:
-        """Cycles of each span."""
+        """Return the cycles of each span, with one row for each miss."""
         return np.array(self.flat).reshape(len(self.begins), -1)
 
     def median(self) -> dict:
-        """The record than which as many take longer as are shorter."""
+        """Return the record with the median duration."""
         order = np.argsort(self.cycles.sum(axis=1), kind="stable")
         with open(self.path, "rb") as file:
             file.seek(self.lines[order[(len(order) - 1) // 2]])
             return json.loads(file.readline())
 
     def distribution(self, clock_hz: int) -> list[dict]:
-        """Mean, quantiles and maximum of each step that ever takes time, and of the whole, us."""
+        """Return mean, quantiles and maximum in us, of each step that is not always 0 and of the whole miss."""
         columns = [*zip(self.spans, self.cycles.T, strict=True), ("whole", self.cycles.sum(axis=1))]
         return [{"name": name, "mean": us(values.mean(), clock_hz), "max": us(values.max(), clock_hz),
                  **{f"p{q}": us(at, clock_hz)
@@ -84,12 +84,12 @@ class Misses:
 
 
 def us(cycles: float, clock_hz: int) -> float:
-    """These cycles in microseconds."""
+    """Convert cycles to microseconds."""
     return float(cycles) * 1e6 / clock_hz
 
 
 def read(out: Path) -> dict[str, Misses]:
-    """All misses by the name of their kind, those of which there are any."""
+    """Read all misses, by the name of their kind. Kinds without misses are left out."""
     kinds = {name: Misses(name, title, out / file) for file, name, title, _ in _KINDS}
     for source in dict.fromkeys(file for file, *_ in _KINDS):
         choices = [(name, chosen) for file, name, _, chosen in _KINDS if file == source]
@@ -103,12 +103,12 @@ def read(out: Path) -> dict[str, Misses]:
 
 
 def looked_at(windows: list[dict], cycles: np.ndarray) -> np.ndarray:
-    """Cycles of the run as cycles of what was looked at: windows, one right after the other."""
+    """Convert cycles of the run to cycles of the measured time, in which the windows follow each other without gaps."""
     return sum((np.clip(cycles, w["begin_cycle"], w["end_cycle"]) - w["begin_cycle"] for w in windows), np.zeros_like(cycles))
 
 
 def lives(misses: Misses, record: dict) -> tuple[str, figures.Figure]:
-    """The median miss of its kind: which it is, and its steps."""
+    """Describe the median miss of a kind: a text that identifies it, and a figure of its steps."""
     clock, one = record["clock_hz"], misses.median()
     steps = [(name, us(cycles, clock)) for name, cycles in one["spans"].items() if cycles]
     begin = next(iter(one["times"].values()))
@@ -121,7 +121,8 @@ def lives(misses: Misses, record: dict) -> tuple[str, figures.Figure]:
 
 
 def steps(misses: Misses, record: dict) -> tuple[list[list[str]], figures.Figure]:
-    """How long each step takes: cells of the table, and boxes. On a logarithmic axis no time is drawn as one cycle."""
+    """Return how long each step takes: cells of the table, and boxes. Times below one cycle are drawn as one cycle, because the
+    axis is logarithmic."""
     rows, least = misses.distribution(record["clock_hz"]), us(1, record["clock_hz"])
     drawn = [{key: value if key == "name" else max(value, least) for key, value in row.items()} for row in rows]
     figure = figures.boxes(f"steps-{misses.name}", f"Distribution of the steps of {misses.title}, in microseconds", drawn)
@@ -129,7 +130,7 @@ def steps(misses: Misses, record: dict) -> tuple[list[list[str]], figures.Figure
 
 
 def over_time(kinds: dict[str, Misses], record: dict) -> figures.Figure:
-    """Misses by who served them, counted in stretches of the time looked at."""
+    """Draw the misses over the measured time, by who served them."""
     windows = record["windows"]
     end = max(sum(w["end_cycle"] - w["begin_cycle"] for w in windows), 1)
     shown = {"by hardware, without a fault": _WALKS, "page faults that waited for the device": _READ,
@@ -143,7 +144,7 @@ def over_time(kinds: dict[str, Misses], record: dict) -> figures.Figure:
 
 
 def frames(out: Path, record: dict) -> figures.Figure | None:
-    """Frames in the ring, unsynced and adopted over time; None if there were never any."""
+    """Draw over time the frames in the free ring, unsynced and adopted; None if there were never any."""
     with open(out / "frames.jsonl") as lines:
         samples = [json.loads(line) for line in lines]
     if not any(sample["ring"] is not None or sample["unsynced"] or sample["adopted"] for sample in samples):
@@ -160,8 +161,8 @@ def frames(out: Path, record: dict) -> figures.Figure | None:
 
 def write(out: Path, record: dict, facts: list[tuple[str, str]], tables: list[tuple[str, list[dict], tuple[Column, ...]]],
           graph: tuple[str, int]) -> None:
-    """Write the page of what is in `out`. `tables`: a caption, rows and columns each; `graph`: the flame graph as SVG, and the
-    cycles in it."""
+    """Write the page for the results in `out`. `tables` has a caption, rows and columns for each table; `graph` is the flame
+    graph as SVG, and the number of cycles in it."""
     kinds = read(out)
     served = [misses for name, misses in kinds.items() if name != _MINOR]
     write_whole(out / PAGE, render(
@@ -178,7 +179,7 @@ def write(out: Path, record: dict, facts: list[tuple[str, str]], tables: list[tu
 
 def write_kinds(out: Path, rows: list[dict], columns: tuple[Column, ...], kinds: list[str],
                 facts: list[tuple[str, str]]) -> None:
-    """Write the page over the folders of several kinds: their table, its bars, and links."""
+    """Write the page that compares several kinds: their table, a figure with its bars, and links to their folders."""
     parts = {label: [row.get(part) for row in rows] for part, label in _PARTS.items()}
     figure = figures.stack("kinds", "Time of a page miss by kind, in microseconds", [row["kind"] for row in rows], parts)
     write_whole(out / PAGE, render(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless profile`: where every cycle of a command goes, and what each page miss waits for (docs/reference/profiling.md)."""
+"""`./trapless profile`: shows where every cycle of a command goes, and what each page miss waits for
+(docs/reference/profiling.md)."""
 
 from __future__ import annotations
 
@@ -25,13 +26,13 @@ from trapless.results import figures, table
 from trapless.results.columns import HIGHER, LOWER, Column, word
 
 BEFORE = ("exception", "fault handling", "file map", "file system", "block layer", "driver")
-"""Spans of a page fault (machine/crates/attribution, SPANS) before the device."""
+"""Spans of a page fault before the device (machine/crates/attribution, SPANS)."""
 AFTER = ("interrupt delivery", "interrupt", "completion", "context switch", "rest of the fault")
 """Spans of a page fault after the device."""
 USER = ("user code", "miss in hardware")
 """Categories of user mode."""
 NOT_WORK = ("idle", "miss in hardware")
-"""Categories in which a hart executes nothing that anybody waits for."""
+"""Categories in which a hart executes nothing that another part waits for."""
 
 _KINDS_RECORD = "kinds.json"
 _STEPS = (word("name", "step", "A step of a miss."), Column("us", "us", "Mean time of the step.", "us", LOWER, ",.2f"),
@@ -67,21 +68,21 @@ _MISSES = (word("name", "", "User code or the kernel."), IPC, *EVENTS.values())
 
 
 def symbols_of(kernel: Path) -> Path:
-    """The System.map that belongs to a kernel's image."""
+    """Return the System.map that belongs to a kernel's image."""
     beside = kernel.parent / "System.map"
     if not beside.is_file():
-        raise UserError(f"--kernel {kernel}: no System.map beside it, which names its functions")
+        raise UserError(f"--kernel {kernel}: no System.map beside it, which has the names of its functions")
     return beside
 
 
 def profile(request: run.Request, out: Path, since: str | None, symbols: tuple[str, ...], categories: Path | None) -> int:
-    """Run a command in a guest, attributed; the command's exit status."""
+    """Run a command in a guest and attribute its cycles. Return the command's exit status."""
     if request.simulator != "machine":
         raise UserError("profile does not work with --on qemu: leave --on out")
     run.check(request)
     _prepare(out, symbols, categories)
     kernel = request.kernel or build.kernel(stock=request.stock, series=request.series)
-    # Without the launcher of a kind there is no region of interest.
+    # Regions of interest exist only with the launcher of a kind.
     since = since or ("roi" if request.kind else f"milestone:{FIRST_COMMAND}")
     attribute = run.Attribute(out, since, (str(symbols_of(kernel)), *symbols), categories)
     request = replace(request, kernel=kernel, stock=False, series=run.Request.series)
@@ -96,7 +97,7 @@ def _settings(request: run.Request) -> tuple[tuple[str, str], ...]:
 
 
 def _prepare(out: Path, symbols: tuple[str, ...], categories: Path | None) -> None:
-    """See that the files are there, and that no earlier run's are taken for this one's."""
+    """Check that the given files exist, and remove results of earlier runs."""
     for file in symbols:
         if not Path(file.rpartition("@")[0] or file).is_file() and not Path(file).is_file():
             raise UserError(f"--symbols {file}: no such file")
@@ -109,7 +110,7 @@ def _prepare(out: Path, symbols: tuple[str, ...], categories: Path | None) -> No
 
 def compare(request: run.Request, out: Path, since: str | None, symbols: tuple[str, ...], categories: Path | None,
             kinds: tuple[str, ...]) -> int:
-    """Profile a command with each kind of paging, and set them side by side; the last status that is not 0."""
+    """Profile a command with each kind of paging and compare them. Return the last status that is not 0, or 0."""
     output_folder(out)
     for name in (_KINDS_RECORD, profile_page.PAGE):
         (out / name).unlink(missing_ok=True)
@@ -134,13 +135,13 @@ def compare(request: run.Request, out: Path, since: str | None, symbols: tuple[s
 
 
 def _facts(command: str, more: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-    """What a page says of where it comes from."""
+    """Return the facts for the head of a page: where its results come from."""
     return [("command", command), *more, ("version", git_describe() or "-")]
 
 
 def kind_rows(records: list[tuple[str, dict, dict]]) -> list[dict]:
-    """One row a kind of its profile and its stats: the software before and after the device, the device, the SMU's own time.
-    `pollution` is what user code took longer than with `ideal`, if that is there."""
+    """Make one row for each kind from its profile and its stats: time of software before and after the device, of the device, and
+    of the SMU. `pollution` is how much longer user code took than with `ideal`, if `ideal` was measured."""
     base = next((user_us(record) for kind, record, _ in records if kind == "ideal"), None)
     rows = []
     for kind, record, stats in records:
@@ -165,17 +166,17 @@ def kind_rows(records: list[tuple[str, dict, dict]]) -> list[dict]:
 
 
 def _served(stats: dict, key: str) -> list[dict]:
-    """What the machine says of misses in hardware (`hw_miss`, `port_miss`), of each region that had some."""
+    """Return the machine's figures for misses in hardware (`hw_miss`, `port_miss`), for each region that had some."""
     return [region[key] for region in figures.regions(stats) if region[key]["count"]]
 
 
 def _mean(misses: list[dict], *keys: str) -> float | None:
-    """The mean over all regions of what each has under these keys."""
+    """Return the mean, over all misses, of the value under these keys."""
     return figures.mean([(miss["count"], reduce(getitem, keys, miss)) for miss in misses])
 
 
 def user_us(record: dict) -> float:
-    """Time of user code in a profile, all harts together, in us."""
+    """Return the time of user code in a profile, of all harts together, in us."""
     return record["categories"]["user code"]["cycles"] * 1e6 / record["clock_hz"]
 
 
@@ -190,8 +191,9 @@ def profile_elf(elf: Path, profile_name: str, settings: tuple[str, ...], detail:
 
 
 def finish(out: Path, command: str, settings: tuple[tuple[str, str], ...] = (), status: int = 0) -> int:
-    """Draw the flame graph, write the page and show the tables of what the machine left in `out`; the run's status. `settings`
-    are for the page to say. A machine that refused its input has said why and left nothing."""
+    """Draw the flame graph, write the page, and show the tables for the results that the machine left in `out`. Returns the run's
+    status. The page shows `settings`. If the machine refused its input, there are no results, and its message was already
+    printed."""
     if status and not (out / "profile.json").exists():
         return status
     record, stats = json.loads((out / "profile.json").read_text()), json.loads((out / "stats.json").read_text())
@@ -213,13 +215,13 @@ def finish(out: Path, command: str, settings: tuple[tuple[str, str], ...] = (), 
     tables = [(f"Work of all harts by category, per page miss (of {count:,}):" if count else "Work of all harts by category:",
                category_rows(record, count), _CATEGORIES)]
     if rows := mode_rows(record):
-        tables.append(("Misses of user code and of the kernel for 1000 of their instructions:", rows, _MISSES))
+        tables.append(("Misses of user code and of the kernel per 1000 of their instructions:", rows, _MISSES))
     for heading, rows, columns in tables:
         console.print(heading)
         table.show(rows, console, columns)
     profile_page.write(out, record, _facts(command, settings), tables, (graph, root.total))
     if cut := {name: n for name, n in record["cut"].items() if n}:
-        say(f"not in trace.json and the .jsonl files, for there is a limit: {cut}")
+        say(f"trace.json and the .jsonl files are limited in size; they lack: {cut}")
     say(f"page: {out / profile_page.PAGE}, timeline: {out / 'trace.json'} (ui.perfetto.dev), "
         f"flame graph: {out / 'flame.svg'}, record: {out / 'profile.json'}")
     return status
@@ -230,11 +232,11 @@ def _console() -> Console:
 
 
 def mode_rows(record: dict) -> list[dict]:
-    """IPC, and misses of caches, TLBs and predictors for 1000 instructions, of user code and of the rest (ISCA20 figure 14);
-    nothing if timing was not detailed."""
+    """Return IPC and misses of caches, TLBs and predictors per 1000 instructions, for user code and for the rest (ISCA20 figure
+    14); empty if timing was not detailed."""
     rows = []
     for name, mine in (("user", True), ("kernel", False)):
-        # A miss in hardware stalls the instruction that is the user's; its wait does not count against either's IPC.
+        # A miss in hardware stalls an instruction of the user. The waiting time counts neither for user code nor for the kernel.
         work = [(category, spent) for category, spent in record["categories"].items()
                 if category != "idle" and (category in USER) == mine]
         instructions = sum(spent["instructions"] for _, spent in work)
@@ -247,12 +249,13 @@ def mode_rows(record: dict) -> list[dict]:
 
 
 def pages(record: dict, stats: dict) -> int:
-    """Page misses: faults that waited for a device, and those that the hardware served for page walks."""
+    """Return the number of page misses: faults that waited for a device, and misses that hardware served for page walks."""
     return record["faults"]["count"] + sum(miss["count"] for miss in _served(stats, "hw_miss"))
 
 
 def fault_rows(record: dict) -> list[dict]:
-    """The steps of a page fault, and their sums before and after the device (ISCA20 figures 3 and 11, THESIS figure 5.4)."""
+    """Return the steps of a page fault, and their sums before and after the device (ISCA20 figures 3 and 11, THESIS figure
+    5.4)."""
     spans = record["faults"]["spans_us"]
     rows = [(name, spans[name]) for name in spans]
     rows += [("before the device", sum(spans[name] for name in BEFORE)), ("the device", spans["device"]),
@@ -261,7 +264,7 @@ def fault_rows(record: dict) -> list[dict]:
 
 
 def miss_rows(misses: list[dict]) -> list[dict]:
-    """The steps of a miss in hardware: means over the misses of all regions."""
+    """Return the steps of a miss in hardware: means over the misses of all regions."""
     steps = [(name, _mean(misses, "steps", name)) for name in misses[0]["steps"]]
     return _step_rows([*steps, ("whole", _mean(misses, "mean_us"))], _mean(misses, "device_mean_us"))
 
@@ -271,7 +274,8 @@ def _step_rows(rows: list[tuple[str, float]], device: float) -> list[dict]:
 
 
 def category_rows(record: dict, count: int) -> list[dict]:
-    """Categories with what was spent on them, a page miss's share if there are any; most first, idle ones left out."""
+    """Return the categories with their time and instructions, for each page miss if there are any. The largest is first; idle
+    ones are left out."""
     per = max(count, 1)
     work = {name: spent for name, spent in record["categories"].items() if name not in NOT_WORK and spent["cycles"]}
     whole = sum(spent["cycles"] for spent in work.values())

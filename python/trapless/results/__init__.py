@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of runs: what their numbers are, tables, plots, and parts of HTML pages."""
+"""Results of runs: columns, figures, tables, plots, and parts of HTML pages."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of results: what a figure of a record is. The code that makes records declares their columns.
+"""Columns of results: each describes one figure of a record. The code that makes records declares their columns.
 
     MEAN_US = Column("mean_us", "mean us", "Mean latency of an operation.", "us", LOWER, ".2f")
 
-Results have their columns in `columns.json` beside the rows, where `compare`, `report`, plots and the Python API read them. A
-figure without a declared column, as in results of earlier versions, is a bare number: unit 1, and no direction is better.
+The columns of results are in `columns.json` beside the rows. `compare`, `report`, plots and the Python API read them. A figure
+without a declared column, as in results of earlier versions, is a bare number: its unit is 1, and no direction is better.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from trapless.base.ui import UserError
 
 HIGHER, LOWER = "higher is better", "lower is better"
 INTERVAL = "_ci"
-"""End of the key of a column with half the width of a figure's interval."""
+"""Suffix of a column's key, for the column with half the width of the figure's interval."""
 FILE = "columns.json"
 """File beside results.json with the columns of its rows, by key."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """What the values of one key of records are."""
+    """Description of the values under one key of records."""
 
     key: str
     """Name in records, in JSON and in CSV."""
@@ -35,48 +35,48 @@ class Column:
     meaning: str
     """One sentence."""
     unit: str = ""
-    """Empty: words or a name; 1: a bare number."""
+    """Unit. Empty: the values are words or names; 1: a bare number."""
     direction: str | None = None
     """HIGHER, LOWER, or None: neither is better."""
     form: str = "s"
-    """How a value is printed, as format() takes it."""
+    """Format of a value, for format()."""
 
     @property
     def word(self) -> bool:
-        """Are its values words?"""
+        """Whether its values are words."""
         return self.form == "s"
 
     def interval(self, heading: str = "", form: str = "") -> Column:
-        """The column of half the widths of this one's 95 % confidence intervals."""
+        """Return the column with half the width of this column's 95 % confidence interval."""
         return Column(f"{self.key}{INTERVAL}", heading or f"± {self.heading}",
                       f"Half the width of the 95 % confidence interval of {self.key}.", self.unit, LOWER,
                       form or self.form.lstrip("+"))
 
     def but(self, **values: str | None) -> Column:
-        """This column with another heading, meaning or form."""
+        """Return this column with another heading, meaning or form."""
         return replace(self, **values)
 
     def printed(self, value: object) -> str:
-        """A value as a table shows it; a value that is not known is a dash."""
+        """Return a value as tables show it; a missing value is a dash."""
         return "-" if value is None else format(value, self.form)
 
     def plain(self, value: object) -> str:
-        """A value as CSV has it: the same digits, without separators and plus signs; what is not known is empty."""
+        """Return a value as CSV has it: the same digits, without separators and plus signs; a missing value is empty."""
         return "" if value is None else str(value) if self.word else format(value, self.form).replace(",", "").lstrip("+")
 
 
 def word(key: str, heading: str, meaning: str) -> Column:
-    """A column of words."""
+    """Make a column of words."""
     return Column(key, heading, meaning)
 
 
 def bare(key: str) -> Column:
-    """The column of a figure that has no declared column."""
+    """Make the column of a figure that has no declared column."""
     return Column(key, key.replace("_", " "), "", "1", None, "g")
 
 
 def by_key(columns: Iterable[Column]) -> dict[str, Column]:
-    """Columns by their keys; the first one of a key counts."""
+    """Return columns by their keys. If a key occurs twice, the first column counts."""
     found: dict[str, Column] = {}
     for column in columns:
         found.setdefault(column.key, column)
@@ -84,7 +84,8 @@ def by_key(columns: Iterable[Column]) -> dict[str, Column]:
 
 
 def of(known: Mapping[str, Column], key: str) -> Column:
-    """The column of a key. For the key of an interval it is made from its figure's column; if there is none, it is `bare`."""
+    """Return the column of a key. The column of an interval is made from its figure's column. Without a declared column, it is
+    `bare`."""
     if key in known:
         return known[key]
     figure = known.get(key.removesuffix(INTERVAL)) if key.endswith(INTERVAL) else None
@@ -97,12 +98,12 @@ def declared(known: Mapping[str, Column], key: str) -> bool:
 
 
 def typed(column: Column) -> dict:
-    """Unit, direction and meaning, for JSON."""
+    """Return unit, direction and meaning, for JSON."""
     return {"unit": column.unit, "direction": column.direction, "meaning": column.meaning}
 
 
 def from_json(entry: object) -> Column:
-    """A column as `asdict` leaves it, or as earlier versions did: heading, key and form. ValueError if it is neither."""
+    """Read a column in the form of `asdict`, or of earlier versions: heading, key and form. ValueError if it is neither."""
     if isinstance(entry, list) and len(entry) == 3 and all(isinstance(part, str) for part in entry):
         heading, key, form = entry
         return Column(key, heading, "", "" if form == "s" else "1", None, form)
@@ -112,12 +113,13 @@ def from_json(entry: object) -> Column:
 
 
 def write(folder: Path, columns: Iterable[Column]) -> None:
-    """Leave the columns of results.json in the same folder."""
+    """Write the columns of results.json to the same folder."""
     write_whole(folder / FILE, json.dumps([asdict(column) for column in columns], indent=1) + "\n")
 
 
 def read(folder: Path) -> dict[str, Column]:
-    """The columns of the results in a folder, by key; none if an earlier version left them. UserError for a damaged file."""
+    """Read the columns of the results in a folder, by key; empty if an earlier version wrote the results. UserError for a damaged
+    file."""
     path = folder / FILE
     try:
         return by_key(from_json(entry) for entry in json.loads(path.read_text()))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures beyond bars and lines, for pages that need no other file: as plotly has them, drawn by site.js as all are.
+"""Figures other than bars and lines, for self-contained pages. They are in Plotly's format, and site.js draws them.
 
-A figure is an empty element with an id, and behind it, with the id and `-data`, what it shows as JSON: `data` and `layout`.
+A figure is an empty element with an id. After it comes an element whose id ends in `-data`, with the figure's JSON: `data` and
+`layout`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from plotly.offline import get_plotlyjs
 
 _FOLDER = Path(__file__).parent
 _ROW, _FRAME = 26, 70
-"""Pixels of a bar's row; of what is above and below all rows."""
+"""Height in pixels: of a bar's row, and of the space above and below all rows."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Figure:
 
     id: str
     label: str
-    """What it shows, for those who cannot see it."""
+    """Description for people who cannot see the figure."""
     traces: list[dict]
     """Traces in Plotly's format."""
     layout: dict
@@ -33,7 +34,7 @@ class Figure:
     """Pixels."""
 
     def __html__(self) -> str:
-        """Its element and its numbers. plotly knows what a trace may have."""
+        """Return the element and its data. Plotly checks the traces."""
         usual = {"height": self.height, "margin": {"l": 8, "r": 8, "t": 8, "b": 8}, "template": {}}
         shown = go.Figure(self.traces, usual | self.layout).to_plotly_json()
         return (Markup('<div class="figure" id="{}" role="img" aria-label="{}" style="min-height: {}px"></div>\n'
@@ -42,17 +43,17 @@ class Figure:
 
 
 def style() -> Markup:
-    """The pages' style."""
+    """Return the style of the pages."""
     return Markup((_FOLDER / "site.css").read_text())
 
 
 def scripts() -> Markup:
-    """What draws the figures; once, behind all of them."""
+    """Return the scripts that draw the figures. They must come once, after all figures."""
     return Markup(f"<script>{get_plotlyjs()}</script>\n<script>{(_FOLDER / 'site.js').read_text()}</script>")
 
 
 def timeline(name: str, label: str, steps: list[tuple[str, float]], unit: str = "us") -> Figure:
-    """Steps that follow each other, each with its time, from top to bottom."""
+    """Draw steps that follow each other, each with its time, from top to bottom."""
     begins = [sum(time for _, time in steps[:number]) for number in range(len(steps))]
     bars = {"type": "bar", "orientation": "h", "y": [step for step, _ in steps], "x": [time for _, time in steps],
             "base": begins, "text": [f"{time:.3g} {unit}" for _, time in steps], "textposition": "auto", "cliponaxis": False,
@@ -63,7 +64,8 @@ def timeline(name: str, label: str, steps: list[tuple[str, float]], unit: str = 
 
 
 def boxes(name: str, label: str, rows: list[dict], unit: str = "us") -> Figure:
-    """For each row's `name` a box from `p25` to `p75` with a line at `p50`, and whiskers from `p1` to `p99`; logarithmic."""
+    """Draw for each row's `name` a box from `p25` to `p75` with a line at `p50`, and whiskers from `p1` to `p99`, on a
+    logarithmic axis."""
     keys = {"lowerfence": "p1", "q1": "p25", "median": "p50", "q3": "p75", "upperfence": "p99"}
     box = {"type": "box", "orientation": "h", "y": [row["name"] for row in rows],
            **{part: [row[key] for row in rows] for part, key in keys.items()}}
@@ -72,7 +74,8 @@ def boxes(name: str, label: str, rows: list[dict], unit: str = "us") -> Figure:
 
 
 def curves(name: str, label: str, x: list[float], panels: list[tuple[str, dict[str, list]]], xlabel: str) -> Figure:
-    """Values that stay until the next one, over x. Each panel has a name of its axis and its curves; the first is on top."""
+    """Draw curves over x, in which each value holds until the next one. Each panel has the name of its axis and its curves; the
+    first panel is on top."""
     share, traces = 1 / len(panels), []
     layout = {"xaxis": {"title": xlabel, "anchor": f"y{len(panels)}"}, "hovermode": "x unified"}
     for number, (title, lines) in enumerate(panels, 1):
@@ -85,7 +88,7 @@ def curves(name: str, label: str, x: list[float], panels: list[tuple[str, dict[s
 
 
 def stack(name: str, label: str, groups: list[str], parts: dict[str, list[float | None]], unit: str = "us") -> Figure:
-    """A bar for each group, of parts on top of each other."""
+    """Draw a bar for each group, of parts on top of each other."""
     bars = [{"type": "bar", "orientation": "h", "name": part, "y": groups, "x": values} for part, values in parts.items()]
     layout = {"barmode": "relative", "yaxis": {"autorange": "reversed"}, "xaxis": {"title": unit}}
     return Figure(name, label, bars, layout, 2 * _ROW * len(groups) + 2 * _FRAME)

@@ -52,8 +52,8 @@ OF_RUN = (SIM_SECONDS, INSTRUCTIONS, MIPS, HOST_SECONDS, READAHEAD_KB)
 
 
 def regions(stats: dict) -> list[dict]:
-    """The regions of interest of a run: those of its program's own if it has some, else the automatic ones. UserError if the
-    machine has not kept all that was marked: sums would be of a part."""
+    """Return the regions of interest of a run: the program's own ones if it has some, otherwise the automatic ones. UserError if
+    the machine ignored some markers, because sums would then miss a part."""
     if ignored := stats.get("marks_ignored"):
         raise UserError(f"no figures: the machine ignored {ignored} markers, because there were too many or they made no sense")
     found = stats.get("rois", [])
@@ -61,8 +61,8 @@ def regions(stats: dict) -> list[dict]:
 
 
 def of_regions(kind: str | None, regions: list[dict]) -> dict:
-    """What the machine counted in all regions of interest of a run with this kind of paging: times in us unless the name says
-    otherwise. First touches of watched mappings count since they were first watched, also before a region of the program's own.
+    """Return what the machine counted in all regions of interest of a run with this kind of paging. Times are in us unless the
+    name says otherwise. First touches count from the moment when a mapping is watched, even before a region of the program.
     """
     watches = regions[-1].get("watch", []) if regions else []
     first = {name: sum(watch[key] for watch in watches)
@@ -81,7 +81,8 @@ def of_regions(kind: str | None, regions: list[dict]) -> dict:
 
 
 def _device(kind: str | None, regions: list[dict]) -> dict:
-    """Mean time of a miss at the device, and its mean time elsewhere if the machine measures the whole miss."""
+    """Return the mean time of a miss at the device, and, if the machine measures whole misses, the mean time outside the
+    device."""
     if kind == "ideal":
         return {"device_us": 0.0, "nondevice_us": 0.0}
     if kind == "hwdp":
@@ -93,7 +94,7 @@ def _device(kind: str | None, regions: list[dict]) -> dict:
 
 
 def mean(parts: list[tuple[int, float]]) -> float | None:
-    """The mean of all samples, from pairs of a number of samples and their mean. None if there are no samples."""
+    """Return the mean of all samples, from pairs of a number of samples and their mean. None if there are no samples."""
     parts = [part for part in parts if part[0]]
     if len(parts) == 1:
         return parts[0][1]
@@ -102,8 +103,8 @@ def mean(parts: list[tuple[int, float]]) -> float | None:
 
 
 def of_fio(said: dict) -> dict:
-    """Figures of fio's JSON: of reads, or of writes if there are no reads. Percentiles are there only for a single group, and
-    only those that fio reports. Bandwidth and run time are not there for groups that ran one after another."""
+    """Return the figures of fio's JSON: of reads, or of writes if there are no reads. Percentiles are included only for a single
+    group, and only those that fio reports. Bandwidth and run time are left out for groups that ran one after another."""
     jobs = said["jobs"]
     errors = [job["error"] for job in jobs if job.get("error")]
     if errors:
@@ -124,7 +125,8 @@ def of_fio(said: dict) -> dict:
 
 
 def _beside(busy: list[tuple[dict, dict]]) -> bool:
-    """Did these jobs run beside each other? Those of one group do; of several, fio 3.36 and later say when each began, in ms."""
+    """Whether these jobs ran at the same time. Jobs of one group do. For several groups, fio 3.36 and later reports when each
+    began, in ms."""
     if len({job.get("groupid") for job, _ in busy}) <= 1:
         return True
     times = [(job["job_start"], job["job_start"] + side["runtime"]) for job, side in busy if job.get("job_start")]

@@ -14,7 +14,7 @@ from trapless.results.templates import render
 
 @dataclass(frozen=True)
 class PaperBar:
-    """A bar of the FPGA paper's figure 8, in us: its total, and the part of the device (or of hardware and device together)."""
+    """A bar of the FPGA paper's figure 8, in us: the total, and the part of the device (or of hardware and device together)."""
 
     label: str
     total: float
@@ -29,7 +29,7 @@ PAPER = {
     "hwdp": PaperBar("HWDP, paper", 27.9, 27.9),
 }
 PAPER_MEAN_US = {"osdp": 921.9, "ideal": 109.4}
-# In SVG units, of which a phone shows about one a pixel: a line of text, and its bar below it.
+# In SVG units, of which a phone shows about one per pixel: width, and height of a row (a line of text with its bar below).
 _WIDTH, _ROW = 380, 40
 
 
@@ -52,14 +52,15 @@ def write(records: list[dict], path: Path, columns: Sequence[Column]) -> None:
 
 
 def miss_time(record: dict) -> float | None:
-    """Time of one miss in us: the machine's timestamps where hardware served it, else the difference to ideal."""
+    """Return the time of one miss in us: from the machine's timestamps if hardware served it, otherwise by difference to
+    ideal."""
     if "hw_miss" in record:
         return record["hw_miss"]["mean_us"]
     return record.get("miss_by_difference_us")
 
 
 def chart(by_kind: dict[str, dict]) -> dict:
-    """Geometry of the bars: ours and the paper's by turns."""
+    """Compute the geometry of the bars. Our bars and the paper's alternate."""
     bars = []
     for kind, paper in PAPER.items():
         record = by_kind.get(kind)
@@ -86,8 +87,8 @@ def _summary(by_kind: dict[str, dict]) -> str:
         return ""
     share = 100 * hwdp["hw_misses"] / hwdp["distinct_pages"]
     return (f"Unmodified fio reads {hwdp['ops']:,} cold pages at random through a mapping. "
-            f"Hardware served {share:.2f} % of them, {_number(hwdp['nondevice_us'])} us of each miss were not the device, "
-            f"and a read took {_number(hwdp['mean_us'], digits=1)} us on average instead of "
+            f"Hardware served {share:.2f} % of them. Each miss spent {_number(hwdp['nondevice_us'])} us outside the device. "
+            f"A read took {_number(hwdp['mean_us'], digits=1)} us on average instead of "
             f"{_number(osdp['mean_us'], digits=1)} us with page faults.")
 
 
@@ -103,10 +104,11 @@ def _comparison(by_kind: dict[str, dict]) -> list[tuple[str, str, str]]:
                          _number(PAPER[kind].total, " us", 1)))
     hwdp, osdp = by_kind.get("hwdp"), by_kind.get("osdp")
     if hwdp and osdp and miss_time(hwdp) and miss_time(osdp):
-        rows.append(("time of a miss, osdp : hwdp", _number(miss_time(osdp) / miss_time(hwdp), " x", 1),
+        rows.append(("time of a miss, osdp divided by hwdp", _number(miss_time(osdp) / miss_time(hwdp), " x", 1),
                      _number(PAPER["osdp"].total / PAPER["hwdp"].total, " x", 1)))
-        rows.append(("mean latency, osdp : hwdp", _number(osdp["mean_us"] / hwdp["mean_us"], " x"), "5.35 - 6.78 x (figure 9)"))
-        rows.append(("kernel instructions an operation, hwdp : osdp",
+        rows.append(("mean latency, osdp divided by hwdp", _number(osdp["mean_us"] / hwdp["mean_us"], " x"),
+                     "5.35 - 6.78 x (figure 9)"))
+        rows.append(("kernel instructions per operation, hwdp divided by osdp",
                      _number(100 * hwdp["kernel_instructions_share_of_osdp"], " %", 1), "-"))
     return rows
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure's description (plots.py) as a Plotly figure, for notebooks. Pages draw theirs in the browser (site.js)."""
+"""Converts a figure's description (plots.py) to a Plotly figure, for notebooks. On pages, site.js draws figures in the
+browser."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _GAP = 0.04
 
 
 def figure(described: dict) -> go.Figure:
-    """Draw it."""
+    """Draw a figure from its description."""
     import plotly.graph_objects as go
 
     bars, panels = described["kind"] == "bars", list(dict.fromkeys(trace["panel"] for trace in described["traces"]))

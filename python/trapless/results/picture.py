@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's figure: the mean time of a cold read, by kind, for a light and a dark page."""
+"""README's figure: the mean time of a cold read, by kind, in a light and a dark version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ THEMES = {"light": {"text": "#1f2328", "device": "#9aa4b2", "rest": "#0969da"},
 
 
 def draw(records: list[dict], folder: Path) -> list[Path]:
-    """Write demo-light.svg and demo-dark.svg into a folder from the demo's records: `kind`, `mean_us`, `device_us`."""
+    """Write demo-light.svg and demo-dark.svg to a folder, from the demo's records: `kind`, `mean_us`, `device_us`."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots of records. matplotlib is loaded when the first one is drawn."""
+"""Plots of records. matplotlib is imported only when a plot is drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write it as SVG, the same bytes for the same figure, whole or not at all."""
+    """Write the figure as SVG. The same figure gives the same bytes; the file is either complete or absent."""
     import matplotlib
 
     with whole(path) as partial, matplotlib.rc_context({"svg.hashsalt": path.name}):
@@ -26,7 +26,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def sheet(rows: int = 1, width: float = 8.0, height: float = 4.0, **options: object) -> tuple[Figure, list[Axes]]:
-    """A figure with `rows` rows of axes."""
+    """Make a figure with `rows` rows of axes."""
     from matplotlib.figure import Figure
 
     figure = Figure((width, height), layout="constrained")
@@ -39,8 +39,8 @@ def sheet(rows: int = 1, width: float = 8.0, height: float = 4.0, **options: obj
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars of the rows' `key`: a group for each value of `group`, a bar for each of `series`; the paper's value is a line. What
-    is known of a figure's interval is an error bar."""
+    """Bars of the rows' `key`: one group for each value of `group`, one bar for each value of `series`. The paper's value is a
+    line, a known interval an error bar."""
 
     group: str
     series: str
@@ -49,14 +49,14 @@ class Bars:
     paper: str | None = None
     rows: Callable[[list[dict]], list[dict]] = list
     stacked: bool = False
-    """On top of each other instead of side by side."""
+    """Whether bars are on top of each other instead of side by side."""
 
     def shown(self, records: list[dict]) -> list[dict]:
-        """The rows that have a bar."""
+        """Return the rows that have a bar."""
         return [record for record in self.rows(records) if record.get(self.key) is not None]
 
     def categories(self, rows: list[dict]) -> list[str]:
-        """The groups, as the x axis has them."""
+        """Return the groups, in the order of the x axis."""
         return words(rows, self.group)
 
     def __call__(self, records: list[dict]) -> Figure:
@@ -89,7 +89,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines of the rows' `key` over `x`, one for each value of `series`; the paper's values are dotted, in the same colour. If
+    """Lines of the rows' `key` over `x`, one for each value of `series`. The paper's values are dotted, in the same colour. If
     `x` has words, they keep the order of the rows. `panel` makes separate axes for each value of that column."""
 
     x: str
@@ -101,16 +101,16 @@ class Lines:
     panel: str | None = None
     rows: Callable[[list[dict]], list[dict]] = list
     log: bool = False
-    """The x axis by powers, if it has numbers."""
+    """Whether an x axis of numbers is logarithmic."""
     marks: bool = True
-    """A mark at each point; without, the line alone, for long series."""
+    """Whether each point has a marker; long series are better without."""
 
     def shown(self, records: list[dict]) -> list[dict]:
-        """The rows that have a place."""
+        """Return the rows that have a point."""
         return [record for record in self.rows(records) if record.get(self.x) is not None and record.get(self.key) is not None]
 
     def categories(self, rows: list[dict]) -> list[str] | None:
-        """The words of the x axis; None if it has numbers."""
+        """Return the words of the x axis; None if it has numbers."""
         return None if all(isinstance(row[self.x], Real) for row in rows) else words(rows, self.x)
 
     def __call__(self, records: list[dict]) -> Figure:
@@ -152,8 +152,9 @@ Plot = Bars | Lines
 
 
 def describe(plot: Bars | Lines, records: list[dict]) -> dict:
-    """What a figure draws, in JSON's types, for whoever draws it: kind, labels, words of the x axis (None: it has numbers), and
-    traces of x, y, half widths of intervals, the paper's values and panels (lists of one length, None where nothing is known)."""
+    """Describe a figure in JSON's types for the code that draws it: kind, labels, words of the x axis (None: it has numbers), and
+    traces of x, y, half widths of intervals, the paper's values and panels. These are lists of equal length, with None for
+    unknown values."""
     rows, x = plot.shown(records), plot.group if isinstance(plot, Bars) else plot.x
     panel, categories = None if isinstance(plot, Bars) else plot.panel, plot.categories(rows)
     traces = []
@@ -178,28 +179,28 @@ def describe(plot: Bars | Lines, records: list[dict]) -> dict:
 
 
 def intervals(records: list[dict], key: str) -> list[float | None] | None:
-    """Half the widths of the figures' intervals (trapless.study.repeated), where they are known; None: none is."""
+    """Return half the widths of the figures' intervals (trapless.study.repeated), if known. None if no interval is known."""
     found = [record.get(f"{key}_ci") for record in records]
     return None if set(found) <= {None} else found
 
 
 def _bars(records: list[dict], key: str) -> list[float] | None:
-    """Half widths of the intervals as error bars for matplotlib. A mean without an interval has no bar (nan)."""
+    """Return half widths of the intervals as error bars for matplotlib. A mean without an interval has no bar (nan)."""
     found = intervals(records, key)
     return found and [nan if wide is None else wide for wide in found]
 
 
 def legend(figure: Figure, axes: Axes) -> Figure:
-    """What is what, beside the axes, where it hides nothing."""
+    """Draw the legend beside the axes, where it hides nothing."""
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
     return figure
 
 
 def values(records: list[dict], key: str) -> list:
-    """The values of a key, in the order of the records."""
+    """Return the values of a key, in the order of the records."""
     return list(dict.fromkeys(record[key] for record in records))
 
 
 def words(records: list[dict], key: str) -> list[str]:
-    """The values of this column as words, as an axis shows them."""
+    """Return the values of this column as words, as an axis shows them."""
     return list(dict.fromkeys(str(record[key]) for record in records))

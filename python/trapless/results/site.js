@@ -3,7 +3,7 @@
 "use strict";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-// A finger moves the page, not the figure.
+// On a touch screen, a finger scrolls the page, not the figure.
 const finger = matchMedia("(pointer: coarse)").matches;
 const config = { responsive: true, displaylogo: false, displayModeBar: finger ? false : "hover" };
 const colours = ["#3b76d4", "#d97421", "#2f9e62", "#c2425c", "#8a63c9", "#8c6d4f", "#3f97a9", "#8f8f25"];
@@ -14,7 +14,7 @@ function theme() {
   return { ink: night ? "#e4e4e4" : "#222222", grid: night ? "#444444" : "#dddddd" };
 }
 
-// What all figures have; on paper they are as wide as a sheet.
+// Layout of all figures; in print they are as wide as a sheet.
 function base() {
   return { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: theme().ink, size: 13 },
     legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, dragmode: finger ? false : "zoom", colorway: colours,
@@ -36,7 +36,7 @@ function paperMarks(trace, colour, group) {
   };
 }
 
-// Traces and layout as plotly has them (figures.py): only the colours are missing.
+// Traces and layout in plotly's format (figures.py), without colours.
 function ready({ data, layout }) {
   const axes = Object.entries(layout).filter(([name]) => name.includes("axis")).map(([name, own]) => [name, { ...axis(), ...own }]);
   return [data, { ...base(), ...layout, ...Object.fromEntries(axes) }];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result tables on a terminal, in documents and in the CSV files beside them."""
+"""Tables of results on a terminal, in documents and in CSV files beside the documents."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from rich.table import Table
 from trapless.results.columns import INTERVAL, Column
 
 DATA = "data"
-"""Folder beside a page: the CSV files of its tables."""
+"""Folder, beside a page, with the CSV files of its tables."""
 MEANINGS = "columns.csv"
-"""There: what the columns of these files are."""
+"""File in that folder that describes the columns of the CSV files."""
 MEANINGS_HEADS = ("table", "column", "heading", "unit", "direction", "meaning")
 
 
 def cells(record: dict, columns: Sequence[Column]) -> list[str]:
-    """One record's cells as text; what is not known is a dash."""
+    """Return one record's cells as text; a missing value is a dash."""
     return [column.printed(record.get(column.key)) for column in columns]
 
 
 def number(value: float) -> str:
-    """A figure of any size: as many digits as count."""
+    """Format a figure of any size with its significant digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def heads(columns: Sequence[Column]) -> list[dict]:
-    """Headings for grid.html: title, meaning, and whether the column has words."""
+    """Return headings for grid.html: title, meaning, and whether the column has words."""
     return [{"title": column.heading, "meaning": column.meaning, "word": column.word} for column in columns]
 
 
 def markdown(records: list[dict], columns: Sequence[Column]) -> str:
-    """The table as Markdown."""
+    """Return the table as Markdown."""
     return laid_out([cells(record, columns) for record in records], columns)
 
 
 def laid_out(rows: list[list[str]], columns: Sequence[Column]) -> str:
-    """A Markdown table of cells that are text already."""
+    """Return a Markdown table of cells that are already text."""
     lines = ["| " + " | ".join(column.heading for column in columns) + " |",
              "| " + " | ".join("---" if column.word else "---:" for column in columns) + " |"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
@@ -49,7 +49,7 @@ def laid_out(rows: list[list[str]], columns: Sequence[Column]) -> str:
 
 
 def with_intervals(record: dict, shown: Sequence[Column], columns: Sequence[Column]) -> list[str]:
-    """Cells of a row of a page's table. If `columns` have the interval of a figure, it is in the figure's cell."""
+    """Return the cells of a row of a page's table. If `columns` include the interval of a figure, it is in the figure's cell."""
     intervals = {column.key: column for column in columns if column.key.endswith(INTERVAL)}
     found = []
     for column in shown:
@@ -60,48 +60,48 @@ def with_intervals(record: dict, shown: Sequence[Column], columns: Sequence[Colu
 
 
 def csv_text(records: list[dict], columns: Sequence[Column]) -> str:
-    """All columns as CSV, headed by their keys, with the digits of the table."""
+    """Return all columns as CSV. The headings are the keys; values have the digits of the table."""
     return csv_lines([[column.key for column in columns],
                       *([column.plain(record.get(column.key)) for column in columns] for record in records)])
 
 
 def csv_lines(rows: list[list[str]]) -> str:
-    """Rows as CSV."""
+    """Return rows as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
 def csv_rows(text: str) -> list[dict[str, str]]:
-    """Rows of a CSV file by its headings."""
+    """Read the rows of a CSV file, by its headings."""
     return list(csv.DictReader(io.StringIO(text)))
 
 
 def meanings(before: str, name: str, columns: Sequence[Column]) -> str:
-    """The text of MEANINGS with the columns of a table, in place of what it had of that table; tables in alphabetical order."""
+    """Return the text of MEANINGS (`before`) with this table's columns replaced. Tables are in alphabetical order."""
     kept = [[row[head] for head in MEANINGS_HEADS] for row in csv_rows(before) if row["table"] != name]
     mine = [[name, column.key, column.heading, column.unit, column.direction or "", column.meaning] for column in columns]
     return csv_lines([list(MEANINGS_HEADS), *sorted([*kept, *mine], key=lambda row: row[0])])
 
 
 def link(name: str, count: int) -> str:
-    """The line under a page's table: links to all columns and their meaning."""
+    """Return the line below a page's table: links to all columns and their meaning."""
     return f"\n[All {count} columns]({DATA}/{name}.csv) ([meaning]({DATA}/{MEANINGS}))\n"
 
 
 def blocks(text: str) -> list[str]:
-    """The names in `<!-- table NAME -->`, in the order of a page."""
+    """Return the names in `<!-- table NAME -->`, in the order of a page."""
     return re.findall(r"<!-- table (\S+) -->", text)
 
 
 def replace(text: str, name: str, table: str) -> str:
-    """`text` with `table` between `<!-- table NAME -->` and `<!-- end -->`."""
+    """Return `text` with `table` between `<!-- table NAME -->` and `<!-- end -->`."""
     return re.sub(rf"(<!-- table {re.escape(name)} -->\n).*?(?=<!-- end -->)", lambda match: match[1] + table, text,
                   flags=re.DOTALL)
 
 
 def show(records: list[dict], to: Console, columns: Sequence[Column]) -> None:
-    """Print the table. A narrow terminal gets one line a figure instead of one a kind."""
+    """Print the table. On a narrow terminal, each figure has a line, and each kind a column."""
     if to.width >= 140 or not to.is_terminal:
         table = Table(box=None, pad_edge=False)
         for column in columns:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages from the templates of this folder."""
+"""Makes pages from the templates in this folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
 def render(template: str, **values: object) -> str:
-    """The page; what is no Markup is escaped, and a name that the template uses must be there."""
+    """Render a template. Values other than Markup are escaped. A name that the template uses must be given."""
     environment = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined,
                               trim_blocks=True)
     return environment.get_template(template).render(**values)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a study is made of: experiments, repeated runs, comparisons with a paper, the report's pages."""
+"""Parts of a study: experiments, repeated runs, comparisons with a paper, the report's pages."""

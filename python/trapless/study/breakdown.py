@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of a miss goes, row by row of an experiment: steps of misses in hardware, spans of page faults."""
+"""Shows where the time of a miss goes, for each row of an experiment: steps of misses in hardware, spans of page faults."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from trapless.results import plots
 from trapless.study import repeated
 
 FIGURE = plots.Bars("row", "part", "us", "one miss, us", stacked=True)
-"""Figure of the rows that `parts` returns."""
+"""Figure for the rows that `parts` returns."""
 
 
 def steps_of(run: dict) -> dict[str, float] | None:
-    """us of each step of a run's misses in hardware, else of each span of its page faults; None if it was not asked."""
+    """Return the us of each step of a run's misses in hardware, or else of each span of its page faults; None if they were not
+    recorded."""
     return _inside(run, "steps") or _inside(run, "hw_miss", "steps") or _inside(run, "profile", "faults", "spans_us")
 
 
 def _inside(found: object, *path: str) -> dict | None:
-    """What lies there; a record may have something else of that name, as the profile's."""
+    """Return the dictionary under these keys, or None. A record may have another value under the same name, as a profile does."""
     for key in path:
         found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, dict) and found else None
 
 
 def rows(records: Iterable[dict], naming: set[str]) -> list[dict]:
-    """For each record whose runs tell: its name by the keys `naming`, and the mean us of each step over its runs. Runs of several
-    points behind one record are a row for each point that tells."""
+    """Return rows for the records whose runs have steps: the record's name by the keys `naming`, and the mean us of each step
+    over its runs. If a record combines several points, each point with steps has a row."""
     found = []
     for record in records:
         points: dict[tuple, list[dict | None]] = defaultdict(list)
@@ -44,5 +45,5 @@ def rows(records: Iterable[dict], naming: set[str]) -> list[dict]:
 
 
 def parts(found: Iterable[dict]) -> list[dict]:
-    """A bar's part each; what takes no time is left out."""
+    """Return one row for each part of a bar; parts without time are left out."""
     return [{"row": row["row"], "part": step, "us": us} for row in found for step, us in row["steps"].items() if us > 0]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All studies, and their experiments by name.
 
-A study is a folder of studies/ whose package has a `STUDY`. Nothing else names it: copy a folder, change it, and it is there.
+A study is a folder of studies/ whose package defines `STUDY`. No list names it: a new folder is found by itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _experiments() -> dict[str, Experiment]:
 
 
 class _Late(Mapping[str, Value], Generic[Value]):
-    """A mapping that is made when somebody looks: studies import the library, which imports this."""
+    """A mapping that is made at its first use, because studies import the library, which imports this module."""
 
     def __init__(self, make: Callable[[], dict[str, Value]]) -> None:
         self._make = make
@@ -49,5 +49,5 @@ class _Late(Mapping[str, Value], Generic[Value]):
 
 
 ALL: Mapping[str, Study] = _Late(_found)
-"""By the folder's name, in the order that they want to be listed in."""
+"""Studies by the name of their folder, in the order of their `order`."""
 EXPERIMENTS: Mapping[str, Experiment] = _Late(_experiments)

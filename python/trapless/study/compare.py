@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless compare A B`: two results of one experiment, of two commits, say, or two kernels: what changed from A to B, and is
-it more than the seeds' own differences?
+"""`./trapless compare A B`: compares two results of one experiment, for instance of two commits or two kernels. Says what changed
+from A to B, and whether the change is larger than the differences between seeds.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from trapless.study import repeated
 
 RUNS, WHOLE, ROWS = "runs.jsonl", "experiment.json", "results.json"
 OF_THE_HOST = ("host_seconds", "mips")
-"""Figures that say how fast the host is."""
+"""Figures that depend on the speed of the host."""
 SAME, UNKNOWN, NONE = "same", "no interval", "no difference"
-"""Verdicts: not a bit of difference; too few runs to tell; the interval has 0 in it. Others name a direction."""
+"""Verdicts: no difference at all; too few runs to tell; the interval contains 0. Other verdicts name a direction."""
 Names = tuple[tuple[str, object], ...]
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an experiment left at one time."""
+    """The results of one measurement of an experiment."""
 
     path: Path
     experiment: str
     form: str
     git: tuple[str, ...]
-    """Versions that its runs are of."""
+    """Versions of the project that made its runs."""
     rows: dict[Names, dict[int | None, dict]]
     """Records of runs by seed, by the names of their row."""
     main: tuple[str, ...]
-    """Keys of its tables' columns; none if only the runs are known."""
+    """Keys of its tables' columns; empty if only the runs are known."""
 
 
 def read(path: Path) -> Result:
-    """The result in a folder. `path` is the folder or one of its files; only the file of runs must exist."""
+    """Read the result in a folder. `path` is the folder or one of its files. Only the file of runs must exist."""
     runs_path = path / RUNS if path.is_dir() else path.with_name(RUNS) if path.name in (WHOLE, ROWS) else path
     try:
         lines = runs_path.read_text().splitlines()
@@ -55,7 +55,8 @@ def read(path: Path) -> Result:
     for at, run in enumerate(runs, 1):
         same = rows.setdefault(tuple(run["names"].items()), {})
         if run["seed"] in same:
-            raise UserError(f"{runs_path}:{at}: a second run with these names and this seed; measure it again with this version")
+            raise UserError(f"{runs_path}:{at}: a second run with the same names and seed; measure the experiment again with "
+                            "this version")
         same[run["seed"]] = run
     wholes = {(run["experiment"], run["form"]) for run in runs}
     if len(wholes) != 1:
@@ -70,7 +71,7 @@ def _run(line: str, place: str) -> dict:
         values = [figure["value"] for figure in run["figures"].values() if figure["unit"] and figure.keys() >= {"direction"}]
         if len(values) < len(run["figures"]) or not all(map(repeated.is_number, values)) or not run["names"].items():
             raise ValueError
-        # These identify rows and results, so they must be hashable.
+        # These values identify rows and results, so they must be hashable.
         hash((*run["names"].items(), run["experiment"], run["form"], run["seed"]))
         if not isinstance(run["configuration"], dict) or not isinstance(run["git"], str | None):
             raise ValueError
@@ -80,7 +81,7 @@ def _run(line: str, place: str) -> dict:
 
 
 def _main(runs_path: Path) -> tuple[str, ...]:
-    """Keys that the tables of the same result show."""
+    """Return the keys that the tables of the same result show."""
     path = runs_path.with_name(WHOLE)
     if runs_path.name != RUNS or not path.is_file():
         return ()
@@ -92,14 +93,15 @@ def _main(runs_path: Path) -> tuple[str, ...]:
 
 
 def compare(a: Result, b: Result, every: bool = False) -> list[dict]:
-    """A record for each figure of each row that both have: those of the tables, or every one."""
+    """Return a record for each figure of each row that both results have: the figures of the tables, or with `every` all
+    figures."""
     if a.experiment != b.experiment:
-        raise UserError(f"compare: {a.path} is of {a.experiment}, {b.path} of {b.experiment}")
+        raise UserError(f"compare: {a.path} is a result of {a.experiment}, {b.path} of {b.experiment}")
     common = [names for names in a.rows if names in b.rows]
     if not common:
         raise UserError(f"compare: {a.path} and {b.path}: no row is in both")
     keys = {names: _keys(a, b, names) for names in common}
-    # Some tables have rows that are no runs: then all that the runs say is compared.
+    # Some tables have rows that are not runs. Then all figures of the runs are compared.
     known = list(dict.fromkeys(key for mine in keys.values() for key in mine if key not in OF_THE_HOST))
     shown = [key for key in dict.fromkeys(a.main + b.main) if key in known] or known
     return [{"names": dict(names), "figure": key, **difference(a, b, names, key)}
@@ -107,13 +109,14 @@ def compare(a: Result, b: Result, every: bool = False) -> list[dict]:
 
 
 def _keys(a: Result, b: Result, names: Names) -> list[str]:
-    """Figures that all runs of the row have in both results."""
+    """Return the figures that all runs of the row have in both results."""
     runs = [*a.rows[names].values(), *b.rows[names].values()]
     return [key for key in runs[0]["figures"] if all(key in run["figures"] for run in runs)]
 
 
 def difference(a: Result, b: Result, names: Names, key: str) -> dict:
-    """Means and intervals of a figure, the difference of the means with its interval, also in percent of A, and a verdict."""
+    """Compare one figure: means and intervals, the difference of the means with its interval (also in percent of A), and a
+    verdict."""
     seeds = list(a.rows[names])
     paired = a.form == b.form and _same_loads(a.rows[names], b.rows[names])
     ours = [a.rows[names][seed]["figures"][key]["value"] for seed in seeds]
@@ -139,7 +142,8 @@ def difference(a: Result, b: Result, names: Names, key: str) -> dict:
 
 
 def _same_loads(ours: dict[int | None, dict], theirs: dict[int | None, dict]) -> bool:
-    """Does each seed mean the same work in both? Kernels and machines may differ: they are what is compared."""
+    """Whether each seed means the same work in both results. Kernels and machines may differ, because they are what is
+    compared."""
     def work(runs: dict[int | None, dict]) -> dict:
         return {seed: [run["configuration"].get(key) for key in ("script", "data")] for seed, run in runs.items()}
 
@@ -147,8 +151,8 @@ def _same_loads(ours: dict[int | None, dict], theirs: dict[int | None, dict]) ->
 
 
 def interval(ours: list[float], theirs: list[float], paired: bool) -> tuple[float, float] | tuple[None, None]:
-    """Confidence interval of the difference of the means: over the seeds' own differences if they are pairs, or Welch's. None of
-    single runs.
+    """Return the confidence interval of the difference of the means: from the differences of pairs of equal seeds, or by Welch's
+    method. (None, None) for single runs.
     """
     if min(len(ours), len(theirs)) < 2:
         return None, None
@@ -171,7 +175,7 @@ def _direction(more: float, direction: str | None) -> str:
 
 
 def changed(a: Result, b: Result) -> dict[str, list[list]]:
-    """What of the configuration differs in rows that both have: values of A, values of B."""
+    """Return the parts of the configuration that differ in rows that both results have: values of A, values of B."""
     found = {}
     sides = [[run["configuration"] for names, runs in one.rows.items() if names in other.rows for run in runs.values()]
              for one, other in ((a, b), (b, a))]
@@ -184,7 +188,7 @@ def changed(a: Result, b: Result) -> dict[str, list[list]]:
 
 
 def run(a_path: Path, b_path: Path, every: bool, out: Path | None) -> int:
-    """Compare two results: a table, and a file if asked."""
+    """Compare two results: print a table, and write a file if `out` is given."""
     a, b = read(a_path), read(b_path)
     rows, other = compare(a, b, every), changed(a, b)
     if a.form != b.form:
@@ -212,12 +216,12 @@ def _short(values: list[list]) -> bool:
 
 
 def label(names: Names) -> str:
-    """A row in words."""
+    """Return the name of a row in words."""
     return ", ".join(value if isinstance(value, str) else f"{key} {value}" for key, value in names if value is not None)
 
 
 def show(rows: list[dict]) -> None:
-    """Print the table. A row's name is on the line of its first figure only."""
+    """Print the table. Only the first line of a row has its name."""
     table = Table(box=None, pad_edge=False)
     for heading in ("", "figure", "unit"):
         table.add_column(heading)
@@ -233,7 +237,7 @@ def show(rows: list[dict]) -> None:
                       _with(row["b"], row["b_ci"]), f"{_signed(row[f'difference{shown}'])}{percent}",
                       "-" if ends[0] is None else f"{_signed(ends[0])} to {_signed(ends[1])}{percent}", row["verdict"])
         before = name
-    # A file or a pipe is as wide as needed.
+    # In a file or a pipe, the table may be as wide as needed.
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 200

@@ -1,33 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure of a paper beside ours: values, difference, and the measured reason for it."""
+"""A figure of a paper beside ours: values, difference, and the measured reason for the difference."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 NEAR = 0.1
-"""Values that differ by no more than this part of the paper's need no reason."""
+"""A difference up to this fraction of the paper's value needs no reason."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One quantity of a figure, as the paper prints it and as it was measured here."""
+    """One quantity of a figure, as the paper prints it and as we measured it."""
 
     quantity: str
-    """What it is, in a few words."""
+    """Name of the quantity, in a few words."""
     unit: str
     paper: tuple[float | None, float | None] | None
-    """Lowest and highest value that the paper prints (equal if it is one value; None: no bound); None: it prints none."""
+    """Lowest and highest value that the paper prints. They are equal for a single value; None in the pair: no bound; None: no
+    value."""
     ours: tuple[float, float]
     """Lowest and highest value that we measured, over the same range of cases."""
     interval: float | None = None
-    """Half the width of the confidence interval (trapless.study.repeated), the widest of the range; None: one run, or no run."""
+    """Half the width of the confidence interval (trapless.study.repeated), the widest of the range; None: a single run, or no
+    run."""
     reason: str = ""
-    """Why ours differs: with figures of the same records, never with figures of the source."""
+    """Why our value differs. The reason uses figures of the same records, never those of another source."""
 
     @property
     def differs(self) -> bool:
-        """Is ours outside of the paper's range by more than a tenth?"""
+        """Whether our value is outside the paper's range by more than a tenth."""
         if self.paper is None:
             return False
         (low, high), (least, most) = self.paper, self.ours
@@ -37,10 +39,10 @@ class Compared:
 
 
 def one(value: float) -> tuple[float, float]:
-    """A single value as a range."""
+    """Return a single value as a range."""
     return value, value
 
 
 def spread(values: list[float]) -> tuple[float, float]:
-    """The range of some values."""
+    """Return the range of some values."""
     return min(values), max(values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless demo`: the whole of it, from an empty machine to a table and a report."""
+"""`./trapless demo`: goes from an empty checkout to a table and a report."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from trapless.results import columns, html, picture, table
 
 
 def guest_for(profile: str, settings: tuple[str, ...], load: miss_latency.Load, kernel: Path | None) -> guests.Guest:
-    """The demo's guest: patched kernel, root image, a data disk for the load."""
+    """Return the demo's guest: patched kernel, root image, a data disk for the load."""
     return guests.Guest(kernel=kernel or build.beside_machine(build.kernel), root=rootfs.image(),
                         data=dataset.image(load.file_bytes), profile=profile, settings=settings, max_seconds=600)
 
 
 def check_demo_room(load: miss_latency.Load) -> None:
-    """UserError if the cache's disk has no room for all that is not built yet, before minutes are spent on the first of it."""
+    """Raise UserError if the cache's disk has no room for everything that must still be built, before the first build takes
+    minutes."""
     no_root = not any((CACHE / "rootfs").glob("[!.]*"))
     check_room(build.room() + no_root * rootfs.ROOM + dataset.room(load.file_bytes), CACHE, "what the demo builds")
 
 
 def run(out: Path, profile: str, settings: tuple[str, ...], threads: int, kernel: Path | None, serial: bool,
         quick: bool = False, docs: bool = False) -> int:
-    """Measure the three kinds, print the table, write results.json, results.md and report.html into `out`; with `docs`, README's
-    table and figure, too."""
+    """Measure the three kinds, print the table, and write results.json, results.md and report.html to `out`. With `docs`, also
+    write README's table and figure."""
     output_folder(out)
     load = miss_latency.Load(threads=threads)
     check_demo_room(miss_latency.small_load(load) if quick else load)
@@ -58,7 +59,7 @@ def run(out: Path, profile: str, settings: tuple[str, ...], threads: int, kernel
 
 
 def write_docs(records: list[dict]) -> None:
-    """What README shows of the demo."""
+    """Write the demo's results into README."""
     readme = ROOT / "README.md"
     text = table.replace(readme.read_text(), "demo", table.markdown(records, miss_latency.SHORT))
     write_whole(readme, table.replace(text, "demo/gain", gain(records)))
@@ -66,7 +67,7 @@ def write_docs(records: list[dict]) -> None:
 
 
 def gain(records: list[dict]) -> str:
-    """README's sentences about what its table shows."""
+    """Return README's sentences about its table."""
     by_kind = {record["kind"]: record for record in records}
     old, new = by_kind["osdp"], by_kind["hwdp"]
     return (f"**Gain.** A cold random read takes {new['mean_us']:.2f} us instead of {old['mean_us']:.2f} us: it is "
@@ -76,7 +77,7 @@ def gain(records: list[dict]) -> str:
 
 def measure(out: Path, profile: str = "vc707", settings: tuple[str, ...] = (), threads: int = 1,
             kernel: Path | None = None, serial: bool = False, quick: bool = False) -> list[dict]:
-    """Records of the three kinds; each kind's raw files go to `out`/KIND."""
+    """Return the records of the three kinds. Each kind's raw files go to `out`/KIND."""
     load = miss_latency.Load(threads=threads)
     if quick:
         load = miss_latency.small_load(load)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment is."""
+"""The parts of an experiment: tables, views, figures, and the study that it belongs to."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from trapless.study.compared import Compared
 
 @dataclass(frozen=True)
 class View:
-    """What a page shows of a table: some columns, of all rows or some."""
+    """What a page shows of a table: some of the columns, and all or some of the rows."""
 
     columns: tuple[Column, ...]
     """At most MOST_COLUMNS. A figure's interval is in the figure's cell and needs no column."""
     rows: Callable[[dict], bool] = lambda row: True
-    """Whether a row is shown. The row is from a record or from CSV; numbers are given as numbers in both cases."""
+    """Whether a row is shown. The row comes from a record or from CSV; its numbers are numbers in both cases."""
 
 
 MOST_COLUMNS = 7
-"""On a page that people read."""
+"""Most columns of a table on a page."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that shows an experiment's records. Pages show parts of it (`views`), the CSV beside them all of it."""
+    """A table of an experiment's records. Pages show parts of it (`views`), and the CSV file beside them all of it."""
 
     columns: tuple[Column, ...]
     keys: int = 1
     """Number of columns at the left that name a row; the others are figures."""
     rows: Callable[[list[dict]], list[dict]] = list
-    """Rows from the records, if they are not the records themselves."""
+    """Makes the rows from the records, if they are not the records themselves."""
     views: dict[str, View] = field(default_factory=dict)
-    """By what follows the table's name and a slash in `<!-- table NAME/VIEW -->`; empty: `<!-- table NAME -->`. Without any, the
-    page has all columns."""
+    """Views by the part after the slash in `<!-- table NAME/VIEW -->`; the empty name is for `<!-- table NAME -->`. Without
+    views, the page shows all columns."""
 
     def view(self, name: str = "") -> View:
-        """A view by its name. KeyError: it has none of it."""
+        """Return a view by its name. KeyError if there is no such view."""
         if not self.views and not name:
             return View(tuple(column for column in self.columns if not column.key.endswith(typed.INTERVAL)))
         return self.views[name]
 
     def on_page(self, name: str, records: list[dict], view: str = "") -> str:
-        """The text of a page's block, with the link to all columns."""
+        """Return the text of a page's block, with the link to all columns."""
         shown = self.view(view)
         rows = [table.with_intervals(row, shown.columns, self.columns) for row in records if shown.rows(row)]
         return table.laid_out(rows, shown.columns) + table.link(name, len(self.columns))
@@ -57,40 +57,40 @@ class Table:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment: records, and the tables that show them, by name."""
+    """One experiment: makes records, and has the tables that show them, by name."""
 
     title: str
     measure: Callable[[Setup], list[dict]]
     tables: dict[str, Table]
     plots: dict[str, Plot] = field(default_factory=dict)
-    """SVG files by name."""
+    """SVG figures by name."""
     more: tuple[Column, ...] = ()
     """Columns of its records that no table shows."""
     guest: bool = True
-    """Does it boot guests?"""
+    """Whether it boots guests."""
     kinds: bool = False
-    """May one choose some of its kinds?"""
+    """Whether --kinds may select some of its kinds."""
     profile: bool = False
-    """May one choose the profile? Otherwise it is the figure's."""
+    """Whether --profile is allowed; otherwise the figure fixes the profile."""
     about: str = ""
-    """What is measured and how, in a few sentences."""
+    """Description for readers, in a few sentences: what is measured, and how."""
     compared: Callable[[list[dict]], list[Compared]] = lambda rows: []
-    """The paper's values beside those of the rows."""
+    """Returns the paper's values beside ours, for the rows."""
 
     @cached_property
     def columns(self) -> dict[str, Column]:
-        """All columns that its records may have, by key."""
+        """Return all columns that its records may have, by key."""
         return typed.by_key([*(column for shown in self.tables.values() for column in shown.columns), *self.more])
 
     def undeclared(self, records: Iterable[dict]) -> set[str]:
-        """Keys of words and numbers in records for which no column is declared."""
+        """Return the keys of words and numbers in records for which no column is declared."""
         return {key for record in records for key, value in record.items()
                 if key not in NOT_COLUMNS and isinstance(value, str | int | float) and not isinstance(value, bool)
                 and not typed.declared(self.columns, key)}
 
 
 NOT_COLUMNS = {"git", "seed", "repetitions", "profile", "fio", "yosys", "sum", "console"}
-"""Keys that say of which version, seed and software a record is."""
+"""Keys that give a record's version, seed and software."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless study`: experiments, their records, tables and plots.
+"""`./trapless study`: runs experiments and writes their records, tables and plots.
 
-In an experiment's folder are results.json (the rows of its tables), columns.json (what the columns of these rows are), runs.jsonl
-(each run for itself), experiment.json (all that the report shows), results.md and a plot for each of its figures.
+In an experiment's folder are results.json (the rows of its tables), columns.json (descriptions of these rows' columns),
+runs.jsonl (one self-contained record for each run), experiment.json (everything that the report shows), results.md and a plot for
+each figure.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ ALL = "all"
 
 
 def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, measured: bool = False) -> int:
-    """Run experiments, each in a folder of its name (`out` if there is one alone), tables on the terminal; without a name, list
-    them. If they are `measured` already, take the rows of that run. One of several that fails does not stop the others: 1 then.
+    """Run experiments, each in a folder of its name (or in `out` if there is only one), and print their tables. Without a name,
+    list the experiments. If `measured`, use the rows of an earlier run. If one of several experiments fails, the others still
+    run, and the status is 1.
     """
     if not names:
         for known, experiment in EXPERIMENTS.items():
@@ -69,8 +71,8 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
 
 
 def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict], dict[str, str]]:
-    """Measure an experiment and leave all its files in `setup.out`; its rows, and its tables as Markdown by name. If it is
-    `measured` already, take the rows of that run.
+    """Measure an experiment and write all its files to `setup.out`. If `measured`, use the rows of an earlier run. Returns its
+    rows, and its tables as Markdown by name.
     """
     experiment, folder = EXPERIMENTS[name], setup.out
     if setup.kinds and not experiment.kinds:
@@ -84,7 +86,7 @@ def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict]
     times = {"host_seconds": time.monotonic() - start, "runs_known": len(runs.before), "host_seconds_known": runs.seconds}
     texts = {known: table.markdown(shown.rows(rows), shown.columns) for known, shown in experiment.tables.items()}
     if not measured:
-        # It says that all is there, so it goes first and comes last.
+        # This file says that the results are complete, so it is removed first and written last.
         (folder / _WHOLE).unlink(missing_ok=True)
     write_whole(folder / "results.md", "\n".join(texts.values()))
     for drawn, plot in experiment.plots.items():
@@ -109,7 +111,8 @@ def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None
 
 
 def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], times: dict[str, float]) -> None:
-    """Write what was measured, and what it took (base/took.py): experiment.json last, so that it is there only if all is."""
+    """Write the results and the run times (base/took.py). experiment.json comes last, so that it exists only if everything
+    does."""
     folder, git = setup.out, git_describe()
     naming = {column.key for shown in experiment.tables.values() for column in shown.columns[:shown.keys]}
     found = [run for row in rows for run in runs_of(name, row, setup, git, naming, experiment.columns)]
@@ -141,7 +144,7 @@ def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], time
 
 
 def command(name: str, setup: Setup) -> str:
-    """What measures the same again."""
+    """Return the command that measures the same again."""
     options = [("--kinds", ",".join(setup.kinds)), ("--profile", "" if setup.profile == Setup.profile else setup.profile),
                *(("--set", setting) for setting in setup.settings), ("--kernel", str(setup.kernel or "")),
                ("--traces", str(setup.traces or "")), ("--frames", str(setup.frames or ""))]
@@ -152,8 +155,8 @@ def command(name: str, setup: Setup) -> str:
 
 def runs_of(name: str, row: dict, setup: Setup, git: str | None, naming: set[str],
             known: Mapping[str, columns.Column]) -> list[dict]:
-    """A self-contained record for each run behind a row. A row without runs is a run itself; the keys in `naming`, which name
-    rows of tables, name it. `known` are the columns of its figures.
+    """Return a self-contained record for each run of a row. A row without runs is a run itself, named by the keys in `naming`,
+    which name rows of tables. `known` are the columns of its figures.
     """
     found = []
     words = {key: value for key, value in row.items() if key in naming} or {
@@ -179,7 +182,7 @@ def runs_of(name: str, row: dict, setup: Setup, git: str | None, naming: set[str
 
 
 def _check_full(folder: Path) -> None:
-    """Documents state what the whole experiment gives, as it is."""
+    """Raise UserError unless the folder has the full experiment on the default machine: documents must not show anything else."""
     try:
         kept = json.loads((folder / _WHOLE).read_text())
         command, form = kept["command"], kept["form"]
@@ -200,8 +203,8 @@ def _read(folder: Path, name: str) -> list[dict]:
 
 
 def write_to_documents(tables: dict[str, tuple[Table, list[dict]]]) -> None:
-    """Put tables, each with its rows, into the pages that show them: what a page shows between `<!-- table NAME -->` (NAME/VIEW
-    of another view) and `<!-- end -->`, all columns as CSV in the folder `data` beside the page."""
+    """Write tables, each with its rows, into the pages that show them. A page has its table between `<!-- table NAME -->` (or
+    NAME/VIEW) and `<!-- end -->`. All columns go as CSV to the folder `data` beside the page."""
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(STUDIES.rglob("*.md"))]:
         text = path.read_text()
         for block in table.blocks(text):
@@ -216,7 +219,7 @@ def write_to_documents(tables: dict[str, tuple[Table, list[dict]]]) -> None:
 
 
 def write_data(folder: Path, name: str, shown: Table, rows: list[dict]) -> None:
-    """Leave all columns of a table in a folder as CSV, and what they are."""
+    """Write all columns of a table to a folder as CSV, and a description of the columns."""
     folder.mkdir(exist_ok=True)
     write_whole(folder / f"{name}.csv", table.csv_text(rows, shown.columns))
     meanings = folder / table.MEANINGS

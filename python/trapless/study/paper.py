@@ -16,16 +16,17 @@ class Paper:
     """
 
     def __init__(self, beside: str | Path) -> None:
-        """Take the paper.toml in the folder of the file `beside`. It is read when the first value is used."""
+        """Use the paper.toml in the folder of the file `beside`. It is read when the first value is used."""
         self.path = Path(beside).with_name("paper.toml")
 
     @property
     def data(self) -> dict:
-        """The whole file. Callers must not change it, because it is shared."""
+        """Return the whole file. Callers must not change it, because it is shared."""
         return _read(self.path)
 
     def __call__(self, figure: str, *keys: object) -> float | None:
-        """The value under these keys of a figure. None if the paper does not print it; KeyError if there is no such figure."""
+        """Return the value under these keys of a figure. None if the paper does not print it; KeyError if there is no such
+        figure."""
         found = self.data["figure"][figure]
         for key in keys:
             found = found.get(f"{key:g}" if isinstance(key, float) else str(key), {})

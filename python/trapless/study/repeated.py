@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points of a figure: the same run with several seeds, its mean and its confidence interval (Student's t over the seeds)."""
+"""Points of a figure: repeats a run with several seeds, and computes mean and confidence interval (Student's t over the
+seeds)."""
 
 from __future__ import annotations
 
@@ -22,20 +23,20 @@ class Point:
     """One point of a figure."""
 
     names: dict[str, object]
-    """Which one it is, by keys of its record."""
+    """Names of the point, by key of its record."""
     runs: dict[int, kept.Run]
-    """By seed. Points that are set against each other have the same seeds in the same order."""
+    """Runs by seed. Points that are compared with each other have the same seeds in the same order."""
 
 
 def measure(setup: Setup, points: Sequence[Point]) -> list[dict]:
-    """A row for each point: its names, the means of its figures, their intervals, its runs."""
+    """Return a row for each point: its names, the means of its figures, their intervals, its runs."""
     found = iter(kept.records(build.machine(), [run for point in points for run in point.runs.values()], setup.at_once))
     return [row(point.names, [{**next(found), "seed": seed, "configuration": kept.configuration(run)}
                               for seed, run in point.runs.items()]) for point in points]
 
 
 def row(names: dict[str, object], runs: list[dict]) -> dict:
-    """The row of runs that differ in nothing but their seed. What is no number is the first run's."""
+    """Make the row of runs that differ only in their seed. Values that are not numbers come from the first run."""
     found = dict(names)
     for key, value in runs[0].items():
         if is_number(value) and key != "seed":
@@ -46,7 +47,7 @@ def row(names: dict[str, object], runs: list[dict]) -> dict:
 
 
 def is_number(value: object) -> bool:
-    """Is it a figure?"""
+    """Whether the value is a figure."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -58,7 +59,7 @@ def _average(row: dict, key: str, values: list[float | None]) -> None:
 
 
 def half_width(values: Sequence[float]) -> float | None:
-    """Half the width of the mean's confidence interval; None of a single value."""
+    """Return half the width of the mean's confidence interval; None for a single value."""
     if len(values) < 2:
         return None
     from scipy.stats import t
@@ -67,33 +68,34 @@ def half_width(values: Sequence[float]) -> float | None:
 
 
 def widest(rows: Sequence[dict], key: str) -> float | None:
-    """The widest interval of a figure; None: none has one."""
+    """Return the widest interval of a figure; None if no row has one."""
     known = [row[key + INTERVAL] for row in rows if row.get(key + INTERVAL) is not None]
     return max(known, default=None)
 
 
 def half_width_of_ratio(figures: Sequence[float], bases: Sequence[float]) -> float | None:
-    """Half the width of the confidence interval of the ratio of means, if each figure has a separate base; None for one pair. It
-    is computed to the first order, as usual: from the differences between each figure and its base times the ratio."""
+    """Return half the width of the confidence interval of a ratio of means, if each figure has a separate base; None for one
+    pair. The usual first-order approximation is used: from the differences between each figure and its base times the ratio."""
     below = mean(bases)
     share = mean(figures) / below
     return half_width([(figure - share * base) / below for figure, base in zip(figures, bases, strict=True)])
 
 
 def percent_more(figure: float, base: float) -> float:
-    """By how many percent it is more."""
+    """Return by how many percent the figure exceeds the base."""
     return 100 * (figure / base - 1)
 
 
 def ratio(figure: float, base: float) -> float:
-    """How many times it is the base."""
+    """Return the figure divided by the base."""
     return figure / base
 
 
 def against(rows: list[dict], same: Sequence[str], base: dict[str, object], key: str, name: str,
             change: Callable[[float, float], float] = percent_more) -> None:
-    """Add under `name` what `change` says of a row's `key` and that of the row which has the values of `base` and is alike in
-    the keys `same`: seed by seed, which is a figure of the run, too; then the mean and its interval."""
+    """Add under `name` what `change` returns for a row's `key` and that of its base row. The base row has the values of `base`
+    and the same values as the row under the keys `same`. Seeds are compared one by one, and each run gets this figure too; then
+    come the mean and its interval."""
     bases = {tuple(row[part] for part in same): row for row in rows if base.items() <= row.items()}
     for row in rows:
         other = bases.get(tuple(row[part] for part in same))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless report`: a static site of all that was measured: an overview with the papers' values beside ours, and a page for
-each experiment. It needs the JSON that experiments leave and no network.
+"""`./trapless report`: makes a static site of all results: an overview with the papers' values beside ours, and a page for each
+experiment. It reads the JSON that experiments write, and needs no network.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _FILES = ("experiment.json", "results.json", "columns.json", "runs.jsonl", "resu
 
 
 def run(source: Path, out: Path) -> int:
-    """Make the site of what is measured in `source`/NAME."""
+    """Make the site of the results in `source`/NAME."""
     if out.resolve() == source.resolve():
         raise UserError(f"--out {out}: this is also the folder of --from; name another one for the pages")
     found = {name: read(source / name) for name in EXPERIMENTS if (source / name / "experiment.json").is_file()}
     if not found:
-        raise UserError(f"--from {source}: nothing is measured there (./trapless study all --quick measures everything)")
+        raise UserError(f"--from {source}: there are no results (./trapless study all --quick measures everything)")
     write(found, source, out)
     missing = len(EXPERIMENTS) - len(found)
     say(f"report: {out / 'index.html'}, {len(found)} experiments" + (f"; {missing} are not measured yet" if missing else ""))
@@ -39,7 +39,7 @@ def run(source: Path, out: Path) -> int:
 
 
 def read(folder: Path) -> dict:
-    """What an experiment left: all that its page shows."""
+    """Read the results of an experiment that its page shows."""
     path = folder / "experiment.json"
     try:
         found = json.loads(path.read_text())
@@ -71,7 +71,7 @@ def write(found: dict[str, dict], source: Path, out: Path) -> None:
 
 
 def _copy(source: Path, out: Path) -> list[str]:
-    """Copy an experiment's files beside its page; their names from there."""
+    """Copy an experiment's files beside its page; return their names relative to the page."""
     try:
         out.mkdir(exist_ok=True)
         paths = [source / name for name in _FILES if (source / name).is_file()] + sorted(source.glob("*.svg"))
@@ -85,7 +85,7 @@ def _confidence(found: dict[str, dict]) -> str:
 
 
 def page(name: str, experiment: dict) -> dict:
-    """What the page of an experiment shows."""
+    """Return the content of an experiment's page."""
     return {
         "title": f"{name}: {experiment['title']}",
         "about": experiment["about"],
@@ -109,14 +109,15 @@ def _table(caption: str, columns: list[Column], rows: list[dict]) -> dict:
 
 
 def _seconds(experiment: dict) -> str:
-    """What it took, and what those runs took that it found done."""
+    """Return the time of the measurement, and the original time of the runs that it took from the cache."""
     known = experiment.get("runs_known", 0)
     return f"{experiment['host_seconds']:.0f}" + (
-        f"; {known} runs known from before took {experiment['host_seconds_known']:.0f}, one after another" if known else "")
+        f"; {known} runs taken from the cache once took {experiment['host_seconds_known']:.0f}, one after another"
+        if known else "")
 
 
 def _breakdown(rows: list[dict]) -> dict | None:
-    """The figure and the table of where a miss's time goes; None if no run tells."""
+    """Return the figure and the table of where a miss's time goes; None if no run has steps."""
     parts = breakdown.parts(rows)
     if not parts:
         return None
@@ -128,12 +129,12 @@ def _breakdown(rows: list[dict]) -> dict | None:
 
 
 def _json(value: object) -> Markup:
-    """The value as JSON inside a script element: nothing in it may end the element."""
+    """Return the value as JSON inside a script element: nothing in it may end the element."""
     return Markup(json.dumps(value).replace("<", "\\u003c"))
 
 
 def overview(found: dict[str, dict]) -> list[dict]:
-    """The groups of the first page."""
+    """Return the groups of the first page."""
     groups = []
     for study in ALL.values():
         names = list(study.experiments)
@@ -148,7 +149,7 @@ def overview(found: dict[str, dict]) -> list[dict]:
 
 
 def beside(one: dict) -> dict:
-    """A quantity's cells: the paper's value or range, ours, and by how much ours is outside of it."""
+    """Return a quantity's cells: the paper's value or range, ours, and by how much ours is outside the range."""
     low, high = one["ours"]
     ours = _range(low, high)
     if one["interval"] is not None:
@@ -157,7 +158,8 @@ def beside(one: dict) -> dict:
 
 
 def _difference(one: dict) -> str:
-    """By how much the ends of ours are beyond the paper's range, in percent of its value; of 0, as it is."""
+    """Return by how much the ends of our range are outside the paper's range, in percent of the paper's value; if that is 0, the
+    difference itself."""
     if not one["paper"]:
         return "-"
     (low, high), (least, most) = one["paper"], one["ours"]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps: a program in the guest, or the paging simulator, with every combination of some values."""
+"""Sweeps: run a program in the guest, or the paging simulator, with every combination of some values."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless sweep`: all points of a grid, their records and a table.
+"""`./trapless sweep`: runs all points of a grid and writes their records and a table.
 
 In the output folder are results.json (values, status, output and figures of each point), results.csv (the same as a table) and
-runs.jsonl (each run for itself, with units, configuration and the state of the project).
+runs.jsonl (one self-contained record for each run, with units, configuration and the version of the project).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from trapless.sweeps.grid import Grid
 
 
 def run(file: Path, out: Path, engine: Engine) -> int:
-    """Do what a file says: guests, or the paging simulator if it has a `base`. 1 if points failed; the others are there."""
+    """Run the sweep of a file: of guests, or of the paging simulator if the file has a `base`. Returns 1 if points failed."""
     if "base" in grids.read_toml(file):
         if engine.workers or engine.scheduler:
             raise UserError(f"{file}: --workers and --scheduler are for guests; the paging simulator has --jobs")
@@ -50,10 +50,10 @@ def run(file: Path, out: Path, engine: Engine) -> int:
 
 
 def sweep(grid: Grid, out: Path | None = None, engine: Engine | None = None) -> list[dict]:
-    """Run all points and return their results in the grid's order, each with its `values`, how it ended (`status`, `exit_status`,
-    `line`, `output`), `figures` and `details`; in `out` they are left as files.
+    """Run all points and return their results in the grid's order. Each has its `values`, how it ended (`status`, `exit_status`,
+    `line`, `output`), `figures` and `details`. With `out`, the results are also written there.
 
-    A point that fails is a result like the others. UserError only if the grid itself is wrong.
+    A point that fails has a result like the others. UserError only if the grid itself is wrong.
     """
     point.check(grid)
     if out:
@@ -83,7 +83,7 @@ def _title(grid: Grid, values: dict) -> str:
 
 
 def _prepare(program: Path, grid: Grid, values: dict, kernel: Callable[..., Path]) -> tuple[kept.Run, str] | UserError:
-    """The run of a point and its key, or why there is none: a program that does not compile must not stop the others."""
+    """Return the run of a point and its key, or the error: a program that does not compile must not stop the other points."""
     try:
         run = point.run_of(grid, values, kernel)
         return run, kept.key(program, run)
@@ -94,18 +94,18 @@ def _prepare(program: Path, grid: Grid, values: dict, kernel: Callable[..., Path
 
 
 def _run(program: Path, runs: dict[str, kept.Run], engine: Engine) -> dict[str, dict]:
-    """Records of runs that are not known yet, by key."""
+    """Run the runs that have no record yet; return their records by key."""
     records: dict[str, dict] = {}
     if not runs:
         return records
     progress = Progress("sweeping", len(runs), len(runs))
-    # Closed at once: a notebook keeps the frames of what was interrupted, and runs would go on behind its back.
+    # Closed at once: a notebook keeps the frames of an interrupted call alive, and runs would continue unseen.
     with progress.bar, closing(engines.each(program, runs, engine)) as found:
         for name, result in found:
             if isinstance(result, Exception):
                 result = record.not_run(_why(result))
             elif known(name) is None:
-                keep(name, result)  # by a worker with another cache
+                keep(name, result)  # a worker may have another cache
             if result["status"] != ending.OK:
                 say(f"failed: {runs[name].title}: {result['line']}")
             records[name] = result
@@ -114,8 +114,8 @@ def _run(program: Path, runs: dict[str, kept.Run], engine: Engine) -> dict[str, 
 
 
 def _why(error: Exception) -> str:
-    """One line."""
+    """Return the reason of an error in one line."""
     if isinstance(error, CancelledError):
-        return "the scheduler dropped it"
+        return "the scheduler dropped the run"
     text = " ".join(str(error).split())
     return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs many points: by threads of this process, by worker processes of this machine, or by workers anywhere that a scheduler of
-Dask's knows (decision 059).
+"""Runs many points: in threads of this process, in worker processes on this machine, or on workers anywhere that a Dask scheduler
+knows (decision 059).
 
-A run that is known is not run again, and nobody runs what another does just now (base/kept.py). So it does no harm when a
-worker dies, or the whole sweep: what was finished stays, and what was under way begins again elsewhere, or the next time.
+A run with a record is not repeated, and a run that another process is making is not started (base/kept.py). So the loss of a
+worker, or of the whole sweep, does no harm: finished runs stay, and unfinished ones begin again on another worker or next time.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from trapless.base.ui import UserError
 from trapless.guest import kept
 
 _PATIENCE_SECONDS = 15
-"""With a scheduler that does not answer."""
+"""Seconds to wait for a scheduler that does not answer."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What runs the points."""
+    """Where the points run."""
 
     jobs: int | None = None
-    """Runs of this process at a time; None: as many as there are cores, and memory for."""
+    """Number of runs in this process at a time; None: the number of cores, if memory suffices."""
     workers: int | None = None
-    """Worker processes of this machine, one run each; None: none, threads do."""
+    """Number of worker processes on this machine, with one run each; None: threads of this process."""
     scheduler: str | None = None
-    """Address of a scheduler whose workers are to do it."""
+    """Address of a scheduler whose workers run the points."""
 
 
 def each(program: Path, runs: dict[str, kept.Run], engine: Engine) -> Generator[tuple[str, dict | Exception], None, None]:
-    """Key and record of each run, or why the host gave none, as soon as it is there."""
+    """Yield the key of each run with its record, or with the error if the host gave none, as soon as it is known."""
     with _pool(engine, list(runs.values())) as pool:
         yield from kept.each(pool, program, runs)
 
@@ -57,10 +57,10 @@ def _pool(engine: Engine, runs: list[kept.Run]) -> Iterator[Executor]:
 
 @contextmanager
 def _workers(engine: Engine) -> Iterator[Executor]:
-    """Dask's scheduler gives what a lost worker had to another one."""
+    """Make the workers. If a worker is lost, Dask's scheduler gives its runs to another one."""
     import dask
 
-    # Dask logs much about each lost worker, but the results already say what became of its points.
+    # Dask logs much about each lost worker, but the results already say what happened to its points.
     dask.config.set({"logging": {"distributed": "critical", "distributed.client": "critical"},
                      "distributed.nanny.pre-spawn-environ": {"DASK_LOGGING__DISTRIBUTED": "critical"},
                      "temporary-directory": str(CACHE / "workers")})
@@ -82,7 +82,7 @@ def _workers(engine: Engine) -> Iterator[Executor]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Processes that start now do not hear of Ctrl-C: this one does, and ends them."""
+    """Processes that start in this block ignore Ctrl-C. This process handles it and ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -94,7 +94,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def work(address: str, jobs: int | None) -> None:
-    """Become worker processes of the scheduler at this address; ends when that does."""
+    """Become worker processes of the scheduler at this address, until the scheduler ends."""
     (CACHE / "workers").mkdir(parents=True, exist_ok=True)
     os.execv(sys.executable, [
         sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", str(jobs or os.cpu_count() or 1),

@@ -32,29 +32,30 @@ class Limits:
     """How long a point may take."""
 
     simulated_seconds: float = 600.0
-    """The guest's time, boot included."""
+    """Simulated time of the guest, including its boot."""
     host_seconds: float = 3600.0
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The points of a sweep: the fixed values, and every combination of the varied ones. Names as in docs/reference/sweeps.md."""
+    """The points of a sweep: the fixed values, and every combination of the varied ones. Names are those of
+    docs/reference/sweeps.md."""
 
     fixed: dict[str, object] = field(default_factory=dict)
     vary: dict[str, list] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     folder: Path = Path()
-    """Where relative paths begin."""
+    """Folder of relative paths."""
     name: str = "sweep"
 
 
 def load(file: Path) -> Grid:
-    """The grid of a file; every fault of its form is one line."""
+    """Read the grid of a file. Each error in its form is one line."""
     return of_table(read_toml(file), file.parent, file.stem, file)
 
 
 def of_table(data: dict, folder: Path, name: str, where: Path | str) -> Grid:
-    """The grid of what a file has; `where` is its name in complaints."""
+    """Make the grid from a file's content; `where` is the file's name in error messages."""
     if odd := set(data) - {"fixed", "vary", "limits"}:
         raise UserError(f"{where}: {min(odd)}: should be in [fixed], [vary] or [limits]")
     for part in sorted(data):
@@ -63,13 +64,13 @@ def of_table(data: dict, folder: Path, name: str, where: Path | str) -> Grid:
     limits, known = dict(_flat(data.get("limits", {}))), {limit.name for limit in fields(Limits)}
     for limit, value in limits.items():
         if limit not in known or isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise UserError(f"{where}: limits.{limit}: not a positive number of {' or '.join(sorted(known))}")
+            raise UserError(f"{where}: limits.{limit}: must be a positive number; the limits are {', '.join(sorted(known))}")
     return Grid(dict(_flat(data.get("fixed", {}))), checked(where, dict(_flat(data.get("vary", {})))), Limits(**limits),
                 folder, name)
 
 
 def _flat(table: dict, before: str = "") -> Iterator[tuple[str, object]]:
-    """Its values by dotted names, whether the file has the dots in quotes or not."""
+    """Yield the values by dotted names, whether or not the file has the dots in quotes."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name}.")
@@ -78,20 +79,20 @@ def _flat(table: dict, before: str = "") -> Iterator[tuple[str, object]]:
 
 
 def checked(file: Path | str, vary: dict) -> dict[str, list]:
-    """The values of each name, if they are lists."""
+    """Return the values of each name, if they are lists."""
     for name, values in vary.items():
         if not isinstance(values, list) or not values:
-            raise UserError(f"{file}: vary.{name}: not a list of values (quote keys with dots)")
+            raise UserError(f"{file}: vary.{name}: not a list of values (put keys with dots in quotes)")
     return vary
 
 
 def combinations(vary: dict[str, list]) -> list[dict[str, object]]:
-    """Every combination of the values, the last name's changing the fastest."""
+    """Return every combination of the values. The values of the last name change fastest."""
     return [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
 
 
 def read_toml(file: Path) -> dict:
-    """The file's table; UserError in one line."""
+    """Read the file's table; UserError with one line."""
     try:
         return tomllib.loads(file.read_text())
     except OSError as error:
@@ -101,19 +102,19 @@ def read_toml(file: Path) -> dict:
 
 
 def title(values: dict[str, object]) -> str:
-    """What to call the point with these values."""
+    """Return a title for the point with these values."""
     return ", ".join(f"{name}={text(value)}" for name, value in values.items())
 
 
 def text(value: object) -> str:
-    """A value as a cell; what has a name by its name."""
+    """Return a value as the text of a cell. A value that has a name is shown by its name."""
     if isinstance(value, list):
         return "+".join(str(entry.get("name", entry)) if isinstance(entry, dict) else str(entry) for entry in value)
     return str(value)
 
 
 def csv_text(rows: list[dict]) -> str:
-    """Rows as CSV; not all need to have all columns."""
+    """Return rows as CSV. A row may lack some columns."""
     written = io.StringIO()
     writer = csv.DictWriter(written, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A point of a sweep: from its values by name to a run. A name is
+"""A point of a sweep: makes a run from the point's named values. A name is one of these:
 
-- an option of `run` (OPTIONS), `command` and `workload` among them;
-- with a dot, a value of the machine's profile if it begins with one of its sections (`smu.pmshr_entries`), else a parameter
-  of the kernel's command line (`hwdp.ring`);
-- else a value for `{name}` in the command, or a parameter of the workload.
+- an option of `run` (OPTIONS), including `command` and `workload`;
+- a name with a dot: a value of the machine's profile if it begins with a section of the profile (`smu.pmshr_entries`), otherwise
+  a parameter of the kernel's command line (`hwdp.ring`);
+- any other name: a value for `{name}` in the command, or a parameter of the workload.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAMES = {str: "text", bool: "true or false", int: "whole number", list: "list",
 
 
 def check(grid: Grid) -> None:
-    """UserError for a name or a type that no run could have: before anything runs."""
+    """Raise UserError for a name or a type that no run could have, before anything runs."""
     where = f"{grid.name}: "
     if twice := set(grid.fixed) & set(grid.vary):
         raise UserError(f"{where}{min(twice)} is in [fixed] and in [vary]: give it once")
@@ -48,7 +48,7 @@ def check(grid: Grid) -> None:
         for value in values:
             _check_value(where, name, value)
     if any(given.get("share", [])) and "kind" not in given:
-        raise UserError(f"{where}share: needs a `kind`, whose launcher makes threads share")
+        raise UserError(f"{where}share works only with a `kind`: the launcher of a kind makes threads share a mapping")
     if "kernel" in given and (any(given.get("stock", [])) or "series" in given):
         raise UserError(f"{where}kernel does not work with `{'series' if 'series' in given else 'stock'}`: give one of them")
     free = [name for name in given if name not in OPTIONS and "." not in name]
@@ -94,7 +94,7 @@ def _check_parameter(where: str, workload: str, name: str, values: list) -> None
 
 
 def words_of(command: str | list) -> list[str]:
-    """Words of a command, as a shell takes them apart. UserError if there are none, or a quote does not end."""
+    """Split a command into words as a shell does. UserError if there are no words, or a quote does not end."""
     try:
         words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
     except ValueError as error:
@@ -114,7 +114,7 @@ def _filled(command: str | list, values: dict[str, object]) -> list[str]:
 
 
 def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = build.kernel) -> kept.Run:
-    """The run of a point; all that it needs is built, the kernel by `kernel`. UserError if it cannot be."""
+    """Return the run of a point, after building what it needs; `kernel` builds the kernel. UserError if that fails."""
     values, folder = {**grid.fixed, **varied}, grid.folder
     settings, words = dotted(values)
     ssd = [f"ssd={run.file_or_name(folder, values['ssd'])}"] if "ssd" in values else []
@@ -125,7 +125,7 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
     if prepared and data:
         raise UserError(f"data: workload {values['workload']} has its own data: leave data out")
     if data and "namespace=" in data:
-        raise UserError(f"data: {data}: a sweep's drive has one namespace")
+        raise UserError(f"data: {data}: the drive of a sweep has only one namespace: leave namespace out")
     given = {option.name: tuple(values[word]) if option.metadata["kind"] is list else values[word]
              for word, option in run.OPTIONS.items() if word in values and word in OPTIONS}
     asked = run.Request(_filled(values["command"], values) if "command" in values else [], **given)
@@ -138,7 +138,7 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
         packages=tuple(dict.fromkeys([*(prepared.packages if prepared else ()), *asked.packages])),
         max_seconds=grid.limits.simulated_seconds)
     guest, job = run.prepare(request, folder)
-    # What a point writes is gone with it: the next one finds what this one found.
+    # What a point writes is dropped, so that each point begins with the same data.
     if guests.says_rw(guest.data_options):
         raise UserError(f"data: {data}: leave rw out: what the guest writes to a sweep's data is dropped")
     guest = replace(guest, data_kept=False)
@@ -153,12 +153,12 @@ def run_of(grid: Grid, varied: dict[str, object], kernel: Callable[..., Path] = 
 
 
 def dotted(values: Mapping[str, object]) -> tuple[list[str], list[str]]:
-    """Names with a dot: those of the machine's profile, and parameters of the kernel's command line."""
+    """Split names with a dot into those of the machine's profile and parameters of the kernel's command line."""
     names = sorted(name for name in values if "." in name)
     return ([f"{name}={_plain(values[name])}" for name in names if name.partition(".")[0] in SECTIONS],
             [f"{name}={_plain(values[name], int)}" for name in names if name.partition(".")[0] not in SECTIONS])
 
 
 def _plain(value: object, truth: type = str) -> str:
-    """The value as a text for a profile's setting or a kernel's parameter."""
+    """Return the value as text for a setting of the profile or a parameter of the kernel."""
     return str(truth(value)).lower() if isinstance(value, bool) else str(value)

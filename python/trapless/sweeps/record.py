@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of a point's run, and the forms in which a sweep leaves it."""
+"""The record of a point's run, and the files in which a sweep writes its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trapless.sweeps.grid import text
 
 _SHOWN = ("ops_per_second", "ops", "mean_us", "p50_us", "p99_us", "wrong", "device_us", "nondevice_us", "hw_misses", "os_faults",
           "kernel_instructions", "region_seconds", "sim_seconds", "readahead_kb")
-"""Figures of the terminal's table, as far as there are any; a program's own come first."""
+"""Figures in the terminal's table, if they exist. A program's own figures come first."""
 COLUMNS = typed.by_key((
     *figures.OF_FIO, *figures.OF_REGIONS, *figures.OF_RUN, figures.OPS_PER_SECOND, figures.WRONG,
     Column("data_reads", "reads of the data disk", "Reads of the data disk from the first command on.", "reads", None, ",d"),
@@ -31,21 +31,21 @@ _BARE = {"unit": "1", "direction": None, "meaning": ""}
 
 
 def columns_of(results: list[dict]) -> dict[str, Column]:
-    """The columns of a sweep's results: the machine's, and those that the programs define."""
+    """Return the columns of a sweep's results: the machine's, and those that the programs define."""
     own = [Column(name, name.replace("_", " "), said["meaning"], said["unit"], said["direction"], "g")
            for result in results for name, said in result.get("columns", {}).items()]
     return typed.by_key([*COLUMNS.values(), *own])
 
 
 def of_ycsb(text: str) -> dict:
-    """Figures of the YCSB driver."""
+    """Return the figures of the YCSB driver."""
     said = json.loads(text)
     return {"ops_per_second": said["ops_per_second"], "wrong": said["wrong"],
             **{key: said["all"][key] for key in ("ops", "mean_us", "p50_us", "p99_us", "p999_us")}}
 
 
 def of_any(text: str) -> dict:
-    """Figures of a program of the user's: names and numbers, or what `columns_said` takes."""
+    """Return the figures of a user's program: names and numbers, or tables as for `columns_said`."""
     said = json.loads(text)
     values = {name: value.get("value") if isinstance(value, dict) else value for name, value in said.items()}
     if not all(isinstance(value, int | float) for value in values.values()):
@@ -54,8 +54,8 @@ def of_any(text: str) -> dict:
 
 
 def columns_said(text: str) -> dict[str, dict]:
-    """Unit, direction and meaning of those figures of figures.json that are tables, like
-    {"value": 3, "unit": "us", "direction": "lower", "meaning": "Mean time of a read."}. UserError for another key or value."""
+    """Return unit, direction and meaning of those figures of figures.json that are tables, like {"value": 3, "unit": "us",
+    "direction": "lower", "meaning": "Mean time of a read."}. UserError for another key or value."""
     found = {}
     for name, value in json.loads(text).items():
         if not isinstance(value, dict):
@@ -75,11 +75,12 @@ REPORTS: dict[str, Callable[[str], dict]] = {
     "fio.json": lambda text: figures.of_fio(json.loads(text)), "ycsb.json": of_ycsb, "dbbench.txt": dbbench.figures,
     "figures.json": of_any}
 _OWN = "figures.json"
-"""Files of /job/out that have figures, and what takes them."""
+"""Files of /job/out that have figures, and the functions that read them."""
 
 
 def of_program(out: Path) -> dict:
-    """What the program itself reports, in files of these names. UserError names one that is not what its name says."""
+    """Return the figures that the program wrote to files of these names. UserError names a file whose content does not fit its
+    name."""
     found: dict = {}
     for name, take_it in REPORTS.items():
         try:
@@ -92,7 +93,7 @@ def of_program(out: Path) -> dict:
 
 
 def own_columns(out: Path) -> dict[str, dict]:
-    """What figures.json says of its figures, if there is one; UserError if that is not what it should be."""
+    """Return what figures.json says about its figures, if the file exists; UserError if its content is wrong."""
     try:
         return columns_said((out / _OWN).read_text())
     except FileNotFoundError:
@@ -102,18 +103,18 @@ def own_columns(out: Path) -> dict[str, dict]:
 
 
 def of_machine(kind: str | None, stats: dict) -> dict:
-    """What the machine counted in regions of interest, if there are any."""
+    """Return what the machine counted in regions of interest, if there are any."""
     regions = figures.regions(stats)
     return figures.of_regions(kind, regions) if regions else {}
 
 
 def take(kind: str | None, outcome: guests.Outcome, folder: Path) -> dict:
-    """What is kept of a run, however it ended."""
+    """Make the record of a run, however the run ended."""
     return of_run(kind, outcome, folder / "out")
 
 
 def of_run(kind: str | None, outcome: guests.Outcome, out: Path) -> dict:
-    """The figures of a run whose files of /job/out are in `out`, and what is behind them."""
+    """Return the figures of a run whose files of /job/out are in `out`, and the details behind them."""
     stats, found, wrong, said = outcome.stats, {}, {}, {}
     for into, taken in ((found, lambda: of_program(out)), (said, lambda: own_columns(out)),
                         (found, lambda: of_machine(kind, stats))):
@@ -132,12 +133,12 @@ def of_run(kind: str | None, outcome: guests.Outcome, out: Path) -> dict:
 
 
 def not_run(why: str) -> dict:
-    """The record of a point that the host did not let end."""
+    """Make the record of a point that the host could not run to its end."""
     return {"status": ending.NOT_RUN, "exit_status": None, "line": why, "output": "", "figures": {}, "details": {}, "git": None}
 
 
 def line(name: str, values: dict, seed: object, run: kept.Run | None, result: dict) -> dict:
-    """A run's record that says all of itself."""
+    """Make the self-contained record of a run."""
     known = columns_of([result])
     return {
         "sweep": name,
@@ -155,14 +156,14 @@ def line(name: str, values: dict, seed: object, run: kept.Run | None, result: di
 
 
 def row(result: dict) -> dict:
-    """A result as a row of a table. What it is of and how it ended come before a figure of the program's with that name."""
+    """Return a result as a row of a table. A value or status of the point replaces a figure of the program with the same name."""
     named = {**{name: text(value) for name, value in result["values"].items()},
              "status": result["status"], "exit_status": result["exit_status"]}
     return {**named, **result["figures"], **named}
 
 
 def columns(varied: list[str], rows: list[dict]) -> tuple[Column, ...]:
-    """Columns of the terminal's table."""
+    """Return the columns of the terminal's table."""
     present = dict.fromkeys(name for row in rows for name in row)
     own = [name for name in present if name not in COLUMNS and name not in {*varied, "status", "exit_status"}]
     shown = [*own, *(name for name in _SHOWN if name in present)]

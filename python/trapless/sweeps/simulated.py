@@ -31,7 +31,7 @@ _TRACE = re.compile(r"process\.\d+\.trace")
 
 
 def run(file: Path, out: Path, jobs: int | None) -> int:
-    """Run all combinations: results.json and results.csv in `out`, a table on the terminal. 1 if some failed."""
+    """Run all combinations: write results.json and results.csv to `out`, and print a table. Returns 1 if some failed."""
     base, vary = load(file)
     combinations = grid.combinations(vary)
     todo = [runs.Run(grid.title(values) or file.name, runs.changed(base, _placed(values, file.parent)))
@@ -54,14 +54,14 @@ def run(file: Path, out: Path, jobs: int | None) -> int:
 
 
 def load(file: Path) -> tuple[dict, dict[str, list]]:
-    """The base configuration, traces as absolute paths, and the values of each key; every fault is one line."""
+    """Return the base configuration, with absolute paths of traces, and the values of each key. Each error is one line."""
     data = grid.read_toml(file)
     base, folder = data.get("base"), file.parent
     if isinstance(base, str):
         folder, base = (file.parent / base).parent, grid.read_toml(file.parent / base)
     vary = data.get("vary", {})
     if not isinstance(base, dict) or not isinstance(vary, dict) or set(data) - {"base", "vary"}:
-        raise UserError(f"{file}: should be `base` (a configuration or its file) and [vary], and nothing else")
+        raise UserError(f"{file}: must have `base` (a configuration or its file) and [vary], and nothing else")
     grid.checked(file, vary)
     for process in _processes(base, vary):
         process["trace"] = str((folder / process["trace"]).absolute())
@@ -69,13 +69,13 @@ def load(file: Path) -> tuple[dict, dict[str, list]]:
 
 
 def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
-    """The values, with the paths of single traces taken relative to `folder`."""
+    """Return the values, with the paths of single traces taken relative to `folder`."""
     return {key: str((folder / value).absolute()) if _TRACE.fullmatch(key) and isinstance(value, str) else value
             for key, value in values.items()}
 
 
 def _processes(base: dict, vary: dict[str, list]) -> list[dict]:
-    """All processes that name a trace, those among the values included."""
+    """Return all processes that name a trace, including those among the varied values."""
     groups = [base.get("process", []), *vary.get("process", [])]
     return [process for group in groups if isinstance(group, list) for process in group
             if isinstance(process, dict) and isinstance(process.get("trace"), str)]

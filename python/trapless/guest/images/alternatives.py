@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's alternatives, from what maintainer scripts say: those scripts are never run, so the links that they would make
-(`libblas.so.3`, `awk`, `java`) are made here, by what stands in them.
+"""Debian's alternatives. Maintainer scripts never run here, so the links that they would make (`libblas.so.3`, `awk`, `java`) are
+made from the text of the scripts.
 
 Understood are the commands `update-alternatives --install LINK NAME PATH PRIORITY [--slave LINK NAME PATH]...` of a `postinst`,
-with variables that the script sets to plain words, and in loops over plain words. What is not understood is said, not guessed.
+with variables that the script sets to plain words, and in loops over plain words. Commands that are not understood are reported.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 
 @dataclass(frozen=True)
 class Alternative:
-    """A link that a package offers to be, and what it brings along."""
+    """A link that a package offers, with the links that go along with it."""
 
     name: str
     link: str
     path: str
     priority: int
     slaves: tuple[tuple[str, str, str], ...] = ()
-    """Link, name and path of each."""
+    """Link, name and path of each additional link."""
 
 
 def read(script: str) -> tuple[list[Alternative], list[str]]:
-    """What a maintainer script installs, and its commands that are not understood."""
+    """Return the alternatives that a maintainer script installs, and the commands that are not understood."""
     found, odd, known, loops = [], [], {}, {}
     for line in script.replace("\\\n", " ").splitlines():
         if line.lstrip().startswith("#"):
@@ -59,7 +59,7 @@ def _filled(text: str, known: dict[str, str]) -> str:
 
 
 def _combinations(line: str, loops: dict[str, list[str]]) -> Iterator[dict[str, str]]:
-    """All combinations of values of the loops' variables that the line uses."""
+    """Yield all combinations of values of the loop variables that the line uses."""
     names = [first or second for first, second in _VARIABLE.findall(line) if (first or second) in loops]
     if not names:
         yield {}
@@ -68,7 +68,7 @@ def _combinations(line: str, loops: dict[str, list[str]]) -> Iterator[dict[str, 
 
 
 def _of_words(words: list[str]) -> Alternative:
-    """The alternative of a command's words; ValueError if they are others."""
+    """Return the alternative that these words describe. ValueError if they do not have this form."""
     words = [word for word in words if word not in ("--quiet", "--force", "||", "&&", ";", "true", "then", ">/dev/null")]
     at = words.index("--install")
     link, name, path, priority, *rest = [word.rstrip(";") for word in words[at + 1:]]
@@ -85,7 +85,8 @@ def _of_words(words: list[str]) -> Alternative:
 
 
 def install(tree: Path, offered: list[Alternative]) -> None:
-    """Make the links of the best of those that offer to be the same name; a file that a package has itself stays."""
+    """For each name, make the links of the alternative with the highest priority. A file of a package is not replaced by a
+    link."""
     best: dict[str, Alternative] = {}
     for one in offered:
         present = os.path.lexists(_in(tree, one.path))
@@ -103,6 +104,6 @@ def install(tree: Path, offered: list[Alternative]) -> None:
 
 
 def _in(tree: Path, path: str) -> Path:
-    """A guest's path in the unpacked tree; /bin, /sbin and /lib are links to those below /usr."""
+    """Return where a path of the guest is in the unpacked tree. /bin, /sbin and /lib are links to folders below /usr."""
     parts = Path(path.lstrip("/")).parts
     return tree.joinpath("usr", *parts) if parts and parts[0] in ("bin", "sbin", "lib") else tree.joinpath(*parts)

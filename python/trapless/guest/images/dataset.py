@@ -12,7 +12,7 @@ from trapless.guest.images import ext4
 
 SEED = 2020
 RECIPE = "random data 1"
-"""Part of the cache key of what this file makes. Raise it when that changes."""
+"""Part of the cache key of the images. Raise it when the images change."""
 FILE = "random.bin"
 _CHUNK = 4 << 20
 
@@ -37,7 +37,8 @@ def _key(size: int, seed: int) -> str:
 
 
 def room(size: int) -> int:
-    """Bytes that making such an image takes: meanwhile the file is there twice. None if it is made already."""
+    """Return how many bytes of disk making such an image takes. The file exists twice meanwhile. 0 if the image exists
+    already."""
     return room_for("data", _key(size, SEED), 2 * size + size // 64 + 32 * ext4.MIB)
 
 

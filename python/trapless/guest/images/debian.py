@@ -33,13 +33,13 @@ from trapless.guest.images import alternatives
 SUITE = "trixie"
 LOCK = Path(__file__).with_name("packages.lock")
 RECIPE = "packages 1"
-"""Part of the cache key of what this file makes. Raise it when that changes."""
+"""Part of the cache key of unpacked packages. Raise it when they change."""
 PARTS = (RECIPE, LOCK)
-"""What an unpacked package depends on, besides its name."""
+"""Everything that an unpacked package depends on, besides its name."""
 LOG = CACHE / "logs" / "debian-packages.log"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT_HELPER = "/usr/lib/apt/apt-helper"
-# dpkg-deb's own --extract would put a folder in the place of the link /lib.
+# dpkg-deb's own --extract would replace the link /lib with a folder.
 UNPACK = ("dpkg-deb --fsys-tarfile \"$1\" | "
           "tar --extract --preserve-permissions --no-same-owner --keep-directory-symlink --directory \"$2\"")
 
@@ -51,17 +51,17 @@ class Deb:
     arch: str
     sha256: str
     path: str
-    """Below the mirror's address."""
+    """Path below the mirror's address."""
     wanted_by: frozenset[str]
-    """The packages asked for that need this one, or are it."""
+    """The requested packages that need this one, or are this one."""
 
     def line(self) -> str:
-        """This line as the lock has it."""
+        """Return this line as it is in the lock."""
         return f"{self.arch} {self.sha256} {self.path} {','.join(sorted(self.wanted_by))}\n"
 
 
 def read_lock(lock: Path) -> list[Deb]:
-    """All lines of the lock; UserError if it is damaged."""
+    """Return all lines of the lock. UserError if it is damaged."""
     debs = []
     for number, line in enumerate(lock.read_text().splitlines(), 1):
         if line.startswith("#"):
@@ -74,7 +74,7 @@ def read_lock(lock: Path) -> list[Deb]:
 
 
 def locked_debs(arch: str, packages: Iterable[str]) -> list[Deb]:
-    """What these packages consist of by the lock; nothing if it does not know one of them."""
+    """Return the package files that the lock lists for these packages; none if the lock lacks one of the packages."""
     wanted = set(packages)
     debs = [deb for deb in read_lock(LOCK) if deb.arch == arch and deb.wanted_by & wanted]
     known = set().union(*(deb.wanted_by for deb in debs))
@@ -82,7 +82,7 @@ def locked_debs(arch: str, packages: Iterable[str]) -> list[Deb]:
 
 
 def mirror() -> str:
-    """The Debian mirror that this host itself uses."""
+    """Return the address of the Debian mirror that this host uses."""
     try:
         listing = subprocess.run(
             ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(REPO_URI)",
@@ -97,8 +97,8 @@ def mirror() -> str:
 
 
 def unpack(arch: str, packages: Iterable[str], tree: Path) -> None:
-    """Unpack packages and what they depend on into the new folder `tree`, with all of it this user's, and make the links that
-    their alternatives would have. UserError names what could not be had.
+    """Unpack packages and their dependencies into the new folder `tree`, owned by this user, and make the links of their
+    alternatives. UserError names a package that is not available.
     """
     packages = tuple(packages)
     debs = locked_debs(arch, packages)
@@ -106,15 +106,15 @@ def unpack(arch: str, packages: Iterable[str], tree: Path) -> None:
     if not files:
         known = set() if debs else {name for deb in read_lock(LOCK) if deb.arch == arch for name in deb.wanted_by}
         say(f"{', '.join(name for name in packages if name not in known)} ({arch}): "
-            f"{'the mirror no longer has all of' if debs else 'not in'} {LOCK.name}; taking what its index has now")
+            f"{'the mirror no longer has all of' if debs else 'not in'} {LOCK.name}; taking today's versions from its index")
         with tempfile.TemporaryDirectory() as folder:
             debs = _resolve(arch, list(packages), Path(folder))
         files = _fetch(debs, CACHE / "debs")
     if not files:
-        raise UserError(f"{', '.join(packages)} ({arch}): the mirror does not have what its index names; try again later")
+        raise UserError(f"{', '.join(packages)} ({arch}): the mirror lacks a file that its index names; try again later")
     tree.mkdir()
     for name in ("bin", "sbin", "lib"):
-        # Some packages still put files in /lib.
+        # Some packages still have files in /lib.
         (tree / "usr" / name).mkdir(parents=True)
         (tree / name).symlink_to(f"usr/{name}")
     offered = []
@@ -123,12 +123,13 @@ def unpack(arch: str, packages: Iterable[str], tree: Path) -> None:
         found, odd = alternatives.read(_maintainer_script(file))
         offered += found
         for line in odd:
-            say(f"{Path(deb.path).name}: these links of its maintainer script are not made: {line[:100]}")
+            say(f"{Path(deb.path).name}: its links are missing, because this command of its maintainer script is not understood: "
+                f"{line[:100]}")
     alternatives.install(tree, offered)
 
 
 def all_locked() -> list[Path]:
-    """The files of all packages that the lock has, fetched if need be; UserError if the mirror lacks one."""
+    """Return the files of all packages in the lock, and fetch missing ones. UserError if the mirror lacks one."""
     files = _fetch(list({deb.sha256: deb for deb in read_lock(LOCK)}.values()), CACHE / "debs")
     if not files:
         raise UserError(f"the mirror no longer has all of {LOCK.name}: write it again (docs/reference/run.md), or name another "
@@ -137,7 +138,7 @@ def all_locked() -> list[Path]:
 
 
 def _maintainer_script(deb: Path) -> str:
-    """What a package would run when it is configured; empty if that is nothing."""
+    """Return the script that a package would run when it is configured; empty if there is none."""
     control = subprocess.run(["dpkg-deb", "--ctrl-tarfile", deb], capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(control)) as archive:
         member = next((entry for entry in archive if entry.name.removeprefix("./") == "postinst"), None)
@@ -146,7 +147,7 @@ def _maintainer_script(deb: Path) -> str:
 
 
 def _fetch(debs: list[Deb], folder: Path) -> list[Path]:
-    """Fetch packages into `folder`, where files are named by their hashes. The files; none if one cannot be fetched."""
+    """Fetch packages into `folder`, where files are named by their hashes. Return the files; none if one cannot be fetched."""
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{deb.sha256}.deb" for deb in debs]
     missing = [(deb, file) for deb, file in zip(debs, files, strict=True) if not _is_whole(deb, file)]
@@ -154,7 +155,7 @@ def _fetch(debs: list[Deb], folder: Path) -> list[Path]:
         return files
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
         os.chmod(fresh, 0o755)
-        # With "file:" apt makes a link instead of a copy.
+        # With "file:", apt would make a link instead of a copy.
         address = re.sub("^file:", "copy:", mirror())
         request: list[str | Path] = []
         for deb, file in missing:
@@ -165,7 +166,7 @@ def _fetch(debs: list[Deb], folder: Path) -> list[Path]:
         except UserError as error:
             say(str(error))
         for deb, file in missing:
-            # apt leaves under this name only what has the right hash; a look of our own costs nothing.
+            # Under this name, apt leaves only files with the right hash. We check it again, because the check is cheap.
             if not _is_whole(deb, Path(fresh) / file.name):
                 return []
             (Path(fresh) / file.name).rename(file)
@@ -177,7 +178,7 @@ def _is_whole(deb: Deb, file: Path) -> bool:
 
 
 def relock(more: Iterable[str] = ()) -> int:
-    """Write the lock from the mirror's signed index, for the packages it has and `more`; the number of its lines."""
+    """Write the lock from the mirror's signed index, for its present packages and `more`. Return the number of its lines."""
     wanted: dict[str, set[str]] = {}
     for deb in read_lock(LOCK):
         wanted.setdefault(deb.arch, set()).update(deb.wanted_by)
@@ -190,7 +191,7 @@ def relock(more: Iterable[str] = ()) -> int:
 
 
 def _resolve(arch: str, packages: list[str], folder: Path) -> list[Deb]:
-    """What the mirror's index says that these packages consist of, with a separate apt in `folder`."""
+    """Return the package files that the mirror's index gives for these packages. Uses a separate apt in `folder`."""
     address = mirror()
     for name in ("etc/apt/apt.conf.d", "etc/apt/preferences.d", "var/lib/apt/lists/partial", "var/lib/dpkg",
                  "var/cache/apt/archives/partial"):

@@ -11,28 +11,28 @@ from pathlib import Path
 
 from trapless.base.cache import CACHE, run_tool
 
-# All times in an image: a fixed moment, 2024-01-01 00:00 UTC.
+# The time of everything in an image: 2024-01-01 00:00 UTC.
 EPOCH = 1704067200
 RECIPE = "ext4 1"
-"""Part of the cache key of what this file makes. Raise it when that changes."""
+"""Part of the cache key of the images. Raise it when the images change."""
 MIB = 1 << 20
 BLOCK = 4096
 
-# A volume nobody writes to for long needs no journal and no checksums: fewer guest instructions.
+# A volume that is hardly written needs no journal and no checksums. Without them the guest executes fewer instructions.
 LEAN = "^has_journal,^metadata_csum,^resize_inode,^64bit"
 
 
 @dataclass(frozen=True)
 class Volume:
-    """What an ext4 image is made of."""
+    """Content and options of an ext4 image."""
 
     label: str
     size: int
-    """Bytes; the file is sparse."""
+    """Size in bytes. The file is sparse."""
     features: str = ""
-    """mke2fs -O; empty for the defaults with a small journal."""
+    """Features for mke2fs -O; empty: the defaults, with a small journal."""
     inodes: int = 0
-    """0 lets mke2fs choose."""
+    """Number of inodes; 0: mke2fs chooses."""
 
 
 def make(volume: Volume, source: Path, image: Path) -> None:
@@ -56,7 +56,7 @@ def make(volume: Volume, source: Path, image: Path) -> None:
 
 
 def _fix_times(source: Path) -> int:
-    """Set all modification times; the number of inodes below `source`."""
+    """Set all modification times. Return the number of inodes below `source`."""
     seen = set()
     for folder, folders, files in os.walk(source, topdown=False):
         for name in folders + files:
@@ -68,10 +68,10 @@ def _fix_times(source: Path) -> int:
 
 
 def _fix_inodes(image: Path, entries: int, env: dict[str, str], log: Path) -> None:
-    """Set what mke2fs copies from the host and nobody can choose: change times and owners."""
+    """Set what mke2fs copies from the host without an option to change it: times of inodes, and owners."""
     script = image.with_suffix(".debugfs")
     with open(script, "w") as out:
-        # 2 is the root, 11 lost+found, then come the files in the order of their names.
+        # Inode 2 is the root, 11 is lost+found; after it come the files in the order of their names.
         for inode in [2, *range(11, 12 + entries)]:
             for name in ("ctime", "atime", "crtime"):
                 out.write(f"set_inode_field <{inode}> {name} @{EPOCH}\n")
@@ -99,7 +99,7 @@ def partition(volume: Path, disk: Path, signature: int) -> None:
 
 
 def label(image: Path) -> str | None:
-    """The label of an ext4 image; None if it is something else."""
+    """Return the label of an ext4 image; None if the file is not ext4."""
     with open(image, "rb") as disk:
         disk.seek(1024)
         block = disk.read(1024)
@@ -109,7 +109,7 @@ def label(image: Path) -> str | None:
 
 
 def is_cut_short(image: Path) -> bool:
-    """Does the ext4 image say that it is longer than its file?"""
+    """Whether the ext4 image claims to be longer than its file."""
     with open(image, "rb") as disk:
         disk.seek(1024)
         block = disk.read(1024)
@@ -118,7 +118,7 @@ def is_cut_short(image: Path) -> bool:
 
 
 def read_file(image: Path, path: str) -> bytes | None:
-    """Contents of a file in an image, or None if it has no such file."""
+    """Return the contents of a file in an image, or None if there is no such file."""
     done = subprocess.run(["debugfs", "-R", f"cat {path}", str(image)], capture_output=True, check=False)
     if b"File not found" in done.stderr:
         return None

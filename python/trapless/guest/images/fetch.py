@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings files out of ext4 images, whole or with an error."""
+"""Copies files out of ext4 images: all of them, or an error."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from trapless.base.ui import UserError
 
 _VERSION = re.compile(r"debugfs \d")
 _HARMLESS = re.compile(r"while (changing ownership|setting permissions|setting times) of ")
-"""The guest's files are root's, which those of an ordinary user of the host cannot be; their contents are there."""
+"""Complaints of debugfs that do no harm: the guest's files belong to root, and an ordinary user cannot make such files on the
+host. Their contents are copied."""
 _NO_FOLDER = "File not found by ext2_lookup"
 
 
 def tree(image: Path, path: str, into: Path) -> None:
-    """Copy what is in the folder `path` of an image into the host folder `into`, where it takes the place of files of the same
-    names. UserError if anything could not be copied; what was there before stays then."""
+    """Copy the content of the folder `path` of an image into the host folder `into`. Files of the same names are replaced. If
+    something cannot be copied, UserError is raised, and the files in `into` stay as they were."""
     try:
         into.mkdir(parents=True, exist_ok=True)
-        # A new folder has no older files, which could be taken for copies or stop debugfs.
+        # Copy into a new folder first: older files could stop debugfs, or be taken for copies.
         with tempfile.TemporaryDirectory(prefix=".copy-", dir=into, ignore_cleanup_errors=True) as fresh:
             names = _names(image, path)
             for name in names:
@@ -35,7 +36,8 @@ def tree(image: Path, path: str, into: Path) -> None:
 
 
 def _names(image: Path, path: str) -> list[str]:
-    """Names in a folder of an image, none if there is no such folder. `ls -p` prints /inode/mode/uid/gid/name/size/."""
+    """Return the names in a folder of an image; none if there is no such folder. `ls -p` prints
+    /inode/mode/uid/gid/name/size/."""
     said, complaints = _debugfs(image, f"ls -p {path}")
     if complaints and _NO_FOLDER not in complaints[0]:
         raise UserError(f"cannot read {path} of the guest's disk {image.name}: {complaints[0]}")
@@ -48,7 +50,7 @@ def _names(image: Path, path: str) -> list[str]:
 
 
 def _copy(image: Path, path: str, name: str, fresh: Path, into: Path) -> None:
-    """Copy one file or folder into the folder `fresh`. debugfs ends with status 0 whatever happens, but it complains."""
+    """Copy one file or folder into the folder `fresh`. debugfs always ends with status 0, but prints complaints."""
     if "\n" in name or '"' in name:
         raise UserError(f"{path}/{name!r}: a name that cannot be copied out of the guest")
     _, complaints = _debugfs(image, f'rdump "{path}/{name}" .', fresh)
@@ -59,7 +61,7 @@ def _copy(image: Path, path: str, name: str, fresh: Path, into: Path) -> None:
 
 
 def _debugfs(image: Path, request: str, folder: Path | None = None) -> tuple[str, list[str]]:
-    """Run a request of debugfs in a folder of the host; its output, and its error messages."""
+    """Run a request of debugfs in a folder of the host. Return its output and its error messages."""
     done = subprocess.run(["debugfs", "-R", request, str(image.absolute())], capture_output=True, text=True, errors="replace",
                           check=False, cwd=folder)
     complaints = [line.strip() for line in done.stderr.splitlines() if line.strip() and not _VERSION.match(line)]
@@ -69,11 +71,11 @@ def _debugfs(image: Path, request: str, folder: Path | None = None) -> tuple[str
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move a file, or a folder into one of the same name."""
+    """Move a file, or move a folder's content into a folder of the same name."""
     if source.is_symlink() or not source.is_dir():
         source.replace(target)
         return
-    source.chmod(source.stat().st_mode | 0o700)  # or else its owner could not move it
+    source.chmod(source.stat().st_mode | 0o700)  # otherwise its owner could not move it
     if not target.is_dir():
         source.replace(target)
         return

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data disks that a program loads in the guest: once, on the unpatched kernel and without timing; then kept by content."""
+"""Data disks that a program fills in the guest. It runs once, on the unpatched kernel and without timing; then the disk is
+cached."""
 
 from __future__ import annotations
 
@@ -16,31 +17,31 @@ from trapless.guest.images import ext4, rootfs
 from trapless.guest.job import Job
 
 RECIPE = "loaded data 1"
-"""Part of the cache key of what this file makes. Raise it when that changes."""
+"""Part of the cache key of the disks. Raise it when the disks change."""
 
 
 @dataclass(frozen=True)
 class Loading:
-    """How a disk is loaded."""
+    """How to fill a disk."""
 
     title: str
-    """What is loaded, in words for messages."""
+    """Description of the data, for messages."""
     command: str
-    """Shell command that leaves the data in /data."""
+    """Shell command that writes the data to /data."""
     size: int
-    """Bytes of the file system."""
+    """Size of the file system in bytes."""
     used: int
-    """Bytes of it that are written at all, about."""
+    """Approximate number of bytes that are written."""
     inputs: tuple[Path, ...] = ()
-    """Programs that the command needs, in its folder."""
+    """Programs that are copied into the command's folder."""
     packages: tuple[str, ...] = ()
-    """Debian packages that it needs."""
+    """Debian packages that the command needs."""
     memory: str = "1G"
     harts: int = 4
 
 
 def image(loading: Loading) -> Path:
-    """The disk's image, loaded if it is not there yet. How a program lays its data out may depend on all that ran."""
+    """Return the disk's image; load it if it does not exist yet. Its layout may depend on everything that ran."""
     program, kernel, root = build.machine(), build.kernel(stock=True), rootfs.image(more=loading.packages)
     described = json.dumps([loading.command, loading.size, loading.packages, loading.memory, loading.harts])
     key = content_key(described, *(file_key(path) for path in (program, kernel, root, *loading.inputs)), ext4.RECIPE, RECIPE)

@@ -13,16 +13,16 @@ from trapless.guest import build
 from trapless.guest.images import debian, ext4
 
 RECIPE = "root image 1"
-"""Part of the cache key of what this file makes. Raise it when that changes."""
+"""Part of the cache key of root images. Raise it when the images change."""
 PACKAGES = ("busybox-static", "fio")
 ROOM = 512 * ext4.MIB
-"""Bytes that making the image of these takes: packages, what is in them, and the image twice."""
+"""Bytes of disk that making an image takes: the packages, their content, and the image twice."""
 
-# Drives get their names in the order in which their probes end; the kernel finds its root by this.
+# Linux names drives in the order in which their probes end, so the kernel finds its root partition by this signature.
 SIGNATURE = 0x54504C31
 PARTUUID = f"{SIGNATURE:08x}-01"
 
-# Commands of busybox that get a link in /usr/bin. Debian's own binaries come first.
+# Commands of busybox that get a link in /usr/bin, unless Debian has its own binary.
 APPLETS = (
     "[ ash awk base64 basename cat chmod chown clear cmp cp cut date dd df dirname dmesg du echo env expr false find free "
     "grep gunzip gzip head hexdump hostname id kill less ln losetup ls md5sum mkdir mkfifo mknod mktemp more mount mv nproc od "
@@ -31,7 +31,7 @@ APPLETS = (
     "truncate tty umount uname uniq uptime vi watch wc which xargs xxd yes zcat"
 ).split()
 
-# What a guest without network and users needs of /etc.
+# The files of /etc that a guest without network and users needs.
 ETC = {
     "passwd": "root:x:0:0:root:/root:/bin/sh\n",
     "group": "root:x:0:\n",
@@ -46,15 +46,15 @@ DROPPED = (
     "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/info", "usr/share/bug",
     "usr/share/doc-base", "usr/share/fio", "var/lib/apt", "var/cache", "var/log", "var/lib/dpkg", "etc/apt",
     "dev", "run", "tmp",
-    # Init mounts, and there is no network.
+    # Init mounts the disks, and there is no network.
     "etc/fstab", "etc/resolv.conf",
-    # Drawing, which stress-ng could test as well.
+    # Libraries for graphics, which only stress-ng's tests of graphics would use.
     "usr/lib/*/libLLVM*", "usr/lib/*/libgallium*", "usr/lib/*/dri", "usr/lib/*/libz3*",
 )
 
 
 def image(arch: build.Arch = build.RISCV, more: tuple[str, ...] = ()) -> Path:
-    """The root image, built if need be; `more` names packages that only some runs want."""
+    """Return the root image, built if it does not exist; `more` names packages that only some runs need."""
     tools = build.guest_tools(arch)
     packages = PACKAGES + more
     key = content_key(repr((packages, APPLETS, ETC, EMPTY, DROPPED)), arch.debian, tools, *debian.PARTS, ext4.RECIPE, RECIPE)
@@ -63,7 +63,7 @@ def image(arch: build.Arch = build.RISCV, more: tuple[str, ...] = ()) -> Path:
 
 
 def files(image: Path) -> frozenset[str]:
-    """Paths of all that a root image has, from its root on, without the first slash; /bin, /sbin and /lib are below usr."""
+    """Return the paths of all files in a root image, without the first slash. Those of /bin, /sbin and /lib begin with usr."""
     return frozenset(image.with_name(_FILES).read_text().splitlines())
 
 
@@ -85,7 +85,7 @@ def _build(out: Path, tools: Path, arch: build.Arch, packages: tuple[str, ...]) 
 
 
 def populate(tree: Path, tools: Path) -> None:
-    """Turn unpacked packages into a root: links, empty folders, /etc and our tools; drop what no run reads."""
+    """Turn unpacked packages into a root: make links, empty folders, /etc and our tools, and delete what no run reads."""
     for name in DROPPED:
         for path in list(tree.glob(name)):
             if path.is_dir() and not path.is_symlink():
@@ -99,7 +99,7 @@ def populate(tree: Path, tools: Path) -> None:
         if not (tree / name).exists():
             (tree / name).symlink_to(f"usr/{name}")
     if (tree / "usr/lib64").exists() and not (tree / "lib64").exists():
-        (tree / "lib64").symlink_to("usr/lib64")  # where programs of amd64 look for their loader
+        (tree / "lib64").symlink_to("usr/lib64")  # programs of amd64 look for their loader there
     for name, text in ETC.items():
         (tree / "etc" / name).write_text(text)
         (tree / "etc" / name).chmod(0o644)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data disks for large files: ext4 with one file whose blocks are all allocated and written, and hold zeros that take no room
-on the host. A read of a hole would not reach the drive; these do.
+"""Data disks for large files: ext4 with one file. All its blocks are allocated and marked as written, but hold zeros, which take
+no space on the host. A read of a hole would not reach the drive; a read of these blocks does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trapless.guest.images import ext4
 from trapless.guest.images.dataset import FILE
 
 RECIPE = "sparse data 1"
-"""Part of the cache key of what this file makes. Raise it when that changes."""
+"""Part of the cache key of the images. Raise it when the images change."""
 
 
 def image(size: int) -> Path:
@@ -33,7 +33,7 @@ def _build(out: Path, size: int) -> None:
     tree, disk, script = out / "tree", out / "data.img", out / "script"
     tree.mkdir()
     (tree / FILE).touch()
-    # Without checksums of metadata: the extents are changed behind their back.
+    # No checksums of metadata: the extents are changed without updating them.
     volume = ext4.Volume("trapless-data", (size * 9 // 8 // ext4.MIB + 48) * ext4.MIB, "^metadata_csum", inodes=1024)
     ext4.make(volume, tree, disk)
     script.write_text(f"fallocate /{FILE} 0 {size // ext4.BLOCK - 1}\nset_inode_field /{FILE} size {size}\n")
@@ -49,7 +49,8 @@ def _build(out: Path, size: int) -> None:
     shutil.rmtree(tree)
 
 
-# Of ext4's layout on disk (kernel.org, "Dynamic Structures"): the tree's root in the inode, a node's header and entries.
+# From ext4's layout on disk (kernel.org, "Dynamic Structures"): offset of the extent tree's root in the inode, and the structures
+# of a node's header and entries.
 _I_BLOCK = 40
 _HEADER = struct.Struct("<HHHHI")
 _MAGIC = 0xF30A
@@ -58,7 +59,7 @@ _UNWRITTEN = 32768
 
 
 def _mark_written(disk: BinaryIO, node: int) -> None:
-    """Make all extents below the node at this byte of the disk written ones."""
+    """Mark all extents below the node at this byte of the disk as written."""
     disk.seek(node)
     magic, entries, _, depth, _ = _HEADER.unpack(disk.read(_HEADER.size))
     if magic != _MAGIC:

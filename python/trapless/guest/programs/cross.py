@@ -16,22 +16,23 @@ from trapless.guest.build import RISCV, Arch
 from trapless.guest.images import debian
 
 MARKER = LINUX / "tools"
-"""Where marker.h is, for programs that show the machine what of them to measure."""
+"""Folder of marker.h, with which programs tell the machine which part of them to measure."""
 WARNINGS = ("-Wall", "-Wextra")
 LOG = CACHE / "logs" / "programs.log"
 RECIPE = "programs 1"
-"""Part of the cache key of what this file makes. Raise it when that changes."""
+"""Part of the cache key of compiled programs. Raise it when the way of compiling changes."""
 
 
 SOURCES = {".c": "gcc", ".cc": "g++", ".cpp": "g++", ".cxx": "g++"}
-"""Compilers by the ends of files' names."""
+"""Compilers by the suffix of a source file."""
 _FOLDERS = ("-I", "-isystem", "-idirafter", "-iquote", "-L")
-"""Options with a folder: one of the host's, or, if it is an absolute path that a package has, that."""
+"""Options that name a folder: one of the host, or, for an absolute path that a package has, the package's."""
 _CAUSE = r"\berror:|undefined reference|cannot find"
 
 
 def compiler(arch: Arch, which: str = "gcc") -> str:
-    """The compiler for this architecture; that of C++ is installed when it is first needed. UserError if there is none."""
+    """Return the compiler for this architecture. The C++ compiler is installed when it is first needed. UserError if there is
+    none."""
     name = f"{arch.compiler_prefix()}{which}"
     if (found := shutil.which(name)) is None and which == "g++":
         package = f"g++-{arch.machine.replace('_', '-')}-linux-gnu" if arch.compiler_prefix() else "g++"
@@ -70,14 +71,15 @@ def compile_program(name: str, sources: Iterable[Path], flags: tuple[str, ...] =
 
 
 def _tree(packages: tuple[str, ...], arch: Arch) -> Path:
-    """What these packages have, unpacked."""
+    """Return the folder with these packages, unpacked."""
     names = ", ".join(packages)
     return cached("libraries", content_key(repr(packages), arch.debian, *debian.PARTS), f"unpacking {names} for {arch.machine}",
                   lambda out: debian.unpack(arch.debian, packages, out / "tree")) / "tree"
 
 
 def _included(program: str, sources: tuple[Path, ...], options: list[str]) -> set[Path]:
-    """Files that the sources include, but for the system's; none if the compiler has something to say: it will say it then."""
+    """Return the files that the sources include, except the system's; none if the compiler reports an error, which the
+    compilation will then show."""
     asked = subprocess.run([program, "-MM", "-I", MARKER, *options, *sources], capture_output=True, text=True, check=False)
     words = re.split(r"(?<!\\)\s+", asked.stdout.replace("\\\n", " ")) if asked.returncode == 0 else []
     return {Path(word.replace("\\ ", " ")) for word in words if word and not word.endswith(":")} - set(sources)
@@ -119,11 +121,11 @@ def _options(program: str, flags: tuple[str, ...], packages: tuple[str, ...], tr
         elif any(Path(_asked(program, f"lib{name}{end}")).is_absolute() for end in (".so", ".a")):
             libraries.append(f"-l{name}")
         else:
-            of = f"and not of {', '.join(packages)}" if packages else "(--package NAME gives one of Debian's, like liblmdb-dev)"
-            raise UserError(f"-l{name}: no library of the compiler's {of}")
+            of = f"and {', '.join(packages)} lack it" if packages else "(--package NAME adds a Debian package, like liblmdb-dev)"
+            raise UserError(f"-l{name}: the compiler has no such library {of}")
     return options, libraries
 
 
 def _asked(program: str, name: str) -> str:
-    """Where the compiler has this file; the bare name if it has none."""
+    """Return where the compiler has this file; the bare name if it does not have it."""
     return subprocess.run([program, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ELF file says of where it runs: its processor, its loader, its libraries (System V ABI)."""
+"""Reads from an ELF file how it runs: its processor, its loader, its libraries (System V ABI)."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _DT_NEEDED, _DT_STRTAB, _DT_RPATH, _DT_RUNPATH = 1, 5, 15, 29
 
 @dataclass(frozen=True)
 class Elf:
-    """A program, or a library."""
+    """A program or a library."""
 
     machine: str
     interpreter: str | None = None
-    """The dynamic linker that loads it; None if nothing does."""
+    """The dynamic linker that loads it; None for a static file."""
     libraries: tuple[str, ...] = ()
-    """Names of libraries in its dynamic section."""
+    """Names of the libraries in its dynamic section."""
     run_paths: tuple[str, ...] = ()
-    """Where it has them sought first."""
+    """Folders that are searched first for its libraries."""
 
     @property
     def own_folder(self) -> bool:
-        """Are libraries sought beside the program, where what is there is not known beforehand?"""
+        """Whether libraries are also searched beside the program, in a folder whose content is not known beforehand."""
         return any("$ORIGIN" in path or "${ORIGIN}" in path for path in self.run_paths)
 
 
 def read(path: Path) -> Elf | None:
-    """What the file says; None if it is no ELF file. Of what is not of 64 bits, little end first, or cut short, only the machine
-    is read."""
+    """Read an ELF file; None if the file is not ELF. If it is not 64-bit little-endian, or is cut short, only the machine is
+    read."""
     data = path.read_bytes()
     if not data.startswith(_MAGIC):
         return None

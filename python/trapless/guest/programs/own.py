@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's own program: a file of this host, as it is or compiled on the way, or a command that the guest has."""
+"""The user's own program: a host file (as it is, or compiled first), or a command of the guest."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from trapless.guest.build import RISCV, Arch
 from trapless.guest.programs import cross, elf
 
 _COMMANDS = ("usr/local/bin", "usr/bin", "usr/sbin")
-"""Where the guest's commands are (PATH of trapless-init; /bin and /sbin are links to those below /usr)."""
+"""Folders of the guest's commands (PATH of trapless-init). /bin and /sbin are links to those below /usr."""
 _PACKAGES = {"python": "python-is-python3", "node": "nodejs", "tclsh": "tcl", "lua": "lua5.4", "php": "php-cli",
              "Rscript": "r-base-core", "java": "default-jre-headless", "pwsh": ""}
-"""Debian packages of interpreters, where the name is another one; empty for those that Debian has not."""
+"""Debian packages of interpreters whose package has another name; empty if Debian has no package."""
 _NOT_OURS = ("-o", "-c", "-S", "-E")
-"""The compiler's options that would leave something else than a program, or elsewhere."""
+"""Compiler options that are refused, because the result would not be a program or would be elsewhere."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """What a command of the user's becomes."""
+    """The user's command, prepared for the guest."""
 
     argv: list[str]
     """For the guest."""
     files: tuple[Path, ...] = ()
-    """Files that the guest needs in the command's folder; the program first."""
+    """Files that are copied into the command's folder; the program is first."""
     packages: tuple[str, ...] = ()
     """Debian packages that the guest needs for it."""
 
@@ -51,7 +51,8 @@ def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path(), cflags: 
         program = cross.compile_program(path.stem, [path, *sources], (*flags, "-lm"), packages, arch, folder)
         return Own([f"./{path.stem}", *argv[1:]], (program,))
     if cflags:
-        raise UserError(f"--cflags: {word or 'a shell'} is not compiled: no source file ({', '.join(cross.SOURCES)})")
+        raise UserError(f"--cflags: {word or 'a shell'} is not compiled, because it is not a source file "
+                        f"({', '.join(cross.SOURCES)})")
     if path.suffix == ".py" and path.is_file():
         return Own(["python3", f"./{path.name}", *argv[1:]], (path,), ("python3",))
     if path.suffix == ".py" and not path.is_absolute():
@@ -63,13 +64,13 @@ def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path(), cflags: 
 
 
 def _flags(cflags: str, folder: Path) -> tuple[list[Path], list[str]]:
-    """The source files and the compiler options of --cflags."""
+    """Split --cflags into source files and compiler options."""
     try:
         words = shlex.split(cflags)
     except ValueError as error:
         raise UserError(f"--cflags {cflags}: {str(error).lower()}") from None
     if odd := next((word for word in words if word.startswith(_NOT_OURS)), None):
-        raise UserError(f"--cflags {odd}: leave it out: trapless decides what the compiler makes, and where")
+        raise UserError(f"--cflags {odd}: leave it out: trapless sets the kind and the name of the output")
     sources = [word for word in words if not word.startswith("-") and Path(word).suffix in cross.SOURCES]
     if missing := next((word for word in sources if not (folder / word).is_file()), None):
         raise UserError(f"--cflags {missing}: no such file")
@@ -77,25 +78,27 @@ def _flags(cflags: str, folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def is_static(path: Path) -> bool:
-    """Is it a program that no dynamic linker loads, so that no library can be loaded before it?"""
+    """Whether no dynamic linker loads this program, so that no library can be preloaded."""
     found = elf.read(path)
     return found is not None and found.interpreter is None
 
 
 def check(path: Path, program: str, arch: Arch) -> None:
-    """UserError, which calls the file `program`, if a guest of this architecture cannot run it. Any script passes."""
+    """Raise UserError if a guest of this architecture cannot run the file, which messages call `program`. Every script is
+    accepted."""
     found = elf.read(path)
     if found is None:
         with open(path, "rb") as file:
             if file.read(2) != b"#!":
                 raise UserError(f"{program}: neither a program (ELF) nor a script that begins with #!")
     elif found.machine != arch.machine:
-        raise UserError(f"{program}: is for {found.machine}; the guest is {arch.machine} (a file of C or C++ is compiled for it "
-                        f"on the way; {arch.compiler_prefix() or 'the host-'}gcc compiles anything else)")
+        raise UserError(f"{program}: is for {found.machine}; the guest is {arch.machine} (give a C or C++ file, which trapless "
+                        f"compiles, or compile the program with {arch.compiler_prefix() or 'the host-'}gcc)")
 
 
 def check_needs(path: Path, program: str, guest: frozenset[str], arch: Arch = RISCV) -> None:
-    """UserError if the guest, whose root image has these files, lacks a loader or library of the program; names a remedy."""
+    """Raise UserError if the guest lacks a loader or library of the program. `guest` has the files of its root image. The message
+    names a remedy."""
     found = elf.read(path)
     if found is None:
         if lacks := _interpreter(path, program, guest):
@@ -108,11 +111,11 @@ def check_needs(path: Path, program: str, guest: frozenset[str], arch: Arch = RI
     for library in found.libraries if found.interpreter else ():
         if "/" not in library and not any(f"{folder}/{library}" in guest for folder in folders) and not found.own_folder:
             name = _package_of(library)
-            raise UserError(f"{program}: needs the library {library}, which the guest lacks: --package NAME, perhaps {name}")
+            raise UserError(f"{program}: needs the library {library}, which the guest lacks: give --package NAME, perhaps {name}")
 
 
 def _interpreter(path: Path, program: str, guest: frozenset[str]) -> str | None:
-    """What to say of a script whose interpreter the guest lacks."""
+    """Return the message for a script whose interpreter the guest lacks; None if the guest has it."""
     with open(path, "rb") as file:
         line = file.readline(256)[2:]
     if line.endswith(b"\r\n"):
@@ -122,7 +125,7 @@ def _interpreter(path: Path, program: str, guest: frozenset[str]) -> str | None:
         return None
     needed, name = words[0], Path(words[0]).name
     if _place(needed) in guest and name == "env":
-        # Options, and values of variables, are env's own.
+        # Options and values of variables are arguments of env itself.
         name = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), name)
         needed = name
         if "/" in name or any(f"{folder}/{name}" in guest for folder in _COMMANDS):
@@ -134,13 +137,13 @@ def _interpreter(path: Path, program: str, guest: frozenset[str]) -> str | None:
 
 
 def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -> str | None:
-    """What to say when a shell has not found the command, if it was not one of the `files` that went along: it may also be a
-    script's own command that is missing."""
+    """Return the message for a command that a shell did not find. None if `files` went along with the command: then the missing
+    command may be one that a script calls."""
     word = argv[0] if argv else ""
     if not word or files:
         return None
     if re.search(r"[\s|;&<>]", word):
-        return f"{word}: no shell reads this: sh -c '{word}'"
+        return f"{word}: this needs a shell: sh -c '{word}'"
     if "/" in word:
         if _place(word) in guest:
             return None
@@ -155,13 +158,13 @@ def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -
 
 
 def _place(path: str) -> str:
-    """A path of the guest as `rootfs.files` has it."""
+    """Convert a path of the guest to the form of `rootfs.files`."""
     parts = [part for part in path.split("/") if part]
     return "/".join((["usr"] if parts and parts[0] in ("bin", "sbin", "lib", "lib64") else []) + parts)
 
 
 def _package_of(library: str) -> str:
-    """How Debian likely names the package of a library: libfoo.so.1 is libfoo1, libfoo2.so.1 is libfoo2-1."""
+    """Guess the name of the Debian package of a library: libfoo.so.1 is in libfoo1, libfoo2.so.1 in libfoo2-1."""
     name, _, version = library.partition(".so")
     version = version.lstrip(".").partition(".")[0]
     return f"{name}{'-' if version and name[-1:].isdigit() else ''}{version}".lower().replace("_", "-")

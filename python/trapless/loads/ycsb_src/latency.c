@@ -3,7 +3,7 @@
 
 #include "latency.h"
 
-/* Below LATENCY_STEPS a bucket a ns; then LATENCY_STEPS buckets for each power of two. */
+/* Below LATENCY_STEPS, each ns has a bucket; above, each power of two has LATENCY_STEPS buckets. */
 static unsigned bucket_of(uint64_t ns)
 {
 	unsigned shift = 0;

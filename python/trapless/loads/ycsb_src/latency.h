@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Times of operations in ns: their sum, and a histogram whose buckets are at most 1/32 of their value wide. */
+/* Times of operations in ns: their sum, and a histogram. The width of a bucket is at most 1/32 of its value. */
 #ifndef YCSB_LATENCY_H
 #define YCSB_LATENCY_H
 
@@ -16,7 +16,7 @@ struct latency {
 
 void latency_add(struct latency *latency, uint64_t ns);
 void latency_merge(struct latency *into, const struct latency *from);
-/* As an object of JSON: ops, mean_us, p50_us, p95_us, p99_us, p999_us, max_us. */
+/* Print a JSON object with ops, mean_us, p50_us, p95_us, p99_us, p999_us and max_us. */
 void latency_print(const struct latency *latency, FILE *out);
 
 #endif

@@ -17,9 +17,9 @@ size_t record_key(char key[KEY_SIZE], uint64_t number)
 }
 
 /*
- * A sum that notices any change of one word, and words that trade places: a CRC would take most of a read's time on a core
- * without instructions for it. Values lie anywhere, and RISC-V's compiler loads what may be misaligned byte by byte: copied
- * first, they are aligned.
+ * Return a sum that detects every change of one word, and swapped words. A CRC would take most of a read's time on a core
+ * without instructions for it. Values may be misaligned, and the RISC-V compiler loads misaligned data byte by byte, so they
+ * are copied first.
  */
 static uint32_t checksum(const struct header *header, const char *fields, size_t size)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Records whose every byte is known: a header says which record it is and how often it was written, all else follows from
- * these, and a checksum covers it. Whoever reads one can tell another record, an old one and a damaged one from the right one.
+ * Records whose content can be checked. A header has the record's number, its version and a checksum; all other bytes are
+ * computed from number and version. So a reader recognizes a wrong, an old and a damaged record.
  */
 #ifndef YCSB_RECORDS_H
 #define YCSB_RECORDS_H
@@ -23,10 +23,10 @@ struct header {
 };
 
 size_t record_size(struct shape shape);
-/* YCSB's key of record `number` (insertorder=hashed); its length. */
+/* Write YCSB's key of record `number` (insertorder=hashed); return its length. */
 size_t record_key(char key[KEY_SIZE], uint64_t number);
 void record_write(struct shape shape, uint64_t number, uint32_t version, char *value);
-/* Is this whole and undamaged? Then `header` says what it is. */
+/* Return whether the record is complete and undamaged; if so, set `header`. */
 bool record_read(struct shape shape, const char *value, size_t size, struct header *header);
 
 #endif

@@ -29,7 +29,7 @@ static void *room(uint64_t count, size_t size)
 	return got;
 }
 
-/* Tables are mapped and not compressed, and there is no cache of blocks but the kernel's: what is measured is its paging. */
+/* Tables are mapped and not compressed, and there is no block cache, so that the kernel's paging is measured. */
 static rocksdb_options_t *make_options(bool create)
 {
 	rocksdb_options_t *options = rocksdb_options_create();
@@ -54,7 +54,7 @@ void store_open(struct store *store, const char *folder, bool create, struct sha
 	memset(store, 0, sizeof(*store));
 	store->options = make_options(create);
 	store->reading = rocksdb_readoptions_create();
-	/* Each record has a checksum of its own, and RocksDB's would be nearly half of all instructions. */
+	/* Each record has a checksum already; RocksDB's own would take nearly half of all instructions. */
 	rocksdb_readoptions_set_verify_checksums(store->reading, 0);
 	store->writing = rocksdb_writeoptions_create();
 	store->shape = shape;
@@ -119,7 +119,7 @@ static void complain(struct store *store, uint64_t number, const char *what)
 		fprintf(stderr, "ycsb: WRONG: record %" PRIu64 " %s\n", number, what);
 }
 
-/* What was read when at least version `oldest` had been written: damaged, another record, too old, or never written? */
+/* Check a record that was read after version `oldest` had been written. If it is wrong, report how. */
 static bool is_right(struct store *store, uint64_t number, const char *value, size_t size, uint32_t oldest,
 		     struct header *header)
 {
@@ -128,17 +128,17 @@ static bool is_right(struct store *store, uint64_t number, const char *value, si
 	if (!record_read(store->shape, value, size, header))
 		what = "is damaged";
 	else if (header->number != number)
-		what = "is another one";
+		what = "is a different record";
 	else if (header->version < oldest)
 		what = "is an old version";
 	else if (header->version > store->begun[number])
-		what = "has a version that nobody wrote";
+		what = "has a version that was never written";
 	if (what)
 		complain(store, number, what);
 	return !what;
 }
 
-/* Read one record where it lies; its version. */
+/* Read one record in the mapped table; return its version. */
 static uint32_t read_version(struct store *store, uint64_t number)
 {
 	uint32_t oldest = store->done[number];
@@ -185,7 +185,7 @@ void store_update(struct store *store, uint64_t number)
 	pthread_mutex_t *lock = &store->locks[number % STORE_LOCKS];
 
 	pthread_mutex_lock(lock);
-	/* Of a wrong record this is nonsense, but that has been said. */
+	/* For a wrong record the version is meaningless, but the error was already reported. */
 	read_version(store, number);
 	put(store, number, store->done[number] + 1);
 	pthread_mutex_unlock(lock);
@@ -201,7 +201,7 @@ void store_insert(struct store *store)
 	}
 	put(store, number, 0);
 	store->inserted[number] = true;
-	/* Whoever closes a gap moves the end over all that lie behind it. */
+	/* The thread that closes a gap moves the end past all inserted records after it. */
 	while ((next = store->present) < store->capacity && store->inserted[next])
 		atomic_compare_exchange_strong(&store->present, &next, next + 1);
 }
@@ -218,11 +218,11 @@ void store_scan(struct store *store, uint64_t number, unsigned count)
 		size_t length = size;
 		const char *value = rocksdb_iter_value(at, &size);
 
-		/* The first one must be the one asked for; of the others the key says what they must be. */
+		/* The first record must be the requested one; each further one must be the record of its key. */
 		if (!record_read(store->shape, value, size, &header) || header.number >= store->capacity)
-			complain(store, number, "(or one behind it) is damaged");
+			complain(store, number, "(or a later one) is damaged");
 		else if (record_key(key, header.number) != length || memcmp(key, found, length))
-			complain(store, header.number, "is under another's key");
+			complain(store, header.number, "has the key of another record");
 		else if (is_right(store, header.number, value, size, 0, &header) && number < store->capacity &&
 			 header.number != number)
 			complain(store, number, "is missing");

@@ -16,7 +16,7 @@
 #include "store.h"
 
 #define MILESTONE_WARM 2
-#define REGION 100	/* of interest; libhwdp.so counts its own from 0 */
+#define REGION 100	/* number of the region of interest; libhwdp.so numbers its own from 0 */
 #define SCAN_LENGTH 100	/* maxscanlength; uniform */
 
 enum operation { READ, UPDATE, INSERT, SCAN, READ_MODIFY_WRITE, OPERATIONS };
@@ -37,7 +37,7 @@ static const struct workload workloads[] = {
 	{ 'D', LATEST, { [READ] = 0.95, [INSERT] = 0.05 } },
 	{ 'E', ZIPFIAN, { [SCAN] = 0.95, [INSERT] = 0.05 } },
 	{ 'F', ZIPFIAN, { [READ] = 0.5, [READ_MODIFY_WRITE] = 0.5 } },
-	{ 'U', UNIFORM, { [READ] = 1 } },	/* not YCSB's: every record alike, as db_bench's readrandom */
+	{ 'U', UNIFORM, { [READ] = 1 } },	/* not in YCSB: all records equally likely, as in db_bench's readrandom */
 };
 
 static struct {
@@ -57,7 +57,7 @@ struct worker {
 	struct random random;
 	struct zipfian zipfian;
 	struct latency latency[OPERATIONS];
-	uint64_t busy_ns;	/* for its share of the measured operations */
+	uint64_t busy_ns;	/* time of its share of the measured operations */
 };
 
 static uint64_t now_ns(void)
@@ -68,7 +68,7 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-/* Inserts to expect, and as many again, as YCSB's CoreWorkload. */
+/* Return the records with twice the expected inserts, like YCSB's CoreWorkload. */
 static uint64_t expected_records(void)
 {
 	return asked.records + (asked.operations + asked.warm) * asked.workload->proportion[INSERT] * 2;
@@ -142,7 +142,7 @@ static void *work(void *argument)
 
 	for (uint64_t n = share(asked.warm, worker->number); n; n--)
 		operate(worker, choose_operation(worker));
-	/* The first barrier ends the warm-up; behind the second one the clock runs. */
+	/* The first barrier ends the warm-up; the measurement begins after the second one. */
 	pthread_barrier_wait(&all);
 	pthread_barrier_wait(&all);
 	uint64_t begin = now_ns();
@@ -159,7 +159,7 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* Of all threads, each by its own time: that the slowest ends alone is a short run's, and no throughput. */
+/* Sum the threads' throughputs, each in its own time. In a short run the slowest ends alone; that must not count. */
 static double ops_per_second(const struct worker *workers)
 {
 	double sum = 0;
