@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One folder for each paper: its experiments, the paper's values, its results."""
+"""Studies. Each paper has one folder with its experiments, the paper's values, and our results."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no paper shows: the cost of a miss of each kind, of mapping, of readahead, and of a feature that is off."""
+"""Experiments that no paper has: the cost of a miss of each kind, of mapping, of readahead, and of a disabled feature."""
 
 from trapless.study.experiment import Study
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Setting `large` of the papers: a file of 16 GiB, 2 GiB read by each of four threads, 1 GiB of memory (FPGA figure 10,
-THESIS figures 5.9 to 5.12).
+"""The papers' setting `large`: a file of 16 GiB, four threads that read 2 GiB each, 1 GiB of memory (FPGA figure 10, THESIS
+figures 5.9 to 5.12).
 
-The file's blocks are allocated and written and take no room on the host (trapless.guest.images.sparse). Harts take longer turns
-than the profile's, still far below the drive's latency: these runs are of minutes, and shorter turns change latencies by a
-percent.
+The file's blocks are allocated and written, but take no space on the host (trapless.guest.images.sparse). A hart's turn is longer
+than the profile's, but still much shorter than the drive's latency: these runs take minutes, and shorter turns would change
+latencies by only one percent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEMORY_MIB = 1024
 FILE_BYTES = 16 << 30
 LOAD = Load(file_bytes=FILE_BYTES, read_bytes=2 << 30, threads=4, ring=1024, log_ms=10)
 KINDS = ("osdp", "emulated", "trap", "hwdp")
-"""`ideal` cannot be: the file does not fit."""
+"""`ideal` is impossible, because the file does not fit into memory."""
 TURN = "machine.quantum_cycles=1000"
 SIM_SECONDS, HOST_SECONDS = figures.SIM_SECONDS.but(form=".1f"), figures.HOST_SECONDS.but(form=".0f")
 HOST_MEMORY = next(column for column in MORE if column.key == "host_mib_over_guest")
@@ -33,15 +33,15 @@ DISK = Column("disk_mib", "disk MiB", "What the guest's disk takes on the host w
 
 
 def measure(setup: Setup) -> list[dict]:
-    """One record a kind, with ratios."""
+    """Return one record for each kind, with ratios."""
     load = replace(LOAD, read_bytes=LOAD.read_bytes // 32) if setup.quick else LOAD
     disk = sparse.image(load.file_bytes)
     guest = setup.guest(disk)
     guest = replace(guest, memory=f"{MEMORY_MIB}M", settings=(TURN, *guest.settings), max_seconds=3600)
-    # kpoold is on for all that have it; osdp has none.
+    # kpoold is on for all kinds that use it; osdp does not.
     runs = [run_of(Case("large", load, kind), load.seed, guest) for kind in setup.kinds or KINDS]
     records = kept.records(build.machine(), runs, setup.at_once)
-    for entry in records:  # the disk as it was made: runs drop what they write
+    for entry in records:  # the disk as it was made: a run drops its writes
         entry["disk_mib"] = disk.stat().st_blocks * 512 / ext4.MIB
     return compare(records)
 
@@ -52,7 +52,7 @@ EXPERIMENT = Experiment(
     kinds=True,
     profile=True,
     about="Four threads read 2 GiB each of a file of 16 GiB through one mapping, with 1 GiB of memory. The file's blocks take no "
-          "room on the host.",
+          "space on the host.",
     tables={"large": Table(
         (figures.KIND, figures.OPS.but(heading="reads"), figures.MEAN_US, figures.BANDWIDTH, READING, VS_OSDP, VS_EMULATED,
          READING_VS_OSDP, figures.HW_MISSES, figures.OS_FAULTS, KERNEL_PER_READ, SIM_SECONDS,

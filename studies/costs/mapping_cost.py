@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a mapping costs that is hardly used: map, read one page, unmap, by size. And one that is only stored to."""
+"""Cost of a mapping that is hardly used: map, read one page, unmap, by size of the mapping; and of a mapping that is only
+written."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _FORM = "mapping_cost 2"
 
 
 def run_of(setup: Setup, profile: str, reads: str, kib: int, kind: str) -> kept.Run:
-    """One run, prepared by what `run` is prepared by."""
+    """Return one run, prepared in the same way as by `./trapless run`."""
     request = run.Request(["./mappings", reads, str(kib), "/data/random.bin"], kind=kind, inputs=(program(),),
                           data=QUICK_DATA if setup.quick else DATA, profile=profile, settings=setup.settings,
                           kernel=setup.kernel_of(False), harts=2, max_seconds=600)
@@ -35,19 +36,19 @@ def run_of(setup: Setup, profile: str, reads: str, kib: int, kind: str) -> kept.
 
 
 def program() -> Path:
-    """The program that maps."""
+    """Return the program that maps."""
     return cross.compile_program("mappings", [Path(__file__).with_name("mappings") / "mappings.c"])
 
 
 def take(outcome: guests.Outcome, folder: Path) -> dict:
-    """What is kept of a run: the program's own figures, and how many entries were armed."""
+    """Make the record of a run: the program's own figures, and how many entries were armed."""
     found = record.of_program(folder / "out")
     return {**found, "us": sum(found[part] for part in ("map_us", "read_us", "unmap_us")),
             "pages_armed": outcome.counters.get("pages_armed", 0)}
 
 
 def measure(setup: Setup) -> list[dict]:
-    """One record a profile, way of reading and size: both kinds, and their ratio."""
+    """Return one record for each profile, way of reading and size. It has both kinds and their ratio."""
     sizes = QUICK_SIZES_KIB if setup.quick else SIZES_KIB
     cases = [(profile, reads, kib) for profile in PROFILES for reads in READS for kib in sizes]
     cases += [(profile, stores, STORED_KIB) for profile in PROFILES for stores in STORES]
@@ -74,7 +75,7 @@ PARTS = (Column("map_us", "hwdp's mmap us", "hwdp's time in mmap().", "us", LOWE
          Column("read_us", "hwdp's access us", "hwdp's time to access the pages.", "us", LOWER, ",.2f"),
          Column("unmap_us", "hwdp's munmap us", "hwdp's time in munmap().", "us", LOWER, ",.2f"))
 SIZES_OF_PARTS = (4, 2048, 1048576)
-"""Mappings of which a page shows the parts."""
+"""Sizes of the mappings whose parts a page shows."""
 NAMES = (PROFILE, PAGES, MAPPING)
 
 EXPERIMENT = Experiment(
@@ -82,6 +83,6 @@ EXPERIMENT = Experiment(
     {"mapping_cost": Table((*NAMES, OSDP, HWDP, RATIO, *PARTS), keys=3, views={
         "": View((*NAMES, OSDP, HWDP, RATIO)),
         "parts": View((*NAMES, *PARTS), lambda row: row["reads"] in STORES or row["kib"] in SIZES_OF_PARTS)})},
-    about="One thread maps a part of a file 40 times, each time elsewhere, reads one page of it, and unmaps it. "
-          "The page is on the drive, or in the page cache, or none is read. stored, private: all pages are "
-          "stored to, of a shared or a private mapping.")
+    about="One thread maps a part of a file 40 times, each time another part, reads one page of it, and unmaps it. "
+          "The page is on the drive or in the page cache, or no page is read. `stored` and `private`: the thread writes "
+          "all pages of a shared or a private mapping.")

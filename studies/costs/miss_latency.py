@@ -12,7 +12,7 @@ from trapless.study.experiment import Experiment, Table, View
 
 
 def measure_all(setup: Setup) -> list[dict]:
-    """Every kind, by the demo's load."""
+    """Measure every kind with the demo's load."""
     load = small_load(Load()) if setup.quick else Load()
     guest, runner = setup.guest(dataset.image(load.file_bytes)), setup.runner()
     return breakdown(setup.each("running fio for each kind", setup.kinds or jobs.KINDS, lambda kind: run_one(
@@ -24,5 +24,5 @@ EXPERIMENT = Experiment(
         figures.KIND, figures.MEAN_US, figures.P99_US, figures.DEVICE_US, figures.NONDEVICE_US, figures.OS_FAULTS,
         KERNEL_PER_READ))})},
     more=MORE, kinds=True, profile=True,
-    about="Stock fio reads 4 KiB blocks at random through one mapping: 64 MiB of a file of 320 MiB, none in memory, "
-          "readahead off. A miss is what a read takes longer than one whose page is mapped.")
+    about="Unmodified fio reads 4 KiB blocks at random through one mapping: 64 MiB of a file of 320 MiB, none in memory, "
+          "readahead off. The time of a miss is the time of a read minus that of a read whose page is mapped.")

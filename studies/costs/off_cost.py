@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the series costs where it is not used: kernel instructions a page fault, unpatched kernel against the patched one
-without an SMU, and with an SMU and `hwdp=off`. REQ: OS-15
+"""Cost of the series where it is not used: kernel instructions per page fault of the unpatched kernel, of the patched kernel
+without an SMU, and of the patched kernel with an SMU and `hwdp=off`. REQ: OS-15
 
-One thread of mapsum reads every page of a cold file in scattered order on one hart, so that nothing else runs and nothing
-depends on which hart wakes which. Counted by the machine from mmap to munmap, both included; the same run gives the same
-count.
+One thread of mapsum reads every page of a cold file in scattered order on one hart. So nothing else runs, and the count does not
+depend on which hart wakes which. The machine counts from mmap() to munmap(), both included. The same run gives the same count.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FILE_BYTES = 64 * ext4.MIB
 
 
 def measure(setup: Setup) -> list[dict]:
-    """One record a case."""
+    """Return one record for each case."""
     data = dataset.image(FILE_BYTES)
     booted = {name: replace(setup.guest(data, stock), smu=smu, append=f"norandmaps {append}".strip(), harts=1)
               for name, stock, smu, append in CASES}
@@ -68,4 +67,4 @@ EXPERIMENT = Experiment("cost of the series where it is off", measure, {"off_cos
            ".3f"),
 ))}, profile=True, more=(Column("us_per_fault", "us/fault", "Simulated time per page fault.", "us", LOWER, ".2f"),),
     about="One thread reads every page of a cold file in scattered order on one hart. The machine counts the kernel's "
-          "instructions from mmap to munmap; the same run gives the same count.")
+          "instructions from mmap() to munmap(). The same run gives the same count.")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequential, random and populate reads of a cold file through `run`: Linux as it is, without its readahead, and with kinds.
+"""Sequential, random and populate reads of a cold file through `run`: with Linux's readahead, without it, and with kinds.
 
-What a kind changes shows beside what Linux does by itself; the readahead of each row is the guest kernel's own word.
+The rows show what a kind changes, and what Linux does by itself. The readahead of each row is the value that the guest's kernel
+reports.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FORM = "readahead 1"
 
 
 def run_of(setup: Setup, way: dict, access: str) -> kept.Run:
-    """One run, prepared by what `run` is prepared by."""
+    """Return one run, prepared in the same way as by `./trapless run`."""
     data = QUICK_SIZE if setup.quick else SIZE
     kernel = setup.kernel_of(way.get("stock", False))
     request = run.Request(["./reads", access, "/data/random.bin"], inputs=(program(),), data=data, profile=PROFILE,
@@ -45,23 +46,23 @@ def run_of(setup: Setup, way: dict, access: str) -> kept.Run:
 
 
 def program() -> Path:
-    """The program that reads."""
+    """Return the program that reads."""
     return cross.compile_program("reads", [Path(__file__).with_name("reads") / "reads.c"])
 
 
 def take(kind: str | None, outcome: guests.Outcome, folder: Path) -> dict:
-    """What is kept of a run: the program's own figures, and the readahead that the guest's kernel had."""
+    """Make the record of a run: the program's own figures, and the readahead of the guest's kernel."""
     found = record.of_program(folder / "out")
     return {name: found[name] for name in ("bandwidth_mb_s", "major_faults", "sum")} | {"readahead_kb": outcome.readahead}
 
 
 def measure(setup: Setup) -> list[dict]:
-    """One record a way and access."""
+    """Return one record for each combination of options and access."""
     cases = [(name, way, access) for name, way in WAYS for access in ACCESSES]
     runs = [run_of(setup, way, access) for _, way, access in cases]
     found = kept.records(build.machine(), runs, setup.at_once)
     if len({one["sum"] for one in found}) > 1:
-        raise UserError("readahead: the ways of reading got different bytes")
+        raise UserError("readahead: the ways of reading returned different bytes")
     return [{"way": name, "access": access, **one, "configuration": kept.configuration(run)}
             for (name, _, access), run, one in zip(cases, runs, found, strict=True)]
 
@@ -73,5 +74,6 @@ EXPERIMENT = Experiment("reads with Linux' own readahead, without it, and with k
     figures.BANDWIDTH.but(meaning="Bytes of the file divided by the time to read it.", form=",.0f"),
     Column("major_faults", "major faults", "Page faults that Linux counts as major: they waited for the drive.", "faults", LOWER,
            ",d"),
-), keys=2)}, about="One thread reads every page of a cold file through a mapping, in order and scattered, or has the kernel "
-                   "populate it, on profile server. The readahead is what the guest's kernel says of its data disk.")
+), keys=2)}, about="On profile server, one thread reads every page of a cold file through a mapping, in order or scattered, or "
+                   "lets the kernel populate the mapping. The readahead is the value that the guest's kernel reports for its "
+                   "data disk.")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scaling does: the gains of ISCA20's figure 13 at several sizes of memory, data set and runs, all in the same ratio."""
+"""Effect of scaling: the gains of ISCA20's figure 13 with larger and smaller memory, data sets and runs, all in the same
+ratio."""
 
 from __future__ import annotations
 
@@ -18,16 +19,16 @@ from studies.isca20.rocksdb import GAIN, READ_ONLY, SEVERAL, THROUGHPUT, points
 
 PROGRAMS = (rocksdb.FIO, "YCSB-A", READ_ONLY)
 TIMES, TIMES_OF_QUICK = (0.5, 1, 2), (0.75, 1)
-"""Multiples of the scale that the form has."""
+"""Factors by which the form's scale is multiplied."""
 
 
 def times(scale: Scale, factor: float) -> Scale:
-    """The scale with all sizes multiplied by `factor`."""
+    """Return the scale with all sizes multiplied by `factor`."""
     return replace(scale, **{name: round(factor * value) for name, value in vars(scale).items()})
 
 
 def measure(setup: Setup) -> list[dict]:
-    """Throughput of osdp and hwdp at each size, and what hwdp gains."""
+    """Measure the throughput of osdp and hwdp at each size, and hwdp's gain."""
     base, factors = (rocksdb.SCALE_OF_QUICK, TIMES_OF_QUICK) if setup.quick else (rocksdb.SCALE, TIMES)
     rows = repeated.measure(setup, points(setup, (
         ({"program": program, "memory_mib": scale.memory_mib, "kind": kind}, Case(program, kind, SEVERAL, scale))
@@ -38,12 +39,12 @@ def measure(setup: Setup) -> list[dict]:
 
 
 def gains(rows: list[dict]) -> list[dict]:
-    """The rows that have a gain."""
+    """Return the rows that have a gain."""
     return [row for row in rows if "gain" in row]
 
 
 def compared(rows: list[dict]) -> list[Compared]:
-    """The gains at each size; the paper has one."""
+    """Return the gains at each size. The paper has a gain only for its own size."""
     return [Compared(f"gain of {row['program']} with {row['memory_mib']} MiB of memory", "%", None, one(row["gain"]),
                      row["gain_ci"]) for row in gains(rows)]
 
@@ -57,6 +58,6 @@ EXPERIMENT = Experiment(
         views={"": View((*NAMES, THROUGHPUT[0], GAIN, HW_SHARE, MISSES_PER_OP))})},
     {"gain": plots.Lines("memory_mib", "program", "gain", "memory, MiB", "hwdp over osdp, %", rows=gains, log=True)},
     more=rocksdb.COLUMNS,
-    about="Runs of isca20-13 with 4 threads, and the same with memory, data set and operations larger or smaller by one factor. "
-          "Where the gain does not move with the size, it may be expected of the paper's sizes as well.",
+    about="Runs of isca20-13 with 4 threads, and the same runs with memory, data set and operations multiplied by one factor. "
+          "A gain that does not change with the size can be expected at the paper's sizes too.",
     compared=compared)

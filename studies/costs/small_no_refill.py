@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FPGA table II without its `large`: the settings `no refill` and `small`, all kinds, kpoold on and off (THESIS figures 5.2
-to 5.8, FPGA figure 9; the part of kpoold: ISCA20 section IV-D).
+"""FPGA table II without its setting `large`: the settings `no refill` and `small`, all kinds, kpoold on and off (THESIS figures
+5.2 to 5.8, FPGA figure 9; for kpoold: ISCA20 section IV-D).
 
-`no refill` reads 64 MiB of a file of 320 MiB with a pool that holds them all. `small` reads 64 MiB a thread of a file of
-4 GiB with a pool of 4 MiB, so that it must be refilled all the time: by kpoold, or by faults alone.
+`no refill` reads 64 MiB of a file of 320 MiB with a free ring that has frames for all pages. In `small`, each thread reads 64 MiB
+of a file of 4 GiB with a free ring of 4 MiB, which must be refilled all the time: by kpoold, or by page faults alone.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ from trapless.study import repeated
 from trapless.study.experiment import Experiment, Table, View
 
 NO_REFILL = miss_latency.Load(ring=32768, log_ms=0)
-"""A pool of 128 MiB, twice what is read, is never refilled. (The papers' has 320 MiB: a power of two must do here.)"""
+"""Frames of 128 MiB, twice what is read: such a ring is never refilled. (The papers have 320 MiB; here it must be a power of
+two.)"""
 SMALL = miss_latency.Load(file_bytes=4096 * ext4.MIB, ring=1024, log_ms=0)
 QUICK_FILE_BYTES = 1024 * ext4.MIB
-"""A disk of random bytes takes its time to make."""
+"""Most bytes of the file in the quick form, because making a disk of random bytes takes long."""
 THREADS = (1, 2, 4)
 SEEDS = (8, 9, 10)
-"""fio's; two of them in the quick form."""
+"""Seeds of fio; the quick form has two."""
 NAMES = ("setting", "threads", "kind", "kpoold")
-"""Keys that say which row it is."""
+"""Keys that identify a row."""
 FORM = "small 3"
 SLOW_READ_US = 1000.0
-"""Time of a read in us in the run that shows how much of the device's time refilling fills. A refill must take even longer."""
+"""A second read time of the device, in us. Comparing it with the usual one shows how much of the device's time refilling fills,
+so it must be shorter than a refill."""
 POOLED = ("emulated", "trap", "hwdp")
-"""Kinds that take frames from the pool."""
+"""Kinds that take frames from the free ring."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +51,18 @@ class Case:
     load: miss_latency.Load
     kind: str
     device: str = ""
-    """`usual` or `slow`: one of the pair of runs that shows what refilling overlaps."""
+    """`usual` or `slow`: the two runs of the pair that shows how much refilling overlaps with the device."""
 
     @property
     def name(self) -> str:
-        """A folder's name."""
+        """Return the name of the run's folder."""
         kpoold = "" if self.load.kpoold else "-nokpoold"
         device = f"-{self.device}" if self.device else ""
         return f"{self.setting.replace(' ', '-')}-{self.load.threads}-{self.kind}{kpoold}{device}"
 
 
 def cases(kinds: tuple[str, ...], quick: bool) -> list[Case]:
-    """All runs. `ideal` reads the small file in both settings: 4 GiB do not fit into memory."""
+    """Return all runs. `ideal` reads the small file in both settings, because 4 GiB do not fit into memory."""
     found = []
     for setting, base, threads in [("no refill", NO_REFILL, 1), *(("small", SMALL, threads) for threads in THREADS)]:
         load = replace(load_of(base, quick), threads=threads)
@@ -71,25 +73,25 @@ def cases(kinds: tuple[str, ...], quick: bool) -> list[Case]:
                 found += [Case(setting, replace(load, kpoold=kpoold), kind) for kpoold in (False, True)]
             else:
                 found.append(Case(setting, load, kind))
-    # Without kpted, so that the faults of a longer run have no less to do.
+    # Without kpted: in a longer run, it would leave less work to the faults.
     return found + [replace(case, device=device, load=replace(case.load, kpted=False)) for case in found
                     if (case.setting, case.load.threads, case.kind, case.load.kpoold) == ("small", 1, "hwdp", False)
                     for device in ("usual", "slow")]
 
 
 def load_of(base: miss_latency.Load, quick: bool) -> miss_latency.Load:
-    """A setting's load in this form: the quick one has fewer reads, of no more than QUICK_FILE_BYTES."""
+    """Return a setting's load in this form. The quick form has fewer reads, of at most QUICK_FILE_BYTES."""
     return replace(miss_latency.small_load(base), file_bytes=min(base.file_bytes, QUICK_FILE_BYTES)) if quick else base
 
 
 def measure(setup: Setup) -> list[dict]:
-    """Rows of all runs, with ratios."""
+    """Return the rows of all runs, with ratios."""
     todo = cases(setup.kinds or KINDS, setup.quick)
     return rows(setup, todo, lambda case: setup.guest(dataset.image(case.load.file_bytes)))
 
 
 def rows(setup: Setup, todo: list[Case], guest: Callable[[Case], guests.Guest]) -> list[dict]:
-    """A row for each case over the seeds; ratios are of runs with the same seed."""
+    """Return a row for each case, over the seeds. Ratios are computed from runs with the same seed."""
     seeds = SEEDS[:2] if setup.quick else SEEDS
     runs = [run_of(case, seed, guest(case)) for seed in seeds for case in todo]
     found = iter([{**record, "configuration": kept.configuration(run)}
@@ -99,7 +101,7 @@ def rows(setup: Setup, todo: list[Case], guest: Callable[[Case], guests.Guest]) 
 
 
 def run_of(case: Case, seed: int, guest: guests.Guest) -> kept.Run:
-    """The run of a case."""
+    """Return the run of a case."""
     load = replace(case.load, seed=seed)
     if case.device == "slow":
         guest = replace(guest, settings=(*guest.settings, f"ssd.read_us={SLOW_READ_US}"))
@@ -108,7 +110,7 @@ def run_of(case: Case, seed: int, guest: guests.Guest) -> kept.Run:
 
 
 def take(case: Case, load: miss_latency.Load, guest: guests.Guest, outcome: guests.Outcome, folder: Path) -> dict:
-    """The record of one run."""
+    """Make the record of one run."""
     entry = miss_latency.read_back(case.kind, outcome, load, guest, folder / "out")
     entry["setting"] = case.setting
     entry["kpoold"] = ("on" if case.load.kpoold else "off") if case.kind in POOLED else None
@@ -117,7 +119,7 @@ def take(case: Case, load: miss_latency.Load, guest: guests.Guest, outcome: gues
 
 
 def _compared(todo: list[Case], records: list[dict]) -> list[dict]:
-    """The records of one seed, compared; the pair with different devices is no row of its own."""
+    """Return the records of one seed, with comparisons. The pair with different devices has no separate row."""
     pair = {case.device: entry for case, entry in zip(todo, records, strict=True) if case.device}
     found = compare([entry for case, entry in zip(todo, records, strict=True) if not case.device])
     for entry in found:
@@ -127,8 +129,8 @@ def _compared(todo: list[Case], records: list[dict]) -> list[dict]:
 
 
 def overlap(usual: dict, slow: dict) -> float | None:
-    """Percent of the device's time that a fault fills with refilling the pool: when the device takes longer, such a fault
-    takes longer by the rest only."""
+    """Return how many percent of the device's time a fault spends refilling the free ring. If the device takes longer, such a
+    fault takes longer only by the remaining time."""
     if "refill_fault_us" not in usual or "refill_fault_us" not in slow:
         return None
     longer = slow["refill_fault_us"] - usual["refill_fault_us"]
@@ -136,7 +138,7 @@ def overlap(usual: dict, slow: dict) -> float | None:
 
 
 def add_faults(entry: dict, folder: Path) -> None:
-    """Add what refilling in faults costs: their number, and the time of those reads by fio's log."""
+    """Add the cost of refilling in faults: the number of such faults, and the time of their reads from fio's log."""
     stats = entry.get("kernel_stats", {})
     if entry["kind"] not in POOLED:
         return
@@ -148,13 +150,13 @@ def add_faults(entry: dict, folder: Path) -> None:
 
 
 def latencies(folder: Path) -> list[int]:
-    """Latency of each read in ns."""
+    """Return the latency of each read in ns."""
     return [ns for log in miss_latency.logs(folder) for _, ns in log]
 
 
 def compare(records: list[dict]) -> list[dict]:
-    """Add ratios: to osdp and emulated of the same setting, threads and kpoold; of kpoold on to off. Bandwidth is fio's own,
-    mmap included; reading_mb_s is from the first read on.
+    """Add ratios to osdp and to emulated for the same setting, threads and kpoold, and of kpoold on to kpoold off. Bandwidth is
+    fio's own, which includes mmap(); reading_mb_s begins at the first read.
     """
     for entry in records:
         entry["reading_mb_s"] = entry["read_bytes"] / (entry["runtime_seconds"] - entry["waited_seconds"]) / 1e6
@@ -179,7 +181,7 @@ def compare(records: list[dict]) -> list[dict]:
     return records
 
 
-# What the papers say, in the order of their figures: (figure, record's key, setting, kind, kpoold, lowest, highest).
+# The papers' values, in the order of their figures: (figure, record's key, setting, kind, kpoold, lowest, highest).
 PAPER = (
     ("THESIS 5.3: miss of osdp, us", "miss_by_difference_us", "no refill", "osdp", None, 823.9, 823.9),
     ("THESIS 5.3: miss of emulated, us", "miss_by_difference_us", "no refill", "emulated", "on", 69.1, 69.1),
@@ -199,7 +201,7 @@ PAPER = (
 
 
 def against_papers(records: list[dict]) -> list[dict]:
-    """The papers' ranges (over the numbers of threads) beside ours."""
+    """Return the papers' ranges (over the numbers of threads) beside ours."""
     rows = []
     for figure, key, setting, kind, kpoold, low, high in PAPER:
         ours = [entry[key] for entry in records
@@ -252,8 +254,8 @@ EXPERIMENT = Experiment(
     measure=measure,
     kinds=True,
     profile=True,
-    about="`no refill` reads 64 MiB of a file of 320 MiB with a pool of frames that holds them all; `small` reads 64 MiB a "
-          "thread of a file of 4 GiB with a pool of 4 MiB, which kpoold or faults alone fill again.",
+    about="`no refill` reads 64 MiB of a file of 320 MiB with a pool of free frames that holds them all. In `small`, each thread "
+          "reads 64 MiB of a file of 4 GiB with a pool of 4 MiB, which is refilled by kpoold or by page faults alone.",
     tables={
         "small_no_refill": Table(
             (SETTING, *_RUN, figures.MEAN_US, miss_latency.MISS_US, figures.BANDWIDTH, READING, VS_OSDP, VS_EMULATED,

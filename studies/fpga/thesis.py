@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of THESIS, each by its number: 2.3, 5.2 to 5.12 (FPGA's figures 8 to 10 are the same). fio reads 4 KiB blocks at
-random, profile vc707; the runs are those of small_no_refill, and `large` in a quarter of its size.
+"""The figures of THESIS, by number: 2.3, 5.2 to 5.12 (FPGA's figures 8 to 10 are the same). fio reads 4 KiB blocks at random on
+profile vc707. The runs are those of small_no_refill, and `large` at a quarter of its size.
 """
 
 from __future__ import annotations
@@ -43,27 +43,28 @@ from studies.costs.small_no_refill import (
 )
 
 LARGE = miss_latency.Load(file_bytes=4096 * ext4.MIB, read_bytes=512 * ext4.MIB, ring=1024, log_ms=10)
-"""A quarter of the papers' 16 GB and 2 GB; the pool stays at 4 MiB."""
+"""A quarter of the papers' 16 GB and 2 GB; the free ring keeps its 4 MiB."""
 LARGE_MEMORY_MIB = 256
 """A quarter of the papers' 1 GB."""
 QUICK_SHARE = 8
 """The quick form divides all sizes by this number."""
 LARGE_KINDS = tuple(kind for kind in KINDS if kind != "ideal")
-"""`ideal` cannot be: the file does not fit."""
+"""`ideal` is impossible, because the file does not fit into memory."""
 _ATTRIBUTE = "attribute"
 _FORM = "thesis 1"
 paper = Paper(__file__)
 
 
 def no_refill(setup: Setup) -> list[dict]:
-    """The setting `no refill`: one thread, a pool that is never refilled."""
+    """Measure the setting `no refill`: one thread, a free ring that is never refilled."""
     load = load_of(NO_REFILL, setup.quick)
     todo = [Case("no refill", load, kind) for kind in KINDS]
     return small_no_refill.rows(setup, todo, lambda case: setup.guest(dataset.image(case.load.file_bytes)))
 
 
 def small(kpoold: bool) -> Callable[[Setup], list[dict]]:
-    """The setting `small`, with or without kpoold; with it, what it changes."""
+    """Return a function that measures the setting `small`, with or without kpoold. With kpoold, rows also have what kpoold
+    changes."""
     def measure(setup: Setup) -> list[dict]:
         load = load_of(SMALL, setup.quick)
         todo = [Case("small", replace(load, threads=threads, kpoold=on), kind) for threads in THREADS for kind in LARGE_KINDS
@@ -74,12 +75,13 @@ def small(kpoold: bool) -> Callable[[Setup], list[dict]]:
 
 
 def large(kpoold: bool) -> Callable[[Setup], list[dict]]:
-    """The setting `large`, with or without kpoold: memory is full, and each read of a page evicts another."""
+    """Return a function that measures the setting `large`, with or without kpoold: memory is full, and each page that is read
+    evicts another one."""
     def measure(setup: Setup) -> list[dict]:
         share = QUICK_SHARE if setup.quick else 1
         load = replace(LARGE, file_bytes=LARGE.file_bytes // share, read_bytes=LARGE.read_bytes // share)
         disk = sparse.image(load.file_bytes)
-        # The kernel itself needs the same, however small memory is.
+        # The kernel itself needs this much, however small memory is.
         memory = max(LARGE_MEMORY_MIB // share, 96)
         guest = replace(setup.guest(disk), memory=f"{memory}M", max_seconds=3600)
         threads = (1, 4) if setup.quick else THREADS
@@ -90,7 +92,7 @@ def large(kpoold: bool) -> Callable[[Setup], list[dict]]:
 
 
 def figure_2_3(setup: Setup) -> list[dict]:
-    """Parts of a read with osdp: the program's (ideal), the device's, others."""
+    """Return the parts of a read with osdp: the program's (ideal), the device's, and the rest."""
     rows = {row["kind"]: row for row in no_refill(replace(setup, kinds=())) if row["kind"] in ("ideal", "osdp")}
     ideal, osdp = rows["ideal"], rows["osdp"]
     miss, device = osdp["miss_by_difference_us"], osdp["device_us"]
@@ -108,25 +110,26 @@ def figure_2_3(setup: Setup) -> list[dict]:
 
 
 def compared_2_3(rows: list[dict]) -> list[Compared]:
-    """Each part."""
+    """Compare each part with the thesis."""
     others = next(row["us"] for row in rows if row["part"] == "others")
 
     def why(row: dict) -> str:
         kernel = row["kernel_instructions_per_op"]
         if row["part"] == "ideal":
-            return (f"With every page in memory the kernel executes {kernel:,.0f} instructions for a read here, the "
-                    "rest is fio's own; profile vc707 has no caches, so that each instruction takes a cycle or a few. The "
+            return (f"With every page in memory the kernel executes {kernel:,.0f} instructions per read here; the rest is "
+                    "fio's own code. Profile vc707 has no caches, so each instruction takes one cycle or a few. The "
                     "prototype's caches have 16 KiB.")
-        return (f"The kernel executes {kernel:,.0f} instructions for a read here, in {others:.0f} us; profile vc707 "
-                "has no caches, so that each takes a cycle or a few. The prototype's 16 KiB caches miss in a cold path at nearly "
-                "every line; its kernel is 4.15.")
+        return (f"The kernel executes {kernel:,.0f} instructions per read here, in {others:.0f} us. Profile vc707 has no "
+                "caches, so each instruction takes one cycle or a few. In a cold path, the prototype's 16 KiB caches miss at "
+                "nearly every line. Its kernel is Linux 4.15.")
 
     return [Compared(f"{row['part']} of a read with osdp", "us", one(row["paper"]), one(row["us"]), row["us_ci"], why(row))
             for row in rows]
 
 
 def figure_5_4(setup: Setup) -> list[dict]:
-    """Parts of a miss by kind, from attributed runs: software before and after the device, the device, the SMU, others."""
+    """Return the parts of a miss by kind, from attributed runs: software before and after the device, the device, the SMU, the
+    rest."""
     load = load_of(NO_REFILL, setup.quick)
     seeds = SEEDS[:2] if setup.quick else SEEDS
     runs = [_attributed(setup, load, kind, seed) for seed in seeds for kind in KINDS]
@@ -140,7 +143,7 @@ def figure_5_4(setup: Setup) -> list[dict]:
             by_kind[kind].append({**parts.get(kind, {}), "user_us": profiling.user_us(record["profile"]), "seed": seed,
                                   "git": record["git"], "configuration": kept.configuration(run)})
     ideal, *rows = (repeated.row({"kind": kind}, same) for kind, same in by_kind.items())
-    # What the others' user code is compared with has no row, but is on record.
+    # `ideal`, with which the user code of the other kinds is compared, has no row, but its runs are recorded.
     rows[0][repeated.RUNS] += ideal[repeated.RUNS]
     return rows
 
@@ -165,7 +168,7 @@ PARTS_5_4 = {"before": "before (software)", "device": "device", "smu": "SMU", "a
 
 
 def parts_5_4(rows: list[dict]) -> list[dict]:
-    """A bar's part each."""
+    """Return one row for each part of a bar."""
     return [{"kind": row["kind"], "part": part, "us": row[key]} for row in rows for key, part in PARTS_5_4.items()
             if row.get(key) is not None]
 
@@ -175,23 +178,23 @@ def _by(rows: list[dict], **values: object) -> list[dict]:
 
 
 def compared_5_2(rows: list[dict]) -> list[Compared]:
-    """osdp's bar leaves the figure and has its value beside it."""
+    """Compare osdp, whose bar exceeds the figure; the figure has its value beside it."""
     (osdp,) = _by(rows, kind="osdp")
     return [Compared("latency of a read with osdp", "us", one(paper("5.2", "osdp")), one(osdp["mean_us"]), osdp["mean_us_ci"],
                      _why(rows))]
 
 
 def compared_5_3(rows: list[dict]) -> list[Compared]:
-    """A miss by kind."""
+    """Compare a miss of each kind."""
     return [Compared(f"a miss with {row['kind']}", "us", one(paper("5.3", row["kind"])), one(row["miss_by_difference_us"]),
                      row["miss_by_difference_us_ci"], _why(rows)) for row in rows if row["kind"] != "ideal"]
 
 
 def compared_5_4(rows: list[dict]) -> list[Compared]:
-    """What the thesis prints in its text."""
+    """Compare the values that the thesis prints in its text."""
     (emulated,), (trap,) = _by(rows, kind="emulated"), _by(rows, kind="trap")
-    why = (f"trap: {trap['before']:.1f} us before and {trap['after']:.1f} us after the hardware, of a page fault that only asks "
-           "it; profile vc707 has no caches.")
+    why = (f"trap: {trap['before']:.1f} us before and {trap['after']:.1f} us after the hardware. They belong to a page "
+           "fault that only asks the hardware. Profile vc707 has no caches.")
     return [Compared("device's part of a miss with emulated", "us", one(paper("5.4", "emulated_device")),
                      one(emulated["device"]), emulated["device_ci"]),
             Compared("software's part of a miss with trap", "us", one(paper("5.4", "trap_software")),
@@ -199,15 +202,17 @@ def compared_5_4(rows: list[dict]) -> list[Compared]:
 
 
 def _why(rows: list[dict]) -> str:
-    """Instructions and the time of one, which tell most of the differences to a prototype with small caches."""
+    """Explain differences by the number of instructions and the time of one. They cause most of the difference to a prototype
+    with small caches."""
     parts = [f"{row['kind']} {row['kernel_instructions_per_op']:,.0f}" for row in rows
              if row["threads"] == rows[0]["threads"] and row["kind"] != "ideal"]
-    return (f"Kernel instructions a read here: {', '.join(dict.fromkeys(parts))}; profile vc707 has no caches, so each takes a "
-            "cycle or a few, where the prototype's caches of 16 KiB miss in cold paths.")
+    return (f"Kernel instructions per read here: {', '.join(dict.fromkeys(parts))}. Profile vc707 has no caches, so each takes "
+            "one cycle or a few, while the prototype's caches of 16 KiB miss in cold paths.")
 
 
 def ratios(figure: str, key: str) -> Callable[[list[dict]], list[Compared]]:
-    """hwdp against osdp and emulated: of `latency` or `reading` (bandwidth from the first read on)."""
+    """Return a function that compares hwdp with osdp and emulated, by `latency` or by `reading` (bandwidth from the first read
+    on)."""
     words = {"latency": "latency, {} : hwdp", "reading": "bandwidth without mmap(), hwdp : {}"}
 
     def compared(rows: list[dict]) -> list[Compared]:
@@ -226,25 +231,26 @@ def ratios(figure: str, key: str) -> Callable[[list[dict]], list[Compared]]:
 
 
 def _between(mine: list[dict]) -> str:
-    """What a thread does between reads, where it is most."""
+    """Explain what a thread does between reads, for the number of threads where this time is longest."""
     most = max(mine, key=lambda row: row["threads"])
     whole = most["threads"] * miss_latency.BLOCK / most["reading_mb_s"]
-    return (f" With {most['threads']} threads each needs {whole:.0f} us for a read that takes {most['mean_us']:.0f}: the rest is "
-            "fio's own code, and the kernel's threads that take turns on the same cores (kpted, reclaim, kpoold if it is on).")
+    return (f" With {most['threads']} threads, each thread needs {whole:.0f} us from read to read, but a read takes only "
+            f"{most['mean_us']:.0f} us. The rest is fio's own code, and the kernel's threads that run on the same cores (kpted, "
+            "reclaim, and kpoold if it is on).")
 
 
 def _refills(mine: list[dict]) -> str:
-    """What refilling in faults costs, where it does."""
+    """Explain what refilling in faults costs, where it matters."""
     slow = [row for row in mine if row.get("refill_fault_us")]
     if not slow:
         return ""
     worst = max(slow, key=lambda row: row["refill_faults"] * row["refill_fault_us"])
-    return (f" With {worst['threads']} threads {worst['refill_faults']:,.0f} of {worst['ops']:,.0f} reads met an empty pool and "
-            f"took {worst['refill_fault_us']:,.0f} us on average: they give pages metadata before they take frames (OS-9).")
+    return (f" With {worst['threads']} threads {worst['refill_faults']:,.0f} of {worst['ops']:,.0f} reads found the pool empty "
+            f"and took {worst['refill_fault_us']:,.0f} us on average: such a fault adopts pages before it takes frames (OS-9).")
 
 
 def with_kpoold(figure: str, key: str, word: str) -> Callable[[list[dict]], list[Compared]]:
-    """The ratios, and what kpoold changes."""
+    """Return a function that compares the ratios, and what kpoold changes."""
     def compared(rows: list[dict]) -> list[Compared]:
         name = f"{word}_change_by_kpoold"
         mine = [row for row in _by(rows, kind="hwdp") if row.get(name) is not None]
@@ -254,8 +260,8 @@ def with_kpoold(figure: str, key: str, word: str) -> Callable[[list[dict]], list
             found.append(Compared(
                 f"kpoold's change of hwdp's {word}", "%", tuple(paper(figure, "kpoold")), spread([row[name] for row in mine]),
                 max(row[name + repeated.INTERVAL] or 0 for row in mine),
-                f"kpoold removes {min(removed, default=0):.0f} to {max(removed, default=0):.0f} % of the faults for want of a "
-                "frame, which cost far more here: see figures 5.5 and 5.7."))
+                f"kpoold removes {min(removed, default=0):.0f} to {max(removed, default=0):.0f} % of the faults that find "
+                "no free frame. These faults cost far more here: see figures 5.5 and 5.7."))
         return found
     return compared
 
@@ -276,7 +282,7 @@ ABOUT = {
     "no refill": "fio reads 64 MiB of a file of 320 MiB with one thread; the pool holds more than it reads.",
     "small": "fio's threads read 64 MiB each of a file of 4 GiB; the pool of 4 MiB is refilled all the time.",
     "large": "fio's threads read 512 MiB each of a file of 4 GiB, with 256 MiB of memory and a pool of 4 MiB: a quarter of the "
-             "thesis's 2 GB, 16 GB and 1 GB. `./trapless study large` has its own sizes, with 4 threads.",
+             "thesis's 2 GB, 16 GB and 1 GB. `./trapless study large` uses the thesis's sizes, with 4 threads.",
 }
 
 EXPERIMENTS: dict[str, Experiment] = {}
@@ -285,7 +291,7 @@ EXPERIMENTS: dict[str, Experiment] = {}
 def _add(figure: str, title: str, measure: Callable[[Setup], list[dict]], columns: tuple[Column, ...], about: str, keys: int = 1,
          compared: Callable[[list[dict]], list[Compared]] = lambda rows: [], view: tuple[Column, ...] = (),
          more: tuple[Column, ...] = small_no_refill.OF_ROWS, **drawn: plots.Plot) -> None:
-    """An experiment with one table, of which a page shows the columns of `view`, or all."""
+    """Add an experiment with one table. Its page shows the columns of `view`, or all columns."""
     name = f"thesis-{figure}"
     shown = Table(columns, keys, views={"": View(view)} if view else {})
     EXPERIMENTS[name] = Experiment(f"{title} (THESIS figure {figure})", measure, {name: shown}, drawn, more=more,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ISCA20's figures of single misses: 3, 11, 12, 17 with fio on a file of which nothing is in memory, and the SMU's area."""
+"""ISCA20's figures of single misses: 3, 11, 12, 17 with fio on a file of which no page is in memory; and the SMU's area."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from studies.isca20.rocksdb import PAPER, paper, points
 
 THREADS = (1, 2, 4, 8)
 SCALE = Scale(memory_mib=1024, data_mib=512, operations=4_000, warm=0)
-"""Memory for all that is read. The paper's file has 4 GB; how large it is does not change one thread's cold miss."""
+"""Memory for all pages that are read. The paper's file has 4 GB, but its size does not affect a cold miss of one thread."""
 SCALE_OF_QUICK = Scale(memory_mib=512, data_mib=256, operations=500, warm=0)
 SCALE_OF_12 = replace(SCALE, data_mib=4096)
 """Scale of figure 12, with the paper's file. In a small file, eight threads would find every third page in memory, because
-another thread has read it."""
+another thread has read it already."""
 SCALE_OF_QUICK_12 = replace(SCALE_OF_12, operations=500)
 TIMINGS = {"detailed": True, "every access hits": False}
 """Timings of figure 3: with the time of caches, TLBs, branch prediction and DRAM, and without it."""
 DRIVES = ("z-ssd", "optane-ssd", "optane-pmm")
-"""Figure 17's, slowest first (machine/profiles/ssd)."""
+"""Drives of figure 17, the slowest first (machine/profiles/ssd)."""
 PARTS = {
     "exception": ("exception",),
     "fault handling": ("fault handling",),
@@ -42,30 +42,30 @@ PARTS = {
     "switch": ("context switch",),
     "completion": ("completion", "rest of the fault"),
 }
-"""Figure 3's parts by the machine's spans (docs/explanation/attribution.md); the paper has no bar for what is fault
-handling here."""
+"""Figure 3's parts, as spans of the machine (docs/explanation/attribution.md). The paper has no bar for the spans of fault
+handling."""
 SMU_BEFORE, SMU_AFTER = ("request", "frame", "command"), ("completion", "install")
-"""Steps of a miss in hardware that the SMU does, as in figure 11b."""
+"""Steps of a miss in hardware that the SMU makes, as in figure 11b."""
 STEPS_BEFORE, STEPS_AFTER = ("walk", *SMU_BEFORE), (*SMU_AFTER, "resume")
-"""The walker's as well."""
+"""The SMU's steps and the walker's."""
 BLOCKS = {"pmshr": "PMSHR", "descriptors": "NVMe registers", "prefetch": "prefetch buffer", "rest": "rest",
           "whole": "whole"}
 MODULES = {"pmshr": ("pmshr", "front", "lookup", "answer"), "descriptors": ("desc",), "prefetch": ("free",)}
-"""The paper's parts by modules of the RTL; all others are the rest."""
+"""The paper's parts of the SMU, as modules of the RTL. All other modules are the rest."""
 CELLS_NM = 180
 """Feature size of the cells (rtl/smu/doc/cost.md)."""
 
 
 def cold(setup: Setup, cases: Iterable[tuple[dict, dict]], full: Scale = SCALE, quick: Scale = SCALE_OF_QUICK) -> list[dict]:
-    """Rows of fio's reads of pages that are not in memory."""
+    """Return rows of fio's reads of pages that are not in memory."""
     scale = quick if setup.quick else full
     return repeated.measure(setup, points(setup, (
         (names, Case(program=FIO, scale=scale, filled=False, **{"threads": 1, **values})) for names, values in cases)))
 
 
 def figure_3(setup: Setup) -> list[dict]:
-    """Parts of a page fault that the operating system serves, in percent of the device's time; and what they would be if every
-    access hit."""
+    """Return the parts of a page fault that the operating system serves, in percent of the device's time, and their values if
+    every access hit."""
     rows = cold(setup, [({"timing": name}, {"kind": "osdp", "attributed": True, "detailed": detailed})
                         for name, detailed in TIMINGS.items()])
     for row in rows:
@@ -80,7 +80,7 @@ def figure_3(setup: Setup) -> list[dict]:
 
 
 def parts_of(faults: dict) -> dict:
-    """Figure 3's parts of a fault, in percent of its device's time and in us."""
+    """Return figure 3's parts of a fault, in percent of its device time and in us."""
     spans = faults["spans_us"]
     found = {f"{part}_us": sum(spans[span] for span in its) for part, its in PARTS.items()}
     found["whole_us"] = sum(found.values())
@@ -89,20 +89,20 @@ def parts_of(faults: dict) -> dict:
 
 
 def compared_3(rows: list[dict]) -> list[Compared]:
-    """Each part that the paper prints."""
+    """Compare each part that the paper prints."""
     named = sum(row["paper"] for row in rows if row["paper"] is not None and row["part"] != "whole")
     whole = rows[-1]["paper"]
     return [Compared(
         f"{row['part']}, of the device's time", "%", one(row["paper"]), one(row["of_device"]), row["of_device_ci"],
-        f"It takes {row['us']:.2f} us here; {row['of_device'] - row['if_hits']:.1f} of its {row['of_device']:.1f} % are misses "
-        f"of caches, TLBs and branches, and {row['if_hits']:.1f} are left if every access hits. A whole fault executes "
-        f"{row['instructions']:,.0f} instructions of Linux 6.12 on RISC-V, one a cycle at best; the paper has 4.9 on x86. "
-        f"The parts that it names are {named:.1f} of its {whole:.1f} %: where the others belong is not known.")
+        f"It takes {row['us']:.2f} us here. Of its {row['of_device']:.1f} %, {row['of_device'] - row['if_hits']:.1f} are misses "
+        f"of caches, TLBs and branches; {row['if_hits']:.1f} are left if every access hits. A whole fault executes "
+        f"{row['instructions']:,.0f} instructions of Linux 6.12 on RISC-V, at most one per cycle; the paper uses Linux 4.9 on "
+        f"x86. The parts that the paper names are {named:.1f} of its {whole:.1f} %; it does not say what the rest is.")
         for row in rows if row["paper"] is not None]
 
 
 def figure_11(setup: Setup) -> list[dict]:
-    """Time before and after the device, of a page fault and of a miss in hardware; the latter's steps."""
+    """Return the time before and after the device, of a page fault and of a miss in hardware, and the steps of the latter."""
     osdp, hwdp = cold(setup, [({"kind": "osdp"}, {"kind": "osdp", "attributed": True}), ({"kind": "hwdp"}, {"kind": "hwdp"})])
     for run in osdp[repeated.RUNS]:
         spans = run["profile"]["faults"]["spans_us"]
@@ -122,36 +122,36 @@ def figure_11(setup: Setup) -> list[dict]:
 
 
 def parts_11(rows: list[dict]) -> list[dict]:
-    """A bar's part each."""
+    """Return one row for each part of a bar."""
     return [{"kind": row["kind"], "part": part, "us": row[key]} for row in rows
             for part, key in (("before", "before_us"), ("device", "span_device_us"), ("after", "after_us"))]
 
 
 def compared_11(rows: list[dict]) -> list[Compared]:
-    """How much shorter the hardware's parts are, and how long its own steps."""
+    """Compare how much shorter the hardware's parts are, and how long its own steps take."""
     osdp, hwdp = rows
     found = [Compared(
         f"time {part} the device, osdp less hwdp", "us", one(paper("11", part)), one(hwdp[f"{part}_us_less"]),
         hwdp[f"{part}_us_less_ci"],
-        f"osdp's part takes {osdp[f'{part}_us']:.2f} us here, hwdp's {hwdp[f'{part}_us']:.2f}: the difference is the kernel's, "
-        f"{osdp['fault_instructions']:,.0f} instructions of Linux 6.12 for a fault; isca20-3 says what misses add.")
+        f"osdp's part takes {osdp[f'{part}_us']:.2f} us here, hwdp's {hwdp[f'{part}_us']:.2f}: the difference is the kernel, "
+        f"which executes {osdp['fault_instructions']:,.0f} instructions of Linux 6.12 per fault. isca20-3 shows what misses add.")
         for part in ("before", "after")]
     for part, steps in (("before", SMU_BEFORE), ("after", SMU_AFTER)):
         taken = ", ".join(f"{step} {hwdp[f'{step}_step_ns']:.1f}" for step in steps)
         found.append(Compared(
             f"the SMU's steps {part} the device", "ns", one(smu_ns(part)), one(hwdp[f"smu_{part}_ns"]), hwdp[f"smu_{part}_ns_ci"],
-            f"In ns: {taken}. Its memory accesses go through the machine's caches and DRAM here; the paper assumes "
-            "a constant for each."))
+            f"In ns: {taken}. Here the SMU's memory accesses go through the machine's caches and DRAM; the paper assumes "
+            "a constant time for each."))
     return found
 
 
 def smu_ns(part: str) -> float:
-    """The paper's steps of the SMU before or after the device."""
+    """Return the paper's time of the SMU's steps before or after the device."""
     return paper("11", f"smu_{part}_cycles") / paper("11", "clock_ghz") + (paper("11", f"smu_{part}_ns") or 0)
 
 
 def figure_12(setup: Setup) -> list[dict]:
-    """Latency of a 4 KiB read by threads."""
+    """Measure the latency of a 4 KiB read, by number of threads."""
     threads = (1, 8) if setup.quick else THREADS
     rows = cold(setup, [({"threads": count, "kind": kind}, {"threads": count, "kind": kind, "sparse": True})
                         for count in threads for kind in setup.kinds or rocksdb.KINDS], SCALE_OF_12, SCALE_OF_QUICK_12)
@@ -162,27 +162,28 @@ def figure_12(setup: Setup) -> list[dict]:
 
 
 def compared_12(rows: list[dict]) -> list[Compared]:
-    """hwdp's latency over osdp's, with 1 and 8 threads."""
+    """Compare hwdp's latency with osdp's, for 1 and 8 threads."""
     by_name = {(row["threads"], row["kind"]): row for row in rows}
     found = []
     for (threads, _), row in by_name.items():
         if row["paper"] is None or "latency_change" not in row:
             continue
         before, emulated = by_name[threads, "osdp"], by_name.get((threads, "emulated"), {})
-        # The paper's values are its emulation's, less a constant.
+        # The paper computes its values from its emulation, minus a constant.
         said = (f" The emulation, from which the paper calculates its values, has {emulated['latency_change']:+.1f} % here."
                 if "latency_change" in emulated else "")
         found.append(Compared(
             f"latency of a read, hwdp over osdp, {threads} threads", "%", one(row["paper"]), one(row["latency_change"]),
             row["latency_change_ci"],
-            f"A read takes {before['mean_us']:.1f} us with osdp and {row['mean_us']:.1f} us with hwdp; the device has "
-            f"{before['device_us']:.1f} and {row['device_us']:.1f} us of these. Of hwdp's "
-            f"{row['mean_us'] - row['miss_us']:.1f} us are outside of the miss: fio, and what else its core does.{said}"))
+            f"A read takes {before['mean_us']:.1f} us with osdp and {row['mean_us']:.1f} us with hwdp. The device takes "
+            f"{before['device_us']:.1f} and {row['device_us']:.1f} us of these. With hwdp, "
+            f"{row['mean_us'] - row['miss_us']:.1f} us are outside the miss: fio, and other work on its core.{said}"))
     return found
 
 
 def figure_17(setup: Setup) -> list[dict]:
-    """Latency of a miss, hwdp over the emulation, on three drives; a miss is a read less one that finds its page mapped."""
+    """Measure the latency of a miss on three drives, hwdp against the emulation. A miss is a read minus a read whose page is
+    mapped."""
     rows = cold(setup, [({"drive": drive, "kind": kind}, {"kind": kind, "settings": (f"ssd={drive}",)})
                         for drive in DRIVES for kind in ("ideal", *rocksdb.KINDS)])
     hits = {row["drive"]: row[repeated.RUNS] for row in rows if row["kind"] == "ideal"}
@@ -194,13 +195,13 @@ def figure_17(setup: Setup) -> list[dict]:
     repeated.against(rows, ("drive",), {"kind": "emulated"}, "fault_us", "latency_change")
     for row in rows:
         row["paper"] = paper("17", row["drive"]) if row["kind"] == "hwdp" else None
-    # The reads that hit have no row, but are on record.
+    # The reads that hit have no row, but their runs are recorded.
     rows[0][repeated.RUNS] += [run for runs in hits.values() for run in runs]
     return rows
 
 
 def compared_17(rows: list[dict]) -> list[Compared]:
-    """hwdp's latency over the emulation's, by drive."""
+    """Compare hwdp's latency with the emulation's, by drive."""
     by_name = {(row["drive"], row["kind"]): row for row in rows}
     found = []
     for (drive, kind), row in by_name.items():
@@ -208,7 +209,8 @@ def compared_17(rows: list[dict]) -> list[Compared]:
             continue
         software = by_name[drive, "emulated"]["fault_us"] - by_name[drive, "emulated"]["device_us"]
         said = "" if row["paper"] is None else (
-            f" For the paper's value it would have to take {row['fault_us'] / (1 + row['paper'] / 100) - row['device_us']:.2f}.")
+            " To reach the paper's value, it would have to take "
+            f"{row['fault_us'] / (1 + row['paper'] / 100) - row['device_us']:.2f}.")
         found.append(Compared(
             f"latency of a miss on {drive}, hwdp over emulated", "%", None if row["paper"] is None else one(row["paper"]),
             one(row["latency_change"]), row["latency_change_ci"],
@@ -219,7 +221,7 @@ def compared_17(rows: list[dict]) -> list[Compared]:
 
 
 def area(setup: Setup) -> list[dict]:
-    """The SMU in standard cells by the paper's parts. The quick form takes what the last synthesis left."""
+    """Return the SMU's area in standard cells, by the paper's parts. The quick form uses the results of the last synthesis."""
     if not setup.quick:
         done = subprocess.run([str(RTL / "run"), str(RTL / "smu" / "synth" / "cost"), "parts"], capture_output=True, text=True,
                               check=False)
@@ -230,7 +232,7 @@ def area(setup: Setup) -> list[dict]:
 
 
 def blocks(modules: dict[str, dict]) -> list[dict]:
-    """A row for each of the paper's parts and one for all of it, from the RTL's modules."""
+    """Return a row for each of the paper's parts and one for the whole SMU, from the RTL's modules."""
     rest = tuple(set(modules) - {module for its in MODULES.values() for module in its})
     names = {**MODULES, "rest": rest, "whole": tuple(modules)}
     rows = [{"part": BLOCKS[name], "paper": paper("area", name),
@@ -243,11 +245,11 @@ def blocks(modules: dict[str, dict]) -> list[dict]:
 
 
 def compared_area(rows: list[dict]) -> list[Compared]:
-    """Shares, and the area by the square of the feature sizes."""
+    """Compare the shares, and the area scaled by the square of the feature sizes."""
     *parts, whole = rows
     rest = parts[-1]
     why = (f"The rest is {rest['share']:.1f} % here: page table updaters, deadlines, fences, counters, software ports and a "
-           "return ring, which the paper's unit has not.")
+           "return ring. The paper's unit does not have these.")
     without = whole["scaled_mm2"] - rest["scaled_mm2"]
     return [
         *(Compared(f"share of {row['part']}", "%", one(row["paper"]), one(row["share"]), None, why) for row in parts),
@@ -255,7 +257,7 @@ def compared_area(rows: list[dict]) -> list[Compared]:
                  one(paper("area", "mm2")), one(whole["scaled_mm2"]), None,
                  f"Ours is {whole['gates']:,} gates (NAND2), {whole['um2'] / 1e6:.2f} mm2 of 0.18 um. The paper has McPAT's "
                  f"estimate for arrays of {paper('area', 'bits'):,} bits and some registers, without logic; ours has logic and "
-                 f"{whole['flip_flops']:,} bits, all of them flip-flops. {why} Without it {without:.3f} mm2 are left."),
+                 f"{whole['flip_flops']:,} bits, all of them flip-flops. {why} Without the rest, {without:.3f} mm2 are left."),
     ]
 
 
@@ -303,7 +305,7 @@ EXPERIMENTS = {
         (FAULT_INSTRUCTIONS.but(key="instructions"), *OF_PARTS, *rocksdb.COLUMNS),
         about="One thread of fio reads 4 KiB blocks at random, none of them in memory. The machine follows each fault's "
               "task through the kernel and back (docs/explanation/attribution.md). The same runs without the time of caches, "
-              "TLBs, branch prediction and DRAM say what of it is misses.",
+              "TLBs, branch prediction and DRAM show which part is due to misses.",
         compared=compared_3),
     "isca20-11": Experiment(
         "before and after the device: page fault and miss in hardware (ISCA20 figure 11)", figure_11, {"isca20-11": Table(
@@ -323,17 +325,17 @@ EXPERIMENTS = {
             views={"": View((*OF_12, READ_US, LATENCY_CHANGE, PAPER, figures.DEVICE_US,
                              MISSES_PER_OP.but(heading="misses/read", form=".3f")))})},
         {"latency": plots.Lines("threads", "kind", "mean_us", "threads", "us")}, rocksdb.COLUMNS,
-        about="fio's threads read 4 KiB blocks at random through one mapping of a file of 4 GiB, each thread on a core of its "
-              "own, no block in memory. They read a small part of it, so that hardly any read finds what another one left "
-              "(misses/read). The paper reads all of it again and again with 32 GB of memory.",
+        about="fio's threads read 4 KiB blocks at random through one mapping of a file of 4 GiB, each thread on a "
+              "separate core, with no block in memory. They read a small part of the file, so that hardly any read finds a page "
+              "that another read brought (misses/read). The paper reads the whole file again and again with 32 GB of memory.",
         kinds=True, compared=compared_12),
     "isca20-17": Experiment(
         "what hardware is worth over its emulation, by drive (ISCA20 figure 17)", figure_17, {"isca20-17": Table(
             (*OF_17, figures.DEVICE_US, READ_US.but(heading="read us"), MISS_US, MISS_US.interval("± us"), OVER_EMULATED,
              OVER_EMULATED.interval("± %"), PAPER), keys=2)},
         {"miss": plots.Bars("drive", "kind", "fault_us", "us a miss")}, rocksdb.COLUMNS,
-        about="One thread of fio reads 4 KiB blocks at random, none of them in memory, on three drives. A miss is what "
-              "a read takes longer than with `ideal`.",
+        about="One thread of fio reads 4 KiB blocks at random, none of them in memory, on three drives. The time "
+              "of a miss is the time of a read minus that with `ideal`.",
         compared=compared_17),
     "isca20-area": Experiment(
         "area of the SMU by part (ISCA20 section VI-D)", area, {"isca20-area": Table((
@@ -345,8 +347,8 @@ EXPERIMENTS = {
         {"area": plots.Bars("part", "unit", "share", "% of the SMU", "paper",
                             rows=lambda rows: [{**row, "unit": "SMU"} for row in rows[:-1]])},
         guest=False,
-        about="The RTL (rtl/smu) by Yosys in the public cells OSU018 of 0.18 um, default parameters; gates are areas in those of "
-              "a NAND of two inputs. Scaled to 22 nm by the square of the feature size, which is the classical rule "
-              "and a bound: real libraries do not shrink as much. rtl/smu/doc/cost.md has each of the parts.",
+        about="The RTL (rtl/smu) with default parameters, synthesized by Yosys to the public cells OSU018 of 0.18 um. Gates are "
+              "areas divided by that of a NAND with two inputs. The area is scaled to 22 nm by the square of the feature size. "
+              "This classical rule is a lower bound: real libraries shrink less. rtl/smu/doc/cost.md has all parts.",
         compared=compared_area),
 }

@@ -21,31 +21,31 @@ from trapless.study.repeated import Point, widest
 
 THREADS = (1, 2, 4, 8)
 SEVERAL = 4
-"""Threads of figures 14 and 15; figures 1 and 4 do not say, and take as many."""
+"""Threads of figures 14 and 15. Figures 1 and 4 do not give a number; we use the same."""
 RATIOS = (1, 2, 3, 4)
-"""Data set to memory (figure 1)."""
+"""Size of the data set divided by that of memory (figure 1)."""
 SEEDS, SEEDS_OF_QUICK = 3, 2
 READ_ONLY = "YCSB-C"
 EVENTS = ("l1i", "l1d", "l2", "last", "dtlb", "branches")
-"""Miss events of user code, for 1000 of its instructions."""
+"""Miss events of user code, per 1000 of its instructions."""
 BACKGROUND = {"kpted": ("kpted",), "kpoold": ("kpoold", "kadoptd")}
-"""The kernel's threads by what they do; kadoptd does what kpoold asks for, in the time of the program's control group."""
+"""The kernel's threads by their work. kadoptd does what kpoold asks for, in the time of the program's control group."""
 paper = Paper(__file__)
 
 
 def points(setup: Setup, cases: Iterable[tuple[dict, Case]]) -> list[Point]:
-    """Each case with all seeds, in the setup's scale."""
+    """Return each case with all seeds, in the setup's scale."""
     seeds = range(1, (SEEDS_OF_QUICK if setup.quick else SEEDS) + 1)
     return [Point(names, {seed: rocksdb.run_of(setup, replace(case, seed=seed)) for seed in seeds}) for names, case in cases]
 
 
 def scale(setup: Setup) -> rocksdb.Scale:
-    """The setup's scale."""
+    """Return the setup's scale."""
     return rocksdb.SCALE_OF_QUICK if setup.quick else rocksdb.SCALE
 
 
 def figure_13(setup: Setup) -> list[dict]:
-    """Throughput of every program, by threads and kind, and what it gains over osdp and over emulated."""
+    """Measure the throughput of every program, by threads and kind, and its gain over osdp and over emulated."""
     threads = (1, SEVERAL) if setup.quick else THREADS
     rows = repeated.measure(setup, points(setup, (
         ({"program": program, "threads": count, "kind": kind}, Case(program, kind, count, scale(setup)))
@@ -56,12 +56,12 @@ def figure_13(setup: Setup) -> list[dict]:
 
 
 def gains(rows: list[dict], programs: Iterable[str]) -> list[dict]:
-    """The rows of hwdp that have a gain."""
+    """Return the rows of hwdp that have a gain."""
     return [row for row in rows if row["kind"] == "hwdp" and "gain" in row and row["program"] in set(programs)]
 
 
 def compared_13(rows: list[dict]) -> list[Compared]:
-    """The paper's two ranges, and its best workload."""
+    """Compare the paper's two ranges, and its best workload."""
     found = []
     uniform = (rocksdb.FIO, rocksdb.DBBENCH)
     for quantity, programs, key in (
@@ -81,19 +81,20 @@ def compared_13(rows: list[dict]) -> list[Compared]:
 
 
 def _why_13(rows: list[dict], mine: list[dict]) -> str:
-    """What makes the gain: misses of an operation, the kernel's part of one, and the program's own."""
+    """Explain the gain: misses per operation, and the instructions of the kernel and of the program per operation."""
     before = [row for row in rows if row["kind"] == "osdp" and (row["program"], row["threads"]) in {
         (other["program"], other["threads"]) for other in mine}]
     misses, kernel, user = ([row[key] for row in before] for key in (
         "misses_per_op", "kernel_instructions_per_op", "user_instructions_per_op"))
     after = mean(row["kernel_instructions_per_op"] for row in mine)
-    return (f"An operation misses {min(misses):.2f} to {max(misses):.2f} pages here (RocksDB's records lie on two each); with "
-            f"osdp the kernel executes {mean(kernel):,.0f} instructions for it on average, with hwdp {after:,.0f}, beside "
-            f"{mean(user):,.0f} of the program. The paper does not say how many pages its operations miss." + _least(rows, mine))
+    return (f"An operation misses {min(misses):.2f} to {max(misses):.2f} pages here (each of RocksDB's records lies on two). On "
+            f"average the kernel executes {mean(kernel):,.0f} instructions for it with osdp and {after:,.0f} with hwdp; the "
+            f"program executes {mean(user):,.0f}. The paper does not say how many pages its operations miss."
+            + _least(rows, mine))
 
 
 def _least(rows: list[dict], mine: list[dict]) -> str:
-    """Which gain is the smallest, and what its operations take with hwdp and with osdp; with fewer threads as well."""
+    """Name the smallest gain, and its operations' times with hwdp and with osdp, also with fewer threads."""
     least = min(mine, key=lambda row: row["gain"])
     program, threads = least["program"], least["threads"]
     fewer = max((row["threads"] for row in mine if row["program"] == program and row["threads"] < threads), default=None)
@@ -103,19 +104,21 @@ def _least(rows: list[dict], mine: list[dict]) -> str:
     parts = [f"{operation.replace('_', ' ')} {us:.0f} us instead of {at['osdp', threads][operation]:.0f} (with {fewer} "
              f"{at['hwdp', fewer][operation]:.0f} instead of {at['osdp', fewer][operation]:.0f})"
              for operation, us in at["hwdp", threads].items()]
-    return (f" Least gains {program} with {threads} threads" + (f": {', '.join(parts)}" if parts else "")
-            + ("; each core has a thread then: who is woken waits for one, and a load that waits in hardware keeps its own."
+    return (f" The smallest gain is that of {program} with {threads} threads" + (f": {', '.join(parts)}" if parts else "")
+            + ("; then each core has a thread: a thread that is woken waits for a core, and a load that waits in hardware "
+               "keeps its core."
                if threads == max(THREADS) else "."))
 
 
 def _latencies(row: dict) -> dict[str, float]:
-    """Mean time of each of YCSB's operations, us, but of all together."""
+    """Return the mean time in us of each of YCSB's operations, without that of all operations together."""
     runs = [run.get("latency", {}) for run in row[repeated.RUNS]]
     return {operation: mean(run[operation]["mean_us"] for run in runs) for operation in runs[0] if operation != "all"}
 
 
 def figure_1(setup: Setup) -> list[dict]:
-    """Time of an operation of YCSB-C with osdp, and what of it page faults are, by data set : memory."""
+    """Return the time of an operation of YCSB-C with osdp, and its part in page faults, by size of the data set relative to
+    memory."""
     base = scale(setup)
     ratios = RATIOS[:3] if setup.quick else RATIOS
     rows = repeated.measure(setup, points(setup, (
@@ -131,28 +134,28 @@ def _split(row: dict) -> dict:
         inside = sum(profile[name]["count"] * profile[name]["mean_us"] for name in ("faults", "minor_faults") if
                      profile[name]["count"])
         run["fault_us"] = inside / run["ops"]
-        # From the threads' own times, like throughput, not from the region's time, in which some wait for the slowest.
+        # From the threads' own times, like throughput. In the region's time, some threads wait for the slowest.
         run["compute_us"] = SEVERAL * 1e6 / run["ops_per_second"] - run["fault_us"]
         run["fault_share"] = 100 * run["fault_us"] / (run["fault_us"] + run["compute_us"])
     return repeated.row(row[repeated.RUNS][0]["names"], row[repeated.RUNS])
 
 
 def parts_1(rows: list[dict]) -> list[dict]:
-    """A bar's part each."""
+    """Return one row for each part of a bar."""
     return [{"ratio": f"{row['ratio']}:1", "part": part, "us": row[key]} for row in rows
             for part, key in (("compute", "compute_us"), ("page faults", "fault_us"))]
 
 
 def compared_1(rows: list[dict]) -> list[Compared]:
-    """The paper prints no values: the share grows, computing stays as it is."""
+    """The paper prints no values: the share grows, and the time of computing stays the same."""
     return [Compared(f"time in page faults, data set {row['ratio']} times the memory", "%", None, one(row["fault_share"]),
                      row["fault_share_ci"]) for row in rows]
 
 
 def figure_4(setup: Setup) -> list[dict]:
-    """YCSB-C with memory enough, all of it mapped beforehand or nothing: throughput and events of user code."""
+    """Measure YCSB-C with enough memory, of which all or nothing is mapped beforehand: throughput and events of user code."""
     base = scale(setup)
-    # Records, RocksDB and the kernel find room.
+    # Enough for the records, RocksDB and the kernel.
     large = replace(base, memory_mib=2 * base.data_mib)
     rows = repeated.measure(setup, points(setup, (
         ({"kind": kind}, Case(READ_ONLY, kind, SEVERAL, large, filled=False, attributed=True)) for kind in ("ideal", "osdp"))))
@@ -160,7 +163,7 @@ def figure_4(setup: Setup) -> list[dict]:
 
 
 def figure_14(setup: Setup) -> list[dict]:
-    """YCSB-C on 4 threads: throughput, and events of user code, in those of osdp."""
+    """Measure YCSB-C on 4 threads: throughput and events of user code, relative to those of osdp."""
     return relative(_four_threads(setup), "osdp")
 
 
@@ -170,7 +173,7 @@ def _four_threads(setup: Setup) -> list[dict]:
 
 
 def relative(rows: list[dict], base: str) -> list[dict]:
-    """Add IPC and miss events of user code, and all of them in percent over the base kind's."""
+    """Add IPC and miss events of user code, and the change of each, in percent, against the base kind."""
     found = []
     for row in rows:
         for run in row[repeated.RUNS]:
@@ -183,7 +186,7 @@ def relative(rows: list[dict], base: str) -> list[dict]:
 
 
 def events(base: str) -> Callable[[list[dict]], list[dict]]:
-    """Throughput, IPC and events of each kind in percent of the base kind's."""
+    """Return throughput, IPC and events of each kind in percent of the base kind's."""
     def rows(records: list[dict]) -> list[dict]:
         shown = {"ops_per_second": "throughput", "user_ipc": "IPC", **{f"user_{event}": event for event in EVENTS}}
         return [{"event": name, "kind": record["kind"], "of_base": 100 + record.get(f"{key}_change", 0.0),
@@ -193,7 +196,7 @@ def events(base: str) -> Callable[[list[dict]], list[dict]]:
 
 
 def compared_4(rows: list[dict]) -> list[Compared]:
-    """Throughput of osdp in that of ideal."""
+    """Compare the throughput of osdp, as a share of ideal's."""
     osdp = next(row for row in rows if row["kind"] == "osdp")
     share = 100 + osdp["ops_per_second_change"]
     return [Compared("throughput of osdp, of ideal (the paper: less than half)", "%", (0.0, paper("4", "throughput")), one(share),
@@ -205,21 +208,21 @@ def compared_4(rows: list[dict]) -> list[Compared]:
 
 
 def compared_14(rows: list[dict]) -> list[Compared]:
-    """User IPC and the share of misses that hardware serves."""
+    """Compare user IPC, and the share of misses that hardware serves."""
     osdp, hwdp = rows
     return [
         Compared("user IPC, hwdp over osdp", "%", one(paper("14", "ipc")), one(hwdp["user_ipc_change"]),
                  hwdp["user_ipc_change_ci"],
-                 f"For 1000 instructions of user code the first data cache misses {osdp['user_l1d']:.1f} times with osdp and "
+                 f"Per 1000 instructions of user code, the first data cache misses {osdp['user_l1d']:.1f} times with osdp and "
                  f"{hwdp['user_l1d']:.1f} with hwdp, the second level {osdp['user_l2']:.1f} and {hwdp['user_l2']:.1f}, branches "
-                 f"{osdp['user_branches']:.1f} and {hwdp['user_branches']:.1f}; a core has one cycle an instruction here, and "
-                 "a wide one feels such misses otherwise."),
+                 f"{osdp['user_branches']:.1f} and {hwdp['user_branches']:.1f}; a core executes one instruction per cycle here; "
+                 "such misses affect a wide core differently."),
         Compared("misses that hardware serves", "%", one(paper("14", "hardware")), one(hwdp["hw_share"]), hwdp["hw_share_ci"]),
     ]
 
 
 def figure_15(setup: Setup) -> list[dict]:
-    """Kernel instructions and cycles of an operation of YCSB-C on 4 threads, by who executes them."""
+    """Measure kernel instructions and cycles per operation of YCSB-C on 4 threads, by the thread that executes them."""
     rows = []
     for row in _four_threads(setup):
         for run in row[repeated.RUNS]:
@@ -231,7 +234,7 @@ def figure_15(setup: Setup) -> list[dict]:
 
 
 def kernel_parts(profile: dict, ops: int) -> dict:
-    """Instructions and cycles of the kernel for an operation: of kpted, of kpoold, and all others', which is the program's
+    """Return instructions and cycles of the kernel per operation: of kpted, of kpoold, and the rest, which is the program's
     system calls, faults and interrupts."""
     found = {}
     for counted in ("instructions", "cycles"):
@@ -244,20 +247,20 @@ def kernel_parts(profile: dict, ops: int) -> dict:
 
 
 def parts_15(rows: list[dict]) -> list[dict]:
-    """A bar's part each."""
+    """Return one row for each part of a bar."""
     return [{"bar": f"{row['kind']}, {counted}", "part": part, "value": row[f"{part}_{counted}"]}
             for counted in ("instructions", "cycles") for row in rows for part in ("kernel", *BACKGROUND)]
 
 
 def compared_15(rows: list[dict]) -> list[Compared]:
-    """Kernel instructions, kpted and kpoold included."""
+    """Compare the kernel's instructions, including those of kpted and kpoold."""
     osdp, hwdp = rows
     return [Compared(
         "kernel instructions, hwdp over osdp", "%", one(paper("15", "instructions")), one(hwdp["all_instructions_change"]),
         hwdp["all_instructions_change_ci"],
-        f"Of {osdp['all_instructions']:,.0f} instructions an operation {hwdp['all_instructions']:,.0f} are left, of which kpted "
-        f"executes {hwdp['kpted_instructions']:,.0f} and kpoold {hwdp['kpoold_instructions']:,.0f}: giving pages their metadata "
-        "and finding frames, which with osdp is part of the fault.")]
+        f"Of {osdp['all_instructions']:,.0f} instructions per operation, {hwdp['all_instructions']:,.0f} are left; kpted "
+        f"executes {hwdp['kpted_instructions']:,.0f} of them and kpoold {hwdp['kpoold_instructions']:,.0f}. They adopt pages and "
+        "find frames; with osdp, that is part of the fault.")]
 
 
 PAPER = Column("paper", "paper %", "The paper's value.", "%", None, "+.1f")
@@ -278,7 +281,7 @@ EVENT_CHANGES = tuple(Column(f"{event.key}_change", f"{event.heading} change %",
 
 
 def throughput_change(base: str) -> Column:
-    """The column for the change of the throughput against a kind."""
+    """Return the column for the change of the throughput against a kind."""
     return Column("ops_per_second_change", f"throughput over {'OS paging' if base == 'osdp' else base} %",
                   f"How much more operations per second than with {base}.", "%", HIGHER, "+.1f")
 
@@ -313,8 +316,8 @@ EXPERIMENTS = {
             views={"": View((RATIO, figures.OPS_PER_SECOND, COMPUTE_US, FAULT_US, FAULT_SHARE, MISSES_PER_OP,
                              figures.KERNEL_PER_OP))})},
         {"time": plots.Bars("ratio", "part", "us", "us an operation", rows=parts_1, stacked=True)}, rocksdb.COLUMNS,
-        about="YCSB-C on RocksDB, osdp, 4 threads, with memory of a first, a half, a third, a quarter of the data set. "
-              "Time in page faults is from the trap until user code goes on, by the machine's attribution.",
+        about="YCSB-C on RocksDB, osdp, 4 threads, with memory of the size of the data set, and a half, a third and a quarter of "
+              "it. Time in page faults is from the trap until user code goes on, by the machine's attribution.",
         compared=compared_1),
     "isca20-4": Experiment(
         "YCSB-C with and without page faults: throughput, user IPC (ISCA20 figure 4)", figure_4, {"isca20-4": Table(
@@ -324,8 +327,8 @@ EXPERIMENTS = {
                    "events": View((figures.KIND, *OF_EVENTS))})},
         {"events": plots.Bars("event", "kind", "of_base", "% of ideal", rows=events("ideal"))}, (*rocksdb.COLUMNS,
                                                                                                  *EVENT_CHANGES),
-        about="YCSB-C on RocksDB, 4 threads; memory is twice the data set. ideal maps all of it beforehand, osdp finds "
-              "it on disk.",
+        about="YCSB-C on RocksDB, 4 threads; memory is twice the data set. With ideal, the whole data set is mapped "
+              "beforehand; with osdp, it is on disk.",
         compared=compared_4),
     "isca20-13": Experiment(
         "FIO, DBBench readrandom and YCSB: throughput by threads and kind (ISCA20 figure 13)", figure_13, {"isca20-13": Table(
@@ -337,7 +340,7 @@ EXPERIMENTS = {
         rocksdb.COLUMNS,
         about="A data set of twice the memory, records of 4 KiB, a core for each thread. FIO reads blocks of one "
               "mapping at random, DBBench is RocksDB's readrandom, YCSB its core workloads; each record that YCSB reads "
-              "is checked, each block that DBBench reads as well.",
+              "and each block that DBBench reads is checked.",
         kinds=True, compared=compared_13),
     "isca20-14": Experiment(
         "YCSB-C: user IPC and miss events (ISCA20 figure 14)", figure_14, {"isca20-14": Table(
@@ -346,8 +349,8 @@ EXPERIMENTS = {
                              HW_SHARE.but(form=".2f"))),
                    "events": View((figures.KIND, *OF_EVENTS))})},
         {"events": plots.Bars("event", "kind", "of_base", "% of osdp", rows=events("osdp"))}, (*rocksdb.COLUMNS, *EVENT_CHANGES),
-        about="YCSB-C on RocksDB, 4 threads, a data set of twice the memory. Events are of user code, for 1000 of its "
-              "instructions.",
+        about="YCSB-C on RocksDB, 4 threads, a data set of twice the memory. Events are those of user code, per 1000 of "
+              "its instructions.",
         compared=compared_14),
     "isca20-15": Experiment(
         "YCSB-C: instructions and cycles of the kernel (ISCA20 figure 15)", figure_15, {"isca20-15": Table(
@@ -358,7 +361,7 @@ EXPERIMENTS = {
                              CYCLES_CHANGE))})},
         {"kernel": plots.Bars("bar", "part", "value", "an operation", rows=parts_15, stacked=True)},
         (*rocksdb.COLUMNS, KERNEL_CHANGE, *(cycles for _, cycles in BY_WHOM.values())),
-        about="YCSB-C on RocksDB, 4 threads, a data set of twice the memory: all that the kernel executes, by who has "
-              "it executed.",
+        about="YCSB-C on RocksDB, 4 threads, a data set of twice the memory: all instructions and cycles of the kernel, by "
+              "the thread that causes them.",
         compared=compared_15),
 }

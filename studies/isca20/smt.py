@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """fio beside a CPU-bound program on the two hardware threads of one core (ISCA20 figure 16).
 
-fio reads 4 KiB blocks at random through a mapping on hart 0; the other program computes on hart 1 as long as fio runs. Caches,
-TLBs and predictor are on. The machine counts instructions per hart, so the guest needs no counters.
+fio reads 4 KiB blocks at random through a mapping on hart 0; the other program computes on hart 1 while fio runs. Caches, TLBs
+and branch predictor are on. The machine counts instructions per hart, so the guest needs no counters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from studies.isca20.rocksdb import SEEDS_OF_QUICK, paper
 
 PROFILE = "server"
 HARTS = 4
-"""Two cores: the kernel's threads can run on the second, as they can on the other cores of the paper's processor."""
+"""Two cores: the kernel's threads can run on the second one, as they can run on other cores of the paper's processor."""
 KINDS = ("osdp", "hwdp")
 BESIDE = {
     "nothing": "",
@@ -38,7 +38,7 @@ BESIDE = {
     "sha256sum": "dd if=/dev/zero bs=1M count=8 of=/tmp/zero; while :; do sha256sum /tmp/zero; done",
     "awk": "awk 'BEGIN { while (1) { i = (i * 69069 + 1) % 262144; a[i] += i } }'",
 }
-"""What runs on hart 1. (The paper takes programs of SPEC CPU 2017.) awk walks through more memory than the caches of a core."""
+"""Programs on hart 1. (The paper uses programs of SPEC CPU 2017.) awk uses more memory than the caches of a core hold."""
 SEEDS = (8, 9, 10)
 FORM = "smt 2"
 LOAD = Load(read_bytes=192 * ext4.MIB, log_ms=0)
@@ -46,7 +46,7 @@ _STATS = "/sys/kernel/mm/hwdp/stats"
 
 
 def job(load: Load, kind: str, beside: str) -> Job:
-    """fio on hart 0, the other program on hart 1."""
+    """Return a job that runs fio on hart 0 and the other program on hart 1."""
     other = f"taskset 2 sh -c {_quoted(BESIDE[beside])} > /dev/null 2>&1 &\nsleep 0.05" if BESIDE[beside] else ""
     return Job(f"{other}\ntaskset 1 {load.command(kind)} || exit $?\n[ ! -e {_STATS} ] || cp {_STATS} /job/out/hwdp-stats")
 
@@ -56,7 +56,7 @@ def _quoted(text: str) -> str:
 
 
 def measure(setup: Setup) -> list[dict]:
-    """One row for each kind and each program beside fio, with ratios to osdp."""
+    """Return one row for each kind and each program beside fio, with ratios to osdp."""
     load = replace(LOAD, read_bytes=LOAD.read_bytes // 16) if setup.quick else LOAD
     guest = replace(load.guest(setup.guest(dataset.image(load.file_bytes))), profile=PROFILE, harts=HARTS, memory="1G",
                     detail=f"milestone:{guests.FIRST_COMMAND}")
@@ -68,11 +68,11 @@ def measure(setup: Setup) -> list[dict]:
 
 
 def take(outcome: guests.Outcome, folder: Path) -> dict:
-    """The record of one run: fio's reads per second since its first read, and instructions per hart."""
+    """Make the record of one run: fio's reads per second since its first read, and instructions per hart."""
     read = json.loads((folder / "out" / "fio.json").read_text())["jobs"][0]["read"]
     region = outcome.stats["rois"][0]
     if len(region["watch"]) > 1:
-        raise UserError("fio read the file's last block, and so mapped the file again: use another seed")
+        raise UserError("fio read the file's last block, so it mapped the file again: use another seed")
     (waited,) = waited_seconds(folder / "out")
     seconds = region["sim_seconds"]
     here, there, *_ = region["instructions_by_hart"]
@@ -108,15 +108,15 @@ def compare(rows: list[dict]) -> list[dict]:
 
 
 def compared(rows: list[dict]) -> list[Compared]:
-    """The paper's values beside ours: fio's speed beside a program that computes, that program's speed, and fio's instructions in
-    the same time."""
+    """Return the paper's values beside ours: fio's speed beside a program that computes, that program's speed, and fio's
+    instructions in the same time."""
     beside = [row for row in rows if "beside_ratio" in row and row["kind"] == "hwdp"]
     if not beside:
         return []
     osdp = next(row for row in rows if row["kind"] == "osdp" and row["beside"] == beside[0]["beside"])
-    why = (f"A read of fio executes {osdp['fio_user_per_op']:,.0f} instructions of its own, and with osdp "
-           f"{osdp['fio_kernel_per_op']:,.0f} of the kernel, with hwdp {beside[0]['fio_kernel_per_op']:,.0f}; the paper has "
-           "programs of SPEC CPU 2017 beside it.")
+    why = (f"For a read, fio executes {osdp['fio_user_per_op']:,.0f} instructions, and the kernel "
+           f"{osdp['fio_kernel_per_op']:,.0f} with osdp and {beside[0]['fio_kernel_per_op']:,.0f} with hwdp. In the paper, "
+           "programs of SPEC CPU 2017 run beside fio.")
     return [
         Compared("fio's speed beside a program, hwdp : osdp (the paper: more than)", "x", (paper("16", "fio"), None),
                  spread([row["fio_ratio"] for row in beside]), widest(beside, "fio_ratio"), why),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""STC's values beside ours, each difference with figures of the same runs. A run repeats to the cycle: an interval is that of
-several boots."""
+"""STC's values beside ours. Each difference is explained with figures of the same runs. A run repeats to the cycle; an interval
+is over several boots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ OFF = "off"
 
 
 def shares(key: str, quantity: str) -> Callable[[Sequence[dict]], list[Compared]]:
-    """Figures 2 and 3, which have no values: a share of the program's time, by order and pages a fault."""
+    """Return a function that compares figures 2 and 3, for which the paper prints no values: a share of the program's time, by
+    order and pages per fault."""
     def beside(records: Sequence[dict]) -> list[Compared]:
         orders = dict.fromkeys(record["order"] for record in records)
         by_order = {order: [record for record in records if record["order"] == order] for order in orders}
@@ -24,19 +25,20 @@ def shares(key: str, quantity: str) -> Callable[[Sequence[dict]], list[Compared]
 
 
 def walks(records: Sequence[dict]) -> list[Compared]:
-    """Figure 4: what part of a fault its walk is."""
+    """Compare figure 4: the walk's share of a fault."""
     large = records[-1]
     return [Compared(
         "walk, of a page fault's time", "%", (large["paper_least"], large["paper_most"]),
         spread([record["walk_of_fault"] for record in records]), widest(records, "walk_of_fault"),
         f"With {large['rows']:,} rows a walk takes {large['walk']:.0f} of {large['fault']:,.0f} cycles: "
         f"{large['walk_instructions']:.0f} for instructions and {large['walk'] - large['walk_instructions']:.0f} for misses, "
-        f"for matrices sweep the caches between faults. It is {large['walk_of_handler']:.1f} % of the handler, around which the "
-        "paper's timers were, in a virtual machine, whose walks go through a second set of tables.")]
+        f"because the matrices replace the content of the caches between faults. The walk is {large['walk_of_handler']:.1f} % of "
+        "the handler. The paper's timers enclose the handler, in a virtual machine. Its walks use a second set of tables.")]
 
 
 def savings(*names: str) -> Callable[[Sequence[dict]], list[Compared]]:
-    """Figures 6 and 7: cycles of walks saved, by our default and by the paper's design; `names` say which work a record is of."""
+    """Return a function that compares figures 6 and 7: cycles of walks saved by our default and by the paper's design. `names`
+    are the keys that identify the work of a record."""
     def beside(records: Sequence[dict]) -> list[Compared]:
         def work(record: dict) -> tuple:
             return tuple(record[name] for name in names)

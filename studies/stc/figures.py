@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of STC and what goes beyond them: cycles of page faults' walks, by the machine's attribution
+"""The figures of STC, and experiments beyond them: cycles of page faults' walks, from the machine's attribution
 (studies/stc/results.md).
 
-Each figure is a list of cases: a program that faults, and a variant of the kernel. Runs are kept in the cache, so figures
-share what they have in common.
+Each figure is a list of cases: a program that causes page faults, and a variant of the kernel. Runs are kept in the cache, so
+figures share their common runs.
 """
 
 from __future__ import annotations
@@ -33,53 +33,56 @@ VARIANTS = {
     PAPER: "stc=vma,lines=16,ways=1,entry,folded,from-top",
     OURS: "",
 }
-"""Words for the kernel's command line, by the name that tables have."""
+"""Words for the kernel's command line, by the variant's name in tables."""
 MORE_VARIANTS = {words: f"stc={words}" for words in (
     "lines=1", "lines=2", "lines=16", "lines=16,ways=2", "lines=16,entry", "upper", "folded", "vma", "vma,entry,lines=16", "cpu")}
-"""What the paper leaves open: each differs from ours in what it says."""
+"""Variants that the paper leaves open. Each differs from our default only in what its words say."""
 ORDERS = ("seq", "semi", "random")
 THREADS = (1, 2, 4, 8)
 DIMENSIONS = tuple(range(100, 1001, 100))
 """Rows of matrices."""
 PAGES_AT_ONCE = (1, 4, 8, 16, 32)
-"""The multi-alloc parameter: Linux has no 2."""
+"""Values of the multi-alloc parameter; Linux has no 2."""
 LEVELS = ("sv39", "sv48", "sv57")
 FOUR_LEVELS = "sv48"
-"""Paging of the paper's figures: its processor has four levels."""
+"""Paging of the paper's figures: its processor has four levels of page tables."""
 PLACES = "-c 0,2,4,6,1,3,5,7"
-"""Threads by processor: each on a separate core as long as there are some (two harts of `server` are a core)."""
+"""Places threads on processors: each on a separate core if there are enough (two harts of `server` are one core)."""
 MIB_PAGES = 256
 BOOTS, SHORT_BOOTS, MORE_MIB = 3, 12, 16
-"""Number of boots of a run that is compared with another kernel or with the paper, and of a short one of these; MiB of memory
-that each further boot has more, because it matters which pages are free. Figures are means over the boots."""
+"""Number of boots of a run that is compared with another kernel or with the paper, and of a short run of this sort; and the MiB
+of memory that each further boot has in addition, because the result depends on which pages are free. Figures are means over the
+boots."""
 LONG_BOOTS, BOOTED_ROWS = 2, 500
-"""The longest runs of figures 6 and 7 are booted so often; matrices of more rows of which the paper has no value once."""
+"""Number of boots of the longest runs of figures 6 and 7; and the most rows of a matrix that is always booted BOOTS times. Larger
+matrices are booted LONG_BOOTS times if the paper has a value for them, otherwise once."""
 LONG = ("pagefault, 8 threads", "stress-ng --fault")
-"""Microbenchmarks of which a run takes long."""
+"""Microbenchmarks whose runs take long."""
 paper = Paper(__file__)
 
 
 def touch(order: str, threads: int, pages: int, mib: int = 1024, at_once: int = 1, **more: object) -> Case:
-    """Each thread touches `pages` pages of a region of `mib` MiB."""
-    # A page that is touched, what is allocated with it, at worst two separate tables; at most the region and its tables.
+    """Return a case in which each thread touches `pages` pages of a region of `mib` MiB."""
+    # Memory of a touched page: the page, the pages that are allocated with it, and at worst two separate tables. The upper bound
+    # is the region with its tables.
     each = min(pages * (at_once + 2), mib * MIB_PAGES * 33 // 32)
     return Case(f"faultwork {order} -t {threads} {PLACES} -b {mib}M -n {pages}",
                 memory_mib=_rounded(threads * each // MIB_PAGES), pages=at_once, **{"paging": FOUR_LEVELS, **more})
 
 
 def multiply(rows: int, **more: object) -> Case:
-    """Matrix multiplication."""
+    """Return a case with a matrix multiplication."""
     return Case(f"faultwork matmul {PLACES} {rows}", **{"paging": FOUR_LEVELS, **more})
 
 
 def _rounded(mib: int) -> int:
-    """A gigabyte or more: runs that need as much go together."""
+    """Round up to gigabytes, so that runs with similar needs run together."""
     return -(-mib // 1024) * 1024
 
 
 def measure(setup: Setup, cases: Sequence[tuple[dict, Case]], boots: Callable[[dict], int] = lambda names: 1) -> list[dict]:
-    """A row for each case: the means of its figures over its boots, which are its runs. `boots` says how many it has; the quick
-    form has one."""
+    """Return a row for each case: the means of its figures over its boots, which are its runs. `boots` gives their number; the
+    quick form has one."""
     again = [[replace(case, memory_mib=case.memory_mib + boot * MORE_MIB) for boot in range(1 if setup.quick else boots(names))]
              for names, case in cases]
     found = iter(runs.records(setup, [one for each in again for one in each]))
@@ -89,12 +92,12 @@ def measure(setup: Setup, cases: Sequence[tuple[dict, Case]], boots: Callable[[d
 
 def measure_again(setup: Setup, cases: Sequence[tuple[dict, Case]], error: str,
                   boots: Callable[[dict], int] = lambda names: BOOTS) -> list[dict]:
-    """The records of `measure`, with the number of boots; `error` names the figure whose standard error is shown."""
+    """Return the records of `measure` with the number of boots. `error` names the figure whose standard error is shown."""
     return [told(row, error) for row in measure(setup, cases, boots)]
 
 
 def told(row: dict, error: str) -> dict:
-    """The row with its number of boots and the standard error of the figure's mean, in percent of it (None of one boot)."""
+    """Return the row with its number of boots and the standard error of the figure's mean, in percent (None for one boot)."""
     values = [run[error] for run in row[repeated.RUNS]]
     wide = 100 * stdev(values) / sqrt(len(values)) / row[error] if len(values) > 1 else None
     return {**row, "boots": len(values), "error": wide}
@@ -108,8 +111,8 @@ def _figures(record: dict, case: Case) -> dict:
 
 
 def compare(records: list[dict], names: Sequence[str]) -> list[dict]:
-    """Add percentages against runs of the same work: of the walk without a cache, and of the whole fault without a cache and
-    on the unpatched kernel. `names` are the keys that say which work it is."""
+    """Add percentages against runs of the same work: of the walk against no cache, and of the whole fault against no cache and
+    against the unpatched kernel. `names` are the keys that identify the work."""
     def work(record: dict) -> tuple:
         return tuple(record[name] for name in names)
 
@@ -125,13 +128,13 @@ def compare(records: list[dict], names: Sequence[str]) -> list[dict]:
 
 
 def percent_less(figure: float, base: float) -> float:
-    """By how many percent it is less."""
+    """Return by how many percent the figure is less than the base."""
     return 100 * (1 - figure / base)
 
 
 def _against(row: dict, base: dict, key: str, name: str, change: Callable[[float, float], float] = repeated.percent_more) -> None:
-    """Add under `name` what `change`, in percent, says of the means of `key`, and its interval; to the runs what it says boot by
-    boot. The row's is no mean of these: a boot and the base's of the same number need not be of one kind."""
+    """Add under `name` the result of `change`, in percent, for the means of `key`, and its interval; add it also to each run. The
+    row's value is not the mean of the runs' values, because boots of the same number need not be alike."""
     pairs = list(zip(row[repeated.RUNS], base[repeated.RUNS], strict=True))
     wide = repeated.half_width_of_ratio([run[key] for run, _ in pairs], [before[key] for _, before in pairs])
     row[name], row[name + repeated.INTERVAL] = change(row[key], base[key]), None if wide is None else 100 * wide
@@ -140,19 +143,21 @@ def _against(row: dict, base: dict, key: str, name: str, change: Callable[[float
 
 
 def usual(setup: Setup) -> list[str]:
-    """Variants of figures. The quick form's kernel has huge pages, the unpatched one has not and would be no comparison."""
+    """Return the variants of the figures. The quick form leaves out the unpatched kernel: the quick form's kernel has huge pages
+    and the unpatched one does not, so they cannot be compared."""
     return [name for name in VARIANTS if not (setup.quick and name == runs.STOCK)]
 
 
 def variants(cases: Iterable[tuple[dict, Case]], names: Iterable[str]) -> list[tuple[dict, Case]]:
-    """Each case with each variant."""
+    """Return each case with each variant."""
     known = VARIANTS | MORE_VARIANTS
     names = list(names)
     return [({**values, "variant": name}, replace(case, words=known[name])) for values, case in cases for name in names]
 
 
 def figures_2_3(setup: Setup) -> list[dict]:
-    """Without a cache: what part of the program's time faults and their walks are, by pages that a fault allocates."""
+    """Measure without a cache: the share of the program's time in faults and in their walks, by the number of pages that a fault
+    allocates."""
     # Few of the region's pages, for else a page that is allocated beside is a page that is wanted later, in any order.
     mib, pages = (1024, 4096) if setup.quick else (4096, 16384)
     return measure_again(setup, [({"order": order, "pages": at_once}, touch(order, 1, pages, mib, at_once))
@@ -160,25 +165,25 @@ def figures_2_3(setup: Setup) -> list[dict]:
 
 
 def figure_4(setup: Setup) -> list[dict]:
-    """Without a cache: what part of a fault its walk is, in matrix multiplication."""
+    """Measure without a cache: the walk's share of a fault, in matrix multiplication."""
     records = measure_again(setup, [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)], "fault", boots_of_matrix)
     return [{**record, "paper_least": paper("4", "least"), "paper_most": paper("4", "most")} for record in records]
 
 
 def dimensions(setup: Setup) -> tuple[int, ...]:
-    """Rows of the matrices."""
+    """Return the numbers of rows of the matrices."""
     return DIMENSIONS[:2] if setup.quick else DIMENSIONS
 
 
 def boots_of_matrix(names: dict) -> int:
-    """How often a matrix is multiplied."""
+    """Return how often a matrix is multiplied."""
     if names["rows"] <= BOOTED_ROWS:
         return BOOTS
     return LONG_BOOTS if paper("7", names["rows"]) else 1
 
 
 def figure_6(setup: Setup) -> list[dict]:
-    """Walk cycles that the caches save, by order and threads."""
+    """Measure the walk cycles that the caches save, by order and threads."""
     pages = 4096 if setup.quick else 1024 * MIB_PAGES // 5 * 5
     work = [({"order": order, "threads": threads}, touch(order, threads, pages)) for threads in THREADS for order in ORDERS]
     records = measure_again(setup, variants(work, usual(setup)), "fault",
@@ -187,14 +192,14 @@ def figure_6(setup: Setup) -> list[dict]:
 
 
 def figure_7(setup: Setup) -> list[dict]:
-    """Walk cycles that the caches save in matrix multiplication."""
+    """Measure the walk cycles that the caches save in matrix multiplication."""
     work = [({"rows": rows}, multiply(rows)) for rows in dimensions(setup)]
     records = measure_again(setup, variants(work, usual(setup)), "fault", boots_of_matrix)
     return _beside_paper(compare(records, ("rows",)), "7", "rows")
 
 
 def _beside_paper(records: list[dict], figure: str, *names: str) -> list[dict]:
-    """Add the paper's saving to what is compared with it."""
+    """Add the paper's saving to the records that are compared with it."""
     for record in records:
         if "saved" in record:
             record["paper"] = paper(figure, *(record[name] for name in names))
@@ -202,7 +207,7 @@ def _beside_paper(records: list[dict], figure: str, *names: str) -> list[dict]:
 
 
 def beyond(setup: Setup) -> list[dict]:
-    """What the paper leaves open: variants, levels of page tables, threads, regions far larger than memory."""
+    """Measure what the paper leaves open: variants, levels of page tables, threads, regions far larger than memory."""
     pages = 4096 if setup.quick else 65536
     far = {"sv39": 128 << 10, "sv48": 1 << 20, "sv57": 1 << 20}
     names = list(VARIANTS)[1:] + ([] if setup.quick else list(MORE_VARIANTS))
@@ -217,7 +222,8 @@ def beyond(setup: Setup) -> list[dict]:
 
 
 def costs(setup: Setup) -> list[dict]:
-    """Whole time of microbenchmarks in the manner of will-it-scale, and of stress-ng's page faults; means of some boots."""
+    """Measure the whole time of microbenchmarks like will-it-scale's, and of stress-ng's page faults; means over several
+    boots."""
     many = 1 if setup.quick else 8
     work = [({"work": title}, Case(f"faultwork {command}", attributed=False, paging=FOUR_LEVELS, packages=("stress-ng",)))
             for title, command in (
@@ -266,28 +272,28 @@ INSTRUCTIONS_OVER = {base: Column(f"instructions_over_{base}", f"instructions ov
                      for base in ("off", "stock")}
 COMPARED = (VARIANT, runs.FAULTS, runs.WALK_CYCLES, SAVED_SHARE, PAPER_SAVED, runs.HANDLER, runs.FAULT_CYCLES, OVER_OFF,
             OVER_STOCK)
-ABOUT = ("The machine follows each function's cycles; nothing in the guest measures (studies/stc/results.md). A run repeats to "
-         "the cycle: where there is one boot there is no interval.")
+ABOUT = ("The machine counts each function's cycles; nothing in the guest measures (studies/stc/results.md). A run repeats to "
+         "the cycle, so results of one boot have no interval.")
 SAVED = "cycles of walks saved, %"
 
 
 def with_walk(row: dict) -> bool:
-    """Has the row's kernel a walk to see? The unpatched one has not."""
+    """Whether the row's kernel has a separate walk. The unpatched kernel has none."""
     return row["variant"] != runs.STOCK
 
 
 def user_gains(row: dict) -> bool:
-    """Rows that say what a user gains: the series against the unpatched kernel."""
+    """Whether the row shows what a user gains: the series against the unpatched kernel."""
     return row["variant"] in (runs.STOCK, OURS)
 
 
 def compared(records: list[dict]) -> list[dict]:
-    """The records that have a saving to draw."""
+    """Return the records that have a saving to draw."""
     return [record for record in records if "saved" in record]
 
 
 def by_work(records: list[dict]) -> list[dict]:
-    """The same, with order and threads as one."""
+    """Return the same records, with order and threads joined in one key."""
     return [{**record, "work": f"{record['order']} {record['threads']}"} for record in compared(records)]
 
 
@@ -297,7 +303,7 @@ EXPERIMENTS: dict[str, Experiment] = {}
 def _add(name: str, title: str, measured: Callable[[Setup], list[dict]], columns: tuple[Column, ...], keys: int = 1,
          beside: Callable[[list[dict]], list[Compared]] = lambda rows: [], views: dict[str, View] | None = None,
          more: tuple[Column, ...] = runs.COLUMNS, **drawn: plots.Plot) -> None:
-    """An experiment with one table, which has its name; `beside` has the paper's values beside ours."""
+    """Add an experiment with one table of the same name; `beside` returns the paper's values beside ours."""
     EXPERIMENTS[name] = Experiment(title, measured, {name: Table(columns, keys, views=views or {})}, drawn, more,
                                    about=f"{inspect.getdoc(measured)} {ABOUT}", compared=beside)
 

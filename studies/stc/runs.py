@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One boot, one program that faults, and where its cycles went; kept, so figures share their runs."""
+"""Makes the record of one boot with one program that causes page faults: where its cycles went. Records are cached, so figures
+share runs."""
 
 from __future__ import annotations
 
@@ -25,13 +26,13 @@ CATEGORIES = Path(__file__).with_name("categories.toml")
 WALK, TABLES, INTERRUPT = "page table walk", "page tables made", "interrupt"
 """Categories that figures need by name."""
 FUNCTIONS = ("fault_walk", "fault_walk_tables", "stc_fill", "__handle_mm_fault")
-"""Functions whose calls and cycles with all that they call are kept."""
+"""Functions whose calls and cycles (including everything that they call) are recorded."""
 STOCK = "stock"
-"""The variant that is no variant: the unpatched kernel."""
+"""Name for the unpatched kernel in the list of variants."""
 HUGEPAGES = "/sys/kernel/mm/transparent_hugepage"
 SERIES = ("stc",)
 LOW_MIB, SPARE_MIB = 2048, 512
-"""Memory below 4 GiB (Linux's ZONE_DMA32), and what Linux itself needs."""
+"""Memory below 4 GiB (Linux's ZONE_DMA32), and memory that Linux itself needs, in MiB."""
 _ATTRIBUTE = "attribute"
 """Folder of a run for the machine's attribution."""
 _FORM = "stc 5"
@@ -55,8 +56,8 @@ HANDLER = Column("handler", "handler cycles", "Cycles per fault of __handle_mm_f
                  ",.1f")
 COLUMNS = (*SPENT, FAULTS, WALK_CYCLES, TABLES_MADE, FAULT_CYCLES, WALK_INSTRUCTIONS, HITS, FAULT_SHARE, WALK_SHARE,
            WALK_OF_FAULT, WALK_OF_HANDLER, HANDLER)
-"""Columns of the records that `figures` returns, and of the time of a run. Those of the handler can be compared with the
-unpatched kernel, whose walk is in the handler."""
+"""Columns of the records that `figures` returns, and of the run time. Those of the handler can be compared with the unpatched
+kernel, in which the walk is part of the handler."""
 
 
 @dataclass(frozen=True)
@@ -64,29 +65,29 @@ class Case:
     """One run."""
 
     command: str
-    """In the guest; makes one region of interest."""
+    """Command in the guest. It marks one region of interest."""
     words: str = "stc=off"
-    """For the kernel's command line, or STOCK."""
+    """Words for the kernel's command line, or STOCK."""
     paging: str = ""
-    """`sv39`, `sv48`, `sv57`; empty: the profile's own."""
+    """`sv39`, `sv48`, `sv57`; empty: the profile's paging."""
     pages: int = 1
     """Pages of 4 KiB that a fault on anonymous memory allocates (a power of two, 1 or from 4 on)."""
     memory_mib: int = 1024
-    """Memory that the command needs."""
+    """MiB of memory that the command needs."""
     attributed: bool = True
-    """By function; otherwise only the region's cycles are known, sooner."""
+    """Whether cycles are attributed to functions. Otherwise only the region's cycles are known, and the run is faster."""
     packages: tuple[str, ...] = ()
     """Debian packages in the guest's root file system."""
 
     @property
     def title(self) -> str:
-        """What to call it."""
+        """Return the title of the run."""
         parts = (self.command, self.words, self.paging, f"{self.pages} pages" if self.pages > 1 else "")
         return ", ".join(part for part in parts if part)
 
     def script(self) -> str:
-        """What the guest does. What the kernel says of the cache comes back, for it goes on without one if it does not
-        understand its words."""
+        """Return the guest's script. It also prints the kernel's messages about the cache, because a kernel that does not
+        understand the command line continues without a cache."""
         lines = []
         if self.pages > 1:
             size = f"{HUGEPAGES}/hugepages-{4 * self.pages}kB/enabled"
@@ -96,7 +97,7 @@ class Case:
 
 
 def kernel(setup: Setup, case: Case) -> Path:
-    """The kernel that a case runs on. The quick form builds one alone of those with the cache, which does for all cases."""
+    """Return the kernel of a case. The quick form uses one kernel with the cache for all cases."""
     if case.words == STOCK:
         return setup.kernel_of(stock=True)
     configs = ("huge.config",) if case.pages > 1 or setup.quick else ()
@@ -104,15 +105,16 @@ def kernel(setup: Setup, case: Case) -> Path:
 
 
 def _memory_mib(case: Case) -> int:
-    """All below 4 GiB, or enough above for all that the command needs. Linux fills what is above first; once that has only pages
-    left that are not for user memory, each allocation takes the zone's lock and looks there in vain, or does not, by chance
-    (ALLOC_NOFRAGMENT): with two threads faults were 70 % longer in half of the boots."""
+    """Return the guest's memory: all of it below 4 GiB, or enough above 4 GiB for everything that the command needs. Linux fills
+    the upper zone first. When it has only pages left that are not for user memory, each allocation takes the zone's lock and
+    searches without success, or does not, by chance (ALLOC_NOFRAGMENT): with two threads, faults were 70 % longer in half of the
+    boots."""
     whole = case.memory_mib + SPARE_MIB
     return whole if whole <= LOW_MIB else whole + LOW_MIB
 
 
 def guest(setup: Setup, case: Case) -> guests.Guest:
-    """The guest that a case boots."""
+    """Return the guest of a case."""
     paging = (f"machine.paging={case.paging}",) if case.paging else ()
     setup.leaves(paging)
     image = kernel(setup, case)
@@ -124,14 +126,14 @@ def guest(setup: Setup, case: Case) -> guests.Guest:
 
 
 def run_of(setup: Setup, case: Case) -> kept.Run:
-    """The run of a case."""
+    """Return the run of a case."""
     booted = guest(setup, case)
     depends = (CATEGORIES, profiling.symbols_of(booted.kernel)) if case.attributed else ()
     return kept.Run(case.title, booted, Job(case.script()), partial(_take, case), _FORM, depends, case.memory_mib)
 
 
 def records(setup: Setup, cases: Sequence[Case]) -> list[dict]:
-    """What each case gave, and its configuration; those that are not known are run."""
+    """Return the record of each case, with its configuration. Cases without a record are run."""
     runs = {case: run_of(setup, case) for case in dict.fromkeys(cases)}
     found = kept.records(build.machine(), [runs[case] for case in cases], setup.at_once)
     return [{**record, "configuration": kept.configuration(runs[case])} for case, record in zip(cases, found, strict=True)]
@@ -145,8 +147,8 @@ def _take(case: Case, outcome: guests.Outcome, folder: Path) -> dict:
 
 
 def take(stats: dict, profile: dict | None, console: str, task: str) -> dict:
-    """What is kept of a run: the region's cycles and instructions; of an attributed one, by category, those spent in page
-    faults of user accesses, and the cycles that the task had in all."""
+    """Make the record of a run: the region's cycles and instructions; for an attributed run also those by category in page faults
+    of user accesses, and the cycles of the whole task."""
     region = stats["rois"][0]
     record = {
         "console": console,
@@ -167,13 +169,13 @@ def take(stats: dict, profile: dict | None, console: str, task: str) -> dict:
 
 
 def figures(record: dict) -> dict:
-    """Cycles of a fault on average, from the trap until user code goes on, interrupts on the way apart; of it the walk of the
-    upper levels, and the tables that it made. None where the kernel has no walk to see."""
+    """Return the mean cycles of a fault, from the trap until user code continues, without interrupts; its walk of the upper
+    levels; and the tables that it made. None if the kernel has no separate walk."""
     faults, inside, functions = record["faults"], record["fault"], record["functions"]
     whole = sum(inside.values()) - inside[INTERRUPT]
     walk = inside[WALK] if "fault_walk" in functions else None
     handler = functions.get("__handle_mm_fault")
-    # Each walk that does not end in the cache's lowest level fills it; that of the default design has no function for that.
+    # A walk that does not end in the cache's lowest level fills that level. In the default design, no function does this.
     misses = next((functions[name]["calls"] for name in ("stc_fill", "fault_walk_tables") if name in functions), 0)
     return {
         "faults": faults,

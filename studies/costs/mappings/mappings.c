@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mappings: what a mapping costs that is hardly used, or only stored to.
+ * mappings: measures the cost of a mapping that is hardly used, or only stored to.
  *
  *   mappings cold|cached|unused|stored|private KIB FILE
  *
- * 40 times: map KIB of the file, read one page of it (that is on the drive, or in memory; or read none), unmap. The first eight
- * warm up. stored, private: 6 times, the first warms up; store to every page, of a shared or a private mapping. Mean times go to
- * /job/out/figures.json.
+ * Repeats 40 times: map KIB of the file, read one page of it (on the drive or in memory) or none, unmap. The first eight rounds
+ * are a warm-up. stored, private: 6 rounds, of which the first is a warm-up; store to every page of a shared or a private
+ * mapping. Mean times go to /job/out/figures.json.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (unsigned round = 0; round < rounds; round++) {
-		/* Of the whole file, each round another page, far from the others. */
+		/* Each round uses another page of the whole file, far from the others. */
 		bool elsewhere = stores || !strcmp(argv[1], "cold");
 		size_t page = elsewhere ? (round + 1) * (pages / (rounds + 1)) : 0;
 		size_t first = page < (pages - length / PAGE) ? page : pages - length / PAGE;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * reads: how fast a cold file comes into memory, in three ways of reading it.
+ * reads: measures how fast a cold file is read into memory, in three ways.
  *
  *   reads sequential|random|populate FILE
  *
- * `sequential` reads a word of every page of a mapping, front to back, `random` the same in a scattered order, and `populate` has
- * the kernel bring all pages at once (MADV_POPULATE_READ). Figures go to /job/out/figures.json.
+ * `sequential` reads a word of every page of a mapping, front to back, `random` the same in a scattered order, and `populate`
+ * lets the kernel read all pages at once (MADV_POPULATE_READ). Figures go to /job/out/figures.json.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static long major_faults(void)
 	return used.ru_majflt;
 }
 
-/* A page for each number below `pages`, every one once: the step is odd and `pages` a power of two. */
+/* Return a page for each number below `pages`, every page once: the step is odd, and `pages` is a power of two. */
 static uint64_t scattered(uint64_t number, uint64_t pages)
 {
 	return number * 0x9e3779b97f4a7c15u % pages;
