@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Read a mapped file whose misses meet bus errors: an access that is killed is tried again. Then compare every page
- * with the disk's, drop the cache, and do so once more, so that frames that were given up wrongly are in use twice.
- * Prints: accesses that were killed, pages whose bytes are wrong, lines of the kernel's log that tell of a bug, and
- * those that tell of a frame that is kept.
+ * Read a mapped file while misses get bus errors; repeat an access that is killed. Then compare every page with the
+ * disk, drop the cache, and do the same again: frames that were freed wrongly would then be used twice. Prints the
+ * number of killed accesses, of pages with wrong bytes, of lines of the kernel's log that report a bug, and of those
+ * that report a kept frame.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

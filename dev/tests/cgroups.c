@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// cgroups MODE: who pays for what hardware brings, with control groups a and b of the default hierarchy. Prints "name value" lines.
+// cgroups MODE: tests who pays for pages that hardware reads, with control groups a and b. Prints "name value" lines.
 //
-//   max      a process in a, memory.max 16 MiB, reads the file at random: what a had at most, what its events say, its faults
+//   max      a process in a, memory.max 16 MiB, reads the file at random: prints a's peak memory, its events and its faults
 //   high     the same with memory.high
-//   vain     the same for two seconds, with next to nothing that can be reclaimed: what a had at most
+//   vain     the same for two seconds, with next to nothing that can be reclaimed: prints a's peak memory
 //   full     as max, with most of a's memory locked: nothing can be reclaimed, and b reads meanwhile
 //   turns    threads in a, which has little memory, read and store; b reads pages that are not in memory, so that hardware serves
-//            both in turn: does a live, and how many areas there were
-//   time     a process in a reads: the background threads' time, and how much of it a's cpu.stat has beyond the process' own
-//   idle     a process in a reads for some seconds, one in b has read some pages and sleeps: b's time
-//   pressure a process in a reads each page once: the time that took, and what a's io.pressure and io.stat say of it
-//   bandwidth  four threads in a, which may have a fifth of a hart, read; b wants all harts: what part of them b has, and a
-//   debt     four threads in a, which may have a hart, read and are killed; how soon another process of a runs when a may have a
-//            hundredth of a hart, and when that limit comes after none
-//   moves    a process moves from a to b while it reads: a and b can be frozen, and removed as soon as their processes are gone
+//            both in turn: prints whether a survives, and the number of areas
+//   time     a process in a reads: prints the background threads' time, and how much of it is in a's cpu.stat
+//   idle     a process in a reads for some seconds; a process in b has read some pages and sleeps: prints b's time
+//   pressure a process in a reads each page once: prints the time, and its part in a's io.pressure and io.stat
+//   bandwidth  four threads in a, with a limit of a fifth of a hart, read; b wants all harts: prints the shares of b and a
+//   debt     four threads in a, with a limit of one hart, read and are killed: prints how soon another process of a runs if a's
+//            limit is then a hundredth of a hart, and if a had no limit before
+//   moves    a process moves from a to b while it reads: a and b can be frozen, and removed as soon as their processes have ended
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
@@ -60,7 +60,7 @@ static void set(const char *name, const char *format, ...)
 	close(fd);
 }
 
-// The number behind @key in a file of a cgroup, or its only one; -1: no such file.
+// Return the number after @key in a file of a cgroup, or its only number; -1: no such file.
 static long long get(const char *name, const char *key)
 {
 	char text[4096] = "", *at;
@@ -83,7 +83,7 @@ static double seconds(clockid_t clock)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-// CPU seconds of kernel threads whose names begin with @name.
+// Return the CPU seconds of kernel threads whose names begin with @name.
 static double thread_time(const char *name)
 {
 	DIR *dir = opendir("/proc");
@@ -135,7 +135,7 @@ static unsigned long draw(void)
 	return x ^= x << 17;
 }
 
-// Read pages at random, @count of them, or for @limit seconds.
+// Read @count pages at random, or pages for @limit seconds.
 static unsigned long reads(volatile char *p, unsigned long count, double limit)
 {
 	double end = seconds(CLOCK_MONOTONIC) + limit;
@@ -214,7 +214,7 @@ static void limited(const char *file)
 	printf("io_reads %lld\n", get(ROOT "/a/io.stat", "rios="));
 }
 
-// Without swap anonymous memory stays.
+// Without swap, anonymous memory cannot be reclaimed.
 static void in_vain(void)
 {
 	pid_t pid;
@@ -343,7 +343,7 @@ static void charged_time(void)
 	kadoptd = thread_time("kadoptd");
 	pid = enter("a");
 	if (!pid) {
-		// what it drops is adopted before, so all is done when it ends
+		// pages are adopted before they are dropped, so all work is done when this returns
 		volatile char *p = map();
 		unsigned long sum = 0;
 
@@ -473,7 +473,7 @@ static void bandwidth(void)
 		gone(b[i]);
 }
 
-// A process in a, until it is gone.
+// Run a process in group a, and wait until it has ended.
 static double runs_in_a(void)
 {
 	double began = seconds(CLOCK_MONOTONIC);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests share: built things, made once a session."""
+"""Fixtures that tests share: things that are built once per session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST = ("test_qemu.py", "test_stc.py", "test_guest.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files that take longest begin first: one that begins late has the machine to itself in the end."""
+    """Order tests so that the slowest files begin first: a slow file that began last would run alone at the end."""
     items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
@@ -48,14 +48,14 @@ def root() -> Path:
 
 @pytest.fixture(autouse=True)
 def series(request: pytest.FixtureRequest) -> None:
-    """Skips a test that needs hardware paging while the tree has no kernel series."""
+    """Skip a test that needs hardware paging if the tree has no kernel series."""
     if request.node.get_closest_marker("series") and not (LINUX / "series" / "series").exists():
         pytest.skip("no kernel series in this tree")
 
 
 @pytest.fixture
 def boot(program: Path, root: Path, tmp_path: Path) -> Callable[..., guests.Outcome]:
-    """Boots a guest with a job; files of /job/out appear in tmp_path/out."""
+    """Return a function that boots a guest with a job; files of /job/out appear in tmp_path/out."""
 
     def run(kernel: Path, script: str, **options: object) -> guests.Outcome:
         inputs = options.pop("inputs", ())
@@ -68,7 +68,8 @@ def boot(program: Path, root: Path, tmp_path: Path) -> Callable[..., guests.Outc
 @pytest.fixture(scope="module")
 def paged(request: pytest.FixtureRequest, program: Path, patched: Path, root: Path,
           tmp_path_factory: pytest.TempPathFactory) -> Callable[..., guests.Outcome]:
-    """Boots a guest that runs a module's PROGRAM (C), which pages a random file of PAGES; after the lines `before`, if any."""
+    """Return a function that boots a guest and runs the module's PROGRAM (C), which pages a random file of PAGES pages. The lines
+    `before` run first."""
     folder = tmp_path_factory.mktemp("paged")
     (folder / "program.c").write_text(request.module.PROGRAM)
     subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-o", folder / "program", folder / "program.c"], check=True)
@@ -85,7 +86,7 @@ def paged(request: pytest.FixtureRequest, program: Path, patched: Path, root: Pa
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A small folder to make an image from."""
+    """Return a small folder to make an image from."""
     folder = tmp_path / "tree"
     (folder / "sub").mkdir(parents=True)
     (folder / "a").write_text("alpha\n")
@@ -101,7 +102,7 @@ def volume() -> ext4.Volume:
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
-    """A laboratory that boots nothing."""
+    """Yield a checkout whose machine boots nothing."""
     made = Fake(tmp_path)
     for name, value in made.env.items():
         monkeypatch.setenv(name, value)

@@ -4,8 +4,8 @@
  *
  *	console_check LENGTH...		LENGTH: a number, or FIRST-LAST
  *
- * Behind what a command printed stands a line with how it ended, its length and its exit status. test_console.py knows what
- * must be there.
+ * After the output of each command comes a line with the way in which it ended, its length and its exit status.
+ * test_console.py checks the output.
  */
 #include <termios.h>
 
@@ -17,7 +17,7 @@
 
 static char self[4096];
 
-/* What a command prints: letters that say where they belong. One line: Linux sends while it writes several. */
+/* Print letters that identify their position, in one line: with several lines, Linux would send between the writes. */
 static void text(char *to, int length)
 {
 	for (int at = 0; at < length; at++)
@@ -73,7 +73,7 @@ int main(int argc, char *argv[])
 	if (argc == 4 && !strcmp(argv[1], "command"))
 		return command(argv[2], atoi(argv[3]));
 
-	/* Another process than the job itself: it must be able to lead a session. Like init it has the console's own file. */
+	/* A separate process, because it must be able to lead a session. Like init it has the console's own file. */
 	pid_t child = fork();
 	if (!child) {
 		int console = open("/dev/console", O_RDWR | O_NOCTTY);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A laboratory that boots nothing: its machine (fake_machine.py) only pretends."""
+"""A checkout for tests that boots nothing: its machine (fake_machine.py) only pretends to run."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ class Fake:
                     "TRAPLESS_MACHINE": str(FAKE), "FAKE_LOG": str(self.log), "PYTHONPATH": PYTHONPATH}
 
     def starts(self) -> list[list[str]]:
-        """Command, starter and process of each run so far, without boots."""
+        """Return the command, the starting process and the process of each run so far, without boots."""
         lines = [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
         return [line for line in lines if line[0] != "boot"]
 
     def waiting(self) -> list[list[str]]:
-        """Starts of those that wait."""
+        """Return the starts of the runs that wait."""
         return [start for start in self.starts() if "wait" in start[0]]
 
     def runs(self) -> Counter[str]:
-        """How often each command was started."""
+        """Return how often each command was started."""
         return Counter(name for name, _, _ in self.starts())
 
     def grid(self, *commands: str, **more: object) -> Grid:
         return Grid({"memory": "64M"}, {"command": list(commands)}, folder=self.folder, **more)
 
     def trapless(self, *arguments: str) -> subprocess.Popen:
-        """`./trapless ...` with this laboratory."""
+        """Start `./trapless ...` with this checkout."""
         script = ("import sys; from pathlib import Path; from trapless.cli import __main__; "
                   "from trapless.guest.images import rootfs; "
                   f"rootfs.image = lambda *_: Path({str(self.folder / 'root.img')!r}); sys.exit(__main__.main())")
@@ -56,14 +56,14 @@ class Fake:
         return self.trapless("sweep", "sweep.toml", "--out", "out", *options)
 
     def file(self, *commands: str) -> None:
-        """The file that `sweep` runs."""
+        """Write the file that `sweep` runs."""
         (self.folder / "sweep.toml").write_text(f"[fixed]\nmemory = '64M'\n[vary]\ncommand = {json.dumps(commands)}\n")
 
     def results(self) -> list[dict]:
         return json.loads((self.folder / "out" / "results.json").read_text())
 
     def hold(self, what: str = "wait") -> None:
-        """Runs that wait (or boots) do so from now on."""
+        """Let runs named `wait` (or boots) wait from now on."""
         self.log.with_suffix(f".{what}").touch()
 
     def release(self) -> None:
@@ -71,7 +71,7 @@ class Fake:
             self.log.with_suffix(f".{what}").unlink(missing_ok=True)
 
     def boots(self) -> list[int]:
-        """Processes of the boots so far, if nothing else has begun."""
+        """Return the processes of the boots so far; none if a run has begun."""
         lines = [line.split() for line in self.log.read_text().splitlines()] if self.log.exists() else []
         assert {line[0] for line in lines} <= {"boot"}
         return [int(line[2]) for line in lines]

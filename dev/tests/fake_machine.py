@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for `trapless-machine run` and `resume`: no guest, but its end as the job's command says, each start noted in $FAKE_LOG
-(the command, the process that started it, its own number).
+"""Replaces `trapless-machine run` and `resume`. It runs no guest, but ends as the job's command says. Each start is noted in
+$FAKE_LOG: the command, the process that started it, its own number.
 
-The command is `fake NAME [N]`: `ok`, `exit` with status N, `stop` with N as the machine's own status, `wait` while there is the
-file $FAKE_LOG.wait, `die` as if killed by the host while there is the file $FAKE_LOG.die. The figure `n` of the run is N. A boot
-waits while there is the file $FAKE_LOG.boot.
+The command is `fake NAME [N]`: `ok`; `exit` with status N; `stop` with N as the machine's own status; `wait` while the file
+$FAKE_LOG.wait exists; `die` as if killed by the host while the file $FAKE_LOG.die exists. The figure `n` of the run is N. A boot
+waits while the file $FAKE_LOG.boot exists.
 """
 
 import json

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for `trapless-pagesim run`: figures made up from the configuration, each start noted in $FAKE_LOG.
+"""Replaces `trapless-pagesim run`. It makes up figures from the configuration, and notes each start in $FAKE_LOG.
 
-The policy `fail` fails; `hang` never ends while the file $FAKE_LOG.hang is there.
+The policy `fail` fails; `hang` never ends while the file $FAKE_LOG.hang exists.
 """
 
 import json

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of experiments that boot nothing: what a guest and the machine would leave is made up. Each run's own `take` reads it."""
+"""Runs of experiments that boot nothing: the files and records of a guest and the machine are made up. Each run's own `take`
+reads them."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def stats(title: str) -> dict:
 
 
 def profile(stock: bool, task: str) -> dict:
-    """What the machine's attribution leaves."""
+    """The result of the machine's attribution."""
     spent = {"instructions": 1000, "cycles": 3000, "misses": EVENTS}
     names = ("user code", "miss in hardware", "idle", "file map", stc.WALK, stc.TABLES, stc.INTERRUPT)
     names = tuple(name for name in names if not (stock and name == stc.WALK))
@@ -72,7 +73,7 @@ def fio_says(threads: int, mean_ns: float) -> dict:
 
 
 def leave(folder: Path, job: Job, stock: bool) -> None:
-    """The files of a run."""
+    """Write the files of a run."""
     threads = int((re.findall(r"--numjobs=(\d+)", job.script) or ["1"])[0])
     apart = "--group_reporting" not in job.script
     shutil.rmtree(folder, ignore_errors=True)
@@ -92,7 +93,7 @@ def leave(folder: Path, job: Job, stock: bool) -> None:
 
 
 def outcome_of(title: str) -> guests.Outcome:
-    """What a run left."""
+    """Return the outcome of a run."""
     return guests.Outcome(0, stats(title), "mapsum 123", host_seconds=1.0, counters=COUNTERS, readahead=0)
 
 
@@ -109,7 +110,7 @@ def simulator(config: dict) -> dict:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """From now on experiments boot nothing. `folder` is for their files."""
+    """Let experiments boot nothing from now on. `folder` is for their files."""
     there = folder / "there"
     there.write_text("")
     guest = guests.Guest(kernel=there, root=there, data=there)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // isolation HUNG PAGE OTHER: one process waits on each hart for a page of HUNG, from PAGE on, whose drive does not answer.
-// Measures how long another process takes for its work with OTHER, on another drive, and how long the first process still lives
-// when it is killed. Prints a line "name microseconds" for each measurement, with its worst value.
+// Measures how long another process takes for its work with OTHER, on another drive, and how long the first process lives
+// after it was killed. Prints a line "name microseconds" for each measurement, with its worst value.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -48,7 +48,7 @@ static void worse(double *worst, double began)
 
 static volatile char *hung;
 
-/* One miss that hangs, on hart @arg. */
+/* Cause a miss that hangs, on hart @arg. */
 static void *reader(void *arg)
 {
 	size_t hart = (size_t)arg;

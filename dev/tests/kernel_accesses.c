@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* kernel_accesses: has the kernel itself read pages of a mapping that are on the drive, for test_kernel_accesses.py. */
+/* kernel_accesses: makes the kernel itself read pages of a mapping that are on the drive, for test_kernel_accesses.py. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 static char *map, own[PAGE], copy[PAGE];
 static int file, failures;
 
-/* Page `page` of the file as read() has it, past the mapping. */
+/* Return page `page` of the file, read with read() and not through the mapping. */
 static const char *truth(size_t page)
 {
 	if (pread(file, own, PAGE, page * PAGE) != (ssize_t)PAGE)
@@ -71,7 +71,7 @@ static void path(size_t page)
 	expect(access(map + page * PAGE, F_OK) == -1 && (errno == ENOENT || errno == ENAMETOOLONG), "access", page);
 }
 
-/* Copies of the stack by the interrupt of a counter, in which no fault may wait. */
+/* The interrupt of a counter copies the stack; in this interrupt no fault may wait. */
 static int sample_stack(void)
 {
 	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = PERF_COUNT_SW_CPU_CLOCK,
@@ -93,7 +93,7 @@ int main(void)
 	map = mmap(NULL, PAGES * PAGE, PROT_READ, MAP_PRIVATE, file, 0);
 	if (map == MAP_FAILED)
 		return 2;
-	/* The frame pointer of a caller that lies on a page of the drive: a walk of the stack reads it. */
+	/* The frame pointer of a caller is on a page that is on the drive: a walk of the stack reads it. */
 	sampling = sample_stack();
 	expect(sampling >= 0, "perf_event_open", 0);
 	for (size_t page = 0; page < PAGES - 8; page += 2)

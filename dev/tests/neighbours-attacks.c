@@ -12,12 +12,12 @@
 #define THREADS 8
 #define DROP ((void *)1)	/* read_for_ever() empties the cache */
 #define FILES 256
-#define TIGHT (16ul << 20)	/* bytes of memory that a group has */
+#define TIGHT (16ul << 20)	/* memory of a group in bytes */
 #define IDLE 10000
 #define IDLE_GROUPS 2000
 #define SUBGROUPS 64
 #define SUBGROUP_PAGES 512
-#define HANGS 600	/* the first page of the file that is never read */
+#define HANGS 600	/* the first page of the file whose read never ends */
 #define FILE_SIZE (16 * PAGE)
 #define MADV_HWDP 30
 #define PR_SET_HWDP 0x48574450
@@ -73,7 +73,7 @@ static void threads(void *(*run)(void *), int count, void *arg)
 			die("pthread_create");
 }
 
-// Forks, so that `count` processes go on from here.
+// Fork, so that `count` processes continue from here.
 static void processes(int count)
 {
 	while (--count > 0)
@@ -99,7 +99,7 @@ static void readers(void)
 	read_for_ever(DROP);
 }
 
-// More misses than the group has memory for: it reclaims all the time.
+// The group has more misses than memory, so it reclaims all the time.
 static void reclaim(void)
 {
 	map_own();
@@ -107,7 +107,7 @@ static void reclaim(void)
 	read_for_ever(NULL);
 }
 
-// Most of the memory cannot be reclaimed, for there is no swap: little of what hardware brings can be adopted.
+// Most of the memory cannot be reclaimed, because there is no swap: few pages that hardware reads can be adopted.
 static void hoard(void)
 {
 	size_t size = (15ul << 20) - (256ul << 10);
@@ -139,7 +139,7 @@ static void *read_when_filled(void *arg)
 	return read_for_ever(arg);
 }
 
-// Nearly nothing can be reclaimed, and there is always room for a few pages: whoever adopts is to try each time.
+// Nearly nothing can be reclaimed, and there is always room for a few pages, so that adoption tries each time.
 static void tight(void)
 {
 	char *p = mmap(NULL, TIGHT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -154,7 +154,7 @@ static void tight(void)
 	read_for_ever(NULL);
 }
 
-// An extent for each other page, and copies of the mapping that disarm all of it: much work to arm it again.
+// Every second page is an extent, and copies of the mapping disarm all of it: re-arming is much work.
 static void extents(void)
 {
 	int fd = open(attacker_file, O_RDWR);
@@ -189,7 +189,7 @@ static void maps(void)
 	}
 }
 
-// What changes a mapping ends its area, or keeps the kernel from it, while other threads miss in it.
+// Changes of a mapping end its area, or keep the kernel from it, while other threads miss in it.
 static void changes(void)
 {
 	map_own();
@@ -276,7 +276,7 @@ static void direct_reads(void)
 	direct(PAGE, 4);
 }
 
-// As many reads, and as large ones, as the drive takes.
+// As many and as large reads as the drive accepts.
 static void flood(void)
 {
 	direct(32 * PAGE, 32);
@@ -303,7 +303,7 @@ static void writes(void)
 	}
 }
 
-// What may be asked about a mapping or its file's cache.
+// Queries about a mapping or its file's cache.
 static void questions(void)
 {
 	static unsigned char resident[FILE_PAGES];
@@ -311,7 +311,7 @@ static void questions(void)
 	static char text[65536];
 	int pagemap, file = open(attacker_file, O_RDWR);
 
-	prctl(PR_SET_DUMPABLE, 1);	// it has changed its user
+	prctl(PR_SET_DUMPABLE, 1);	// the process has changed its user
 	pagemap = open("/proc/self/pagemap", O_RDONLY);
 	map_own();
 	threads(read_for_ever, 2, DROP);
@@ -376,7 +376,7 @@ static void areas(void)
 	}
 }
 
-// An area of a file without blocks, in which nobody misses any more.
+// An area of a file without blocks, in which there are no more misses.
 static void idle_area(int i)
 {
 	volatile char *p;
@@ -393,7 +393,7 @@ static void idle_area(int i)
 		(void)p[at];
 }
 
-// Very many.
+// Very many such areas.
 static void idle_areas(void)
 {
 	for (int i = 0; i < IDLE; i++)
@@ -402,7 +402,7 @@ static void idle_areas(void)
 		usleep(1000);
 }
 
-// Many, each of another group, which is gone.
+// Many such areas, each of a different group that no longer exists.
 static void idle_groups(void)
 {
 	for (int i = 0; i < IDLE_GROUPS; i++) {
@@ -421,7 +421,7 @@ static void idle_groups(void)
 		usleep(1000);
 }
 
-// Many groups that miss, in one that has a limit of time: their threads run outside of it.
+// Many groups with misses, below a group with a limit of CPU time: their kernel threads run outside of it.
 static void subgroups(void)
 {
 	char name[300];
@@ -458,7 +458,7 @@ static void *one_miss(void *arg)
 static void hang(int count)
 {
 	map_own();
-	for (size_t i = 0; i < 64; i++)	// then there is an area, and the unit reads for it
+	for (size_t i = 0; i < 64; i++)	// so that there is an area, and the unit reads for it
 		look(map + i * PAGE);
 	usleep(20000);
 	threads(one_miss, count, NULL);
@@ -478,7 +478,7 @@ static void hang_many(void)
 	hang(64);
 }
 
-// Very many areas below the entry that misses mark. Who reads the attacker's file meets one of them.
+// Very many areas below the entry that misses mark. A reader of the attacker's file uses one of them.
 static void marks(void)
 {
 	if (chmod(attacker_folder, 0755) || chmod(attacker_file, 0644))

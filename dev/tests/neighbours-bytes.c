@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attack of neighbours.c that reads what was another user's, and the victim's files for it.
+// The attack of neighbours.c that tries to read old data of another user, and the victim's files for it.
 #include "neighbours.h"
 #include <linux/falloc.h>
 #include <sys/statvfs.h>
@@ -10,7 +10,7 @@ static void look_at_pages(const volatile char *p, size_t bytes)
 		look(p + at);
 }
 
-// The victim's files come and go.
+// The victim makes and deletes files.
 void secrets(void)
 {
 	char name[320];
@@ -34,8 +34,8 @@ void secrets(void)
 	}
 }
 
-// Blocks and frames that were somebody's. The file takes three quarters of
-// the free blocks, so also some that were the victim's.
+// Blocks and frames that other users had before. The file takes three
+// quarters of the free blocks, so also some of the victim's old ones.
 void bytes(void)
 {
 	size_t size = 3 * SECRET_PAGES * PAGE;

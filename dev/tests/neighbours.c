@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// neighbours HARTS KIND MISSES VICTIM ATTACKER NAME...: what a user's misses suffer while another user does NAME, an attack of
+// neighbours HARTS KIND MISSES VICTIM ATTACKER NAME...: measures a user's misses while another user runs NAME, an attack of
 // neighbours-attacks.c. Each user has a cgroup and, with HARTS `own`, half of the harts; with `any`, equal weights. The victim's
 // file is in the folder VICTIM, the attacker's in ATTACKER. Prints a line for each attack.
 #include "neighbours.h"
@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define WARM 3ul		// misses of each page table before those that count
-#define PATIENCE 5		// seconds that the victim has at least for its misses
-#define A_SECOND 200		// misses for which it has one second, if there are many
-#define SETTLED 250000		// microseconds after which all of its entries are armed
+#define WARM 3ul		// misses of each page table before the measured ones
+#define PATIENCE 5		// least time for the victim's misses, in seconds
+#define A_SECOND 200		// for many misses: one second for this number of them
+#define SETTLED 250000		// microseconds after which all entries are armed
 
 struct shared *shared;
 size_t pages = FILE_PAGES;
@@ -75,7 +75,7 @@ volatile char *map_file(const char *path, size_t bytes, int flags)
 	return p;
 }
 
-// A file of @count pages that only @user may read; every word of it has @magic in its upper half.
+// Make a file of @count pages that only @user may read; every word of it has @magic in its upper half.
 void make_file(const char *path, int user, size_t count, uint64_t magic)
 {
 	static uint64_t page[PAGE / 8 * 64];
@@ -119,7 +119,7 @@ void group(const char *name, const char *harts, long limit)
 		put(name, "memory.max", text);
 }
 
-// @user may make groups below @name, and move its processes there.
+// Allow @user to make groups below @name, and to move its processes there.
 static void delegate(const char *name, int user)
 {
 	const char *file[] = { "", "cgroup.procs", "cgroup.subtree_control" };
@@ -161,7 +161,7 @@ static void too_long(int signal)
 		pause();
 }
 
-// Misses of pages in an order that has no pattern. Some of each page table come first, so that the kernel knows the table.
+// Miss pages in an order without a pattern. Some pages of each page table come first, so that the kernel knows the table.
 static void victim(int number)
 {
 	volatile char *p = map_file(victim_file, pages * PAGE, MAP_SHARED);
@@ -188,16 +188,16 @@ static void victim(int number)
 		shared->stalled += clock_us(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	}
 	marker(MARKER_UNWATCH, p, pages * PAGE, UNWATCH_NOW);
-	munmap((void *)p, pages * PAGE);	// all is adopted, and paid for
-	sched_yield();	// the time since the last tick, too, is in what comes
+	munmap((void *)p, pages * PAGE);	// now all pages are adopted and charged
+	sched_yield();	// so that the time since the last tick counts, too
 	shared->cpu += get("victim", "cpu.stat", "usage_usec ");
 	shared->over = 1;
 	for (;;)
 		pause();
 }
 
-// With one queue all interrupts of a drive come to one hart, and are in the time of whoever runs there, with any kind: not to the
-// victim's.
+// With one queue, all interrupts of a drive come to one hart and count as time of the task that runs there, with any kind. So
+// send them to a hart that is not the victim's.
 static void interrupts_to(const char *harts)
 {
 	char name[100];
@@ -260,7 +260,7 @@ static void round_of(const struct attack *attack, int number, int own)
 		usleep(1000);
 	for (size_t i = 0; i < shared->misses; i++)
 		sum += shared->wait[i];
-	// To Linux a hart that waits for hardware is one that runs.
+	// Linux regards a hart that waits for hardware as running.
 	work = shared->cpu - (fast ? shared->stalled : 0);
 	qsort(shared->wait, shared->misses, sizeof(float), compare);
 	size_t n = shared->misses, last = n ? n - 1 : 0;

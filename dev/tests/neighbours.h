@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What neighbours.c and its attacks share.
+// Declarations that neighbours.c and its attacks share.
 #ifndef NEIGHBOURS_H
 #define NEIGHBOURS_H
 
@@ -27,23 +27,23 @@
 #define PUBLIC 0x0b11c0deul
 
 struct shared {
-	volatile unsigned long ops;	// what the attacker has done
-	volatile long found;		// words of the victim that it has seen
-	volatile long secrets;		// files that the victim has deleted, or pages that it has read beside
-	volatile double beside, longest;	// microseconds that these have taken, and the longest
+	volatile unsigned long ops;	// operations of the attacker
+	volatile long found;		// words of the victim that the attacker has seen
+	volatile long secrets;		// files that the victim has deleted, or pages that it has read in addition
+	volatile double beside, longest;	// time of these in microseconds, and the longest time
 	volatile int over;
 	size_t wanted, misses;
-	long long cpu;			// microseconds of the victim's group, for these misses
-	double stalled;			// of these, what its thread ran, or waited for hardware, while it missed
-	float wait[FILE_PAGES];		// microseconds, of each miss
+	long long cpu;			// time of the victim's group for these misses, in microseconds
+	double stalled;			// part of it in which the thread ran, or waited for hardware, during its misses
+	float wait[FILE_PAGES];		// time of each miss in microseconds
 };
 
 struct attack {
 	const char *name;
-	void (*run)(void);		// in the attacker's group, as its user; comes never back
+	void (*run)(void);		// runs in the attacker's group, as the attacker; never returns
 	long limit;			// its memory.max in bytes, or 0
 	const char *bandwidth;		// its cpu.max, or NULL
-	void (*beside)(void);		// what the victim does besides
+	void (*beside)(void);		// additional work of the victim
 };
 
 extern struct shared *shared;

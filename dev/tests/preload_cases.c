@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Programs that use mappings in ways of their own: the launcher must not be seen. preload_cases CASE FILE; each prints the sum
+ * preload_cases CASE FILE: programs that use mappings in unusual ways; they must not notice the launcher. Each prints the sum
  * of the first bytes of the pages that it read.
  */
 #define _GNU_SOURCE
@@ -87,7 +87,7 @@ static void many(void)
 	printf("%lu\n", found);
 }
 
-/* As many files as a database has tables, each mapped. FILE's folder gets them. */
+/* Many mapped files, like the tables of a database. They are made in FILE's folder. */
 static void files(const char *beside)
 {
 	enum { FILES = 300, PAGES = 4 };
@@ -114,7 +114,7 @@ static void files(const char *beside)
 	printf("%lu\n", found);
 }
 
-/* As a database grows its mapping. */
+/* A mapping that grows, like that of a database. */
 static void grow(void)
 {
 	volatile char *start = map(0, size / 4);
@@ -139,7 +139,7 @@ static void fork_and_share(void)
 	printf("%lu\n", sum(start + size / 2, size / 2));
 }
 
-/* Whole pages are unmapped, whatever the length that was mapped; the next mapping is a new one. */
+/* Whole pages are unmapped, for any length of the mapping; the next mapping is a new one. */
 static void unmap_whole_pages(void)
 {
 	for (int n = 0; n < 3; n++) {
@@ -151,7 +151,7 @@ static void unmap_whole_pages(void)
 	puts("");
 }
 
-/* One user of a mapping gives back, moves and protects what others go on reading. */
+/* One user of a mapping unmaps, moves and protects pages that others continue to read. */
 static void users(void)
 {
 	char *one = (char *)map(0, 16 * PAGE), *two = (char *)map(0, 16 * PAGE), *three = (char *)map(0, 16 * PAGE);
@@ -173,11 +173,11 @@ static void users(void)
 static void *map_cancelled(void *unused)
 {
 	pthread_cancel(pthread_self());
-	map(0, 8 * PAGE);	/* no point where a thread is cancelled */
+	map(0, 8 * PAGE);	/* not a cancellation point */
 	return NULL;
 }
 
-/* Calls that fail, that leave the old range, and a thread that is cancelled: what another user has stays. */
+/* Calls that fail, calls that keep the old range, and a cancelled thread: another user's pages stay. */
 static void edges(void)
 {
 	char *one = (char *)map(0, 8 * PAGE), *two = (char *)map(0, 8 * PAGE), *moved;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * proportion: does one thing to a file that is mapped and partly read, for test_proportion.py. The kernel's counters from before and
- * after it go to /job/out.
+ * proportion: makes one operation on a file that is mapped and partly read, for test_proportion.py. The kernel's counters before
+ * and after it go to /job/out.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #define PART (1ul << 20)
 #define LENGTH (64 * PART)
 
-/* Mappings of neighbouring parts in neighbouring ranges are one to mremap(). */
+/* For mremap(), mappings of adjacent parts of a file in adjacent ranges are one mapping. */
 static int neighbours(int file)
 {
 	char *place = mmap(NULL, 8 * PART, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who reads a file while an area of it yields: ./readers FILE MIB. One process has the area, with all its page tables armed; when
- * it has had it for its turn another one misses in a separate mapping, and gets it. Prints the longest wait of a third, which
- * read()s the file, in microseconds.
+ * readers FILE MIB: measures read() of a file while an area of the file yields. One process has the area, with all its page
+ * tables armed. After its turn, another process misses in a separate mapping and gets the area. Prints the longest wait of a
+ * third process, which read()s the file, in microseconds.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static volatile char *map(void)
 	return page;
 }
 
-/* Misses in each table of a mapping, twice since the first may be Linux'. */
+/* Miss in each table of a mapping, twice, because Linux may serve the first miss. */
 static void have(int begun)
 {
 	volatile char *page = map();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reformat FILE DISK: half of FILE is read by a mapping, then the disk gets blocks of 4096 bytes, then the other half is read.
-// Prints what a unit was asked for before and after.
+// Prints the number of requests to a unit before and after that.
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/nvme_ioctl.h>
@@ -22,7 +22,7 @@ static void die(const char *what)
 	exit(2);
 }
 
-// Misses of armed pages, whether or not the drive did what it was asked.
+// Miss armed pages, whether or not the drive executed the format.
 static long asked(void)
 {
 	char key[64];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * sparse_map SIZE_SHIFT [HINT_SHIFT]: maps 2^SIZE_SHIFT bytes without reserving them, at 2^HINT_SHIFT if that is given, and
- * writes one page in each sixteenth and the last one. Status 0: all have kept what was written; 2: there is no such room.
+ * writes one page in each sixteenth of them, and the last page. Status 0: all pages kept their data; 2: not enough addresses.
  */
 #define _GNU_SOURCE
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * spread_threads THREADS ROUNDS: in each round THREADS threads compute for 50 ms. A line says on which CPU each of them was
+ * spread_threads THREADS ROUNDS: in each round THREADS threads compute for 50 ms. A line has the CPU of each of them
  * after half of this time.
  */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of ASPF and STC beside ours, from records as the experiments make them."""
+"""The values of ASPF and STC beside ours, from records in the form that the experiments make."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is built beside what (python/trapless/guest/build.py)."""
+"""Builds that run at the same time (python/trapless/guest/build.py)."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ KERNEL = Path("Image")
 
 @pytest.fixture
 def cargo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder where a cargo that takes its time says how far it is; it ends when `go` is there."""
+    """Return the folder of a slow fake cargo, which writes its progress there and ends when the file `go` exists."""
     program = tmp_path / "bin" / "cargo"
     program.parent.mkdir()
     program.write_text(f"""#!/bin/sh
@@ -29,7 +29,7 @@ for i in $(seq 300); do [ -e go ] && touch built && exit 0; sleep 0.1; done
 
 
 def wait_for(file: Path) -> None:
-    """Until it is there, or something is wrong."""
+    """Wait until the file exists, or fail."""
     for _ in range(300):
         if file.exists():
             return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An SMU whose exchanges of page table entries meet bus errors, of which nobody knows whether they took effect: Linux frees no
-frame that is mapped. REQ: SMU-13, OS-5"""
+"""An SMU whose exchanges of page table entries fail with bus errors, so that nobody knows whether they took effect: Linux frees
+no frame that is mapped. REQ: SMU-13, OS-5"""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ EVERY = 50
 
 
 def test_no_frame_is_freed_that_may_be_mapped(patched: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four errors. One miss is served nevertheless. One exchange took no effect; the access is killed. For two the frame may be
-    mapped; their accesses are killed, too, and Linux keeps the frames. No byte is wrong, and the kernel logs no complaint."""
+    """Four errors occur. One miss is served nevertheless. In one case the exchange took no effect, and the access is killed. In
+    two cases the frame may be mapped: the accesses are killed, too, and Linux keeps the frames. No byte is wrong, and the kernel
+    logs no complaint."""
     program = build.seeded_machine()
     monkeypatch.setenv("TRAPLESS_SEED_EXCHANGE_ERRORS", str(EVERY))
     binary = cross.compile_program("bus_errors", [Path(__file__).with_name("bus_errors.c")])

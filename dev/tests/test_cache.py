@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half-built things never count; every failure is one line."""
+"""Incomplete builds never count; every failure is one line."""
 
 import errno
 import os
@@ -61,7 +61,7 @@ def test_leftover_of_a_killed_build_is_dropped() -> None:
 
 
 def test_work_of_killed_runs_is_removed() -> None:
-    """That of a run which goes on stays, however old it is, and so does a new one that has no lock yet."""
+    """The folder of a live run stays, however old it is. A new folder that has no lock yet stays, too."""
     with cache.workspace() as going_on:
         left, new = (going_on.with_name(f"{going_on.name}-{word}") for word in ("left", "new"))
         for folder in (left, new):
@@ -114,14 +114,15 @@ def test_tool_failure_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_log_is_written_line_by_line(tmp_path: Path) -> None:
-    """Whoever looks on while a kernel is built sees how far it is: the tool itself waits for its line to be there."""
+    """A user sees how far the build of a kernel is while it runs: here, the tool itself waits for its line to appear in the
+    log."""
     log = tmp_path / "log"
     script = f"echo one; for turn in $(seq 100); do grep -q one {log} && exit 0; sleep 0.1; done; exit 1"
     cache.run_tool(["sh", "-c", script], log, "making x")
 
 
 def test_what_is_built_has_its_final_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tool names the folder that it was given, which has another name when whoever reads this looks for it."""
+    """The tool prints the temporary folder name, but the user sees the final name."""
     said: list[str] = []
     monkeypatch.setattr(cache, "say", said.append)
     folder = cache.cached("k", "key", "building", lambda out: cache.run_tool(
@@ -139,7 +140,7 @@ def test_what_is_built_has_its_final_name(monkeypatch: pytest.MonkeyPatch) -> No
     ([], ""),
 ])
 def test_the_first_complaint_is_the_reason(said: list[str], reason: str) -> None:
-    """What follows comes from it: a compiler's own line was hidden behind make's."""
+    """Later errors follow from the first one: make's line must not hide the compiler's."""
     assert cache.why(said) == reason
 
 
@@ -151,7 +152,7 @@ def test_neither_root_nor_sudo_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sudo_keeps_apts_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """sudo drops variables; with this one apt takes its packages from a bundle."""
+    """sudo drops variables, but APT_CONFIG lets apt take its packages from a bundle."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(cache.shutil, "which", lambda _: "/usr/bin/sudo")
     monkeypatch.setenv("APT_CONFIG", "/a bundle/apt.conf")
@@ -166,7 +167,7 @@ def test_disk_full_names_the_place(tmp_path: Path) -> None:
 
 
 def test_interrupted_tool_ends_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while a build script waits for its compiler: nothing goes on behind our back."""
+    """Ctrl-C while a build script waits for its compiler: no process continues."""
 
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt
@@ -184,7 +185,7 @@ def test_interrupted_tool_ends_with_its_children(tmp_path: Path, monkeypatch: py
 
 
 def test_a_relative_path_means_the_same_from_everywhere(tmp_path: Path) -> None:
-    """Relative paths of the cache and of programs in variables do not depend on the folder in which a tool runs."""
+    """Relative paths of the cache, and of programs in variables, do not depend on the folder in which a tool runs."""
     (tmp_path / "program").write_text("")
     (tmp_path / "program").chmod(0o755)
     asked = ("from trapless.base import paths; from trapless.guest import build; "
@@ -196,7 +197,7 @@ def test_a_relative_path_means_the_same_from_everywhere(tmp_path: Path) -> None:
 
 
 def full(free: int) -> object:
-    """A disk that has `free` bytes free."""
+    """Return a replacement for shutil.disk_usage that reports `free` free bytes."""
     return lambda _: type("Usage", (), {"free": free})
 
 
@@ -204,11 +205,11 @@ def test_what_does_not_fit_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(cache.shutil, "disk_usage", full(77 << 30))
     with pytest.raises(UserError) as caught:
         cache.cached("k", "key", "making a data disk of 102400 MiB", lambda _: pytest.fail("begun"), 203 << 30)
-    assert str(caught.value) == (f"making a data disk of 102400 MiB: needs 203.0 GiB in {cache.CACHE}, where 77.0 GiB are free "
-                                 "(TRAPLESS_CACHE=FOLDER takes another disk)")
+    assert str(caught.value) == (f"making a data disk of 102400 MiB: needs 203.0 GiB in {cache.CACHE}, where only 77.0 GiB are "
+                                 "free (set TRAPLESS_CACHE=FOLDER to use another disk)")
     assert not list(cache.CACHE.glob("k/*"))
     monkeypatch.setattr(cache.shutil, "disk_usage", full(10 << 20))
-    with pytest.raises(UserError, match=r"building: needs 64 MiB in .*, where 10 MiB are free"):
+    with pytest.raises(UserError, match=r"building: needs 64 MiB in .*, where only 10 MiB are free"):
         cache.cached("k", "key", "building", lambda _: pytest.fail("begun"))
 
 
@@ -226,7 +227,7 @@ def test_what_is_there_needs_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     lambda: dbbench.Database(1 << 20).image(), lambda: ycsb.Database(1 << 20).image(),
 ])
 def test_each_says_what_it_needs(make: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of these writes something, and nothing of it is begun on a disk that is full."""
+    """Each of these builds writes something; on a full disk, none begins."""
     for module in (build, rootfs, dataset, loaded, demo, selftests):
         if hasattr(module, "CACHE"):
             monkeypatch.setattr(module, "CACHE", tmp_path / "cache")
@@ -238,12 +239,12 @@ def test_each_says_what_it_needs(make: Callable, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(loaded, "file_key", lambda _: "x")
     monkeypatch.setattr(ycsb, "program", lambda: tmp_path)
     monkeypatch.setattr(cache.shutil, "disk_usage", full(0))
-    with pytest.raises(UserError, match=r": needs [\d.,]+ .iB in .*, where 0 MiB are free \("):
+    with pytest.raises(UserError, match=r": needs [\d.,]+ .iB in .*, where only 0 MiB are free \("):
         make()
 
 
 def checked_machine() -> None:
-    """The build of the machine, though these tests are given one."""
+    """Let the machine be built, although these tests were given one."""
     build._program("pagesim")
 
 
@@ -253,7 +254,7 @@ def test_a_sparse_disk_counts_by_what_it_uses(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_data_disk_needs_what_it_was_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looked at while it is made, when the file is there twice."""
+    """The disk usage is checked during the build, when the file exists twice."""
     most = 0
     remove = dataset.shutil.rmtree
 

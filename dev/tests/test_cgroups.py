@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A control group pays for its own misses, with memory and with time, and nobody else does."""
+"""A control group pays for its own misses with memory and time, and no other group pays for them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MIB = 64
 LIMIT = 16 * ext4.MIB
 BATCH = 64 * ext4.BLOCK
 READ_US = {"server": 10.5, "vc707": 28}
-"""What the drive of a profile takes for a page, at least."""
+"""Least time in us that the profile's drive takes for a page."""
 
 
 @pytest.fixture
 def run(program: Path, patched: Path, root: Path) -> Callable[..., dict[str, float]]:
-    """(mode of cgroups.c, kind) -> what it printed."""
+    """Return a function: (mode of cgroups.c, kind) -> the figures that it printed."""
     binary = cross.compile_program("cgroups", [Path(__file__).with_name("cgroups.c")])
 
     def boot(mode: str, kind: str = "hwdp", profile: str = "server", kernel: Path = patched) -> dict[str, float]:
@@ -41,7 +41,8 @@ def run(program: Path, patched: Path, root: Path) -> Callable[..., dict[str, flo
 
 
 def test_memory_max_is_kept(run: Callable[..., dict[str, float]]) -> None:
-    """Twice the file is read at random in a quarter of its size: never more than that, no kill, and every miss is counted."""
+    """A file is read twice at random in a quarter of its size: memory never exceeds the limit, nothing is killed, and every miss
+    counts."""
     seen = run("max")
     assert seen["peak"] <= LIMIT
     assert seen["max_events"] > 0
@@ -57,19 +58,20 @@ def test_memory_high_is_kept(run: Callable[..., dict[str, float]]) -> None:
 
 @pytest.mark.parametrize("profile", ["server", "vc707"])
 def test_memory_high_is_kept_by_who_has_nothing_to_give(run: Callable[..., dict[str, float]], profile: str) -> None:
-    """While reclaim rests, for it was in vain, memory.high is not passed batch by batch."""
+    """memory.high is not exceeded batch by batch while reclaim pauses because it found nothing."""
     assert run("vain", profile=profile)["peak"] <= LIMIT + 8 * BATCH
 
 
 def test_a_full_group_keeps_nobody_from_hardware(run: Callable[..., dict[str, float]]) -> None:
-    """Nothing of a's memory can be reclaimed: what hardware brings for it is given up again, and b's misses are served."""
+    """Nothing of group a's memory can be reclaimed: pages that hardware reads for a are given up again, and b's misses are
+    served."""
     seen = run("full")
     assert seen["peak"] <= LIMIT
     assert seen["a_lives"]
 
 
 def test_who_yields_goes_on(run: Callable[..., dict[str, float]]) -> None:
-    """A stranger's misses take a file's area from those who read and store in it: none of their threads dies of that."""
+    """Another user's misses take a file's area from threads that read and write it: none of these threads dies."""
     seen = run("turns", profile="vc707")
     assert seen["a_lives"] and seen["b_lives"]
     assert seen["areas"] > 3
@@ -85,7 +87,7 @@ def test_the_group_has_the_time(run: Callable[..., dict[str, float]]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("profile", ["server", "vc707"])
 def test_waits_are_pressure(run: Callable[..., dict[str, float]], profile: str) -> None:
-    """What a walker waits is in its group's io.pressure, and each page in its io.stat, as if Linux had read it."""
+    """The time that a walker waits is in its group's io.pressure, and each page is in its io.stat, as if Linux had read it."""
     pages = MIB * ext4.MIB // ext4.BLOCK
     kernel = build.kernel(configs=("groups.config",))
     seen, ordinary = (run("pressure", kind, profile, kernel) for kind in ("hwdp", "osdp"))
@@ -98,8 +100,8 @@ def test_waits_are_pressure(run: Callable[..., dict[str, float]], profile: str) 
 @pytest.mark.long
 @pytest.mark.parametrize("profile", ["server", "vc707"])
 def test_a_bandwidth_is_little_beyond_its_limit(run: Callable[..., dict[str, float]], profile: str) -> None:
-    """A group with a fifth of a hart misses as fast as it can: another one, which wants all harts, has nearly what OS paging
-    leaves it, since the first pays for what adopts for it."""
+    """A group with a limit of a fifth of a hart misses as fast as it can. Another group, which wants all harts, has nearly as
+    much time as with OS paging, because the first group pays for the adoption of its pages."""
     kernel = build.kernel(configs=("groups.config",))
     seen, ordinary = (run("bandwidth", kind, profile, kernel) for kind in ("hwdp", "osdp"))
     assert seen["b_part"] >= 0.9 * ordinary["b_part"]
@@ -107,7 +109,7 @@ def test_a_bandwidth_is_little_beyond_its_limit(run: Callable[..., dict[str, flo
 
 @pytest.mark.long
 def test_a_debt_is_of_todays_limit(run: Callable[..., dict[str, float]]) -> None:
-    """What a group owes is at most sixteen of the quotas that it has now, a hundredth of a hart here; none without one."""
+    """A group owes at most sixteen of its present quotas, a hundredth of a hart here, and nothing without a quota."""
     seen = run("debt", profile="vc707", kernel=build.kernel(configs=("groups.config",)))
     assert seen["after_more"] <= 2
     assert seen["after_none"] <= 0.5
@@ -119,7 +121,8 @@ def test_who_does_not_miss_does_not_pay(run: Callable[..., dict[str, float]], pr
 
 
 def test_charges_follow_the_process_and_hold_nothing(run: Callable[..., dict[str, float]]) -> None:
-    """Who works for a group is no member of it: a group without processes can be removed, and a frozen one stays frozen."""
+    """A kernel thread that works for a group is not a member of it: a group without processes can be removed, and a frozen group
+    stays frozen."""
     seen = run("moves")
     assert seen["removed_a"] and seen["removed_b"] and not seen["populated_b"]
     assert seen["frozen"] == seen["stays_frozen"] == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests go on from checkpoints: the same bytes, the same cycles, as often as one likes."""
+"""Guests continue from checkpoints: the same bytes, the same cycles, any number of times."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_many_runs_start_from_one_boot(program: Path, patched: Path, root: Path,
         records.append({key: stats[key] for key in ("sim_cycles", "instructions_by_mode", "smu_counters")})
     assert records[0] == records[1]
     assert records[0]["smu_counters"]["installed"] == 16 * ext4.MIB // 4096
-    # Times of the profile may change, its sizes not.
+    # Times of the profile may change; its sizes may not.
     faster = tmp_path / "faster.json"
     machine("resume", place, *disks, "--set", "ssd.read_us=10", "--json", faster)
     assert json.loads(faster.read_text())["sim_cycles"] < records[0]["sim_cycles"]
@@ -57,7 +57,8 @@ MAPSUM = jobs.command_job(["mapsum", "-t", "2", "-o", "shuffle", "/data/random.b
 @pytest.fixture
 def share(program: Path, patched: Path, root: Path, tmp_path: Path,
           monkeypatch: pytest.MonkeyPatch) -> Callable[..., guests.Outcome]:
-    """Runs jobs that share a boot, in a separate cache: (cache's name, job, changes of the guest) -> outcome."""
+    """Return a function that runs jobs which share a boot, in a separate cache: (cache's name, job, changes of the guest) ->
+    outcome."""
     guest = guests.Guest(patched, root, dataset.image(16 * ext4.MIB), profile="server", memory="256M")
 
     def run(place: str, job: jobs.Job, shared: bool = True, **changes: object) -> guests.Outcome:
@@ -68,14 +69,14 @@ def share(program: Path, patched: Path, root: Path, tmp_path: Path,
 
 
 def what(outcome: guests.Outcome) -> tuple:
-    """All of a run that does not depend on the host."""
+    """Return everything of a run that does not depend on the host."""
     kept = ("sim_cycles", "instructions_by_mode", "smu_counters", "watch")
     return outcome.console, *(outcome.stats[key] for key in kept), [
         {key: value for key, value in region.items() if key != "host_seconds"} for region in outcome.stats["rois"]]
 
 
 def test_a_run_does_not_depend_on_whom_it_shares_a_boot_with(share: Callable[..., guests.Outcome], tmp_path: Path) -> None:
-    """Whoever boots, and whoever runs before: each run finds its own disks, and is the same to the cycle."""
+    """Whichever run boots first: each run finds its own disks, and is the same to the cycle."""
     other = jobs.Job("cat /job/in/* | md5sum; echo $0", (Path(__file__),))
     first = share("a", MAPSUM)
     assert share("a", other).status == 0
@@ -90,7 +91,8 @@ def test_a_run_does_not_depend_on_whom_it_shares_a_boot_with(share: Callable[...
 
 
 def test_a_shared_boot_changes_no_figure_much(share: Callable[..., guests.Outcome]) -> None:
-    """Against a run with a separate boot: the same misses, and about as long. One thread: two may share a core, or not."""
+    """Compared with a separate boot: the same misses, and nearly the same time. One thread, because two may share a core or
+    not."""
     job = jobs.command_job(["mapsum", "-t", "1", "/data/random.bin"], "hwdp")
     own, shared = (share("a", job, shared).stats["rois"][0] for shared in (False, True))
     assert [watch["hw_misses"] for watch in own["watch"]] == [watch["hw_misses"] for watch in shared["watch"]] == [4096]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: bad input is one line that names the thing, and a status that is not 0."""
+"""The command line: bad input gives one line that names the cause, and a status other than 0."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def trapless(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess:
 
 
 def complaint(done: subprocess.CompletedProcess) -> str:
-    """The one line of complaint: the last on stderr; there is no trace of a program's insides."""
+    """Return the one line of complaint, the last on stderr. There must be no traceback."""
     assert done.returncode not in (0, 101)
     assert "Traceback" not in done.stderr and "panicked" not in done.stderr
     return done.stderr.strip().splitlines()[-1]
@@ -86,11 +86,11 @@ TOP = "demo, run, profile, sweep, study, report, compare, trace, python, dev, he
 
 
 @pytest.mark.parametrize(("arguments", "line"), [
-    (["run", "--kind", "hwdp", "true"], "run: a command goes behind --: ./trapless run --kind hwdp -- true"),
-    (["run", "mapsum", "-t", "2", "a b"], "run: a command goes behind --: ./trapless run -- mapsum -t 2 'a b'"),
-    (["run", "--kind", "hwdp", "hwdp", "-k"], "run: a command goes behind --: ./trapless run --kind hwdp -- hwdp -k"),
-    (["profile", "--share", "ls"], "profile: a command goes behind --: ./trapless profile --share -- ls"),
-    (["trace", "ls", "-l"], "trace: a command goes behind --: ./trapless trace -- ls -l (or trace info|dump FILE)"),
+    (["run", "--kind", "hwdp", "true"], "run: a command goes after --: ./trapless run --kind hwdp -- true"),
+    (["run", "mapsum", "-t", "2", "a b"], "run: a command goes after --: ./trapless run -- mapsum -t 2 'a b'"),
+    (["run", "--kind", "hwdp", "hwdp", "-k"], "run: a command goes after --: ./trapless run --kind hwdp -- hwdp -k"),
+    (["profile", "--share", "ls"], "profile: a command goes after --: ./trapless profile --share -- ls"),
+    (["trace", "ls", "-l"], "trace: a command goes after --: ./trapless trace -- ls -l (or trace info|dump FILE)"),
     (["demo", "extra"], "demo: takes no extra: demo --help says what it takes"),
     (["dmeo"], f"no such command: dmeo; did you mean demo? (there are {TOP})"),
     (["--hepl"], "no such option: --hepl; did you mean --help? (there are -h, --help, --version)"),
@@ -124,7 +124,7 @@ TOP = "demo, run, profile, sweep, study, report, compare, trace, python, dev, he
     (["run", "--harts", "two", "--", "true"], "run: argument --harts: invalid int value: 'two'"),
 ])
 def test_what_was_meant(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
-    """One line, which says what to type."""
+    """One line says what to type."""
     assert main(*arguments) in [(1, f"trapless: {line}\n"), (2, f"trapless: {line}\n")]
 
 
@@ -135,7 +135,8 @@ def test_help_of_a_command(main: Callable[..., tuple[int, str]]) -> None:
 
 @pytest.fixture
 def main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """The command line in this process, with a machine that only says what it was told: status, and all that was said."""
+    """Return a function that runs the command line in this process, with a machine that only prints its arguments: status and all
+    output."""
     machine = tmp_path / "machine"
     machine.write_text('#!/bin/sh\necho told: "$@"\nexit 3\n')
     machine.chmod(0o755)
@@ -196,7 +197,7 @@ def test_bare_metal_leaves_no_files(main: Callable[..., tuple[int, str]], argume
 ])
 def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch,
                                          arguments: list[str], line: str) -> None:
-    """They are refused before anything is built."""
+    """Such options are refused before anything is built."""
     monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
     assert main("run", *arguments, "--", "true") == (1, f"trapless: {line}\n")
 
@@ -218,7 +219,7 @@ def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], m
     (["--append", "a", "--append", "a"], "--append: is given twice; give it once"),
     (["--series", "hwdp,hwdp"], "--series: hwdp is given twice in hwdp,hwdp; give it once"),
     (["--stock", "--series", "hwdp"], "--series: not allowed with argument --stock"),
-    (["--data", "0M"], "--data: 0M: random.bin would have no bytes; give a size like 320M"),
+    (["--data", "0M"], "--data: 0M: random.bin would be empty; give a size like 320M"),
     (["--data", "64M,block=4096,"], "--data: 64M,block=4096,: an option is empty; give its value, or leave it out"),
     (["--data", "64M,ssd="], "--data: 64M,ssd=: ssd= is empty; give its value, or leave it out"),
     (["--data", "64M,block=512,block=4096"],
@@ -230,21 +231,21 @@ def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], m
 ])
 def test_settings_that_would_not_act(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, command: str,
                                      arguments: list[str], line: str) -> None:
-    """An empty value, one that another replaces, and a data disk without data."""
+    """An empty value, a value that another one replaces, and a data disk without data."""
     monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
     assert main(command, *arguments, "--", "true") == (2, f"trapless: {command}: argument {line}\n")
 
 
 @pytest.mark.parametrize(("arguments", "line"), [
     (["--set", "core.mmio=1", "--set", "core.mmio=2"],
-     "--set core.mmio=2: core.mmio is given before, by --set core.mmio=1; give it once"),
-    (["--set", "ssd=ull", "--ssd", "tlc"], "--set ssd=ull: ssd is given before, by --ssd tlc; give it once"),
-    (["--set", "machine.harts=1", "--harts", "2"], "--harts 2: --set machine.harts=1 says it, too; give one of them"),
+     "--set core.mmio=2: core.mmio was already given by --set core.mmio=1; give it once"),
+    (["--set", "ssd=ull", "--ssd", "tlc"], "--set ssd=ull: ssd was already given by --ssd tlc; give it once"),
+    (["--set", "machine.harts=1", "--harts", "2"], "--harts 2: --set machine.harts=1 sets the same value; give only one of them"),
     (["--memory", "64M", "--set", "machine.memory_bytes=99"],
-     "--memory 64M: --set machine.memory_bytes=99 says it, too; give one of them"),
+     "--memory 64M: --set machine.memory_bytes=99 sets the same value; give only one of them"),
 ])
 def test_values_of_the_profile_are_given_once(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
-    """To a guest and to a bare-metal program, and to points of sweeps and in Python, which have no command line."""
+    """This holds for guests and for bare-metal programs, and also in sweeps and in Python, which have no command line."""
     for more in (["--", "true"], ["--elf", "t.elf"]):
         assert main("run", *arguments, *more) == (2, f"trapless: run: {line}\n")
     if "--ssd" not in arguments:
@@ -274,7 +275,7 @@ def test_more_that_would_not_act(main: Callable[..., tuple[int, str]], monkeypat
 
 
 def test_what_adds_words_may_add_none(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script has them in a variable. Different drives and options that add up are no repetition."""
+    """A script may have them in an empty variable. Different drives, and options that add up, are no repetition."""
     taken = []
     monkeypatch.setattr(run, "run", lambda request: taken.append(request) or 0)
     data = "64M,block=512,ssd=tlc,namespace=n.img,block=4096,ro"
@@ -360,7 +361,7 @@ def test_guest_trouble() -> None:
 
 @pytest.mark.parametrize("code", [0, 5])
 def test_elf(tmp_path: Path, code: int) -> None:
-    """An ELF in the style of riscv-tests: exit status from tohost."""
+    """An ELF file in the style of riscv-tests returns its exit status through tohost."""
     (tmp_path / "t.S").write_text(
         f".globl _start\n_start: li t0, {code << 1 | 1}\nla t1, tohost\nsd t0, 0(t1)\n1: j 1b\n"
         '.section .tohost,"aw",@progbits\n.align 6\n.globl tohost\ntohost: .dword 0\n.globl fromhost\nfromhost: .dword 0\n')

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of results: every figure is declared and every declared one is made; pages show parts of the CSV files beside them."""
+"""Columns of results: every figure is declared, and every declared column is made. Pages show parts of the CSV files beside
+them."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from dev.tests import fake_runs
 MOST_LINES = 200
 TABLES = {name: shown for entry in EXPERIMENTS.values() for name, shown in entry.tables.items()}
 ELSEWHERE = (*record.COLUMNS.values(), *fio.SHORT, *output.COLUMNS, *profiling.OF_KINDS)
-"""Columns of what is no experiment."""
+"""Columns that do not belong to an experiment."""
 
 
 def every_column() -> Iterator[tuple[str, Column]]:
@@ -59,12 +60,12 @@ def test_views_are_narrow_parts_of_their_tables() -> None:
         for view in shown.views or ("",):
             seen = shown.view(view).columns
             assert len(seen) <= MOST_COLUMNS, f"{name}/{view}: {len(seen)} columns"
-            assert set(seen) <= set(shown.columns), f"{name}/{view}: a column that the table has not"
+            assert set(seen) <= set(shown.columns), f"{name}/{view}: a column that the table does not have"
 
 
 @cache
 def made(name: str, folder: Path) -> tuple[list[dict], list[dict]]:
-    """What an experiment makes of runs that are made up: rows of results and runs behind them, and rows of its tables."""
+    """Return what an experiment makes of made-up runs: rows of results with their runs, and rows of its tables."""
     rows = EXPERIMENTS[name].measure(Setup(folder))
     shown = [row for entry in EXPERIMENTS[name].tables.values() for row in entry.rows(rows)]
     return [*rows, *(run for row in rows for run in row.get(repeated.RUNS, ()))], shown
@@ -79,7 +80,7 @@ def of_all(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[tuple[str,
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[dict], list[dict]]]:
-    """What `made` returns, for each experiment."""
+    """Return the result of `made` for each experiment."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         found = {name: (rows, shown) for name, rows, shown in of_all(monkeypatch, tmp_path_factory.mktemp("runs"))}
     return found | {"isca20-area": (rows := EXPERIMENTS["isca20-area"].measure(Setup(Path(), quick=True)), rows)}
@@ -98,7 +99,7 @@ def test_every_column_of_a_table_is_made(name: str, everything: dict) -> None:
 
 
 def test_every_declared_column_is_made(everything: dict) -> None:
-    """By one of the experiments that declare it."""
+    """One of the experiments that declare a column makes it."""
     made_ones, declared = set(), set()
     for name, parts in everything.items():
         has = {key for rows in parts for row in rows for key in row}
@@ -106,7 +107,7 @@ def test_every_declared_column_is_made(everything: dict) -> None:
             declared.add((key, column.unit))
             if key in has:
                 made_ones.add((key, column.unit))
-    # The demo's alone.
+    # Only the demo makes this one.
     assert declared - made_ones == {("runs_at_once", "runs")}
 
 
@@ -175,14 +176,14 @@ def test_tables_are_written_into_pages(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def pages() -> dict[Path, list[str]]:
-    """Pages that show tables of experiments, and the names of these blocks."""
+    """Return the pages that show tables of experiments, with the names of these blocks."""
     found = {path: [name for name in table.blocks(path.read_text()) if name.partition("/")[0] in TABLES]
              for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(STUDIES.rglob("*.md")))}
     return {path: names for path, names in found.items() if names}
 
 
 def value(column: Column, text: str) -> object:
-    """What a cell of a CSV file says."""
+    """Return the value of a cell of a CSV file."""
     if not text or column.word:
         return text or None
     return int(text) if column.form.endswith("d") else float(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two results of an experiment: intervals, verdicts, and what cannot be compared."""
+"""Comparison of two results of an experiment: intervals, verdicts, and results that cannot be compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEFORE, AFTER = [100.0, 200.0, 310.0], [98.0, 197.0, 306.0]
 
 def keep(folder: Path, hwdp: list[float], name: str = "made", kinds: tuple[str, ...] = ("osdp", "hwdp"), quick: bool = False,
          script: str = "fio", **more: object) -> Path:
-    """A result whose osdp is always the same; `more` is of all of its configurations."""
+    """Write a result whose osdp is always the same; `more` goes into all of its configurations."""
     rows = [repeated.row({"kind": kind, "threads": 1, "kpoold": None}, [
         {"seed": seed, "mean_us": us, "ops_per_second": 1e4 - us, "hw_misses": 1000 * us, "p99_us": 3.0, "host_seconds": us,
          "configuration": {"title": f"seed {seed}, {more}", "script": script, "kernel": "k1", **more}, "git": "v1"}
@@ -40,7 +40,7 @@ def compared(a: Path, b: Path, every: bool = False) -> dict[tuple[str, str], dic
 
 
 def test_same_seeds_and_load_are_pairs(tmp_path: Path) -> None:
-    """A change of 1 to 2 % is found although seeds differ by a factor of three."""
+    """A change of 1 to 2 % is found, although seeds differ by a factor of three."""
     rows = compared(keep(tmp_path / "a", BEFORE), keep(tmp_path / "b", AFTER, kernel="k2"))
     row = rows["hwdp", "mean_us"]
     found = ttest_rel(AFTER, BEFORE).confidence_interval(0.95)
@@ -88,7 +88,7 @@ def test_single_runs(tmp_path: Path, after: list[float], verdict: str, capsys: p
 
 
 def test_figures_of_the_tables_or_all(tmp_path: Path) -> None:
-    """A gain is taken seed by seed, so runs have it; how fast the host was is no result; names are no figures."""
+    """A gain is computed seed by seed, so runs have it. Figures of the host are not results, and names are not figures."""
     a, b = keep(tmp_path / "a", BEFORE), keep(tmp_path / "b", AFTER)
     figures = [key for kind, key in compared(a, b) if kind == "hwdp"]
     assert figures == ["mean_us", "ops_per_second", "gain", "hw_misses"]
@@ -123,7 +123,7 @@ def test_figure_that_was_zero(tmp_path: Path) -> None:
 
 def test_not_comparable(tmp_path: Path) -> None:
     a = keep(tmp_path / "a", BEFORE, kinds=("osdp",))
-    with pytest.raises(UserError, match=r"a is of made, .*b of other"):
+    with pytest.raises(UserError, match=r"a is a result of made, .*b of other"):
         compared(a, keep(tmp_path / "b", BEFORE, name="other"))
     with pytest.raises(UserError, match="no row is in both"):
         compared(a, keep(tmp_path / "c", BEFORE, kinds=("hwdp",)))
@@ -163,7 +163,7 @@ def test_missing_or_damaged_files(tmp_path: Path) -> None:
 
 
 def test_rows_without_runs_are_named_by_their_tables_keys(tmp_path: Path) -> None:
-    """Not by words that change with the version, and not by numbers that are results."""
+    """They are not named by words that change with the version, nor by numbers that are results."""
     rows = [{"kind": "aspf", "threads": threads, "mean_us": 3.0, "git": "v2", "paper_us": 4.0} for threads in (1, 2)]
     made = Experiment("title", lambda setup: rows, {"t": Table(COLUMNS, keys=2)})
     measure.keep("made", made, Setup(tmp_path), rows, {"host_seconds": 1.0})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guest's programs print arrives whole, however they end. The full form, 4,096 lengths by each way and profile, is
-`pytest -m long -s dev/tests/test_console.py`."""
+"""A guest's console output arrives completely, however the programs end. The full form has 4,096 lengths for each way and
+profile: `pytest -m long -s dev/tests/test_console.py`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ pytestmark = pytest.mark.guest
 Boot = Callable[..., guests.Outcome]
 
 WAYS = ("exit", "_exit", "kill", "exec")
-# Around what Linux sends at an interrupt, what a terminal takes at a time, what waits for the serial port, and a spread.
+# Lengths around the amount that Linux sends per interrupt, the amount that a terminal takes at once, the queue of the serial
+# port; and some others.
 SOME = ("1-34", "63-65", "127-129", "255-257", "511-513", "800", "1023-1025", "1500", "2047-2049", "2900", "3583-3585",
         "4079-4097", "6000", "8191-8193", "20000")
 
 
 def text(length: int) -> str:
-    """What console_check prints."""
+    """Return the output of console_check."""
     return "".join(chr(ord("a") + (length + at) % 26) for at in range(length))
 
 
@@ -41,7 +42,7 @@ def check(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lost(console: str, lengths: tuple[str, ...]) -> tuple[int, list[str]]:
-    """How many commands there were, and those whose bytes are not all there."""
+    """Return how many commands there were, and those with missing bytes."""
     bounds = [[int(bound) for bound in part.split("-")] for part in lengths]
     parts = re.split(r"\n# (\w+) (\d+) (\d+)\n", console)
     found = [(parts[at + 1], int(parts[at + 2]), int(parts[at + 3]), parts[at]) for at in range(0, len(parts) - 1, 4)]
@@ -74,7 +75,7 @@ def test_all_lengths(boot: Boot, patched: Path, check: Path, profile: str) -> No
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("profile", ["vc707", "server"])
 def test_the_last_bytes_of_a_run(program: Path, patched: Path, root: Path, check: Path, profile: str, way: str) -> None:
-    """The command is warm: it ends sooner than the serial port has sent."""
+    """The command is warm: it ends before the serial port has sent everything."""
     guest = guests.Guest(patched, root, profile=profile, max_seconds=300)
     job = Job(f"./console_check command exit 4090 >/dev/null; exec ./console_check command {way} 4090", (check,))
     outcome = guests.run_on_machine(program, guest, job, from_checkpoint=True)
@@ -87,7 +88,7 @@ def test_the_last_bytes_of_a_run(program: Path, patched: Path, root: Path, check
      "one\ntwo\nthree\nfour\nfive\nsix\n"),
     (r"printf '10 %%\r20 %%\r\n'; printf '\nreboot: Power down\n'", "10 %\r20 %\r\n\nreboot: Power down\n"),
     ("seq 3000 | cat | tail -n 2", "2999\n3000\n"),
-    # Processes that the command leaves behind print until the power goes.
+    # Processes that the command leaves behind print until power-off.
     ("(trap '' TERM HUP; echo behind; exec sleep 1000) & while ! read line </proc/$!/comm || [ $line != sleep ]; do :; done; "
      "echo command", "behind\ncommand\n"),
     ("(while :; do ./console_check command exit 4090; done) >/dev/null & ./console_check command exit 4090 & "
@@ -101,7 +102,7 @@ def test_what_a_job_prints(boot: Boot, patched: Path, check: Path, script: str, 
 
 
 def test_power_off_by_the_command(boot: Boot, patched: Path, check: Path) -> None:
-    """Linux takes longer to stop its devices than the serial port to send."""
+    """Linux takes longer to stop its devices than the serial port takes to send."""
     with pytest.raises(guests.GuestError) as caught:
         boot(patched, "./console_check command exit 4090; poweroff -f", inputs=(check,))
     assert caught.value.outcome.console == text(4090)
@@ -109,7 +110,7 @@ def test_power_off_by_the_command(boot: Boot, patched: Path, check: Path) -> Non
 
 @pytest.mark.parametrize("arch", ["riscv", pytest.param("x86_64", marks=pytest.mark.long)])
 def test_qemu(arch: str) -> None:
-    """Firmware speaks first there."""
+    """On QEMU, the firmware prints first."""
     script = r"yes $(seq 900) | head -c 4090; printf '\r\nend'"
     done = subprocess.run([ROOT / "trapless", "run", "--on", "qemu", "--arch", arch, "--", "sh", "-c", script],
                           capture_output=True, timeout=3600, check=True)
@@ -117,7 +118,7 @@ def test_qemu(arch: str) -> None:
 
 
 class Terminal:
-    """A person at `./trapless run --interactive`."""
+    """A user of `./trapless run --interactive`."""
 
     def __init__(self) -> None:
         pid, self.fd = pty.fork()
@@ -126,7 +127,7 @@ class Terminal:
         self.pid, self.said = pid, ""
 
     def until(self, pattern: str, seconds: float = 120) -> str:
-        """What is said until this comes."""
+        """Return the output until this pattern appears."""
         end = time.monotonic() + seconds
         while not (found := re.search(pattern, self.said)):
             if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
@@ -143,12 +144,12 @@ class Terminal:
 
 
 def test_a_shell() -> None:
-    """Ctrl-C ends the program and not the shell; Ctrl-Z, bg and fg work; the shell's last words arrive."""
+    """Ctrl-C ends the program and not the shell; Ctrl-Z, bg and fg work; the last output of the shell arrives."""
     terminal = Terminal()
     terminal.until("# ")
     terminal.type("tty; echo $((6*7))\r")
     assert "/dev/ttyS0\n" in terminal.until("\n42\n")
-    # Nothing that sleeps: simulated time is short while all harts are idle.
+    # No program that sleeps: while all harts are idle, simulated time passes quickly.
     terminal.type("sh -c 'echo st''arts; exec cat'\r")
     terminal.until("\nstarts\n")
     terminal.type("\x03")
@@ -157,7 +158,8 @@ def test_a_shell() -> None:
     terminal.until("\nstarts\n")
     terminal.type("\x1a")
     terminal.until(r"\^Z[\s\S]*Stopped")
-    # Not in one line: ash takes SIGCHLD without SA_RESTART, and yes going on cuts off what fg writes (EINTR).
+    # Not in one line: ash installs its SIGCHLD handler without SA_RESTART, so the continuing `yes` interrupts fg's output
+    # (EINTR).
     terminal.type("bg\r")
     terminal.until("\n\\[1] sh -c.*\n")
     terminal.until("# ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every page's links, code blocks and commands are right, and pages and tables are small enough to read."""
+"""Checks of pages: links, code blocks and commands are right, and pages and tables are small enough to read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_pages_are_right() -> None:
 
 
 def test_much_is_looked_at() -> None:
-    """A check that finds nothing to look at would pass, too."""
+    """A check that finds no pages would pass, too."""
     found = pages.pages()
     assert len(found) > 100 and {ROOT / "README.md", ROOT / "spec" / "smu.md"} <= {*found}
     assert sum(len(list(pages.links(page))) for page in found) > 500
@@ -30,7 +30,7 @@ def test_much_is_looked_at() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """An empty one."""
+    """Return an empty checkout."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     return tmp_path
 
@@ -43,7 +43,7 @@ def checkout(tmp_path: Path) -> Path:
         ("# Some `code` here\n\n[here](#some-code)", "link to #some-code: no such heading"),
         ("[outside](../../etc/passwd)", "link to ../../etc/passwd: no such file"),
         ('<img src="none.svg">', "link to none.svg: no such file"),
-        (f"See {LOST}.", f"names {LOST}, which is not there"),
+        (f"See {LOST}.", f"names {LOST}, which does not exist"),
         ("line\n" * 201, "201 lines, more than 200: split it"),
         ("| a |" + " b |" * 7 + "\n|" + " --- |" * 8 + "\n", "a table of 8 columns, more than 7: put some into a file beside it"),
         ("```toml\na = = 1\n```", "line 1: not toml: "),

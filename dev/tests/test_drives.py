@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linux meets drives of several models, namespaces and formats, and pages from all of them."""
+"""Linux detects drives of several models, namespaces and formats, and pages from all of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from trapless.guest.images import dataset, ext4
 pytestmark = pytest.mark.guest
 Boot = Callable[..., guests.Outcome]
 
-# The drive of a mounted file system: $1 its mount point; a line for each of its namespaces: its number, the block's size, the
-# drive's size in 512 bytes. Linux looks at them at the same time, so their names say nothing of their numbers; $second is the
-# name of number 2.
+# namespaces() prints a line for each namespace of the drive of the file system that is mounted at $1: its number, the block's
+# size, and its size in units of 512 bytes. Linux probes namespaces at the same time, so names do not follow numbers; $second is
+# the name of number 2.
 NAMESPACES = """
 namespaces() {
     disk=$(grep " $1 " /proc/mounts | cut -d' ' -f1); disk=${disk#/dev/}
@@ -38,7 +38,7 @@ def data() -> Path:
 
 @pytest.fixture
 def second(tmp_path: Path) -> Path:
-    """Another ext4 image with a file random.bin, without the label of the data disk."""
+    """Return another ext4 image with a file random.bin, without the label of the data disk."""
     tree = tmp_path / "second"
     tree.mkdir()
     dataset.write_random(tree / "random.bin", 8 * ext4.MIB, seed=7)
@@ -54,7 +54,7 @@ def sha(path: Path) -> str:
 @pytest.mark.parametrize("kernel", ["stock", pytest.param("patched", marks=pytest.mark.series)])
 def test_linux_sees_models_namespaces_and_formats(request: pytest.FixtureRequest, boot: Boot, data: Path, second: Path,
                                                   tmp_path: Path, kernel: str) -> None:
-    """The data drive has two namespaces of different formats, the job's drive is of another model and format."""
+    """The data drive has two namespaces of different formats. The job's drive has another model and format."""
     lines = [NAMESPACES, "namespaces /data > /job/out/data", "namespaces /job > /job/out/job",
              "grep -q ' / ' /proc/mounts && ls /sys/class/nvme | wc -l > /job/out/controllers",
              "namespaces /data > /dev/null; sha256sum /dev/$second | cut -d' ' -f1 > /job/out/sha",
@@ -75,7 +75,7 @@ def test_linux_sees_models_namespaces_and_formats(request: pytest.FixtureRequest
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("block", [512, 4096])
 def test_paging_from_both_formats(boot: Boot, patched: Path, data: Path, kind: str, block: int) -> None:
-    """The same bytes, and hardware serves the misses of both. REQ: SMU-9"""
+    """The bytes are the same, and hardware serves the misses of both. REQ: SMU-9"""
     outcome = boot(patched, f"hwdp -k {kind} -f /data/ -- mapsum -t 4 -o shuffle /data/random.bin", data=data,
                    data_options=f"block={block}")
     plain = boot(patched, "mapsum -r /data/random.bin", data=data)
@@ -88,7 +88,7 @@ def test_paging_from_both_formats(boot: Boot, patched: Path, data: Path, kind: s
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_paging_from_two_namespaces(boot: Boot, patched: Path, data: Path, second: Path, kind: str) -> None:
-    """Each file has its own bytes, and the unit reads both namespaces, of different formats."""
+    """Each file has its own bytes, and the unit reads both namespaces, which have different formats."""
     lines = [NAMESPACES, "namespaces /data > /dev/null", "mkdir -p /job/second",
              "mount -t ext4 -o ro /dev/$second /job/second || exit 3",
              "echo 0 > /sys/block/$second/queue/read_ahead_kb",
@@ -107,7 +107,8 @@ def test_paging_from_two_namespaces(boot: Boot, patched: Path, data: Path, secon
 
 @pytest.mark.series
 def test_slower_drives_take_longer(boot: Boot, patched: Path, data: Path) -> None:
-    """What a miss waits for is the drive's read, whatever the profile: the papers' 2.1 us and 10.9 us, and a drawn one."""
+    """The waiting time of a miss is the drive's read time, for every profile: the papers' 2.1 us and 10.9 us, and a random
+    one."""
     means = {}
     for ssd in ("optane-pmm", "z-ssd", "tlc"):
         outcome = boot(patched, "hwdp -k hwdp -f /data/ -- mapsum -t 1 /data/random.bin", data=data, profile="server",
@@ -119,7 +120,8 @@ def test_slower_drives_take_longer(boot: Boot, patched: Path, data: Path) -> Non
 
 
 def test_writes_make_reads_wait(boot: Boot, patched: Path, data: Path, tmp_path: Path) -> None:
-    """On flash, a read that meets a program waits for it: 700 us, where alone it takes less than three times 66.7 us."""
+    """On flash, a read that meets a program operation waits for it: 700 us, while a read alone takes less than three times 66.7
+    us."""
     common = "--direct=1 --thread --eta=never --clocksource=clock_gettime --ioengine=psync --output-format=json"
     reads = "--name=r --filename=/data/random.bin --rw=randread --size=16M --io_size=4M --bs=4k"
     writes = "--name=w --filename=/data/w --rw=write --size=16M --bs=64k"

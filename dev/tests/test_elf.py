@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bare-metal ELF files in the convention of riscv-tests: the exit status is what `tohost` says."""
+"""Bare-metal ELF files in the convention of riscv-tests: `tohost` gives the exit status."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How runs end: the word and the line that describe it, and the figures that runs leave. No test boots a guest."""
+"""How runs end: the word and the line for it, and the figures of the run. No test boots a guest."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ FAKE = Path(__file__).with_name("fake_machine.py")
 @pytest.mark.parametrize("script", ["exec sleep 100", "echo on; exec sleep 100", "while :; do echo on; done"])
 def test_a_simulator_that_takes_too_long_is_killed(script: str) -> None:
     start = time.monotonic()
-    with pytest.raises(process.TooLong, match=r"^sh did not end in 0.3 s of the host$"):
+    with pytest.raises(process.TooLong, match=r"^sh did not end within 0.3 host seconds$"):
         process.run(["sh", "-c", script], limit=0.3)
     assert time.monotonic() - start < 5
 
 
 def test_simulators_end_with_the_laboratory(tmp_path: Path) -> None:
-    """A simulator ends with the laboratory, even if the laboratory is killed."""
+    """A simulator ends with the process that started it, even if that process is killed."""
     script = f"from trapless.base import process; process.run(['sh', '-c', 'echo $$ >{tmp_path}/pid; sleep 100; true'])"
     lab = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
@@ -53,7 +53,7 @@ def test_simulators_end_with_the_laboratory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("where", ["tell()", "Last()"], ids=["anywhere", "in a finalizer"])
 def test_sigterm_ends_the_laboratory(where: str) -> None:
-    """SIGTERM ends the laboratory also in a finalizer, where Python must ignore an exception of a handler."""
+    """SIGTERM ends the process even in a finalizer, where Python ignores an exception of a handler."""
     script = f"""
 import os, signal, threading, time
 from trapless.base import signals
@@ -86,13 +86,13 @@ def test_a_closed_laboratory_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_character_that_comes_in_two_parts_is_whole() -> None:
-    """A character whose last bytes never come is replaced."""
+    """An incomplete character at the end is replaced."""
     script = r"printf 'a\303'; sleep 0.2; printf '\244b \342\202'; sleep 0.2; printf '\254\n\303'"
     assert process.run(["sh", "-c", script]).console == "aäb €\n\ufffd"
 
 
 def test_bytes_are_shown_as_they_are() -> None:
-    """All bytes are shown, whatever they are, and also where standard output does not block."""
+    """All bytes are shown unchanged, also where standard output does not block."""
     script = r"""
 import os, sys
 from trapless.base import process
@@ -172,15 +172,15 @@ def test_endings(status: int, console: str, expected: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(("status", "console", "paging", "said"), [
     (1, "mmap: Cannot allocate memory\n", "sv39",
-     "exit status 1; it had 1,024 MiB of memory (--memory), and for the mappings of a process 256 GiB of addresses with sv39, "
-     "170 of them in one piece (--set machine.paging=sv48: 128 TiB)"),
+     "exit status 1; the guest had 1,024 MiB of memory (--memory), and a process 256 GiB of addresses (sv39), "
+     "170 of them contiguous (--set machine.paging=sv48 gives 128 TiB)"),
     (134, "terminate called after throwing an instance of 'std::bad_alloc'\n", "sv48",
-     "killed by SIGABRT (exit status 134); it had 1,024 MiB of memory (--memory), and for the mappings of a process 131,072 GiB "
-     "of addresses with sv48, 87,381 of them in one piece"),
+     "killed by SIGABRT (exit status 134); the guest had 1,024 MiB of memory (--memory), and a process 131,072 GiB "
+     "of addresses (sv48), 87,381 of them contiguous"),
     (1, "no such key\n", "sv39", "exit status 1"),
 ])
 def test_limits_are_named_to_who_met_them(status: int, console: str, paging: str, said: str) -> None:
-    """A mapping that is larger than an Sv39 address space fails in the same way as one for which there is no memory."""
+    """A mapping that is larger than an Sv39 address space fails with the same error as one for which there is no memory."""
     stats = {"profile": {"machine": {"memory_bytes": 1 << 30, "paging": paging}}}
     assert ending.of(guests.Outcome(status, stats, console), words=False).line == said
     assert ending.of(guests.Outcome(status, {}, console), words=False).line == said.partition(";")[0]
@@ -225,7 +225,8 @@ def test_figures_of_fio() -> None:
 @pytest.mark.parametrize(("starts", "beside"), [((1000, 1000), True), ((1000, 1499), True), ((1000, 1500), False),
                                                 ((None, None), False)])
 def test_groups_of_fio(starts: tuple, beside: bool) -> None:
-    """Bandwidths of groups that ran one after another are not added. Those of a group's threads are, as they run together."""
+    """Bandwidths of groups that ran one after another are not added. Those of a group's threads are, because they run
+    together."""
     groups = [{**fio("read", 10, 1000.0), "groupid": number, **({"job_start": start} if start else {})}
               for number, start in enumerate(starts)]
     found = figures.of_fio({"jobs": groups})
@@ -245,7 +246,7 @@ def region(hw: int, reads: int) -> dict:
 
 
 def test_figures_of_regions() -> None:
-    """The mean of several regions is that of all their misses. First touches are counted across all regions."""
+    """The mean over several regions is that of all their misses. First touches are counted across all regions."""
     found = figures.of_regions("hwdp", [region(1, 0), region(3, 0)])
     assert (found["hw_misses"], found["os_faults"], found["distinct_pages"]) == (3, 1, 6)
     assert (found["region_hw_misses"], found["region_os_faults"]) == (4, 8)
@@ -281,7 +282,7 @@ def test_what_the_machine_has_not_kept_is_told(tmp_path: Path) -> None:
 
 @pytest.fixture
 def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> guests.Guest:
-    """A guest whose files the fake machine does not read."""
+    """Return a guest whose files the fake machine does not read."""
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log.txt"))
     monkeypatch.setattr(cache, "CACHE", tmp_path / "cache")
     return guests.Guest(tmp_path / "Image", tmp_path / "root.img")
@@ -309,7 +310,7 @@ def test_a_record_that_cannot_be_kept_takes_no_files_along(guest: guests.Guest, 
 def test_the_place_of_a_record_is_looked_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The place is checked before the run begins, and an older record is removed."""
     class Begun(Exception):
-        """All checks before the run have passed."""
+        """Raised when all checks before the run have passed."""
 
     def prepare(request: run.Request) -> None:
         raise Begun

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The translator is the interpreter, faster: the same guest on both has the same registers, cycles and memory."""
+"""The translator gives the same results as the interpreter, only faster: the same registers, cycles and memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What experiments, soak and selftests make of what a guest left."""
+"""How experiments, soak and selftests read the files of a guest."""
 
 from __future__ import annotations
 

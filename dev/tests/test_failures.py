@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives that fail under a mapped file: the program meets the same with every kind of paging, and the system lives on."""
+"""Drives that fail under a mapped file: the program sees the same errors with every kind of paging, and the system continues to
+work."""
 
 from __future__ import annotations
 
@@ -24,38 +25,38 @@ Boot = Callable[..., guests.Outcome]
 
 PAGE = 4096
 PAGES = 1024
-"""Pages of the file that the program maps."""
+"""Number of pages of the file that the program maps."""
 ELSEWHERE = 8192
-"""A page of the file outside the mapping."""
+"""A page of the file that is outside the mapping."""
 SECTORS = PAGE // 512
 OTHER = 64
-"""Pages of the file on another disk."""
+"""Number of pages of the file on another disk."""
 HUNG = 40
-"""The first page of the file that a test's drive never answers."""
+"""First page of the file that a test's drive never answers."""
 
 KINDS = ["osdp", *(pytest.param(kind, marks=pytest.mark.series) for kind in ("emulated", "trap", "hwdp"))]
 
-# Linux gives a command up after 1 s, aborts it, and resets the controller after one more.
+# Linux gives up a command after 1 s, aborts it, and resets the controller after one more second.
 SHORT_TIMEOUT = "nvme_core.io_timeout=1"
 
 
 
 @dataclass
 class Data:
-    """The data disk and what is where on it."""
+    """The data disk, with the places of its content."""
 
     image: Path
     blocks: list[int]
-    """File system blocks of 4 KiB of random.bin, in order."""
+    """File system blocks (4 KiB) of random.bin, in order."""
     crcs: list[int]
 
     def lba(self, page: int, sector: int | None = None) -> str:
-        """The namespace's blocks of a page of the file, or one of its sectors, as a fault names them."""
+        """Return the namespace's blocks of a page of the file, or one of its sectors, in the form of a fault."""
         first = self.blocks[page] * SECTORS
         return f"lba={first}-{first + SECTORS - 1}" if sector is None else f"lba={first + sector}"
 
     def expected(self, failed: set[int]) -> str:
-        """What failure-check prints for its sum when these pages cannot be read."""
+        """Return the sum that failure-check prints if these pages cannot be read."""
         good = (page for page in range(PAGES) if page not in failed)
         return f"{sum(self.crcs[page] * (2 * page + 1) for page in good) % (1 << 64):016x}"
 
@@ -64,7 +65,7 @@ class Data:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     image = dataset.image(64 * ext4.MIB)
     listed = subprocess.run(["debugfs", "-R", "blocks /random.bin", image], check=True, capture_output=True, text=True)
-    # Indirect blocks and extent tree blocks are not listed; every number is a block of data.
+    # Blocks of the extent tree are not listed: every number is a block of data.
     blocks = [int(block) for block in listed.stdout.split()]
     assert len(blocks) == 16384
     with open(image, "rb") as disk:
@@ -87,7 +88,7 @@ def failure_check() -> Path:
 
 @dataclass
 class Seen:
-    """What a run of failure-check saw, and what the kernel and the machine counted."""
+    """Results of failure-check, and the counts of the kernel and the machine."""
 
     failed: set[int]
     lost: set[int]
@@ -99,7 +100,7 @@ class Seen:
 
 
 def pages(text: str) -> set[int]:
-    """Pages from ranges like "3 7-9"."""
+    """Parse pages from ranges like "3 7-9"."""
     found = set()
     for part in text.split():
         if part != "none":
@@ -114,9 +115,9 @@ def counts(text: str) -> dict[str, int]:
 
 @pytest.fixture
 def check(boot: Boot, patched: Path, data: Data, failure_check: Path, tmp_path: Path) -> Callable[..., Seen]:
-    """Runs failure-check in a guest whose data disk has these faults. `before` and `after` are commands of the guest;
-    $controller in them is the data disk's controller in /sys, $pci its PCI function. Afterwards the system must live on: a
-    file on another disk is written, and read through a mapping of the same kind."""
+    """Return a function that runs failure-check in a guest whose data disk has these faults. `before` and `after` are commands of
+    the guest. In them, $controller is the data disk's controller in /sys, and $pci its PCI function. Afterwards the system must
+    still work: a file on another disk is written, and read through a mapping of the same kind."""
 
     def run(kind: str, *faults: str, before: str = "", after: str = "", options: str = "") -> Seen:
         show = "cat /sys/kernel/mm/hwdp/stats 2>/dev/null"
@@ -148,25 +149,25 @@ def check(boot: Boot, patched: Path, data: Data, failure_check: Path, tmp_path: 
 
 
 def check_unit(kind: str, seen: Seen, **outcomes: int) -> None:
-    """The unit counts these outcomes at least (a hart that was interrupted while it waited asks again), and each frame that
-    it took is installed and settled, or came back. REQ: SMU-5, SMU-7, OS-5"""
+    """Check that the unit counted at least these outcomes (a hart that was interrupted during its wait asks again), and that each
+    frame that it took is installed and settled, or came back. REQ: SMU-5, SMU-7, OS-5"""
     if kind == "osdp":
         return
     s = seen.stats
     for name, least in outcomes.items():
         assert s["smu_" + name] >= least, name
     assert s["smu_installed"] == s["pages_adopted"] + s["pages_discarded"]
-    # The unit in software takes the frame before it finds that the queue is gone, and sends no command then.
+    # The unit in software takes the frame before it finds that the queue is gone; then it sends no command.
     came_back = s["smu_returned"] - (s["smu_commands"] - s["smu_installed"])
     assert 0 <= came_back <= (s["smu_fail_descriptor"] if kind == "emulated" else 0)
-    # The unit in software puts them into its free ring again by itself.
+    # The unit in software puts these frames back into its own free ring.
     assert kind == "emulated" or s["smu_returned"] == s["frames_returned"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("threads", [1, 4])
 def test_media_error(check: Callable[..., Seen], data: Data, kind: str, threads: int) -> None:
-    """SIGBUS on exactly the bad pages, one bad sector being enough, and good data elsewhere."""
+    """The program gets SIGBUS on exactly the bad pages (one bad sector is enough), and good data elsewhere."""
     bad = {5, 6, 700, PAGES - 1}
     seen = check(kind, f"media-error,{data.lba(5)}", f"media-error,{data.lba(6)}", f"media-error,{data.lba(700, sector=3)}",
                  f"media-error,{data.lba(PAGES - 1, sector=7)}", options=f"-t {threads}")
@@ -176,7 +177,7 @@ def test_media_error(check: Callable[..., Seen], data: Data, kind: str, threads:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_aborted_commands(check: Callable[..., Seen], data: Data, kind: str) -> None:
-    """A command that fails without a lasting cause is tried again, by the OS, and the program notices nothing."""
+    """The OS repeats a command that fails without a lasting cause; the program notices nothing."""
     seen = check(kind, f"abort,{data.lba(100)},count=2", f"abort,{data.lba(101)}", options="-t 4")
     assert seen.struck == 3
     assert (seen.failed, seen.lost, seen.sum) == (set(), set(), data.expected(set()))
@@ -185,7 +186,7 @@ def test_aborted_commands(check: Callable[..., Seen], data: Data, kind: str) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_hung_command_of_the_os(check: Callable[..., Seen], data: Data, kind: str) -> None:
-    """Another program's command hangs in the middle of the misses: Linux resets the controller, and both go on."""
+    """A command of another program hangs during the misses: Linux resets the controller, and both programs continue."""
     seen = check(kind, f"hang,{data.lba(ELSEWHERE)}", options="-t 4",
                  before=f"dd if=/data/random.bin of=/dev/null bs=4096 count=1 skip={ELSEWHERE} iflag=direct 2>/job/out/dd &")
     assert seen.struck == 1
@@ -196,8 +197,8 @@ def test_hung_command_of_the_os(check: Callable[..., Seen], data: Data, kind: st
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_hung_command_of_the_mapping(check: Callable[..., Seen], data: Data, kind: str) -> None:
-    """A miss's own command hangs. The OS's is reset away; the SMU's is given up by the SMU, the OS reads the page, and the
-    frame stays in quarantine until the controller is reset. REQ: SMU-7"""
+    """A miss's own command hangs. A reset ends a command of the OS. The SMU gives up its own command; the OS then reads the page,
+    and the frame stays in quarantine until the controller is reset. REQ: SMU-7"""
     seen = check(kind, f"hang,{data.lba(300)}", options="-t 4", after="echo 1 > $controller/reset_controller")
     assert seen.struck == 1
     assert (seen.failed, seen.lost, seen.sum) == (set(), set(), data.expected(set()))
@@ -206,7 +207,7 @@ def test_hung_command_of_the_mapping(check: Callable[..., Seen], data: Data, kin
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fatal_controller(check: Callable[..., Seen], data: Data, kind: str) -> None:
-    """The controller fails in the middle of I/O, loses what it had, and Linux resets it."""
+    """The controller fails during I/O and loses its commands; Linux resets it."""
     seen = check(kind, f"fatal,{data.lba(ELSEWHERE)}", options="-t 4",
                  before=f"dd if=/data/random.bin of=/dev/null bs=4096 count=1 skip={ELSEWHERE} iflag=direct 2>/job/out/dd &")
     assert seen.struck == 1
@@ -216,7 +217,7 @@ def test_fatal_controller(check: Callable[..., Seen], data: Data, kind: str) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_reset_in_the_middle(check: Callable[..., Seen], data: Data, kind: str) -> None:
-    """The administrator resets the controller, again and again, while pages are missed."""
+    """The administrator resets the controller repeatedly during misses."""
     resets = "(for i in 1 2 3 4 5; do echo 1 > $controller/reset_controller; done) &"
     seen = check(kind, options="-t 4", before=resets)
     assert (seen.failed, seen.lost, seen.sum) == (set(), set(), data.expected(set()))
@@ -225,7 +226,7 @@ def test_reset_in_the_middle(check: Callable[..., Seen], data: Data, kind: str) 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_orderly_removal(check: Callable[..., Seen], data: Data, kind: str) -> None:
-    """The disk is removed when half of the file is resident: the rest cannot be read, what was read stays."""
+    """The disk is removed when half of the file is in memory. The rest cannot be read; pages in memory stay."""
     seen = check(kind, options="-x 'echo 1 > $pci/remove'")
     gone = set(range(PAGES // 2, PAGES))
     assert (seen.failed, seen.lost, seen.sum) == (gone, set(), data.expected(gone))
@@ -234,8 +235,8 @@ def test_orderly_removal(check: Callable[..., Seen], data: Data, kind: str) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_surprise_removal(check: Callable[..., Seen], data: Data, kind: str) -> None:
-    """The disk goes at the command for one page: that page and those after it cannot be read, what was read stays. Then the
-    administrator (or a hot-plug driver) takes it out of the system."""
+    """The disk disappears at the command for one page: that page and later ones cannot be read; pages in memory stay. Then the
+    administrator (or a hot-plug driver) removes it from the system."""
     seen = check(kind, f"remove,{data.lba(400)}", after="echo 1 > $pci/remove")
     assert seen.struck == 1
     gone = set(range(400, PAGES))
@@ -246,8 +247,8 @@ def test_surprise_removal(check: Callable[..., Seen], data: Data, kind: str) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hung_drive_hurts_its_own_users(program: Path, patched: Path, root: Path, data: Data, kind: str,
                                           tmp_path: Path) -> None:
-    """munmap(), fork() and pagemap of a mapping on another drive take their time, and no more; a killed process dies in
-    seconds. REQ: OS-4, SMU-8, SMU-12"""
+    """munmap(), fork() and pagemap of a mapping on another drive take a limited time, and a killed process dies within seconds.
+    REQ: OS-4, SMU-8, SMU-12"""
     isolation = cross.compile_program("isolation", [Path(__file__).with_name("isolation.c")], ("-pthread",))
     harts = 4
     faults = tuple(f"hang,{data.lba(HUNG + hart)},disk={DATA_DISK}" for hart in range(harts))
@@ -261,7 +262,8 @@ def test_a_hung_drive_hurts_its_own_users(program: Path, patched: Path, root: Pa
     worst = {name: int(value) for name, value in (line.split() for line in lines)}
     killed = worst.pop("killed")
     assert max(worst.values()) < 300_000, worst
-    # Ordinary paging waits for the drive's time-out in a read that cannot be killed, or not at all.
+    # With ordinary paging, the killed process waits for the drive's time-out in a read that cannot be killed, or does not wait at
+    # all.
     assert kind == "osdp" or killed < 3_000_000
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of ISCA20 and THESIS: what becomes of runs, without running any."""
+"""Figures of ISCA20 and THESIS: how they are computed from runs. No test runs a guest."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_figure_has_its_experiment() -> None:
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_experiment_says_what_it_is(name: str) -> None:
-    """Experiments for a paper's figure have the paper's values beside ours."""
+    """Experiments for a paper's figure also have the paper's values."""
     experiment = EXPERIMENTS[name]
     assert len(experiment.about) > 50
     if name.startswith(("isca20-", "thesis-")) or re.search(r"\((ASPF|STC)", experiment.title):
@@ -48,7 +48,7 @@ def test_every_experiment_says_what_it_is(name: str) -> None:
 
 
 def test_dbbench() -> None:
-    """The warm-up's line is not the result."""
+    """The line of the warm-up is not the result."""
     assert dbbench.figures(SAID) == {"ops": 2000, "ops_per_second": 53866, "mean_us": 36.609}
     with pytest.raises(UserError, match="records are missing"):
         dbbench.figures(SAID.replace("(1000 of 1000 found)", "(999 of 1000 found)"))
@@ -82,7 +82,7 @@ def test_operations() -> None:
 
 
 def test_kernel_parts() -> None:
-    """User code, misses in hardware and idling are not the kernel's work; the work of kpoold is shown separately."""
+    """User code, misses in hardware and idle time are not work of the kernel; the work of kpoold is shown separately."""
     spent = {"user code": 1000, "miss in hardware": 50, "idle": 7, "file map": 300, "refill (kpoold)": 100}
     profile = {"categories": {name: {"instructions": count, "cycles": 2 * count} for name, count in spent.items()},
                "tasks": {"kpoold0": {"instructions": 100, "cycles": 200}, "ycsb": {"instructions": 1300, "cycles": 2600}}}
@@ -115,12 +115,12 @@ def test_the_least_gain_tells_what_its_operations_take() -> None:
 
     rows = [row("osdp", 1, 0, 60, 120), row("osdp", 8, 0, 73, 310), row("hwdp", 1, 20, 40, 100), row("hwdp", 8, -1, 52, 333)]
     (ycsb,) = isca20_rocksdb.compared_13(rows)
-    assert ("Least gains YCSB-A with 8 threads: read 52 us instead of 73 (with 1 40 instead of 60), update 333 us instead of 310 "
-            "(with 1 100 instead of 120); each core has a thread then: who") in ycsb.reason
+    assert ("The smallest gain is that of YCSB-A with 8 threads: read 52 us instead of 73 (with 1 40 instead of 60), update "
+            "333 us instead of 310 (with 1 100 instead of 120); then each core has a thread: a") in ycsb.reason
 
 
 def test_others_of_a_miss_are_over_runs_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What user code takes longer than with `ideal` can be had from the runs; `ideal` has no row."""
+    """The additional time of user code over `ideal` can be computed from the runs; `ideal` has no row."""
     spans = {name: 1.0 for name in (*profiling.BEFORE, "device", *profiling.AFTER)}
     miss = {"count": 10, "device_mean_us": 28.0, "nondevice_mean_us": 1.5, "mean_us": 29.5}
 

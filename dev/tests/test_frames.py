@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the frames come from that hardware fills."""
+"""Origin of the frames that hardware fills."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ int main(void)
 
 
 def test_frames_leave_the_blocks_of_unmovable_pages(paged: Callable[..., guests.Outcome]) -> None:
-    """64 MiB of page cache that hardware has filled lie among what can be moved, as osdp's do."""
+    """64 MiB of page cache that hardware filled lie among movable pages, as osdp's do."""
     osdp, hwdp = (paged(kind) for kind in ("osdp", "hwdp"))
     assert sum(region["hw_miss"]["count"] for region in hwdp.stats["rois"]) > PAGES // 2
     (zones, usual), (_, found) = (tuple(map(int, outcome.console.split())) for outcome in (osdp, hwdp))
     assert zones > 0
-    # A ring of frames and the kernel's own growth are a few blocks.
+    # The free ring and the kernel's own growth take a few blocks.
     assert found <= usual + 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who pays for files that hardware serves: only those files."""
+"""The costs of the gate: only files that hardware serves have them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("file", "gated"), [("/data/other.bin", 0), ("/data/random.bin", PAGES)])
 def test_only_files_with_an_area_pass_the_gate(program: Path, patched: Path, root: Path, reader: Path, tmp_path: Path,
                                                file: str, gated: int) -> None:
-    """Insertions into the page cache of all others are Linux's own: no lock, and no GFP_NOFS."""
+    """Insertions into the page cache for all other files are Linux's own: without a lock, and without GFP_NOFS."""
     wanted = profiling.Attribute(tmp_path / "profile", "roi", (str(profiling.symbols_of(patched)),))
     guest = guests.Guest(patched, root, dataset.image(PAGES * ext4.BLOCK), max_seconds=300, options=tuple(wanted.options()))
     script = "\n".join(["cp /data/random.bin /data/other.bin", "sync", "echo 3 >/proc/sys/vm/drop_caches",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every goal is measured, every measure claimed, and documents state no result outside the register."""
+"""Goals: every goal is measured, every measure has a goal, and documents state no result outside the register."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from dev import goal_pages, goals, measures
 from studies.aspf import figures as aspf
 from studies.stc import figures as stc
 
-# A measured figure in a text: a number with one of these units. Facts from elsewhere are on lines marked `<!-- given -->`.
+# A measured figure in a text: a number with one of these units. Facts from other sources are on lines marked `<!-- given -->`.
 _MORE = "faster|slower|quicker|less|more|fewer|longer|shorter|lower|higher"
 RESULT = re.compile(
     r"\d[\d.,]*(?: ?(?:us|µs|ms|ns|microseconds|milliseconds|nanoseconds|MIPS|[KMG]i?B/s|host s|s of host time)\b"
@@ -42,7 +42,8 @@ def test_register_is_sound() -> None:
 
 
 def test_stated_tables_are_measured_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Each cell of the CSV against a row of a fresh measurement, by the row's names; what depends on the host is only printed."""
+    """Each cell of the CSV file is compared with a row of a new measurement, by the row's names. Values that depend on the host
+    are only printed."""
     (tmp_path / "large.csv").write_text("kind,mean_us,host_seconds,hw_misses\nosdp,100.00,5,\n")
     monkeypatch.setattr(goals, "ROOT", tmp_path)
     stated = goals.StatedTable("large", "large", "large.csv", 10.0, ("host_seconds",))
@@ -72,7 +73,7 @@ TABLE = {"id": '"t"', "area": '"a"', "file": '"t.csv"', "tolerance_percent": "1.
 
 
 def register(kind: str, keys: dict[str, str]) -> str:
-    """One entry of a register; a key without a text is left out."""
+    """Return one entry of a register; a key without a text is left out."""
     return f"[[{kind}]]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items() if value)
 
 
@@ -94,8 +95,8 @@ def register(kind: str, keys: dict[str, str]) -> str:
         (register("goal", GOAL | {"measure": "[]"}), "measure must be a text"),
         (register("goal", GOAL).replace("[[goal]]", "[goal]"), "write [[goal]] above"),
         (register("gaol", GOAL), "no such heading: gaol; did you mean goal?"),
-        (2 * register("goal", GOAL), "goal x is there twice"),
-        (2 * register("table", TABLE), "table t is there twice"),
+        (2 * register("goal", GOAL), "goal x occurs twice"),
+        (2 * register("table", TABLE), "table t occurs twice"),
         (register("table", TABLE | {"host": '"mips"'}), "table t: host must be a list of texts, not 'mips'"),
         (register("table", TABLE | {"tolerance_percent": "-1"}), "tolerance_percent must be 0 or more"),
         ("[[goal", "goals.toml: "),
@@ -115,7 +116,7 @@ def test_two_studies_have_no_goal_of_one_name(tmp_path: Path) -> None:
     for path in paths:
         path.write_text(register("goal", GOAL))
     assert [goal.id for goal in goals.load(paths[0])[0]] == ["x"]
-    with pytest.raises(UserError, match=r"two.toml: goal x is there twice"):
+    with pytest.raises(UserError, match=r"two.toml: goal x occurs twice"):
         goals.load(*paths)
 
 
@@ -125,15 +126,15 @@ def test_two_studies_have_no_goal_of_one_name(tmp_path: Path) -> None:
         (None, "goals.csv: No such file or directory; git restore"),
         ("", "line 1 must be goal,figure,date; git restore"),
         ("goal;figure;date\n", "line 1 must be goal,figure,date; git restore"),
-        ("goal,figure,date\nboot-mips,25", "line 2 must be goal,figure,date, not 'boot-mips,25'; mend or remove it"),
+        ("goal,figure,date\nboot-mips,25", "line 2 must be goal,figure,date, not 'boot-mips,25'; fix or remove the line"),
         ("goal,figure,date\n<<<<<<< HEAD\n", "line 2 must be goal,figure,date, not '<<<<<<< HEAD'"),
-        ("goal,figure,date\nboot-mips,fast,2026-01-01\n", "line 2: figure of boot-mips must be a number, not 'fast'; mend"),
+        ("goal,figure,date\nboot-mips,fast,2026-01-01\n", "line 2: figure of boot-mips must be a number, not 'fast'; fix"),
         ("goal,figure,date\nboot-mips,nan,2026-01-01\n", "figure of boot-mips must be a number, not 'nan'"),
         ("goal,figure,date\nboot-mips,1,2026-13-01\n", "date of boot-mips must be YYYY-MM-DD, not '2026-13-01'"),
         ("goal,figure,date\nboot-mips,1,20260101\n", "date of boot-mips must be YYYY-MM-DD, not '20260101'"),
         ("goal,figure,date\nboot-mops,1,2026-01-01\n", "no register has a goal boot-mops; did you mean boot-mips?"),
         ("goal,figure,date\nzzz,1,2026-01-01\n", "line 2: no register has a goal zzz; remove the line"),
-        ("goal,figure,date\nboot-mips,1,2026-01-01\nboot-mips,2,2026-01-02\n", "line 3: goal boot-mips is there twice"),
+        ("goal,figure,date\nboot-mips,1,2026-01-01\nboot-mips,2,2026-01-02\n", "line 3: goal boot-mips occurs twice"),
     ],
 )
 def test_faulty_record(tmp_path: Path, text: str | None, message: str) -> None:
@@ -153,8 +154,8 @@ def test_faulty_record(tmp_path: Path, text: str | None, message: str) -> None:
     [
         (None, "t.csv: table t: No such file or directory"),
         ("kind,mean_us\n", "table t has no rows"),
-        ("kind,mean_us\nosdp\n", "row osdp has not as many cells as headings"),
-        ("kind,mean_us\nosdp,1,2\n", "row osdp has not as many cells as headings"),
+        ("kind,mean_us\nosdp\n", "row osdp has more or fewer cells than headings"),
+        ("kind,mean_us\nosdp,1,2\n", "row osdp has more or fewer cells than headings"),
     ],
 )
 def test_faulty_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, message: str) -> None:
@@ -166,14 +167,15 @@ def test_faulty_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Sentences of paragraphs and list items, and lines of tables; a mark belongs to the sentence before it."""
+    """Yield the sentences of paragraphs and list items, and the lines of tables; a mark belongs to the sentence before it."""
     for part in re.split(r"\n(?=\s*\n|[*|-] ?)|(?<=\|)\n", text):
         whole = re.sub(r"([.,;:)]*) (<!-- (?:goal \S+|given) -->)", r" \2\1", " ".join(part.split()))
         yield from re.split(r"(?<=[.;:])\s+", whole)
 
 
 def unregistered(text: str) -> list[str]:
-    """Sentences that state a result, but are not in a measured table, before a goal's mark, or on a line of given facts."""
+    """Return sentences that state a result, but are not in a measured table, before a goal's mark, or on a line of given
+    facts."""
     text = re.sub(r"\s*\([^()]*\)<!-- /goal -->", "", text)
     text = re.sub(r"<!-- table .*?<!-- end -->", "", text, flags=re.DOTALL)
     ids = {goal.id for goal in goals.load()[0]}
@@ -200,12 +202,12 @@ def test_readme_says_what_its_table_shows() -> None:
 
 
 def test_no_mark_begins_a_line() -> None:
-    """There a comment would end the paragraph."""
+    """At the beginning of a line, a comment would end the paragraph."""
     assert [path for path in goal_pages.documents() if re.search(r"^\s*<!-- /?goal", path.read_text(), re.MULTILINE)] == []
 
 
 def test_claims_are_marked_where_the_figures_stand() -> None:
-    """What is claimed of a document's tables is stated in a document."""
+    """Each goal is stated in a document."""
     found, tables = goals.load()
     marked = {name for path in goal_pages.documents() for name in re.findall(r"<!-- goal (\S+) -->", path.read_text())}
     assert {goal.id for goal in found if goal.area in {stated.area for stated in tables}} <= marked
@@ -228,7 +230,7 @@ def test_unregistered_numbers_are_found() -> None:
 
 
 def test_marks_take_the_measured_figure() -> None:
-    """The text after a mark is replaced, when it is written first and again, and also if it has several lines."""
+    """The text after a mark is replaced, the first time and again, also if it has several lines."""
     register = {"a": goals.Goal("a", "x", "{figure}", "m", 5.35, "x", "at least")}
     once = goal_pages.marked("Fast. <!-- goal a --> So.", register, {"a": goals.Measured(4.634, "2026-01-02")})
     assert once == ("Fast. <!-- goal a --> (measured 2026-01-02: 4.63 times; aim: at least 5.35 times, not reached)<!-- /goal -->"
@@ -292,7 +294,7 @@ def test_no_rounded_figure_contradicts_its_verdict(aim: float, direction: str, f
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Two goals that held and one that did not, in a folder; nothing is measured but what MEASURES says here."""
+    """Return a folder with two goals that held and one that did not. MEASURES has only made-up functions."""
     folder = tmp_path / "studies"
     folder.mkdir()
     (folder / "goals.toml").write_text("".join(
@@ -378,13 +380,13 @@ def test_faults_are_found_before_anything_is_measured(small: Path, monkeypatch: 
 def test_a_measure_that_gives_no_number_is_named(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for value in (float("nan"), float("inf"), {}, "3"):
         monkeypatch.setitem(measures.MEASURES, "held", lambda session, value=value: value)
-        with pytest.raises(UserError, match=r"goal held: held in dev/measures.py measured .*, which is no number"):
+        with pytest.raises(UserError, match=r"goal held: held in dev/measures.py returned .*, which is not a number"):
             goals.run("held", False, None, docs=True)
     assert goals.measured()["held"].figure == 0.5
 
 
 def test_two_at_once_lose_nothing(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have read the record when the first one writes it, unless one waits for the other."""
+    """Both read the record before the first one writes it, unless one waits for the other."""
     read = goals.measured
 
     def slow(*paths: Path) -> dict[str, goals.Measured]:
@@ -428,7 +430,7 @@ def test_a_record_keeps_what_was_not_measured(tmp_path: Path) -> None:
 
 
 def throughputs(stated: goals.StatedTable) -> Iterator[tuple[dict[str, str], float, float]]:
-    """Rows of a table that say throughput and latency: the row, reads a second, and the most that its threads can do."""
+    """Yield the rows of a table with throughput and latency: the row, reads per second, and the most that its threads can do."""
     for row in goals.stated_rows(stated):
         latency, threads = row.get("mean_us"), float(row.get("threads", "4" if stated.id in ("large", "scale") else "1"))
         rates = {"reading_mb_s": 1e6 / 4096, "bandwidth_mb_s": 1e6 / 4096, "ops_per_second": 1.0}
@@ -444,7 +446,8 @@ def test_no_throughput_is_more_than_its_latency_allows() -> None:
         if stated.id.startswith(("thesis-5", "small", "large", "isca20-1", "scale", "miss")):
             found += [(stated.id, row, rate, most) for row, rate, most in throughputs(stated)]
     assert len(found) > 100
-    # Both are rounded, fio's time is in milliseconds, and the sum of the threads' own rates is a little above that of their mean.
+    # Both are rounded, fio's time is in milliseconds, and the sum of the threads' own rates slightly exceeds that from their mean
+    # time.
     assert [each for each in found if each[2] > each[3] * 1.02] == []
 
 
@@ -455,7 +458,7 @@ def test_verdicts() -> None:
 
 
 def test_small_measures() -> None:
-    """Each takes its worst or only figure from records of 1, 2 and 4 threads; only the first has the overlap."""
+    """Each measure uses its worst or only figure from records of 1, 2 and 4 threads; only the first one has the overlap."""
     session = measures.Session(quick=True)
     session._records["small_no_refill"] = [
         {"setting": "small", "threads": threads, "kind": "hwdp", "kpoold": kpoold, "latency_ratio_to_osdp": 5 - threads,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests boot, do their jobs, and read the bytes that are in their files, by every kind of paging."""
+"""Guests boot, do their jobs, and read the right bytes of their files, with every kind of paging."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def kernel_check() -> Path:
 
 
 def host_sum(image: Path, folder: Path) -> str:
-    """mapsum of the image's random.bin, computed by the host's own read()."""
+    """Return mapsum of the image's random.bin, computed with the host's read()."""
     copy = folder / "random.bin"
     subprocess.run(["debugfs", "-R", f"dump /random.bin {copy}", image], check=True, capture_output=True)
     done = subprocess.run([build.host_mapsum(), "-r", copy], check=True, capture_output=True, text=True)
@@ -139,7 +139,7 @@ def test_contents_by_hardware(boot: Boot, patched: Path, small_data: Path, small
 @pytest.mark.parametrize(("mode", "largest"), [("sv39", "37"), ("sv48", "46"), ("sv57", "54 55")])
 def test_modes_of_paging(boot: Boot, patched: Path, small_data: Path, small_sum: str, tmp_path: Path, mode: str,
                          largest: str) -> None:
-    """Linux takes the deepest mode that there is; programs have its address space, and hardware pages in it."""
+    """Linux uses the deepest mode that the machine has. Programs get its address space, and hardware serves misses in it."""
     program = tmp_path / "sparse_map"
     subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-static", "-o", program, Path(__file__).with_name("sparse_map.c")],
                    check=True)
@@ -167,7 +167,7 @@ def test_file_larger_than_memory(boot: Boot, patched: Path, tmp_path: Path, file
 @pytest.mark.parametrize("kind", ["ideal", "osdp", pytest.param("hwdp", marks=pytest.mark.series)])
 @pytest.mark.parametrize("threads", [1, 4])
 def test_fio_verify(boot: Boot, patched: Path, small_data: Path, kind: str, threads: int) -> None:
-    """fio writes blocks that carry checksums, and finds them again through the mapping."""
+    """fio writes blocks with checksums, and finds them again through the mapping."""
     common = "--name=v --filename=/data/verified --bs=4k --size=16M --verify=crc32c --thread --eta=never"
     outcome = boot(patched, "\n".join([
         f"fio {common} --rw=write --do_verify=0 --ioengine=psync --end_fsync=1 > /job/out/write.txt || exit 1",
@@ -180,7 +180,7 @@ def test_fio_verify(boot: Boot, patched: Path, small_data: Path, kind: str, thre
 
 @pytest.mark.series
 def test_demo_load_by_hardware(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
-    """The demo with a quarter of the reads: every figure is there, and hardware serves the misses."""
+    """The demo with a quarter of the reads: every figure exists, and hardware serves the misses."""
     load = miss_latency.small_load(replace(miss_latency.Load(), log_ms=0))
     guest = guests.Guest(patched, root, dataset.image(load.file_bytes), max_seconds=300)
 
@@ -195,7 +195,8 @@ def test_demo_load_by_hardware(program: Path, patched: Path, root: Path, tmp_pat
     assert ideal["resident"] == ideal["distinct_pages"]
     assert hwdp["hw_misses"] >= 0.99 * hwdp["distinct_pages"]
     assert hwdp["nondevice_us"] <= 1.5
-    # Nothing is armed again here: fio's first read waits longer by what the kernel says that arming took, and for the tables.
+    # Nothing is re-armed here: fio's first read waits longer, for the page tables and for the arming time that the kernel
+    # reports.
     arming = hwdp["kernel_stats"]["arming_ns"] / 1e9
     assert hwdp["kernel_stats"]["pages_rearmed"] == 0
     assert arming <= hwdp["waited_seconds"] - osdp["waited_seconds"] <= 2 * arming
@@ -207,7 +208,7 @@ def test_demo_load_by_hardware(program: Path, patched: Path, root: Path, tmp_pat
 @pytest.mark.series
 @pytest.mark.parametrize(("options", "smu"), [("", True), ("-p", True), ("", False)])
 def test_kernel_checks(boot: Boot, patched: Path, kernel_check: Path, options: str, smu: bool) -> None:
-    """The kernel's own guest checks; with -p a file larger than memory; without an SMU the mappings are ordinary."""
+    """The kernel's own guest checks. With -p, the file is larger than memory; without an SMU, the mappings are ordinary."""
     outcome = boot(patched, f"rm /data/random.bin; ./{kernel_check.name} {options} /data", data=dataset.image(320 * ext4.MIB),
                    inputs=(kernel_check,), memory="64M" if options else "256M", smu=smu)
     closing = outcome.console.strip().splitlines()[-1]

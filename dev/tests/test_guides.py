@@ -35,12 +35,12 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """All blocks of commands."""
+    """Return all blocks of commands."""
     return [Block(text.count("\n", 0, found.start(2)), found[1], found[2]) for found in _BLOCK.finditer(text)]
 
 
 def copy_of_checkout(folder: Path) -> Path:
-    """A clone of this checkout, with its uncommitted changes."""
+    """Return a clone of this checkout, with its uncommitted changes."""
     copy = folder / "trapless"
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", ROOT, copy], check=True)
     changed = subprocess.run(["git", "ls-files", "-mo", "-z", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True,
@@ -55,7 +55,7 @@ def copy_of_checkout(folder: Path) -> Path:
 
 
 def follow(guide: str, text: str, marks: tuple[str, ...], folder: Path, env: dict[str, str], seconds: float) -> str:
-    """Run a guide's blocks in one shell, as a reader would, and return what they print. AssertionError names the block that
+    """Run a guide's blocks in one shell, as a reader would, and return their output. AssertionError names the block that
     failed."""
     script = "".join(f"echo '--- {guide}:{block.line}'\n{block.text}" for block in blocks(text) if block.mark in marks)
     done = subprocess.run(["bash", "-eo", "pipefail", "-c", script], cwd=folder, env=env, stdin=subprocess.DEVNULL,
@@ -67,9 +67,10 @@ def follow(guide: str, text: str, marks: tuple[str, ...], folder: Path, env: dic
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """Environment variables as a reader has them. The cache is shared, so that nothing is built twice. All other variables of the
-    tests are removed: a machine, a simulator or a kernel that a variable names would be used instead of what the guide changes.
-    Rust's folders stay the same: guides call cargo, and rustup's cargo looks for its toolchains in the home folder."""
+    """Return the environment variables of a reader. The cache is shared, so that nothing is built twice. All other variables of
+    the tests are removed: a machine, a simulator or a kernel that a variable names would be used instead of the one that the
+    guide changes. Rust's folders stay the same: guides call cargo, and rustup's cargo looks for its toolchains in the home
+    folder."""
     ours = ("PYTHONPATH", "VIRTUAL_ENV", "CARGO_TARGET_DIR")
     rust = {name: os.environ.get(name, str(Path.home() / place)) for name, place in RUST.items()}
     return {**{name: value for name, value in os.environ.items() if name not in ours and not name.startswith("TRAPLESS_")},
@@ -91,7 +92,7 @@ def test_tutorials_can_be_followed() -> None:
 @pytest.mark.guest
 @pytest.mark.series
 def test_quick_commands_run(tmp_path: Path, program: Path) -> None:
-    """All guides' quick blocks, each guide in a separate copy."""
+    """Runs the quick blocks of all guides, each guide in a separate copy."""
     for guide in GUIDES:
         copy = copy_of_checkout(tmp_path / guide.stem)
         follow(guide.name, guide.read_text(), (RUN,), copy, environment(tmp_path, TRAPLESS_MACHINE=str(program)), 300)
@@ -105,7 +106,7 @@ def test_quick_commands_run(tmp_path: Path, program: Path) -> None:
 @pytest.mark.parametrize("guide", [guide for guide in GUIDES if LONG in {block.mark for block in blocks(guide.read_text())}],
                          ids=lambda guide: guide.stem)
 def test_all_commands_run(guide: Path, tmp_path: Path) -> None:
-    """Also the blocks that take long; they build the machine in the copy."""
+    """Also runs the long blocks; they build the machine in the copy."""
     copy = copy_of_checkout(tmp_path)
     follow(guide.name, guide.read_text(), (RUN, LONG), copy, environment(tmp_path, CARGO_TARGET_DIR=str(tmp_path / "target")),
            3600)

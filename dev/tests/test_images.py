@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images are whole, repeatable and read back as written."""
+"""Images are complete, repeatable, and read back as written."""
 
 import hashlib
 import os
@@ -37,13 +37,13 @@ def test_image_is_sound_and_comes_back(tree: Path, volume: ext4.Volume, tmp_path
 
 @pytest.fixture
 def out(tree: Path, tmp_path: Path) -> Path:
-    """The folder `out` of a disk."""
+    """Return the folder `out` of a disk."""
     (tmp_path / "disk").mkdir()
     return tree.rename(tmp_path / "disk" / "out")
 
 
 def test_a_copy_takes_the_place_of_one_of_before(out: Path, volume: ext4.Volume, tmp_path: Path) -> None:
-    """Folders, links and files, beside those that are the user's."""
+    """Folders, links and files are replaced; the user's other files stay."""
     image, back = tmp_path / "x.img", tmp_path / "back"
     (out / "gone").symlink_to("nowhere")
     (out / "sub").chmod(0o555)
@@ -72,7 +72,7 @@ COMPLAINTS = "for n in 1 2; do echo 'rdump: No space left on device while writin
 ], ids=["cut short", "missing", "killed", "in silence", "not root's"])
 def test_half_a_copy_is_none(complain: str, message: str | None, out: Path, volume: ext4.Volume, tmp_path: Path,
                              monkeypatch: pytest.MonkeyPatch) -> None:
-    """debugfs ends with status 0 on a full disk. Neither what it wrote nor a file of before passes for the guest's."""
+    """debugfs ends with status 0 on a full disk. Neither a partial copy nor an older file is taken for the guest's file."""
     image, back, real = tmp_path / "x.img", tmp_path / "back", shutil.which("debugfs")
     shutil.rmtree(out / "sub")
     ext4.make(volume, out.parent, image)
@@ -148,7 +148,7 @@ def test_mirror_is_the_hosts_own() -> None:
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A mirror with one package, and a lock that names it."""
+    """Return a mirror with one package, and a lock that names it."""
     source = tmp_path / "source"
     (source / "DEBIAN").mkdir(parents=True)
     (source / "DEBIAN/control").write_text("Package: bread\nVersion: 1\nArchitecture: all\nMaintainer: x <x@y>\nDescription: x\n")
@@ -200,7 +200,7 @@ def test_the_index_decides_when_the_lock_cannot(trouble: str, shop: Path, tmp_pa
     assert ("not in lock" if trouble == "unknown" else "no longer has all of lock") in capsys.readouterr().err
     assert (tmp_path / "tree/usr/lib/loaf").read_text() == "whole\n"
     newer.unlink()
-    with pytest.raises(UserError, match=f"{wanted} .riscv64.: the mirror does not have what its index names"):
+    with pytest.raises(UserError, match=f"{wanted} .riscv64.: the mirror lacks a file that its index names"):
         shutil.rmtree(tmp_path / "cache")
         debian.unpack("riscv64", [wanted], tmp_path / "other")
 

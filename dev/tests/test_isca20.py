@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ISCA20's figures of single misses: cases, shares, and the paper's values beside ours, without running a guest."""
+"""ISCA20's figures of single misses: cases, shares, and the paper's values beside ours. No test runs a guest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_of(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> rocks
 
 
 def test_parts_of_a_fault_are_all_of_it() -> None:
-    """Each span but the device belongs to one part."""
+    """Each span except the device's belongs to one part."""
     named = [span for its in fio.PARTS.values() for span in its]
     assert sorted([*named, "device"]) == sorted(SPANS)
     found = fio.parts_of(FAULTS)
@@ -45,7 +45,7 @@ def test_parts_of_a_fault_are_all_of_it() -> None:
 
 
 def cold(monkeypatch: pytest.MonkeyPatch, *rows: dict) -> None:
-    """Let the runs give these rows."""
+    """Let the runs return these rows."""
     monkeypatch.setattr(fio, "cold", lambda *_: list(rows))
 
 
@@ -61,7 +61,7 @@ def test_figure_3_tells_misses_from_instructions(tmp_path: Path, monkeypatch: py
     assert len(rows["whole"][repeated.RUNS]) == 4
     found = {one.quantity.partition(",")[0]: one for one in fio.compared_3(list(rows.values()))}
     assert set(found) == {"exception", "submission", "interrupt", "switch", "completion", "whole"}
-    assert "5.0 of its 20.0 % are misses" in found["submission"].reason
+    assert "Of its 20.0 %, 5.0 are misses" in found["submission"].reason
     assert "15.0 are left if every access hits" in found["submission"].reason
     assert "45.2 of its 76.3 %" in found["submission"].reason
     assert found["submission"].differs
@@ -85,7 +85,8 @@ def test_figure_11_sets_the_smu_beside_the_papers(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("scale", [fio.SCALE_OF_12, fio.SCALE_OF_QUICK_12])
 def test_reads_of_figure_12_hardly_meet(scale: rocksdb.Scale) -> None:
-    """The threads draw apart from each other; what one read, another finds in memory. All must stay there, too."""
+    """The threads draw independently, so one thread may read a page that another has read. All pages must fit into memory,
+    too."""
     case = Case(FIO, "osdp", max(fio.THREADS), scale, filled=False, sparse=True)
     share = case.operations / (scale.data_mib * ext4.MIB // rocksdb.RECORD_BYTES)
     assert share / 2 < 0.02
@@ -124,7 +125,7 @@ def test_the_quick_form_has_fewer_seeds(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_figure_12_names_what_the_paper_measured() -> None:
-    """The paper's numbers are of its emulation. The reason has our number, and the time that is not part of the miss."""
+    """The paper's numbers are those of its emulation. The reason has our number, and the time outside the miss."""
     rows = [{"kind": kind, "threads": 8, "mean_us": us, "device_us": 10.9, "miss_us": 11.0, "paper": paper,
              "latency_change": change, "latency_change_ci": 1.0}
             for kind, us, paper, change in (("osdp", 30, None, None), ("emulated", 24, None, -20.0), ("hwdp", 21, -27.0, -30.0))]
@@ -132,7 +133,7 @@ def test_figure_12_names_what_the_paper_measured() -> None:
     (found,) = fio.compared_12(rows)
     assert (found.paper, found.ours, found.differs) == ((-27, -27), (-30, -30), True)
     assert "30.0 us with osdp and 21.0 us with hwdp" in found.reason
-    assert "10.0 us are outside of the miss" in found.reason
+    assert "10.0 us are outside the miss" in found.reason
     assert "-20.0 % here" in found.reason
     assert fio.compared_12([row for row in rows if row["kind"] == "hwdp"][:0]) == []
     (alone,) = fio.compared_12([rows[0], rows[2]])
@@ -140,8 +141,8 @@ def test_figure_12_names_what_the_paper_measured() -> None:
 
 
 def test_figure_17_takes_the_read_that_hits_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A miss is a read less ideal's, seed by seed, whose runs are on record; the reason says what emulation the paper's value
-    would need."""
+    """A miss is a read minus ideal's, seed by seed, and ideal's runs are recorded. The reason says how fast the emulation would
+    have to be for the paper's value."""
     cold(monkeypatch, *(repeated.row({"drive": drive, "kind": kind}, [
         {"mean_us": us + seed, "device_us": device, "seed": seed} for seed in (1, 2)])
         for drive, device in (("z-ssd", 10.9), ("optane-ssd", 8.9), ("optane-pmm", 2.1))
@@ -182,7 +183,7 @@ def test_area_by_the_papers_parts() -> None:
 
 
 def test_area_takes_the_synthesis_that_is_there(tmp_path: Path) -> None:
-    """Every module of the RTL is in one part, and the parts are the whole."""
+    """Every module of the RTL is in one part, and the parts add up to the whole."""
     known = json.loads((RTL / "smu" / "doc" / "cost.json").read_text())["parts"]
     assert {module for its in fio.MODULES.values() for module in its} <= set(known["parts"])
     *parts, whole = fio.area(Setup(tmp_path, quick=True))
@@ -204,7 +205,7 @@ def test_fio_and_its_neighbour_are_pinned_to_two_threads_of_a_core() -> None:
 
 @pytest.mark.parametrize("program", ["FIO", "DBBench", "YCSB-E"])
 def test_threads_share_the_operations(program: str) -> None:
-    """Whatever their number, memory has seen the same when the measurement begins, and as much is measured."""
+    """For every number of threads, the same operations run before the measurement and during it."""
     for threads in isca20_rocksdb.THREADS:
         one, several = Case(program, "osdp", 1, rocksdb.SCALE), Case(program, "osdp", threads, rocksdb.SCALE)
         assert several.operations % threads == several.warm % threads == 0
@@ -212,7 +213,7 @@ def test_threads_share_the_operations(program: str) -> None:
 
 
 def test_what_runs_share_is_found_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whether a kernel or a disk is up to date takes half a second; a figure has hundreds of runs."""
+    """Checking whether a kernel or a disk is up to date takes half a second, and a figure has hundreds of runs."""
     asked = []
     shared, case = Setup(tmp_path), Case(FIO, "osdp", 1, fio.SCALE)
     monkeypatch.setattr(setup.build, "kernel", lambda **_: asked.append("kernel") or tmp_path / "Image")
@@ -226,7 +227,8 @@ def test_what_runs_share_is_found_once(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_computing_is_of_the_threads_own_time() -> None:
-    """Four threads do 100,000 operations in a second each; that the region lasts longer, for one alone, is not theirs."""
+    """Four threads do 100,000 operations in one second each. The region lasts longer for one of them; this must not count for
+    all."""
     run = {"seed": 1, "names": {"ratio": 2}, "ops": 400_000, "ops_per_second": 400_000.0, "region_seconds": 1.5,
            "profile": {"faults": {"count": 400_000, "mean_us": 3.0}, "minor_faults": {"count": 0, "mean_us": None}}}
     row = isca20_rocksdb._split({"ratio": 2, repeated.RUNS: [run]})
@@ -234,15 +236,15 @@ def test_computing_is_of_the_threads_own_time() -> None:
 
 
 def test_throughput_is_the_sum_of_the_threads_own(tmp_path: Path) -> None:
-    """The second of fio's threads reads alone at the end; before the first read both wait for mmap, which arms, and that is not a
-    read's. Percentiles are of all reads."""
+    """The second of fio's threads reads alone at the end. Before the first read, both wait for mmap(), which arms; this time is
+    not a read's. Percentiles are over all reads."""
     def job(ios: int, runtime: int, bins: dict[str, int]) -> dict:
         mean = sum(int(ns) * count for ns, count in bins.items()) / ios
         return {"error": 0, "read": {"total_ios": ios, "runtime": runtime, "clat_ns": {"mean": mean, "bins": bins}}}
 
     (tmp_path / "fio.json").write_text(json.dumps({"jobs": [job(100, 110, {"1000": 99, "5000": 1}),
                                                             job(100, 210, {"1000": 97, "5000": 3})]}))
-    # Most of it went into arming again, beside the reads.
+    # Most of this time was re-arming during the reads.
     (tmp_path / "hwdp-stats").write_text("pages_armed 300\npages_rearmed 200\narming_ns 90000000\n")
     (tmp_path / "fio_clat.1.log").write_text("15, 5000000, 0, 4096, 0, 0\n16, 1000, 0, 4096, 0, 0\n")
     (tmp_path / "fio_clat.2.log").write_text("10, 0, 0, 4096, 0, 0\n")

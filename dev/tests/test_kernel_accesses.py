@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardware serves misses of user mode only: the kernel's own accesses never wait for a device with a lock held. REQ: ISA-3"""
+"""Hardware serves only misses of user mode: the kernel's own accesses never wait for a device while they hold a lock. REQ:
+ISA-3"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ PAGES = 1024
 
 
 def run(program: Path, kernel: Path, root: Path, kind: str, **more: object) -> guests.Outcome:
-    """kernel_accesses, looked at."""
+    """Run kernel_accesses with --check-atomic."""
     binary = cross.compile_program("kernel_accesses", [Path(__file__).with_name("kernel_accesses.c")])
     guest = guests.Guest(kernel, root, dataset.image(PAGES * ext4.BLOCK), max_seconds=300, options=atomic.options(kernel), **more)
     return guests.run_on_machine(program, guest, Job(" ".join([*launcher(kind), f"./{binary.name}"]), (binary,)))
@@ -27,8 +28,8 @@ def run(program: Path, kernel: Path, root: Path, kind: str, **more: object) -> g
 
 @pytest.mark.parametrize("kind", ["osdp", "trap", "hwdp"])
 def test_the_kernels_accesses(program: Path, patched: Path, root: Path, kind: str) -> None:
-    """futex(), write(), get_user_pages(), strings, and walks of the stack in an interrupt, on armed pages: right, and none is the
-    walker's. Where it may sleep, the fault handler asks the unit."""
+    """futex(), write(), get_user_pages(), strings, and walks of the stack in an interrupt, all on armed pages: the data is right,
+    and the walker serves none. Where it may sleep, the fault handler asks the unit."""
     outcome = run(program, patched, root, kind)
     assert (outcome.console, outcome.status) == ("", 0)
     checked = outcome.stats["atomic"]
@@ -42,8 +43,8 @@ def test_the_kernels_accesses(program: Path, patched: Path, root: Path, kind: st
 
 @pytest.mark.long
 def test_a_walker_that_serves_the_kernel_is_reported(patched: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine whose walkers serve misses of every mode: futex() waits for the drive with page faults disabled, the interrupt
-    that walks the stack with preempt_count raised. The same program without the bug is silent."""
+    """The walkers of this machine serve misses of every mode: futex() waits for the drive with page faults disabled, and the
+    interrupt that walks the stack with a raised preempt_count. Without this bug the same program is not reported."""
     program = build.seeded_machine()
     assert run(program, patched, root, "hwdp").stats["atomic"]["reports"] == 0
     monkeypatch.setenv("TRAPLESS_SEED_SERVES_KERNEL", "1")
@@ -56,7 +57,8 @@ def test_a_walker_that_serves_the_kernel_is_reported(patched: Path, root: Path, 
 
 
 def test_the_offset_comes_from_the_kernels_code() -> None:
-    """The forms in which compilers have built `current->pagefault_disabled++`; nothing else that counts."""
+    """The test has the forms in which compilers have built `current->pagefault_disabled++`, and other code that must not
+    match."""
     line = "ffffffff800b0960:\t9792                \t{}\n".format
     plain = ["lui\ta5,0x1", "add\ta5,a5,tp", "lw\ta4,-1836(a5) # 0x8d4", "addw\ta4,a4,1", "sw\ta4,-1836(a5)"]
     assert atomic.counted_up("".join(map(line, plain))) == 2260

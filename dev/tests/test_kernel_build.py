@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What linux/build says while it builds; with a compiler and a make that only pretend."""
+"""Messages of linux/build during a build, with a compiler and a make that only pretend."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def program(path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("awk", ["mawk", "gawk"])
 def test_progress_shows_while_it_compiles(tmp_path: Path, awk: str) -> None:
-    """Whichever awk the host has: Debian's, mawk, waits for 4 KiB of input before it looks at the first line."""
+    """With every awk: Debian's mawk normally waits for 4 KiB of input before it reads the first line."""
     if shutil.which(awk) is None:
         pytest.skip(f"no {awk} here")
     tools, source = tmp_path / "bin", tmp_path / "source"

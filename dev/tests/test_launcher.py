@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher's set-up where something is missing or fails: on a host whose apt-get, sudo and Python only pretend."""
+"""The launcher's set-up when something is missing or fails, on a host whose apt-get, sudo and Python only pretend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trapless.base.paths import ROOT
 
 from dev.tests.test_signals import marked, wait_for
 
-# Is good enough as a Python; its environments have a pip that fails as $PIP says. The laboratory runs by the real one.
+# A fake Python: its environments have a pip that fails as $PIP says. The command line itself runs with the real one.
 PYTHON = f"""#!/bin/sh
 case "$1 $2" in
 "-m venv") mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
@@ -32,7 +32,7 @@ HANG = "(sleep 1000; true) & sleep 1000 & touch $READY; wait"
 
 
 class Host:
-    """A host with the programs of this one, but for `bc`, which is to be installed, sudo and some that pretend."""
+    """A host with the programs of this one, except `bc`, which is to be installed, and with fake programs such as sudo."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.cache, self.bin = folder, folder / "cache", folder / "bin"
@@ -51,20 +51,20 @@ class Host:
                     "TEST_OF": str(folder), "TRAPLESS_BUNDLE": str(folder / "none")}
 
     def put(self, name: str, text: str) -> None:
-        """A program that pretends."""
+        """Add a fake program."""
         (self.bin / name).unlink(missing_ok=True)
         (self.bin / name).write_text(text)
         (self.bin / name).chmod(0o755)
 
 
     def start(self, *arguments: str, ignored: bool = False, **more: str) -> subprocess.Popen:
-        """With SIGINT `ignored`, as in the background of a script."""
+        """Start the launcher, with SIGINT `ignored`, as in the background of a script."""
         command = [ROOT / "trapless", *arguments]
         return subprocess.Popen(["env", "--ignore-signal=INT", *command] if ignored else command, env=self.env | more, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
     def run(self, *arguments: str, **more: str) -> tuple[int, str, str]:
-        """Status, output, and the last line of complaint."""
+        """Return the status, the output, and the last line of complaint."""
         process = self.start(*arguments, **more)
         said, complained = process.communicate(timeout=60)
         assert "Traceback" not in complained and ": line " not in complained
@@ -100,7 +100,7 @@ def test_with_a_sudo_that_refuses(host: Host) -> None:
     ("echo killed; exit 9", "killed"),
 ])
 def test_apt_fails(host: Host, install: str, reason: str) -> None:
-    """The reason is on the terminal, and where the rest is."""
+    """The terminal shows the reason, and the file with the rest of the output."""
     status, _, line = host.run("demo", UPDATE="true", INSTALL=install)
     assert status == 1
     assert line.startswith("trapless: apt-get could not install ")
@@ -116,7 +116,7 @@ def test_the_lists_cannot_be_had(host: Host) -> None:
 
 @pytest.mark.parametrize("half", [False, True])
 def test_doctor_after_a_failed_pip(host: Host, half: bool) -> None:
-    """One line among the others; it installs nothing itself."""
+    """It prints one line among the others, and installs nothing."""
     pip = "echo WARNING: Retrying after error; echo ERROR: No matching distribution found for rich; exit 1"
     status, _, line = host.run("demo", UPDATE="true", INSTALL="true", PIP=pip)
     log = f"(whole log: {host.cache}/pip.log)"
@@ -139,7 +139,7 @@ def test_what_needs_no_package_installs_none(host: Host, command: str) -> None:
 
 
 def test_an_environment_of_another_python_is_made_again(host: Host) -> None:
-    """An upgrade of Debian takes away the Python that the environment's is a link to."""
+    """An upgrade of Debian removes the Python to which the environment has a link."""
     requirements = (ROOT / "python/requirements.txt").read_bytes()
     (host.cache / "venv/bin").mkdir(parents=True)
     (host.cache / "venv/bin/python").symlink_to("/no/such/python3.11")
@@ -153,7 +153,7 @@ def test_an_environment_of_another_python_is_made_again(host: Host) -> None:
     (signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGINT, False), (signal.SIGTERM, True)])
 @pytest.mark.parametrize("stage", ["UPDATE", "INSTALL", "PIP", "lock"])
 def test_a_signal_ends_the_set_up(host: Host, stage: str, number: signal.Signals, ignored: bool) -> None:
-    """It comes to the launcher alone, also where SIGINT is ignored; the next one finds no lock."""
+    """The signal goes only to the launcher, also where SIGINT is ignored. The next launcher finds no lock."""
     host.cache.mkdir()
     with open(host.cache / "setup.lock", "w") as lock:
         if stage == "lock":
@@ -190,7 +190,7 @@ def test_a_second_signal_waits_for_nothing(host: Host) -> None:
 
 
 def put_bundle(host: Host, release: str = "") -> Path:
-    """A bundle for this machine, or for another, in a folder with a space in its name."""
+    """Add a bundle for this machine or for another one, in a folder with a space in its name."""
     asked = '. /etc/os-release; echo "$ID ${VERSION_ID:-} $(dpkg --print-architecture)"'
     here = subprocess.run(["sh", "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
     bundle = host.folder / "a bundle"
@@ -204,7 +204,7 @@ def put_bundle(host: Host, release: str = "") -> Path:
 
 
 def test_all_comes_from_a_bundle(host: Host) -> None:
-    """apt has only its repository, for these calls; pip and cargo ask no network; what the cache would fetch is there."""
+    """apt uses only the bundle's repository in these calls; pip and cargo use no network; files for the cache are there."""
     bundle = put_bundle(host)
     note = host.folder / "note"
     show = f"env >{note}-$0; cat $APT_CONFIG $(dirname $APT_CONFIG)/sources.list >>{note}-$0"
@@ -250,12 +250,12 @@ def test_a_bundle_that_is_not_whole_is_none(host: Host) -> None:
 
 
 def test_all_packages_are_listed_wherever_it_runs(host: Host) -> None:
-    """A bundle has what a bare machine needs, not what this one lacks."""
+    """A bundle has what a bare machine needs, not only what this machine lacks."""
     status, said, _ = host.run("--packages")
     assert status == 0
     asked = set(said.split())
     assert {"python3", "gcc", "bc", "e2fsprogs", "linux-source-6.12", "maven", "chromium", "opensbi", "shellcheck"} <= asked
-    # Rust and what checks it are of one release.
+    # Rust and its checkers come from the same release.
     web = "-web" if "rustc-web" in asked else ""
     assert {f"rustc{web}", f"cargo{web}", f"rustfmt{web}", f"rust{web}-clippy"} <= asked
 

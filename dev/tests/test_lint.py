@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite `lint` finds a fault of each kind, and says what to install when a checker is missing."""
+"""The suite `lint` finds an error of each kind, and says what to install if a checker is missing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ GOOD = "/// Adds one.\npub fn next(number: u32) -> u32 {\n    number + 1\n}\n"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """An empty one."""
+    """Return an empty checkout."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     return tmp_path
 
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A workspace of one crate without a fault."""
+    """Return a workspace of one crate without an error."""
     monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path / "target"))
     (tmp_path / "src").mkdir()
     (tmp_path / "Cargo.toml").write_text('[package]\nname = "toy"\nversion = "0.1.0"\nedition = "2024"\n\n[workspace]\n')
@@ -52,7 +52,7 @@ def test_rust_that_is_laid_out_otherwise_fails(toy: Path) -> None:
     "#[test]\nfn faulty() {\n    assert!(true);\n}\n",
 ])
 def test_a_warning_of_clippy_fails(toy: Path, fault: str) -> None:
-    """Also one of the compiler, and one in a test."""
+    """A warning of the compiler fails, too, and so does one in a test."""
     assert lint.passes(lint.clippy(toy))
     (toy / "src/lib.rs").write_text(GOOD + fault)
     assert not lint.passes(lint.clippy(toy))
@@ -60,7 +60,7 @@ def test_a_warning_of_clippy_fails(toy: Path, fault: str) -> None:
 
 @pytest.mark.parametrize("name", ["run", "run.sh"])
 def test_a_faulty_shell_script_fails(checkout: Path, name: str) -> None:
-    """It is known by its first line or its name."""
+    """A shell script is recognized by its first line or its name."""
     (checkout / "page.md").write_text("#!/bin/sh\n" if name == "run.sh" else "rm $1\n")
     (checkout / name).write_text('#!/usr/bin/env bash\nrm "$1"\n')
     assert name in lint.shellcheck(checkout)[1]
@@ -81,7 +81,7 @@ def test_all_shell_scripts_are_found() -> None:
 @pytest.mark.parametrize("there", [False, True])
 def test_a_checker_that_is_missing_fails(checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
                                          check: object, install: str, there: bool) -> None:
-    """There is no such program, or only rustup's placeholder for it. One line says what to do."""
+    """The program does not exist, or is only rustup's placeholder. One line says what to do."""
     name, *rest = check(checkout)
     for program in ("cargo-fmt", "cargo-clippy", "shellcheck") if there else ():
         (checkout / program).write_text("#!/bin/sh\necho no such command >&2\nexit 1\n")

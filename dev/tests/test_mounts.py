@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the data disk by other ways than /data: a bind mount, an overlay, a file system in a file behind a loop device; and
-perf's view of faults. The bytes and the status are what they are without a kind."""
+"""Files of the data disk by other paths than /data: a bind mount, an overlay, a file system in a file behind a loop device; and
+perf's view of faults. Bytes and status are the same as without a kind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def inner(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file system with a random file, which lies on the data disk in the guest."""
+    """Return a file system with a random file. In the guest, it is a file on the data disk."""
     folder = tmp_path_factory.mktemp("inner")
     (folder / "tree").mkdir()
     dataset.write_random(folder / "tree" / dataset.FILE, 4 * ext4.MIB, 7)
@@ -55,7 +55,7 @@ def test_other_ways_to_a_file(boot: Boot, patched: Path, inner: Path, way: str, 
 
 @pytest.mark.guest
 def test_perf_counts_faults(program: Path, patched: Path, tmp_path: Path) -> None:
-    """perf's own words: without readahead each of 4,096 pages is a major fault."""
+    """perf reports a major fault for each of 4,096 pages, without readahead."""
     command = shlex.join([*launcher("osdp"), "mapsum", "/data/random.bin"])
     script = f"perf stat -x, -o /job/out/perf -e page-faults,major-faults -- {command}"
     guest = guests.Guest(patched, rootfs.image(more=("linux-perf",)), dataset.image(16 * ext4.MIB), max_seconds=300)
@@ -70,14 +70,14 @@ def test_perf_counts_faults(program: Path, patched: Path, tmp_path: Path) -> Non
 @pytest.mark.series
 @pytest.mark.parametrize("kind", ["osdp", "emulated", "trap", "hwdp"])
 def test_perf_traces_faults(program: Path, patched: Path, tmp_path: Path, kind: str) -> None:
-    """`perf trace -F maj` has a line for each access that trapped and waited for the drive, and none for others."""
+    """`perf trace -F maj` has a line for each access that trapped and waited for the drive, and no other lines."""
     mapsum = shlex.join([*launcher(kind), "mapsum", "-t", "1", "/data/random.bin"])
     guest = guests.Guest(patched, rootfs.image(more=("linux-perf",)), dataset.image(4 * ext4.MIB), max_seconds=300)
     outcome = guests.run_on_machine(program, guest, Job(f"perf trace -F maj --no-syscalls -o /job/out/faults -- {mapsum}"),
                                     tmp_path / "out")
     assert outcome.status == 0, outcome.console
     faults = [line for line in (tmp_path / "out/faults").read_text().splitlines() if "majfault" in line]
-    # The file's pages, and a few of the program's own.
+    # Pages of the file, and a few of the program.
     assert len(faults) in (range(10) if kind == "hwdp" else range(1022, 1033)), faults[:20]
 
 
@@ -99,7 +99,7 @@ def test_a_data_disk_that_linux_cannot_read_is_said(fault: str) -> None:
                          ids=["full", "no sys", "no files"])
 def test_what_the_command_does_to_the_guest_hides_no_status(program: Path, stock: Path, root: Path, tmp_path: Path,
                                                             what: str) -> None:
-    """The job's disk may be full when init writes the status, and what init reads may be gone."""
+    """The job's disk may be full when init writes the status, and files that init reads may be gone."""
     guest = guests.Guest(stock, root, dataset.image(8 * ext4.MIB), max_seconds=300)
     outcome = guests.run_on_machine(program, guest, Job(f"{what}; exit 3"), tmp_path)
     assert outcome.status == 3

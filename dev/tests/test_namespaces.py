@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardware reads several namespaces of a drive, whoever has mapped a file on another one first. REQ: OS-14"""
+"""Hardware reads several namespaces of a drive, whoever first mapped a file on another one. REQ: OS-14"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.series]
 
 PAGES = 256
 PAIRS = 4
-"""Namespaces of a controller that the unit reads at most."""
+"""Most namespaces of a controller that the unit reads."""
 PROGRAM = f"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -99,7 +99,8 @@ int main(int argc, char **argv)
 	return 0;
 }}
 """
-# The file of namespace N of the data drive is /job/N/random.bin once all are mounted. $drive and $controller are the drive's.
+# When all are mounted, the file of namespace N of the data drive is /job/N/random.bin. $drive and $controller belong to the data
+# drive.
 FUNCTIONS = """
 disk=$(grep ' /data ' /proc/mounts | cut -d' ' -f1); disk=${disk#/dev/}
 drive=$(readlink -f /sys/block/$disk/device/device)
@@ -123,7 +124,7 @@ def program_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def namespace(folder: Path, number: int) -> tuple[Path, bytes]:
-    """An ext4 image with a file random.bin that no other namespace has, and what the file holds."""
+    """Return an ext4 image with a file random.bin that differs from all other namespaces' files, and the file's content."""
     tree = folder / f"tree{number}"
     tree.mkdir()
     dataset.write_random(tree / "random.bin", PAGES * ext4.BLOCK, seed=number)
@@ -135,26 +136,26 @@ def namespace(folder: Path, number: int) -> tuple[Path, bytes]:
 
 
 def drive(made: dict[int, tuple[Path, bytes]]) -> dict[str, object]:
-    """The data drive with these namespaces."""
+    """Return options for a data drive with these namespaces."""
     first, *others = (image for image, _ in made.values())
     return {"data": first, "data_options": ",".join(["block=4096", *(f"namespace={image},snapshot" for image in others)])}
 
 
 def asked(numbers: Iterable[int]) -> str:
-    """Arguments for PROGRAM."""
+    """Return the arguments for PROGRAM."""
     return " ".join(f"{number} /job/{number}/random.bin" for number in numbers)
 
 
 def told(number: int) -> str:
-    """What it says: pages that hardware has read, and mappings refused."""
+    """Return PROGRAM's output: pages that hardware read, and mappings that were refused."""
     return f"{number} {PAGES} 0" if number <= PAIRS else f"{number} 0 1"
 
 
 @pytest.mark.parametrize("count", [2, 6])
 def test_each_namespace_has_its_own_pair(boot: Callable[..., guests.Outcome], patched: Path, program_file: Path, tmp_path: Path,
                                          count: int) -> None:
-    """A stranger is the first, on namespace 1. Those that come then are served as long as there are pairs, with their own bytes.
-    After a reset of the controller the same ones are, in whatever order they are asked for."""
+    """Another user maps a file on namespace 1 first. Later mappings are served as long as there are pairs, each with its own
+    bytes. After a reset of the controller, the same ones are served, in whatever order they ask."""
     made = {number: namespace(tmp_path, number) for number in range(1, count + 1)}
     others, reverse = range(2, count + 1), range(count, 0, -1)
     script = [FUNCTIONS, "mount_all", f"./namespaces /job/1/random.bin {asked(others)} || exit 4",
@@ -170,7 +171,7 @@ def test_each_namespace_has_its_own_pair(boot: Callable[..., guests.Outcome], pa
 
 
 def test_a_drive_that_comes_back(boot: Callable[..., guests.Outcome], patched: Path, program_file: Path, tmp_path: Path) -> None:
-    """Descriptors of a drive that goes are free for the next: this takes 16, and the unit has 8."""
+    """Descriptors of a removed drive are free for the next one: this test uses 16, and the unit has 8."""
     made = {number: namespace(tmp_path, number) for number in range(1, PAIRS + 1)}
     again = f"""
 for turn in 1 2 3 4; do

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two unprivileged users, each in a cgroup with half of the harts: neither slows the other's misses by more than a fair share of
-the drive, keeps them from hardware, has the other pay for memory or time, or reads a byte of the other's. REQ: OS-3, OS-9"""
+"""Two unprivileged users, each in a cgroup with half of the harts. Neither can slow the other's misses by more than a fair share
+of the drive, keep them from hardware, make the other pay memory or time, or read a byte of the other's. REQ: OS-3, OS-9"""
 
 from __future__ import annotations
 
@@ -22,47 +22,47 @@ pytestmark = [pytest.mark.guest, pytest.mark.series]
 
 ON_ONE_DRIVE = (("readers", "reclaim", "hoard", "tight", "maps"), ("changes", "forks", "extents", "kills", "areas"),
                 ("direct", "flood", "writes", "questions", "futexes"))
-"""Attacks of neighbours-attacks.c; each boot has some, and what the victim's misses take alone."""
+"""Attacks of neighbours-attacks.c. Each boot runs some of them, and also measures the victim's misses without an attack."""
 ON_TWO_DRIVES = ("readers", "flood", "maps", "kills")
 MISSES = 1000
-"""Number of the victim's misses in a round, beside each attack."""
+"""Number of the victim's misses in a round, during each attack."""
 ROUNDS = 3
-"""Number of rounds of each attack in a boot that are judged together, because a single one depends on chance. Of seven rounds
-beside `reclaim`, six had 54 to 93 ms of work, and one had 137 ms."""
+"""Number of rounds of each attack in a boot that are judged together, because a single one depends on chance. During `reclaim`,
+six of seven rounds had 54 to 93 ms of work, and one had 137 ms."""
 HANGS = 600
 """As in neighbours-attacks.c."""
 WORK = 1.5
-"""What misses may cost in the kernel beside an attack, of what they cost alone: how many pages are adopted at once, and how many
-threads adopt beside each other, depends on when things happen. Seen: 0.7 to 1.4; 5 where the victim paid for all."""
+"""Largest kernel time of misses during an attack, relative to that without one. How many pages are adopted at once, and how many
+threads adopt at the same time, depends on timing. Seen: 0.7 to 1.4; 5 where the victim paid for all."""
 SAME = 1.02
-"""What counts as the same time: means of two kinds beside an attack that keeps the drive's whole queue."""
+"""Tolerance for equal times: means of two kinds during an attack that fills the drive's whole queue."""
 LONGEST_US = 20_000
-"""What a single miss may wait: the group's own kernel threads run before its programs, for some milliseconds on 100 MHz."""
+"""Longest wait of a single miss: the group's own kernel threads run before its programs, for some milliseconds at 100 MHz."""
 RING_US = 100_000
-"""And where nobody has looked before the ring ran out: these threads adopt then what all of its frames have brought."""
+"""The same where no thread has looked before the ring ran out: then these threads adopt the pages of all of its frames."""
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("neighbours.c", "neighbours-attacks.c", "neighbours-bytes.c"))
 ROUND = re.compile(r"^(\w+)((?: \w+=-?[\d.]+)+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What the victim's misses were like beside an attack. Times in microseconds, memory in bytes."""
+    """The victim's misses during an attack. Times in microseconds, memory in bytes."""
 
     misses: int
     hardware: int
     mean: float
     max: float
     work: float
-    """Time of its cgroup; with hwdp without what a hart waited for hardware."""
+    """Time of the victim's cgroup; for hwdp without the time that a hart waited for hardware."""
     current: int
     ops: int
-    """What the attacker has done."""
+    """Work that the attacker has done."""
     found: int
-    """Words of the victim that it has seen."""
+    """Words of the victim that the attacker saw."""
 
     @classmethod
     def together(cls, rounds: list[Seen]) -> Seen:
-        """A round as they are on average; the longest wait and the most memory of any, and the least that the attacker did."""
+        """Return an average round, with the longest wait and the most memory of any round, and the least work of the attacker."""
         def of(name: str) -> list[float]:
             return [getattr(one, name) for one in rounds]
         return cls(*(sum(of(name)) // len(rounds) for name in ("misses", "hardware")), sum(of("mean")) / len(rounds),
@@ -79,7 +79,8 @@ def data() -> Path:
 
 @pytest.fixture
 def run(program: Path, patched: Path, root: Path, data: Path) -> Run:
-    """A function that boots a guest, runs the attacks with the given names for some rounds, and returns what was seen by name."""
+    """Return a function that boots a guest, runs the attacks with the given names for some rounds, and returns the results by
+    name."""
     binary = cross.compile_program("neighbours", SOURCES)
 
     def boot(kind: str, *names: str, rounds: int = 1, profile: str = "vc707", misses: int = MISSES, victim: str = "/data",
@@ -103,12 +104,13 @@ def run(program: Path, patched: Path, root: Path, data: Path) -> Run:
 
 
 def judge_both(run: Run, *names: str, rounds: int = ROUNDS, misses: int = MISSES, **how: object) -> None:
-    """Judge the attacks against the same attacks on a victim whose misses Linux serves: those hardly differ between rounds."""
+    """Judge the attacks against the same attacks on a victim whose misses Linux serves. Those results hardly differ between
+    rounds."""
     judge(run("hwdp", *names, rounds=rounds, misses=misses, **how), run("osdp", *names, misses=misses, **how), misses)
 
 
 def judge(fast: dict[str, Seen], ordinary: dict[str, Seen], misses: int = MISSES, longest: float = LONGEST_US) -> None:
-    """No attack has more of the victim than a fair share, or than it has of a victim whose misses Linux serves."""
+    """Check that no attack costs the victim more than a fair share, or more than it costs a victim whose misses Linux serves."""
     wrong = []
     alone = fast["alone"]
     for name, seen in fast.items():
@@ -141,12 +143,12 @@ def test_on_one_drive(run: Run, names: tuple[str, ...]) -> None:
 
 
 def test_on_two_drives(run: Run) -> None:
-    """The attacker's drive is another: nothing of it is shared but the unit and the kernel."""
+    """The attacker uses a different drive: only the unit and the kernel are shared."""
     judge_both(run, "alone", *ON_TWO_DRIVES, victim="/job")
 
 
 def hung(data: Path) -> tuple[str]:
-    """No read of the attacker's file is ever answered, but for its first pages."""
+    """Return a fault: reads of the attacker's file are never answered, except those of its first pages."""
     listed = subprocess.run(["debugfs", "-R", "blocks /random.bin", data], check=True, capture_output=True, text=True)
     blocks = [int(block) for block in listed.stdout.split()][HANGS:]
     sectors = ext4.BLOCK // 512
@@ -155,20 +157,21 @@ def hung(data: Path) -> tuple[str]:
 
 @pytest.mark.parametrize("name", ["hang_few", "hang_many"])
 def test_beside_a_drive_that_hangs(run: Run, data: Path, name: str) -> None:
-    """Misses of the attacker never end: 8, or as many as the unit has entries for."""
+    """Misses of the attacker never end: 8 of them, or as many as the unit has entries."""
     seen = run("hwdp", "alone", name, victim="/job", faults=hung(data))
     judge(seen, dict.fromkeys(seen, seen["alone"]))
 
 
 def test_beside_very_many_areas(run: Run) -> None:
-    """Who has ten thousand areas has its own threads look at them: nobody else's frames wait for that."""
+    """If a group has ten thousand areas, its own threads look at them: no other group's frames wait for that."""
     misses = 8000
     seen = run("hwdp", "alone", "idle_areas", misses=misses, disk=dataset.image(320 * ext4.MIB))
     judge(seen, dict.fromkeys(seen, seen["alone"]), misses)
 
 
 def test_beside_very_many_groups(run: Run) -> None:
-    """Nor for a group for each of two thousand; but it may be that the victim's turn comes when the ring has run out."""
+    """With two thousand groups, frames do not wait for each of them; but the victim's turn may come only after the ring has run
+    out."""
     misses = 8000
     seen = run("hwdp", "alone", "idle_groups", misses=misses, disk=dataset.image(320 * ext4.MIB))
     judge(seen, dict.fromkeys(seen, seen["alone"]), misses, RING_US)
@@ -176,17 +179,18 @@ def test_beside_very_many_groups(run: Run) -> None:
 
 @pytest.mark.long  # a separate kernel
 def test_beside_very_many_groups_with_a_limit(run: Run) -> None:
-    """What `cpu.max` may not stop runs outside of the group with the limit: not before those who run there."""
+    """Work that `cpu.max` must not stop runs outside the group with the limit, but not before the tasks that run there."""
     judge_both(run, "alone", "subgroups", kernel=build.kernel(configs=("groups.config",)))
 
 
 def test_beside_a_shared_file(run: Run) -> None:
-    """The victim reads a file, too, that is one area of ten thousand of a process that misses."""
+    """The victim reads a file that is also one of ten thousand areas of a process with misses."""
     judge_both(run, "alone", "marks", rounds=1, disk=dataset.image(320 * ext4.MIB))
 
 
 def test_no_byte_is_read(run: Run) -> None:
-    """Blocks and frames of deleted files: in unwritten blocks, holes, beyond the end of file, in anonymous memory."""
+    """Blocks and frames of deleted files, read through unwritten blocks, holes, beyond the end of the file, and in anonymous
+    memory."""
     seen = run("hwdp", "bytes", misses=100)["bytes"]
     assert seen.ops >= 3
     assert seen.found == 0

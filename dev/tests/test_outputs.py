@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that commands leave: whole or not there, whoever else writes them."""
+"""Files that commands write: complete or absent, even if another process writes the same file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trapless.base.ui import UserError
 
 
 def test_two_write_the_same_file(tmp_path: Path) -> None:
-    """Both are under way at a time: the last to end has it, and neither fails."""
+    """Both write at the same time: the last one to end wins, and neither fails."""
     file = tmp_path / "results.json"
     with whole(file) as last:
         with whole(file) as first:
@@ -42,7 +42,7 @@ def test_what_failed_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_the_place_of_a_file_is_free(tmp_path: Path) -> None:
-    """What was at the place of a file is removed, also behind a link; a device stays."""
+    """An older file at the place is removed, also behind a link; a device stays."""
     file, link = tmp_path / "file", tmp_path / "link"
     link.symlink_to(file)
     for name in (file, link):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laboratory of the paging simulator, with a program that makes figures up (fake_pagesim.py)."""
+"""Experiments and sweeps of the paging simulator, with a fake program that makes up figures (fake_pagesim.py)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROGRAMS = dict.fromkeys(name for mix in paper.mixes().values() for name in mix)
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The fake program, a separate cache; the file that notes what was run."""
+    """Install the fake program and a separate cache; return the file that notes each start."""
     monkeypatch.setenv("TRAPLESS_PAGESIM", str(FAKE))
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
     monkeypatch.setattr(runs, "CACHE", tmp_path / "cache")
@@ -46,7 +46,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """Traces of all programs; tensorflow has the smallest working set."""
+    """Return a folder with traces of all programs; tensorflow has the smallest working set."""
     folder = tmp_path / "traces"
     folder.mkdir()
     for number, name in enumerate(PROGRAMS):
@@ -60,13 +60,13 @@ def recorded(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that figures share."""
+    """Return a cache that figures share."""
     return tmp_path_factory.mktemp("shared")
 
 
 @pytest.fixture
 def sweep_file(tmp_path: Path) -> Callable[[str], Path]:
-    """Writes a sweep of these policies over one trace."""
+    """Return a function that writes a sweep of these policies over one trace."""
 
     def write(policies: str) -> Path:
         (tmp_path / "a.trace").write_text("a")
@@ -83,7 +83,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(log: Path, tmp_path: Path, sweep_f
     hang.touch()
     command = [sys.executable, "-m", "trapless.cli", "sweep", file, "--out", tmp_path / "out", "--jobs", "1"]
     environment = os.environ | {"TRAPLESS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": PYTHONPATH}
-    # Tests that run in the background of a script have interrupts ignored, and so would the sweep.
+    # In the background of a script, interrupts are ignored for the tests, and would be for the sweep.
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True,
                           preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         try:
@@ -107,7 +107,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(log: Path, tmp_path: Path, sweep_f
 
 def test_results_belong_to_their_content(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,
                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    """A moved trace changes nothing; another content, value or program does."""
+    """A moved trace changes nothing; changed content, another value or another program does."""
     config = runs.changed(sweep.load(sweep_file('["sync"]'))[0], {"policy": "sync"})
     runs.records([runs.Run("one", config), runs.Run("the same", config)])
     (tmp_path / "b.trace").write_text("a")
@@ -131,7 +131,7 @@ def test_results_belong_to_their_content(log: Path, sweep_file: Callable[[str], 
 
 
 def test_files_that_a_crash_has_emptied_are_none(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path) -> None:
-    """Neither results nor the keys of traces, with which any trace would be like any other."""
+    """Empty results do not count, nor do empty keys of traces, with which every trace would look like any other."""
     run = runs.Run("one", runs.changed(sweep.load(sweep_file('["sync"]'))[0], {"policy": "sync"}))
     first = runs.records([run])
     (place,), (key,) = kept.PLACE.glob("*.json"), (tmp_path / "cache" / "pagesim" / "traces").iterdir()
@@ -143,7 +143,7 @@ def test_files_that_a_crash_has_emptied_are_none(log: Path, sweep_file: Callable
 
 def test_what_known_runs_took_is_told(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,
                                       monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two experiments share a run: it is known from before only the second time that they are measured."""
+    """Two experiments share a run: only in the second measurement it comes from the cache."""
     config = runs.changed(sweep.load(sweep_file('["sync"]'))[0], {"policy": "sync"})
 
     def both(_: Setup) -> list[dict]:
@@ -163,15 +163,15 @@ def test_what_known_runs_took_is_told(log: Path, sweep_file: Callable[[str], Pat
     for mark in kept.PLACE.glob("*.seconds"):
         assert 0 < float(mark.read_text()) < 60
         mark.write_text("90")
-    assert ends().endswith("and 2 runs known from before, which took 3.0 min one after another")
+    assert ends().endswith("and 2 runs taken from the cache, which once took 3.0 min one after another")
     assert len(log.read_text().split()) == 2
     mark.unlink()
-    assert ends().endswith("1.5 min one after another (1 of them not on record)")
+    assert ends().endswith("1.5 min one after another (1 of them without a recorded time)")
 
 
 def test_a_failed_run_names_its_configuration(log: Path, sweep_file: Callable[[str], Path], tmp_path: Path,
                                               capfd: pytest.CaptureFixture[str]) -> None:
-    """The others are done, and not done again."""
+    """The other runs are made, and not made again."""
     file = sweep_file('["fail", "sync"]')
     assert sweep.run(file, tmp_path / "out", None) == 1
     lines = [line for line in capfd.readouterr().err.splitlines() if "frames" in line]
@@ -197,9 +197,9 @@ def test_traces_that_are_varied_are_sought_beside_the_file(log: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("base = 1", "should be `base`"),
+    ("base = 1", "must have `base`"),
     ('base = "no.toml"', "no.toml: No such file"),
-    ("[vary]\na = [1]", "should be `base`"),
+    ("[vary]\na = [1]", "must have `base`"),
     ("[base]\n[vary]\na = 1", "vary.a"),
     ("[base]\n[vary]\na = [1]", r"\[\[process\]\]"),
     ("[base]\na = 1\n[vary]\n'a.b' = [1]", "a.b: no such key"),
@@ -214,7 +214,7 @@ def test_faulty_sweeps(log: Path, tmp_path: Path, text: str, message: str) -> No
 
 @pytest.mark.parametrize("name", list(aspf.EXPERIMENTS))
 def test_figures(name: str, log: Path, recorded: Path, tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each experiment leaves records, a table and plots, with memory by the paper's rule. A second call runs nothing."""
+    """Each experiment writes records, a table and plots, with memory by the paper's rule. A second call runs nothing."""
     monkeypatch.setattr(kept, "PLACE", shared)
     out = tmp_path / "out"
     assert measure.run([name], Setup(Path(), traces=recorded), out, False) == 0
@@ -240,7 +240,7 @@ def test_figures(name: str, log: Path, recorded: Path, tmp_path: Path, shared: P
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """All that does not depend on how long it took."""
+    """Return all files, without parts that depend on run time."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "experiment.json"}
 
 
@@ -261,7 +261,7 @@ def test_papers_values_stand_beside_ours(log: Path, recorded: Path) -> None:
 
 
 def test_orders_of_programs() -> None:
-    """Each mix has as many as there are repetitions: the paper's first, and no program is lost."""
+    """Each mix has as many orders as there are repetitions. The paper's order is first, and no program is lost."""
     for names in paper.mixes().values():
         orders = [aspf_orders.in_order(names, order) for order in aspf_orders.ORDERS]
         assert orders[0] == list(names) and len({tuple(order) for order in orders}) == len(aspf_orders.ORDERS)
@@ -269,9 +269,10 @@ def test_orders_of_programs() -> None:
 
 
 def test_figures_are_means_of_all_orders(tmp_path: Path) -> None:
-    """Also those of each process, which orders put into other places; what is in percent is so order by order."""
+    """Figures of single processes, which orders put into other places, are means, too. Percentages are computed order by
+    order."""
     def measured(setup: Setup) -> list[dict]:
-        """Faults grow with the order."""
+        """Return faults that grow with the order."""
         each = [{"process": name, "process_faults": ord(name) + setup.order, "paper_5": 7.0}
                 for name in aspf_orders.in_order("abc", setup.order)]
         rows = [{"mix": "mix3", "policy": policy, "latency_us": 3.0, "seed": setup.order, "time_s": time_s, "faults": 60,
@@ -294,7 +295,7 @@ def test_figures_are_means_of_all_orders(tmp_path: Path) -> None:
 
 
 def test_measures() -> None:
-    """Each takes its worst case."""
+    """Each measure uses its worst case."""
     session = measures.Session(quick=True)
 
     def run(mix: str, policy: str, less: float, **more: float) -> dict:
@@ -339,7 +340,7 @@ def test_missing_traces(log: Path, recorded: Path) -> None:
 
 
 def test_values_of_the_paper_belong_to_a_figure() -> None:
-    """A mix or policy that is misspelt would never be found."""
+    """A misspelt mix or policy would never be found."""
     data = paper.value.data["figure"]
     for figure in ("6a", "6b"):
         assert set(data[figure]) <= set(aspf.MIXES)

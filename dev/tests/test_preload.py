@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs run under a kind as they do without, and the record has all that they read."""
+"""Programs behave the same under a kind as without one, and the record has all their reads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def command(kind: str | None, case: str, share: bool = False) -> str:
 @pytest.fixture(scope="module")
 def run(program: Path, patched: Path, root: Path, data: Path, cases: Path,
         tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], guests.Outcome]:
-    """Runs a shell script with the cases beside it."""
+    """Return a function that runs a shell script with the cases in its folder."""
     def boot(script: str) -> guests.Outcome:
         guest = guests.Guest(patched, root, data, max_seconds=300)
         return guests.run_on_machine(program, guest, guests.jobs.Job(script, (cases,)), tmp_path_factory.mktemp("out"))
@@ -46,7 +46,7 @@ def run(program: Path, patched: Path, root: Path, data: Path, cases: Path,
 
 
 def test_a_program_cannot_tell(run: Callable[[str], guests.Outcome]) -> None:
-    """Each case, by every kind, with mappings shared and not: in turn, so one boot does."""
+    """Runs each case with every kind, with and without shared mappings, one after another in one boot."""
     ways = [(kind, share) for kind in (None, *KINDS) for share in ((False, True) if kind else (False,))]
     outcome = run("\n".join(f"{command(kind, case, share)}; echo status $?" for kind, share in ways for case in CASES))
     lines = outcome.console.splitlines()
@@ -59,7 +59,7 @@ def test_a_program_cannot_tell(run: Callable[[str], guests.Outcome]) -> None:
 @pytest.mark.parametrize("kind", ["osdp", "hwdp"])
 @pytest.mark.parametrize("case", ["many", "grow", "fork"])
 def test_the_record_has_every_page(run: Callable[[str], guests.Outcome], kind: str, case: str) -> None:
-    """More mappings than fit a table, one that is moved, one that a child has, too."""
+    """More mappings than a table holds, a mapping that is moved, and one that a child inherits."""
     outcome = run(command(kind, case))
     assert outcome.status == 0, outcome.console
     counted = figures.of_regions(kind, figures.regions(outcome.stats))
@@ -68,7 +68,7 @@ def test_the_record_has_every_page(run: Callable[[str], guests.Outcome], kind: s
     if kind == "osdp":
         assert counted["os_faults"] + counted["resident"] == PAGES
     else:
-        # What a mapping loses by being moved, inherited, or a second one of its file, Linux serves.
+        # Linux serves the misses that a mapping loses because it was moved, inherited, or is a second mapping of its file.
         assert counted["hw_misses"] >= {"many": 1, "grow": PAGES // 4, "fork": PAGES // 4}[case]
 
 
@@ -91,7 +91,7 @@ def test_what_is_not_served_is_said(run: Callable[[str], guests.Outcome]) -> Non
 
 
 def test_two_processes_have_one_region(run: Callable[[str], guests.Outcome]) -> None:
-    """The second one neither resets nor ends what is measured of the first."""
+    """The second process neither resets nor ends the measurement of the first one."""
     outcome = run(f"{launcher('osdp')[0]} -k osdp -f /data/ -- sh -c './preload_cases many /data/random.bin & "
                   "./preload_cases grow /data/random.bin; wait'")
     assert outcome.status == 0, outcome.console
@@ -102,12 +102,12 @@ def test_two_processes_have_one_region(run: Callable[[str], guests.Outcome]) -> 
 
 
 def test_a_region_can_end_before_the_command(run: Callable[[str], guests.Outcome]) -> None:
-    """Programs need not unmap. Without a word a region lasts as long as the command."""
+    """Programs need not unmap. Without `hwdp -e`, a region lasts as long as the command."""
     case, after = command("hwdp", "return"), "seq 20000 >/dev/null"
     outcome = run(f"{case}; hwdp -e; {after}; {case}; {after}")
     assert outcome.status == 0, outcome.console
     first, second = figures.regions(outcome.stats)
-    # A turn of seq takes more than 20 cycles.
+    # A loop step of seq takes more than 20 cycles.
     assert second["begin_cycle"] - first["end_cycle"] > 20 * 20000
     assert second["end_cycle"] - second["begin_cycle"] > first["end_cycle"] - first["begin_cycle"] + 20 * 20000
     misses = [region["hw_miss"]["count"] for region in (first, second, outcome.stats["outside"])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where cycles go: the table of categories, flame graphs, and attribution of a whole guest."""
+"""Profiles: the table of categories, flame graphs, and the attribution of a whole guest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dev.tests.test_profile_page import numbers
 
 TABLE = MACHINE / "crates" / "attribution" / "linux.toml"
 RING = 4096
-"""Frames that Linux gives to the SMU's ring unless told otherwise."""
+"""Frames that Linux gives to the SMU's free ring by default."""
 FIRST_STEPS = ["trap", "handler", "file_map", "file_system", "block", "driver", "doorbell", "device_end"]
 LOAD = miss_latency.Load(file_bytes=64 * ext4.MIB, read_bytes=2 * ext4.MIB)
 
@@ -79,7 +79,7 @@ def test_kinds_side_by_side() -> None:
 
 
 def test_means_are_over_all_regions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A region counts for as much as it has misses."""
+    """A region is weighted by its number of misses."""
     def miss(count: int, device: float) -> dict:
         return {"count": count, "mean_us": device + 2, "device_mean_us": device, "nondevice_mean_us": 2.0 if count else 0.0,
                 "steps": {"walk": 2.0, "device": device}}
@@ -124,7 +124,7 @@ def test_the_stock_kernel_is_profiled(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def check_trace(trace: dict) -> dict[str, int]:
-    """Slices of one track lie in or beside each other and come in order; how many there are of each name."""
+    """Check that slices of one track are nested or separate, and in order; return how many there are of each name."""
     tracks: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
     begun: dict[tuple[int, int], int] = defaultdict(int)
     counts: dict[str, int] = defaultdict(int)
@@ -153,7 +153,7 @@ def check_trace(trace: dict) -> dict[str, int]:
 
 
 def check_page(folder: Path, stats: dict) -> dict[str, dict]:
-    """Finish a profile; the numbers of its page's figures by their ids."""
+    """Finish a profile; return the numbers of its page's figures by their ids."""
     (folder / "stats.json").write_text(json.dumps(stats))
     assert profiling.finish(folder, "test") == 0
     ElementTree.parse(folder / "flame.svg")
@@ -161,7 +161,7 @@ def check_page(folder: Path, stats: dict) -> dict[str, dict]:
 
 
 def check_frames(folder: Path, job: Path) -> list[dict]:
-    """As many frames as the kernel says were adopted by the end; at no time more than the ring has room for."""
+    """Check that as many frames are adopted at the end as the kernel says, and that there are never more than the ring holds."""
     kernel = dict(line.split() for line in (job / "hwdp-stats").read_text().splitlines())
     frames = [json.loads(line) for line in (folder / "frames.jsonl").read_text().splitlines()]
     assert 100 < len(frames) <= 2048
@@ -186,7 +186,7 @@ def attributed(program: Path, kernel: Path, root: Path, out: Path, kind: str, at
 @pytest.mark.guest
 @pytest.mark.series
 def test_page_faults_of_the_operating_system(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
-    """Same cycles with and without; everything adds up; each fault's steps come in order."""
+    """Cycles are the same with and without attribution; everything adds up; each fault's steps come in order."""
     without = attributed(program, patched, root, tmp_path / "without", "osdp", attribute=False)
     stats = attributed(program, patched, root, tmp_path, "osdp", attribute=True)
     for key in ("sim_cycles", "instructions_by_mode"):
@@ -197,7 +197,7 @@ def test_page_faults_of_the_operating_system(program: Path, patched: Path, root:
     assert record["categories"]["user code"]["instructions"] == region["instructions"]["user"]
     window = region["end_cycle"] - region["begin_cycle"]
     for hart in record["harts"]:
-        # A hart's clock may be ahead of the machine's by a window at both ends: of one that runs alone, up to MAX_WINDOW cycles.
+        # At both ends, a hart's clock may be ahead of the machine's by a window: up to MAX_WINDOW cycles if the hart runs alone.
         assert sum(spent["cycles"] for spent in hart["categories"].values()) == hart["total"]["cycles"]
         assert hart["total"]["cycles"] == pytest.approx(window, abs=1_000_000)
     faults = [json.loads(line) for line in (tmp_path / "profile" / "faults.jsonl").read_text().splitlines()]
@@ -237,7 +237,7 @@ int main(void) { unsigned long s = 0; for (int i = 0; i < 200; i++) s += outer(i
 
 @pytest.mark.guest
 def test_functions_of_a_program(program: Path, stock: Path, root: Path, tmp_path: Path) -> None:
-    """They have names in tasks of the program alone: the guest's shell is at the same addresses."""
+    """Names apply only to tasks of the program, although the guest's shell has code at the same addresses."""
     (tmp_path / "hot.c").write_text(PROGRAM)
     subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-static", "-o", tmp_path / "hot", tmp_path / "hot.c"], check=True)
     wanted = profiling.Attribute(tmp_path / "profile", f"milestone:{guests.FIRST_COMMAND}",
@@ -258,7 +258,7 @@ def test_functions_of_a_program(program: Path, stock: Path, root: Path, tmp_path
 @pytest.mark.series
 @pytest.mark.parametrize("kind", ["trap", "hwdp"])
 def test_misses_of_the_hardware(program: Path, patched: Path, root: Path, tmp_path: Path, kind: str) -> None:
-    """Each is there, with the steps that the machine's own means are made of."""
+    """Every miss is recorded, with the steps from which the machine's own means are computed."""
     stats = attributed(program, patched, root, tmp_path, kind, attribute=True, profile="server", detail="roi")
     misses = [json.loads(line) for line in (tmp_path / "profile" / "misses.jsonl").read_text().splitlines()]
     region, = stats["rois"]
@@ -275,7 +275,7 @@ def test_misses_of_the_hardware(program: Path, patched: Path, root: Path, tmp_pa
     figures = check_page(tmp_path / "profile", stats)
     assert {"life-walks" if kind == "hwdp" else "life-ports", "misses-over-time", "frames", "flame"} <= set(figures)
     assert figures["frames"]["data"][0]["y"] == [frame["ring"] for frame in frames]
-    # Misses in caches, TLBs and predictors have a place, too.
+    # Misses in caches, TLBs and predictors are attributed, too.
     for miss in ("l1d", "walks", "branches"):
         spent = {category: spent.get("misses", {}).get(miss, 0) for category, spent in record["categories"].items()}
         user = spent.pop("user code") + spent.pop("miss in hardware")
@@ -286,6 +286,6 @@ def test_misses_of_the_hardware(program: Path, patched: Path, root: Path, tmp_pa
 @pytest.mark.guest
 @pytest.mark.series
 def test_frames_of_the_unit_in_software(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
-    """They are seen as hardware's are, but for the ring."""
+    """They are recorded like those of the hardware, but without the ring."""
     attributed(program, patched, root, tmp_path, "emulated", attribute=True)
     assert not any(frame["ring"] for frame in check_frames(tmp_path / "profile", tmp_path / "job"))

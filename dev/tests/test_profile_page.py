@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a profile, of small records made here: which numbers its figures draw, and that it needs nothing else."""
+"""The page of a profile, from small records made here: the numbers that its figures draw, and that it is self-contained."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fault(begin: int, spans: list[int], waited: bool = True) -> dict:
 
 
 def record_in(folder: Path) -> dict:
-    """The record of a run, and its files: two regions of 1000 us at 1 MHz, with 4000 us between them."""
+    """Write the record and files of a run with two regions of 1000 us at 1 MHz, and 4000 us between them; return the record."""
     windows = [{"region": 0, "begin_cycle": 1000, "end_cycle": 2000}, {"region": 1, "begin_cycle": 6000, "end_cycle": 7000}]
     faults = [fault(1000, [1, 0, 30, 9]), fault(1500, [2, 0, 10, 3]), fault(6005, [1, 0, 20, 4], waited=False),
               fault(6999, [3, 0, 20, 4])]
@@ -62,7 +62,7 @@ def written(out: Path, record: dict, command: str = "fio") -> str:
 
 
 def numbers(page: str) -> dict[str, dict]:
-    """The numbers of each figure by its id."""
+    """Return the numbers of each figure by its id."""
     found = re.findall(r'<script type="application/json" id="([\w-]+)-data">(.*?)</script>', page, re.DOTALL)
     return {name: json.loads(text) for name, text in found}
 
@@ -109,7 +109,7 @@ def test_a_logarithmic_axis_has_no_zero(tmp_path: Path) -> None:
 def test_misses_over_time_count_each_once(recorded: tuple[Path, dict]) -> None:
     hardware, waited, minor = numbers(written(*recorded))["misses-over-time"]["data"]
     assert [sum(curve["y"]) for curve in (hardware, waited, minor)] == [10, 3, 1]
-    # The second region begins where the first ends, at 1 ms, in the middle.
+    # The second region begins where the first ends: at 1 ms, in the middle.
     half = profile_page.BINS // 2
     assert hardware["y"][half] == 10 and hardware["x"][half] == pytest.approx(1)
     assert [n for n, count in enumerate(waited["y"]) if count] == [0, half // 2, profile_page.BINS - 1]
@@ -127,7 +127,7 @@ def test_frames(recorded: tuple[Path, dict]) -> None:
     assert (ring["name"], ring["x"], ring["y"]) == ("in the ring", [0, 0.99, 1, 2], [None, 64, 60, 62])
     assert (unsynced["y"], adopted["y"]) == ([0, 0, 4, 1], [0, 0, 0, 4])
     assert ring["yaxis"] == unsynced["yaxis"] != adopted["yaxis"]
-    # The kind emulated: a ring that nobody sees.
+    # With the kind emulated, the ring's frames are unknown.
     lines = [json.loads(line) | {"ring": None} for line in (out / "frames.jsonl").read_text().splitlines()]
     (out / "frames.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert [curve["name"] for curve in numbers(written(out, record))["frames"]["data"]] == ["unsynced", "adopted so far"]
@@ -144,7 +144,7 @@ def test_a_run_without_a_miss_has_a_page(recorded: tuple[Path, dict]) -> None:
 
 
 class _Page(HTMLParser):
-    """What a page asks for, its ids, and its viewport."""
+    """The addresses that a page loads, its ids, and its viewport."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ def test_a_kind_that_was_refused_ends_the_comparison(tmp_path: Path, monkeypatch
 
 
 def luminance(colour: str) -> float:
-    """Relative, by WCAG 2."""
+    """Return the relative luminance (WCAG 2)."""
     parts = [int(colour[place:place + 2], 16) / 255 for place in (0, 2, 4)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -218,7 +218,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize(("scheme", "number"), [("light", 0), ("dark", 1), ("paper", 2)])
 def test_colours_can_be_seen(scheme: str, number: int) -> None:
-    """WCAG 2.2: 3 : 1 for graphics (1.4.11), 4.5 : 1 for text (1.4.3)."""
+    """WCAG 2.2: a contrast of 3 : 1 for graphics (1.4.11), 4.5 : 1 for text (1.4.3)."""
     style, script = figures.style(), (ROOT / "python" / "trapless" / "results" / "site.js").read_text()
     roots = [dict(re.findall(r"--(\w+): #(\w+)", root)) for root in re.findall(r":root {(.*?)}", style)]
     colours = {name: "".join(2 * digit for digit in value) if len(value) == 3 else value for name, value in roots[number].items()}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's own program gets into the guest, as it is or compiled, and what cannot run there is named."""
+"""The user's own program gets into the guest, as it is or compiled; a program that cannot run there is refused with the
+reason."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ def test_a_scripts_interpreter_that_the_guest_lacks_is_named(here: Path, line: s
     (["sh", "-c", "nothing"], None), (["/bin/sh"], None), ([], None),
     (["node"], "node: the guest has no such command (--package nodejs, if Debian has it)"),
     (["./none"], "./none: neither a file here nor a command of the guest"),
-    (["mapsum /data/x | wc"], "mapsum /data/x | wc: no shell reads this: sh -c 'mapsum /data/x | wc'"),
+    (["mapsum /data/x | wc"], "mapsum /data/x | wc: this needs a shell: sh -c 'mapsum /data/x | wc'"),
 ])
 def test_a_command_that_was_not_found(argv: list[str], line: str | None) -> None:
     assert own.not_found((), argv, GUEST) == line
@@ -146,7 +147,7 @@ def test_cplusplus_is_compiled_with_flags_and_more_sources(here: Path) -> None:
     assert made.argv == ["./it", "x"] and elf.read(made.files[0]).machine == "riscv64"
     assert any("libstdc++" in name for name in elf.read(made.files[0]).libraries)
     for cflags, complaint in (("-o x", "--cflags -o: leave it out"), ("none.c", "--cflags none.c: no such file"),
-                              ("-lnothing", "-lnothing: no library of the compiler's"), ("'", "no closing quotation")):
+                              ("-lnothing", "-lnothing: the compiler has no such library"), ("'", "no closing quotation")):
         with pytest.raises(UserError, match=complaint):
             own.resolve(["./it.cc"], cflags=cflags)
     with pytest.raises(UserError, match="--cflags: fio is not compiled"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work is in proportion to what is touched: mappings, holes, reports, idle time. A program sees no boundary that a kind made."""
+"""Work is proportional to the pages touched: mappings, holes, reports, idle time. A program sees no boundary that a kind made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIB = 64
 
 @pytest.fixture
 def run(program: Path, patched: Path, root: Path, tmp_path: Path) -> Callable[..., guests.Outcome]:
-    """(kind, program, its arguments) -> outcome; what it left is in tmp_path/out."""
+    """Return a function: (kind, program, its arguments) -> outcome. Its files are in tmp_path/out."""
 
     def boot(kind: str, binary: Path, *arguments: str) -> guests.Outcome:
         guest = guests.Guest(patched, root, dataset.image(2 * MIB * ext4.MIB), profile="server", harts=2, max_seconds=300,
@@ -35,14 +35,14 @@ def run(program: Path, patched: Path, root: Path, tmp_path: Path) -> Callable[..
 
 
 def grown(folder: Path) -> dict[str, int]:
-    """By how much each counter grew while the program did its one thing."""
+    """Return how much each counter grew during the program's one operation."""
     before, after = (dict(line.split() for line in (folder / "out" / when).read_text().splitlines())
                      for when in ("before", "after"))
     return {name: int(after[name]) - int(before[name]) for name in after}
 
 
 def kernel_instructions(outcome: guests.Outcome) -> int:
-    """Kernel instructions in the regions of all mappings."""
+    """Return the kernel's instructions in the regions of all mappings."""
     return sum(region["instructions"]["supervisor"] for region in figures.regions(outcome.stats))
 
 
@@ -51,7 +51,8 @@ def proportion() -> Path:
 
 
 def test_a_mapping_costs_what_is_read_of_it(run: Callable[..., guests.Outcome]) -> None:
-    """40 mappings of 64 MiB, one page or none of each read: no area is made, and Linux' work is osdp's."""
+    """40 mappings of 64 MiB, with one page or no page of each read: no area is made, and Linux's work is the same as with
+    osdp."""
     for reads in mapping_cost.READS:
         arguments = (reads, str(MIB * 1024), "/data/random.bin")
         osdp, hwdp = (run(kind, mapping_cost.program(), *arguments) for kind in ("osdp", "hwdp"))
@@ -66,13 +67,13 @@ def test_a_hole_disarms_itself_alone(run: Callable[..., guests.Outcome], tmp_pat
 
 @pytest.mark.parametrize("what", ["pagemap", "fsync"])
 def test_nothing_is_fenced_for(run: Callable[..., guests.Outcome], tmp_path: Path, what: str) -> None:
-    """A word of pagemap needs one table's entries, and a sync none: what hardware has brought is clean."""
+    """Reading a word of pagemap needs the entries of one table. A sync needs none, because pages that hardware read are clean."""
     run("hwdp", proportion(), what)
     assert grown(tmp_path)["fences"] == 0
 
 
 def test_an_idle_area_wakes_nobody(run: Callable[..., guests.Outcome], tmp_path: Path) -> None:
-    """kpoold comes more and more seldom: four seconds have a thousand of its periods."""
+    """kpoold wakes less and less often: four seconds have a thousand of its periods."""
     run("hwdp", proportion(), "idle")
     assert grown(tmp_path)["kpoold_runs"] <= 16
 

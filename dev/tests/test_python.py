@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`import trapless`: runs, sweeps, results as data frames, figures; and the notebook, executed."""
+"""`import trapless`: runs, sweeps, results as data frames, figures; and the notebook, which is executed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MADE = Experiment("a title", rows, {"made": Table(COLUMNS, keys=2)},
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Results of an experiment `made`, in out/made of the current folder."""
+    """Write results of an experiment `made` to out/made of the current folder."""
     monkeypatch.setitem(catalogue._experiments(), "made", MADE)
     monkeypatch.chdir(tmp_path)
     trapless.experiment("made")
@@ -70,7 +70,7 @@ def test_run(fake: Fake, tmp_path: Path) -> None:
 
 
 def test_one_alone_is_not_its_letters(fake: Fake, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An input, a package, a series, a kind."""
+    """This holds for an input, a package, a series and a kind."""
     asked = []
 
     def stop(request: Request) -> None:
@@ -105,7 +105,7 @@ def test_run_that_fails_is_a_result(fake: Fake) -> None:
     ("true", {"kind": "nothing"}, "no such kind: nothing; there are ideal"),
     ("true", {"knd": "hwdp"}, "no such option: knd; did you mean kind?"),
     ("true", {"settings": {"ring": 3}}, "settings: ring: neither"),
-    ("true", {"data": "no.img"}, "no.img: no such image"),
+    ("true", {"data": "no.img"}, "no.img: neither an image file"),
     ("true", {"simulator": "bochs"}, "simulator: bochs"),
     ("./no.c", {}, "./no.c: no such file"),
     ("true", {"harts": 0}, "harts must be a positive number, not 0"),
@@ -140,7 +140,7 @@ def test_sweep(fake: Fake, tmp_path: Path) -> None:
 
 
 def test_units_of_a_programs_own_figures(tmp_path: Path) -> None:
-    """It says them itself; what it says nothing of is a bare number. The machine's are known."""
+    """A program gives the units itself; figures without one are bare numbers. The machine's units are known."""
     found = {"hits": 3, "page_us": 2.0, "hw_misses": 1}
     said = {"page_us": {"unit": "us", "direction": LOWER, "meaning": "Time of a page."}}
     row = {"values": {"n": 1}, "status": "ok", "exit_status": 0, "line": "", "figures": found, "columns": said}
@@ -154,7 +154,7 @@ def test_units_of_a_programs_own_figures(tmp_path: Path) -> None:
 
 
 def test_results_of_earlier_versions_are_bare_numbers(made: Path) -> None:
-    """Rows without columns.json open; runs say their own units."""
+    """Rows without columns.json can be read; runs contain their own units."""
     (made / "columns.json").unlink()
     frame = trapless.load(made)
     assert set(frame.attrs["units"].values()) == {"1"} and set(frame.attrs["directions"].values()) == {None}
@@ -192,12 +192,12 @@ def test_experiment(made: Path) -> None:
 
 
 def test_settings_of_an_experiment(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drive goes before its values; what would change nothing is refused."""
+    """A drive is set before its values; settings without effect are refused."""
     asked = []
     monkeypatch.setattr("trapless.study.measure.measure", lambda name, setup: asked.append(setup.settings))
     trapless.experiment("made", settings={"ssd.read_us": 3, "ssd": "tlc"})
     assert asked == [("ssd=tlc", "ssd.read_us=3")]
-    for name, text in (("read_us", "settings: read_us: neither"), ("hwdp.ring", "settings: hwdp.ring=3: an experiment sets its")):
+    for name, text in (("read_us", "settings: read_us: neither"), ("hwdp.ring", "settings: hwdp.ring=3: an experiment sets the")):
         with pytest.raises(trapless.Error, match=text):
             trapless.experiment("made", settings={name: 3})
     assert len(asked) == 1
@@ -219,12 +219,12 @@ def test_what_is_no_result(tmp_path: Path, text: str) -> None:
 
 
 def drawn(figure: object) -> dict:
-    """Name, x, y and error bars of what a Plotly figure draws."""
+    """Return name, x, y and error bars of the traces of a Plotly figure."""
     return {trace.name: (list(trace.x), list(trace.y), list(trace.error_y.array or [])) for trace in figure.data}
 
 
 def test_plot_of_columns(made: Path) -> None:
-    """Rows with the same names are repetitions: their mean, with its interval."""
+    """Rows with the same names are repetitions: the plot has their mean with its interval."""
     runs = trapless.load(made, runs=True)
     figure = trapless.plot(runs, "threads", "mean_us", "kind")
     wide = [repeated.half_width([31.0, 32.0])] * 2
@@ -242,7 +242,7 @@ def test_plot_of_columns(made: Path) -> None:
 
 
 def test_lines_over_words(made: Path) -> None:
-    """The words keep the order of the rows, even if the first line does not have all of them."""
+    """The words keep the order of the rows, even if the first line lacks some."""
     runs = trapless.load(made, runs=True)
     runs = runs[(runs["kind"] != "osdp") | (runs["threads"] == 2)].sort_values("kind", ascending=False)
     axes, = trapless.figure(runs, "kind", "mean_us", "threads", form="lines").axes
@@ -281,13 +281,13 @@ def test_python_of_the_launcher(tmp_path: Path) -> None:
 
 
 def test_notebook_has_the_example(tmp_path: Path) -> None:
-    """One program in both."""
+    """The notebook and the example have the same program."""
     cells = [cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells if cell.source.startswith("%%writefile reads.c")]
     assert [cell.partition("\n")[2].rstrip() for cell in cells] == [(ROOT / "docs/examples/reads.c").read_text().rstrip()]
 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
-    """Run all cells as Jupyter does, in this folder."""
+    """Run all cells in this folder, as Jupyter does."""
     made = copy.deepcopy(notebook)
     NotebookClient(made, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
     return made
@@ -303,7 +303,7 @@ def test_notebook_has_no_outputs() -> None:
 @pytest.mark.guest
 @pytest.mark.series
 def test_notebook(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
-    """Every cell runs, and its figures are there: one a call of plot, and the file for a paper."""
+    """Every cell runs, and its figures exist: one for each call of plot, and the file for a paper."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     outputs = [output for cell in execute(notebook, tmp_path).cells for output in cell.get("outputs", [])]
     figures = [output["data"]["application/vnd.plotly.v1+json"] for output in outputs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kind `emulated` needs no special hardware: it runs with the same series on unmodified QEMU, for riscv64 and x86_64."""
+"""The kind `emulated` needs no special hardware: the same series runs on unmodified QEMU, for riscv64 and x86_64."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BOARDS = {
     "x86_64-both": Board("x86_64", configs=stc.Check("x86_64", series=stc.BOTH).configs(), series=stc.BOTH),
     # Five levels of page tables, and page table isolation.
     "x86_64-la57-pti": Board("x86_64", "max", "pti=on"),
-    # Everything that walks page tables or moves pages; RISC-V has no memory failure.
+    # Kernel features that walk page tables or move pages. RISC-V has no memory failure handling.
     "x86_64-full": Board("x86_64", configs=("full.config",)),
 }
 IN_SHORT = ("riscv64", "x86_64-both")
@@ -51,7 +51,7 @@ Qemu = Callable[..., guests.Outcome]
 
 @pytest.fixture(params=[name if name in IN_SHORT else pytest.param(name, marks=pytest.mark.long) for name in BOARDS])
 def qemu(request: pytest.FixtureRequest, tmp_path: Path) -> Qemu:
-    """Boots a guest with a job on QEMU; files of /job/out appear in tmp_path/out."""
+    """Return a function that boots a guest with a job on QEMU; files of /job/out appear in tmp_path/out."""
     if not (LINUX / "series" / "series").exists() or "mm/hwdp/soft.c" not in "".join(
             path.read_text() for path in (LINUX / "series").glob("*.patch")):
         pytest.skip("the series has no software unit")
@@ -72,13 +72,13 @@ def qemu(request: pytest.FixtureRequest, tmp_path: Path) -> Qemu:
 
 
 def counts(folder: Path) -> dict[str, int]:
-    """The statistics that a script has copied to /job/out/stats."""
+    """Return the statistics that a script copied to /job/out/stats."""
     pairs = (line.split() for line in (folder / "out" / "stats").read_text().splitlines())
     return {name: int(value) for name, value in pairs}
 
 
 def read_emulated(reading: str) -> str:
-    """A script that reads the whole file through a mapping whose misses the kind `emulated` serves."""
+    """Return a script that reads the whole file through a mapping whose misses the kind `emulated` serves."""
     return (f"hwdp -k emulated -f /data/ -- mapsum {reading} /data/random.bin > /job/out/sum && "
             "cat /sys/kernel/mm/hwdp/stats > /job/out/stats")
 
@@ -97,7 +97,7 @@ def test_contents(qemu: Qemu, tmp_path: Path, reading: str) -> None:
 
 @pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.long), 4])
 def test_file_larger_than_memory(qemu: Qemu, tmp_path: Path, threads: int) -> None:
-    """Reads the file twice: the second pass evicts pages of the first one. REQ: OS-9"""
+    """The file is read twice: the second pass evicts pages of the first one. REQ: OS-9"""
     data = dataset.image(256 * ext4.MIB)
     qemu(f"{read_emulated(f'-t {threads}')} && {read_emulated(f'-t {threads}')}", data=data, memory="160M",
          append="hwdp.ring=1024")
@@ -109,7 +109,7 @@ def test_file_larger_than_memory(qemu: Qemu, tmp_path: Path, threads: int) -> No
 @pytest.mark.parametrize("qemu", [name if name == "x86_64-both" else pytest.param(name, marks=pytest.mark.long)
                                   for name in BOARDS], indirect=True)
 def test_kernel_checks(qemu: Qemu, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    """The kernel's own guest checks, with every fast mapping served by the software unit."""
+    """The kernel's own guest checks, with all hwdp mappings served by the software unit."""
     arch = build.ARCHS[BOARDS[request.node.callspec.params["qemu"]].arch]
     check = build.guest_checks(arch) / "hwdp-check"
     # The output goes to a file: QEMU's serial port can lose the last bytes.
@@ -124,7 +124,7 @@ def test_kernel_checks(qemu: Qemu, request: pytest.FixtureRequest, tmp_path: Pat
 
 @pytest.mark.parametrize("qemu", ["x86_64-both"], indirect=True)
 def test_kunit(qemu: Qemu, tmp_path: Path) -> None:
-    """The series' unit tests, which ran at boot: entries and the policy."""
+    """The series' unit tests, which run at boot: entries and the policy."""
     qemu("dmesg > /job/out/dmesg")
     lines = (tmp_path / "out" / "dmesg").read_text().splitlines()
     results = [found for line in lines if (found := re.search(r"(not ok|ok) \d+ (hwdp\w+)", line))]
@@ -134,7 +134,8 @@ def test_kunit(qemu: Qemu, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("qemu", ["riscv64"], indirect=True)
 def test_a_disk_is_formatted(qemu: Qemu, tmp_path: Path) -> None:
-    """The unit's descriptor is for the blocks before the disk was formatted. The unit reads nothing with it later. REQ: OS-14"""
+    """The unit's descriptor was made for the blocks before the disk was formatted. Afterwards the unit reads nothing with it.
+    REQ: OS-14"""
     binary = cross.compile_program("reformat", [Path(__file__).with_name("reformat.c")])
     qemu(f"disk=$(awk '$2 == \"/data\" {{ print $1 }}' /proc/mounts) && "
          f"hwdp -k emulated -f /data/ -- ./{binary.name} /data/random.bin $disk > /job/out/said",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Without a kind the guest's readahead is Linux' own; what a kind or --readahead changes is said. Faults of drives by `run`."""
+"""Without a kind, the guest's readahead is Linux's default; `run` reports the effect of a kind or of --readahead. Also faults of
+drives."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def test_stock_means_stock() -> None:
 
 
 def test_what_experiments_look_at_is_not_read_ahead() -> None:
-    """They make their guests themselves, with kinds or without."""
+    """Experiments make their guests themselves, with kinds or without."""
     guest = guests.Guest(Path("K"), Path("R"))
     assert guest.readahead == 0 and " trapless.readahead=0" in guest.command_line()
 
@@ -110,7 +111,7 @@ def test_points_of_a_sweep_have_them(fake: Fake, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Call:
-    """`trapless run` in this process: its status, and what was said on stderr."""
+    """Return a function that runs `trapless run` in this process: status, and output on stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli.signals, "listen", lambda: None)
 
@@ -123,7 +124,7 @@ def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureF
 
 
 def faults_of_reading(call: Call, *options: str) -> tuple[str, int]:
-    """What a run says of its readahead, and how many major faults a sequential reader of 16 MiB has in it."""
+    """Return what a run prints about its readahead, and how many major faults a sequential reader of 16 MiB has."""
     status, said = call("--data", "16M", "--in", str(readahead.program()), "--out", "o", *options, "--", "./reads", "sequential",
                         "/data/random.bin")
     assert status == 0, said
@@ -133,7 +134,7 @@ def faults_of_reading(call: Call, *options: str) -> tuple[str, int]:
 
 @pytest.mark.guest
 def test_readahead_acts(call: Call) -> None:
-    """Linux by itself reads 16 MiB with few faults; with a kind, or without readahead, each of 4,096 pages is one."""
+    """By default, Linux reads 16 MiB with few faults. With a kind, or without readahead, each of 4,096 pages is a fault."""
     line, faults = faults_of_reading(call)
     assert line == "trapless: readahead of /data at the end: 128 KB, Linux' own" and faults <= 4096 // 16
     line, faults = faults_of_reading(call, "--readahead", "0")

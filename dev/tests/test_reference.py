@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of commands is what the command line says, that of keys what the profiles' types say."""
+"""The reference of commands agrees with the command line, that of keys with the types of profiles."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means, intervals and differences of runs that differ in their seed; what an experiment leaves."""
+"""Means, intervals and differences of runs that differ in their seed; and the files of an experiment."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_runs_have_the_seeds_they_ran_with(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_differences_are_seed_by_seed() -> None:
-    """Seeds that differ by a factor of two do not widen the interval of a gain that is the same for each."""
+    """A factor of two between seeds does not widen the interval of a gain that is the same for each seed."""
     found = rows()
     repeated.against(found, ["threads"], {"kind": "osdp"}, "ops_per_second", "gain")
     assert (found[1]["gain"], found[1]["gain_ci"]) == (50, 0)
@@ -65,7 +65,7 @@ def test_differences_need_reasons() -> None:
 
 
 def test_documents_take_the_whole_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not what is left of a quick one, nor of another drive's."""
+    """Results of the quick form, or with another drive, are refused."""
     made = Experiment("title", lambda setup: rows(), {"t": Table((figures.KIND,))})
     monkeypatch.setattr(measure, "EXPERIMENTS", {"x": made})
     written = []

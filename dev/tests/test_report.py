@@ -27,7 +27,7 @@ from trapless.study.experiment import Experiment, Study, Table
 from dev.tests.test_profile_page import record_in, written
 
 PHONE, DESK = 390, 1200
-# Opens a page in a frame of this width, and reports what the page has when its figures are drawn.
+# Opens a page in a frame of this width, and reports its content when its figures are drawn.
 HARNESS = """<!doctype html><link rel="icon" href="data:,"><iframe id="page" src="%s" width="%d" height="900"></iframe><script>
 const frame = document.getElementById("page");
 function look() {
@@ -71,7 +71,7 @@ def browse(url: str, *options: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[str]:
-    """The address of the folder `report`."""
+    """Yield the address of the folder `report`."""
     (tmp_path / "report").mkdir(exist_ok=True)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "report")))
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -81,7 +81,7 @@ def serve(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def look(serve: str, tmp_path: Path) -> Look:
-    """Opens a page and says what is there, errors on the console included."""
+    """Return a function that opens a page and returns its content, including errors on the console."""
     def open_page(page: str, width: int = DESK, dark: bool = False) -> dict:
         (tmp_path / "report" / "harness.html").write_text(HARNESS % (page, width))
         done = browse(f"{serve}/harness.html", "--window-size=1400,1000", "--dump-dom",
@@ -117,14 +117,14 @@ TIMES = {"host_seconds": 4.0, "runs_known": 17, "host_seconds_known": 271.0}
 
 
 def known_to(monkeypatch: pytest.MonkeyPatch, experiments: dict[str, Experiment]) -> None:
-    """The report knows one study with these experiments."""
+    """Let the report find one study with these experiments."""
     monkeypatch.setattr(site, "EXPERIMENTS", experiments)
     monkeypatch.setattr(site, "ALL", {"made": Study("a made-up study", experiments)})
 
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site of one made-up experiment; another is not measured."""
+    """Return a site of one made-up experiment; another experiment is not measured."""
     known_to(monkeypatch, {"isca20-made": MADE, "isca20-missing": MADE})
     folder = tmp_path / "out" / "isca20-made"
     folder.mkdir(parents=True)
@@ -156,11 +156,12 @@ def test_pages(look: Look, made: Path, width: int, dark: bool) -> None:
 
 
 def test_breakdown(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of misses in hardware, spans of faults; a row whose runs do not tell has none, nor has a page without any."""
+    """Steps of misses in hardware, spans of faults. A row whose runs have none is left out, and so is the part of a page without
+    rows."""
     runs = {"osdp": [{"profile": {"faults": {"spans_us": {"exception": 1.0, "device": 10.9, "nothing": 0.0}}}}],
             "hwdp": [{"steps": {"walk": 0.1, "device": 10.0}}, {"hw_miss": {"steps": {"walk": 0.3, "device": 12.0}}}],
             "emulated": [{"steps": None, "profile": "vc707", "hw_miss": None}],
-            # Points of two machines, and one that does not tell, behind one record.
+            # One record combines points of two machines, and one point without steps.
             "both": [{"names": {"timing": timing}, "steps": {"walk": us}}
                      for timing, us in (("timed", 5.0), ("hits", 1.0), ("timed", 7.0))] + [{"names": {"timing": "none"}}]}
     of_kind = [{"kind": kind, "mean_us": 12.0, "runs": of} for kind, of in runs.items()]
@@ -180,7 +181,7 @@ def test_breakdown(look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_beyond_a_bound_of_nothing() -> None:
-    """There is no percent of 0."""
+    """A percentage of 0 does not exist."""
     shown = site.beside(vars(Compared("x", "%", (-42.4, 0.0), (-3.0, 5.0))))
     assert (shown["paper"], shown["difference"]) == ("-42.4 to 0", "5 above 0")
 
@@ -198,7 +199,7 @@ def test_overview(look: Look, made: Path, width: int) -> None:
 
 
 def test_page_of_a_profile(look: Look, serve: str, tmp_path: Path) -> None:
-    """Its one file is all that it needs."""
+    """The page's one file is self-contained."""
     written(tmp_path / "report", record_in(tmp_path / "report"))
     page = look("index.html", PHONE, dark=True)
     assert page["console"] == [] and page["wide"] <= page["room"] <= PHONE
@@ -222,11 +223,11 @@ def test_files_are_there(made: Path) -> None:
     linked = re.findall(r'(?:href|src)="(?!data:)([^"#]+)"', text)
     assert linked
     assert all((made / name).is_file() for name in linked)
-    assert "4; 17 runs known from before took 271, one after another" in text
+    assert "4; 17 runs taken from the cache once took 271, one after another" in text
 
 
 def test_nothing_measured(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nothing is measured there"):
+    with pytest.raises(UserError, match="there are no results"):
         site.run(tmp_path, tmp_path / "report")
 
 

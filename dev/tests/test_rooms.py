@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooms of the Python code import only rooms below them, and files no circle (docs/decisions/093-rooms.md)."""
+"""The packages ("rooms") of the library import only packages below them, and modules have no import cycles
+(docs/decisions/093-rooms.md)."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ import pytest
 from trapless.base.paths import ROOT
 
 ROOMS = ("base", "guest", "results", "profile", "pagesim", "loads", "sweeps", "study", "api", "cli", "studies", "dev")
-"""Each may import those before it."""
+"""Each package may import those before it."""
 BELOW = {"rtl": {"base"}, "linux": set()}
-"""Folders below the library, and the rooms of it that they may use."""
+"""Folders below the library, and the packages that they may use."""
 ABOVE = {"trapless": "api"}
-"""The package itself offers what api has."""
+"""The package itself re-exports the names of api."""
 
 
 def room(module: str) -> str | None:
-    """The room of a module; None for what is not ours."""
+    """Return the package of a module; None for a module of others."""
     first, _, rest = module.partition(".")
     if first == "trapless":
         return rest.partition(".")[0] if rest.partition(".")[0] in ROOMS else ABOVE[first]
@@ -28,7 +29,7 @@ def room(module: str) -> str | None:
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    """All modules and their files."""
+    """Yield all modules with their files."""
     for base, prefix in ((ROOT / "python" / "trapless", "trapless"), (ROOT / "studies", "studies"), (ROOT / "dev", "dev")):
         for path in sorted(base.rglob("*.py")):
             if "tests" not in path.parts and "programs" not in path.relative_to(base).parts[1:-1]:
@@ -37,7 +38,7 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 
 def imports(path: Path, known: set[str], late: bool = True) -> set[str]:
-    """Our modules that a file imports; without `late`, only those that it needs to be imported itself."""
+    """Return our modules that a file imports. Without `late`, only the imports that run when the file itself is imported."""
     tree = ast.parse(path.read_text())
     found = set()
     for node in ast.walk(tree) if late else tree.body:

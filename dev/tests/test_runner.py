@@ -76,7 +76,7 @@ def test_harts_that_the_kernel_leaves_out_are_refused(config: str | None, most: 
             try:
                 command(replace(guest, **changes))
             except UserError as error:
-                assert "takes at most 8 (CONFIG_NR_CPUS): use --harts 8" in str(error)
+                assert "supports at most 8 (CONFIG_NR_CPUS): use --harts 8" in str(error)
                 return True
         return False
 
@@ -101,11 +101,11 @@ SIZES = {
     "name", "machine.harts", "machine.threads_per_core", "machine.clock_hz", "machine.timebase_hz", "machine.memory_bytes",
     "smu.present", "smu.pmshr_entries", "smu.prefetch_entries", "ssd.name", "ssd.channels", "ssd.block_bytes",
     "ssd.max_transfer_pages", "ssd.max_io_queues", "ssd.max_queue_entries"}
-"""Values of a profile that boots cannot share: the kernel has read them, or they are in the state."""
+"""Values of a profile that boots cannot share, because the kernel has read them or the state contains them."""
 
 
 def test_which_values_may_differ_after_the_boot() -> None:
-    """A new value of a profile must be put on one of the two sides."""
+    """Each new value of a profile must be added to one of the two lists."""
     profile = tomllib.loads((MACHINE / "profiles" / "server.toml").read_text())
     profile["ssd"] = tomllib.loads((MACHINE / "profiles" / "ssd" / f"{profile['ssd']}.toml").read_text())
     keys = {name for name, value in profile.items() if not isinstance(value, dict)}
@@ -130,13 +130,13 @@ def test_data_disk_of_the_command_line(volume: ext4.Volume, tree: Path, tmp_path
     assert data_disk(f"{image},ro") == (image, True, "ro")
     assert data_disk(f"{image},ssd=tlc,block=4096,ro") == (image, True, "ssd=tlc,block=4096,ro")
     assert data_disk(f"{image},rw") == (image, True, "rw")
-    with pytest.raises(UserError, match="no such image"):
+    with pytest.raises(UserError, match="neither an image file"):
         data_disk(f"{image},blocks=4096")
 
 
 @pytest.mark.parametrize("options", ["rw", "block=4096,rw", "rw,ssd=tlc", "rw,namespace=E"])
 def test_a_disk_whose_writes_are_dropped_is_not_written_to(options: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine takes the last word: `snapshot,rw` would alter an image that others share."""
+    """The machine takes the last word: `snapshot,rw` would change an image that others share."""
     monkeypatch.setattr(dataset, "image", lambda size: Path("D"))
     with pytest.raises(UserError, match=f"^--data 64M,{options}: leave rw out: what the guest writes to random data is dropped$"):
         data_disk(f"64M,{options}")
@@ -181,7 +181,7 @@ FAREWELL = "reboot: Power down\r\n"
     ],
 )
 def test_console(text: str, shown: str) -> None:
-    """Nothing that a program prints is taken out."""
+    """Everything that a program prints is shown."""
     for parts in ([text], list(text), text.partition("\r")):
         assert feed([part.encode() for part in parts]).decode() == shown
 
@@ -191,7 +191,7 @@ def test_console_of_a_guest_that_does_not_power_off() -> None:
 
 
 def test_console_with_two_carriage_returns() -> None:
-    """QEMU's hvc0."""
+    """QEMU's hvc0 adds two."""
     assert feed([b"one\r\r", b"\ntwo\r\ntext\r\r\r", b"\nreboot: Power down\r\r\n"], returns=2) == b"one\ntwo\ntext\r\n"
 
 
@@ -202,7 +202,7 @@ def test_sizes() -> None:
 
 
 def records() -> list[dict]:
-    """Records such as a demo makes."""
+    """Return records like those of a demo."""
     base = {"ops": 100, "p50_us": 1.0, "p99_us": 2.0, "p999_us": 3.0, "resident": 0, "profile": "vc707", "settings": [],
             "fio": "fio-3.39", "read_bytes": 1 << 26, "file_bytes": 1 << 28, "threads": 1, "fio_seed": 8, "git": "abc",
             "sim_seconds": 1.0, "host_seconds": 2.0, "mips": 150.0, "nondevice_us": None, "distinct_pages": 100}
@@ -243,7 +243,7 @@ def test_unknown_cells_are_dashes() -> None:
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_guests_of_qemu_have_a_console_from_the_beginning(quiet: bool, tmp_path: Path) -> None:
-    """Or run_on_qemu does not see that QEMU has killed one."""
+    """Otherwise run_on_qemu could not see that QEMU's threads killed the guest."""
     (tmp_path / "bzImage").touch()
     guest = guests.Guest(tmp_path / "bzImage", Path("R"), arch=build.ARCHS["x86_64"], quiet=quiet)
     command = guests.qemu_command(guest, Path("job"))

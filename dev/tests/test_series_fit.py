@@ -12,7 +12,7 @@ from trapless.base.paths import LINUX
 
 CHECK = LINUX / "checks" / "check-hunks"
 
-# Two functions that lock and return: what a hunk's three lines of context look like in much of the kernel.
+# Two functions that lock and return. In much of the kernel, the three context lines of a hunk look like this.
 SOURCE = """\
 #include <linux/mm.h>
 
@@ -85,11 +85,11 @@ def test_a_function_may_have_other_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("first", "second", "complaint"), [
-    # The other function has got the lines that this one had.
+    # The other function now has the lines that this one had.
     ("count(page);", "trace_map(page);", "would land in free_page(), line 17"),
-    # Both have them, but none where they were: which one was meant?
+    # Both functions have the lines, but not at the old place, so the hunk is ambiguous.
     ("prepare();\n\n\ttrace_map(page);", "trace_map(page);", "its lines are at lines 8, 19, not at line 6"),
-    # Only with fuzz.
+    # Applies only with fuzz.
     ("count(page);", "trace_free(page);", "its lines are nowhere, not at line 6"),
 ])
 def test_a_hunk_elsewhere_is_refused(tmp_path: Path, first: str, second: str, complaint: str) -> None:
@@ -104,7 +104,7 @@ def test_a_new_file_must_be_new(tmp_path: Path) -> None:
 
 
 def series(folder: Path) -> Path:
-    """linux/build with a series of one patch."""
+    """Return linux/build with a series of one patch."""
     shutil.copytree(LINUX / "configs", folder / "configs")
     shutil.copy(LINUX / "build", folder / "build")
     (folder / "checks").mkdir()

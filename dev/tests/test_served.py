@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line at a run's end: who read the data disk, and why hardware did not read all of it."""
+"""The line at the end of a run: who read the data disk, and why hardware did not read all of it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SYSFS, = (LINUX / "series").glob("*-mm-hwdp-settings-*.patch")
 
 
 def reads(unit: int, software: int) -> list[dict]:
-    """The reads of each disk, in the form that a milestone has."""
+    """Return the reads of each disk, in the form of a milestone."""
     return [{"unit": {"commands": 1}, "software": {"commands": 1000}}] * 2 + [
         {"unit": {"commands": unit}, "software": {"commands": software}}]
 
 
 def disks(unit: int, software: int) -> list[dict]:
-    """As a record has them at its end."""
+    """Return the reads of each disk, in the form of the end of a record."""
     return [{"reads": each} for each in reads(unit, software)]
 
 
@@ -49,7 +49,8 @@ def test_a_line_says_why() -> None:
 
 
 def test_every_page_that_linux_served_has_a_reason() -> None:
-    """Stores go to the operating system while there are frames; faults for want of a frame, and failures, are counted apart."""
+    """Stores go to the operating system while there are frames. Faults without a free frame, and failures, are counted
+    separately."""
     def why(**counters: int) -> str:
         return served.line("hwdp", outcome(900, 100, **counters)).partition("Linux 100: ")[2]
     assert why(armed_faults_served_by_os=100) == "100 pages: stores, or accesses of the kernel"
@@ -66,7 +67,8 @@ def test_a_hundred_percent_are_all() -> None:
 
 
 def test_all_reasons_of_the_kernel_are_known() -> None:
-    """A counter of a refusal, of an end or of a while is in the tables, unless it is how mappings end."""
+    """Each counter of a refusal, of a withdrawal or of a temporary stop is in the tables, unless it counts normal ends of
+    mappings."""
     names = re.findall(r'^\+\s*\[HWDP_[SR]_\w+\]\s*= "(refused_\w+|areas_(?:withdrawn|disarmed)_\w+)"', SYSFS.read_text(),
                        re.MULTILINE)
     assert len(names) > 20

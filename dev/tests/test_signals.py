@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A signal ends the laboratory, or its set-up, with all that it has started."""
+"""A signal ends the command, or the set-up, with all processes that it started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from trapless.base import cache
 from trapless.base.paths import PYTHONPATH
 
-# What each way of being at work does, all with a program of many processes: `sh tree` says `ready`, and never ends.
+# Kinds of work, each with a program of many processes: `sh tree` writes the file `ready` and never ends.
 WORK = {
     "a build": "cache.cached('k', 'key', 'building', lambda out: cache.run_tool(TREE, out / 'log', 'building'))",
     "a build in a thread": """
@@ -49,14 +49,14 @@ TREE = "sleep 1000 & (sleep 1000; true) & sh -c 'sleep 1000; true' & touch ready
 
 
 def marked(mark: str) -> dict[int, str]:
-    """Processes that live and have this value of a variable: those that a test has started, wherever they are now."""
+    """Return the living processes with this value of a variable: those that a test started, wherever they are now."""
     found = {}
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and f"TEST_OF={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
                 found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
-            pass  # it has ended
+            pass  # the process has ended
     return found
 
 
@@ -71,7 +71,7 @@ def wait_for(file: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("work", WORK)
 def test_nothing_goes_on(tmp_path: Path, work: str, number: signal.Signals) -> None:
-    """The signal comes to the laboratory alone, as from a service manager."""
+    """The signal goes only to this process, as from a service manager."""
     (tmp_path / "tree").write_text(TREE)
     env = os.environ | {"TRAPLESS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": PYTHONPATH, "TEST_OF": str(tmp_path)}
     script = SCRIPT.format(work=WORK[work].replace("\n", "\n    "))
@@ -95,7 +95,7 @@ def test_nothing_goes_on(tmp_path: Path, work: str, number: signal.Signals) -> N
 
 
 def test_putting_in_order_may_take_long(tmp_path: Path) -> None:
-    """And a second signal ends that."""
+    """A second signal ends it."""
     script = SCRIPT.format(work="""
     try:
         process.run(TREE)
@@ -122,7 +122,7 @@ def test_putting_in_order_may_take_long(tmp_path: Path) -> None:
 
 
 def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
-    """As nohup does, and a shell for what runs in the background."""
+    """nohup sets this, and so does a shell for programs in the background."""
     script = SCRIPT.format(work="open('ready', 'w'); import time; time.sleep(1)")
     env = os.environ | {"TRAPLESS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": PYTHONPATH}
     lab = subprocess.Popen(["env", "--ignore-signal=HUP", "--ignore-signal=INT", sys.executable, "-c", script], cwd=tmp_path,

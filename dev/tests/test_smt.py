@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.series]
 @pytest.mark.parametrize(("harts", "threads"), [(4, 2), (8, 4)])
 def test_tasks_take_cores_before_threads(boot: Callable[..., guests.Outcome], patched: Path, tmp_path: Path, harts: int,
                                          threads: int) -> None:
-    """As many threads as there are cores: each has a core, but for a round in which the kernel itself has kept one busy."""
+    """There are as many threads as cores: each gets a core, except in a round in which the kernel itself keeps one busy."""
     program = tmp_path / "spread_threads"
     subprocess.run(["riscv64-linux-gnu-gcc", "-O1", "-static", "-pthread", "-o", program,
                     Path(__file__).with_name("spread_threads.c")], check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SMU's RTL behind a booted Linux does what the reference model does; only times differ."""
+"""With the SMU's RTL, a booted Linux gives the same results as with the reference model; only times differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.guest
 
 SIZE = 8 * ext4.MIB
 OF_TIMES = ("requests", "coalesced")
-"""How often harts come to ask for a page, and whether another has asked already."""
+"""Counters of how often harts ask for a page, and whether another hart has asked already."""
 
 
 @pytest.mark.parametrize("threads", [1, 4])

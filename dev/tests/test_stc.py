@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The software translation cache: no fault is led to a table that has gone, and every page is counted."""
+"""The software translation cache: no fault uses a freed table, and every page is counted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from dev.soak import REPORT
 
 pytestmark = pytest.mark.guest
 
-# The default, the paper's, and one that many address spaces share.
+# The default, the paper's design, and one that many address spaces share.
 IN_SHORT = {"": "in each mm", "vma,lines=16,entry,folded,from-top": "in each VMA, 16 lines", "cpu,ways=2": "in each processor"}
 
 
 def check(wanted: Check, words: str = "", levels: int = 0, tests: int = 10) -> None:
-    """All tests pass. The kernel names its design, and its page tables have `levels` levels, so no other design was tested."""
+    """Check that all tests pass, and that the kernel reports its design and page tables with `levels` levels: so no other design
+    ran."""
     outcome = stc.run_check(wanted)
     assert not outcome.faults(), outcome.said + "\n" + "\n".join(
         line for line in outcome.messages.splitlines() if REPORT.search(line))
@@ -37,12 +38,12 @@ def test_races_of_the_cache_count() -> None:
 
 @pytest.mark.parametrize("design", IN_SHORT)
 def test_designs(design: str) -> None:
-    """Processors that really run beside each other, and both series in one kernel, which test_qemu.py has, too."""
+    """Processors that run truly in parallel, and both series in one kernel, which test_qemu.py has, too."""
     check(Check("x86_64", series=stc.BOTH, design=design), f"stc: {IN_SHORT[design]}", tests=14)
 
 
 def test_a_mistaken_parameter_is_no_cache() -> None:
-    """The kernel says so, and does without."""
+    """The kernel reports it, and continues without a cache."""
     outcome = stc.run_check(Check("x86_64", series=stc.BOTH, design="mm,lines=3", names=("tags",)))
     assert "stc=lines=3: not understood, no cache" in outcome.said
     assert "stc: in each" not in outcome.said
@@ -51,7 +52,7 @@ def test_a_mistaken_parameter_is_no_cache() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("design", IN_SHORT)
 def test_machine(design: str) -> None:
-    """Four harts of the machine; two of the tests need what the ordinary kernel lacks."""
+    """Four harts of the machine; two of the tests need features that the ordinary kernel lacks."""
     check(Check(design=design, factor=2), f"stc: {IN_SHORT[design]}", tests=14)
 
 
@@ -71,7 +72,7 @@ def test_qemu(place: str, series: tuple[str, ...]) -> None:
 
 @pytest.mark.long
 def test_stock_kernel() -> None:
-    """The tests themselves, where there is no cache."""
+    """The tests themselves also pass where there is no cache."""
     check(Check(stock=True, factor=4), tests=13)
 
 
@@ -104,5 +105,5 @@ def test_levels(design: str, place: str, append: str, cpu: str | None, levels: i
 @pytest.mark.parametrize("place", stc.PLACES)
 @pytest.mark.parametrize("design", IN_SHORT)
 def test_debug_kernel(place: str, design: str) -> None:
-    """KASAN, lockdep and DEBUG_VM have nothing to say."""
+    """KASAN, lockdep and DEBUG_VM report nothing."""
     check(Check(place, "debug", design=design), tests=13)

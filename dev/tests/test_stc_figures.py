@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Software translation caches: programs that fault, what is made of a run, and the figures' arithmetic."""
+"""Software translation caches: programs that cause faults, records of runs, and how figures are computed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from studies.stc import runs
 
 @pytest.fixture(scope="session")
 def faultwork(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For this host."""
+    """Build faultwork for this host."""
     program = tmp_path_factory.mktemp("faultwork") / "faultwork"
     run_tool(["cc", "-O2", "-std=gnu11", "-pthread", "-o", program, LINUX / "tools" / "faultwork.c"],
              program.with_suffix(".log"), "building faultwork")
@@ -69,15 +69,15 @@ def test_complaints_are_one_line(faultwork: Path, command: str, named: str) -> N
 
 @pytest.mark.guest
 def test_every_touch_is_a_fault(tmp_path: Path, stock: Path) -> None:
-    """The program counts as many faults as it touched pages, and the machine as the program."""
+    """The program counts as many faults as it touched pages, and the machine counts as many as the program."""
     assert "# CONFIG_TRANSPARENT_HUGEPAGE is not set" in (stock.parent / "config").read_text()
     cases = [runs.Case(f"faultwork {command} -b 16M", runs.STOCK) for command in ("seq", "semi", "random -t 2")]
     for case, pages in zip(cases, (4096, 4095, 8192), strict=True):
-        # Not from the cache: that has what another day's program did.
+        # Not from the cache, which may have the record of an older program.
         record = kept.fresh(build.machine(), runs.run_of(Setup(tmp_path), case))
         assert counts(record["console"])["faults"] == counts(record["console"])["pages"] == pages
         figures = runs.figures(record)
-        # Barriers that threads wait at may fault beside.
+        # Threads that wait at barriers may cause additional faults.
         assert pages <= figures["faults"] <= pages + 16
         assert figures["walk"] is None
         assert 500 < figures["fault"] < 50_000
@@ -161,7 +161,8 @@ def test_savings_of_some_boots_are_those_of_the_means() -> None:
 
 
 def keep(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[dict], dict, list[dict]]:
-    """An experiment's rows, what it tells the report, its records; of runs whose cycles depend on the boot's memory."""
+    """Return an experiment's rows, its entry in the report, and its records, for runs whose cycles depend on the boot's
+    memory."""
     def record(case: runs.Case) -> dict:
         taken = runs.take(STATS, profile(case.words != runs.STOCK), "", "faultwork")
         more = case.memory_mib % 64 + 100 * (case.words == "stc=off")
@@ -211,7 +212,7 @@ def test_cases_have_the_memory_they_touch() -> None:
     whole = stc.touch("random", 8, 1024 * stc.MIB_PAGES)
     assert 8 * 1024 < whole.memory_mib <= 9 * 1024
     assert stc.touch("seq", 1, 4096, 1024).memory_mib == 1024
-    # 32 pages with each, and a table or two.
+    # 32 pages for each touch, and one or two tables.
     assert stc.touch("random", 1, 16384, 4096, 32).memory_mib >= 16384 * 33 // 256
     assert stc.touch("random", 1, 16384, 1 << 20).memory_mib == 1024
 
@@ -225,7 +226,7 @@ def test_multi_alloc_is_asked_of_the_kernel() -> None:
 
 @pytest.mark.parametrize(("quick", "kernels"), [(True, {("huge.config",)}), (False, {(), ("huge.config",), "stock"})])
 def test_the_quick_form_has_one_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: bool, kernels: set) -> None:
-    """It takes minutes to build one; and with huge pages it is not to be set against the unpatched one without."""
+    """Building a kernel takes minutes; and a kernel with huge pages cannot be compared with the unpatched one, which has none."""
     built = []
     monkeypatch.setattr(build, "beside_machine", lambda find: find())
     monkeypatch.setattr(build, "kernel", lambda stock=False, series=(), configs=(): built.append("stock" if stock else configs))
@@ -245,7 +246,7 @@ def test_the_quick_form_has_one_kernel(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Path:
-    """What a run depends on, but does not run."""
+    """Return a kernel that runs depend on, but that is not run."""
     (tmp_path / "Image").write_text("kernel")
     (tmp_path / "System.map").write_text("map")
     return tmp_path / "Image"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores to pages that hardware has brought."""
+"""Stores to pages that hardware has read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.series]
 
 PAGES = 257
 STORED = PAGES - 1
-"""The operating system keeps the file's last page."""
+"""Pages that are stored to: all but the file's last page, which the operating system serves."""
 PROGRAM = f"""
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 
 
 def stored(paged: Callable[..., guests.Outcome], kind: str, *arguments: str) -> guests.Outcome:
-    """What PROGRAM leaves while kpted does nothing."""
+    """Return the outcome of PROGRAM while kpted does nothing."""
     outcome = paged(kind, *arguments, before="echo 60000 >/sys/kernel/mm/hwdp/kpted_period_ms")
     assert outcome.console == ""
     return outcome
@@ -45,16 +45,16 @@ def stored(paged: Callable[..., guests.Outcome], kind: str, *arguments: str) -> 
 
 @pytest.mark.parametrize("kind", ["osdp", "hwdp"])
 def test_a_store_traps_once(paged: Callable[..., guests.Outcome], kind: str) -> None:
-    """The fault that gives a page its metadata makes it writable, too."""
+    """The fault that gives a page its metadata also makes it writable."""
     region, = stored(paged, kind, "load").stats["rois"]
     assert region["hw_miss"]["count"] == (STORED if kind == "hwdp" else 0)
     assert region["os_fault_causes"] == ({} if kind == "hwdp" else {"not_armed": STORED}) | {"permission": STORED}
 
 
 def test_a_store_has_nothing_armed_again(paged: Callable[..., guests.Outcome]) -> None:
-    """A page that is stored to goes to the operating system, which has it in the page cache then: no need to hurry for kpoold."""
+    """The operating system serves a page that is stored to, and has it in the page cache afterwards, so kpoold need not hurry."""
     outcome = stored(paged, "hwdp")
     region, = outcome.stats["rois"]
     assert region["hw_miss"]["count"] == 0
-    # The fences of kpoold's periods are few.
+    # kpoold's periods cause few fences.
     assert outcome.counters["fences"] < STORED / 4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another user may do to a file must not keep its mappings from hardware."""
+"""Actions of another user on a file must not keep its mappings from hardware."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ PAGES = 1024
 SQUATTED = 8
 YIELDED = 128
 READ_US = 4000
-"""What a read may take while an area yields. On `vc707` emptying 128 MiB takes 14 ms; with OS paging a read takes 2 at most."""
+"""Longest time of a read while an area yields, in us. On `vc707`, emptying 128 MiB takes 14 ms; with OS paging a read takes 2 ms
+at most."""
 PROGRAM = f"""
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -87,7 +88,7 @@ int main(int argc, char **argv)
 
 @pytest.mark.parametrize("arguments", [(), ("writes",)], ids=["reads", "writes"])
 def test_direct_access_beside_a_mapping(paged: Callable[..., guests.Outcome], arguments: tuple[str, ...]) -> None:
-    """Direct reads change nothing; while a direct write lasts, its file is Linux's."""
+    """Direct reads change nothing. During a direct write, Linux serves the file."""
     outcome = paged("hwdp", *arguments)
     assert outcome.console == paged(None, *arguments).console
     hardware = sum(region["hw_miss"]["count"] for region in outcome.stats["rois"])
@@ -95,7 +96,7 @@ def test_direct_access_beside_a_mapping(paged: Callable[..., guests.Outcome], ar
 
 
 def test_who_came_first_keeps_nobody_from_hardware(paged: Callable[..., guests.Outcome]) -> None:
-    """A file has one area. Who had it for a second gives it to another mapping that misses."""
+    """A file has one area. After one second, it passes to another mapping that misses."""
     outcome = paged("hwdp", "squats", before="echo miss >/sys/kernel/mm/hwdp/populate")
     assert outcome.console == paged(None, "squats").console
     assert outcome.counters["areas_withdrawn_yielded"] == 1
@@ -103,7 +104,7 @@ def test_who_came_first_keeps_nobody_from_hardware(paged: Callable[..., guests.O
 
 
 def test_who_reads_does_not_wait_for_a_whole_area_to_yield(program: Path, patched: Path, root: Path) -> None:
-    """read() of a file whose area yields, 128 MiB with all tables armed, waits for one page table at a time."""
+    """read() of a file whose area yields (128 MiB with all tables armed) waits for one page table at a time."""
     binary = cross.compile_program("readers", [Path(__file__).with_name("readers.c")])
     guest = guests.Guest(patched, root, dataset.image(YIELDED * ext4.MIB), profile="vc707", harts=4, max_seconds=300,
                          populate=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies register themselves: a folder is enough (CONTRIBUTING.md, "Add a study")."""
+"""Studies register themselves: adding a folder is enough (CONTRIBUTING.md, "Add a study")."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points of sweeps: what a file's values mean to the guest, what a point is known by, and which figures it has."""
+"""Points of sweeps: what a file's values mean to the guest, by what a point is identified, and which figures it has."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ from dev.tests.fake_lab import FAKE, Fake, statuses
     ("[vary]\nworkload = ['fio', 'foi']", "no such workload: foi; did you mean fio"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nrecords = [1]", "no such parameter of fio: records"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nthreads = ['2']", "threads: '2' is not a whole number"),
-    ("[fixed]\ncommand = 'x'\n[limits]\nhost_seconds = 0", "limits.host_seconds: not a positive number"),
-    ("[fixed]\ncommand = 'x'\n[limits]\nminutes = 1", "limits.minutes: not a positive number of host_seconds or simulated_sec"),
+    ("[fixed]\ncommand = 'x'\n[limits]\nhost_seconds = 0", "limits.host_seconds: must be a positive number"),
+    ("[fixed]\ncommand = 'x'\n[limits]\nminutes = 1", "limits.minutes: must be a positive number; the limits are host_seconds"),
     ("[fixed", "mine.toml: "),
     ("limits = 60", "mine.toml: limits: not a table of names and values"),
     ("[fixed]\ncommand = \"x 'y\"", "command: x 'y: no closing quotation"),
     ("[fixed]\ncommand = ''", "command: is empty"),
     ("[fixed]\ncommand = 'x'\nharts = 0", "harts must be at least 1, not 0"),
-    ("[fixed]\ncommand = 'x'\n[vary]\ndata = ['64M', '0M']", "--data 0M: random.bin would have no bytes"),
+    ("[fixed]\ncommand = 'x'\n[vary]\ndata = ['64M', '0M']", "--data 0M: random.bin would be empty"),
     ("[fixed]\ncommand = 'x'\ndata = '64M,ssd=tlc,ssd=ull'", "ssd is given twice; give it once"),
     ("[fixed]\ncommand = 'x'\nin = [1]", r"in: \[1\] is not a list of texts"),
     ("[fixed]\nworkload = 'fio'\n[vary]\nthreads = [1, 0]", "threads must be at least 1, not 0"),
-    ("[fixed]\nworkload = 'fio'\n[vary]\nshare = [false, true]", "share: needs a `kind`"),
+    ("[fixed]\nworkload = 'fio'\n[vary]\nshare = [false, true]", "share works only with a `kind`"),
     ("[fixed]\ncommand = 'x'\nkernel = 'Image'\n[vary]\nstock = [false, true]", "kernel does not work with `stock`"),
     ("[fixed]\ncommand = 'x'\nseries = ['stc']\n[vary]\nkernel = ['Image']", "kernel does not work with `series`"),
 ])
@@ -146,7 +146,7 @@ def test_a_script_that_may_run_is_another_one(fake: Fake) -> None:
 
 
 def test_a_folder_is_known_by_all_that_the_guest_finds_in_it(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever it lies."""
+    """The key does not depend on the folder's place."""
     given = fake.folder / "given"
     (given / "sub").mkdir(parents=True)
     (given / "script").write_text("#!/bin/sh\n")
@@ -185,7 +185,7 @@ def test_values_come_before_figures_of_their_names(fake: Fake) -> None:
 
 
 def test_units_of_a_programs_own_figures() -> None:
-    """It says them itself, whatever its names mean elsewhere; the machine's are known."""
+    """A program gives them itself, whatever the names mean elsewhere; the machine's are known."""
     result = {"figures": {"hits": 3, "after_us": 2.0, "hw_misses": 5, "ops_per_second": 2.0},
               "columns": {"after_us": {"unit": "us", "direction": LOWER, "meaning": "Time after."}},
               "git": None, "status": "ok", "exit_status": 0, "line": "", "details": {}}
@@ -219,7 +219,7 @@ def test_sections_are_those_of_profiles() -> None:
     ("fio.json", "{", None), ("fio.json", '{"jobs": 1}', None), ("ycsb.json", "[]", None), ("dbbench.txt", "x", None),
 ])
 def test_figures_of_a_program(name: str, text: str, expected: dict | None, tmp_path: Path) -> None:
-    """What is no table of figures makes a point fail, and says so."""
+    """A file that is not a table of figures makes the point fail with a message."""
     assert record.of_program(tmp_path) == {}
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).write_text(text)
@@ -247,7 +247,7 @@ def test_workloads_by_name(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("workload", ["fio", "ycsb-C", "db_bench"])
 def test_workloads_share_their_mappings(fake: Fake, workload: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As told; otherwise threads of fio do, and RocksDB's have one for each file anyway."""
+    """They do as the option says. By default, threads of fio do; RocksDB's threads share the mapping of each file anyway."""
     monkeypatch.setattr(workloads.dataset, "image", lambda size: fake.folder / "root.img")
     monkeypatch.setattr(workloads.ycsb, "program", lambda: fake.folder / "root.img")
     for program in (workloads.ycsb, workloads.dbbench):
@@ -267,7 +267,7 @@ EXAMPLES = ROOT / "docs" / "examples"
 
 
 def test_examples_are_those_of_the_guide() -> None:
-    """And all of them can be loaded."""
+    """All of them can be loaded, too."""
     guide = (ROOT / "docs" / "reference" / "sweeps.md").read_text()
     shown = dict(re.findall(r"<!-- example (\S+) -->\n(.*?)<!-- end -->", guide, re.DOTALL))
     assert "walk.toml" in shown

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps: every point is run once, whoever is killed on the way; a program that fails is a result like the others."""
+"""Sweeps: every point runs once, whatever is killed meanwhile; a program that fails gives a result like the others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_results_of_every_point(fake: Fake) -> None:
 
 
 def test_trouble_of_the_host_is_no_result(fake: Fake) -> None:
-    """The machine was killed: that says nothing of the program, and the next time it is run."""
+    """A killed machine says nothing about the program: the point is run again the next time."""
     fake.log.with_suffix(".die").touch()
     results = command.sweep(fake.grid("fake die", "fake ok"))
     assert statuses(results) == ["not run", "ok"]
@@ -60,13 +60,13 @@ def test_a_silent_run_ends_by_the_hosts_clock(fake: Fake) -> None:
     fake.hold()
     results = command.sweep(fake.grid("fake wait", "fake ok", limits=grid.Limits(host_seconds=8)))
     assert statuses(results) == ["not run", "ok"]
-    assert "did not end in 8 s of the host" in results[0]["line"]
+    assert "did not end within 8 host seconds" in results[0]["line"]
     assert gone(int(fake.starts()[0][2]))
 
 
 @pytest.mark.parametrize("how", ["--jobs", "--workers"])
 def test_a_killed_sweep_goes_on_where_it_was(fake: Fake, how: str) -> None:
-    """Killed with some runs finished and two under way: those two end at once, and they alone begin again."""
+    """The sweep is killed with some runs finished and two unfinished: these two end at once, and only they begin again."""
     names = ["fake ok 0", "fake wait 1", "fake ok 2", "fake wait 3", "fake ok 4", "fake ok 5"]
     fake.file(*names)
     fake.hold()
@@ -87,7 +87,7 @@ def test_a_killed_sweep_goes_on_where_it_was(fake: Fake, how: str) -> None:
 
 
 def test_a_terminated_sweep_ends_at_once(fake: Fake) -> None:
-    """With what was under way; and nothing else begins."""
+    """The unfinished runs end, too, and no others begin."""
     fake.file(*(f"fake wait {n}" for n in range(4)))
     fake.hold()
     swept = fake.sweep("--jobs", "2")
@@ -99,7 +99,7 @@ def test_a_terminated_sweep_ends_at_once(fake: Fake) -> None:
 
 @pytest.fixture
 def interrupts() -> Iterator[None]:
-    """SIGINT interrupts, also where it is ignored by inheritance, as in what a shell runs in the background."""
+    """Let SIGINT interrupt, even if it is ignored by inheritance, as for programs in the background of a shell."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -107,7 +107,7 @@ def interrupts() -> Iterator[None]:
 
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupted_boot_is_not_begun_again(fake: Fake) -> None:
-    """By the next of those who wait for it."""
+    """A thread that waits for the boot must not begin it again."""
     fake.file(*(f"fake ok {n}" for n in range(4)))
     fake.hold("boot")
     swept = fake.sweep("--jobs", "2")
@@ -127,7 +127,7 @@ def pools_end() -> None:
 
 @pytest.mark.usefixtures("interrupts")
 def test_one_may_sweep_again_after_an_interrupt(fake: Fake) -> None:
-    """As in a notebook, where the process goes on."""
+    """In a notebook, the process continues after an interrupt."""
     made = fake.grid(*(f"fake ok {n}" for n in range(4)))
     fake.hold("boot")
 
@@ -146,7 +146,7 @@ def test_one_may_sweep_again_after_an_interrupt(fake: Fake) -> None:
 
 @pytest.mark.usefixtures("interrupts")
 def test_nothing_goes_on_behind_what_was_raised(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notebook keeps it, with all its frames: here an interrupt between two results."""
+    """A notebook keeps the exception with all its frames; here, the interrupt comes between two results."""
     fake.hold()
     monkeypatch.setattr(command.Progress, "show", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt) as kept_by_the_notebook:
@@ -157,7 +157,8 @@ def test_nothing_goes_on_behind_what_was_raised(fake: Fake, monkeypatch: pytest.
 
 
 def test_killed_at_any_moment(fake: Fake) -> None:
-    """During the boot, during each run, and between: in the end every run is there, finished once."""
+    """Killed during the boot, during each run, and between runs: in the end there is a record of every run, each finished
+    once."""
     fake.file(*(f"fake ok {n}" for n in range(6)))
 
     def kill_at(lines: int) -> None:
@@ -188,7 +189,7 @@ def test_two_sweeps_share_the_work(fake: Fake) -> None:
 
 
 def test_a_lost_worker_loses_nothing(fake: Fake) -> None:
-    """Three workers. One that has finished a run is killed during the next: that run, and no other, is run again by another."""
+    """Three workers. One that has finished a run is killed during the next one: only that run is run again, by another worker."""
     names = ["fake ok 0", "fake ok 1", "fake ok 2", *(f"fake wait {n}" for n in range(3, 8))]
     fake.file(*names)
     fake.hold()
@@ -208,14 +209,14 @@ def test_a_lost_worker_loses_nothing(fake: Fake) -> None:
 
 
 def test_workers_of_a_scheduler(fake: Fake) -> None:
-    """As on many machines: the scheduler, the workers and the sweep know nothing of each other but an address."""
+    """As on many machines: the scheduler, the workers and the sweep share only an address."""
     fake.file("fake ok 1", "fake exit 2")
     address = fake.folder / "scheduler.json"
     scheduler = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
                                   "--no-dashboard", "--scheduler-file", str(address)], stderr=subprocess.DEVNULL)
     worker = None
     try:
-        # Dask writes it in place: the file is there before its text is.
+        # Dask writes the file in place: it may exist before its text is complete.
         until(lambda: address.exists() and address.read_text().rstrip().endswith("}"))
         where = json.loads(address.read_text())["address"]
         worker = fake.trapless("sweep", "--worker", where, "--jobs", "1")
@@ -249,8 +250,8 @@ def test_the_guides_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         assert figures["hw_misses"] + figures["os_faults"] == 2048
         assert (figures["hw_misses"] > 1900) == (kind == "hwdp")
         assert figures["page_us"] > figures["device_us"] > 28
-        # The mapping's first miss is Linux's. The first in each page table takes a fault, in the first of them also the second,
-        # which has the rest armed. There are five tables, as the mapping does not begin with one.
+        # Linux serves a mapping's first miss. The first miss in each page table takes a fault; in the first table the second one
+        # does, too, which has the rest armed. There are five tables, because the mapping does not begin with one.
         assert figures["os_faults"] <= 7 or (kind, ring) != ("hwdp", 4096)
     assert found["hwdp", 1, 4096]["page_us"] < found["osdp", 1, 4096]["page_us"] / 2
 

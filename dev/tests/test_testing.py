@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test runner counts what other runners say, and never takes silence for success."""
+"""The test runner counts the results of other runners, and never takes missing output for success."""
 
 import subprocess
 from pathlib import Path
@@ -42,7 +42,8 @@ def test_run_suite(script: str, count: Count) -> None:
 
 
 def test_lanes_are_beside_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """Two that wait for each other, behind another one of a lane, then one without a lane; what each says stays together."""
+    """Two suites wait for each other behind another suite of a lane; then comes one without a lane. The output of each stays
+    together."""
     meet = "touch {0}; for i in $(seq 99); do [ -e {1} ] && break; sleep 0.1; done; cat {1} && echo {0} met {1} && echo 2 passed"
     shell = [Suite("first", ["sh", "-c", "echo 1 passed"], lane="x"),
              Suite("a", ["sh", "-c", meet.format("a", "b")], tmp_path, lane="x"),
@@ -65,7 +66,7 @@ def test_missing_runner_is_a_failure() -> None:
 
 def test_what_passed_on_the_same_files_does_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                           capfd: pytest.CaptureFixture[str]) -> None:
-    """A changed file, another command, `again` and a failure run; another file beside does not count."""
+    """A changed file, another command, `again` and a failure make it run; another file beside it does not."""
     monkeypatch.setattr(passed, "FOLDER", tmp_path / "passed")
     monkeypatch.setattr(passed, "ROOT", tmp_path)
     monkeypatch.setattr(passed.key, "__defaults__", (tmp_path,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The torture of address spaces in short. The whole of it is `./trapless dev torture`."""
+"""A short run of the torture test of address spaces. The full form is `./trapless dev torture`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def reference(patched: Path) -> torture.Said:
 
 
 def test_the_model_is_right(reference: torture.Said) -> None:
-    """Linux as it is does what the program's model says."""
+    """Without a kind, Linux does what the program's model says."""
     assert torture.contradictions(reference) == []
 
 
 @pytest.mark.parametrize("way", torture.ways(), ids=str)
 def test_kinds_do_not_show(reference: torture.Said, patched: Path, way: torture.Way) -> None:
-    """Every system call and every access ends as it does without a kind, and every process, too."""
+    """Every system call, every access and every process ends as it does without a kind."""
     said = torture.run_part(torture.Part(way, 1, SEQUENCES), patched)
     assert torture.differences(reference, said) == []
     assert said.unaccounted == ""

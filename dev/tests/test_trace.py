@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory access traces of a guest: whole, free of charge, and about the pages that the program touched."""
+"""Memory access traces of a guest: complete, without cost in simulated time, and about the pages that the program touched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = ("fetch", "load", "store")
 
 @dataclass
 class Seen:
-    """What a trace says, summed."""
+    """Sums over a trace."""
 
     loads: set[tuple[str, int]] = field(default_factory=set)
     """Address spaces and addresses of blocks."""
@@ -32,7 +32,7 @@ class Seen:
 
 
 def read(program: Path, trace: Path) -> Seen:
-    """Sum over the entries that the machine's program prints."""
+    """Sum the entries that the machine's program prints."""
     seen = Seen()
     with subprocess.Popen([program, "trace", "dump", trace], text=True, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -76,7 +76,7 @@ def test_a_trace_has_every_page_of_a_mapping(program: Path, patched: Path, root:
     for seen, grain in (pages, PAGE), (lines, LINE):
         assert {at for _, at in seen.loads} >= set(range(watch["va"], watch["va"] + watch["len"], grain))
         assert (seen.modes, seen.harts) == ({"user"}, {"0", "1", "2", "3"})
-    # Instructions that reach into a second line rarely reach into a second page.
+    # Instructions that cross into a second line rarely cross into a second page.
     assert all(pages.accesses[kind] == lines.accesses[kind] for kind in ("load", "store"))
     assert pages.accesses["fetch"] < lines.accesses["fetch"] < 1.1 * pages.accesses["fetch"]
 
@@ -89,7 +89,7 @@ def test_what_cannot_be_written_is_named(program: Path, patched: Path, tmp_path:
 
     machine = [program, "run", "--kernel", patched, "--max-seconds", "0.5"]
     assert "/nowhere/trace" in complaint([*machine, "--trace", "/nowhere/trace"])
-    # A file that may not grow: what a full disk looks like. Nothing is left behind.
+    # A limited file size has the same effect as a full disk. No partial trace is left.
     limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 1000; exec "$@"', "-", *machine]
     assert "File too large" in complaint([*limited, "--trace", f"{tmp_path}/trace,kernel,grain=line", "--console", "/dev/null"])
     assert not list(tmp_path.iterdir())

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs as people have them: the same output and exit status under every kind as without one, and a summary that is true.
+"""Programs as people have them: output and exit status are the same with every kind as without one, and the summary at the end is
+true.
 
-Their scripts are in unmodified/. All that is random in them has a seed; what they say of times they keep to themselves.
+Their scripts are in unmodified/. Everything random in them has a seed, and they do not print times.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Program:
     harts: int = 2
 
     def command(self) -> list[str]:
-        """What runs it."""
+        """Return the command that runs the program."""
         return ["python3" if self.script.endswith(".py") else "sh", self.script]
 
 
@@ -47,14 +48,14 @@ PROGRAMS = (
     Program("git.sh"),
 )
 PACKAGES = ("git", "python3", "python3-lmdb", "python3-numpy", "rocksdb-tools", "stress-ng")
-# In the ordinary suite, of what every guest has; all else takes minutes, and packages of today.
+# The ordinary suite uses only what every guest has; the other programs take minutes, and need packages of today.
 QUICK = [("pipeline.sh", "ideal", False), ("pipeline.sh", "osdp", True), ("pipeline.sh", "hwdp", False)]
 WAYS = [(program.script, kind, share) for program in PROGRAMS for kind in KINDS for share in (False, True)]
 
 
 @cache
 def run(script: str, kind: str | None, share: bool = False) -> guests.Outcome:
-    """Run it in a separate guest. Without a kind readahead is left off, too: the kinds differ in nothing else."""
+    """Run the script in a separate guest. Without a kind, readahead is off, too, so that kinds are the only difference."""
     program = next(program for program in PROGRAMS if program.script == script)
     root = rootfs.image(more=() if script == "pipeline.sh" else PACKAGES)
     guest = guests.Guest(build.kernel(), root, dataset.image(DATA), harts=program.harts,
@@ -72,7 +73,7 @@ def check(script: str, kind: str, share: bool) -> None:
 
 
 def check_summary(kind: str, outcome: guests.Outcome) -> None:
-    """The line that a run ends with has the numbers that the drive has counted."""
+    """Check that the last line of a run has the numbers that the drive counted."""
     before = guests.first_command(outcome.stats)["reads"][guests.DATA_DISK - 1]
     after = outcome.stats["disks"][guests.DATA_DISK - 1]["reads"]
     by = {who: after[who]["commands"] - before[who]["commands"] for who in ("unit", "software")}
@@ -82,7 +83,7 @@ def check_summary(kind: str, outcome: guests.Outcome) -> None:
         assert by["unit"] == 0
         assert numbers[:1] == [by["software"]], line
         return
-    # The unit in software reads through queues of Linux's.
+    # The unit in software reads through queues of Linux.
     hardware = outcome.counters["smu_installed"] if kind == "emulated" else by["unit"]
     assert numbers[:2] == [hardware, by["unit"] + by["software"]], line
     assert by["unit"] == (0 if kind == "emulated" else outcome.counters["smu_commands"])

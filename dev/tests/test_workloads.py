@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads' table, and recording them: whole, once, and with one line when it fails."""
+"""The table of workloads, and how they are recorded: completely, once, and with a one-line message if recording fails."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: p
     assert record.outdated(["xz"], ACCESSES + 1, out) == ["xz"]
     assert record.outdated(["xz"], ACCESSES, tmp_path) == [], "not there at all"
 
-    # The same bytes again, from the inputs that are there and another folder.
+    # The same bytes are recorded again, from the existing inputs and in another folder.
     content = (out / "xz.trace").read_bytes()
     monkeypatch.chdir(out)
     (out / "xz.trace.key").unlink()
@@ -101,7 +101,7 @@ def test_key_follows_what_the_trace_depends_on(tmp_path: Path, other: Workload) 
 
 
 def test_one_that_ends_too_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture) -> None:
-    """It is one line, no trace is left, and the others are recorded."""
+    """There is a one-line message, no trace is left, and the others are recorded."""
     only(monkeypatch, Workload("short", "nothing", ("coreutils",), ("true",), skip=1000), XZ)
     assert record.run([], ACCESSES, tmp_path, 2) == 1
     shown = capfd.readouterr()

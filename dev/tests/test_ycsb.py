@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YCSB's driver draws what YCSB's definitions say, its records notice every damage, and it runs on RocksDB in the guest."""
+"""YCSB's driver draws what YCSB's definitions say, its records detect every damage, and it runs on RocksDB in the guest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THETA = 0.99
 
 @pytest.fixture(scope="module")
 def draw(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int, int], list[int]]:
-    """What the driver draws: (kind, items, count) -> numbers."""
+    """Return a function with the driver's random numbers: (kind, items, count) -> numbers."""
     program = tmp_path_factory.mktemp("draw") / "draw"
     subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", "-I", SOURCES, "-o", program,
                     Path(__file__).with_name("ycsb_draw.c"), SOURCES / "draw.c", SOURCES / "records.c", "-lm"], check=True)
@@ -38,7 +38,8 @@ def draw(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int, int], 
 
 
 def fnv(value: int) -> int:
-    """YCSB's Utils.fnvhash64, by its definition: FNV-1a of eight bytes in 64 bits, then the absolute value of a Java long."""
+    """Return YCSB's Utils.fnvhash64 by its definition: FNV-1a of eight bytes in 64 bits, then the absolute value of a Java
+    long."""
     found = 0xCBF29CE484222325
     for byte in value.to_bytes(8, "little"):
         found = (found ^ byte) * 0x100000001B3 % 2**64
@@ -46,8 +47,8 @@ def fnv(value: int) -> int:
 
 
 def shares(items: int) -> list[float]:
-    """Probability of each item of YCSB's ZipfianGenerator: exact for the first two, the approximation of Gray et al. (SIGMOD
-    1994) for the others."""
+    """Return the probability of each item of YCSB's ZipfianGenerator: exact for the first two, the approximation of Gray et al.
+    (SIGMOD 1994) for the others."""
     zeta = sum(n**-THETA for n in range(1, items + 1))
     eta = (1 - (2 / items) ** (1 - THETA)) / (1 - (1 + 0.5**THETA) / zeta)
     # From this u on, items * (eta * u - eta + 1) ** (1 / (1 - theta)) is n or more.
@@ -57,7 +58,7 @@ def shares(items: int) -> list[float]:
 
 
 def fits(found: Counter[int], expected: list[float], count: int) -> bool:
-    """Is every item drawn about as often as it should be: within five standard deviations (and a draw or two)?"""
+    """Whether every item is drawn about as often as expected: within five standard deviations (and a draw or two)."""
     return all(abs(found[item] - share * count) <= 5 * (share * count) ** 0.5 + 2 for item, share in enumerate(expected))
 
 
@@ -72,13 +73,13 @@ def test_zipfian(draw: Callable[[str, int, int], list[int]]) -> None:
 
 
 def test_latest(draw: Callable[[str, int, int], list[int]]) -> None:
-    """The newest is the most popular; the sum grows with the items, by which it must be the one of all of them."""
+    """The newest item is the most popular. The sum grows with the items, and must always be the sum over all of them."""
     found = Counter(500 - number for number in draw("latest", 500, 400_000))
     assert fits(found, shares(500), 400_000)
 
 
 def test_scrambled(draw: Callable[[str, int, int], list[int]]) -> None:
-    """The most popular records are where YCSB has them, and as often: items of 10^10, by the sum that YCSB states."""
+    """The most popular records are where YCSB has them, and equally often: items of 10^10, with the sum that YCSB states."""
     count, found = 400_000, Counter(draw("scrambled", 1000, 400_000))
     zeta = 26.46902820178302
     first, second = 1 / zeta, 0.5**THETA / zeta
@@ -97,7 +98,7 @@ SMALL = ycsb.Database(records=4096, field_bytes=100)
 
 
 def run_load(load: ycsb.Load, disk: Path, kind: str, folder: Path) -> guests.Outcome:
-    """Run it in a guest; what it printed is `ycsb.json` in the folder."""
+    """Run the load in a guest; its output is `ycsb.json` in the folder."""
     guest = guests.Guest(kernel=build.kernel(), root=rootfs.image(more=ycsb.PACKAGES), data=disk, max_seconds=300)
     command = shlex.join([*launcher(kind), *load.argv()])
     return guests.run_on_machine(build.machine(), guest, Job(f"{command} >/job/out/ycsb.json", (ycsb.program(),)), folder)
@@ -107,7 +108,7 @@ def run_load(load: ycsb.Load, disk: Path, kind: str, folder: Path) -> guests.Out
 @pytest.mark.series
 @pytest.mark.parametrize("workload", ycsb.WORKLOADS)
 def test_workloads(workload: str, tmp_path: Path) -> None:
-    """By hardware paging, with threads: every record that is read is the right one, and operations have YCSB's shares."""
+    """With hardware paging and threads: every record that is read is right, and operations have YCSB's shares."""
     load = ycsb.Load(SMALL, workload, operations=2000, warm=100, threads=3)
     outcome = run_load(load, SMALL.image(), "hwdp", tmp_path)
     assert outcome.status == 0, outcome.console
@@ -123,7 +124,7 @@ def test_workloads(workload: str, tmp_path: Path) -> None:
 
 @pytest.mark.guest
 def test_a_damaged_record_is_noticed(tmp_path: Path) -> None:
-    """One bit of one record is wrong on the disk: some scan of all finds it."""
+    """One bit of one record is wrong on the disk: a scan of all records finds it."""
     disk = tmp_path / "disk.img"
     shutil.copy(SMALL.image(), disk)
     disk.chmod(0o644)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Prints what YCSB's driver draws: ycsb_draw hash|zipfian|scrambled|latest|record ITEMS COUNT */
+/* ycsb_draw hash|zipfian|scrambled|latest|record ITEMS COUNT: prints the random numbers of YCSB's driver. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(what, "latest"))
 			drawn = latest_next(&zipfian, items, &random);
 		else if (!strcmp(what, "record")) {
-			/* Of a record, how many flips of one bit are noticed. */
+			/* For a record: how many flips of one bit are detected. */
 			struct shape shape = { 3, 17 };
 			char value[256];
 
