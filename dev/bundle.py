@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless bundle FILE.tar`: the checkout with everything that the demo and the short tests download.
+"""`./trapless bundle FILE.tar`: archives the checkout with everything that the demo and the short tests download.
 
-The archive is for machines with this one's Debian release and architecture. On such a machine the launcher finds the folder
-`bundle` in the checkout and lets apt, pip and cargo install from it. What was fetched stays in the cache: a second bundle, or one
-after an interruption, fetches only what is missing."""
+The archive is for machines with the same Debian release and architecture as this one. On such a machine the launcher finds the
+folder `bundle` in the checkout and lets apt, pip and cargo install from it. Fetched files stay in the cache: a second bundle, or
+one after an interruption, fetches only what is missing."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from trapless.base.version import git_describe
 from trapless.guest.images import debian
 
 TOP = "trapless"
-"""The archive's one folder."""
+"""The only top-level folder of the archive."""
 PLACE = f"{TOP}/bundle"
-"""Where the launcher looks for what it installs from."""
+"""Folder in which the launcher finds the downloads."""
 FOLDER = CACHE / "bundle"
 LOGS = CACHE / "logs"
 WORKLOADS = ROOT / "python/trapless/pagesim/workloads/requirements.txt"
-"""Installed without looking for what they need in turn."""
+"""Packages that are installed without their dependencies."""
 REQUIREMENTS = tuple(
     tuple(ROOT / name for name in names) for names in (
         ("python/requirements.txt", "python/requirements-workers.txt", "dev/requirements.txt"),
         ("rtl/requirements.txt",), ("spec/requirements.txt",)))
-"""Files that go into one environment together."""
+"""Groups of files; the packages of a group go into one environment."""
 CARGO = """\
 [source.crates-io]
 replace-with = "bundle"
@@ -48,9 +48,9 @@ replace-with = "bundle"
 [source.bundle]
 directory = "crates"
 """
-"""Cargo takes a relative path as one beside the folder that this file is in."""
+"""Cargo resolves a relative path from the parent of the folder that has this file."""
 WHEELS, CRATES, GUEST, CHECKOUT = 400 * MIB, 300 * MIB, 250 * MIB, 60 * MIB
-"""Bytes that these take at most; the sizes of Debian's packages are known before they are fetched."""
+"""Upper bounds in bytes for these downloads. The sizes of Debian's packages are known before they are fetched."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,18 @@ class Package:
 
     @property
     def file(self) -> Path:
-        """Where it is kept."""
+        """Return the path of the file in the cache."""
         return FOLDER / "debs" / self.name
 
     def is_there(self) -> bool:
-        """Whether it is, whole: a file has this name only after its hash was right."""
+        """Whether the file exists. It is then complete, because it gets this name only after its hash was checked."""
         return self.file.is_file() and self.file.stat().st_size == self.size
 
 
 def run(file: Path) -> int:
     """Fetch what is missing, then write the archive."""
     if file.suffix != ".tar":
-        raise UserError(f"bundle: {file}: the name must end in .tar (what is in it is compressed already)")
+        raise UserError(f"bundle: {file}: the name must end in .tar (its content is compressed already)")
     if file.is_dir():
         raise UserError(f"bundle: {file} is a folder: name a file in it")
     state = git_describe()
@@ -97,7 +97,7 @@ def run(file: Path) -> int:
     parts.append((checker, f"{PLACE}/cache/{checker.relative_to(CACHE)}"))
     manifest = {"for": release, "python": python, "commit": state, "date": email.utils.formatdate(usegmt=True)}
     with workspace() as folder, step(f"writing {file}"):
-        # Last: half an archive, unpacked, is no bundle.
+        # Written last: without it, a partly unpacked archive is not used as a bundle.
         write_whole(folder / "manifest", "".join(f"{key}={value}\n" for key, value in manifest.items()))
         parts.append((folder / "manifest", f"{PLACE}/manifest"))
         _archive(file, [*_checkout(folder / TOP), *parts])
@@ -106,19 +106,20 @@ def run(file: Path) -> int:
 
 
 def _release() -> str:
-    """The distribution, its release and the architecture, as the launcher says them."""
+    """Return the distribution, its release and the architecture, in the form that the launcher uses."""
     known = platform.freedesktop_os_release()
     arch = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
     return f"{known['ID']} {known.get('VERSION_ID', '')} {arch}"
 
 
 def _apt() -> dict[str, str]:
-    """Environment for an apt with separate lists that thinks that nothing is installed; its lists are read."""
+    """Return the environment of a separate apt, whose lists are up to date and for which no package is installed."""
     folder = FOLDER / "apt"
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "status").touch()
-    # Whatever other archives this machine has: a machine of Debian alone must be able to install it.
+    # Packages of other archives that this machine uses are ignored: a machine with Debian alone must be able to install from the
+    # bundle.
     write_whole(folder / "preferences", "Package: *\nPin: release o=Debian\nPin-Priority: 990\n")
     settings = {"Dir::State::status": folder / "status", "Dir::State::lists": folder / "lists", "Dir::Cache::pkgcache": "",
                 "Dir::Cache::srcpkgcache": "", "Dir::Cache::archives": folder / "archives",
@@ -131,7 +132,7 @@ def _apt() -> dict[str, str]:
 
 
 def _python(apt: dict[str, str]) -> str:
-    """The version of Debian's Python; wheels are fetched by the Python that runs this, which must be of the same."""
+    """Return the version of Debian's Python. UserError if this program runs on another version, because it fetches the wheels."""
     said = _asked(["apt-cache", "depends", "python3"], apt)
     found = re.search(r"^ *Depends: python(3\.\d+)$", said, re.MULTILINE)
     theirs, mine = found[1] if found else "unknown", "{}.{}".format(*sys.version_info)
@@ -150,7 +151,7 @@ def _asked(command: list[str], apt: dict[str, str]) -> str:
 
 
 def _packages(apt: dict[str, str]) -> list[Package]:
-    """All that a bare machine installs for the demo and the tests."""
+    """Return all packages that a bare machine installs for the demo and the tests."""
     wanted = _asked([str(ROOT / "trapless"), "--packages"], apt).split()
     printed = _asked(["apt-get", "-qq", "--no-install-recommends", "--print-uris", "install", *wanted], apt)
     found = []
@@ -164,7 +165,7 @@ def _packages(apt: dict[str, str]) -> list[Package]:
 
 
 def _say_room(packages: list[Package], file: Path) -> None:
-    """Say how much disk this takes, before anything is fetched; UserError if it is not there."""
+    """Print how much disk the bundle takes, before anything is fetched. UserError if the disk has less."""
     debs = sum(package.size for package in packages)
     fetched = sum(package.size for package in packages if package.is_there())
     others = sum(size for size, folder in (
@@ -178,7 +179,7 @@ def _say_room(packages: list[Package], file: Path) -> None:
 
 
 def _fetch(packages: list[Package]) -> None:
-    """Debian's packages by their hashes, some at a time, so that little is lost by an interruption."""
+    """Fetch Debian's packages by their hashes, several at a time, so that an interruption loses little."""
     fresh = FOLDER / "debs" / "partial"
     fresh.mkdir(parents=True, exist_ok=True)
     missing = [package for package in packages if not package.is_there()]
@@ -201,11 +202,11 @@ def _check(path: Path, sha256: str) -> None:
     with path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
             path.unlink()
-            raise UserError(f"bundle: {path.name} is not what apt's lists say; run again")
+            raise UserError(f"bundle: {path.name} does not match apt's lists; run the command again")
 
 
 def _repository(packages: list[Package]) -> list[tuple[Path, str]]:
-    """Files of a flat repository that apt reads: the packages, their index, and a Release file with its hash."""
+    """Return the files of a flat repository that apt can read: the packages, their index, and a Release file with its hash."""
     key = content_key(*(f"{package.name} {package.sha256}" for package in packages), "index 1")
 
     def make(folder: Path) -> None:
@@ -236,7 +237,8 @@ def _wheels_folder() -> Path:
 
 
 def _wheels(python: str) -> list[tuple[Path, str]]:
-    """Every Python package as a wheel: what PyPI has as source is built here, so that nothing is built there."""
+    """Return every Python package as a wheel. Packages that PyPI has only as source are built here, so that the target need not
+    build them."""
     def make(folder: Path) -> None:
         pip = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--wheel-dir", folder]
         for files in (*REQUIREMENTS, ("--no-deps", WORKLOADS)):
@@ -256,7 +258,7 @@ def _crates_folder() -> Path:
 
 
 def _crates() -> list[tuple[Path, str]]:
-    """Rust's crates, and the configuration that has cargo take them."""
+    """Return Rust's crates, and the configuration that lets cargo use them."""
     def make(folder: Path) -> None:
         run_tool(["cargo", "vendor", "-q", "--locked", "--versioned-dirs", "--manifest-path", MACHINE / "Cargo.toml",
                   folder / "crates"], LOGS / "bundle-cargo.log", "fetching Rust crates")
@@ -268,7 +270,7 @@ def _crates() -> list[tuple[Path, str]]:
 
 
 def _model_checker() -> Path:
-    """TLC, by the program that pins it."""
+    """Return the file of TLC, fetched by the script that pins its version."""
     asked = subprocess.run([ROOT / "spec/protocol/check", "--fetch"], capture_output=True, text=True, check=False,
                            env=os.environ | {"TRAPLESS_CACHE": str(CACHE)})
     if asked.returncode:
@@ -277,7 +279,7 @@ def _model_checker() -> Path:
 
 
 def _checkout(folder: Path) -> list[tuple[Path, str]]:
-    """A clone with the history of what is checked out, and without this machine's paths."""
+    """Return the files of a clone that has the history of the checkout, but no paths of this machine."""
     log = LOGS / "bundle-git.log"
     run_tool(["git", "clone", "-q", "--no-hardlinks", "--single-branch", ROOT, folder], log, "git clone")
     run_tool(["git", "-C", folder, "remote", "remove", "origin"], log, "git remote")
@@ -287,7 +289,7 @@ def _checkout(folder: Path) -> list[tuple[Path, str]]:
 
 
 def _below(folder: Path, name: str) -> list[tuple[Path, str]]:
-    """All files and links below a folder, by their names in the archive."""
+    """Return all files and links below a folder, with their names in the archive."""
     def walk() -> Iterator[Path]:
         for place, folders, files in os.walk(folder):
             folders.sort()
@@ -298,7 +300,7 @@ def _below(folder: Path, name: str) -> list[tuple[Path, str]]:
 
 
 def _archive(file: Path, parts: Iterable[tuple[Path, str]]) -> None:
-    """Write the archive, whole or not at all; its files are root's if root unpacks it, else the user's."""
+    """Write the archive; it is complete or absent. Unpacked by root, its files belong to root; otherwise to the user."""
     def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = "root"
@@ -308,6 +310,6 @@ def _archive(file: Path, parts: Iterable[tuple[Path, str]]) -> None:
     with whole(file.absolute()) as partial, tarfile.open(partial, "w", format=tarfile.GNU_FORMAT) as archive:
         for path, name in parts:
             process.go_on()
-            # A package in the cache may be a link to where it is kept.
+            # A package in the cache may be a link to the folder where it is stored.
             real = path.resolve() if name.startswith(f"{PLACE}/") and path.is_symlink() else path
             archive.add(real, name, recursive=False, filter=plain)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev NAME`: the commands of those who change the project."""
+"""`./trapless dev NAME`: commands for people who change the project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trapless.guest.job import KINDS
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """All of them."""
+    """Add all commands."""
     commands = parser.add_subparsers(dest="dev", required=True, metavar="NAME")
 
     soak = commands.add_parser("soak", help="cause many misses under memory pressure, on a kernel that checks itself")
@@ -302,5 +302,5 @@ _RUN = {
 
 
 def run(args: argparse.Namespace) -> int:
-    """One of them; its exit status."""
+    """Run one command; return its exit status."""
     return _RUN[args.dev](args)

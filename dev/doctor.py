@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless doctor` says what is there; `./trapless setup` builds what is missing, so that later runs need no network.
+"""`./trapless doctor` lists what is installed. `./trapless setup` builds what is missing, so that later runs need no network.
 
-The doctor runs before anything is installed: it imports only what Python itself has."""
+The doctor runs before anything is installed, so it imports only modules of Python itself."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from trapless.base.paths import LINUX, ROOT
 from trapless.guest import build
 from trapless.guest.images import dataset, rootfs
 
-# What only tests use.
+# Tools that only tests use.
 TESTS_ONLY = ("qemu-system-riscv64", "qemu-system-x86_64", "riscv64-unknown-elf-gcc", "rustfmt", "cargo-clippy", "shellcheck")
 TOOLS = ("git", "cargo", "gcc", "make", "riscv64-linux-gnu-gcc", "flex", "bison", "bc", "mke2fs", "debugfs", "valgrind",
          *TESTS_ONLY)
 
 
 def run() -> int:
-    """Print one line a thing; 1 if something that the demo needs is missing."""
+    """Print one line for each item. Return 1 if something that the demo needs is missing."""
     missing = 0
     for tool in TOOLS:
         place = shutil.which(tool)
@@ -44,13 +44,13 @@ def run() -> int:
         print(f"        cached {kind}: {count}")
     clang = next((name for name in (f"clang++-{version}" for version in range(25, 15, -1)) if shutil.which(name)), "absent")
     print(f"        for RTL models: {clang} (else g++)")
-    print(f"        RTL tools: {'there' if (CACHE / 'venv-rtl').is_dir() else 'not installed yet (rtl/run installs them)'}")
+    print(f"        RTL tools: {'installed' if (CACHE / 'venv-rtl').is_dir() else 'not installed yet (rtl/run installs them)'}")
     print(f"        kernel build script: {'there' if (LINUX / 'build').exists() else 'missing'}")
     return 1 if missing else 0
 
 
 def _python_packages() -> str:
-    """One line of those that the launcher installs."""
+    """Return one line about the Python packages that the launcher installs."""
     if (CACHE / "venv" / "stamp").exists() and importlib.util.find_spec("rich"):
         return "ok      Python packages"
     log = CACHE / "pip.log"

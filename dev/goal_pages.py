@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What documents say of the goals: docs/reference/goals.md, and behind each mark `<!-- goal ID -->` of a page the measured figure
-with its date and aim. Written by `./trapless dev reference` from the registers and from studies/goals.csv."""
+"""Texts about goals in documents: docs/reference/goals.md, and after each mark `<!-- goal ID -->` of a page the measured figure
+with its date and aim. `./trapless dev reference` writes them from the registers and from studies/goals.csv."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARK = re.compile(r"""
     (?P<code> ^```.*?^``` | `[^`\n]*` )
     | <!--\ goal\ (?P<goal>\S+)\ -->(?: \s*\([^()]*\)<!--\ /goal\ -->)? (?P<again> \s*\(measured\ \d)?
     | (?P<odd> <!--\s*/?\s*goals?\b[^\n>]*>? )""", re.VERBOSE | re.MULTILINE | re.DOTALL | re.IGNORECASE)
-"""A mark with what is written behind it; code, in which marks are only examples; what was meant to be a mark."""
+"""A mark with the text after it; code, in which marks are only examples; and comments that were meant to be marks."""
 PAGE = Path("docs/reference/goals.md")
 HEAD = """\
 <!-- SPDX-License-Identifier: Apache-2.0 -->
@@ -43,7 +43,7 @@ PARTS = (("What falls short", False), ("What holds", True), ("What was not measu
 
 
 def documents() -> Iterator[Path]:
-    """The pages that may state results."""
+    """Yield the pages that may state results."""
     yield ROOT / "README.md"
     yield from sorted(STUDIES.rglob("*.md"))
     for kind in ("tutorials", "how-to"):
@@ -51,12 +51,12 @@ def documents() -> Iterator[Path]:
 
 
 def unit(goal: Goal) -> str:
-    """The unit behind a figure, with its space."""
+    """Return the unit after a figure, with a space before it."""
     return {"": "", "x": " times"}.get(goal.unit, f" {goal.unit}")
 
 
 def behind(goal: Goal, found: Measured | None) -> str:
-    """The text after a goal's mark."""
+    """Return the text after a goal's mark."""
     aim = f"aim: {goal.direction} {number(goal.aim, goal.aim)}{unit(goal)}"
     if found is None:
         return f" (not measured yet; {aim})<!-- /goal -->"
@@ -65,25 +65,25 @@ def behind(goal: Goal, found: Measured | None) -> str:
 
 
 def marked(text: str, register: dict[str, Goal], found: dict[str, Measured], name: str = "page") -> str:
-    """The page with the figures of today. UserError for a mark without a goal, and for what is nearly a mark."""
+    """Return the page with the current figures. UserError for a mark without a goal, and for a misspelt mark."""
     def one(match: re.Match[str]) -> str:
         if match["code"]:
             return match[0]
         goal, where = match["goal"], f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
         if match["odd"]:
-            raise UserError(f"{where}: {match[0]} belongs to no mark: write <!-- goal ID -->, and nothing behind it")
+            raise UserError(f"{where}: {match[0]} belongs to no mark: write <!-- goal ID -->, and nothing after it")
         if goal not in register:
             meant = nearest(goal, register, rest=False) or "studies/*/goals.toml have all"
             raise UserError(f"{where}: no such goal: {goal}; {meant}")
         if match["again"]:
-            raise UserError(f"{where}: behind goal {goal} is a figure without its <!-- /goal -->: remove the figure")
+            raise UserError(f"{where}: the figure after goal {goal} has no <!-- /goal -->: remove the figure")
         return f"<!-- goal {goal} -->{behind(register[goal], found.get(goal))}"
 
     return MARK.sub(one, text)
 
 
 def page(register: list[Goal], found: dict[str, Measured]) -> str:
-    """docs/reference/goals.md: what falls short comes first."""
+    """Return docs/reference/goals.md. Goals that fall short come first."""
     rows: dict[bool | None, str] = {holds: "" for _, holds in PARTS}
     for goal in register:
         last = found.get(goal.id)
@@ -97,7 +97,7 @@ def page(register: list[Goal], found: dict[str, Measured]) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """All pages that state goals, by path below the checkout."""
+    """Return all pages that state goals, by path below the checkout."""
     register, _ = goals.load()
     found = goals.measured()
     by_name = {goal.id: goal for goal in register}
@@ -107,8 +107,8 @@ def pages() -> dict[Path, str]:
 
 
 def run(check: bool) -> int:
-    """Write the pages; with `check`, UserError if one is out of date."""
-    # What another process measures meanwhile is in no page, or in all.
+    """Write the pages; with `check`, raise UserError if one is out of date."""
+    # Figures that another process measures meanwhile are either in all pages or in none.
     with nullcontext() if check else locked(goals.RECORD.name):
         for path, text in pages().items():
             there = ROOT / path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev goals`: the registers of stated numbers (studies/*/goals.toml), and measuring them again."""
+"""`./trapless dev goals`: the registers of stated numbers (studies/*/goals.toml), and how they are measured again."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from dev import measures
 
 REGISTERS = tuple(sorted(STUDIES.glob("*/goals.toml")))
 RECORD = STUDIES / "goals.csv"
-"""The figures that documents state of goals, and when they were measured: `./trapless dev goals --docs` writes it."""
+"""Figures of goals that documents state, with the dates of their measurements. `./trapless dev goals --docs` writes this file."""
 HEADS = ("goal", "figure", "date")
 DIRECTIONS = ("at least", "at most")
 _DECIMALS = range(2, 13)
 _HUGE = 1e15
-"""From here on digits before the point are chance, too."""
+"""Figures from this size on: even their digits before the point vary by chance."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One stated number and what it should be."""
+    """One stated number and its aim."""
 
     id: str
     area: str
     sentence: str
-    """A sentence with `{figure}` in place of the measured number, so that it is true as printed."""
+    """A sentence with `{figure}` in place of the measured number. It must be true with the number printed."""
     measure: str
     aim: float
     unit: str
@@ -54,31 +54,31 @@ class Goal:
 
     @property
     def command(self) -> str:
-        """The command that measures this goal."""
+        """Return the command that measures this goal."""
         return f"./trapless dev goals --area {self.area}"
 
     def holds(self, figure: float) -> bool:
-        """Does this figure reach the aim?"""
+        """Whether this figure reaches the aim."""
         return reaches(figure, self.aim, self.direction)
 
     def shown(self, figure: float) -> str:
-        """The figure as documents print it: rounded, but neither to the other side of the aim nor to zero."""
+        """Return the figure as documents print it: rounded, but not across the aim and not to zero."""
         return number(figure, self.aim, lambda rounded: self.holds(rounded) == self.holds(figure))
 
     def kept(self, figure: float) -> str:
-        """The figure as RECORD has it: six digits, or all where six would be on the other side of the aim."""
+        """Return the figure as RECORD has it: six digits, or all digits if six would be across the aim."""
         short = f"{figure:.6g}"
         return short if self.holds(float(short)) == self.holds(figure) else repr(figure)
 
 
 def reaches(figure: float, aim: float, direction: str) -> bool:
-    """Does a figure reach the aim?"""
+    """Whether a figure reaches the aim."""
     return figure >= aim if direction == "at least" else figure <= aim
 
 
 def number(value: float, aim: float, fits: Callable[[float], bool] = lambda _: True) -> str:
-    """A figure with two decimals, or as many as its aim has; with more, if without them it does not do for `fits`, or is 0
-    though `value` is not. Without zeros at its end."""
+    """Format a figure with two decimals, or with as many as its aim has. It has more decimals if otherwise `fits` would be False,
+    or if it would be 0 although `value` is not. Trailing zeros are removed."""
     least = max(_DECIMALS[0], -int(Decimal(repr(aim)).normalize().as_tuple().exponent))
     for digits in range(least, max(least + 1, _DECIMALS[-1])) if abs(value) < _HUGE else ():
         text = f"{value:.{digits}f}"
@@ -95,10 +95,10 @@ class StatedTable:
     id: str
     area: str
     file: str
-    """The CSV with all of its columns, or the page if that shows them all."""
+    """The CSV file with all columns of the table, or the page if it shows all of them."""
     tolerance_percent: float
     host: tuple[str, ...]
-    """Keys of columns that depend on the host, or on chance."""
+    """Keys of columns whose values depend on the host or on chance."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Figure:
     unit: str
     direction: str
     holds: bool | None
-    """None: depends on the host, printed only."""
+    """None if the figure depends on the host; it is then only printed."""
 
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -123,11 +123,11 @@ _TYPES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "float": ("a number", lambda value: type(value) in (int, float) and math.isfinite(value)),
     "tuple[str, ...]": ("a list of texts", lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value)),
 }
-"""What a key of a register may have, by the type of its field."""
+"""Allowed values of a register's keys, by the type of the field."""
 
 
 def _entries(path: Path, kind: type, data: dict[str, object]) -> list:
-    """Goals or stated tables of a register, with all keys and of the right types."""
+    """Return the goals or stated tables of a register. UserError if a key is missing or has the wrong type."""
     name = "goal" if kind is Goal else "table"
     listed = data.get(name, [])
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
@@ -151,7 +151,7 @@ def _entries(path: Path, kind: type, data: dict[str, object]) -> list:
 
 
 def _check_goal(path: Path, goal: Goal) -> None:
-    """UserError for a goal that cannot be measured or printed."""
+    """Raise UserError for a goal that cannot be measured or printed."""
     where = f"{path}: goal {goal.id}"
     if goal.measure not in measures.MEASURES:
         raise UserError(f"{where}: nothing measures {goal.measure!r}; write that function in dev/measures.py")
@@ -166,7 +166,7 @@ def _check_goal(path: Path, goal: Goal) -> None:
 
 
 def load(*paths: Path) -> tuple[list[Goal], list[StatedTable]]:
-    """The registers, by default all of them; every fault in one is one line."""
+    """Read the registers, by default all of them. Each error in them is one line."""
     goals: dict[str, Goal] = {}
     tables: dict[str, StatedTable] = {}
     for path in paths or REGISTERS:
@@ -180,12 +180,12 @@ def load(*paths: Path) -> tuple[list[Goal], list[StatedTable]]:
         for goal in _entries(path, Goal, data):
             _check_goal(path, goal)
             if goals.setdefault(goal.id, goal) is not goal:
-                raise UserError(f"{path}: goal {goal.id} is there twice: give it another id")
+                raise UserError(f"{path}: goal {goal.id} occurs twice: give it another id")
         for stated in _entries(path, StatedTable, data):
             if stated.tolerance_percent < 0:
                 raise UserError(f"{path}: table {stated.id}: tolerance_percent must be 0 or more, not {stated.tolerance_percent}")
             if tables.setdefault(stated.id, stated) is not stated:
-                raise UserError(f"{path}: table {stated.id} is there twice: give it another id")
+                raise UserError(f"{path}: table {stated.id} occurs twice: give it another id")
     return list(goals.values()), list(tables.values())
 
 
@@ -195,11 +195,11 @@ class Measured:
 
     figure: float
     date: str
-    """The day of the measurement."""
+    """Day of the measurement."""
 
 
 def measured(path: Path | None = None) -> dict[str, Measured]:
-    """The figures that documents state, by goal, by default those of RECORD; every fault in the file is one line."""
+    """Read the figures that documents state, by goal, by default from RECORD. Each error in the file is one line."""
     path = path or RECORD
     known = [goal.id for goal in load()[0]]
     try:
@@ -212,16 +212,16 @@ def measured(path: Path | None = None) -> dict[str, Measured]:
     for at, row in enumerate(rows[1:], 2):
         where = f"{path}: line {at}"
         if len(row) != len(HEADS):
-            raise UserError(f"{where} must be {','.join(HEADS)}, not {','.join(row)!r}; mend or remove it")
+            raise UserError(f"{where} must be {','.join(HEADS)}, not {','.join(row)!r}; fix or remove the line")
         goal, figure, date = row
         if goal not in known:
             meant = nearest(goal, known, rest=False)
             raise UserError(f"{where}: no register has a goal {goal}; {meant or 'remove the line'}")
         if goal in found:
-            raise UserError(f"{where}: goal {goal} is there twice; remove the older line")
+            raise UserError(f"{where}: goal {goal} occurs twice; remove the older line")
         for head, cell, shape, good in (("figure", figure, "a number", _is_number), ("date", date, "YYYY-MM-DD", _is_day)):
             if not good(cell):
-                raise UserError(f"{where}: {head} of {goal} must be {shape}, not {cell!r}; mend the line, or remove it and "
+                raise UserError(f"{where}: {head} of {goal} must be {shape}, not {cell!r}; fix the line, or remove it and "
                                 "measure the goal again")
         found[goal] = Measured(float(figure), date)
     return found
@@ -242,7 +242,7 @@ def _is_day(text: str) -> bool:
 
 
 def record(figures: Iterable[Figure], date: str, path: Path | None = None) -> None:
-    """Take these figures of goals as those that documents state; others stay as they are."""
+    """Record these figures of goals for documents. Figures of other goals stay as they are."""
     path = path or RECORD
     known = {goal.id: goal for goal in load()[0]}
     with locked(RECORD.name):
@@ -252,7 +252,7 @@ def record(figures: Iterable[Figure], date: str, path: Path | None = None) -> No
 
 
 def table_cells(text: str, name: str) -> list[dict[str, str]]:
-    """Rows of the Markdown table between `<!-- table NAME -->` and `<!-- end -->`, by heading."""
+    """Return the rows of the Markdown table between `<!-- table NAME -->` and `<!-- end -->`, by heading."""
     match = re.search(rf"<!-- table {re.escape(name)} -->\n(.*?)<!-- end -->", text, re.DOTALL)
     if not match:
         raise UserError(f"no table {name}: write <!-- table {name} --> above it and <!-- end --> below it")
@@ -262,7 +262,7 @@ def table_cells(text: str, name: str) -> list[dict[str, str]]:
 
 
 def stated_rows(stated: StatedTable) -> list[dict[str, str]]:
-    """Rows of a stated table by heading: all columns of its CSV file, headed by their keys, or what a page shows."""
+    """Return the rows of a stated table by heading: all columns of its CSV file, by key, or the columns that a page shows."""
     path = ROOT / stated.file
     try:
         text = path.read_text()
@@ -273,12 +273,13 @@ def stated_rows(stated: StatedTable) -> list[dict[str, str]]:
         raise UserError(f"{stated.file}: table {stated.id} has no rows: write it again")
     for row in rows:
         if None in row or None in row.values():
-            raise UserError(f"{stated.file}: table {stated.id}: row {next(iter(row.values()))} has not as many cells as headings")
+            raise UserError(f"{stated.file}: table {stated.id}: row {next(iter(row.values()))} has more or fewer cells than "
+                            "headings")
     return rows
 
 
 def measured_table(name: str, session: measures.Session) -> tuple[tuple[Column, ...], int, dict[tuple[str, ...], dict]]:
-    """Columns of a stated table, how many of them name a row, and its records by name as CSV has it."""
+    """Return the columns of a stated table, how many of them name a row, and its records by name in the form of CSV."""
     rows, names = None, 1
     for experiment, entry in EXPERIMENTS.items():
         if name in entry.tables:
@@ -290,7 +291,7 @@ def measured_table(name: str, session: measures.Session) -> tuple[tuple[Column, 
 
 
 def check_table(stated: StatedTable, session: measures.Session) -> list[Figure]:
-    """Compare each number of a stated table with a fresh measurement."""
+    """Compare each number of a stated table with a new measurement."""
     figures = []
     columns, names, records = measured_table(stated.id, session)
     heads = {column.key if stated.file.endswith(".csv") else column.heading: column for column in columns}
@@ -324,7 +325,7 @@ def check_table(stated: StatedTable, session: measures.Session) -> list[Figure]:
 
 
 def line(figure: Figure) -> str:
-    """One line of the report: id, figure, aim, verdict."""
+    """Return one line of the report: id, figure, aim, verdict."""
     verdict = {True: "holds", False: "falls short", None: "depends on the host"}[figure.holds]
 
     def fits(rounded: float) -> bool:
@@ -336,7 +337,7 @@ def line(figure: Figure) -> str:
 
 @contextmanager
 def if_recorded(name: str, area: str | None) -> Iterator[None]:
-    """Leave out what needs recorded traces that are not there, unless its area is what was asked for."""
+    """Skip measurements that need missing traces, unless `area` was asked for."""
     try:
         yield
     except MissingTraces as error:
@@ -346,15 +347,15 @@ def if_recorded(name: str, area: str | None) -> Iterator[None]:
 
 
 def lost(figures: Iterable[Figure], before: dict[str, Measured], goals: Iterable[Goal]) -> list[str]:
-    """What held and does not now: goals by the figures that documents state, figures of stated tables."""
+    """Return what held before and does not now: goals (by the figures that documents state) and figures of stated tables."""
     aims = {goal.id: goal for goal in goals}
     return [figure.id for figure in figures if figure.holds is False and (
         figure.id not in aims or figure.id in before and aims[figure.id].holds(before[figure.id].figure))]
 
 
 def run(area: str | None, quick: bool, json_file: Path | None, docs: bool = False) -> int:
-    """Measure, print, write, with `docs` also into the documents. 1 if something that held does not; what fell short before is
-    a finding, not a failure of the command."""
+    """Measure and print; with `docs`, also write the figures into the documents. Return 1 if something that held before does not
+    hold now. A goal that fell short before is a finding, not a failure of the command."""
     if docs and quick:
         raise UserError("--docs writes only figures of the full form: leave out --quick")
     goals, tables = load()
@@ -362,11 +363,11 @@ def run(area: str | None, quick: bool, json_file: Path | None, docs: bool = Fals
     if area and area not in areas:
         raise no_such("area", area, sorted(areas), "--area")
     goals = [goal for goal in goals if area in (None, goal.area)]
-    # A smaller load has other figures: a stated table is only compared with the full one.
+    # A smaller load has different figures, so stated tables are compared only in the full form.
     tables = [stated for stated in tables if area in (None, stated.area) and not quick and not docs]
     if not goals and not tables:
         raise UserError(f"--area {area}: it has no goals, only tables: leave out {'--docs' if docs else '--quick'}")
-    # All that is read later is read once now: measuring may take hours.
+    # All files are read now, because measuring may take hours.
     before = measured()
     for stated in tables:
         stated_rows(stated)
@@ -393,7 +394,7 @@ def run(area: str | None, quick: bool, json_file: Path | None, docs: bool = Fals
 
 def _measure(goals: list[Goal], tables: list[StatedTable], session: measures.Session, area: str | None,
              docs: bool) -> list[Figure]:
-    """The figures of goals and tables; each is printed, and with `docs` recorded, as soon as it is there."""
+    """Return the figures of goals and tables. Each is printed as soon as it is known, and with `docs` also recorded."""
     figures = []
 
     def add(figure: Figure) -> None:
@@ -402,12 +403,12 @@ def _measure(goals: list[Goal], tables: list[StatedTable], session: measures.Ses
 
     for goal in goals:
         if session.quick and goal.measure in measures.FULL_ONLY:
-            say(f"{goal.id} is not measured: only the full form can")
+            say(f"{goal.id} is not measured: it needs the full form")
             continue
         with if_recorded(goal.id, area):
             value = measures.MEASURES[goal.measure](session)
             if not isinstance(value, int | float) or not math.isfinite(value):
-                raise UserError(f"goal {goal.id}: {goal.measure} in dev/measures.py measured {value!r}, which is no number")
+                raise UserError(f"goal {goal.id}: {goal.measure} in dev/measures.py returned {value!r}, which is not a number")
             add(Figure(goal.id, goal.area, goal.sentence, goal.command, value, goal.aim, goal.unit, goal.direction,
                        goal.holds(value)))
             if docs:

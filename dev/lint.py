@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite `lint`: ruff over all Python, rustfmt and clippy over all Rust, shellcheck over all shell scripts, codespell over
-pages, comments and messages. dev/spelling.txt has words that codespell takes for others and that are right here: names, and
-instructions and registers of RISC-V."""
+"""The suite `lint`: ruff for all Python, rustfmt and clippy for all Rust, shellcheck for all shell scripts, codespell for pages,
+comments and messages. dev/spelling.txt lists words that are correct here although codespell reports them: names, and instructions
+and registers of RISC-V."""
 
 from __future__ import annotations
 
@@ -15,52 +15,53 @@ from trapless.base.paths import DEV, MACHINE, ROOT, RTL, STUDIES
 from trapless.guest import build
 
 Check = tuple[str, list[str], Path]
-"""A name, a command that fails if it finds something, and the folder that it runs in."""
+"""A name, a command that fails if it finds something, and the folder to run it in."""
 
 SPELT = ("*.md", "*.ipynb", "*.py", "*.rs", "*.sv", "*.toml", "*.cff", ":!dev/tests")
-"""Files whose words are looked at; tests have misspelt words on purpose."""
+"""Files whose words are checked. Tests are not: they have misspelt words on purpose."""
 SHELL = re.compile(rb"#!.*\b(ba|da|k)?sh\b")
-"""The first line of a shell script."""
+"""First line of a shell script."""
 INSTALLED = {
     "rustfmt": (["cargo-fmt", "--version"], "rustup component add rustfmt"),
     "clippy": (["cargo-clippy", "--version"], "rustup component add clippy"),
     "shellcheck": (["shellcheck", "--version"], "apt-get install shellcheck"),
 }
-"""What shows that a checker is there, and what installs it. Beside Debian's Rust the launcher installs all three.
+"""Command that shows whether a checker is installed, and the command that installs it. With Debian's Rust, the launcher installs
+all three.
 
-Not `cargo fmt`: cargo looks in ~/.cargo/bin first, which may belong to another Rust than the one that the launcher has found."""
+The command is not `cargo fmt`: cargo searches ~/.cargo/bin first, which may belong to a different Rust than the launcher's."""
 
 
 def ruff() -> Check:
-    """Looks at all Python."""
+    """Return the check of all Python."""
     return "ruff", [sys.executable, "-m", "ruff", "check", "-q", "--no-cache", "--config", str(DEV / "pyproject.toml"),
                     *map(str, (DEV, ROOT / "python", STUDIES, RTL))], ROOT
 
 
 def rustfmt(workspace: Path = MACHINE) -> Check:
-    """Looks at how Rust is laid out."""
+    """Return the check of the layout of Rust."""
     return "rustfmt", ["cargo-fmt", "--all", "--check"], workspace
 
 
 def clippy(workspace: Path = MACHINE) -> Check:
-    """Looks at all Rust, tests included; the compiler's own warnings count, too."""
+    """Return the check of all Rust, including tests. The compiler's warnings count as errors."""
     command = ["cargo-clippy", "clippy", "--locked", "-q", "--workspace", "--all-targets", "--", "-D", "warnings"]
     return "clippy", command, workspace
 
 
 def shellcheck(root: Path = ROOT) -> Check:
-    """Looks at all shell scripts."""
+    """Return the check of all shell scripts."""
     return "shellcheck", ["shellcheck", "--format=gcc", *filter(lambda name: _is_shell(root / name), _files(root))], root
 
 
 def codespell(root: Path = ROOT) -> Check:
-    """Looks at all words."""
+    """Return the check of all words."""
     ignored = ["--ignore-words", str(DEV / "spelling.txt")]
     return "codespell", [sys.executable, "-m", "codespell_lib", *ignored, *_files(root, *SPELT)], root
 
 
 def _files(root: Path, *patterns: str) -> list[str]:
-    """Files of a checkout, those not yet added included."""
+    """Return the files of a checkout, including those that are not added to git yet."""
     files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z", "--", *patterns], cwd=root, check=True,
                            capture_output=True, text=True).stdout.split("\0")
     return sorted({name for name in files if name and (root / name).is_file()})
@@ -83,7 +84,7 @@ def _is_there(name: str) -> bool:
 
 
 def passes(check: Check) -> bool:
-    """Run one check, and name it if it fails."""
+    """Run one check, and print its name if it fails."""
     name, command, folder = check
     if not _is_there(name):
         print(f"lint: {name} is not installed: {INSTALLED[name][1]}", flush=True)
@@ -95,7 +96,7 @@ def passes(check: Check) -> bool:
 
 
 def main() -> int:
-    """Run all; 1 if one has found something."""
+    """Run all checks. Return 1 if one found something."""
     passed = [passes(check) for check in (ruff(), rustfmt(), shellcheck(), codespell(), clippy())]
     print(f"{passed.count(True)} passed, {passed.count(False)} failed")
     return 0 if all(passed) else 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures behind the goals. Each takes the session, which runs every experiment at most once."""
+"""Measures of the goals. Each takes the session, which runs every experiment at most once."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Session:
     """Experiments of one `./trapless dev goals`."""
 
     def __init__(self, quick: bool) -> None:
-        """`quick` takes smaller loads."""
+        """Begin a session. `quick` takes smaller loads."""
         self.quick = quick
         self.demo_seconds = 0.0
         self.seconds: dict[str, float] = {}
         self._records: dict[str, list[dict]] = {}
 
     def experiment(self, name: str) -> list[dict]:
-        """Records of an experiment."""
+        """Return the records of an experiment."""
         if name not in self._records:
             CACHE.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-                # Recording traces takes an hour: it is for the user to begin.
+                # Recording traces takes an hour, so the user must start it.
                 kept = None if EXPERIMENTS[name].guest else traces.FOLDER
                 setup = Setup(Path(folder), quick=self.quick, traces=kept)
                 if EXPERIMENTS[name].guest:
@@ -54,13 +54,13 @@ class Session:
         return self._records[name]
 
     def _build(self, setup: Setup) -> None:
-        """Everything that the demo's load needs: building is no part of what is timed."""
+        """Build everything that the demo's load needs, because the measured time must not include it."""
         build.machine()
         setup.guest(dataset.image(miss_latency.Load().file_bytes))
 
     @cached_property
     def demo(self) -> dict[str, dict]:
-        """The demo's records by kind."""
+        """Return the demo's records by kind."""
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             build.machine()
@@ -72,24 +72,24 @@ class Session:
 
     @cached_property
     def boots(self) -> list[dict]:
-        """Machine records of a few boots that do nothing, one at a time."""
+        """Return the machine's records of several boots without a job, one at a time."""
         program = build.machine()
         guest = guests.Guest(build.kernel(), rootfs.image())
         return [guests.run_on_machine(program, guest, Job("exit 0")).stats for _ in range(2 if self.quick else 5)]
 
     @cached_property
     def mips(self) -> dict[str, dict[str, float]]:
-        """Million instructions a host second, by simulator and part of the guest's work."""
+        """Return million instructions per host second, by simulator and part of the guest's work."""
         return speed.measure(1 if self.quick else 3)["mips"]
 
     @cached_property
     def smu_cycles(self) -> dict[str, float]:
-        """Cycles of the SMU's RTL."""
+        """Return cycles of the SMU's RTL."""
         return measured.smu_cycles()
 
     @cached_property
     def rtl_linux(self) -> tuple[float, dict[str, float]]:
-        """Linux on the core in RTL: hwdp's share outside the device, and the machine's error by kind."""
+        """Return results of Linux on the core in RTL: hwdp's share outside the device, and the machine's error by kind."""
         return measured.linux()
 
 
@@ -100,7 +100,7 @@ def hardware_share(session: Session) -> float:
 
 
 def touches_uncounted(session: Session) -> float:
-    """Distinct pages less hardware misses and OS faults, in pages."""
+    """Distinct pages minus hardware misses and page faults, in pages."""
     hwdp = session.demo["hwdp"]
     return abs(hwdp["distinct_pages"] - hwdp["hw_misses"] - hwdp["os_faults"])
 
@@ -111,42 +111,42 @@ def hwdp_nondevice(session: Session) -> float:
 
 
 def kernel_instructions_share(session: Session) -> float:
-    """Kernel instructions an operation, hwdp in percent of osdp."""
+    """Kernel instructions per operation with hwdp, in percent of those with osdp."""
     return 100 * session.demo["hwdp"]["kernel_instructions_share_of_osdp"]
 
 
 def arming_per_page(session: Session) -> float:
-    """Time that mmap takes for each page it arms, in us."""
+    """Time that mmap() takes for each page that it arms, in us."""
     return session.demo["hwdp"]["arming_us_per_page"]
 
 
 def latency_ratio(session: Session) -> float:
-    """Mean latency of osdp over that of hwdp."""
+    """Mean latency of osdp divided by that of hwdp."""
     return session.demo["hwdp"]["latency_ratio_to_osdp"]
 
 
 def demo_host_seconds(session: Session) -> float:
-    """Host seconds of the demo with everything built."""
+    """Host seconds of the demo when everything is built."""
     return session.demo and session.demo_seconds
 
 
 def all_kinds_host_seconds(session: Session) -> float:
-    """Host seconds of the demo's load with all kinds, kernel and images being there."""
+    """Host seconds of the demo's load with all kinds, when kernel and images exist."""
     return session.experiment("miss_latency") and session.seconds["miss_latency"]
 
 
 def restore_seconds(session: Session) -> float:
-    """Host seconds of whole runs that begin at a checkpoint after the boot (median)."""
+    """Host seconds of a whole run that begins at a checkpoint after the boot (median)."""
     return statistics.median(speed.measure_restore(2 if session.quick else 5))
 
 
 def boot_seconds(session: Session) -> float:
-    """Host seconds to the first command (median)."""
+    """Host seconds until the first command (median)."""
     return statistics.median(guests.first_command(stats)["host_seconds"] for stats in session.boots)
 
 
 def boot_mips(session: Session) -> float:
-    """Million instructions a host second up to the first command (median)."""
+    """Million instructions per host second until the first command (median)."""
     points = [guests.first_command(stats) for stats in session.boots]
     return statistics.median(point["instructions"] / point["host_seconds"] / 1e6 for point in points)
 
@@ -158,74 +158,74 @@ def cycles_between_equal_runs(session: Session) -> float:
 
 
 def off_cost(session: Session) -> float:
-    """Largest difference in kernel instructions a page fault that the series makes where it is off, in percent."""
+    """Largest change, in percent, of the kernel instructions per page fault that the series causes where it is off."""
     return max(abs(entry["over_stock_percent"]) for entry in session.experiment("off_cost"))
 
 
 def mapping_cost(session: Session) -> float:
-    """Percent of time that hwdp adds to mapping, reading or storing, and unmapping, where it adds most."""
+    """Percent by which hwdp lengthens mapping, reading or storing, and unmapping, in the worst case."""
     return max(100 * (entry["hwdp_to_osdp"] - 1) for entry in session.experiment("mapping_cost"))
 
 
 def _small(session: Session, kind: str, kpoold: str | None, key: str) -> list[float]:
-    """One figure of the setting `small`, for each number of threads that has it."""
+    """Return one figure of the setting `small`, for each number of threads that has it."""
     return [entry[key] for entry in session.experiment("small_no_refill")
             if (entry["setting"], entry["kind"], entry["kpoold"]) == ("small", kind, kpoold) and entry.get(key) is not None]
 
 
 def small_latency_ratio(session: Session) -> float:
-    """Mean latency of osdp over that of hwdp, kpoold on: the lowest of all numbers of threads."""
+    """Mean latency of osdp divided by that of hwdp, kpoold on: the lowest of all numbers of threads."""
     return min(_small(session, "hwdp", "on", "latency_ratio_to_osdp"))
 
 
 def small_latency_ratio_to_emulated(session: Session) -> float:
-    """Mean latency of emulated over that of hwdp, kpoold off: the lowest of all numbers of threads."""
+    """Mean latency of emulated divided by that of hwdp, kpoold off: the lowest of all numbers of threads."""
     return min(_small(session, "hwdp", "off", "latency_ratio_to_emulated"))
 
 
 def small_bandwidth_ratio(session: Session) -> float:
-    """Bandwidth of hwdp over that of osdp, kpoold off: the lowest of all numbers of threads."""
+    """Bandwidth of hwdp divided by that of osdp, kpoold off: the lowest of all numbers of threads."""
     return min(_small(session, "hwdp", "off", "bandwidth_ratio_to_osdp"))
 
 
 def refill_faults_removed(session: Session) -> float:
-    """Percent of hwdp's faults for want of a frame that kpoold removes: the lowest of all numbers of threads."""
+    """Percent of hwdp's faults without a free frame that kpoold removes: the lowest of all numbers of threads."""
     return min(_small(session, "hwdp", "on", "refill_faults_removed"))
 
 
 def refill_overlap(session: Session) -> float:
-    """Percent of the device's time that refilling in the fault fills, kpoold off, 1 thread."""
+    """Percent of the device's time in which a fault refills the free ring, kpoold off, 1 thread."""
     return _small(session, "hwdp", "off", "refill_overlap_percent")[0]
 
 
 def several_harts_ratio(session: Session) -> float:
-    """Speed of several harts together, in that of one."""
+    """Speed of several harts together, divided by that of one."""
     one, several = speed.measure_harts(1 if session.quick else 3).values()
     return several / one
 
 
 def _smt(session: Session, key: str) -> list[float]:
-    """A figure of every hwdp run beside another program."""
+    """Return a figure of every hwdp run beside another program."""
     return [entry[key] for entry in session.experiment("isca20-16") if entry["kind"] == "hwdp" and "beside_ratio" in entry]
 
 
 def smt_fio_ratio(session: Session) -> float:
-    """Least speed of fio beside another program, in that of osdp."""
+    """Lowest speed of fio beside another program with hwdp, divided by that with osdp."""
     return min(_smt(session, "fio_ratio"))
 
 
 def smt_beside_ratio(session: Session) -> float:
-    """Least speed of the program beside fio, in that of osdp."""
+    """Lowest speed of the program beside fio with hwdp, divided by that with osdp."""
     return min(_smt(session, "beside_ratio"))
 
 
 def smt_instructions_change(session: Session) -> float:
-    """Change of the instructions that fio's thread executes in the same time, in percent: the one nearest to none."""
+    """Change of the instructions that fio's thread executes in the same time, in percent: the value closest to 0."""
     return max(_smt(session, "fio_instructions_change"))
 
 
 def _large(session: Session, key: str) -> float:
-    """The largest of a figure of setting `large`."""
+    """Return the largest value of a figure of the setting `large`."""
     return max(entry[key] for entry in session.experiment("large"))
 
 
@@ -235,47 +235,47 @@ def large_host_seconds(session: Session) -> float:
 
 
 def large_host_memory(session: Session) -> float:
-    """The host's memory beyond the guest's, in MiB."""
+    """Host memory in addition to the guest's, in MiB."""
     return _large(session, "host_mib_over_guest")
 
 
 def large_disk(session: Session) -> float:
-    """What the disk image takes of the host's disk, in MiB."""
+    """Space that the disk image takes on the host's disk, in MiB."""
     return _large(session, "disk_mib")
 
 
 def functional_boot_ratio(session: Session) -> float:
-    """Speed in the boot with functional timing, in that of QEMU."""
+    """Speed in the boot with functional timing, divided by that of QEMU."""
     return session.mips["functional"]["boot"] / session.mips["qemu"]["boot"]
 
 
 def functional_user_ratio(session: Session) -> float:
-    """Speed in a loop of the shell with functional timing, in that of QEMU."""
+    """Speed in a loop of the shell with functional timing, divided by that of QEMU."""
     return session.mips["functional"]["user"] / session.mips["qemu"]["user"]
 
 
 def detailed_least_ratio(session: Session) -> float:
-    """Least speed of all parts with detailed timing, in that of QEMU with -icount."""
+    """Lowest speed of all parts with detailed timing, divided by that of QEMU with -icount."""
     return min(session.mips["detailed"][part] / session.mips["qemu-icount"][part] for part in speed.PARTS)
 
 
 def detailed_least_mips(session: Session) -> float:
-    """Million instructions a host second with detailed timing, in the slowest part."""
+    """Million instructions per host second with detailed timing, in the slowest part."""
     return min(session.mips["detailed"].values())
 
 
 def rtl_request_to_doorbell(session: Session) -> float:
-    """Cycles of an idle miss in RTL from request to doorbell, memory's apart."""
+    """Cycles of an idle miss in RTL from request to doorbell, without memory's."""
     return session.smu_cycles["request_to_doorbell"]
 
 
 def rtl_completion_to_answer(session: Session) -> float:
-    """Cycles of an idle miss in RTL from completion queue entry to answer, memory's apart."""
+    """Cycles of an idle miss in RTL from completion queue entry to answer, without memory's."""
     return session.smu_cycles["completion_to_answer"]
 
 
 def rtl_cycles_per_miss(session: Session) -> float:
-    """Cycles between misses in RTL, with as many under way as there are entries."""
+    """Cycles between misses in RTL, with as many misses at the same time as there are entries."""
     return session.smu_cycles["cycles_per_miss"]
 
 
@@ -285,27 +285,27 @@ def rtl_outside(session: Session) -> float:
 
 
 def rtl_error_osdp(session: Session) -> float:
-    """How far the machine is off the core in RTL for osdp, percent."""
+    """The machine's error against the core in RTL for osdp, in percent."""
     return session.rtl_linux[1]["osdp"]
 
 
 def rtl_error_others(session: Session) -> float:
-    """How far the machine is off the core in RTL for the worst of the other kinds, percent."""
+    """The machine's largest error against the core in RTL for the other kinds, in percent."""
     return max(error for kind, error in session.rtl_linux[1].items() if kind not in ("osdp", "SMU"))
 
 
 def rtl_error_smu(session: Session) -> float:
-    """How far the machine is off the RTL for the SMU's part of a miss, percent."""
+    """The machine's error against the RTL for the SMU's part of a miss, in percent."""
     return session.rtl_linux[1]["SMU"]
 
 
 def aspf_least_lead(session: Session) -> float:
-    """By how many points of time (of sync's) A-SPF* leads sync, Virt_prefetch and Agg_virtual, where it leads least."""
+    """Lowest lead of A-SPF* over sync, Virt_prefetch and Agg_virtual, in points of sync's time."""
     return _least_lead(session.experiment("aspf-6a"), "time_s_less")
 
 
 def aspf_least_lead_accesses(session: Session) -> float:
-    """The least lead of A-SPF*, in points of accesses of the ULL device (of those with sync)."""
+    """Lowest lead of A-SPF*, in points of sync's accesses of the ULL device."""
     return _least_lead(session.experiment("aspf-6c"), "faults_less")
 
 
@@ -316,23 +316,23 @@ def _least_lead(records: list[dict], key: str) -> float:
 
 
 def aspf_ours_points(session: Session) -> float:
-    """By how many points of time our policy beats A-SPF*, on the third best of the four mixes."""
+    """Lead of our policy over A-SPF*, in points of time, on the third best of the four mixes."""
     points = [record["points_over_star"] for record in session.experiment("aspf-beyond") if record["policy"] == aspf.OURS]
     return sorted(points)[1]
 
 
 def aspf_ours_jain(session: Session) -> float:
-    """The least of Jain's indices of our policy, each the mean of the programs' orders."""
+    """Lowest of the Jain's indices of our policy. Each is the mean over the programs' orders."""
     return min(record["jain"] for record in session.experiment("aspf-beyond") if record["policy"] == aspf.OURS)
 
 
 def aspf_sync_loss(session: Session) -> float:
-    """By what percentage waiting is slower than switching at most, with slow devices."""
+    """Largest percentage by which waiting is slower than switching, with slow devices."""
     return max(-record["time_s_less"] for record in session.experiment("aspf-slow-device") if record["policy"] == aspf.BASELINE)
 
 
 def aspf_adaptive_loss(session: Session) -> float:
-    """By what percentage of async's time the adaptive wait is behind the better of waiting and switching at most."""
+    """Largest distance between the adaptive wait and the better of waiting and switching, in percent of async's time."""
     found: dict[tuple, dict[str, float]] = {}
     for record in session.experiment("aspf-slow-device"):
         found.setdefault((record["mix"], record["latency_us"]), {})[record["policy"]] = record.get("time_s_less", 0.0)
@@ -340,7 +340,7 @@ def aspf_adaptive_loss(session: Session) -> float:
 
 
 def aspf_sync_gain(session: Session) -> float:
-    """By what percentage waiting is faster than switching, in the runs of figure 1b."""
+    """Percentage by which waiting is faster than switching, in the runs of figure 1b."""
     return next(record["time_s_less"] for record in session.experiment("aspf-1b") if record["policy"] == aspf.BASELINE)
 
 
@@ -350,38 +350,38 @@ def aspf_switches_less(session: Session) -> float:
 
 
 def aspf_replayed(_session: Session) -> float:
-    """Million accesses of Mix3 that the simulator replays in a second of CPU time."""
+    """Million accesses of Mix3 that the simulator replays per second of CPU time."""
     return capacity.replayed()
 
 
 def aspf_memory_growth(session: Session) -> float:
-    """MiB more memory for a trace eight times as long."""
+    """Additional memory in MiB for a trace that is eight times as long."""
     return capacity.growth(16 if session.quick else 128)
 
 
 def _stc_figures(session: Session) -> list[dict]:
-    """Ours in the paper's cases, and in those between them."""
+    """Return the records of our default design in the paper's cases and in those between them."""
     return [record for name in ("stc-6", "stc-7") for record in session.experiment(name) if record["variant"] == stc.OURS]
 
 
 def stc_least_lead(session: Session) -> float:
-    """By how many points the cache saves more than the paper prints, where it leads least."""
+    """Lowest lead of the cache's saving over the paper's value, in points."""
     return min(record["saved"] - record["paper"] for record in _stc_figures(session) if record["paper"] is not None)
 
 
 def stc_worst_fault(session: Session) -> float:
-    """By what percentage a page fault takes longer than on the unpatched kernel at most, where there are several boots: single
-    ones differ by more than kernels do."""
+    """Largest percentage by which a page fault takes longer than on the unpatched kernel. Only cases with several boots count,
+    because single boots differ more than kernels do."""
     return max(record["over_stock"] for record in _stc_figures(session) if record["boots"] > 1)
 
 
 def stc_worst_cost(session: Session) -> float:
-    """By what percentage the microbenchmarks take longer than on the unpatched kernel at most."""
+    """Largest percentage by which a microbenchmark takes longer than on the unpatched kernel."""
     return max(record["cycles_over_stock"] for record in session.experiment("stc-cost") if record["variant"] == stc.OURS)
 
 
 FULL_ONLY = frozenset({stc_worst_fault.__name__, stc_worst_cost.__name__})
-"""Measures that the quick form has not."""
+"""Measures that need the full form."""
 MEASURES: dict[str, Callable[[Session], float]] = {
     measure.__name__: measure
     for measure in (hardware_share, touches_uncounted, hwdp_nondevice, kernel_instructions_share, arming_per_page,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of every page (.md) of the project: links and anchors lead somewhere, pages and tables are small enough to read,
-code parses, and the command line knows the commands that are shown. `./trapless dev docs` and dev/tests/test_docs.py run it."""
+"""Checks of every page (.md) of the project: links and anchors exist, pages and tables are small enough to read, code parses, and
+the command line knows the commands that are shown. `./trapless dev docs` and dev/tests/test_docs.py run them."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ _WORD = re.compile(r"'[^']*'|\"[^\"]*\"|\[|\]|[^\s'\"\[\]]+")
 
 @cache
 def tracked(root: Path = ROOT) -> tuple[str, ...]:
-    """All files that git knows or would add."""
+    """Return all files that git tracks or would add."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root, check=True, capture_output=True,
                             text=True).stdout.split("\0")
     return tuple(sorted({name for name in listed if name and (root / name).is_file()}))
 
 
 def pages(root: Path = ROOT) -> list[Path]:
-    """All pages."""
+    """Return all pages."""
     return [root / name for name in tracked(root) if name.endswith(".md")]
 
 
 @cache
 def tokens(path: Path) -> tuple[Token, ...]:
-    """A page, read as GitHub does: blocks, and what is in lines."""
+    """Parse a page as GitHub does, into blocks and inline tokens."""
     def flat(found: list[Token]) -> Iterator[Token]:
         for token in found:
             yield token
@@ -65,7 +65,7 @@ def tokens(path: Path) -> tuple[Token, ...]:
 
 @cache
 def anchors(path: Path) -> frozenset[str]:
-    """Names of a page's headings, as GitHub makes them."""
+    """Return the names of a page's headings, as GitHub makes them."""
     seen: Counter[str] = Counter()
     found, at = set(), tokens(path)
     for number, token in enumerate(at):
@@ -78,7 +78,7 @@ def anchors(path: Path) -> frozenset[str]:
 
 
 def links(path: Path) -> Iterator[str]:
-    """Targets of a page's links and pictures."""
+    """Yield the targets of a page's links and pictures."""
     for token in tokens(path):
         if token.type == "link_open":
             yield str(token.attrs["href"])
@@ -89,14 +89,14 @@ def links(path: Path) -> Iterator[str]:
 
 
 def notebook_links(path: Path) -> Iterator[str]:
-    """Targets of links in a notebook's text."""
+    """Yield the targets of links in a notebook's text."""
     for cell in json.loads(path.read_text())["cells"]:
         if cell["cell_type"] == "markdown":
             yield from re.findall(r"\]\(([^)\s]+)\)", "".join(cell["source"]))
 
 
 def broken_links(path: Path, root: Path = ROOT) -> Iterator[str]:
-    """Links of a page or a notebook that lead nowhere in the checkout."""
+    """Yield the links of a page or a notebook that lead nowhere in the checkout."""
     for target in notebook_links(path) if path.suffix == ".ipynb" else links(path):
         if _OUTSIDE.match(target):
             continue
@@ -109,18 +109,18 @@ def broken_links(path: Path, root: Path = ROOT) -> Iterator[str]:
 
 
 def lost_mentions(name: str, root: Path = ROOT) -> Iterator[str]:
-    """Pages that a file names by their place in the checkout and that are not there."""
+    """Yield pages that a file names by their path in the checkout, but that do not exist."""
     try:
         text = (root / name).read_text()
     except UnicodeDecodeError:
         return
     for found in sorted(set(_MENTION.findall(text))):
         if not (root / found).is_file():
-            yield f"names {found}, which is not there"
+            yield f"names {found}, which does not exist"
 
 
 def too_large(path: Path, root: Path = ROOT) -> Iterator[str]:
-    """A page that is too long, tables that are too wide, and exceptions that are needed no more."""
+    """Yield a line for a page that is too long, for tables that are too wide, and for exceptions that are no longer needed."""
     name, lines = str(path.relative_to(root)), len(path.read_text().splitlines())
     if lines > LINES and name not in LONG:
         yield f"{lines} lines, more than {LINES}: split it"
@@ -134,7 +134,7 @@ def too_large(path: Path, root: Path = ROOT) -> Iterator[str]:
 
 
 def columns(path: Path) -> list[int]:
-    """How many columns each table of a page has."""
+    """Return the number of columns of each table of a page."""
     found: list[int] = []
     for token in tokens(path):
         if token.type == "table_open":
@@ -145,7 +145,7 @@ def columns(path: Path) -> list[int]:
 
 
 def bad_code(path: Path) -> Iterator[str]:
-    """Blocks of TOML, JSON and Python that do not parse."""
+    """Yield blocks of TOML, JSON and Python that do not parse."""
     readers = {"toml": tomllib.loads, "json": json.loads, "python": ast.parse}
     for token in tokens(path):
         if token.type == "fence" and token.info in readers:
@@ -156,7 +156,7 @@ def bad_code(path: Path) -> Iterator[str]:
 
 
 def commands(path: Path) -> Iterator[str]:
-    """Everything behind `./trapless` that a page shows, up to where the shell or the guest takes over."""
+    """Yield each command after `./trapless` that a page shows, without words for the shell or the guest."""
     for token in tokens(path):
         if token.type in ("fence", "code_block", "code_inline"):
             for words in _COMMAND.findall(token.content):
@@ -164,7 +164,7 @@ def commands(path: Path) -> Iterator[str]:
 
 
 def bad_commands(path: Path) -> Iterator[str]:
-    """Commands and options that the command line does not know."""
+    """Yield commands and options that the command line does not know."""
     for words in commands(path):
         if wrong := unknown(_WORD.findall(words)):
             yield f"./trapless{words.rstrip()}: {wrong}"
@@ -176,7 +176,7 @@ def _parser() -> object:
 
 
 def unknown(words: list[str]) -> str:
-    """The words of a command that the command line does not know, or nothing. Words in capitals are placeholders."""
+    """Return the words of a command that the command line does not know, or an empty text. Words in capitals are placeholders."""
     if "--" in words:
         words = words[:words.index("--")]
     words = [word for word in words if word not in ("[", "]", "...")]
@@ -205,7 +205,7 @@ def unknown(words: list[str]) -> str:
 
 
 def faults(root: Path = ROOT) -> list[str]:
-    """All that is wrong, a line each."""
+    """Return all errors, one line each."""
     found: list[str] = []
     for name in tracked(root):
         path = root / name

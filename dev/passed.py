@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Suites that depend on nothing but files of the checkout and give the same verdict each time: what has passed on these files
-need not run again. Failures are never kept."""
+"""Cache of passed suites. It has suites that depend only on files of the checkout and always give the same verdict: a suite that
+passed on the same files need not run again. Failures are not kept."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from trapless.base.paths import ROOT
 
 FOLDER = CACHE / "passed"
 RECIPE = "passed 1"
-"""Part of every key. Raise it when what the suites' runner does with a suite changes."""
+"""Part of every key. Raise it when the suites' runner treats a suite differently."""
 
 
 def key(command: Sequence[str], depends: Sequence[str], root: Path = ROOT) -> str:
-    """Key of a suite, from its command, the files (tracked or new) below `depends`, the host's release and compiler."""
+    """Return the key of a suite, from its command, the files (tracked or new) below `depends`, and the host's release and
+    compiler."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z", "--", *depends], cwd=root, check=True,
                             capture_output=True, text=True).stdout.split("\0")
     files = sorted(name for name in set(listed) if name and (root / name).is_file())
@@ -39,7 +40,7 @@ def _compiler() -> str:
 
 
 def known(name: str) -> tuple[int, float] | None:
-    """How many tests passed, and in how many seconds; None if that is not known."""
+    """Return how many tests passed, and in how many seconds; None if the suite has no entry."""
     try:
         found = json.loads((FOLDER / f"{name}.json").read_text())
         return int(found["passed"]), float(found["seconds"])
@@ -48,6 +49,6 @@ def known(name: str) -> tuple[int, float] | None:
 
 
 def keep(name: str, passed: int, seconds: float) -> None:
-    """Keep how many tests of the suite with this key passed, and in how many seconds."""
+    """Store how many tests of the suite with this key passed, and in how many seconds."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     write_whole(FOLDER / f"{name}.json", json.dumps({"passed": passed, "seconds": round(seconds, 1)}) + "\n")

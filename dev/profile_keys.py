@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/reference/profile-keys.md and drive-keys.md: every key of a machine profile and of a drive. Meanings are the doc comments
-of the types in machine/crates/timing/src, ranges what the checks there accept, values those of the built-in profiles."""
+"""docs/reference/profile-keys.md and drive-keys.md: every key of a machine profile and of a drive. Meanings come from the doc
+comments of the types in machine/crates/timing/src, ranges from the checks there, and values from the built-in profiles."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ PROFILES = MACHINE / "profiles"
 MACHINE_SECTIONS = {"machine": "MachineParams", "core": "CoreCosts", "smu": "SmuParams", "detail.caches": "CacheParams",
                     "detail.dram": "DramParams", "detail.tlb": "TlbParams", "detail.predictor": "PredictorParams"}
 DRIVE_SECTIONS = {"ssd": "SsdParams", "ssd.flash": "FlashParams"}
-"""The type behind each section."""
+"""The Rust type of each section."""
 UNITS = {"_us": "us", "_ns": "ns", "_hz": "Hz", "_bytes": "bytes", "_kib": "KiB", "_cycles": "cycles", "mb_per_s": "MB/s"}
 BOUNDS = {"clock_hz.min(1_000_000_000)": "`machine.clock_hz`, 10^9 at most",
           "fetch_and_transfer": "`fetch_us` and 4 KiB / `mb_per_s`", "fetch": "`fetch_us`",
           "least_buffer": "4 x `max_transfer_pages` + `program_kib`"}
-"""Limits that depend on other keys, as the rules call them."""
+"""Limits that depend on other keys, by their expressions in the rules."""
 WORDS = {"cache": "in lines: its ways x a power of two", "tlb": "its ways x a power of two",
          "of": "0 (where there is none) to 16,777,216", "shape": "pairs, both rising", "latency": "constant, shape",
          "Flag": "true, false", "Text": "a name"}
-"""Rules that have no bounds, or whose bounds depend on other keys."""
+"""Texts for rules that have no bounds, or whose bounds depend on other keys."""
 DEFAULTS = {"one_thread": "1", "a_thousand": "1,000", "smu_timed": "true", "Paging": "sv39", "Latency": "constant", "u32": "0",
             "u64": "0"}
-"""What an absent key is, by the function that says it, or by its type."""
+"""Meaning of an absent key, by the function that gives its value, or by its type."""
 
 _STRUCT = r"((?: *///[^\n]*\n)*)(?:#\[[^\n]*\n)*pub struct {} \{{\n(.*?)\n\}}"
 _FIELD = re.compile(r"((?:    (?:///|#\[)[^\n]*\n)*)    pub (\w+): ([^\n]+),\n")
@@ -83,7 +83,7 @@ def _text(name: str) -> str:
 
 
 def keys(struct: str, text: str) -> tuple[str, list[Key]]:
-    """What a type says of itself, and its keys."""
+    """Return the doc comment of a type, and its keys."""
     match = re.search(_STRUCT.format(struct), text, re.DOTALL)
     if not match:
         raise UserError(f"machine/crates/timing: no struct {struct}: dev/profile_keys.py names it")
@@ -103,14 +103,15 @@ def _said(comments: str) -> str:
 
 
 def ranges(text: str) -> dict[str, str]:
-    """What a function that returns rules allows, by key: from its lines `("key", Rule::...),` and rules with a name."""
+    """Return the allowed values that a function with rules gives, by key. It reads the lines `("key", Rule::...),` and named
+    rules."""
     text = _COMMENT.sub("", text)
     named = dict(_NAMED.findall(text))
     return {found[1]: _allowed(_inside(text, found.start()).partition(",")[2].strip(), named) for found in _ENTRY.finditer(text)}
 
 
 def _allowed(rule: str, named: dict[str, str]) -> str:
-    """A rule as people write it."""
+    """Return a rule in the form for readers."""
     word = rule.removesuffix(",").removesuffix(".clone()").strip()
     word = named.get(word, word)
     kind, _, rest = word.removeprefix("Rule::").partition("(")
@@ -127,7 +128,7 @@ def _allowed(rule: str, named: dict[str, str]) -> str:
 
 
 def _inside(text: str, start: int) -> str:
-    """What a bracket at `start` holds."""
+    """Return the content of the bracket at `start`."""
     depth = 0
     for at in range(start, len(text)):
         depth += (text[at] in "([") - (text[at] in ")]")
@@ -137,7 +138,7 @@ def _inside(text: str, start: int) -> str:
 
 
 def _split(words: str) -> list[str]:
-    """What commas outside of brackets part."""
+    """Split at commas outside brackets."""
     parts, depth = [""], 0
     for letter in words:
         depth += (letter in "([") - (letter in ")]")
@@ -149,7 +150,7 @@ def _split(words: str) -> list[str]:
 
 
 def _number(word: str) -> str:
-    """A bound as people write it."""
+    """Return a bound in the form for readers."""
     if word in BOUNDS:
         return BOUNDS[word]
     plain = word.replace("_", "")
@@ -162,7 +163,7 @@ def _number(word: str) -> str:
 
 
 def all_ranges() -> dict[str, str]:
-    """Ranges of all keys."""
+    """Return the ranges of all keys."""
     profile = _text("profile.rs")
     found = {}
     for section, name, function in (("machine", "profile.rs", "machine_rules"), ("smu", "profile.rs", "smu_rules"),
@@ -179,7 +180,7 @@ def all_ranges() -> dict[str, str]:
 
 
 def values(path: Path) -> dict[str, str]:
-    """What a TOML file says of each key: the value, and its source in brackets."""
+    """Return for each key of a TOML file its value, with its source in brackets."""
     text, section, found = path.read_text(), "", {}
     data = tomllib.loads(text)
     for line in text.splitlines():
@@ -201,7 +202,7 @@ def values(path: Path) -> dict[str, str]:
 
 
 def pages() -> dict[str, str]:
-    """Both pages by name."""
+    """Return both pages by name."""
     profiles = {name: values(PROFILES / f"{name}.toml") for name in _built_in("profile.rs")}
     drives = {name: values(PROFILES / "ssd" / f"{name}.toml") for name in _built_in("drive.rs")}
     rows = [[f"`{name}`", *(known.get(name, "-") for known in drives.values())]
@@ -233,7 +234,7 @@ def _unit(section: str, key: Key) -> str:
 
 
 def _meaning(section: str, key: Key) -> str:
-    """Without the unit, which has a column."""
+    """Return the meaning of a key without its unit, which has a separate column."""
     unit = _unit(section, key)
     return re.sub(rf", {unit}(?=[.;])", "", key.meaning) if unit else key.meaning
 
@@ -245,7 +246,7 @@ def _range(name: str, key: Key, limits: dict[str, str]) -> str:
 
 
 def _value(name: str, key: Key, known: dict[str, str]) -> str:
-    """A dash for a profile without the section."""
+    """Return a key's value, or a dash for a profile without the section."""
     if not any(other.startswith(name.rpartition(".")[0] + ".") for other in known):
         return "-"
     return known.get(name) or (f"({key.default})" if key.default else "-")

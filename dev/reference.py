@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev reference`: the generated pages of docs/reference. Commands are from the command line's own parser, keys of
-profiles from their types (profile_keys.py), goals from their registers (goal_pages.py)."""
+"""`./trapless dev reference`: writes the generated pages of docs/reference. Commands come from the command line's own parser,
+keys of profiles from their types (profile_keys.py), goals from their registers (goal_pages.py)."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ USERS = MADE + """\
 
 [Run a program](../how-to/run-a-program.md) says how to start. [run.md](run.md) explains the options of `run`,
 [sweeps.md](sweeps.md) explains the files of `sweep`, and [experiments.md](experiments.md) lists what `study` measures.
-[commands-dev.md](commands-dev.md) has the commands for those who change the project.
+[commands-dev.md](commands-dev.md) has the commands for people who change the project.
 """
 MAINTAINERS = MADE + """\
 # Commands of `./trapless dev`
 
-These commands are for those who change the project. [commands-checks.md](commands-checks.md) has the long checks, and
+These commands are for people who change the project. [commands-checks.md](commands-checks.md) has the long checks, and
 [commands.md](commands.md) has the commands for users.
 """
 CHECKERS = MADE + """\
 # Long checks of `./trapless dev`
 
 [Check a change](../how-to/check-a-change.md) says which of them to use when. [commands-dev.md](commands-dev.md) has the other
-commands for those who change the project.
+commands for people who change the project.
 """
 CHECKS = ("soak", "selftests", "attack", "torture", "stc", "kernel-mutants", "repeat", "difftest", "lockstep", "fuzz",
           "rtl-linux", "rtl-predict", "rtl-bench")
-"""Commands of `dev` on a separate page, so that no page is too long."""
+"""Commands of `dev` that have a separate page, so that no page is too long."""
 
 
 def pages() -> dict[str, str]:
-    """All pages by name."""
+    """Return all pages by name."""
     top = parser()
     told = _told(top)
     users = USERS + "".join(_section("##", name, own, told[name]) for name, own in top.commands().items()
@@ -59,7 +59,7 @@ def pages() -> dict[str, str]:
 
 
 def _told(parser: Parser) -> dict[str, str]:
-    """The help text of each command."""
+    """Return the help text of each command."""
     return {action.dest: action.help for group in parser._subparsers._group_actions for action in group._choices_actions}
 
 
@@ -70,7 +70,7 @@ def _section(level: str, name: str, own: Parser, about: str) -> str:
 
 
 def _row(action: argparse.Action) -> str:
-    """The table row of an argument; empty for --help."""
+    """Return the table row of an argument; empty for --help."""
     if isinstance(action, argparse._HelpAction):
         return ""
     shown = action.metavar or ("|".join(action.choices) if action.choices else action.dest.upper())
@@ -88,7 +88,7 @@ def _sentence(text: str) -> str:
 
 
 def run(check: bool) -> int:
-    """Write the pages; with `check`, UserError if one is out of date."""
+    """Write the pages; with `check`, raise UserError if one is out of date."""
     for name, text in pages().items():
         path = FOLDER / name
         if not check:

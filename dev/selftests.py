@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev selftests`: the kernel's own tools/testing/selftests/mm, on the unpatched kernel, on the patched one with the
-feature off, and on the patched one with the feature on (every test under `hwdp -k KIND`). The three must say the same, line by
-line.
+"""`./trapless dev selftests`: runs the kernel's own tools/testing/selftests/mm on the unpatched kernel, on the patched kernel
+with the feature off, and on the patched kernel with the feature on (every test under `hwdp -k KIND`). The results must be the
+same, line by line.
 
-The tests are built from the same kernel source, for the guest. What its runner (run_vmtests.sh) runs with plain arguments is
-run here, one by one; that runner itself needs hugetlbfs to begin at all.
+The tests are built for the guest from the same kernel source. Tests that the kernel's runner (run_vmtests.sh) starts with plain
+arguments run here one by one. The runner itself does not start without hugetlbfs.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ LIBRARIES = ("libcap", "libnuma", "liburing")
 DEVELOPMENT = tuple(f"{name}-dev" for name in LIBRARIES)
 RUNTIME = ("libcap2", "libnuma1", "liburing2", "bash")
 SECONDS = 120
-"""Simulated seconds that a test may take (kselftest's own limit is 45 on common machines)."""
+"""Simulated seconds that a test may take (kselftest's own limit of 45 s is for common machines)."""
 FULL = ("full.config", "selftests.config")
 SKIPPED = {
     "on-fault-limit": "runs as another user; the guest has only one",
     "transhuge-stress": "runs for a fixed time, no result to compare",
 }
-# Numbers that differ from run to run: addresses, sizes of what was free, times, process ids.
+# Numbers that differ from run to run: addresses, sizes of free memory, times, process ids.
 VARIABLE = re.compile(r"0x[0-9a-f]+|\b\d+(\.\d+)?\b")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for."""
+    """Options that the user gave."""
 
     kind: str = "hwdp"
     series: tuple[str, ...] = build.SERIES
@@ -51,12 +51,12 @@ class Request:
     stock: Path | None = None
     only: tuple[str, ...] = ()
     full: bool = False
-    """On kernels with everything that the tests can test."""
+    """Whether the kernels have every feature that the tests can test."""
     out: Path = Path("out/selftests")
 
 
 def run(request: Request) -> int:
-    """Run all three ways and compare; 0 if they agree."""
+    """Run the tests in all three ways and compare the results. Return 0 if they agree."""
     output_folder(request.out)
     folder, commands, missing = programs()
     names = {command: command.split()[0].removeprefix("./") for command in commands}
@@ -96,7 +96,7 @@ def run(request: Request) -> int:
 
 
 def script(commands: list[str], launcher: str) -> str:
-    """Run each test in its folder with a time limit; its output and status go to a separate file."""
+    """Return a script that runs each test in its folder with a time limit. A test's output and status go to a separate file."""
     lines = ["cd selftests-mm", "export TMPDIR=/data", "mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null"]
     for number, command in enumerate(commands):
         log = f"/job/out/{number}.txt"
@@ -105,14 +105,14 @@ def script(commands: list[str], launcher: str) -> str:
 
 
 def result(path: Path) -> list[str]:
-    """The lines of a test that must be the same everywhere: its TAP lines and its status."""
+    """Return the lines of a test that must be the same in all ways: its TAP lines and its status."""
     lines = path.read_text(errors="replace").splitlines() if path.exists() else ["never run"]
     kept = [line for line in lines if re.match(r"(# )*(ok|not ok|1\.\.|Bail out|status |never)", line)]
     return [VARIABLE.sub("N", line) if not line.startswith("status") else line for line in kept]
 
 
 def verdict(out: Path, commands: list[str], results: dict[str, dict[str, list[str]]], missing: dict[str, str]) -> int:
-    """Say for each test what it came to, and where the ways differ."""
+    """Print for each test its result, and where the ways differ. Return the exit status."""
     base, same = results["stock"], 0
     for command in commands:
         differ = [way for way in ("off", "on") if results[way][command] != base[command]]
@@ -133,7 +133,8 @@ def verdict(out: Path, commands: list[str], results: dict[str, dict[str, list[st
 
 
 def programs() -> tuple[Path, list[str], dict[str, str]]:
-    """The folder of built tests, the commands of the kernel's runner that can be run with them, and what is left out and why."""
+    """Return the folder of built tests, the commands of the kernel's runner that can use them, and the reasons for those left
+    out."""
     if not SOURCE.exists():
         raise UserError(f"no kernel source at {SOURCE} (./trapless setup installs it)")
     key = content_key(inspect.getsource(_build), debian.LOCK, str(SOURCE.stat().st_size))
@@ -154,13 +155,13 @@ def programs() -> tuple[Path, list[str], dict[str, str]]:
 
 
 def _build(out: Path) -> None:
-    """Headers and tests from the kernel source; libraries from the guest's own distribution."""
+    """Build headers and tests from the kernel source, with libraries of the guest's distribution."""
     log = CACHE / "logs" / "selftests.log"
     tree, sysroot = out / "linux", out / "sysroot"
     tree.mkdir()
     run_tool(["tar", "-xf", SOURCE, "-C", tree, "--strip-components=1"], log, "extracting the kernel source")
     debian.unpack("riscv64", DEVELOPMENT, sysroot)
-    # Only what is named: the distribution's C library is not the compiler's.
+    # Only the named libraries: the distribution's C library is not the compiler's.
     headers, libraries = out / "include", out / "lib"
     headers.mkdir()
     libraries.mkdir()
@@ -173,7 +174,7 @@ def _build(out: Path) -> None:
             shutil.copy(path, libraries / path.name, follow_symlinks=False)
     common = ["CROSS_COMPILE=riscv64-linux-gnu-", "-s"]
     run_tool(["make", "-C", tree, "ARCH=riscv", *common, "headers"], log, "kernel headers")
-    # Not all of them build everywhere: -k, and see what came out.
+    # Some tests do not build here: -k continues, and only what was built is used.
     flags = f"-I{headers} -L{libraries} -Wl,--allow-shlib-undefined"
     subprocess.run(["make", "-k", "-C", tree / "tools/testing/selftests", "TARGETS=mm", "ARCH=riscv64", *common,
                     f"KHDR_INCLUDES=-isystem {tree}/usr/include", f"EXTRA_CFLAGS={flags}", "all"],

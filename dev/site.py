@@ -24,12 +24,12 @@ _PARTS = {"table": "table_open", "tr": "tr_open", "li": "list_item_open", "pre":
 
 
 def run(check: bool) -> int:
-    """Check all pages; without `check`, build the site, too. UserError if something is wrong."""
+    """Check all pages; without `check`, also build the site. UserError if something is wrong."""
     if faults := pages.faults():
         print("\n".join(faults))
         raise UserError(f"{len(faults)} faults in pages (listed above)")
     if not check:
-        # No -q: with it mkdocs does not count warnings, so --strict would have no effect.
+        # No -q: with -q, mkdocs does not count warnings, so --strict would have no effect.
         run_tool([_python(), "-m", "mkdocs", "build", "--strict", "--clean", "-d", SITE], LOGS / "docs.log", "mkdocs",
                  env={"NO_MKDOCS_2_WARNING": "1"}, cwd=ROOT, cause="^WARNING|^ERROR")
         if lost := [fault for page in pages.pages() for fault in differences(page)]:
@@ -40,7 +40,7 @@ def run(check: bool) -> int:
 
 
 def _python() -> Path:
-    """A Python with the site's packages."""
+    """Return a Python that has the site's packages."""
     def make(folder: Path) -> None:
         run_tool([sys.executable, "-m", "venv", folder], LOGS / "docs-venv.log", "making a Python environment")
         run_tool([folder / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
@@ -51,8 +51,8 @@ def _python() -> Path:
 
 
 def differences(page: Path, site: Path = SITE, root: Path = ROOT) -> Iterator[str]:
-    """A line if the site has another number of tables, rows, items, blocks of code, links or headings than GitHub shows:
-    Python-Markdown reads some lists and tables differently."""
+    """Yield a line if the site has a different number of tables, rows, items, blocks of code, links or headings than GitHub
+    shows: Python-Markdown parses some lists and tables differently."""
     name = str(page.relative_to(root))
     html = site / re.sub(r"README\.md$", "index.html", name)
     if html.suffix == ".md":

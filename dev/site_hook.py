@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hook of mkdocs.yml: makes the whole checkout's pages, not only those of docs/, the pages of the site, under their own paths, so
-that links between them hold as they are. Folders that pages link to get a page that lists what is in them, and files that pages
-link to come along."""
+"""Hook of mkdocs.yml. It makes all pages of the checkout, not only those of docs/, pages of the site under their own paths, so
+that links between them work unchanged. A folder that a page links to gets a page that lists its content. Files that pages link to
+are copied to the site."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/", "studies/", "s
 TABS = {"Tutorials": "docs/tutorials/", "How-to": "docs/how-to/", "Reference": "docs/reference/",
         "Explanation": "docs/explanation/", "Results": "studies/", "Specification": "spec/", "RTL": "rtl/", "Linux": "linux/",
         "Decisions": "docs/decisions/"}
-"""Tabs of the site and the folders whose pages they have."""
+"""Tabs of the site, and the folders whose pages they contain."""
 
 _LINK = re.compile(r"(\]\()([^)\s#]+)")
 _ITEM = re.compile(r"(\s*)(?:[-*]|\d+\.) ")
 _listed: dict[str, str] = {}
-"""Pages made here, which list a folder."""
+"""Pages made here; each lists a folder."""
 
 
 def _tracked() -> list[str]:
@@ -34,7 +34,7 @@ def _tracked() -> list[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """All pages, what they link to, and the navigation."""
+    """Add all pages, the files that they link to, and the navigation."""
     tracked = _tracked()
     pages = [name for name in tracked if name.endswith(".md") and name.startswith(PAGES)]
     wanted = {str(name) for name in config.extra_css}
@@ -57,7 +57,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _list(folder: str, tracked: list[str], pages: list[str]) -> str:
-    """A page that lists what is in a folder: its pages by title, or else its files."""
+    """Return a page that lists a folder: its pages by title, or its files if it has no pages."""
     inside = [name for name in pages if name.startswith(f"{folder}/")]
     lines = [f"- [{_title(name)}]({posixpath.relpath(name, folder)})" for name in inside]
     lines = lines or [f"- `{posixpath.relpath(name, folder)}`" for name in tracked if name.startswith(f"{folder}/")]
@@ -77,7 +77,7 @@ def _nav(pages: list[str]) -> list:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links to folders lead to their lists, and nested lists are as Python-Markdown wants them."""
+    """Let links to folders lead to their lists, and convert nested lists for Python-Markdown."""
     place = posixpath.dirname(page.file.src_uri)
 
     def link(found: re.Match[str]) -> str:
@@ -89,8 +89,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _nested(text: str) -> str:
-    """Lists as Python-Markdown wants them: what belongs to an item is indented by four spaces, where two are enough for GitHub,
-    and a list that follows a line of text has an empty line before it."""
+    """Convert lists for Python-Markdown: content of an item is indented by four spaces (GitHub needs only two), and a list after
+    a line of text has an empty line before it."""
     lines: list[str] = []
     level, fenced, loose = -1, False, False
     for line in text.splitlines():

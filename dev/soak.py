@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev soak`: many misses of fast mappings under memory pressure, on a kernel that checks itself.
+"""`./trapless dev soak`: causes many misses of hwdp mappings under memory pressure, on a kernel that checks itself.
 
-Four harts, memory a quarter of the data. Programs of all sorts map, unmap and advise while others read; futexes, vfork(), direct
-I/O, control groups with limits, a drive that hangs and memory that goes offline are mixed in. Every byte is compared. At the end
-the kernel must have said nothing, no hart may have been kept for a second, and every frame that the unit was given must be
-accounted for. Many misses are several boots with different seeds; a boot that has passed is not run again.
+The guest has four harts, and memory for a quarter of the data. Programs of all sorts map, unmap and advise while others read.
+Futexes, vfork(), direct I/O, control groups with limits, a drive that hangs and memory that goes offline are mixed in. Every byte
+is compared. At the end the kernel must have reported nothing, no real-time task may have waited a second for a hart, and every
+frame given to the unit must be accounted for. A long soak consists of several boots with different seeds. A boot that passed is
+not run again.
 """
 
 from __future__ import annotations
@@ -27,61 +28,62 @@ from trapless.guest.programs import cross
 
 MISSES = 2_000_000
 RECIPE = "soak 1"
-"""Part of the key of what has passed, and of its images. Raise it when a boot finds more, or is another one."""
+"""Part of the key of passed boots, and of their images. Raise it when a boot checks more or does something else."""
 SCRIPT = Path(__file__).with_suffix(".sh")
 KERNELS = {"debug": ("debug.config", "soak.config", "hwdp-kunit.config"),
            "kcsan": ("kcsan.config", "soak.config", "hwdp-kunit.config"),
            "plain": ()}
-"""With fragments of linux/configs. KCSAN, which finds accesses that race, is there for x86_64 only, and not beside KASAN: that
+"""Kernels, with fragments of linux/configs. KCSAN finds racing accesses. It exists only for x86_64 and excludes KASAN, so that
 kernel runs on QEMU, with the unit in software."""
 DEBUG_MIB = 256
-"""What that kernel takes of the memory for itself: KASAN's shadow, page owners, stacks, lock tables. It takes some at the end."""
+"""MiB of memory that the debug kernel itself uses: KASAN's shadow, page owners, stacks, lock tables. Part of it is at
+the end of memory."""
 PARTS_MIB = 48
-"""What the parts of the mix hold for themselves: page tables, stacks, anonymous memory."""
+"""MiB of memory that the parts of the mix use: page tables, stacks, anonymous memory."""
 DEBUG_HZ = 1_000_000_000
-"""Clock of its harts, ten times the ordinary one: it executes more than ten times as many instructions for a miss, and what goes
-by time (ticks, periods of the parts) would leave nothing for misses."""
+"""Clock of the debug kernel's harts, ten times the usual one. This kernel executes more than ten times as many instructions per
+miss, so with the usual clock, ticks and the periods of the parts would leave no time for misses."""
 BLOCK_MIB = 128
-"""A block of memory, which that kernel takes offline and back: as much as the others do not have."""
+"""Size in MiB of a memory block, which the debug kernel takes offline and back. Its guest gets this much additional memory."""
 PER_BOOT = 250_000
 """Misses of one boot."""
 LEAST_MIB = 256
 """Least size of the data in MiB. With less, the files of the parts do not fit on the disk."""
 HUNG_DISK = guests.DATA_DISK + 1
 HUNG = f"hang,disk={HUNG_DISK},op=read,skip=300,every=1500,count=1000000"
-"""Its mount reads less than what is skipped."""
+"""Mounting the drive takes fewer reads than are skipped."""
 LATE_US = 1_000_000
-"""Nothing may keep a hart from a real-time task for longer."""
+"""Longest time in us that anything may keep a hart from a real-time task."""
 MIX = ("watch", "futex", "vfork", "direct", "cgroups")
 DEBUG_MIX = ("offline", "compact")
-# What the kernel says when one of its checks fails.
+# Messages of the kernel when one of its checks fails.
 REPORT = re.compile(
     r"BUG[: ]|WARNING: |KASAN|UBSAN|KFENCE|Oops|general protection|[Cc]all [Tt]race|INFO: (task|rcu|trying|possible)"
     r"|possible (circular|recursive|irq)|inconsistent lock|suspicious RCU|sleeping function|Bad (page|rss)|bad pte|nonzero"
     r"|not ok \d|list_(add|del) corruption|refcount_t|unreferenced object|stack-out-of-bounds|hung_task|Kernel panic")
-# nvme_timeout() freezes the queues, and another worker thaws them: so in Linux 6.12.117, and lockdep says it once.
+# In Linux 6.12.117, nvme_timeout() freezes the queues and another worker thaws them; lockdep reports this once.
 LINUX = re.compile(r"^.*BUG: workqueue leaked .*\n.*workfn=blk_mq_timeout_work\n(?:.*\n)*?.*ret_from_fork.*$", re.MULTILINE)
 OURS = re.compile(r"hwdp|trapless|\bsoft_")
-"""Functions of the feature: KCSAN, which names both sides of a race, finds some in every Linux."""
+"""Functions of the feature. KCSAN, which names both sides of a race, finds some races in every Linux."""
 LINUX_READS = re.compile(r"\b(kthread_is_per_cpu|page_vma_mapped_walk)\b")
-"""Functions of Linux whose plain reads mean no harm. The first reads nothing but another task's flags, and that task changes
-others of them as it runs, in memalloc_noreclaim_save() and the like, which are inlined: KCSAN names our function beside it. The
-second reads PUD entries, of which it needs the table's frame; what changes is the mark."""
+"""Functions of Linux whose plain reads are harmless. The first reads only flags of another task. That task changes other flags
+meanwhile, in inlined functions like memalloc_noreclaim_save(), so KCSAN names our function beside it. The second reads PUD
+entries for the table's frame, while only the mark changes."""
 STALLED = re.compile(r"soft lockup|rcu.*stall|blocked for more than")
-# Fills the free ring, once for each way out of it.
+# Counters that add up to the frames put into the free ring, one for each way out of it.
 FRAMES_OUT = ("pages_adopted", "pages_discarded", "frames_returned")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for."""
+    """Options that the user gave."""
 
     misses: int = MISSES
     checks: str = "debug"
     """Name in KERNELS."""
     kind: str = "hwdp"
     kernel: Path | None = None
-    """Instead of it, an image; then `checks` is plain."""
+    """An image to use instead of a kernel in KERNELS; then `checks` is plain."""
     out: Path = Path("out/soak")
     data_mib: int = 1024
     seed: int = 1
@@ -89,7 +91,7 @@ class Request:
 
 
 def run(request: Request) -> int:
-    """Run it, print the verdict; 0 if nothing was found."""
+    """Run the soak and print the verdict. Return 0 if nothing was found."""
     output_folder(request.out)
     if request.checks == "kcsan":
         request = replace(request, kind="emulated")
@@ -109,7 +111,7 @@ def _arch(request: Request) -> build.Arch:
 
 
 def _passes(boot: Request, kernel: Path) -> bool:
-    """One boot: was nothing found, now or when it ran before?"""
+    """Run one boot, unless it passed before. Return whether nothing was found."""
     source = mix(_arch(boot))
     data, hung = dataset.image(boot.data_mib * ext4.MIB), hung_image()
     program = None if boot.checks == "kcsan" else build.machine()
@@ -118,10 +120,10 @@ def _passes(boot: Request, kernel: Path) -> bool:
     output_folder(boot.out)
     passed = boot.out / "passed"
     if passed.exists() and passed.read_text() == key:
-        say(f"seed {boot.seed} has passed before: {boot.out}")
+        say(f"seed {boot.seed} passed before: {boot.out}")
         return True
     if passed.exists():
-        say(f"seed {boot.seed} has passed before, with other misses, data, kernel, machine or version: it runs again")
+        say(f"seed {boot.seed} passed before with other misses, data, kernel, machine or version: running it again")
     for old in boot.out.rglob("*"):
         if old.is_file():
             old.unlink()
@@ -148,7 +150,7 @@ def _passes(boot: Request, kernel: Path) -> bool:
     for line in found:
         print(f"seed {boot.seed}: {line}")
     if not program and any(map(STALLED.search, found)):
-        say("QEMU's harts run in the host's time: on a host that has other work that may be the reason. Run this soak alone")
+        say("QEMU's harts run in host time: other work on this host may be the reason. Run this soak alone")
     pages = counters(boot.out).get("pages_adopted", 0)
     say(f"{pages:,} pages served and adopted with {usable(boot.out)} MiB of memory for {boot.data_mib} MiB of data, "
         f"{outcome.host_seconds:.0f} s here ({pages / max(outcome.host_seconds, 1):.0f} misses per second); files in {boot.out}")
@@ -158,13 +160,13 @@ def _passes(boot: Request, kernel: Path) -> bool:
 
 
 def _guest(boot: Request, kernel: Path, data: Path) -> guests.Guest:
-    """Four harts, and memory that is scarce."""
+    """Return a guest with four harts and scarce memory."""
     memory, words, settings = boot.data_mib // 4 + PARTS_MIB, ["page_owner=on", "hwdp.ring=1024", "nvme_core.io_timeout=1"], ()
     if boot.checks != "plain":
         memory = -(-memory // BLOCK_MIB) * BLOCK_MIB + BLOCK_MIB + DEBUG_MIB
-        # The upper half can leave, but for its end, a fifth of all, which that kernel takes first.
+        # The upper half can go offline, except its end, a fifth of the whole, which the debug kernel allocates first.
         memory = -(-memory // (2 * BLOCK_MIB)) * 2 * BLOCK_MIB
-        # Another preemption with every other seed: a task that loses its hart anywhere, or nowhere.
+        # The preemption model alternates with the seed: a task loses its hart anywhere, or nowhere.
         words += ["ignore_loglevel", f"movablecore={memory // 2}M", f"preempt={'full' if boot.seed % 2 else 'none'}"]
     if boot.checks == "debug":
         settings = (f"machine.clock_hz={DEBUG_HZ}",)
@@ -177,7 +179,7 @@ def _guest(boot: Request, kernel: Path, data: Path) -> guests.Guest:
 
 
 def _seen_by_machine(stats: dict[str, Any]) -> list[str]:
-    """What is wrong by the machine's record."""
+    """Return the errors in the machine's record."""
     found = [] if any(fault["struck"] for fault in stats["faults"]) else ["the drive never hung"]
     looked = atomic.line(stats)
     if atomic.reports(stats):
@@ -188,12 +190,12 @@ def _seen_by_machine(stats: dict[str, Any]) -> list[str]:
 
 
 def mix(arch: build.Arch) -> Path:
-    """The program that the guest's script mixes with its readers."""
+    """Return the program that the guest's script mixes with its readers."""
     return cross.compile_program("soak_mix", [Path(__file__).with_name("soak_mix.c")], ("-pthread",), arch=arch)
 
 
 def hung_image() -> Path:
-    """The image of the drive that hangs: ext4 with a file random.bin, without the label of the data disk."""
+    """Return the image of the drive that hangs: ext4 with a file random.bin, without the label of the data disk."""
     def make(out: Path) -> None:
         tree = out / "tree"
         tree.mkdir()
@@ -205,20 +207,21 @@ def hung_image() -> Path:
 
 
 def unmixed(folder: Path, parts: tuple[str, ...], late: bool = True) -> list[str]:
-    """Parts of the mix that were not at work, and harts that were kept too `late` (which the host decides on QEMU)."""
+    """Return the parts of the mix that did not work, and real-time tasks that waited too long. `late`: whether times count; on
+    QEMU they depend on the host."""
     found = []
     for part in parts:
         counts = {name: int(value) for name, value in (line.split() for line in _lines(folder / "mix" / part))}
         found += [f"mix: {name} is 0" for name, value in counts.items() if not value and name != "latest_us"]
         if not counts:
-            found.append(f"mix: {part} left no counts")
+            found.append(f"mix: {part} wrote no counts")
         if late and counts.get("latest_us", 0) > LATE_US:
             found.append(f"a real-time task was {counts['latest_us']} us late")
     return found
 
 
 def _sum(data: Path) -> str:
-    """mapsum of the data disk's file, by the host's own read()."""
+    """Return mapsum's result for the data disk's file, read with the host's read()."""
     check_room(data.stat().st_size, CACHE, f"a copy of the file in {data.name}")
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         copy = Path(folder) / dataset.FILE
@@ -227,22 +230,22 @@ def _sum(data: Path) -> str:
 
 
 def counters(folder: Path) -> dict[str, int]:
-    """The kernel's counters at the end."""
+    """Return the kernel's counters at the end."""
     try:
         text = (folder / "stats").read_text()
     except OSError:
-        raise UserError("the guest left no counters: see console.txt") from None
+        raise UserError("the guest wrote no counters: see console.txt") from None
     return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
 
 
 def usable(folder: Path) -> int:
-    """MiB of memory that the kernel had to give."""
+    """Return the MiB of memory that the kernel had for others."""
     found = re.search(r"MemTotal: +(\d+) kB", (folder / "meminfo.before").read_text())
     return int(found[1]) >> 10 if found else 0
 
 
 def faults(folder: Path) -> list[str]:
-    """Everything that is wrong, one line each."""
+    """Return all errors, one line each."""
     found = [line for line in _lines(folder / "failures")]
     found += [f"kernel: {line}" for line in LINUX.sub("", _text(folder / "dmesg")).splitlines() if REPORT.search(line)
               and ("KCSAN" not in line or (OURS.search(line) and not LINUX_READS.search(line)))]
@@ -252,7 +255,7 @@ def faults(folder: Path) -> list[str]:
     if after:
         found.append(f"{after} frames of the ring are still allocated (page_owner)")
     if (folder / "page_owner").exists() and not before:
-        found.append("page_owner knew no frame of the full ring: its word at the end means nothing")
+        found.append("page_owner listed no frame of the full ring, so its list at the end proves nothing")
     stats = counters(folder)
     lost = stats["frames_refilled"] - sum(stats[name] for name in FRAMES_OUT)
     if lost:

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs in the guest: soak.sh KIND MISSES SUM SEED [SUM OF THE DRIVE THAT HANGS]. Misses of fast mappings under memory pressure
-# until there were so many and every part of the mix was at work, then everything is given back. Leaves counters, the kernel's
-# log, what the parts have done and what the debugging options found in /job/out.
+# Runs in the guest: soak.sh KIND MISSES SUM SEED [SUM OF THE DRIVE THAT HANGS]. Causes misses of hwdp mappings under memory
+# pressure, until there were MISSES of them and every part of the mix has worked; then all frames are given back. Writes to
+# /job/out: counters, the kernel's log, the counts of the parts, and the reports of the debugging options.
 # shellcheck disable=SC2086,SC2231 # every variable is one word, or words that the shell is to split
 # shellcheck disable=SC2317 # `beside` and the loop over sparing and progress call functions by name
 kind=$1 misses=$2 sum=$3 seed=$4 hung_sum=$5
@@ -12,12 +12,12 @@ work=/data/soak
 out=/job/out
 mix=$out/mix
 readers='' reset=''
-last=5 # rounds that the parts have for their first turn when there were enough misses
+last=5 # additional rounds, after enough misses, for parts that have not worked yet
 
 fail() { echo "soak: $*"; echo "soak: $*" >>$out/failures; }
 stat() { awk -v name="$1" '$1 == name { print $2 }' $hwdp/stats; }
 count() { stat pages_adopted; }
-# Stacks by which frames of the ring were allocated, and how many are.
+# Stacks that allocated frames of the ring, with the number of frames.
 stacks=/sys/kernel/debug/page_owner_stacks/show_stacks
 owned() { awk -v RS= '/hwdp_refill/' $stacks >$1; }
 note() {
@@ -26,11 +26,11 @@ note() {
 	echo "$now s: $*" >>$out/notes
 }
 report_after() { [ ! -e /proc/sys/kernel/$1 ] || echo $2 >/proc/sys/kernel/$1; }
-# Become a command that runs at what the others leave of the harts: for what runs beside, so that signals reach it.
+# Become a command that gets only the time that others leave. It replaces this shell, so that signals reach the command.
 nicely() { exec sh -c 'renice -n 10 -p $$ >/dev/null && exec "$@"' sh "$@"; }
 
-# A part of soak_mix: its counts are in $mix/NAME, its processes in $parts. It has a file for itself: hardware serves one mapping of
-# a file at a time, and the readers are to have theirs.
+# Start a part of soak_mix: its counts are in $mix/NAME, its processes in $parts. It has a separate file, because hardware serves
+# one mapping of a file at a time, and the readers need theirs.
 own_file() { head -c $(($2 << 20)) /data/random.bin >$work/$1.bin || fail "no room for the file of $1"; }
 parts=
 part() {
@@ -41,7 +41,7 @@ part() {
 	parts="$parts $!"
 }
 
-# The drive that hangs: it has a file system that nobody has mounted.
+# Mount the drive that hangs; its file system has the label `hung`.
 mount_hung() {
 	for disk in /sys/block/nvme*n*; do
 		[ "$(dd if=/dev/${disk##*/} bs=1 skip=1144 count=4 2>/dev/null)" = hung ] || continue
@@ -62,7 +62,7 @@ read_hung() {
 	done
 }
 
-# stress-ng has a tenth of the time: it would take all that is left, and the rest is for misses. It has a separate group.
+# stress-ng, in a separate group, runs for a tenth of the time: otherwise it would take all the time that misses need.
 signal_stress() { kill -$1 -$stress 2>/dev/null; }
 sparing() {
 	while [ ! -e $work/over ]; do
@@ -81,7 +81,7 @@ progress() {
 	done
 }
 
-# Memory that leaves and comes back. It is away most of the time: the others are to want for memory.
+# Take memory offline and online again. It is offline most of the time, so that the others are short of memory.
 offline() {
 	times=0 failed=0
 	while [ ! -e $work/over ]; do
@@ -123,10 +123,10 @@ mkdir -p $work $mix
 : >$out/failures
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
 [ -e $hwdp/stats ] || { fail "this kernel has no hardware paging"; exit 1; }
-# Whatever keeps a hart for more than a second is to be reported as soon as the kernel can, if it looks at all.
+# Code that keeps a hart for more than a second must be reported as soon as possible, if the kernel has the check.
 report_after watchdog_thresh 1
 report_after hung_task_timeout_secs 20
-# Its thread scans at a low priority and in one RCU read-side section: under such load that is reported as a stall.
+# kmemleak's thread scans at a low priority in one RCU read-side section; under such load this is reported as a stall.
 [ ! -e /sys/kernel/debug/kmemleak ] || echo scan=off >/sys/kernel/debug/kmemleak
 # Before the first frame is taken.
 echo 3 >/proc/sys/vm/drop_caches
@@ -135,13 +135,13 @@ cp /proc/meminfo $out/meminfo.before
 verify="--name=verify --filename=$work/verified --bs=4k --size=8M --verify=crc32c --verify_fatal=1 --thread --eta=never"
 fio $verify --rw=write --do_verify=0 --ioengine=psync --end_fsync=1 >$out/fio-write.txt 2>&1 || fail "fio cannot write"
 
-# Before others take what room the disk has. Sizes in MiB.
+# Made before others fill the disk. Sizes in MiB.
 own_file futex 1
 own_file vfork 2
 own_file direct 2
 own_file cgroups 8
 
-# Memory, mappings, faults and advice of all sorts, each over files of the data disk, for as long as the readers run.
+# Uses memory, mappings, faults and advice of all sorts, over files of the data disk, as long as the readers run.
 nicely busybox setsid hwdp -k $kind -- stress-ng --temp-path $work --mmap 1 --mmap-file --mmap-bytes 8m --fault 1 --madvise 1 \
 	--vm 1 --vm-bytes 16m --vm-method incdec --timeout 0 --oom-avoid >$out/stress.txt 2>&1 &
 stress=$!
@@ -192,8 +192,8 @@ for each in $mix/*; do while read -r words; do note "$words"; done <$each; done
 
 [ ! -e $stacks ] || owned $out/page_owner.before
 
-# All areas are gone with their programs. Setting the depth takes the rings' frames back; then none may be out. A drive that
-# did not answer may still write to a frame: only its reset ends that.
+# All areas ended with their programs. Setting the depth takes the rings' frames back; then no frame may be missing. A drive that
+# did not answer may still write to a frame until it is reset.
 echo 0 >$hwdp/enabled
 [ -z "$reset" ] || echo 1 >$reset
 sleep 2

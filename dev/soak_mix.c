@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// soak_mix PART COUNTS SEED ARGUMENT...: a part of the soak's mix, until SIGTERM. COUNTS gets "name value" lines: what has been
-// done so far. Every page that is read through a mapping is compared with a direct read of the same page. Status 1: something is
-// wrong, stderr says what.
+// soak_mix PART COUNTS SEED ARGUMENT...: runs a part of the soak's mix until SIGTERM. The file COUNTS gets "name value" lines
+// with the work done so far. Every page that is read through a mapping is compared with a direct read of the same page. Status 1
+// means an error, which stderr describes.
 //
-//   futex FILE FOLDER     waits for and wakes of words whose pages are not there, and operations on words of a writable mapping
+//   futex FILE FOLDER     FUTEX_WAIT and FUTEX_WAKE with words of missing pages, and operations on words of a writable mapping
 //   vfork FILE            children that share the mappings until they execute this program again
 //   direct FILE FOLDER    direct reads and writes of mapped files, from and to buffers in mappings
-//   cgroups FILE          readers in two control groups with limits: moved, frozen, and their groups removed
-//   watch                 a real-time thread on each hart sleeps 10 ms again and again: how late it was at most, in us
+//   cgroups FILE          readers in two control groups with limits; readers are moved and frozen, and groups are removed
+//   watch                 a real-time thread on each hart sleeps 10 ms repeatedly; counts its longest delay in us
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +33,8 @@
 #define PAGE 4096ul
 #define CGROUPS "/sys/fs/cgroup"
 #define HARTS_MAX 64
-#define PAUSE 20000	/* us, after each turn at least */
-#define SPARING 9	/* and as many times what the turn took: most of the time is for misses */
+#define PAUSE 20000	/* shortest pause after each turn, in us */
+#define SPARING 9	/* a pause is also at least this many times as long as the turn: misses need most of the time */
 
 static volatile sig_atomic_t stopped;
 static const char *self, *part;
@@ -86,7 +86,7 @@ static void rest(void)
 
 static int counts = -1;
 
-/* Replace the counts: the script looks at them while we work. */
+/* Replace the counts; the script reads them while the part works. */
 __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 {
 	char text[512];
@@ -121,7 +121,7 @@ static struct file opened(const char *path, int protection)
 	return file;
 }
 
-/* A file of our own: zeros, on the disk. */
+/* Make a new file with zeros on the disk. */
 static struct file made(const char *folder, const char *name, size_t pages)
 {
 	static const char zeros[PAGE];
@@ -139,7 +139,7 @@ static struct file made(const char *folder, const char *name, size_t pages)
 	return opened(path, PROT_READ | PROT_WRITE);
 }
 
-/* The page is gone from the mapping, and from the page cache unless somebody else uses it: the next access misses. */
+/* Drop the page from the mapping, and from the page cache unless it is used elsewhere, so that the next access misses. */
 static void cold(struct file *file, size_t page)
 {
 	if (madvise(file->map + page * PAGE, PAGE, MADV_DONTNEED))
@@ -176,7 +176,7 @@ static long futex(void *word, int operation, uint32_t value, const struct timesp
 static _Atomic(void *) to_wake;
 static atomic_bool all_awake;
 
-/* Wakes who waits for the word that it is given, by another mapping of the file. To the end: who waits may get no signal. */
+/* Wake the waiters of a word, through another mapping of the file, until the end: a waiter may get no signal. */
 static void *waker(void *argument)
 {
 	struct file *file = argument;
@@ -242,7 +242,7 @@ static void futexes(char **argument)
 	pthread_join(thread, NULL);
 }
 
-/* What a child of vfork() executes. */
+/* Work of the program that a child of vfork() executes. */
 static void child(char **argument)
 {
 	struct file file = opened(argument[0], PROT_READ);
@@ -283,7 +283,7 @@ static void vforks(char **argument)
 	}
 }
 
-/* Each page of a file of ours says which it is, and when it was written. */
+/* Each page of such a file has its number and the time of its writing. */
 static void stamp(uint64_t *words, size_t page, uint64_t generation)
 {
 	for (size_t i = 0; i < PAGE / 8; i++)
@@ -312,7 +312,7 @@ static void direct(char **argument)
 			same(own.map + other * PAGE, expected, "mapping of a file that is written", other);
 		}
 		writes++;
-		/* into a page that is not there */
+		/* into a missing page */
 		if (msync(target.map + at * PAGE, PAGE, MS_SYNC))
 			die("msync");
 		cold(&target, at);
@@ -320,7 +320,7 @@ static void direct(char **argument)
 		cold(&file, source);
 		same(target.map + at * PAGE, file.map + source * PAGE, "direct read into a mapping", source);
 		into++;
-		/* and from one */
+		/* and from a missing page */
 		cold(&file, source);
 		if (pwrite(copy.direct, file.map + source * PAGE, PAGE, at * PAGE) != (ssize_t)PAGE)
 			die("direct write from a mapping");
@@ -387,13 +387,13 @@ static void make_group(const char *name, unsigned int mib, unsigned int weight)
 	put(name, "memory.max", "%uM", mib);
 	put(name, "memory.high", "%uM", mib - 1);
 	put(name, "cpu.weight", "%u", weight);
-	/* where there is CONFIG_CFS_BANDWIDTH */
+	/* exists only with CONFIG_CFS_BANDWIDTH */
 	snprintf(path, sizeof(path), CGROUPS "/%s/cpu.max", name);
 	if (!access(path, F_OK))
 		put(name, "cpu.max", "%u 100000", 1000 * weight);
 }
 
-/* Nobody is in it, or ends just now. */
+/* Wait until no process is in the group. */
 static void remove_group(const char *name)
 {
 	char path[256];
@@ -461,7 +461,7 @@ static void cgroups(char **argument)
 	while (!stopped) {
 		pid_t readers[4];
 
-		/* what is in memory already is not charged to them */
+		/* pages that are in memory already are not charged to the readers */
 		if (fsync(fd) || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
 			die("fadvise");
 		make_group("soak-a", mib + 2, 10);
@@ -483,14 +483,14 @@ static void cgroups(char **argument)
 			usleep(draw() % 100000);
 			put("soak-b", "cgroup.freeze", "0");
 		}
-		/* readers of a slow kernel take long to get there */
+		/* on a slow kernel the readers take long to reach the limit */
 		for (int i = 0; i < 500 && !stopped && !at_limit("soak-a") && !at_limit("soak-b"); i++)
 			usleep(20000);
 		limited += at_limit("soak-a") + at_limit("soak-b");
 		errno = 0;
 		if (number("soak-a", "memory.events", "oom_kill ") || number("soak-b", "memory.events", "oom_kill "))
 			die("a reader of clean pages was killed: out of memory");
-		/* a has no process left, while those that were its go on */
+		/* group a has no process left, while its former processes continue */
 		for (int i = 0; i < 4; i++)
 			put("soak-b", "cgroup.procs", "%d", readers[i]);
 		remove_group("soak-a");
@@ -533,7 +533,7 @@ static void watch(void)
 	pthread_t thread[HARTS_MAX];
 	pthread_attr_t small;
 
-	/* All of a stack is locked: the usual 8 MiB are memory that the others lack. */
+	/* The whole stack is locked: with the usual 8 MiB, the other parts would lack this memory. */
 	if (pthread_attr_init(&small) || pthread_attr_setstacksize(&small, 64 << 10) || mlockall(MCL_CURRENT | MCL_FUTURE) ||
 	    harts > HARTS_MAX)
 		die("mlockall");

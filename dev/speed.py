@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev speed`: how fast the machine executes instructions, beside Debian's QEMU, on this host and in one run.
+"""`./trapless dev speed`: measures how fast the machine and Debian's QEMU execute instructions, on this host and in one run.
 
-One kernel and one guest program, one hart. The console's lines say when each part begins; instructions are those that the
-machine counts for the same parts in functional timing (QEMU does not count its own).
+Both run the same kernel and guest program on one hart. Lines on the console mark the beginning of each part. The machine counts
+the instructions of each part with functional timing; the same counts are used for QEMU, which does not count its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PARTS = {
     "user": "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done",
     "kernel": "dd if=/dev/zero of=/dev/null bs=512 count=400000 2> /dev/null",
 }
-"""What the guest does: what comes before its first command, a CPU-bound loop of the shell, system calls."""
+"""Work of the guest: the boot until its first command, a CPU-bound loop of the shell, system calls."""
 _MARK = "speed: "
 PROFILE = "server"
 
@@ -49,17 +49,17 @@ SIMULATORS = (
 
 
 HARTS = 4
-"""For the speed of several harts together, each with a separate core."""
+"""Number of harts for measuring their common speed; each is a separate core."""
 
 
 def script(parts: list[str]) -> str:
-    """The guest's program: a line on the console before each part and at the end."""
+    """Return the guest's program: it prints a line before each part and at the end."""
     lines = [f"echo '{_MARK}{part}'\n{PARTS[part]}" for part in parts if part != "boot"]
     return "\n".join([*lines, f"echo '{_MARK}end'"])
 
 
 def measure(rounds: int) -> dict:
-    """Million instructions a host second by simulator and part, medians of `rounds`, and what they were computed from."""
+    """Return million instructions per host second by simulator and part, as medians of `rounds`, and the values behind them."""
     program, kernel, root = build.machine(), build.kernel(), rootfs.image()
     guest = guests.Guest(kernel, root, profile=PROFILE, harts=1, memory="1G", smu=False)
     names = list(PARTS)
@@ -83,7 +83,8 @@ def measure(rounds: int) -> dict:
 
 
 def measure_harts(rounds: int) -> dict[int, float]:
-    """Million instructions a host second of one hart and of several, a loop of the shell on each, with detailed timing."""
+    """Return million instructions per host second of one hart and of several. Each runs a loop of the shell, with detailed
+    timing."""
     program, kernel, root = build.machine(), build.kernel(), rootfs.image()
     found: dict[int, list[float]] = {1: [], HARTS: []}
     for number in range(rounds):
@@ -100,7 +101,7 @@ def measure_harts(rounds: int) -> dict[int, float]:
 
 
 def measure_restore(rounds: int) -> list[float]:
-    """Host seconds from the start of a machine that goes on from a checkpoint until its guest has powered off."""
+    """Return the host seconds from the start of a machine that continues from a checkpoint until its guest has powered off."""
     program = build.machine()
     guest = guests.Guest(build.kernel(), rootfs.image())
     with guests.workspace() as folder:
@@ -114,7 +115,7 @@ def measure_restore(rounds: int) -> list[float]:
 
 
 def _finish(command: list[str | Path]) -> float:
-    """Run a machine to its end; host seconds."""
+    """Run a machine to its end; return the host seconds."""
     start = time.monotonic()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -123,7 +124,7 @@ def _finish(command: list[str | Path]) -> float:
 
 
 def run(out: Path, rounds: int) -> int:
-    """Measure, print the table, write speed.json."""
+    """Measure, print the table, and write speed.json."""
     output_folder(out)
     record = measure(rounds)
     _table(record["mips"], record["instructions"])
@@ -143,7 +144,7 @@ def _command(program: Path, guest: guests.Guest, disk: Path, simulator: Simulato
 
 
 def _record(program: Path, guest: guests.Guest, folder: Path, parts: list[str]) -> dict:
-    """The machine's record of a run that ends after these parts."""
+    """Return the machine's record of a run that ends after these parts."""
     disk, stats = folder / "count.img", folder / "count.json"
     jobs.write_disk(jobs.Job(script(parts)), disk)
     _time(guests.machine_command(program, guest, disk, stats, "-"))
@@ -151,12 +152,12 @@ def _record(program: Path, guest: guests.Guest, folder: Path, parts: list[str]) 
 
 
 def _time(command: list[str]) -> dict[str, float]:
-    """Run a simulator; host seconds of each part."""
+    """Run a simulator; return the host seconds of each part."""
     marks = [("boot", time.monotonic())]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     for line in process.stdout:
-        # Under QEMU the firmware and the kernel write to the same console.
+        # Under QEMU, the firmware and the kernel write to the same console.
         text = line.decode(errors="replace").strip()
         if text.startswith(_MARK):
             marks.append((text.removeprefix(_MARK), time.monotonic()))
@@ -168,7 +169,7 @@ def _time(command: list[str]) -> dict[str, float]:
 
 
 def _table(mips: dict[str, dict[str, float]], counts: dict[str, int]) -> None:
-    say(f"million instructions a host second, profile {PROFILE}, one hart")
+    say(f"million instructions per host second, profile {PROFILE}, one hart")
     print(f"{'':24}" + "".join(f"{part:>10}" for part in counts))
     print(f"{'instructions, millions':24}" + "".join(f"{n / 1e6:10.0f}" for n in counts.values()))
     for name, parts in mips.items():

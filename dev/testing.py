@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless test`: runs every test runner of the project and adds up what they say."""
+"""`./trapless test`: runs every test runner of the project and adds up their results."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ class Suite:
     plain: bool = False
     """Whether the command counts as one test: it passes if its exit status is 0."""
     long: bool = False
-    """Runs with --all, or when named."""
+    """Whether it runs only with --all, or when it is named."""
     lane: str = ""
-    """Suites of a lane run one after another, lanes beside each other; those without one, which take the whole machine, come
-    last."""
+    """Name of its lane. Suites of a lane run one after another, different lanes at the same time. Suites without a lane use the
+    whole machine and come last."""
     env: dict[str, str] = field(default_factory=dict)
     depends: tuple[str, ...] = ()
-    """Files and folders of the checkout that alone decide the verdict: once it has passed, it runs again only when one of them
-    has changed (passed.py). Empty: it always runs."""
+    """Files and folders of the checkout on which alone the verdict depends. After it passed, the suite runs again only when one
+    of them changes (passed.py). Empty: it always runs."""
 
 
 def closing_count(line: str) -> Count | None:
-    """The count in a runner's closing line, or None if the line is not one."""
+    """Return the count in a runner's closing line, or None for any other line."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
     if not _CLOSING.match(plain):
         return None
@@ -117,7 +117,8 @@ def run_suite(suite: Suite, write: Callable[[str], None] = _now) -> Count:
 
 
 def run_lane(lane: Sequence[Suite], turn: Lock, ended: Event) -> dict[str, Count]:
-    """Run suites one after another, beside other lanes, until all is `ended`: what one says comes as a whole, behind it."""
+    """Run suites one after another, beside other lanes, until `ended` is set. The output of a suite is written as a whole, after
+    it ended."""
     found: dict[str, Count] = {}
     for suite in lane:
         if ended.is_set():
@@ -130,7 +131,7 @@ def run_lane(lane: Sequence[Suite], turn: Lock, ended: Event) -> dict[str, Count
 
 
 def run_lanes(lanes: Sequence[Sequence[Suite]]) -> dict[str, Count]:
-    """Run lanes beside each other; counts by suite."""
+    """Run lanes at the same time. Return the counts by suite."""
     turn, ended = Lock(), Event()
     with ThreadPoolExecutor(max_workers=max(1, len(lanes))) as pool:
         try:
@@ -141,9 +142,10 @@ def run_lanes(lanes: Sequence[Sequence[Suite]]) -> dict[str, Count]:
 
 
 def suites(everything: bool) -> list[Suite]:
-    """Every runner, in the order of running. `everything` adds the long ones."""
+    """Return every runner, in the order of running. `everything` adds the long ones."""
     dev = [sys.executable, "-m", "trapless.cli", "dev"]
-    # Files beside each other, each as a whole: what its fixtures make is made once. By name: short files come last.
+    # Test files run in parallel. The tests of a file stay together, so that its fixtures run once. By name: short files come
+    # last.
     pytest_args = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations", "30",
                    "-n", "auto", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", str(DEV)]
     pytest_args += ["-o", "faulthandler_timeout=10800"] if everything else ["-m", "not long"]
@@ -157,10 +159,10 @@ def suites(everything: bool) -> list[Suite]:
         Suite("lint", [sys.executable, "-m", "dev.lint"]),
         Suite("docs", [sys.executable, "-m", "trapless.cli", "dev", "docs"], plain=True),
         Suite("rust", ["cargo", "test", "--locked", "-q"], MACHINE, env=build.cargo_env()),
-        # What hosts without a translator have.
+        # The configuration of hosts without a translator.
         Suite("interpreter", ["cargo", "check", "--locked", "-q", "-p", "trapless-riscv", "--no-default-features"],
               MACHINE, plain=True, env=build.cargo_env()),
-        # The profile of the tests: the crates are built already, and arithmetic overflows are caught.
+        # The tests' profile: the crates are built already, and arithmetic overflows are caught.
         Suite("difftest", trust.command("difftest", "--instructions", "100000000" if everything else "5000000"), MACHINE,
               env=build.cargo_env()),
         Suite("nonsense", ["cargo", "run", "--locked", "-q", "-p", "trapless-difftest", "--bin", "nonsense",
@@ -200,8 +202,8 @@ def suites(everything: bool) -> list[Suite]:
 
 
 def run(everything: bool, only: list[str], again: bool = False) -> int:
-    """Run the suites named in `only` (all if empty), with `again` also what passed before on the same files; print the total; the
-    exit status."""
+    """Run the suites named in `only` (all if empty); with `again`, also those that passed before on the same files. Print the
+    total and return the exit status."""
     chosen = [suite for suite in suites(everything)
               if suite.name in only or not only and (everything or not suite.long)]
     for name in only:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's guest checks, run on the machine without a userland: a kernel, an initial RAM disk, a disk."""
+"""The kernel's guest checks. They run on the machine without a userland: with a kernel, an initial RAM disk and a disk."""

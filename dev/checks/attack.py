@@ -17,32 +17,33 @@ from dev.checks import guest
 
 WAYS = ("truncate", "punch", "collapse", "unmap", "mixed")
 ROUNDS = 10_000
-# Rounds of one boot. A run is cut into boots, each with a separate seed, so that a long one can use every core.
+# Rounds in one boot. A run consists of boots with different seeds, so that a long run can use every core.
 _BATCH = 500
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an attack."""
+    """Result of an attack."""
 
     rounds: int
-    """Rounds in which the victim's file got a block that had been the attacker's."""
+    """Rounds in which the victim's file got a block that had belonged to the attacker."""
     reads: int
-    """Pages that the attacker looked at."""
+    """Pages that the attacker read."""
     fast_pages: int
-    """Pages that hardware brought to it."""
+    """Pages that hardware read for the attacker."""
     foreign: int
-    """Bytes of the victim that it saw."""
+    """Bytes of the victim that the attacker saw."""
 
     def __add__(self, other: Outcome) -> Outcome:
-        """Both together."""
+        """Return the sum of both."""
         return Outcome(self.rounds + other.rounds, self.reads + other.reads, self.fast_pages + other.fast_pages,
                        self.foreign + other.foreign)
 
 
 def run_attack(rounds: int, way: str = "mixed", seed: int = 1, kernel: Path | None = None, kind: str = "",
                append: str = "") -> Outcome:
-    """One boot: `rounds` rounds that count, blocks given back in this way. `kind` is the system's kind of paging."""
+    """Run one boot with `rounds` successful rounds, in which blocks are given back in this way. `kind` is the guest's kind of
+    paging."""
     boot = guest.Boot(kernel or build.kernel(), "attack", ("-n", str(rounds), "-s", str(seed), "-k", way),
                       append=" ".join(part for part in (append, f"hwdp.kind={kind}" if kind else "") if part),
                       max_seconds=60 + rounds)
@@ -59,7 +60,7 @@ def run_attack(rounds: int, way: str = "mixed", seed: int = 1, kernel: Path | No
 
 
 def run(rounds: int, way: str, seed: int, kernel: Path | None, kind: str) -> int:
-    """The whole attack with its result on standard output; the exit status."""
+    """Run the whole attack and print its result. Return the exit status."""
     if rounds < 1:
         raise UserError(f"--rounds must be at least 1, not {rounds}")
     if kernel and not kernel.is_file():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boots a kernel on the machine with linux/checks' own init and one of its programs. A boot takes half a second."""
+"""Boots a kernel on the machine with the init of linux/checks and one of its programs. A boot takes half a second."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from trapless.guest import build
 from trapless.guest.boot import workspace
 from trapless.guest.images.ext4 import EPOCH, MIB
 
-# MiB of the disk's partitions. The first file system leaves a tenth of its partition free, for growing; the last is one
-# block group, so that its allocator has little to look through.
+# MiB of the disk's partitions. The first file system leaves a tenth of its partition free, so that it can grow. The last one is a
+# single block group, so that its allocator has little to search.
 _LARGE, _SMALL, _TINY = 288, 32, 16
 
 
@@ -31,48 +31,49 @@ class Boot:
     kernel: Path
     program: str = "hwdp-check"
     options: tuple[str, ...] = ()
-    """Before the folder on the program's command line."""
+    """Words before the folder on the program's command line."""
     names: tuple[str, ...] = ()
-    """After it: the tests to run; empty for all."""
+    """Words after the folder: the tests to run; empty for all."""
     settings: tuple[str, ...] = ()
     """Single profile values, `key=value`."""
     memory: str = "256M"
     append: str = ""
-    """More of the kernel's command line."""
+    """Text to add to the kernel's command line."""
     populate: str = "sync"
-    """When entries are armed. Inside mmap() there is most that can go wrong with them, and what a test maps is armed."""
+    """When entries are armed. Arming in mmap() is the default here: most can go wrong there, and everything that a test maps is
+    armed."""
     smu: bool = True
     max_seconds: float = 600
-    """Simulated seconds after which the run is given up."""
+    """Simulated seconds after which the run is stopped."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a boot left."""
+    """Result of a boot."""
 
     console: str
     finished: bool
-    """The program ended and the guest powered off."""
+    """Whether the program ended and the guest powered off."""
     status: int
     """The program's wait status; -1 if it did not finish."""
 
     @property
     def passed(self) -> bool:
-        """The program ran to its end and was content."""
+        """Whether the program ran to its end with status 0."""
         return self.finished and self.status == 0
 
     def lines(self, pattern: str) -> list[str]:
-        """Lines of the console that match."""
+        """Return the console's lines that match."""
         return [line for line in self.console.splitlines() if re.match(pattern, line)]
 
     def counter(self, name: str) -> int | None:
-        """A line `name value` of the statistics at the end."""
+        """Return the value of a line `name value` in the statistics at the end."""
         found = re.findall(rf"^{name} (-?\d+)$", self.console, re.MULTILINE)
         return int(found[-1]) if found else None
 
 
 def run(boot: Boot, show: Callable[[str], None] | None = None) -> Result:
-    """Boot and wait; `show` gets every line of the console as it comes."""
+    """Boot and wait. `show` is called with every line of the console as it comes."""
     words = ["console=ttyS0 quiet rdinit=/init", f"run=/{boot.program}", f"hwdp.populate={boot.populate}",
              boot.append]
     if boot.options:
@@ -102,24 +103,24 @@ def run(boot: Boot, show: Callable[[str], None] | None = None) -> Result:
 
 @functools.cache
 def machine() -> Path:
-    """The machine's program, brought up to date once."""
+    """Return the machine's program, brought up to date once."""
     return build.machine()
 
 
 def prepare() -> None:
-    """Build what every boot needs, before boots begin beside each other."""
+    """Build what every boot needs, before several boots begin at the same time."""
     machine()
     initrd()
     disk()
 
 
 RECIPE = "guest checks 1"
-"""Part of the cache key of what this file makes. Raise it when that changes."""
+"""Part of the cache key of the disk and the RAM disk. Raise it when they change."""
 
 
 @functools.cache
 def initrd() -> Path:
-    """The initial RAM disk: check-init as /init and the programs."""
+    """Return the initial RAM disk: check-init as /init, and the programs."""
     folder = build.guest_checks()
     return cached("guest-initrd", content_key(folder, RECIPE), "packing the guest checks",
                   lambda out: _pack(folder, out / "initrd.gz")) / "initrd.gz"
@@ -135,7 +136,7 @@ def _pack(folder: Path, archive: Path) -> None:
 
 
 def _member(inode: int, name: str, mode: int, device: tuple[int, int], content: bytes) -> bytes:
-    """One member of a cpio archive of the "newc" form (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    """Return one member of a cpio archive in the "newc" format (Documentation/driver-api/early-userspace/buffer-format.rst)."""
     encoded = name.encode() + b"\0"
     fields = [inode, mode, 0, 0, 1, 0, len(content), 0, 0, *device, len(encoded), 0]
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + encoded
@@ -144,7 +145,8 @@ def _member(inode: int, name: str, mode: int, device: tuple[int, int], content: 
 
 @functools.cache
 def disk() -> Path:
-    """A disk with three file systems: ext4 as Debian makes it, a small one of 1 KiB blocks with inline data, a tiny one."""
+    """Return a disk with three file systems: ext4 with Debian's options, a small one with 1 KiB blocks and inline data, and a
+    tiny one."""
     return cached("check-disk", content_key(RECIPE), "making the checks' disk", _make_disk) / "disk.img"
 
 

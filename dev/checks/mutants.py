@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""`./trapless dev kernel-mutants`: does every rule have a test that fails without the code for it?
+"""`./trapless dev kernel-mutants`: checks that every rule has a test that fails without the code for the rule.
 
-linux/checks/mutations.py says what is taken out of the kernel, and how. Kernels with all mutants in them are built here, and
-booted once for each mutant. A mutant is caught when its test fails."""
+linux/checks/mutations.py says which code is removed from the kernel, and how. A kernel built here contains all mutants; it boots
+once for each mutant. A mutant is caught when its test fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from linux.checks.mutations import RECIPE, SERIES, Mutation, Series, TableError,
 
 
 def build_kernel(series: Series, full: bool) -> Path:
-    """The kernel with all mutants in it: the series applied, changed, and built as usual or with full.config."""
+    """Return the kernel that contains all mutants: the series applied, changed, and built as usual or with full.config."""
     source = Path("/usr/src/linux-source-6.12.tar.xz")
     if not source.exists():
         raise UserError(f"no kernel source at {source} (install linux-source-6.12)")
@@ -34,7 +34,7 @@ def build_kernel(series: Series, full: bool) -> Path:
         for patch in patches:
             run_tool(["patch", "-d", tree, "-p1", "-F0", "-f", "-s", "-i", patch], log, f"applying {patch.name}")
         apply(tree, series)
-        # The tree is patched already, so for the script it is a stock one with more options.
+        # The tree is patched already, so the script must treat it as an unmodified kernel with additional options.
         run_tool([LINUX / "build", "--source", tree, "--stock", *(word for path in configs for word in ("--config", path)),
                   "--out", out / "kernel"], log, "building the kernel with the mutants", show=r"^linux: ")
         shutil.rmtree(tree)
@@ -46,7 +46,7 @@ def build_kernel(series: Series, full: bool) -> Path:
 
 
 def boot(images: dict[bool, Path], number: int, conditions: tuple, seconds: int) -> tuple[str, str]:
-    """Boot a mutant; "ok", "skip" or "FAIL", as its test said, and the line that says why."""
+    """Boot a mutant. Return its test's result ("ok", "skip" or "FAIL") and the line that gives the reason."""
     full, program, test, settings, append = conditions
     if program == "attack":
         options, names = tuple(test.split()), ()
@@ -58,11 +58,11 @@ def boot(images: dict[bool, Path], number: int, conditions: tuple, seconds: int)
         skipped = result.lines("skip ") if test else []
         return ("skip", skipped[0]) if skipped else ("ok", "")
     said = result.lines("FAIL |attack: ") or result.lines(".*(BUG|WARNING|Kernel panic|Unable to handle)")
-    return "FAIL", said[-1] if said else "the guest did not come to an end"
+    return "FAIL", said[-1] if said else "the guest did not end"
 
 
 def judge(images: dict[bool, Path], chosen: list[tuple[int, Mutation]], series: Series, everything: bool, jobs: int) -> int:
-    """Boot them all, and with `everything` all tests; print what happened; the exit status."""
+    """Boot all mutants, or with `everything` run all tests; print the results. Return the exit status."""
     guest.prepare()
     passed = failed = caught = 0
     bases = sorted({mutation.conditions for _, mutation in chosen})
@@ -91,8 +91,8 @@ def judge(images: dict[bool, Path], chosen: list[tuple[int, Mutation]], series: 
 
 
 def run(series: str, images: dict[bool, Path | None], names: list[str], jobs: int) -> int:
-    """Judge the mutants whose names have one of `names` in them (all if empty), on the kernels given (True: with full.config) or
-    on kernels built here; the exit status."""
+    """Check the mutants whose names contain one of `names` (all if empty), on the given kernels (True: with full.config) or on
+    kernels built here. Return the exit status."""
     chosen_series = SERIES[series]
     try:
         chosen = [item for item in enumerate(table(chosen_series), 1) if not names or any(name in item[1].name for name in names)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev repeat`: the same run many times, with detailed timing: cycles, statistics and bytes must be the same.
+"""`./trapless dev repeat`: repeats a run many times with detailed timing. Cycles, statistics and bytes must be identical.
 
-Every other run shares the host with as many busy processes as it has processors.
+Every second run shares the host with as many busy processes as the host has processors.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from trapless.guest.images import dataset, ext4, rootfs
 
 RUNS = 20
 JOB = ["mapsum", "-t", "4", "-o", "shuffle", "/data/random.bin"]
-# What a record says about the host.
+# Keys of a record that describe the host.
 _HOST = {"host_seconds", "host_peak_bytes", "mips"}
 
 
 def run(runs: int) -> int:
-    """Run, compare, say how many were identical; 0 if all were."""
+    """Run, compare, and print how many runs were identical. Return 0 if all were."""
     digests = []
     program, data = build.machine(), dataset.image(64 * ext4.MIB)
     guest = guests.Guest(build.kernel(), rootfs.image(), data, profile="server", harts=4, memory="512M", detail="milestone:1")
@@ -45,7 +45,7 @@ def run(runs: int) -> int:
 
 
 def _digest(outcome: guests.Outcome) -> str:
-    """A hash of all results of a run except for host times."""
+    """Return a hash of all results of a run except host times."""
     known = json.dumps([outcome.status, outcome.console, _without_host(outcome.stats)], sort_keys=True)
     return hashlib.sha256(known.encode()).hexdigest()
 
@@ -58,7 +58,7 @@ def _without_host(value: object) -> object:
 
 @contextmanager
 def _busy_host(busy: bool) -> Iterator[None]:
-    """One process that never rests for each processor."""
+    """Keep every processor of the host busy with one process each, if `busy`."""
     load = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)] if busy else []
     try:
         yield

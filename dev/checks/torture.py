@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The torture of linux/checks/torture.c: random sequences of all that changes an address space, without a kind of paging and
-with each, with and without --share. All must end alike: the launcher may change nothing that a program can see but its speed.
+"""The torture test of linux/checks/torture.c: random sequences of everything that changes an address space. They run without a
+kind of paging and with each kind, with and without --share. All must give the same result: a program may see no difference but
+its speed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SEQUENCES = 10_000
 # Number of sequences of one boot. A run is divided into boots with different seeds, so that a long run can use every core.
 _BATCH = 250
 _SHOWN = 10
-"""Differences of a way that are shown; all are counted."""
+"""Most differences of a way that are shown; all are counted."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Way:
     share: bool = False
 
     def __str__(self) -> str:
-        """The options of the command for this way."""
+        """Return the options of `run` for this way."""
         return f"--kind {self.kind}{' --share' if self.share else ''}" if self.kind else "no kind"
 
 
@@ -51,15 +52,15 @@ class Part:
     """Seed of the first sequence."""
     count: int
     steps: bool = False
-    """Say each step (on the console)."""
+    """Whether each step is printed on the console."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What came of a part."""
+    """Results of a part."""
 
     lines: list[str]
-    """One a sequence: seed, hash of all results, how it ended."""
+    """One line for each sequence: seed, hash of all results, how it ended."""
     console: str
     simulated: float
     host: float
@@ -67,30 +68,30 @@ class Said:
     reads: int
     """Reads of the data disk: by the unit (`hardware`), and all (`reads`)."""
     unaccounted: str
-    """What the drive has read and the record does not know of; empty if there is nothing."""
+    """Mismatch between the drive's counts and the kernel's or the record's; empty if there is none."""
 
 
 def ways(kind: str | None = None, share: bool = False) -> list[Way]:
-    """All ways with a kind: only this one, only with --share, if so asked."""
+    """Return all ways with a kind, or only those with this kind or with --share."""
     return [Way(each, shared) for each in ([kind] if kind else KINDS) for shared in ((True,) if share else (False, True))]
 
 
 def program() -> Path:
-    """The torture program for the guest, beside the library that it loads."""
+    """Return the torture program for the guest. Its library is in the same folder."""
     sources = LINUX / "checks"
     names = ("torture", "torture-model", "torture-map", "torture-thread", "torture-process")
     return cross.compile_program("torture", [sources / f"{name}.c" for name in names])
 
 
 def library() -> Path:
-    """The library that it loads and unloads."""
+    """Return the library that the program loads and unloads."""
     return cross.compile_program("torture-library.so", [LINUX / "checks" / "torture-library.c"], flags=("-shared", "-fPIC"))
 
 
 def run_part(part: Part, kernel: Path | None = None) -> Said:
-    """One boot."""
+    """Run one boot."""
     words = [*launcher(part.way.kind, part.way.share), "./torture", "-n", str(part.count), "-s", str(part.seed)]
-    # In memory, so that the program's name is on no disk that is measured.
+    # In memory, so that reading the program does not count as reads of the measured disk.
     script = (f"cp torture-library.so /data/; cp torture /tmp/; cd /tmp; {' '.join(words)} {'-v' if part.steps else ''} /data "
               f"> /tmp/lines; status=$?; cp /tmp/lines /job/out/; exit $status")
     guest = guests.Guest(kernel or build.kernel(), rootfs.image(), dataset.image(16 * ext4.MIB), harts=2, populate=None,
@@ -111,45 +112,45 @@ def run_part(part: Part, kernel: Path | None = None) -> Said:
 
 
 def _unaccounted(way: Way, hardware: int, outcome: guests.Outcome) -> str:
-    """The drive counts reads of the unit's queue; the kernel what the unit says that it has asked for and brought; the record
-    has a sample of each miss that it brought for a walker. What it brought through a port, for the kernel's own accesses, is
-    no walker's."""
+    """Compare three counts of the unit's reads: the drive's count for the unit's queue, the kernel's counts of reads that the
+    unit has requested and completed, and the record's samples, one for each miss completed for a walker. Misses through a port,
+    for the kernel's own accesses, have no sample."""
     asked, brought, ports = (outcome.counters.get(f"smu_{name}", 0) for name in ("commands", "installed", "port_requests"))
     wanted = {"emulated": brought, "trap": asked, "hwdp": asked}.get(way.kind or "", 0)
     if hardware != wanted:
-        return f"the drive counts {hardware} reads of the unit, the kernel {wanted}"
+        return f"the drive counted {hardware} reads of the unit, but the kernel {wanted}"
     regions = [*figures.regions(outcome.stats), outcome.stats["outside"]]
     samples = sum(region["hw_miss"]["count"] for region in regions)
     if way.kind == "hwdp" and not brought - ports <= samples <= brought:
-        return f"the record has {samples} misses, the kernel {brought}, at most {ports} of them its own"
+        return f"the record has {samples} misses, but the kernel counted {brought}, at most {ports} of them its own"
     return ""
 
 
 def contradictions(said: Said) -> list[str]:
-    """Lines of sequences that the program's own model contradicts, or that hang."""
+    """Return the lines of sequences that contradict the program's own model, or that hang."""
     return [line for line in said.lines if " bad 0 " not in line or line.endswith(" hangs")]
 
 
 def differences(reference: Said, said: Said) -> list[str]:
-    """Sequences that did not end alike: both lines of each."""
+    """Return the sequences that did not end alike, with both lines of each."""
     return [f"{theirs} (without a kind: {ours.partition(' hash ')[2]})"
             for ours, theirs in zip(reference.lines, said.lines, strict=True) if ours != theirs]
 
 
 def first_step(way: Way, seed: int, kernel: Path | None = None) -> str:
-    """The first step of this sequence that is not as it is without a kind, or that the model contradicts."""
+    """Return the first step of this sequence whose result differs from that without a kind, or contradicts the model."""
     ours, theirs = (_steps(run_part(Part(each, seed, 1, steps=True), kernel)) for each in (Way(), way))
-    for level, steps in reversed(list(enumerate(theirs))):  # a child's first: its result is a step of its parent's
+    for level, steps in reversed(list(enumerate(theirs))):  # a child's step first: its result is part of a step of its parent
         for number, step in enumerate(steps):
             wanted = ours[level][number] if number < len(ours[level]) else "nothing"
             if step != wanted:
                 process = "" if level == 0 else f" of a {'grand' * (level - 1)}child"
                 return f"step {number + 1}{process}: {step} (without a kind: {wanted})"
-    return "its steps are alike"
+    return "no step differs"
 
 
 def _steps(said: Said) -> list[list[str]]:
-    """The steps of a sequence's first process, of its children, and so on: two spaces before each for a level."""
+    """Return the steps of a sequence's first process, then of its children, and so on. Two leading spaces stand for one level."""
     levels: list[list[str]] = [[], [], [], []]
     for line in said.console.splitlines():
         levels[min((len(line) - len(line.lstrip())) // 2, 3)].append(line.strip())
@@ -162,7 +163,7 @@ def _parts(sequences: int, seed: int) -> Iterator[tuple[int, int]]:
 
 
 def run(sequences: int, seed: int, kind: str | None, share: bool, kernel: Path | None) -> int:
-    """All of it with its result on standard output; the exit status."""
+    """Run all sequences and print the result. Return the exit status."""
     if sequences < 1:
         raise UserError(f"--sequences must be at least 1, not {sequences}")
     if seed < 0 or seed + sequences > 1 << 32:
@@ -193,7 +194,7 @@ def run(sequences: int, seed: int, kind: str | None, share: bool, kernel: Path |
                 say(f"{number + 1} of {len(boots)} boots, {sum(map(len, wrong.values()))} sequences that differ")
     for way, lines in wrong.items():
         failed += len(lines)
-        result = f"{len(lines)} {'as the model does not say' if way == Way() else 'different'}"
+        result = f"{len(lines)} {'contradict the model' if way == Way() else 'different'}"
         print(f"{way}: {sequences} sequences, {result}; {reads[way][1]} reads, {reads[way][0]} by the unit")
         for line in lines[:_SHOWN]:
             print(f"  {line}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev difftest|lockstep|fuzz`: the machine against QEMU, its engines against each other, and everything that a guest
-or a file reaches under random use (docs/explanation/difftest.md)."""
+"""`./trapless dev difftest|lockstep|fuzz`: compares the machine with QEMU, compares the machine's engines with each other, and
+uses everything that a guest or a file reaches at random (docs/explanation/difftest.md)."""
 from __future__ import annotations
 
 import os
@@ -15,19 +15,20 @@ from trapless.guest import build
 from trapless.guest import job as jobs
 from trapless.guest.images import dataset, ext4, rootfs
 
-# Program -> the crate that has it.
+# Crate of each program.
 CRATES = {"difftest": "trapless-difftest", "lockstep": "trapless-difftest", "fuzz": "trapless-fuzz"}
 JOB = ["mapsum", "-t", "4", "-o", "shuffle", "/data/random.bin"]
 
 
 def command(program: str, *arguments: str | Path) -> list[str]:
-    """How a program is run: with the profile of the tests, whose crates are built already; overflows are caught."""
+    """Return the command that runs a program. It uses the tests' profile: its crates are built already, and it catches
+    overflows."""
     return ["cargo", "run", "--locked", "-q", "--manifest-path", str(MACHINE / "Cargo.toml"), "-p", CRATES[program],
             "--bin", program, "--", *map(str, arguments)]
 
 
 def run(program: str, arguments: Sequence[str]) -> int:
-    """Run a program. Without arguments, lockstep compares a boot of Linux and a small job on it."""
+    """Run a program. Without arguments, lockstep compares a boot of Linux with a small job."""
     with tempfile.TemporaryDirectory() as scratch:
         if program == "lockstep" and not arguments:
             arguments = linux(Path(scratch))
@@ -36,7 +37,7 @@ def run(program: str, arguments: Sequence[str]) -> int:
 
 
 def linux(scratch: Path) -> list[str]:
-    """Arguments of lockstep for a whole run of Linux: boot, a job that pages through a file, power off."""
+    """Return lockstep's arguments for a whole run of Linux: boot, a job that pages through a file, power off."""
     disk, data = scratch / "job.img", dataset.image(16 * ext4.MIB)
     jobs.write_disk(jobs.command_job(JOB, "hwdp"), disk)
     kernel, root = build.kernel(), rootfs.image()

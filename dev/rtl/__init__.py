@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The RTL beside the machine: Linux and bare-metal programs on the core, and what the machine predicts."""
+"""The RTL and the machine: Linux and bare-metal programs on the core in RTL, and the machine's predictions for them."""

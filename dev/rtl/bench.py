@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`./trapless dev rtl-bench`: cycles of bare-metal programs on the core in RTL and on the machine with the profile `cva6`.
 
-`fit` has one loop for each constant of the core. Nothing was fitted to `held_out`. `smu` has misses on a drive; it shows the
+`fit` has one loop for each constant of the core. No constant was fitted to `held_out`. `smu` has misses on a drive; it shows the
 SMU's part, from request to doorbell and from completion queue entry to answer."""
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SMU_FLAGS = ["-O1", "-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany", "-ffreest
              str(BARE / "start.S"), str(BARE / "bare.c")]
 PROGRAMS = ("fit", "held_out", "smu")
 DEVICE_CYCLES = range(2000, 2011)
-"""Latencies of the drive in cycles, tried one after the other. So the mean is over every phase between the completion
-and the next poll of the queue."""
+"""Latencies of the drive in cycles, tried one after the other. Their mean covers every phase between the completion and the next
+poll of the queue."""
 REGIONS = {1: "marked", 2: "not marked"}
-"""Upper entries have their marks already, or not (smu.c)."""
+"""Regions: upper entries have their marks already, or not (smu.c)."""
 
 
 def results(command: list) -> dict[str, tuple[int, int]]:
-    """Lines `name cycles operations` of a program's console."""
+    """Read the lines `name cycles operations` of a program's console."""
     done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, text=True, errors="replace", check=False)
     words = [line.split() for line in done.stdout.replace("\r", "").splitlines()]
     if ["end"] not in words:
@@ -42,21 +42,21 @@ def results(command: list) -> dict[str, tuple[int, int]]:
 
 
 def profile(base: str, cycles: int, folder: Path) -> Path:
-    """The profile `base` with a drive that takes `cycles` cycles for a read."""
+    """Write a profile that extends `base` with a drive whose reads take `cycles` cycles. Return its path."""
     path = folder / f"{base}-{cycles}.toml"
     path.write_text(f'extends = "{base}"\n[ssd]\nextends = "optane-m2"\nread_us = {cycles / 100}\n')
     return path
 
 
 def quietly(command: list) -> None:
-    """Run a program that says nothing of use."""
+    """Run a program without showing its output."""
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         raise UserError(f"{Path(command[0]).name} failed: {done.stderr.strip()[-200:]}")
 
 
 def smu_steps(rtl: str, machine: Path, folder: Path) -> None:
-    """Misses one after another: print the SMU's part of one."""
+    """Measure misses one after another, and print the SMU's part of a miss."""
     elf, drive, record, out = folder / "smu", folder / "drive.img", folder / "regions.json", folder / "attributed"
     subprocess.run(["riscv64-linux-gnu-gcc", *SMU_FLAGS, HERE / "smu.c", "-o", elf], check=True)
     drive.write_bytes(b"".join(block.to_bytes(8, "little") * 64 for block in range(4096)))
@@ -75,14 +75,14 @@ def smu_steps(rtl: str, machine: Path, folder: Path) -> None:
             half = misses[(region - 1) * len(misses) // 2:region * len(misses) // 2]
             model[region, "to doorbell"].append(mean(t["doorbell"] - t["request"] for t in half))
             model[region, "from CQ entry"].append(mean(t["installed"] - t["device_end"] + notify for t in half))
-    print(f"{'smu':>28} {'RTL':>9} {'machine':>9} {'error %':>8}   cycles a miss, the device's apart")
+    print(f"{'smu':>28} {'RTL':>9} {'machine':>9} {'error %':>8}   cycles per miss, without the device's")
     for (region, step), measured in core.items():
         a, b = mean(measured), mean(model[region, step])
         print(f"{step + ', ' + REGIONS[region]:>28} {a:>9.2f} {b:>9.2f} {100 * (b / a - 1):>+8.1f}")
 
 
 def run(chosen: tuple[str, ...] = PROGRAMS) -> int:
-    """Build, run on both, print; the exit status."""
+    """Build the programs, run them on both, and print the cycles. Return the exit status."""
     built = subprocess.run([RTL / "run", RTL / "cva6" / "build", "--smu"], stdout=subprocess.PIPE, text=True, check=False)
     if built.returncode:
         raise UserError("rtl/cva6/build failed")
@@ -97,7 +97,7 @@ def run(chosen: tuple[str, ...] = PROGRAMS) -> int:
             subprocess.run(["riscv64-unknown-elf-gcc", *FLAGS, HERE / f"{name}.c", "-o", elf], check=True)
             core = results([rtl, "--elf", elf])
             model = results([machine, "elf", "--detail", "start", "--profile", "cva6", elf])
-        print(f"{name:>16} {'RTL':>9} {'machine':>9} {'error %':>8}   cycles an operation")
+        print(f"{name:>16} {'RTL':>9} {'machine':>9} {'error %':>8}   cycles per operation")
         for what, (cycles, n) in core.items():
             other = model[what][0]
             print(f"{what:>16} {cycles / n:>9.2f} {other / n:>9.2f} {100 * (other / cycles - 1):>+8.1f}")

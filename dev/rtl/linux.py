@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev rtl-linux`: Linux on the core in RTL, and the cycles of a page miss by kind.
+"""`./trapless dev rtl-linux`: runs Linux on the core in RTL, and measures the cycles of a page miss by kind.
 
-Linux is booted once; its shell is kept as a checkpoint. rtl/cva6/build makes the program, or TRAPLESS_CVA6 names one. The record
+Linux is booted once; a checkpoint is taken at its shell. rtl/cva6/build makes the program, or TRAPLESS_CVA6 names one. The record
 is kept for `dev rtl-predict`."""
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ SOURCE = RTL / "cva6" / "linux" / "miss.c"
 KINDS = ("osdp", "emulated", "trap", "hwdp")
 NUMBERS = {"osdp": 1, "emulated": 2, "trap": 3, "hwdp": 4}  # linux/tools/kinds.h
 FIRMWARE = Path("/usr/lib/riscv64-linux-gnu/opensbi/generic/fw_dynamic.bin")
-# The ring holds more frames than there are misses: with one hart, a refill would be in the time of the misses (the thesis'
-# setting without refill).
+# The free ring holds more frames than there are misses. With one hart, a refill would count in the time of the misses (this is
+# the thesis' setting without refill).
 SETTINGS = "norandmaps hwdp.ring=2048"
 APPEND = f"{guest.BOOT} quiet {SETTINGS} trapless.shell"
 DONE = 2
@@ -36,11 +36,11 @@ MOST_CYCLES = 400_000_000
 RECORD = CACHE / "rtl" / "cva6-linux" / "record.json"
 """Record of the last run."""
 MOST_OUTSIDE = 0.01
-"""Share of osdp's time that hwdp may take outside the device (FPGA figure 8 says that hwdp's time is the device's)."""
+"""Largest share of osdp's time that hwdp may take outside the device (FPGA figure 8: hwdp's time is the device's)."""
 
 
 def program() -> Path:
-    """The simulation, with the SMU."""
+    """Return the simulation with the SMU."""
     named = os.environ.get("TRAPLESS_CVA6")
     if named:
         return Path(named)
@@ -51,7 +51,7 @@ def program() -> Path:
 
 
 def job_disk() -> Path:
-    """The disk with the benchmark."""
+    """Return the disk with the benchmark."""
     compiler = f"{build.RISCV.compiler_prefix()}gcc"
     key = content_key(SOURCE, LINUX / "tools/kinds.h", LINUX / "tools/marker.h", Path(ext4.__file__))
 
@@ -64,7 +64,7 @@ def job_disk() -> Path:
 
 
 def checkpoint(cva6: Path, disks: list[str], kernel: Path) -> Path:
-    """The folder of the checkpoint at the guest's shell; boots it if it is not there."""
+    """Return the folder of the checkpoint at the guest's shell; boot the guest if there is no checkpoint."""
     images = [Path(disk.split(",")[0]) for disk in disks]
     key = content_key(cva6, kernel, FIRMWARE, APPEND, repr([(str(path), path.stat().st_mtime) for path in images]))
     folder = CACHE / "rtl" / "cva6-linux" / key
@@ -86,12 +86,12 @@ def checkpoint(cva6: Path, disks: list[str], kernel: Path) -> Path:
 
 
 def disk_options(disks: list[str]) -> list[str]:
-    """--disk for each."""
+    """Return a --disk option for each disk."""
     return [word for disk in disks for word in ("--disk", disk)]
 
 
 def table(regions: dict[str, dict], count: int) -> str:
-    """What a miss of each kind costs, in cycles."""
+    """Return a table with the cycles of a miss of each kind."""
     rows = [("kind", "cycles", "device", "outside", "instructions", "to doorbell", "from CQ entry", "served by walker")]
     for name, region in regions.items():
         outside, misses = region["cycles"] - region["device_cycles"], region["misses"]
@@ -103,27 +103,27 @@ def table(regions: dict[str, dict], count: int) -> str:
 
 
 def outside(regions: dict[str, dict]) -> float:
-    """Cycles of a miss that hwdp takes outside the device, as a fraction of osdp's cycles of a miss."""
+    """Return the cycles of a miss that hwdp takes outside the device, as a fraction of osdp's cycles per miss."""
     return (regions["hwdp"]["cycles"] - regions["hwdp"]["device_cycles"]) / regions["osdp"]["cycles"]
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is measured."""
+    """Options of one measurement."""
 
     count: int = 1000
-    """Misses of each kind."""
+    """Number of misses of each kind."""
     kinds: tuple[str, ...] = KINDS
     out: Path | None = None
-    """Where the figures go as well, as JSON."""
+    """JSON file for the figures."""
     root: Path | None = None
     """Another root image."""
     shell: str | None = None
-    """A command that is typed into the guest's shell instead."""
+    """A command to type into the guest's shell instead of measuring."""
 
 
 def run(request: Request) -> int:
-    """Boot or go on from the checkpoint, run, print; the exit status."""
+    """Boot or continue from the checkpoint, run, and print the result. Return the exit status."""
     kinds = request.kinds
     if not 0 < request.count <= FILE_MIB * 256 // len(kinds) - 16:
         raise UserError(f"--count must be 1 to {FILE_MIB * 256 // len(kinds) - 16} for {len(kinds)} kinds, not {request.count}: "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goals ask of the RTL: its benches and `dev rtl-linux` are run, and their records read."""
+"""Measures of the goals for the RTL. They run its benches and `dev rtl-linux`, and read their records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dev.rtl import predict
 
 
 def smu_cycles() -> dict[str, float]:
-    """Cycles of an idle miss, without memory's, and of one of many (rtl/smu/dv/timing.py): the largest of each kind."""
+    """Return the cycles of an idle miss, without memory's, and of one of many misses (rtl/smu/dv/timing.py): the largest of each
+    kind."""
     _run([RTL / "run", "pytest", "-q", "-p", "no:cacheprovider", RTL / "smu" / "dv", "-k", "timing"])
     found = json.loads((CACHE / "rtl" / "dv" / "timing-timing-full.json").read_text())
     return {name: max(value for key, value in found.items() if key.startswith(name))
@@ -22,8 +23,8 @@ def smu_cycles() -> dict[str, float]:
 
 
 def linux() -> tuple[float, dict[str, float]]:
-    """Linux on the core in RTL: the share of osdp's time that hwdp takes outside the device, and by kind the machine's error in
-    percent, without sign."""
+    """Return results of Linux on the core in RTL: the share of osdp's time that hwdp takes outside the device, and the machine's
+    error for each kind, in percent without sign."""
     on_linux.run(on_linux.Request())
     regions = json.loads(on_linux.RECORD.read_text())["regions"]
     return on_linux.outside(regions), {kind: abs(error) for kind, (_, _, error) in predict.errors().items()}

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./trapless dev rtl-predict`: what the machine predicts of `dev rtl-linux`: cycles of a page miss by kind, and the error.
+"""`./trapless dev rtl-predict`: predicts the results of `dev rtl-linux` with the machine: cycles of a page miss by kind, and the
+error.
 
 The machine runs the same kernel and the same program with the profile `cva6`. The profile's constants come from the bare-metal
 programs of rtl/cva6/bench, not from Linux. The last row is the SMU's own part: from request to doorbell, and from completion
-queue entry to answer. Fails when an error is larger than it may be."""
+queue entry to answer. The command fails if an error is larger than its limit."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ SMU = "SMU"
 
 
 def measured(file: Path) -> tuple[int, dict[str, float]]:
-    """How many misses each kind had in the RTL, and cycles of one; of the SMU those without the device."""
+    """Return how many misses each kind had in the RTL, and the cycles of one. Cycles of the SMU are without the device."""
     try:
         record = json.loads(file.read_text())
         regions, count = record["regions"], record["count"]
@@ -46,7 +47,7 @@ def measured(file: Path) -> tuple[int, dict[str, float]]:
 
 
 def predicted(count: int, kinds: list[str]) -> dict[str, float]:
-    """The cycles of a miss on the machine, by kind."""
+    """Return the cycles of a miss on the machine, by kind."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program, out = folder / "miss", folder / "out"
@@ -68,14 +69,14 @@ def predicted(count: int, kinds: list[str]) -> dict[str, float]:
 
 
 def errors(record: Path = linux.RECORD) -> dict[str, tuple[float, float, float]]:
-    """By kind: cycles of a miss in the RTL, on the machine, and the error in percent."""
+    """Return for each kind the cycles of a miss in the RTL and on the machine, and the error in percent."""
     count, rtl = measured(record)
     machine = predicted(count, [kind for kind in rtl if kind != SMU])
     return {kind: (cycles, machine[kind], 100 * (machine[kind] / cycles - 1)) for kind, cycles in rtl.items()}
 
 
 def run(record: Path = linux.RECORD) -> int:
-    """Print the table; the exit status."""
+    """Print the table. UserError if an error exceeds its limit."""
     print(f"{'kind':>12} {'RTL':>10} {'machine':>10} {'error %':>9} {'at most':>8}   cycles per miss")
     bad = []
     for kind, (cycles, machine, error) in errors(record).items():
