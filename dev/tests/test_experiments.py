@@ -134,7 +134,7 @@ SOUND = {"stats": "frames_refilled 10\npages_adopted 6\npages_discarded 1\nframe
     ("dmesg", "[2] BUG: KCSAN: data-race in hwdp_refill / mas_find\n", "hwdp_refill"),
     ("kmemleak", "unreferenced object 0xff (size 64):\n", "unreferenced"),
     ("page_owner", " hwdp_refill+0x12/0x34\nnr_base_pages: 3\n", "still allocated"),
-    ("page_owner.before", "", "means nothing"),
+    ("page_owner.before", "", "proves nothing"),
     ("failures", "round 3: mapsum read 1 instead of 2\n", "instead of"),
 ])
 def test_soak_finds_what_is_wrong(tmp_path: Path, file: str, text: str, found: str) -> None:
