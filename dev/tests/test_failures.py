@@ -268,7 +268,7 @@ def test_a_hung_drive_hurts_its_own_users(program: Path, patched: Path, root: Pa
 
 
 @pytest.mark.parametrize(("fault", "names"), [
-    ("melt,disk=1", "melt"), ("hang", "disk=N"), ("hang,disk=9", "last disk"), ("hang,disk=1,lba=99999999", "99999999"),
+    ("melt,disk=1", "melt"), ("hang", "disk=N"), ("hang,disk=9", "numbered from 1"), ("hang,disk=1,lba=99999999", "99999999"),
     ("hang,disk=1,queue=0", "queue=0"), ("hang,disk=1,lba=7-3", "lba=7-3"), ("abort,disk=1,after=-1", "after=-1"),
 ])
 def test_a_bad_fault_is_refused_in_one_line(program: Path, patched: Path, data: Data, fault: str, names: str) -> None:

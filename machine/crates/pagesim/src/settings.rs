@@ -306,8 +306,9 @@ impl Settings {
         let text = std::fs::read_to_string(path).map_err(|error| Error::Io { path: path.into(), error })?;
         let mut table: Table = text.parse().map_err(|e: toml::de::Error| wrong(&e.message().replace('\n', " ")))?;
         for change in changes {
-            set(&mut table, change)
-                .ok_or_else(|| Error::Settings(format!("{change}: give KEY=VALUE, like memory.frames=4096")))?;
+            set(&mut table, change).ok_or_else(|| {
+                Error::Settings(format!("{change}: not KEY=VALUE of a known key, like memory.frames=4096"))
+            })?;
         }
         let mut settings: Settings = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| wrong(&format!("{}: {}", e.path(), e.inner().message().lines().next().unwrap_or_default())))?;
