@@ -236,7 +236,7 @@ def what_was(request: Request, outcome: guests.Outcome) -> list[str]:
     """Return lines about the run: the data disk's readahead at the end, what the check of atomic context found, and how often
     each fault struck.
 
-    The command may have changed the readahead for a while; this is not detected. """
+    The command may have changed the readahead for a while; this is not detected."""
     lines = []
     if outcome.readahead is not None and outcome.readahead >= 0:
         why = "as --readahead says" if request.readahead is not None else (

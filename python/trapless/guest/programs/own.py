@@ -55,8 +55,6 @@ def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path(), cflags: 
                         f"({', '.join(cross.SOURCES)})")
     if path.suffix == ".py" and path.is_file():
         return Own(["python3", f"./{path.name}", *argv[1:]], (path,), ("python3",))
-    if path.suffix == ".py" and not path.is_absolute():
-        raise UserError(f"{word}: no such file")
     if "/" not in word or word.startswith("/") or not path.is_file():
         return Own(argv)
     check(path, word, arch)
