@@ -1,6 +1,6 @@
 ----------------------------- MODULE Controller ------------------------------
 (* SPDX-License-Identifier: Apache-2.0 *)
-(* Descriptor 1 and its controller: resets, and the removal of the namespace, after which the descriptor is another user's.
+(* Descriptor 1 and its controller: resets, and the removal of the namespace, after which another user gets the descriptor.
 
    ctrl.valid   the SMU takes requests for the descriptor (VALID)
    ctrl.live    Linux arms entries for it
@@ -24,7 +24,7 @@ Stop(owner) ==
     /\ ctrl' = [ctrl EXCEPT !.owner = owner, !.live = FALSE, !.queued = TRUE, !.valid = ~Rule("stop-before-disable")]
     /\ UNCHANGED <<slot, cmds, ret, work, found>> /\ UNCHANGED keepC
 
-\* Until it is seen stopped, commands may still complete; then they are gone.
+\* Until the driver has seen the controller stopped, commands may still complete. Then they are gone.
 Disable ==
     /\ pc[driver] = "disable" /\ Go(driver, "release")
     /\ ctrl' = [ctrl EXCEPT !.up = FALSE]
@@ -55,7 +55,8 @@ GiveAway ==
     /\ ctrl' = [Serving EXCEPT !.owner = "theirs"]
     /\ UNCHANGED Idle /\ UNCHANGED keepC
 
-\* The worker disarms the areas on a descriptor that was stopped; if it had been given up before, nothing names it any more.
+\* The worker disarms the areas on a descriptor that was stopped. If the driver had given the descriptor up before, no entry names
+\* it after that.
 WorkStart ==
     /\ pc[worker] = "idle" /\ ctrl.queued /\ ctrl' = [ctrl EXCEPT !.queued = FALSE]
     /\ Go(worker, "lock") /\ work' = [work EXCEPT ![worker] = Mine] /\ found' = [found EXCEPT ![worker] = ctrl.gone]

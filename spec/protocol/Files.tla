@@ -5,7 +5,7 @@ EXTENDS Memory
 -----------------------------------------------------------------------------
 (* Taking a page out of the page cache: unmap, flush, remove; its frame is free then. Used by reclaim, truncate and the end of
    a direct write; each calls it with the step that follows. The miss that brought the page may not be over (marks, answer): if
-   the page were armed again at once, a request could join it and be told the freed frame. *)
+   the page were armed again at once, a request could join this miss and get the freed frame. *)
 
 Unmap(t, p) ==
     /\ pc[t] = "unmap" /\ Cached(p) /\ busy[p] = None
@@ -15,8 +15,8 @@ Unmap(t, p) ==
     /\ UNCHANGED <<pmd, pud, hint, table, hw, frames, data, file, cache, dirty, locks, candidates, work, at, found, scan,
                    failed, must, fw, left>>
 
-\* The lock of the page cache makes one step of the removal and of becoming a candidate for those who look under it. If the bit
-\* came first, a run could take it, find the page still cached, and forget it.
+\* The page cache's lock makes the removal and the new candidate one step for everyone who holds this lock. If the candidate bit
+\* came first, a run could take it, find the page still cached, and forget the page.
 FlushTlb(t) == pc[t] = "tlb" /\ Go(t, IF Rule("candidate-at-removal") THEN "remove" ELSE "early") /\ Flushed
 
 Candidate(p) == todo' = todo \cup {p} /\ unfenced' = (unfenced \/ Rule("evicted-unfenced"))
@@ -35,7 +35,7 @@ Remove(t, p, next) ==
 TakeOut(t, p, next) == FlushTlb(t) \/ EarlyCandidate(t, p) \/ Remove(t, p, next)
 
 reclaim == "reclaim"
-\* REQ: OS-11: written back first.
+\* REQ: OS-11: a dirty page is written back first.
 ReclaimStart(p) ==
     /\ pc[reclaim] = "idle" /\ Cached(p) /\ busy[p] = None /\ (~dirty[p] \/ ~Rule("write-back-first"))
     /\ at' = [at EXCEPT ![reclaim] = p] /\ busy' = [busy EXCEPT ![p] = reclaim]
@@ -50,9 +50,9 @@ Reclaim ==
        \/ TakeOut(reclaim, at[reclaim], "idle")
 
 -----------------------------------------------------------------------------
-(* Re-arming, one run at a time: mmap_lock and invalidate_lock shared; take the candidates; fence if entries were emptied
-   since the last fence; look the block up; under the area's lock see that nothing is in the way, and under the page table's
-   that the page has not become a candidate again. *)
+(* Re-arming, one run at a time. A run takes mmap_lock and invalidate_lock shared. It takes the candidates, fences if entries were
+   emptied since the last fence, and looks the blocks up. Under the area's lock it checks that nothing forbids arming. Under the
+   page table lock it checks that the page has not become a candidate again. *)
 
 Rearmers == {"rearm", "rearm2"} \cap Threads
 keepR == <<pmd, pud, hint, table, hw, frames, data, file, pages, dead, rwsem, inval, mmap, dio, reading, scan, failed, must,
@@ -71,7 +71,8 @@ RearmStart(t) ==
     /\ readers' = readers \cup {t} /\ rearming' = t /\ Go(t, "take")
     /\ UNCHANGED <<pte, lock, work, at, found, fw, candidates>> /\ UNCHANGED keepR
 
-\* What one takes again, a run that waits with an older fence has not any more. One may take of such a run, too.
+\* If a run takes a page again, a run that waits with an older fence gives the page up. A run may also take pages from such a
+\* waiting run.
 RearmTake(t) ==
     /\ pc[t] = "take" /\ todo' = {} /\ Go(t, "settle")
     /\ \E also \in SUBSET UNION {work[u] : u \in Waiting} : work' = [u \in Threads |->
@@ -85,12 +86,13 @@ RearmSettle(t) ==
        ELSE fw' = [fw EXCEPT ![t] = IF Rule("pending-fence") THEN UNION {fw[u] : u \in Waiting} ELSE {}]
     /\ UNCHANGED <<pte, lock, readers, rearming, work, at, found, todo>> /\ UNCHANGED keepR
 
-\* Direct reads change nothing, whoever makes them, however many, and whether they came first.
+\* Direct reads never prevent arming: it does not matter who makes them, how many there are, and whether they began first.
 InTheWay(p) == dio \/ Cached(p) \/ (reading /\ ~Rule("reads-deny-nothing"))
-\* Since block and descriptor were looked up, the descriptor is not stopped, and not another one's.
+\* The descriptor is not stopped, and has not been given to another user since block and descriptor were looked up.
 Bound(t) == ~Rule("bound-under-lock") \/ (ctrl.live /\ (found[t][2] = ctrl.gen \/ ~Rule("generation-at-store")))
 
-\* A page without block is dropped, one without descriptor put back. (Without the check under the lock: checked here.)
+\* A page without a block is dropped. A page without a descriptor is put back. (If the check under the lock is left out, it is
+\* made here.)
 RearmLookup(t) ==
     /\ pc[t] = "lookup" /\ fw[t] = {} /\ work[t] # {}
     /\ LET p == Least(work[t])
@@ -121,8 +123,8 @@ RearmStore(t) ==
     /\ lock' = [lock EXCEPT ![1] = None] /\ work' = [work EXCEPT ![t] = @ \ {p}] /\ Go(t, "lookup")
     /\ UNCHANGED <<readers, rearming, at, found, fw, candidates>> /\ UNCHANGED keepR
 
-\* The device does not answer, and others want the locks: let go of them, keep what was taken and the fence, come again. (A
-\* disarmer in between finds that entries were emptied and fences, too; here it does not, and need not.)
+\* The device does not answer, and others want the locks. The run releases them, keeps its pages and its fence, and comes again
+\* later. (In Linux, a disarm in between sees that entries were emptied, and fences, too. Here it does not, and need not.)
 RearmLater(t) ==
     /\ pc[t] = "lookup" /\ fw[t] # {} /\ readers' = readers \ {t} /\ rearming' = None /\ Go(t, "later")
     /\ UNCHANGED <<pte, lock, work, at, found, fw, candidates>> /\ UNCHANGED keepR
@@ -131,7 +133,7 @@ RearmAgain(t) ==
     /\ pc[t] = "later" /\ MayRearm /\ readers' = readers \cup {t} /\ rearming' = t /\ Go(t, "lookup")
     /\ UNCHANGED <<pte, lock, work, at, found, fw, candidates>> /\ UNCHANGED keepR
 
-\* Or, as a fault does, put back what was taken.
+\* Or the run puts its pages back, as a fault does.
 RearmGiveUp(t) ==
     /\ pc[t] = "lookup" /\ fw[t] # {} /\ readers' = readers \ {t} /\ rearming' = None /\ Go(t, "idle")
     /\ todo' = todo \cup work[t] /\ unfenced' = TRUE /\ work' = [work EXCEPT ![t] = {}] /\ fw' = [fw EXCEPT ![t] = {}]
@@ -208,7 +210,7 @@ Other ==
     /\ UNCHANGED <<mem, hw, frames, data, blk, ver, ctrl, pages, locks, candidates, thread, fw>>
 
 -----------------------------------------------------------------------------
-(* Direct write of one page: counted (hwdp_denied), disarm, write the block, drop what got cached meanwhile. *)
+(* Direct write of one page: count the write (hwdp_denied), disarm, write the block, drop the page if it was cached meanwhile. *)
 
 direct == "dio"
 DioStart(p) ==
@@ -240,7 +242,7 @@ Dio ==
        \/ DioEnd
 
 -----------------------------------------------------------------------------
-(* Direct reads, by whoever may read the file. They overlap: there may be one under way for ever. *)
+(* Direct reads, by anyone who may read the file. They overlap, so one may be under way at every moment, for ever. *)
 
 Reader ==
     /\ "reader" \in Threads /\ reading' = ~reading

@@ -1,7 +1,7 @@
 ------------------------------ MODULE Hardware -------------------------------
 (* SPDX-License-Identifier: Apache-2.0 *)
 (* The state; harts and the SMU (spec/isa.md, spec/smu.md). Every action is one access to shared memory, or a critical section
-   that only the holder of its lock can tell from one. *)
+   that looks like one access to everyone but the holder of its lock. *)
 EXTENDS Naturals, FiniteSets, TLC
 
 CONSTANTS
@@ -39,8 +39,8 @@ AreaOf(p) == AreaAt(TableOf(p))
 SpaceAt(a) == IF a + SpaceCount > AreaCount THEN a + SpaceCount - AreaCount ELSE 1
 SpaceOf(p) == SpaceAt(AreaOf(p))
 DescOf(p) == Least({AreaOf(p), DescCount})
-\* The first area's pages. To it happens what is not hardware, a fault or adoption: its file is changed, it is unmapped, its
-\* controller is reset. The other areas are those of strangers to that.
+\* The first area's pages. All areas have misses, faults and adoption. Everything else happens only to the first area: its file
+\* is changed, it is unmapped, its controller is reset. The other areas belong to users who have no part in this.
 Mine == {p \in Pages : AreaOf(p) = 1}
 TablesIn(a) == {t \in Tables : AreaAt(t) = a}
 Rule(name) == name \notin Without
@@ -76,7 +76,7 @@ VARIABLES
     unfenced,           \* entries were emptied; their misses may be live
     rearming,           \* holder of the right to re-arm
     pc, work, at, fw,   \* threads: step, pages or tables to do, one of them, fence
-    scan,               \* passes of kpted: pages of the table that are yet to be looked at
+    scan,               \* passes of kpted: pages of the table that they have not looked at yet
     found,              \* threads: block looked up, and what else was read before
     failed,             \* passes: adoption found no memory in this table
     must,               \* pages that a sync has promised to adopt
@@ -127,7 +127,7 @@ Init ==
                reset |-> Resets, remove |-> Removals]
 
 -----------------------------------------------------------------------------
-(* Harts. A walk reads the entry; what it saw of an armed one is its request. *)
+(* Harts. A walk reads the entry. If the entry is armed, the walk's request carries the value that it saw. *)
 
 Translated(h, p) == tlb[h] # None /\ tlb[h][1] = p
 Asks(h, p, kernel) == hart' = [hart EXCEPT ![h] = [st |-> "request", p |-> p, seen |-> pte[p], kernel |-> kernel]]
@@ -141,8 +141,8 @@ Touch(h, p) ==
          [] OTHER -> tlb' = [tlb EXCEPT ![h] = <<p, pte[p].v>>] /\ UNCHANGED hart
     /\ UNCHANGED <<mem, slot, cmds, frames, data, file, pages, locks, candidates, thread, fw, left>>
 
-\* REQ: ISA-3: the kernel's access, perhaps with a spinlock held: to it an armed entry is an ordinary invalid one. In atomic
-\* context it takes its fixup, and nothing has happened; otherwise the fault handler comes.
+\* REQ: ISA-3: an access of the kernel, which may hold a spinlock. For this access an armed entry is an ordinary invalid entry. In
+\* atomic context the access takes its fixup and changes nothing; otherwise the fault handler runs.
 KernelTouch(h, p) ==
     /\ Kernel /\ hart[h].st = "idle" /\ HasTable(p)
     /\ ~Translated(h, p)
@@ -157,7 +157,7 @@ Store(h, p) ==
     /\ Faults(h, p)
     /\ UNCHANGED <<mem, tlb, slot, cmds, frames, data, file, pages, locks, candidates, thread, fw, left>>
 
-\* REQ: ISA-4: an interrupt ends the wait, or withdraws the request; not the miss. That none comes is possible as well.
+\* REQ: ISA-4: an interrupt ends the wait, or withdraws the request, but does not end the miss. There may also be no interrupt.
 Interrupt(h) ==
     /\ hart[h].st \in {"request", "wait"}
     /\ hart' = [hart EXCEPT ![h] = IdleHart]
@@ -192,9 +192,9 @@ Accept(h) ==
                     /\ slot' = [slot EXCEPT ![s] = [st |-> "lookup", p |-> p, seen |-> hart[h].seen, f |-> None, w |-> {h}]]
         /\ UNCHANGED <<mem, tlb, cmds, frames, data, file, pages, locks, candidates, thread, fw, left>>
 
-\* REQ: SMU-2: the entry is read again before anything else; then a frame, a command. The command reads a block of the namespace
-\* that the descriptor has (0: of another user's), and is lost if the controller is disabled. REQ: SMU-6: without a valid
-\* descriptor the miss fails.
+\* REQ: SMU-2: the SMU reads the entry again before anything else. Then it takes a frame and sends a command. The command reads a
+\* block of the namespace that the descriptor has (0: of another user's namespace), and is lost if the controller is disabled.
+\* REQ: SMU-6: without a valid descriptor the miss fails.
 Block(s) == IF Strange(s) \/ ctrl.owner # "theirs" THEN slot[s].seen.v ELSE 0
 Lookup(s) ==
     /\ slot[s].st = "lookup"
@@ -229,13 +229,13 @@ Complete(c) ==
         /\ slot[s].st # "timeout"
         /\ UNCHANGED <<mem, hart, tlb, free, ring, file, pages, locks, candidates, thread, fw, left>>
 
-\* No completion in time. The command may still write its frame.
+\* The completion does not come in time. The command may still write its frame.
 Timeout(s) ==
     /\ slot[s].st = "io" /\ Spend("timeout")
     /\ slot' = [slot EXCEPT ![s].st = "timeout"]
     /\ UNCHANGED <<mem, hart, tlb, cmds, frames, data, file, pages, locks, candidates, thread, fw>>
 
-\* REQ: SMU-3: compare and exchange. SMU-5: what is not installed is returned.
+\* REQ: SMU-3: compare and exchange. SMU-5: a frame that is not installed is returned.
 Install(s) ==
     LET p == slot[s].p IN
     /\ slot[s].st = "pte"
@@ -256,7 +256,7 @@ Mark(s) ==
        ELSE pud' = [pud EXCEPT ![SpaceOf(slot[s].p)] = TRUE] /\ UNCHANGED pmd
     /\ UNCHANGED <<pte, hint, table, hart, tlb, cmds, frames, data, file, pages, locks, candidates, thread, fw, left>>
 
-\* REQ: SMU-6: each waiter is answered once. A walk goes on with the entry it is told.
+\* REQ: SMU-6: each waiter is answered once. A walk continues with the entry in the answer.
 Answer(s) ==
     LET st == slot[s].st
         told == slot[s].w

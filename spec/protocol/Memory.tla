@@ -7,7 +7,7 @@ EXTENDS Hardware
 
 Adopted(p) == cache' = [cache EXCEPT ![p] = pte[p].v] /\ pte' = [pte EXCEPT ![p] = Entry("synced", @.v)]
 
-\* The fence comes before the next life of an emptied entry, which is a candidate from now on.
+\* An emptied entry is a candidate from now on. There must be a fence before it is armed again.
 Emptied(p) ==
     /\ pte' = [pte EXCEPT ![p] = Empty]
     /\ IF p \in Mine THEN todo' = todo \cup {p} /\ unfenced' = TRUE ELSE UNCHANGED candidates
@@ -27,8 +27,8 @@ Insert(p, bytes) ==
        THEN Emptied(p)
        ELSE UNCHANGED <<pte, candidates>>
 
-\* Freed frames go to other users, who write to them. Frames and slots that are free are thus alike; which one is taken next
-\* does not matter, and the lowest is.
+\* Freed frames go to other users, who write to them. So free frames are interchangeable, and so are free slots: it does not
+\* matter which one is taken next, and the model takes the lowest.
 Reused(set) == data' = [f \in Frames |-> IF f \in set THEN Foreign ELSE data[f]]
 
 Cached(p) == cache[p] # None
@@ -48,7 +48,7 @@ Disarming(h) ==
        ELSE IF st = "unfenced" THEN unfenced' = TRUE /\ UNCHANGED todo ELSE todo' = todo \cup {hart[h].p} /\ UNCHANGED unfenced
     /\ UNCHANGED <<mem, tlb, slot, cmds, frames, data, file, pages, locks, thread, fw, left>>
 
-\* The fault handler. OS-10: an armed entry is emptied, the ordinary fault goes on.
+\* The fault handler. OS-10: it empties an armed entry, and then handles the fault as an ordinary one.
 Fault(h) ==
     LET p == hart[h].p
         again == hart' = [hart EXCEPT ![h] = IdleHart]
@@ -102,9 +102,9 @@ TakeReturns ==
     /\ UNCHANGED <<mem, hw, ring, file, pages, locks, candidates, thread, fw, left>>
 
 -----------------------------------------------------------------------------
-(* kpted: OS-6. Marks are cleared from the top, each before what is below it is read. Each area has passes of its own. An upper
-   mark may be for other areas of the address space, too: who takes it leaves a hint to each of them (in Linux a
-   count, which is not the one that they have seen last). *)
+(* kpted: OS-6. Marks are cleared from the top, each before the entries below it are read. Each area has separate passes. An upper
+   mark may also belong to other areas of the address space. A pass that clears it leaves a hint for each of them. (In Linux the
+   hint is a count that differs from the one that the area saw last.) *)
 
 PassOf == [kpted |-> 1, kpted2 |-> 2, kpted3 |-> 3]
 Passes == DOMAIN PassOf \cap Threads
@@ -149,7 +149,7 @@ PtedScan(k) ==
        \/ Is(p, "unsynced") /\ Spend("fail") /\ failed' = [failed EXCEPT ![k] = TRUE] /\ UNCHANGED <<pte, cache>>
     /\ UNCHANGED <<pmd, pud, hint, lock, work, pc>> /\ UNCHANGED keepPted
 
-\* Pages that found no memory are to be found again by the marks.
+\* If there was no memory to adopt a page, the marks are set again, so that a later pass finds the page.
 PtedLeave(k) ==
     LET t == Least(work[k]) a == PassOf[k] IN
     /\ pc[k] = "scan" /\ scan[k] = {}
@@ -168,8 +168,8 @@ PtedEnd(k) ==
 Pted(k) == PtedStart(k) \/ PtedShare(k) \/ PtedHint(k) \/ PtedTable(k) \/ PtedScan(k) \/ PtedLeave(k) \/ PtedEnd(k)
 
 -----------------------------------------------------------------------------
-(* sync (fsync, memory failure, suspend): every page that is filled now gets its metadata (OS-8). It does not trust the upper
-   mark, which another pass may have cleared and not yet acted upon. *)
+(* sync (fsync, memory failure, suspend): every page that is filled when it begins gets its metadata (OS-8). A sync does not trust
+   the upper mark: another pass may have cleared it without having adopted the pages yet. *)
 
 sync == "sync"
 SyncBegin ==
@@ -205,7 +205,7 @@ Sync == sync \in Threads /\ (SyncBegin \/ SyncTable \/ SyncEnd \/ SyncForget)
 
 -----------------------------------------------------------------------------
 (* Withdrawal, used by munmap, truncate, direct writes and moving of blocks. OS-4: empty the leaves, flush the harts, fence the
-   SMU; only then go on. Whoever leaves the area alive gives the lock back before the flush, and fences only if needed. *)
+   SMU; only then go on. If the area stays alive, the lock is released before the flush, and there is a fence only if needed. *)
 
 Withdrawers == {"munmap", "fork", "truncate", "dio", "move", "worker"} \cap Threads
 Afterwards(t) == CASE t = "munmap" -> "zap" [] t = "fork" -> "copy" [] t = "worker" -> "over"
@@ -218,7 +218,7 @@ WLock(t) ==
     /\ pc[t] = "lock" /\ lock[1] = None /\ lock' = [lock EXCEPT ![1] = t] /\ Go(t, "empty")
     /\ UNCHANGED <<pte, cache, candidates, hart, tlb, slot, fw, dead, work>> /\ UNCHANGED keepW
 
-\* REQ: OS-7: by exchange. Without it: look, and store later (found holds what was seen).
+\* REQ: OS-7: the entry is exchanged. Without this rule, an armed entry is read first, and emptied later by a plain store.
 WEmpty(t) ==
     LET p == Least(work[t]) IN
     /\ pc[t] = "empty" /\ work[t] # {}

@@ -48,11 +48,11 @@ Homes(f) ==
     + Cardinality({p \in Pages : pte[p] = Entry("unsynced", f)})
     + Cardinality({p \in Pages : cache[p] = f})
 
-\* REQ: SMU-5, OS-5: every frame is somewhere, and in one place only.
+\* REQ: SMU-5, OS-5: every frame is in exactly one place.
 NoFrameLost == \A f \in Frames : Homes(f) >= 1
 NoFrameTwice == \A f \in Frames : Homes(f) <= 1
 
-\* REQ: OS-5: no translation to a frame that is not the page's.
+\* REQ: OS-5: no translation leads to a frame that does not belong to the page.
 NoFreedFrameReachable ==
     /\ \A p \in Pages : Is(p, "synced") => cache[p] = pte[p].v
     /\ \A h \in Harts : tlb[h] # None =>
@@ -72,14 +72,14 @@ NoStaleBlock ==
         /\ Valid(p) => data[pte[p].v] # Foreign
         /\ Cached(p) => blk[p] # None
 
-\* REQ: OS-2: what is mapped or cached are the bytes last written, but for pages under a direct write.
+\* REQ: OS-2: mapped and cached pages have the bytes that were written last, except during a direct write to the page.
 Writing(p) == direct \in Threads /\ at[direct] = p /\ pc[direct] \in {"unmap", "tlb", "remove"}
 NoStaleBytes ==
     \A p \in Pages : ~Writing(p) =>
         /\ Valid(p) => data[pte[p].v] = Bytes(p, ver[p])
         /\ Cached(p) => data[cache[p]] = Bytes(p, ver[p])
 
-\* REQ: OS-6: an unsynced page is found: marked, about to be marked, or about to be looked at.
+\* REQ: OS-6: an unsynced page is found: it is marked, or about to be marked, or kpted is about to look at it.
 NoLostPage ==
     \A k \in Passes : \A p \in Pages : AreaOf(p) = PassOf[k] /\ Is(p, "unsynced") =>
         LET t == TableOf(p) a == AreaOf(p) IN
@@ -89,7 +89,7 @@ NoLostPage ==
         \/ pmd[t] /\ \E j \in Passes : PassOf[j] \in Sharers(a) /\ pc[j] = "share"
         \/ pc[k] = "scan" /\ (p \in scan[k] \/ (failed[k] /\ t = Least(work[k])))
 
-\* REQ: OS-8: what was unsynced when a sync began is adopted when it ends.
+\* REQ: OS-8: pages that were unsynced when a sync began are adopted when it ends.
 SyncComplete == sync \in Threads /\ pc[sync] = "over" => \A p \in must : ~Is(p, "unsynced")
 
 \* REQ: OS-4, OS-5: nobody uses page tables that are freed.
@@ -102,10 +102,10 @@ NoFreedTable ==
 \* REQ: ISA-3: kernel code, which may hold a spinlock, never waits for a device.
 NoKernelWait == \A h \in Harts : hart[h].kernel => hart[h].st \notin {"request", "wait"}
 
-\* REQ: SMU-8: whoever waits for a fence waits for nothing of another drive.
+\* REQ: SMU-8: a wait for a fence never includes a wait for another drive.
 NoWaitForStrangers == \A t \in Threads : \A s \in fw[t] : ~Strange(s)
 
-\* No miss fails because of what happens to another user's descriptor.
+\* No miss fails because another user's descriptor is stopped, released or given away.
 NoDenialByReset == \A s \in Slots : slot[s].st = "refused" => ~Strange(s)
 
 \* REQ: OS-8: fork copies neither armed nor unsynced entries.
@@ -118,7 +118,8 @@ NoPageForgotten ==
         \/ \E t \in Rearmers : p \in work[t]
         \/ PteLocked(p)
 
-\* Nobody keeps a file from hardware by reading it: what could be served and is not armed is armed in the end, or cached.
+\* Nobody can prevent hardware paging of a file by reading it: a page that hardware could serve and that is not armed is armed or
+\* cached in the end.
 Servable(p) == Is(p, "empty") /\ ~Cached(p) /\ Has(p) /\ ctrl.live /\ ~dead
 NoDenialByReads == Rearmers # {} => \A p \in Mine : Servable(p) ~> ~Servable(p)
 
