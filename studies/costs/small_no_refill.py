@@ -29,7 +29,7 @@ NO_REFILL = miss_latency.Load(ring=32768, log_ms=0)
 two.)"""
 SMALL = miss_latency.Load(file_bytes=4096 * ext4.MIB, ring=1024, log_ms=0)
 QUICK_FILE_BYTES = 1024 * ext4.MIB
-"""Most bytes of the file in the quick form, because making a disk of random bytes takes long."""
+"""Maximum size of the file in bytes in the quick form, because making a disk of random bytes takes long."""
 THREADS = (1, 2, 4)
 SEEDS = (8, 9, 10)
 """Seeds of fio; the quick form has two."""
