@@ -111,7 +111,7 @@ def environment() -> dict[str, str]:
 
 
 def main(command: list[str]) -> int:
-    """Run a command with the tools on PATH; its exit status."""
+    """Run a command with the tools on PATH, and return its exit status."""
     try:
         setup()
         os.execvpe(command[0], command, environment())

@@ -5,7 +5,7 @@
 package trapless_soc_pkg;
   localparam int unsigned AddrWidth = 64;
   localparam int unsigned DataWidth = 64;
-  // CVA6 uses the two low bits (which cache, and whether it is an atomic operation), the SMU three.
+  // CVA6 uses the two low bits: they name the cache, and say whether the access is atomic. The SMU uses three bits.
   localparam int unsigned MasterIdWidth = 3;
 `ifdef TRAPLESS_SMU
   localparam int unsigned Masters = 2;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Crosses of functional coverage: events, by the state in which they happen. They are bound to the unit in the size of the
-// proofs, because the checkers of the proofs know who waits. Verilator counts them, and `test_claims` judges them like the cases
-// of the claims.
+// Cross coverage: which events happen in which states. This module is bound to an SMU of the size that the proofs use, because
+// the checkers of the proofs know which requests wait. Verilator counts how often each cover point is met. `test_claims` judges
+// the counts in the same way as those of the claims' cases.
 
 `include "claim.svh"
 
-// For each stage, whether a PMSHR entry is in it when the event happens. "kept": the miss is over, but its command or frame is
-// not.
+// One cover point for each stage: the event happens while a PMSHR entry is in this stage. "kept": the miss is over, but its
+// command is still running or its frame is not returned yet.
 `define CROSS_STAGES(event, happens) \
   always @(posedge clk_i) if (rst_ni && (happens)) begin \
     event``_while_looked_up_met : cover (at[StLookup]); \
@@ -18,7 +18,7 @@
     event``_while_kept_met : cover (at[StOver]); \
   end
 
-// Number of sources that wait for the answer.
+// Whether no request, one request or several requests wait for the answer.
 `define CROSS_WAITERS(outcome, why) \
   always @(posedge clk_i) if (rst_ni && `SMU.answer_valid && told.reason == reason_t'(why)) begin \
     outcome``_to_nobody_met : cover (waiting == 0); \
@@ -26,7 +26,7 @@
     outcome``_to_several_met : cover (waiting > 1); \
   end
 
-// Which of the two errors comes, and whether a doorbell is shown or the unit is disabled at that time.
+// Which bus error the access gets, and whether a doorbell write is offered or the unit is disabled at that time.
 `define CROSS_ERRORS(access, happens, resp) \
   always @(posedge clk_i) if (rst_ni && (happens)) begin \
     access``_slverr_met : cover (resp == RespSlvErr); \

@@ -98,7 +98,7 @@ class Doorbells:
         end.due = self.world.cycle + self.latency()
 
     def _ring(self, d: int, end: End) -> int:
-        """Let the write take effect; its response."""
+        """Let the write take effect, and return its response."""
         access = Access(0, -1 - d, end.addr, 1, 2, False)
         words = {end.addr & ~7: (end.data << 32, 0xf0) if end.addr & 4 else (end.data, 0x0f)}
         resp, effect = self.world.check_write(access, words)

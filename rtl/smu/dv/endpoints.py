@@ -26,7 +26,7 @@ async def ringing(bench: Bench, d: int) -> None:
 
 
 async def quickly(bench: Bench, offset: int, value: int | None = None) -> int:
-    """Access a register, within ACCESS cycles; the value read."""
+    """Access a register, within ACCESS cycles. Return the value that was read."""
     access = cocotb.start_soon(bench.os.read(offset) if value is None else bench.os.write(offset, value))
     for _ in range(ACCESS):
         if access.done():
@@ -37,7 +37,8 @@ async def quickly(bench: Bench, offset: int, value: int | None = None) -> int:
 
 @cocotb.test()
 async def a_device_that_takes_no_doorbell_stops_nobody_else(dut: HierarchyObject) -> None:
-    """Misses, fences and registers of another device go on; its own misses fail in bounded time. REQ: SMU-8, SMU-10, SMU-14"""
+    """Misses, fences and registers of other devices still work. Misses at the silent device fail in bounded time. REQ: SMU-8,
+    SMU-10, SMU-14"""
     bench = await Bench.start(dut)
     world, walkers = bench.world, bench.walkers
     waits = {1: walkers.ask(1, 1)}

@@ -43,7 +43,7 @@ def words(bench: Bench) -> tuple[int, int]:
 
 
 async def enabled(bench: Bench) -> bool:
-    """Set ENABLE; whether it stays set. If not, check that STATUS.ERROR says so and that a request is refused."""
+    """Set ENABLE, and return whether it stays set. If not, check that STATUS.ERROR says so and that a request is refused."""
     os = bench.os
     await os.write(reg("CTRL"), 1)
     stays = await os.read(reg("CTRL")) == 1

@@ -78,7 +78,8 @@ async def idle_while_nothing_is_under_way(dut: HierarchyObject) -> None:
 
 @cocotb.test()
 async def idle_ends_with_a_doorbell_that_is_not_taken(dut: HierarchyObject) -> None:
-    """A doorbell write that a device does not take is under way, however long; so is one that is due after it. REQ: SMU-14"""
+    """A doorbell write that a device does not take counts as under way, however long it lasts. So does the next write. REQ:
+    SMU-14"""
     bench = await Bench.start(dut)
     world = bench.world
     wait = bench.walkers.ask(0, 0)

@@ -88,8 +88,8 @@ class Device:
             self.complete(self.pending.index(self.rng.choice(due)))
 
     def complete(self, which: int = 0, status: int | None = None) -> bool:
-        """Complete a command; whether there was one, and room for its entry. The device writes the data whatever the status
-        is."""
+        """Complete a command. Return whether there was a command, and room for its entry. The device writes the data whatever the
+        status is."""
         if which >= len(self.pending):
             return False
         command = self.pending[which]

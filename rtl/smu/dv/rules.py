@@ -127,7 +127,7 @@ async def an_entry_that_changed_before_the_lookup_starts_no_io(dut: HierarchyObj
 
 @cocotb.test()
 async def installs_go_from_the_leaf_up(dut: HierarchyObject) -> None:
-    """REQ: SMU-3, SMU-4. Completion queue entry, PTE, PMD, PUD; the answer last (the world checks each step)."""
+    """REQ: SMU-3, SMU-4. The unit reads the completion, changes PTE, PMD and PUD, then answers. The world checks each step."""
     bench = await Bench.start(dut)
     wait = bench.walkers.ask(0, 7)
     await bench.at_device(1)

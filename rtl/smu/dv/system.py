@@ -63,7 +63,7 @@ class System:
         return await self.read(reg(f"CNT_{name}"))
 
     async def failed_with_error(self, offset: int, value: int) -> bool:
-        """Write a register; whether STATUS.ERROR is set afterwards."""
+        """Write a register. Return whether STATUS.ERROR is set afterwards."""
         await self.write(offset, value)
         return await self.status("ERROR") == 1
 
@@ -154,7 +154,7 @@ class System:
         return put
 
     async def take_returned(self) -> list[str]:
-        """Empty the return ring; the reasons in order."""
+        """Empty the return ring, and return the reasons in order."""
         world, size = self.world, self.world.sizes.ret_entries
         tail, reasons = await self.read(reg("RET_TAIL")), []
         if (tail - self.head) % 2**32 == size:
@@ -240,7 +240,7 @@ class System:
         self.withdrawn.discard(page)
 
     def arm(self, page: int, other_block: bool = True, soft: bool = False) -> bool:
-        """Arm a page that is withdrawn and fenced, with another block or the same one; whether it was armed."""
+        """Arm a page that is withdrawn and fenced, with another block or the same one. Return whether it was armed."""
         world = self.world
         if world.pte(page) or page in self.withdrawn:
             return False

@@ -94,7 +94,7 @@ def model(build: Build, files: list[Path] | None = None) -> Path:
 
 
 def bench(build: Build, module: str, run: str, files: list[Path] | None = None, **settings: int) -> Path:
-    """Run one module of cocotb tests; the folder with its output."""
+    """Run one module of cocotb tests, and return the folder with its output."""
     folder = model(build, files)
     here = folder / run
     here.mkdir(exist_ok=True)

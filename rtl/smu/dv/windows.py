@@ -49,7 +49,7 @@ async def begin(dut: HierarchyObject, windows: list[Window] | None, lock: bool =
 
 
 def watch(bench: Bench) -> list[int]:
-    """Let memory take every access from now on, at any address; a list of the addresses."""
+    """Let memory take every access from now on, at any address. Return a list of the addresses."""
     world, seen = bench.world, []
 
     def read(access: Access) -> int:
@@ -81,7 +81,7 @@ def refused(answer: tuple[int, int, int]) -> bool:
 
 
 async def error(bench: Bench) -> bool:
-    """Whether STATUS.ERROR is set; clears it. The unit is disabled for it."""
+    """Return whether STATUS.ERROR is set, and clear it. The unit is disabled for this."""
     found = await bench.os.status("ERROR")
     await bench.os.write(reg("CTRL"), 0)
     assert await bench.os.status("ERROR") == 0
@@ -221,7 +221,7 @@ async def misses_are_served_within_windows(dut: HierarchyObject) -> None:
 
 
 async def set_ring(bench: Bench, ring: str, base: int, size: int) -> bool:
-    """Set a ring up while the unit is disabled, then enable the unit; whether there was no error."""
+    """Set a ring up while the unit is disabled, then enable the unit. Return whether there was no error."""
     os = bench.os
     await os.write(reg("CTRL"), 0)
     await bench.cycles(LONG)
@@ -294,7 +294,7 @@ async def a_free_ring_outside_gives_no_frame(dut: HierarchyObject) -> None:
 
 
 async def valid(bench: Bench, d: int, **fields: int) -> bool:
-    """Set a descriptor's fields and VALID; whether VALID was set. It is cleared afterwards."""
+    """Set a descriptor's fields and VALID. Return whether VALID was set. VALID is cleared afterwards."""
     os = bench.os
     for name, value in fields.items():
         await os.write(desc(d, name), value)

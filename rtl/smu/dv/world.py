@@ -79,7 +79,7 @@ class World:
         self.commands: dict[int, int] = {}
         """The latest command identifier of each of the unit's entries."""
         self.windows: list[Window] | None = None
-        """Windows in force; None if there are none."""
+        """Windows that are in force, or None if there are none."""
         self.progress: dict[int, str] = {}
         """Last step of each page's install."""
         self.updating: dict[int, int] = {}
@@ -208,7 +208,7 @@ class World:
         return resp
 
     def check_read(self, access: Access) -> int:
-        """Check a read that takes effect; its response."""
+        """Check a read that takes effect, and return its response."""
         area, index = self.area(access.addr)
         want = 16 if area == "free" else 8
         tried = area == "ret" and index == 0 and (self.atomics or access.lock and access.addr == RET_RING)
@@ -298,7 +298,7 @@ class World:
                 self.devices[index].taken(value)
 
     def exchange(self, access: Access, compared: int, new: int) -> int:
-        """Let an AtomicCompare take effect; its response."""
+        """Let an AtomicCompare take effect, and return its response."""
         words = {access.addr: (new, 0xff)}
         if self.ram.read(access.addr) == compared:
             resp, done = self.check_write(access, words)
@@ -353,7 +353,7 @@ class World:
             cover("read_back.other" if not resp else "read_back.failed")
 
     def _install(self, key: int, page: int, seen: int, new: int, effect: bool) -> int:
-        """Check a write of the PTE, also one that takes no effect; the frame."""
+        """Check a write of the PTE, also one that takes no effect. Return the frame."""
         fenced = self.fenced[get("PTE_DEVICE", seen)]
         self.check(self.accepted[page] > fenced, "SMU-8", f"page {page} installed after a fence over its request")
         self.check(names_block(seen), "SMU-3", f"page {page} is overwritten although its entry is {seen:#x}, which is not armed")
@@ -384,7 +384,7 @@ class World:
             cover(f"mark.{area}_{'found' if found else 'set'}")
 
     def command(self, d: int, at: int) -> tuple[int, int, int]:
-        """Check a command in a submission queue; its identifier, block and frame."""
+        """Check a command in a submission queue. Return its identifier, block and frame."""
         cdw0, nsid = self.ram.read(at) & 0xffff_ffff, self.ram.read(at) >> 32
         prp1, slba, cdw12 = (self.ram.read(at + C[f"NVME_SQE_{name}"]) for name in ("PRP1", "SLBA", "CDW12"))
         rest = [self.ram.read(at + offset) for offset in (8, 16, 32, 56)]

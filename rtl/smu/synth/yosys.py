@@ -30,7 +30,7 @@ class SynthesisError(Exception):
 
 
 def run(name: str, passes: list[str]) -> str:
-    """Run passes in the folder of builds; returns the log. Raises SynthesisError if a pass fails."""
+    """Run passes in the folder of builds, and return the log. Raises SynthesisError if a pass fails."""
     BUILD.mkdir(parents=True, exist_ok=True)
     log = BUILD / f"{name}.log"
     with log.open("w") as out:

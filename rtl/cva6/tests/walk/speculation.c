@@ -21,7 +21,7 @@ static __attribute__((noinline)) u64 after_fault(u64 a) {
                      : : "r"(a), "r"(bad) : "t0", "t1", "t2", "t3", "memory");
     return a;
 }
-// A jump whose target the branch predictor has learnt, and which then goes elsewhere.
+// A jump that the branch predictor has learnt. The last jump goes to another target.
 static u64 targets[2];
 static __attribute__((noinline)) u64 jumps(u64 second) {
     u64 sum = 0;
@@ -32,7 +32,7 @@ static __attribute__((noinline)) u64 jumps(u64 second) {
     }
     return sum;
 }
-// A branch that always goes the same way, except for the last time. After it is the access that must not ask.
+// A branch that goes the same way every time, except for the last time. The access behind it must not ask the SMU.
 static __attribute__((noinline)) u64 branches(u64 a) {
     u64 sum = 0;
     for (u64 i = 0; i < 60; i++) {
@@ -51,8 +51,9 @@ static __attribute__((noinline)) u64 returns(u64 a) {
                      : "=r"(v) : "r"(a), "r"(1ul) : "ra", "t1");
     return v;
 }
-// Code at the end of a page. `to_call` ends with a late call: the fetch of the next page is speculative, while the pipeline has
-// only instructions that were issued. `to_load` ends with a load that needs the walker while that fetch uses it.
+// Code at the end of a page. `to_call` ends with a call that retires late: the core fetches from the next page by speculation
+// while all instructions in the pipeline have been issued. `to_load` ends with a load that needs the walker while this fetch
+// uses it.
 __asm__(".section .rodata\n .option push\n .option norvc\n .balign 8\n"
         "to_call: li a7, 0\n" SLOW " ecall\n"
         "to_load: " SLOW " and a0, a0, t0\n ld a1, 8(a0)\n nop\n to_end:\n .option pop\n .text");

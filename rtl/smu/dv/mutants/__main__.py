@@ -47,7 +47,7 @@ BENCHES = [("each_device", ALL), ("soak", {**SOAK, **ALL}), ("soak", {**SOAK, "S
 
 
 def model(seed: int, out: Path) -> list[dict]:
-    """Build the model with the mutants in `out`; the list of mutants."""
+    """Build the model with the mutants in `out`, and return the list of mutants."""
     class Baked(build.Parameters):
         """Parameters of the netlist: it has none left to set."""
 
@@ -70,7 +70,7 @@ def model(seed: int, out: Path) -> list[dict]:
 
 
 def suite() -> str:
-    """Build the test program with cargo; its path."""
+    """Build the test program with cargo, and return its path."""
     command = ["cargo", "test", "--locked", "-q", "-p", "trapless-smu-world", "--features", "rtl", "--test", "rtl"]
     found = subprocess.run(
         [*command, "--no-run", "--message-format=json"], cwd=env.ROOT / "machine", stdout=subprocess.PIPE, text=True, check=True

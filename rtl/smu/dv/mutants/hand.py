@@ -61,7 +61,7 @@ def first(text: str) -> str:
 
 
 def benches(number: int, file: str, files: list[Path]) -> str:
-    """The bench that fails, with its message; or nothing."""
+    """Return the bench that fails, with its message, or an empty text."""
     for kind, module, settings in runs(file):
         try:
             size = replace(kind, name=f"hand{number:03}{kind.name}", optimize="-O1")
@@ -72,7 +72,7 @@ def benches(number: int, file: str, files: list[Path]) -> str:
 
 
 def model_suite(folder: Path, files: list[Path]) -> str:
-    """The test of the reference model's suite that fails, or nothing."""
+    """Return the test of the reference model's suite that fails, or an empty text."""
     build.sources = lambda: files
     (folder / "so").mkdir()
     parameters, tools = build.Parameters(**tool.PARAMETERS), (build._tool("verilator"), build._tool(*build.COMPILERS))
@@ -82,7 +82,7 @@ def model_suite(folder: Path, files: list[Path]) -> str:
 
 
 def proofs(folder: Path) -> str:
-    """The claim that no longer holds, or nothing."""
+    """Return the claim that no longer holds, or an empty text."""
     command = [env.RTL / "smu" / "formal" / "check", "--rtl", folder, "--jobs", "1", "--groups"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     failed = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
@@ -90,7 +90,7 @@ def proofs(folder: Path) -> str:
 
 
 def judge(number: int, mutant: dict) -> str:
-    """What catches the mutant; nothing for a survivor."""
+    """Return what catches the mutant, or an empty text if it survives."""
     place = next(path for path in sources.smu() if path.name == mutant["file"])
     text = place.read_text()
     if text.count(mutant["old"]) != 1:
