@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which page was wanted after which (a Markov table of one successor: Joseph and Grunwald, "Prefetching using Markov
-//! Predictors", ISCA 1997).
+//! For each page, the page that was wanted after it (a Markov table of one successor: Joseph and Grunwald, "Prefetching
+//! using Markov Predictors", ISCA 1997).
 
 use crate::pages::PageId;
 
-/// A follower is read ahead from this confidence on.
+/// Least confidence with which a follower is read ahead.
 const ENOUGH: u8 = 1;
+/// Maximum confidence.
 const MOST: u8 = 3;
 
 /// The follower of each page.
@@ -16,7 +17,7 @@ pub struct Followers {
 }
 
 impl Followers {
-    /// One page was wanted after another one.
+    /// Notes that `page` was wanted after `before`.
     pub fn follow(&mut self, before: PageId, page: PageId) {
         self.changes += 1;
         if self.followers.len() <= before.index() {
@@ -30,7 +31,7 @@ impl Followers {
         }
     }
 
-    /// The pages that are likely to be wanted after one, in their order.
+    /// Returns at most `most` pages that are likely to be wanted after `page`, in this order.
     pub fn of(&self, page: PageId, most: u32) -> Vec<PageId> {
         let next = |page: &PageId| {
             let follower = self.followers.get(page.index()).copied().flatten();
@@ -39,7 +40,7 @@ impl Followers {
         std::iter::successors(next(&page), next).take(most as usize).collect()
     }
 
-    /// Pages with one.
+    /// Size of the table: one place for each page up to the last one with a follower.
     pub fn len(&self) -> usize {
         self.followers.len()
     }
@@ -66,7 +67,7 @@ mod tests {
         row(&mut followers, &[1, 2, 3, 4]);
         assert_eq!(of(&followers, 4), [2, 3, 4]);
         assert_eq!(of(&followers, 2), [2, 3]);
-        // Once otherwise: not believed, not forgotten.
+        // After one other follower, the old one is not read ahead, but not forgotten either.
         row(&mut followers, &[2, 9]);
         assert_eq!(of(&followers, 4), [2]);
         row(&mut followers, &[2, 3]);
