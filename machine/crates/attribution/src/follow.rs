@@ -21,7 +21,8 @@ const TIMER: [u64; 2] = [5, 7];
 
 /// In the place of a drive's number: the SMU's request ports.
 const PORTS: usize = usize::MAX;
-/// Most tasks that are told apart, and most unanswered doorbells, so that a guest cannot fill the host's memory.
+/// Maximum number of tasks that are followed separately, and of unanswered doorbells, so that a guest cannot fill the host's
+/// memory.
 const MOST_CONTEXTS: usize = 1 << 16;
 const MOST_RUNG: usize = 1 << 16;
 

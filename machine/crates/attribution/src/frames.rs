@@ -3,7 +3,7 @@
 
 use trapless_memory::Cycle;
 
-/// Most samples of a run. Only a short run has fewer than half as many.
+/// Maximum number of samples of a run. Only a short run has fewer than half of this number.
 const MOST: usize = 2048;
 /// Cycles between two samples of a short run.
 const FIRST_EVERY: u64 = 1024;

@@ -66,7 +66,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Most nodes. When there are as many, a new callee counts as its caller.
+    /// Maximum number of nodes. When it is reached, a new callee counts as its caller.
     const MOST: usize = 1 << 20;
 
     /// Adds a root and returns its number.

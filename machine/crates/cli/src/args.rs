@@ -118,13 +118,13 @@ pub struct Common {
     /// File with the table of categories for --attribute (default: the table for the kernel of this repository).
     #[arg(long, value_name = "FILE", requires = "attribute")]
     pub categories: Option<PathBuf>,
-    /// Most faults, misses, commands and slices that are recorded one by one; sums include all of them.
+    /// Maximum number of faults, misses, commands and slices that are recorded one by one. Sums include all of them.
     #[arg(long, value_name = "N", requires = "attribute", default_value_t = 250_000)]
     pub attribute_limit: usize,
     /// Write the machine's record to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Print the speed of the run on standard error, and when the guest ran its first command.
+    /// Print on standard error how fast the run was, and when the guest started its first command.
     #[arg(long)]
     pub summary: bool,
     /// Where the console goes: `-` for standard output, or a file.

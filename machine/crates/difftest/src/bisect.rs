@@ -20,9 +20,9 @@ const NOP: [u8; 4] = 0x13u32.to_le_bytes();
 const C_NOP: [u8; 2] = 1u16.to_le_bytes();
 /// How often a page is entered before its code is tried: far more often than needed to be translated.
 const WARM_UP: u64 = 64;
-/// Most traps of a cell that the log has room for.
+/// Maximum number of traps of a cell for which the log has room.
 const TRAPS: u64 = 100_000;
-/// Most differences that are shown.
+/// Maximum number of differences that are shown.
 const SHOWN: usize = 8;
 
 /// Result of a bisection.

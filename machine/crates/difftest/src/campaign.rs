@@ -11,7 +11,7 @@ use crate::cells::Cells;
 use crate::compare;
 use crate::run::Runner;
 
-/// Cells of a program: so few that QEMU ends in time, and so many that starting QEMU takes a small part of the time.
+/// Cells of a program: few enough that QEMU ends in time, and enough that starting QEMU takes a small part of the time.
 const CELLS: usize = 160;
 /// Rounds of a cell: far more than a page needs to be translated.
 const ROUNDS: std::ops::RangeInclusive<u64> = 400..=1000;

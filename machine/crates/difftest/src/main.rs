@@ -17,7 +17,7 @@ struct Cli {
     /// Seed of all random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Least number of instructions to compare.
+    /// Minimum number of instructions to compare.
     #[arg(long, default_value_t = 10_000_000)]
     instructions: u64,
     /// Number of these in blocks that record all registers; the others are in blocks that record a hash of them.

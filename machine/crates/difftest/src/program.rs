@@ -87,7 +87,7 @@ pub struct Block {
     pub executed: BTreeMap<&'static str, u64>,
     /// What the block covers apart from instructions: CSRs, faults.
     pub covers: Vec<String>,
-    /// Most log records that one run of the block writes, without its end record.
+    /// Maximum number of log records that one run of the block writes, without its end record.
     pub traps: u64,
 }
 
@@ -131,7 +131,7 @@ impl Block {
         self.executed.values().sum::<u64>() * self.repeat
     }
 
-    /// Most words that the block logs.
+    /// Maximum number of words that the block logs.
     fn log_words(&self) -> usize {
         (record::END_WORDS + self.traps as usize * record::TRAP_WORDS) * self.repeat as usize
     }

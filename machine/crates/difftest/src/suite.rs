@@ -14,14 +14,14 @@ use crate::{campaign, compare, csrs, listing, paging, privileged, random, run, s
 
 /// Instructions of a random program. A few programs have a million.
 const BATCH: u64 = 300_000;
-/// Most differences that are shown of one program.
+/// Maximum number of differences that are shown for one program.
 const SHOWN: usize = 8;
 
 /// Options of a run.
 pub struct Options {
     /// Seed of all random choices.
     pub seed: u64,
-    /// Least number of test instructions to compare.
+    /// Minimum number of test instructions to compare.
     pub instructions: u64,
     /// How many of these are in blocks that record all registers; the others are in blocks that record a hash of them.
     pub logged: u64,

@@ -34,7 +34,7 @@ pub struct Failure {
     pub input: Vec<u64>,
 }
 
-/// Most attempts to shorten a failing input.
+/// Maximum number of attempts to shorten a failing input.
 const TRIES: usize = 2000;
 
 thread_local! {

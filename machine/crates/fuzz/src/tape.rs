@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 
-/// Most numbers of a tape.
+/// Maximum number of numbers on a tape.
 const LONGEST: usize = 1500;
 
 /// A sequence of numbers. After the last one, all further numbers are zero.

@@ -40,7 +40,7 @@ pub struct AttributionConfig {
     pub categories: Option<PathBuf>,
     /// From when on to attribute cycles.
     pub from: DetailFrom,
-    /// Most records of each kind.
+    /// Maximum number of records of each kind.
     pub limit: usize,
 }
 

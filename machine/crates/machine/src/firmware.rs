@@ -99,7 +99,7 @@ fn start_error(cores: &Cores, board: &Board, target: usize, address: u64) -> i64
 
 /// Prints bytes of guest memory. Returns how many, or `None` if they are not in RAM.
 fn console_write(board: &mut Board, len: u64, address: u64) -> Option<u64> {
-    /// Most bytes that one call prints; the specification allows such a limit.
+    /// Maximum number of bytes that one call prints; the specification allows such a limit.
     const MOST: u64 = 4096;
     let mut bytes = vec![0; len.min(MOST) as usize];
     Dma::read(board.memory_mut(), PhysAddr(address), &mut bytes).ok()?;

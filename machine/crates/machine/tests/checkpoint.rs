@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Machines that continue from a checkpoint do the same to the cycle: the one that wrote it, and those made from it.
+//! After a checkpoint, the machine that wrote it and the machines that are made from it do the same in every cycle.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn run(machine: &mut Machine) -> End {
     machine.run(&Limits { max_cycle: Cycle(4_000_000_000), window: None, stop: &AtomicBool::new(false) }).unwrap()
 }
 
-/// What two machines that did the same must have in common.
+/// Counters, registers and memory of a machine. They must be equal in two machines that did the same.
 fn outcome(machine: &Machine) -> (Vec<u64>, Vec<u64>) {
     let report = machine.report(&End::PowerOff);
     let mut known: Vec<u64> = report.smu_counters.values().copied().collect();
@@ -96,7 +96,7 @@ fn what_does_not_fit_is_refused_in_a_line() {
     );
     assert!(refused(boot(), &["machine.harts=4"]).contains("bytes"));
     assert!(refused(boot(), &[SETTINGS[0], SETTINGS[1], "smu.present=false"]).contains("SMU"));
-    // Times of the profile may differ.
+    // The profile's times may differ from those at the checkpoint.
     assert!(machine(boot(), &image, &[SETTINGS[0], SETTINGS[1], "ssd.read_us=5.0"], None, DetailFrom::Never).is_ok());
     let state = place.join("state");
     let bytes = std::fs::read(&state).unwrap();

@@ -42,7 +42,7 @@ impl Default for CodeCache {
     }
 }
 
-/// Most pages of slots. Each takes 16 KiB, and as much again for its entries if it is translated: 160 MiB in all.
+/// Maximum number of pages of slots. Each takes 16 KiB, and as much again for its entries if it is translated: 160 MiB in all.
 const MAX_PAGES: usize = 5 * 1024;
 
 impl CodeCache {

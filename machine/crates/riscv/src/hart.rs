@@ -61,7 +61,7 @@ pub struct Suspended {
     retries: (u64, u32),
 }
 
-/// Most lines of code that are known at a time.
+/// Maximum number of lines of code that are known at a time.
 pub(crate) const CODE_LINES: usize = 2048;
 /// A line number that no line has.
 pub(crate) const NO_LINE: u32 = u32::MAX;

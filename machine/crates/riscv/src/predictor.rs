@@ -29,7 +29,7 @@ impl PredictorConfig {
 
 /// Value of a new counter: weakly not taken.
 const FRESH: u8 = 1;
-/// Most counters, targets and return addresses.
+/// Maximum numbers of counters, targets and return addresses.
 const MOST: (usize, usize, usize) = (1 << 16, 1 << 12, 1 << 6);
 
 /// The predictor of one hart. Translated code uses it as well, by the same rules.

@@ -30,7 +30,7 @@ struct Cli {
     /// Number of runs, each with the next seed.
     #[arg(long, default_value_t = 200)]
     runs: u64,
-    /// Most simulated cycles of a run.
+    /// Maximum number of simulated cycles of a run.
     #[arg(long, default_value_t = 4_000_000)]
     cycles: u64,
     /// Host seconds after which a run counts as hanging.

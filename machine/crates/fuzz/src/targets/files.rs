@@ -15,7 +15,7 @@ use crate::tape::Tape;
 
 const RAM: u64 = 0x8000_0000;
 const MEMORY: u64 = 16 << 20;
-/// Most bytes of a result.
+/// Maximum size of a result in bytes.
 const LONG_RESULT: u64 = 64 << 10;
 const MAX_CYCLE: Cycle = Cycle(20_000);
 /// Longest result that a program may have, in lines.

@@ -27,7 +27,7 @@ const HEADER: usize = 64;
 const TABLE: u64 = KERNEL + 0x1000;
 const CALLS: usize = 100;
 const MAX_CYCLE: Cycle = Cycle(2_000_000);
-/// Most bytes that one call prints.
+/// Maximum number of bytes that one call prints.
 const MOST_PRINTED: usize = 4096;
 /// SBI extensions: some that exist and some that do not.
 const EXTENSIONS: [u64; 12] =

@@ -19,9 +19,9 @@ const DISK: usize = 1 << 20;
 /// Addresses of the two pairs of queues that are set up correctly: submission queue, completion queue.
 const QUEUES: [(u64, u64); 2] = [(RAM, RAM + 0x1000), (RAM + 0x2000, RAM + 0x3000)];
 const ENTRIES: u64 = 16;
-/// Most accesses to memory of one call: enough for a command of the largest size that is transferred block by block.
+/// Maximum number of memory accesses of one call: enough for a command of the largest size that is transferred block by block.
 const MOST_ACCESSES: u64 = 100_000;
-/// Most events between two actions of the host.
+/// Maximum number of events between two actions of the host.
 const MOST_EVENTS: u64 = 50_000;
 
 /// A disk in memory. All its pages count as written.

@@ -81,8 +81,8 @@ impl Misses {
 /// There is no memory from this address on. Page tables and registers may contain such addresses; caches cannot hold them.
 const BEYOND: PhysAddr = PhysAddr(1 << 38);
 
-/// Most losses that are kept for a hart. With more, the hart forgets everything instead: if it slept while others used its
-/// core, the list could grow longer than all that the hart knows.
+/// Maximum number of losses that are kept for a hart. With more, the hart forgets everything instead: if it slept while others
+/// used its core, the list could grow longer than all that the hart knows.
 const MOST_LOSSES: usize = 4096;
 
 /// One hart's part of detailed timing.

@@ -14,7 +14,7 @@ const TP: u8 = 4;
 const PREEMPT_COUNT: u64 = 8;
 /// `sstatus.SIE`: interrupts are on in S mode.
 const SIE: u64 = 1 << 1;
-/// Most places of code that are reported one by one.
+/// Maximum number of places in the code that are reported one by one.
 const MOST_PLACES: usize = 1000;
 
 /// Source of a request to the SMU.

@@ -9,7 +9,7 @@ use trapless_memory::{Cycle, PhysAddr, Ram};
 use trapless_smu::SmuUnit;
 use trapless_smu_regs as regs;
 
-/// Fewest unsynced pages that are remembered before all of them are read again.
+/// Minimum number of unsynced pages that are remembered before all of them are read again.
 const ROOM: usize = 1 << 14;
 
 /// The frame of an entry, if the entry is unsynced.

@@ -12,7 +12,8 @@ use trapless_smu_regs::PTE_LBA;
 
 use super::stats::{MissTimes, Sample};
 
-/// Most completions (kept to find the device's end of a miss) and most misses under way. No PMSHR has more entries.
+/// Maximum number of completions (kept to find when the device was done with a miss) and of misses under way. No PMSHR has more
+/// entries.
 const REMEMBERED: usize = 512;
 
 /// A request for a miss that is under way.

@@ -15,7 +15,7 @@ use super::watches::Watches;
 
 /// Opcode of a read in the NVM command set.
 const NVME_READ: u8 = 0x02;
-/// Most pages that are remembered because a page fault on them is not over.
+/// Maximum number of pages that are remembered because a page fault on them is not over.
 const MOST_FAULTED_PAGES: usize = 4096;
 
 /// Measurements of a region of interest.

@@ -21,7 +21,7 @@ const ANY: u64 = u64::MAX;
 /// Values of a2 of the marker that ends a watch: unmapping begins, or unmapping is over.
 const UNMAPPING: u64 = 1;
 const UNMAPPED: u64 = 2;
-/// Most watched mappings that a region records one by one.
+/// Maximum number of watched mappings that a region records one by one.
 const MOST_WATCHES_OF_REGION: usize = 32;
 
 /// A region of interest that has begun.

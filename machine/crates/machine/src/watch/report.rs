@@ -204,7 +204,7 @@ pub struct Report {
     pub sim_seconds: f64,
     /// Host seconds.
     pub host_seconds: f64,
-    /// Most memory of the host that the program used, including guest memory in use, in bytes; 0 if unknown.
+    /// Maximum memory of the host that the program used, including guest memory in use, in bytes; 0 if unknown.
     pub host_peak_bytes: u64,
     /// Instructions retired by all harts.
     pub instructions: u64,
@@ -232,7 +232,7 @@ pub struct Report {
     pub atomic: Option<AtomicChecked>,
 }
 
-/// Most memory that this process has used so far, in bytes, as Linux counts it (proc(5), VmHWM).
+/// Maximum memory that this process has used so far, in bytes, as Linux counts it (proc(5), VmHWM).
 pub fn host_peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -5,7 +5,8 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 use trapless_memory::{ClockHz, Cycle};
 
-/// Most milestones and most single regions that are recorded, so that the guest cannot fill the host's memory with markers.
+/// Maximum number of milestones, and of single regions, that are recorded, so that the guest cannot fill the host's memory with
+/// markers.
 pub const MOST_MARKS: usize = 1000;
 
 /// Longest latency that is recorded, in cycles. Longer ones are recorded as this long.

@@ -14,11 +14,11 @@ const REQUESTED: u8 = 2;
 
 /// Number of pages whose flags are kept together.
 const CHUNK: u64 = 512;
-/// Most chunks that are kept, so that the guest cannot fill the host's memory. They cover 1 TiB of accessed pages.
+/// Maximum number of chunks that are kept, so that the guest cannot fill the host's memory. They cover 1 TiB of accessed pages.
 const MOST_CHUNKS: usize = 1 << 19;
-/// Most areas that are watched at a time.
+/// Maximum number of areas that are watched at a time.
 const MOST_AREAS: usize = 1 << 20;
-/// Most address spaces that are remembered until a child process says that it has a copy.
+/// Maximum number of address spaces that are remembered until a child process says that it has a copy.
 const MOST_FORKS: usize = 64;
 /// End of the user pages of all paging modes.
 const PAGES_END: u64 = 1 << (56 - PAGE_SHIFT);
@@ -178,7 +178,7 @@ fn sound_pages(va: u64, len: u64) -> Option<Range<u64>> {
 }
 
 impl Watches {
-    /// Most single watches in [`Watches::counts`].
+    /// Maximum number of single watches in [`Watches::counts`].
     pub const MOST: usize = 1000;
 
     /// Watches `[va, va + len)` of the address space whose root table is page `root`. This replaces other watches there. Returns

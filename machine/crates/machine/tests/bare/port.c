@@ -120,7 +120,7 @@ void main(u64 hart)
 	__atomic_fetch_add(&arrived, 1, __ATOMIC_SEQ_CST);
 	while (arrived < 4)
 		;
-	/* Even pages are everybody's walker's, odd ones everybody's port's; half of the harts use ports for all. */
+	/* All harts use walkers for even pages and ports for odd pages; half of the harts use ports for all pages. */
 	for (u32 i = 100; i < 164; i++) {
 		u64 entry = pte[i];
 

@@ -12,7 +12,7 @@ use crate::pmp::Verdict;
 use crate::trap::Stop;
 use crate::{Access, Bus, Env, Hart, Observer, Timing};
 
-/// Most slots that are decoded ahead.
+/// Maximum number of slots that are decoded ahead.
 const RUN_AHEAD: usize = 32;
 
 impl Hart {

@@ -20,7 +20,7 @@ use crate::lines::LINE_SHIFT;
 use crate::op::{F0, Op, SINK, Slot, is_local_csr, length};
 use crate::page::{CodePage, PAGE_SLOTS};
 
-/// Most instructions of a block. With detailed timing a block continues to the end of its line.
+/// Maximum number of instructions of a block. With detailed timing a block continues to the end of its line.
 pub const LONGEST: usize = 96;
 /// Number of slots in a line of code.
 const SLOTS_OF_LINE: usize = 1 << (LINE_SHIFT - 1);

@@ -7,7 +7,7 @@ use std::ptr::{NonNull, copy_nonoverlapping, null_mut};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Most bytes of translated code that are kept.
+/// Maximum number of bytes of translated code that are kept.
 const SIZE: usize = 64 << 20;
 
 /// Translated code, kept as a stack.
