@@ -29,7 +29,8 @@ INSTALLED = {
 """Command that shows whether a checker is installed, and the command that installs it. With Debian's Rust, the launcher installs
 all three.
 
-The command is not `cargo fmt`: cargo searches ~/.cargo/bin first, which may belong to a different Rust than the launcher's."""
+The command is not `cargo fmt`: cargo searches ~/.cargo/bin first, which may belong to another Rust than the one that the launcher
+uses."""
 
 
 def ruff() -> Check:

@@ -23,7 +23,7 @@ from trapless.study.catalogue import EXPERIMENTS
 from dev import testing
 
 LINES, COLUMNS = 200, 7
-"""Most lines of a page, and most columns of its tables."""
+"""Maximum number of lines of a page, and of columns of its tables."""
 LONG = {
     "rtl/smu/doc/registers.md": "generated: one description of all registers, which readers search",
 }

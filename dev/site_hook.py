@@ -24,7 +24,7 @@ TABS = {"Tutorials": "docs/tutorials/", "How-to": "docs/how-to/", "Reference": "
 _LINK = re.compile(r"(\]\()([^)\s#]+)")
 _ITEM = re.compile(r"(\s*)(?:[-*]|\d+\.) ")
 _listed: dict[str, str] = {}
-"""Pages made here; each lists a folder."""
+"""Pages that are made here. Each lists a folder."""
 
 
 def _tracked() -> list[str]:

@@ -48,7 +48,7 @@ BLOCK_MIB = 128
 PER_BOOT = 250_000
 """Misses of one boot."""
 LEAST_MIB = 256
-"""Least size of the data in MiB. With less, the files of the parts do not fit on the disk."""
+"""Minimum size of the data in MiB. With less, the files of the parts do not fit on the disk."""
 HUNG_DISK = guests.DATA_DISK + 1
 HUNG = f"hang,disk={HUNG_DISK},op=read,skip=300,every=1500,count=1000000"
 """Mounting the drive takes fewer reads than are skipped."""

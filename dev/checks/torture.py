@@ -28,7 +28,7 @@ SEQUENCES = 10_000
 # Number of sequences of one boot. A run is divided into boots with different seeds, so that a long run can use every core.
 _BATCH = 250
 _SHOWN = 10
-"""Most differences of a way that are shown; all are counted."""
+"""Maximum number of differences that are shown for one way; all are counted."""
 
 
 @dataclass(frozen=True)

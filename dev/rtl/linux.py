@@ -36,7 +36,8 @@ MOST_CYCLES = 400_000_000
 RECORD = CACHE / "rtl" / "cva6-linux" / "record.json"
 """Record of the last run."""
 MOST_OUTSIDE = 0.01
-"""Largest share of osdp's time that hwdp may take outside the device (FPGA figure 8: hwdp's time is the device's)."""
+"""Largest share of osdp's time that hwdp may take outside the device. In FPGA figure 8, hwdp takes nearly no time outside the
+device."""
 
 
 def program() -> Path:

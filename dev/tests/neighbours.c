@@ -197,7 +197,7 @@ static void victim(int number)
 }
 
 // With one queue, all interrupts of a drive come to one hart and count as time of the task that runs there, with any kind. So
-// send them to a hart that is not the victim's.
+// send them to another hart than that of the victim.
 static void interrupts_to(const char *harts)
 {
 	char name[100];

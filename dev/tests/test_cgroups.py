@@ -19,7 +19,7 @@ MIB = 64
 LIMIT = 16 * ext4.MIB
 BATCH = 64 * ext4.BLOCK
 READ_US = {"server": 10.5, "vc707": 28}
-"""Least time in us that the profile's drive takes for a page."""
+"""Minimum time in us that the profile's drive takes for a page."""
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def follow(guide: str, text: str, marks: tuple[str, ...], folder: Path, env: dic
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
     """Return the environment variables of a reader. The cache is shared, so that nothing is built twice. All other variables of
-    the tests are removed: a machine, a simulator or a kernel that a variable names would be used instead of the one that the
+    the tests are removed. Some of them name a machine, a simulator or a kernel, which would be used instead of the one that the
     guide changes. Rust's folders stay the same: guides call cargo, and rustup's cargo looks for its toolchains in the home
     folder."""
     ours = ("PYTHONPATH", "VIRTUAL_ENV", "CARGO_TARGET_DIR")

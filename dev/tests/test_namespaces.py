@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.series]
 
 PAGES = 256
 PAIRS = 4
-"""Most namespaces of a controller that the unit reads."""
+"""Maximum number of a controller's namespaces that the unit reads."""
 PROGRAM = f"""
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two unprivileged users, each in a cgroup with half of the harts. Neither can slow the other's misses by more than a fair share
-of the drive, keep them from hardware, make the other pay memory or time, or read a byte of the other's. REQ: OS-3, OS-9"""
+of the drive, keep hardware from serving them, make the other user pay memory or time, or read a byte of the other user's file.
+REQ: OS-3, OS-9"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means, intervals and differences of runs that differ in their seed; and the files of an experiment."""
+"""Means, intervals and differences of runs with different seeds, and the files of an experiment."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _starting = threading.RLock()
 """Held during the start of a simulator, so that `close` misses none. Reentrant, because the signal handler calls `close` and may
 interrupt a start."""
 _MOST_CONSOLE = 64 << 20
-"""Most bytes of the console that are kept: the last ones. A guest may print for ever."""
+"""Maximum number of bytes that are kept of the console's output: the last ones. A guest may print for ever."""
 _LAST_BYTES_SECONDS = 5
 """How long a simulator may be silent after SIGTERM, and then how long reading the rest of its console may take."""
 _LAST_WORDS_SECONDS = 60
@@ -210,7 +210,7 @@ class ConsoleFilter:
 
     _FAREWELL = re.compile(rb"(\[ *\d+\.\d+\] )?reboot: Power down\n\Z")
     _MOST_FAREWELL = 64
-    """Most bytes that are held back."""
+    """Maximum number of bytes that are held back."""
     _MAYBE = re.compile(rb"(\[[ \d.]{0,20}(\] ?)?)?(%s)?\r*\Z" % b"|".join(
         re.escape(b"reboot: Power down\n"[:length]) for length in range(19, 0, -1)))
 

@@ -120,7 +120,8 @@ class GuestError(UserError):
     """The guest did not end normally. The cause is in the guest: the same run would end in the same way again."""
 
     def __init__(self, how: str, text: str, outcome: Outcome) -> None:
-        """Make the error. `how` is CRASHED, TIME_LIMIT or NO_STATUS. The outcome's status is not the command's."""
+        """Make the error. `how` is CRASHED, TIME_LIMIT or NO_STATUS. The outcome's status is then not the exit status of the
+        command."""
         super().__init__(text)
         self.how, self.outcome = how, outcome
 

@@ -21,7 +21,7 @@ from trapless.guest.job import Job
 FOLDER = "@folder@"
 """Placeholder in a guest's options for the run's folder, in which the guest may leave files for `take`."""
 _OWN_MIB = 1024
-"""Most host memory that a run needs in addition to its guest's memory."""
+"""Maximum host memory that a run needs in addition to its guest's memory."""
 
 
 @dataclass(frozen=True)

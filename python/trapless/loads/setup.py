@@ -31,7 +31,7 @@ class Setup:
     quick: bool = False
     """Whether loads are smaller: for checks, not for figures."""
     kinds: tuple[str, ...] = ()
-    """Kinds to measure; empty: all of the experiment's."""
+    """Kinds to measure; empty: all kinds of the experiment."""
     at_once: int = field(default_factory=lambda: min(2, os.cpu_count() or 1))
     traces: Path | None = None
     """Folder of the paging simulator's traces; None: the output folder of `./trapless dev workloads`."""

@@ -111,7 +111,7 @@ def timelines(record: dict) -> dict:
 
 
 def prefetches(record: dict) -> dict:
-    """What was read ahead, by origin, and how much of it was accessed before it had to go again."""
+    """Pages that were read ahead, by origin, and how many of them were accessed before they were evicted again."""
     found = {}
     for origin in ORIGINS:
         counts = record["prefetch"].get(origin, {"issued": 0, "useful": 0, "useless": 0})

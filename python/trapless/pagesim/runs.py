@@ -140,7 +140,7 @@ def _fresh(program: Path, run: Run, stem: Path) -> dict:
 
 
 def _part_done(log: Path) -> float:
-    """What part of a run under way is done, by what it said last (`1234.5 k of 12.3 M accesses`)."""
+    """Return which part of a running simulation is done, by its last output (`1234.5 k of 12.3 M accesses`)."""
     try:
         with open(log, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 200))

@@ -80,7 +80,7 @@ def _file_key(path: Path) -> str:
     try:
         stat = path.stat()
         known = CACHE / "pagesim" / "traces" / content_key(str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns))
-        # A crash of the host may have emptied it: then it would stand for any trace.
+        # A crash of the host may have emptied this file. An empty file would match every trace.
         if known.is_file() and (found := known.read_text()):
             return found
         with open(path, "rb") as file:

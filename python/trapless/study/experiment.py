@@ -26,7 +26,7 @@ class View:
 
 
 MOST_COLUMNS = 7
-"""Most columns of a table on a page."""
+"""Maximum number of columns of a table on a page."""
 
 
 @dataclass(frozen=True)

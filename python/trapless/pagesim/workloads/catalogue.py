@@ -33,7 +33,7 @@ class Workload:
     pypi: bool = False
     """Needs requirements.txt."""
     env: dict[str, str] = field(default_factory=dict)
-    """More of the environment; nothing comes from the user's."""
+    """More variables of the environment. None comes from the user's environment."""
 
 
 _GRAPH = (("cc", "-O2", "-o", "{inputs}/graph", "{programs}/graph.c"),

@@ -27,13 +27,13 @@ PROGRAMS = Path(__file__).with_name("programs")
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 LOGS = CACHE / "logs"
 ACCESSES = 500_000_000
-"""Recorded of each workload."""
-# One thread, no random hashes, nothing of the user's: the same run everywhere.
+"""Accesses that are recorded for each workload."""
+# One thread, no random hashes, and no settings or packages of the user: the run is the same everywhere.
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games", "HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0",
        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 PLACE = "/"
-"""The folder they run in, wherever the user is: Debian's valgrind is a script, whose shell passes it on as PWD, and so moves the
-program's stack."""
+"""Folder in which the workloads run, so that it does not depend on where the user is. Debian's valgrind is a script, whose shell
+puts the folder into PWD, and the length of PWD moves the program's stack."""
 
 COLUMNS = (
     word("name", "workload", "Our program."),
@@ -49,8 +49,8 @@ COLUMNS = (
 
 
 def run(names: list[str], accesses: int, out: Path | None, jobs: int, start: bool = False) -> int:
-    """Record these workloads (all if none is named), `jobs` at a time; the exit status. With their `start`, which takes most of
-    the time, from their first access on."""
+    """Record these workloads (all if none is named), `jobs` at a time, and return the exit status. With `start`, record
+    from each workload's first access on. Otherwise the workload's start is skipped, which takes most of the time."""
     for name in names:
         if name not in WORKLOADS:
             raise no_such("workload", name, WORKLOADS)
@@ -101,11 +101,11 @@ class Plan:
 
     @property
     def summary(self) -> Path:
-        """What the recorder says of the trace."""
+        """File with the recorder's summary of the trace."""
         return self.trace.with_name(f"{self.trace.name}.json")
 
     def recorded(self) -> bool:
-        """Whether the trace is there and as the workload is now."""
+        """Whether there is a trace of the workload as it is now."""
         try:
             return self.trace.exists() and self.summary.exists() and self.stamp.read_text() == self.key
         except OSError:
@@ -113,7 +113,7 @@ class Plan:
 
 
 def install(packages: set[str]) -> dict[str, str]:
-    """Install what is missing of these Debian packages; the version of each."""
+    """Install those of these Debian packages that are missing. Return the version of each."""
     missing = sorted(packages - _versions(packages).keys())
     if missing:
         if not shutil.which("apt-get"):
@@ -186,10 +186,10 @@ def _environment(workload: Workload, inputs: Path) -> dict[str, str]:
 
 
 def record(program: Path, plans: list[Plan], jobs: int) -> list[str]:
-    """Record, `jobs` at a time; a line for each that failed. Interrupted, it ends what is under way."""
+    """Record workloads, `jobs` at a time. Return a line for each that failed. An interrupt ends the running recordings."""
     waiting, running, failures = list(plans), [], []
     for each in plans:
-        _inputs(each)  # now: a failure later would end what is being recorded
+        _inputs(each)  # before the first recording: a failure later would end the running ones
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
