@@ -22,7 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-# What the changed files need. `mutant(n)` is false, and cheap, unless the kernel was booted as mutant n.
+# Declarations that the changed files need. `mutant(n)` is false, and cheap, unless the kernel was booted as mutant n.
 HEADER = """/* SPDX-License-Identifier: GPL-2.0-only */
 #ifndef _LINUX_MUTANT_H
 #define _LINUX_MUTANT_H
@@ -68,7 +68,7 @@ class Series:
     program: str
     configs: tuple[str, ...]
     seconds: int
-    """Limit of a boot in simulated seconds. A mutant can loop in a page fault of the kernel, which nothing can kill."""
+    """Limit of a boot in simulated seconds. A mutant can loop in a page fault of the kernel, which nothing else ends."""
 
 
 SERIES = {
@@ -103,7 +103,7 @@ class Edit:
         return start + found[0], start + found[0] + len(wanted)
 
     def result(self, numbers: list[int]) -> str:
-        """The new text, for the mutants with these numbers."""
+        """The new text of the place. The mutants with these numbers switch the change on."""
         switch = " || ".join(f"mutant({number})" for number in numbers)
         if self.drop:
             return f"if ({switch}) {{ }} else {self.drop}"
@@ -112,7 +112,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Mutation:
-    """Code taken out, and the test that must notice."""
+    """Code that is taken out, and the test that must then fail."""
 
     name: str
     rule: str
@@ -120,7 +120,7 @@ class Mutation:
     program: str
     edits: tuple[Edit, ...]
     set: tuple[str, ...] = ()
-    """Values of the machine's profile, key=value, that make the race wide."""
+    """Settings of the machine's profile, key=value, that make a race likely."""
     boot: str = ""
     """Text to add to the kernel's command line."""
     full: bool = False
@@ -201,7 +201,7 @@ def apply(tree: Path, series: Series) -> None:
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the command line. Return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", choices=SERIES, default="hwdp")
     what = parser.add_mutually_exclusive_group(required=True)
