@@ -5,14 +5,14 @@
  *	attack [-n ROUNDS] [-s SEED] [-k truncate|punch|collapse|unmap|mixed] DIR
  *
  * In every round the attacker (user 1000) gives back blocks of a file that it has
- * mapped with MAP_HWDP, and the victim (user 1001) writes its own file, which
- * gets those blocks: the file system has no others to give. Both ends of the round
- * commit the journal. The attacker's threads read through the old mapping all the
- * time, at random moments of the kernel's work, and look for bytes of the victim.
+ * mapped with MAP_HWDP. Then the victim (user 1001) writes its own file, which gets
+ * those blocks, since no others are free. Both commit the journal when they have given
+ * blocks back. All the time, the attacker's threads read through the old mapping at
+ * random moments, and look for bytes of the victim.
  *
  * A round counts if FIEMAP shows that the victim has a block that was the
- * attacker's. Ends with 0 if ROUNDS rounds counted and no foreign byte was seen, 1
- * if one was seen, 2 if the attack could not be mounted.
+ * attacker's. The exit status is 0 if ROUNDS rounds counted and no foreign byte was
+ * seen, 1 if one was seen, 2 if the attack ended before ROUNDS rounds counted.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +51,7 @@
 enum kind { TRUNCATE, PUNCH, COLLAPSE, UNMAP, KINDS, MIXED = KINDS };
 static const char * const kind_names[] = { "truncate", "punch", "collapse", "unmap", "mixed" };
 
-/* Shared by attacker, victim and judge. */
+/* Shared by the attacker, the victim and the main process. */
 static struct shared {
 	uint64_t blocks[PAGES];		/* the attacker's, before it gave them back */
 	unsigned long reused;		/* rounds in which the victim got one of them */
@@ -62,7 +62,7 @@ static struct shared {
 
 static struct {
 	char *map;
-	unsigned early;		/* the pages to look at before the victim has written, as bits */
+	unsigned early;		/* a bit for each page to read before the victim writes */
 	bool stop;
 } attack;
 
@@ -121,7 +121,7 @@ static void fault(int sig)
 	siglongjmp(on_signal, sig);
 }
 
-/* Look at one page: its first byte at a time that others choose, then some more. */
+/* Read the first byte of a page, which may miss, then some more bytes. */
 static void look(const volatile unsigned char *page)
 {
 	if (sigsetjmp(on_signal, 0)) {
@@ -148,7 +148,7 @@ static void *looker(void *arg)
 	while (!__atomic_load_n(&attack.stop, __ATOMIC_RELAXED)) {
 		char *map = __atomic_load_n(&attack.map, __ATOMIC_ACQUIRE);
 
-		/* a burst, then a pause of up to a commit */
+		/* a burst of reads, then a pause that may be as long as a commit */
 		for (unsigned n = next(&state) % 6; map && n; n--) {
 			unsigned page = next(&state) % PAGES;
 
@@ -170,7 +170,7 @@ static char *map_file(int fd, uint64_t *state)
 	return map;
 }
 
-/* Give the file's blocks back, in the way of @kind, and let the journal free them. */
+/* Give the file's blocks back in the way @kind, and commit the journal, which frees them. */
 static void give_back(int fd, enum kind kind, char *map)
 {
 	int err = 0;
@@ -180,7 +180,7 @@ static void give_back(int fd, enum kind kind, char *map)
 		err = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, PAGES * PAGE);
 		break;
 	case COLLAPSE:
-		/* all but the last page: the file may not vanish */
+		/* all but the last page: a collapse may not reach the end of the file */
 		err = fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 0, (PAGES - 1) * PAGE);
 		break;
 	case UNMAP:
@@ -202,7 +202,10 @@ static void handshake(int out, int in)
 		_exit(3);
 }
 
-/* One line of the protocol: blocks given back -> victim has written -> victim has freed. */
+/*
+ * The attacker's part of the rounds: give blocks back, wait until the victim has written,
+ * read all pages, wait until the victim has freed its blocks.
+ */
 static void attacker(unsigned long rounds, uint64_t seed, enum kind wanted, int out, int in)
 {
 	struct sigaction action = { .sa_handler = fault, .sa_flags = SA_NODEFER };
@@ -217,7 +220,7 @@ static void attacker(unsigned long rounds, uint64_t seed, enum kind wanted, int 
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, looker, (void *)(seed * 31 + i + 1));
 	while (__atomic_load_n(&shared->reused, __ATOMIC_RELAXED) < rounds) {
-		/* what is looked at early cannot show the victim's block later */
+		/* a page that is read early cannot show the victim's block later */
 		unsigned early = next(&state);
 		enum kind kind = wanted == MIXED ? next(&state) % KINDS : wanted;
 		char *map = attack.map;
@@ -226,7 +229,7 @@ static void attacker(unsigned long rounds, uint64_t seed, enum kind wanted, int 
 		write_all(fd, OWN);
 		blocks_of(fd, shared->blocks);
 		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		/* the old mapping for some rounds, then a new one */
+		/* keep a mapping for some rounds, then make a new one */
 		if (map && next(&state) % 4 == 0) {
 			__atomic_store_n(&attack.map, NULL, __ATOMIC_RELEASE);
 			munmap(map, PAGES * PAGE);
@@ -236,7 +239,7 @@ static void attacker(unsigned long rounds, uint64_t seed, enum kind wanted, int 
 			map = map_file(fd, &state);
 			__atomic_store_n(&attack.map, map, __ATOMIC_RELEASE);
 		}
-		/* now and then long enough for entries to be armed again */
+		/* sometimes wait so long that entries are armed again */
 		usleep(next(&state) % (next(&state) % 8 ? 400 : 9000));
 		give_back(fd, kind, map);
 		handshake(out, in);	/* the victim writes */
@@ -293,7 +296,7 @@ static pid_t run_as(uid_t user)
 	return 0;
 }
 
-/* No reserve that unprivileged users cannot have: all free blocks are the two files'. */
+/* Give up the reserve that unprivileged users cannot use: the two files can get all free blocks. */
 static void drop_reserves(void)
 {
 	glob_t found;
@@ -321,7 +324,7 @@ static void fill_up(size_t pages)
 	while (fs.f_bfree > pages) {
 		off_t end = lseek(fd, 0, SEEK_END), more = (fs.f_bfree - pages) * fs.f_bsize;
 
-		/* the allocator's own blocks count too: by halves, the rest by blocks */
+		/* metadata takes blocks, too: take half of the space each time, at the end pages */
 		if (more > 64 * (off_t)PAGE)
 			more /= 2;
 		if (fallocate(fd, 0, end, more) && fallocate(fd, 0, end, PAGE))
@@ -339,7 +342,7 @@ static long fast_pages(void)
 	char key[80];
 	long value, found = 0;
 
-	/* the unit in hardware, and the one in software */
+	/* of the units in hardware and in software */
 	while (f && fscanf(f, "%79s %ld", key, &value) == 2)
 		if (!strcmp(key, "smu_installed") || !strcmp(key, "soft_installed"))
 			found += value;
@@ -385,7 +388,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "attack: cannot work in %s: %s\n", argv[optind], strerror(errno));
 		return 2;
 	}
-	/* room for the file of one of them, and for their inodes' needs */
+	/* leave space for the file of one of them, and for the metadata of both */
 	drop_reserves();
 	fill_up(PAGES + 8);
 	fast = fast_pages();
@@ -419,7 +422,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (shared->reused < rounds) {
-		printf("attack: cannot be mounted: %s\n", shared->why);
+		printf("attack: ended before the last round: %s\n", shared->why);
 		return 2;
 	}
 	return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The kernel reaches for the pages of a mapping itself. REQ: OS-8 */
+/* The kernel itself accesses the pages of a mapping. REQ: OS-8 */
 #include "check.h"
 #include <elf.h>
 #include <linux/futex.h>
@@ -31,7 +31,7 @@ static bool direct_into(int flags, uint64_t seed)
 	for (size_t p = 0; p < 256; p++) {
 		CHECK(pread(fd, page, PAGE, p * PAGE) == PAGE, "pread");
 		CHECK(same(page, flags == MAP_SHARED && p < 128 ? seed + 1 : seed, p),
-		      "file's page %zu", p);
+		      "wrong content of file's page %zu", p);
 	}
 	return true;
 }
@@ -64,12 +64,12 @@ bool t_vmsplice(void)
 			CHECK(n > 0, "pipe: %s", strerror(errno));
 			got += n;
 		}
-		CHECK(same(page, 74, p), "page %zu", p);
+		CHECK(same(page, 74, p), "wrong content of page %zu", p);
 	}
 	return true;
 }
 
-/* splice, sendfile, read-ahead and the page cache's own counts beside unsynced pages. */
+/* splice() and sendfile() from a file that has unsynced pages. */
 bool t_splice(void)
 {
 	char *map, page[PAGE];
@@ -82,7 +82,7 @@ bool t_splice(void)
 	CHECK(!pipe(pipes), "pipe");
 	for (size_t p = 0; p < 256; p++) {
 		if (p % 3 == 1)
-			CHECK(same(map + p * PAGE, 75, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 75, p), "wrong content of page %zu", p);
 		at = p * PAGE;
 		if (p % 2) {
 			CHECK(splice(fd, &at, pipes[1], NULL, PAGE, 0) == PAGE &&
@@ -95,8 +95,8 @@ bool t_splice(void)
 	}
 	for (size_t p = 0; p < 256; p++) {
 		CHECK(pread(out, page, PAGE, p * PAGE) == PAGE && same(page, 75, p),
-		      "copied page %zu", p);
-		CHECK(same(map + p * PAGE, 75, p), "page %zu later", p);
+		      "wrong content of copied page %zu", p);
+		CHECK(same(map + p * PAGE, 75, p), "wrong content of page %zu later", p);
 	}
 	return true;
 }
@@ -109,18 +109,18 @@ bool t_readahead(void)
 	if (!setup("ra", 76, 512, PROT_READ, MAP_SHARED, &fd, &map))
 		return false;
 	for (size_t p = 0; p < 512; p += 5)
-		CHECK(same(map + p * PAGE, 76, p), "page %zu", p);
+		CHECK(same(map + p * PAGE, 76, p), "wrong content of page %zu", p);
 	CHECK(!posix_fadvise(fd, 0, 256 * PAGE, POSIX_FADV_WILLNEED), "fadvise");
 	CHECK(!readahead(fd, 256 * PAGE, 256 * PAGE), "readahead");
 	for (size_t p = 0; p < 512; p++) {
 		CHECK(pread(fd, page, PAGE, p * PAGE) == PAGE && same(page, 76, p),
-		      "read page %zu", p);
-		CHECK(same(map + p * PAGE, 76, p), "page %zu", p);
+		      "wrong content of read page %zu", p);
+		CHECK(same(map + p * PAGE, 76, p), "wrong content of page %zu", p);
 	}
 	return true;
 }
 
-/* A debugger sees what the program would, and its writes are the program's own. */
+/* A debugger reads what the program would read. The program sees its writes, the file does not. */
 bool t_ptrace(void)
 {
 	struct iovec local, remote;
@@ -152,7 +152,8 @@ bool t_ptrace(void)
 		}
 		_exit(0);
 	}
-	CHECK(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status), "child %x", status);
+	CHECK(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status),
+	      "child ended with wait status %x", status);
 	for (size_t p = 0; p < 64; p++) {
 		errno = 0;
 		w = ptrace(PTRACE_PEEKDATA, pid, map + p * PAGE + 16, NULL);
@@ -184,7 +185,8 @@ static int die_with_core(void *arg)
 {
 	struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	struct dump *d = arg;
-	int fd = open(path("dumped"), O_RDWR);	/* else no mapping counts as shared */
+	/* open for writing: else the mapping would not count as shared */
+	int fd = open(path("dumped"), O_RDWR);
 
 	setrlimit(RLIMIT_CORE, &unlimited);
 	put_text("/proc/self/coredump_filter", d->filter);
@@ -196,7 +198,7 @@ static int die_with_core(void *arg)
 	abort();
 }
 
-/* Bytes of the core file that belong to @map; content compared. -1: wrong. */
+/* Bytes of @map that are in the core file; -1 if their content is wrong. */
 static long dumped(const char *core, char *map)
 {
 	int fd = open(core, O_RDONLY);
@@ -253,7 +255,7 @@ bool t_core(void)
 	return true;
 }
 
-/* A futex in a file: read by the kernel with faults off, keyed by its page. */
+/* A futex in a file. The kernel reads it with page faults disabled, and finds it by its page. */
 static bool futexes(int prot)
 {
 	struct timespec soon = { .tv_nsec = 1000000 };
@@ -264,7 +266,7 @@ static bool futexes(int prot)
 		return false;
 	for (size_t p = 0; p < 64; p++) {
 		if (p % 2)
-			CHECK(same(map + p * PAGE, 79, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 79, p), "wrong content of page %zu", p);
 		expected = word(79, p, 0);
 		CHECK(syscall(SYS_futex, map + p * PAGE, FUTEX_WAIT, expected + 1, &soon) < 0 &&
 		      errno == EAGAIN, "wait on another value at %zu: %s", p, strerror(errno));
@@ -291,10 +293,10 @@ bool t_copy_from(void)
 	CHECK(!pipe(pipes), "pipe");
 	for (size_t p = 0; p < 256; p++) {
 		if (p % 2)
-			CHECK(same(map + p * PAGE, 80, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 80, p), "wrong content of page %zu", p);
 		CHECK(write(pipes[1], map + p * PAGE, PAGE) == PAGE, "write");
 		CHECK(read(pipes[0], page, PAGE) == PAGE && same(page, 80, p),
-		      "piped page %zu", p);
+		      "wrong content of piped page %zu", p);
 	}
 	return true;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where users look for reads and faults, each page that a unit brings is counted
- * once: the disk's and the partition's counters, /proc/PID/stat and io,
- * getrusage(), vmstat. The page faults that remain are counted by themselves, so
- * that the sums do not depend on who has served a page.
+ * Each page that a unit reads is counted once in every counter of reads and faults
+ * that users look at: those of the disk and the partition, /proc/PID/stat and io,
+ * getrusage(), vmstat. Page faults that remain are counted as usual, so the sums do
+ * not depend on who has served a page.
  */
 #include "check.h"
 #include <glob.h>
@@ -16,10 +16,10 @@
 
 struct sums {
 	long reads, sectors;		/* of the partition, or of the whole disk */
-	long disk_reads, disk_sectors;	/* of the whole disk, without what is its other partitions' */
+	long disk_reads, disk_sectors;	/* of the whole disk minus its other partitions */
 	long majflt, stat_majflt;	/* getrusage(), /proc/self/stat */
 	long inblock, read_bytes;
-	long pgfault, pgmajfault, pgpgin;	/* the last one in KiB */
+	long pgfault, pgmajfault, pgpgin;	/* pgpgin in KiB */
 };
 
 static bool disk_sums(const char *file, long *reads, long *sectors)
@@ -76,7 +76,7 @@ static bool take(struct sums *s)
 	snprintf(disk, sizeof(disk), "%s/%sstat", part, access(whole, F_OK) ? "" : "../");
 	CHECK(disk_sums(disk, &s->disk_reads, &s->disk_sectors), "%s: %s", disk, strerror(errno));
 	if (!access(whole, F_OK)) {
-		/* file systems there write back when they like, and read for it */
+		/* leave out the other partitions: their file systems may read at any time */
 		s->disk_reads += s->reads;
 		s->disk_sectors += s->sectors;
 		snprintf(disk, sizeof(disk), "%s/../*/partition", part);
@@ -132,7 +132,10 @@ static bool faults_grew(const struct sums *a, const struct sums *b, long pages)
 	return true;
 }
 
-/* All that the process itself has still to read from a disk, its code, is read in a first round. */
+/*
+ * Drop the page cache and map the file. The process may still have to read code from the disk:
+ * so take() runs once before, and callers ignore the counts of their first round.
+ */
 static bool map_cold(const char *name, char **map)
 {
 	struct sums unused;
@@ -163,14 +166,14 @@ bool t_account(void)
 		if (!take(&after))
 			return false;
 		fast = fast_pages() - fast;
-		CHECK(fast > (long)PAGES / 2, "only %ld pages by the unit", fast);
+		CHECK(fast > (long)PAGES / 2, "the unit served only %ld pages", fast);
 		if (round && (!grew(&before, &after, PAGES) || !faults_grew(&before, &after, PAGES)))
 			return false;
 	}
 	return true;
 }
 
-/* Threads that want the same page at the same time: it is read once. */
+/* Threads miss on the same page at the same time: it is read once. */
 bool t_account_threads(void)
 {
 	struct reader r[READERS];
@@ -194,11 +197,11 @@ bool t_account_threads(void)
 		munmap(map, PAGES * PAGE);
 		if (!take(&after))
 			return false;
-		CHECK(r[0].ok && r[1].ok && r[2].ok, "a page differs");
+		CHECK(r[0].ok && r[1].ok && r[2].ok, "wrong content of a page");
 		if (round && !grew(&before, &after, PAGES))
 			return false;
 	}
-	/* each thread that has waited in a page fault counts */
+	/* each thread that has waited in a page fault counts one */
 	CHECK(after.majflt - before.majflt >= (long)PAGES, "ru_majflt: %ld", after.majflt - before.majflt);
 	return true;
 }
@@ -209,10 +212,10 @@ static int read_and_end(void *arg)
 
 	if (map == MAP_FAILED || !read_all(map, 202, 0, PAGES))
 		return 1;
-	return 0;	/* the exit adopts */
+	return 0;	/* at exit the pages are adopted */
 }
 
-/* A process that ends leaves its counts to the one that waits for it. */
+/* The counts of a process that has ended go to the process that waits for it. */
 bool t_account_exit(void)
 {
 	struct rusage before, after;
@@ -226,19 +229,19 @@ bool t_account_exit(void)
 		drop_caches();
 		getrusage(RUSAGE_CHILDREN, &before);
 		bytes = io_of("read_bytes");
-		CHECK(!in_child(read_and_end, "accexit"), "a page differs");
+		CHECK(!in_child(read_and_end, "accexit"), "wrong content of a page");
 		bytes = io_of("read_bytes") - bytes;
 		getrusage(RUSAGE_CHILDREN, &after);
 	}
 	CHECK(after.ru_majflt - before.ru_majflt == (long)PAGES, "ru_majflt of children: %ld for %ld pages",
 	      after.ru_majflt - before.ru_majflt, PAGES);
-	/* the mapping's own first look at the file may read, too */
+	/* looking up the file's blocks may read some pages, too */
 	CHECK(bytes >= (long)(PAGES * PAGE) && bytes <= (long)(PAGES * PAGE) + 64 * (long)PAGE,
 	      "read_bytes of children: %ld for %ld pages", bytes, PAGES);
 	return true;
 }
 
-/* What perf stat -e page-faults,major-faults counts: faults that trap. */
+/* perf stat -e page-faults,major-faults counts faults that trap. */
 bool t_account_perf(void)
 {
 	static const uint64_t configs[2] = { PERF_COUNT_SW_PAGE_FAULTS, PERF_COUNT_SW_PAGE_FAULTS_MAJ };
@@ -265,7 +268,7 @@ bool t_account_perf(void)
 
 #define FULL	"/sys/fs/cgroup/hwdp-full"
 
-/* Misses in a group that is full; then nobody has adopted the last of what hardware has brought. */
+/* Miss in a group that has reached its limit. At the end, the last pages are not adopted. */
 static int miss_beyond_limit(void *arg)
 {
 	volatile int *step = arg;
@@ -284,7 +287,7 @@ static int miss_beyond_limit(void *arg)
 	return 0;
 }
 
-/* Pages of the group's memory that reclaim has looked at. */
+/* Pages of the group that reclaim has scanned. */
 static long scanned(void)
 {
 	char text[8192] = "", *at;
@@ -297,6 +300,7 @@ static long scanned(void)
 	return at ? atol(at + 8) : -1;
 }
 
+/* Read the process's smaps, for which Linux adopts its pages. */
 static bool ask(pid_t pid)
 {
 	char name[64], text[4096];
@@ -312,7 +316,10 @@ static bool ask(pid_t pid)
 	return true;
 }
 
-/* Who looks at another group's process gives up what has no room there, and reclaims nothing for it. REQ: OS-9 */
+/*
+ * A process that looks at a process of another group discards the pages that exceed the
+ * group's limit. It reclaims nothing for them. REQ: OS-9
+ */
 bool t_cgroup_stranger(void)
 {
 	volatile int *step = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -343,10 +350,10 @@ bool t_cgroup_stranger(void)
 	*step = 2;
 	waitpid(pid, &status, 0);
 	put_text("/sys/kernel/mm/hwdp/kpted_period_ms", "1000");
-	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "child %x", status);
-	CHECK(asked && before >= 0, "smaps, or memory.stat, cannot be read");
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "child ended with wait status %x", status);
+	CHECK(asked && before >= 0, "cannot read smaps or memory.stat");
 	CHECK(left > 500, "only %ld pages are not adopted", left);
-	CHECK(after == before, "%ld pages of the group were looked at, for room", after - before);
+	CHECK(after == before, "%ld pages of the group were scanned by reclaim", after - before);
 	rmdir(FULL);
 	return true;
 }

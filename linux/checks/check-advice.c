@@ -6,8 +6,8 @@
 #define N 512ul
 
 /*
- * Read the first 64 pages, give an advice for all or the middle, read all again.
- * Then change the file below: the mapping must still be the file's.
+ * Read the first 64 pages, give advice for all pages or those in the middle, and read
+ * all pages. Then write to the file: the mapping must show the new bytes.
  */
 static bool advise(int advice, uint64_t seed, bool whole, int expected)
 {
@@ -22,7 +22,7 @@ static bool advise(int advice, uint64_t seed, bool whole, int expected)
 	got = madvise(map + from * PAGE, pages * PAGE, advice) ? errno : 0;
 	if (got == EINVAL && !expected)
 		SKIP("this kernel has no advice %d", advice);
-	CHECK(got == expected, "%s of it: %s", whole ? "all" : "the middle", strerror(got));
+	CHECK(got == expected, "advice for %s: %s", whole ? "all" : "the middle", strerror(got));
 	if (!read_all(map, seed, 0, N))
 		return false;
 	for (size_t p = 0; p < N; p += 3) {
@@ -30,7 +30,8 @@ static bool advise(int advice, uint64_t seed, bool whole, int expected)
 		CHECK(pwrite(fd, page, PAGE, p * PAGE) == PAGE, "pwrite");
 	}
 	for (size_t p = 0; p < N; p++)
-		CHECK(same(map + p * PAGE, p % 3 ? seed : seed + 1, p), "changed page %zu", p);
+		CHECK(same(map + p * PAGE, p % 3 ? seed : seed + 1, p),
+		      "wrong content of changed page %zu", p);
 	munmap(map, N * PAGE);
 	close(fd);
 	return true;
@@ -48,7 +49,7 @@ bool t_pageout(void) { return advise_both(MADV_PAGEOUT, 106, 0); }
 bool t_free(void) { return advise_both(MADV_FREE, 108, EINVAL); }
 bool t_populate_read(void) { return advise_both(22 /* MADV_POPULATE_READ */, 110, 0); }
 
-/* Populated pages are there: no more of them are read. */
+/* After MADV_POPULATE_READ, all pages are in memory. */
 bool t_populate_read_now(void)
 {
 	unsigned char vec[N];
@@ -60,7 +61,7 @@ bool t_populate_read_now(void)
 	      strerror(errno));
 	CHECK(!mincore(map, N * PAGE, vec), "mincore");
 	for (size_t p = 0; p < N; p++)
-		CHECK(vec[p] & 1, "page %zu not in core", p);
+		CHECK(vec[p] & 1, "page %zu is not in memory", p);
 	return read_all(map, 112, 0, N);
 }
 
@@ -75,7 +76,7 @@ bool t_populate_write(void)
 		return false;
 	CHECK(!madvise(map, N / 2 * PAGE, 23 /* MADV_POPULATE_WRITE */), "populate: %s",
 	      strerror(errno));
-	/* copies of our own now: the file's changes stay away */
+	/* the first half are private copies now, which do not show the file's changes */
 	for (size_t p = 0; p < N; p++) {
 		fill(page, 114, p);
 		CHECK(pwrite(fd, page, PAGE, p * PAGE) == PAGE, "pwrite");
@@ -98,9 +99,10 @@ bool t_remove(void)
 	for (size_t p = 0; p < N; p++) {
 		bool gone = p >= 32 && p < 232;
 
-		CHECK(gone ? is_zero(map + p * PAGE) : same(map + p * PAGE, 115, p), "page %zu", p);
+		CHECK(gone ? is_zero(map + p * PAGE) : same(map + p * PAGE, 115, p),
+		      "wrong content of page %zu", p);
 		CHECK(gone ? is_zero(other + p * PAGE) : same(other + p * PAGE, 115, p),
-		      "file's page %zu", p);
+		      "wrong content of file's page %zu", p);
 	}
 	return true;
 }
@@ -120,12 +122,12 @@ bool t_mlock_onfault(void)
 	drop_caches();
 	CHECK(!mincore(map, N * PAGE, vec), "mincore");
 	for (size_t p = 0; p < 128; p++)
-		CHECK(vec[p] & 1, "locked page %zu not in core", p);
+		CHECK(vec[p] & 1, "locked page %zu is not in memory", p);
 	munlock(map, N * PAGE);
 	return read_all(map, 116, 0, N);
 }
 
-/* Locked before it is mapped: no fast mapping, all of it in memory. */
+/* The mapping is locked from the start: all its pages are in memory at once. */
 bool t_mlockall(void)
 {
 	unsigned char vec[N];
@@ -139,7 +141,7 @@ bool t_mlockall(void)
 		return false;
 	CHECK(!mincore(map, N * PAGE, vec), "mincore");
 	for (size_t p = 0; p < N; p++)
-		CHECK(vec[p] & 1, "page %zu not in core", p);
+		CHECK(vec[p] & 1, "page %zu is not in memory", p);
 	return read_all(map, 117, 0, N);
 }
 
@@ -153,24 +155,25 @@ bool t_msync(void)
 		return false;
 	for (unsigned i = 0; i < 4; i++) {
 		for (size_t p = i; p < N; p += 8)
-			CHECK(same(map + p * PAGE, 118, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 118, p), "wrong content of page %zu", p);
 		for (size_t p = i; p < N; p += 16)
 			fill(map + p * PAGE, 119, p);
 		CHECK(!msync(map, N * PAGE, how[i]), "msync %d: %s", how[i], strerror(errno));
 	}
 	for (size_t p = 4; p < N; p += 8)
-		CHECK(same(map + p * PAGE, 118, p), "page %zu", p);
+		CHECK(same(map + p * PAGE, 118, p), "wrong content of page %zu", p);
 	CHECK(!fsync(fd) && !fdatasync(fd), "fsync");
 	munmap(map, N * PAGE);
 	drop_caches();
 	for (size_t p = 0; p < N; p++) {
 		CHECK(pread(fd, page, PAGE, p * PAGE) == PAGE &&
-		      same(page, p % 16 < 4 ? 119 : 118, p), "page %zu of the file", p);
+		      same(page, p % 16 < 4 ? 119 : 118, p),
+		      "wrong content of page %zu of the file", p);
 	}
 	return true;
 }
 
-/* mincore, smaps and pagemap: what was read is there, the rest is not, nothing is swapped. */
+/* mincore() reports the pages that were read. If a unit serves misses, it reports no others. */
 bool t_mincore(void)
 {
 	unsigned char vec[N];
@@ -179,7 +182,7 @@ bool t_mincore(void)
 	if (!setup("core", 120, N, PROT_READ, MAP_SHARED, NULL, &map))
 		return false;
 	for (size_t p = 0; p < N; p += 2)
-		CHECK(same(map + p * PAGE, 120, p), "page %zu", p);
+		CHECK(same(map + p * PAGE, 120, p), "wrong content of page %zu", p);
 	CHECK(!mincore(map, N * PAGE, vec), "mincore: %s", strerror(errno));
 	for (size_t p = 0; p < N; p++)
 		CHECK((vec[p] & 1) == !(p % 2) || (!have_smu() && p % 2), "page %zu: %d", p,
@@ -187,7 +190,7 @@ bool t_mincore(void)
 	return true;
 }
 
-/* The value in kB of a line of the mapping's part of smaps. */
+/* The value in kB of a line of smaps that is about the mapping. */
 static long smaps(const char *map, const char *line)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -217,7 +220,7 @@ bool t_smaps(void)
 	if (!read_all(map, 121, 0, 100))
 		return false;
 	rss = smaps(map, "Rss");
-	/* without hardware faults map their neighbours too */
+	/* without hardware, a fault maps neighbouring pages, too */
 	CHECK(have_smu() ? rss == 400 : rss >= 400, "Rss is %ld kB", rss);
 	CHECK(smaps(map, "Pss") == rss, "Pss is %ld kB of %ld", smaps(map, "Pss"), rss);
 	CHECK(smaps(map, "Swap") == 0, "Swap is %ld kB", smaps(map, "Swap"));
@@ -225,7 +228,7 @@ bool t_smaps(void)
 	return read_all(map, 121, 0, N);
 }
 
-/* The resident set that /proc shows follows soon, and goes with the mapping. */
+/* The resident set in /proc soon includes the pages that were read; after munmap() it does not. */
 bool t_rss(void)
 {
 	long pages = 0, before = 0, dummy;
@@ -251,7 +254,7 @@ bool t_rss(void)
 	return true;
 }
 
-/* Every change of protection, of all and of the middle; what is forbidden stays so. */
+/* Change the protection of a range in all ways. An access that is forbidden must fail. */
 static bool protect(size_t from, size_t pages, uint64_t seed)
 {
 	static const int steps[] = { PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE, PROT_READ,
@@ -271,7 +274,8 @@ static bool protect(size_t from, size_t pages, uint64_t seed)
 
 			CHECK(sig == (inside && steps[i] == PROT_NONE ? SIGSEGV : 0),
 			      "page %zu gave signal %d in step %u", p, sig, i);
-			CHECK(sig || same(map + p * PAGE, seed, p), "page %zu, step %u", p, i);
+			CHECK(sig || same(map + p * PAGE, seed, p),
+			      "wrong content of page %zu in step %u", p, i);
 			if (inside && steps[i] & PROT_WRITE)
 				fill(map + p * PAGE, seed, p);
 		}
@@ -294,10 +298,10 @@ bool t_read_only(void)
 		pid_t pid;
 
 		if (p % 2)
-			CHECK(same(map + p * PAGE, 125, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 125, p), "wrong content of page %zu", p);
 		if (p % 8 > 1)
 			continue;
-		pid = vfork();	/* which leaves the mapping as it is */
+		pid = vfork();	/* unlike fork(), it leaves the mapping as it is */
 		if (!pid) {
 			*(volatile char *)(map + p * PAGE) = 1;
 			_exit(0);
@@ -308,7 +312,7 @@ bool t_read_only(void)
 	return read_all(map, 125, 0, 64);
 }
 
-/* Grown where it is and moved away, whole. */
+/* mremap() grows and shrinks the whole mapping, and may move it. */
 bool t_mremap_grow(void)
 {
 	char *map, *to;
@@ -330,7 +334,7 @@ bool t_mremap_grow(void)
 	return read_all(to, 126, 0, N / 4);
 }
 
-/* Moved to another place while threads read it there before and after. */
+/* mremap() moves the whole mapping to another place. */
 bool t_mremap_move(void)
 {
 	char *map, *to = mmap(NULL, N * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -347,8 +351,9 @@ bool t_mremap_move(void)
 }
 
 /*
- * Advice for a part of the mapping makes that part one with its ordinary neighbour. Nothing of it is
- * fast any more: what is mapped over it is what it says, and the file keeps its bytes.
+ * Advice for a part of the mapping merges this part with its ordinary neighbour. From then on
+ * hardware serves no page of it: a mapping made over it shows its own file, and the first file
+ * keeps its bytes.
  */
 static bool advice_merges(bool right)
 {
@@ -368,13 +373,14 @@ static bool advice_merges(bool right)
 	CHECK(!madvise(base + (half - from) * PAGE, half * PAGE, MADV_RANDOM), "advice for the neighbour");
 	/* the second miss arms the rest of the table */
 	for (size_t p = 100; p < 200; p += 40)
-		CHECK(same(base + (from + p) * PAGE, 121, from + p), "page %zu", from + p);
+		CHECK(same(base + (from + p) * PAGE, 121, from + p),
+		      "wrong content of page %zu", from + p);
 	CHECK(!madvise(base + moved * PAGE, part * PAGE, MADV_RANDOM), "advice for a part");
 	over = mmap(base + moved * PAGE, part * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 		    other, 0);
 	CHECK(over != MAP_FAILED, "mmap over it: %s", strerror(errno));
 	for (size_t p = 0; p < part; p++) {
-		CHECK(is_zero(over + p * PAGE), "page %zu is not that of the file mapped last", p);
+		CHECK(is_zero(over + p * PAGE), "page %zu is not of the file mapped last", p);
 		fill(over + p * PAGE, 122, p);
 	}
 	for (size_t p = 0; p < N; p++)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* When a mapping has an area, and for how long: populate = miss. Decision 085, REQ: OS-9 */
+/*
+ * When a mapping gets an area, and how long it keeps it, with the setting populate = miss.
+ * Decision 085, REQ: OS-9
+ */
 #include "check.h"
 
 #define PAGES 1024
 
-/* Run @body with areas made by misses, as without hwdp.populate. */
+/* Run @body with populate = miss, the default without the boot argument hwdp.populate. */
 static bool by_misses(bool (*body)(void))
 {
 	static const char setting[] = "/sys/kernel/mm/hwdp/populate";
@@ -27,7 +30,7 @@ static bool by_misses(bool (*body)(void))
 	return ok;
 }
 
-/* The first miss is Linux's; the second makes the area, and the third is the unit's. */
+/* Linux serves the first miss, the second miss makes the area, and the unit serves the third. */
 static bool second_miss(void)
 {
 	long made = stat_of("areas_made"), fast;
@@ -36,24 +39,25 @@ static bool second_miss(void)
 	if (!setup("second", 191, PAGES, PROT_READ, MAP_SHARED, NULL, &map))
 		return false;
 	CHECK(!madvise(map, PAGES * PAGE, MADV_RANDOM), "advice");
-	CHECK(same(map, 191, 0), "page 0");
-	CHECK(stat_of("areas_made") == made, "an area at the first miss");
+	CHECK(same(map, 191, 0), "wrong content of page 0");
+	CHECK(stat_of("areas_made") == made, "the first miss made an area");
 	/* in memory already: a fault, but no miss */
 	CHECK(!madvise(map, PAGE, MADV_DONTNEED), "advice for page 0");
-	CHECK(same(map, 191, 0), "page 0 again");
-	CHECK(stat_of("areas_made") == made, "an area without a miss");
-	CHECK(same(map + 100 * PAGE, 191, 100), "page 100");
-	CHECK(stat_of("areas_made") == made + 1, "%ld areas at the second miss", stat_of("areas_made") - made);
+	CHECK(same(map, 191, 0), "wrong content of page 0, read again");
+	CHECK(stat_of("areas_made") == made, "a fault that was no miss made an area");
+	CHECK(same(map + 100 * PAGE, 191, 100), "wrong content of page 100");
+	CHECK(stat_of("areas_made") == made + 1, "the second miss made %ld areas",
+	      stat_of("areas_made") - made);
 	fast = fast_pages();
-	CHECK(same(map + 200 * PAGE, 191, 200), "page 200");
-	CHECK(fast_pages() == fast + 1, "the third miss is not the unit's");
+	CHECK(same(map + 200 * PAGE, 191, 200), "wrong content of page 200");
+	CHECK(fast_pages() == fast + 1, "the unit did not serve the third miss");
 	munmap(map, PAGES * PAGE);
 	return true;
 }
 
 bool t_second_miss(void) { return by_misses(second_miss); }
 
-/* Who has a file's area keeps it for a second, and then yields to another mapping that misses. */
+/* A mapping keeps its file's area for a second. Then it yields to another mapping that misses. */
 static bool turns(void)
 {
 	long yielded = stat_of("areas_withdrawn_yielded"), fast;
@@ -67,21 +71,23 @@ static bool turns(void)
 	if (!read_all(map, 192, 0, 4) || !read_all(other + 100 * PAGE, 192, 100, 4))
 		return false;
 	usleep(100000);
-	CHECK(stat_of("areas_withdrawn_yielded") == yielded, "an area has yielded at once");
-	/* nobody asks for it meanwhile */
+	CHECK(stat_of("areas_withdrawn_yielded") == yielded, "the area has yielded at once");
+	/* meanwhile no other mapping misses */
 	usleep(1100000);
-	CHECK(stat_of("areas_withdrawn_yielded") == yielded, "an area has yielded to nobody");
+	CHECK(stat_of("areas_withdrawn_yielded") == yielded,
+	      "the area has yielded although no other mapping misses");
 	if (!read_all(other + 200 * PAGE, 192, 200, 1))
 		return false;
 	for (int tries = 0; tries < 100 && stat_of("areas_withdrawn_yielded") == yielded; tries++)
 		usleep(10000);
-	CHECK(stat_of("areas_withdrawn_yielded") == yielded + 1, "an old area has not yielded");
+	CHECK(stat_of("areas_withdrawn_yielded") == yielded + 1,
+	      "the area has not yielded after a second");
 	if (!read_all(other + 300 * PAGE, 192, 300, 2))
 		return false;
 	fast = fast_pages();
 	if (!read_all(other + 400 * PAGE, 192, 400, 8) || !read_all(map + 500 * PAGE, 192, 500, 4))
 		return false;
-	CHECK(fast_pages() >= fast + 8, "%ld of 8 misses are the unit's", fast_pages() - fast);
+	CHECK(fast_pages() >= fast + 8, "the unit served %ld of 8 misses", fast_pages() - fast);
 	munmap(map, PAGES * PAGE);
 	munmap(other, PAGES * PAGE);
 	return true;

@@ -17,7 +17,7 @@ static long ring_depth(void)
 
 static bool read_threads(int flags, unsigned threads)
 {
-	/* odd factors: every thread visits every page, in another order */
+	/* odd factors: every thread visits every page, each in a different order */
 	static const unsigned muls[4] = { 1, 2731, 4099, 9973 };
 	struct reader r[4];
 	pthread_t t[4];
@@ -33,13 +33,13 @@ static bool read_threads(int flags, unsigned threads)
 	for (unsigned i = 0; i < threads; i++)
 		pthread_join(t[i], NULL);
 	for (unsigned i = 0; i < threads; i++)
-		CHECK(r[i].ok, "thread %u read something else", i);
+		CHECK(r[i].ok, "thread %u read wrong content", i);
 	now = fast_pages();
 	CHECK(munmap(map, big_pages * PAGE) == 0, "munmap");
-	/* A small ring may run dry; then most must be fast. */
+	/* A small ring may run empty; then hardware must serve at least half. */
 	least = ring_depth() >= 4096 ? big_pages * 99 / 100 : big_pages / 2;
 	CHECK(!have_smu() || now - hw >= least,
-	      "hardware served %ld of %zu", now - hw, big_pages);
+	      "hardware served %ld of %zu pages", now - hw, big_pages);
 	return true;
 }
 
@@ -48,7 +48,7 @@ bool t_read_shared_1(void) { return read_threads(MAP_SHARED, 1); }
 bool t_read_private_4(void) { return read_threads(MAP_PRIVATE, 4); }
 bool t_read_shared_4(void) { return read_threads(MAP_SHARED, 4); }
 
-/* The last page of a file that ends inside it, and SIGBUS beyond. */
+/* A file that ends inside a page: zeroes follow its end, and SIGBUS comes beyond this page. */
 bool t_eof(void)
 {
 	char *map, tail[8] = { 0 };
@@ -97,9 +97,9 @@ bool t_hole(void)
 	CHECK(map != MAP_FAILED, "mmap");
 	for (size_t i = 0; i < 80; i++) {
 		if ((i >= 16 && i < 32) || i >= 64)
-			CHECK(!*(uint64_t *)(map + i * PAGE), "page %zu not 0", i);
+			CHECK(!*(uint64_t *)(map + i * PAGE), "page %zu is not 0", i);
 		else
-			CHECK(same(map + i * PAGE, 3, i), "page %zu", i);
+			CHECK(same(map + i * PAGE, 3, i), "wrong content of page %zu", i);
 	}
 	munmap(map, 80 * PAGE);
 	return true;
@@ -114,14 +114,14 @@ bool t_write_private(void)
 		return false;
 	for (size_t p = 0; p < 256; p += 2) {
 		if (p % 4 == 0)		/* half of them after a read */
-			CHECK(same(map + p * PAGE, 4, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 4, p), "wrong content of page %zu", p);
 		map[p * PAGE + 5] = 'x';
 	}
 	for (size_t p = 0; p < 256; p++) {
 		CHECK(map[p * PAGE + 5] == (p % 2 ? (char)(word(4, p, 0) >> 40) :
 					    'x'), "page %zu", p);
 		CHECK(*(uint64_t *)(map + p * PAGE + 8) == word(4, p, 1),
-		      "rest of page %zu", p);
+		      "wrong content in the rest of page %zu", p);
 	}
 	munmap(map, 256 * PAGE);
 	drop_caches();
@@ -142,7 +142,7 @@ bool t_write_shared(void)
 		return false;
 	for (size_t p = 0; p < 256; p += 2) {
 		if (p % 4 == 0)
-			CHECK(same(map + p * PAGE, 5, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 5, p), "wrong content of page %zu", p);
 		fill(map + p * PAGE, 6, p);
 	}
 	CHECK(msync(map, 256 * PAGE, MS_SYNC) == 0, "msync");
@@ -150,7 +150,7 @@ bool t_write_shared(void)
 	drop_caches();
 	map = map_file("ws", 256, PROT_READ, MAP_SHARED, NULL);
 	for (size_t p = 0; p < 256; p++)
-		CHECK(same(map + p * PAGE, p % 2 ? 5 : 6, p), "page %zu", p);
+		CHECK(same(map + p * PAGE, p % 2 ? 5 : 6, p), "wrong content of page %zu", p);
 	munmap(map, 256 * PAGE);
 	close(fd);
 	return true;
@@ -166,10 +166,11 @@ bool t_write_syscall(void)
 		return false;
 	for (size_t p = 0; p < 256; p++) {
 		if (p % 2)
-			CHECK(same(map + p * PAGE, 7, p), "before, %zu", p);
+			CHECK(same(map + p * PAGE, 7, p),
+			      "wrong content of page %zu before the write", p);
 		fill(buf, 8, p);
 		CHECK(pwrite(fd, buf, PAGE, p * PAGE) == PAGE, "pwrite");
-		CHECK(same(map + p * PAGE, 8, p), "after, %zu", p);
+		CHECK(same(map + p * PAGE, 8, p), "wrong content of page %zu after the write", p);
 	}
 	CHECK(fsync(fd) == 0, "fsync");
 	munmap(map, 256 * PAGE);
@@ -191,10 +192,12 @@ bool t_read_syscall(void)
 		return false;
 	for (size_t p = 0; p < 512; p++) {
 		if (p % 2)
-			CHECK(same(map + p * PAGE, 9, p), "map, %zu", p);
+			CHECK(same(map + p * PAGE, 9, p),
+			      "wrong content of page %zu in the mapping", p);
 		CHECK(pread(fd, buf, PAGE, p * PAGE) == PAGE, "pread");
-		CHECK(same(buf, 9, p), "pread, %zu", p);
-		CHECK(same(map + p * PAGE, 9, p), "map again, %zu", p);
+		CHECK(same(buf, 9, p), "wrong content of page %zu by pread", p);
+		CHECK(same(map + p * PAGE, 9, p),
+		      "wrong content of page %zu in the mapping after pread", p);
 	}
 	munmap(map, 512 * PAGE);
 	close(fd);
@@ -212,11 +215,12 @@ bool t_write_direct(void)
 	CHECK(dfd >= 0 && !posix_memalign((void **)&buf, PAGE, PAGE), "O_DIRECT");
 	for (size_t p = 0; p < 128; p++) {
 		if (p % 2)
-			CHECK(same(map + p * PAGE, 10, p), "before, %zu", p);
+			CHECK(same(map + p * PAGE, 10, p),
+			      "wrong content of page %zu before the write", p);
 		fill(buf, 11, p);
 		CHECK(pwrite(dfd, buf, PAGE, p * PAGE) == PAGE, "pwrite: %s",
 		      strerror(errno));
-		CHECK(same(map + p * PAGE, 11, p), "after, %zu", p);
+		CHECK(same(map + p * PAGE, 11, p), "wrong content of page %zu after the write", p);
 	}
 	munmap(map, 128 * PAGE);
 	close(dfd);
@@ -236,9 +240,10 @@ bool t_read_direct(void)
 	CHECK(dfd >= 0 && !posix_memalign((void **)&buf, PAGE, PAGE), "O_DIRECT");
 	for (size_t p = 0; p < 128; p++) {
 		if (p % 2)
-			CHECK(same(map + p * PAGE, 12, p), "map, %zu", p);
+			CHECK(same(map + p * PAGE, 12, p),
+			      "wrong content of page %zu in the mapping", p);
 		CHECK(pread(dfd, buf, PAGE, p * PAGE) == PAGE, "pread");
-		CHECK(same(buf, 12, p), "direct, %zu", p);
+		CHECK(same(buf, 12, p), "wrong content of page %zu by direct read", p);
 	}
 	munmap(map, 128 * PAGE);
 	close(dfd);

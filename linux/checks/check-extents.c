@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Blocks that move, come and go, and pages that are no whole extent. REQ: OS-3, OS-11 */
+/* Blocks that move, are added or are freed, and pages in several pieces. REQ: OS-3, OS-11 */
 #include "check.h"
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -7,7 +7,7 @@
 #include <sys/statfs.h>
 #include <sys/swap.h>
 
-/* ext4's own, which no installed header has */
+/* ioctls of ext4, which no installed header has */
 struct move_extent {
 	uint32_t reserved;
 	uint32_t donor_fd;
@@ -34,9 +34,10 @@ bool t_insert_range(void)
 	      "insert: %s", strerror(errno));
 	for (size_t p = 0; p < 256; p++) {
 		if (p >= 64 && p < 128)
-			CHECK(is_zero(map + p * PAGE), "page %zu not 0", p);
+			CHECK(is_zero(map + p * PAGE), "page %zu is not 0", p);
 		else
-			CHECK(same(map + p * PAGE, 50, p < 64 ? p : p - 64), "page %zu", p);
+			CHECK(same(map + p * PAGE, 50, p < 64 ? p : p - 64),
+			      "wrong content of page %zu", p);
 	}
 	return true;
 }
@@ -54,14 +55,14 @@ bool t_zero_range(void)
 	      strerror(errno));
 	for (size_t p = 0; p < 256; p++) {
 		if (p >= 64 && p < 192)
-			CHECK(is_zero(map + p * PAGE), "page %zu not 0", p);
+			CHECK(is_zero(map + p * PAGE), "page %zu is not 0", p);
 		else
-			CHECK(same(map + p * PAGE, 51, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 51, p), "wrong content of page %zu", p);
 	}
 	return true;
 }
 
-/* The file's blocks become the boot loader's, and those the file's. */
+/* The ioctl exchanges the blocks of the file and of the boot loader's inode. */
 bool t_swap_boot(void)
 {
 	char *map;
@@ -72,7 +73,7 @@ bool t_swap_boot(void)
 	fd = open(path("boot"), O_RDWR);
 	CHECK(!ioctl(fd, EXT4_IOC_SWAP_BOOT), "swap: %s", strerror(errno));
 	close(fd);
-	/* the boot loader now has 52, the file nothing: make it 53 */
+	/* the boot loader's inode now has content 52, the file has none: write 53 */
 	if (!setup("boot", 53, 256, PROT_READ, MAP_SHARED, &fd, &map))
 		return false;
 	if (!read_all(map, 53, 0, 64))
@@ -100,14 +101,14 @@ bool defragment(int fd, size_t pages)
 		move.moved_len = 0;
 	}
 	CHECK(physical(fd, 0) && physical(fd, 0) != before, "blocks did not move");
-	/* what the donor got from @fd is soon another file's */
+	/* another file soon gets the blocks that the donor got from @fd */
 	close(donor);
 	unlink(path("donor"));
 	sync();
 	return make_file("taker", 99, 2 * pages);
 }
 
-/* A moved block's new address reaches the entries: contents stay, the next miss is hardware's. */
+/* When blocks move, entries get their new addresses: contents stay, and hardware serves misses. */
 bool t_defrag(void)
 {
 	char *map;
@@ -144,7 +145,7 @@ bool t_defrag_busy(void)
 	return moved && read_all(map, 55, 0, 512);
 }
 
-/* Growing the file system and looking only do not touch the blocks of files. */
+/* Growing the file system does not move the blocks of files. */
 bool t_resize(void)
 {
 	struct endless e[READERS];
@@ -176,7 +177,7 @@ bool t_remount(void)
 	struct endless e[READERS];
 	char *map;
 
-	/* no descriptor open for writing */
+	/* a descriptor open for writing would keep the file system from becoming read-only */
 	if (!setup("remount", 57, 2048, PROT_READ, MAP_SHARED, NULL, &map))
 		return false;
 	start_readers(e, map, 57, 2048);
@@ -206,7 +207,7 @@ bool t_freeze(void)
 	return read_all(map, 58, 0, 2048);
 }
 
-/* A file system that is shut down serves no more misses by hardware. */
+/* Hardware serves no more misses of a file system that has been shut down. */
 bool t_shutdown(void)
 {
 	uint32_t how = 1;	/* flush the journal first */
@@ -224,12 +225,13 @@ bool t_shutdown(void)
 	if (!read_all(map, 59, 0, 64))
 		return false;
 	for (size_t p = 64; p < 512; p++)
-		CHECK(touch(map + p * PAGE) || same(map + p * PAGE, 59, p), "page %zu", p);
-	CHECK(fast_pages() == fast, "hardware read %ld pages of it", fast_pages() - fast);
+		CHECK(touch(map + p * PAGE) || same(map + p * PAGE, 59, p),
+		      "wrong content of page %zu", p);
+	CHECK(fast_pages() == fast, "hardware read %ld pages after it", fast_pages() - fast);
 	return true;
 }
 
-/* The controller goes away: what is in memory stays, the rest is SIGBUS, at once. */
+/* The controller is removed: an access to a page that is not in memory is SIGBUS, at once. */
 bool t_removal(void)
 {
 	struct endless e[READERS];
@@ -244,7 +246,7 @@ bool t_removal(void)
 	for (int i = 0; i < READERS; i++)
 		e[i].stop = true;
 	for (size_t p = 256; p < 4096; p += 7)
-		CHECK(touch(map + p * PAGE) == SIGBUS, "page %zu is no SIGBUS", p);
+		CHECK(touch(map + p * PAGE) == SIGBUS, "page %zu did not end with SIGBUS", p);
 	return true;
 }
 
@@ -259,7 +261,7 @@ static bool write_scattered(int fd, uint64_t seed, size_t pages)
 		      write(fd, page + 2048, 2048) == 2048, "write");
 	}
 	fsync(fd);
-	/* between neighbours there is no room for the block that is put between */
+	/* the block inserted here cannot be between its neighbours, which are adjacent */
 	for (size_t p = 0; p < pages; p++) {
 		fill(page, seed, p);
 		CHECK(!fallocate(fd, FALLOC_FL_INSERT_RANGE, p * PAGE + 1024, 1024),
@@ -270,7 +272,7 @@ static bool write_scattered(int fd, uint64_t seed, size_t pages)
 	return true;
 }
 
-/* On a file system of 1 KiB blocks: pages in one piece and pages in pieces. */
+/* On a file system with 1 KiB blocks: pages whose blocks are adjacent, or scattered. */
 static bool one_kib(bool scattered)
 {
 	const char *saved = dir;
@@ -313,17 +315,17 @@ bool t_inline_data(void)
 	fd = open(path("inline"), O_RDWR | O_CREAT | O_TRUNC, 0600);
 	CHECK(write(fd, text, sizeof(text)) == sizeof(text), "write");
 	fsync(fd);
-	CHECK(!physical(fd, 0), "not inline");
+	CHECK(!physical(fd, 0), "the data is not inline");
 	drop_caches();
 	map = mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_HWDP, fd, 0);
-	CHECK(!memcmp(map, text, sizeof(text)), "content");
+	CHECK(!memcmp(map, text, sizeof(text)), "wrong content");
 	for (size_t i = sizeof(text); i < PAGE; i++)
-		CHECK(!map[i], "byte %zu after EOF", i);
+		CHECK(!map[i], "byte %zu after EOF is not 0", i);
 	dir = saved;
 	return true;
 }
 
-/* Bytes stored after EOF are nobody's: not the disk's, not those of a longer file. */
+/* Bytes stored after EOF are not kept: they neither go to the disk nor show when the file grows. */
 bool t_dirty_tail(void)
 {
 	char *map, byte;
@@ -344,17 +346,18 @@ bool t_dirty_tail(void)
 	drop_caches();
 	fast = fast_pages();
 	map = map_file("tail", 8, PROT_READ, MAP_SHARED, NULL);
-	CHECK(!map[7 * PAGE + 200], "byte after EOF");
-	CHECK(fast_pages() == fast, "hardware read the page with EOF");
+	CHECK(!map[7 * PAGE + 200], "a byte stored after EOF is in the file");
+	CHECK(fast_pages() == fast, "hardware read the page that has EOF");
 	CHECK(!ftruncate(fd, 8 * PAGE), "longer");
-	CHECK(!map[7 * PAGE + 200], "byte in the longer file");
-	CHECK(pread(fd, &byte, 1, 7 * PAGE + 200) == 1 && !byte, "byte read");
+	CHECK(!map[7 * PAGE + 200], "a byte stored after EOF shows in the longer file");
+	CHECK(pread(fd, &byte, 1, 7 * PAGE + 200) == 1 && !byte,
+	      "read() returns a byte that was stored after EOF");
 	return true;
 }
 
 /*
- * From now on the file's data goes through the journal: not hardware's. The flag
- * takes effect without delayed allocation only.
+ * Hardware must not read a file whose data goes through the journal. The flag takes
+ * effect only without delayed allocation.
  */
 bool t_data_journal(void)
 {
@@ -377,9 +380,9 @@ bool t_data_journal(void)
 		fill(page, 64, p);
 		CHECK(pwrite(fd, page, PAGE, p * PAGE) == PAGE, "write");
 	}
-	CHECK(!fsync(fd), "fsync");	/* in the journal, perhaps not yet in place */
+	CHECK(!fsync(fd), "fsync");	/* now in the journal, but perhaps not yet in place */
 	for (size_t p = 0; p < 256; p++)
-		CHECK(same(map + p * PAGE, p % 2 ? 63 : 64, p), "page %zu", p);
+		CHECK(same(map + p * PAGE, p % 2 ? 63 : 64, p), "wrong content of page %zu", p);
 	fast = fast_pages() - fast;
 	CHECK(!mount(NULL, mount_point, NULL, MS_REMOUNT, "delalloc"), "delalloc: %s",
 	      strerror(errno));
@@ -387,7 +390,7 @@ bool t_data_journal(void)
 	return true;
 }
 
-/* A swap file belongs to the kernel: written behind the file's back. */
+/* Hardware must not read a swap file, which the kernel writes without the file system. */
 bool t_swap_file(void)
 {
 	char *map, *mine;
@@ -405,7 +408,7 @@ bool t_swap_file(void)
 	for (size_t p = 0; p < 256; p++)
 		fill(mine + p * PAGE, 66, p);
 	CHECK(!madvise(mine, 256 * PAGE, MADV_PAGEOUT), "pageout");
-	/* what the mapping shows is undefined, but it must be read by the kernel */
+	/* what the mapping shows is undefined, but the kernel must read it */
 	for (size_t p = 0; p < 256; p++)
 		wrong += !same(mine + p * PAGE, 66, p);
 	fast = fast_pages();
@@ -413,7 +416,7 @@ bool t_swap_file(void)
 		wrong += touch(map + p * PAGE);
 	fast = fast_pages() - fast;
 	swapoff(path("swapf"));
-	CHECK(!wrong, "%d pages came back wrong", wrong);
+	CHECK(!wrong, "%d pages have wrong content", wrong);
 	CHECK(fast <= 0, "hardware read %ld pages of swap", fast);
 	return true;
 }

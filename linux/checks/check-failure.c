@@ -4,13 +4,14 @@
  *
  *   failure-check [-k KIND] [-t THREADS] [-n PAGES] [-x COMMAND] FILE
  *
- * Every page is read once by one of the threads, and the SIGBUS of those that cannot be read is caught. With -x the
- * command runs when the first half has been read, and the second half is read after it. At the end all pages that could be
- * read are read again: what was resident stays readable, with the same bytes. Prints
+ * One of the threads reads each page once. If a page cannot be read, the thread catches the
+ * SIGBUS. With -x, COMMAND runs between the first and the second half of the pages. At the end,
+ * all pages that could be read are read again: they must stay readable, with the same bytes.
+ * Prints
  *   failed: PAGES     that could not be read (ranges, or none)
- *   lost: PAGES       that could be read at first and not at the end, or with other bytes
- *   sum: HEX          over the content of those that could be read
- * Exit status 0 if there are none lost, whatever failed.
+ *   lost: PAGES       that could be read at first, but at the end not or with other bytes
+ *   sum: HEX          over the content of the pages that could be read
+ * The exit status is 0 if no page is lost, even if pages failed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +45,7 @@ static struct {
 
 struct part {
 	pthread_t thread;
-	size_t first, last;	/* its share of these pages */
+	size_t first, last;	/* it reads its share of these pages */
 	unsigned int number;
 };
 
@@ -120,7 +121,7 @@ static void read_range(size_t first, size_t last)
 		pthread_join(part[n].thread, NULL);
 }
 
-/* The pages in this state, as ranges; how many. */
+/* Print the pages in this state as ranges. Return their number. */
 static size_t print_pages(const char *title, enum state state)
 {
 	size_t count = 0;
@@ -157,7 +158,7 @@ static void map_file(const char *file, const struct kind *kind)
 	if (!f.pages || f.pages > (size_t)st.st_size / PAGE)
 		f.pages = st.st_size / PAGE;
 	map = mmap(NULL, f.pages * PAGE, PROT_READ, MAP_SHARED, fd, 0);
-	/* A kernel of one kind has the flag and not the advice. */
+	/* A kernel with only one kind knows the flag, but not the advice. */
 	if (map != MAP_FAILED && kind->advice && madvise(map, f.pages * PAGE, kind->advice)) {
 		if (errno != EINVAL || strcmp(kind->name, "hwdp"))
 			fail(kind->name);

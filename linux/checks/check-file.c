@@ -23,13 +23,13 @@ bool t_truncate(void)
 		}
 		waitpid(pid, &status, 0);
 		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS,
-		      "page %zu outlived truncate", p);
+		      "page %zu can be read after truncate", p);
 	}
 	CHECK(ftruncate(fd, 256 * PAGE) == 0, "extend");
 	if (!read_all(map, 13, 0, 16))
 		return false;
 	for (size_t p = 16; p < 256; p++)
-		CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu not 0", p);
+		CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu is not 0", p);
 	munmap(map, 256 * PAGE);
 	close(fd);
 	return true;
@@ -48,9 +48,9 @@ bool t_punch(void)
 			64 * PAGE, 128 * PAGE) == 0, "punch");
 	for (size_t p = 0; p < 256; p++) {
 		if (p >= 64 && p < 192)
-			CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu not 0", p);
+			CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu is not 0", p);
 		else
-			CHECK(same(map + p * PAGE, 14, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 14, p), "wrong content of page %zu", p);
 	}
 	munmap(map, 256 * PAGE);
 	close(fd);
@@ -70,13 +70,13 @@ bool t_collapse(void)
 	      "collapse: %s", strerror(errno));
 	for (size_t p = 0; p < 192; p++)
 		CHECK(same(map + p * PAGE, 15, p < 64 ? p : p + 64),
-		      "page %zu", p);
+		      "wrong content of page %zu", p);
 	munmap(map, 256 * PAGE);
 	close(fd);
 	return true;
 }
 
-/* Blocks freed and written again as another file must not shine through. */
+/* Blocks that are freed and then written by another file must not show in the mapping. */
 bool t_reuse(void)
 {
 	char *map;
@@ -91,15 +91,17 @@ bool t_reuse(void)
 		return false;
 	CHECK(ftruncate(fd, 1024 * PAGE) == 0, "extend");
 	for (size_t p = 0; p < 1024; p++)
-		CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu not 0", p);
+		CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu is not 0", p);
 	munmap(map, 1024 * PAGE);
 	close(fd);
 	unlink(path("other"));
 	return true;
 }
 
-/* Pages changed in the page cache but not yet on the disk when the file is
- * mapped. REQ: OS-2 */
+/*
+ * When the file is mapped, pages have been changed in the page cache and are not on
+ * the disk yet. REQ: OS-2
+ */
 bool t_dirty(void)
 {
 	char *map, buf[PAGE];
@@ -116,14 +118,16 @@ bool t_dirty(void)
 	map = map_file("dirty", 512, PROT_READ, MAP_SHARED, NULL);
 	CHECK(map != MAP_FAILED, "mmap");
 	for (size_t p = 0; p < 512; p++)
-		CHECK(same(map + p * PAGE, p % 3 ? 40 : 41, p), "page %zu", p);
+		CHECK(same(map + p * PAGE, p % 3 ? 40 : 41, p), "wrong content of page %zu", p);
 	munmap(map, 512 * PAGE);
 	close(fd);
 	return true;
 }
 
-/* Blocks that were allocated but never written hold what a file before them
- * left. REQ: OS-11 */
+/*
+ * Blocks that were allocated but never written still hold bytes of a former file, which
+ * must not show. REQ: OS-11
+ */
 bool t_unwritten(void)
 {
 	size_t pages = 16384;
@@ -142,7 +146,7 @@ bool t_unwritten(void)
 	map = map_file("fresh", pages, PROT_READ, MAP_SHARED, NULL);
 	CHECK(map != MAP_FAILED, "mmap");
 	for (size_t p = 0; p < pages; p += 17)
-		CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu not 0", p);
+		CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu is not 0", p);
 	munmap(map, pages * PAGE);
 	unlink(path("fresh"));
 	return true;

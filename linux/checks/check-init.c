@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Smallest init for the guest tests: an initramfs with this as /init and
- * hwdp-check as /hwdp-check. Mounts the first NVMe disk (ext4, writable) or
- * its first partition, the second one as the small file system of -s, for the
- * attack the third one instead; runs the program of the kernel command line's
- * run= (/hwdp-check if absent) with the arguments of check= and, after the
- * folder, those of only=, both separated by commas; prints the statistics and
- * powers off.
+ * A small init for the guest tests: /init of an initramfs that has the tests' programs
+ * beside it. It mounts the first partition of the first NVMe disk, or the whole disk if
+ * it has no partitions (ext4, writable). For hwdp-check it mounts the second partition,
+ * too, as the small file system of -s. For the attack it mounts the third one, and the
+ * attack works there. It runs the program that run= on the kernel's command line names
+ * (default /hwdp-check). The program's arguments are those of check=, the folder, and
+ * those of only=; commas separate the arguments. At the end, init prints the statistics
+ * and powers off.
  */
 #include <fcntl.h>
 #include <stdio.h>

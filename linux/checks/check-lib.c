@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the tests are made of: files with known content, mappings, readers. */
+/* The parts of the tests: files with known content, mappings, readers. */
 #include "check.h"
 #include <linux/fiemap.h>
 #include <linux/fs.h>
@@ -126,12 +126,15 @@ long all_withdrawn(void)
 	return sum;
 }
 
-/* Pages that hardware has installed and Linux knows nothing of, once all areas are gone. */
+/*
+ * Pages that hardware has installed, and that Linux has neither adopted nor discarded
+ * although all areas are gone.
+ */
 long unsettled(void)
 {
 	long left = 0;
 
-	/* what a worker or a dying process still does is soon done */
+	/* a worker or a dying process may still be at work, for up to two seconds */
 	for (int tries = 0; tries < 200; tries++) {
 		left = not_adopted();
 		if (!have_smu() || !left)
@@ -141,7 +144,10 @@ long unsettled(void)
 	return left;
 }
 
-/* A unit serves the system's kind: without an SMU that is osdp, unless another is chosen. */
+/*
+ * True if a unit serves the system's kind of paging. Without an SMU the kind is osdp,
+ * unless another one is chosen.
+ */
 bool have_smu(void)
 {
 	FILE *f = fopen("/sys/kernel/mm/hwdp/kind", "r");
@@ -155,7 +161,7 @@ bool have_smu(void)
 	return !strstr(kinds, "[osdp]");
 }
 
-/* A fresh file, cache dropped, mapped. */
+/* Make a new file, drop the page cache, and map the file. */
 bool setup(const char *name, uint64_t seed, size_t pages, int prot,
 		  int flags, int *fd, char **map)
 {
@@ -171,7 +177,7 @@ bool read_all(const char *map, uint64_t seed, size_t first, size_t pages)
 {
 	for (size_t p = 0; p < pages; p++)
 		CHECK(same(map + p * PAGE, seed, first + p),
-		      "page %zu differs", first + p);
+		      "wrong content of page %zu", first + p);
 	return true;
 }
 
@@ -209,7 +215,7 @@ static void on_fault(int sig)
 	siglongjmp(fault_return, sig);
 }
 
-/* Read a byte: 0, or the signal that this brought. */
+/* Read a byte. Return 0, or the signal that the access caused. */
 int touch(const volatile char *p)
 {
 	struct sigaction action = { .sa_handler = on_fault }, bus, segv;
@@ -235,7 +241,7 @@ bool is_zero(const void *p)
 	return true;
 }
 
-/* Where byte @offset of the file lies on its disk, in bytes; 0 if nowhere. */
+/* Where byte @offset of the file is on its disk, in bytes; 0 if it has no place there. */
 uint64_t physical(int fd, uint64_t offset)
 {
 	struct {
@@ -250,7 +256,7 @@ uint64_t physical(int fd, uint64_t offset)
 	return f.extent.fe_physical + offset - f.extent.fe_logical;
 }
 
-/* Pages that the unit in hardware, and the one in software, have brought so far. */
+/* Pages that the units in hardware and in software have read so far. */
 long fast_pages(void)
 {
 	long hard = stat_of("smu_installed"), soft = stat_of("soft_installed");
@@ -258,13 +264,13 @@ long fast_pages(void)
 	return (hard > 0 ? hard : 0) + (soft > 0 ? soft : 0);
 }
 
-/* Of them, those that Linux has no metadata of. */
+/* Those of them that Linux has neither adopted nor discarded. */
 long not_adopted(void)
 {
 	return fast_pages() - stat_of("pages_adopted") - stat_of("pages_discarded");
 }
 
-/* Have metadata given to all that hardware has brought for this process. */
+/* Make Linux adopt all pages that hardware has read for this process. */
 bool adopt_all(void)
 {
 	char text[4096];
@@ -275,7 +281,7 @@ bool adopt_all(void)
 	return done;
 }
 
-/* Run @body in a separate process; its exit status, or minus the signal that ended it. */
+/* Run @body in a separate process. Return its exit status, or minus the signal that ended it. */
 int in_child(int (*body)(void *arg), void *arg)
 {
 	int status;
@@ -287,7 +293,7 @@ int in_child(int (*body)(void *arg), void *arg)
 	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* A reader that goes on until @stop; how many pages it has seen, and whether all were right. */
+/* Read pages at random until @stop. Count the pages that were read, and the wrong ones. */
 static void *endless_reader(void *arg)
 {
 	struct endless *e = arg;
@@ -315,7 +321,7 @@ void start_readers(struct endless *e, const char *map, uint64_t seed, size_t pag
 	}
 }
 
-/* True if every reader saw only right pages. */
+/* Stop the readers. True if none of them saw a wrong page. */
 bool stop_readers(struct endless *e)
 {
 	bool ok = true;
@@ -329,7 +335,7 @@ bool stop_readers(struct endless *e)
 	return ok;
 }
 
-/* Make the first page of the open file a swap area's head. */
+/* Write the header of a swap area to the first page of the open file. */
 bool make_swap(int fd, size_t pages)
 {
 	struct {

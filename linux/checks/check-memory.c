@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory management at the pages: reclaim, swap, migration, refusals. REQ: OS-5, OS-8, OS-9, OS-13 */
+/* Memory management of pages: reclaim, swap, migration, refusals. REQ: OS-5, OS-8, OS-9, OS-13 */
 #include "check.h"
 #include <sys/ioctl.h>
 #include <sys/swap.h>
@@ -9,7 +9,7 @@
 
 #define PAGES 2048ul
 
-/* Entries of swapped pages beside armed ones: neither is taken for the other. REQ: OS-13 */
+/* Swap entries are beside armed entries: neither is taken for the other. REQ: OS-13 */
 bool t_swap(void)
 {
 	size_t pages = 2048;
@@ -37,7 +37,7 @@ bool t_swap(void)
 			read_all(mine, 152, 0, 1024);
 	}
 	ok = ok && !madvise(mine, 1024 * PAGE, MADV_PAGEOUT);
-	if (ok && fork() == 0)	/* swapped entries are copied */
+	if (ok && fork() == 0)	/* fork copies swap entries */
 		_exit(!read_all(mine, 152, 0, 1024));
 	if (ok) {
 		int status;
@@ -49,7 +49,7 @@ bool t_swap(void)
 	return ok;
 }
 
-/* Reclaimed pages come back right. */
+/* Reclaimed pages come back with the right content. */
 bool t_reclaim(void)
 {
 	char *map;
@@ -65,7 +65,7 @@ bool t_reclaim(void)
 	return read_all(map, 153, 0, PAGES);
 }
 
-/* What was evicted is armed again: hardware brings it back. */
+/* Evicted pages are armed again: hardware reads them again. */
 bool t_rearm(void)
 {
 	long fast;
@@ -84,12 +84,12 @@ bool t_rearm(void)
 	if (!read_all(map, 149, 0, PAGES))
 		return false;
 	fast = fast_pages() - fast;
-	CHECK(!have_smu() || fast > (long)PAGES * 9 / 10, "hardware brought back %ld of %lu",
+	CHECK(!have_smu() || fast > (long)PAGES * 9 / 10, "hardware read %ld of %lu pages again",
 	      fast, PAGES);
 	return true;
 }
 
-/* Pages that are dirty when they are reclaimed: written back before hardware may read them. */
+/* Pages that are dirty when they are reclaimed are written before hardware may read them. */
 bool t_reclaim_dirty(void)
 {
 	char *map, page[PAGE];
@@ -116,7 +116,8 @@ bool t_reclaim_dirty(void)
 				if (p % 7 == 0)
 					seed = 160 + r;
 			}
-			CHECK(same(map + p * PAGE, seed, p), "page %zu in round %d", p, round);
+			CHECK(same(map + p * PAGE, seed, p),
+			      "wrong content of page %zu in round %d", p, round);
 		}
 	}
 	return true;
@@ -168,7 +169,7 @@ bool t_compact(void)
 	return read_all(map, 156, 0, PAGES);
 }
 
-/* Each page asked to move to the other node, or (with one node) where it lies. */
+/* Move each page to the other node, or (with one node) ask for the node where it is. */
 bool t_move_pages(void)
 {
 	static void *addresses[PAGES];
@@ -221,7 +222,7 @@ bool t_migrate_pages(void)
 	return read_all(map, 158, 0, PAGES);
 }
 
-/* NUMA hints and same-page merging stay away from the mapping. */
+/* NUMA balancing does no harm to the mapping. */
 bool t_numa_hints(void)
 {
 	struct endless e[READERS];
@@ -254,11 +255,11 @@ bool t_ksm(void)
 	usleep(200000);
 	put_text("/sys/kernel/mm/ksm/run", "2");
 	for (size_t p = 0; p < 64; p++)
-		CHECK(map[p * PAGE + 9] == 7, "page %zu", p);
+		CHECK(map[p * PAGE + 9] == 7, "wrong content of page %zu", p);
 	return read_all(map + 64 * PAGE, 160, 64, PAGES - 64);
 }
 
-/* Poisoned pages: taken away softly the content stays, and hardware does not bring them back. */
+/* Linux stops using pages of memory (soft offline): their content stays. */
 bool t_soft_offline(void)
 {
 	char *map;
@@ -277,7 +278,7 @@ bool t_soft_offline(void)
 	return read_all(map, 161, 0, 256);
 }
 
-/* A hard failure: this page is lost, and its neighbours are not. */
+/* A page of memory fails: it may be lost, but its neighbours are not. */
 bool t_hwpoison(void)
 {
 	char *map;
@@ -293,7 +294,7 @@ bool t_hwpoison(void)
 		CHECK(0, "poison: %s", strerror(errno));
 	}
 	sig = touch(map + 8 * PAGE);	/* clean: dropped and read again, or SIGBUS */
-	CHECK(sig == SIGBUS || same(map + 8 * PAGE, 162, 8), "poisoned page");
+	CHECK(sig == SIGBUS || same(map + 8 * PAGE, 162, 8), "wrong content of the poisoned page");
 	return read_all(map, 162, 0, 8) && read_all(map + 9 * PAGE, 162, 9, 247);
 }
 
@@ -318,19 +319,20 @@ bool t_idle_tracking(void)
 	return read_all(map, 163, 0, PAGES);
 }
 
-/* A mapping that is not fast for a good reason: right, and without hardware. */
+/* Check a mapping that hardware must not serve: right content, and no page by hardware. */
 static bool plain(void *map, uint64_t seed, size_t pages, const char *what)
 {
 	long fast = fast_pages();
 
 	CHECK(map != MAP_FAILED, "mmap of %s: %s", what, strerror(errno));
 	for (size_t p = 0; p < pages; p++)
-		CHECK(!seed || same((char *)map + p * PAGE, seed, p), "page %zu of %s", p, what);
+		CHECK(!seed || same((char *)map + p * PAGE, seed, p),
+		      "wrong content of page %zu of %s", p, what);
 	CHECK(fast_pages() == fast, "hardware served %s", what);
 	return true;
 }
 
-/* What has no blocks for hardware is mapped as ever; nor are instructions armed. REQ: OS-12 */
+/* What has no blocks for hardware, or may be executed, is mapped as usual. REQ: OS-12 */
 bool t_refused(void)
 {
 	char *map;
@@ -400,7 +402,7 @@ bool t_hugetlb(void)
 	return true;
 }
 
-/* Huge pages on demand: in anonymous memory beside, and collapsed from a read-only file. */
+/* The kernel may collapse pages of a read-only file to huge pages. */
 bool t_thp(void)
 {
 	size_t huge = 2 << 20;
@@ -428,7 +430,7 @@ bool t_thp(void)
 	return read_all(aligned, 164, 0, 1024);
 }
 
-/* A mapping watched by userfaultfd is the watcher's alone. */
+/* userfaultfd refuses the mapping, which stays as it was. */
 bool t_userfaultfd(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -446,11 +448,11 @@ bool t_userfaultfd(void)
 	reg.range.start = (uintptr_t)map;
 	reg.range.len = 256 * PAGE;
 	/* file mappings of a disk cannot be watched for missing pages */
-	CHECK(ioctl(fd, UFFDIO_REGISTER, &reg) < 0, "registered");
+	CHECK(ioctl(fd, UFFDIO_REGISTER, &reg) < 0, "userfaultfd did not refuse the mapping");
 	return read_all(map, 165, 0, 256);
 }
 
-/* "major:minor" of the disk that has the tests' file system; limits take no partitions. */
+/* "major:minor" of the whole disk of the tests' file system: limits are not for partitions. */
 static bool whole_disk(char *text, size_t size)
 {
 	char path[64];
@@ -472,8 +474,8 @@ static bool whole_disk(char *text, size_t size)
 }
 
 /*
- * A cgroup with a limit on the disk's throughput, set before or after mmap: every
- * page goes through it. REQ: OS-9
+ * A cgroup has a limit on the disk's throughput, set before or after mmap(): hardware
+ * must not bypass it. REQ: OS-9
  */
 static bool io_limit(bool before)
 {
@@ -504,8 +506,8 @@ static bool io_limit(bool before)
 	fast = fast_pages() - fast;
 	put_text(max, off);
 	put_text("/sys/fs/cgroup/cgroup.procs", "0");
-	CHECK(ok, "content");
-	CHECK(fast <= 0, "hardware passed the limit with %ld pages", fast);
+	CHECK(ok, "wrong content");
+	CHECK(fast <= 0, "hardware read %ld pages in spite of the limit", fast);
 	munmap(map, 512 * PAGE);
 	rmdir(group);
 	return true;
@@ -518,8 +520,8 @@ static void ring(int signal) { (void)signal; }
 
 /*
  * Blocks of memory go offline while their pages are mapped. REQ: OS-5
- * Linux tries without end to move a page, and ext4 holds on to buffers of its
- * metadata (its journal does): a block gets five seconds.
+ * Linux tries without end to move a page, and ext4's journal holds on to buffers of
+ * metadata. So each block has five seconds.
  */
 bool t_memory_offline(void)
 {
@@ -536,7 +538,7 @@ bool t_memory_offline(void)
 	signal(SIGALRM, ring);
 	sigemptyset(&set);
 	sigaddset(&set, SIGALRM);
-	sigprocmask(SIG_BLOCK, &set, NULL);	/* the readers' too */
+	sigprocmask(SIG_BLOCK, &set, NULL);	/* for the readers, too */
 	start_readers(e, map, 167, PAGES);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	for (int n = 0; n < 64; n++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file system at other places: a bind mount and overlayfs are served as the
- * file itself, a file system on a loop device is not, which is counted.
+ * Files below other mount points. A unit serves files under a bind mount or overlayfs.
+ * It does not serve those of a file system on a loop device; a counter shows this.
  */
 #include "check.h"
 #include <linux/loop.h>
@@ -15,7 +15,7 @@
 
 #define PAGES 256ul
 
-/* Read the file, mapped with @flags: how many pages the unit has brought, or -1. */
+/* Map the file with @flags and read it. Return how many pages the unit has read, or -1. */
 static long served(const char *file, uint64_t seed, int flags)
 {
 	long fast = fast_pages();
@@ -40,7 +40,7 @@ static long served(const char *file, uint64_t seed, int flags)
 	return ok ? fast_pages() - fast : -1;
 }
 
-/* By the flag and by prctl(): the unit serves at least half of the pages, and every byte is right. */
+/* With the flag and with prctl(), the unit serves over half of the pages. All bytes are right. */
 static bool is_served(const char *file, uint64_t seed)
 {
 	char kind[80] = "";
@@ -50,10 +50,10 @@ static bool is_served(const char *file, uint64_t seed)
 	n = served(file, seed, MAP_HWDP);
 	if (n < 0)
 		return false;
-	CHECK(!have_smu() || n > (long)PAGES / 2, "%s: %ld pages by the unit", file, n);
+	CHECK(!have_smu() || n > (long)PAGES / 2, "%s: the unit served only %ld pages", file, n);
 	if (!have_smu())
 		return true;
-	/* the kind in brackets, as a number */
+	/* the number of the kind that is in brackets */
 	f = fopen("/sys/kernel/mm/hwdp/kind", "r");
 	CHECK(f && fgets(kind, sizeof(kind), f), "kind");
 	fclose(f);
@@ -63,7 +63,7 @@ static bool is_served(const char *file, uint64_t seed)
 	prctl(PR_SET_HWDP, 0ul, 0ul, 0ul, 0ul);
 	if (n < 0)
 		return false;
-	CHECK(n > (long)PAGES / 2, "%s, by prctl: %ld pages by the unit", file, n);
+	CHECK(n > (long)PAGES / 2, "%s, by prctl: the unit served only %ld pages", file, n);
 	return true;
 }
 
@@ -95,7 +95,7 @@ bool t_overlay(void)
 
 	if (!make_file("over", 211, PAGES))
 		return false;
-	/* beside the folder, which is the lower layer */
+	/* beside the folder, since the folder is the lower layer */
 	snprintf(base, sizeof(base), "%s.layers", dir);
 	mkdir(base, 0755);
 	for (int i = 0; i < 3; i++) {
@@ -110,7 +110,7 @@ bool t_overlay(void)
 	snprintf(file, sizeof(file), "%s/merged/over", base);
 	ok = is_served(file, 211);
 	if (ok) {
-		/* copied up by the first writer; then it is another file */
+		/* opening it for writing copies it to the upper layer: now it is another file */
 		int fd = open(file, O_RDWR);
 
 		ok = fd >= 0;
@@ -147,7 +147,7 @@ bool t_loop(void)
 	bool ok;
 
 	if (access("/dev/nvme0n1p3", F_OK))
-		SKIP("no file system to put on it");
+		SKIP("no file system to put on a loop device");
 	control = open("/dev/loop-control", O_RDWR);
 	if (control < 0)
 		SKIP("no loop devices");
@@ -167,7 +167,7 @@ bool t_loop(void)
 		dir = place;
 		ok = make_file("inside", 212, PAGES) && served("/tiny/inside", 212, MAP_HWDP) == 0;
 		if (!ok && !*why)
-			snprintf(why, WHY_MAX, "pages of a loop device by the unit");
+			snprintf(why, WHY_MAX, "the unit served pages of a loop device");
 		dir = parent;
 		umount(place);
 	}

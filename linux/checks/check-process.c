@@ -7,7 +7,7 @@
 
 #define PAGES 2048ul
 
-/* Maps the file, reads it from all sides, and never stops by itself. */
+/* Map the file, read it with several threads, and never stop. */
 static int read_for_ever(void *arg)
 {
 	struct endless e[READERS];
@@ -30,7 +30,7 @@ static int map_and_exec(void *arg)
 		return 1;
 	start_readers(e, map, 140, PAGES);
 	usleep(3000);
-	/* without arguments this program says how it is used, and exits with 2 */
+	/* without arguments this program prints its usage and exits with 2 */
 	freopen("/dev/null", "w", stderr);
 	execve("/proc/self/exe", argv, env);
 	return 3;
@@ -66,7 +66,8 @@ bool t_kill_busy(void)
 		usleep(3000 + 731 * round);
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
-		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "child %x", status);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+		      "child ended with wait status %x", status);
 	}
 	drop_caches();
 	map = map_file("kill", PAGES, PROT_READ, MAP_SHARED, NULL);
@@ -94,7 +95,7 @@ static int eat_memory(void *arg)
 	}
 }
 
-/* Killed for want of memory, with misses under way: its tables go with it. */
+/* A process is killed because its group is out of memory, while it has misses under way. */
 bool t_oom(void)
 {
 	const char *group = "/sys/fs/cgroup/hwdp-oom";
@@ -136,14 +137,15 @@ bool t_fork_busy(void)
 		if (!pid)
 			_exit(!read_all(map + round * 256 * PAGE, 140, round * 256, 512));
 		waitpid(pid, &status, 0);
-		CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "child of round %d: %x", round,
+		CHECK(WIFEXITED(status) && !WEXITSTATUS(status),
+		      "child of round %d ended with wait status %x", round,
 		      status);
 	}
 	CHECK(stop_readers(e), "a reader saw a wrong page");
 	return read_all(map, 140, 0, PAGES);
 }
 
-/* vfork and threads share the address space: nothing changes for the mapping. */
+/* vfork() shares the address space: nothing changes for the mapping. */
 bool t_vfork(void)
 {
 	int status;
@@ -159,7 +161,7 @@ bool t_vfork(void)
 	if (!pid)
 		_exit(same(map + 64 * PAGE, 140, 64) ? 0 : 1);
 	waitpid(pid, &status, 0);
-	CHECK(!status, "child %x", status);
+	CHECK(!status, "child ended with wait status %x", status);
 	fast = fast_pages();
 	if (!read_all(map, 140, 65, 0) || !read_all(map + 65 * PAGE, 140, 65, 447))
 		return false;
@@ -168,7 +170,7 @@ bool t_vfork(void)
 	return true;
 }
 
-/* A second process maps the file while the first misses on it, and outlives it. */
+/* A second process maps the file while the first misses on it. Then the first one is killed. */
 bool t_two_processes(void)
 {
 	struct endless e[READERS];
@@ -194,8 +196,8 @@ bool t_two_processes(void)
 }
 
 /*
- * read() and write() on the file while threads miss on the mapping: a page is the
- * old or the new one, and no reader sees the old one after it was replaced.
+ * read() and write() on the file while threads miss on the mapping: readers see the old
+ * or the new page, and never the old one after it was replaced.
  */
 struct versions {
 	const char *map;
@@ -252,7 +254,7 @@ bool t_write_busy(void)
 		p = (x >> 33) % PAGES;
 		if (i % 3) {
 			CHECK(pread(fd, page, PAGE, p * PAGE) == PAGE && same(page, now[p], p),
-			      "read page %zu", p);
+			      "wrong content of read page %zu", p);
 			continue;
 		}
 		fill(page, now[p] + 2, p);
@@ -268,11 +270,11 @@ bool t_write_busy(void)
 		CHECK(!v[i].wrong, "reader %d: %lu of %lu pages were old", i, v[i].wrong,
 		      v[i].seen);
 	for (size_t p = 0; p < PAGES; p++)
-		CHECK(same(map + p * PAGE, now[p], p), "page %zu", p);
+		CHECK(same(map + p * PAGE, now[p], p), "wrong content of page %zu", p);
 	return true;
 }
 
-/* truncate, punch and extension under the readers' hands: the file's bytes or zeroes, nothing else. */
+/* While holes are punched, readers see the file's bytes or zeroes, nothing else. */
 static bool same_or_zero(const char *p, uint64_t seed, uint64_t page)
 {
 	uint64_t first = *(volatile uint64_t *)p;
@@ -313,7 +315,7 @@ bool t_punch_busy(void)
 		CHECK(!fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from * PAGE,
 				 64 * PAGE), "punch: %s", strerror(errno));
 		CHECK(!fsync(fd), "fsync");
-		/* the freed blocks become another file's */
+		/* another file gets the freed blocks */
 		if (!make_file("taker", 141 + i, 64))
 			return false;
 		for (size_t p = from; p < from + 64; p++)
@@ -323,7 +325,7 @@ bool t_punch_busy(void)
 	return true;
 }
 
-/* Has the kernel read the mapping, again and again, each time from the disk. */
+/* Let the kernel read the mapping again and again, each time from the disk. */
 static int write_for_ever(void *arg)
 {
 	int fd, out = syscall(SYS_memfd_create, "out", 0);
@@ -342,7 +344,7 @@ static int write_for_ever(void *arg)
 	}
 }
 
-/* A process dies at once, also while the kernel waits for a page of its. */
+/* A process that is killed ends at once, even while the kernel waits for one of its pages. */
 bool t_kill_kernel_read(void)
 {
 	if (!make_file("killread", 141, PAGES))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What must not happen while a request is under way, and what must be caught up
- * with in time. Slow settings of the machine (ssd.read_us, ssd.write_us,
- * smu.poll_interval_cycles) make these races wide. REQ: OS-4, OS-6, OS-9
+ * Races with requests that are under way, and work that Linux must do in time. Slow
+ * settings of the machine (ssd.read_us, ssd.write_us, smu.poll_interval_cycles) make
+ * these races likely. REQ: OS-4, OS-6, OS-9
  */
 #include "check.h"
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@ static struct toucher {
 	pthread_t thread;
 } toucher;
 
-/* Reads the page again and again; it may be mapped or not. */
+/* Read the page again and again, whether it is mapped or not. */
 static void *touch_for_ever(void *arg)
 {
 	(void)arg;
@@ -36,9 +36,9 @@ static void stop_touching(void)
 }
 
 /*
- * The same address, entry and block come back with new content while a miss on
- * the first life may still be under way: its late answer must not count. The
- * neighbours keep the page table.
+ * A mapping is made again with the same address, entry and block, but with new content.
+ * A miss of the old mapping may still be under way, and its late answer must not count.
+ * Neighbouring mappings keep the page table from being freed.
  */
 bool t_aba(void)
 {
@@ -72,7 +72,7 @@ bool t_aba(void)
 }
 
 
-/* Requests that the units have accepted and not answered; one look at all counters. */
+/* Requests that the units have accepted and not answered yet. Reads all counters at once. */
 static long unanswered(void)
 {
 	static const char * const answers[] = { "smu_coalesced", "smu_installed", "smu_changed",
@@ -93,7 +93,7 @@ static long unanswered(void)
 	return n;
 }
 
-/* When munmap() returns, its page tables may be another's: no request may know them. */
+/* When munmap() returns, its page tables may get another use: no request may know them. */
 bool t_munmap_waits(void)
 {
 	long left;
@@ -131,8 +131,8 @@ static void *touch_in_step(void *arg)
 }
 
 /*
- * Hardware fills an entry in the moment in which a write() empties it: one of both is
- * first, and no frame is lost (the account of the test would not balance).
+ * Hardware fills an entry at the moment when a write() empties it. Either may be first,
+ * but no frame may be lost: it would be neither adopted nor discarded.
  */
 bool t_exchange(void)
 {
@@ -160,7 +160,7 @@ static struct rounds {
 	pthread_barrier_t barrier;
 } rounds;
 
-/* Touches the page once in each round, and lets the other know when it is back. */
+/* Touch the page once in each round, and tell the other thread when that is over. */
 static void *touch_in_rounds(void *arg)
 {
 	(void)arg;
@@ -173,8 +173,8 @@ static void *touch_in_rounds(void *arg)
 }
 
 /*
- * An old answer within one life of the mapping: while a miss is under way the page is
- * rewritten, evicted, armed again with the same block.
+ * A late answer within one mapping: while a miss is under way, the page is written,
+ * evicted, and armed again with the same block.
  */
 bool t_late_answer(void)
 {
@@ -198,7 +198,7 @@ bool t_late_answer(void)
 		usleep(15000);
 		CHECK(same(map + 3 * PAGE, 200 + round, 3), "old content in round %d", round);
 		pthread_barrier_wait(&rounds.barrier);
-		/* mapped pages stay, so take the mapping's entry away first */
+		/* a mapped page would not be evicted, so empty the entry first */
 		madvise(map, 16 * PAGE, MADV_DONTNEED);
 		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 		usleep(8000);
@@ -210,7 +210,7 @@ bool t_late_answer(void)
 
 static struct late_touch {
 	const char *page;
-	long fast;		/* pages that hardware has brought meanwhile */
+	long fast;		/* pages that hardware read meanwhile */
 	long denied;		/* direct writes that had begun before */
 	double ended;
 } late;
@@ -223,10 +223,10 @@ static double now_ms(void)
 	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
-/* Before a write is seen to be over, it is: by so much, where a busy host runs this. */
+/* On a busy host, this program may notice the end of a write so much later. */
 #define SEEN_LATE_MS	5
 
-/* Later than kpoold needs to arm a page again. */
+/* Touch the page so late that kpoold could have armed it again. */
 static void *touch_late(void *arg)
 {
 	(void)arg;
@@ -240,9 +240,9 @@ static void *touch_late(void *arg)
 }
 
 /*
- * Somebody reads the page for the first time while a direct write to it is under
- * way, late enough that it could have been armed again: when the write is over,
- * nobody sees the old page.
+ * A thread reads the page for the first time while a direct write to it is under way,
+ * so late that the page could have been armed again. When the write is over, no reader
+ * sees the old content.
  */
 bool t_direct_busy(void)
 {
@@ -284,7 +284,7 @@ static long number_of(const char *name, long otherwise)
 	return value < 0 ? otherwise : value;
 }
 
-/* Frames filled and not adopted are never more than the ring has. REQ: OS-9 */
+/* The number of filled frames that are not adopted never exceeds the ring's depth. REQ: OS-9 */
 bool t_bound(void)
 {
 	struct endless e[READERS];
@@ -303,14 +303,14 @@ bool t_bound(void)
 		usleep(300);
 	}
 	CHECK(stop_readers(e), "a reader saw a wrong page");
-	/* the counters are read one after the other: some pages more */
+	/* the counters are read one after the other: allow some more pages */
 	CHECK(most <= depth + 64, "%ld frames without metadata, the ring has %ld", most, depth);
 	return true;
 }
 
 static volatile bool adopting;
 
-/* A new period counts at once: kpted makes a pass. */
+/* Make kpted do a pass: a new period takes effect at once. */
 static void have_adopted(void)
 {
 	static bool odd;
@@ -327,9 +327,9 @@ static void *adopt_for_ever(void *arg)
 }
 
 /*
- * Every page that hardware brought is adopted, though its mark may come in the middle of
- * a pass. Two pages of each table: the first makes the pass come, and none comes after
- * the second. REQ: OS-6
+ * Every page that hardware has read is adopted, even if its mark is set in the middle of a
+ * pass. The test reads two pages of each table: the first lets a pass look at the table,
+ * and after the second no other page sets the mark again. REQ: OS-6
  */
 bool t_adopt_all(void)
 {
@@ -349,14 +349,15 @@ bool t_adopt_all(void)
 		adopting = true;
 		pthread_create(&thread, NULL, adopt_for_ever, NULL);
 		for (size_t p = 8; p < 4096; p += 512) {
-			CHECK(same(map + p * PAGE, 48, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 48, p), "wrong content of page %zu", p);
 			for (volatile int i = 0; i < 150 * round; i++)
 				;
-			CHECK(same(map + (p + 1) * PAGE, 48, p + 1), "page %zu", p + 1);
+			CHECK(same(map + (p + 1) * PAGE, 48, p + 1),
+			      "wrong content of page %zu", p + 1);
 		}
 		adopting = false;
 		pthread_join(thread, NULL);
-		/* A page that a pass has lost stays lost; a busy host may give kpted no time. */
+		/* Wait long, since a busy host may give kpted no time: a lost page stays lost. */
 		for (int tries = 0; tries < 500 && left; tries++) {
 			have_adopted();
 			usleep(2000);
@@ -371,7 +372,10 @@ bool t_adopt_all(void)
 
 #define SHARERS 16
 
-/* Areas below one upper entry: one pass takes its mark, and what is below is found in all of them. REQ: OS-6 */
+/*
+ * Several areas are below one upper entry. A pass takes its mark, and unsynced pages of all
+ * these areas must still be found. REQ: OS-6
+ */
 bool t_shared_mark(void)
 {
 	char name[16], *map[SHARERS];
@@ -389,7 +393,7 @@ bool t_shared_mark(void)
 		snprintf(name, sizeof(name), "sharer%d", i);
 		map[i] = map_file(name, 64, PROT_READ, MAP_SHARED, NULL);
 		CHECK(map[i] != MAP_FAILED, "mmap: %s", strerror(errno));
-		/* then there is an area, and its entries are armed */
+		/* now there is an area, and its entries are armed */
 		if (!read_all(map[i], 204 + i, 0, 4))
 			return false;
 	}
@@ -412,7 +416,7 @@ bool t_shared_mark(void)
 	return true;
 }
 
-/* Pages that hardware brought can be reclaimed at once when asked for. */
+/* MADV_PAGEOUT reclaims pages at once after hardware has read them. */
 bool t_pageout_now(void)
 {
 	unsigned char vec[64];
@@ -446,8 +450,9 @@ bool t_suspend(void)
 	usleep(3000);
 	CHECK(put_text("/sys/power/state", "freeze"), "suspend: %s", strerror(errno));
 	CHECK(stop_readers(e), "a reader saw a wrong page");
-	/* before the devices sleep, which would disarm as well */
-	CHECK(!have_smu() || stat_of("areas_disarmed_power") > disarmed, "armed in its sleep");
+	/* that is before the devices sleep, which would disarm as well */
+	CHECK(!have_smu() || stat_of("areas_disarmed_power") > disarmed,
+	      "entries stayed armed during suspend");
 	usleep(100000);
 	fast = fast_pages();
 	if (!read_all(map, 180, 0, 4096))

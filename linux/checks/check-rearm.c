@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pages that hardware serves again: after eviction, after blocks have moved, after
- * whatever else only disarms. REQ: OS-2, OS-3, OS-4, OS-11
+ * Hardware serves pages again after eviction, after blocks have moved, and after other
+ * events that only disarm entries. REQ: OS-2, OS-3, OS-4, OS-11
  */
 #include "check.h"
 
@@ -21,14 +21,14 @@ static size_t resident(const char *map, size_t pages)
 	return n;
 }
 
-/* Make the kernel forget the pages, but for a few that it holds on to. */
+/* Evict the pages, except a few that the kernel may hold on to. */
 static bool evict(char *map, size_t pages)
 {
 	size_t left = pages;
 
 	for (int tries = 0; tries < 50 && left; tries++) {
 		madvise(map, pages * PAGE, MADV_PAGEOUT);
-		drop_caches();	/* those that are not mapped */
+		drop_caches();	/* evicts pages that are not mapped */
 		left = resident(map, pages);
 	}
 	CHECK(left <= pages / 50, "%zu of %zu pages cannot be evicted", left, pages);
@@ -36,8 +36,8 @@ static bool evict(char *map, size_t pages)
 }
 
 /*
- * Until kpoold has nothing more to arm. It may skip an area for some rounds, and on
- * a busy host it may get no time: its rounds count, not milliseconds.
+ * Wait until kpoold has nothing more to arm. It may skip an area for some rounds, and on
+ * a busy host it may get no time: so count its rounds, not milliseconds.
  */
 static void settle(void)
 {
@@ -55,7 +55,7 @@ static void settle(void)
 	}
 }
 
-/* Read @pages pages: right content, and hardware must serve nearly all of them. */
+/* Read @pages pages. Their content must be right, and hardware must serve 95 % of them. */
 static bool served(const char *map, uint64_t seed, size_t first, size_t pages, const char *what)
 {
 	long before = fast_pages(), served;
@@ -64,7 +64,7 @@ static bool served(const char *map, uint64_t seed, size_t first, size_t pages, c
 		return false;
 	served = fast_pages() - before;
 	CHECK(!have_smu() || served >= (long)(pages * 95 / 100),
-	      "%s: hardware served %ld of %zu", what, served, pages);
+	      "%s: hardware served %ld of %zu pages", what, served, pages);
 	return true;
 }
 
@@ -84,8 +84,8 @@ bool t_rearm_evict(void)
 	if (!setup("re", 90, 1024, PROT_READ, MAP_SHARED, NULL, &map))
 		return false;
 	/*
-	 * Dropping caches may take what ext4 remembers of the file's extents, too.
-	 * Then kpoold arms nothing, and the next miss does: so read once more.
+	 * Dropping caches may also drop the extents that ext4 has cached. Then kpoold arms
+	 * nothing, and the next miss does it: so read once more.
 	 */
 	for (int round = 0; round < 3; round++)
 		if (!served(map, 90, 0, 1024, "after eviction") ||
@@ -94,7 +94,7 @@ bool t_rearm_evict(void)
 	if (!served(map, 90, 0, 1024, "after eviction"))
 		return false;
 	rearmed = stat_of("pages_rearmed") - rearmed;
-	CHECK(!have_smu() || rearmed >= 3 * 1000, "%ld pages rearmed", rearmed);
+	CHECK(!have_smu() || rearmed >= 3 * 1000, "only %ld pages were armed again", rearmed);
 	munmap(map, 1024 * PAGE);
 	return true;
 }
@@ -114,7 +114,7 @@ bool t_rearm_drop_caches(void)
 	return served(map, 91, 0, 512, "after drop_caches");
 }
 
-/* The cache is full at mmap(): nothing is armed then, but all after eviction. */
+/* At mmap() all pages are cached, and nothing is armed. After eviction all pages are. */
 bool t_rearm_cached(void)
 {
 	char *map;
@@ -128,7 +128,7 @@ bool t_rearm_cached(void)
 	return served(map, 92, 0, 512, "after eviction");
 }
 
-/* Written pages: what hardware reads later is what was written. */
+/* Pages are written and evicted: hardware reads what was written. */
 bool t_rearm_dirty(void)
 {
 	char *map, buf[PAGE];
@@ -161,13 +161,14 @@ bool t_rearm_private(void)
 		madvise(map, 256 * PAGE, MADV_PAGEOUT);
 		settle();
 		for (size_t p = 0; p < 256; p++)
-			CHECK(same(map + p * PAGE, p % 4 ? 95 : 96, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, p % 4 ? 95 : 96, p),
+			      "wrong content of page %zu", p);
 	}
 	CHECK(!madvise(map, 256 * PAGE, MADV_DONTNEED), "MADV_DONTNEED");
 	return read_all(map, 95, 0, 256);
 }
 
-/* ISCA20 IV-B: the new block's address is in the entry, hardware serves the miss. */
+/* ISCA20 IV-B: entries get the addresses of the new blocks, and hardware serves the misses. */
 bool t_rearm_moved(void)
 {
 	char *map;
@@ -182,7 +183,7 @@ bool t_rearm_moved(void)
 	return served(map, 97, 0, 512, "after the move");
 }
 
-/* Blocks move while kpoold arms what was evicted: it stores no block of before. REQ: OS-3 */
+/* Blocks move while kpoold arms evicted pages: it must not store an old address. REQ: OS-3 */
 bool t_rearm_moving(void)
 {
 	char *map;
@@ -197,7 +198,7 @@ bool t_rearm_moving(void)
 	return read_all(map, 98, 0, 1024);
 }
 
-/* A shorter file, then a longer one, whose new end is other data. */
+/* The file shrinks, then grows, and gets other data at its new end. */
 bool t_rearm_truncate(void)
 {
 	char *map, buf[PAGE];
@@ -210,7 +211,7 @@ bool t_rearm_truncate(void)
 	CHECK(!ftruncate(fd, 255 * PAGE + 100), "shrink: %s", strerror(errno));
 	CHECK(touch(map + 300 * PAGE) == SIGBUS, "no SIGBUS beyond the end");
 	settle();
-	/* the page with the end is the kernel's: zeroes follow */
+	/* the kernel serves the page with the end: zeroes follow */
 	CHECK(!memcmp(map + 255 * PAGE + 100, (char [64]){ 0 }, 64), "bytes after the end");
 	if (!served(map, 100, 32, 200, "below the new end"))
 		return false;
@@ -228,7 +229,7 @@ bool t_rearm_truncate(void)
 		served(map, 101, 255, 257, "second part");
 }
 
-/* The end of the file moves by write(): its page is never hardware's. */
+/* write() moves the end of the file: hardware never serves the page with the end. */
 bool t_rearm_append(void)
 {
 	char *map, buf[PAGE];
@@ -247,11 +248,12 @@ bool t_rearm_append(void)
 			madvise(map, 256 * PAGE, MADV_PAGEOUT);
 			usleep(10000);
 		}
-		CHECK(!memcmp(map + p * PAGE, buf, 1000), "page %zu", p);
-		CHECK(!map[p * PAGE + 1000] && !map[p * PAGE + 4095], "after the end, %zu", p);
+		CHECK(!memcmp(map + p * PAGE, buf, 1000), "wrong content of page %zu", p);
+		CHECK(!map[p * PAGE + 1000] && !map[p * PAGE + 4095],
+		      "page %zu is not 0 after the end of the file", p);
 		CHECK(pwrite(fd, buf + 1000, PAGE - 1000, p * PAGE + 1000) == PAGE - 1000,
 		      "second part");
-		CHECK(!memcmp(map + p * PAGE, buf, PAGE), "page %zu, all", p);
+		CHECK(!memcmp(map + p * PAGE, buf, PAGE), "wrong content of page %zu", p);
 	}
 	if (!evict_settle(map, 256))
 		return false;
@@ -271,11 +273,11 @@ bool t_rearm_punch(void)
 	      strerror(errno));
 	settle();
 	for (size_t p = 128; p < 256; p++)
-		CHECK(is_zero(map + p * PAGE), "page %zu not 0", p);
+		CHECK(is_zero(map + p * PAGE), "page %zu is not 0", p);
 	if (!served(map, 103, 0, 128, "before the hole"))
 		return false;
 	for (size_t p = 256; p < 448; p++)
-		CHECK(same(map + p * PAGE, 103, p + 64), "page %zu", p);
+		CHECK(same(map + p * PAGE, 103, p + 64), "wrong content of page %zu", p);
 	return true;
 }
 
@@ -299,7 +301,7 @@ static void *direct_writer(void *arg)
 	return NULL;
 }
 
-/* Direct writes while others miss; afterwards all is new and hardware's again. */
+/* Direct writes while others miss. Afterwards hardware serves the new content. */
 bool t_rearm_direct(void)
 {
 	struct writer w = { .seed = 105 };
@@ -315,7 +317,7 @@ bool t_rearm_direct(void)
 		for (size_t i = 0; i < 4096; i++) {
 			size_t p = i * 2731 % 512;
 
-			/* a page is old or new, never a mixture of others */
+			/* a page has the old or the new content */
 			CHECK(same(map + p * PAGE, w.seed, p) ||
 			      same(map + p * PAGE, w.seed - 1, p) ||
 			      same(map + p * PAGE, w.seed, p), "page %zu is neither", p);
@@ -330,7 +332,7 @@ bool t_rearm_direct(void)
 	return true;
 }
 
-/* After fork() the parent is as fast as before, also where the child has copies. */
+/* After fork() hardware serves the parent as before, also if page tables were copied. */
 bool t_rearm_fork(void)
 {
 	for (int kind = 0; kind < 2; kind++) {
@@ -364,7 +366,7 @@ bool t_rearm_fork(void)
 	return true;
 }
 
-/* Two mappings of one file: the first is fast, both are equal, also when pages go. */
+/* Two mappings of one file show the same bytes, also after evictions. Hardware serves the first. */
 bool t_rearm_two(void)
 {
 	char *a, *b;
@@ -375,8 +377,10 @@ bool t_rearm_two(void)
 	CHECK(b != MAP_FAILED, "mmap");
 	for (int round = 0; round < 3; round++) {
 		for (size_t p = 0; p < 512; p++) {
-			CHECK(same((p % 2 ? a : b) + p * PAGE, 109, p), "one, %zu", p);
-			CHECK(same((p % 2 ? b : a) + p * PAGE, 109, p), "other, %zu", p);
+			CHECK(same((p % 2 ? a : b) + p * PAGE, 109, p),
+			      "wrong content of page %zu in one mapping", p);
+			CHECK(same((p % 2 ? b : a) + p * PAGE, 109, p),
+			      "wrong content of page %zu in the other mapping", p);
 		}
 		madvise(a, 512 * PAGE, MADV_PAGEOUT);
 		madvise(b, 512 * PAGE, MADV_PAGEOUT);
@@ -406,7 +410,7 @@ bool t_populate_async(void)
 		return false;
 	munmap(map, 2048 * PAGE);
 
-	/* unmapped again at once, while kpoold is at it */
+	/* unmap at once, while kpoold arms */
 	put_text(setting, "async");
 	for (int round = 0; round < 8 && ok; round++) {
 		ok = setup("pop", 110, 2048, PROT_READ, MAP_SHARED, NULL, &map);
@@ -454,11 +458,11 @@ bool t_rearm_busy(void)
 		usleep(3000);
 	}
 	CHECK(stop_readers(e), "a reader saw a wrong page");
-	CHECK(ok, "one of the disturbances failed");
+	CHECK(ok, "a write, read, truncate or fork failed");
 	return true;
 }
 
-/* A controller that was reset serves its mappings again. */
+/* After a reset of the controller, hardware serves the mapping again. */
 bool t_rearm_reset(void)
 {
 	char *map;

@@ -12,14 +12,14 @@
 char *why;
 bool *skipped;
 
-/* What a child tells: shared with it. */
+/* The result of a test, in memory shared with the test's process. */
 static struct report {
 	bool ok;
 	bool skipped;
 	char why[WHY_MAX];
 } *report;
 
-/* The kernel's complaints since the last call: true if there are any. */
+/* True if the kernel has complained since the last call. One complaint goes to why. */
 static bool kernel_complained(int kmsg)
 {
 	static const char * const bad[] = { "BUG", "WARNING", "Oops", "Bad ",
@@ -48,7 +48,7 @@ static bool kernel_complained(int kmsg)
 	return found;
 }
 
-/* Wait for the child; kill it and what it started when its time is up. */
+/* Wait for the child, or kill it when its time is up. Kill what it has started. */
 static int wait_for(pid_t pid, unsigned limit_s)
 {
 	struct timespec limit = { .tv_sec = limit_s };
@@ -170,7 +170,7 @@ long vmstat(const char *name)
 	char key[80];
 	long value, found = -1;
 
-	/* what each processor counts for itself is added up */
+	/* add up the counts that each processor keeps for itself */
 	put_text("/proc/sys/vm/stat_refresh", "1");
 	while (f && fscanf(f, "%79s %ld", key, &value) == 2)
 		if (!strcmp(key, name))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What runs the tests of a guest program, each as a separate process. */
+/* Runs the tests of a guest program, each in a separate process. */
 #ifndef CHECK_RUN_H
 #define CHECK_RUN_H
 
@@ -23,7 +23,7 @@ extern bool *skipped;
 	}								\
 } while (0)
 
-/* The kernel, or what it runs on, lacks what the test is about. */
+/* The kernel or the machine lacks what the test needs. */
 #define SKIP(...) do {							\
 	snprintf(why, WHY_MAX, __VA_ARGS__);				\
 	*skipped = true;						\
@@ -37,17 +37,17 @@ struct test {
 };
 
 /*
- * Run the tests that @names names, or all that are not optional, each for at most
- * @limit_s seconds; print a line for each and a closing one. @after, told whether
- * a test was content, sees to what is left of it; an error goes to why. The exit
- * status.
+ * Run the tests that @names lists, or all that are not optional, each for at most
+ * @limit_s seconds. Print a line for each test and a summary. @after runs after each
+ * test, with the test's result. It removes what the test has left, and may fail the
+ * test: then it returns false, and the reason is in why. Return the exit status.
  */
 int run_tests(const struct test *tests, size_t count, char **names, unsigned limit_s, bool (*after)(bool ok));
 
-/* Write a setting of the kernel's: true if it took all of it. */
+/* Write a text to a file of the kernel. True if the kernel took all of it. */
 bool put_text(const char *file, const char *text);
 
-/* A line of /proc/vmstat, or -1. */
+/* The value of a line of /proc/vmstat, or -1. */
 long vmstat(const char *name);
 
 #endif /* CHECK_RUN_H */

@@ -36,7 +36,7 @@ bool t_munmap_busy(void)
 		for (int i = 0; i < 3; i++)
 			pthread_join(t[i], NULL);
 		for (int i = 0; i < 3; i++)
-			CHECK(r[i].ok, "thread %d", i);
+			CHECK(r[i].ok, "thread %d read wrong content", i);
 		munmap(map, 1024 * PAGE);
 	}
 	return true;
@@ -95,7 +95,7 @@ bool t_fork(void)
 		return false;
 	waitpid(pid, &status, 0);
 	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "child");
-	CHECK(same(map + PAGE, 21, 1), "child's write seen");
+	CHECK(same(map + PAGE, 21, 1), "the parent sees the child's write");
 	munmap(map, 512 * PAGE);
 	return true;
 }
@@ -117,8 +117,10 @@ bool t_two_mappings(void)
 		_exit(!read_all(c, 22, 0, 512));
 	}
 	for (size_t p = 0; p < 512; p++) {
-		CHECK(same((p % 2 ? a : b) + p * PAGE, 22, p), "first, %zu", p);
-		CHECK(same((p % 2 ? b : a) + p * PAGE, 22, p), "second, %zu", p);
+		CHECK(same((p % 2 ? a : b) + p * PAGE, 22, p),
+		      "wrong content of page %zu in one mapping", p);
+		CHECK(same((p % 2 ? b : a) + p * PAGE, 22, p),
+		      "wrong content of page %zu in the other mapping", p);
 	}
 	waitpid(pid, &status, 0);
 	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "other process");
@@ -146,13 +148,13 @@ bool t_mprotect(void)
 	CHECK(mprotect(map + 32 * PAGE, 64 * PAGE, PROT_READ) == 0, "PROT_READ");
 	for (size_t p = 0; p < 512; p++)
 		CHECK(same(map + p * PAGE, p >= 32 && p < 96 ? 24 : 23, p),
-		      "page %zu", p);
+		      "wrong content of page %zu", p);
 	munmap(map, 512 * PAGE);
 	close(fd);
 	return true;
 }
 
-/* The same for a mapping that needs no split. */
+/* mprotect() of a whole mapping, which needs no split. */
 bool t_mprotect_whole(void)
 {
 	char *map;
@@ -175,20 +177,20 @@ bool t_mprotect_whole(void)
 		}
 		waitpid(pid, &status, 0);
 		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
-		      "page %zu readable", p);
+		      "page %zu can be read", p);
 	}
 	CHECK(mprotect(map, 512 * PAGE, PROT_READ | PROT_WRITE) == 0, "rw");
 	for (size_t p = 32; p < 96; p++)
 		fill(map + p * PAGE, 38, p);
 	for (size_t p = 0; p < 512; p++)
 		CHECK(same(map + p * PAGE, p >= 32 && p < 96 ? 38 : 37, p),
-		      "page %zu", p);
+		      "wrong content of page %zu", p);
 	munmap(map, 512 * PAGE);
 	close(fd);
 	return true;
 }
 
-/* Split without any other change; then one part goes, page tables and all. */
+/* Split the mapping without any other change. Then unmap one part, with its page tables. */
 bool t_split(void)
 {
 	for (int round = 0; round < 4; round++) {
@@ -198,7 +200,7 @@ bool t_split(void)
 
 		if (!setup("split", 39, 4096, PROT_READ, MAP_SHARED, NULL, &map))
 			return false;
-		/* few enough to be still without metadata */
+		/* so few that they are not adopted yet */
 		if (!read_all(map + gone * PAGE, 39, gone, 1000))
 			return false;
 		CHECK(madvise(map + advised * PAGE, 2048 * PAGE,
@@ -265,17 +267,17 @@ bool t_mlock(void)
 		return false;
 	CHECK(mincore(map, 64 * PAGE, vec) == 0, "mincore");
 	for (int i = 0; i < 20; i++)
-		CHECK(vec[i] & 1, "page %d not in core", i);
+		CHECK(vec[i] & 1, "page %d is not in memory", i);
 	CHECK(mlock(map, 64 * PAGE) == 0, "mlock: %s", strerror(errno));
 	CHECK(mincore(map, 64 * PAGE, vec) == 0, "mincore");
 	for (int i = 0; i < 64; i++)
-		CHECK(vec[i] & 1, "locked page %d not in core", i);
+		CHECK(vec[i] & 1, "locked page %d is not in memory", i);
 	if (!read_all(map, 27, 0, 512))
 		return false;
 	munlock(map, 64 * PAGE);
 	munmap(map, 512 * PAGE);
 
-	/* all of it, without a split */
+	/* lock all of it, without a split */
 	before = vmstat("nr_mlock");
 	if (!setup("lockw", 27, 512, PROT_READ, MAP_SHARED, NULL, &map))
 		return false;
@@ -284,7 +286,7 @@ bool t_mlock(void)
 	CHECK(mlock(map, 512 * PAGE) == 0, "mlock: %s", strerror(errno));
 	CHECK(mincore(map, 64 * PAGE, vec) == 0, "mincore");
 	for (int i = 0; i < 64; i++)
-		CHECK(vec[i] & 1, "locked page %d of all not in core", i);
+		CHECK(vec[i] & 1, "locked page %d of all is not in memory", i);
 	CHECK(vmstat("nr_mlock") - before == 512, "%ld of 512 pages are locked",
 	      vmstat("nr_mlock") - before);
 	drop_caches();
@@ -294,7 +296,7 @@ bool t_mlock(void)
 	return true;
 }
 
-/* Two mappings of one file, one behind the other, in memory as in the file. */
+/* Two mappings of one file that are adjacent in memory and in the file. */
 bool t_adjacent(void)
 {
 	char *map, *more;
@@ -319,7 +321,7 @@ bool t_adjacent(void)
 	return true;
 }
 
-/* Locked, unlocked, evicted, unmapped: what is mapped there afterwards is fresh. */
+/* Lock, unlock, evict and unmap pages: memory mapped there afterwards is zero. */
 bool t_munlock(void)
 {
 	char *map, *anon;
@@ -339,11 +341,11 @@ bool t_munlock(void)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	CHECK(anon == map, "mmap over");
 	for (size_t p = 0; p < 512; p++)
-		CHECK(is_zero(anon + p * PAGE), "page %zu of fresh memory", p);
+		CHECK(is_zero(anon + p * PAGE), "page %zu of fresh memory is not 0", p);
 	return true;
 }
 
-/* A long mapping of a short file costs the kernel next to nothing, wherever it is touched. */
+/* A long mapping of a short file takes little memory of the kernel, wherever it is touched. */
 bool t_long_mapping(void)
 {
 	size_t tables = sysconf(_SC_PHYS_PAGES) / 2, size = tables << 21;
@@ -363,7 +365,8 @@ bool t_long_mapping(void)
 		CHECK(touch(map + i * (tables / 1000) * (2ul << 20)) == SIGBUS, "no SIGBUS at %zu", i);
 	usleep(500000);
 	after = vmstat("nr_slab_unreclaimable");
-	CHECK(after - before < (long)(tables * 64 / PAGE), "%ld pages of kernel memory for a file of 16",
+	CHECK(after - before < (long)(tables * 64 / PAGE),
+	      "%ld pages of kernel memory for a file of 16 pages",
 	      after - before);
 	munmap(map, size);
 	close(fd);

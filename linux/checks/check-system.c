@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The kernel at the mapping, memory pressure, devices, and the final account. */
+/* Accesses of the kernel, memory pressure, devices, and the final count of frames. */
 #include "check.h"
 
-/* The kernel reads user memory: write(2) from the mapping, and by pinning. */
+/* The kernel reads the mapping: for write(2), and by pinning its pages. */
 bool t_kernel_access(void)
 {
 	char *map, buf[PAGE];
@@ -16,16 +16,16 @@ bool t_kernel_access(void)
 		CHECK(pwrite(out, map + p * PAGE, PAGE, p * PAGE) == PAGE,
 		      "write from the mapping");
 		CHECK(pread(out, buf, PAGE, p * PAGE) == PAGE, "pread");
-		CHECK(same(buf, 28, p), "copied page %zu", p);
+		CHECK(same(buf, 28, p), "wrong content of copied page %zu", p);
 	}
 	for (size_t p = 256; p < 512; p++) {
 		if (p % 2)
-			CHECK(same(map + p * PAGE, 28, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 28, p), "wrong content of page %zu", p);
 		local = (struct iovec){ buf, PAGE };
 		remote = (struct iovec){ map + p * PAGE, PAGE };
 		CHECK(process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == PAGE,
 		      "process_vm_readv: %s", strerror(errno));
-		CHECK(same(buf, 28, p), "pinned page %zu", p);
+		CHECK(same(buf, 28, p), "wrong content of pinned page %zu", p);
 	}
 	close(out);
 	out = open(path("copy"), O_RDWR | O_DIRECT);
@@ -36,7 +36,8 @@ bool t_kernel_access(void)
 	out = open(path("copy"), O_RDONLY);
 	for (size_t p = 0; p < 64; p++) {
 		CHECK(pread(out, buf, PAGE, p * PAGE) == PAGE, "pread");
-		CHECK(same(buf, 28, 256 + 2 * p), "direct copy of page %zu", p);
+		CHECK(same(buf, 28, 256 + 2 * p),
+		      "wrong content of the direct copy of page %zu", p);
 	}
 	close(out);
 	munmap(map, 512 * PAGE);
@@ -56,13 +57,13 @@ bool t_proc(void)
 		return false;
 	if (!read_all(map, 29, 0, 100))
 		return false;
-	/* first, since smaps adopts */
+	/* first, since reading smaps adopts the pages */
 	fd = open("/proc/self/pagemap", O_RDONLY);
 	for (size_t p = 0; p < 512; p++) {
 		CHECK(pread(fd, &entry, 8, ((uintptr_t)map / PAGE + p) * 8) == 8,
 		      "pagemap");
 		CHECK(!(entry >> 62 & 1), "page %zu shown as swapped", p);
-		CHECK(p >= 100 || entry >> 63, "page %zu not present", p);
+		CHECK(p >= 100 || entry >> 63, "page %zu is not present", p);
 		CHECK(p >= 100 || (entry >> 61 & 1), "page %zu not the file's", p);
 	}
 	close(fd);
@@ -110,15 +111,15 @@ bool t_fixed_over(void)
 	CHECK(anon == map + 16 * PAGE, "MAP_FIXED");
 	for (size_t p = 0; p < 512; p++) {
 		if (p >= 16 && p < 32)
-			CHECK(!*(uint64_t *)(map + p * PAGE), "page %zu", p);
+			CHECK(!*(uint64_t *)(map + p * PAGE), "wrong content of page %zu", p);
 		else
-			CHECK(same(map + p * PAGE, 31, p), "page %zu", p);
+			CHECK(same(map + p * PAGE, 31, p), "wrong content of page %zu", p);
 	}
 	munmap(map, 512 * PAGE);
 	return true;
 }
 
-/* Mapped and unmapped again and again at one address: no second life, nothing left. */
+/* Map and unmap again and again at one address: no old page may show. */
 bool t_again(void)
 {
 	long fast = fast_pages();
@@ -138,11 +139,11 @@ bool t_again(void)
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 		CHECK(anon == map, "mmap over");
 		for (size_t p = 0; p < 256; p++)
-			CHECK(is_zero(anon + p * PAGE), "page %zu of fresh memory", p);
+			CHECK(is_zero(anon + p * PAGE), "page %zu of fresh memory is not 0", p);
 		munmap(anon, 256 * PAGE);
 	}
 	fast = fast_pages() - fast;
-	CHECK(!have_smu() || fast >= 90, "hardware served %ld of 100", fast);
+	CHECK(!have_smu() || fast >= 90, "hardware served %ld of 100 pages", fast);
 	return true;
 }
 
@@ -184,7 +185,7 @@ bool t_pressure(void)
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
 	for (int i = 0; i < 4; i++)
-		CHECK(r[i].ok, "thread %d", i);
+		CHECK(r[i].ok, "thread %d read wrong content", i);
 	munmap(map, pages * PAGE);
 	unlink(path("huge"));
 	return true;
@@ -224,14 +225,14 @@ bool t_cgroup(void)
 	current = number_in(file);
 	snprintf(file, sizeof(file), "%s/memory.peak", group);
 	peak = number_in(file);
-	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "child %x", status);
+	CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "child ended with wait status %x", status);
 	CHECK(current <= max + slack, "%ld bytes charged", current);
 	CHECK(peak >= max / 2, "only %ld bytes ever charged", peak);
 	rmdir(group);
 	return true;
 }
 
-/* Reads the file in the group, has all adopted, and then allocates nothing. */
+/* Read the file in the group and let Linux adopt all pages. Then allocate nothing. */
 static int read_and_wait(void *arg)
 {
 	volatile int *done = arg;
@@ -242,7 +243,7 @@ static int read_and_wait(void *arg)
 	map = map_file("debt", 4000, PROT_READ, MAP_SHARED, NULL);
 	if (map == MAP_FAILED)
 		return 2;
-	/* the page cache's nodes first: making them would reclaim, too */
+	/* let the page cache have its nodes first: making them later would reclaim, too */
 	for (size_t p = 0; p < 4000; p += 64)
 		touch(map + p * PAGE);
 	if (!adopt_all())
@@ -276,7 +277,7 @@ bool t_cgroup_debt(void)
 		_exit(read_and_wait((void *)done));
 	while (!*done && !waitpid(pid, &status, WNOHANG))
 		usleep(1000);
-	CHECK(*done, "child %x", status);
+	CHECK(*done, "child ended with wait status %x", status);
 	current = number_in("/sys/fs/cgroup/hwdp-debt/memory.current");
 	peak = number_in("/sys/fs/cgroup/hwdp-debt/memory.peak");
 	*done = 0;
@@ -289,8 +290,9 @@ bool t_cgroup_debt(void)
 }
 
 /*
- * Beyond memory.high, which puts a task to sleep for what it charges: 510 pages that hardware has brought, and the
- * milliseconds that the kernel takes to adopt them for pagemap. 1: no group; 2: no mapping; 3: wrong bytes.
+ * Charge the group beyond memory.high, so that Linux puts tasks to sleep for what they charge.
+ * Then let hardware read 510 pages, and measure the milliseconds that the kernel takes to adopt
+ * them for pagemap (plus 1, in *took). Return 1: no group; 2: no mapping; 3: wrong bytes.
  */
 static int adopt_beyond_high(void *arg)
 {
@@ -320,7 +322,10 @@ static int adopt_beyond_high(void *arg)
 	return 0;
 }
 
-/* Nobody is put to sleep for memory.high with a lock of the area held: others wait for it. Once, at the end, for 2 s at most. */
+/*
+ * A task must not sleep for memory.high while it holds a lock of the area, for which others
+ * wait. It may sleep once, at the end, for 2 s at most.
+ */
 bool t_cgroup_high(void)
 {
 	volatile int *took = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -338,12 +343,12 @@ bool t_cgroup_high(void)
 		_exit(adopt_beyond_high((void *)took));
 	waitpid(pid, &status, 0);
 	rmdir("/sys/fs/cgroup/hwdp-high");
-	CHECK(*took, "child %x", status);
-	CHECK(*took < 5000, "pagemap has taken %d ms", *took);
+	CHECK(*took, "child ended with wait status %x", status);
+	CHECK(*took < 5000, "reading pagemap took %d ms", *took);
 	return true;
 }
 
-/* The controller is reset under the readers: the OS serves what is left. REQ: OS-14 */
+/* The controller is reset while threads read: the OS serves the rest. REQ: OS-14 */
 bool t_reset(void)
 {
 	struct reader r[3];
@@ -365,8 +370,8 @@ bool t_reset(void)
 	for (int i = 0; i < 3; i++)
 		pthread_join(t[i], NULL);
 	for (int i = 0; i < 3; i++)
-		CHECK(r[i].ok, "thread %d", i);
-	/* the queue is made again, and so are the entries */
+		CHECK(r[i].ok, "thread %d read wrong content", i);
+	/* the queue is made again, and entries are armed again */
 	CHECK(!madvise(map, 4096 * PAGE, MADV_PAGEOUT), "pageout");
 	drop_caches();
 	usleep(200000);
@@ -391,9 +396,9 @@ bool t_frames(void)
 	settled = stat_of("pages_adopted") + stat_of("pages_discarded");
 	CHECK(used == settled, "installed %ld, adopted or discarded %ld", used,
 	      settled);
-	CHECK(stat_of("smu_stray_cqe") == 0, "stray completions");
+	CHECK(stat_of("smu_stray_cqe") == 0, "the unit saw stray completions");
 	areas = stat_of("areas_made");
-	CHECK(areas <= all_withdrawn(), "%ld areas, %ld withdrawn", areas,
+	CHECK(areas <= all_withdrawn(), "%ld areas were made, and %ld withdrawn", areas,
 	      all_withdrawn());
 	return true;
 }

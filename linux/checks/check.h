@@ -22,7 +22,7 @@
 #endif
 
 extern const char *dir;		/* where the files go */
-extern const char *small_dir;	/* another: ext4 of 1 KiB blocks, inline data; or NULL */
+extern const char *small_dir;	/* NULL, or on ext4 with 1 KiB blocks and inline data */
 extern const char *mount_point;	/* the file system of dir */
 extern size_t big_pages;	/* pages of the large file */
 
@@ -44,7 +44,7 @@ long number_in(const char *file);
 int touch(const volatile char *p);
 bool is_zero(const void *p);
 uint64_t physical(int fd, uint64_t offset);
-/* Give @fd the blocks of a new file, and its own to yet another (check-extents.c). */
+/* Move the file's data to other blocks; another file gets the old ones (check-extents.c). */
 bool defragment(int fd, size_t pages);
 long fast_pages(void);
 long not_adopted(void);
@@ -52,7 +52,7 @@ bool adopt_all(void);
 bool make_swap(int fd, size_t pages);
 int in_child(int (*body)(void *arg), void *arg);
 
-/* A thread that reads every page of @map once, in an order of its own. */
+/* A thread that reads every page of @map once, in an order that depends on @mul. */
 struct reader {
 	const char *map;
 	uint64_t seed;
@@ -61,7 +61,7 @@ struct reader {
 	bool ok;
 };
 
-/* A thread that reads pages at random until it is told to stop. */
+/* A thread that reads pages at random until @stop is set. */
 struct endless {
 	const char *map;
 	uint64_t seed;

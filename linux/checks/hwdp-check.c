@@ -4,16 +4,18 @@
  *
  *	hwdp-check [-m MIB] [-s DIR] [-t SECONDS] [-p] DIR [NAME...]
  *
- * DIR lies on ext4. Every test maps a file with MAP_HWDP, with the page cache
- * dropped, and compares what it reads with what was written, page by page. The
- * same program runs without an SMU: then the mappings are ordinary and only the
- * contents are checked. -m sets the size of the large file (default 32 MiB),
- * -s names a folder on an ext4 of 1 KiB blocks with inline data (without it the
- * tests about such are skipped), -t limits each test (default 120 s), -p adds the test whose file is larger than
- * memory. Tests that break the disk run only when named.
+ * DIR is a folder on ext4. Most tests map a file with MAP_HWDP after dropping the
+ * page cache, and compare each page that they read with what was written. The
+ * program also runs without an SMU: then the mappings are ordinary ones, and only
+ * the contents are checked. -m sets the size of the large file (default 32 MiB).
+ * -s names a folder on an ext4 with 1 KiB blocks and inline data; without it, the
+ * tests of such a file system are skipped. -t limits each test (default 120 s).
+ * -p adds the test whose file is larger than memory. Tests that break the disk run
+ * only when named.
  *
- * Every test is a separate process in a separate folder. It has failed, too,
- * if afterwards the kernel has complained or an account does not balance.
+ * Every test runs in a separate process, in a folder that is emptied after it. A test
+ * also fails if the kernel has complained during it, or if afterwards a page that
+ * hardware has installed is neither adopted nor discarded.
  */
 #include "check.h"
 #include <dirent.h>
