@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Guest test of the software translation cache: no page fault is led to a page
- * table that has gone, or that is another's.
+ * Guest test of the software translation cache: it must never lead a page fault to a
+ * page table that was freed, or that is for other addresses.
  *
  *	stc-check [-n FACTOR] [-r SEED] [-t SECONDS] DIR [NAME...]
  *
- * DIR is where a file can be made. -n multiplies the steps of each test (with
- * 1024, rss alone has over a million faults for each thread), -r chooses other
- * orders, -t limits each test (default 120 s). The program runs on every kernel,
+ * DIR is a folder where a file can be made. -n multiplies the steps of each test (with
+ * 1024, rss alone has over a million faults for each thread). -r chooses other orders
+ * of the steps. -t limits each test (default 120 s). The program runs on every kernel,
  * with the cache and without.
  *
- * What every page holds depends on its place and on a number that its mapping
- * alone has; a page read is compared with it. A fault that was served in a wrong
- * table leaves the right one as it was, so it comes back for ever: more faults
- * than the touches of pages explain end the test.
+ * The content of every page depends on its place and on a number that only its mapping
+ * has. Each page that is read is compared with it. A fault that was served in a wrong
+ * table leaves the right table as it was, so the access faults again for ever. For
+ * this case, a test ends when it has more faults than its touches of pages explain.
  */
 #include "stc.h"
 #include <sched.h>
@@ -30,8 +30,8 @@ static const struct test tests[] = {
 };
 
 /*
- * An address space goes, and the kernel looks at its counts, when the last
- * processor has let go of it; an idle one keeps it. So be on each for a moment.
+ * The kernel frees an address space, and checks its counts, when the last processor
+ * has stopped using it. An idle processor does not stop, so run on each for a moment.
  */
 static bool after_test(bool ok)
 {
@@ -45,7 +45,7 @@ static bool after_test(bool ok)
 	return true;
 }
 
-/* What was booted: the kernel's own words about the cache, and the levels of page tables. */
+/* Print the kernel's messages about the cache, and the number of levels of page tables. */
 static void introduce(void)
 {
 	static char log[1 << 16];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the kernel counts: pages of memory, pages of tables, hits. */
+/* Tests of the kernel's counts: pages of memory, pages of tables, hits. */
 #include "stc.h"
 #include <fcntl.h>
 
-/* A line of /proc/self/status, in pages. Without stdio, which would touch pages itself. */
+/* A value of /proc/self/status, in pages. Read without stdio, which would touch pages itself. */
 static long status_pages(const char *name)
 {
 	static char text[8192];
@@ -40,7 +40,7 @@ static void rss_round(struct worker *worker, uint64_t gen, bool last)
 		char *region = rss_regions[kind];
 		unsigned pages = kind == 0 ? RSS_PAGES : RSS_PAGES / 8, thread = worker->number;
 
-		/* the files' regions are of all, a page of a table each */
+		/* all threads share the files' regions, and each has one page of a table */
 		if (kind == 0)
 			region += thread / 2 * GB;
 		for (unsigned i = 0; i < pages; i++) {
@@ -61,7 +61,7 @@ static void rss_work(struct worker *worker)
 	unsigned rounds = 4 * factor;
 
 	rss_round(worker, fresh(), false);
-	pthread_barrier_wait(&barrier);		/* the stack and all else is there */
+	pthread_barrier_wait(&barrier);		/* the stack and all else is in memory now */
 	pthread_barrier_wait(&barrier);
 	for (unsigned round = 0; round < rounds; round++)
 		rss_round(worker, fresh(), round == rounds - 1);
@@ -69,7 +69,7 @@ static void rss_work(struct worker *worker)
 	pthread_barrier_wait(&barrier);
 }
 
-/* The kernel's counts are exact, and again when the process ends (its own check says BUG). */
+/* The kernel's counts are exact, also when the process ends: then the kernel checks them itself. */
 bool t_rss(void)
 {
 	const long touched[] = { RSS_THREADS * RSS_PAGES, RSS_THREADS * RSS_PAGES / 8, RSS_THREADS * RSS_PAGES / 8 };
@@ -110,14 +110,14 @@ bool t_rss(void)
 	return true;
 }
 
-/* Faults find their tables in the cache, where the kernel counts that. */
+/* Faults find their tables in the cache. Only for kernels that count hits. */
 bool t_hits(void)
 {
 	long hits = vmstat("stc_hit_pmd"), misses = vmstat("stc_miss");
 	char *region = map(at(30, 0), GB, MAP_PRIVATE, -1);
 
 	if (hits < 0 || hits + misses == 0)
-		SKIP("nothing is counted");
+		SKIP("this kernel counts no hits");
 	for (unsigned page = 0; page < 1000; page++)
 		put(region, page, 1);
 	hits = vmstat("stc_hit_pmd") - hits;

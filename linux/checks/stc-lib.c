@@ -20,7 +20,7 @@ void die(const char *format, ...)
 	_exit(1);
 }
 
-/* A touch is at most a few faults: on the page, and on its tables' neighbours. */
+/* End the process if it has far more faults than touches of pages: a touch causes a few at most. */
 static void *watch(void *arg)
 {
 	struct rusage now;
@@ -34,7 +34,7 @@ static void *watch(void *arg)
 	return arg;
 }
 
-/* In every process, as it begins. */
+/* Called by every process when it begins. */
 void start_watch(void)
 {
 	pthread_t thread;
@@ -65,7 +65,7 @@ uint64_t fresh(void)
 	return ((uint64_t)getpid() << 32) + __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
 }
 
-static const unsigned places[] = { 0, 301, 511 };	/* words of a page that count */
+static const unsigned places[] = { 0, 301, 511 };	/* words of a page that are compared */
 
 /* Word @i of page @page of the mapping @gen; 0 is a page that nobody wrote. */
 static uint64_t word(uint64_t gen, uint64_t page, unsigned i)
@@ -105,15 +105,18 @@ bool has(const char *region, uint64_t page, uint64_t gen)
 /* --- Regions that have separate page tables */
 
 /*
- * @n-th region of 1 << @shift bytes that nothing else is near: shift 30, where a
- * PMD table serves it alone; 39, a PUD table; 48, a P4D table.
+ * The @n-th region of 1 << @shift bytes. Nothing else is mapped near it, so it has a table
+ * to itself: a PMD table for shift 30, a PUD table for 39, a P4D table for 48.
  */
 char *at(unsigned shift, unsigned n)
 {
 	return (char *)(((shift == 30 ? 64ul : 2ul) + n) << shift);
 }
 
-/* Are there page tables of that level? The lowest are always there; no page of a region that a thread may have is looked at. */
+/*
+ * Are there page tables of this level? Those of the lowest level always exist. The page that is
+ * tried is in no region that a thread may use.
+ */
 bool reachable(unsigned shift)
 {
 	if (shift == 30)
@@ -126,7 +129,7 @@ bool reachable(unsigned shift)
 	return q == p;
 }
 
-/* Some page in each part of a region, each in a separate page table. */
+/* A page in part @i of a region. Each part's page is in a separate page table. */
 uint64_t spot(unsigned shift, unsigned i)
 {
 	return ((1ul << shift) / PAGE / SPOTS) * i + 513 * (i + 1);
@@ -162,7 +165,7 @@ int make_file(unsigned shift, uint64_t gen)
 	return fd;
 }
 
-/* Go on on another processor, if there is one: its cache has seen other times. */
+/* Continue on processor @n modulo their number. What it has cached may be older. */
 void hop(unsigned n)
 {
 	cpu_set_t set;
@@ -209,7 +212,7 @@ bool stopped(void)
 	return __atomic_load_n(&stop, __ATOMIC_RELAXED);
 }
 
-/* Faults in a region of its own, far from those of the tests, until it is stopped. */
+/* Fault in a separate region, far from those of the tests, until join() stops the thread. */
 void be_busy(struct worker *worker)
 {
 	char *region = map(at(30, 40 + worker->number), GB, MAP_PRIVATE, -1);

@@ -12,7 +12,7 @@ static uint64_t fork_page(unsigned i)
 	return i % 32 * TABLE * 16 + i / 32;
 }
 
-/* Write the untouched half of the pages, thread by thread. */
+/* Write the untouched half of the pages. Each of three threads takes a third of them. */
 static void fill_half(struct worker *worker)
 {
 	for (unsigned i = FORK_SPOTS / 2 + worker->number; i < FORK_SPOTS; i += 3)
@@ -74,7 +74,7 @@ static void end_busy(void *arg)
 	case 0:
 		_exit(2);
 	case 1:
-		/* without arguments this program says how it is used, and exits with 2 */
+		/* without arguments this program prints its usage and exits with 2 */
 		if (freopen("/dev/null", "w", stderr))
 			execve("/proc/self/exe", argv, env);
 		_exit(3);
@@ -84,7 +84,7 @@ static void end_busy(void *arg)
 	}
 }
 
-/* exit, exec and kill while threads fault. */
+/* Processes exit, exec or are killed while their threads fault. */
 bool t_end(void)
 {
 	for (unsigned round = 0; round < 9 * factor; round++) {
@@ -98,11 +98,11 @@ bool t_end(void)
 #define TURNERS 5u
 
 static struct turner {
-	int mine, theirs;	/* ends of pipes: the turn comes, the turn goes */
+	int mine, theirs;	/* pipes: the turn comes from the first and goes to the second */
 	unsigned number, turns;
 } turners[TURNERS];
 
-/* The same addresses in each process, other contents; some tables come and go. */
+/* Every process uses the same addresses, with other contents. Sometimes one frees its tables. */
 static void take_turns(void *arg)
 {
 	struct turner *turner = arg;
@@ -112,7 +112,7 @@ static void take_turns(void *arg)
 
 	for (unsigned turn = 0; turn < turner->turns; turn++) {
 		NEED(read(turner->mine, &token, 1) == 1, "no turn");
-		/* new pages, where another has just had its own */
+		/* new pages, where another process has just used its own */
 		for (unsigned i = 0; i < 4; i++) {
 			uint64_t page = end % 4 * (GB / PAGE) + end / 4 * TABLE + end % 512;
 
@@ -135,7 +135,7 @@ static void take_turns(void *arg)
 	}
 }
 
-/* Address spaces take turns on one processor, end, and begin anew. */
+/* Address spaces take turns on one processor. They end, and new ones begin. */
 bool t_turns(void)
 {
 	int pipes[TURNERS][2];
@@ -162,10 +162,10 @@ bool t_turns(void)
 #define OVERTAKEN_TABLES 48u
 #define TAKEN_MAX 64u
 
-/* What both processes see. */
+/* Memory that both processes share. */
 static struct overtaking {
 	unsigned cpu;
-	_Atomic unsigned table;	/* that the slow one is about to touch first */
+	_Atomic unsigned table;	/* the next table that the slow process touches */
 	_Atomic bool ready, done;
 } *overtaking;
 
@@ -177,7 +177,7 @@ static uint64_t now_us(void)
 	return now.tv_sec * 1000000ull + now.tv_nsec / 1000;
 }
 
-/* Touches one table after the other, and computes for a while after each. */
+/* Touch one table after the other, and compute for a while after each. */
 static void be_overtaken(void *arg)
 {
 	uint64_t gen = fresh();
@@ -199,7 +199,10 @@ static void be_overtaken(void *arg)
 			EXPECT(region, i * TABLE + n, n ? 0 : gen, "overtaken");
 }
 
-/* Sleeps little, runs as soon as it wakes, and touches another page of the other's table in its own address space. */
+/*
+ * Sleep briefly, and run as soon as the sleep ends. Then touch, in this address space, another
+ * page of the same table's addresses that the slow process touches.
+ */
 static void overtake(void *arg)
 {
 	struct sched_param first = { .sched_priority = 1 };
@@ -218,7 +221,7 @@ static void overtake(void *arg)
 
 		if (taken[table] == TAKEN_MAX)
 			continue;
-		/* not read before: a page of zeros at a wrong place is not noticed */
+		/* do not read it before: nobody would notice a page of zeros at a wrong place */
 		put(region, table * TABLE + ++taken[table], gen);
 	}
 	for (unsigned i = 0; i < OVERTAKEN_TABLES; i++)
@@ -226,7 +229,10 @@ static void overtake(void *arg)
 			EXPECT(region, i * TABLE + n, gen, "in the one that overtakes");
 }
 
-/* A process loses its processor in the middle of a fault to one that faults at the same addresses. */
+/*
+ * In the middle of a fault, a process loses its processor to another process that faults at the
+ * same addresses.
+ */
 bool t_overtake(void)
 {
 	overtaking = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

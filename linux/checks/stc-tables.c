@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Page tables that are freed, that move, and whose addresses have parts in common. */
+/* Page tables that are freed, that move, or whose addresses have parts in common. */
 #include "stc.h"
 
 /* --- Page tables that are freed */
 
 /*
- * Map, fault, unmap, let others have the page tables, map at the same place, fault:
- * everybody's pages are right. @n: the first of the places, which are this caller's.
+ * Map a region, fault in it, unmap it, and let other mappings use the freed page tables. Then
+ * map at the same place and fault again. All pages of all mappings must be right. @n is the
+ * number of the first of five regions, which only this caller uses.
  */
 static void reuse(unsigned shift, unsigned n, uint64_t *state, bool alone)
 {
@@ -24,7 +25,7 @@ static void reuse(unsigned shift, unsigned n, uint64_t *state, bool alone)
 	if (alone)
 		hop(next(state));
 	unmap(region, size);
-	/* As many tables as have been freed; one page in two stays untouched. */
+	/* Use as many tables as were freed. Every second page stays untouched. */
 	for (unsigned k = 1; k <= 4; k++) {
 		char *other = map(at(shift, n + k), size, MAP_SHARED, fd);
 
@@ -51,7 +52,7 @@ static void reuse(unsigned shift, unsigned n, uint64_t *state, bool alone)
 		for (unsigned k = 1; k <= 4; k++)
 			EXPECT(at(shift, n + k), spot(shift, i), others, "other mapping at the end");
 	}
-	/* in one go, and one by one */
+	/* unmap all at once, or one by one */
 	if (next(state) % 2)
 		unmap(region, 5 * size);
 	for (unsigned k = 0; k <= 4; k++)
@@ -85,7 +86,7 @@ bool t_munmap_threads(void)
 	return true;
 }
 
-/* Take page tables, so that those which were freed are somebody's. */
+/* Use page tables, so that those that were freed are in use again. */
 static void take_tables(unsigned shift, uint64_t gen)
 {
 	for (unsigned k = 0; k < 3; k++) {
@@ -104,7 +105,7 @@ static void give_tables(unsigned shift, uint64_t gen)
 	unmap(at(shift, 10), 3ul << shift);
 }
 
-/* A mapping that gets smaller and grows again where it is: the area itself lives on. */
+/* A mapping shrinks and grows again in its place: its VMA stays the same. */
 static void shrink_and_grow(unsigned shift)
 {
 	const size_t size = 1ul << shift;
@@ -136,8 +137,8 @@ static void shrink_and_grow(unsigned shift)
 }
 
 /*
- * Each round alone, where nobody else's munmap empties the cache in time, and
- * among threads that fault, map and unmap.
+ * Run @body alone, so that no other munmap() happens to empty the cache. Then run it
+ * beside threads that fault, map and unmap.
  */
 static bool quiet_and_busy(void (*body)(unsigned shift))
 {
@@ -158,9 +159,9 @@ bool t_shrink(void)
 }
 
 /*
- * The border of two areas moves down and up again, and the page tables between go
- * meanwhile: the lower area is the same all the time. (munmap alone leaves a new
- * area where it splits one.)
+ * The border of two VMAs moves down and up again, and meanwhile the page tables in
+ * between are freed. The lower VMA stays the same all the time. (munmap() alone would
+ * make a new VMA when it splits one.)
  */
 static void move_border(unsigned shift)
 {
@@ -236,12 +237,12 @@ static void move(unsigned shift, unsigned round)
 	const size_t size = 1ul << shift;
 	const bool shared = round % 2, keep = round / 2 % 2;
 	uint64_t gen = fresh(), old = fresh(), others = fresh();
-	/* of a page that nobody wrote */
+	/* content of a page that nobody wrote */
 	const uint64_t untouched = shared ? gen : 0;
 	char *from = at(shift, 0), *to = at(shift, 1);
 	int fd = shared ? make_file(shift, gen) : -1;
 
-	/* the new place has been in use as well */
+	/* use the new place before, too */
 	map(to, size, MAP_PRIVATE, -1);
 	for (unsigned i = 0; i < SPOTS; i++)
 		put(to, spot(shift, i), old);
@@ -265,7 +266,7 @@ static void move(unsigned shift, unsigned round)
 		put(to, spot(shift, i), gen);
 	for (unsigned i = 0; i < SPOTS; i++)
 		EXPECT(from, spot(shift, i), keep && shared ? gen : old, "old place, written");
-	/* and back: the old place is a new one now */
+	/* move back: now the old place has new tables */
 	NEED(mremap(to, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, from) == from, "mremap back: %s", strerror(errno));
 	map(to, size, MAP_PRIVATE, -1);
 	for (unsigned i = SPOTS; i--; ) {
@@ -280,7 +281,7 @@ static void move(unsigned shift, unsigned round)
 
 static void move_rounds(unsigned shift)
 {
-	/* 48 only takes longer: a P4D table is never moved as a whole */
+	/* not for 48, which only takes longer: a P4D table is never moved as a whole */
 	for (unsigned round = 0; shift < 48 && round < 8 * factor; round++)
 		move(shift, round);
 }
@@ -290,7 +291,7 @@ bool t_mremap(void)
 	return quiet_and_busy(move_rounds);
 }
 
-/* --- One area, many tables: addresses that have parts in common */
+/* --- One VMA, many tables: addresses that have parts in common */
 
 bool t_tags(void)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Threads that fault while areas are split, merged, advised, collapsed; and all at once. */
+/* Threads that fault while VMAs are split, merged, advised and collapsed; and all of it at once. */
 #include "stc.h"
 
-/* --- Areas that are split, merged, advised and collapsed under threads */
+/* --- VMAs that are split, merged, advised and collapsed while threads use them */
 
 #define ADVISED 64ul			/* pages of each piece of 2 MB that are touched */
 #define PIECES 4ul
 
-/* Write and read pages of an anonymous region: each is as written, or has been dropped. */
+/* Write and read pages of an anonymous region: each is as it was written, or was dropped. */
 static void use_anonymous(struct worker *worker)
 {
 	while (!stopped()) {
@@ -18,7 +18,7 @@ static void use_anonymous(struct worker *worker)
 	}
 }
 
-/* The same for a file in memory: always as written. */
+/* The same for a file in memory, whose pages are always as they were written. */
 static void use_file(struct worker *worker)
 {
 	char *region = worker->region + GB;
@@ -58,7 +58,7 @@ static void advise(bool collapse)
 		case 0:
 			madvise(p, piece, MADV_DONTNEED);
 			break;
-		case 1:	/* areas split */
+		case 1:	/* VMAs split */
 			madvise(p, part, MADV_DONTFORK);
 			break;
 		case 2:	/* and merge */
@@ -76,7 +76,7 @@ static void advise(bool collapse)
 		default:
 			madvise(p, piece, MADV_COLLAPSE);
 		}
-		/* one moment in which the threads, not the steps, have the processors */
+		/* let the threads have the processors for a moment */
 		if (step % 8 == 0)
 			usleep(200);
 	}
@@ -101,7 +101,7 @@ bool t_collapse(void)
 	unmap(region, TABLE * PAGE);
 	if (!can)
 		SKIP("no huge pages: %s", strerror(errno));
-	/* khugepaged beside it */
+	/* let khugepaged collapse pages at the same time */
 	put_text(HUGEPAGES "khugepaged/scan_sleep_millisecs", "1");
 	put_text(HUGEPAGES "khugepaged/alloc_sleep_millisecs", "1");
 	put_text(HUGEPAGES "enabled", "always");
@@ -115,7 +115,7 @@ bool t_collapse(void)
 
 #define SLOTS 4u
 
-/* Each thread has slots of 1 GB. What it does with them changes the tables of all. */
+/* Each thread has slots of 1 GB, in page tables that all threads share. */
 struct slot {
 	char *region;
 	uint64_t gen[SPOTS];	/* what each spot holds */
@@ -171,7 +171,7 @@ static void storm_work(struct worker *worker)
 			if (other == slot)
 				break;
 			if (mremap(slot->region, GB, GB, MREMAP_MAYMOVE | MREMAP_FIXED, other->region) != other->region) {
-				/* halves that did not merge stay; what was at the new place does not */
+				/* two VMAs did not merge: the slot stays, the new place is gone */
 				NEED(errno == EFAULT, "mremap: %s", strerror(errno));
 				unmap(other->region, GB);
 				other->there = false;
@@ -191,7 +191,7 @@ static void storm_work(struct worker *worker)
 			EXPECT(slot->region, spot(30, i), slot->gen[i], "storm, read only");
 			mprotect(slot->region, GB, PROT_READ | PROT_WRITE);
 			break;
-		case 16:	/* half of it goes */
+		case 16:	/* replace the upper half */
 			unmap(slot->region + GB / 2, GB / 2);
 			map(slot->region + GB / 2, GB / 2, MAP_PRIVATE, -1);
 			memset(slot->gen + SPOTS / 2, 0, sizeof(slot->gen) / 2);
@@ -199,7 +199,7 @@ static void storm_work(struct worker *worker)
 		case 17:
 			madvise((char *)((uintptr_t)(slot->region + spot(30, i) * PAGE) & -(TABLE * PAGE)), TABLE * PAGE,
 				MADV_COLLAPSE);
-			/* a huge page is 2 MB of memory: not many at a time */
+			/* a huge page takes 2 MB of memory, so keep only a few at a time */
 			EXPECT(slot->region, spot(30, i), slot->gen[i], "storm, collapsed");
 			madvise(slot->region, GB, MADV_DONTNEED);
 			memset(slot->gen, 0, sizeof(slot->gen));

@@ -150,7 +150,7 @@ void do_unmap(void)
 	}
 }
 
-/* Do these pages come from one mmap(), and are they in order and alike? */
+/* Do these pages come from one mmap(), in order, and with the same properties? */
 static bool alike(const struct region *region, unsigned first, unsigned count)
 {
 	const struct page *a = region->page + first;
@@ -162,10 +162,10 @@ static bool alike(const struct region *region, unsigned first, unsigned count)
 	return true;
 }
 
-/* What becomes of the place that pages are moved away from. */
+/* What is left at the place that pages have moved away from. */
 enum left { NOTHING, EMPTY, ALL };
 
-/* @count pages are now at @to, with some more behind them or fewer. */
+/* Record that @count pages have moved to @to, where there are @pages pages now. */
 static void moved(struct region *region, unsigned first, unsigned count, char *to, unsigned pages, enum left left)
 {
 	struct page page[ARENA_PAGES];
@@ -213,12 +213,12 @@ void do_remap(void)
 	if (has_twin(region, first, count))
 		return;
 	pages = count;
-	bool object = page->shared && page->file == ANON;	/* has a size of its own */
+	bool object = page->shared && page->file == ANON;	/* its size is fixed */
 	switch (how) {
 	case 0: case 1:		/* grow, in its place or elsewhere */
 		pages += 1 + below(8);
 		flags = how ? MREMAP_MAYMOVE : 0;
-		/* Only in the arena it is known what is behind; and only the whole of a mapping can grow. */
+		/* Only in the arena the model knows what follows. Elsewhere, only a region can grow. */
 		if (object || (!how && !arena) || (arena && (first + pages > ARENA_PAGES || pinned(first, pages))))
 			return;
 		if (!arena && first + count < region->pages)
@@ -229,14 +229,14 @@ void do_remap(void)
 			return;
 		pages = 1 + below(count - 1);
 		break;
-	case 3: case 4:		/* to a place of the arena */
+	case 3: case 4:		/* move to a place in the arena */
 		flags = MREMAP_MAYMOVE | MREMAP_FIXED;
 		pages = object ? count : 1 + below(count + 3);
 		at = below(ARENA_PAGES - pages + 1);
 		if (pinned(at, pages) || (arena && at < first + count && first < at + pages))
 			return;
 		break;
-	case 5:			/* once more */
+	case 5:			/* map the pages a second time */
 		flags = MREMAP_MAYMOVE;
 		if (object)
 			return;
@@ -253,7 +253,7 @@ void do_remap(void)
 	got = mremap(old, from, to, flags, how == 6 && !at ? NULL : ARENA + at * PAGE);
 	note("mremap", how * 10000 + count * 100 + pages, got == MAP_FAILED ? outcome(-1) : arena && got == old);
 	if (got == MAP_FAILED) {
-		if (how == 3 || how == 4) {	/* what was there before is gone, or is not */
+		if (how == 3 || how == 4) {	/* the old mapping there may be gone or not */
 			munmap(ARENA + at * PAGE, pages * PAGE);
 			forget(world.region, at, pages);
 			munmap(old, count * PAGE);
@@ -314,7 +314,7 @@ void do_advise(void)
 		return;
 	if (advice == MADV_DONTFORK || advice == MADV_DOFORK)
 		for (unsigned n = first; n < first + count; n++)
-			if (region->page[n].key)	/* belongs to the mapping, which may be another's, too */
+			if (region->page[n].key)	/* the advice would act on an identical mapping */
 				return;
 	if (chance(15)) {
 		note("posix_madvise", posix_madvise(region->base + first * PAGE, count * PAGE, POSIX_MADV_DONTNEED), 0);
@@ -392,7 +392,7 @@ void do_write(void)
 		int must = !page->mapped || !(page->protection & PROT_WRITE) ? SIGSEGV : beyond ? SIGBUS : 0;
 
 		if (must ? below(8) : page->shared && (world.children || world.level))
-			continue;	/* signals take long; others see it */
+			continue;	/* signals are slow; others would see the write */
 		int sig = probe(region->base + n * PAGE + 8 * WORD, true, &value);
 		note("write", page->index, sig);
 		if (sig != must)
@@ -409,7 +409,10 @@ void do_write(void)
 	look_at_region(region, first, count);
 }
 
-/* Many mappings at once, more than any table of a fixed size has; each second page, so that they stay apart. */
+/*
+ * Many mappings at once, more than a table of fixed size could hold. They are of every second page,
+ * so that they do not merge.
+ */
 void do_many(void)
 {
 	unsigned count = 70 + below(60), bad = 0;
@@ -424,14 +427,14 @@ void do_many(void)
 	for (unsigned n = 0; n < count; n++) {
 		struct page page = { .mapped = true, .shared = true, .protection = PROT_READ, .file = FIXED, .index = 100 + n % 50 * 2 };
 
-		if (n >= 50 && chance(50))	/* its pages may be another's still: those must stay */
+		if (n >= 50 && chance(50))	/* its twin is unmapped: these pages must stay */
 			bad += look(&page, map[n], WORD);
 		bad += munmap(map[n], PAGE) != 0;
 	}
 	note("many", count, bad);
 }
 
-/* A file that becomes shorter and longer below its mapping, and then has no name any more. */
+/* A file shrinks and grows below its mapping, and then loses its name. */
 void do_cut(void)
 {
 	char path[300], *map;
@@ -455,7 +458,7 @@ void do_cut(void)
 	note("cut: munmap", munmap(map, 8 * PAGE), 0);
 }
 
-/* Empty the page cache of what nobody maps, so that there are misses again. */
+/* Drop pages that nobody maps from the page cache, so that there are misses again. */
 void do_drop(void)
 {
 	if (chance(50))
@@ -464,7 +467,7 @@ void do_drop(void)
 		note("drop", file, posix_fadvise(world.fd[file], 0, 0, POSIX_FADV_DONTNEED));
 }
 
-/* Mapped memory that the kernel reads for a system call. */
+/* The kernel reads mapped memory for a system call. */
 void do_system_calls(void)
 {
 	struct region *region = any_region();

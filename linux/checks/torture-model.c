@@ -36,7 +36,7 @@ bool chance(unsigned percent)
 	return below(100) < percent;
 }
 
-/* Record a result. Neither addresses nor times may get in here. */
+/* Record a result. It must not depend on addresses or times. */
 void note(const char *what, long a, long b)
 {
 	uint64_t *hash = &world.report->hash[world.level];
@@ -49,7 +49,7 @@ void note(const char *what, long a, long b)
 		dprintf(2, "%*s%s %ld %ld\n", 2 * world.level, "", what, a, b);
 }
 
-/* Something is not as the model says. */
+/* Record that a result is not as the model says. */
 void note_bad(const char *what, unsigned long a, unsigned long b)
 {
 	if (!__atomic_fetch_add(&world.report->bad, 1, __ATOMIC_RELAXED))
@@ -106,11 +106,11 @@ void catch_faults(void)
 	sigaction(SIGBUS, &action, NULL);
 }
 
-/* Read or write one word; the signal that it ends with, or 0. */
+/* Read or write one word. Return the signal that the access ended with, or 0. */
 int probe(char *at, bool write, uint64_t *value)
 {
 	sigjmp_buf here;
-	sigjmp_buf *outer = jump;	/* of what a handler has interrupted */
+	sigjmp_buf *outer = jump;	/* of the access that a signal handler has interrupted */
 	int sig = sigsetjmp(here, 0);
 
 	if (!sig) {
@@ -124,7 +124,7 @@ int probe(char *at, bool write, uint64_t *value)
 	return sig;
 }
 
-/* How reading must end. */
+/* Return the signal that reading the word must end with, or 0 and the word in *value. */
 static int must_be(const struct page *page, unsigned word, uint64_t *value)
 {
 	*value = 0;
@@ -139,7 +139,7 @@ static int must_be(const struct page *page, unsigned word, uint64_t *value)
 	return 0;
 }
 
-/* Read a word of a page and compare; the signal. */
+/* Read a word of a page and compare it with the model. Return the signal. */
 int look(const struct page *page, char *at, unsigned word)
 {
 	uint64_t value = 0, wanted;
@@ -152,7 +152,7 @@ int look(const struct page *page, char *at, unsigned word)
 	return sig;
 }
 
-/* Of pages that end a read with a signal, which takes long, one in eight. */
+/* True for seven of eight pages whose read would end with a signal: signals are slow. */
 static bool left_out(const struct page *page, unsigned n)
 {
 	uint64_t value;
@@ -198,7 +198,7 @@ struct region *new_region(char *base, unsigned pages)
 	return region;
 }
 
-/* The arena or one of the others. */
+/* The arena or another region. */
 struct region *any_region(void)
 {
 	struct region *region = world.region + below(REGIONS);
@@ -206,7 +206,7 @@ struct region *any_region(void)
 	return region->base && !chance(40) ? region : world.region;
 }
 
-/* Some pages of some region that no thread reads; false if that did not come about. */
+/* Choose pages of a region that no thread reads. False if none was found. */
 bool any_range(struct region **region, unsigned *first, unsigned *count)
 {
 	for (unsigned tries = 0; tries < 6; tries++) {
@@ -228,7 +228,7 @@ bool any_range(struct region **region, unsigned *first, unsigned *count)
 	return false;
 }
 
-/* With hwdp -s an identical mapping may have the same pages: what one's owner does to it, the other one sees. */
+/* Is there an identical mapping? With hwdp -s it may be the same one: a change shows in both. */
 bool has_twin(const struct region *region, unsigned first, unsigned count)
 {
 	for (unsigned n = first; n < first + count; n++)

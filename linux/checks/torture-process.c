@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Steps that make processes, and the ways in which one ends. */
+/* Steps that make processes, and the ways in which a process ends. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -51,7 +51,7 @@ static int wait_for(pid_t child)
 	return status;
 }
 
-/* The command of program @which, which ends with the status in its arguments. */
+/* The command line of program @which. The program ends with the status in its arguments. */
 static char **command(unsigned which)
 {
 	static char number[12];
@@ -63,7 +63,7 @@ static char **command(unsigned which)
 	return which == 0 ? own : which == 1 ? shell : missing;
 }
 
-/* In a child: the pages that fork() left out. The kernel may have put nothing there, so they can be looked at. */
+/* In a child: forget the pages that fork() left out. Nothing may be mapped there. */
 static void forget_not_forked(void)
 {
 	for (struct region *region = world.region; region < world.region + REGIONS; region++) {
@@ -81,7 +81,7 @@ static void forget_not_forked(void)
 			}
 		if (!any || region == world.region)
 			continue;
-		for (unsigned n = 0; n < region->pages; n++)	/* others must be wholly mapped: none is better */
+		for (unsigned n = 0; n < region->pages; n++)	/* a region has no holes */
 			if (region->page[n].mapped)
 				munmap(region->base + n * PAGE, PAGE);
 		region->base = NULL;
@@ -115,7 +115,7 @@ static void be_child(void)
 	_exit(20 + how);
 }
 
-/* A child that goes on with steps of its own, and a parent that does, too, before it waits. */
+/* Fork. The child runs some steps, and so does the parent before it waits. */
 void do_fork(void)
 {
 	unsigned level = world.level + 1, count = below(4);
@@ -134,7 +134,7 @@ void do_fork(void)
 	check_all();
 }
 
-/* A child on its parent's own memory, that execs or fails to. */
+/* A child that uses its parent's memory, and executes a program or fails to. */
 void do_vfork(void)
 {
 	unsigned which = below(3);
@@ -206,7 +206,7 @@ static void *end_last(void *argument)
 	return argument;
 }
 
-/* End this process. What is returned is to be returned by main(). Readers and mappers may be alive. */
+/* End this process, or return what main() must return. Readers and mappers may be alive. */
 int finish(void)
 {
 	unsigned how = below(14), status = below(120);

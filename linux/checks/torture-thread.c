@@ -17,7 +17,7 @@
 
 #define READERS 2
 
-/* A thread that reads pages which nobody else touches, until it is told to stop or the process ends. */
+/* A thread that reads pages that nobody else touches, until @stop is set or the process ends. */
 struct reader {
 	pthread_t thread;
 	bool alive;
@@ -29,7 +29,7 @@ struct reader {
 
 static struct reader readers[READERS];
 
-/* Now and then, so that simulated processors have not so much to do. */
+/* Sleep now and then, so that simulated processors have less to do. */
 static void rest(uint64_t *random)
 {
 	if (next(random) % 16 == 0)
@@ -117,7 +117,7 @@ void do_reader(void)
 	note("reader", count, 0);
 }
 
-/* Threads that map, read and unmap the same part of the file, each for itself. */
+/* Mappers: threads that map, read and unmap the same part of the file, independently. */
 static pthread_t mapper[2];
 static volatile bool stop_mapping;
 
@@ -157,7 +157,7 @@ void stop_mappers(void)
 	world.alive = 0;
 }
 
-/* Start them, or stop them. */
+/* Start the mappers, or stop them. */
 void do_mappers(void)
 {
 	note("mappers", world.alive, 0);
@@ -195,7 +195,10 @@ void forget_threads(void)
 	world.alive = 0;
 }
 
-/* A thread reads a page that others unmap and map again below it: right bytes or SIGSEGV, nothing else. */
+/*
+ * A thread reads pages while the main thread unmaps them and maps them again: each read gives the
+ * right bytes or SIGSEGV, nothing else.
+ */
 static volatile bool stop_race;
 
 static void *race(void *argument)
@@ -242,7 +245,10 @@ void do_race(void)
 	note("race", rounds, failed);
 }
 
-/* A handler that maps and unmaps, comes at any moment, and now and then does not return to where it came. */
+/*
+ * A signal handler runs at any moment, and maps and unmaps. Sometimes it jumps away instead of
+ * returning.
+ */
 static sigjmp_buf storm;
 static volatile unsigned alarms, jumps;
 
@@ -295,7 +301,7 @@ void do_storm(void)
 			note_bad("mmap in a storm", errno, 0);
 		look(&page, map, round);
 		munmap(map, 2 * PAGE);
-		/* This one may be lost to a jump. */
+		/* A jump may leave this mapping behind. */
 		map = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, world.fd[FIXED], page.index * PAGE);
 		look(&page, map, round);
 		munmap(map, PAGE);
@@ -326,7 +332,7 @@ void do_signal(void)
 	note("signal", sig, jumped);
 }
 
-/* A library of the folder, and one that is not there. */
+/* Load a library of the folder, and try to load one that does not exist. */
 void do_library(void)
 {
 	char path[300];

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Torture of everything that changes an address space, to be run with and without a launcher that must not show.
+ * Torture test of everything that changes an address space. It runs with and without a launcher,
+ * which must make no difference.
  *
  *	torture [-v] [-n SEQUENCES] [-s SEED] FOLDER
  *
- * From each seed comes a sequence of steps: mappings are made, moved, cut, protected, advised, locked, read and written;
- * the process forks, vforks, spawns, has threads and handlers, loads libraries, becomes another program, and ends in one of
- * many ways. A model says what each page must hold and how each access must end. The results of all system calls and accesses,
- * but neither addresses nor times, go into a hash. For each sequence there is a line with seed, hash, steps, how often the model
- * was contradicted, and how the process ended: it must be the same however the mappings are paged.
+ * Each seed gives a sequence of steps: mappings are made, moved, cut, protected, advised, locked,
+ * read and written; the process forks, vforks, spawns, has threads and handlers, loads libraries,
+ * becomes another program, and ends in one of many ways. A model says what each page must hold
+ * and how each access must end. The results of all system calls and accesses, but neither
+ * addresses nor times, go into a hash. The program prints a line for each sequence: seed, hash,
+ * steps, how often the model was contradicted, and how the process ended. The line must be the
+ * same for every kind of paging.
  *
- * Threads of one process that map the same part of a file read-only and shared may be given one mapping (hwdp -s). So what
- * protects, moves, locks or advises such a mapping leaves it alone while there is an identical one, and nobody asks for
- * SIGSEGV where an identical mapping may still be.
+ * With hwdp -s, threads of one process that map the same part of a file read-only and shared may
+ * get one mapping. So no step protects, moves, locks or advises such a mapping while there is an
+ * identical one, and no step expects SIGSEGV where an identical mapping may still be.
  *
- * -v says each step on standard error. Ends with 0 if no sequence contradicted the model.
+ * -v prints each step on standard error. The exit status is 0 if every sequence ended and none
+ * contradicted the model.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,7 +34,7 @@
 
 #include "torture.h"
 
-#define PATIENCE 20	/* seconds after which a sequence hangs */
+#define PATIENCE 20	/* seconds after which a sequence counts as hanging */
 
 struct world world;
 
@@ -55,7 +59,7 @@ static void open_files(int flags)
 	}
 }
 
-/* One process of a sequence, from its beginning or from an exec of itself on. */
+/* Run one process of a sequence, from its beginning or after it has executed itself. */
 static int run_sequence(int report_fd)
 {
 	unsigned count;
@@ -83,7 +87,7 @@ static int run_sequence(int report_fd)
 	return finish();
 }
 
-/* Wait for the sequence, but not for ever; its status. */
+/* Wait for the sequence. Return its status, or -1 if it hangs. */
 static int ending_of(pid_t child)
 {
 	const struct timespec patience = { .tv_sec = PATIENCE };
@@ -100,7 +104,7 @@ static int ending_of(pid_t child)
 	}
 }
 
-/* A sequence in a separate process group, and its line; was it good? */
+/* Run a sequence in a separate process group, and print its line. True if it was good. */
 static bool try(const char *number, int report_fd)
 {
 	char fd[12], seed[12], how[32];

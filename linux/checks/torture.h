@@ -9,8 +9,11 @@
 
 #define PAGE 4096ul
 #define WORDS (PAGE / 8)
-#define WORD 8			/* the word of each page that is written to; all others are the file's */
-/* Addresses that nothing else takes: there it is known what is free, and mappings can be made and grow where we say. */
+#define WORD 8			/* the only word of a page that is ever written */
+/*
+ * Addresses that nothing else uses. So the program knows which of them are free, and can place
+ * mappings there and let them grow.
+ */
 #define ARENA ((char *)0x1000000000ul)
 #define RACE ((char *)0x1100000000ul)
 #define STORM ((char *)0x1200000000ul)
@@ -19,28 +22,34 @@
 #define LEVELS 4		/* of processes that fork */
 #define THREAD_INDEX 224	/* pages of FIXED from here on are mapped by threads only */
 
-/* FIXED is only read, SCRATCH written through shared mappings, SHORT less than a page, OUTSIDE in another file system. */
+/*
+ * FIXED is only read. SCRATCH is written through shared mappings. SHORT is smaller than a page.
+ * OUTSIDE is in another file system.
+ */
 enum file { ANON = -1, FIXED, SCRATCH, SHORT, OUTSIDE, FILES };
 
 struct page {
 	bool mapped, shared, locked, not_forked, pinned;
-	bool dirty;		/* has a value of its own in WORD */
+	bool dirty;		/* WORD holds `value`, not the file's word */
 	uint8_t protection;
 	int8_t file;
 	uint32_t index;		/* page of the file */
 	uint32_t id;		/* of the mmap() that made it */
-	uint64_t key;		/* what an identical mapping would have, too; 0: there can be none */
+	uint64_t key;		/* the same in identical mappings; 0: there can be none */
 	uint64_t value;
 };
 
-/* A stretch of addresses. The first is the arena, with holes; each other one is wholly mapped, where the kernel put it. */
+/*
+ * A range of addresses. The first region is the arena, which has holes. The others are wholly
+ * mapped, where the kernel has put them.
+ */
 struct region {
 	char *base;		/* NULL: free */
 	unsigned pages;
 	struct page page[ARENA_PAGES];
 };
 
-/* In memory that all processes of a sequence share, so that it outlives them. */
+/* The result of a sequence, in memory that all its processes share and that outlives them. */
 struct report {
 	uint64_t hash[LEVELS];
 	uint32_t steps, bad;
@@ -53,11 +62,11 @@ struct world {
 	int report_fd, fd[FILES];
 	const char *self, *folder;
 	struct region region[REGIONS];
-	uint64_t scratch[16];	/* WORD of the pages of SCRATCH; 0: as it was */
+	uint64_t scratch[16];	/* WORD of each page of SCRATCH; 0: not written yet */
 	uint32_t ids;
 	unsigned level, seed, phase;
-	unsigned alive;		/* threads that map and unmap: free addresses do not stay free */
-	unsigned children;	/* alive: nobody writes to what is shared */
+	unsigned alive;		/* mapper threads: free addresses may not stay free */
+	unsigned children;	/* children alive: then nobody writes to shared pages */
 	bool verbose;
 };
 
