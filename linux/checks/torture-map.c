@@ -218,7 +218,7 @@ void do_remap(void)
 	case 0: case 1:		/* grow, in its place or elsewhere */
 		pages += 1 + below(8);
 		flags = how ? MREMAP_MAYMOVE : 0;
-		/* Only in the arena the model knows what follows. Elsewhere, only a region can grow. */
+		/* Only the arena's free addresses are known. Elsewhere, a whole region can grow. */
 		if (object || (!how && !arena) || (arena && (first + pages > ARENA_PAGES || pinned(first, pages))))
 			return;
 		if (!arena && first + count < region->pages)
@@ -314,7 +314,7 @@ void do_advise(void)
 		return;
 	if (advice == MADV_DONTFORK || advice == MADV_DOFORK)
 		for (unsigned n = first; n < first + count; n++)
-			if (region->page[n].key)	/* the advice would act on an identical mapping */
+			if (region->page[n].key)	/* a twin would get the advice, too */
 				return;
 	if (chance(15)) {
 		note("posix_madvise", posix_madvise(region->base + first * PAGE, count * PAGE, POSIX_MADV_DONTNEED), 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * faultwork: programs that fault, for measuring the kernel's page fault path. What counts is between the markers of a
- * region of interest; setting up before and checking after are not in it.
+ * faultwork: programs that fault, for measuring the kernel's page fault path. The measured part is
+ * between the markers of a region of interest, which includes neither the set-up before nor the
+ * check after.
  *
  *   faultwork seq|random|semi [-t THREADS] [-c CPU,...] [-b BYTES] [-n PAGES] [-r SEED] [-s] [-g]
  *   faultwork matmul [-c CPU] N
@@ -9,21 +10,24 @@
  *   faultwork fork|exec [-t THREADS] [-c CPU,...] [-n REPETITIONS]
  *   faultwork run COMMAND [ARGUMENT...]
  *
- * seq, random, semi: each thread writes once to each of PAGES pages (default: all) of an anonymous region of its own of
- * BYTES (default 1G). `random` takes pages in the order of a random permutation, not with replacement: so every access
- * faults, and all orders have the same number of faults. `semi` takes one page at random and the four behind it: the
- * region is cut into groups of five, and the groups are permuted. -s spreads the pages of `seq` evenly over the region,
- * which may be far larger than memory. Linux makes one area of regions side by side; -g keeps a gap between them. -c gives
- * each thread its processor, so that two do not share a core, or none moves, by chance.
+ * seq, random, semi: each thread has an anonymous region of BYTES (default 1G), and writes once to
+ * each of PAGES pages (default: all). `random` takes pages in the order of a random permutation,
+ * not with replacement: so every access faults, and all orders have the same number of faults.
+ * `semi` takes one page at random and the four behind it: the region is cut into groups of five,
+ * and the groups are permuted. -s spreads the pages of `seq` evenly over the region, which may be
+ * far larger than memory. Linux makes one area of regions side by side; -g keeps a gap between
+ * them. -c assigns a processor to each thread, so that by chance no thread moves, and no two share
+ * a core.
  *
  * matmul: C = A * B, N x N doubles each, by three nested loops; mapping and filling A and B is inside the region of interest.
  *
- * The others are in the manner of will-it-scale: `pagefault` maps anonymous memory, writes to each page, unmaps; `filefault`
- * does so with a shared mapping of a file in memory; `munmap` writes to one page of each 2 MiB only, so that unmapping tears
- * down more tables than pages; `fork` forks a child that exits; `exec` one that executes this program, which exits.
- * `run` puts the region of interest around another program.
+ * The other workloads follow will-it-scale: `pagefault` maps anonymous memory, writes to each page,
+ * unmaps; `filefault` does so with a shared mapping of a file in memory; `munmap` writes to one
+ * page of each 2 MiB only, so that unmapping tears down more tables than pages; `fork` forks a
+ * child that exits; `exec` one that executes this program, which exits. `run` puts the region of
+ * interest around another program.
  *
- * Shows what was done and the minor faults it took; every page and the product are checked.
+ * Prints what was done and how many minor faults it took. Every page and the product are checked.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -100,8 +104,9 @@ static uint64_t mix(uint64_t x)
 }
 
 /*
- * Where number n of 0..size-1 comes in a random permutation of them: a Feistel network over as many bits as size needs,
- * again until the result is below size. It needs no memory, which would be in the way of what is measured.
+ * The place of n in a random permutation of 0..size-1: a Feistel network over as many bits as size
+ * needs, applied again until the result is below size. A table would need memory, and so disturb
+ * the measurement.
  */
 static uint64_t permute(uint64_t n, uint64_t size, uint64_t key)
 {
@@ -137,7 +142,7 @@ static inline uint64_t semi_page(const struct worker *w, uint64_t n)
 	return permute(n / GROUP, w->pages / GROUP, options.seed + w->number) * GROUP + n % GROUP;
 }
 
-/* A loop of its own for each order. */
+/* Inlined once for each order, so that each order has a separate loop. */
 static inline unsigned long touch(struct worker *w, uint64_t (*order)(const struct worker *w, uint64_t n))
 {
 	for (uint64_t n = 0; n < w->count; n++) {
@@ -162,7 +167,7 @@ static unsigned long touch_semi(struct worker *w)
 	return touch(w, semi_page);
 }
 
-/* What was written is there, whatever the order. */
+/* Every page must hold what was written, whatever the order. */
 static unsigned long check_pages(struct worker *w)
 {
 	unsigned long wrong = 0;
@@ -258,7 +263,7 @@ static unsigned long touch_tables(struct worker *w)
 static void prepare_file(struct worker *w)
 {
 	w->fd = memfd_create("faultwork", MFD_CLOEXEC);
-	/* All in memory before it counts. */
+	/* Bring all of it into memory before the measured part. */
 	if (w->fd < 0 || ftruncate(w->fd, w->bytes) || fallocate(w->fd, 0, 0, w->bytes))
 		die("cannot make a file in memory");
 }
@@ -350,7 +355,10 @@ static void *worker(void *argument)
 
 	if (options.cpu_count)
 		stay_on(options.cpus[w->number % options.cpu_count]);
-	/* On a tiny region first: this thread's stack, the program's code and data shall not fault later. */
+	/*
+	 * Work on a tiny region first, so that this thread's stack, and the program's code and
+	 * data, do not fault later.
+	 */
 	if (w->workload->bytes && w->bytes) {
 		struct worker tiny = *w;
 		tiny.bytes = GROUP * PAGE;
@@ -401,7 +409,7 @@ static int wrong_usage(const char *what, const char *value)
 	return 2;
 }
 
-/* A number above 0, with K, M, G or T behind it or not. */
+/* A number above 0. It may end with K, M, G or T. */
 static bool number(const char *text, unsigned long most, unsigned long *value)
 {
 	static const char units[] = "KMGT";
@@ -417,7 +425,7 @@ static bool number(const char *text, unsigned long most, unsigned long *value)
 	return *value > 0;
 }
 
-/* Processors by thread. */
+/* The processors of the threads. */
 static bool cpu_list(char *text)
 {
 	for (char *part; (part = strsep(&text, ",")); options.cpu_count++) {
@@ -448,7 +456,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], workloads[n].name))
 			workload = &workloads[n];
 	if (!workload)
-		return wrong_usage("no workload", argv[1]);
+		return wrong_usage("unknown workload", argv[1]);
 	options.bytes = workload->bytes;
 	options.count = workload->count;
 	argc--;
@@ -468,7 +476,7 @@ int main(int argc, char **argv)
 		}
 		if (!good) {
 			char name[] = { '-', option, 0 };
-			fprintf(stderr, "faultwork: %s %s: not what it can be\n", name, optarg);
+			fprintf(stderr, "faultwork: %s %s: bad or too large value\n", name, optarg);
 			return 2;
 		}
 	}
@@ -477,14 +485,14 @@ int main(int argc, char **argv)
 			return wrong_usage("matmul: one N from 1 to 8192, not", optind < argc ? argv[optind] : "none");
 		options.count = dim;
 	} else if (optind != argc) {
-		return wrong_usage("unexpected", argv[optind]);
+		return wrong_usage("unexpected argument", argv[optind]);
 	}
 	unsigned long pages = options.bytes / PAGE;
 	if (options.bytes % PAGE || (workload->bytes && pages < GROUP)) {
 		fprintf(stderr, "faultwork: -b %lu: not a multiple of %lu, or below %d pages\n", options.bytes, PAGE, GROUP);
 		return 2;
 	}
-	/* All pages; the last ones that are no whole group are left out. */
+	/* The default is all pages. `semi` leaves out the last pages, which are no whole group. */
 	unsigned long most = workload->work == touch_semi ? pages / GROUP * GROUP : pages;
 	if (!workload->count && workload->bytes) {
 		options.count = options.count ? options.count : most;
@@ -497,7 +505,7 @@ int main(int argc, char **argv)
 	for (unsigned long n = 0; n < options.threads; n++)
 		workers[n] = (struct worker){ .number = n, .workload = workload, .bytes = options.bytes, .pages = pages,
 					      .count = options.count, .fd = -1 };
-	/* This thread is the first: with one thread, a process like any other. */
+	/* The main thread is the first worker: with one thread, the process is like any other. */
 	for (unsigned long n = 1; n < options.threads; n++)
 		if (pthread_create(&workers[n].thread, NULL, worker, &workers[n]))
 			die("cannot start a thread");

@@ -20,25 +20,31 @@ static int usage(void)
 	      "       hwdp -e\n"
 	      "  -k  who serves misses on file mappings: nobody (all resident), the OS, an SMU in software,\n"
 	      "      the SMU asked by the OS, the SMU asked by the page table walker\n"
-	      "  -f  only mappings of files whose path begins so (/data/ with -s or ideal)\n"
-	      "  -s  threads that map the same file share one mapping\n"
-	      "  -e  end the machine's region of interest: what comes now is not measured\n", stderr);
+	      "  -f  only mappings of files whose path begins with PATHPREFIX\n"
+	      "      (/data/ by default with -s or ideal)\n"
+	      "  -s  let threads that map the same file share one mapping\n"
+	      "  -e  end the machine's region of interest: from now on nothing is measured\n",
+	      stderr);
 	return 2;
 }
 
-/* Ask the kernel to page this program so: all of it, or what it names. Complains if it cannot. */
+/*
+ * Ask the kernel for this kind: for all mappings of the program, or (@named) only for those with
+ * MAP_HWDP. Print an error if the kernel refuses.
+ */
 static bool choose(const struct kind *kind, bool named)
 {
 	if (!prctl(PR_SET_HWDP, kind->number | (named ? HWDP_KIND_NAMED : 0), 0, 0, 0))
 		return true;
 	if (errno == ENODEV)
-		fprintf(stderr, "hwdp: nothing here serves kind %s (/sys/kernel/mm/hwdp/kind lists what is there)\n", kind->name);
+		fprintf(stderr, "hwdp: nothing here serves kind %s "
+			"(/sys/kernel/mm/hwdp/kind lists the kinds that are served)\n", kind->name);
 	else
 		fputs("hwdp: this kernel has no hardware paging (CONFIG_HWDP)\n", stderr);
 	return false;
 }
 
-/* Before what the user preloads. */
+/* Preload the library before those that the user preloads. */
 static void preload(void)
 {
 	const char *others = getenv("LD_PRELOAD");
@@ -78,7 +84,7 @@ int main(int argc, char **argv)
 		return usage();
 	}
 	bool library = prefix || share || kind->number < 0;
-	/* For osdp any kernel will do. */
+	/* Every kernel can serve osdp: so ignore an error for it. */
 	if (kind->advice && !choose(kind, library))
 		return 2;
 	if (!kind->advice && kind->number > 0)

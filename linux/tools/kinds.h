@@ -10,7 +10,7 @@
 #define PR_SET_HWDP 0x48574450
 #define PR_GET_HWDP 0x48574451
 #define MAP_HWDP 0x200000
-#define HWDP_KIND_NAMED 0x10	/* with a kind: of mappings with MAP_HWDP alone */
+#define HWDP_KIND_NAMED 0x10	/* added to a kind: only for mappings with MAP_HWDP */
 
 struct kind {
 	const char *name;

@@ -8,13 +8,14 @@
  *   emulated, trap, hwdp
  *             with MAP_HWDP: hwdp(1) has set this kind for such mappings. With HWDP_SHARE by madvise().
  *
- * The program sees what it sees without the library: each call does what the kernel does, and then tells the kernel (by
- * advice) and the machine (by markers) of it. Nothing is kept here of a mapping, so nothing here can be wrong about one:
- * children of vfork(), threads that outlive main(), execve() and _exit() need no rules of their own. The exception is
- * HWDP_SHARE (share.c).
+ * The program sees what it sees without the library: each call does what the kernel does, and then
+ * tells the kernel (by advice) and the machine (by markers) about it. The library keeps no data
+ * about mappings, so children of vfork(), threads that outlive main(), execve() and _exit() need no
+ * special rules. The exception is HWDP_SHARE (share.c).
  *
- * The machine counts what is watched. A region of interest begins with the first watched mapping and ends with the last
- * one's munmap(), or when the guest's init has seen the command end.
+ * The machine counts events of watched mappings. A region of interest begins with the first watched
+ * mapping. It ends with the munmap() of the last one, or when the guest's init sees that the
+ * command has ended.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -38,7 +39,7 @@ static struct {
 	const struct kind *kind;	/* NULL: change nothing */
 	bool share;
 	const char *prefix;
-	bool mounted;			/* the prefix is where a file system is mounted: everything on it is meant */
+	bool mounted;			/* the prefix is a mount point: all files there count */
 	dev_t device, root;		/* of the prefix, and of / */
 	pid_t forking;
 } state;
@@ -64,9 +65,10 @@ static bool below_prefix(int fd)
 }
 
 /*
- * Is this a mapping that the user asked us to manage? Where the prefix is a mount point, so is each file of its file system
- * under whatever path (bind mounts), and each file of one that may be on top of it (overlayfs, loop devices): the kernel
- * serves it or counts why not. Files in memory have no misses.
+ * Must the library manage this mapping? If the prefix is a mount point, it manages all files of
+ * that file system under any path (bind mounts), and all files of file systems that may be on top
+ * of it (overlayfs, loop devices): the kernel serves these, or counts why not. It manages no files
+ * in memory, which have no misses.
  */
 static bool wanted(int flags, int fd, struct stat *st)
 {
@@ -82,7 +84,10 @@ static bool wanted(int flags, int fd, struct stat *st)
 	       system.f_type != RAMFS_MAGIC && system.f_type != HUGETLBFS_MAGIC;
 }
 
-/* Make the whole mapping resident. One POSIX_FADV_WILLNEED reads no more than the device takes at once. */
+/*
+ * Make the whole mapping resident. A POSIX_FADV_WILLNEED reads at most what the device takes at
+ * once.
+ */
 static void populate(void *start, size_t length, int fd, off_t offset)
 {
 	const size_t chunk = 128 << 10;
@@ -98,7 +103,7 @@ static int flags_of_kind(void)
 	return state.kind->advice && !state.share ? MAP_HWDP : 0;
 }
 
-/* A new mapping is there. */
+/* Apply the kind to a new mapping, and let the machine watch it. */
 static void mapped(void *start, size_t length, int fd, off_t offset)
 {
 	if (state.kind->number < 0)
@@ -135,8 +140,8 @@ void *mmap64(void *start, size_t length, int protection, int flags, int fd, off6
 }
 
 /*
- * Watching ends before the pages go, or it would end for a mapping that another thread makes at the same place. What
- * unmapping costs (adoption) belongs to the region.
+ * Watching ends before the pages are unmapped. Later it could end for a mapping that another thread
+ * has made at the same place. The cost of unmapping (adoption) is part of the region of interest.
  */
 int unmap_watched(void *start, size_t length)
 {
@@ -153,7 +158,7 @@ int munmap(void *start, size_t length)
 	return state.share ? share_munmap(start, length) : unmap_watched(start, length);
 }
 
-/* mremap() itself; the watch goes where the pages go. */
+/* Call mremap(). The watch moves with the pages. */
 void *remap_watched(void *start, size_t length, size_t new_length, int flags, void *place)
 {
 	void *got = raw_mremap(start, length, new_length, flags, place);
@@ -168,7 +173,7 @@ void *mremap(void *start, size_t length, size_t new_length, int flags, ...)
 {
 	void *place = NULL;
 
-	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {	/* to this place; or there if it is free */
+	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {	/* the new place, or a hint */
 		va_list more;
 
 		va_start(more, flags);
@@ -184,7 +189,7 @@ int mprotect(void *start, size_t length, int protection)
 	return state.share ? share_mprotect(start, length, protection) : raw_mprotect(start, length, protection);
 }
 
-/* A child has its parent's mappings: the machine watches them in its address space, too. */
+/* A child has its parent's mappings: the machine watches them in the child's address space, too. */
 static void before_fork(void)
 {
 	share_lock();
@@ -227,7 +232,7 @@ __attribute__((constructor)) static void begin(void)
 	state.root = root.st_dev;
 	state.share = getenv("HWDP_SHARE") != NULL;
 	pthread_atfork(before_fork, share_unlock, after_fork_in_child);
-	/* The page table may have been another process's. */
+	/* The page table may have belonged to another process: end its watches. */
 	marker(MARKER_UNWATCH, 0, ~0UL, UNWATCH_NOW);
 	state.kind = find_kind(kind);
 	errno = before;

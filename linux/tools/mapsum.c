@@ -5,9 +5,10 @@
  *   mapsum [-t THREADS] [-o split|same|shuffle] [-p] FILE          through a mapping
  *   mapsum -r FILE                                                  through read(), the reference
  *
- * Orders: `split` gives each thread its own part of the file, front to back; `same` sends all threads over the whole file
- * together, so that they miss on the same pages at the same time; `shuffle` is `same` in a scattered order.
- * -p maps MAP_PRIVATE instead of MAP_SHARED. Every thread's sum must agree where they read the same.
+ * Orders: `split` gives each thread its own part of the file, front to back; `same` sends all
+ * threads over the whole file together, so that they miss on the same pages at the same time;
+ * `shuffle` is `same` in a scattered order. -p maps MAP_PRIVATE instead of MAP_SHARED. With `same`
+ * and `shuffle`, all threads must get the same sum.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -87,7 +88,7 @@ static uint64_t sum_by_read(int fd)
 	ssize_t got;
 
 	while ((got = read(fd, page, PAGE)) > 0) {
-		/* A short read in the middle of a file would change the sum: never on regular files. */
+		/* A short read in the middle would change the sum, but regular files have none. */
 		sum += page_sum(page, index++, got);
 	}
 	if (got < 0)

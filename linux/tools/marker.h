@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Markers: points of a run that a program shows to the Trapless machine.
- * They are HINT instructions, so they do nothing on any other RISC-V, and elsewhere there are none. See spec/platform.md.
+ * Markers: points of a run that a program shows to the Trapless machine (spec/platform.md). They
+ * are HINT instructions, which do nothing on other RISC-V processors. On other architectures a
+ * marker is no code at all.
  */
 #ifndef TRAPLESS_MARKER_H
 #define TRAPLESS_MARKER_H

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * libhwdp's HWDP_SHARE: identical mappings of one file in one process are one mapping, so that threads which each map
- * "their" file meet on the same page table entries.
+ * libhwdp's HWDP_SHARE: identical mappings of one file in one process become one mapping, so that
+ * threads that each map the same file use the same page table entries.
  *
- * Identical are mappings made with PROT_READ and MAP_SHARED alone, of the same file, offset, length and kind of descriptor.
- * Each of them counts as a reference to each page: pages are unmapped with their last reference, whatever the ranges in
- * which munmap() gives them back. One user can take nothing from another:
- *   mremap() gives who moves or grows a mapping that others have a new one, and leaves theirs;
+ * Identical are mappings made with PROT_READ and MAP_SHARED alone, of the same file, offset, length
+ * and kind of descriptor. Each of them counts as a reference to each of its pages. A page is
+ * unmapped with its last reference, whatever the ranges in which munmap() gives pages back. One
+ * user can take nothing from another:
+ *   mremap() of a mapping that others have, too, gives the caller a new one, and leaves theirs;
  *   mprotect() never takes the right to read away from pages that others have;
  *   mmap(MAP_FIXED) and mremap(MREMAP_FIXED) over such pages fail with ENOMEM.
- * A mapping that was changed in part, moved or protected otherwise is not given to anyone else.
+ * A mapping that was moved, changed in part, or protected differently gets no further users.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,14 +26,14 @@
 struct segment {
 	char *start, *end;
 	unsigned users;
-	bool whole;		/* as it was mapped: others may have it, too */
-	int access;		/* of the descriptor that it was mapped with */
+	bool whole;		/* still as it was mapped: others may get it, too */
+	int access;		/* access mode of the descriptor that it was mapped with */
 	struct share of;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	sigset_t signals;	/* of the thread that has the lock: a handler may map, too */
+	sigset_t signals;	/* mask of the thread that has the lock: a handler may map, too */
 	struct segment *all;
 	size_t count, room;
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -55,7 +56,7 @@ void share_unlock(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A free entry; NULL without memory. malloc() might be what a signal has interrupted. */
+/* A free entry, or NULL without memory. Not by malloc(), which a signal may have interrupted. */
 static struct segment *another(void)
 {
 	if (table.count == table.room) {
@@ -79,7 +80,7 @@ static void forget(struct segment *segment)
 	*segment = table.all[--table.count];
 }
 
-/* No segment goes across this address afterwards. False without memory. */
+/* Split the segment across this address, if there is one. False without memory. */
 static bool cut(char *at)
 {
 	for (size_t n = 0; n < table.count; n++) {
@@ -106,7 +107,7 @@ static struct segment *first_with_more(char *start, char *end, unsigned users)
 	return first;
 }
 
-/* Forget what is known of a range, whose pages nobody else has. */
+/* Forget the segments of a range whose pages nobody else has. */
 static bool forget_range(char *start, char *end)
 {
 	struct segment *segment;
@@ -154,8 +155,9 @@ static bool is_range(const void *start, size_t length)
 }
 
 /*
- * msync() finds out whether a system call around this library has unmapped it. Not the C library's, where a thread may be
- * cancelled, with the table's lock.
+ * Find an identical mapping. msync() fails if a system call that bypassed this library has unmapped
+ * it. The C library's msync() is not used: a thread can be cancelled there, and would keep the
+ * table's lock.
  */
 static struct segment *find_same(const struct share *share, size_t length, int access)
 {
@@ -167,7 +169,10 @@ static struct segment *find_same(const struct share *share, size_t length, int a
 	return NULL;
 }
 
-/* mmap(). `share` says what is mapped if it may be shared; `old` tells that the mapping was there already. */
+/*
+ * mmap(). `share` says what is mapped if it may be shared. Sets `old` if the mapping existed
+ * already.
+ */
 void *share_mmap(void *start, size_t length, int protection, int flags, int fd, const struct share *share, off_t offset,
 		 bool *old)
 {

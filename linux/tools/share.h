@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the parts of libhwdp need of each other, and the kernel's calls without the library around them. */
+/* Shared by the parts of libhwdp: their functions, and system calls that bypass the library. */
 #ifndef TRAPLESS_SHARE_H
 #define TRAPLESS_SHARE_H
 
@@ -38,7 +38,7 @@ static inline int raw_mprotect(void *start, size_t length, int protection)
 	return syscall(SYS_mprotect, start, length, protection);
 }
 
-/* libhwdp.c: the calls, with the machine told. */
+/* libhwdp.c: the system calls, which also tell the machine. */
 int unmap_watched(void *start, size_t length);
 void *remap_watched(void *start, size_t length, size_t new_length, int flags, void *place);
 

@@ -2,11 +2,15 @@
 /*
  * trapless-init: the guest's first and only system process.
  *
- * Mounts the job disk (ext4, label trapless-job) at /job and the data disk (trapless-data) at /data, runs /job/cmd in
- * /job/in with the console as its output, writes its exit status to /job/status, and powers off. On the kernel's command line,
- * trapless.shell gives a shell on the console instead of the job, and trapless.readahead=KB says how far Linux reads ahead on
- * both disks; without it their readahead is Linux' own. What it was on the data disk in the end goes to /job/readahead.
- * What the kernel counted is in /job/before and /job/after, as it was before and after the command: "name value" lines.
+ * Mounts the job disk (ext4, label trapless-job) at /job and the data disk (trapless-data) at
+ * /data, runs /job/cmd in /job/in with the console as its output, writes its exit status to
+ * /job/status, and powers off. The kernel's counters from before and after the command go to
+ * /job/before and /job/after, as lines "name value". The data disk's readahead at the end goes to
+ * /job/readahead.
+ *
+ * Two words on the kernel's command line change this. trapless.shell gives a shell on the console
+ * instead of the job. trapless.readahead=KB sets the readahead of both disks; without it, Linux
+ * chooses.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -27,7 +31,10 @@
 
 #include "marker.h"
 
-/* Before the first look at a disk: a checkpoint from here goes on with whatever disks of the same sizes. */
+/*
+ * BOOTED is before the first look at a disk: a checkpoint from here can continue with other disks
+ * of the same sizes.
+ */
 #define MILESTONE_BOOTED 0
 #define MILESTONE_COMMAND 1
 
@@ -57,7 +64,7 @@ static bool put(const char *path, const char *text)
 	return done;
 }
 
-/* The same over the beginning of a file, which needs no room if it is there. */
+/* Write over the beginning of a file. This needs no free space if the file exists. */
 static bool overwrite(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -69,8 +76,9 @@ static bool overwrite(const char *path, const char *text)
 }
 
 /*
- * The NVMe disk whose ext4 label is this one: controllers may be found in any order. What the kernel read when it looked for
- * partitions may be another disk's by now (MILESTONE_BOOTED), and it closes that lazily.
+ * Find the NVMe disk with this ext4 label, since Linux may find the controllers in any order. The
+ * buffers that the kernel filled when it looked for partitions may be those of another disk
+ * (MILESTONE_BOOTED) and still be there: so drop them.
  */
 static bool find_disk(const char *label, char *name, size_t size)
 {
@@ -141,7 +149,7 @@ static bool mount_disk(const char *label, const char *target, char *name, size_t
 	return mounted(path, target, "ext4", MS_NOATIME, "noinit_itable");
 }
 
-/* Leave on the job's disk what readahead the data disk had, as the kernel says it. */
+/* Write the data disk's readahead, as the kernel reports it, to the job disk. */
 static void note_readahead(const char *disk)
 {
 	char text[32], readahead[320];
@@ -160,7 +168,10 @@ static void note_readahead(const char *disk)
 		complain("cannot write", "/job/readahead");
 }
 
-/* The kernel's counters, kept in memory: a write to the job's disk before the command would be flushed beside it. */
+/*
+ * The kernel's counters, kept in memory: what is written to the job disk before the command would
+ * be flushed while it runs.
+ */
 struct counters {
 	size_t length;
 	char text[32768];
@@ -180,7 +191,10 @@ static void add_file(struct counters *counters, const char *path)
 	counters->text[counters->length] = 0;
 }
 
-/* Of a disk's statistics (Documentation/block/stat.rst) the reads that have ended, and their sectors of 512 bytes. */
+/*
+ * Add the number of a disk's completed reads (Documentation/block/stat.rst), and of their sectors
+ * of 512 bytes.
+ */
 static void add_disk(struct counters *counters, const char *disk)
 {
 	struct counters stat = { 0 };
@@ -204,9 +218,10 @@ static void count(struct counters *counters, const char *disk)
 }
 
 /*
- * Init, not the command, leads the session that the console belongs to: when a session's leader exits, Linux hangs up its
- * terminal, and the bytes that the serial port has not sent yet are gone. /dev/console cannot be a controlling terminal (no
- * Ctrl-C); the device behind it can. The file descriptor of that device, or -1.
+ * Init, not the command, leads the session that the console belongs to: when a session's leader
+ * exits, Linux hangs up its terminal, and the bytes that the serial port has not sent yet are lost.
+ * /dev/console cannot be a controlling terminal, so Ctrl-C would not work; the device behind it
+ * can. Returns the file descriptor of that device, or -1.
  */
 static int take_terminal(void)
 {
@@ -270,7 +285,10 @@ static int run(const char *directory, char *const argv[])
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Bytes that the console has still to send, about. QEMU's hvc0 is no serial port: it sends at once. */
+/*
+ * The approximate number of bytes that the console has still to send. QEMU's hvc0 is no serial
+ * port, and sends at once.
+ */
 static int unsent(void)
 {
 	int queued = 0, port = TIOCSER_TEMT;
@@ -288,7 +306,10 @@ static void drain_console(void)
 	int left = unsent();
 
 	for (int idle = 0; left && idle < 3000; idle++) {
-		/* It may have been stopped (Ctrl-S, TCOOFF), and QEMU's serial port can lose an interrupt. */
+		/*
+		 * The console may have been stopped (Ctrl-S, TCOOFF), and QEMU's serial port can
+		 * lose an interrupt.
+		 */
 		if (idle % 250 == 0) {
 			tcflow(1, TCOOFF);
 			tcflow(1, TCOON);
@@ -359,12 +380,12 @@ int main(void)
 	char text[16];
 	count(&before, data_disk);
 	snprintf(text, sizeof(text), "%-6d\n", run("/job/in", argv));
-	/* Programs need not unmap what they have mapped. */
+	/* The region of interest ends now if the command has not unmapped its mappings. */
 	marker(MARKER_ROI_END, ROI_ANY);
 	count(&after, data_disk);
 	if (data)
 		note_readahead(data_disk);
-	/* In place: the command may have filled the disk. */
+	/* Overwrite the file in place: the command may have filled the disk. */
 	if (!overwrite("/job/status", text)) {
 		complain("cannot write", "/job/status");
 		finish(RB_AUTOBOOT);
