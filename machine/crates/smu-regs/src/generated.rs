@@ -22,7 +22,7 @@ pub const CAP_PMSHR: Field = Field::new(0, 8);
 pub const CAP_DESCRIPTORS: Field = Field::new(8, 8);
 /// Depth of the prefetch buffer, in frames.
 pub const CAP_PREFETCH: Field = Field::new(16, 8);
-/// Harts that may ask.
+/// Harts that may send requests.
 pub const CAP_HARTS: Field = Field::new(24, 8);
 /// Socket number of this SMU.
 pub const CAP_SOCKET: Field = Field::new(32, 3);
@@ -33,10 +33,10 @@ pub const CAP_WINDOWS: Field = Field::new(48, 4);
 
 /// Control. RW.
 pub const CTRL: u64 = 0x010;
-/// 1: serve misses. Setting it fails (stays 0, STATUS.ERROR set) when the return ring has no entries, a ring lies in
-/// no window (REQ: SMU-15), or the fabric does not take the accesses that updates are made of, exclusive pairs or
-/// atomic ones (REQ: SMU-16). When cleared, new requests answer failed(disabled), accepted ones go on, and the
-/// prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
+/// 1: serve misses. Setting it fails (it stays 0, and STATUS.ERROR is set) when the return ring has no entries, when
+/// a ring lies in no window (REQ: SMU-15), or when the fabric does not take the accesses that update entries:
+/// exclusive pairs or atomic accesses (REQ: SMU-16). When it is cleared, new requests are answered failed(disabled),
+/// accepted requests go on, and the prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
 pub const CTRL_ENABLE: Field = Field::new(0, 1);
 
 /// Status. RO.
@@ -59,21 +59,22 @@ pub const STATUS_QUARANTINED: Field = Field::new(16, 8);
 
 /// Command timeout. RW.
 pub const TIMEOUT: u64 = 0x040;
-/// SMU clock cycles from doorbell to completion after which a command's miss answers failed(timeout); 0 = never.
-/// Holds for commands submitted after the write. The reset value comes from the platform.
+/// Time limit of a command from doorbell to completion, in SMU clock cycles; 0: no limit. When it is over, the
+/// command's miss is answered failed(timeout). A new value holds for commands submitted after the write. The reset
+/// value comes from the platform.
 pub const TIMEOUT_CYCLES: Field = Field::new(0, 64);
 
 /// Last error. RO.
 pub const LAST_ERROR: u64 = 0x048;
-/// NVMe status field (without the phase bit) of the last completion that reported an error.
+/// NVMe status field, without the phase bit, of the last completion that reported an error.
 pub const LAST_ERROR_STATUS: Field = Field::new(0, 16);
 /// Reason of the last failed answer, see formats.toml.
 pub const LAST_ERROR_REASON: Field = Field::new(16, 8);
 
 /// Window lock. RW.
 pub const WINDOW_LOCK: u64 = 0x050;
-/// 1: no register of a window can be written until reset, nor can this one. Writing 1 sets it, under the same
-/// condition as the windows' registers. Writing 0 changes nothing.
+/// 1: until reset, neither a register of a window nor this register can be written. Writing 1 sets it, under the same
+/// condition as writes of the windows' registers. Writing 0 changes nothing.
 pub const WINDOW_LOCK_LOCKED: Field = Field::new(0, 1);
 
 /// Interrupt enable. RW.
@@ -100,8 +101,8 @@ pub const INT_CAUSE_TIMEOUT: Field = Field::new(3, 1);
 
 /// Free ring base. RW.
 pub const FREE_BASE: u64 = 0x100;
-/// Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE; resets the ring's
-/// indices. Otherwise ignored, and STATUS.ERROR is set.
+/// Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE = 1; otherwise the write
+/// is ignored, and STATUS.ERROR is set. An accepted write resets the ring's indices.
 pub const FREE_BASE_ADDRESS: Field = Field::new(0, 64);
 
 /// Free ring size. RW.
@@ -116,8 +117,8 @@ pub const FREE_HEAD_INDEX: Field = Field::new(0, 32);
 
 /// Free ring tail. RW.
 pub const FREE_TAIL: u64 = 0x118;
-/// Producer index, free running, moved by the OS. A value that would leave more than ENTRIES entries is ignored, and
-/// STATUS.ERROR is set.
+/// Producer index, free running, moved by the OS. A value with which the ring would have more than ENTRIES entries is
+/// ignored, and STATUS.ERROR is set.
 pub const FREE_TAIL_INDEX: Field = Field::new(0, 32);
 
 /// Frames given. RO.
@@ -127,13 +128,13 @@ pub const FREE_USED_FRAMES: Field = Field::new(0, 32);
 
 /// Free ring low mark. RW.
 pub const FREE_LOW: u64 = 0x128;
-/// Entries; see INT_CAUSE.FRAMES_LOW.
+/// The ring is low when it has fewer entries than this (INT_CAUSE.FRAMES_LOW).
 pub const FREE_LOW_ENTRIES: Field = Field::new(0, 32);
 
 /// Return ring base. RW.
 pub const RET_BASE: u64 = 0x140;
-/// Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE; resets the ring's
-/// indices. Otherwise ignored, and STATUS.ERROR is set.
+/// Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE = 1; otherwise the write
+/// is ignored, and STATUS.ERROR is set. An accepted write resets the ring's indices.
 pub const RET_BASE_ADDRESS: Field = Field::new(0, 64);
 
 /// Return ring size. RW.
@@ -148,7 +149,7 @@ pub const RET_HEAD_INDEX: Field = Field::new(0, 32);
 
 /// Return ring tail. RO.
 pub const RET_TAIL: u64 = 0x158;
-/// Producer index, free running, moved by the SMU. A full ring makes the SMU keep the frame.
+/// Producer index, free running, moved by the SMU. While the ring is full, the SMU keeps the frame.
 pub const RET_TAIL_INDEX: Field = Field::new(0, 32);
 
 /// Requests accepted. RO.
@@ -233,13 +234,13 @@ pub const CNT_PORT_REQUESTS_COUNT: Field = Field::new(0, 64);
 
 /// First address. RW.
 pub const WINDOW_FIRST: u64 = 0x000;
-/// Physical address of the first 4 KiB, its bits 55 to 12. Bits beside the field are ignored.
+/// Bits 55 to 12 of the physical address of the first 4 KiB. Bits outside the field are ignored.
 pub const WINDOW_FIRST_GRANULE: Field = Field::new(12, 44);
 
 /// Last address. RW.
 pub const WINDOW_LAST: u64 = 0x008;
-/// Physical address of the last 4 KiB, its bits 55 to 12. Less than FIRST: the window has nothing. Bits beside the
-/// field are ignored, so the address of the last byte may be written.
+/// Bits 55 to 12 of the physical address of the last 4 KiB. If LAST is less than FIRST, the window is empty. Bits
+/// outside the field are ignored, so the address of the last byte may be written.
 pub const WINDOW_LAST_GRANULE: Field = Field::new(12, 44);
 
 /// Window control. RW.
@@ -251,9 +252,9 @@ pub const WINDOW_CTRL_DOORBELL: Field = Field::new(1, 1);
 
 /// Descriptor control. RW.
 pub const DESC_CTRL: u64 = 0x000;
-/// 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad, or lies in no
-/// window (REQ: SMU-15), or while RINGING is 1. When cleared, commands at the device go on; requests not yet
-/// submitted answer failed(descriptor).
+/// 1: the descriptor serves requests. Setting it fails (it stays 0, and STATUS.ERROR is set) when a field is bad or
+/// lies in no window (REQ: SMU-15), or while RINGING is 1. When it is cleared, commands at the device go on, and
+/// requests that are not submitted yet are answered failed(descriptor).
 pub const DESC_CTRL_VALID: Field = Field::new(0, 1);
 /// 1: a doorbell write that began before the latest write of RELEASE, or of another field of the descriptor, is still
 /// under way (REQ: SMU-14).
@@ -315,33 +316,35 @@ pub const DESC_N_SUBMITTED_COUNT: Field = Field::new(0, 64);
 
 /// Commands completed. RO.
 pub const DESC_N_COMPLETED: u64 = 0x058;
-/// Since reset, commands ended by RELEASE included; equal to N_SUBMITTED when none is outstanding.
+/// Since reset, including commands that RELEASE has ended. Equal to N_SUBMITTED when no command is outstanding.
 pub const DESC_N_COMPLETED_COUNT: Field = Field::new(0, 64);
 
 /// Commands in quarantine. RO.
 pub const DESC_QUARANTINED: u64 = 0x060;
-/// REQ: SMU-7.
+/// Commands of the descriptor in quarantine (REQ: SMU-7).
 pub const DESC_QUARANTINED_COUNT: Field = Field::new(0, 8);
 
 /// Release. WO.
 pub const DESC_RELEASE: u64 = 0x068;
-/// Writing anything while VALID = 0 says that the queue pair is deleted or the controller was seen stopped: its
-/// commands end, quarantined ones too, their frames go to the return ring, misses still waiting answer
-/// failed(descriptor), indices and phase are reset. CTRL.RINGING tells when the last doorbell write is over. While
-/// VALID = 1 ignored, and STATUS.ERROR is set.
+/// Writing any value while VALID = 0 says that the queue pair is deleted, or that the controller was seen stopped.
+/// All commands of the descriptor end, including those in quarantine, and their frames go to the return ring. Misses
+/// still waiting are answered failed(descriptor). Indices and phase are reset. CTRL.RINGING tells when the last
+/// doorbell write is over. While VALID = 1 the write is ignored, and STATUS.ERROR is set.
 pub const DESC_RELEASE_ANY: Field = Field::new(0, 64);
 
 /// Fence. RW.
 pub const DESC_FENCE: u64 = 0x070;
-/// Writing 1 begins a fence: reads 1 until every miss whose value seen names this descriptor, and which began before
-/// the last such write, is over (REQ: SMU-8). Writing 0 changes nothing.
+/// Writing 1 begins a fence. The field reads 1 until every miss is over whose value seen names this descriptor and
+/// that began before the last such write (REQ: SMU-8). Writing 0 changes nothing.
 pub const DESC_FENCE_FENCE: Field = Field::new(0, 1);
-/// Writing 1 begins a drain: as FENCE, and no command of such a miss is at the device or quarantined (REQ: SMU-8).
+/// Writing 1 begins a drain. The field reads 1 as FENCE does, and also until no command of such a miss is at the
+/// device or in quarantine (REQ: SMU-8).
 pub const DESC_FENCE_DRAIN: Field = Field::new(1, 1);
 
 /// Expire. WO.
 pub const DESC_EXPIRE: u64 = 0x078;
-/// Writing anything lets the time of every command at the device run out now, whatever TIMEOUT says (REQ: SMU-12).
+/// Writing any value lets every command of the descriptor that is at the device time out now, whatever TIMEOUT says
+/// (REQ: SMU-12).
 pub const DESC_EXPIRE_ANY: Field = Field::new(0, 64);
 
 /// PTE address. RW.
@@ -361,8 +364,8 @@ pub const PORT_PUD_ADDR_ADDRESS: Field = Field::new(0, 64);
 
 /// Entry seen. RW.
 pub const PORT_ENTRY: u64 = 0x018;
-/// The armed entry that software saw, PTE.SOFT as it may be. Writing it starts the request; of two 32-bit writes,
-/// that of the upper half does.
+/// The armed entry that software saw; PTE.SOFT may have any value. A write starts the request; of two 32-bit writes,
+/// the write of the upper half does.
 pub const PORT_ENTRY_VALUE: Field = Field::new(0, 64);
 
 /// Port status. RO.
@@ -376,7 +379,7 @@ pub const PORT_STATUS_REASON: Field = Field::new(8, 8);
 
 /// Answer. RO.
 pub const PORT_ANSWER: u64 = 0x028;
-/// The entry as answered: done: as installed; changed: as it was found; failed: 0.
+/// The entry in the answer. Outcome done: as installed; changed: as it was found; failed: 0.
 pub const PORT_ANSWER_VALUE: Field = Field::new(0, 64);
 
 /// Windows: offset of the first.

@@ -26,7 +26,7 @@ package trapless_spec_pkg;
   // Depth of the prefetch buffer, in frames.
   localparam int unsigned REG_CAP_PREFETCH_LSB = 32'd16;
   localparam int unsigned REG_CAP_PREFETCH_MSB = 32'd23;
-  // Harts that may ask.
+  // Harts that may send requests.
   localparam int unsigned REG_CAP_HARTS_LSB = 32'd24;
   localparam int unsigned REG_CAP_HARTS_MSB = 32'd31;
   // Socket number of this SMU.
@@ -41,10 +41,10 @@ package trapless_spec_pkg;
 
   // Control. RW.
   localparam int unsigned REG_CTRL = 32'h10;
-  // 1: serve misses. Setting it fails (stays 0, STATUS.ERROR set) when the return ring has no entries, a ring lies in
-  // no window (REQ: SMU-15), or the fabric does not take the accesses that updates are made of, exclusive pairs or
-  // atomic ones (REQ: SMU-16). When cleared, new requests answer failed(disabled), accepted ones go on, and the
-  // prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
+  // 1: serve misses. Setting it fails (it stays 0, and STATUS.ERROR is set) when the return ring has no entries, when
+  // a ring lies in no window (REQ: SMU-15), or when the fabric does not take the accesses that update entries:
+  // exclusive pairs or atomic accesses (REQ: SMU-16). When it is cleared, new requests are answered failed(disabled),
+  // accepted requests go on, and the prefetched frames go to the return ring (REQ: SMU-5, SMU-6).
   localparam int unsigned REG_CTRL_ENABLE_LSB = 32'd0;
   localparam int unsigned REG_CTRL_ENABLE_MSB = 32'd0;
   localparam int unsigned REG_CTRL_ENABLE_BIT = 32'd0;
@@ -81,14 +81,15 @@ package trapless_spec_pkg;
 
   // Command timeout. RW.
   localparam int unsigned REG_TIMEOUT = 32'h40;
-  // SMU clock cycles from doorbell to completion after which a command's miss answers failed(timeout); 0 = never.
-  // Holds for commands submitted after the write. The reset value comes from the platform.
+  // Time limit of a command from doorbell to completion, in SMU clock cycles; 0: no limit. When it is over, the
+  // command's miss is answered failed(timeout). A new value holds for commands submitted after the write. The reset
+  // value comes from the platform.
   localparam int unsigned REG_TIMEOUT_CYCLES_LSB = 32'd0;
   localparam int unsigned REG_TIMEOUT_CYCLES_MSB = 32'd63;
 
   // Last error. RO.
   localparam int unsigned REG_LAST_ERROR = 32'h48;
-  // NVMe status field (without the phase bit) of the last completion that reported an error.
+  // NVMe status field, without the phase bit, of the last completion that reported an error.
   localparam int unsigned REG_LAST_ERROR_STATUS_LSB = 32'd0;
   localparam int unsigned REG_LAST_ERROR_STATUS_MSB = 32'd15;
   // Reason of the last failed answer, see formats.toml.
@@ -97,8 +98,8 @@ package trapless_spec_pkg;
 
   // Window lock. RW.
   localparam int unsigned REG_WINDOW_LOCK = 32'h50;
-  // 1: no register of a window can be written until reset, nor can this one. Writing 1 sets it, under the same
-  // condition as the windows' registers. Writing 0 changes nothing.
+  // 1: until reset, neither a register of a window nor this register can be written. Writing 1 sets it, under the
+  // same condition as writes of the windows' registers. Writing 0 changes nothing.
   localparam int unsigned REG_WINDOW_LOCK_LOCKED_LSB = 32'd0;
   localparam int unsigned REG_WINDOW_LOCK_LOCKED_MSB = 32'd0;
   localparam int unsigned REG_WINDOW_LOCK_LOCKED_BIT = 32'd0;
@@ -143,8 +144,8 @@ package trapless_spec_pkg;
 
   // Free ring base. RW.
   localparam int unsigned REG_FREE_BASE = 32'h100;
-  // Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE; resets the ring's
-  // indices. Otherwise ignored, and STATUS.ERROR is set.
+  // Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE = 1; otherwise the write
+  // is ignored, and STATUS.ERROR is set. An accepted write resets the ring's indices.
   localparam int unsigned REG_FREE_BASE_ADDRESS_LSB = 32'd0;
   localparam int unsigned REG_FREE_BASE_ADDRESS_MSB = 32'd63;
 
@@ -162,8 +163,8 @@ package trapless_spec_pkg;
 
   // Free ring tail. RW.
   localparam int unsigned REG_FREE_TAIL = 32'h118;
-  // Producer index, free running, moved by the OS. A value that would leave more than ENTRIES entries is ignored, and
-  // STATUS.ERROR is set.
+  // Producer index, free running, moved by the OS. A value with which the ring would have more than ENTRIES entries
+  // is ignored, and STATUS.ERROR is set.
   localparam int unsigned REG_FREE_TAIL_INDEX_LSB = 32'd0;
   localparam int unsigned REG_FREE_TAIL_INDEX_MSB = 32'd31;
 
@@ -175,14 +176,14 @@ package trapless_spec_pkg;
 
   // Free ring low mark. RW.
   localparam int unsigned REG_FREE_LOW = 32'h128;
-  // Entries; see INT_CAUSE.FRAMES_LOW.
+  // The ring is low when it has fewer entries than this (INT_CAUSE.FRAMES_LOW).
   localparam int unsigned REG_FREE_LOW_ENTRIES_LSB = 32'd0;
   localparam int unsigned REG_FREE_LOW_ENTRIES_MSB = 32'd31;
 
   // Return ring base. RW.
   localparam int unsigned REG_RET_BASE = 32'h140;
-  // Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE; resets the ring's
-  // indices. Otherwise ignored, and STATUS.ERROR is set.
+  // Physical address, a multiple of 16. Writable only while CTRL.ENABLE = 0 and STATUS.IDLE = 1; otherwise the write
+  // is ignored, and STATUS.ERROR is set. An accepted write resets the ring's indices.
   localparam int unsigned REG_RET_BASE_ADDRESS_LSB = 32'd0;
   localparam int unsigned REG_RET_BASE_ADDRESS_MSB = 32'd63;
 
@@ -200,7 +201,7 @@ package trapless_spec_pkg;
 
   // Return ring tail. RO.
   localparam int unsigned REG_RET_TAIL = 32'h158;
-  // Producer index, free running, moved by the SMU. A full ring makes the SMU keep the frame.
+  // Producer index, free running, moved by the SMU. While the ring is full, the SMU keeps the frame.
   localparam int unsigned REG_RET_TAIL_INDEX_LSB = 32'd0;
   localparam int unsigned REG_RET_TAIL_INDEX_MSB = 32'd31;
 
@@ -307,14 +308,14 @@ package trapless_spec_pkg;
 
   // First address. RW.
   localparam int unsigned WINDOW_FIRST = 32'h0;
-  // Physical address of the first 4 KiB, its bits 55 to 12. Bits beside the field are ignored.
+  // Bits 55 to 12 of the physical address of the first 4 KiB. Bits outside the field are ignored.
   localparam int unsigned WINDOW_FIRST_GRANULE_LSB = 32'd12;
   localparam int unsigned WINDOW_FIRST_GRANULE_MSB = 32'd55;
 
   // Last address. RW.
   localparam int unsigned WINDOW_LAST = 32'h8;
-  // Physical address of the last 4 KiB, its bits 55 to 12. Less than FIRST: the window has nothing. Bits beside the
-  // field are ignored, so the address of the last byte may be written.
+  // Bits 55 to 12 of the physical address of the last 4 KiB. If LAST is less than FIRST, the window is empty. Bits
+  // outside the field are ignored, so the address of the last byte may be written.
   localparam int unsigned WINDOW_LAST_GRANULE_LSB = 32'd12;
   localparam int unsigned WINDOW_LAST_GRANULE_MSB = 32'd55;
 
@@ -336,9 +337,9 @@ package trapless_spec_pkg;
 
   // Descriptor control. RW.
   localparam int unsigned DESC_CTRL = 32'h0;
-  // 1: the descriptor serves requests. Setting it fails (stays 0, STATUS.ERROR set) when a field is bad, or lies in
-  // no window (REQ: SMU-15), or while RINGING is 1. When cleared, commands at the device go on; requests not yet
-  // submitted answer failed(descriptor).
+  // 1: the descriptor serves requests. Setting it fails (it stays 0, and STATUS.ERROR is set) when a field is bad or
+  // lies in no window (REQ: SMU-15), or while RINGING is 1. When it is cleared, commands at the device go on, and
+  // requests that are not submitted yet are answered failed(descriptor).
   localparam int unsigned DESC_CTRL_VALID_LSB = 32'd0;
   localparam int unsigned DESC_CTRL_VALID_MSB = 32'd0;
   localparam int unsigned DESC_CTRL_VALID_BIT = 32'd0;
@@ -415,40 +416,42 @@ package trapless_spec_pkg;
 
   // Commands completed. RO.
   localparam int unsigned DESC_N_COMPLETED = 32'h58;
-  // Since reset, commands ended by RELEASE included; equal to N_SUBMITTED when none is outstanding.
+  // Since reset, including commands that RELEASE has ended. Equal to N_SUBMITTED when no command is outstanding.
   localparam int unsigned DESC_N_COMPLETED_COUNT_LSB = 32'd0;
   localparam int unsigned DESC_N_COMPLETED_COUNT_MSB = 32'd63;
 
   // Commands in quarantine. RO.
   localparam int unsigned DESC_QUARANTINED = 32'h60;
-  // REQ: SMU-7.
+  // Commands of the descriptor in quarantine (REQ: SMU-7).
   localparam int unsigned DESC_QUARANTINED_COUNT_LSB = 32'd0;
   localparam int unsigned DESC_QUARANTINED_COUNT_MSB = 32'd7;
 
   // Release. WO.
   localparam int unsigned DESC_RELEASE = 32'h68;
-  // Writing anything while VALID = 0 says that the queue pair is deleted or the controller was seen stopped: its
-  // commands end, quarantined ones too, their frames go to the return ring, misses still waiting answer
-  // failed(descriptor), indices and phase are reset. CTRL.RINGING tells when the last doorbell write is over. While
-  // VALID = 1 ignored, and STATUS.ERROR is set.
+  // Writing any value while VALID = 0 says that the queue pair is deleted, or that the controller was seen stopped.
+  // All commands of the descriptor end, including those in quarantine, and their frames go to the return ring. Misses
+  // still waiting are answered failed(descriptor). Indices and phase are reset. CTRL.RINGING tells when the last
+  // doorbell write is over. While VALID = 1 the write is ignored, and STATUS.ERROR is set.
   localparam int unsigned DESC_RELEASE_ANY_LSB = 32'd0;
   localparam int unsigned DESC_RELEASE_ANY_MSB = 32'd63;
 
   // Fence. RW.
   localparam int unsigned DESC_FENCE = 32'h70;
-  // Writing 1 begins a fence: reads 1 until every miss whose value seen names this descriptor, and which began before
-  // the last such write, is over (REQ: SMU-8). Writing 0 changes nothing.
+  // Writing 1 begins a fence. The field reads 1 until every miss is over whose value seen names this descriptor and
+  // that began before the last such write (REQ: SMU-8). Writing 0 changes nothing.
   localparam int unsigned DESC_FENCE_FENCE_LSB = 32'd0;
   localparam int unsigned DESC_FENCE_FENCE_MSB = 32'd0;
   localparam int unsigned DESC_FENCE_FENCE_BIT = 32'd0;
-  // Writing 1 begins a drain: as FENCE, and no command of such a miss is at the device or quarantined (REQ: SMU-8).
+  // Writing 1 begins a drain. The field reads 1 as FENCE does, and also until no command of such a miss is at the
+  // device or in quarantine (REQ: SMU-8).
   localparam int unsigned DESC_FENCE_DRAIN_LSB = 32'd1;
   localparam int unsigned DESC_FENCE_DRAIN_MSB = 32'd1;
   localparam int unsigned DESC_FENCE_DRAIN_BIT = 32'd1;
 
   // Expire. WO.
   localparam int unsigned DESC_EXPIRE = 32'h78;
-  // Writing anything lets the time of every command at the device run out now, whatever TIMEOUT says (REQ: SMU-12).
+  // Writing any value lets every command of the descriptor that is at the device time out now, whatever TIMEOUT says
+  // (REQ: SMU-12).
   localparam int unsigned DESC_EXPIRE_ANY_LSB = 32'd0;
   localparam int unsigned DESC_EXPIRE_ANY_MSB = 32'd63;
 
@@ -477,8 +480,8 @@ package trapless_spec_pkg;
 
   // Entry seen. RW.
   localparam int unsigned PORT_ENTRY = 32'h18;
-  // The armed entry that software saw, PTE.SOFT as it may be. Writing it starts the request; of two 32-bit writes,
-  // that of the upper half does.
+  // The armed entry that software saw; PTE.SOFT may have any value. A write starts the request; of two 32-bit writes,
+  // the write of the upper half does.
   localparam int unsigned PORT_ENTRY_VALUE_LSB = 32'd0;
   localparam int unsigned PORT_ENTRY_VALUE_MSB = 32'd63;
 
@@ -497,7 +500,7 @@ package trapless_spec_pkg;
 
   // Answer. RO.
   localparam int unsigned PORT_ANSWER = 32'h28;
-  // The entry as answered: done: as installed; changed: as it was found; failed: 0.
+  // The entry in the answer. Outcome done: as installed; changed: as it was found; failed: 0.
   localparam int unsigned PORT_ANSWER_VALUE_LSB = 32'd0;
   localparam int unsigned PORT_ANSWER_VALUE_MSB = 32'd63;
 
