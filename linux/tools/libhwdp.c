@@ -39,7 +39,7 @@ static struct {
 	const struct kind *kind;	/* NULL: change nothing */
 	bool share;
 	const char *prefix;
-	bool mounted;			/* the prefix is a mount point: all files there count */
+	bool mounted;			/* the prefix is a mount point: take all files there */
 	dev_t device, root;		/* of the prefix, and of / */
 	pid_t forking;
 } state;
