@@ -119,7 +119,7 @@ class Bench:
             if holds():
                 return
             await RisingEdge(self.dut.clk_i)
-        raise AssertionError(f"did not come true in {limit} cycles")
+        raise AssertionError(f"the condition did not become true within {limit} cycles")
 
     async def at_device(self, d: int, count: int = 1) -> None:
         """Wait until device `d` has fetched at least `count` commands."""

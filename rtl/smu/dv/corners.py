@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases that random runs hardly meet: commands that are accepted while their queue goes, and marks that cannot be set."""
+"""Cases that random runs hardly meet: commands that are accepted while their queue is removed, and marks that cannot be set."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ async def a_slow_device_is_told_the_newest_value_alone(dut: HierarchyObject) -> 
 
 @cocotb.test()
 async def a_refused_change_leaves_a_write_as_it_is(dut: HierarchyObject) -> None:
-    """The write does not become one for an old queue pair: it still loses the device. REQ: SMU-14"""
+    """A change during a doorbell write is refused. If the write times out, the device is still lost. REQ: SMU-14"""
     bench = await Bench.start(dut)
     for d in range(bench.world.sizes.devices):
         bench.doorbells.mute.add(d)

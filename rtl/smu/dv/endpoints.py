@@ -100,7 +100,7 @@ async def a_device_that_takes_no_doorbell_stops_nobody_else(dut: HierarchyObject
 
 @cocotb.test()
 async def a_flood_of_completions_delays_no_timeout(dut: HierarchyObject) -> None:
-    """One device posts entries as fast as they are taken. Commands of another device run out of time no later than without this.
+    """One device posts completions as fast as the SMU takes them. Commands of another device do not time out later than usual.
     REQ: SMU-7, SMU-10"""
     bench = await Bench.start(dut)
     world, os, limit = bench.world, bench.os, 100

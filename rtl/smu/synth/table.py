@@ -28,7 +28,7 @@ WHAT = {
     "return": "return ring",
     "dma_read": "AXI4 reads",
     "dma_write": "AXI4 writes",
-    "csr": "registers",
+    "csr": "identity, control and other registers behind the front",
     "regs": "AXI4-Lite front (generated)",
     "front": "chooses the next request to serve",
     "windows": "windows, and comparisons of addresses with them",
@@ -37,14 +37,14 @@ WHAT = {
     "fence": "fences and drains",
     "doorbell": "doorbell ports",
     "status": "STATUS, and the events that are counted",
-    "requests": "joins front, PMSHR, lookup and answers",
-    "nvme": "joins the parts that work on queues",
+    "requests": "joins front, ports, PMSHR, lookup, answer and fence",
+    "nvme": "joins desc, submit, complete and doorbell",
     "updaters": "chooses the entry that is updated next",
-    "rings": "joins the rings",
+    "rings": "joins free and return",
     "axi": "joins the AXI channels",
-    "registers": "joins the registers",
+    "registers": "joins regs, csr and windows",
     "installs": "queue of installs",
-    "top": "joins the parts",
+    "top": "joins all parts",
 }
 
 
@@ -112,10 +112,10 @@ def ecp5(found: dict) -> list[str]:
         f"## ECP5 ({found['device']}, speed grade {found['speed']}, nextpnr), placed and routed",
         "",
         f"Small parameters: {sizes}.",
-        f"**{found['fmax_mhz']:.1f} MHz**, which {verdict} the {found['target_mhz']} MHz asked for.",
+        f"The clock reaches **{found['fmax_mhz']:.1f} MHz**, which {verdict} the target of {found['target_mhz']} MHz.",
         "",
         *rows(["cells", "used", "% of the device"], body),
-        f"Critical path: {path(way)} Wires take {way['routing_ns']:.2f} ns of it. It has {way['levels']} cells.",
+        f"Critical path: {path(way)} The path has {way['levels']} cells; its wires take {way['routing_ns']:.2f} ns.",
         "",
     ]
 
@@ -134,11 +134,11 @@ NOT_COUNTED = f"""## What is not counted, and how far to trust it
   is counted. Wires, buffers of wide nets, clock tree, scan and the space between cells have no area. In the critical
   path, wide nets have the delay of a buffer tree, and wires have none. The corner is typical: 1.8 V, 25 degrees.
   Flip-flops have synchronous reset (`TRAPLESS_SYNC_RESET`), because the library's flip-flop with asynchronous reset is
-  nearly twice as large. The generated AXI4-Lite front has asynchronous ones.
+  nearly twice as large. The flip-flops of the generated AXI4-Lite front have asynchronous reset.
 - All storage is flip-flops. A memory compiler, or latches, would make PMSHR, prefetch buffer and ports smaller.
 - 0.18 um and 22 nm cannot be compared by area; the shares can.
-- ECP5: the unit is placed between shift registers (`rtl/smu/synth/fpga_top.sv`), whose flip-flops are counted. There is one
-  seed ({fpga.SEED}), and no memory behind the unit.
+- ECP5: the unit is placed between shift registers (`rtl/smu/synth/fpga_top.sv`), whose flip-flops are counted. nextpnr
+  ran with one seed ({fpga.SEED}). The unit is not connected to a memory.
 """
 
 

@@ -33,7 +33,7 @@ fn smu_timed() -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheParams {
-    /// Load-to-use latency of the page table walker's reads. The loads of instructions cost `core.load` instead.
+    /// Load-to-use latency of the page table walker's reads. Load instructions cost `core.load` instead.
     pub l1_cycles: u32,
     /// Size of the first level for code.
     pub l1i_kib: u32,

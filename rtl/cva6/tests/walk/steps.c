@@ -33,7 +33,7 @@ int main(void) {
     // The first miss brings the code into the instruction cache, and its pages into the TLBs.
     measure("(the first miss)", load, ARMED(DONE, 1000, 1, R | W));
     EQUAL(1, measure("load", load, ARMED(DONE, 1000, 2, R | W)).value, CONTENT(2, 8));
-    EQUAL(2, measure("store", store, ARMED(DONE, 1000, 3, R | W)).cause, STORE_FAULT);  // for D
+    EQUAL(2, measure("store", store, ARMED(DONE, 1000, 3, R | W)).cause, STORE_FAULT);  // D is clear
     EQUAL(3, measure("AMO", add, ARMED(DONE, 1000, 4, R | W)).cause, STORE_FAULT);
     EQUAL(4, measure("fetch", fetch, ARMED(DONE, 1000, 5, X)).value, 5);
 
