@@ -199,7 +199,8 @@ fn simulate_under(
     let end = end?;
 
     if let Some(path) = signature {
-        write_whole(path, machine.signature().context("the ELF has no begin_signature and end_signature")?.as_bytes())?;
+        let missing = "--signature: the ELF file has no symbols begin_signature and end_signature";
+        write_whole(path, machine.signature().context(missing)?.as_bytes())?;
     }
     let report = machine.report(&end);
     if common.summary {
@@ -225,8 +226,8 @@ fn simulate_under(
     let (idle, harts) = (machine.harts_never_started(), machine.harts().len());
     if idle > 0 && matches!(end, End::PowerOff | End::Checkpoint) {
         eprintln!(
-            "trapless-machine: {idle} of {harts} harts never ran: the guest did not start them (a Linux kernel takes \
-             CONFIG_NR_CPUS at most, and what nr_cpus= or maxcpus= say)"
+            "trapless-machine: {idle} of {harts} harts never ran: the guest did not start them (a Linux kernel starts \
+             at most CONFIG_NR_CPUS harts, or fewer with nr_cpus= or maxcpus=)"
         );
     }
     Ok(match end {

@@ -83,7 +83,7 @@ pub fn info(file: &Path) -> Result<()> {
 /// Prints every entry on one line. The first line names the columns.
 ///
 /// # Errors
-/// Those of [`info`].
+/// Fails like [`info`].
 pub fn dump(file: &Path) -> Result<()> {
     let reader = open(file)?;
     let shift = reader.header().grain.shift();

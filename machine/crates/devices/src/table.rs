@@ -83,7 +83,7 @@ pub type Writer<B> = fn(&mut B, offset: u64, size: u32, value: u64, now: Cycle) 
 
 /// How a range is read and written.
 enum Way<B> {
-    /// A device that only the table knows, and the source of its interrupt line, if it has one.
+    /// A device that only the table owns, and the source of its interrupt line, if it has one.
     Own(Box<dyn Device>, Option<u32>),
     /// A device that other parts of the board know as well.
     Part(fn(&mut B) -> &mut dyn Device),
@@ -166,7 +166,7 @@ impl<B: Board> Table<B> {
     /// Adds a device that is part of the board.
     ///
     /// # Errors
-    /// Those of [`Table::add`].
+    /// Fails like [`Table::add`].
     pub fn add_part(
         &mut self,
         name: &'static str,
@@ -179,7 +179,7 @@ impl<B: Board> Table<B> {
     /// Adds a range that the board itself reads and writes.
     ///
     /// # Errors
-    /// Those of [`Table::add`].
+    /// Fails like [`Table::add`].
     pub fn add_ways(
         &mut self,
         name: &'static str,
@@ -283,7 +283,7 @@ impl<B: Board> Table<B> {
     /// Continues from the states that [`Table::save`] returned.
     ///
     /// # Errors
-    /// The name of the device that cannot have the saved state.
+    /// A state does not fit its device; the error is the name of the device.
     pub fn restore(&mut self, states: &[Vec<u8>]) -> Result<(), &'static str> {
         let mut states = states.iter();
         for e in &mut self.entries {

@@ -73,8 +73,8 @@ fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec<u8>
         match child.try_wait().context("cannot wait for QEMU")? {
             Some(status) => break status,
             None if started.elapsed() > QEMU_TIMEOUT => {
-                child.kill().context("ending QEMU")?;
-                child.wait().context("ending QEMU")?;
+                child.kill().context("cannot end QEMU")?;
+                child.wait().context("cannot end QEMU")?;
                 bail!("QEMU did not end within {} s", QEMU_TIMEOUT.as_secs());
             }
             None => std::thread::sleep(Duration::from_millis(20)),
@@ -88,7 +88,7 @@ fn qemu(qemu: &Path, elf: &Path, folder: &Path, length: usize) -> Result<Vec<u8>
     let mut bytes = vec![0; length];
     File::open(&memory)
         .and_then(|f| f.read_exact_at(&mut bytes, DATA - RUNTIME))
-        .with_context(|| format!("reading {}", memory.display()))?;
+        .with_context(|| format!("cannot read {}", memory.display()))?;
     Ok(bytes)
 }
 
@@ -139,7 +139,7 @@ impl Runner {
     /// QEMU or the machine cannot be started, or QEMU does not end.
     pub fn run(&self, program: &Program, folder: &Path) -> Result<Run> {
         let elf = folder.join("program.elf");
-        std::fs::write(&elf, program.elf()).with_context(|| format!("writing {}", elf.display()))?;
+        std::fs::write(&elf, program.elf()).with_context(|| format!("cannot write {}", elf.display()))?;
         let length = program.compared();
         match self {
             Runner::Qemu(path) => Ok(Run { memory: qemu(path, &elf, folder, length)?, trouble: None, instructions: 0 }),

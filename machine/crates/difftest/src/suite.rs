@@ -54,7 +54,7 @@ pub fn run_all(options: &Options) -> Result<Summary> {
     say(run::version(&options.qemu)?);
     let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
     let folder = options.keep.as_deref().unwrap_or(scratch.path());
-    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut rng = Rng::with_seed(options.seed);
     let mut summary = Summary::default();
     let mut go =
@@ -158,7 +158,7 @@ fn one(name: &str, program: &Program, reference: bool, o: &Options, folder: &Pat
 fn keep(name: &str, program: &Program, o: &Options, folder: &Path) -> Result<()> {
     if o.keep.is_some() {
         let elf = folder.join(format!("{name}.elf"));
-        std::fs::write(&elf, program.elf()).with_context(|| format!("writing {}", elf.display()))?;
+        std::fs::write(&elf, program.elf()).with_context(|| format!("cannot write {}", elf.display()))?;
     }
     Ok(())
 }

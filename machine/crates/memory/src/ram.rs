@@ -73,7 +73,7 @@ impl Ram {
     /// writes do not reach the file.
     ///
     /// # Errors
-    /// Those of [`Ram::new`], or the file's length is not `size`.
+    /// Fails like [`Ram::new`], or because the file's length is not `size`.
     pub fn restore(base: PhysAddr, size: u64, file: File) -> Result<Ram, RamError> {
         let failed = |e: &dyn std::fmt::Display| RamError::Map { size, reason: e.to_string() };
         let found = file.metadata().map_err(|e| failed(&e))?.len();

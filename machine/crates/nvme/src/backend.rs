@@ -57,13 +57,13 @@ pub trait Backend {
     /// Fills `buf` from byte `offset`.
     ///
     /// # Errors
-    /// The host failed.
+    /// The host cannot access the image.
     fn read(&mut self, offset: u64, buf: &mut [u8]) -> Result<(), BackendError>;
 
     /// Writes `data` at byte `offset`.
     ///
     /// # Errors
-    /// The host failed.
+    /// The host cannot access the image.
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BackendError>;
 
     /// Returns all data written so far, or `None` if it is not kept apart from the original contents.
@@ -79,7 +79,7 @@ pub trait Backend {
     /// Makes `[offset, offset + len)` read as zero, and frees the space where that is cheap.
     ///
     /// # Errors
-    /// The host failed.
+    /// The host cannot access the image.
     fn zero(&mut self, offset: u64, len: u64) -> Result<(), BackendError>;
 }
 

@@ -22,7 +22,7 @@ pub struct Lines {
 pub struct Platform {
     /// RAM, shared with the model.
     pub ram: Ram,
-    /// Ranges that drives have written and the model does not know yet: the core's data cache may hold older bytes.
+    /// Ranges that drives have written and of which the model has not been informed: the core's data cache may hold older bytes.
     pub written: Vec<(u64, u64)>,
     peripherals: Peripherals,
     table: Table<Platform>,
@@ -90,7 +90,7 @@ impl Platform {
         Some(drive.mmio_write(register, size, value, now))
     }
 
-    /// Time of the next event of a drive, or of a device that only the table knows.
+    /// Time of the next event of a drive, or of a device that is only in `table`, not in `peripherals`.
     fn next_device_event(&self) -> Cycle {
         self.peripherals.next_drive_event().min(self.table.next_event())
     }
@@ -124,7 +124,7 @@ impl Platform {
     /// Returns the state of the devices.
     ///
     /// # Errors
-    /// An image was written to: the number of its drive. Only writes in memory can be saved.
+    /// A drive's image was written to; the error is the number of the drive. Only writes in memory can be saved.
     pub fn save(&self) -> Result<PlatformState, usize> {
         Ok(PlatformState { peripherals: self.peripherals.save()?, others: self.table.save() })
     }
@@ -132,7 +132,7 @@ impl Platform {
     /// Continues from a state.
     ///
     /// # Errors
-    /// What part of the state does not fit.
+    /// The state does not fit; the text says which part of it.
     pub fn restore(&mut self, state: PlatformState) -> Result<(), String> {
         self.peripherals.restore(state.peripherals)?;
         self.table.restore(&state.others).map_err(|name| format!("the state of its device {name} is not valid"))

@@ -145,7 +145,7 @@ pub fn play_on(unit: Box<dyn SmuUnit>, actions: &[Action], latency: u64) -> Resu
 /// looks for the shortest game that does.
 ///
 /// # Errors
-/// Returns the breach and its game.
+/// Returns the rule that was broken, and the shortest game that breaks it.
 pub fn hunt(cases: u32, faults: bool, unit: impl Fn(bool, u64) -> Box<dyn SmuUnit>) -> Result<(), String> {
     let games = (prop::collection::vec(action(faults), 1..160), any::<bool>(), any::<u64>());
     runner(cases)

@@ -58,7 +58,7 @@ pub struct Board {
     reads: Vec<DiskReads>,
     /// For each drive, the submission queues whose doorbell was last rung by the SMU.
     unit_queues: Vec<BTreeSet<u16>>,
-    /// What harts have asked of devices since the last look; none if nobody wants to know.
+    /// What harts have asked of devices since the last look; `None` if it is not recorded.
     asked: Option<Vec<Asked>>,
     /// Whether a hart has asked through a request port since the last look.
     port_asked: bool,
@@ -176,7 +176,7 @@ impl Board {
         }
     }
 
-    /// Starts or stops keeping what harts ask of devices. Returns what was kept until now.
+    /// Starts or stops recording what harts ask of devices. Returns what was recorded until now.
     pub fn keep_asked(&mut self, keep: bool) -> Vec<Asked> {
         std::mem::replace(&mut self.asked, keep.then(Vec::new)).unwrap_or_default()
     }
@@ -189,7 +189,7 @@ impl Board {
     /// Returns the state of the devices and of the SMU, with which another board can continue.
     ///
     /// # Errors
-    /// An image was written to: the number of its drive. Only writes in memory can be saved.
+    /// A drive's image was written to; the error is the number of the drive. Only writes in memory can be saved.
     pub fn save(&self) -> Result<BoardState, usize> {
         Ok(BoardState {
             peripherals: self.peripherals.save()?,
@@ -202,7 +202,7 @@ impl Board {
     /// Continues from a state.
     ///
     /// # Errors
-    /// What part of the state does not fit.
+    /// The state does not fit; the text says which part of it.
     pub fn restore(&mut self, state: BoardState) -> Result<(), String> {
         self.peripherals.restore(state.peripherals)?;
         self.smu = match (state.smu, self.smu.as_ref().map(|smu| smu.config().clone())) {

@@ -109,7 +109,7 @@ impl Peripherals {
         }
     }
 
-    /// Passes the devices' interrupts to the PLIC. `others` are those of devices that only the table knows: source and level.
+    /// Passes the devices' interrupts to the PLIC. `others` has source and level of the devices that are only in the table.
     pub fn route_interrupts(&mut self, others: impl Iterator<Item = (u32, bool)>) {
         for (index, drive) in self.drives.iter().enumerate() {
             self.pci.set_interrupt(index + 1, drive.irq_asserted());
@@ -124,7 +124,7 @@ impl Peripherals {
     /// Returns the state of the devices.
     ///
     /// # Errors
-    /// An image was written to: the number of its drive. Only writes in memory can be saved.
+    /// A drive's image was written to; the error is the number of the drive. Only writes in memory can be saved.
     pub fn save(&self) -> Result<PeripheralsState, usize> {
         let drives = self.drives.iter().enumerate().map(|(n, drive)| drive.save().ok_or(n + 1));
         Ok(PeripheralsState {
@@ -139,7 +139,7 @@ impl Peripherals {
     /// Continues from a state.
     ///
     /// # Errors
-    /// What part of the state does not fit.
+    /// The state does not fit; the text says which part of it.
     pub fn restore(&mut self, state: PeripheralsState) -> Result<(), String> {
         if state.drives.len() != self.drives.len() {
             return Err(format!("was written with {} disks, unlike this machine", state.drives.len()));

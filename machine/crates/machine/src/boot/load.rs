@@ -34,7 +34,7 @@ pub struct LoadedImage {
 /// Reads a whole file.
 ///
 /// # Errors
-/// The error names the file.
+/// When the file cannot be read. The error names the file.
 pub fn read_file(path: &Path, what: &'static str) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|cause| Error::File { what, path: path.to_owned(), cause })
 }
@@ -96,7 +96,7 @@ pub fn firmware(ram: &mut Ram, path: &Path) -> Result<(), Error> {
 /// Puts the device tree at the last 2 MiB boundary after which there is enough room. Returns its address.
 ///
 /// # Errors
-/// When it would overlap memory below `floor`.
+/// When the device tree would overlap memory below `floor`.
 pub fn device_tree(ram: &mut Ram, dtb: &[u8], floor: u64) -> Result<u64, Error> {
     let at = (map::RAM_BASE.0 + ram.size()).saturating_sub(DEVICE_TREE_ROOM) & !(DEVICE_TREE_ROOM - 1);
     let fits = at >= floor && dtb.len() as u64 <= DEVICE_TREE_ROOM;

@@ -42,7 +42,7 @@ impl Attributed {
     /// Creates the attribution of a machine that starts with `boot`.
     ///
     /// # Errors
-    /// A file is wrong.
+    /// A file of symbols, or the table of categories, cannot be read or is wrong.
     pub fn new(config: AttributionConfig, boot: &Boot, harts: usize, clock: ClockHz) -> Result<Attributed, Error> {
         let mut files = config.symbols;
         if let Boot::Elf { file } = boot {
