@@ -53,7 +53,7 @@ def test_a_file_of_python_needs_no_first_line(here: Path, text: str) -> None:
 def test_a_file_of_this_host_that_was_not_copied_is_named(here: Path) -> None:
     (here / "script").write_text("#!/bin/sh\n")
     assert own.not_found((), [str(here / "script")], GUEST) == (
-        f"{here}/script: is not in the guest; a path from this folder copies it: ./script")
+        f"{here}/script: is not in the guest; trapless copies files with a relative path: give ./script")
 
 
 def test_static_programs_are_known(here: Path) -> None:
@@ -98,9 +98,9 @@ GUEST = frozenset(["usr/bin/sh", "usr/bin/env", "usr/bin/fio", "usr/lib/ld-linux
 
 @pytest.mark.parametrize(("line", "complaint"), [
     ("#!/bin/sh", None), ("#! /usr/bin/env sh", None), ("#!/usr/bin/env -S A=1 fio job", None),
-    ("#!/bin/bash -e", "./it: needs /bin/bash, which the guest lacks: --package bash"),
-    ("#!/usr/bin/env python3", "./it: needs python3, which the guest lacks: --package python3"),
-    ("#!/usr/bin/env -S node --x", "./it: needs node, which the guest lacks: --package nodejs"),
+    ("#!/bin/bash -e", "./it: needs /bin/bash, which the guest lacks: give --package bash"),
+    ("#!/usr/bin/env python3", "./it: needs python3, which the guest lacks: give --package python3"),
+    ("#!/usr/bin/env -S node --x", "./it: needs node, which the guest lacks: give --package nodejs"),
     ("#!/bin/sh\r", "./it: its first line ends in a carriage return, so that no interpreter is found (dos2unix removes them)"),
 ])
 def test_a_scripts_interpreter_that_the_guest_lacks_is_named(here: Path, line: str, complaint: str | None) -> None:
@@ -112,7 +112,7 @@ def test_a_scripts_interpreter_that_the_guest_lacks_is_named(here: Path, line: s
 
 @pytest.mark.parametrize(("argv", "line"), [
     (["sh", "-c", "nothing"], None), (["/bin/sh"], None), ([], None),
-    (["node"], "node: the guest has no such command (--package nodejs, if Debian has it)"),
+    (["node"], "node: the guest has no such command (give --package nodejs, if Debian has it)"),
     (["./none"], "./none: neither a file here nor a command of the guest"),
     (["mapsum /data/x | wc"], "mapsum /data/x | wc: this needs a shell: sh -c 'mapsum /data/x | wc'"),
 ])

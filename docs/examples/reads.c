@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 	}
 	double read_us = (now_us() - start) / count;
 
-	printf("%.2f us a read\n", read_us);
+	printf("%.2f us per read\n", read_us);
 	FILE *figures = fopen("/job/out/figures.json", "w"); /* its names become columns of a sweep */
 
 	if (!figures || fprintf(figures, "{\"read_us\": {\"value\": %.3f, \"unit\": \"us\", \"direction\": \"lower\"}}\n",

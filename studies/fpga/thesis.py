@@ -276,7 +276,7 @@ BY_THREADS = (
 KPOOLD = (LATENCY_BY_KPOOLD, BANDWIDTH_BY_KPOOLD)
 LATENCY_VIEW = (*THREADS_AND_KIND, READ_US, small_no_refill.VS_OSDP, small_no_refill.VS_EMULATED)
 BANDWIDTH_VIEW = (*THREADS_AND_KIND, figures.BANDWIDTH, READING, READING_VS_OSDP, READING_VS_EMULATED)
-LATENCY = plots.Bars("threads", "kind", "mean_us", "us a read")
+LATENCY = plots.Bars("threads", "kind", "mean_us", "us per read")
 BANDWIDTH = plots.Bars("threads", "kind", "reading_mb_s", "MB/s without mmap()")
 ABOUT = {
     "no refill": "fio reads 64 MiB of a file of 320 MiB with one thread; the pool holds more than it reads.",
@@ -305,9 +305,9 @@ _add("2.3", "parts of a read with osdp", figure_2_3, (
     "no refill", compared=compared_2_3,
     parts=plots.Bars("part", "kind", "us", "us", "paper", lambda rows: [{**row, "kind": "osdp"} for row in rows]))
 _add("5.2", "latency of a read by kind, no refill", no_refill, NO_REFILL_COLUMNS, "no refill", compared=compared_5_2,
-     latency=plots.Bars("setting", "kind", "mean_us", "us a read"))
+     latency=plots.Bars("setting", "kind", "mean_us", "us per read"))
 _add("5.3", "time of a miss by kind, no refill", no_refill, NO_REFILL_COLUMNS, "no refill", compared=compared_5_3,
-     miss=plots.Bars("setting", "kind", "miss_by_difference_us", "us a miss"))
+     miss=plots.Bars("setting", "kind", "miss_by_difference_us", "us per miss"))
 _add("5.4", "parts of a miss by kind", figure_5_4, (
     figures.KIND, *(part.but(form=".2f") for part in (
         profiling.BEFORE_US, profiling.DEVICE_PART, profiling.SMU_US, profiling.AFTER_US, profiling.WHOLE_US)),
@@ -315,7 +315,7 @@ _add("5.4", "parts of a miss by kind", figure_5_4, (
     more=(*profiling.OF_KINDS,
           Column("software", "software us", "Mean time of software before and after the device.", "us", LOWER, ".2f"),
           Column("user_us", "user us", "Time of user code, all harts together.", "us", LOWER, ".0f")),
-    parts=plots.Bars("kind", "part", "us", "us a miss", rows=parts_5_4, stacked=True))
+    parts=plots.Bars("kind", "part", "us", "us per miss", rows=parts_5_4, stacked=True))
 _add("5.5", "latency of a read, small, no kpoold", small(False), BY_THREADS, "small", 2, ratios("5.5", "latency"),
      (*LATENCY_VIEW, REFILL_FAULTS, KERNEL_PER_READ), latency=LATENCY)
 _add("5.6", "latency of a read, small, kpoold", small(True), (*BY_THREADS, *KPOOLD), "small", 2,

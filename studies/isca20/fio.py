@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ISCA20's figures of single misses: 3, 11, 12, 17 with fio on a file of which no page is in memory; and the SMU's area."""
+"""ISCA20's figures 3, 11, 12 and 17 (single misses, with fio on a file that is not in memory), and the SMU's area."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def compared_3(rows: list[dict]) -> list[Compared]:
 
 
 def figure_11(setup: Setup) -> list[dict]:
-    """Return the time before and after the device, of a page fault and of a miss in hardware, and the steps of the latter."""
+    """Return how long a page fault and a miss in hardware take before and after the device, and the steps of the miss."""
     osdp, hwdp = cold(setup, [({"kind": "osdp"}, {"kind": "osdp", "attributed": True}), ({"kind": "hwdp"}, {"kind": "hwdp"})])
     for run in osdp[repeated.RUNS]:
         spans = run["profile"]["faults"]["spans_us"]
@@ -131,10 +131,11 @@ def compared_11(rows: list[dict]) -> list[Compared]:
     """Compare how much shorter the hardware's parts are, and how long its own steps take."""
     osdp, hwdp = rows
     found = [Compared(
-        f"time {part} the device, osdp less hwdp", "us", one(paper("11", part)), one(hwdp[f"{part}_us_less"]),
+        f"time {part} the device, osdp minus hwdp", "us", one(paper("11", part)), one(hwdp[f"{part}_us_less"]),
         hwdp[f"{part}_us_less_ci"],
         f"osdp's part takes {osdp[f'{part}_us']:.2f} us here, hwdp's {hwdp[f'{part}_us']:.2f}: the difference is the kernel, "
-        f"which executes {osdp['fault_instructions']:,.0f} instructions of Linux 6.12 per fault. isca20-3 shows what misses add.")
+        f"which executes {osdp['fault_instructions']:,.0f} instructions of Linux 6.12 per fault. isca20-3 shows what "
+        "cache misses add.")
         for part in ("before", "after")]
     for part, steps in (("before", SMU_BEFORE), ("after", SMU_AFTER)):
         taken = ", ".join(f"{step} {hwdp[f'{step}_step_ns']:.1f}" for step in steps)
@@ -182,8 +183,8 @@ def compared_12(rows: list[dict]) -> list[Compared]:
 
 
 def figure_17(setup: Setup) -> list[dict]:
-    """Measure the latency of a miss on three drives, hwdp against the emulation. A miss is a read minus a read whose page is
-    mapped."""
+    """Measure the latency of a miss on three drives with hwdp and with the emulation. The latency of a miss is that of a read
+    minus that of a read whose page is mapped."""
     rows = cold(setup, [({"drive": drive, "kind": kind}, {"kind": kind, "settings": (f"ssd={drive}",)})
                         for drive in DRIVES for kind in ("ideal", *rocksdb.KINDS)])
     hits = {row["drive"]: row[repeated.RUNS] for row in rows if row["kind"] == "ideal"}
@@ -209,8 +210,8 @@ def compared_17(rows: list[dict]) -> list[Compared]:
             continue
         software = by_name[drive, "emulated"]["fault_us"] - by_name[drive, "emulated"]["device_us"]
         said = "" if row["paper"] is None else (
-            " To reach the paper's value, it would have to take "
-            f"{row['fault_us'] / (1 + row['paper'] / 100) - row['device_us']:.2f}.")
+            " To reach the paper's value, the emulation would have to take "
+            f"{row['fault_us'] / (1 + row['paper'] / 100) - row['device_us']:.2f} us.")
         found.append(Compared(
             f"latency of a miss on {drive}, hwdp over emulated", "%", None if row["paper"] is None else one(row["paper"]),
             one(row["latency_change"]), row["latency_change_ci"],
@@ -255,7 +256,7 @@ def compared_area(rows: list[dict]) -> list[Compared]:
         *(Compared(f"share of {row['part']}", "%", one(row["paper"]), one(row["share"]), None, why) for row in parts),
         Compared("area at 22 nm (here: synthesized cells of 0.18 um, scaled by the square of the feature size)", "mm2",
                  one(paper("area", "mm2")), one(whole["scaled_mm2"]), None,
-                 f"Ours is {whole['gates']:,} gates (NAND2), {whole['um2'] / 1e6:.2f} mm2 of 0.18 um. The paper has McPAT's "
+                 f"Ours is {whole['gates']:,} gates (NAND2), {whole['um2'] / 1e6:.2f} mm2 at 0.18 um. The paper has McPAT's "
                  f"estimate for arrays of {paper('area', 'bits'):,} bits and some registers, without logic; ours has logic and "
                  f"{whole['flip_flops']:,} bits, all of them flip-flops. {why} Without the rest, {without:.3f} mm2 are left."),
     ]
@@ -291,7 +292,7 @@ LATENCY_CHANGE = Column("latency_change", "latency vs OS paging %", "Change of t
                         "+.1f")
 OVER_EMULATED = Column("latency_change", "miss vs emulation %", "Change of the time of a miss against emulated.", "%", LOWER,
                        "+.1f")
-MISS_US = Column("fault_us", "miss us", "Mean latency of a read less that of a read whose page is mapped.", "us", LOWER, ".2f")
+MISS_US = Column("fault_us", "miss us", "Mean latency of a read minus that of a read whose page is mapped.", "us", LOWER, ".2f")
 DRIVE = word("drive", "drive", "The drive's profile.")
 OF_12 = (figures.THREADS, figures.KIND)
 OF_17 = (DRIVE, figures.KIND)
@@ -330,10 +331,10 @@ EXPERIMENTS = {
               "that another read brought (misses/read). The paper reads the whole file again and again with 32 GB of memory.",
         kinds=True, compared=compared_12),
     "isca20-17": Experiment(
-        "what hardware is worth over its emulation, by drive (ISCA20 figure 17)", figure_17, {"isca20-17": Table(
+        "miss latency of the hardware against its emulation, by drive (ISCA20 figure 17)", figure_17, {"isca20-17": Table(
             (*OF_17, figures.DEVICE_US, READ_US.but(heading="read us"), MISS_US, MISS_US.interval("± us"), OVER_EMULATED,
              OVER_EMULATED.interval("± %"), PAPER), keys=2)},
-        {"miss": plots.Bars("drive", "kind", "fault_us", "us a miss")}, rocksdb.COLUMNS,
+        {"miss": plots.Bars("drive", "kind", "fault_us", "us per miss")}, rocksdb.COLUMNS,
         about="One thread of fio reads 4 KiB blocks at random, none of them in memory, on three drives. The time "
               "of a miss is the time of a read minus that with `ideal`.",
         compared=compared_17),

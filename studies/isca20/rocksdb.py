@@ -315,7 +315,7 @@ EXPERIMENTS = {
             (RATIO, *THROUGHPUT, COMPUTE_US, FAULT_US, FAULT_SHARE, FAULT_SHARE.interval("± %"), *PER_OP),
             views={"": View((RATIO, figures.OPS_PER_SECOND, COMPUTE_US, FAULT_US, FAULT_SHARE, MISSES_PER_OP,
                              figures.KERNEL_PER_OP))})},
-        {"time": plots.Bars("ratio", "part", "us", "us an operation", rows=parts_1, stacked=True)}, rocksdb.COLUMNS,
+        {"time": plots.Bars("ratio", "part", "us", "us per operation", rows=parts_1, stacked=True)}, rocksdb.COLUMNS,
         about="YCSB-C on RocksDB, osdp, 4 threads, with memory of the size of the data set, and a half, a third and a quarter of "
               "it. Time in page faults is from the trap until user code goes on, by the machine's attribution.",
         compared=compared_1),

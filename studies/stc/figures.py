@@ -308,14 +308,14 @@ def _add(name: str, title: str, measured: Callable[[Setup], list[dict]], columns
                                    about=f"{inspect.getdoc(measured)} {ABOUT}", compared=beside)
 
 
-_add("stc-2", "share of execution time in page faults, by pages a fault (STC 2)", figures_2_3, (
+_add("stc-2", "share of execution time in page faults, by pages per fault (STC 2)", figures_2_3, (
     ORDER, AT_ONCE, runs.FAULTS, runs.FAULT_CYCLES, runs.FAULT_SHARE, *BOOTED,
 ), keys=2, beside=stc_compared.shares("fault_share", "time in page faults"),
-     share=plots.Lines("pages", "order", "fault_share", "pages a fault", "time in page faults, %"))
-_add("stc-3", "share of execution time in page walks, by pages a fault (STC 3)", figures_2_3, (
+     share=plots.Lines("pages", "order", "fault_share", "pages per fault", "time in page faults, %"))
+_add("stc-3", "share of execution time in page walks, by pages per fault (STC 3)", figures_2_3, (
     ORDER, AT_ONCE, runs.FAULTS, runs.WALK_CYCLES, runs.WALK_SHARE, *BOOTED,
 ), keys=2, beside=stc_compared.shares("walk_share", "time in page walks"),
-     share=plots.Lines("pages", "order", "walk_share", "pages a fault", "time in page walks, %"))
+     share=plots.Lines("pages", "order", "walk_share", "pages per fault", "time in page walks, %"))
 _add("stc-4", "walk : fault, matrix multiplication (STC 4)", figure_4, (
     ROWS, runs.FAULTS, runs.WALK_CYCLES, runs.FAULT_CYCLES, runs.WALK_OF_FAULT, runs.WALK_OF_HANDLER, *PAPER_RANGE, *BOOTED,
 ), beside=stc_compared.walks, views={"": View((

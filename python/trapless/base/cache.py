@@ -118,7 +118,7 @@ def locked(name: str) -> Iterator[None]:
 
 _WORK = "run-"
 _SETTLED_SECONDS = 60
-"""Age in seconds at which a work folder without a lock is left over: its process was killed."""
+"""A work folder without a lock that is at least this old, in seconds, was left by a killed process."""
 
 
 @contextmanager

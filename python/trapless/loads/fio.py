@@ -27,7 +27,7 @@ BLOCK = 4096
 """Size of a read in bytes."""
 KINDS = ("ideal", "osdp", "hwdp")
 """The demo's kinds. Experiments use all kinds (trapless.guest.job.KINDS)."""
-MISS_US = Column("miss_by_difference_us", "miss us", "Mean latency of a read less that of a read whose page is mapped.", "us",
+MISS_US = Column("miss_by_difference_us", "miss us", "Mean latency of a read minus that of a read whose page is mapped.", "us",
                  LOWER, ".2f")
 VS_OSDP = Column("latency_ratio_to_osdp", "latency vs OS paging",
                  "How many times faster a read is than with osdp: osdp's mean latency divided by this one.", "x", HIGHER, ".2f")
@@ -58,7 +58,7 @@ MORE = (
     Column("waited_seconds", "waited s", "Time before the first read, in which mmap() makes and arms the page tables.", "s",
            LOWER, ".3f"),
     Column("nondevice_by_difference_us", "outside the device us, by difference",
-           "Mean latency of a read less that of a read whose page is mapped, less the device's time.", "us", LOWER, ".2f"),
+           "Mean latency of a read minus that of a read whose page is mapped, minus the device's time.", "us", LOWER, ".2f"),
     Column("kernel_instructions_share_of_osdp", "kernel instructions vs OS paging",
            "Kernel instructions per read divided by those of osdp.", "1", LOWER, ".2f"),
     Column("runs_at_once", "runs at once", "Runs that shared the host.", "runs", None, "d"),

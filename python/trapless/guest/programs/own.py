@@ -27,7 +27,7 @@ class Own:
     """The user's command, prepared for the guest."""
 
     argv: list[str]
-    """For the guest."""
+    """The command line for the guest."""
     files: tuple[Path, ...] = ()
     """Files that are copied into the command's folder; the program is first."""
     packages: tuple[str, ...] = ()
@@ -37,9 +37,10 @@ class Own:
 def resolve(argv: list[str], arch: Arch = RISCV, folder: Path = Path(), cflags: str = "", packages: tuple[str, ...] = ()) -> Own:
     """Return the command line for the guest, with the files and packages that it needs there; paths begin at `folder`.
 
-    A first word that ends in .c, .cc, .cpp or .cxx is compiled, with `cflags` and what the Debian `packages` have. A first word
-    that ends in .py and is a file of this host is run by the guest's python3. A relative path with a slash that is a file of this
-    host is copied into the guest. Any other first word is a command of the guest, and so are absolute paths.
+    A first word that ends in .c, .cc, .cpp or .cxx is compiled with `cflags`, and with the headers and libraries of the Debian
+    `packages`. A first word that ends in .py and is a file of this host is run by the guest's python3. A relative path with a
+    slash that is a file of this host is copied into the guest. Any other first word is a command of the guest, and so are
+    absolute paths.
     UserError if the file is for another processor.
     """
     word = argv[0] if argv else ""
@@ -76,13 +77,13 @@ def _flags(cflags: str, folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def is_static(path: Path) -> bool:
-    """Whether no dynamic linker loads this program, so that no library can be preloaded."""
+    """Whether this program is statically linked, so that no library can be preloaded."""
     found = elf.read(path)
     return found is not None and found.interpreter is None
 
 
 def check(path: Path, program: str, arch: Arch) -> None:
-    """Raise UserError if a guest of this architecture cannot run the file, which messages call `program`. Every script is
+    """Raise UserError if a guest of this architecture cannot run the file. The message calls the file `program`. Every script is
     accepted."""
     found = elf.read(path)
     if found is None:
@@ -131,7 +132,7 @@ def _interpreter(path: Path, program: str, guest: frozenset[str]) -> str | None:
     elif _place(needed) in guest:
         return None
     package = _PACKAGES.get(name, name)
-    return f"{program}: needs {needed}, which the guest lacks{f': --package {package}' if package else ''}"
+    return f"{program}: needs {needed}, which the guest lacks{f': give --package {package}' if package else ''}"
 
 
 def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -> str | None:
@@ -148,11 +149,11 @@ def not_found(files: tuple[Path, ...], argv: list[str], guest: frozenset[str]) -
         if Path(word).is_file():
             near = os.path.relpath(word)
             near = near if "/" in near else f"./{near}"
-            return f"{word}: is not in the guest; a path from this folder copies it: {near}"
+            return f"{word}: is not in the guest; trapless copies files with a relative path: give {near}"
         return f"{word}: neither a file here nor a command of the guest"
     if any(f"{folder}/{word}" in guest for folder in _COMMANDS):
         return None
-    return f"{word}: the guest has no such command (--package {_PACKAGES.get(word, word)}, if Debian has it)"
+    return f"{word}: the guest has no such command (give --package {_PACKAGES.get(word, word)}, if Debian has it)"
 
 
 def _place(path: str) -> str:
