@@ -36,7 +36,7 @@ HEADS = ("goal", "figure", "date")
 DIRECTIONS = ("at least", "at most")
 _DECIMALS = range(2, 13)
 _HUGE = 1e15
-"""Figures from this size on: even their digits before the point vary by chance."""
+"""In figures of this size or more, even the digits before the decimal point vary by chance."""
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class Fake:
 def until(true: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < end, "did not come true"
+        assert time.monotonic() < end, f"the condition is not true after {seconds} s"
         time.sleep(0.02)
 
 

@@ -34,7 +34,7 @@ def wait_for(file: Path) -> None:
         if file.exists():
             return
         time.sleep(0.1)
-    raise AssertionError(f"no {file.name}")
+    raise AssertionError(f"{file.name} does not exist after 30 s")
 
 
 def test_the_machine_is_built_beside_a_kernel(cargo: Path) -> None:

@@ -124,7 +124,7 @@ TOP = "demo, run, profile, sweep, study, report, compare, trace, python, dev, he
     (["run", "--harts", "two", "--", "true"], "run: argument --harts: invalid int value: 'two'"),
 ])
 def test_what_was_meant(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
-    """One line says what to type."""
+    """One line names the mistake, and says what to type."""
     assert main(*arguments) in [(1, f"trapless: {line}\n"), (2, f"trapless: {line}\n")]
 
 
@@ -135,8 +135,8 @@ def test_help_of_a_command(main: Callable[..., tuple[int, str]]) -> None:
 
 @pytest.fixture
 def main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """Return a function that runs the command line in this process, with a machine that only prints its arguments: status and all
-    output."""
+    """Return a function that runs the command line in this process, with a machine that only prints its arguments. The function
+    returns the status and all output."""
     machine = tmp_path / "machine"
     machine.write_text('#!/bin/sh\necho told: "$@"\nexit 3\n')
     machine.chmod(0o755)
@@ -197,7 +197,7 @@ def test_bare_metal_leaves_no_files(main: Callable[..., tuple[int, str]], argume
 ])
 def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch,
                                          arguments: list[str], line: str) -> None:
-    """Such options are refused before anything is built."""
+    """Options that would have no effect are refused before anything is built."""
     monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
     assert main("run", *arguments, "--", "true") == (1, f"trapless: {line}\n")
 
@@ -231,7 +231,7 @@ def test_options_that_would_mean_nothing(main: Callable[..., tuple[int, str]], m
 ])
 def test_settings_that_would_not_act(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, command: str,
                                      arguments: list[str], line: str) -> None:
-    """An empty value, a value that another one replaces, and a data disk without data."""
+    """Empty values, values that a later one would replace, and data disks without data are refused."""
     monkeypatch.setattr(rootfs, "image", lambda *_: pytest.fail("goes on"))
     assert main(command, *arguments, "--", "true") == (2, f"trapless: {command}: argument {line}\n")
 
@@ -245,7 +245,7 @@ def test_settings_that_would_not_act(main: Callable[..., tuple[int, str]], monke
      "--memory 64M: --set machine.memory_bytes=99 sets the same value; give only one of them"),
 ])
 def test_values_of_the_profile_are_given_once(main: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
-    """This holds for guests and for bare-metal programs, and also in sweeps and in Python, which have no command line."""
+    """A value that is given twice is refused for guests, for bare-metal programs, in sweeps and in Python."""
     for more in (["--", "true"], ["--elf", "t.elf"]):
         assert main("run", *arguments, *more) == (2, f"trapless: run: {line}\n")
     if "--ssd" not in arguments:
@@ -275,7 +275,7 @@ def test_more_that_would_not_act(main: Callable[..., tuple[int, str]], monkeypat
 
 
 def test_what_adds_words_may_add_none(main: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script may have them in an empty variable. Different drives, and options that add up, are no repetition."""
+    """--cflags and --append may be empty, because a script may take them from a variable. Options that add up may be repeated."""
     taken = []
     monkeypatch.setattr(run, "run", lambda request: taken.append(request) or 0)
     data = "64M,block=512,ssd=tlc,namespace=n.img,block=4096,ro"

@@ -163,7 +163,7 @@ def test_missing_or_damaged_files(tmp_path: Path) -> None:
 
 
 def test_rows_without_runs_are_named_by_their_tables_keys(tmp_path: Path) -> None:
-    """They are not named by words that change with the version, nor by numbers that are results."""
+    """The names contain no words that change with the version, and no numbers that are results."""
     rows = [{"kind": "aspf", "threads": threads, "mean_us": 3.0, "git": "v2", "paper_us": 4.0} for threads in (1, 2)]
     made = Experiment("title", lambda setup: rows, {"t": Table(COLUMNS, keys=2)})
     measure.keep("made", made, Setup(tmp_path), rows, {"host_seconds": 1.0})

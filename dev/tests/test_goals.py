@@ -386,7 +386,7 @@ def test_a_measure_that_gives_no_number_is_named(small: Path, monkeypatch: pytes
 
 
 def test_two_at_once_lose_nothing(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both read the record before the first one writes it, unless one waits for the other."""
+    """Each of the two threads would read the record before the other one writes it, if it did not wait."""
     read = goals.measured
 
     def slow(*paths: Path) -> dict[str, goals.Measured]:

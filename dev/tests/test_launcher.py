@@ -116,7 +116,7 @@ def test_the_lists_cannot_be_had(host: Host) -> None:
 
 @pytest.mark.parametrize("half", [False, True])
 def test_doctor_after_a_failed_pip(host: Host, half: bool) -> None:
-    """It prints one line among the others, and installs nothing."""
+    """`doctor` prints one line about the failure among the others, and installs nothing."""
     pip = "echo WARNING: Retrying after error; echo ERROR: No matching distribution found for rich; exit 1"
     status, _, line = host.run("demo", UPDATE="true", INSTALL="true", PIP=pip)
     log = f"(whole log: {host.cache}/pip.log)"

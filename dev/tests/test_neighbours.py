@@ -40,7 +40,7 @@ SAME = 1.02
 LONGEST_US = 20_000
 """Longest wait of a single miss: the group's own kernel threads run before its programs, for some milliseconds at 100 MHz."""
 RING_US = 100_000
-"""The same where no thread has looked before the ring ran out: then these threads adopt the pages of all of its frames."""
+"""Longest wait if no thread has looked for work before the ring runs out: then the threads adopt the pages of all its frames."""
 SOURCES = tuple(Path(__file__).with_name(name) for name in ("neighbours.c", "neighbours-attacks.c", "neighbours-bytes.c"))
 ROUND = re.compile(r"^(\w+)((?: \w+=-?[\d.]+)+)$", re.MULTILINE)
 

@@ -286,6 +286,6 @@ def test_misses_of_the_hardware(program: Path, patched: Path, root: Path, tmp_pa
 @pytest.mark.guest
 @pytest.mark.series
 def test_frames_of_the_unit_in_software(program: Path, patched: Path, root: Path, tmp_path: Path) -> None:
-    """They are recorded like those of the hardware, but without the ring."""
+    """Frames are recorded as with hardware, but without those in the ring."""
     attributed(program, patched, root, tmp_path, "emulated", attribute=True)
     assert not any(frame["ring"] for frame in check_frames(tmp_path / "profile", tmp_path / "job"))

@@ -172,7 +172,7 @@ def test_one_file_for_every_reader(recorded: tuple[Path, dict]) -> None:
         assert name == "flame" or shown["data"]
     assert numbers(page)["flame"] == {"cycles": 90, "frames": 1}
     assert 'href="trace.json"' in page and 'href="https://ui.perfetto.dev"' in page
-    assert re.search(r'id="cut">.*7 faults\. ', page, re.DOTALL), "what is missing is said"
+    assert re.search(r'id="cut">.*7 faults\. ', page, re.DOTALL), "the page says how many faults are missing"
     assert page.count("Plotly.react(holder") == 1
 
 

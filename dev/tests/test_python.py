@@ -70,7 +70,7 @@ def test_run(fake: Fake, tmp_path: Path) -> None:
 
 
 def test_one_alone_is_not_its_letters(fake: Fake, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This holds for an input, a package, a series and a kind."""
+    """A string instead of a list is one value: for inputs, packages, series and kinds."""
     asked = []
 
     def stop(request: Request) -> None:
@@ -259,7 +259,7 @@ def test_lines_over_words(made: Path) -> None:
         with pytest.raises(trapless.Error, match="plot: log: the column kind has words, not numbers"):
             trapless.figure(runs, "kind", "mean_us", "threads", form=form, log=True)
     gap = pd.DataFrame({"size": [1, None, 4], "us": [1.0, 2.0, 3.0]})
-    assert drawn(trapless.plot(gap, "size", "us"))["us"][:2] == ([1, 4], [1, 3]), "a row without x has no place"
+    assert drawn(trapless.plot(gap, "size", "us"))["us"][:2] == ([1, 4], [1, 3]), "the plot leaves out rows without x"
     assert [tick.get_text() for tick in trapless.figure(gap, "size", "us").axes[0].get_xticklabels()] == ["1", "4"]
 
 

@@ -22,7 +22,7 @@ def lines(path: Path) -> list[str]:
 
 
 def rounds(requirements: Iterable[str]) -> list[list[str]]:
-    """The same in as few lists as name each package once at most."""
+    """Split requirements into as few lists as possible, none of which names a package twice."""
     found: list[dict[str, str]] = []
     for line in sorted(set(requirements)):
         name = line.partition("==")[0].lower()

@@ -83,7 +83,7 @@ def test_harts_that_the_kernel_leaves_out_are_refused(config: str | None, most: 
     assert refused(harts=most) is False
     assert not refused(profile="server")
     assert not refused(profile=str(tmp_path / "fewer.toml"))
-    assert not refused(profile="no such profile"), "the machine says so"
+    assert not refused(profile="no such profile"), "the machine reports the error"
     for too_many in ({"harts": 9}, {"settings": ("machine.harts=2", "machine.harts = 16")},
                      {"profile": str(tmp_path / "own.toml")}):
         assert refused(**too_many) is (most == 8)

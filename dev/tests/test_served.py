@@ -33,7 +33,7 @@ def test_reads_are_those_since_the_command_began() -> None:
     assert served.figures("hwdp", outcome(30, 10)) == {"data_reads": 40, "data_reads_by_hardware": 30}
     stats = {"milestones": [{"number": 1, "reads": []}], "disks": disks(1, 1)[:2]}
     assert served.line("hwdp", Outcome(0, stats)) is None, "no data disk"
-    assert served.figures("hwdp", Outcome(1)) == {}, "the guest never got so far"
+    assert served.figures("hwdp", Outcome(1)) == {}, "the guest did not reach its first command"
 
 
 def test_a_line_says_why() -> None:

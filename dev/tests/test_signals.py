@@ -65,7 +65,7 @@ def wait_for(file: Path) -> None:
         if file.exists():
             return
         time.sleep(0.05)
-    raise AssertionError(f"no {file.name}")
+    raise AssertionError(f"{file.name} does not exist after 30 s")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

@@ -102,7 +102,7 @@ def test_values_reach_the_guest(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> 
     (fake.folder / "own.toml").write_text(f"ssd = '{fake.folder / 'drive.toml'}'")
     before = kept.key(FAKE, one)
     (fake.folder / "drive.toml").write_text("read_us = 20")
-    assert kept.key(FAKE, one) != before, "and so is its drive"
+    assert kept.key(FAKE, one) != before, "the drive's file is part of the key"
 
 
 def test_a_drive_of_the_data_is_sought_beside_the_file(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_workloads_by_name(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("workload", ["fio", "ycsb-C", "db_bench"])
 def test_workloads_share_their_mappings(fake: Fake, workload: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They do as the option says. By default, threads of fio do; RocksDB's threads share the mapping of each file anyway."""
+    """`share` decides whether threads share a mapping. By default, fio's threads do; RocksDB maps each file only once anyway."""
     monkeypatch.setattr(workloads.dataset, "image", lambda size: fake.folder / "root.img")
     monkeypatch.setattr(workloads.ycsb, "program", lambda: fake.folder / "root.img")
     for program in (workloads.ycsb, workloads.dbbench):
@@ -267,7 +267,7 @@ EXAMPLES = ROOT / "docs" / "examples"
 
 
 def test_examples_are_those_of_the_guide() -> None:
-    """All of them can be loaded, too."""
+    """The guide shows the examples as they are, and all of them can be loaded."""
     guide = (ROOT / "docs" / "reference" / "sweeps.md").read_text()
     shown = dict(re.findall(r"<!-- example (\S+) -->\n(.*?)<!-- end -->", guide, re.DOTALL))
     assert "walk.toml" in shown

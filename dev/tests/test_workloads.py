@@ -76,7 +76,7 @@ def test_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: p
 
     assert record.outdated(["xz", "other"], ACCESSES, out) == []
     assert record.outdated(["xz"], ACCESSES + 1, out) == ["xz"]
-    assert record.outdated(["xz"], ACCESSES, tmp_path) == [], "not there at all"
+    assert record.outdated(["xz"], ACCESSES, tmp_path) == [], "a trace that does not exist is not outdated"
 
     # The same bytes are recorded again, from the existing inputs and in another folder.
     content = (out / "xz.trace").read_bytes()
