@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use trapless_memory::{ClockHz, Cycle};
-use trapless_timing::{Cache, Line, SsdOp, SsdParams, SsdTiming};
+use trapless_timing::{Cache, Line, SsdOp, SsdParams};
 
 use crate::Error;
+use crate::drive::Drive;
 use crate::pages::{LINES, Origin, Page, PageId, Pages, Pid, Place};
 use crate::replacement::{Forever, Lru, Replace, TwoLists, VirtualTime};
 use crate::sched::{self, Entity, Schedule};
-use crate::settings::{Replacement, Settings, TICKS, Time};
+use crate::settings::{CacheOf, Replacement, Settings, Time};
 use crate::stats::Stats;
 
 const PAGE_BYTES: u64 = 4096;
@@ -58,10 +58,14 @@ pub struct Core {
     pub asleep: usize,
     /// Is told of every access that the cache does not serve, once its page is there: the string of pages.
     pub watch: Option<Watch>,
-    pub(crate) cache: Cache<bool, u64>,
+    /// One for all processes, or each process's own.
+    caches: Vec<Cache<bool, u64>>,
+    private: bool,
     pub(crate) now: Time,
     pub(crate) evicted: VecDeque<Evicted>,
-    device: SsdTiming,
+    device: Drive,
+    /// Turns that each process has had.
+    pub(crate) turns: Vec<u32>,
     free: Vec<u32>,
     /// Writes of each page; those underway hold a frame.
     writes: Vec<u64>,
@@ -85,6 +89,8 @@ impl Core {
             sched.add(Entity::new(process.nice));
         }
         let sets = cpu.cache_kib * 1024 / PAGE_BYTES * LINES / cpu.cache_ways;
+        let private = cpu.cache == CacheOf::Process;
+        let caches = if private { settings.processes.len() } else { 1 };
         Ok(Core {
             pages,
             replacement: match settings.memory.replacement.unwrap_or(usual) {
@@ -97,10 +103,12 @@ impl Core {
             running: None,
             asleep: 0,
             watch: None,
-            cache: Cache::new(sets as usize, cpu.cache_ways as usize),
+            caches: (0..caches).map(|_| Cache::new(sets as usize, cpu.cache_ways as usize)).collect(),
+            private,
+            turns: vec![0; settings.processes.len()],
             now: 0,
             evicted: VecDeque::new(),
-            device: SsdTiming::new(&settings.device.params()?, ClockHz(TICKS), 0),
+            device: Drive::new(&settings.device.params()?, settings.device.ahead),
             free: (0..settings.memory.frames).rev().collect(),
             writes: vec![],
             writing: 0,
@@ -125,6 +133,27 @@ impl Core {
     #[inline]
     pub(crate) fn line(pid: Pid, line: u64) -> Line {
         Line(line | (pid as u64) << LINE_BITS)
+    }
+
+    /// The cache that serves a process.
+    #[inline]
+    pub(crate) fn cache(&mut self, pid: Pid) -> &mut Cache<bool, u64> {
+        &mut self.caches[if self.private { pid } else { 0 }]
+    }
+
+    /// A line in its process's cache is written.
+    pub(crate) fn store(&mut self, pid: Pid, vpn: u64) {
+        let page = self.pages.accessed(pid, vpn);
+        // A private cache keeps lines of pages that have left DRAM.
+        if !self.private || self.place(page) == Place::Resident {
+            self.pages[page].dirty = true;
+        }
+    }
+
+    /// Whether a page was accessed in the last turn of its process, or in the one at hand.
+    pub fn accessed_in_last_turn(&self, page: PageId) -> bool {
+        let page = &self.pages[page];
+        page.turn == self.turns[page.owner]
     }
 
     /// The drive.
@@ -236,17 +265,13 @@ impl Core {
 
     fn read(&mut self, page: PageId, frame: u32, origin: Origin) -> Time {
         let at = u64::from(page.0) * PAGE_BYTES;
-        let until = self.command(SsdOp::Read { at, bytes: PAGE_BYTES });
+        let until = self.device.start(self.now, SsdOp::Read { at, bytes: PAGE_BYTES }, origin == Origin::Demand);
         let entry = &mut self.pages[page];
         (entry.place, entry.frame, entry.origin) = (Place::Reading(until), frame, origin);
         (entry.accessed, entry.dirty) = (false, false);
         self.replacement.insert(page, entry.owner);
         self.stats.reads += 1;
         until
-    }
-
-    fn command(&mut self, op: SsdOp) -> Time {
-        self.device.start(Cycle(self.now) + self.device.fetch_delay(), op).0
     }
 
     /// Takes a frame from the page that has to go; whether there was one.
@@ -260,13 +285,15 @@ impl Core {
         };
         let entry = &mut self.pages[page];
         self.stats.evicted(entry.origin, entry.accessed);
-        for line in entry.vpn * LINES..(entry.vpn + 1) * LINES {
-            self.cache.remove(Core::line(entry.owner, line));
+        if !self.private {
+            for line in entry.vpn * LINES..(entry.vpn + 1) * LINES {
+                self.caches[0].remove(Core::line(entry.owner, line));
+            }
         }
         let written = entry.dirty;
         if written {
             entry.place = Place::Writing;
-            let until = self.command(SsdOp::Write(PAGE_BYTES));
+            let until = self.device.start(self.now, SsdOp::Write(PAGE_BYTES), false);
             if self.writes.len() <= page.index() {
                 self.writes.resize(page.index() + 1, 0);
             }
@@ -285,6 +312,13 @@ impl Core {
     /// Evicts until as many frames are free, or soon will be, as are to be kept.
     fn keep_reserve(&mut self) {
         while (self.free.len() as u32 + self.writing) < self.settings.memory.reserve && self.evict() {}
+    }
+
+    /// Keeps a page that is being written in its frame.
+    pub fn keep(&mut self, page: PageId) {
+        if self.place(page) == Place::Writing {
+            self.rescue(page);
+        }
     }
 
     /// A page that is being written is wanted again: it keeps its frame.

@@ -69,6 +69,8 @@ pub struct Page {
     pub frame: u32,
     /// Accessed since it was read (PG_ACCESSED). When the page leaves for the device, the value stays as it was.
     pub accessed: bool,
+    /// The turn of its process in which it was last accessed.
+    pub turn: u32,
     /// Written since it was read.
     pub dirty: bool,
     /// What caused its read.
@@ -159,7 +161,7 @@ impl Pages {
         if id == new {
             let place = if self.resident { Place::Resident } else { Place::Device };
             let origin = Origin::Demand;
-            self.pages.push(Page { owner, vpn, place, frame: 0, accessed: true, dirty: false, origin, awaited: false });
+            self.pages.push(Page { owner, vpn, place, frame: 0, accessed: true, turn: 0, dirty: false, origin, awaited: false });
         }
         id
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a simulation is made of: a TOML file, whose defaults are the paper's (ASPF IV-A).
 
+mod presets;
+
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,7 @@ use toml::{Table, Value};
 use trapless_timing::SsdParams;
 
 use crate::Error;
+pub use crate::policy::Aspf;
 
 /// A point in simulated time, or a length of it: picoseconds.
 pub type Time = u64;
@@ -36,6 +39,9 @@ pub fn ms(ms: f64) -> Time {
 pub struct Settings {
     /// What to do about faults: the name of a policy ([`crate::policy::built_in`]).
     pub policy: String,
+    /// The set of values that it began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
     /// Processor and its cache.
     #[serde(default)]
     pub cpu: Cpu,
@@ -74,6 +80,8 @@ pub struct Cpu {
     pub cache_kib: u64,
     /// Its ways.
     pub cache_ways: u64,
+    /// Whose it is.
+    pub cache: CacheOf,
     /// From the running process to another one, us.
     pub context_switch_us: f64,
     /// The kernel's own work for a fault, us.
@@ -82,8 +90,18 @@ pub struct Cpu {
 
 impl Default for Cpu {
     fn default() -> Cpu {
-        Cpu { instruction_ns: 0.25, cache_kib: 8192, cache_ways: 16, context_switch_us: 5.0, fault_us: 0.0 }
+        Cpu { instruction_ns: 0.25, cache_kib: 8192, cache_ways: 16, cache: CacheOf::All, context_switch_us: 5.0, fault_us: 0.0 }
     }
+}
+
+/// Whose a cache is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheOf {
+    /// All processes share one, and a page's lines leave it with the page.
+    All,
+    /// Each process has its own, and a page's lines stay: as if each trace had been filtered by a cache beforehand.
+    Process,
 }
 
 /// DRAM.
@@ -138,11 +156,25 @@ pub struct Device {
     /// Data rate, 10^6 bytes a second, in place of the drive's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mb_per_s: Option<f64>,
+    /// How commands that nobody waits for, reads ahead and writes, share the drive with those of faults.
+    pub ahead: Ahead,
+}
+
+/// How reads ahead and writes share the drive with the reads of faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ahead {
+    /// All commands are served in their order.
+    Queued,
+    /// Reads of faults wait for each other alone; the others wait for all.
+    BehindDemand,
+    /// They take the idle drive's latency, and are in nobody's way.
+    Free,
 }
 
 impl Default for Device {
     fn default() -> Device {
-        Device { drive: "ull".into(), latency_us: None, channels: None, mb_per_s: None }
+        Device { drive: "ull".into(), latency_us: None, channels: None, mb_per_s: None, ahead: Ahead::Queued }
     }
 }
 
@@ -208,37 +240,6 @@ pub struct Prefetch {
 impl Default for Prefetch {
     fn default() -> Prefetch {
         Prefetch { pages: 4, page_cluster: 3 }
-    }
-}
-
-/// A-SPF: what the paper leaves open (studies/aspf/choices.md).
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Aspf {
-    /// Pages of a set at most.
-    pub set_capacity: u32,
-    /// Whether a fault of an earlier turn of its process can be the previous one.
-    pub sets_span_turns: bool,
-    /// A set whose share of useful prefetches is lower is outdated.
-    pub min_accuracy: f64,
-    /// Most pages read before one turn of a memory-intensive process.
-    pub max_reconstruct: u32,
-    /// Reads of theirs that are underway at a time.
-    pub reconstruct_depth: u32,
-    /// Window of the predictor, ms.
-    pub window_ms: f64,
-}
-
-impl Default for Aspf {
-    fn default() -> Aspf {
-        Aspf {
-            set_capacity: 256,
-            sets_span_turns: false,
-            min_accuracy: 0.5,
-            max_reconstruct: 4096,
-            reconstruct_depth: 4,
-            window_ms: 24.0,
-        }
     }
 }
 
@@ -310,6 +311,7 @@ impl Settings {
                 Error::Settings(format!("{change}: not KEY=VALUE of a known key, like memory.frames=4096"))
             })?;
         }
+        presets::fill_in(&mut table).map_err(|e| wrong(&e))?;
         let mut settings: Settings = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| wrong(&format!("{}: {}", e.path(), e.inner().message().lines().next().unwrap_or_default())))?;
         for process in &mut settings.processes {

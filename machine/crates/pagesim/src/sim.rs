@@ -179,6 +179,7 @@ impl Sim {
         let waited = self.core.now - self.programs[pid].ready;
         let process = &mut self.core.stats.processes[pid];
         process.longest_wait = process.longest_wait.max(waited);
+        self.core.turns[pid] += 1;
         self.core.replacement.enter(pid, self.core.now);
         self.policy.enter(&mut self.core, pid);
         self.settle();
@@ -270,12 +271,11 @@ impl Sim {
                 let Step { line, kind, instructions, repeats } = step;
                 self.pass(pid, instructions, repeats + 1);
                 let store = kind == Kind::Store;
-                match self.core.cache.touch(Core::line(pid, line)) {
+                match self.core.cache(pid).touch(Core::line(pid, line)) {
                     Some(dirty) if *dirty >= store => {}
                     Some(dirty) => {
                         *dirty = true;
-                        let page = self.core.pages.accessed(pid, line / LINES);
-                        self.core.pages[page].dirty = true;
+                        self.core.store(pid, line / LINES);
                     }
                     None => {
                         let faults = self.core.stats.reads + self.core.stats.rescued;
@@ -349,12 +349,14 @@ impl Sim {
         if let Some(watch) = &mut self.core.watch {
             watch(page, &mut self.core.pages[page], self.core.now);
         }
+        let turn = self.core.turns[pid];
         let entry = &mut self.core.pages[page];
+        entry.turn = turn;
         let first = !std::mem::replace(&mut entry.accessed, true) && entry.origin != Origin::Demand;
         entry.dirty |= store;
         entry.awaited = false;
         self.core.replacement.touch(page, self.core.now);
-        self.core.cache.insert(Core::line(pid, line), store);
+        self.core.cache(pid).insert(Core::line(pid, line), store);
         if first {
             self.core.stats.used(self.core.pages[page].origin);
             self.policy.used(&mut self.core, page);

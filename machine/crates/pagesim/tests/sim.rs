@@ -62,6 +62,7 @@ fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
         space: None,
     };
     let mut settings = Settings {
+        preset: None,
         policy: policy.into(),
         cpu: Default::default(),
         memory: Memory { frames, dram_ns: 50.0, replacement: None, reserve: 0 },

@@ -96,11 +96,12 @@ impl Schedule for Cfs {
     }
 
     /// Its share, by weight, of a period in which each ready process runs once (sched_slice).
-    fn slice(&self, running: Pid) -> Time {
-        let ready = self.tree.len() as u64 + 1;
-        let period = self.latency.max(ready * self.min_granularity);
+    fn slice_beside(&self, running: Pid, others: &[Pid]) -> Time {
+        let ready = self.tree.len() + others.len() + 1;
+        let period = self.latency.max(ready as u64 * self.min_granularity);
         let weight = self.entities[running].weight;
-        let all = weight + self.tree.iter().map(|entry| self.entities[entry.1].weight).sum::<u64>();
+        let queued = self.tree.iter().map(|entry| &entry.1).chain(others);
+        let all = weight + queued.map(|pid| self.entities[*pid].weight).sum::<u64>();
         (u128::from(period) * u128::from(weight) / u128::from(all)) as Time
     }
 

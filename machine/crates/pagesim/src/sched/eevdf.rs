@@ -117,7 +117,7 @@ impl Schedule for Eevdf {
         false
     }
 
-    fn slice(&self, running: Pid) -> Time {
+    fn slice_beside(&self, running: Pid, _others: &[Pid]) -> Time {
         let entity = &self.entities[running];
         let left = (entity.deadline - entity.vruntime).max(1) as u128;
         (left * u128::from(entity.weight)).div_ceil(u128::from(super::NICE_0)) as Time

@@ -75,7 +75,11 @@ pub trait Schedule {
     /// Whether a process that has just woken takes the processor from the running one.
     fn preempts(&self, running: Pid, woken: Pid) -> bool;
     /// How long the running process may run.
-    fn slice(&self, running: Pid) -> Time;
+    fn slice(&self, running: Pid) -> Time {
+        self.slice_beside(running, &[])
+    }
+    /// The same if `others`, which are not in the queue, were ready, too.
+    fn slice_beside(&self, running: Pid, others: &[Pid]) -> Time;
     /// Processes in the queue, in the order of their virtual run times.
     fn ready(&self) -> Vec<Pid>;
 }

@@ -3,24 +3,39 @@
 
 use std::collections::VecDeque;
 
+use super::settings::{Aspf, FaultRate};
 use crate::pages::Pid;
 use crate::settings::{Time, ms};
 
 /// Times of the faults of each process in a window.
 #[derive(Debug)]
 pub struct Predictor {
+    rate: FaultRate,
     period: Time,
     faults: Vec<VecDeque<Time>>,
-    /// Faults in the window of each process, when it was last asked for.
-    averages: Vec<usize>,
+    /// When each process's turn began.
+    turns: Vec<Time>,
+    /// Fault rate of each process, when it was last asked for: faults in the window, or faults per picosecond of its turn.
+    averages: Vec<f64>,
     longest: usize,
 }
 
 impl Predictor {
-    /// Starts without faults; looks at the faults of the last `window_ms` milliseconds.
-    pub fn new(processes: usize, window_ms: f64) -> Predictor {
-        let faults = vec![VecDeque::new(); processes];
-        Predictor { period: ms(window_ms), faults, averages: vec![0; processes], longest: 0 }
+    /// Starts without faults.
+    pub fn new(processes: usize, settings: &Aspf) -> Predictor {
+        Predictor {
+            rate: settings.fault_rate,
+            period: ms(settings.window_ms),
+            faults: vec![VecDeque::new(); processes],
+            turns: vec![0; processes],
+            averages: vec![0.0; processes],
+            longest: 0,
+        }
+    }
+
+    /// A process's turn begins.
+    pub fn enter(&mut self, pid: Pid, now: Time) {
+        self.turns[pid] = now;
     }
 
     /// A process has faulted (steps 1 to 3).
@@ -29,15 +44,22 @@ impl Predictor {
         self.longest = self.longest.max(self.faults.iter().map(VecDeque::len).sum());
     }
 
-    /// Whether a process, at the end of a turn, has had more faults in the window than all had on average, each at the end of its
-    /// last turn (steps 4 to 7). The period, by which all are divided, does not matter to that.
+    /// Whether a process, at the end of a turn, has had a higher fault rate than all had on average, each at the end of its last
+    /// turn (steps 4 to 7). The window's length, by which all would be divided, does not matter to that.
     pub fn is_intense(&mut self, pid: Pid, now: Time) -> bool {
         let faults = &mut self.faults[pid];
-        while faults.front().is_some_and(|first| first + self.period < now) {
+        let from = match self.rate {
+            FaultRate::Window => now.saturating_sub(self.period),
+            FaultRate::Turn => self.turns[pid],
+        };
+        while faults.front().is_some_and(|first| *first < from) {
             faults.pop_front();
         }
-        self.averages[pid] = faults.len();
-        self.averages[pid] * self.averages.len() > self.averages.iter().sum()
+        self.averages[pid] = match self.rate {
+            FaultRate::Window => faults.len() as f64,
+            FaultRate::Turn => faults.len() as f64 / (now - from).max(1) as f64,
+        };
+        self.averages[pid] * self.averages.len() as f64 > self.averages.iter().sum()
     }
 
     /// Bytes of the queues at their longest: a timestamp of eight bytes for each fault.
@@ -65,7 +87,7 @@ mod tests {
     /// | P1 at 30 | none | 0, 0, 1 | 0.33 | no |
     #[test]
     fn algorithm_4_by_hand() {
-        let mut predictor = Predictor::new(3, 10.0);
+        let mut predictor = Predictor::new(3, &Aspf { window_ms: 10.0, ..Aspf::default() });
         let mut faults =
             [(0, 1), (0, 2), (2, 3), (2, 4), (2, 5), (1, 6), (0, 7), (0, 8), (0, 9), (2, 9), (2, 9), (2, 10)]
                 .map(|(pid, at)| (pid, ms(f64::from(at))))

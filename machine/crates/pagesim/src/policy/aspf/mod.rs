@@ -5,16 +5,18 @@ pub mod demand;
 pub mod postpone;
 pub mod reconstruct;
 pub mod sets;
+pub mod settings;
 
 use demand::Predictor;
 use postpone::Postpone;
 use reconstruct::UllLists;
 use sets::Sets;
+use settings::{Accessed, Rebuilt};
 
 use super::{Bookkeeping, Policy, Registration};
 use crate::core::{Core, Evicted};
-use crate::pages::{Origin, PageId, Pid};
-use crate::settings::Settings;
+use crate::pages::{Origin, PageId, Pid, Place};
+use crate::settings::{Settings, Time};
 
 /// The policies of this file.
 pub const POLICIES: &[Registration] = &[
@@ -52,7 +54,7 @@ impl Aspf {
     /// With `labels` for A-SPF, without for A-SPF*.
     pub fn new(settings: &Settings, labels: Option<Vec<bool>>) -> Aspf {
         let count = settings.processes.len();
-        let predictor = labels.is_none().then(|| Predictor::new(count, settings.aspf.window_ms));
+        let predictor = labels.is_none().then(|| Predictor::new(count, &settings.aspf));
         Aspf {
             sets: Sets::new(&settings.aspf, settings.prefetch.pages),
             postpone: Postpone::new(count),
@@ -64,9 +66,13 @@ impl Aspf {
         }
     }
 
-    /// The next memory-intensive process: in the order of virtual run times, then of the postpone queue.
+    /// The memory-intensive process whose pages are read while another one runs.
     fn next_intense(&self, core: &Core) -> Option<Pid> {
-        core.sched.ready().into_iter().chain(self.postpone.queue()).find(|pid| self.intense[*pid])
+        let mut order = core.sched.ready().into_iter().chain(self.postpone.queue());
+        match core.settings.aspf.rebuilt {
+            Rebuilt::AnyIntense => order.find(|pid| self.intense[*pid]),
+            Rebuilt::NextOnly => order.next().filter(|pid| self.intense[*pid]),
+        }
     }
 
     /// Keeps some reads of the rebuilding process's pages underway (III-B3).
@@ -78,14 +84,15 @@ impl Aspf {
                 break;
             }
             let Some(page) = self.lists.first(pid) else { break };
+            core.keep(page);
+            let until = core.prefetch(page, Origin::Reconstruct);
+            if until.is_none() && core.is_out(page) {
+                // No frame to be had: not now.
+                break;
+            }
             self.lists.forget(core, page);
             *left -= 1;
-            match core.prefetch(page, Origin::Reconstruct) {
-                Some(until) => last = Some(until),
-                // No frame to be had: not now.
-                None if core.is_out(page) => break,
-                None => {}
-            }
+            last = until.or(last);
         }
         match last {
             Some(until) => core.call_at(until),
@@ -115,14 +122,18 @@ impl Policy for Aspf {
 
     fn evicted(&mut self, core: &mut Core, Evicted { page, .. }: Evicted) {
         let entry = &core.pages[page];
-        if !core.is_out(page) && entry.place != crate::pages::Place::Writing {
+        if !core.is_out(page) && entry.place != Place::Writing {
             // It is on its way back.
             return;
         }
         if entry.origin == Origin::Set && !entry.accessed {
             self.sets.missed(page);
         }
-        self.lists.insert(entry.owner, page, entry.accessed);
+        let accessed = match core.settings.aspf.accessed {
+            Accessed::SinceRead => entry.accessed,
+            Accessed::LastTurn => core.accessed_in_last_turn(page),
+        };
+        self.lists.insert(entry.owner, page, accessed);
     }
 
     fn take_next(&mut self, core: &mut Core) -> Option<Pid> {
@@ -131,6 +142,9 @@ impl Policy for Aspf {
 
     fn enter(&mut self, core: &mut Core, pid: Pid) {
         self.lists.turn(pid);
+        if let Some(predictor) = &mut self.predictor {
+            predictor.enter(pid, core.now());
+        }
         if !core.settings.aspf.sets_span_turns {
             self.previous[pid] = None;
         }
@@ -146,6 +160,14 @@ impl Policy for Aspf {
         self.rebuilding = rebuilding;
         if idle {
             self.rebuild(core);
+        }
+    }
+
+    fn slice(&mut self, core: &mut Core, pid: Pid) -> Time {
+        if core.settings.aspf.postponed_are_ready {
+            core.sched.slice_beside(pid, &self.postpone.queue().collect::<Vec<_>>())
+        } else {
+            core.sched.slice(pid)
         }
     }
 

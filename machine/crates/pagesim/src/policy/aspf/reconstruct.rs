@@ -37,9 +37,8 @@ impl UllLists {
 
     /// A page has been evicted (algorithm 3): to the head of the reconstruct list if it was accessed, else of the inactive one.
     pub fn insert(&mut self, owner: Pid, page: PageId, accessed: bool) {
-        if self.links.is_linked(page.0) {
-            return;
-        }
+        // A page that was wanted again while it was being written has left no list.
+        self.take(owner, page);
         self.operations += 1;
         let len = self.inactive.len().max(page.index() + 1);
         self.inactive.resize(len, false);

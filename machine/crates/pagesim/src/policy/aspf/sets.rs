@@ -5,7 +5,7 @@
 use crate::links::{End, Links, List};
 use crate::pages::PageId;
 use crate::policy::Bookkeeping;
-use crate::settings;
+use crate::policy::aspf::settings::{Aspf, FullSet};
 
 /// Sizes that the paper states (IV-C2), bytes.
 const SET_STRUCT: u64 = 20;
@@ -38,6 +38,7 @@ pub struct Sets {
     nodes: Vec<Node>,
     links: Links,
     capacity: usize,
+    full_set: FullSet,
     pages: u32,
     min_accuracy: f64,
     operations: u64,
@@ -45,12 +46,13 @@ pub struct Sets {
 
 impl Sets {
     /// With at most `pages` read at a time.
-    pub fn new(settings: &settings::Aspf, pages: u32) -> Sets {
+    pub fn new(settings: &Aspf, pages: u32) -> Sets {
         Sets {
             sets: vec![],
             nodes: vec![],
             links: Links::default(),
             capacity: settings.set_capacity as usize,
+            full_set: settings.full_set,
             pages,
             min_accuracy: settings.min_accuracy,
             operations: 0,
@@ -94,6 +96,7 @@ impl Sets {
             (Some(set), None) if !self.is_full(set) => self.nodes[page.index()].set = Some(set),
             // Steps 14 to 16.
             (None, Some(set)) if !self.is_full(set) => self.join(previous, set, true),
+            (Some(_), None) | (None, Some(_)) if self.full_set == FullSet::Leave => {}
             // "Otherwise": the set's tail makes room.
             (Some(set), None) => {
                 self.drop_tail(set);
@@ -187,7 +190,7 @@ mod tests {
     use super::*;
 
     fn sets(capacity: u32, pages: u32) -> Sets {
-        Sets::new(&settings::Aspf { set_capacity: capacity, ..settings::Aspf::default() }, pages)
+        Sets::new(&Aspf { set_capacity: capacity, ..Aspf::default() }, pages)
     }
 
     /// Faults in a row; of each set its members from the head.
