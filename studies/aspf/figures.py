@@ -55,8 +55,8 @@ class Case:
     policy: str
     values: dict[str, object] = field(default_factory=dict)
     """Keys of the configuration that differ from the paper's setting."""
-    scattered: bool = False
-    """Pages lie at random addresses."""
+    scattered: int = 0
+    """Rows of so many pages lie at random addresses; 0: all lie where they are."""
 
 
 def product(mixes: Iterable[str], policies: Sequence[str], values: Sequence[dict[str, object]] = ({},)) -> list[Case]:
@@ -96,11 +96,11 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
             "name": name,
             "trace": str(found[name].path),
             "intense": paper.intense(name),
-            **({"scattered": True} if case.scattered else {}),
+            **({"scattered": case.scattered} if case.scattered else {}),
         } for name in in_order(paper.mixes()[case.mix], setup.order)]
         values = {"policy": case.policy, "memory.frames": frames, "process": processes, **case.values}
         title = " ".join([case.mix, case.policy, *(f"{key}={value}" for key, value in case.values.items()),
-                          *(["scattered"] if case.scattered else []), *([f"order {setup.order}"] if setup.order else [])])
+                          *([f"scattered by {case.scattered}"] if case.scattered else []), *([f"order {setup.order}"] if setup.order else [])])
         return runs.Run(title, runs.changed(paper.setting(), values), setup.settings)
 
     todo = [run(case) for case in cases]

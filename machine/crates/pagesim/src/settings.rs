@@ -289,9 +289,10 @@ pub struct Process {
     /// Memory-intensive, as profiled beforehand (A-SPF).
     #[serde(default)]
     pub intense: bool,
-    /// Its pages change places among each other, at random: neighbours in address space tell nothing (an experiment).
+    /// Pages that stay together while rows of so many change places at random; 0: all pages stay where they are. With 1, neighbours
+    /// in address space tell nothing (an experiment).
     #[serde(default)]
-    pub scattered: bool,
+    pub scattered: u32,
     /// The address space of a trace that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<u64>,

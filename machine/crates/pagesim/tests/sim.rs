@@ -58,7 +58,7 @@ fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
         trace: "".into(),
         nice: 0,
         intense: n == 0,
-        scattered: false,
+        scattered: 0,
         space: None,
     };
     let mut settings = Settings {

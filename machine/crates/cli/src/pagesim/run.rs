@@ -58,7 +58,10 @@ pub fn run(options: &Run) -> Result<()> {
         let trace = Recorded::open(&process.trace, Which { space: process.space, kernel: false })?;
         total += trace.accesses().unwrap_or(0);
         let ranges = extents(&process.trace)?;
-        sources.push(if process.scattered { Box::new(Scattered::new(trace, &ranges)) } else { Box::new(trace) });
+        sources.push(match process.scattered {
+            0 => Box::new(trace),
+            row => Box::new(Scattered::new(trace, &ranges, row.into())),
+        });
         mapped.push(ranges);
     }
     let (begin, terminal) = (Instant::now(), stderr().is_terminal());

@@ -6,7 +6,7 @@ use trapless_timing::scatter;
 use super::{LINE_SHIFT, PAGE_SHIFT, Source, Step, Tail};
 use crate::Error;
 
-/// Its pages change places among each other, at random but the same in each run.
+/// Its pages change places among each other, at random but the same in each run. Rows of adjacent pages stay together.
 pub struct Scattered<S> {
     source: S,
     /// First virtual page number of each mapped range, and how many mapped pages lie before it.
@@ -18,16 +18,22 @@ pub struct Scattered<S> {
 }
 
 impl<S: Source> Scattered<S> {
-    /// `mapped` are the ranges of virtual page numbers (first, count) that the program accesses, in any order.
-    pub fn new(source: S, mapped: &[(u64, u64)]) -> Scattered<S> {
+    /// `mapped` are the ranges of virtual page numbers (first, count) that the program accesses, in any order. Each range is cut
+    /// into rows of `row` pages (at least 1), and the rows change places; the rest of a range stays where it is.
+    pub fn new(source: S, mapped: &[(u64, u64)], row: u64) -> Scattered<S> {
         let mut sorted = mapped.to_vec();
         sorted.sort_unstable();
-        let (mut ranges, mut places) = (vec![], vec![]);
+        let (mut ranges, mut places, mut rows) = (vec![], vec![], vec![]);
         for (first, count) in sorted {
             ranges.push((first, places.len()));
+            rows.extend((0..count / row).map(|n| (first + n * row, places.len() + (n * row) as usize)));
             places.extend(first..first + count);
         }
-        places.sort_by_cached_key(|&page| scatter(page));
+        let mut targets: Vec<u64> = rows.iter().map(|(first, _)| *first).collect();
+        targets.sort_by_cached_key(|&first| scatter(first));
+        for ((_, at), target) in rows.iter().zip(targets) {
+            places[*at..*at + row as usize].iter_mut().zip(target..).for_each(|(place, to)| *place = to);
+        }
         Scattered { source, ranges, places, last: (u64::MAX, u64::MAX) }
     }
 

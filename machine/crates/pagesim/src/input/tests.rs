@@ -280,29 +280,46 @@ impl Source for Pages {
     }
 }
 
-#[test]
-fn scattered_pages_change_places_among_each_other() {
+/// Each page's place, of programs that access each page of three ranges twice, and the accesses themselves.
+fn scattered(row: u64) -> (Vec<u64>, Vec<u64>) {
     let pages: Vec<u64> = [100..140, 7..20, 5000..5100].into_iter().flatten().collect();
-    let scattered = || {
-        let twice = pages.iter().chain(&pages).copied().collect::<Vec<_>>();
-        let mut source = Scattered::new(Pages(twice.into_iter()), &[(5000, 100), (100, 40), (7, 13)]);
-        let mut steps = vec![];
-        while let Some(step) = source.next().unwrap() {
-            steps.push(step);
-        }
-        steps
-    };
-    let steps = scattered();
-    // The line in the page is the same, and so is the place each time.
-    assert!(steps.iter().zip(pages.iter().cycle()).all(|(step, page)| step.line & 63 == page & 63));
-    let places: Vec<u64> = steps.iter().map(Step::page).collect();
+    let twice = pages.iter().chain(&pages).copied().collect::<Vec<_>>();
+    let mut source = Scattered::new(Pages(twice.into_iter()), &[(5000, 100), (100, 40), (7, 13)], row);
+    let mut places = vec![];
+    while let Some(step) = source.next().unwrap() {
+        // The line in the page is the same.
+        assert_eq!(step.line & 63, pages[places.len() % pages.len()] & 63);
+        places.push(step.page());
+    }
+    // The place is the same each time.
     assert_eq!(places[..pages.len()], places[pages.len()..]);
-    let (mut sorted, mut all) = (places[..pages.len()].to_vec(), pages.clone());
+    places.truncate(pages.len());
+    let (mut sorted, mut all) = (places.clone(), pages.clone());
     sorted.sort_unstable();
     all.sort_unstable();
     assert_eq!(sorted, all);
+    (pages, places)
+}
+
+#[test]
+fn scattered_pages_change_places_among_each_other() {
+    let (_, places) = scattered(1);
     assert!(places.windows(2).filter(|two| two[1] == two[0] + 1).count() < 8);
-    assert_eq!(scattered(), steps);
+    assert_eq!(scattered(1).1, places);
+}
+
+#[test]
+fn rows_of_pages_stay_together() {
+    let (pages, places) = scattered(3);
+    for (first, count) in [(100, 40), (7, 13), (5000, 100)] {
+        let at = pages.iter().position(|page| *page == first).unwrap();
+        for row in places[at..at + count].chunks(3) {
+            assert!(row.windows(2).all(|two| two[1] == two[0] + 1), "{row:?}");
+        }
+        // What is less than a row stays.
+        assert_eq!(places[at + count - 1], first + count as u64 - 1);
+    }
+    assert!(places.windows(2).filter(|two| two[1] != two[0] + 1).count() > 40);
 }
 
 proptest! {
