@@ -9,9 +9,9 @@ use trapless_timing::{Cache, Line, SsdOp, SsdParams};
 use crate::Error;
 use crate::drive::Drive;
 use crate::pages::{LINES, Origin, Page, PageId, Pages, Pid, Place};
-use crate::replacement::{Forever, Lru, Replace, TwoLists, VirtualTime};
+use crate::replacement::{self, Forever, Groups, Replace, Room};
 use crate::sched::{self, Entity, Schedule};
-use crate::settings::{CacheOf, Replacement, Settings, Time};
+use crate::settings::{CacheOf, Settings, Time};
 use crate::stats::Stats;
 
 const PAGE_BYTES: u64 = 4096;
@@ -35,6 +35,15 @@ pub struct Evicted {
     pub page: PageId,
     /// It had changed, and was written.
     pub written: bool,
+}
+
+/// Frames of a group of processes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Frames {
+    limit: u32,
+    held: u32,
+    /// Frames among these whose page is being written.
+    writing: u32,
 }
 
 /// Sees an access: the page, before what the access does to it, and the time.
@@ -70,6 +79,10 @@ pub struct Core {
     /// Writes of each page; those underway hold a frame.
     writes: Vec<u64>,
     writing: u32,
+    /// Groups of processes; the first one is those that name no group.
+    groups: Vec<Frames>,
+    /// The group of each process.
+    group_of: Vec<usize>,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     number: u64,
 }
@@ -79,8 +92,8 @@ impl Core {
     /// page has to go, `usual` does.
     ///
     /// # Errors
-    /// A setting is out of range.
-    pub fn new(settings: &Settings, mapped: &[Vec<(u64, u64)>], usual: Replacement) -> Result<Core, Error> {
+    /// A setting is out of range, or there is no such order of replacement.
+    pub fn new(settings: &Settings, mapped: &[Vec<(u64, u64)>], usual: &str) -> Result<Core, Error> {
         settings.check()?;
         let (cpu, mut pages) = (&settings.cpu, Pages::default());
         let mut sched = sched::from_settings(&settings.scheduler);
@@ -91,13 +104,17 @@ impl Core {
         let sets = cpu.cache_kib * 1024 / PAGE_BYTES * LINES / cpu.cache_ways;
         let private = cpu.cache == CacheOf::Process;
         let caches = if private { settings.processes.len() } else { 1 };
+        let order = replacement::find(settings.memory.replacement.as_deref().unwrap_or(usual))?;
+        let frames = settings.memory.frames;
+        let replacement = if settings.groups.is_empty() {
+            (order.make)(Room { frames: frames as usize, processes: settings.processes.len() })
+        } else {
+            Box::new(Groups::new(order, settings))
+        };
+        let limits = std::iter::once(frames).chain(settings.groups.iter().map(|group| group.frames));
         Ok(Core {
             pages,
-            replacement: match settings.memory.replacement.unwrap_or(usual) {
-                Replacement::Lru => Box::new(Lru::default()),
-                Replacement::TwoLists => Box::new(TwoLists::default()),
-                Replacement::VirtualTime => Box::new(VirtualTime::new(settings.processes.len())),
-            },
+            replacement,
             sched,
             stats: Stats::new(settings),
             running: None,
@@ -109,9 +126,11 @@ impl Core {
             now: 0,
             evicted: VecDeque::new(),
             device: Drive::new(&settings.device.params()?, settings.device.ahead),
-            free: (0..settings.memory.frames).rev().collect(),
+            free: (0..frames).rev().collect(),
             writes: vec![],
             writing: 0,
+            groups: limits.map(|limit| Frames { limit, ..Frames::default() }).collect(),
+            group_of: (0..settings.processes.len()).map(|pid| settings.group_of(pid)).collect(),
             events: BinaryHeap::new(),
             number: 0,
             settings: settings.clone(),
@@ -186,6 +205,9 @@ impl Core {
             && self.writes[page.index()] == number
         {
             self.writing -= 1;
+            let group = self.group(page);
+            self.groups[group].writing -= 1;
+            self.groups[group].held -= 1;
             self.pages[page].place = Place::Device;
             self.free.push(self.pages[page].frame);
         }
@@ -213,13 +235,21 @@ impl Core {
         if !self.is_out(page) {
             return None;
         }
+        self.replacement.miss(page);
+        let group = self.group(page);
+        if self.is_full(group) {
+            self.evict(Some(group));
+            if self.is_full(group) {
+                return None;
+            }
+        }
         if self.free.is_empty() {
-            self.evict();
+            self.evict(None);
         }
         let frame = self.free.pop()?;
         let until = self.read(page, frame, origin);
         self.stats.prefetched(origin);
-        self.keep_reserve();
+        self.keep_reserve(group);
         Some(until)
     }
 
@@ -232,16 +262,23 @@ impl Core {
 
     /// Begins to read a page that is missing; waits for a frame if there is none.
     pub(crate) fn demand(&mut self, page: PageId) {
+        self.replacement.miss(page);
+        let group = self.group(page);
         let frame = loop {
-            if let Some(frame) = self.free.pop() {
+            let full = self.is_full(group);
+            if full && self.groups[group].writing > 0 {
+                self.await_frame();
+                continue;
+            }
+            if !full && let Some(frame) = self.free.pop() {
                 break frame;
             }
-            if !self.evict() || self.free.is_empty() {
+            if !self.evict(full.then_some(group)) || self.is_full(group) || self.free.is_empty() {
                 self.await_frame();
             }
         };
         self.read(page, frame, Origin::Demand);
-        self.keep_reserve();
+        self.keep_reserve(group);
     }
 
     /// Stalls until a write is over, or a page that may be evicted has come.
@@ -270,19 +307,32 @@ impl Core {
         (entry.place, entry.frame, entry.origin) = (Place::Reading(until), frame, origin);
         (entry.accessed, entry.dirty) = (false, false);
         self.replacement.insert(page, entry.owner);
+        let group = self.group(page);
+        self.groups[group].held += 1;
         self.stats.reads += 1;
         until
     }
 
-    /// Takes a frame from the page that has to go; whether there was one.
-    fn evict(&mut self) -> bool {
+    /// The group that a page's process belongs to.
+    fn group(&self, page: PageId) -> usize {
+        self.group_of[self.pages[page].owner]
+    }
+
+    /// Whether a group holds all the frames that it may.
+    fn is_full(&self, group: usize) -> bool {
+        group > 0 && self.groups[group].held >= self.groups[group].limit
+    }
+
+    /// Takes a frame from the page that has to go, of one group or of all; whether there was one.
+    fn evict(&mut self, group: Option<usize>) -> bool {
         let (pages, now) = (&self.pages, self.now);
-        let Some(page) = self
-            .replacement
-            .victim(&|page| !pages[page].awaited && !matches!(pages[page].place, Place::Reading(at) if at > now))
-        else {
-            return false;
+        let may = |page| !pages[page].awaited && !matches!(pages[page].place, Place::Reading(at) if at > now);
+        let victim = match group {
+            Some(group) => self.replacement.victim_of(group, &may),
+            None => self.replacement.victim(&may),
         };
+        let Some(page) = victim else { return false };
+        let group = self.group(page);
         let entry = &mut self.pages[page];
         self.stats.evicted(entry.origin, entry.accessed);
         if !self.private {
@@ -300,18 +350,23 @@ impl Core {
             self.writes[page.index()] += 1;
             self.at(until, Event::Written(page, self.writes[page.index()]));
             self.writing += 1;
+            self.groups[group].writing += 1;
             self.stats.writes += 1;
         } else {
             entry.place = Place::Device;
             self.free.push(entry.frame);
+            self.groups[group].held -= 1;
         }
         self.evicted.push_back(Evicted { page, written });
         true
     }
 
-    /// Evicts until as many frames are free, or soon will be, as are to be kept.
-    fn keep_reserve(&mut self) {
-        while (self.free.len() as u32 + self.writing) < self.settings.memory.reserve && self.evict() {}
+    /// Evicts until as many frames are free, or soon will be, as are to be kept, also below the limit of a group.
+    fn keep_reserve(&mut self, group: usize) {
+        let reserve = self.settings.memory.reserve;
+        while (self.free.len() as u32 + self.writing) < reserve && self.evict(None) {}
+        let short = |of: Frames| of.limit - of.held + of.writing < reserve;
+        while group > 0 && short(self.groups[group]) && self.evict(Some(group)) {}
     }
 
     /// Keeps a page that is being written in its frame.
@@ -324,19 +379,23 @@ impl Core {
     /// A page that is being written is wanted again: it keeps its frame.
     pub(crate) fn rescue(&mut self, page: PageId) {
         self.writing -= 1;
+        let group = self.group(page);
+        self.groups[group].writing -= 1;
         self.pages[page].place = Place::Resident;
         self.pages[page].dirty = false;
         self.replacement.insert(page, self.pages[page].owner);
         self.stats.rescued += 1;
     }
 
-    /// Whether every frame is free or holds one page, and every page in DRAM is in the order of replacement.
+    /// Whether every frame is free or holds one page, every page in DRAM is in the order of replacement, and no group holds
+    /// more frames than it may.
     ///
     /// # Errors
     /// What is not so.
     pub fn check(&self) -> Result<(), String> {
         let mut holders = vec![None; self.settings.memory.frames as usize];
         let (mut listed, mut writing) = (0, 0);
+        let mut held = vec![0; self.groups.len()];
         let mut take = |frame: u32, who: String| match holders[frame as usize].replace(who.clone()) {
             Some(other) => Err(format!("frame {frame}: {other} and {who}")),
             None => Ok(()),
@@ -350,10 +409,16 @@ impl Core {
                 Place::Writing => writing += 1,
                 Place::Reading(_) | Place::Resident => listed += 1,
             }
+            held[self.group(id)] += 1;
             take(page.frame, format!("page {}", id.0))?;
         }
         if let Some(lost) = holders.iter().position(Option::is_none) {
             return Err(format!("frame {lost}: lost"));
+        }
+        for (group, (held, of)) in held.into_iter().zip(&self.groups).enumerate() {
+            if held != of.held || held > of.limit {
+                return Err(format!("group {group}: {held} frames, {} expected, {} at most", of.held, of.limit));
+            }
         }
         if listed != self.replacement.len() || writing != self.writing {
             return Err(format!(

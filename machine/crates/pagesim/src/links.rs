@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Doubly linked lists through an array, as the kernel's `list_head`: an element is in one list of its array at most.
 
+use crate::pages::PageId;
+
 const NONE: u32 = u32::MAX;
 
 /// The links of elements 0, 1, 2, ...
@@ -106,6 +108,11 @@ impl Links {
     pub fn before(&self, id: u32) -> Option<u32> {
         let next = self.links[id as usize][End::Head as usize];
         (next != NONE).then_some(next)
+    }
+
+    /// The page nearest to the tail for which `may` holds.
+    pub fn last(&self, list: &List, may: &dyn Fn(PageId) -> bool) -> Option<PageId> {
+        std::iter::successors(list.at(End::Tail), |id| self.before(*id)).map(PageId).find(|page| may(*page))
     }
 
     /// The elements from head to tail.

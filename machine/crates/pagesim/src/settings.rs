@@ -10,7 +10,9 @@ use toml::{Table, Value};
 use trapless_timing::SsdParams;
 
 use crate::Error;
+use crate::pages::Pid;
 pub use crate::policy::Aspf;
+use crate::replacement;
 
 /// A point in simulated time, or a length of it: picoseconds.
 pub type Time = u64;
@@ -65,6 +67,9 @@ pub struct Settings {
     /// What is recorded.
     #[serde(default)]
     pub record: Record,
+    /// Groups of programs with limits of memory.
+    #[serde(default, rename = "group", skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
     /// The programs.
     #[serde(rename = "process")]
     pub processes: Vec<Process>,
@@ -90,7 +95,14 @@ pub struct Cpu {
 
 impl Default for Cpu {
     fn default() -> Cpu {
-        Cpu { instruction_ns: 0.25, cache_kib: 8192, cache_ways: 16, cache: CacheOf::All, context_switch_us: 5.0, fault_us: 0.0 }
+        Cpu {
+            instruction_ns: 0.25,
+            cache_kib: 8192,
+            cache_ways: 16,
+            cache: CacheOf::All,
+            context_switch_us: 5.0,
+            fault_us: 0.0,
+        }
     }
 }
 
@@ -113,9 +125,9 @@ pub struct Memory {
     /// An access that misses the cache, ns.
     #[serde(default = "dram_ns")]
     pub dram_ns: f64,
-    /// Which page has to go, if not as the policy has it.
+    /// Which page has to go, if not as the policy has it: the name of an order ([`crate::replacement::BUILT_IN`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replacement: Option<Replacement>,
+    pub replacement: Option<String>,
     /// Frames kept free by evicting before they are wanted.
     #[serde(default = "reserve")]
     pub reserve: u32,
@@ -127,18 +139,6 @@ fn reserve() -> u32 {
 
 fn dram_ns() -> f64 {
     50.0
-}
-
-/// Which page has to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Replacement {
-    /// The least recently used one.
-    Lru,
-    /// Like Linux: an active and an inactive list, and accessed bits.
-    TwoLists,
-    /// The one whose next use is furthest, if processes use pages as they did.
-    VirtualTime,
 }
 
 /// The drive.
@@ -275,6 +275,16 @@ impl Default for Record {
     }
 }
 
+/// Processes that together hold no more than a number of frames (`memory.max` of Linux's control groups).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// What its processes call it.
+    pub name: String,
+    /// The most frames that they hold.
+    pub frames: u32,
+}
+
 /// A program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -296,6 +306,9 @@ pub struct Process {
     /// The address space of a trace that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<u64>,
+    /// The group that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 impl Settings {
@@ -322,6 +335,37 @@ impl Settings {
         }
         settings.check().map_err(|e| wrong(&e))?;
         Ok(settings)
+    }
+
+    /// The number of a process's group: 0 if it names none, else the group's place in the configuration, from 1 on.
+    pub fn group_of(&self, pid: Pid) -> usize {
+        let named = |name: &String| self.groups.iter().position(|group| group.name == *name);
+        self.processes[pid].group.as_ref().and_then(named).map_or(0, |place| place + 1)
+    }
+
+    /// Whether the groups and those that name one fit together.
+    fn check_groups(&self) -> Result<(), Error> {
+        for (place, group) in self.groups.iter().enumerate() {
+            if self.groups[..place].iter().any(|other| other.name == group.name) {
+                return Err(Error::Settings(format!("group {}: there are two of this name", group.name)));
+            }
+            let members = self.processes.iter().filter(|process| process.group.as_ref() == Some(&group.name)).count();
+            let fewest = members as u64 + u64::from(self.memory.reserve) + 3;
+            if !(fewest..=1_000_000_000).contains(&group.frames.into()) {
+                return Err(Error::Settings(format!(
+                    "group {}: frames must be {fewest} (its processes, memory.reserve and 3) to 1000000000, not {}",
+                    group.name, group.frames
+                )));
+            }
+        }
+        for process in &self.processes {
+            if let Some(name) = &process.group
+                && !self.groups.iter().any(|group| group.name == *name)
+            {
+                return Err(Error::Settings(format!("process {}: there is no [[group]] named {name}", process.name)));
+            }
+        }
+        Ok(())
     }
 
     /// Whether all values are in range.
@@ -373,6 +417,10 @@ impl Settings {
                 return Err(Error::Settings(format!("{}: nice {} is not from -20 to 19", process.name, process.nice)));
             }
         }
+        if let Some(name) = &self.memory.replacement {
+            replacement::find(name).map_err(|e| Error::Settings(format!("memory.{e}")))?;
+        }
+        self.check_groups()?;
         self.device.params().map(|_| ())
     }
 }

@@ -319,12 +319,15 @@ impl Sim {
     /// An access that the cache does not serve. If the process is to sleep for its page: until when.
     fn memory(&mut self, pid: Pid, line: u64, store: bool) -> Option<Time> {
         let page = self.core.pages.accessed(pid, line / LINES);
-        let mut late = false;
+        let (mut late, mut rescued) = (false, false);
         self.core.pages[page].awaited = true;
         loop {
             match self.core.place(page) {
                 Place::Resident => break,
-                Place::Writing => self.core.rescue(page),
+                Place::Writing => {
+                    self.core.rescue(page);
+                    rescued = true;
+                }
                 Place::Reading(until) => {
                     if !late && self.core.pages[page].origin != Origin::Demand {
                         self.core.stats.processes[pid].late += 1;
@@ -352,10 +355,15 @@ impl Sim {
         let turn = self.core.turns[pid];
         let entry = &mut self.core.pages[page];
         entry.turn = turn;
-        let first = !std::mem::replace(&mut entry.accessed, true) && entry.origin != Origin::Demand;
+        let fresh = !std::mem::replace(&mut entry.accessed, true);
+        let first = fresh && entry.origin != Origin::Demand;
         entry.dirty |= store;
         entry.awaited = false;
-        self.core.replacement.touch(page, self.core.now);
+        if fresh || rescued {
+            self.core.replacement.first(page, self.core.now);
+        } else {
+            self.core.replacement.touch(page, self.core.now);
+        }
         self.core.cache(pid).insert(Core::line(pid, line), store);
         if first {
             self.core.stats.used(self.core.pages[page].origin);

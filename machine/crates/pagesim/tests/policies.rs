@@ -8,6 +8,7 @@ use trapless_pagesim::core::Core;
 use trapless_pagesim::input::{Kind, Source, Step, Tail};
 use trapless_pagesim::pages::{Origin, PageId, Pid};
 use trapless_pagesim::policy::{self, Policy, Registration};
+use trapless_pagesim::replacement::BUILT_IN;
 use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
 
@@ -97,4 +98,22 @@ fn the_documentation_lists_every_policy() {
     let rows = policy::built_in().iter().map(|policy| format!("| `{}` | {} |\n", policy.name, policy.about)).collect();
     let table = ["| name | what it does |\n| --- | --- |\n".to_owned(), rows].concat();
     assert!(text.contains(&table), "docs/reference/pagesim.md must have this table:\n\n{table}");
+}
+
+#[test]
+fn the_documentation_lists_every_order_of_replacement() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/pagesim.md");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let rows = BUILT_IN.iter().map(|order| format!("| `{}` | {} |\n", order.name, order.about)).collect();
+    let table = ["| name | which page goes |\n| --- | --- |\n".to_owned(), rows].concat();
+    assert!(text.contains(&table), "docs/reference/pagesim.md must have this table:\n\n{table}");
+}
+
+#[test]
+fn an_unknown_order_of_replacement_is_refused_with_the_list() {
+    let mut settings = settings("sync");
+    settings.memory.replacement = Some("lur".into());
+    let error = settings.check().unwrap_err().to_string();
+    let begin = "memory.replacement must be one of lru, fifo, clock, ";
+    assert!(error.starts_with(begin) && error.ends_with(", not lur"), "{error}");
 }

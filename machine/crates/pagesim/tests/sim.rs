@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use trapless_pagesim::Error;
 use trapless_pagesim::input::{Kind, Source, Step, Tail};
 use trapless_pagesim::policy::{self, OPTIMUM};
+use trapless_pagesim::replacement::BUILT_IN;
 use trapless_pagesim::report::Report;
-use trapless_pagesim::settings::{Memory, Process, Replacement, SchedulerKind, Settings, ms, us};
+use trapless_pagesim::settings::{Group, Memory, Process, SchedulerKind, Settings, ms, us};
 use trapless_pagesim::sim::Sim;
 
 /// A program: its accesses in order. Each is a load or store of a line of a page, with the number of instructions before it.
@@ -60,6 +61,7 @@ fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
         intense: n == 0,
         scattered: 0,
         space: None,
+        group: None,
     };
     let mut settings = Settings {
         preset: None,
@@ -72,6 +74,7 @@ fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
         aspf: Default::default(),
         foresight: Default::default(),
         record: Default::default(),
+        groups: vec![],
         processes: (0..processes).map(process).collect(),
     };
     settings.cpu.instruction_ns = 1.0;
@@ -211,12 +214,13 @@ fn programs() -> impl Strategy<Value = Vec<Program>> {
 }
 
 fn any_settings() -> impl Strategy<Value = Settings> {
-    let choice = (prop::sample::select(policies()), 0..3usize, any::<bool>(), 4..40u32, 0..6u32);
-    (choice, 0..8u32, -5..6i8, 1.8..60.0f64).prop_map(
-        |((policy, replacement, eevdf, frames, reserve), pages, nice, latency)| {
+    let choice = (prop::sample::select(policies()), prop::sample::select(BUILT_IN), any::<bool>(), 4..40u32, 0..6u32);
+    // Processes in the first, the second or no group, and the frames that each of these has more than it needs.
+    let groups = (prop::collection::vec(0..3usize, 4), prop::collection::vec(0..20u32, 2));
+    (choice, 0..8u32, -5..6i8, 1.8..60.0f64, prop::option::of(groups)).prop_map(
+        |((policy, order, eevdf, frames, reserve), pages, nice, latency, groups)| {
             let mut settings = settings(policy, frames + reserve + 3, 4);
-            let kinds = [Replacement::Lru, Replacement::TwoLists, Replacement::VirtualTime];
-            settings.memory.replacement = Some(kinds[replacement]);
+            settings.memory.replacement = Some(order.name.into());
             settings.memory.reserve = reserve;
             settings.scheduler.kind = if eevdf { SchedulerKind::Eevdf } else { SchedulerKind::Cfs };
             settings.prefetch.pages = pages;
@@ -225,6 +229,14 @@ fn any_settings() -> impl Strategy<Value = Settings> {
             settings.processes[1].nice = nice;
             settings.cpu.cache_kib = 8;
             settings.cpu.cache_ways = 2;
+            if let Some((of, more)) = groups {
+                let name = |group: usize| format!("G{group}");
+                let limit = |(group, more)| Group { name: name(group), frames: 4 + reserve + 3 + more };
+                settings.groups = more.into_iter().enumerate().map(limit).collect();
+                for (process, group) in settings.processes.iter_mut().zip(of) {
+                    process.group = (group < 2).then(|| name(group));
+                }
+            }
             settings
         },
     )

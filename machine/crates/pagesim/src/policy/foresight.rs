@@ -23,7 +23,7 @@ use super::adaptive::Waits;
 use super::{Bookkeeping, Policy, Registration, Wait};
 use crate::core::{Core, Evicted};
 use crate::pages::{Origin, PageId, Pid};
-use crate::settings::{Replacement, Settings, Time};
+use crate::settings::{Settings, Time};
 
 /// The policy of this file.
 pub const POLICIES: &[Registration] =
@@ -109,8 +109,8 @@ impl Foresight {
 }
 
 impl Policy for Foresight {
-    fn replacement(&self) -> Replacement {
-        Replacement::VirtualTime
+    fn replacement(&self) -> &'static str {
+        "virtual-time"
     }
 
     fn fault(&mut self, core: &mut Core, pid: Pid, page: PageId) {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::core::{Core, Evicted};
 use crate::pages::{PageId, Pid};
-use crate::settings::{Replacement, Settings, Time};
+use crate::settings::{Settings, Time};
 
 /// What a process does until its page is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +70,10 @@ pub trait Policy {
     /// Called at the time that [`Core::call_at`] asked for.
     fn call(&mut self, _core: &mut Core) {}
 
-    /// Which page has to go, if the configuration does not say.
-    fn replacement(&self) -> Replacement {
-        Replacement::Lru
+    /// Which page has to go, if the configuration does not say: the name of an order of replacement
+    /// ([`crate::replacement::BUILT_IN`]).
+    fn replacement(&self) -> &'static str {
+        "lru"
     }
 
     /// What it costs so far.

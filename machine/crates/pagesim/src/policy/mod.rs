@@ -36,7 +36,7 @@ policies! {
 #[cfg(test)]
 pub(crate) mod tests {
     use crate::core::Core;
-    use crate::settings::{Replacement, Settings};
+    use crate::settings::Settings;
 
     /// A system with this number of `frames`, and one process for each `mapped` range of pages (first, count).
     pub(crate) fn core(frames: u32, mapped: &[(u64, u64)]) -> Core {
@@ -45,6 +45,6 @@ pub(crate) mod tests {
         let text = format!("policy = \"sync\"\n[memory]\nframes = {frames}\nreserve = 0\n{processes}");
         let settings: Settings = toml::from_str(&text).unwrap();
         let mapped: Vec<_> = mapped.iter().map(|range| vec![*range]).collect();
-        Core::new(&settings, &mapped, Replacement::Lru).unwrap()
+        Core::new(&settings, &mapped, "lru").unwrap()
     }
 }

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The least recently used page goes first (ASPF IV-A).
 
-use super::Replace;
+use super::{Registration, Replace};
 use crate::links::{End, Links, List};
 use crate::pages::{PageId, Pid};
 use crate::settings::Time;
+
+/// The order of this file.
+pub const REGISTRATION: Registration = Registration {
+    name: "lru",
+    about: "the least recently used page goes first",
+    make: |_| Box::new(Lru::default()),
+};
 
 /// One list, most recently used first.
 #[derive(Debug, Default)]

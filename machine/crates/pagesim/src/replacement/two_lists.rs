@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! As Linux: an active and an inactive list, and an accessed bit for each page (mm/vmscan.c, without multi-generational LRU).
 
-use super::Replace;
+use super::{Registration, Replace};
 use crate::links::{End, Links, List};
 use crate::pages::{PageId, Pid};
 use crate::settings::Time;
+
+/// The order of this file.
+pub const REGISTRATION: Registration = Registration {
+    name: "two-lists",
+    about: "as Linux without multi-generational LRU: an active and an inactive list, and accessed bits",
+    make: |_| Box::new(TwoLists::default()),
+};
 
 const INACTIVE: usize = 0;
 const ACTIVE: usize = 1;

@@ -6,10 +6,17 @@
 //! is taken not to be used in the next `a`; that time comes in turns, and the first turn only when the scheduler says so. Plain
 //! LRU evicts, when processes take turns, those pages first whose process is next.
 
-use super::Replace;
+use super::{Registration, Replace};
 use crate::links::{End, Links, List};
 use crate::pages::{PageId, Pid};
 use crate::settings::Time;
+
+/// The order of this file.
+pub const REGISTRATION: Registration = Registration {
+    name: "virtual-time",
+    about: "the page whose next use is furthest, if processes use pages as they did ([how it works](../explanation/pagesim.md#foresight))",
+    make: |room| Box::new(VirtualTime::new(room.processes)),
+};
 
 #[derive(Clone, Debug, Default)]
 struct Process {

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Limits of memory for groups of processes. tests/sim.rs has random simulations with groups.
+
+use trapless_pagesim::Error;
+use trapless_pagesim::input::{Kind, Source, Step, Tail};
+use trapless_pagesim::pages::Place;
+use trapless_pagesim::settings::Settings;
+use trapless_pagesim::sim::Sim;
+
+/// Loads or stores, one for each page.
+struct Accesses {
+    pages: std::vec::IntoIter<u64>,
+    kind: Kind,
+}
+
+impl Source for Accesses {
+    fn next(&mut self) -> Result<Option<Step>, Error> {
+        let step = |page| Step { line: page * 64, kind: self.kind, instructions: 1000, repeats: 0 };
+        Ok(self.pages.next().map(step))
+    }
+
+    fn tail(&self) -> Tail {
+        Tail::default()
+    }
+
+    fn accesses(&self) -> Option<u64> {
+        None
+    }
+
+    fn name(&self) -> &str {
+        "accesses"
+    }
+}
+
+/// Two processes, the first one in the group `small` of so many frames. Memory has 100 frames.
+fn settings(limit: u32, order: &str) -> Settings {
+    let text = format!(
+        "policy = \"sync\"\n[cpu]\ncache_kib = 8\ncache_ways = 2\n[memory]\nframes = 100\nreserve = 0\n\
+         replacement = \"{order}\"\n[[group]]\nname = \"small\"\nframes = {limit}\n\
+         [[process]]\nname = \"A\"\ntrace = \"\"\ngroup = \"small\"\n[[process]]\nname = \"B\"\ntrace = \"\"\n"
+    );
+    toml::from_str(&text).unwrap()
+}
+
+fn run(settings: &Settings, rounds: usize, kind: Kind) -> Sim {
+    let source = |pages: u64| {
+        let pages: Vec<_> = (0..pages).collect::<Vec<_>>().repeat(rounds);
+        Box::new(Accesses { pages: pages.into_iter(), kind }) as Box<dyn Source>
+    };
+    let mut sim = Sim::new(settings, vec![source(20), source(60)], &[vec![(0, 20)], vec![(0, 60)]]).unwrap();
+    sim.run(&mut |_| ()).unwrap();
+    sim.core.check().unwrap();
+    sim
+}
+
+/// A has 20 pages and may hold 10: LRU misses all of them in each of five rounds. B has 60 pages and holds them all.
+#[test]
+fn a_group_evicts_its_own_pages() {
+    let sim = run(&settings(10, "lru"), 5, Kind::Load);
+    let faults: Vec<_> = sim.core.stats.processes.iter().map(|process| process.faults).collect();
+    assert_eq!(faults, [100, 60]);
+    let held = sim.core.pages.iter().filter(|(_, page)| page.owner == 0 && page.place != Place::Device).count();
+    assert_eq!(held, 10);
+    // With room for all of them each page is read once.
+    let sim = run(&settings(20, "lru"), 5, Kind::Load);
+    assert_eq!(sim.core.stats.reads, 80);
+}
+
+/// Pages that are being written count: a frame more comes only when a write is over.
+#[test]
+fn pages_being_written_count() {
+    for order in trapless_pagesim::replacement::BUILT_IN {
+        let sim = run(&settings(10, order.name), 3, Kind::Store);
+        let stats = &sim.core.stats;
+        assert!(stats.writes > 0 && stats.stalled > 0, "{}", order.name);
+        assert_eq!(stats.processes[1].faults, 60, "{}", order.name);
+    }
+}
+
+#[test]
+fn wrong_groups_are_refused() {
+    let wrong = |change: &dyn Fn(&mut Settings)| {
+        let mut settings = settings(10, "lru");
+        change(&mut settings);
+        settings.check().unwrap_err().to_string()
+    };
+    let few = "group small: frames must be 4 (its processes, memory.reserve and 3) to 1000000000, not 3";
+    assert_eq!(wrong(&|settings| settings.groups[0].frames = 3), few);
+    let unknown = wrong(&|settings| settings.processes[1].group = Some("large".into()));
+    assert_eq!(unknown, "process B: there is no [[group]] named large");
+    let twice = wrong(&|settings| settings.groups.push(settings.groups[0].clone()));
+    assert_eq!(twice, "group small: there are two of this name");
+}
