@@ -7,6 +7,7 @@ mod drive;
 mod error;
 pub mod input;
 mod links;
+pub mod mrc;
 pub mod optimum;
 pub mod pages;
 pub mod policy;

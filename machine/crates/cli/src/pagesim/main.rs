@@ -9,6 +9,7 @@ mod count;
 mod files;
 mod import;
 mod info;
+mod mrc;
 mod record;
 mod run;
 
@@ -38,6 +39,8 @@ enum Command {
     Info(info::Info),
     /// Run one simulation.
     Run(run::Run),
+    /// Miss-ratio curves of a trace: how many requests miss in memories of many sizes.
+    Mrc(mrc::Mrc),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Import(options) => import::import(&options).map(|()| 0),
         Command::Info(options) => info::info(&options).map(|()| 0),
         Command::Run(options) => run::run(&options).map(|()| 0),
+        Command::Mrc(options) => mrc::mrc(&options).map(|()| 0),
     };
     match result {
         Ok(status) => ExitCode::from(status),

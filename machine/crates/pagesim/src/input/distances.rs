@@ -119,6 +119,11 @@ impl Distances {
         self.counts.iter().position(enough).map(|at| at as u64 + 1)
     }
 
+    /// Accesses by distance less 1; first accesses have none.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
     /// Accesses but the first ones to their pages.
     pub fn again(&self) -> u64 {
         self.counts.iter().sum()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory traces of programs, as the simulator takes them in.
 
-mod distances;
+pub(crate) mod distances;
 pub mod lackey;
 mod recorded;
 mod scattered;
