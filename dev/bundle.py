@@ -34,8 +34,8 @@ PLACE = f"{TOP}/bundle"
 """Folder in which the launcher finds the downloads."""
 FOLDER = CACHE / "bundle"
 LOGS = CACHE / "logs"
-WORKLOADS = ROOT / "python/trapless/pagesim/workloads/requirements.txt"
-"""Packages that are installed without their dependencies."""
+ALONE = (ROOT / "python/trapless/pagesim/workloads/requirements.txt", ROOT / "dev/requirements-mrc.txt")
+"""Packages of separate environments, installed without their dependencies."""
 REQUIREMENTS = tuple(
     tuple(ROOT / name for name in names) for names in (
         ("python/requirements.txt", "python/requirements-workers.txt", "dev/requirements.txt"),
@@ -229,7 +229,7 @@ def _repository(packages: list[Package]) -> list[tuple[Path, str]]:
 
 def _wheels_key() -> str:
     files = [file for files in REQUIREMENTS for file in files]
-    return content_key(*files, WORKLOADS, "{}.{}".format(*sys.version_info), "wheels 1")
+    return content_key(*files, *ALONE, "{}.{}".format(*sys.version_info), "wheels 1")
 
 
 def _wheels_folder() -> Path:
@@ -241,7 +241,7 @@ def _wheels(python: str) -> list[tuple[Path, str]]:
     build them."""
     def make(folder: Path) -> None:
         pip = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--wheel-dir", folder]
-        for files in (*REQUIREMENTS, ("--no-deps", WORKLOADS)):
+        for files in (*REQUIREMENTS, *(("--no-deps", file) for file in ALONE)):
             words = [word for file in files for word in (("-r", file) if isinstance(file, Path) else (file,))]
             run_tool([*pip, *words], LOGS / "bundle-pip.log", "fetching Python packages")
 

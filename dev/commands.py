@@ -136,6 +136,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         check = commands.add_parser(name, help=what, add_help=False, prefix_chars="\0")
         check.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="arguments of the program; its --help lists them")
 
+    curves = commands.add_parser("mrc-check", help="compare trapless-pagesim's miss-ratio curves with libCacheSim, by request")
+    curves.add_argument("file", type=Path, nargs="*", metavar="FILE",
+                        help="traces, or files whose names have oracleGeneral (default: requests that are made up)")
+    curves.add_argument("--policy", default="lru,fifo,clock,arc,s3-fifo", metavar="LIST",
+                        help="only these of lru,fifo,clock,arc,s3-fifo (default: all)")
+    curves.add_argument("--sizes", default="20,57,100,1000", metavar="LIST", help="pages (default 20,57,100,1000)")
+
     reference = commands.add_parser("reference", help="write the generated pages: commands, keys of profiles, goals")
     reference.add_argument("--check", action="store_true", help="only check whether the pages are up to date")
 
@@ -256,6 +263,12 @@ def _workloads(args: argparse.Namespace) -> int:
     return record.run(args.name, args.accesses or record.ACCESSES, args.out, args.jobs)
 
 
+def _mrc_check(args: argparse.Namespace) -> int:
+    from dev import mrc
+
+    return mrc.run(args.file, mrc.policies(args.policy), mrc.sizes(args.sizes))
+
+
 def _trust(args: argparse.Namespace) -> int:
     from dev.checks import trust
 
@@ -295,8 +308,8 @@ def _setup(args: argparse.Namespace) -> int:
 _RUN = {
     "selftests": _selftests, "soak": _soak, "attack": _attack, "torture": _torture, "stc": _stc, "test": _test, "goals": _goals,
     "speed": _speed, "repeat": _repeat, "kernel-mutants": _kernel_mutants, "rtl-linux": _rtl_linux, "rtl-predict": _rtl_predict,
-    "rtl-bench": _rtl_bench, "workloads": _workloads, "reference": _reference, "docs": _docs, "bundle": _bundle,
-    "doctor": _doctor, "setup": _setup,
+    "rtl-bench": _rtl_bench, "workloads": _workloads, "mrc-check": _mrc_check, "reference": _reference, "docs": _docs,
+    "bundle": _bundle, "doctor": _doctor, "setup": _setup,
     **dict.fromkeys(("difftest", "lockstep", "fuzz"), _trust),
 }
 
