@@ -161,7 +161,17 @@ impl Pages {
         if id == new {
             let place = if self.resident { Place::Resident } else { Place::Device };
             let origin = Origin::Demand;
-            self.pages.push(Page { owner, vpn, place, frame: 0, accessed: true, turn: 0, dirty: false, origin, awaited: false });
+            self.pages.push(Page {
+                owner,
+                vpn,
+                place,
+                frame: 0,
+                accessed: true,
+                turn: 0,
+                dirty: false,
+                origin,
+                awaited: false,
+            });
         }
         id
     }

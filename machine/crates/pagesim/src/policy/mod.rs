@@ -4,8 +4,8 @@
 mod interface;
 mod registry;
 
-pub use interface::{Bookkeeping, Policy, Registration, Wait};
 pub use aspf::settings::Aspf;
+pub use interface::{Bookkeeping, Policy, Registration, Wait};
 pub use optimum::NAME as OPTIMUM;
 pub use registry::Registry;
 
