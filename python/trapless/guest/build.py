@@ -98,10 +98,14 @@ def beside_machine(find: Callable[[], Path]) -> Path:
     return found
 
 
-def pagesim() -> Path:
+def pagesim(program: Path | None = None) -> Path:
     """Build the paging simulator with cargo if it is not up to date, and return its path. TRAPLESS_PAGESIM names another
-    program."""
-    return _program("pagesim")
+    program, and so does `program`, for example the program of another project that adds policies."""
+    if program is None:
+        return _program("pagesim")
+    if not program.is_file() or not os.access(program, os.X_OK):
+        raise UserError(f"{program}: is not a program; give the path of one like trapless-pagesim")
+    return program.absolute()
 
 
 def seeded_machine() -> Path:

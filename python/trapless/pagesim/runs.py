@@ -22,6 +22,10 @@ from trapless.guest import build
 from trapless.pagesim import traces
 
 
+PYTHON = "python:"
+"""What `policy` begins with if it is a file of Python."""
+
+
 @dataclass(frozen=True)
 class Run:
     """One run: what to call it, the simulator's configuration (traces as absolute paths), more `KEY=VALUE` settings."""
@@ -38,10 +42,23 @@ class Run:
             raise UserError(f"{self.title}: a configuration needs [[process]] sections, each with a `trace`") from None
 
     def key(self, program: str) -> str:
-        """The key of its result: program, configuration, and the traces' content wherever they lie."""
+        """The key of its result: program, configuration, and the content of the traces and of a policy in Python, wherever they
+        lie. What such a policy imports does not count.
+        """
         known = [traces.key(path) for path in self.traces()]
         processes = [{**process, "trace": trace} for process, trace in zip(self.config["process"], known, strict=True)]
-        return content_key(program, json.dumps({**self.config, "process": processes}, sort_keys=True), *self.settings)
+        config = {**self.config, "process": processes}
+        if (file := policy_file(config.get("policy"))) is not None:
+            try:
+                config["policy"] = PYTHON + content_key(file.read_bytes())
+            except OSError as error:
+                raise UserError(f"{file}: {error.strerror}") from None
+        return content_key(program, json.dumps(config, sort_keys=True), *self.settings)
+
+
+def policy_file(policy: object) -> Path | None:
+    """The file of a policy in Python (`python:FILE.py`); None for any other policy."""
+    return Path(policy.removeprefix(PYTHON)) if isinstance(policy, str) and policy.startswith(PYTHON) else None
 
 
 def changed(config: dict, values: dict[str, object]) -> dict:
@@ -71,11 +88,12 @@ class Failure:
         return f"{self.title}: {self.reason}"
 
 
-def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = True) -> list[dict | Failure]:
+def run_all(runs: Sequence[Run], jobs: int | None = None, keep_going: bool = True,
+            simulator: Path | None = None) -> list[dict | Failure]:
     """Results of all runs in their order; those that are not known yet are run, `jobs` at a time (default: all cores).
-    Unless it is to `keep_going`, the first failure ends it.
+    Unless it is to `keep_going`, the first failure ends it. `simulator` is another program than the project's.
     """
-    program = build.pagesim()
+    program = build.pagesim(simulator)
     program_key = content_key(program)
     keys = [run.key(program_key) for run in runs]
     named = dict(zip(keys, runs, strict=True))

@@ -30,12 +30,15 @@ from trapless.sweeps.engine import Engine
 from trapless.sweeps.grid import Grid
 
 
-def run(file: Path, out: Path, engine: Engine) -> int:
-    """Run the sweep of a file: of guests, or of the paging simulator if the file has a `base`. Returns 1 if points failed."""
+def run(file: Path, out: Path, engine: Engine, simulator: Path | None = None) -> int:
+    """Run the sweep of a file: of guests, or of the paging simulator if the file has a `base`. Returns 1 if points failed.
+    `simulator` is another program than the project's paging simulator."""
     if "base" in grids.read_toml(file):
         if engine.workers or engine.scheduler:
             raise UserError(f"{file}: --workers and --scheduler are for guests; the paging simulator has --jobs")
-        return pagesim.run(file, out, engine.jobs)
+        return pagesim.run(file, out, engine.jobs, simulator)
+    if simulator is not None:
+        raise UserError(f"{file}: --simulator is for the paging simulator, and this file is a sweep of guests")
     grid = grids.load(file)
     results = sweep(grid, out, engine)
     rows = [record.row(result) for result in results]

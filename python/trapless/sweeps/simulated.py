@@ -30,14 +30,15 @@ FIGURES = (output.TIME.but(form=".4f"), output.FAULTS, output.SWITCHES, output.M
 _TRACE = re.compile(r"process\.\d+\.trace")
 
 
-def run(file: Path, out: Path, jobs: int | None) -> int:
-    """Run all combinations: write results.json and results.csv to `out`, and print a table. Returns 1 if some failed."""
+def run(file: Path, out: Path, jobs: int | None, simulator: Path | None = None) -> int:
+    """Run all combinations: write results.json and results.csv to `out`, and print a table. Returns 1 if some failed. `simulator`
+    is another program than the project's."""
     base, vary = load(file)
     combinations = grid.combinations(vary)
     todo = [runs.Run(grid.title(values) or file.name, runs.changed(base, _placed(values, file.parent)))
             for values in combinations]
     output_folder(out)
-    results = runs.run_all(todo, jobs)
+    results = runs.run_all(todo, jobs, simulator=simulator)
     good = [(values, result) for values, result in zip(combinations, results, strict=True) if isinstance(result, dict)]
     records = [{"values": values, "record": result} for values, result in good]
     rows = [{**{key: grid.text(value) for key, value in values.items()}, **output.take(result)} for values, result in good]
@@ -65,13 +66,20 @@ def load(file: Path) -> tuple[dict, dict[str, list]]:
     grid.checked(file, vary)
     for process in _processes(base, vary):
         process["trace"] = str((folder / process["trace"]).absolute())
-    return base, vary
+    return _placed(base, folder), vary
 
 
 def _placed(values: dict[str, object], folder: Path) -> dict[str, object]:
-    """Return the values, with the paths of single traces taken relative to `folder`."""
-    return {key: str((folder / value).absolute()) if _TRACE.fullmatch(key) and isinstance(value, str) else value
-            for key, value in values.items()}
+    """Return the values, with the paths of single traces and of policies in Python taken relative to `folder`."""
+    return {key: _placed_value(key, value, folder) for key, value in values.items()}
+
+
+def _placed_value(key: str, value: object, folder: Path) -> object:
+    if _TRACE.fullmatch(key) and isinstance(value, str):
+        return str((folder / value).absolute())
+    if key == "policy" and (policy := runs.policy_file(value)) is not None:
+        return f"{runs.PYTHON}{(folder / policy).absolute()}"
+    return value
 
 
 def _processes(base: dict, vary: dict[str, list]) -> list[dict]:

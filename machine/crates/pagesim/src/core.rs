@@ -65,6 +65,8 @@ pub struct Core {
     pub running: Option<Pid>,
     /// Processes that sleep for a page.
     pub asleep: usize,
+    /// A policy cannot go on.
+    pub(crate) failure: Option<Error>,
     /// Is told of every access that the cache does not serve, once its page is there: the string of pages.
     pub watch: Option<Watch>,
     /// One for all processes, or each process's own.
@@ -119,6 +121,7 @@ impl Core {
             stats: Stats::new(settings),
             running: None,
             asleep: 0,
+            failure: None,
             watch: None,
             caches: (0..caches).map(|_| Cache::new(sets as usize, cpu.cache_ways as usize)).collect(),
             private,
@@ -141,6 +144,16 @@ impl Core {
     pub fn keep_everything(&mut self) {
         self.pages.keep_everything();
         self.replacement = Box::new(Forever);
+    }
+
+    /// Ends the simulation with an error: a policy cannot go on.
+    pub fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+    }
+
+    /// The error of a policy that cannot go on.
+    pub(crate) fn failed(&mut self) -> Result<(), Error> {
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     /// The time, ps.

@@ -49,6 +49,9 @@ pub enum Error {
         /// Which.
         path: PathBuf,
     },
+    /// A policy in another process has failed: its file and, if that is known, the line.
+    #[error("{0}")]
+    Policy(String),
     /// A configuration that cannot be simulated.
     #[error("{0}")]
     Settings(String),

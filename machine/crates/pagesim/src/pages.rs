@@ -155,6 +155,11 @@ impl Pages {
         mapped.get(at).copied().filter(|range| range.0 <= vpn)
     }
 
+    /// The mapped ranges of a process, sorted: the first page number of each, and the one behind its last.
+    pub fn areas(&self, owner: Pid) -> &[(u64, u64)] {
+        &self.spaces[owner].mapped
+    }
+
     fn get_or_new(&mut self, owner: Pid, vpn: u64) -> PageId {
         let new = PageId(self.pages.len() as u32);
         let id = *self.spaces[owner].by_number.entry(vpn).or_insert(new);

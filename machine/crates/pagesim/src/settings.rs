@@ -12,6 +12,7 @@ use trapless_timing::SsdParams;
 use crate::Error;
 use crate::pages::Pid;
 pub use crate::policy::Aspf;
+use crate::policy::PYTHON;
 use crate::replacement;
 
 /// A point in simulated time, or a length of it: picoseconds.
@@ -64,6 +65,9 @@ pub struct Settings {
     /// Our own policy.
     #[serde(default)]
     pub foresight: Foresight,
+    /// Values of a policy from outside this crate, which looks at none of them.
+    #[serde(default, skip_serializing_if = "Table::is_empty")]
+    pub own: Table,
     /// What is recorded.
     #[serde(default)]
     pub record: Record,
@@ -312,7 +316,8 @@ pub struct Process {
 }
 
 impl Settings {
-    /// Reads a file and changes single values (`memory.frames=100`, `process.0.nice=5`). Traces are looked for beside the file.
+    /// Reads a file and changes single values (`memory.frames=100`, `process.0.nice=5`). Traces and policies in Python are looked for
+    /// beside the file.
     ///
     /// # Errors
     /// One line that names the file or change, and the key.
@@ -328,9 +333,12 @@ impl Settings {
         presets::fill_in(&mut table).map_err(|e| wrong(&e))?;
         let mut settings: Settings = serde_path_to_error::deserialize(Value::Table(table))
             .map_err(|e| wrong(&format!("{}: {}", e.path(), e.inner().message().lines().next().unwrap_or_default())))?;
-        for process in &mut settings.processes {
-            if let Some(folder) = path.parent() {
+        if let Some(folder) = path.parent() {
+            for process in &mut settings.processes {
                 process.trace = folder.join(&process.trace);
+            }
+            if let Some(file) = settings.policy.strip_prefix(PYTHON) {
+                settings.policy = format!("{PYTHON}{}", folder.join(file).display());
             }
         }
         settings.check().map_err(|e| wrong(&e))?;

@@ -145,7 +145,7 @@ impl Sim {
     /// Runs until all traces are over. `progress` is called now and then with the number of accesses done.
     ///
     /// # Errors
-    /// A trace cannot be read, or is not whole.
+    /// A trace cannot be read, or is not whole; or the policy has [failed](Core::fail).
     pub fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
         while self.alive > 0 {
             self.turn()?;
@@ -206,7 +206,7 @@ impl Sim {
             }
         }
         self.settle();
-        Ok(())
+        self.core.failed()
     }
 
     fn new_slice(&mut self, pid: Pid) {
@@ -260,6 +260,7 @@ impl Sim {
             }
         }
         loop {
+            self.core.failed()?;
             let stop = (self.slice_start + self.slice).min(self.core.next_event());
             // Up to here nothing happens but the process's own accesses.
             while self.core.now < stop {

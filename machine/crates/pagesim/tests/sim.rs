@@ -73,6 +73,7 @@ fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
         prefetch: Default::default(),
         aspf: Default::default(),
         foresight: Default::default(),
+        own: Default::default(),
         record: Default::default(),
         groups: vec![],
         processes: (0..processes).map(process).collect(),

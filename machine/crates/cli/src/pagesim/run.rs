@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Deserialize;
 use trapless_pagesim::input::{Extent, PAGE_SHIFT, Recorded, Scattered, Source, Which};
 use trapless_pagesim::optimum;
-use trapless_pagesim::policy::{self, OPTIMUM};
+use trapless_pagesim::policy::{OPTIMUM, Registry};
 use trapless_pagesim::report::Report;
 use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
@@ -21,7 +21,6 @@ use crate::info::name_beside;
 
 /// Options of `trapless-pagesim run`.
 #[derive(Args, Debug)]
-#[command(after_help = policies())]
 pub struct Run {
     /// What to simulate (docs/reference/pagesim.md).
     config: PathBuf,
@@ -36,23 +35,16 @@ pub struct Run {
     progress: bool,
 }
 
-/// The end of the help text: the names of all policies.
-fn policies() -> String {
-    let known = policy::built_in();
-    let names: Vec<_> = known.names().collect();
-    format!("Policies: {}", names.join(", "))
-}
-
-/// Runs one simulation, prints a line of figures and writes the results.
+/// Simulates with one of the known policies.
 ///
 /// # Errors
 /// The configuration or a trace is wrong, or the results cannot be written.
-pub fn run(options: &Run) -> Result<()> {
+pub fn run(options: &Run, known: &Registry) -> Result<()> {
     if let Some(path) = &options.json {
         check_writable(path)?;
     }
     let settings = Settings::load(&options.config, &options.set)?;
-    let policy = policy::built_in().make(&settings).with_context(|| options.config.display().to_string())?;
+    let policy = known.make(&settings).with_context(|| options.config.display().to_string())?;
     let (mut sources, mut mapped, mut total): (Vec<Box<dyn Source>>, _, _) = (vec![], vec![], 0);
     for process in &settings.processes {
         let trace = Recorded::open(&process.trace, Which { space: process.space, kernel: false })?;

@@ -2,11 +2,13 @@
 //! What to do about faults: one file for each policy, and one line here.
 
 mod interface;
+mod python;
 mod registry;
 
 pub use aspf::settings::Aspf;
 pub use interface::{Bookkeeping, Policy, Registration, Wait};
 pub use optimum::NAME as OPTIMUM;
+pub use python::PREFIX as PYTHON;
 pub use registry::Registry;
 
 /// The files of policies: each has its policies in `POLICIES`.

@@ -2,6 +2,7 @@
 //! Which policies there are, by name.
 
 use super::interface::{Policy, Registration};
+use super::python::{self, Python};
 use crate::Error;
 use crate::settings::Settings;
 
@@ -60,11 +61,14 @@ impl Registry {
         self.0.iter().map(|policy| policy.name)
     }
 
-    /// The policy of a configuration.
+    /// The policy of a configuration: one of these, or a file of Python (`python:FILE.py`).
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is none of this name, or the file has no policy.
     pub fn make(&self, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
+        if let Some(file) = settings.policy.strip_prefix(python::PREFIX) {
+            return Ok(Box::new(Python::start(file.as_ref(), settings)?));
+        }
         match self.0.iter().find(|policy| policy.name == settings.policy) {
             Some(policy) => Ok((policy.make)(settings)),
             None => {

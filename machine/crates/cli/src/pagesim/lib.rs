@@ -2,6 +2,9 @@
 //! `trapless-pagesim`: records memory traces of programs and simulates paging and scheduling with them.
 //!
 //! Exit status: 0 if done, 2 for bad input, 130 after an interrupt. Errors are one line on standard error.
+//!
+//! The whole command line is a function, [`main_with`], so that a program of another project has it with policies of that
+//! project (docs/how-to/add-a-policy-of-yours.md).
 
 mod count;
 #[allow(dead_code)] // Two programs share it, and each uses some.
@@ -15,7 +18,8 @@ mod run;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use trapless_pagesim::policy::{self, Registration, Registry};
 
 const BAD_INPUT: u8 = 2;
 const INTERRUPTED: u8 = 130;
@@ -43,8 +47,38 @@ enum Command {
     Mrc(mrc::Mrc),
 }
 
-fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+/// The program `trapless-pagesim`, with `more` policies beside those of this project. It takes the words of the command line,
+/// prints, and gives the exit status.
+///
+/// ```no_run
+/// use trapless_pagesim::core::Core;
+/// use trapless_pagesim::pages::{Origin, PageId, Pid};
+/// use trapless_pagesim::policy::{Policy, Registration};
+///
+/// /// Reads the page behind the missing one as well.
+/// struct Next;
+///
+/// impl Policy for Next {
+///     fn fault(&mut self, core: &mut Core, pid: Pid, page: PageId) {
+///         if let Some(next) = core.pages.mapped(pid, core.pages[page].vpn + 1) {
+///             core.prefetch(next, Origin::Neighbour);
+///         }
+///     }
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     let next = Registration { name: "next", about: "reads one page ahead", make: |_| Box::new(Next) };
+///     trapless_pagesim_cli::main_with(&[next])
+/// }
+/// ```
+pub fn main_with(more: &[Registration]) -> ExitCode {
+    let mut known = policy::built_in();
+    let added = more.iter().try_for_each(|policy| known.add(*policy));
+    if let Err(e) = added {
+        eprintln!("trapless-pagesim: {e}");
+        return ExitCode::from(BAD_INPUT);
+    }
+    let cli = match parse(&known) {
         Ok(cli) => cli,
         Err(e) => {
             // clap prints help and version to standard output with status 0, and mistakes to standard error with status 2.
@@ -56,7 +90,7 @@ fn main() -> ExitCode {
         Command::Record(options) => record::record(&options),
         Command::Import(options) => import::import(&options).map(|()| 0),
         Command::Info(options) => info::info(&options).map(|()| 0),
-        Command::Run(options) => run::run(&options).map(|()| 0),
+        Command::Run(options) => run::run(&options, &known).map(|()| 0),
         Command::Mrc(options) => mrc::mrc(&options).map(|()| 0),
     };
     match result {
@@ -68,13 +102,21 @@ fn main() -> ExitCode {
     }
 }
 
+/// The command line; the help of `run` names the policies.
+fn parse(known: &Registry) -> Result<Cli, clap::Error> {
+    let names = known.names().collect::<Vec<_>>().join(", ");
+    let policies = format!("Policies: {names}, python:FILE.py");
+    let mut command = Cli::command().mut_subcommand("run", |run| run.after_help(policies));
+    Cli::from_arg_matches_mut(&mut command.try_get_matches_from_mut(std::env::args_os())?)
+        .map_err(|e| e.format(&mut command))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn command_line_is_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 }
