@@ -20,6 +20,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the trace")
     parser.add_argument("--out", metavar="FILE", help="where the command's trace goes (default COMMAND.trace)")
     parser.add_argument("--skip", metavar="N", help="leave out the first N accesses (k: thousands, M: millions, G: billions)")
+    parser.add_argument("--with", metavar="NAME", choices=("tracer", "lackey"),
+                        help="what records: tracer (default where it can be compiled), or valgrind's lackey, which is slower")
     parser.add_argument("--limit", metavar="N", help="end the command after N accesses")
 
 
@@ -27,7 +29,8 @@ def run(args: argparse.Namespace, argv: list[str]) -> int:
     """Show a trace, or record one."""
     from trapless.guest import build
 
-    options = [word for name in ("out", "skip", "limit") if getattr(args, name) for word in (f"--{name}", getattr(args, name))]
+    names = [name for name in ("out", "skip", "limit", "with") if getattr(args, name)]
+    options = [word for name in names for word in (f"--{name}", getattr(args, name))]
     if args.what:
         if argv or options or not args.file:
             raise UserError(f"trace {args.what}: give one FILE and nothing else")

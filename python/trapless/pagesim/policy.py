@@ -178,7 +178,7 @@ def _load(file: str, settings: dict) -> object:
         code = compile(source.read(), file, "exec")
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     space = {"__name__": "policy", "__file__": file}
-    exec(code, space)  # noqa: S102: the user's own program
+    exec(code, space)
     found = space.get("Policy")
     if not isinstance(found, type):
         _refuse("has no class Policy")

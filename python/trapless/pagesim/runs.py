@@ -21,7 +21,6 @@ from trapless.base.ui import Progress, UserError, say
 from trapless.guest import build
 from trapless.pagesim import traces
 
-
 PYTHON = "python:"
 """What `policy` begins with if it is a file of Python."""
 

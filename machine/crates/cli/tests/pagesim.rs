@@ -44,7 +44,7 @@ fn a_recording() {
     assert!(set > 1 && set < n(&whole, "footprint_pages"), "{whole}");
     let info: serde_json::Value = serde_json::from_str(&works(dir, &["info", "--json", "echo.trace"])).unwrap();
     assert_eq!(info, whole);
-    assert!(works(dir, &["info", "echo.trace"]).contains("valgrind lackey: echo hello\n"));
+    assert!(works(dir, &["info", "echo.trace"]).contains("valgrind tracer: echo hello\n"));
 
     // Record a part of it. A file with lackey's text must give the same part.
     works(dir, &["record", "--skip", "20k", "--limit", "10k", "--out", "part.trace", "--", "echo", "hello"]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policies that this project does not have in its list: in Python. Needs valgrind and python3. (dev/tests/test_policy_examples.py
-//! has the example in Rust, which is a project for itself.)
+//! Policies in Python. Needs valgrind and python3. (dev/tests/test_policy_examples.py has the example in Rust, which is a project
+//! for itself.)
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -35,6 +35,14 @@ pub enum Error {
         /// How it begins.
         text: String,
     },
+    /// The records of this project's valgrind tool end in the middle of one.
+    #[error("{}: the records of its accesses are cut after {accesses} accesses", path.display())]
+    Records {
+        /// Of which program.
+        path: PathBuf,
+        /// How many accesses were whole.
+        accesses: u64,
+    },
     /// A trace of several address spaces, of which one must be chosen; or the chosen one is not among them.
     #[error("{}: accesses of {} address spaces; choose one: {}", path.display(), spaces.len(), list(spaces))]
     Spaces {

@@ -15,6 +15,7 @@ mod info;
 mod mrc;
 mod record;
 mod run;
+mod tracer;
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-pagesim record`: runs a program under valgrind's lackey and stores its accesses as a trace.
+//! `trapless-pagesim record`: runs a program under valgrind and stores its accesses as a trace.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,21 +14,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process_group};
+use trapless_pagesim::Error;
 use trapless_pagesim::input::lackey::{Part, Recorder};
+use trapless_pagesim::input::records::Records;
 
 use crate::INTERRUPTED;
 use crate::count::Count;
 use crate::files::temporary;
 use crate::import::keep;
+use crate::tracer;
 
 /// Size of the pipe in bytes: the largest that Linux allows by default.
 const PIPE: usize = 1 << 20;
-/// Time between two reads of the pipe. Valgrind writes each access separately. If a reader were always waiting, each write
+/// Time between two reads of the pipe. Lackey writes each access separately. If a reader were always waiting, each write
 /// would wake it and take twice as long.
 const NAP: Duration = Duration::from_millis(5);
+/// The same for our tool, which writes many records at once and fills the pipe in twice this time.
+const SHORT_NAP: Duration = Duration::from_millis(1);
 /// Programs that start other programs, which are not recorded.
 const STARTERS: [&str; 8] = ["sh", "bash", "dash", "env", "nice", "taskset", "time", "timeout"];
 
@@ -44,9 +49,59 @@ pub struct Record {
     /// End the program after N accesses.
     #[arg(long, value_name = "N")]
     limit: Option<Count>,
+    /// What records: `tracer`, a tool that is compiled against the installed valgrind, or valgrind's lackey, which is slower
+    /// (default: tracer, or lackey where that cannot be compiled).
+    #[arg(long, value_name = "NAME")]
+    with: Option<Tool>,
     /// The program and its arguments. Programs that it starts, or becomes by exec, are not recorded.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// What records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Tool {
+    /// This project's tool for valgrind.
+    Tracer,
+    /// Valgrind's own.
+    Lackey,
+}
+
+/// Takes in what a tool writes.
+enum Taker {
+    Records(Records),
+    Text(Recorder),
+}
+
+impl Taker {
+    fn trace(&self) -> &Recorder {
+        match self {
+            Taker::Records(records) => records.recorder(),
+            Taker::Text(recorder) => recorder,
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        match self {
+            Taker::Records(records) => records.feed(bytes),
+            Taker::Text(recorder) => recorder.feed(bytes),
+        }
+    }
+
+    fn finish(self) -> Result<(), Error> {
+        match self {
+            Taker::Records(records) => records.finish().map(drop),
+            Taker::Text(recorder) => recorder.finish().map(drop),
+        }
+    }
+
+    /// How long to leave the pipe alone after a look that gave so many bytes.
+    fn nap(&self, got: usize) -> Option<Duration> {
+        match self {
+            Taker::Records(_) => (got == 0).then_some(SHORT_NAP),
+            Taker::Text(_) => (got < PIPE / 2).then_some(NAP),
+        }
+    }
 }
 
 /// A program that is killed when this value is dropped.
@@ -83,7 +138,7 @@ impl Drop for Traced {
 /// Valgrind or the program cannot be run, no access was recorded, or the trace cannot be written.
 pub fn record(options: &Record) -> Result<u8> {
     let program = Path::new(&options.command[0]);
-    find(program)?;
+    found(program).with_context(|| format!("{}: no such program", program.display()))?;
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     if STARTERS.contains(&&*name) {
         eprintln!("trapless-pagesim: only {name} itself is recorded, not the programs that it starts");
@@ -94,17 +149,21 @@ pub fn record(options: &Record) -> Result<u8> {
     let part = Part { skip: options.skip.0, limit: options.limit.map_or(u64::MAX, |n| n.0) };
     let words: Vec<_> = options.command.iter().map(|w| w.to_string_lossy()).collect();
     let file = to.as_file().try_clone().with_context(cannot)?;
-    let mut recorder = Recorder::new(Path::new(&options.command[0]), &out, file, &words.join(" "), part)?;
-
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
     ctrlc::set_handler(move || raised.store(true, Ordering::SeqCst)).context("cannot install the interrupt handler")?;
 
     let dir = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let (mut program, mut pipe) = start(&options.command, &dir.path().join("lackey"))?;
+    let (tool, valgrind) = choose(options.with, dir.path(), program)?;
+    let mut taker = match tool {
+        Tool::Tracer => Taker::Records(Records::new(program, &out, file, &words.join(" "), part)?),
+        Tool::Lackey => Taker::Text(Recorder::new(program, &out, file, &words.join(" "), part)?),
+    };
+
+    let (mut program, mut pipe) = start(tool, valgrind, &options.command, &dir.path().join("pipe"))?;
     let mut buffer = vec![0; PIPE];
     let mut progress = Progress::new(part);
-    while !recorder.full() {
+    while !taker.trace().full() {
         if stop.load(Ordering::SeqCst) {
             eprintln!("trapless-pagesim: interrupted");
             return Ok(INTERRUPTED);
@@ -116,12 +175,13 @@ pub fn record(options: &Record) -> Result<u8> {
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => 0,
             Err(e) => return Err(e).context("cannot read from valgrind"),
         };
-        recorder.feed(&buffer[..got])?;
-        progress.show(&recorder);
-        match got {
-            0 if ended => break,
-            n if n < PIPE / 2 && !ended => std::thread::sleep(NAP),
-            _ => {}
+        taker.feed(&buffer[..got])?;
+        progress.show(taker.trace());
+        if ended && got == 0 {
+            break;
+        }
+        if let (Some(nap), false) = (taker.nap(got), ended) {
+            std::thread::sleep(nap);
         }
     }
     progress.end();
@@ -130,30 +190,56 @@ pub fn record(options: &Record) -> Result<u8> {
     if let Some(status) = ended
         && !status.success()
     {
-        if recorder.stored() == 0 {
+        if taker.trace().stored() == 0 {
             bail!("{}: no memory access recorded; it ended with {status}", options.command[0].display());
         }
         eprintln!("trapless-pagesim: {name} ended with {status}");
     }
-    recorder.finish()?;
+    taker.finish()?;
     keep(to, &out).map(|()| 0)
 }
 
+/// Chooses the tool; returns it with the command of valgrind.
+fn choose(wanted: Option<Tool>, dir: &Path, program: &Path) -> Result<(Tool, Command)> {
+    let lackey = || {
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=lackey", "--trace-mem=yes", "--basic-counts=no"]);
+        (Tool::Lackey, command)
+    };
+    if wanted == Some(Tool::Lackey) {
+        return Ok(lackey());
+    }
+    match tracer::build(dir, program) {
+        Ok(command) => Ok((Tool::Tracer, command)),
+        Err(e) if wanted.is_some() => Err(e.context("--with tracer")),
+        // Without valgrind, lackey's error says what to do.
+        Err(_) if found(Path::new("valgrind")).is_none() => Ok(lackey()),
+        Err(e) => {
+            eprintln!("trapless-pagesim: recording with lackey, which is slower: {e:#}");
+            Ok(lackey())
+        }
+    }
+}
+
 /// Starts the program under valgrind, which writes to `pipe`.
-fn start(command: &[OsString], pipe: &Path) -> Result<(Traced, File)> {
+fn start(tool: Tool, mut valgrind: Command, command: &[OsString], pipe: &Path) -> Result<(Traced, File)> {
     let of = || format!("cannot make the pipe {}", pipe.display());
     mkfifoat(CWD, pipe, Mode::RUSR | Mode::WUSR).with_context(of)?;
     let end = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(pipe).with_context(of)?;
     // If this fails, a smaller pipe works as well.
     let _ = rustix::pipe::fcntl_setpipe_size(&end, PIPE);
-    let mut log = OsString::from("--log-file=");
-    // Valgrind expands %p and the like in the name.
-    log.push(pipe.to_str().context("the temporary folder's name is not UTF-8")?.replace('%', "%%"));
-    let child = Command::new("valgrind")
-        .args(["-q", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no"])
+    match tool {
+        Tool::Tracer => valgrind.args(tracer::outputs(pipe)),
+        Tool::Lackey => {
+            let mut log = OsString::from("--log-file=");
+            // Valgrind expands %p and the like in the name.
+            log.push(pipe.to_str().context("the temporary folder's name is not UTF-8")?.replace('%', "%%"));
+            valgrind.arg(log)
+        }
+    };
+    let child = valgrind
         // A second program must not write to the same trace.
-        .args(["--trace-children=no", "--child-silent-after-fork=yes"])
-        .arg(log)
+        .args(["-q", "--trace-children=no", "--child-silent-after-fork=yes"])
         .arg("--")
         .args(command)
         .stdin(if io::stdin().is_terminal() { Stdio::null() } else { Stdio::inherit() })
@@ -167,15 +253,15 @@ fn start(command: &[OsString], pipe: &Path) -> Result<(Traced, File)> {
     }
 }
 
-/// Fails if the program does not exist. Valgrind's own message would be less clear.
-fn find(program: &Path) -> Result<()> {
+/// Returns the path of a program, given by its path or name, if it can be run. Valgrind's own message would be less clear.
+pub fn found(program: &Path) -> Option<PathBuf> {
     let runs = |path: &Path| path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-    let there = if program.as_os_str().as_bytes().contains(&b'/') {
-        runs(program)
-    } else {
-        std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).any(|dir| runs(&dir.join(program)))
-    };
-    if there { Ok(()) } else { bail!("{}: no such program", program.display()) }
+    if program.as_os_str().as_bytes().contains(&b'/') {
+        return runs(program).then(|| program.to_owned());
+    }
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .map(|dir| dir.join(program))
+        .find(|path| runs(path))
 }
 
 /// Shows the progress of a recording: in one line on a terminal, otherwise in a new line from time to time.

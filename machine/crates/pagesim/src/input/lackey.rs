@@ -63,13 +63,25 @@ impl Recorder {
     /// # Errors
     /// The file cannot be written.
     pub fn new(from: &Path, to: &Path, file: File, command: &str, part: Part) -> Result<Recorder, Error> {
-        let mut writer = concat!("trapless-pagesim ", env!("CARGO_PKG_VERSION"), ", valgrind lackey: ").to_owned();
+        Recorder::with_tool("lackey", from, to, file, command, part)
+    }
+
+    /// The same for another tool of valgrind's.
+    pub(super) fn with_tool(
+        tool: &str,
+        from: &Path,
+        to: &Path,
+        file: File,
+        command: &str,
+        part: Part,
+    ) -> Result<Recorder, Error> {
+        let mut writer = format!("trapless-pagesim {}, valgrind {tool}: ", env!("CARGO_PKG_VERSION"));
         writer.extend(command.chars().scan(0, |len, c| {
             *len += c.len_utf8();
             (*len <= COMMAND).then_some(c)
         }));
         let header =
-            Header { grain: Grain::Line, harts: 1, kernel: false, clock_hz: 0, profile: "lackey".to_owned(), writer };
+            Header { grain: Grain::Line, harts: 1, kernel: false, clock_hz: 0, profile: tool.to_owned(), writer };
         Ok(Recorder {
             from: from.to_owned(),
             to: to.to_owned(),
@@ -150,25 +162,28 @@ impl Recorder {
             self.lines += 1;
             text = rest;
             match what {
-                b'I' => {
-                    self.access(Kind::Fetch, address, size, 0)?;
-                    self.instructions += u64::from(self.accesses > self.part.skip);
-                }
-                b'L' => self.access(Kind::Load, address, size, 1)?,
-                b'S' => self.access(Kind::Store, address, size, 1)?,
+                b'I' => self.access(Kind::Fetch, address, size)?,
+                b'L' => self.access(Kind::Load, address, size)?,
+                b'S' => self.access(Kind::Store, address, size)?,
                 _ => {
-                    self.access(Kind::Load, address, size, 1)?;
-                    self.access(Kind::Store, address, size, 1)?;
+                    self.access(Kind::Load, address, size)?;
+                    self.access(Kind::Store, address, size)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// One access; the instruction that makes it has been counted already if `counted` is 1.
+    /// The error that what comes in ended too early.
+    pub(super) fn cut(&self) -> Error {
+        Error::Records { path: self.from.clone(), accesses: self.accesses }
+    }
+
+    /// One access. The instruction that makes it has been counted already, unless it is the fetch.
     #[inline]
-    fn access(&mut self, kind: Kind, address: u64, size: u64, counted: u64) -> Result<(), Error> {
-        for block in address >> LINE_SHIFT..=(address + (size - 1)) >> LINE_SHIFT {
+    pub(super) fn access(&mut self, kind: Kind, address: u64, size: u64) -> Result<(), Error> {
+        let counted = u64::from(kind != Kind::Fetch);
+        for block in address >> LINE_SHIFT..=address.saturating_add(size - 1) >> LINE_SHIFT {
             self.accesses += 1;
             if self.accesses <= self.part.skip {
                 continue;
@@ -179,6 +194,7 @@ impl Recorder {
                 self.writer.moves(0, kind, place, at).map_err(Error::io(&self.to))?;
             }
         }
+        self.instructions += u64::from(kind == Kind::Fetch && self.accesses > self.part.skip);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 pub(crate) mod distances;
 pub mod lackey;
 mod recorded;
+pub mod records;
 mod scattered;
 mod summary;
 

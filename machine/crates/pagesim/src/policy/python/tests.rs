@@ -99,8 +99,10 @@ fn the_same_policy_gives_the_same_report() {
     let switches =
         "    def wait(self, core, pid, page, until):\n        assert until > core.now\n        return 'switch'\n";
     assert_eq!(outcome_of(&[CLASS, switches].concat()).unwrap(), outcome("async").unwrap());
-    let usual = "    def slice(self, core, pid, usual):\n        pass\n    def goes_on(self, core, pid, usual):\n        return usual\n";
-    assert_eq!(outcome_of(&[CLASS, usual].concat()).unwrap(), outcome("sync").unwrap());
+    let method = |line: &str| format!("    def {line}\n");
+    let usual =
+        method("slice(self, core, pid, usual): pass") + &method("goes_on(self, core, pid, usual): return usual");
+    assert_eq!(outcome_of(&[CLASS, &usual].concat()).unwrap(), outcome("sync").unwrap());
 }
 
 /// Every method is called, and what the system says of itself is so.
@@ -266,7 +268,9 @@ fn a_child_that_dies_or_hangs_is_one_line_and_leaves_no_zombie() {
 proptest! {
     /// Whatever a child orders, frames and pages add up.
     #[test]
-    fn orders_break_nothing(orders in prop::collection::vec((0u8..7, 0u8..7, 0u32..3, prop_oneof![0u64..40, any::<u64>()]), 0..60)) {
+    fn orders_break_nothing(
+        orders in prop::collection::vec((0u8..7, 0u8..7, 0u32..3, prop_oneof![0u64..40, any::<u64>()]), 0..60),
+    ) {
         let mut core = core(8, &[(0, 20), (5, 20)]);
         for (op, origin, pid, page) in orders {
             let mut text = vec![op, origin, 0, 0];
