@@ -3,7 +3,7 @@
  * A valgrind tool: it writes every memory access of a program into a pipe, 8 bytes each.
  *
  * `trapless-pagesim record` compiles it against the installed valgrind (Debian's package has the headers and libcoregrind.a) and
- * runs it with --records=PIPE. It sees what the tool lackey sees, access by access (docs/decisions/104-recorder.md), but stores a
+ * runs it with --records=PIPE. It sees what the tool lackey sees, access by access (docs/decisions/099-recorder.md), but stores a
  * record with two or three instructions of the host where lackey formats and writes a line of text.
  *
  * A record, from bit 0: kind (2 bits: fetch, load, store, or load and store), more (5 bits), bytes - 1 (9 bits), address (48
