@@ -11,14 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
-use toml::Value;
-
 use super::{Policy, Wait};
 use crate::Error;
 use crate::core::{Core, Evicted};
 use crate::pages::{Origin, PageId, Pid, Place};
-use crate::settings::{Replacement, Settings, Time};
+use crate::replacement;
+use crate::settings::{Settings, Time};
 
 /// What a configuration's `policy` begins with if it is a file of Python.
 pub const PREFIX: &str = "python:";
@@ -86,7 +84,7 @@ pub struct Python {
     text: Vec<u8>,
     /// Bits of the methods that it has.
     methods: u64,
-    replacement: Option<Replacement>,
+    replacement: Option<&'static str>,
     /// It knows what is mapped.
     introduced: bool,
     /// It has failed, and is not asked any more.
@@ -149,9 +147,8 @@ impl Python {
         };
         self.methods = methods as u64;
         if !self.text.is_empty() {
-            let name = Value::String(String::from_utf8_lossy(&self.text).into_owned());
-            let order = Replacement::deserialize(name);
-            self.replacement = Some(order.map_err(|e| self.wrong(&format!("replacement: {}", e.message())))?);
+            let order = replacement::find(&String::from_utf8_lossy(&self.text)).map_err(|e| self.wrong(&e))?;
+            self.replacement = Some(order.name);
         }
         Ok(())
     }
@@ -369,8 +366,8 @@ impl Policy for Python {
         self.hook(core, Op::Call, 0, 0, 0, 0);
     }
 
-    fn replacement(&self) -> Replacement {
-        self.replacement.unwrap_or(Replacement::Lru)
+    fn replacement(&self) -> &'static str {
+        self.replacement.unwrap_or("lru")
     }
 }
 
