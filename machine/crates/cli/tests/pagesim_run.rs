@@ -104,3 +104,67 @@ fn bad_input_is_named_in_one_line() {
     let missing = pagesim(dir, &["run", "no.toml"]);
     assert!(String::from_utf8(missing.stderr).unwrap().contains("no.toml: No such file"));
 }
+
+/// Lines of a log, without its head.
+fn lines(log: &[u8]) -> Vec<Vec<String>> {
+    let text = String::from_utf8(log.to_vec()).unwrap();
+    text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn faults_are_logged() {
+    let temporary = recorded();
+    let dir = temporary.path();
+    let logged = |name: &str, changes: &[&str]| -> (Vec<u8>, serde_json::Value) {
+        let changes: Vec<_> = changes.iter().flat_map(|change| ["--set", *change]).collect();
+        let done =
+            pagesim(dir, &[&["run", "config.toml", "--json", "found.json", "--faults", name], &changes[..]].concat());
+        assert!(done.status.success(), "{done:?}");
+        let json = serde_json::from_slice(&std::fs::read(dir.join("found.json")).unwrap()).unwrap();
+        (std::fs::read(dir.join(name)).unwrap(), json)
+    };
+    let (plain, found) = logged("faults.csv", &["policy=virt"]);
+    assert_eq!(lines(&plain).len() as u64, found["faults"].as_u64().unwrap() + found["late"].as_u64().unwrap());
+    assert!(lines(&plain).iter().all(|line| line[1] == "one" || line[1] == "other"));
+    let (packed, _) = logged("faults.csv.zst", &["policy=virt"]);
+    assert!(packed.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) && packed.len() < plain.len() / 2);
+    let (late, found) = logged("late.csv", &["policy=virt", "record.warm_up_accesses=20000"]);
+    let start = found["warm_up"]["time_ns"].as_u64().unwrap();
+    assert!(found["warm_up"]["accesses"].as_u64().unwrap() >= 20_000 && late.len() < plain.len());
+    assert!(lines(&late).iter().all(|line| line[0].parse::<u64>().unwrap() >= start));
+}
+
+#[test]
+fn a_log_that_cannot_be_is_named_in_one_line_and_leaves_nothing() {
+    let temporary = recorded();
+    let dir = temporary.path();
+    let left = || {
+        std::fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = left();
+    let said = |config: &str, name: &str, set: &str| complaint(dir, config, &["--faults", name, "--set", set]);
+    assert!(said(CONFIG, "no/f.csv", "memory.frames=40").contains("cannot write no/f.csv"));
+    assert!(
+        said(CONFIG, "f.txt", "memory.frames=40")
+            .contains("f.txt: the name of a log of faults ends in .csv or .csv.zst")
+    );
+    assert!(said(CONFIG, "f.csv", "policy=optimum").contains("--faults f.csv: policy optimum has no faults"));
+    assert!(said(CONFIG, "f.csv", "process.1.name=one").contains("f.csv: two processes are named one"));
+    assert!(
+        said(CONFIG, "f.csv", "record.warm_up_accesses=1000000000000")
+            .contains("record.warm_up_accesses: 1000000000000 leaves nothing to count: the run has ")
+    );
+    assert!(
+        said(CONFIG, "f.csv", "record.warm_up_ms=1000000")
+            .contains("record.warm_up_ms: 1000000 leaves nothing to count")
+    );
+    assert!(said(CONFIG, "f.csv", "record.warm_up_ms=-1").contains("record.warm_up_ms: -1 is not from 0 to"));
+    // A trace that is cut: the run has begun when that is found out.
+    let whole = std::fs::read(dir.join("echo.trace")).unwrap();
+    std::fs::write(dir.join("echo.trace"), &whole[..whole.len() - 20]).unwrap();
+    assert!(said(CONFIG, "f.csv", "memory.frames=40").contains("echo.trace"));
+    assert_eq!(left(), before);
+}

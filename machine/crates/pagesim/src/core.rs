@@ -26,6 +26,8 @@ pub(crate) enum Event {
     Wake(Pid),
     /// A policy wanted to be called.
     Call,
+    /// The warm-up is over.
+    WarmedUp,
 }
 
 /// A page that has left DRAM.
@@ -273,8 +275,8 @@ impl Core {
         }
     }
 
-    /// Begins to read a page that is missing; waits for a frame if there is none.
-    pub(crate) fn demand(&mut self, page: PageId) {
+    /// Begins to read a page that is missing; waits for a frame if there is none. Returns when it is there.
+    pub(crate) fn demand(&mut self, page: PageId) -> Time {
         self.replacement.miss(page);
         let group = self.group(page);
         let frame = loop {
@@ -290,8 +292,9 @@ impl Core {
                 self.await_frame();
             }
         };
-        self.read(page, frame, Origin::Demand);
+        let until = self.read(page, frame, Origin::Demand);
         self.keep_reserve(group);
+        until
     }
 
     /// Stalls until a write is over, or a page that may be evicted has come.

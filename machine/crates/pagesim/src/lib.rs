@@ -5,7 +5,9 @@
 pub mod core;
 mod drive;
 mod error;
+pub mod faults;
 pub mod input;
+pub mod latency;
 mod links;
 pub mod mrc;
 pub mod optimum;
@@ -17,5 +19,6 @@ pub mod sched;
 pub mod settings;
 pub mod sim;
 pub mod stats;
+pub mod warm_up;
 
 pub use error::Error;

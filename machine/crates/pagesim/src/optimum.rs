@@ -32,6 +32,7 @@ use trapless_timing::{SsdOp, SsdTiming};
 use crate::Error;
 use crate::core::Core;
 use crate::input::Source;
+use crate::latency::Waits;
 use crate::settings::{Settings, TICKS, Time};
 use crate::sim::Sim;
 
@@ -62,7 +63,8 @@ pub fn run(
     if let Some(recorder) = Rc::into_inner(recorder) {
         let pages = &sim.core.pages;
         let string = recorder.into_inner().finish(&|page| pages[page].dirty).map_err(&wrong)?;
-        let mut replay = Replay::new(&mut sim.core, string.uses())?;
+        let warm = sim.warm_up.as_ref().map(|_| sim.core.stats.since);
+        let mut replay = Replay::new(&mut sim.core, string.uses(), warm)?;
         for next in string.uses() {
             next.and_then(|next| replay.step(next)).map_err(&wrong)?;
         }
@@ -122,10 +124,16 @@ struct Replay<'a, S: Iterator<Item = io::Result<Use>>> {
     waited: Time,
     /// When processes ended, the last one first, and which.
     ends: Vec<(Time, usize)>,
+    /// When the first run's warm-up ended, if there was one.
+    warm: Option<Time>,
+    /// The warm-up is not over yet.
+    warming: bool,
+    /// The first of the processes that end behind the warm-up has ended.
+    first_ended: bool,
 }
 
 impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
-    fn new(core: &'a mut Core, ahead: S) -> Result<Self, Error> {
+    fn new(core: &'a mut Core, ahead: S, warm: Option<Time>) -> Result<Self, Error> {
         let mut ends = vec![];
         for (pid, process) in core.stats.processes.iter_mut().enumerate() {
             ends.push((process.finished.unwrap_or(core.now), pid));
@@ -148,12 +156,15 @@ impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
             writes: Drive::new(&core.settings, 1)?,
             waited: 0,
             ends,
+            warm,
+            warming: warm.is_some(),
+            first_ended: false,
             core,
         })
     }
 
     fn step(&mut self, Use { page, written, time, next }: Use) -> io::Result<()> {
-        self.end_until(time);
+        self.pass(time);
         let (id, now) = (page.0, time + self.waited);
         self.read_ahead(now)?;
         self.current = id;
@@ -176,7 +187,11 @@ impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
             }
         }
         self.known[page.index()].dirty_in_min |= written;
-        let process = &mut stats.processes[self.core.pages[page].owner];
+        let owner = self.core.pages[page].owner;
+        if wait > 0 {
+            stats.waits[owner].add(wait, wait);
+        }
+        let process = &mut stats.processes[owner];
         process.late += u64::from(wait > 0);
         process.waited += wait;
         process.cpu += wait;
@@ -231,13 +246,31 @@ impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
         Ok(true)
     }
 
+    /// What happened up to a time of the first run beside uses of pages.
+    fn pass(&mut self, time: Time) {
+        if let Some(end) = self.warm.filter(|end| self.warming && *end <= time) {
+            self.warming = false;
+            self.end_until(end);
+            // The first run has begun anew there. What the replay has added since its beginning is to go.
+            let stats = &mut self.core.stats;
+            (stats.reads, stats.writes) = (0, 0);
+            stats.since += self.waited;
+            for process in &mut stats.processes {
+                process.cpu -= std::mem::take(&mut process.waited);
+                process.late = 0;
+            }
+            stats.waits.iter_mut().for_each(|waits| *waits = Waits::default());
+        }
+        self.end_until(time);
+    }
+
     /// Processes whose traces were over by a time of the first run.
     fn end_until(&mut self, time: Time) {
         while let Some((end, pid)) = self.ends.pop_if(|end| end.0 <= time) {
             let stats = &mut self.core.stats;
             stats.processes[pid].finished = Some(end + self.waited);
             // The first one: others have waited, too.
-            if self.ends.len() + 1 == stats.processes.len() {
+            if self.warm.is_none_or(|warm| end > warm) && !std::mem::replace(&mut self.first_ended, true) {
                 let cpu = stats.cpu_at_first_end.iter_mut().flatten();
                 cpu.zip(&stats.processes).for_each(|(cpu, process)| *cpu += process.waited);
             }
@@ -245,7 +278,7 @@ impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
     }
 
     fn finish(mut self) {
-        self.end_until(Time::MAX);
+        self.pass(Time::MAX);
         self.core.now += self.waited;
     }
 }

@@ -54,6 +54,17 @@ impl Origin {
     /// All of them.
     pub const ALL: [Origin; 5] =
         [Origin::Demand, Origin::Neighbour, Origin::Set, Origin::Successor, Origin::Reconstruct];
+
+    /// Its name in reports and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Origin::Demand => "demand",
+            Origin::Neighbour => "neighbour",
+            Origin::Set => "set",
+            Origin::Successor => "successor",
+            Origin::Reconstruct => "reconstruct",
+        }
+    }
 }
 
 /// A page.

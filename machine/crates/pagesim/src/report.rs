@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::latency::{Waits, WaitsSummary};
 use crate::pages::Origin;
 use crate::policy::Bookkeeping;
 use crate::settings::{Settings, Time};
@@ -14,9 +15,20 @@ use crate::stats::{Prefetched, Series, jain};
 /// Parts of the run for which shares of the processor are reported (ASPF figure 9: 5 % and 10 %).
 const SHARES: [(&str, u64); 4] = [("0.05", 5), ("0.1", 10), ("0.25", 25), ("0.5", 50)];
 
-/// Results. Times are ns.
+/// Where the warm-up ended.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct WarmUpReport {
+    /// Accesses before it.
+    pub accesses: u64,
+    /// Simulated time before it.
+    pub time_ns: u64,
+}
+
+/// Results. Times are ns. All are of what followed the warm-up, if there was one, and times are from its end on.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
+    /// The warm-up; null if there was none.
+    pub warm_up: Option<WarmUpReport>,
     /// From the start until the last process has ended.
     pub time_ns: u64,
     /// Accesses of all traces.
@@ -39,6 +51,10 @@ pub struct Report<'a> {
     pub cpu_ns: u64,
     /// Part of this time in which processes waited for pages.
     pub waited_ns: u64,
+    /// This part's share of the whole time.
+    pub waiting_share: f64,
+    /// How long accesses waited for their pages: faults, and those to pages that were on their way.
+    pub latency: WaitsSummary,
     /// Waiting for a free frame.
     pub stalled_ns: u64,
     /// Nobody was ready.
@@ -60,12 +76,16 @@ pub struct Report<'a> {
 pub struct ProcessReport<'a> {
     /// Its name.
     pub name: &'a str,
-    /// When it ended.
+    /// When it ended; 0 if that was in the warm-up.
     pub finished_ns: u64,
     /// Its processor time, waiting for pages included.
     pub cpu_ns: u64,
     /// Part of this time in which the process waited for pages.
     pub waited_ns: u64,
+    /// This part's share of the run's whole time: the shares of all processes add up to the run's.
+    pub waiting_share: f64,
+    /// How long its accesses waited for their pages.
+    pub latency: WaitsSummary,
     /// The longest time for which it was ready and did not run.
     pub longest_wait_ns: u64,
     /// Accesses of its trace.
@@ -76,6 +96,8 @@ pub struct ProcessReport<'a> {
     pub cache_misses: u64,
     /// Pages that it had to have read.
     pub faults: u64,
+    /// Accesses to pages that were still on their way, read ahead.
+    pub late: u64,
     /// Faults in the first, second and last third of a time slice (ASPF figure 1c).
     pub fault_parts: [u64; 3],
     /// Its share of the processor in the first part of the run.
@@ -93,7 +115,9 @@ impl<'a> Report<'a> {
     pub fn new(sim: &'a Sim) -> Report<'a> {
         let (core, bookkeeping) = (&sim.core, sim.bookkeeping());
         let (stats, settings) = (&core.stats, &core.settings);
-        let end = core.now();
+        // From the end of the warm-up.
+        let end = core.now() - stats.since;
+        let share = |waited: Time| waited as f64 / end.max(1) as f64;
         let sum = |of: fn(&crate::stats::ProcessStats) -> u64| stats.processes.iter().map(of).sum::<u64>();
         let until = |percent: u64| -> Vec<u64> {
             stats.cpu.iter().map(|series| series.until((u128::from(end) * u128::from(percent) / 100) as u64)).collect()
@@ -104,19 +128,24 @@ impl<'a> Report<'a> {
             .iter()
             .flatten()
             .enumerate()
+            .filter(|(pid, _)| stats.processes[*pid].finished.is_none_or(|at| stats.has_begun_by(at)))
             .map(|(pid, time)| *time as f64 / core.sched.entity(pid).weight as f64)
             .collect();
         let processes = settings.processes.iter().zip(&stats.processes).zip(&stats.faults).enumerate();
+        let waits = &stats.waits;
         let processes = processes.map(|(pid, ((process, found), timeline))| ProcessReport {
             name: &process.name,
-            finished_ns: in_ns(found.finished.unwrap_or(end)),
+            finished_ns: in_ns(found.finished.map_or(end, |at| at.saturating_sub(stats.since))),
             cpu_ns: in_ns(found.cpu),
             waited_ns: in_ns(found.waited),
+            waiting_share: share(found.waited),
+            latency: waits[pid].summary(),
             longest_wait_ns: in_ns(found.longest_wait),
             accesses: found.accesses,
             instructions: found.instructions,
             cache_misses: found.cache_misses,
             faults: found.faults,
+            late: found.late,
             fault_parts: found.parts,
             cpu_share: shares
                 .iter()
@@ -125,6 +154,10 @@ impl<'a> Report<'a> {
             timeline,
         });
         Report {
+            warm_up: sim
+                .warm_up
+                .as_ref()
+                .map(|warm_up| WarmUpReport { accesses: warm_up.accesses, time_ns: in_ns(stats.since) }),
             time_ns: in_ns(end),
             accesses: sum(|process| process.accesses),
             faults: sum(|process| process.faults),
@@ -136,6 +169,8 @@ impl<'a> Report<'a> {
             context_switches: stats.switches,
             cpu_ns: in_ns(sum(|process| process.cpu)),
             waited_ns: in_ns(sum(|process| process.waited)),
+            waiting_share: share(sum(|process| process.waited)),
+            latency: Waits::of_all(waits).summary(),
             stalled_ns: in_ns(stats.stalled),
             idle_ns: in_ns(stats.idle),
             jain: jain(&fair),

@@ -271,11 +271,15 @@ impl Default for Foresight {
 pub struct Record {
     /// Faults over time are counted by so long, ms (ASPF figure 1b: 33); doubled when there are too many.
     pub window_ms: f64,
+    /// Warm-up: what is reported begins after so many accesses of all processes; 0: at once.
+    pub warm_up_accesses: u64,
+    /// The same by simulated time, ms.
+    pub warm_up_ms: f64,
 }
 
 impl Default for Record {
     fn default() -> Record {
-        Record { window_ms: 33.0 }
+        Record { window_ms: 33.0, warm_up_accesses: 0, warm_up_ms: 0.0 }
     }
 }
 
@@ -408,11 +412,17 @@ impl Settings {
             ("foresight.slices", self.foresight.slices, 1.0, 1000.0),
             ("foresight.depth", self.foresight.depth.into(), 1.0, 1024.0),
             ("record.window_ms", self.record.window_ms, 1e-3, 1e6),
+            ("record.warm_up_ms", self.record.warm_up_ms, 0.0, 1e9),
         ];
         for (key, value, low, high) in checks {
             if !(low..=high).contains(&value) {
                 return Err(Error::Settings(format!("{key}: {value} is not from {low} to {high}")));
             }
+        }
+        if self.record.warm_up_accesses > 0 && self.record.warm_up_ms > 0.0 {
+            return Err(Error::Settings(
+                "record: warm_up_accesses and warm_up_ms are given: leave one of them out".into(),
+            ));
         }
         if !sets.is_power_of_two() || sets * self.cpu.cache_ways * 64 != self.cpu.cache_kib * 1024 {
             return Err(Error::Settings(format!(

@@ -5,10 +5,12 @@ use trapless_trace::Kind;
 
 use crate::Error;
 use crate::core::{Core, Event};
+use crate::faults::{Fault, Log};
 use crate::input::{Source, Step};
-use crate::pages::{LINES, Origin, Pid, Place};
+use crate::pages::{LINES, Origin, PageId, Pid, Place};
 use crate::policy::{self, Policy, Wait};
 use crate::settings::{Settings, Time, ns, us};
+use crate::warm_up::{Until, WarmUp, too_long};
 
 /// Why a process no longer runs.
 enum Left {
@@ -20,12 +22,27 @@ enum Left {
     Ended,
 }
 
+/// An access whose page is not there.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    at: Time,
+    /// When the page is there.
+    until: Time,
+    origin: Origin,
+    evicted: Option<PageId>,
+    /// The process's turn.
+    turn: u32,
+    /// It was made in the warm-up.
+    warming: bool,
+}
+
 /// A process as the simulation drives it.
 struct Program {
     source: Box<dyn Source>,
     /// A step that waits for its page.
     pending: Option<u64>,
     pending_store: bool,
+    waiting: Option<Waiting>,
     /// When it became ready.
     ready: Time,
 }
@@ -68,6 +85,13 @@ struct Program {
 pub struct Sim {
     /// The system.
     pub core: Core,
+    /// The warm-up, if there was one.
+    pub warm_up: Option<WarmUp>,
+    /// Gets every access that waited for its page; not those of the warm-up.
+    pub log: Option<Log>,
+    /// The log could not be written.
+    wrong: Option<Error>,
+    warming: Until,
     policy: Box<dyn Policy>,
     programs: Vec<Program>,
     instruction: Time,
@@ -112,11 +136,21 @@ impl Sim {
         let (instruction, dram) = (ns(cpu.instruction_ns), ns(settings.memory.dram_ns));
         let programs: Vec<_> = sources
             .into_iter()
-            .map(|source| Program { source, pending: None, pending_store: false, ready: 0 })
+            .map(|source| Program { source, pending: None, pending_store: false, waiting: None, ready: 0 })
             .collect();
-        let alive = programs.len();
+        let (alive, warming) = (programs.len(), Until::of(settings));
+        let all = programs.iter().try_fold(0, |sum: u64, program| Some(sum.saturating_add(program.source.accesses()?)));
+        if let (Until::Accesses(wanted), Some(all)) = (warming, all)
+            && wanted >= all
+        {
+            return Err(too_long(settings, all, None));
+        }
         let mut sim = Sim {
             core,
+            warm_up: None,
+            log: None,
+            wrong: None,
+            warming,
             policy,
             programs,
             instruction,
@@ -134,22 +168,38 @@ impl Sim {
         for pid in 0..alive {
             sim.core.sched.put_back(pid);
         }
+        if let Until::Time(end) = warming {
+            sim.core.at(end, Event::WarmedUp);
+        }
         Ok(sim)
     }
 
-    /// What the policy costs.
+    /// What the policy costs; its changes without those of the warm-up.
     pub fn bookkeeping(&self) -> policy::Bookkeeping {
-        self.policy.bookkeeping()
+        let mut cost = self.policy.bookkeeping();
+        cost.operations -= self.warm_up.as_ref().map_or(0, |warm_up| warm_up.operations);
+        cost
+    }
+
+    /// Accesses so far, with those of the warm-up.
+    pub fn accesses(&self) -> u64 {
+        let counted: u64 = self.core.stats.processes.iter().map(|process| process.accesses).sum();
+        counted + self.warm_up.as_ref().map_or(0, |warm_up| warm_up.accesses)
     }
 
     /// Runs until all traces are over. `progress` is called now and then with the number of accesses done.
     ///
     /// # Errors
-    /// A trace cannot be read, or is not whole; or the policy has [failed](Core::fail).
+    /// A trace cannot be read, or is not whole; the policy has [failed](Core::fail); the log cannot be written; or nothing
+    /// follows the warm-up.
     pub fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
         while self.alive > 0 {
             self.turn()?;
-            progress(self.core.stats.processes.iter().map(|process| process.accesses).sum());
+            progress(self.accesses());
+        }
+        let empty = self.warm_up.as_ref().is_some_and(|warm_up| warm_up.accesses == self.accesses());
+        if empty || self.warming != Until::Over {
+            return Err(too_long(&self.core.settings, self.accesses(), Some(self.core.now)));
         }
         Ok(())
     }
@@ -176,7 +226,7 @@ impl Sim {
         (self.started, self.last, self.core.running) = (true, Some(pid), Some(pid));
         self.counted = self.core.now;
         self.preempted = false;
-        let waited = self.core.now - self.programs[pid].ready;
+        let waited = self.core.now - self.programs[pid].ready.max(self.core.stats.since);
         let process = &mut self.core.stats.processes[pid];
         process.longest_wait = process.longest_wait.max(waited);
         self.core.turns[pid] += 1;
@@ -184,7 +234,13 @@ impl Sim {
         self.policy.enter(&mut self.core, pid);
         self.settle();
         self.new_slice(pid);
-        let left = self.steps(pid)?;
+        let left = match self.warming {
+            Until::Accesses(_) => self.steps::<true>(pid)?,
+            _ => self.steps::<false>(pid)?,
+        };
+        if let Some(wrong) = self.wrong.take() {
+            return Err(wrong);
+        }
         self.count(pid);
         self.core.running = None;
         self.core.replacement.leave(pid, self.core.now);
@@ -234,6 +290,7 @@ impl Sim {
         while let Some(event) = self.core.due() {
             match event {
                 Event::Written(..) => {}
+                Event::WarmedUp => self.begin_to_count(running),
                 Event::Call => {
                     self.policy.call(&mut self.core);
                     self.settle();
@@ -251,11 +308,24 @@ impl Sim {
         }
     }
 
-    /// Replays a process's trace until it has to leave.
-    fn steps(&mut self, pid: Pid) -> Result<Left, Error> {
+    /// The warm-up is over: statistics begin anew.
+    fn begin_to_count(&mut self, running: Option<Pid>) {
+        let (accesses, end) = (self.accesses(), self.core.now);
+        if let Some(pid) = running {
+            self.core.stats.ran(pid, self.counted, end);
+        }
+        let next = self.core.stats.following(&self.core.settings, end);
+        let stats = std::mem::replace(&mut self.core.stats, next);
+        let operations = self.policy.bookkeeping().operations;
+        self.warm_up = Some(WarmUp { stats, accesses, operations });
+        self.warming = Until::Over;
+    }
+
+    /// Replays a process's trace until it has to leave. `WARMING`: a warm-up may be over before any access.
+    fn steps<const WARMING: bool>(&mut self, pid: Pid) -> Result<Left, Error> {
         if let Some(line) = self.programs[pid].pending.take() {
-            let store = self.programs[pid].pending_store;
-            if let Some(until) = self.memory(pid, line, store) {
+            let (store, waiting) = (self.programs[pid].pending_store, self.programs[pid].waiting.take());
+            if let Some(until) = self.memory(pid, line, store, waiting) {
                 return Ok(self.asleep(pid, line, store, until));
             }
         }
@@ -264,13 +334,21 @@ impl Sim {
             let stop = (self.slice_start + self.slice).min(self.core.next_event());
             // Up to here nothing happens but the process's own accesses.
             while self.core.now < stop {
+                if WARMING && self.warming == Until::Accesses(0) {
+                    self.begin_to_count(Some(pid));
+                }
                 let Some(step) = self.programs[pid].source.next()? else {
                     let tail = self.programs[pid].source.tail();
-                    self.pass(pid, tail.instructions, tail.repeats.iter().sum());
+                    let accesses = tail.repeats.iter().sum();
+                    self.pass(pid, tail.instructions, accesses);
+                    self.warming.made(accesses);
                     return Ok(Left::Ended);
                 };
                 let Step { line, kind, instructions, repeats } = step;
                 self.pass(pid, instructions, repeats + 1);
+                if WARMING {
+                    self.warming.made(repeats + 1);
+                }
                 let store = kind == Kind::Store;
                 match self.core.cache(pid).touch(Core::line(pid, line)) {
                     Some(dirty) if *dirty >= store => {}
@@ -279,11 +357,11 @@ impl Sim {
                         self.core.store(pid, line / LINES);
                     }
                     None => {
-                        let faults = self.core.stats.reads + self.core.stats.rescued;
-                        if let Some(until) = self.memory(pid, line, store) {
+                        let moved = self.moved();
+                        if let Some(until) = self.memory(pid, line, store, None) {
                             return Ok(self.asleep(pid, line, store, until));
                         }
-                        if self.core.stats.reads + self.core.stats.rescued != faults {
+                        if self.moved() != moved {
                             // A read, or what came of one, may be the next event.
                             break;
                         }
@@ -303,6 +381,13 @@ impl Sim {
         }
     }
 
+    /// Changes when pages have moved; or when the count of it begins anew.
+    #[inline]
+    fn moved(&self) -> (u64, Time) {
+        let stats = &self.core.stats;
+        (stats.reads + stats.rescued, stats.since)
+    }
+
     fn asleep(&mut self, pid: Pid, line: u64, store: bool, until: Time) -> Left {
         (self.programs[pid].pending, self.programs[pid].pending_store) = (Some(line), store);
         Left::Asleep(until)
@@ -317,8 +402,8 @@ impl Sim {
         self.core.now += instructions * self.instruction;
     }
 
-    /// An access that the cache does not serve. If the process is to sleep for its page: until when.
-    fn memory(&mut self, pid: Pid, line: u64, store: bool) -> Option<Time> {
+    /// An access that the cache does not serve; `waiting` if its process has slept for its page. If it is to sleep: until when.
+    fn memory(&mut self, pid: Pid, line: u64, store: bool, mut waiting: Option<Waiting>) -> Option<Time> {
         let page = self.core.pages.accessed(pid, line / LINES);
         let (mut late, mut rescued) = (false, false);
         self.core.pages[page].awaited = true;
@@ -332,9 +417,11 @@ impl Sim {
                 Place::Reading(until) => {
                     if !late && self.core.pages[page].origin != Origin::Demand {
                         self.core.stats.processes[pid].late += 1;
+                        waiting = Some(self.waiting(pid, self.core.pages[page].origin, until));
                     }
                     late = true;
                     if self.policy.wait(&mut self.core, page, until) == Wait::Switch {
+                        self.programs[pid].waiting = waiting;
                         return Some(until);
                     }
                     self.spin(pid, until);
@@ -343,12 +430,19 @@ impl Sim {
                     late = true;
                     let into = self.core.now - self.slice_start;
                     self.core.stats.fault(pid, self.core.now, into, self.slice);
+                    let mut began = self.waiting(pid, Origin::Demand, self.core.now);
+                    let others = self.core.evicted.len();
                     self.core.now += self.fault;
-                    self.core.demand(page);
+                    began.until = self.core.demand(page);
+                    began.evicted = self.core.evicted.get(others).map(|evicted| evicted.page);
+                    waiting = Some(began);
                     self.policy.fault(&mut self.core, pid, page);
                     self.settle();
                 }
             }
+        }
+        if let Some(waiting) = waiting {
+            self.waited(pid, page, waiting);
         }
         if let Some(watch) = &mut self.core.watch {
             watch(page, &mut self.core.pages[page], self.core.now);
@@ -376,11 +470,38 @@ impl Sim {
         None
     }
 
+    /// An access by a process that waits from now on.
+    fn waiting(&self, pid: Pid, origin: Origin, until: Time) -> Waiting {
+        let (at, turn, warming) = (self.core.now, self.core.turns[pid], self.warming != Until::Over);
+        Waiting { at, until, origin, evicted: None, turn, warming }
+    }
+
+    /// A process that waited for a page goes on.
+    #[cold]
+    fn waited(&mut self, pid: Pid, page: PageId, waiting: Waiting) {
+        let Waiting { at, until, origin, evicted, turn, warming } = waiting;
+        let (waited, resumed) = (until - at, self.core.now - at);
+        // What the warm-up counts as a fault is none of those that follow.
+        if warming == (self.warming != Until::Over) {
+            self.core.stats.waits[pid].add(waited, resumed);
+        }
+        if !warming && let Some(log) = &mut self.log {
+            let of = |page: PageId| (self.core.pages[page].owner, self.core.pages[page].vpn);
+            let fault = Fault { at, pid, page: of(page).1, origin, waited, resumed, evicted: evicted.map(of), turn };
+            if let Err(wrong) = log.add(&fault) {
+                (self.wrong, self.log) = (Some(wrong), None);
+            }
+        }
+    }
+
     /// Waits with the processor; the policy's own work goes on.
     fn spin(&mut self, pid: Pid, until: Time) {
-        let from = self.core.now;
+        let mut from = self.core.now;
         while self.core.next_event() <= until && self.core.now < until {
             self.core.now = self.core.now.max(self.core.next_event());
+            // The warm-up may end here.
+            self.core.stats.processes[pid].waited += self.core.now - from;
+            from = self.core.now;
             self.events(Some(pid));
         }
         self.core.now = self.core.now.max(until);

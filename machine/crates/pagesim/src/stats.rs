@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::latency::Waits;
 use crate::pages::{Origin, Pid};
 use crate::settings::{Settings, Time, ms};
 
@@ -103,8 +104,12 @@ pub struct ProcessStats {
 /// What has happened.
 #[derive(Clone, Debug)]
 pub struct Stats {
+    /// When it began to be counted: the end of the warm-up. Series begin there; other points in time are from the start.
+    pub since: Time,
     /// By process.
     pub processes: Vec<ProcessStats>,
+    /// How long accesses waited for their pages, by process.
+    pub waits: Vec<Waits>,
     /// Faults over time, by process.
     pub faults: Vec<Series>,
     /// Processor time over time, by process.
@@ -133,7 +138,9 @@ impl Stats {
         // Fine enough for shares of short runs.
         let window = ms(settings.record.window_ms);
         Stats {
+            since: 0,
             processes: vec![ProcessStats::default(); count],
+            waits: vec![Waits::default(); count],
             faults: vec![Series::new(window); count],
             cpu: vec![Series::new((window / 64).max(1)); count],
             reads: 0,
@@ -145,6 +152,20 @@ impl Stats {
             prefetches: BTreeMap::new(),
             cpu_at_first_end: None,
         }
+    }
+
+    /// Those that begin at a time, when these end. Who has ended has ended.
+    pub(crate) fn following(&self, settings: &Settings, since: Time) -> Stats {
+        let mut next = Stats { since, ..Stats::new(settings) };
+        for (process, before) in next.processes.iter_mut().zip(&self.processes) {
+            process.finished = before.finished;
+        }
+        next
+    }
+
+    /// Whether an end of a process counts: one at the very end of the warm-up is part of that.
+    pub(crate) fn has_begun_by(&self, at: Time) -> bool {
+        at > self.since || self.since == 0
     }
 
     pub(crate) fn prefetched(&mut self, origin: Origin) {
@@ -166,17 +187,19 @@ impl Stats {
         let process = &mut self.processes[pid];
         process.faults += 1;
         process.parts[(3 * into / slice.max(1)).min(2) as usize] += 1;
-        self.faults[pid].add(at, 1);
+        self.faults[pid].add(at - self.since, 1);
     }
 
     pub(crate) fn ran(&mut self, pid: Pid, from: Time, to: Time) {
+        // What lies before is in the statistics of the warm-up.
+        let from = from.max(self.since);
         self.processes[pid].cpu += to - from;
-        self.cpu[pid].add_span(from, to);
+        self.cpu[pid].add_span(from - self.since, to - self.since);
     }
 
     pub(crate) fn ended(&mut self, pid: Pid, at: Time) {
         self.processes[pid].finished = Some(at);
-        if self.cpu_at_first_end.is_none() {
+        if self.cpu_at_first_end.is_none() && self.has_begun_by(at) {
             self.cpu_at_first_end = Some(self.processes.iter().map(|process| process.cpu).collect());
         }
     }

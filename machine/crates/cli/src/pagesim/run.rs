@@ -5,9 +5,11 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Deserialize;
+use tempfile::NamedTempFile;
+use trapless_pagesim::faults::{Log, is_packed};
 use trapless_pagesim::input::{Extent, PAGE_SHIFT, Recorded, Scattered, Source, Which};
 use trapless_pagesim::optimum;
 use trapless_pagesim::policy::{OPTIMUM, Registry};
@@ -15,8 +17,9 @@ use trapless_pagesim::report::Report;
 use trapless_pagesim::settings::Settings;
 use trapless_pagesim::sim::Sim;
 
+use crate::INTERRUPTED;
 use crate::count::Count;
-use crate::files::{check_writable, write_whole};
+use crate::files::{check_writable, temporary, write_whole};
 use crate::info::name_beside;
 
 /// Options of `trapless-pagesim run`.
@@ -30,6 +33,9 @@ pub struct Run {
     /// Write all results to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a line for each access that waits for its page here: a name that ends in .csv, or in .csv.zst to compress it.
+    #[arg(long, value_name = "FILE")]
+    faults: Option<PathBuf>,
     /// Show the progress in a line every second, even if standard error is not a terminal.
     #[arg(long)]
     progress: bool,
@@ -42,6 +48,9 @@ pub struct Run {
 pub fn run(options: &Run, known: &Registry) -> Result<()> {
     if let Some(path) = &options.json {
         check_writable(path)?;
+    }
+    if let Some(path) = &options.faults {
+        is_packed(path)?;
     }
     let settings = Settings::load(&options.config, &options.set)?;
     let policy = known.make(&settings).with_context(|| options.config.display().to_string())?;
@@ -56,6 +65,7 @@ pub fn run(options: &Run, known: &Registry) -> Result<()> {
         });
         mapped.push(ranges);
     }
+    let log = options.faults.as_deref().map(|path| begin_log(path, &settings)).transpose()?;
     let (begin, terminal) = (Instant::now(), stderr().is_terminal());
     let (mut shown, mut turns) = (begin, 0_u64);
     let mut progress = |done: u64| {
@@ -71,7 +81,13 @@ pub fn run(options: &Run, known: &Registry) -> Result<()> {
         optimum::run(&settings, sources, &mapped, &mut progress)?
     } else {
         let mut sim = Sim::with_policy(&settings, policy, sources, &mapped)?;
+        let (log, file) = log.unzip();
+        sim.log = log;
         sim.run(&mut progress)?;
+        if let (Some(log), Some(file), Some(path)) = (sim.log.take(), file, &options.faults) {
+            log.finish()?;
+            file.persist(path).with_context(|| format!("cannot write {}", path.display()))?;
+        }
         sim
     };
     if terminal {
@@ -93,9 +109,26 @@ pub fn run(options: &Run, known: &Registry) -> Result<()> {
         report.context_switches,
         report.jain,
         seconds,
-        report.accesses as f64 / 1e6 / seconds,
+        sim.accesses() as f64 / 1e6 / seconds,
     )
     .context("cannot write to standard output")
+}
+
+/// The log of faults, and the file that becomes it when all is in there. An interrupt removes the file.
+fn begin_log(path: &Path, settings: &Settings) -> Result<(Log, NamedTempFile)> {
+    if settings.policy == OPTIMUM {
+        bail!("--faults {}: policy optimum has no faults: leave --faults out", path.display());
+    }
+    let file = temporary(path)?;
+    let twin = file.as_file().try_clone().with_context(|| format!("cannot write {}", path.display()))?;
+    let log = Log::new(path, twin, settings)?;
+    let partial = file.path().to_owned();
+    ctrlc::set_handler(move || {
+        let _ = std::fs::remove_file(&partial);
+        std::process::exit(INTERRUPTED.into());
+    })
+    .context("cannot install the interrupt handler")?;
+    Ok((log, file))
 }
 
 /// The mapped ranges of virtual pages. The trace's summary has them: all pages that the trace ever touches.
