@@ -49,7 +49,7 @@ replace-with = "bundle"
 directory = "crates"
 """
 """Cargo resolves a relative path from the parent of the folder that has this file."""
-WHEELS, CRATES, GUEST, CHECKOUT = 400 * MIB, 300 * MIB, 250 * MIB, 60 * MIB
+WHEELS, CRATES, GUEST, CHECKOUT = 450 * MIB, 300 * MIB, 250 * MIB, 60 * MIB
 """Upper bounds in bytes for these downloads. The sizes of Debian's packages are known before they are fetched."""
 
 

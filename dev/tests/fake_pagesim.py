@@ -29,13 +29,17 @@ gain = {"sync": 0, "async": -30, "virt": 6, "agg": 3, "aspf": 9, "aspf-star": 12
 names = [process["name"] for process in config["process"]]
 faults = 100 * (100 - gain) * len(names)
 counts = {"issued": 200, "useful": 120, "useless": 60}
+ONE = {"count": 9, "mean_ns": 3500.5, "p50_ns": 3000, "p90_ns": 4000, "p99_ns": 5000, "p999_ns": 6000, "max_ns": 7000}
+LATENCY = {"until_page": ONE, "until_run": dict.fromkeys(ONE, None) | {"count": 0}}
 Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps({
-    "time_ns": 10_000_000 * (100 - gain), "accesses": 1000, "faults": faults, "context_switches": 10 * (100 - gain),
+    "time_ns": 10_000_000 * (100 - gain), "waited_ns": 4_000_000 * (100 - gain), "accesses": 1000,
+    "faults": faults, "context_switches": 10 * (100 - gain),
     "device_reads": 2 * faults, "device_writes": faults, "pages_moved": 3 * faults, "jain": 0.9995,
-    "bookkeeping": {"bytes": 4096, "operations": 7},
+    "latency": LATENCY, "bookkeeping": {"bytes": 4096, "operations": 7},
     "prefetch": dict.fromkeys(("neighbour", "set", "successor", "reconstruct"), counts),
     "processes": [{
         "name": name, "faults": 10, "fault_parts": [6, 3, 1], "finished_ns": 5, "cpu_ns": 4,
+        "waited_ns": 1_000_000 * (100 - gain), "latency": LATENCY,
         "cpu_share": {"0.05": 1 / len(names), "0.1": 1 / len(names)},
         "timeline": {"window_ns": 33_000_000, "counts": [3, 2, 1]},
     } for name in names],

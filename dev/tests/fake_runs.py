@@ -101,10 +101,11 @@ def simulator(config: dict) -> dict:
     """The paging simulator's record."""
     names, counts = [process["name"] for process in config["process"]], {"issued": 200, "useful": 120, "useless": 60}
     return {
-        "time_ns": 10**9, "accesses": 1000, "faults": 500, "context_switches": 10, "device_reads": 2, "device_writes": 1,
+        "time_ns": 10**9, "waited_ns": 10**8, "accesses": 1000, "faults": 500,
+        "context_switches": 10, "device_reads": 2, "device_writes": 1,
         "pages_moved": 3, "jain": 0.9995, "bookkeeping": {"bytes": 4096, "operations": 7},
         "prefetch": dict.fromkeys(("neighbour", "set", "successor", "reconstruct"), counts),
-        "processes": [{"name": name, "faults": 10, "fault_parts": [6, 3, 1], "finished_ns": 5, "cpu_ns": 4,
+        "processes": [{"name": name, "faults": 10, "fault_parts": [6, 3, 1], "finished_ns": 5, "cpu_ns": 4, "waited_ns": 3,
                        "cpu_share": {"0.05": 1 / len(names), "0.1": 1 / len(names)},
                        "timeline": {"window_ns": 33_000_000, "counts": [3, 2, 1]}} for name in names]}
 

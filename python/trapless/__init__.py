@@ -25,12 +25,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trapless.api.error import Error
+    from trapless.api.faults import faults
     from trapless.api.guests import Result, run, sweep
     from trapless.api.plots import figure, plot
     from trapless.api.results import compare, experiment, load
 
-__all__ = ["Error", "Result", "compare", "experiment", "figure", "load", "plot", "run", "sweep"]
-_ROOMS = {"error": ("Error",), "guests": ("Result", "run", "sweep"), "plots": ("figure", "plot"),
+__all__ = ["Error", "Result", "compare", "experiment", "faults", "figure", "load", "plot", "run", "sweep"]
+_ROOMS = {"error": ("Error",), "faults": ("faults",), "guests": ("Result", "run", "sweep"), "plots": ("figure", "plot"),
           "results": ("compare", "experiment", "load")}
 
 

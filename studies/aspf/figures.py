@@ -146,6 +146,8 @@ TRACE = Column("shortest_trace_m", "trace, million accesses", "Accesses of the m
 MIX = word("mix", "mix", "Which programs run together.")
 POLICY = word("policy", "policy", "How page faults are handled.")
 TIME, FAULTS = output.TIME, output.FAULTS.but(heading="ULL accesses")
+TIMES = (TIME,)
+"""Times in tables. Add output.WAITING when the tables are measured next: the CSV files of the last measurement lack it."""
 PERCENT_PAPER = Column("paper", "paper %", "The paper's value.", "%", None, ".2f")
 PAGES_LIE = word("pages", "pages lie", "Do pages lie in the address space as in the program, or at random addresses?")
 
@@ -382,13 +384,13 @@ _add("aspf-traces", "the recorded traces, and memory by ASPF's rule", recorded, 
     MEMORY.but(form=",.1f"),
 ), orders=False)
 _add("aspf-1b", "faults over time, asynchronous and synchronous (ASPF 1b, II-B)", figure_1b, (
-    POLICY, TIME, PAPER_S, *with_interval(SAVED_OVER_ASYNC, "± points"), PERCENT_PAPER, output.FAULTS,
+    POLICY, *TIMES, PAPER_S, *with_interval(SAVED_OVER_ASYNC, "± points"), PERCENT_PAPER, output.FAULTS,
     output.WINDOW, WINDOW_MEAN, WINDOW_PEAK, VARIATION,
 ), beside=aspf_compared.waiting, more=LESS,
      views={"": View((POLICY, TIME, PAPER_S, SAVED_OVER_ASYNC, PERCENT_PAPER, output.FAULTS, VARIATION))}, faults=WINDOWS)
 _add("aspf-1c", "faults by thirds of a time slice (ASPF 1c)", figure_1c, (PROCESS, output.PROCESS_FAULTS, *THIRDS),
      beside=aspf_compared.heads, rows=by_process, more=output.OF_PROCESSES, thirds=thirds(output.PARTS))
-_add("aspf-6a", "time by mix and policy (ASPF 6a)", figure_6("6a"), (MIX, POLICY, TIME, *SAVED, PERCENT_PAPER), keys=2,
+_add("aspf-6a", "time by mix and policy (ASPF 6a)", figure_6("6a"), (MIX, POLICY, *TIMES, *SAVED, PERCENT_PAPER), keys=2,
      beside=aspf_compared.times_by_mix, more=WITH_PREFETCHES,
      time=plots.Bars("mix", "policy", "time_s_less", LESS_TIME, "paper"))
 _add("aspf-6b", "context switches by mix and policy (ASPF 6b)", figure_6("6b"), (
@@ -399,12 +401,13 @@ _add("aspf-6c", "accesses of the ULL device by mix and policy (ASPF 6c)", figure
     MIX, POLICY, *ACCESSES, PERCENT_PAPER, output.READS, output.WRITES,
 ), beside=aspf_compared.accesses, keys=2, more=WITH_PREFETCHES,
      accesses=plots.Bars("mix", "policy", "faults_less", "fewer ULL accesses than sync, %", "paper"))
-_add("aspf-7", "time by the device's latency (ASPF 7)", figure_7, (LATENCY, POLICY, TIME, *SAVED, PERCENT_PAPER), keys=2,
+_add("aspf-7", "time by the device's latency (ASPF 7)", figure_7, (LATENCY, POLICY, *TIMES, *SAVED, PERCENT_PAPER), keys=2,
      beside=aspf_compared.times_by_latency, more=WITH_PREFETCHES,
      time=plots.Lines("latency_us", "policy", "time_s_less", "ULL latency, us", LESS_TIME, "paper"))
 _add("aspf-8", "time and pages moved by pages prefetched (ASPF 8)", figure_8, (
-    PREFETCH, POLICY, TIME, *SAVED, PERCENT_PAPER, output.MOVED, *with_interval(MOVED_LESS, "± fewer moved"),
+    PREFETCH, POLICY, *TIMES, *SAVED, PERCENT_PAPER, output.MOVED, *with_interval(MOVED_LESS, "± fewer moved"),
 ), beside=aspf_compared.times_by_pages, keys=2, more=WITH_PREFETCHES,
+     views={"": View((PREFETCH, POLICY, TIME, TIME_LESS, PERCENT_PAPER, output.MOVED, MOVED_LESS))},
      time=plots.Lines("prefetch_pages", "policy", "time_s_less", "pages prefetched", LESS_TIME, "paper"))
 _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
     POLICY, PROCESS,
@@ -415,7 +418,7 @@ _add("aspf-9", "shares of the processor (ASPF 9)", figure_9, (
     "process", "policy", f"share_{part}", f"CPU time over the first {part} % of the run, %", f"paper_{part}", by_process)
     for part in (5, 10)})
 _add("aspf-beyond", "all policies on Mix3 to Mix6: the paper's, rivals, ours, a bound", beyond, (
-    MIX, POLICY, TIME, *SAVED, *with_interval(OVER_STAR, "± over aspf-star"), *ACCESSES, output.SWITCHES, SWITCHES_LESS,
+    MIX, POLICY, *TIMES, *SAVED, *with_interval(OVER_STAR, "± over aspf-star"), *ACCESSES, output.SWITCHES, SWITCHES_LESS,
     output.MOVED, output.JAIN,
 ), keys=2, more=LESS, views={"": View((MIX, POLICY, TIME, TIME_LESS, OVER_STAR, FAULTS_LESS, output.JAIN))},
      time=plots.Bars("mix", "policy", "time_s_less", LESS_TIME))
@@ -436,22 +439,23 @@ _add("aspf-timeline", "faults of each process of Mix6 over time", timeline, (
     POLICY, PROCESS, output.PROCESS_FAULTS, output.CPU, output.FINISHED,
 ), keys=2, rows=by_process, orders=False, more=output.OF_PROCESSES, faults=TIMELINES)
 _add("aspf-slow-device", "where waiting loses: slower devices, more processes", slow_device, (
-    PROCESSES, LATENCY, POLICY, TIME, *with_interval(less(TIME, "less than async %", "async"), "± points"), output.SWITCHES,
+    PROCESSES, LATENCY, POLICY, *TIMES, *with_interval(less(TIME, "less than async %", "async"), "± points"), output.SWITCHES,
     output.FAULTS, output.JAIN,
 ), keys=3, orders=False, more=LESS, views={"": View((
     PROCESSES, LATENCY, POLICY, TIME, less(TIME, "less than async %", "async"), output.SWITCHES, output.FAULTS))},
      time=plots.Lines("latency_us", "policy", "time_s_less", "device latency, us", "time saved over async, %", panel="processes",
                       log=True))
 _add("aspf-scattered", "what neighbours in address space are worth: pages as they lie, and at random", scattered, (
-    PAGES_LIE, MIX, POLICY, TIME, *SAVED, *ACCESSES, *(output.USEFUL[origin] for origin in ("neighbour", "set", "reconstruct")),
+    PAGES_LIE, MIX, POLICY, *TIMES, *SAVED, *ACCESSES, *(output.USEFUL[origin] for origin in ("neighbour", "set", "reconstruct")),
 ), keys=3, orders=False, more=WITH_PREFETCHES, views={"": View((
     PAGES_LIE, MIX, POLICY, TIME_LESS, *(output.USEFUL[origin] for origin in ("neighbour", "set", "reconstruct"))))})
 _add("aspf-sets", "A-SPF* by the size of its sets and what they span", sets, (
-    MIX, CAPACITY, SPAN, TIME, *SAVED, *ACCESSES, output.ISSUED["set"], output.USEFUL["set"],
+    MIX, CAPACITY, SPAN, *TIMES, *SAVED, *ACCESSES, output.ISSUED["set"], output.USEFUL["set"],
 ), keys=3, orders=False, more=WITH_PREFETCHES, views={"": View((
     MIX, CAPACITY, SPAN, TIME_LESS, FAULTS_LESS, output.ISSUED["set"], output.USEFUL["set"]))})
 _add("aspf-free-drive", "reading ahead that costs no time of the drive", free_drive, (
-    PAGES_LIE, MIX, POLICY, TIME, *SAVED, *ACCESSES), keys=3, orders=False, more=WITH_PREFETCHES)
+    PAGES_LIE, MIX, POLICY, *TIMES, *SAVED, *ACCESSES), keys=3, orders=False, more=WITH_PREFETCHES,
+     views={"": View((PAGES_LIE, MIX, POLICY, TIME, TIME_LESS, FAULTS, FAULTS_LESS))})
 _add("aspf-memory", "Mix3 with less and more memory", memory, (
-    MEMORY, POLICY, TIME, *SAVED, *ACCESSES,
+    MEMORY, POLICY, *TIMES, *SAVED, *ACCESSES,
 ), keys=2, orders=False, more=LESS, time=plots.Lines("memory_mib", "policy", "time_s_less", "memory, MiB", LESS_TIME))

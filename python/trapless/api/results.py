@@ -16,7 +16,7 @@ from trapless.base.ui import UserError, no_such
 from trapless.guest.job import KINDS
 from trapless.loads.setup import Setup
 from trapless.pagesim import output
-from trapless.results import columns
+from trapless.results import columns, parquet
 from trapless.study import compare as comparing
 from trapless.study import measure as experiments
 from trapless.study.catalogue import EXPERIMENTS
@@ -56,7 +56,7 @@ def experiment(name: str, *, quick: bool = True, kinds: str | Iterable[str] = ()
 @one_line
 def load(path: str | Path, *, runs: bool = False) -> pd.DataFrame:
     """Read the results of an experiment, a sweep or the demo from a folder. Returns its rows, or with `runs` one row for each run
-    in runs.jsonl.
+    in runs.jsonl. Also reads a results.parquet by its name, which needs pyarrow.
 
     `attrs` has the columns' `units`, `directions` and `meanings`, and for an experiment its name, title, form and description. In
     results of an earlier version, columns may have no declaration: their unit is 1. Error if there is no such file, or if it has
@@ -64,6 +64,8 @@ def load(path: str | Path, *, runs: bool = False) -> pd.DataFrame:
     """
     path = Path(path)
     file = path / ("runs.jsonl" if runs else "results.json") if path.is_dir() else path
+    if file.suffix == ".parquet":
+        return _of_parquet(file)
     try:
         text = file.read_text()
         known = columns.read(file.parent)
@@ -82,7 +84,8 @@ def _of_rows(rows: list[dict], known: Mapping[str, columns.Column]) -> pd.DataFr
     """Make the frame of a results.json: of an experiment, of a sweep of guests, or of a sweep of the paging simulator."""
     guests = any("figures" in row and "values" in row for row in rows)
     found = [row_of(row) if guests else
-             {**row["values"], **output.take(row["record"])} if {"values", "record"} == row.keys() else row for row in rows]
+             {**row["values"], **output.take(row["record"], output.latencies)} if {"values", "record"} == row.keys() else row
+             for row in rows]
     return frame_of(found, {name for row in rows if isinstance(row.get("values"), dict) for name in row["values"]}, known)
 
 
@@ -95,6 +98,16 @@ def _of_runs(text: str, known: Mapping[str, columns.Column]) -> pd.DataFrame:
     for attribute, key_of in (("units", "unit"), ("directions", "direction")):
         frame.attrs[attribute] = {key: figure[key_of] for run in runs for key, figure in run["figures"].items()}
     frame.attrs["meanings"] = {key: columns.of(known, key).meaning for key in frame.attrs["units"]}
+    return frame
+
+
+def _of_parquet(file: Path) -> pd.DataFrame:
+    """The frame of a results.parquet, where each field has its unit."""
+    read, known = parquet.read(file)
+    frame = read.to_pandas()
+    frame.attrs |= {"folder": str(file.parent), "units": {key: column.unit for key, column in known.items()},
+                    "directions": {key: column.direction for key, column in known.items()},
+                    "meanings": {key: column.meaning for key, column in known.items()}}
     return frame
 
 

@@ -22,6 +22,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="use smaller loads")
     parser.add_argument("--serial", action="store_true", help="do one run at a time")
     parser.add_argument("--measured", action="store_true", help="show the results of the last run without a new run")
+    parser.add_argument("--parquet", action="store_true", help="also write results.parquet, with typed columns (needs pyarrow)")
     parser.add_argument("--docs", action="store_true", help="write the tables into the documents that show them")
     parser.add_argument("--traces", type=Path, metavar="DIR",
                             help="aspf-*: folder of the traces (default: where `./trapless dev workloads` writes them)")
@@ -47,4 +48,4 @@ def run(args: argparse.Namespace, argv: list[str]) -> int:
     count(args, "frames")
     jobs = 1 if args.serial else count(args, "jobs")
     setup = replace(setup, traces=args.traces, frames=args.frames, jobs=jobs, at_once=jobs or setup.at_once)
-    return measure.run(args.name, setup, args.out, args.docs, args.measured)
+    return measure.run(args.name, setup, args.out, args.docs, args.measured, args.parquet)

@@ -19,6 +19,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default out/NAME, with the file's name)")
     parser.add_argument("--simulator", type=Path, metavar="PROGRAM",
                         help="for the paging simulator: a program that has more policies (docs/how-to/add-a-policy-of-yours.md)")
+    parser.add_argument("--parquet", action="store_true", help="also write results.parquet, with typed columns (needs pyarrow)")
     engine = parser.add_mutually_exclusive_group()
     parser.add_argument("--jobs", type=int, metavar="N", help="number of runs at a time (default: number of cores)")
     engine.add_argument("--workers", type=int, metavar="N", help="run in N worker processes")
@@ -42,4 +43,5 @@ def run(args: argparse.Namespace, argv: list[str]) -> int:
         raise UserError("sweep: no FILE.toml is given (docs/reference/sweeps.md describes it)")
     if jobs and (workers or args.scheduler):
         raise UserError("sweep: --jobs does not work with --workers or --scheduler: leave it out")
-    return command.run(args.file, args.out or Path("out") / args.file.stem, Engine(jobs, workers, args.scheduler), args.simulator)
+    return command.run(args.file, args.out or Path("out") / args.file.stem, Engine(jobs, workers, args.scheduler), args.simulator,
+                       args.parquet)

@@ -16,6 +16,8 @@ SHARES = {"share_5": "0.05", "share_10": "0.1"}
 """The processor's share over the first 5 % and 10 % of the run (ASPF figure 9)."""
 PROCESS = word("process", "process", "Name of a process.")
 TIME = Column("time_s", "time s", "Simulated time until the last process ends.", "s", LOWER, ".3f")
+WAITING = Column("waiting_share", "waiting %",
+                 "Share of the time of one processor in which processes kept it and waited for pages.", "%", LOWER, ".2f")
 ACCESSES = Column("accesses", "accesses", "Accesses of memory of all processes.", "accesses", None, ",.0f")
 FAULTS = Column("faults", "faults", "Accesses of pages for which a process had to wait.", "faults", LOWER, ",.0f")
 SWITCHES = Column("context_switches", "context switches", "Times that the processor went to another process.", "switches", LOWER,
@@ -25,17 +27,20 @@ WRITES = Column("device_writes", "pages written", "Pages written to the device."
 MOVED = Column("pages_moved", "pages moved", "Pages read and written.", "pages", LOWER, ",.0f")
 JAIN = Column("jain", "Jain's index", "How equal the shares of the processor are when the first process ends (1: equal).", "1",
               HIGHER, ".5f")
-COLUMNS = (TIME, ACCESSES, FAULTS, SWITCHES, READS, WRITES, MOVED, JAIN)
+COLUMNS = (TIME, WAITING, ACCESSES, FAULTS, SWITCHES, READS, WRITES, MOVED, JAIN)
 """Columns of the record that `figures` returns."""
 WINDOW = Column("window_s", "window s", "Length of a window of time in which faults are counted.", "s", None, ".3f")
 PROCESS_FAULTS = Column("process_faults", "faults", "Faults of the process.", "faults", LOWER, ",.0f")
 FINISHED = Column("finished_s", "finished s", "When the process ended.", "s", LOWER, ".3f")
+PROCESS_WAITING = Column("process_waiting_share", "waiting %",
+                         "Share of the run's time in which the process kept the processor and waited for pages.", "%", LOWER,
+                         ".2f")
 CPU = Column("cpu_s", "CPU s", "Processor time of the process.", "s", LOWER, ".3f")
 THIRDS = tuple(Column(part, f"faults in the {part}", f"Faults of the process in the {part} third of its time slices.", "faults",
                       None, ",.0f") for part in PARTS)
 SHARE = {name: Column(name, f"first {part} %", f"The process's share of the processor over the first {part} % of the run.", "%",
                       None, ".2f") for name, part in (("share_5", 5), ("share_10", 10))}
-OF_PROCESSES = (PROCESS, PROCESS_FAULTS, FINISHED, CPU, *THIRDS, *SHARE.values())
+OF_PROCESSES = (PROCESS, PROCESS_FAULTS, FINISHED, CPU, PROCESS_WAITING, *THIRDS, *SHARE.values())
 """Columns of each record that `processes` returns."""
 _WHY = {"neighbour": "as neighbours in the address space", "set": "as part of a set of A-SPF",
         "successor": "because they followed before", "reconstruct": "to bring back what the process had lost"}
@@ -55,6 +60,17 @@ OF_COSTS = (BOOK_BYTES, BOOK_OPERATIONS)
 """Columns of the record that `costs` returns."""
 
 
+_LATENCIES = {"until_page": ("page_wait", "until its page is in memory"), "until_run": ("run_wait", "until its process goes on")}
+_NUMBERS = {"mean": ("mean", "Mean time"), "p50": ("p50", "Median of the time"), "p90": ("p90", "90th percentile of the time"),
+            "p99": ("p99", "99th percentile of the time"), "p999": ("p99.9", "99.9th percentile of the time"),
+            "max": ("longest", "Longest time")}
+OF_LATENCIES = tuple(
+    Column(f"{key}_{number}_us", f"{key.replace('_', ' ')} {heading}, us", f"{what} from an access that waits {until}.", "us",
+           LOWER, ",.2f")
+    for key, until in _LATENCIES.values() for number, (heading, what) in _NUMBERS.items())
+"""Columns of the record that `latencies` returns."""
+
+
 def take(record: dict, *parts: Callable[[dict], dict]) -> dict:
     """These parts of a record, `figures` first."""
     try:
@@ -67,6 +83,7 @@ def figures(record: dict) -> dict:
     """What every table may show."""
     return {
         "time_s": record["time_ns"] / 1e9,
+        "waiting_share": 100 * record["waited_ns"] / max(record["time_ns"], 1),
         "accesses": record["accesses"],
         "faults": record["faults"],
         "context_switches": record["context_switches"],
@@ -75,6 +92,13 @@ def figures(record: dict) -> dict:
         "pages_moved": record["pages_moved"],
         "jain": record["jain"],
     }
+
+
+def latencies(record: dict) -> dict:
+    """How long accesses waited for their pages; None if none did. Nothing if the record is of an earlier version."""
+    found = record.get("latency", {})
+    return {f"{key}_{number}_us": None if (value := found[name][f"{number}_ns"]) is None else value / 1e3
+            for name, (key, _) in _LATENCIES.items() if name in found for number in _NUMBERS}
 
 
 def over_time(record: dict) -> dict:
@@ -96,6 +120,7 @@ def processes(record: dict) -> dict:
         "process_faults": process["faults"],
         "finished_s": process["finished_ns"] / 1e9,
         "cpu_s": process["cpu_ns"] / 1e9,
+        "process_waiting_share": 100 * process["waited_ns"] / max(record["time_ns"], 1),
         **{part: count for part, count in zip(PARTS, process["fault_parts"], strict=True)},
         **{name: 100 * process["cpu_share"][key] for name, key in SHARES.items()},
     } for process in record["processes"]]}

@@ -25,21 +25,24 @@ from trapless.base.paths import ROOT, STUDIES
 from trapless.base.ui import UserError, no_such, say
 from trapless.base.version import git_describe
 from trapless.loads.setup import Setup
-from trapless.results import columns, plots, table
+from trapless.results import columns, parquet, plots, table
 from trapless.study import breakdown, repeated
 from trapless.study.catalogue import EXPERIMENTS
-from trapless.study.experiment import Experiment, Table
+from trapless.study.experiment import NOT_COLUMNS, Experiment, Table
 
 _WHOLE = "experiment.json"
 ALL = "all"
 """Name that means all experiments."""
 
 
-def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, measured: bool = False) -> int:
+def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, measured: bool = False,
+        as_parquet: bool = False) -> int:
     """Run experiments, each in a folder of its name (or in `out` if there is only one), and print their tables. Without a name,
-    list the experiments. If `measured`, use the rows of an earlier run. If one of several experiments fails, the others still
-    run, and the status is 1.
+    list the experiments. If `measured`, use the rows of an earlier run. With `as_parquet`, also write the rows to results.parquet.
+    If one of several experiments fails, the others still run, and the status is 1.
     """
+    if as_parquet:
+        parquet.arrow("--parquet")
     if not names:
         for known, experiment in EXPERIMENTS.items():
             print(f"{known:16} {experiment.title}")
@@ -53,14 +56,14 @@ def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, mea
         if given and all(EXPERIMENTS[name].guest for name in names):
             raise UserError(f"{option} applies only to experiments of the paging simulator (aspf-*): leave it out")
     if len(names) == 1:
-        _run_one(names[0], replace(setup, out=out or Path("out") / names[0]), update_docs, measured)
+        _run_one(names[0], replace(setup, out=out or Path("out") / names[0]), update_docs, measured, as_parquet)
         return 0
     failed, start = [], time.monotonic()
     with took.account() as runs:
         for name in names:
             say(f"experiment {name}")
             try:
-                _run_one(name, replace(setup, out=(out or Path("out")) / name), update_docs, measured)
+                _run_one(name, replace(setup, out=(out or Path("out")) / name), update_docs, measured, as_parquet)
             except UserError as error:
                 say(f"{name}: {error}")
                 failed.append(name)
@@ -96,7 +99,7 @@ def measure(name: str, setup: Setup, measured: bool = False) -> tuple[list[dict]
     return rows, texts
 
 
-def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None:
+def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool, as_parquet: bool) -> None:
     experiment, folder = EXPERIMENTS[name], setup.out
     if measured and update_docs:
         _check_full(folder)
@@ -107,7 +110,11 @@ def _run_one(name: str, setup: Setup, update_docs: bool, measured: bool) -> None
         console.print()
     if update_docs:
         write_to_documents({known: (shown, shown.rows(rows)) for known, shown in experiment.tables.items()})
-    say(", ".join([f"results: {folder / 'results.json'}", *(f"{folder / drawn}.svg" for drawn in experiment.plots)]))
+    left = [folder / "results.json"]
+    if as_parquet:
+        left.append(folder / parquet.FILE)
+        parquet.write(left[-1], rows, experiment.columns, NOT_COLUMNS)
+    say(", ".join([f"results: {left[0]}", *map(str, left[1:]), *(f"{folder / drawn}.svg" for drawn in experiment.plots)]))
 
 
 def keep(name: str, experiment: Experiment, setup: Setup, rows: list[dict], times: dict[str, float]) -> None:

@@ -21,7 +21,7 @@ from trapless.base.kept import keep, known, unknown
 from trapless.base.outputs import output_folder, write_whole
 from trapless.base.ui import Progress, UserError, say
 from trapless.guest import build, ending, kept
-from trapless.results import columns, table
+from trapless.results import columns, parquet, table
 from trapless.sweeps import engine as engines
 from trapless.sweeps import grid as grids
 from trapless.sweeps import point, record
@@ -30,20 +30,28 @@ from trapless.sweeps.engine import Engine
 from trapless.sweeps.grid import Grid
 
 
-def run(file: Path, out: Path, engine: Engine, simulator: Path | None = None) -> int:
+def run(file: Path, out: Path, engine: Engine, simulator: Path | None = None, as_parquet: bool = False) -> int:
     """Run the sweep of a file: of guests, or of the paging simulator if the file has a `base`. Returns 1 if points failed.
-    `simulator` is another program than the project's paging simulator."""
+    `simulator` is another program than the project's paging simulator. With `as_parquet`, the table is also written to
+    results.parquet."""
+    if as_parquet:
+        parquet.arrow("--parquet")
     if "base" in grids.read_toml(file):
         if engine.workers or engine.scheduler:
             raise UserError(f"{file}: --workers and --scheduler are for guests; the paging simulator has --jobs")
-        return pagesim.run(file, out, engine.jobs, simulator)
+        return pagesim.run(file, out, engine.jobs, simulator, as_parquet)
     if simulator is not None:
         raise UserError(f"{file}: --simulator is for the paging simulator, and this file is a sweep of guests")
     grid = grids.load(file)
     results = sweep(grid, out, engine)
     rows = [record.row(result) for result in results]
     table.show(rows, Console(width=None if os.isatty(1) else 200, highlight=False), record.columns(list(grid.vary), rows))
-    say(f"results: {', '.join(str(out / name) for name in ('results.json', 'results.csv', 'runs.jsonl'))}")
+    files = ["results.json", "results.csv", "runs.jsonl"]
+    if as_parquet:
+        files.append(parquet.FILE)
+        parquet.write(out / parquet.FILE, [record.typed_row(result) for result in results], record.columns_of(results),
+                      {*grid.vary, "exit_status"})
+    say(f"results: {', '.join(str(out / name) for name in files)}")
     failed = [result for result in results if result["status"] != ending.OK]
     for result in failed:
         say(f"{_title(grid, result['values'])}: {result['line']}")

@@ -162,6 +162,12 @@ def row(result: dict) -> dict:
     return {**named, **result["figures"], **named}
 
 
+def typed_row(result: dict) -> dict:
+    """The same with values as they are: numbers stay numbers."""
+    values = {name: text(value) if isinstance(value, list) else value for name, value in result["values"].items()}
+    return {**row(result), **values}
+
+
 def columns(varied: list[str], rows: list[dict]) -> tuple[Column, ...]:
     """Return the columns of the terminal's table."""
     present = dict.fromkeys(name for row in rows for name in row)

@@ -21,18 +21,18 @@ from trapless.base.outputs import output_folder, write_whole
 from trapless.base.ui import UserError, say
 from trapless.pagesim import output, runs
 from trapless.results import columns as typed
-from trapless.results import table
+from trapless.results import parquet, table
 from trapless.sweeps import grid
 
-FIGURES = (output.TIME.but(form=".4f"), output.FAULTS, output.SWITCHES, output.MOVED, output.JAIN)
+FIGURES = (output.TIME.but(form=".4f"), output.WAITING, output.FAULTS, output.SWITCHES, output.MOVED, output.JAIN)
 """Columns of the table on the terminal."""
 
 _TRACE = re.compile(r"process\.\d+\.trace")
 
 
-def run(file: Path, out: Path, jobs: int | None, simulator: Path | None = None) -> int:
-    """Run all combinations: write results.json and results.csv to `out`, and print a table. Returns 1 if some failed. `simulator`
-    is another program than the project's."""
+def run(file: Path, out: Path, jobs: int | None, simulator: Path | None = None, as_parquet: bool = False) -> int:
+    """Run all combinations: write results.json and results.csv to `out`, with `as_parquet` also results.parquet, and print a table.
+    Returns 1 if some failed. `simulator` is another program than the project's."""
     base, vary = load(file)
     combinations = grid.combinations(vary)
     todo = [runs.Run(grid.title(values) or file.name, runs.changed(base, _placed(values, file.parent)))
@@ -41,13 +41,22 @@ def run(file: Path, out: Path, jobs: int | None, simulator: Path | None = None) 
     results = runs.run_all(todo, jobs, simulator=simulator)
     good = [(values, result) for values, result in zip(combinations, results, strict=True) if isinstance(result, dict)]
     records = [{"values": values, "record": result} for values, result in good]
-    rows = [{**{key: grid.text(value) for key, value in values.items()}, **output.take(result)} for values, result in good]
+    found = [output.take(result, output.latencies) for _, result in good]
+    rows = [{**{key: grid.text(value) for key, value in values.items()}, **figures}
+            for (values, _), figures in zip(good, found, strict=True)]
     write_whole(out / "results.json", json.dumps(records, indent=1) + "\n")
-    typed.write(out, output.COLUMNS)
+    known = (*output.COLUMNS, *output.OF_LATENCIES)
+    typed.write(out, known)
     write_whole(out / "results.csv", grid.csv_text(rows))
+    files = [out / "results.json", out / "results.csv"]
+    if as_parquet:
+        files.append(out / parquet.FILE)
+        named = [{**{key: grid.text(value) if isinstance(value, list) else value for key, value in values.items()}, **figures}
+                 for (values, _), figures in zip(good, found, strict=True)]
+        parquet.write(files[-1], named, typed.by_key(known), vary)
     columns = (*(typed.word(key, key, "A varied value.") for key in vary), *FIGURES)
     table.show(rows, Console(width=None if os.isatty(1) else 200, highlight=False), columns)
-    say(f"results: {out / 'results.json'}, {out / 'results.csv'}")
+    say(f"results: {', '.join(map(str, files))}")
     failed = len(todo) - len(good)
     if failed:
         say(f"{failed} of {len(todo)} runs failed")
