@@ -13,8 +13,8 @@ import pytest
 from trapless.base.paths import ROOT
 
 FILES = ("dev/requirements.txt", "dev/requirements-docs.txt", "dev/requirements-mrc.txt", "python/requirements.txt",
-         "python/requirements-workers.txt", "python/trapless/pagesim/workloads/requirements.txt", "rtl/requirements.txt",
-         "spec/requirements.txt")
+         "python/requirements-parquet.txt", "python/requirements-workers.txt",
+         "python/trapless/pagesim/workloads/requirements.txt", "rtl/requirements.txt", "spec/requirements.txt")
 
 
 def lines(path: Path) -> list[str]:

@@ -100,7 +100,8 @@ def simulate(setup: Setup, cases: Sequence[Case], *parts: Callable[[dict], dict]
         } for name in in_order(paper.mixes()[case.mix], setup.order)]
         values = {"policy": case.policy, "memory.frames": frames, "process": processes, **case.values}
         title = " ".join([case.mix, case.policy, *(f"{key}={value}" for key, value in case.values.items()),
-                          *([f"scattered by {case.scattered}"] if case.scattered else []), *([f"order {setup.order}"] if setup.order else [])])
+                          *([f"scattered by {case.scattered}"] if case.scattered else []),
+                          *([f"order {setup.order}"] if setup.order else [])])
         return runs.Run(title, runs.changed(paper.setting(), values), setup.settings)
 
     todo = [run(case) for case in cases]

@@ -38,8 +38,8 @@ ALL = "all"
 def run(names: list[str], setup: Setup, out: Path | None, update_docs: bool, measured: bool = False,
         as_parquet: bool = False) -> int:
     """Run experiments, each in a folder of its name (or in `out` if there is only one), and print their tables. Without a name,
-    list the experiments. If `measured`, use the rows of an earlier run. With `as_parquet`, also write the rows to results.parquet.
-    If one of several experiments fails, the others still run, and the status is 1.
+    list the experiments. If `measured`, use the rows of an earlier run. With `as_parquet`, also write results.parquet. If one of
+    several experiments fails, the others still run, and the status is 1.
     """
     if as_parquet:
         parquet.arrow("--parquet")

@@ -31,7 +31,7 @@ _TRACE = re.compile(r"process\.\d+\.trace")
 
 
 def run(file: Path, out: Path, jobs: int | None, simulator: Path | None = None, as_parquet: bool = False) -> int:
-    """Run all combinations: write results.json and results.csv to `out`, with `as_parquet` also results.parquet, and print a table.
+    """Run all combinations: write results.json, results.csv and, with `as_parquet`, results.parquet to `out`, and print a table.
     Returns 1 if some failed. `simulator` is another program than the project's."""
     base, vary = load(file)
     combinations = grid.combinations(vary)
