@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from trapless.base.paths import MACHINE
@@ -18,6 +19,8 @@ MACHINE_SECTIONS = {"machine": "MachineParams", "core": "CoreCosts", "smu": "Smu
                     "detail.dram": "DramParams", "detail.tlb": "TlbParams", "detail.predictor": "PredictorParams"}
 DRIVE_SECTIONS = {"ssd": "SsdParams", "ssd.flash": "FlashParams"}
 """The Rust type of each section."""
+DRIVES = 4
+"""Drives side by side in a table."""
 UNITS = {"_us": "us", "_ns": "ns", "_hz": "Hz", "_bytes": "bytes", "_kib": "KiB", "_cycles": "cycles", "mb_per_s": "MB/s"}
 BOUNDS = {"clock_hz.min(1_000_000_000)": "`machine.clock_hz`, 10^9 at most",
           "fetch_and_transfer": "`fetch_us` and 4 KiB / `mb_per_s`", "fetch": "`fetch_us`",
@@ -205,10 +208,17 @@ def pages() -> dict[str, str]:
     """Return both pages by name."""
     profiles = {name: values(PROFILES / f"{name}.toml") for name in _built_in("profile.rs")}
     drives = {name: values(PROFILES / "ssd" / f"{name}.toml") for name in _built_in("drive.rs")}
+    # A page shows at most seven columns.
+    tables = "\n".join(_drive_table(part) for part in (dict(islice(drives.items(), first, first + DRIVES))
+                                                       for first in range(0, len(drives), DRIVES)))
+    return {"profile-keys.md": PROFILE + _sections(MACHINE_SECTIONS, profiles),
+            "drive-keys.md": DRIVE + _sections(DRIVE_SECTIONS, {}) + BUILT_IN + tables}
+
+
+def _drive_table(drives: dict[str, dict[str, str]]) -> str:
     rows = [[f"`{name}`", *(known.get(name, "-") for known in drives.values())]
             for name in dict.fromkeys(name for known in drives.values() for name in known) if name != "name"]
-    return {"profile-keys.md": PROFILE + _sections(MACHINE_SECTIONS, profiles),
-            "drive-keys.md": DRIVE + _sections(DRIVE_SECTIONS, {}) + BUILT_IN + _table(["key", *drives], rows)}
+    return _table(["key", *drives], rows)
 
 
 def _sections(sections: dict[str, str], shown: dict[str, dict[str, str]]) -> str:

@@ -105,7 +105,7 @@ TOP = "demo, run, profile, sweep, study, report, compare, trace, python, dev, he
     (["run", "--profile", "sever", "--", "true"],
      "--profile: no such profile or file: sever; did you mean server? (there are cva6, server, vc707)"),
     (["study", "--ssd", "floppy", "miss_latency"],
-     "--ssd: no such drive or file: floppy; there are optane-m2, optane-pmm, optane-ssd, tlc, ull, z-ssd"),
+     "--ssd: no such drive or file: floppy; there are cxl, optane-m2, optane-pmm, optane-ssd, rdma, tlc, ull, z-ssd"),
     (["profile", "--compare", "osdp,hwpd", "--", "true"],
      "--compare: no such kind: hwpd; did you mean hwdp? (there are ideal, osdp, emulated, trap, hwdp)"),
     (["study", "miss-latency"], "no such experiment: miss-latency; did you mean miss_latency?"),

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The state of a simulated system, and what a policy may do with it.
 
+mod tiering;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use trapless_timing::{Cache, Line, SsdOp, SsdParams};
+use trapless_timing::{Cache, Line, SsdParams};
 
 use crate::Error;
-use crate::drive::Drive;
+use crate::drive::{DriveStats, Drives};
 use crate::pages::{LINES, Origin, Page, PageId, Pages, Pid, Place};
 use crate::replacement::{self, Forever, Groups, Replace, Room};
 use crate::sched::{self, Entity, Schedule};
 use crate::settings::{CacheOf, Settings, Time};
 use crate::stats::Stats;
+use crate::tier::Tier;
 
 const PAGE_BYTES: u64 = 4096;
 const LINE_BITS: u32 = 48;
@@ -35,7 +38,7 @@ pub(crate) enum Event {
 pub struct Evicted {
     /// Which.
     pub page: PageId,
-    /// It had changed, and was written.
+    /// It had changed, and was written or stored in the tier.
     pub written: bool,
 }
 
@@ -46,6 +49,16 @@ struct Frames {
     held: u32,
     /// Frames among these whose page is being written.
     writing: u32,
+}
+
+/// Where the frame of an evicted page is.
+enum Gone {
+    /// It is free.
+    Free,
+    /// It is free once the page is written.
+    Writing,
+    /// It is free, or one of the tier's.
+    Stored,
 }
 
 /// Sees an access: the page, before what the access does to it, and the time.
@@ -76,7 +89,8 @@ pub struct Core {
     private: bool,
     pub(crate) now: Time,
     pub(crate) evicted: VecDeque<Evicted>,
-    device: Drive,
+    device: Drives,
+    tier: Option<Tier>,
     /// Turns that each process has had.
     pub(crate) turns: Vec<u32>,
     free: Vec<u32>,
@@ -130,7 +144,8 @@ impl Core {
             turns: vec![0; settings.processes.len()],
             now: 0,
             evicted: VecDeque::new(),
-            device: Drive::new(&settings.device.params()?, settings.device.ahead),
+            device: Drives::new(&settings.device)?,
+            tier: settings.tier.as_ref().map(Tier::new),
             free: (0..frames).rev().collect(),
             writes: vec![],
             writing: 0,
@@ -190,9 +205,14 @@ impl Core {
         page.turn == self.turns[page.owner]
     }
 
-    /// The drive.
+    /// The drive, or one of several equal ones.
     pub fn drive(&self) -> &SsdParams {
         self.device.params()
+    }
+
+    /// What each drive was asked for.
+    pub fn drives(&self) -> Vec<DriveStats> {
+        self.device.stats()
     }
 
     /// Has a policy called at a time.
@@ -239,7 +259,7 @@ impl Core {
         entry.place
     }
 
-    /// Whether a page is on the device alone.
+    /// Whether a page is not in DRAM as it is: it is on the device alone, or in the tier.
     pub fn is_out(&self, page: PageId) -> bool {
         self.pages[page].place == Place::Device
     }
@@ -258,8 +278,10 @@ impl Core {
                 return None;
             }
         }
-        if self.free.is_empty() {
-            self.evict(None);
+        while self.free.is_empty() && matches!(self.evict(None), Some(Gone::Stored)) {}
+        if !self.is_out(page) {
+            // It was in the tier, which has sent it to the drive.
+            return None;
         }
         let frame = self.free.pop()?;
         let until = self.read(page, frame, origin);
@@ -279,6 +301,7 @@ impl Core {
     pub(crate) fn demand(&mut self, page: PageId) -> Time {
         self.replacement.miss(page);
         let group = self.group(page);
+        let (from, stored) = (self.now, self.is_stored(page));
         let frame = loop {
             let full = self.is_full(group);
             if full && self.groups[group].writing > 0 {
@@ -288,11 +311,16 @@ impl Core {
             if !full && let Some(frame) = self.free.pop() {
                 break frame;
             }
-            if !self.evict(full.then_some(group)) || self.is_full(group) || self.free.is_empty() {
+            let gone = self.evict(full.then_some(group));
+            if !matches!(gone, Some(Gone::Free | Gone::Stored)) || self.is_full(group) {
                 self.await_frame();
             }
         };
         let until = self.read(page, frame, Origin::Demand);
+        if stored {
+            self.stats.tier.hits += 1;
+            self.stats.tier.hit_time += self.now - from;
+        }
         self.keep_reserve(group);
         until
     }
@@ -317,15 +345,19 @@ impl Core {
     }
 
     fn read(&mut self, page: PageId, frame: u32, origin: Origin) -> Time {
-        let at = u64::from(page.0) * PAGE_BYTES;
-        let until = self.device.start(self.now, SsdOp::Read { at, bytes: PAGE_BYTES }, origin == Origin::Demand);
+        let (until, dirty) = match self.unpack(page) {
+            Some(dirty) => (self.now, dirty),
+            None => {
+                self.stats.reads += 1;
+                (self.device.read(self.now, page, origin == Origin::Demand), false)
+            }
+        };
         let entry = &mut self.pages[page];
         (entry.place, entry.frame, entry.origin) = (Place::Reading(until), frame, origin);
-        (entry.accessed, entry.dirty) = (false, false);
+        (entry.accessed, entry.dirty) = (false, dirty);
         self.replacement.insert(page, entry.owner);
         let group = self.group(page);
         self.groups[group].held += 1;
-        self.stats.reads += 1;
         until
     }
 
@@ -339,15 +371,14 @@ impl Core {
         group > 0 && self.groups[group].held >= self.groups[group].limit
     }
 
-    /// Takes a frame from the page that has to go, of one group or of all; whether there was one.
-    fn evict(&mut self, group: Option<usize>) -> bool {
+    /// Evicts the page that has to go, of one group or of all, if there is one.
+    fn evict(&mut self, group: Option<usize>) -> Option<Gone> {
         let (pages, now) = (&self.pages, self.now);
         let may = |page| !pages[page].awaited && !matches!(pages[page].place, Place::Reading(at) if at > now);
-        let victim = match group {
+        let page = match group {
             Some(group) => self.replacement.victim_of(group, &may),
             None => self.replacement.victim(&may),
-        };
-        let Some(page) = victim else { return false };
+        }?;
         let group = self.group(page);
         let entry = &mut self.pages[page];
         self.stats.evicted(entry.origin, entry.accessed);
@@ -357,32 +388,43 @@ impl Core {
             }
         }
         let written = entry.dirty;
-        if written {
-            entry.place = Place::Writing;
-            let until = self.device.start(self.now, SsdOp::Write(PAGE_BYTES), false);
-            if self.writes.len() <= page.index() {
-                self.writes.resize(page.index() + 1, 0);
-            }
-            self.writes[page.index()] += 1;
-            self.at(until, Event::Written(page, self.writes[page.index()]));
-            self.writing += 1;
-            self.groups[group].writing += 1;
-            self.stats.writes += 1;
-        } else {
-            entry.place = Place::Device;
-            self.free.push(entry.frame);
+        let gone = if self.store_evicted(page) {
             self.groups[group].held -= 1;
-        }
+            Gone::Stored
+        } else if written {
+            self.write(page);
+            Gone::Writing
+        } else {
+            self.pages[page].place = Place::Device;
+            self.free.push(self.pages[page].frame);
+            self.groups[group].held -= 1;
+            Gone::Free
+        };
         self.evicted.push_back(Evicted { page, written });
-        true
+        Some(gone)
+    }
+
+    /// Begins to write a page, whose frame is free when that is over.
+    fn write(&mut self, page: PageId) {
+        self.pages[page].place = Place::Writing;
+        let until = self.device.write(self.now, page);
+        if self.writes.len() <= page.index() {
+            self.writes.resize(page.index() + 1, 0);
+        }
+        self.writes[page.index()] += 1;
+        self.at(until, Event::Written(page, self.writes[page.index()]));
+        self.writing += 1;
+        let group = self.group(page);
+        self.groups[group].writing += 1;
+        self.stats.writes += 1;
     }
 
     /// Evicts until as many frames are free, or soon will be, as are to be kept, also below the limit of a group.
     fn keep_reserve(&mut self, group: usize) {
         let reserve = self.settings.memory.reserve;
-        while (self.free.len() as u32 + self.writing) < reserve && self.evict(None) {}
+        while (self.free.len() as u32 + self.writing) < reserve && self.evict(None).is_some() {}
         let short = |of: Frames| of.limit - of.held + of.writing < reserve;
-        while group > 0 && short(self.groups[group]) && self.evict(Some(group)) {}
+        while group > 0 && short(self.groups[group]) && self.evict(Some(group)).is_some() {}
     }
 
     /// Keeps a page that is being written in its frame.
@@ -403,8 +445,8 @@ impl Core {
         self.stats.rescued += 1;
     }
 
-    /// Whether every frame is free or holds one page, every page in DRAM is in the order of replacement, and no group holds
-    /// more frames than it may.
+    /// Whether every frame is free, holds one page or is the tier's, every page in DRAM is in the order of replacement, and no
+    /// group holds more frames than it may.
     ///
     /// # Errors
     /// What is not so.
@@ -418,6 +460,15 @@ impl Core {
         };
         for frame in &self.free {
             take(*frame, "free".into())?;
+        }
+        if let Some(tier) = &self.tier {
+            tier.check()?;
+            for frame in &tier.frames {
+                take(*frame, "tier".into())?;
+            }
+            if let Some(page) = tier.pages().find(|page| !self.is_out(*page)) {
+                return Err(format!("page {}: in the tier and {:?}", page.0, self.pages[page].place));
+            }
         }
         for (id, page) in self.pages.iter() {
             match page.place {

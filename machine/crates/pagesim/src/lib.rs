@@ -3,7 +3,7 @@
 //! ASPF (adaptive synchronous page faults on ultra-low-latency storage).
 
 pub mod core;
-mod drive;
+pub mod drive;
 mod error;
 pub mod faults;
 pub mod input;
@@ -19,6 +19,7 @@ pub mod sched;
 pub mod settings;
 pub mod sim;
 pub mod stats;
+pub mod tier;
 pub mod warm_up;
 
 pub use error::Error;

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::drive::DriveStats;
 use crate::latency::{Waits, WaitsSummary};
 use crate::pages::Origin;
 use crate::policy::Bookkeeping;
 use crate::settings::{Settings, Time};
 use crate::sim::Sim;
 use crate::stats::{Prefetched, Series, jain};
+use crate::tier::TierStats;
 
 /// Parts of the run for which shares of the processor are reported (ASPF figure 9: 5 % and 10 %).
 const SHARES: [(&str, u64); 4] = [("0.05", 5), ("0.1", 10), ("0.25", 25), ("0.5", 50)];
@@ -63,6 +65,12 @@ pub struct Report<'a> {
     pub jain: f64,
     /// Pages read ahead, by who did.
     pub prefetch: BTreeMap<Origin, Prefetched>,
+    /// What each of several drives was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drives: Vec<DriveStats>,
+    /// What the compressed tier did, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierStats>,
     /// The policy's own structures (ASPF IV-C).
     pub bookkeeping: Bookkeeping,
     /// Each process.
@@ -175,6 +183,8 @@ impl<'a> Report<'a> {
             idle_ns: in_ns(stats.idle),
             jain: jain(&fair),
             prefetch: stats.prefetches.clone(),
+            drives: Some(core.drives()).filter(|drives| drives.len() > 1).unwrap_or_default(),
+            tier: settings.tier.as_ref().map(|_| stats.tier),
             bookkeeping,
             processes: processes.collect(),
             settings,

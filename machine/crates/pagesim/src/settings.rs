@@ -2,6 +2,7 @@
 //! What a simulation is made of: a TOML file, whose defaults are the paper's (ASPF IV-A).
 
 mod presets;
+mod tier;
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use crate::pages::Pid;
 pub use crate::policy::Aspf;
 use crate::policy::PYTHON;
 use crate::replacement;
+pub use tier::{Clean, Ratio, Tier, TierKind};
 
 /// A point in simulated time, or a length of it: picoseconds.
 pub type Time = u64;
@@ -53,6 +55,9 @@ pub struct Settings {
     /// The drive.
     #[serde(default)]
     pub device: Device,
+    /// Compressed memory before the drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<Tier>,
     /// Who runs when.
     #[serde(default)]
     pub scheduler: Scheduler,
@@ -162,6 +167,24 @@ pub struct Device {
     pub mb_per_s: Option<f64>,
     /// How commands that nobody waits for, reads ahead and writes, share the drive with those of faults.
     pub ahead: Ahead,
+    /// Number of equal drives, each with its own commands.
+    #[serde(skip_serializing_if = "is_one")]
+    pub drives: u32,
+    /// Several drives: so many pages lie together on one, the next ones on the next drive. 256 is a cluster of Linux's swap areas
+    /// (`SWAPFILE_CLUSTER`), which it fills in turn if their priorities are equal.
+    #[serde(skip_serializing_if = "is_cluster")]
+    pub stripe_pages: u32,
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+/// Pages of a cluster.
+const CLUSTER: u32 = 256;
+
+fn is_cluster(pages: &u32) -> bool {
+    *pages == CLUSTER
 }
 
 /// How reads ahead and writes share the drive with the reads of faults.
@@ -178,7 +201,15 @@ pub enum Ahead {
 
 impl Default for Device {
     fn default() -> Device {
-        Device { drive: "ull".into(), latency_us: None, channels: None, mb_per_s: None, ahead: Ahead::Queued }
+        Device {
+            drive: "ull".into(),
+            latency_us: None,
+            channels: None,
+            mb_per_s: None,
+            ahead: Ahead::Queued,
+            drives: 1,
+            stripe_pages: CLUSTER,
+        }
     }
 }
 
@@ -386,19 +417,17 @@ impl Settings {
     /// The first key that is not, its value and the range.
     pub fn check(&self) -> Result<(), Error> {
         let sets = self.cpu.cache_kib * 1024 / 64 / self.cpu.cache_ways.max(1);
+        // One for each process's page, and some to evict.
+        let least = self.processes.len() as f64 + f64::from(self.memory.reserve) + 3.0;
         let checks = [
             ("process", self.processes.len() as f64, 1.0, 1000.0),
             ("cpu.instruction_ns", self.cpu.instruction_ns, 0.0, 1e6),
             ("cpu.cache_ways", self.cpu.cache_ways as f64, 1.0, 64.0),
             ("cpu.context_switch_us", self.cpu.context_switch_us, 0.0, 1e6),
             ("cpu.fault_us", self.cpu.fault_us, 0.0, 1e6),
-            // One for each process's page, and some to evict.
-            (
-                "memory.frames",
-                self.memory.frames.into(),
-                self.processes.len() as f64 + f64::from(self.memory.reserve) + 3.0,
-                1e9,
-            ),
+            ("memory.frames", self.memory.frames.into(), least, 1e9),
+            ("device.drives", self.device.drives.into(), 1.0, 64.0),
+            ("device.stripe_pages", self.device.stripe_pages.into(), 1.0, 1e6),
             ("memory.dram_ns", self.memory.dram_ns, 0.0, 1e6),
             ("scheduler.latency_ms", self.scheduler.latency_ms, 1e-3, 1e6),
             ("scheduler.min_granularity_ms", self.scheduler.min_granularity_ms, 1e-3, 1e6),
@@ -439,6 +468,14 @@ impl Settings {
             replacement::find(name).map_err(|e| Error::Settings(format!("memory.{e}")))?;
         }
         self.check_groups()?;
+        if let Some(tier) = &self.tier {
+            tier.check(f64::from(self.memory.frames) - least)?;
+            if !self.groups.is_empty() {
+                return Err(Error::Settings(
+                    "tier: does not work with groups, because their limits do not count its frames: leave out one of the two".into(),
+                ));
+            }
+        }
         self.device.params().map(|_| ())
     }
 }

@@ -385,7 +385,7 @@ impl Sim {
     #[inline]
     fn moved(&self) -> (u64, Time) {
         let stats = &self.core.stats;
-        (stats.reads + stats.rescued, stats.since)
+        (stats.came(), stats.since)
     }
 
     fn asleep(&mut self, pid: Pid, line: u64, store: bool, until: Time) -> Left {

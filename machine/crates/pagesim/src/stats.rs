@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::latency::Waits;
 use crate::pages::{Origin, Pid};
 use crate::settings::{Settings, Time, ms};
+use crate::tier::TierStats;
 
 /// Counts by windows of time; when there are too many windows, two become one.
 #[derive(Clone, Debug, Serialize)]
@@ -128,6 +129,8 @@ pub struct Stats {
     pub stalled: Time,
     /// Pages read ahead, by origin.
     pub prefetches: BTreeMap<Origin, Prefetched>,
+    /// What the compressed tier did.
+    pub tier: TierStats,
     /// Processor time of each process when the first one ended.
     pub cpu_at_first_end: Option<Vec<Time>>,
 }
@@ -150,6 +153,7 @@ impl Stats {
             idle: 0,
             stalled: 0,
             prefetches: BTreeMap::new(),
+            tier: TierStats::default(),
             cpu_at_first_end: None,
         }
     }
@@ -166,6 +170,11 @@ impl Stats {
     /// Whether an end of a process counts: one at the very end of the warm-up is part of that.
     pub(crate) fn has_begun_by(&self, at: Time) -> bool {
         at > self.since || self.since == 0
+    }
+
+    /// Pages that have come back to DRAM.
+    pub(crate) fn came(&self) -> u64 {
+        self.reads + self.rescued + self.tier.loaded
     }
 
     pub(crate) fn prefetched(&mut self, origin: Origin) {

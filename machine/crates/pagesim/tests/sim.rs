@@ -69,6 +69,7 @@ fn settings(policy: &str, frames: u32, processes: usize) -> Settings {
         cpu: Default::default(),
         memory: Memory { frames, dram_ns: 50.0, replacement: None, reserve: 0 },
         device: Default::default(),
+        tier: None,
         scheduler: Default::default(),
         prefetch: Default::default(),
         aspf: Default::default(),

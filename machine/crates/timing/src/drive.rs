@@ -86,13 +86,15 @@ pub struct FlashParams {
 
 impl SsdParams {
     /// The built-in drives: name and TOML text.
-    pub const BUILT_IN: [(&'static str, &'static str); 6] = [
+    pub const BUILT_IN: [(&'static str, &'static str); 8] = [
         ("optane-m2", include_str!("../../../profiles/ssd/optane-m2.toml")),
         ("z-ssd", include_str!("../../../profiles/ssd/z-ssd.toml")),
         ("optane-ssd", include_str!("../../../profiles/ssd/optane-ssd.toml")),
         ("optane-pmm", include_str!("../../../profiles/ssd/optane-pmm.toml")),
         ("tlc", include_str!("../../../profiles/ssd/tlc.toml")),
         ("ull", include_str!("../../../profiles/ssd/ull.toml")),
+        ("rdma", include_str!("../../../profiles/ssd/rdma.toml")),
+        ("cxl", include_str!("../../../profiles/ssd/cxl.toml")),
     ];
 
     /// Loads the built-in drive called `name`, or else the file `name`, which may say `extends = "NAME"` to change only some
