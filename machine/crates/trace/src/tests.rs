@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::fs::File;
-use std::io::{Cursor, Read, Seek};
+use std::io::{Cursor, Read, Seek, Write};
 
 use proptest::prelude::*;
 
+use crate::writer::move_bytes;
 use crate::{Entry, Error, Grain, Header, Kind, Moment, Place, Reader, Totals, Writer};
 
 const HARTS: u16 = 3;
@@ -42,7 +43,10 @@ fn write(told: &[Told]) -> (Vec<u8>, Totals) {
 }
 
 fn write_to(file: File, told: &[Told]) -> Totals {
-    let mut writer = Writer::new(file, header()).unwrap();
+    tell(Writer::new(file, header()).unwrap(), told).finish().unwrap()
+}
+
+fn tell(mut writer: Writer, told: &[Told]) -> Writer {
     for t in told {
         match *t {
             Told::Access(hart, kind, place, at) => {
@@ -53,7 +57,7 @@ fn write_to(file: File, told: &[Told]) -> Totals {
             Told::Close(hart, at) => writer.close(hart, at).unwrap(),
         }
     }
-    writer.finish().unwrap()
+    writer
 }
 
 fn read(bytes: &[u8]) -> Result<(Vec<Entry>, Totals), Error> {
@@ -116,6 +120,42 @@ proptest! {
                 prop_assert_eq!(runs_told(&told, hart, kind), runs_read(&entries, hart, kind));
             }
         }
+    }
+
+    #[test]
+    fn a_header_may_be_completed_at_the_end(
+        told in prop::collection::vec(told(), 0..60),
+        harts in HARTS..=1024,
+        kernel: bool,
+        name in "[a-d]{0,40}",
+    ) {
+        let with = |harts, kernel| {
+            let mut file = tempfile::tempfile().unwrap();
+            let header = Header { harts, kernel, writer: name.clone(), ..header() };
+            let writer = tell(Writer::new(file.try_clone().unwrap(), header).unwrap(), &told);
+            let totals = writer.finish_as(HARTS, true).unwrap();
+            let mut bytes = Vec::new();
+            file.rewind().unwrap();
+            file.read_to_end(&mut bytes).unwrap();
+            (bytes, totals)
+        };
+        prop_assert_eq!(with(harts, kernel), with(HARTS, true));
+        let (bytes, totals) = with(harts, kernel);
+        let (entries, found) = read(&bytes).unwrap();
+        prop_assert_eq!((found, entries.len() as u64), (totals, totals.entries));
+    }
+
+    #[test]
+    fn bytes_move(from in 0..60usize, length in 0..200usize, to in 0..60usize, block in 1..50u64) {
+        let bytes: Vec<u8> = (0..=255).cycle().take(from + length).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        move_bytes(&file, from as u64..(from + length) as u64, to as u64, block).unwrap();
+        let mut moved = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut moved).unwrap();
+        prop_assert_eq!(&moved[to..][..length], &bytes[from..]);
+        prop_assert_eq!(&moved[..to.min(from)], &bytes[..to.min(from)]);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! The writer of traces.
 
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 
 use crate::bytes::{put, put_signed};
 use crate::{CHUNK, Entry, Header, Kind, Last, MAGIC, Moment, Place, Totals, chunk, flag};
@@ -13,6 +15,8 @@ const LEVEL: i32 = 3;
 const LONGEST: usize = 1 + 7 * 10;
 /// Largest size of a name in the header, in bytes.
 const LONGEST_NAME: usize = 1 << 10;
+/// Bytes moved at once.
+const BLOCK: u64 = 1 << 20;
 
 /// The current run of a stream.
 #[derive(Clone, Copy)]
@@ -59,6 +63,8 @@ pub struct Writer {
     last: Vec<Last>,
     hart: u16,
     totals: Totals,
+    /// Bytes of the file before its entries.
+    header_end: u64,
 }
 
 impl Writer {
@@ -84,6 +90,7 @@ impl Writer {
             last: vec![Last::default(); harts],
             hart: 0,
             totals: Totals::default(),
+            header_end: 0,
         };
         writer.begin()?;
         Ok(writer)
@@ -111,6 +118,13 @@ impl Writer {
 
     fn begin(&mut self) -> io::Result<()> {
         self.file.write_all(&MAGIC)?;
+        let raw = self.header_bytes();
+        self.chunk(chunk::HEADER, &raw)?;
+        self.header_end = self.file.stream_position()?;
+        Ok(())
+    }
+
+    fn header_bytes(&self) -> Vec<u8> {
         let h = &self.header;
         let mut raw = vec![h.grain.shift() as u8, u8::from(h.kernel)];
         raw.extend(h.harts.to_le_bytes());
@@ -119,7 +133,7 @@ impl Writer {
             raw.extend((text.len() as u16).to_le_bytes());
             raw.extend(text.as_bytes());
         }
-        self.chunk(chunk::HEADER, &raw)
+        raw
     }
 
     /// Counts an access if the stream's run is in this place. Otherwise returns false; the caller then calls [`Writer::moves`].
@@ -154,6 +168,33 @@ impl Writer {
             return Ok(());
         }
         self.entry(&Entry::Close { hart, at, ended: open.map(|run| run.map_or(0, |run| run.count)) })
+    }
+
+    /// Completes the trace as [`Writer::finish`] does, and says in its header what was not known when it was begun: the
+    /// number of its harts, at most that it was begun with, and whether there are accesses of the kernel. The file must be
+    /// readable.
+    ///
+    /// # Errors
+    /// The file cannot be written or read.
+    ///
+    /// # Panics
+    /// With more harts than it was begun with.
+    pub fn finish_as(mut self, harts: u16, kernel: bool) -> io::Result<Totals> {
+        assert!(harts <= self.header.harts, "more harts than before");
+        for hart in 0..self.header.harts {
+            self.close(hart, self.last[usize::from(hart)].at)?;
+        }
+        self.flush()?;
+        (self.header.harts, self.header.kernel) = (harts, kernel);
+        let raw = self.header_bytes();
+        let header = chunk_bytes(&mut self.compressor, chunk::HEADER, &raw)?;
+        let (begin, end) = (MAGIC.len() as u64, self.file.stream_position()?);
+        move_bytes(&self.file, self.header_end..end, begin + header.len() as u64, BLOCK)?;
+        self.file.write_all_at(&header, begin)?;
+        let end = end - self.header_end + begin + header.len() as u64;
+        self.file.set_len(end)?;
+        self.file.seek(SeekFrom::Start(end))?;
+        self.finish()
     }
 
     /// Completes the trace. Ends the runs that are not closed at the time of their hart's last entry.
@@ -221,9 +262,29 @@ impl Writer {
     }
 
     fn chunk(&mut self, what: u8, raw: &[u8]) -> io::Result<()> {
-        let bytes = self.compressor.compress(raw)?;
-        self.file.write_all(&[what])?;
-        self.file.write_all(&(bytes.len() as u32).to_le_bytes())?;
+        let bytes = chunk_bytes(&mut self.compressor, what, raw)?;
         self.file.write_all(&bytes)
     }
+}
+
+fn chunk_bytes(compressor: &mut zstd::bulk::Compressor<'static>, what: u8, raw: &[u8]) -> io::Result<Vec<u8>> {
+    let bytes = compressor.compress(raw)?;
+    let mut chunk = vec![what];
+    chunk.extend((bytes.len() as u32).to_le_bytes());
+    chunk.extend(bytes);
+    Ok(chunk)
+}
+
+/// Moves some bytes of a file, a block at a time, to another place, which may overlap with theirs.
+pub fn move_bytes(file: &File, from: Range<u64>, to: u64, block: u64) -> io::Result<()> {
+    let blocks = (from.end - from.start).div_ceil(block);
+    let mut buffer = Vec::new();
+    for n in 0..if from.start == to { 0 } else { blocks } {
+        // Behind each other, so that no block is overwritten before it is read.
+        let at = from.start + block * if to < from.start { n } else { blocks - 1 - n };
+        buffer.resize((from.end - at).min(block) as usize, 0);
+        file.read_exact_at(&mut buffer, at)?;
+        file.write_all_at(&buffer, to + (at - from.start))?;
+    }
+    Ok(())
 }
