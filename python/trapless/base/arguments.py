@@ -13,7 +13,7 @@ from trapless.base.ui import UserError, nearest, say
 
 IN_THE_GUEST = ("run", "profile", "trace")
 """Commands that take another command after `--`."""
-TRACE_WORDS = ("info", "dump")
+TRACE_WORDS = ("info", "dump", "import")
 
 
 class _Once(argparse._StoreAction):

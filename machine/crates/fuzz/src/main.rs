@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
     let chosen = targets::ALL.iter().filter(|t| cli.targets.is_empty() || cli.targets.iter().any(|n| n == t.name));
     if cli.list {
-        chosen.for_each(|t| say(format_args!("{:12} {}", t.name, t.covers.join(", "))));
+        chosen.for_each(|t| say(format_args!("{:14} {}", t.name, t.covers.join(", "))));
         return ExitCode::SUCCESS;
     }
     catch_panics();

@@ -5,18 +5,33 @@ use std::collections::BTreeSet;
 
 use trapless_fuzz::{run, targets};
 use trapless_machine::devices;
+use trapless_pagesim::input::import::FORMATS;
 use trapless_riscv::{Bug, seed_bug};
 
 /// Kinds of input apart from the board's devices.
-const OTHERS: [&str; 11] =
-    ["nvme", "sbi", "markers", "page-tables", "elf", "image", "initrd", "firmware", "command-line", "lackey", "trace"];
+const OTHERS: [&str; 13] = [
+    "nvme",
+    "sbi",
+    "markers",
+    "page-tables",
+    "elf",
+    "image",
+    "initrd",
+    "firmware",
+    "command-line",
+    "trace",
+    "gzip",
+    "xz",
+    "zip",
+];
 
 #[test]
 fn whatever_a_guest_or_a_file_reaches_has_a_target() {
     let covered: BTreeSet<&str> = targets::ALL.iter().flat_map(|t| t.covers).copied().collect();
     let devices = devices().expect("no two devices may overlap");
     let names = devices.iter().map(|(name, _)| *name);
-    let missing: Vec<_> = names.chain(OTHERS).filter(|name| !covered.contains(name)).collect();
+    let formats = FORMATS.iter().map(|format| format.name());
+    let missing: Vec<_> = names.chain(OTHERS).chain(formats).filter(|name| !covered.contains(name)).collect();
     assert!(missing.is_empty(), "no target for {missing:?}");
 }
 

@@ -1,8 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be wrong with the simulator's input.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// A place in a file; it shows with a colon and a blank behind it, the whole file as nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// All of it.
+    Whole,
+    /// A line, from 1.
+    Line(u64),
+    /// A record, from 1, and the byte where it begins, from 0 and decompressed.
+    Record(u64, u64),
+    /// A byte, from 0 and decompressed.
+    Byte(u64),
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            At::Whole => Ok(()),
+            At::Line(line) => write!(f, "line {line}: "),
+            At::Record(record, byte) => write!(f, "record {record} at byte {byte}: "),
+            At::Byte(byte) => write!(f, "byte {byte}: "),
+        }
+    }
+}
 
 /// One line that names the file and the place in it.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +67,16 @@ pub enum Error {
         path: PathBuf,
         /// How many accesses were whole.
         accesses: u64,
+    },
+    /// A trace of another program that cannot be imported.
+    #[error("{}: {at}{what}", path.display())]
+    Import {
+        /// Which file.
+        path: PathBuf,
+        /// Where in it.
+        at: At,
+        /// What is wrong there, and what to do about it.
+        what: String,
     },
     /// A trace of several address spaces, of which one must be chosen; or the chosen one is not among them.
     #[error("{}: accesses of {} address spaces; choose one: {}", path.display(), spaces.len(), list(spaces))]

@@ -22,4 +22,4 @@ pub mod stats;
 pub mod tier;
 pub mod warm_up;
 
-pub use error::Error;
+pub use error::{At, Error};

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use trapless_pagesim::Error;
-use trapless_pagesim::input::lackey::{Part, Recorder};
+use trapless_pagesim::input::import::Part;
+use trapless_pagesim::input::import::lackey::Recorder;
 use trapless_pagesim::input::records::Records;
 use trapless_trace::{Entry, Reader};
 

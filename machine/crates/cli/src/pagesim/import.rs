@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `trapless-pagesim import`: makes a stored trace from the text that valgrind's lackey prints.
+//! `trapless-pagesim import`: stores traces of other programs in the project's format.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use clap::builder::PossibleValue;
 use tempfile::NamedTempFile;
-use trapless_pagesim::input::lackey::{self, Part};
+use trapless_pagesim::input::import::{self, FORMATS, Options, Part, Target};
 
 use crate::count::Count;
 use crate::files::temporary;
@@ -16,28 +17,51 @@ use crate::info;
 /// Options of `trapless-pagesim import`.
 #[derive(Args, Debug)]
 pub struct Import {
-    /// What `valgrind --tool=lackey --trace-mem=yes` has printed, plain or compressed by zstd.
+    /// The trace of another program: plain, or compressed by zstd, gzip, xz or zip. For drmemtrace also a folder.
     file: PathBuf,
     /// Where to write the trace; its totals go to FILE.json.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// The format, if the file does not tell.
+    #[arg(long, value_name = "NAME", value_parser = FORMATS.map(|f| PossibleValue::new(f.name()).help(f.about())))]
+    format: Option<String>,
     /// Leave out the first N accesses.
     #[arg(long, value_name = "N", default_value = "0")]
     skip: Count,
     /// Store at most N accesses.
     #[arg(long, value_name = "N")]
     limit: Option<Count>,
+    /// For csv: the columns, instead of a first line that names them: time, address, page, object, kind, size, thread, or -.
+    #[arg(long, value_name = "A,B,...")]
+    columns: Option<String>,
+    /// For objects: they are places in units of BYTES, and an access is to each page that its size reaches. Without this, an
+    /// object is one page.
+    #[arg(long, value_name = "BYTES")]
+    unit: Option<u64>,
+    /// For formats without instructions: count N of them for each access (1 if absent).
+    #[arg(long, value_name = "N")]
+    instructions: Option<Count>,
 }
 
 /// Imports a trace.
 ///
 /// # Errors
-/// The text is not from lackey or is incomplete, or the trace cannot be written.
+/// The trace is not in the format or is incomplete, or the new trace cannot be written.
 pub fn import(options: &Import) -> Result<()> {
     let cannot = || format!("cannot write {}", options.out.display());
     let to = temporary(&options.out)?;
-    let part = Part { skip: options.skip.0, limit: options.limit.map_or(u64::MAX, |n| n.0) };
-    lackey::import(&options.file, &options.out, to.as_file().try_clone().with_context(cannot)?, part)?;
+    let target = Target {
+        from: options.file.clone(),
+        to: options.out.clone(),
+        file: to.as_file().try_clone().with_context(cannot)?,
+        part: Part { skip: options.skip.0, limit: options.limit.map_or(u64::MAX, |n| n.0) },
+        options: Options {
+            columns: options.columns.clone(),
+            unit: options.unit,
+            instructions: options.instructions.map(|n| n.0),
+        },
+    };
+    import::import(target, options.format.as_deref())?;
     keep(to, &options.out)
 }
 
@@ -46,6 +70,7 @@ pub fn import(options: &Import) -> Result<()> {
 /// # Errors
 /// The trace or its summary cannot be written.
 pub fn keep(trace: NamedTempFile, out: &Path) -> Result<()> {
+    let sums = info::Sums::of(trace.path(), out)?;
     // The summary of an older trace with this name must not stay beside the new trace.
     match std::fs::remove_file(info::name_beside(out)) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -54,5 +79,5 @@ pub fn keep(trace: NamedTempFile, out: &Path) -> Result<()> {
         _ => {}
     }
     trace.persist(out).with_context(|| format!("cannot write {}", out.display()))?;
-    info::beside(out)
+    sums.beside(out)
 }

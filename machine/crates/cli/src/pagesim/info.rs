@@ -54,16 +54,33 @@ pub fn info(options: &Info) -> Result<()> {
     }
 }
 
-/// Writes the summary of a new trace to FILE.json beside it. This replaces the summary of an older trace.
-///
-/// # Errors
-/// The trace cannot be read, or the file cannot be written.
-pub fn beside(trace: &Path) -> Result<()> {
-    let mut source = Recorded::open(trace, Which::default())?;
-    let summary = summarise(&mut source, SHARE)?;
-    write_whole(&name_beside(trace), &json(&summary)?)?;
-    eprint!("{}", text(&summary, &source));
-    Ok(())
+/// Summary of a new trace.
+pub struct Sums {
+    json: Vec<u8>,
+    text: String,
+}
+
+impl Sums {
+    /// Reads the trace in `file`, which will be renamed to `out`.
+    ///
+    /// # Errors
+    /// The trace cannot be read.
+    pub fn of(file: &Path, out: &Path) -> Result<Sums> {
+        let mut source = Recorded::open(file, Which::default())?;
+        let mut summary = summarise(&mut source, SHARE)?;
+        summary.name = out.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Sums { json: json(&summary)?, text: text(&summary, &source) })
+    }
+
+    /// Writes the summary to FILE.json beside the trace and prints it. This replaces the summary of an older trace.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn beside(&self, out: &Path) -> Result<()> {
+        write_whole(&name_beside(out), &self.json)?;
+        eprint!("{}", self.text);
+        Ok(())
+    }
 }
 
 /// Path of a trace's summary.

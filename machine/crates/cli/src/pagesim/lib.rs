@@ -38,7 +38,7 @@ struct Cli {
 enum Command {
     /// Run a program under valgrind and store a trace of its memory accesses.
     Record(record::Record),
-    /// Store what valgrind's tool lackey has printed as a trace.
+    /// Store a trace of another program: valgrind's lackey, DynamoRIO, ChampSim, libCacheSim, perf, DAMON, or CSV.
     Import(import::Import),
     /// Show what is in a trace: accesses, footprint, working set. Fails if the trace is incomplete.
     Info(info::Info),

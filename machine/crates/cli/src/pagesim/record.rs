@@ -18,7 +18,8 @@ use clap::{Args, ValueEnum};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process_group};
 use trapless_pagesim::Error;
-use trapless_pagesim::input::lackey::{Part, Recorder};
+use trapless_pagesim::input::import::Part;
+use trapless_pagesim::input::import::lackey::Recorder;
 use trapless_pagesim::input::records::Records;
 
 use crate::INTERRUPTED;

@@ -4,6 +4,7 @@
 mod devices;
 mod files;
 mod firmware;
+mod imports;
 mod nvme;
 mod smu;
 mod traces;
@@ -31,6 +32,13 @@ pub const ALL: &[Target] = &[
     Target { name: "image", covers: &["image", "initrd", "firmware", "command-line"], runs: 200, run: files::image },
     Target { name: "checkpoint", covers: &["checkpoint"], runs: 40, run: files::checkpoint },
     Target { name: "lackey", covers: &["lackey"], runs: 1000, run: traces::lackey },
+    Target { name: "drmemtrace", covers: &["drmemtrace"], runs: 1000, run: imports::drmemtrace },
+    Target { name: "champsim", covers: &["champsim"], runs: 1000, run: imports::champsim },
+    Target { name: "oracle-general", covers: &["oracle-general"], runs: 1000, run: imports::oracle_general },
+    Target { name: "csv", covers: &["csv"], runs: 1000, run: imports::csv },
+    Target { name: "perf", covers: &["perf"], runs: 1000, run: imports::perf },
+    Target { name: "damon", covers: &["damon"], runs: 500, run: imports::damon },
+    Target { name: "archive", covers: &["gzip", "xz", "zip"], runs: 500, run: imports::archive },
     Target { name: "trace", covers: &["trace"], runs: 1000, run: traces::trace },
 ];
 

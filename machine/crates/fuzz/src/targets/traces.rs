@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use trapless_pagesim::Error;
-use trapless_pagesim::input::lackey::{Part, import};
+use trapless_pagesim::input::import::{Options, Part, Target, import};
 use trapless_pagesim::input::{Recorded, Source, Which};
 use trapless_trace::Totals;
 
@@ -19,7 +19,7 @@ fn io(e: std::io::Error) -> String {
 }
 
 /// Checks that an error is one line that names the file.
-fn refused(error: &Error, file: &Path) -> Result<(), String> {
+pub fn refused(error: &Error, file: &Path) -> Result<(), String> {
     let text = error.to_string();
     demand(!text.contains('\n') && text.contains(&*file.to_string_lossy()), || {
         format!("the error is not one line that names the file: {text:?}")
@@ -44,12 +44,18 @@ fn text(t: &mut Tape) -> Vec<u8> {
 fn stored(folder: &Path, text: &[u8]) -> Result<(PathBuf, PathBuf, Result<Totals, Error>), String> {
     let (from, to) = (folder.join("text"), folder.join("trace"));
     std::fs::write(&from, text).map_err(io)?;
-    let done = import(&from, &to, File::create(&to).map_err(io)?, Part::ALL);
+    let done = import(target(&from, &to, Part::ALL)?, Some("lackey"));
     Ok((from, to, done))
 }
 
+/// The import of one file into a new one.
+pub fn target(from: &Path, to: &Path, part: Part) -> Result<Target, String> {
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(to).map_err(io)?;
+    Ok(Target { from: from.to_owned(), to: to.to_owned(), file, part, options: Options::default() })
+}
+
 /// Number of accesses in a stored trace, from its steps.
-fn accesses(file: &Path) -> Result<u64, Error> {
+pub fn accesses(file: &Path) -> Result<u64, Error> {
     let mut source = Recorded::open(file, Which::default())?;
     let mut count = 0_u64;
     while let Some(step) = source.next()? {

@@ -2,7 +2,7 @@
 //! Memory traces of programs, as the simulator takes them in.
 
 pub(crate) mod distances;
-pub mod lackey;
+pub mod import;
 mod recorded;
 pub mod records;
 mod scattered;

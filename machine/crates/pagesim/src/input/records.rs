@@ -11,7 +11,8 @@ use std::path::Path;
 use trapless_trace::{Kind, Totals};
 
 use super::LINE_SHIFT;
-use super::lackey::{Part, Recorder};
+use super::import::Part;
+use super::import::lackey::Recorder;
 use crate::Error;
 
 /// Bytes of a record.

@@ -9,14 +9,16 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use trapless_trace::{Grain, Header, Moment, Place, Writer};
 
-use super::lackey::{Part, import};
+use super::import::{Options, Part, Target, import, lackey};
 use super::*;
 
 /// Imports a text; the trace.
 fn stored(dir: &TempDir, text: impl AsRef<[u8]>, part: Part) -> Result<PathBuf, Error> {
     let (from, to) = (dir.path().join("text"), dir.path().join("a.trace"));
     std::fs::write(&from, text).unwrap();
-    import(&from, &to, File::create(&to).unwrap(), part).map(|_| to)
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(&to).unwrap();
+    let target = Target { from, to: to.clone(), file, part, options: Options::default() };
+    import(target, Some("lackey")).map(|_| to)
 }
 
 fn read(file: &Path, which: Which) -> Result<(Vec<Step>, Tail), Error> {

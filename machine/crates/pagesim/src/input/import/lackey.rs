@@ -6,35 +6,48 @@
 //! `==`, `--` or `**`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use trapless_trace::{Grain, Header, Kind, Moment, Place, Totals, Writer};
 
-use super::LINE_SHIFT;
+use super::sink::beginning;
+use super::{Format, Input, Part, Target, only};
 use crate::Error;
+use crate::input::LINE_SHIFT;
 
-/// First bytes of a Zstandard frame (RFC 8878, section 3.1.1), little-endian.
-const ZSTD: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// Longer lines are not lackey's.
 const LONGEST_LINE: usize = 1 << 16;
-/// Bytes read at once.
-const BUFFER: usize = 1 << 20;
-/// Bytes of a command that a trace's header keeps.
-const COMMAND: usize = 900;
 
-/// Which part of a program's accesses is stored.
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// Accesses that are left out at the beginning.
-    pub skip: u64,
-    /// Accesses that are stored at most (an instruction is not divided, so a few more).
-    pub limit: u64,
-}
+/// The format.
+pub(super) struct Lackey;
 
-impl Part {
-    /// All of them.
-    pub const ALL: Part = Part { skip: 0, limit: u64::MAX };
+impl Format for Lackey {
+    fn name(&self) -> &'static str {
+        "lackey"
+    }
+
+    fn about(&self) -> &'static str {
+        "the text of valgrind --tool=lackey --trace-mem=yes"
+    }
+
+    fn detects(&self, head: &[u8]) -> bool {
+        [b"==", b"--", b"**"].iter().any(|mark| head.starts_with(*mark)) || parse(head).is_some()
+    }
+
+    fn import(&self, inputs: Vec<Input>, target: Target) -> Result<Totals, Error> {
+        let mut input = only(inputs, &target)?;
+        let Target { from, to, file, part, .. } = target;
+        let name = from.file_name().unwrap_or(from.as_os_str()).to_string_lossy();
+        let mut recorder = Recorder::new(&from, &to, file, &name, part)?;
+        while !recorder.full() {
+            let text = input.bytes()?;
+            if text.is_empty() {
+                break;
+            }
+            recorder.feed(text)?;
+        }
+        recorder.finish()
+    }
 }
 
 /// Turns lackey's text into a stored trace of lines, piece by piece.
@@ -66,8 +79,8 @@ impl Recorder {
         Recorder::with_tool("lackey", from, to, file, command, part)
     }
 
-    /// The same for another tool of valgrind's.
-    pub(super) fn with_tool(
+    /// Begins a trace of another tool of valgrind's.
+    pub(in crate::input) fn with_tool(
         tool: &str,
         from: &Path,
         to: &Path,
@@ -76,10 +89,7 @@ impl Recorder {
         part: Part,
     ) -> Result<Recorder, Error> {
         let mut writer = format!("trapless-pagesim {}, valgrind {tool}: ", env!("CARGO_PKG_VERSION"));
-        writer.extend(command.chars().scan(0, |len, c| {
-            *len += c.len_utf8();
-            (*len <= COMMAND).then_some(c)
-        }));
+        writer.push_str(beginning(command));
         let header =
             Header { grain: Grain::Line, harts: 1, kernel: false, clock_hz: 0, profile: tool.to_owned(), writer };
         Ok(Recorder {
@@ -175,13 +185,13 @@ impl Recorder {
     }
 
     /// The error that what comes in ended too early.
-    pub(super) fn cut(&self) -> Error {
+    pub(in crate::input) fn cut(&self) -> Error {
         Error::Records { path: self.from.clone(), accesses: self.accesses }
     }
 
     /// One access. The instruction that makes it has been counted already, unless it is the fetch.
     #[inline]
-    pub(super) fn access(&mut self, kind: Kind, address: u64, size: u64) -> Result<(), Error> {
+    pub(in crate::input) fn access(&mut self, kind: Kind, address: u64, size: u64) -> Result<(), Error> {
         let counted = u64::from(kind != Kind::Fetch);
         for block in address >> LINE_SHIFT..=address.saturating_add(size - 1) >> LINE_SHIFT {
             self.accesses += 1;
@@ -251,30 +261,4 @@ fn number<const BASE: u64>(text: &[u8], end: u8) -> Option<(u64, &[u8])> {
         v = v.wrapping_mul(BASE).wrapping_add(digit.into());
     }
     None
-}
-
-/// Turns a file of lackey's text, plain or compressed by zstd, into a stored trace in `file`, which will be `to`.
-///
-/// # Errors
-/// The errors of [`Recorder::feed`] and [`Recorder::finish`]; or the text cannot be read.
-pub fn import(from: &Path, to: &Path, file: File, part: Part) -> Result<Totals, Error> {
-    let name = from.file_name().unwrap_or(from.as_os_str()).to_string_lossy();
-    let mut recorder = Recorder::new(from, to, file, &name, part)?;
-    let mut plain = BufReader::with_capacity(BUFFER, File::open(from).map_err(Error::io(from))?);
-    let compressed = plain.fill_buf().map_err(Error::io(from))?.starts_with(&ZSTD);
-    let mut text: Box<dyn Read> = if compressed {
-        Box::new(zstd::Decoder::with_buffer(plain).map_err(Error::io(from))?)
-    } else {
-        Box::new(plain)
-    };
-    let mut buffer = vec![0; BUFFER];
-    while !recorder.full() {
-        match text.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(n) => recorder.feed(&buffer[..n])?,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(Error::io(from)(e)),
-        }
-    }
-    recorder.finish()
 }
