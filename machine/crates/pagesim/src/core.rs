@@ -9,10 +9,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use trapless_timing::{Cache, Line, SsdParams};
 
 use crate::Error;
+use crate::cpus::{Cpus, queue};
 use crate::drive::{DriveStats, Drives};
 use crate::pages::{LINES, Origin, Page, PageId, Pages, Pid, Place};
 use crate::replacement::{self, Forever, Groups, Replace, Room};
-use crate::sched::{self, Entity, Schedule};
+use crate::sched::Schedule;
 use crate::settings::{CacheOf, Settings, Time};
 use crate::stats::Stats;
 use crate::tier::Tier;
@@ -32,6 +33,9 @@ pub(crate) enum Event {
     /// The warm-up is over.
     WarmedUp,
 }
+
+/// An event at its time, in the order in which events were asked for.
+pub(crate) type Queued = Reverse<(Time, u64, Event)>;
 
 /// A page that has left DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +68,8 @@ enum Gone {
 /// Sees an access: the page, before what the access does to it, and the time.
 pub type Watch = Box<dyn FnMut(PageId, &mut Page, Time)>;
 
-/// A simulated system. Its times are picoseconds from the start.
+/// A simulated system. Its times are picoseconds from the start. With several CPUs, what belongs to a CPU is that of the one at
+/// hand ([`Core::cpu`]).
 pub struct Core {
     /// What it is made of.
     pub settings: Settings,
@@ -72,13 +77,13 @@ pub struct Core {
     pub pages: Pages,
     /// Which page has to go.
     pub replacement: Box<dyn Replace>,
-    /// Scheduler of the processes.
+    /// Scheduler of the CPU's processes.
     pub sched: Box<dyn Schedule>,
     /// What has happened.
     pub stats: Stats,
     /// The process that has the processor.
     pub running: Option<Pid>,
-    /// Processes that sleep for a page.
+    /// The CPU's processes that sleep for a page.
     pub asleep: usize,
     /// A policy cannot go on.
     pub(crate) failure: Option<Error>,
@@ -101,8 +106,16 @@ pub struct Core {
     groups: Vec<Frames>,
     /// The group of each process.
     group_of: Vec<usize>,
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    number: u64,
+    /// Events of the CPU.
+    pub(crate) events: BinaryHeap<Queued>,
+    /// Events that any CPU may see: ends of writes, the end of the warm-up.
+    shared: BinaryHeap<Queued>,
+    pub(crate) number: u64,
+    pub(crate) cpus: Cpus,
+    /// The running process waits for its page until then, and other CPUs go on.
+    pub(crate) spinning: Option<Time>,
+    /// The latest time of any CPU.
+    latest: Time,
 }
 
 impl Core {
@@ -114,10 +127,8 @@ impl Core {
     pub fn new(settings: &Settings, mapped: &[Vec<(u64, u64)>], usual: &str) -> Result<Core, Error> {
         settings.check()?;
         let (cpu, mut pages) = (&settings.cpu, Pages::default());
-        let mut sched = sched::from_settings(&settings.scheduler);
-        for (process, mapped) in settings.processes.iter().zip(mapped) {
+        for (_, mapped) in settings.processes.iter().zip(mapped) {
             pages.add_process(mapped);
-            sched.add(Entity::new(process.nice));
         }
         let sets = cpu.cache_kib * 1024 / PAGE_BYTES * LINES / cpu.cache_ways;
         let private = cpu.cache == CacheOf::Process;
@@ -133,7 +144,7 @@ impl Core {
         Ok(Core {
             pages,
             replacement,
-            sched,
+            sched: queue(settings),
             stats: Stats::new(settings),
             running: None,
             asleep: 0,
@@ -152,7 +163,11 @@ impl Core {
             groups: limits.map(|limit| Frames { limit, ..Frames::default() }).collect(),
             group_of: (0..settings.processes.len()).map(|pid| settings.group_of(pid)).collect(),
             events: BinaryHeap::new(),
+            shared: BinaryHeap::new(),
             number: 0,
+            cpus: Cpus::new(settings),
+            spinning: None,
+            latest: 0,
             settings: settings.clone(),
         })
     }
@@ -173,7 +188,7 @@ impl Core {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    /// The time, ps.
+    /// The time, ps: that of the CPU at hand.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -222,19 +237,35 @@ impl Core {
 
     pub(crate) fn at(&mut self, time: Time, event: Event) {
         self.number += 1;
-        self.events.push(Reverse((time, self.number, event)));
+        let shared = matches!(event, Event::Written(..) | Event::WarmedUp);
+        let events = if shared { &mut self.shared } else { &mut self.events };
+        events.push(Reverse((time, self.number, event)));
+    }
+
+    /// The time for what CPUs share: that of this one, unless another one is ahead.
+    #[inline]
+    pub(crate) fn stamp(&mut self) -> Time {
+        self.latest = self.latest.max(self.now);
+        self.latest
     }
 
     /// When the next event is.
     #[inline]
     pub(crate) fn next_event(&self) -> Time {
-        self.events.peek().map_or(Time::MAX, |event| event.0.0)
+        let time = |events: &BinaryHeap<Queued>| events.peek().map_or(Time::MAX, |event| event.0.0);
+        time(&self.events).min(time(&self.shared))
     }
 
     /// The next event that is due. The end of a write is dealt with here.
     pub(crate) fn due(&mut self) -> Option<Event> {
-        let event = self.events.peek().filter(|event| event.0.0 <= self.now)?.0.2;
-        self.events.pop();
+        let first = match (self.events.peek(), self.shared.peek()) {
+            // A reversed order: the larger one comes first.
+            (Some(event), Some(shared)) if event > shared => &mut self.events,
+            (Some(_), None) => &mut self.events,
+            _ => &mut self.shared,
+        };
+        let event = first.peek().filter(|event| event.0.0 <= self.now)?.0.2;
+        first.pop();
         if let Event::Written(page, number) = event
             && self.pages[page].place == Place::Writing
             && self.writes[page.index()] == number
@@ -327,7 +358,8 @@ impl Core {
 
     /// Stalls until a write is over, or a page that may be evicted has come.
     fn await_frame(&mut self) {
-        let writes = self.events.iter().filter(|event| matches!(event.0.2, Event::Written(..))).map(|event| event.0.0);
+        let is_write = |event: &&Queued| matches!(event.0.2, Event::Written(..));
+        let writes = self.shared.iter().filter(is_write).map(|event| event.0.0);
         let reads = self.pages.iter().filter_map(|(_, page)| match page.place {
             Place::Reading(until) if until > self.now => Some(until),
             _ => None,
@@ -487,6 +519,7 @@ impl Core {
                 return Err(format!("group {group}: {held} frames, {} expected, {} at most", of.held, of.limit));
             }
         }
+        self.check_cpus()?;
         if listed != self.replacement.len() || writing != self.writing {
             return Err(format!(
                 "{listed} pages in DRAM and {writing} being written; {} and {} expected",

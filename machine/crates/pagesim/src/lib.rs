@@ -3,6 +3,7 @@
 //! ASPF (adaptive synchronous page faults on ultra-low-latency storage).
 
 pub mod core;
+pub mod cpus;
 pub mod drive;
 mod error;
 pub mod faults;

@@ -44,15 +44,15 @@ const DEPTH: usize = 4;
 /// what [`Sim::new`] and [`Sim::run`] take.
 ///
 /// # Errors
-/// Several drives or a tier are wanted; errors of the sources; or the string of pages cannot be written to its temporary file.
+/// Several CPUs or drives or a tier are wanted; errors of the sources; or the string of pages cannot be written to its temporary file.
 pub fn run(
     settings: &Settings,
     sources: Vec<Box<dyn Source>>,
     mapped: &[Vec<(u64, u64)>],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Sim, Error> {
-    if settings.device.drives > 1 || settings.tier.is_some() {
-        let what = "policy optimum: knows one drive and no tier; device.drives must be 1, and [tier] must go";
+    if settings.cpu.count > 1 || settings.device.drives > 1 || settings.tier.is_some() {
+        let what = "policy optimum: knows one CPU, one drive and no tier; cpu.count and device.drives must be 1, and [tier] must go";
         return Err(Error::Settings(what.into()));
     }
     let place = std::env::temp_dir();

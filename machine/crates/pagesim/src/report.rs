@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::cpus::CpuStats;
 use crate::drive::DriveStats;
 use crate::latency::{Waits, WaitsSummary};
 use crate::pages::Origin;
@@ -59,12 +60,15 @@ pub struct Report<'a> {
     pub latency: WaitsSummary,
     /// Waiting for a free frame.
     pub stalled_ns: u64,
-    /// Nobody was ready.
+    /// Nobody was ready, summed over all CPUs.
     pub idle_ns: u64,
     /// Jain's index of the processor times (by weight) when the first process ended.
     pub jain: f64,
     /// Pages read ahead, by who did.
     pub prefetch: BTreeMap<Origin, Prefetched>,
+    /// What each of several CPUs did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<CpuStats>,
     /// What each of several drives was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drives: Vec<DriveStats>,
@@ -183,6 +187,7 @@ impl<'a> Report<'a> {
             idle_ns: in_ns(stats.idle),
             jain: jain(&fair),
             prefetch: stats.prefetches.clone(),
+            cpus: Some(stats.cpus.clone()).filter(|cpus| cpus.len() > 1).unwrap_or_default(),
             drives: Some(core.drives()).filter(|drives| drives.len() > 1).unwrap_or_default(),
             tier: settings.tier.as_ref().map(|_| stats.tier),
             bookkeeping,

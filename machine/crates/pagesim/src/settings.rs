@@ -100,6 +100,16 @@ pub struct Cpu {
     pub context_switch_us: f64,
     /// The kernel's own work for a fault, us.
     pub fault_us: f64,
+    /// Number of CPUs. They share DRAM, the drives and, with `cache = "all"`, the cache.
+    #[serde(skip_serializing_if = "is_one")]
+    pub count: u32,
+    /// Several CPUs: how far one is simulated ahead of another, us. What one does to another is seen so much late or early.
+    #[serde(skip_serializing_if = "is_one_us")]
+    pub quantum_us: f64,
+}
+
+fn is_one_us(us: &f64) -> bool {
+    *us == 1.0
 }
 
 impl Default for Cpu {
@@ -111,6 +121,8 @@ impl Default for Cpu {
             cache: CacheOf::All,
             context_switch_us: 5.0,
             fault_us: 0.0,
+            count: 1,
+            quantum_us: 1.0,
         }
     }
 }
@@ -425,6 +437,8 @@ impl Settings {
             ("cpu.cache_ways", self.cpu.cache_ways as f64, 1.0, 64.0),
             ("cpu.context_switch_us", self.cpu.context_switch_us, 0.0, 1e6),
             ("cpu.fault_us", self.cpu.fault_us, 0.0, 1e6),
+            ("cpu.count", self.cpu.count.into(), 1.0, 64.0),
+            ("cpu.quantum_us", self.cpu.quantum_us, 1e-3, 1e6),
             ("memory.frames", self.memory.frames.into(), least, 1e9),
             ("device.drives", self.device.drives.into(), 1.0, 64.0),
             ("device.stripe_pages", self.device.stripe_pages.into(), 1.0, 1e6),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The simulation: processes take turns on a processor and replay their traces.
+//! The simulation: processes take turns on processors and replay their traces.
+
+mod several;
 
 use trapless_trace::Kind;
 
@@ -20,6 +22,8 @@ enum Left {
     Asleep(Time),
     /// Its trace is over.
     Ended,
+    /// It has not left, but another CPU is to be simulated first.
+    Paused,
 }
 
 /// An access whose page is not there.
@@ -45,6 +49,22 @@ struct Program {
     waiting: Option<Waiting>,
     /// When it became ready.
     ready: Time,
+}
+
+/// The turn of the process that a CPU runs.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    /// The process that ran last, if it still has the processor.
+    last: Option<Pid>,
+    started: bool,
+    /// The switch to the process is over, but it has not begun.
+    entering: bool,
+    slice_start: Time,
+    slice: Time,
+    /// Time up to which the running process is accounted for.
+    counted: Time,
+    /// A process that woke is to have the processor.
+    preempted: bool,
 }
 
 /// A simulation.
@@ -98,16 +118,14 @@ pub struct Sim {
     dram: Time,
     switch: Time,
     fault: Time,
-    /// The process that ran last, if it still has the processor.
-    last: Option<Pid>,
-    started: bool,
     alive: usize,
-    slice_start: Time,
-    slice: Time,
-    /// Time up to which the running process is accounted for.
-    counted: Time,
-    /// A process that woke is to have the processor.
-    preempted: bool,
+    /// On the CPU at hand.
+    turn: Turn,
+    /// On each other CPU.
+    turns: Vec<Turn>,
+    quantum: Time,
+    /// When another CPU is to be simulated.
+    limit: Time,
 }
 
 impl Sim {
@@ -123,13 +141,20 @@ impl Sim {
     /// The same with a policy that the caller gives.
     ///
     /// # Errors
-    /// A setting is out of range.
+    /// A setting is out of range, or the policy cannot have several CPUs.
     pub fn with_policy(
         settings: &Settings,
         policy: Box<dyn Policy>,
         sources: Vec<Box<dyn Source>>,
         mapped: &[Vec<(u64, u64)>],
     ) -> Result<Sim, Error> {
+        if settings.cpu.count > 1 && !policy.several_cpus() {
+            let Settings { policy, cpu, .. } = settings;
+            return Err(Error::Settings(format!(
+                "policy {policy}: is for one CPU; cpu.count must be 1, not {}",
+                cpu.count
+            )));
+        }
         let core = Core::new(settings, mapped, policy.replacement())?;
         let cpu = &settings.cpu;
         let (switch, fault) = (us(cpu.context_switch_us), us(cpu.fault_us));
@@ -157,17 +182,17 @@ impl Sim {
             dram,
             switch,
             fault,
-            last: None,
-            started: false,
             alive,
-            slice_start: 0,
-            slice: 0,
-            counted: 0,
-            preempted: false,
+            turn: Turn::default(),
+            turns: vec![Turn::default(); cpu.count as usize],
+            quantum: us(cpu.quantum_us),
+            limit: Time::MAX,
         };
         for pid in 0..alive {
+            sim.core.switch_to(sim.core.cpu_of(pid));
             sim.core.sched.put_back(pid);
         }
+        sim.core.switch_to(0);
         if let Until::Time(end) = warming {
             sim.core.at(end, Event::WarmedUp);
         }
@@ -204,36 +229,23 @@ impl Sim {
         Ok(())
     }
 
-    /// One process's turn, from dispatch until it leaves the processor.
+    /// One process's turn, from dispatch until it leaves the processor. With several CPUs: as much of the turn on the CPU that is
+    /// furthest behind as is to be simulated before another CPU.
     ///
     /// # Errors
     /// The errors of [`Sim::run`].
     pub fn turn(&mut self) -> Result<(), Error> {
-        let pid = loop {
-            self.events(None);
-            if let Some(pid) = self.policy.take_next(&mut self.core) {
-                break pid;
-            }
-            let next = self.core.next_event().max(self.core.now);
-            assert!(next != Time::MAX, "processes wait for nothing");
-            self.core.stats.idle += next - self.core.now;
-            self.core.now = next;
-        };
-        if self.last != Some(pid) && self.started {
-            self.core.now += self.switch;
-            self.core.stats.switches += 1;
+        let several = self.core.cpus() > 1;
+        if several {
+            self.choose();
         }
-        (self.started, self.last, self.core.running) = (true, Some(pid), Some(pid));
-        self.counted = self.core.now;
-        self.preempted = false;
-        let waited = self.core.now - self.programs[pid].ready.max(self.core.stats.since);
-        let process = &mut self.core.stats.processes[pid];
-        process.longest_wait = process.longest_wait.max(waited);
-        self.core.turns[pid] += 1;
-        self.core.replacement.enter(pid, self.core.now);
-        self.policy.enter(&mut self.core, pid);
-        self.settle();
-        self.new_slice(pid);
+        let Some(pid) = self.core.running.or_else(|| self.dispatch()) else { return Ok(()) };
+        if self.turn.entering {
+            if self.core.now >= self.limit {
+                return Ok(());
+            }
+            self.enter(pid);
+        }
         let left = match self.warming {
             Until::Accesses(_) => self.steps::<true>(pid)?,
             _ => self.steps::<false>(pid)?,
@@ -241,33 +253,85 @@ impl Sim {
         if let Some(wrong) = self.wrong.take() {
             return Err(wrong);
         }
+        if matches!(left, Left::Paused) {
+            return self.core.failed();
+        }
         self.count(pid);
         self.core.running = None;
-        self.core.replacement.leave(pid, self.core.now);
+        let stamp = self.core.stamp();
+        self.core.replacement.leave(pid, stamp);
         self.policy.leave(&mut self.core, pid);
         self.programs[pid].ready = self.core.now;
         match left {
+            Left::Paused => {}
             Left::Preempted => self.policy.put_back(&mut self.core, pid),
             Left::Asleep(until) => {
                 self.core.sched.sleep(pid);
                 self.core.at(until, Event::Wake(pid));
                 self.core.asleep += 1;
-                self.last = None;
+                self.turn.last = None;
             }
             Left::Ended => {
                 self.core.sched.sleep(pid);
+                if several {
+                    self.count_all();
+                }
                 self.core.stats.ended(pid, self.core.now);
                 self.alive -= 1;
-                self.last = None;
+                self.turn.last = None;
             }
         }
         self.settle();
+        if several {
+            if self.alive > 0 { self.balance() } else { self.finish() }
+        }
         self.core.failed()
     }
 
+    /// Chooses the process that is to run, and switches to it. None: this CPU has nothing to do until an event.
+    fn dispatch(&mut self) -> Option<Pid> {
+        let several = self.core.cpus() > 1;
+        let pid = loop {
+            self.events(None);
+            if let Some(pid) = self.policy.take_next(&mut self.core) {
+                break pid;
+            }
+            if several {
+                return None;
+            }
+            let next = self.core.next_event().max(self.core.now);
+            assert!(next != Time::MAX, "processes wait for nothing");
+            self.idle_until(next);
+        };
+        if self.turn.last != Some(pid) && self.turn.started {
+            self.core.now += self.switch;
+            self.core.stats.switches += 1;
+            self.core.cpu_stats().switches += 1;
+        }
+        (self.turn.started, self.turn.last, self.core.running) = (true, Some(pid), Some(pid));
+        self.turn.entering = true;
+        Some(pid)
+    }
+
+    /// The process that was switched to begins its turn.
+    fn enter(&mut self, pid: Pid) {
+        self.turn.entering = false;
+        self.turn.counted = self.core.now;
+        self.turn.preempted = false;
+        let waited = self.core.now - self.programs[pid].ready.max(self.core.stats.since);
+        let process = &mut self.core.stats.processes[pid];
+        process.longest_wait = process.longest_wait.max(waited);
+        self.core.turns[pid] += 1;
+        let stamp = self.core.stamp();
+        self.core.replacement.enter(pid, stamp);
+        self.policy.enter(&mut self.core, pid);
+        self.settle();
+        self.new_slice(pid);
+    }
+
     fn new_slice(&mut self, pid: Pid) {
-        self.slice_start = self.core.now;
-        self.slice = self.policy.slice(&mut self.core, pid);
+        self.turn.slice_start = self.core.now;
+        self.turn.slice = self.policy.slice(&mut self.core, pid);
     }
 
     /// Tells the policy what left DRAM.
@@ -279,10 +343,10 @@ impl Sim {
 
     /// Accounts for the running process's time.
     fn count(&mut self, pid: Pid) {
-        let (from, to) = (self.counted, self.core.now);
+        let (from, to) = (self.turn.counted, self.core.now);
         self.core.sched.ran(pid, to - from);
-        self.core.stats.ran(pid, from, to);
-        self.counted = to;
+        self.core.ran(pid, from, to);
+        self.turn.counted = to;
     }
 
     /// Deals with all that is due.
@@ -297,12 +361,15 @@ impl Sim {
                 }
                 Event::Wake(woken) => {
                     self.core.asleep -= 1;
+                    if self.core.cpus() > 1 && self.wakes_elsewhere(woken) {
+                        continue;
+                    }
                     self.programs[woken].ready = self.core.now;
                     if let Some(pid) = running {
                         self.count(pid);
                     }
                     self.core.sched.wake(woken);
-                    self.preempted |= running.is_some_and(|pid| self.core.sched.preempts(pid, woken));
+                    self.turn.preempted |= running.is_some_and(|pid| self.core.sched.preempts(pid, woken));
                 }
             }
         }
@@ -312,7 +379,10 @@ impl Sim {
     fn begin_to_count(&mut self, running: Option<Pid>) {
         let (accesses, end) = (self.accesses(), self.core.now);
         if let Some(pid) = running {
-            self.core.stats.ran(pid, self.counted, end);
+            self.core.ran(pid, self.turn.counted, end);
+        }
+        if self.core.cpus() > 1 {
+            self.count_others(end);
         }
         let next = self.core.stats.following(&self.core.settings, end);
         let stats = std::mem::replace(&mut self.core.stats, next);
@@ -323,15 +393,25 @@ impl Sim {
 
     /// Replays a process's trace until it has to leave. `WARMING`: a warm-up may be over before any access.
     fn steps<const WARMING: bool>(&mut self, pid: Pid) -> Result<Left, Error> {
+        let spun = self.core.spinning.take();
+        if spun.is_some_and(|until| !self.spin(pid, until)) {
+            return Ok(Left::Paused);
+        }
         if let Some(line) = self.programs[pid].pending.take() {
             let (store, waiting) = (self.programs[pid].pending_store, self.programs[pid].waiting.take());
-            if let Some(until) = self.memory(pid, line, store, waiting) {
-                return Ok(self.asleep(pid, line, store, until));
+            if let Some(left) = self.memory(pid, line, store, waiting) {
+                return Ok(left);
             }
         }
+        // What came to pass while it waited is seen to first.
+        let mut look = spun.is_some();
         loop {
             self.core.failed()?;
-            let stop = (self.slice_start + self.slice).min(self.core.next_event());
+            let stop = if std::mem::take(&mut look) {
+                0
+            } else {
+                (self.turn.slice_start + self.turn.slice).min(self.core.next_event()).min(self.limit)
+            };
             // Up to here nothing happens but the process's own accesses.
             while self.core.now < stop {
                 if WARMING && self.warming == Until::Accesses(0) {
@@ -358,8 +438,8 @@ impl Sim {
                     }
                     None => {
                         let moved = self.moved();
-                        if let Some(until) = self.memory(pid, line, store, None) {
-                            return Ok(self.asleep(pid, line, store, until));
+                        if let Some(left) = self.memory(pid, line, store, None) {
+                            return Ok(left);
                         }
                         if self.moved() != moved {
                             // A read, or what came of one, may be the next event.
@@ -369,14 +449,20 @@ impl Sim {
                 }
             }
             self.events(Some(pid));
-            if self.core.now >= self.slice_start + self.slice {
+            if self.core.now >= self.turn.slice_start + self.turn.slice {
                 self.count(pid);
+                if self.core.cpus() > 1 {
+                    self.balance();
+                }
                 if !self.policy.goes_on(&mut self.core, pid) {
                     return Ok(Left::Preempted);
                 }
                 self.new_slice(pid);
-            } else if self.preempted {
+            } else if self.turn.preempted {
                 return Ok(Left::Preempted);
+            }
+            if self.core.now >= self.limit {
+                return Ok(Left::Paused);
             }
         }
     }
@@ -388,9 +474,11 @@ impl Sim {
         (stats.came(), stats.since)
     }
 
-    fn asleep(&mut self, pid: Pid, line: u64, store: bool, until: Time) -> Left {
+    /// The process has its access before it.
+    fn stopped(&mut self, pid: Pid, line: u64, store: bool, waiting: Option<Waiting>, left: Left) -> Option<Left> {
+        self.programs[pid].waiting = waiting;
         (self.programs[pid].pending, self.programs[pid].pending_store) = (Some(line), store);
-        Left::Asleep(until)
+        Some(left)
     }
 
     /// Instructions and accesses that the cache serves.
@@ -402,8 +490,9 @@ impl Sim {
         self.core.now += instructions * self.instruction;
     }
 
-    /// An access that the cache does not serve; `waiting` if its process has slept for its page. If it is to sleep: until when.
-    fn memory(&mut self, pid: Pid, line: u64, store: bool, mut waiting: Option<Waiting>) -> Option<Time> {
+    /// An access that the cache does not serve; `waiting` if its process has waited for its page. If the process sleeps, or other
+    /// CPUs go on before the access is done: that.
+    fn memory(&mut self, pid: Pid, line: u64, store: bool, mut waiting: Option<Waiting>) -> Option<Left> {
         let page = self.core.pages.accessed(pid, line / LINES);
         let (mut late, mut rescued) = (false, false);
         self.core.pages[page].awaited = true;
@@ -421,15 +510,16 @@ impl Sim {
                     }
                     late = true;
                     if self.policy.wait(&mut self.core, page, until) == Wait::Switch {
-                        self.programs[pid].waiting = waiting;
-                        return Some(until);
+                        return self.stopped(pid, line, store, waiting, Left::Asleep(until));
                     }
-                    self.spin(pid, until);
+                    if !self.spin(pid, until) {
+                        return self.stopped(pid, line, store, waiting, Left::Paused);
+                    }
                 }
                 Place::Device => {
                     late = true;
-                    let into = self.core.now - self.slice_start;
-                    self.core.stats.fault(pid, self.core.now, into, self.slice);
+                    let into = self.core.now - self.turn.slice_start;
+                    self.core.stats.fault(pid, self.core.now, into, self.turn.slice);
                     let mut began = self.waiting(pid, Origin::Demand, self.core.now);
                     let others = self.core.evicted.len();
                     self.core.now += self.fault;
@@ -454,10 +544,11 @@ impl Sim {
         let first = fresh && entry.origin != Origin::Demand;
         entry.dirty |= store;
         entry.awaited = false;
+        let stamp = self.core.stamp();
         if fresh || rescued {
-            self.core.replacement.first(page, self.core.now);
+            self.core.replacement.first(page, stamp);
         } else {
-            self.core.replacement.touch(page, self.core.now);
+            self.core.replacement.touch(page, stamp);
         }
         self.core.cache(pid).insert(Core::line(pid, line), store);
         if first {
@@ -494,17 +585,28 @@ impl Sim {
         }
     }
 
-    /// Waits with the processor; the policy's own work goes on.
-    fn spin(&mut self, pid: Pid, until: Time) {
+    /// Waits with the processor; the policy's own work goes on. Whether the wait is over: if not, other CPUs are to go on.
+    fn spin(&mut self, pid: Pid, until: Time) -> bool {
         let mut from = self.core.now;
-        while self.core.next_event() <= until && self.core.now < until {
-            self.core.now = self.core.now.max(self.core.next_event());
+        loop {
+            // An event may give an idle CPU something to do.
+            let to = until.min(self.limit);
+            let next = self.core.next_event();
+            if next > to || self.core.now >= to {
+                self.core.now = self.core.now.max(to);
+                break;
+            }
+            self.core.now = self.core.now.max(next);
             // The warm-up may end here.
             self.core.stats.processes[pid].waited += self.core.now - from;
             from = self.core.now;
             self.events(Some(pid));
         }
-        self.core.now = self.core.now.max(until);
         self.core.stats.processes[pid].waited += self.core.now - from;
+        let over = self.core.now >= until;
+        if !over {
+            self.core.spinning = Some(until);
+        }
+        over
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::cpus::CpuStats;
 use crate::latency::Waits;
 use crate::pages::{Origin, Pid};
 use crate::settings::{Settings, Time, ms};
@@ -123,12 +124,14 @@ pub struct Stats {
     pub rescued: u64,
     /// Context switches.
     pub switches: u64,
-    /// Time without a process that is ready.
+    /// Time of CPUs without a process that is ready.
     pub idle: Time,
     /// Time in which a fault waited for a free frame.
     pub stalled: Time,
     /// Pages read ahead, by origin.
     pub prefetches: BTreeMap<Origin, Prefetched>,
+    /// What each CPU did.
+    pub cpus: Vec<CpuStats>,
     /// What the compressed tier did.
     pub tier: TierStats,
     /// Processor time of each process when the first one ended.
@@ -153,6 +156,7 @@ impl Stats {
             idle: 0,
             stalled: 0,
             prefetches: BTreeMap::new(),
+            cpus: vec![CpuStats::default(); settings.cpu.count as usize],
             tier: TierStats::default(),
             cpu_at_first_end: None,
         }
@@ -196,12 +200,10 @@ impl Stats {
         let process = &mut self.processes[pid];
         process.faults += 1;
         process.parts[(3 * into / slice.max(1)).min(2) as usize] += 1;
-        self.faults[pid].add(at - self.since, 1);
+        self.faults[pid].add(at.saturating_sub(self.since), 1);
     }
 
     pub(crate) fn ran(&mut self, pid: Pid, from: Time, to: Time) {
-        // What lies before is in the statistics of the warm-up.
-        let from = from.max(self.since);
         self.processes[pid].cpu += to - from;
         self.cpu[pid].add_span(from - self.since, to - self.since);
     }

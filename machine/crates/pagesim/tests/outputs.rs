@@ -16,7 +16,7 @@ use trapless_pagesim::latency::Latency;
 use trapless_pagesim::optimum;
 use trapless_pagesim::policy::{self, OPTIMUM};
 use trapless_pagesim::report::Report;
-use trapless_pagesim::settings::Settings;
+use trapless_pagesim::settings::{Settings, us};
 use trapless_pagesim::sim::Sim;
 use trapless_pagesim::stats::{Prefetched, Series, Stats};
 
@@ -220,15 +220,20 @@ fn a_warm_up_leaves_something_to_count() {
 /// Sums that are those of the warm-up and of what follows together.
 fn additive(stats: &Stats) -> Vec<u64> {
     let of = |series: &[Series]| series.iter().map(|one| one.counts.iter().sum()).collect::<Vec<u64>>();
-    let mut sums = vec![stats.reads, stats.writes, stats.rescued, stats.switches, stats.idle, stats.stalled];
+    let mut sums = vec![stats.reads, stats.writes, stats.rescued, stats.switches, stats.stalled];
     for found in &stats.processes {
         sums.extend([found.accesses, found.instructions, found.cache_misses, found.faults, found.late]);
-        sums.extend([found.cpu, found.waited]);
+        sums.push(found.waited);
         sums.extend(found.parts);
     }
     sums.extend(of(&stats.faults));
-    sums.extend(of(&stats.cpu));
     sums
+}
+
+/// Times of CPUs that are divided where the warm-up ends.
+fn divided(stats: &Stats) -> Vec<u64> {
+    let series = stats.cpu.iter().map(|one| one.counts.iter().sum());
+    stats.processes.iter().map(|found| found.cpu).chain(series).chain([stats.idle]).collect()
 }
 
 fn programs() -> impl Strategy<Value = Vec<Vec<Access>>> {
@@ -239,10 +244,11 @@ fn programs() -> impl Strategy<Value = Vec<Vec<Access>>> {
 
 fn any_settings() -> impl Strategy<Value = String> {
     let policies: Vec<_> = policy::built_in().names().filter(|name| *name != OPTIMUM).collect();
-    (prop::sample::select(policies), 7..40u32, 1.8..60.0f64, any::<bool>()).prop_map(
-        |(policy, frames, latency, eevdf)| {
+    (prop::sample::select(policies), 7..40u32, 1.8..60.0f64, any::<bool>(), 1..4u32).prop_map(
+        |(policy, frames, latency, eevdf, cpus)| {
             let kind = if eevdf { "eevdf" } else { "cfs" };
-            format!("{policy} {frames} [device]\nlatency_us = {latency}\n[scheduler]\nkind = '{kind}'\n")
+            let cpu = if cpus > 1 && !policy.starts_with("aspf") { format!("count = {cpus}\n") } else { String::new() };
+            format!("{policy} {frames} {cpu}[device]\nlatency_us = {latency}\n[scheduler]\nkind = '{kind}'\n")
         },
     )
 }
@@ -285,6 +291,11 @@ proptest! {
         }
         let both: Vec<_> = additive(before).iter().zip(additive(after)).map(|(a, b)| a + b).collect();
         prop_assert_eq!(both, additive(&whole.core.stats));
+        // Another CPU may be ahead or behind by a step of 200 us, a page and a quantum.
+        let skew = if settings.cpu.count > 1 { us(300.0) } else { 0 };
+        for ((before, after), whole) in divided(before).iter().zip(divided(after)).zip(divided(&whole.core.stats)) {
+            prop_assert!((before + after).abs_diff(whole) <= u64::from(settings.cpu.count) * skew);
+        }
         let mut prefetches: BTreeMap<_, Prefetched> = before.prefetches.clone();
         for (origin, found) in &after.prefetches {
             let sum = prefetches.entry(*origin).or_default();

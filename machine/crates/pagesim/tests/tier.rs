@@ -6,7 +6,8 @@ mod common;
 use common::{Program, access, json, loads, policies, programs, run, settings, sim};
 use proptest::prelude::*;
 use trapless_pagesim::optimum;
-use trapless_pagesim::settings::{Clean, Ratio, Replacement, SchedulerKind, Settings, Tier, TierKind, us};
+use trapless_pagesim::replacement::BUILT_IN;
+use trapless_pagesim::settings::{Clean, Ratio, SchedulerKind, Settings, Tier, TierKind, us};
 use trapless_pagesim::sim::Sim;
 
 /// Five frames, one of which the tier may have.
@@ -142,13 +143,12 @@ fn any_settings() -> impl Strategy<Value = Settings> {
             clean: if store { Clean::Store } else { Clean::Drop },
         },
     );
-    let choice = (prop::sample::select(policies(|_| true)), 0..3usize, any::<bool>(), 4..40u32, 0..6u32);
+    let choice = (prop::sample::select(policies(|_| true)), 0..BUILT_IN.len(), any::<bool>(), 4..40u32, 0..6u32);
     (choice, tier, 1.8..60.0f64, 1..4u32, 1..8u32).prop_map(
         |((policy, replacement, eevdf, frames, reserve), tier, latency, drives, stripe)| {
             let frames = frames + reserve + 3 + tier.frames;
             let mut settings = settings(policy, &format!("[memory]\nframes = {frames}\nreserve = {reserve}"), 4);
-            let kinds = [Replacement::Lru, Replacement::TwoLists, Replacement::VirtualTime];
-            settings.memory.replacement = Some(kinds[replacement]);
+            settings.memory.replacement = Some(BUILT_IN[replacement].name.to_owned());
             settings.scheduler.kind = if eevdf { SchedulerKind::Eevdf } else { SchedulerKind::Cfs };
             settings.device.latency_us = Some(latency);
             (settings.device.drives, settings.device.stripe_pages) = (drives, stripe);

@@ -101,6 +101,7 @@ impl Core {
         self.stats.tier.work += time;
         if self.running.is_none() {
             self.stats.tier.between_turns += time;
+            self.cpu_stats().between_turns += time;
         }
     }
 }

@@ -44,6 +44,14 @@ pub struct Foresight {
     processes: Vec<Process>,
     followers: Followers,
     waits: Waits,
+    /// For each CPU.
+    rebuilds: Vec<Rebuild>,
+    /// How long each process has to wait for its next turn.
+    turns: Vec<Time>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Rebuild {
     /// Whose pages come back.
     next: Option<Pid>,
     /// A read of them is underway.
@@ -63,8 +71,8 @@ impl Foresight {
             processes: settings.processes.iter().map(|_| Process::default()).collect(),
             followers: Followers::default(),
             waits: Waits::default(),
-            next: None,
-            busy: false,
+            rebuilds: vec![Rebuild::default(); settings.cpu.count as usize],
+            turns: vec![0; settings.processes.len()],
         }
     }
 
@@ -92,7 +100,8 @@ impl Foresight {
 
     /// Keeps some reads of the next process's pages underway.
     fn rebuild(&mut self, core: &mut Core) {
-        let Some(next) = self.next else { return };
+        let cpu = core.cpu();
+        let Some(next) = self.rebuilds[cpu].next else { return };
         let mut last = None;
         for _ in 0..core.settings.foresight.depth {
             let Some(page) = self.processes[next].lost.pop_front() else { break };
@@ -100,10 +109,10 @@ impl Foresight {
                 last = Some(until);
             }
         }
-        self.busy = last.is_some();
+        self.rebuilds[cpu].busy = last.is_some();
         match last {
             Some(until) => core.call_at(until),
-            None => self.next = None,
+            None => self.rebuilds[cpu].next = None,
         }
     }
 }
@@ -130,7 +139,7 @@ impl Policy for Foresight {
 
     fn evicted(&mut self, core: &mut Core, Evicted { page, .. }: Evicted) {
         let entry = &core.pages[page];
-        if entry.accessed && core.running != Some(entry.owner) {
+        if entry.accessed && !core.runs(entry.owner) {
             let lost = &mut self.processes[entry.owner].lost;
             lost.push_front(page);
             lost.truncate(LOST);
@@ -140,16 +149,19 @@ impl Policy for Foresight {
     fn enter(&mut self, core: &mut Core, pid: Pid) {
         self.processes[pid].lost.clear();
         let ready = core.sched.ready();
-        // Whoever is not ready comes after all that are.
+        // Whoever is not ready comes after all that are. What other CPUs expect stays.
         let own = self.slice(core, pid);
-        let mut waits = vec![own * (ready.len() as u64 + 1); self.processes.len()];
-        for (place, other) in ready.iter().enumerate() {
-            waits[*other] = own * (place as u64 + 1);
+        for (_, turn) in self.turns.iter_mut().enumerate().filter(|(other, _)| core.cpu_of(*other) == core.cpu()) {
+            *turn = own * (ready.len() as u64 + 1);
         }
-        waits[pid] = 0;
-        core.replacement.expect(&waits);
-        self.next = ready.first().copied();
-        if !self.busy {
+        for (place, other) in ready.iter().enumerate() {
+            self.turns[*other] = own * (place as u64 + 1);
+        }
+        self.turns[pid] = 0;
+        core.replacement.expect(&self.turns);
+        let rebuild = &mut self.rebuilds[core.cpu()];
+        rebuild.next = ready.first().copied();
+        if !rebuild.busy {
             self.rebuild(core);
         }
     }

@@ -25,7 +25,8 @@ pub struct Bookkeeping {
     pub operations: u64,
 }
 
-/// A policy. Every method but `fault` has the baseline's behaviour unless it is said otherwise.
+/// A policy. It is asked for one CPU at a time: `core.running`, `core.sched` and `core.now()` are those of [`Core::cpu`]. Every
+/// method but `fault` has the baseline's behaviour unless it is said otherwise.
 pub trait Policy {
     /// A page of the running process is missing; its read has begun. What else is to be read?
     fn fault(&mut self, core: &mut Core, pid: Pid, page: PageId);
@@ -69,6 +70,11 @@ pub trait Policy {
 
     /// Called at the time that [`Core::call_at`] asked for.
     fn call(&mut self, _core: &mut Core) {}
+
+    /// Whether it can have several CPUs: whether what it keeps of the process that runs is right if there are more.
+    fn several_cpus(&self) -> bool {
+        true
+    }
 
     /// Which page has to go, if the configuration does not say: the name of an order of replacement
     /// ([`crate::replacement::BUILT_IN`]).

@@ -108,6 +108,21 @@ impl Schedule for Cfs {
     fn ready(&self) -> Vec<Pid> {
         self.tree.iter().map(|entry| entry.1).collect()
     }
+
+    fn queued(&self) -> usize {
+        self.tree.len()
+    }
+
+    /// As far from `min_vruntime` as it was on the other CPU (migrate_task_rq_fair).
+    fn leave(&mut self, pid: Pid) -> Entity {
+        self.take(pid);
+        let entity = self.entities[pid];
+        Entity { vruntime: entity.vruntime - self.min_vruntime, ..entity }
+    }
+
+    fn join(&mut self, pid: Pid, entity: Entity) {
+        self.entities[pid] = Entity { vruntime: entity.vruntime + self.min_vruntime, ..entity };
+    }
 }
 
 #[cfg(test)]
@@ -150,6 +165,28 @@ mod tests {
             cfs.put_back(pid);
         }
         assert_eq!(turns, [(0, 1000), (1, 3056), (2, 1000), (0, 2000), (2, 2000), (0, 3000), (2, 3000)]);
+    }
+
+    /// One CPU's processes have run 10 ms more than the other's: a process that is 2 ms behind is so there, too.
+    #[test]
+    fn a_process_moves_with_its_lead() {
+        let (mut here, mut there) = (cfs(&[0, 0, 0]), cfs(&[0, 0, 0]));
+        for (sched, time) in [(&mut here, 10.0), (&mut there, 20.0)] {
+            sched.take(2);
+            for pid in [0, 1] {
+                sched.take(pid);
+                sched.ran(pid, ms(time));
+                sched.put_back(pid);
+            }
+        }
+        here.take(0);
+        here.ran(0, ms(2.0));
+        here.put_back(0);
+        let entity = here.leave(0);
+        there.join(2, entity);
+        there.put_back(2);
+        assert_eq!((here.ready(), there.ready()), (vec![1], vec![0, 1, 2]));
+        assert_eq!((there.entity(2).vruntime, there.queued()), (ms(22.0) as Virtual, 3));
     }
 
     #[test]

@@ -11,12 +11,14 @@ pub struct Eevdf {
     slice: Time,
     entities: Vec<Entity>,
     queue: Vec<Pid>,
+    /// Virtual run time of the process that ran last.
+    last: Virtual,
 }
 
 impl Eevdf {
     /// With a base slice.
     pub fn new(slice: Time) -> Eevdf {
-        Eevdf { slice, entities: vec![], queue: vec![] }
+        Eevdf { slice, entities: vec![], queue: vec![], last: 0 }
     }
 
     /// Average virtual run time by weight, of the queue and the running process; rounded down.
@@ -89,6 +91,7 @@ impl Schedule for Eevdf {
     fn ran(&mut self, pid: Pid, time: Time) {
         let entity = &mut self.entities[pid];
         entity.vruntime += entity.virtual_time(time);
+        self.last = entity.vruntime;
     }
 
     fn next(&self) -> Option<Pid> {
@@ -127,6 +130,25 @@ impl Schedule for Eevdf {
         let mut ready = self.queue.clone();
         ready.sort_by_key(|pid| (self.entities[*pid].vruntime, *pid));
         ready
+    }
+
+    fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// It keeps what it is owed. A sleeper's lag was taken when it went to sleep.
+    fn leave(&mut self, pid: Pid) -> Entity {
+        if self.queue.contains(&pid) {
+            self.take(pid);
+            self.sleep(pid);
+        }
+        self.entities[pid]
+    }
+
+    fn join(&mut self, pid: Pid, entity: Entity) {
+        let average = if self.queue.is_empty() { self.last } else { self.average(None) };
+        self.entities[pid] = Entity { vruntime: average - entity.lag, ..entity };
+        self.request(pid);
     }
 }
 
@@ -168,6 +190,27 @@ mod tests {
         eevdf.ran(0, ms(1.0));
         eevdf.put_back(0);
         assert_eq!(eevdf.next(), Some(1));
+    }
+
+    /// A process that is owed 0.5 ms on one CPU is owed it against the average of the other one, 7 ms.
+    #[test]
+    fn who_moves_while_owed_time_is_owed_it_there() {
+        let [mut here, mut there] = [(), ()].map(|()| {
+            let mut eevdf = Eevdf::new(ms(1.0));
+            (0..3).for_each(|_| eevdf.add(Entity::new(0)));
+            eevdf
+        });
+        (0..2).for_each(|pid| here.put_back(pid));
+        here.take(0);
+        here.ran(0, ms(1.0));
+        here.put_back(0);
+        there.ran(2, ms(7.0));
+        there.put_back(2);
+        let entity = here.leave(1);
+        there.join(1, entity);
+        there.put_back(1);
+        assert_eq!((here.ready(), there.ready(), there.queued()), (vec![0], vec![1, 2], 2));
+        assert_eq!(there.entity(1).vruntime, ms(6.5) as Virtual);
     }
 
     #[test]

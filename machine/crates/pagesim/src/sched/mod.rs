@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who runs when: Linux's fair schedulers, on one processor.
+//! Who runs when: Linux's fair schedulers. Each CPU has one.
 
 mod cfs;
 mod eevdf;
@@ -82,6 +82,12 @@ pub trait Schedule {
     fn slice_beside(&self, running: Pid, others: &[Pid]) -> Time;
     /// Processes in the queue, in the order of their virtual run times.
     fn ready(&self) -> Vec<Pid>;
+    /// Number of processes in the queue.
+    fn queued(&self) -> usize;
+    /// A process that is ready or asleep leaves for another CPU's scheduler. Its virtual run time becomes relative to this one.
+    fn leave(&mut self, pid: Pid) -> Entity;
+    /// A process comes from another CPU's scheduler. It is in no queue yet.
+    fn join(&mut self, pid: Pid, entity: Entity);
 }
 
 /// The scheduler of a configuration.

@@ -189,6 +189,11 @@ impl Policy for Aspf {
         self.rebuild(core);
     }
 
+    /// The paper has one processor: one postpone queue, and one process that is next.
+    fn several_cpus(&self) -> bool {
+        false
+    }
+
     fn bookkeeping(&self) -> Bookkeeping {
         let mut all = Bookkeeping::default();
         for part in [self.sets.cost(), self.lists.cost(), self.postpone.cost()] {
