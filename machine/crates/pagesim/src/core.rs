@@ -24,25 +24,25 @@ const LINE_BITS: u32 = 48;
 /// What happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// The write of a page that began with that many writes before it is over.
+    /// The write of a page is over. The number counts the page's writes up to this one.
     Written(PageId, u64),
-    /// The page that a process sleeps for is there.
+    /// The page that a sleeping process waits for has arrived.
     Wake(Pid),
-    /// A policy wanted to be called.
+    /// The time at which a policy asked to be called.
     Call,
     /// The warm-up is over.
     WarmedUp,
 }
 
-/// An event at its time, in the order in which events were asked for.
+/// An event with its time and its number. Events of the same time come in the order in which they were added.
 pub(crate) type Queued = Reverse<(Time, u64, Event)>;
 
 /// A page that has left DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
-    /// Which.
+    /// The page.
     pub page: PageId,
-    /// It had changed, and was written or stored in the tier.
+    /// Whether the page had changed. Then the simulator wrote it to the drive, or stored it in the tier.
     pub written: bool,
 }
 
@@ -51,45 +51,46 @@ pub struct Evicted {
 struct Frames {
     limit: u32,
     held: u32,
-    /// Frames among these whose page is being written.
+    /// How many of the held frames contain a page that is being written.
     writing: u32,
 }
 
-/// Where the frame of an evicted page is.
+/// What happened to the frame of an evicted page.
 enum Gone {
-    /// It is free.
+    /// The frame is free.
     Free,
-    /// It is free once the page is written.
+    /// The frame becomes free when the page is written.
     Writing,
-    /// It is free, or one of the tier's.
+    /// The tier has stored the page. The frame is free, or the tier uses it.
     Stored,
 }
 
-/// Sees an access: the page, before what the access does to it, and the time.
+/// Called for an access with the page, as it is before the access changes it, and the time.
 pub type Watch = Box<dyn FnMut(PageId, &mut Page, Time)>;
 
-/// A simulated system. Its times are picoseconds from the start. With several CPUs, what belongs to a CPU is that of the one at
-/// hand ([`Core::cpu`]).
+/// A simulated system. Times are picoseconds from the start. With several CPUs, the fields that belong to a CPU describe the CPU
+/// that is being simulated ([`Core::cpu`]).
 pub struct Core {
-    /// What it is made of.
+    /// The configuration of the system.
     pub settings: Settings,
     /// All pages.
     pub pages: Pages,
-    /// Which page has to go.
+    /// The order of replacement: chooses the page to evict.
     pub replacement: Box<dyn Replace>,
     /// Scheduler of the CPU's processes.
     pub sched: Box<dyn Schedule>,
-    /// What has happened.
+    /// Counts and times so far.
     pub stats: Stats,
-    /// The process that has the processor.
+    /// The process that runs on the CPU.
     pub running: Option<Pid>,
     /// The CPU's processes that sleep for a page.
     pub asleep: usize,
-    /// A policy cannot go on.
+    /// The error of a policy that cannot continue.
     pub(crate) failure: Option<Error>,
-    /// Is told of every access that the cache does not serve, once its page is there: the string of pages.
+    /// Called for each access that the cache does not serve, when the page is in DRAM. These accesses make up the string of
+    /// pages.
     pub watch: Option<Watch>,
-    /// One for all processes, or each process's own.
+    /// One cache for all processes, or one for each process.
     caches: Vec<Cache<bool, u64>>,
     private: bool,
     pub(crate) now: Time,
@@ -99,31 +100,31 @@ pub struct Core {
     /// Turns that each process has had.
     pub(crate) turns: Vec<u32>,
     free: Vec<u32>,
-    /// Writes of each page; those underway hold a frame.
+    /// Number of writes of each page that began. A page that is being written holds a frame.
     writes: Vec<u64>,
     writing: u32,
-    /// Groups of processes; the first one is those that name no group.
+    /// Groups of processes. The first one contains the processes that name no group.
     groups: Vec<Frames>,
     /// The group of each process.
     group_of: Vec<usize>,
-    /// Events of the CPU.
+    /// Events of this CPU.
     pub(crate) events: BinaryHeap<Queued>,
-    /// Events that any CPU may see: ends of writes, the end of the warm-up.
+    /// Events that any CPU may handle: ends of writes, and the end of the warm-up.
     shared: BinaryHeap<Queued>,
     pub(crate) number: u64,
     pub(crate) cpus: Cpus,
-    /// The running process waits for its page until then, and other CPUs go on.
+    /// The running process waits for its page until this time. Other CPUs continue meanwhile.
     pub(crate) spinning: Option<Time>,
     /// The latest time of any CPU.
     latest: Time,
 }
 
 impl Core {
-    /// A system at rest; `mapped` are each process's ranges of virtual pages (first, count). If the settings do not say which
-    /// page has to go, `usual` does.
+    /// Makes a system at rest. `mapped` has the ranges of virtual pages (first, count) of each process. `usual` names the order
+    /// of replacement if the settings name none.
     ///
     /// # Errors
-    /// A setting is out of range, or there is no such order of replacement.
+    /// A setting is out of range, or no order of replacement has this name.
     pub fn new(settings: &Settings, mapped: &[Vec<(u64, u64)>], usual: &str) -> Result<Core, Error> {
         settings.check()?;
         let (cpu, mut pages) = (&settings.cpu, Pages::default());
@@ -172,28 +173,29 @@ impl Core {
         })
     }
 
-    /// Every page is in DRAM from the beginning and stays there: nothing is read, and frames do not matter.
+    /// Puts every page into DRAM from the beginning, and keeps it there. Nothing is read, and the number of frames does not
+    /// matter.
     pub fn keep_everything(&mut self) {
         self.pages.keep_everything();
         self.replacement = Box::new(Forever);
     }
 
-    /// Ends the simulation with an error: a policy cannot go on.
+    /// Ends the simulation with an error, because a policy cannot continue.
     pub fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
 
-    /// The error of a policy that cannot go on.
+    /// Returns the error of a policy that cannot continue, if there is one.
     pub(crate) fn failed(&mut self) -> Result<(), Error> {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    /// The time, ps: that of the CPU at hand.
+    /// The time of the CPU that is being simulated, in ps.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// The name of a line in the cache, which is one for all processes.
+    /// The name of a line in a cache that several processes may share.
     #[inline]
     pub(crate) fn line(pid: Pid, line: u64) -> Line {
         Line(line | (pid as u64) << LINE_BITS)
@@ -205,7 +207,7 @@ impl Core {
         &mut self.caches[if self.private { pid } else { 0 }]
     }
 
-    /// A line in its process's cache is written.
+    /// Marks the page of a line as changed, because the process wrote to the line in its cache.
     pub(crate) fn store(&mut self, pid: Pid, vpn: u64) {
         let page = self.pages.accessed(pid, vpn);
         // A private cache keeps lines of pages that have left DRAM.
@@ -214,23 +216,23 @@ impl Core {
         }
     }
 
-    /// Whether a page was accessed in the last turn of its process, or in the one at hand.
+    /// Whether the process of a page accessed it in its current turn, or in its last turn if it does not run now.
     pub fn accessed_in_last_turn(&self, page: PageId) -> bool {
         let page = &self.pages[page];
         page.turn == self.turns[page.owner]
     }
 
-    /// The drive, or one of several equal ones.
+    /// The parameters of the drives, which are all equal.
     pub fn drive(&self) -> &SsdParams {
         self.device.params()
     }
 
-    /// What each drive was asked for.
+    /// Counts of each drive.
     pub fn drives(&self) -> Vec<DriveStats> {
         self.device.stats()
     }
 
-    /// Has a policy called at a time.
+    /// Arranges a call of the policy at this time.
     pub fn call_at(&mut self, time: Time) {
         self.at(time, Event::Call);
     }
@@ -242,24 +244,24 @@ impl Core {
         events.push(Reverse((time, self.number, event)));
     }
 
-    /// The time for what CPUs share: that of this one, unless another one is ahead.
+    /// The time for events that CPUs share: the latest time of any CPU so far.
     #[inline]
     pub(crate) fn stamp(&mut self) -> Time {
         self.latest = self.latest.max(self.now);
         self.latest
     }
 
-    /// When the next event is.
+    /// The time of the next event.
     #[inline]
     pub(crate) fn next_event(&self) -> Time {
         let time = |events: &BinaryHeap<Queued>| events.peek().map_or(Time::MAX, |event| event.0.0);
         time(&self.events).min(time(&self.shared))
     }
 
-    /// The next event that is due. The end of a write is dealt with here.
+    /// Returns the next event that is due. Handles the end of a write itself.
     pub(crate) fn due(&mut self) -> Option<Event> {
         let first = match (self.events.peek(), self.shared.peek()) {
-            // A reversed order: the larger one comes first.
+            // The order is reversed: the event that compares larger comes first.
             (Some(event), Some(shared)) if event > shared => &mut self.events,
             (Some(_), None) => &mut self.events,
             _ => &mut self.shared,
@@ -290,13 +292,13 @@ impl Core {
         entry.place
     }
 
-    /// Whether a page is not in DRAM as it is: it is on the device alone, or in the tier.
+    /// Whether a page must be read or decompressed before use: it is only on the drive, or in the tier.
     pub fn is_out(&self, page: PageId) -> bool {
         self.pages[page].place == Place::Device
     }
 
-    /// Begins to read a page that nobody waits for yet, if it is on the device alone and a frame is to be had at once.
-    /// Returns when it is there.
+    /// Begins to read a page that no process waits for yet. Does nothing unless the page is out of DRAM and a frame is available
+    /// at once. Returns the time at which the page arrives.
     pub fn prefetch(&mut self, page: PageId, origin: Origin) -> Option<Time> {
         if !self.is_out(page) {
             return None;
@@ -311,7 +313,7 @@ impl Core {
         }
         while self.free.is_empty() && matches!(self.evict(None), Some(Gone::Stored)) {}
         if !self.is_out(page) {
-            // It was in the tier, which has sent it to the drive.
+            // The page was in the tier, and the tier has sent it to the drive.
             return None;
         }
         let frame = self.free.pop()?;
@@ -321,14 +323,14 @@ impl Core {
         Some(until)
     }
 
-    /// A page is not wanted again soon: if it is in DRAM, it goes before others.
+    /// Tells the order of replacement that a page will not be used soon. If the page is in DRAM, it goes before others.
     pub fn demote(&mut self, page: PageId) {
         if self.place(page) == Place::Resident {
             self.replacement.demote(page);
         }
     }
 
-    /// Begins to read a page that is missing; waits for a frame if there is none. Returns when it is there.
+    /// Begins to read a missing page. Waits if no frame is free. Returns the time at which the page arrives.
     pub(crate) fn demand(&mut self, page: PageId) -> Time {
         self.replacement.miss(page);
         let group = self.group(page);
@@ -356,7 +358,7 @@ impl Core {
         until
     }
 
-    /// Stalls until a write is over, or a page that may be evicted has come.
+    /// Stalls until a write ends, or until a page arrives that may be evicted.
     fn await_frame(&mut self) {
         let is_write = |event: &&Queued| matches!(event.0.2, Event::Written(..));
         let writes = self.shared.iter().filter(is_write).map(|event| event.0.0);
@@ -398,12 +400,12 @@ impl Core {
         self.group_of[self.pages[page].owner]
     }
 
-    /// Whether a group holds all the frames that it may.
+    /// Whether a group holds as many frames as its limit allows.
     fn is_full(&self, group: usize) -> bool {
         group > 0 && self.groups[group].held >= self.groups[group].limit
     }
 
-    /// Evicts the page that has to go, of one group or of all, if there is one.
+    /// Evicts one page of a group, or of all groups. Returns `None` if no page may be evicted.
     fn evict(&mut self, group: Option<usize>) -> Option<Gone> {
         let (pages, now) = (&self.pages, self.now);
         let may = |page| !pages[page].awaited && !matches!(pages[page].place, Place::Reading(at) if at > now);
@@ -436,7 +438,7 @@ impl Core {
         Some(gone)
     }
 
-    /// Begins to write a page, whose frame is free when that is over.
+    /// Begins to write a page. Its frame becomes free when the write is over.
     fn write(&mut self, page: PageId) {
         self.pages[page].place = Place::Writing;
         let until = self.device.write(self.now, page);
@@ -451,7 +453,8 @@ impl Core {
         self.stats.writes += 1;
     }
 
-    /// Evicts until as many frames are free, or soon will be, as are to be kept, also below the limit of a group.
+    /// Evicts pages until the free frames, and those that will soon be free, reach the reserve. Does the same below a group's
+    /// limit.
     fn keep_reserve(&mut self, group: usize) {
         let reserve = self.settings.memory.reserve;
         while (self.free.len() as u32 + self.writing) < reserve && self.evict(None).is_some() {}
@@ -459,14 +462,14 @@ impl Core {
         while group > 0 && short(self.groups[group]) && self.evict(Some(group)).is_some() {}
     }
 
-    /// Keeps a page that is being written in its frame.
+    /// Keeps a page in its frame that is being written.
     pub fn keep(&mut self, page: PageId) {
         if self.place(page) == Place::Writing {
             self.rescue(page);
         }
     }
 
-    /// A page that is being written is wanted again: it keeps its frame.
+    /// Keeps a page in its frame that is being written, because it is wanted again.
     pub(crate) fn rescue(&mut self, page: PageId) {
         self.writing -= 1;
         let group = self.group(page);
@@ -477,11 +480,11 @@ impl Core {
         self.stats.rescued += 1;
     }
 
-    /// Whether every frame is free, holds one page or is the tier's, every page in DRAM is in the order of replacement, and no
-    /// group holds more frames than it may.
+    /// Checks that every frame is free, holds one page or belongs to the tier, that the order of replacement knows every page in
+    /// DRAM, and that no group exceeds its limit.
     ///
     /// # Errors
-    /// What is not so.
+    /// Says what is wrong.
     pub fn check(&self) -> Result<(), String> {
         let mut holders = vec![None; self.settings.memory.frames as usize];
         let (mut listed, mut writing) = (0, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Several CPUs: what each has for itself. One of them is simulated at a time; its state is in [`Core`]'s own fields.
+//! Several CPUs: the state that each has. One CPU is simulated at a time; its state is in the fields of [`Core`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,13 +11,13 @@ use crate::pages::Pid;
 use crate::sched::{self, Entity, Schedule};
 use crate::settings::{Settings, Time};
 
-/// What one CPU did. Times are written as ns.
+/// What one CPU did. Serialized times are ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CpuStats {
-    /// Time of processes, waiting for pages included.
+    /// Time in which a process had the CPU, including its waits for pages.
     #[serde(rename = "busy_ns", serialize_with = "in_ns")]
     pub busy: Time,
-    /// Time without a process that is ready.
+    /// Time without a ready process.
     #[serde(rename = "idle_ns", serialize_with = "in_ns")]
     pub idle: Time,
     /// Context switches.
@@ -43,11 +43,11 @@ pub(crate) struct Parked {
     events: BinaryHeap<Queued>,
 }
 
-/// All CPUs, of which one is being simulated.
+/// All CPUs. One of them is being simulated.
 pub(crate) struct Cpus {
-    /// Which one is.
+    /// The CPU that is being simulated.
     here: usize,
-    /// The states of the others; what is in its own place means nothing.
+    /// The states of the other CPUs. The entry of the simulated CPU has no meaning.
     parked: Vec<Parked>,
     /// The CPU of each process.
     home: Vec<usize>,
@@ -61,7 +61,7 @@ pub(crate) fn queue(settings: &Settings) -> Box<dyn Schedule> {
 }
 
 impl Cpus {
-    /// The CPUs of a configuration, whose processes are dealt out in turn.
+    /// The CPUs of a configuration. Processes are assigned to them in turn.
     pub(crate) fn new(settings: &Settings) -> Cpus {
         let count = settings.cpu.count as usize;
         let parked = |_| Parked {
@@ -86,27 +86,27 @@ impl Core {
         self.cpus.parked.len()
     }
 
-    /// The CPU that a policy is asked for: the one of `running` and `sched`, whose time `now` is.
+    /// The CPU that is being simulated. `running`, `sched` and `now` belong to it.
     pub fn cpu(&self) -> usize {
         self.cpus.here
     }
 
-    /// The CPU on which a process runs, or ran last and waits to run again.
+    /// The CPU on which a process runs. If it does not run: the CPU on which it last ran, or waits to run.
     pub fn cpu_of(&self, pid: Pid) -> usize {
         self.cpus.home[pid]
     }
 
-    /// Whether a process has a processor.
+    /// Whether a process runs on some CPU.
     pub fn runs(&self, pid: Pid) -> bool {
         self.running == Some(pid) || self.others().any(|(_, cpu)| cpu.running == Some(pid))
     }
 
-    /// What the CPU at hand did.
+    /// Counts of the CPU that is being simulated.
     pub(crate) fn cpu_stats(&mut self) -> &mut CpuStats {
         &mut self.stats.cpus[self.cpus.here]
     }
 
-    /// Accounts for the time of a process on the CPU at hand; what lies before is in the statistics of the warm-up.
+    /// Counts the time of a process on this CPU. The part before `stats.since` belongs to the warm-up and is not counted.
     pub(crate) fn ran(&mut self, pid: Pid, from: Time, to: Time) {
         let from = from.max(self.stats.since);
         if from < to {
@@ -115,7 +115,7 @@ impl Core {
         }
     }
 
-    /// Accounts for time in which the CPU at hand did nothing.
+    /// Counts time in which this CPU did nothing.
     pub(crate) fn idled(&mut self, from: Time, to: Time) {
         let idle = to.saturating_sub(from.max(self.stats.since));
         self.stats.idle += idle;
@@ -126,7 +126,7 @@ impl Core {
         self.cpus.parked.iter().enumerate().filter(|(cpu, _)| *cpu != self.cpus.here)
     }
 
-    /// Goes on with another CPU.
+    /// Continues with another CPU.
     pub(crate) fn switch_to(&mut self, cpu: usize) {
         if cpu != self.cpus.here {
             self.exchange(self.cpus.here);
@@ -145,7 +145,7 @@ impl Core {
         std::mem::swap(&mut self.events, events);
     }
 
-    /// When a CPU has something to do.
+    /// The time from which a CPU has something to do.
     pub(crate) fn busy_from(&self, cpu: usize) -> Time {
         let parked = &self.cpus.parked[cpu];
         let (now, running, spinning, sched, events) = if cpu == self.cpus.here {
@@ -167,7 +167,7 @@ impl Core {
         self.others().map(|(_, cpu)| cpu.now).fold(self.now, Time::max)
     }
 
-    /// Another CPU that has nothing to do, now and at its own time.
+    /// Finds another CPU that has nothing to do, at this CPU's time and at its own.
     pub(crate) fn idle_cpu(&self) -> Option<usize> {
         let idle = |cpu: &Parked| {
             let next = cpu.events.peek().map_or(Time::MAX, |event| event.0.0);
@@ -176,16 +176,17 @@ impl Core {
         self.others().find(|(_, cpu)| idle(cpu)).map(|(cpu, _)| cpu)
     }
 
-    /// The CPU with most processes that run or are ready, if some of them wait for it: how many, and who is its next.
+    /// Finds the CPU with the most processes that run or are ready, if any of them waits. Returns their number and the process
+    /// that would run next.
     pub(crate) fn busiest_cpu(&self) -> Option<(usize, Pid)> {
-        // A CPU that is behind, and runs nobody yet, will run the first of its queue itself.
+        // A CPU that is behind in time and runs no process will run the first process of its queue itself.
         let waiting = self.others().filter(|(_, cpu)| cpu.sched.queued() > usize::from(cpu.running.is_none()));
         let load = |cpu: &Parked| cpu.sched.queued() + usize::from(cpu.running.is_some());
         let (_, cpu) = waiting.max_by_key(|(at, cpu)| (load(cpu), Reverse(*at)))?;
         Some((load(cpu), cpu.sched.next()?))
     }
 
-    /// Takes a ready process from another CPU's queue to this one's.
+    /// Takes a ready process from another CPU's queue into this one's.
     pub(crate) fn fetch(&mut self, pid: Pid) {
         let entity = self.cpus.parked[self.cpus.home[pid]].sched.leave(pid);
         self.sched.join(pid, entity);
@@ -194,7 +195,7 @@ impl Core {
         self.stats.cpus[self.cpus.here].taken += 1;
     }
 
-    /// Has a process that wakes here wake on another CPU, which is idle; when it does.
+    /// Lets a process that would wake here wake on another CPU, which is idle. Returns the time at which it wakes.
     pub(crate) fn send(&mut self, pid: Pid, cpu: usize) -> Time {
         let entity = self.sched.leave(pid);
         let parked = &mut self.cpus.parked[cpu];
@@ -208,10 +209,10 @@ impl Core {
         at
     }
 
-    /// Whether every process is in one place at most: on one CPU, in one queue, or asleep on one.
+    /// Checks that each process is in at most one place: running on one CPU, in one queue, or asleep on one CPU.
     ///
     /// # Errors
-    /// What is not so.
+    /// Says what is wrong.
     pub(crate) fn check_cpus(&self) -> Result<(), String> {
         let mut places = vec![0; self.cpus.home.len()];
         let mut add = |running: Option<Pid>, sched: &dyn Schedule, events: &BinaryHeap<Queued>| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The drives, as faults, pages read ahead and writes share them.
+//! The drives, which serve faults, prefetches and writes together.
 
 use serde::Serialize;
 use trapless_memory::{ClockHz, Cycle};
@@ -11,7 +11,7 @@ use crate::settings::{Ahead, Device, TICKS, Time};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// What one of several drives was asked for.
+/// Counts of one drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DriveStats {
     /// Pages read.
@@ -20,7 +20,7 @@ pub struct DriveStats {
     pub writes: u64,
 }
 
-/// All drives. Pages are on them in turn, a number of pages at a time.
+/// All drives. Pages are striped over them.
 #[derive(Debug)]
 pub(crate) struct Drives {
     drives: Vec<(Drive, DriveStats)>,
@@ -31,38 +31,38 @@ impl Drives {
     /// The drives of a configuration, at rest.
     ///
     /// # Errors
-    /// There is no such drive, or a value is out of range.
+    /// No drive has this name, or a value is out of range.
     pub(crate) fn new(device: &Device) -> Result<Drives, Error> {
         let params = device.params()?;
         let drive = |number| (Drive::new(&params, device.ahead, number), DriveStats::default());
         Ok(Drives { drives: (0..u64::from(device.drives)).map(drive).collect(), stripe: device.stripe_pages.into() })
     }
 
-    /// What each drive is.
+    /// The parameters that all drives have.
     pub(crate) fn params(&self) -> &SsdParams {
         self.drives[0].0.params()
     }
 
-    /// Begins to read a page; when that is over. `awaited`: a process waits for it.
+    /// Begins to read a page. Returns the time at which the read is over. `awaited`: a process waits for the page.
     pub(crate) fn read(&mut self, now: Time, page: PageId, awaited: bool) -> Time {
         let ((drive, stats), at) = self.place(page);
         stats.reads += 1;
         drive.start(now, SsdOp::Read { at, bytes: PAGE_BYTES }, awaited)
     }
 
-    /// Begins to write a page; when that is over.
+    /// Begins to write a page. Returns the time at which the write is over.
     pub(crate) fn write(&mut self, now: Time, page: PageId) -> Time {
         let ((drive, stats), _) = self.place(page);
         stats.writes += 1;
         drive.start(now, SsdOp::Write(PAGE_BYTES), false)
     }
 
-    /// What each drive was asked for.
+    /// Counts of each drive.
     pub(crate) fn stats(&self) -> Vec<DriveStats> {
         self.drives.iter().map(|drive| drive.1).collect()
     }
 
-    /// The drive of a page, and the page's first byte on it.
+    /// The drive that holds a page, and the page's first byte on it.
     fn place(&mut self, page: PageId) -> (&mut (Drive, DriveStats), u64) {
         let (page, count) = (u64::from(page.0), self.drives.len() as u64);
         let stripe = page / self.stripe;
@@ -71,13 +71,13 @@ impl Drives {
     }
 }
 
-/// A drive at work.
+/// The state of one drive.
 #[derive(Debug)]
 struct Drive {
     ahead: Ahead,
     /// All commands.
     all: SsdTiming,
-    /// Those that a process waits for, as if there were no others.
+    /// The commands that a process waits for, timed as if there were no others.
     demand: SsdTiming,
     /// A drive at rest.
     idle: SsdTiming,
@@ -93,7 +93,7 @@ impl Drive {
         self.all.params()
     }
 
-    /// Begins a command; when it is over. `awaited`: a process waits for it.
+    /// Begins a command. Returns the time at which it is over. `awaited`: a process waits for it.
     fn start(&mut self, now: Time, op: SsdOp, awaited: bool) -> Time {
         let fetched = Cycle(now) + self.all.fetch_delay();
         match (self.ahead, awaited) {
@@ -111,7 +111,7 @@ impl Drive {
 mod tests {
     use super::*;
 
-    /// When a read that is awaited is over, us, behind a hundred that are not.
+    /// The time (us) at which an awaited read is over behind a hundred that nobody waits for.
     fn behind_a_hundred(ahead: Ahead) -> f64 {
         let params = Device { channels: Some(1), ..Device::default() }.params().unwrap();
         let mut drive = Drive::new(&params, ahead, 0);
@@ -140,8 +140,8 @@ mod tests {
         }
     }
 
-    /// Three drives, two pages at a time: pages 0 and 1 are on the first one, 2 and 3 on the second, 4 and 5 on the third, and
-    /// 6 and 7 on the first again, behind 0 and 1.
+    /// Three drives with stripes of two pages: pages 0 and 1 are on the first drive, 2 and 3 on the second, 4 and 5 on the third,
+    /// and 6 and 7 on the first again, behind 0 and 1.
     #[test]
     fn pages_are_on_the_drives_in_turn() {
         let device = Device { drives: 3, stripe_pages: 2, channels: Some(1), ..Device::default() };

@@ -5,16 +5,16 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A place in a file; it shows with a colon and a blank behind it, the whole file as nothing.
+/// A place in a file. It is displayed with a colon and a blank behind it; the whole file is displayed as nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// All of it.
+    /// The whole file.
     Whole,
-    /// A line, from 1.
+    /// A line. The first one is 1.
     Line(u64),
-    /// A record, from 1, and the byte where it begins, from 0 and decompressed.
+    /// A record and the byte where it begins. The first record is 1; bytes count from 0 in the decompressed file.
     Record(u64, u64),
-    /// A byte, from 0 and decompressed.
+    /// A byte, counted from 0 in the decompressed file.
     Byte(u64),
 }
 
@@ -29,70 +29,70 @@ impl fmt::Display for At {
     }
 }
 
-/// One line that names the file and the place in it.
+/// What is wrong, in one line that names the file and the place in it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The host cannot read or write a file.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The host's error.
         error: io::Error,
     },
-    /// A stored trace that is not whole.
+    /// A stored trace that is damaged or incomplete.
     #[error("{}: {error}", path.display())]
     Trace {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         error: trapless_trace::Error,
     },
-    /// Lackey's text is not as lackey writes it.
+    /// A line that lackey would not write.
     #[error("{}: line {line}: {what}: {text:?}", path.display())]
     Lackey {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line of it, from 1.
+        /// The line, counted from 1.
         line: u64,
         /// What is wrong with the line.
         what: &'static str,
-        /// How it begins.
+        /// The beginning of the line.
         text: String,
     },
-    /// The records of this project's valgrind tool end in the middle of one.
-    #[error("{}: the records of its accesses are cut after {accesses} accesses", path.display())]
+    /// The records of this project's valgrind tool end in the middle of a record.
+    #[error("{}: the records of its accesses end in the middle of a record, after {accesses} accesses", path.display())]
     Records {
-        /// Of which program.
+        /// The recorded program.
         path: PathBuf,
-        /// How many accesses were whole.
+        /// Number of accesses before the cut.
         accesses: u64,
     },
-    /// A trace of another program that cannot be imported.
+    /// A file in another program's format that cannot be imported.
     #[error("{}: {at}{what}", path.display())]
     Import {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// The place in the file.
         at: At,
         /// What is wrong there, and what to do about it.
         what: String,
     },
-    /// A trace of several address spaces, of which one must be chosen; or the chosen one is not among them.
+    /// A trace of several address spaces. Either none was chosen, or the chosen one is not in the trace.
     #[error("{}: accesses of {} address spaces; choose one: {}", path.display(), spaces.len(), list(spaces))]
     Spaces {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Page number of each one's root page table, and its accesses.
+        /// For each address space: the page number of its root page table, and the number of its accesses.
         spaces: Vec<(u64, u64)>,
     },
-    /// A trace without a single access.
+    /// A trace without any access.
     #[error("{}: has no memory access", path.display())]
     Empty {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
-    /// A policy in another process has failed: its file and, if that is known, the line.
+    /// A policy in another process has failed. The text has its file and, if known, the line.
     #[error("{0}")]
     Policy(String),
     /// A configuration that cannot be simulated.
@@ -105,7 +105,7 @@ fn list(spaces: &[(u64, u64)]) -> String {
 }
 
 impl Error {
-    /// The host's error about a file, as this crate's.
+    /// Makes this crate's error from the host's error about a file.
     pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Error {
         move |error| Error::Io { path: path.to_owned(), error }
     }

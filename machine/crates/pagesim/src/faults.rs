@@ -11,38 +11,38 @@ use crate::Error;
 use crate::pages::{Origin, Pid};
 use crate::settings::{Settings, Time};
 
-/// The head of the log.
+/// The heading line of the log.
 pub const HEAD: &str = "time_ns,process,page,kind,origin,waited_ns,resumed_ns,evicted_process,evicted_page,turn";
-/// zstd's level: faster than the simulation, a tenth of the size.
+/// zstd's level. It is faster than the simulation and compresses to a tenth of the size.
 const LEVEL: i32 = 3;
-/// Bytes that are kept back until they are written together.
+/// The log is written in pieces of this many bytes.
 const BUFFER: usize = 1 << 16;
 
 /// An access that waited for its page. Times are ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When it was made.
+    /// Time of the access.
     pub at: Time,
-    /// By which process.
+    /// The process that made it.
     pub pid: Pid,
-    /// Its virtual page number.
+    /// Virtual page number.
     pub page: u64,
-    /// What caused the read of the page: the access itself, or else who read it ahead.
+    /// What caused the read of the page: the access itself, or the mechanism that prefetched the page.
     pub origin: Origin,
-    /// From the access until the page was there.
+    /// Time from the access until the page arrived.
     pub waited: Time,
-    /// From the access until the process went on.
+    /// Time from the access until the process continued.
     pub resumed: Time,
-    /// The first page that had to go for it, by process and virtual page number.
+    /// The first page that was evicted for it: process and virtual page number.
     pub evicted: Option<(Pid, u64)>,
-    /// The process's turn on the processor in which it was made, from 1.
+    /// The turn of the process in which it made the access, counted from 1.
     pub turn: u32,
 }
 
-/// The log. [`Log::finish`] must end it.
+/// The log. Call [`Log::finish`] at its end.
 pub struct Log {
     path: PathBuf,
-    /// Names of processes as CSV has them.
+    /// Names of the processes, quoted for CSV.
     names: Vec<String>,
     to: To,
 }
@@ -68,10 +68,10 @@ impl Write for To {
     }
 }
 
-/// Whether a file of this name is compressed: by zstd if it ends in `.csv.zst`.
+/// Whether a log of this name is compressed: with zstd if the name ends in `.csv.zst`.
 ///
 /// # Errors
-/// It does not end in `.csv` either.
+/// The name ends in neither `.csv` nor `.csv.zst`.
 pub fn is_packed(path: &Path) -> Result<bool, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.ends_with(".csv.zst") || name.ends_with(".csv") {
@@ -81,16 +81,16 @@ pub fn is_packed(path: &Path) -> Result<bool, Error> {
 }
 
 impl Log {
-    /// Begins a log in `file`, an empty file that will be `path`.
+    /// Begins a log in `file`, which is empty and will get the name `path`.
     ///
     /// # Errors
-    /// The name is not one of a log, two processes have one name, or the file cannot be written.
+    /// The name is not that of a log, two processes have the same name, or the file cannot be written.
     pub fn new(path: &Path, file: File, settings: &Settings) -> Result<Log, Error> {
         let packed = is_packed(path)?;
         let names: Vec<_> = settings.processes.iter().map(|process| quoted(&process.name)).collect();
         if let Some((_, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
             return Err(Error::Settings(format!(
-                "{}: two processes are named {name}: the log of faults tells them by name; give each its own",
+                "{}: two processes are named {name}: the log of faults identifies processes by name; give each its own",
                 path.display()
             )));
         }
@@ -123,7 +123,7 @@ impl Log {
         writeln!(self.to, ",{turn}")
     }
 
-    /// Ends it: all is in the file.
+    /// Writes the rest and ends the log.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -136,7 +136,7 @@ impl Log {
     }
 }
 
-/// A text as one field of CSV.
+/// Quotes a text as one field of CSV.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
@@ -203,7 +203,7 @@ mod tests {
         for name in ["f.csv", "f.csv.zst"] {
             let full = File::options().write(true).open("/dev/full").unwrap();
             let mut log = Log::new(Path::new(name), full, &settings(&["x"])).unwrap();
-            // Names no process twice, so that it is not compressed to nothing.
+            // No page occurs twice, so that the log does not compress to nothing.
             let wrong = (0..100_000u64)
                 .find_map(|page| {
                     let noise = page.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long accesses wait for their pages: percentiles in memory that does not grow with their number.
+//! How long accesses wait for their pages: percentiles, in memory that does not grow with the number of accesses.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::settings::Time;
 
-/// Significant decimal digits of a percentile: it is at most 1 % too long, and never too short.
+/// Significant decimal digits of a percentile. It is never too short, and at most 1 % too long.
 const DIGITS: u8 = 2;
 
-/// A distribution of times. It takes at most 60 KiB, whatever is added.
+/// A distribution of times. It takes at most 60 KiB, however many times are added.
 #[derive(Clone, Debug)]
 pub struct Latency {
     /// Nanoseconds.
@@ -26,7 +26,7 @@ impl Default for Latency {
     }
 }
 
-/// A distribution in numbers. All but `count` are null if it is of nothing.
+/// The numbers of a distribution. All except `count` are null if the distribution is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Number of times.
@@ -35,13 +35,13 @@ pub struct Summary {
     pub mean_ns: Option<f64>,
     /// Half of the times are at most this long.
     pub p50_ns: Option<u64>,
-    /// 90 % of them are.
+    /// 90 % of the times are at most this long.
     pub p90_ns: Option<u64>,
-    /// 99 % of them are.
+    /// 99 % of the times are at most this long.
     pub p99_ns: Option<u64>,
-    /// 99.9 % of them are.
+    /// 99.9 % of the times are at most this long.
     pub p999_ns: Option<u64>,
-    /// The exact longest one.
+    /// The longest time, exact.
     pub max_ns: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Latency {
         self.longest = self.longest.max(time);
     }
 
-    /// Adds all that another one has.
+    /// Adds the times of another distribution.
     pub fn merge(&mut self, other: &Latency) {
         self.histogram.add(&other.histogram).expect("a distribution grows as far as times go");
         self.sum += other.sum;
@@ -65,11 +65,11 @@ impl Latency {
         self.histogram.len()
     }
 
-    /// Its numbers.
+    /// Returns the numbers of the distribution.
     pub fn summary(&self) -> Summary {
         let (count, longest) = (self.count(), self.longest / 1000);
         let some = |value| (count > 0).then_some(value);
-        // The histogram says where the bucket of the percentile ends, which may be behind the longest time.
+        // The histogram returns the end of the percentile's bucket, which may lie beyond the longest time.
         let at = |quantile| some(self.histogram.value_at_quantile(quantile).min(longest));
         Summary {
             count,
@@ -83,32 +83,32 @@ impl Latency {
     }
 }
 
-/// Times from accesses to pages that are not there.
+/// Waiting times of accesses to pages that are not in DRAM.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
-    /// Until the page is there.
+    /// Times until the page arrives.
     pub page: Latency,
-    /// Until the process goes on: longer if another one has the processor when the page is there.
+    /// Times until the process continues. They are longer if another process runs when the page arrives.
     pub process: Latency,
 }
 
-/// [`Waits`] in numbers.
+/// The numbers of [`Waits`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WaitsSummary {
-    /// Until the page is there.
+    /// Times until the page arrives.
     pub until_page: Summary,
-    /// Until the process goes on.
+    /// Times until the process continues.
     pub until_run: Summary,
 }
 
 impl Waits {
-    /// Adds an access.
+    /// Adds the waiting times of one access.
     pub fn add(&mut self, page: Time, process: Time) {
         self.page.add(page);
         self.process.add(process);
     }
 
-    /// All that these have.
+    /// Merges several distributions.
     pub fn of_all<'a>(all: impl IntoIterator<Item = &'a Waits>) -> Waits {
         let mut sum = Waits::default();
         for one in all {
@@ -118,7 +118,7 @@ impl Waits {
         sum
     }
 
-    /// In numbers.
+    /// Returns the numbers of both distributions.
     pub fn summary(&self) -> WaitsSummary {
         WaitsSummary { until_page: self.page.summary(), until_run: self.process.summary() }
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     proptest! {
-        /// Percentiles are those of the sorted times, at most 1 % more; and parts of them give the same.
+        /// Percentiles match those of the sorted times and exceed them by at most 1 %. Merging two parts gives the same result.
         #[test]
         fn percentiles_are_close(times in prop::collection::vec(0..40u32, 1..300), cut in 0..300usize) {
             // From 1 ns to 18 minutes, evenly by magnitude.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages move between DRAM, the compressed tier and the drive.
+//! Moves pages between DRAM, the compressed tier and the drive.
 
 use super::Core;
 use crate::pages::{PageId, Place};
@@ -12,8 +12,8 @@ impl Core {
         self.tier.as_ref().is_some_and(|tier| tier.holds(page))
     }
 
-    /// Stores an evicted page in the tier, which may send others to the drive for it; whether the page is there now, and its frame
-    /// the tier's or free.
+    /// Stores an evicted page in the tier, which may send other pages to the drive to make room. Returns whether the page is in
+    /// the tier now; then its frame is free, or the tier uses it.
     pub(super) fn store_evicted(&mut self, page: PageId) -> bool {
         let (pages, Some(tier)) = (&self.pages, &self.tier) else { return false };
         let entry = &pages[page];
@@ -29,7 +29,7 @@ impl Core {
         let (frame, slot) = (entry.frame, Slot { bytes, dirty: entry.dirty });
         let gone = tier.too_much(bytes, |page| !pages[page].awaited).filter(|gone| {
             let less = gone.iter().map(|(_, slot)| u64::from(slot.bytes)).sum();
-            // Until a page is written it needs a frame again.
+            // A page that must be written needs a frame until the write is over.
             let written = gone.iter().filter(|(_, slot)| slot.dirty).count();
             tier.needs(bytes.into(), less) + written <= tier.frames.len() + self.free.len() + 1
         });
@@ -54,7 +54,7 @@ impl Core {
         true
     }
 
-    /// A page has left the tier, which was full.
+    /// Handles a page that the full tier has evicted: writes it to the drive if the drive does not have it.
     fn send_on(&mut self, page: PageId, slot: Slot) {
         if !slot.dirty {
             self.stats.tier.dropped += 1;
@@ -68,7 +68,8 @@ impl Core {
         }
     }
 
-    /// Takes a page out of the tier, if it is there; whether the drive does not have it as it is.
+    /// Takes a page out of the tier. Returns whether it differs from the page on the drive, or `None` if the tier does not hold
+    /// it.
     pub(super) fn unpack(&mut self, page: PageId) -> Option<bool> {
         let tier = self.tier.as_mut()?;
         let (slot, decompress) = (tier.take(page)?, tier.decompress);
@@ -78,7 +79,7 @@ impl Core {
         Some(slot.dirty)
     }
 
-    /// Gives the tier the frames that it needs, and takes those that it no longer needs.
+    /// Gives the tier the frames that it needs, and takes back those that it no longer needs.
     fn fit_tier(&mut self) {
         let Some(tier) = &mut self.tier else { return };
         let needs = tier.needs(0, 0);
@@ -95,7 +96,7 @@ impl Core {
         self.stats.tier.most_frames = self.stats.tier.most_frames.max(needs as u64);
     }
 
-    /// The processor compresses or decompresses, for the process that runs, if one does.
+    /// Adds time in which the processor compresses or decompresses. It counts for the running process, if there is one.
     fn work(&mut self, time: Time) {
         self.now += time;
         self.stats.tier.work += time;
