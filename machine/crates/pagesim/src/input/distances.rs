@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! LRU stack distances (Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 1970): how
-//! many pages an LRU memory must have to still hold the page of an access.
+//! LRU stack distances (Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 1970). The distance
+//! of an access is the number of pages that an LRU memory needs to still hold its page.
 
 use std::collections::HashMap;
 
-/// Pages used last that are looked for in a row; most accesses are to these.
+/// The last pages used are kept in a list of this length; most accesses hit there.
 const FRONT: usize = 8;
-/// Places of the tree at least.
+/// Smallest number of places in the tree.
 const SMALLEST: usize = 1 << 10;
 
-/// Accesses by stack distance. An access takes time logarithmic in the number of pages, and all takes memory linear in it.
+/// Counts accesses by stack distance. An access takes time logarithmic in the number of pages; memory use is linear in it.
 pub struct Distances {
-    /// The pages used last, the very last one first.
+    /// The pages used last, the most recent one first.
     front: Vec<u64>,
-    /// The others, and the places that they have in the tree: the later used, the higher.
+    /// The other pages, with their places in the tree. A page used later has a higher place.
     places: HashMap<u64, usize>,
     /// Fenwick tree of the places that are taken.
     tree: Vec<u32>,
     /// The next place.
     next: usize,
-    /// Accesses by distance less 1.
+    /// Number of accesses by distance; the first entry counts distance 1.
     counts: Vec<u64>,
 }
 
@@ -31,7 +31,7 @@ impl Default for Distances {
 }
 
 impl Distances {
-    /// An access to a page.
+    /// Adds an access to a page.
     #[inline]
     pub fn access(&mut self, page: u64) {
         match self.front.iter().position(|p| *p == page) {
@@ -51,7 +51,7 @@ impl Distances {
                 self.change(place, u32::wrapping_sub, 1);
                 self.counts[FRONT + above] += 1;
             }
-            // The first access has no distance; there is one distance more for later ones.
+            // The first access to a page has no distance. Later accesses may have a distance that is one greater than before.
             None => self.counts.push(0),
         }
         self.front.insert(0, page);
@@ -67,7 +67,7 @@ impl Distances {
         }
     }
 
-    /// Moves the pages together to the lowest places, and makes as many more.
+    /// Moves the pages to the lowest places and doubles the number of places.
     fn renumber(&mut self) {
         let mut places: Vec<&mut usize> = self.places.values_mut().collect();
         places.sort_unstable();
@@ -78,7 +78,7 @@ impl Distances {
         (0..self.next).for_each(|place| self.change(place, u32::wrapping_add, 1));
     }
 
-    /// Taken places up to this one.
+    /// Number of taken places up to and including this one.
     fn up_to(&self, place: usize) -> usize {
         let (mut at, mut sum) = (place + 1, 0);
         while at > 0 {
@@ -96,20 +96,20 @@ impl Distances {
         }
     }
 
-    /// Different pages so far.
+    /// Number of different pages so far.
     pub fn pages(&self) -> u64 {
         self.counts.len() as u64
     }
 
-    /// The pages themselves, rising.
+    /// The different pages, sorted.
     pub fn sorted(&self) -> Vec<u64> {
         let mut pages: Vec<u64> = self.front.iter().chain(self.places.keys()).copied().collect();
         pages.sort_unstable();
         pages
     }
 
-    /// The fewest pages of an LRU memory in which `wanted` accesses hit, where `more` accesses hit in any memory; first
-    /// accesses never do. `None` if there is no such number.
+    /// Returns the smallest LRU memory, in pages, with at least `wanted` hits. `more` accesses hit in any memory, and the first
+    /// access to a page never does. Returns `None` if no size is enough.
     pub fn fewest(&self, wanted: u64, more: u64) -> Option<u64> {
         let mut hits = more;
         let enough = |n: &u64| {
@@ -119,12 +119,12 @@ impl Distances {
         self.counts.iter().position(enough).map(|at| at as u64 + 1)
     }
 
-    /// Accesses by distance less 1; first accesses have none.
+    /// Number of accesses by distance; the first entry counts distance 1. First accesses to a page are not counted.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Accesses but the first ones to their pages.
+    /// Number of accesses without the first one to each page.
     pub fn again(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a list of pages, the last used one first.
+        /// Compares with a list of pages, the last used one first.
         #[test]
         fn they_are_those_of_a_list(
             pages in prop::collection::vec(prop_oneof![0..6u64, 0..40u64, 0..4000u64], 1..6000),

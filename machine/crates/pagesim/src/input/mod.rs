@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory traces of programs, as the simulator takes them in.
+//! Reads the memory traces of programs.
 
 pub(crate) mod distances;
 pub mod import;
@@ -20,22 +20,22 @@ pub const LINE_SHIFT: u32 = trapless_trace::Grain::Line.shift();
 /// log2 of the bytes of a page.
 pub const PAGE_SHIFT: u32 = trapless_trace::Grain::Page.shift();
 
-/// The first access of a run: a row of accesses of one stream (fetches, loads or stores) to one line. Accesses of the
-/// other streams may come in between.
+/// The first access of a run. A run is a sequence of accesses of one stream (fetches, loads or stores) to one line. Accesses of
+/// the other streams may come in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Virtual address divided by 64.
     pub line: u64,
     /// The stream.
     pub kind: Kind,
-    /// Instructions retired since the step before.
+    /// Instructions retired since the last step.
     pub instructions: u64,
-    /// Accesses beyond the first that the stream's run before this one had; they ended with this step.
+    /// Accesses of the stream's previous run without its first one. That run ended with this step.
     pub repeats: u64,
 }
 
 impl Step {
-    /// The page of its line: virtual address divided by 4096.
+    /// The page of the line: virtual address divided by 4096.
     #[inline]
     pub fn page(&self) -> u64 {
         self.line >> (PAGE_SHIFT - LINE_SHIFT)
@@ -45,27 +45,27 @@ impl Step {
 /// What follows the last step of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// Accesses beyond the first of each stream's last run, by [`Kind`].
+    /// Accesses of each stream's last run without its first one, by [`Kind`].
     pub repeats: [u64; 3],
     /// Instructions retired since the last step.
     pub instructions: u64,
 }
 
-/// A trace of one program, from its beginning.
+/// The trace of one program, read from its beginning.
 pub trait Source {
-    /// The next step; `None` at the end of a trace that is whole.
+    /// Returns the next step, or `None` at the end of a complete trace.
     ///
     /// # Errors
-    /// The trace cannot be read, or is not whole.
+    /// The trace cannot be read, or is incomplete.
     fn next(&mut self) -> Result<Option<Step>, Error>;
 
-    /// What followed the last step, once [`Source::next`] has said that there is no more.
+    /// What follows the last step. Valid when [`Source::next`] has returned `None`.
     fn tail(&self) -> Tail;
 
-    /// Accesses of the whole trace, if that is known beforehand: for a bar of progress.
+    /// Number of accesses in the whole trace, if it is known beforehand. A progress bar uses it.
     fn accesses(&self) -> Option<u64>;
 
-    /// Whether lines are told apart, so that a CPU cache can be simulated; else each page is known by its first line.
+    /// Whether the trace has lines, so that a CPU cache can be simulated. Otherwise, a step names the first line of its page.
     fn has_lines(&self) -> bool {
         true
     }

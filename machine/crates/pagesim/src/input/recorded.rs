@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stored traces (docs/reference/trace-format.md) as steps, in memory that does not grow with their length.
+//! Reads stored traces (docs/reference/trace-format.md) as steps. Memory use does not grow with the length of a trace.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,12 +14,12 @@ use crate::Error;
 /// Bytes read at once.
 const BUFFER: usize = 1 << 20;
 
-/// Which accesses of a trace are taken.
+/// The accesses of a trace that are used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Which {
-    /// Root page table (page number) of the address space whose accesses are taken. Without it, the trace must have only one.
+    /// Root page table (page number) of the address space to use. Without it, the trace must have only one.
     pub space: Option<u64>,
-    /// Whether accesses of the kernel in this address space are taken as well.
+    /// Whether accesses of the kernel in this address space are used as well.
     pub kernel: bool,
 }
 
@@ -28,24 +28,24 @@ pub struct Which {
 struct Hart {
     /// Instructions retired up to its last entry.
     instructions: u64,
-    /// Its last entry is taken: what follows it is this program's.
+    /// Whether its last entry is used. If so, the instructions that follow belong to this program.
     taken: bool,
-    /// Whether the run at the end of each stream is taken.
+    /// Whether the last run of each stream is used.
     open: [bool; 3],
 }
 
 impl Hart {
-    /// Number of accesses of a run that has ended, after the one that its step already counts.
+    /// Accesses of a run that has ended, without the first one, which its step counts already.
     fn beyond_first(&self, stream: usize, ended: u64) -> u64 {
         if self.open[stream] { ended.saturating_sub(1) } else { 0 }
     }
 }
 
-/// A stored trace of one program. Of a trace of several harts it gives the program's steps in the order of the file.
+/// A stored trace of one program. If the trace has several harts, steps come in the order of the file.
 ///
-/// A trace of pages gives steps to the first line of each page: right for whatever counts pages, not for CPU caches.
-/// Instructions are counted from entries that are taken to the hart's next entry. So a trace without the kernel's accesses
-/// counts system calls among the instructions, as they are time of the program's.
+/// In a trace of pages, each step is to the first line of its page. That is enough to count pages, but not to simulate CPU
+/// caches. Instructions count from an entry that is used to the hart's next entry. So if a trace does not have the kernel's
+/// accesses, the instructions of a system call count as the program's, because they take the program's time.
 pub struct Recorded {
     path: PathBuf,
     name: String,
@@ -53,10 +53,10 @@ pub struct Recorded {
     which: Which,
     /// The space of the steps so far.
     space: Option<u64>,
-    /// From blocks of the trace to lines.
+    /// Shift from block numbers of the trace to line numbers.
     shift: u32,
     harts: Vec<Hart>,
-    /// What is counted since the last step, and the accesses of ended runs beyond the first since the stream's last step.
+    /// Instructions since the last step, and accesses of ended runs, without first ones, since the stream's last step.
     instructions: u64,
     repeats: [u64; 3],
     steps: u64,
@@ -64,10 +64,10 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Opens a trace and finds it to be whole as far as that is known without reading all of it.
+    /// Opens a trace. Checks that it is complete, as far as possible without reading all of it.
     ///
     /// # Errors
-    /// There is no trace in the file, or not a whole one.
+    /// The file has no trace, or an incomplete one.
     pub fn open(path: &Path, which: Which) -> Result<Recorded, Error> {
         let wrong = |error| Error::Trace { path: path.to_owned(), error };
         let file = File::open(path).map_err(Error::io(path))?;
@@ -89,12 +89,12 @@ impl Recorded {
         })
     }
 
-    /// What the trace says about itself.
+    /// The header of the trace.
     pub fn header(&self) -> &Header {
         self.reader.header()
     }
 
-    /// The trace has no access, or not of one space alone.
+    /// Makes the error for a trace that has no access, or accesses of several spaces.
     #[cold]
     fn unclear(&self) -> Result<Error, Error> {
         let mut spaces: BTreeMap<u64, u64> = BTreeMap::new();

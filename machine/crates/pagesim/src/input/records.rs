@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The records of this project's valgrind tool (machine/crates/cli/src/pagesim/tracer.c) into stored traces.
+//! Converts the records of this project's valgrind tool (machine/crates/cli/src/pagesim/tracer.c) into stored traces.
 //!
 //! A record has 8 bytes, little-endian. From bit 0: kind (2 bits: 0 fetch, 1 load, 2 store, 3 load and store), number of
-//! instructions that follow before the next record (5 bits), bytes of the access less one (9 bits), address (48 bits, signed).
+//! instructions that follow before the next record (5 bits), bytes of the access minus one (9 bits), address (48 bits, signed).
 //! The instructions that follow are fetched from the line of the last fetch.
 
 use std::fs::File;
@@ -18,13 +18,13 @@ use crate::Error;
 /// Bytes of a record.
 const RECORD: usize = 8;
 
-/// What the header of a trace says of its origin.
+/// Name of the tool in the header of a trace.
 const TOOL: &str = "tracer";
 
-/// Turns records into a stored trace of lines, piece by piece.
+/// Converts records piece by piece into a stored trace of lines.
 pub struct Records {
     recorder: Recorder,
-    /// The beginning of a record whose end has not come yet.
+    /// The beginning of a record whose end has not arrived yet.
     partial: Vec<u8>,
     /// An address in the line of the last fetch.
     fetched: u64,
@@ -45,7 +45,7 @@ impl Records {
         &self.recorder
     }
 
-    /// Takes the next bytes, which may end anywhere. What comes once the trace is [full](Recorder::full) is not looked at.
+    /// Takes the next bytes, which may end anywhere. Ignores them once the trace is [full](Recorder::full).
     ///
     /// # Errors
     /// The trace cannot be written.
@@ -68,10 +68,10 @@ impl Records {
         Ok(())
     }
 
-    /// Completes the trace; what it holds.
+    /// Completes the trace. Returns the totals of its content.
     ///
     /// # Errors
-    /// The records ended in the middle of one or without an access, or the trace cannot be written.
+    /// The records ended in the middle of one or have no access, or the trace cannot be written.
     pub fn finish(self) -> Result<Totals, Error> {
         if !self.partial.is_empty() && !self.recorder.full() {
             return Err(self.recorder.cut());
@@ -98,7 +98,7 @@ impl Records {
         Ok(())
     }
 
-    /// Accesses of one place, unless the trace is full.
+    /// Stores accesses to one place, unless the trace is full.
     #[inline]
     fn make(&mut self, kinds: &[Kind], address: u64, size: u64) -> Result<(), Error> {
         if self.recorder.full() {

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A program whose pages lie elsewhere: which page follows which is as it was, which page is beside which is not.
+//! A program whose pages lie elsewhere. Pages follow each other in time as before, but have other neighbours in memory.
 
 use trapless_timing::scatter;
 
 use super::{LINE_SHIFT, PAGE_SHIFT, Source, Step, Tail};
 use crate::Error;
 
-/// Its pages change places among each other, at random but the same in each run. Rows of adjacent pages stay together.
+/// Exchanges the program's pages at random, but in the same way in each run. Adjacent pages of a row stay together.
 pub struct Scattered<S> {
     source: S,
-    /// First virtual page number of each mapped range, and how many mapped pages lie before it.
+    /// First virtual page number of each mapped range, and the number of mapped pages before the range.
     ranges: Vec<(u64, usize)>,
-    /// The page whose place a page takes, by rank among those mapped.
+    /// The new place of each page. Pages and places are ranks among the mapped pages.
     places: Vec<u64>,
-    /// The last page asked for, and its place.
+    /// The last page looked up, and its place.
     last: (u64, u64),
 }
 
 impl<S: Source> Scattered<S> {
-    /// `mapped` are the ranges of virtual page numbers (first, count) that the program accesses, in any order. Each range is cut
-    /// into rows of `row` pages (at least 1), and the rows change places; the rest of a range stays where it is.
+    /// `mapped` has the ranges of virtual page numbers (first, count) that the program accesses, in any order. Each range is cut
+    /// into rows of `row` pages (at least 1), and the rows change places. A rest that is shorter than a row stays where it is.
     pub fn new(source: S, mapped: &[(u64, u64)], row: u64) -> Scattered<S> {
         let mut sorted = mapped.to_vec();
         sorted.sort_unstable();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a trace is: accesses, footprint, working set.
+//! Summarises a trace: accesses, footprint, working set.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -11,18 +11,18 @@ use super::distances::Distances;
 use super::{Kind, PAGE_SHIFT, Source};
 use crate::Error;
 
-/// The CPU cache of ASPF, section IV-A: 8 MB, 16-way; its lines here are of 64 bytes.
+/// The CPU cache of ASPF, section IV-A: 8 MB, 16-way. Lines have 64 bytes here.
 const CACHE_WAYS: usize = 16;
 const CACHE_SETS: usize = (8 << 20) / 64 / CACHE_WAYS;
-/// Share of the accesses that the working set absorbs, by ASPF, section IV-A.
+/// Share of the accesses that must hit in the working set, from ASPF, section IV-A.
 pub const SHARE: f64 = 0.99;
 
-/// Sums over a trace. Counts are of accesses if nothing else is said.
+/// Sums over a trace. Numbers count accesses unless their description says otherwise.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// Short name of the program.
     pub name: String,
-    /// All.
+    /// All accesses.
     pub accesses: u64,
     /// Number of fetches of instructions.
     pub fetches: u64,
@@ -38,46 +38,46 @@ pub struct Summary {
     pub cache_misses: Option<u64>,
     /// Different pages of 4 KiB.
     pub footprint_pages: u64,
-    /// The same in bytes.
+    /// Footprint in bytes.
     pub footprint_bytes: u64,
-    /// Share of the accesses that a working set absorbs.
+    /// Share of the accesses that must hit in the working set.
     pub share: f64,
-    /// The fewest pages of LRU-managed DRAM that absorb the share of the accesses. The first access to a page is not
-    /// counted: no size absorbs it.
+    /// The smallest LRU memory, in pages, in which this share of the accesses hits. The first access to each page is not counted,
+    /// because it misses in any memory.
     pub working_set_pages: Readings,
-    /// The same where first accesses count as not absorbed. `None`: no size absorbs the share.
+    /// The same, but first accesses count as misses. `None`: the share is not reached with any size.
     pub working_set_pages_with_first: Readings,
-    /// The fewest pages that get the share of the accesses that miss the CPU cache; `None` if the trace does not tell lines apart.
+    /// Least number of pages that get this share of the accesses that miss the CPU cache. `None` if the trace has no lines.
     pub hottest_pages: Option<u64>,
-    /// Rows of adjacent pages, longest first.
+    /// Ranges of adjacent pages, longest first.
     pub extents: Vec<Extent>,
 }
 
-/// A number of pages in two readings of "accesses".
+/// A number of pages, for two meanings of "accesses".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Readings {
-    /// Size that absorbs the share of all accesses.
+    /// Size for the share of all accesses.
     pub all: Option<u64>,
-    /// Size that absorbs the share of the accesses that miss the CPU cache.
+    /// Size for the share of the accesses that miss the CPU cache.
     pub cache_filtered: Option<u64>,
 }
 
-/// A row of adjacent pages.
+/// A range of adjacent pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
-    /// Virtual address of the first.
+    /// Virtual address of the first page.
     pub address: u64,
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
 }
 
-/// Reads a trace to its end. `share` of the accesses (0 to 1) is what a working set absorbs.
+/// Reads a trace to its end. `share` (0 to 1) is the share of the accesses that must hit in a working set.
 ///
-/// The trace does not say where in between other streams' accesses the repeats of a run were; they count as absorbed by
-/// any memory, as pages that a stream is in are among the last used ones but for rare cases.
+/// The trace does not say when a run's repeats came between the accesses of other streams. They count as hits in any memory: with
+/// rare exceptions, the pages that the streams are in are among those used last.
 ///
 /// # Errors
-/// The trace cannot be read or is not whole.
+/// The trace cannot be read or is incomplete.
 pub fn summarise(source: &mut dyn Source, share: f64) -> Result<Summary, Error> {
     let (mut all, mut missing) = (Distances::default(), Distances::default());
     let mut cache: Option<Cache<(), u64>> = source.has_lines().then(|| Cache::new(CACHE_SETS, CACHE_WAYS));
@@ -128,7 +128,7 @@ pub fn summarise(source: &mut dyn Source, share: f64) -> Result<Summary, Error> 
     })
 }
 
-/// How many of these numbers, the largest first, come to `wanted` together.
+/// How many of these numbers it takes to reach the sum `wanted`, if the largest ones are taken first.
 fn hottest(mut counts: Vec<u64>, wanted: u64) -> u64 {
     counts.sort_unstable_by_key(|&count| Reverse(count));
     let sums = counts.iter().scan(0, |sum, count| {
@@ -139,7 +139,7 @@ fn hottest(mut counts: Vec<u64>, wanted: u64) -> u64 {
     sums.take_while(|&before| before < wanted).count() as u64
 }
 
-/// Rows of adjacent pages in a rising list.
+/// Ranges of adjacent pages in a rising list.
 fn extents(pages: &[u64]) -> Vec<Extent> {
     pages
         .chunk_by(|a, b| a + 1 == *b)
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::input::{Step, Tail};
 
-    /// Steps from a list.
+    /// A source that gives the steps of a list.
     struct List(std::vec::IntoIter<Step>);
 
     impl Source for List {
@@ -174,7 +174,7 @@ mod tests {
     fn sums_over_a_few_accesses() {
         let step = |line: u64, kind, repeats| Step { line, kind, instructions: 3, repeats };
         let mut steps = vec![step(7 << 6, Kind::Fetch, 0)];
-        // Three rounds over pages 100 to 109, the second one to other lines; the third one hits the CPU cache.
+        // Three rounds over pages 100 to 109. The second round accesses other lines; the third one hits the CPU cache.
         for line in [0, 1, 1] {
             steps.extend((100..110).map(|page| step(page << 6 | line, Kind::Store, 1)));
         }
@@ -184,13 +184,13 @@ mod tests {
         assert_eq!((s.steps, s.instructions, s.cache_misses), (31, 95, Some(21)));
         assert_eq!((s.footprint_pages, s.footprint_bytes, s.extents.len()), (11, 45056, 2));
         assert_eq!(s.extents[0], Extent { address: 100 << 12, pages: 10 });
-        // 36 repeats are absorbed by whatever there is, twenty accesses by ten pages, eleven by none; behind the cache
-        // there are ten and eleven.
+        // 36 repeats hit in any memory, twenty accesses hit in ten pages, and eleven never hit. Behind the cache, ten accesses
+        // hit in ten pages, and eleven never hit.
         let readings = |all, cache_filtered| Readings { all, cache_filtered };
         assert_eq!(s.working_set_pages, readings(Some(1), Some(10)));
         assert_eq!(s.working_set_pages_with_first, readings(Some(1), None));
         assert_eq!(hottest(vec![1, 5, 1, 3], 8), 2);
-        // Ten pages miss the cache twice, one once.
+        // Ten pages miss the cache twice, one page once.
         assert_eq!((s.hottest_pages, sums(1.0).hottest_pages), (Some(6), Some(11)));
         assert_eq!(sums(0.75).working_set_pages, readings(Some(10), Some(10)));
         assert_eq!(sums(0.75).working_set_pages_with_first, readings(Some(10), None));

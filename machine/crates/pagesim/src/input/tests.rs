@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From lackey's text and from stored traces to steps.
+//! Converts lackey's text to stored traces, and stored traces to steps.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -12,7 +12,7 @@ use trapless_trace::{Grain, Header, Moment, Place, Writer};
 use super::import::{Options, Part, Target, import, lackey};
 use super::*;
 
-/// Imports a text; the trace.
+/// Imports a text. Returns the path of the trace.
 fn stored(dir: &TempDir, text: impl AsRef<[u8]>, part: Part) -> Result<PathBuf, Error> {
     let (from, to) = (dir.path().join("text"), dir.path().join("a.trace"));
     std::fs::write(&from, text).unwrap();
@@ -56,12 +56,12 @@ fn a_text_by_hand() {
     let expected = [
         step(0x40_1000 >> 6, f, 0, 0),
         step(0x1f_feff_e7e0 >> 6, l, 0, 0),
-        // One that changes a place is a load and a store, each to two lines.
+        // A modification (M) is a load and a store. Each of them touches two lines.
         step(first, l, 1, 0),
         step(first + 1, l, 0, 0),
         step(first, s, 0, 0),
         step(first + 1, s, 0, 0),
-        // An instruction in two lines.
+        // An instruction that reaches into a second line.
         step(0x40_1040 >> 6, f, 1, 2),
         step(first, s, 0, 0),
         step(first + 1, s, 0, 0),
@@ -77,7 +77,7 @@ fn a_part_of_a_text() {
     let dir = tempfile::tempdir().unwrap();
     let (steps, tail) = read(&stored(&dir, TEXT, Part { skip: 3, limit: 2 }).unwrap(), Which::default()).unwrap();
     let first = 0x500_0000 >> 6;
-    // The instruction that makes them was left out; both parts of the load are stored, and the store ends it.
+    // The instruction of these accesses was left out. Both parts of the load are stored; the store ends the trace.
     let (l, s) = (Kind::Load, Kind::Store);
     assert_eq!(steps, [step(first, l, 0, 0), step(first + 1, l, 0, 0), step(first, s, 0, 0), step(first + 1, s, 0, 0)]);
     assert_eq!(tail, Tail::default());
@@ -138,7 +138,7 @@ fn what_is_cut_short_is_refused() {
         let said = read(&file, Which::default()).unwrap_err().to_string();
         assert!(said.contains("a.trace: ") && said.lines().count() == 1, "{said}");
     }
-    // A wrong byte is found or does not matter.
+    // A wrong byte is either found or harmless.
     for at in 0..whole.len() {
         let mut wrong = whole.clone();
         wrong[at] ^= 0x10;
@@ -152,7 +152,7 @@ fn what_is_cut_short_is_refused() {
     assert_eq!(read(&file, Which::default()).unwrap(), expected);
 }
 
-/// A trace of two harts and two address spaces, of whose kernel's accesses there are some.
+/// A trace of two harts and two address spaces, which also has accesses of the kernel.
 fn of_a_machine(dir: &TempDir, grain: Grain) -> PathBuf {
     let path = dir.path().join("machine.trace");
     let header =
@@ -191,7 +191,7 @@ fn one_program_of_a_machine() {
     let expected = [
         step(40, f, 0, 0),
         step(90, l, 2, 0),
-        // The instruction of the system call, and not those of the kernel and of the other program.
+        // Counts the instruction of the system call, but not the instructions of the kernel and of the other program.
         step(42, f, 1, 2),
         step(43, f, 0, 0),
         step(43, f, 5, 1),
@@ -234,7 +234,7 @@ fn printed() -> impl Strategy<Value = Printed> {
     (what, address, prop_oneof![1..9u64, 1..300u64]).prop_map(|(what, address, size)| Printed { what, address, size })
 }
 
-/// The steps of accesses, by the definition.
+/// The steps of these accesses, as the definition says.
 fn steps_of(accesses: &[Printed]) -> (Vec<Step>, Tail) {
     let (mut steps, mut instructions, mut last) = (Vec::new(), 0, 0);
     let mut runs: [Option<(u64, u64)>; 3] = [None; 3];
@@ -264,7 +264,7 @@ fn steps_of(accesses: &[Printed]) -> (Vec<Step>, Tail) {
     (steps, Tail { repeats: runs.map(|run| run.map_or(0, |(_, count)| count - 1)), instructions: instructions - last })
 }
 
-/// A program of these pages and no more.
+/// A source with these pages.
 struct Pages(std::vec::IntoIter<u64>);
 
 impl Source for Pages {
@@ -282,18 +282,18 @@ impl Source for Pages {
     }
 }
 
-/// Each page's place, of programs that access each page of three ranges twice, and the accesses themselves.
+/// The new places of a program's pages, and the pages themselves. The program accesses each page of three ranges twice.
 fn scattered(row: u64) -> (Vec<u64>, Vec<u64>) {
     let pages: Vec<u64> = [100..140, 7..20, 5000..5100].into_iter().flatten().collect();
     let twice = pages.iter().chain(&pages).copied().collect::<Vec<_>>();
     let mut source = Scattered::new(Pages(twice.into_iter()), &[(5000, 100), (100, 40), (7, 13)], row);
     let mut places = vec![];
     while let Some(step) = source.next().unwrap() {
-        // The line in the page is the same.
+        // The line's position in its page does not change.
         assert_eq!(step.line & 63, pages[places.len() % pages.len()] & 63);
         places.push(step.page());
     }
-    // The place is the same each time.
+    // A page has the same place each time.
     assert_eq!(places[..pages.len()], places[pages.len()..]);
     places.truncate(pages.len());
     let (mut sorted, mut all) = (places.clone(), pages.clone());
@@ -318,7 +318,7 @@ fn rows_of_pages_stay_together() {
         for row in places[at..at + count].chunks(3) {
             assert!(row.windows(2).all(|two| two[1] == two[0] + 1), "{row:?}");
         }
-        // What is less than a row stays.
+        // A rest that is shorter than a row stays in its place.
         assert_eq!(places[at + count - 1], first + count as u64 - 1);
     }
     assert!(places.windows(2).filter(|two| two[1] != two[0] + 1).count() > 40);
@@ -349,7 +349,7 @@ proptest! {
         prop_assert_eq!(&read(&file, Which::default()).unwrap(), &expected);
         let whole = std::fs::read(&file).unwrap();
 
-        // The same in pieces that end anywhere. The names in the headers are the same.
+        // Imports the same text in pieces that end anywhere. The names in the headers are the same.
         let (from, to) = (dir.path().join("text"), dir.path().join("b.trace"));
         let mut recorder =
             lackey::Recorder::new(&from, &to, File::create(&to).unwrap(), "text", Part::ALL).unwrap();

@@ -4,12 +4,12 @@
 //! | bytes | what |
 //! | --- | --- |
 //! | 8 | address of the instruction |
-//! | 1, 1 | it is a branch; it was taken |
+//! | 1, 1 | whether it is a branch; whether the branch was taken |
 //! | 2, 4 | registers written and read |
-//! | 2 x 8 | addresses that are written; 0 is none |
-//! | 4 x 8 | addresses that are read; 0 is none |
+//! | 2 x 8 | addresses that it writes; 0 means none |
+//! | 4 x 8 | addresses that it reads; 0 means none |
 //!
-//! Numbers are little-endian. There are no sizes: each access is one to the line of its address.
+//! Numbers are little-endian. The format has no sizes: each access touches only the line of its address.
 
 use trapless_trace::{Grain, Kind, Totals};
 
@@ -19,15 +19,15 @@ use crate::Error;
 
 /// Bytes of a record.
 const RECORD: usize = 64;
-/// Records by which a file is recognised at least.
+/// Detection needs at least this many records.
 const ENOUGH: usize = 16;
-/// Addresses of programs have at most 57 bits.
+/// The addresses of a program have at most 57 bits.
 const ADDRESS: u64 = 1 << 57;
 
 /// The format.
 pub struct ChampSim;
 
-/// A record's numbers of eight bytes.
+/// The eight numbers of 8 bytes in a record.
 #[inline]
 fn numbers(record: &[u8; RECORD]) -> [u64; 8] {
     let (numbers, _) = record.as_chunks::<8>();
@@ -43,7 +43,7 @@ impl Format for ChampSim {
         "ChampSim's records of 64 bytes"
     }
 
-    /// There is no mark in the file: all records must make sense, and some must access memory.
+    /// Files have no mark of this format. So all records must make sense, and some must access memory.
     fn detects(&self, head: &[u8]) -> bool {
         let (records, _) = head.as_chunks::<RECORD>();
         let first = records.first().map(|record| numbers(record)[0]);

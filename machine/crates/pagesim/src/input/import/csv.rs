@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Text with an access on each line, its fields divided by commas, semicolons or tabs.
+//! Text with one access on each line. Commas, semicolons or tabs separate the fields.
 //!
-//! The first line names the columns, or an option does. Numbers are decimal, or hexadecimal with 0x before them.
+//! The first line or an option names the columns. Numbers are decimal, or hexadecimal with the prefix 0x.
 
 use trapless_trace::{Grain, Kind, Totals};
 
@@ -11,14 +11,14 @@ use super::text::{number, shown};
 use super::{Format, Input, Options, Sink, Target, only};
 use crate::Error;
 
-/// Columns at most.
+/// Largest number of columns.
 const COLUMNS: usize = 256;
-/// Bytes of an access to memory at most.
+/// Largest size of a memory access in bytes.
 const LARGEST: u64 = 1 << 16;
-/// Pages whose addresses fit into 64 bits.
+/// Number of pages whose addresses fit into 64 bits.
 const PAGES: u64 = 1 << 52;
 
-/// What a column has.
+/// The meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Time,
@@ -28,7 +28,7 @@ enum Column {
     Kind,
     Size,
     Thread,
-    /// Something else.
+    /// The import ignores the column.
     Other,
 }
 
@@ -73,7 +73,7 @@ const NAMES: [(&str, Column); 37] = [
     ("-", Column::Other),
 ];
 
-/// Words for kinds of accesses, in lower case; numbers are SCSI commands.
+/// Words for the kinds of accesses, in lower case. Numbers are SCSI commands.
 const KINDS: [(&[&str], Kind); 3] = [
     (&["r", "read", "l", "ld", "load", "get", "gets", "08", "28", "88", "a8"], Kind::Load),
     (
@@ -89,12 +89,12 @@ const KINDS: [(&[&str], Kind); 3] = [
 /// The format.
 pub struct Csv;
 
-/// What divides a line's fields.
+/// Finds the character that separates a line's fields.
 fn separator(line: &[u8]) -> u8 {
     [b',', b';', b'\t'].into_iter().find(|b| line.contains(b)).unwrap_or(b',')
 }
 
-/// A field without blanks and quotes around it.
+/// Removes blanks and quotes around a field.
 #[inline]
 fn bare(field: &[u8]) -> &[u8] {
     let field = field.trim_ascii();
@@ -104,7 +104,7 @@ fn bare(field: &[u8]) -> &[u8] {
     }
 }
 
-/// The columns that a line names; those with other names are of no interest.
+/// The columns that a line names. A column with an unknown name is ignored.
 fn columns(line: &[u8]) -> Vec<Column> {
     let column = |name: &[u8]| {
         let found = NAMES.iter().find(|(known, _)| bare(name).eq_ignore_ascii_case(known.as_bytes()));
@@ -114,13 +114,13 @@ fn columns(line: &[u8]) -> Vec<Column> {
     line.split(|b| *b == separator).map(column).collect()
 }
 
-/// The column that says where an access goes, if there is just one.
+/// The column that says where an access goes. `None` unless there is exactly one.
 fn place(columns: &[Column]) -> Option<Column> {
     let mut places = columns.iter().filter(|c| matches!(c, Column::Address | Column::Page | Column::Object));
     places.next().filter(|_| places.next().is_none()).copied()
 }
 
-/// A line's end without a mark for Unicode at its beginning, as spreadsheets write it.
+/// Removes the byte order mark that spreadsheets write at the beginning of a file.
 fn unmarked(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
 }
@@ -148,7 +148,7 @@ impl Format for Csv {
         let (columns, first) = named(&mut input, &target.options)?;
         let place = place(&columns).ok_or_else(|| {
             input.bad(format!(
-                "just one column must be address, page or object, by the names in its first line or --columns; \
+                "exactly one column must be address, page or object, as named in the first line or by --columns; \
                  the columns here are {}",
                 shown(&first)
             ))
@@ -172,15 +172,15 @@ impl Format for Csv {
     }
 }
 
-/// The columns and the line or option that names them. The first line is taken if it names columns: one is known, and none is
-/// a number.
+/// Returns the columns, and the line or option that names them. Takes the first line if it names columns: it has a known name,
+/// and no field is a number.
 fn named(input: &mut Input, options: &Options) -> Result<(Vec<Column>, Vec<u8>), Error> {
     let given = options.columns.as_deref().map(str::as_bytes);
     if let Some(given) = given {
         for name in given.split(|b| *b == b',') {
             if !NAMES.iter().any(|(known, _)| known.as_bytes() == name) {
                 let what = format!(
-                    "--columns: {} is no name of a column; known are time, address, page, object, kind, size, \
+                    "--columns: {} is not the name of a column; known are time, address, page, object, kind, size, \
                      thread, and - for any other",
                     shown(name)
                 );
@@ -205,7 +205,7 @@ fn named(input: &mut Input, options: &Options) -> Result<(Vec<Column>, Vec<u8>),
     Ok((columns, names))
 }
 
-/// What is known between lines.
+/// State between lines.
 struct Reading {
     columns: Vec<Column>,
     place: Column,
@@ -213,14 +213,14 @@ struct Reading {
     time: f64,
 }
 
-/// A kind by its word.
+/// The kind that a word means.
 fn kind(word: &[u8]) -> Option<Kind> {
     let named = |words: &[&str]| words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
     KINDS.iter().find(|(words, _)| named(words)).map(|(_, kind)| *kind)
 }
 
 impl Reading {
-    /// Takes an access; what is wrong with it.
+    /// Stores the access of a line. The inner error says what is wrong with the line.
     fn line(&mut self, line: &[u8], sink: &mut Sink) -> Result<Result<(), String>, Error> {
         let separator = separator(line);
         let (mut what, mut size, mut place, mut fields) = (Kind::Load, 1, None, line.split(|b| *b == separator));
@@ -234,7 +234,7 @@ impl Reading {
                 Column::Other => {}
                 Column::Time => {
                     let time = std::str::from_utf8(field).ok().and_then(|text| text.parse().ok());
-                    let Some(time) = time.filter(|t: &f64| t.is_finite()) else { return wrong("no time") };
+                    let Some(time) = time.filter(|t: &f64| t.is_finite()) else { return wrong("not a time") };
                     if time < self.time {
                         return wrong("an earlier time than the line before has; sort the lines by time");
                     }
@@ -242,15 +242,15 @@ impl Reading {
                 }
                 Column::Kind => match kind(field) {
                     Some(kind) => what = kind,
-                    None => return wrong("no known kind of access; name this column - in --columns to pass over it"),
+                    None => return wrong("not a known kind of access; to ignore this column, name it - in --columns"),
                 },
                 Column::Size => match number(field) {
                     Some(n) => size = n,
-                    None => return wrong("no size in bytes"),
+                    None => return wrong("not a size in bytes"),
                 },
                 Column::Thread => match number(field) {
                     Some(thread) => sink.thread(thread),
-                    None => return wrong("no number of a thread"),
+                    None => return wrong("not the number of a thread"),
                 },
                 Column::Address | Column::Page | Column::Object => place = Some(field),
             }
@@ -274,7 +274,7 @@ impl Reading {
             (Column::Page, Some(page)) => {
                 Ok(Err(format!("page {page} is beyond 2^52; is this an address or an object?")))
             }
-            _ => Ok(Err(format!("{} is no number such as 4096 or 0x1000", shown(place)))),
+            _ => Ok(Err(format!("{} is not a number such as 4096 or 0x1000", shown(place)))),
         }
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Linux's DAMON has seen: the text of `damo report access --raw_form`, or lines of the tracepoint
-//! damon:damon_aggregated from `perf script` or trace_pipe.
+//! Samples of Linux's DAMON: the text of `damo report access --raw_form`, or lines of the tracepoint damon:damon_aggregated from
+//! `perf script` or trace_pipe.
 //!
-//! DAMON looks at one page of each region in each of a number of sampling intervals, and takes all pages of a region to be
-//! used alike. So an access count of n says that each page of the region was used in n of an aggregation's sampling
-//! intervals. This is what is stored: an aggregation has as many rounds as its largest count, and a region is passed through
-//! in n of them, evenly spread, each time with one load of each of its pages in rising order.
+//! DAMON looks at one page of each region in each sampling interval, and assumes that all pages of a region are used alike. So an
+//! access count of n says that each page of the region was used in n sampling intervals of an aggregation. The import stores this
+//! as follows. An aggregation has as many rounds as its largest count. A region with count n takes part in n rounds, evenly
+//! spread. In each of these, each page of the region gets one load, in rising order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,16 +17,16 @@ use super::text::{decimal, hexadecimal, is_remark, shown, words};
 use super::{Format, Input, Sink, Target, only};
 use crate::Error;
 
-/// The tracepoint, with what is behind it in a line.
+/// Name of the tracepoint with the colon that follows it.
 const EVENT: &[u8] = b"damon_aggregated:";
-/// Other events of DAMON's, whose lines are passed over.
+/// Other events of DAMON. Their lines are ignored.
 const OTHER_EVENTS: [&[u8]; 2] = [b"damon_monitor_intervals_tune:", b"damos_before_apply:"];
-/// Lines of damo's report that say nothing of regions.
+/// Beginnings of lines in damo's report that do not describe regions.
 const HEADS: [&[u8]; 5] =
     [b"base_time_absolute:", b"data source:", b"monitoring_start:", b"monitoring_end:", b"monitoring_duration:"];
-/// Regions of an aggregation at most.
+/// Largest number of regions in an aggregation.
 const REGIONS: u64 = 1 << 20;
-/// An aggregation has fewer accesses.
+/// An aggregation must have fewer accesses than this.
 const ACCESSES: u64 = 1 << 32;
 
 /// The format.
@@ -40,23 +40,23 @@ struct Region {
     count: u64,
 }
 
-/// A region by its first address, the one behind it, and its count.
+/// Makes a region from its first address, the address behind its end, and its count.
 fn region(start: u64, end: u64, count: u64) -> Option<Region> {
     (start < end).then(|| Region { first: start >> Grain::Page.shift(), last: (end - 1) >> Grain::Page.shift(), count })
 }
 
-/// Two numbers with a dash between them.
+/// Reads two numbers with a dash between them.
 fn range(word: &[u8], number: fn(&[u8]) -> Option<u64>) -> Option<(u64, u64)> {
     let dash = word.iter().position(|b| *b == b'-')?;
     Some((number(&word[..dash])?, number(&word[dash + 1..])?))
 }
 
-/// Where a text is in a line.
+/// Finds a text in a line.
 fn find(line: &[u8], what: &[u8]) -> Option<usize> {
     line.windows(what.len()).position(|part| part == what)
 }
 
-/// Target, number of regions and region of a tracepoint: `target_id=T nr_regions=N START-END: COUNT [AGE]`.
+/// Reads target, number of regions and region from a line of the tracepoint: `target_id=T nr_regions=N START-END: COUNT [AGE]`.
 fn aggregated(text: &[u8]) -> Option<(u64, u64, Region)> {
     let mut words = words(text);
     let target = decimal(words.next()?.strip_prefix(b"target_id=")?)?;
@@ -65,18 +65,18 @@ fn aggregated(text: &[u8]) -> Option<(u64, u64, Region)> {
     Some((target, regions, region(start, end, decimal(words.next()?)?)?))
 }
 
-/// A region of damo's report: `START-END (SIZE) COUNT AGE`.
+/// Reads a region from damo's report: `START-END (SIZE) COUNT AGE`.
 fn reported(line: &[u8]) -> Option<Region> {
     let (start, end) = range(words(line).next()?, hexadecimal)?;
     let behind = line.iter().position(|b| *b == b')')? + 1;
     region(start, end, decimal(words(&line[behind..]).next()?)?)
 }
 
-/// What is known between lines.
+/// State between lines.
 #[derive(Default)]
 struct Reading {
     target: Option<u64>,
-    /// Regions that the aggregation has and that are not there yet.
+    /// Number of regions that the aggregation has and that were not read yet.
     missing: u64,
     regions: Vec<Region>,
 }
@@ -124,7 +124,7 @@ impl Format for Damon {
 }
 
 impl Reading {
-    /// Takes a line; what is wrong with it.
+    /// Takes a line. The error says what is wrong with it.
     fn line(&mut self, line: &[u8]) -> Result<(), String> {
         if is_remark(line) {
             return Ok(());
@@ -150,10 +150,10 @@ impl Reading {
         }
         if let Some(text) = line.strip_prefix(b"nr_regions:") {
             return self
-                .begin(decimal(text.trim_ascii()).ok_or_else(|| format!("no number of regions: {}", shown(line)))?);
+                .begin(decimal(text.trim_ascii()).ok_or_else(|| format!("not a number of regions: {}", shown(line)))?);
         }
         if let Some(text) = line.strip_prefix(b"target_id:") {
-            // Of a process that has none, damo says None.
+            // If a process has no target, damo writes None.
             return decimal(text.trim_ascii()).map_or(Ok(()), |target| self.target(target));
         }
         if HEADS.iter().any(|head| line.starts_with(head))
@@ -169,7 +169,7 @@ impl Reading {
         if first == target {
             return Ok(());
         }
-        Err(format!("regions of two targets, {first} and {target}; keep the lines of one alone"))
+        Err(format!("regions of two targets, {first} and {target}; keep only the lines of one target"))
     }
 
     fn begin(&mut self, regions: u64) -> Result<(), String> {
@@ -182,7 +182,7 @@ impl Reading {
 
     fn region(&mut self, region: Region) -> Result<(), String> {
         if self.missing == 0 {
-            return Err("an aggregation of no regions has one".to_owned());
+            return Err("a region in an aggregation whose number of regions is 0".to_owned());
         }
         self.missing -= 1;
         self.regions.push(region);
@@ -190,7 +190,7 @@ impl Reading {
     }
 }
 
-/// Stores the accesses of an aggregation; why there are too many.
+/// Stores the accesses of an aggregation. The inner error says why there are too many.
 fn play(regions: &[Region], sink: &mut Sink) -> Result<Result<(), String>, Error> {
     let used: Vec<Region> = regions.iter().filter(|region| region.count > 0).copied().collect();
     let rounds = used.iter().map(|region| region.count).max().unwrap_or(0);
@@ -201,7 +201,7 @@ fn play(regions: &[Region], sink: &mut Sink) -> Result<Result<(), String>, Error
     if sink.leaves_out(all) {
         return Ok(Ok(()));
     }
-    // A region's n-th pass of its count is in the round, from 0, in which that share of all rounds is full.
+    // If a region has the count c, its n-th pass is in the round (from 0) in which the share n/c of all rounds is complete.
     let pass = |at: usize, n: u64| Reverse(((rounds * n).div_ceil(used[at].count) - 1, at, n));
     let mut next: BinaryHeap<_> = (0..used.len()).map(|at| pass(at, 1)).collect();
     while let Some(Reverse((_, at, n))) = next.pop() {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! DynamoRIO's offline traces of memory accesses (drmemtrace) in their final form, after its raw2trace.
+//! DynamoRIO's offline traces of memory accesses (drmemtrace) in their final form, as raw2trace writes them.
 //!
-//! A file is of packed little-endian records of 12 bytes: type (2), size (2), address or value (8). It begins with a header
-//! that has the version and ends with a footer. Most traces have a file for each thread; a file may also have several
-//! threads, whose numbers come in between. Markers have the time in microseconds now and then.
+//! A file consists of packed little-endian records of 12 bytes: type (2), size (2), address or value (8). It begins with a header
+//! that has the version, and ends with a footer. Most traces have one file for each thread. A file may also have several threads;
+//! records between the accesses then give the thread's number. Markers give the time in microseconds now and then.
 //!
-//! Threads are put in one order by these times: what a file has from one time to its next comes before what other files
-//! have from a later time on. Files of the same time come in the order of their names.
+//! The import merges the threads by these times. The records of a file between two times come before those of other files that
+//! begin at a later time. Files with the same time come in the order of their names.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,9 +19,9 @@ use crate::Error;
 
 /// Bytes of a record.
 const RECORD: usize = 12;
-/// Versions of the format that are understood; 7 is the newest of August 2026.
+/// Versions of the format that this reads. Version 7 is the newest in August 2026.
 const VERSIONS: std::ops::RangeInclusive<u64> = 1..=7;
-/// Instructions that a bundle has at most: one length in a byte each.
+/// Largest number of instructions in a bundle: each byte has the length of one.
 const BUNDLE: usize = 8;
 
 /// Types of records.
@@ -35,40 +35,40 @@ mod record {
     pub const FOOTER: u16 = 26;
     pub const MARKER: u16 = 28;
     pub const MAYBE_FETCHED: u16 = 30;
-    /// The first one that no version up to 7 has.
+    /// The first type that no version up to 7 has.
     pub const UNKNOWN: u16 = 50;
 
-    /// Instructions that are fetched, by their kind: plain, jumps, calls and returns; sysenter; jumps taken and not taken.
+    /// Types of fetched instructions: plain ones, jumps, calls and returns; sysenter; jumps that are taken and not taken.
     #[inline]
     pub const fn is_instruction(kind: u16) -> bool {
         matches!(kind, 10..=16 | 31 | 48..=49)
     }
 }
 
-/// Kinds of markers, in the size of their records.
+/// Kinds of markers. The kind is in the size field of a marker.
 mod marker {
     pub const TIME: u16 = 2;
     pub const FILE_TYPE: u16 = 9;
     pub const VERSION: u16 = 12;
-    /// The kernel's accesses in a system call or in a switch to another thread begin and end.
+    /// The kernel's accesses begin or end, in a system call or in a switch to another thread.
     pub const KERNEL_BEGINS: [u16; 2] = [27, 34];
     pub const KERNEL_ENDS: [u16; 2] = [28, 35];
 }
 
-/// Bits of a file's type that make it useless, and why; the first that is set is named.
+/// Bits of a file's type that make the file useless, and why. The error names the first one that is set.
 const REFUSED: [(u64, &str); 6] = [
     (
         0x1 | 0x80 | 0x100 | 0x2000,
         "was filtered while it was recorded, so accesses are missing; record it without -L0_filter",
     ),
-    (0x4, "has instructions alone, no loads and stores; record it without -instr_only_trace"),
+    (0x4, "has only instructions, no loads and stores; record it without -instr_only_trace"),
     (0x10, "is of a 32-bit ARM program; only 64-bit programs are read"),
     (0x20, "is of a 32-bit x86 program; only 64-bit programs are read"),
-    (0x4000, "has samples of the kernel to put into traces; it is no trace of a program"),
+    (0x4000, "has samples of the kernel for use in other traces; it is not the trace of a program"),
     (0x4_0000, "is of a whole system, not of one program"),
 ];
-/// The other bits that are known: 0x2 unoptimized, 0x8 AArch64, 0x40 x86-64, 0x200 encodings, 0x400 system calls, 0x800
-/// blocking ones, 0x1000 and 0x8000 the kernel's part, 0x10000 by core, 0x20000 registers alone in encodings.
+/// The other known bits: 0x2 unoptimized, 0x8 AArch64, 0x40 x86-64, 0x200 encodings, 0x400 system calls, 0x800 blocking system
+/// calls, 0x1000 and 0x8000 the kernel's part, 0x10000 ordered by core, 0x20000 only registers in encodings.
 const ACCEPTED: u64 = 0x2 | 0x8 | 0x40 | 0x200 | 0x400 | 0x800 | 0x1000 | 0x8000 | 0x1_0000 | 0x2_0000;
 
 /// The format.
@@ -112,14 +112,14 @@ impl Format for Drmemtrace {
     }
 }
 
-/// Type, size and value.
+/// Type, size and value of a record.
 #[inline]
 fn fields(record: &[u8; RECORD]) -> (u16, u16, u64) {
     let [a, b, c, d, value @ ..] = *record;
     (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]), u64::from_le_bytes(value))
 }
 
-/// A file.
+/// The state of reading a file.
 struct Stream {
     input: Input,
     begun: bool,
@@ -127,7 +127,7 @@ struct Stream {
     ended: bool,
     thread: Option<u64>,
     kernel: bool,
-    /// The last instruction, and what is behind it.
+    /// The last instruction, and the address behind it.
     instruction: Option<(u64, u64)>,
 }
 
@@ -140,8 +140,8 @@ impl Stream {
         self.input.bad_record::<RECORD>(what)
     }
 
-    /// Takes records up to the first time that is later than `time`; that time, or `None` at the end of the file or of
-    /// what is wanted.
+    /// Takes records up to the first time that is later than `time`. Returns that time, or `None` at the end of the file or when
+    /// the trace is full.
     fn play(&mut self, time: u64, sink: &mut Sink, process: &mut Option<u64>) -> Result<Option<u64>, Error> {
         if time > 0 {
             sink.time(time);
@@ -188,9 +188,9 @@ impl Stream {
                     }
                 }
                 record::HEADER => self.version(value)?,
-                // Prefetches, flushes, encodings and instructions that are not fetched again; exits of threads.
+                // Prefetches, flushes, encodings, instructions that are not fetched again, and exits of threads.
                 ..record::UNKNOWN => {}
-                _ => return Err(self.bad(format!("a record of type {kind}; versions up to 7 of the format have none"))),
+                _ => return Err(self.bad(format!("a record of type {kind}, which no version up to 7 has"))),
             }
         }
         Ok(None)
@@ -198,13 +198,13 @@ impl Stream {
 
     fn no_footer(&self) -> Error {
         if self.begun {
-            self.bad("cut short: this is the last record, and it is no footer; is the recording still under way?")
+            self.bad("cut short: the last record is not a footer; is the recording still running?")
         } else {
             self.input.bad("is empty")
         }
     }
 
-    /// There is no access before its thread is known.
+    /// An access must come after the record that names its thread.
     #[inline]
     fn named(&self) -> Result<(), Error> {
         if self.thread.is_none() { Err(self.bad("an access before the record that names its thread")) } else { Ok(()) }
@@ -214,11 +214,11 @@ impl Stream {
     fn fetch(&mut self, sink: &mut Sink, address: u64, size: u64) -> Result<(), Error> {
         self.named()?;
         self.instruction = Some((address, address.saturating_add(size)));
-        // Without a size it only says where the next access is made.
+        // An instruction of size 0 only gives the address of the next access's instruction.
         if size == 0 { Ok(()) } else { sink.instruction(address, size) }
     }
 
-    /// Instructions one behind the other, the first one behind the last instruction. Each byte of the value is a length.
+    /// Takes instructions that follow the last one without gaps. Each byte of the value is the length of one.
     fn bundle(&mut self, sink: &mut Sink, count: u16, lengths: u64) -> Result<(), Error> {
         let lengths = lengths.to_le_bytes();
         let Some(lengths) = lengths.get(..usize::from(count)) else {
@@ -236,8 +236,7 @@ impl Stream {
             return Ok(());
         }
         let (first, last) = VERSIONS.into_inner();
-        let what =
-            format!("version {version} of DynamoRIO's traces; read are versions {first} to {last} of 64-bit programs");
+        let what = format!("version {version} of DynamoRIO's traces; only versions {first} to {last} can be imported");
         Err(self.bad(what))
     }
 

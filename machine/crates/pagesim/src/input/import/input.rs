@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that are imported: decompressed, in records or lines, with the place of each for messages.
+//! Reads the files that are imported: decompressed, as records or lines. Error messages give the place in the file.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,32 +11,32 @@ use super::{whole, zip};
 use crate::Error;
 use crate::error::At;
 
-/// Bytes of a file by which its format is found.
+/// Number of bytes at a file's beginning that are used to find the format.
 const HEAD: usize = 1 << 16;
-/// Longer lines are of no format.
+/// No format has longer lines.
 const LONGEST_LINE: usize = 1 << 16;
-/// Bytes read at once from a single file, and from each of many.
+/// Bytes read at once: from a single file, and from each of several files.
 const LARGE: usize = 1 << 20;
 const SMALL: usize = 1 << 18;
-/// Memory of an xz decompressor; xz -9 needs 65 MiB.
+/// Memory limit of an xz decompressor. xz -9 needs 65 MiB.
 const XZ_MEMORY: u64 = 1 << 28;
-/// Files of a folder at most: each has a thread at least, and a trace has so many of them.
+/// Largest number of files in a folder. Each has at least one thread, and a stored trace has at most this many threads.
 const FILES: usize = trapless_trace::HARTS as usize;
 
-/// First bytes of what can be decompressed.
+/// First bytes of the formats that can be decompressed.
 const ZSTD: &[u8] = &0xfd2f_b528_u32.to_le_bytes();
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = b"\xfd7zXZ\0";
-/// The first entry of an archive, and the end of one that has none.
+/// First bytes of an archive, and of an archive without entries.
 const ZIP: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-/// First bytes of what cannot, its name, and what does it.
+/// Formats that cannot be decompressed here: first bytes, name, and the command that decompresses them.
 const OTHERS: [(&[u8], &str, &str); 3] = [
     (b"BZh", "bzip2", "bzip2 -dk"),
     (b"\x04\x22\x4d\x18", "lz4", "lz4 -d"),
     (b"\xff\x06\x00\x00sNaPpY", "snappy", "snzip -dk"),
 ];
 
-/// The files of a trace: the one at a path, or those of a folder of DynamoRIO's.
+/// Opens the files of a trace: the one at a path, or those of a DynamoRIO folder.
 pub fn open(path: &Path) -> Result<Vec<Input>, Error> {
     if !path.is_dir() {
         return Ok(vec![Input::open(path, LARGE)?]);
@@ -48,13 +48,13 @@ pub fn open(path: &Path) -> Result<Vec<Input>, Error> {
         return Err(whole(path, what.to_owned()));
     }
     if files.len() > FILES {
-        return Err(whole(path, format!("{} traces in it; a stored trace has {FILES} threads at most", files.len())));
+        return Err(whole(path, format!("{} trace files; a stored trace has at most {FILES} threads", files.len())));
     }
     let capacity = if files.len() > 16 { SMALL } else { LARGE };
     files.iter().map(|file| Input::open(file, capacity)).collect()
 }
 
-/// The traces of a folder by name, or of the folder `trace` in it.
+/// The traces of a folder, or of the folder `trace` in it, sorted by name.
 fn in_folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let inner = path.join("trace");
     let folder = if inner.is_dir() { &inner } else { path };
@@ -70,18 +70,18 @@ fn in_folder(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// A file that is read once, from its beginning, decompressed if need be.
+/// A file that is read once, from its beginning, and decompressed if necessary.
 pub struct Input {
     path: PathBuf,
     reader: Box<dyn Read>,
     compressed: bool,
     buffer: Vec<u8>,
-    /// What of the buffer is not taken yet.
+    /// The part of the buffer that is not taken yet.
     from: usize,
     to: usize,
-    /// Where in the decompressed file `from` is.
+    /// Position of `from` in the decompressed file.
     offset: u64,
-    /// Records or lines taken.
+    /// Number of records or lines taken.
     taken: u64,
     ended: bool,
 }
@@ -103,7 +103,7 @@ impl Input {
         })
     }
 
-    /// The file's first bytes, which stay to be taken.
+    /// Returns the file's first bytes without taking them.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -112,7 +112,7 @@ impl Input {
         Ok(&self.buffer[..self.to.min(HEAD)])
     }
 
-    /// Reads more behind what is not taken yet; whether there was any.
+    /// Reads more behind the bytes that are not taken yet. Returns whether there was more.
     fn fill(&mut self) -> Result<bool, Error> {
         if self.from > 0 {
             self.buffer.copy_within(self.from..self.to, 0);
@@ -138,10 +138,10 @@ impl Input {
         Ok(false)
     }
 
-    /// The next record of `N` bytes.
+    /// Takes the next record of `N` bytes.
     ///
     /// # Errors
-    /// The file ends in the middle of one, or cannot be read.
+    /// The file ends in the middle of a record, or cannot be read.
     #[inline]
     pub fn record<const N: usize>(&mut self) -> Result<Option<[u8; N]>, Error> {
         loop {
@@ -162,16 +162,16 @@ impl Input {
         Err(Error::Import { path: self.path.clone(), at: At::Record(self.taken + 1, self.offset), what })
     }
 
-    /// An error in the record of `N` bytes that was taken last.
+    /// Makes an error about the record of `N` bytes that was taken last.
     pub fn bad_record<const N: usize>(&self, what: impl Into<String>) -> Error {
         let at = At::Record(self.taken, self.offset.saturating_sub(N as u64));
         Error::Import { path: self.path.clone(), at, what: what.into() }
     }
 
-    /// The next line without its end.
+    /// Takes the next line and returns it without its end.
     ///
     /// # Errors
-    /// The file ends in the middle of one, a line is too long, or the file cannot be read.
+    /// The file ends in the middle of a line, a line is too long, or the file cannot be read.
     #[inline]
     pub fn line(&mut self) -> Result<Option<&[u8]>, Error> {
         let mut seen = 0;
@@ -201,17 +201,17 @@ impl Input {
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
-    /// An error in the line that was taken last.
+    /// Makes an error about the line that was taken last.
     pub fn bad_line(&self, what: impl Into<String>) -> Error {
         Error::Import { path: self.path.clone(), at: At::Line(self.taken), what: what.into() }
     }
 
-    /// An error about the file.
+    /// Makes an error about the whole file.
     pub fn bad(&self, what: impl Into<String>) -> Error {
         whole(&self.path, what.into())
     }
 
-    /// The next bytes, as many as are there; none at the end.
+    /// Takes the next bytes, as many as the buffer has. Returns none at the end of the file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -226,7 +226,7 @@ impl Input {
     }
 }
 
-/// What is in a file, and whether it is compressed.
+/// Opens a file and decompresses it if necessary. Returns its content, and whether it was compressed.
 fn decompressed(path: &Path) -> Result<(Box<dyn Read>, bool), Error> {
     let file = File::open(path).map_err(Error::io(path))?;
     let mut plain = BufReader::with_capacity(SMALL, file);

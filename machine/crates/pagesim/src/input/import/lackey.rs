@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text of valgrind's tool lackey (`--trace-mem=yes`) into stored traces.
+//! Converts the text of valgrind's tool lackey (`--trace-mem=yes`) into stored traces.
 //!
-//! Lackey prints a line an access: `I  ADDRESS,SIZE` for an instruction and behind it, for its data, ` L`, ` S` or ` M`
-//! (load, store; both to one place), the address in hexadecimal, the size in decimal. Valgrind's own lines begin with
-//! `==`, `--` or `**`.
+//! Lackey prints one line for each access. The line of an instruction begins with `I  ADDRESS,SIZE`; the lines of its data
+//! accesses follow and begin with ` L` (load), ` S` (store) or ` M` (load and store of one place). The address is hexadecimal,
+//! the size decimal. Valgrind's own lines begin with `==`, `--` or `**`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::{Format, Input, Part, Target, only};
 use crate::Error;
 use crate::input::LINE_SHIFT;
 
-/// Longer lines are not lackey's.
+/// No line of lackey is longer.
 const LONGEST_LINE: usize = 1 << 16;
 
 /// The format.
@@ -50,28 +50,28 @@ impl Format for Lackey {
     }
 }
 
-/// Turns lackey's text into a stored trace of lines, piece by piece.
+/// Converts lackey's text piece by piece into a stored trace of lines.
 pub struct Recorder {
-    /// Where the text comes from and where the trace goes, for messages.
+    /// Source of the text and destination of the trace, for error messages.
     from: PathBuf,
     to: PathBuf,
     writer: Writer,
     part: Part,
-    /// Accesses so far, left out or stored.
+    /// Accesses so far, stored or skipped.
     accesses: u64,
     /// Instructions stored so far.
     instructions: u64,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line whose end has not arrived yet.
     partial: Vec<u8>,
     /// Lines so far.
     lines: u64,
-    /// There was a line of valgrind's own.
+    /// Whether one of valgrind's own lines came before.
     banner: bool,
 }
 
 impl Recorder {
-    /// Begins a trace in `file`, an empty file that will be `to`; the text is from `from`. `command` is what the trace's
-    /// header tells of where it comes from.
+    /// Begins a trace in `file`, which is empty and will get the name `to`. The text comes from `from`. The header of the trace
+    /// gives `command` as its origin.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -79,7 +79,7 @@ impl Recorder {
         Recorder::with_tool("lackey", from, to, file, command, part)
     }
 
-    /// Begins a trace of another tool of valgrind's.
+    /// Begins a trace of another valgrind tool.
     pub(in crate::input) fn with_tool(
         tool: &str,
         from: &Path,
@@ -110,21 +110,20 @@ impl Recorder {
         self.accesses.saturating_sub(self.part.skip)
     }
 
-    /// Accesses left out so far.
+    /// Accesses skipped so far.
     pub fn skipped(&self) -> u64 {
         self.accesses.min(self.part.skip)
     }
 
-    /// Whether as many accesses are stored as there should be.
+    /// Whether the limit of stored accesses is reached.
     pub fn full(&self) -> bool {
         self.stored() >= self.part.limit
     }
 
-    /// Takes the next bytes of the text, which may end anywhere. What comes once the trace is [full](Recorder::full)
-    /// is not looked at.
+    /// Takes the next bytes of the text, which may end anywhere. Ignores them once the trace is [full](Recorder::full).
     ///
     /// # Errors
-    /// A line is not one of lackey's, or the trace cannot be written.
+    /// A line is not lackey's, or the trace cannot be written.
     pub fn feed(&mut self, mut text: &[u8]) -> Result<(), Error> {
         if !self.partial.is_empty() {
             let Some(end) = text.iter().position(|b| *b == b'\n') else { return self.keep(text) };
@@ -147,10 +146,10 @@ impl Recorder {
         }
     }
 
-    /// Completes the trace; what it holds.
+    /// Completes the trace. Returns the totals of its content.
     ///
     /// # Errors
-    /// The text ended in the middle of a line or without an access, or the trace cannot be written.
+    /// The text ended in the middle of a line or has no access, or the trace cannot be written.
     pub fn finish(mut self) -> Result<Totals, Error> {
         if !self.partial.is_empty() && !self.full() {
             return Err(self.bad("cut in the middle of the line", 1, &self.partial));
@@ -184,12 +183,12 @@ impl Recorder {
         Ok(())
     }
 
-    /// The error that what comes in ended too early.
+    /// Makes the error for input that ended too early.
     pub(in crate::input) fn cut(&self) -> Error {
         Error::Records { path: self.from.clone(), accesses: self.accesses }
     }
 
-    /// One access. The instruction that makes it has been counted already, unless it is the fetch.
+    /// Takes one access. The instruction that makes the access is counted already, unless the access is its fetch.
     #[inline]
     pub(in crate::input) fn access(&mut self, kind: Kind, address: u64, size: u64) -> Result<(), Error> {
         let counted = u64::from(kind != Kind::Fetch);
@@ -208,28 +207,28 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes a line that is no access; what comes behind it.
+    /// Takes a line that is not an access. Returns the text behind it.
     fn other<'a>(&mut self, text: &'a [u8]) -> Result<&'a [u8], Error> {
         self.lines += 1;
         let end = text.iter().position(|b| *b == b'\n').unwrap_or(text.len());
         let line = &text[..end];
         let own = [b"==", b"--", b"**"].iter().any(|mark| line.starts_with(*mark));
         self.banner |= own;
-        // Valgrind repeats the command in its first lines, line breaks in it as they are.
+        // Valgrind repeats the command in its first lines, and keeps line breaks in it.
         if own || self.banner && self.accesses == 0 {
             return Ok(&text[(end + 1).min(text.len())..]);
         }
         Err(self.bad("neither an access as lackey writes it nor a line of valgrind's", 0, line))
     }
 
-    /// An error in the line that is `ahead` of those counted.
+    /// Makes an error about the line whose number is `ahead` greater than the lines counted.
     fn bad(&self, what: &'static str, ahead: u64, line: &[u8]) -> Error {
         let text = String::from_utf8_lossy(&line[..line.len().min(60)]).into_owned();
         Error::Lackey { path: self.from.clone(), line: self.lines + ahead, what, text }
     }
 }
 
-/// Kind, address and size (at least 1) of the access in the first line, and what comes behind it.
+/// Reads kind, address and size (at least 1) of the access in the first line. Returns also the text behind it.
 #[inline]
 fn parse(text: &[u8]) -> Option<(u8, u64, u64, &[u8])> {
     let (head, rest) = text.split_first_chunk::<3>()?;
@@ -243,7 +242,7 @@ fn parse(text: &[u8]) -> Option<(u8, u64, u64, &[u8])> {
     (size > 0 && address.checked_add(size).is_some() && size < 1 << 16).then_some((what, address, size, rest))
 }
 
-/// The number before the byte `end`, at least a digit, and what comes behind that byte.
+/// Reads the number before the byte `end`, which has at least one digit. Returns also the text behind that byte.
 #[inline]
 fn number<const BASE: u64>(text: &[u8], end: u8) -> Option<(u64, &[u8])> {
     let mut v = 0u64;
@@ -254,7 +253,7 @@ fn number<const BASE: u64>(text: &[u8], end: u8) -> Option<(u64, &[u8])> {
             _ if b == end && at > 0 => return Some((v, &text[at + 1..])),
             _ => return None,
         };
-        // Sixteen hexadecimal digits fill a number.
+        // A number has at most sixteen hexadecimal digits.
         if at == 16 {
             return None;
         }

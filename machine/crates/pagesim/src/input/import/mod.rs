@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of other programs into stored ones. A format is a file here that implements [`Format`], and a line in [`FORMATS`].
+//! Converts the traces of other programs into stored ones. A format is a file here that implements [`Format`], and an entry in
+//! [`FORMATS`].
 
 mod champsim;
 mod csv;
@@ -24,7 +25,7 @@ use crate::Error;
 pub use input::Input;
 pub use sink::Sink;
 
-/// Every format. Detection asks them in this order: those with the clearest marks come first.
+/// All formats. Detection tries them in this order: those with the clearest marks come first.
 pub static FORMATS: [&dyn Format; 7] = [
     &drmemtrace::Drmemtrace,
     &lackey::Lackey,
@@ -37,59 +38,59 @@ pub static FORMATS: [&dyn Format; 7] = [
 
 /// A format of traces.
 pub trait Format: Sync {
-    /// What `--format` calls it.
+    /// The name for `--format`.
     fn name(&self) -> &'static str;
 
-    /// What it is, for the help: a few words.
+    /// A description of a few words for the help.
     fn about(&self) -> &'static str;
 
-    /// The options that it takes, beside those that all take: some of `columns`, `unit` and `instructions`.
+    /// The options that it takes in addition to the general ones: some of `columns`, `unit` and `instructions`.
     fn takes(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether a file is in this format, by its first bytes (64 KiB, or all of a shorter file).
+    /// Whether a file is in this format, judged by its first bytes (64 KiB, or all of a shorter file).
     fn detects(&self, head: &[u8]) -> bool;
 
-    /// Stores a trace. There is more than one input only for a format of [folders](Format::folders).
+    /// Stores a trace. Only a format of [folders](Format::folders) gets more than one input.
     ///
     /// # Errors
-    /// An input is not in this format or not whole, or the trace cannot be written.
+    /// An input is not in this format or incomplete, or the trace cannot be written.
     fn import(&self, inputs: Vec<Input>, target: Target) -> Result<Totals, Error>;
 
-    /// Whether a trace may be a folder with several files.
+    /// Whether a trace may be a folder of several files.
     fn folders(&self) -> bool {
         false
     }
 }
 
-/// Which part of a program's accesses is stored.
+/// The part of a program's accesses that is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Accesses that are left out at the beginning.
+    /// Number of accesses to skip at the beginning.
     pub skip: u64,
-    /// Accesses that are stored at most (an instruction is not divided, so a few more).
+    /// Largest number of accesses to store. The last instruction is stored whole, so there may be a few more.
     pub limit: u64,
 }
 
 impl Part {
-    /// All of them.
+    /// All accesses.
     pub const ALL: Part = Part { skip: 0, limit: u64::MAX };
 }
 
-/// What only some formats need.
+/// Options that only some formats take.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Names of a CSV file's columns, with commas between them, instead of its first line.
+    /// Names of a CSV file's columns, separated by commas. They replace those of its first line.
     pub columns: Option<String>,
-    /// Objects are places in units of this number of bytes, and their sizes count. `None`: an object is one page.
+    /// Bytes of a unit: object numbers are positions in units, and sizes count. `None`: an object is one page.
     pub unit: Option<u64>,
-    /// Instructions that count for each access of a trace that has none; 1 if absent.
+    /// Instructions to count for each access of a trace that has no instructions; 1 if absent.
     pub instructions: Option<u64>,
 }
 
 impl Options {
-    /// Names of those that are given.
+    /// Names of the options that are given.
     fn given(&self) -> impl Iterator<Item = &'static str> {
         let all = [
             ("columns", self.columns.is_some()),
@@ -100,39 +101,39 @@ impl Options {
     }
 }
 
-/// Where a trace goes, and what of it.
+/// Where a trace goes, and which part of it is stored.
 #[derive(Debug)]
 pub struct Target {
-    /// Where it comes from, for messages and the trace's header.
+    /// The origin of the trace, for messages and the trace's header.
     pub from: PathBuf,
-    /// The name that it will have, for messages.
+    /// The name that the trace will get, for messages.
     pub to: PathBuf,
-    /// An empty file that can be read and written; it will be `to`.
+    /// An empty file that can be read and written. It will get the name `to`.
     pub file: File,
     /// Which part is stored.
     pub part: Part,
-    /// What only some formats need.
+    /// Options that only some formats take.
     pub options: Options,
 }
 
-/// The format with this name.
+/// Finds the format with this name.
 ///
 /// # Errors
-/// There is none; the message lists all.
+/// There is no such format. The message lists all formats.
 pub fn format(name: &str) -> Result<&'static dyn Format, Error> {
     let found = FORMATS.into_iter().find(|format| format.name() == name);
     found.ok_or_else(|| Error::Settings(format!("'{name}' is not a format of traces; known are {}", names())))
 }
 
-/// All names.
+/// The names of all formats.
 fn names() -> String {
     FORMATS.map(Format::name).join(", ")
 }
 
-/// Turns a trace of another program into a stored one. The format is found out if `named` does not say it.
+/// Converts a trace of another program into a stored one. Detects the format if `named` does not give it.
 ///
 /// # Errors
-/// The format is not clear, the input is not in this format or not whole, or the trace cannot be written.
+/// The format is unclear, the input is not in this format or incomplete, or the trace cannot be written.
 pub fn import(target: Target, named: Option<&str>) -> Result<Totals, Error> {
     let named = match (named, &target.options.columns) {
         (None, Some(_)) => Some("csv"),
@@ -153,7 +154,7 @@ pub fn import(target: Target, named: Option<&str>) -> Result<Totals, Error> {
     format.import(inputs, target)
 }
 
-/// The format of the first file.
+/// Detects the format of the first file.
 fn detect(from: &Path, inputs: &mut [Input]) -> Result<&'static dyn Format, Error> {
     let head = inputs.first_mut().map(Input::head).transpose()?.unwrap_or_default();
     if head.is_empty() {
@@ -163,12 +164,12 @@ fn detect(from: &Path, inputs: &mut [Input]) -> Result<&'static dyn Format, Erro
     found.ok_or_else(|| whole(from, format!("its content does not tell its format; give --format: {}", names())))
 }
 
-/// An error about a whole file.
+/// Makes an error about a whole file.
 fn whole(path: &Path, what: String) -> Error {
     Error::Import { path: path.to_owned(), at: crate::error::At::Whole, what }
 }
 
-/// The input of a format whose traces are single files.
+/// Returns the input of a format whose traces are single files.
 fn only(inputs: Vec<Input>, target: &Target) -> Result<Input, Error> {
     let input = inputs.into_iter().next();
     input.ok_or_else(|| whole(&target.from, "has no trace in it".to_owned()))

@@ -6,10 +6,10 @@
 //! | 4 | time in seconds |
 //! | 8 | object |
 //! | 4 | its size in bytes |
-//! | 8 | number, from 1, of the record of the object's next request; -1 or 2^63 - 1 if there is none |
+//! | 8 | number (from 1) of the record of the object's next request; -1 or 2^63 - 1 if there is none |
 //!
-//! A request is a load of one page, whatever its size. With a unit, objects are places of a device, and a request accesses
-//! each page that its bytes are in.
+//! Without a unit, a request is a load of one page, whatever its size. With a unit, object numbers are positions on a device, and
+//! a request accesses each page that contains some of its bytes.
 
 use trapless_trace::{Grain, Kind, Totals};
 
@@ -20,7 +20,7 @@ use crate::Error;
 
 /// Bytes of a record.
 const RECORD: usize = 24;
-/// There is no next request.
+/// Values that mean that the object is not requested again.
 const NEVER: [i64; 2] = [-1, i64::MAX];
 
 /// The format.
@@ -58,15 +58,15 @@ impl Format for OracleGeneral {
         &["unit", "instructions"]
     }
 
-    /// There is no mark in the file, but records name later records of the same object: all names must be right, and there
-    /// must be some.
+    /// Files have no mark of this format, but records refer to later records of the same object. All these references must be
+    /// right, and there must be some.
     fn detects(&self, head: &[u8]) -> bool {
         let (records, _) = head.as_chunks::<RECORD>();
         let requests: Vec<Request> = records.iter().map(request).collect();
         let mut links = 0;
         let right = requests.iter().enumerate().all(|(at, r)| {
             let Ok(next) = usize::try_from(r.next) else { return r.next == -1 };
-            // It counts from 1.
+            // Records are numbered from 1.
             match requests.get(next.wrapping_sub(1)) {
                 Some(later) => {
                     links += 1;
@@ -89,7 +89,7 @@ impl Format for OracleGeneral {
             let Request { time, object, size, next } = request(&record);
             if next < 0 && !NEVER.contains(&next) {
                 let what =
-                    format!("the object's next request is {next}, no number of a record; is this oracleGeneral?");
+                    format!("the object's next request is {next}, not the number of a record; is this oracleGeneral?");
                 return Err(input.bad_record::<RECORD>(what));
             }
             sink.time(u64::from(time));
@@ -101,17 +101,17 @@ impl Format for OracleGeneral {
     }
 }
 
-/// Objects as pages.
+/// Converts objects to pages.
 pub struct Objects {
     pub pages: Pages,
     unit: Option<u64>,
 }
 
-/// Bytes that a device has at most: those of pages of 42 bits.
+/// Largest size of a device in bytes: 2^42 pages.
 const DEVICE: u64 = 1 << 54;
 
 impl Objects {
-    /// Objects with a size or without, as the options say.
+    /// Makes the conversion that the options ask for: objects with sizes, or without.
     pub fn new(options: &Options) -> Result<Objects, Error> {
         if options.unit == Some(0) {
             return Err(Error::Settings("--unit must be 1 or more bytes, not 0".to_owned()));
@@ -119,7 +119,8 @@ impl Objects {
         Ok(Objects { pages: Pages::default(), unit: options.unit })
     }
 
-    /// An access to an object with a number; why there is none. What the sink says comes first.
+    /// Stores an access to an object that has a number. The inner error says why that is impossible; the outer error is the
+    /// sink's.
     pub fn access(&mut self, sink: &mut Sink, kind: Kind, object: u64, size: u64) -> Result<Result<(), String>, Error> {
         let Some(unit) = self.unit else { return sink.alone(kind, self.pages.number(object)).map(Ok) };
         let first = object.checked_mul(unit);

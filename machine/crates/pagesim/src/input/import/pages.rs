@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names of objects as page numbers.
+//! Gives objects page numbers.
 
 use std::collections::HashMap;
 
-/// Numbers below this are page numbers themselves: 41 bits. The others get numbers of 42 bits, of which the simulator can
-/// tell lines apart even if several programs share a cache.
+/// Numbers below this (41 bits) are used as page numbers. Other objects get page numbers of 42 bits. With these, the simulator
+/// can still tell lines apart when several programs share a cache.
 const OWN: u64 = 1 << 41;
 
-/// Gives objects pages: the same one for each access to an object, and to no two objects the same.
+/// Gives each object a page: always the same one for an object, and different ones for different objects.
 ///
-/// A number below 2^41 is the page's number, so that neighbours stay neighbours. A larger number or a name is most likely a
-/// hash, whose neighbours mean nothing: its page is 2^41 and more, in an order that scatters objects of about the same time.
+/// A number below 2^41 is used as the page's number, so that neighbours stay neighbours. A larger number or a name is most likely
+/// a hash, whose neighbours mean nothing. It gets a page number of 2^41 or more, in an order that scatters objects that first
+/// appear at about the same time.
 #[derive(Default)]
 pub struct Pages {
     numbers: HashMap<u64, u64>,
@@ -18,7 +19,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The page of an object with a number.
+    /// The page of an object that has a number.
     #[inline]
     pub fn number(&mut self, number: u64) -> u64 {
         if number < OWN {
@@ -28,7 +29,7 @@ impl Pages {
         *self.numbers.entry(number).or_insert(next)
     }
 
-    /// The page of an object with a name that is no number.
+    /// The page of an object whose name is not a number.
     pub fn name(&mut self, name: &[u8]) -> u64 {
         if let Some(page) = self.names.get(name) {
             return *page;
@@ -43,7 +44,7 @@ impl Pages {
     }
 }
 
-/// Another number of 41 bits for each number of 41 bits: products with odd numbers and shifted sums can be undone.
+/// Maps each number of 41 bits to another one, one to one: products with odd numbers and shifted sums can be inverted.
 fn scattered(mut n: u64) -> u64 {
     for factor in [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9] {
         n = n.wrapping_mul(factor) & (OWN - 1);
@@ -66,12 +67,12 @@ mod tests {
         all.extend((0..20_000u64).map(|n| pages.name(&n.to_be_bytes())));
         assert_eq!(all.len(), 40_000);
         assert!(all.iter().all(|page| *page < 1 << 42));
-        // Small numbers stay as they are, the others have few neighbours.
+        // Small numbers stay as they are. The others have few neighbours.
         assert_eq!(pages.number(12_345), 12_345);
         let mut large: Vec<u64> = all.into_iter().filter(|page| *page >= OWN).collect();
         large.sort_unstable();
         assert!(large.windows(2).filter(|two| two[1] == two[0] + 1).count() < 30);
-        // The same again.
+        // Asking again gives the same pages.
         assert_eq!(pages.number(numbers[1]), OWN | scattered(0));
         assert_eq!(pages.name(&5u64.to_be_bytes()), OWN | scattered(10_000 + 5));
     }

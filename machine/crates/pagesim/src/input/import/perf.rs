@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Samples of Linux's perf with the addresses of data: the text of
-//! `perf script -F comm,pid,tid,time,event,ip,addr` for a recording of `perf mem record`.
+//! Samples of Linux's perf with data addresses: the text of `perf script -F comm,pid,tid,time,event,ip,addr` for a recording of
+//! `perf mem record`.
 //!
-//! A line is `comm pid/tid time: event: addr ip`; pid and ip may be absent, numbers of CPUs and periods may be there. The
-//! event's name says whether the sample is a load or a store. A sample is a data access and, with ip, the fetch before it.
+//! A line is `comm pid/tid time: event: addr ip`. The pid and the ip may be absent; numbers of CPUs and periods may be present.
+//! The event's name says whether the sample is a load or a store. A sample becomes a data access. If it has an ip, a fetch from
+//! there comes before the access.
 
 use trapless_trace::{Grain, Kind, Totals};
 
@@ -12,14 +13,14 @@ use super::text::{decimal, hexadecimal, is_remark, shown, words};
 use super::{Format, Input, Sink, Target, only};
 use crate::Error;
 
-/// Addresses from here on are the kernel's.
+/// Addresses from this one on belong to the kernel.
 const KERNEL: u64 = 1 << 63;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// The format.
 pub struct Perf;
 
-/// A line.
+/// The fields of a line.
 #[derive(Debug, PartialEq, Eq)]
 struct Sample<'a> {
     process: Option<u64>,
@@ -31,7 +32,7 @@ struct Sample<'a> {
     ip: Option<u64>,
 }
 
-/// Seconds with a fraction and a colon behind it, in nanoseconds.
+/// Reads seconds with a fraction and a colon behind them. Returns nanoseconds.
 fn time(word: &[u8]) -> Option<u64> {
     let word = word.strip_suffix(b":")?;
     let dot = word.iter().position(|b| *b == b'.')?;
@@ -47,7 +48,7 @@ fn sample(line: &[u8]) -> Option<Sample<'_>> {
     let mut before = words(line).take_while(|word| time(word).is_none()).collect::<Vec<_>>();
     let mut behind = words(line).skip(before.len());
     let time = time(behind.next()?)?;
-    // The name of the program may have blanks in it, so the thread is found from the other side.
+    // The program's name may contain blanks, so the thread is found from the end.
     if before.last()?.starts_with(b"[") {
         before.pop();
     }
@@ -58,7 +59,7 @@ fn sample(line: &[u8]) -> Option<Sample<'_>> {
     };
     let mut event = behind.next()?;
     if decimal(event).is_some() {
-        // The period of the sample.
+        // This word was the period of the sample.
         event = behind.next()?;
     }
     let event = event.strip_suffix(b":")?;
@@ -113,7 +114,7 @@ impl Format for Perf {
     }
 }
 
-/// Takes a line; what is wrong with it.
+/// Takes a line. The inner error says what is wrong with the line.
 fn take(line: &[u8], sink: &mut Sink, process: &mut Option<u64>) -> Result<Result<(), String>, Error> {
     let Some(sample) = sample(line) else {
         let what = "not a line of perf script -F comm,pid,tid,time,event,ip,addr";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Accesses of any format into a stored trace.
+//! Stores the accesses of any format in a trace.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,46 +9,46 @@ use trapless_trace::{Grain, HARTS, Header, Kind, Moment, Place, Totals, Writer};
 use super::{Part, Target, whole};
 use crate::Error;
 
-/// Bytes of a name that a trace's header keeps.
+/// Bytes of a name that the header of a trace keeps.
 const NAME: usize = 900;
 
-/// What a trace's header says.
+/// Content of a trace's header.
 pub struct About {
     /// Name of the format.
     pub format: &'static str,
-    /// Size of blocks.
+    /// Size of the blocks.
     pub grain: Grain,
-    /// Ticks of [`Sink::time`] a second; 0 if the time is not stored.
+    /// Ticks of [`Sink::time`] per second; 0 if the time is not stored.
     pub clock_hz: u64,
-    /// What a reader of the trace should know, or nothing.
+    /// What readers of the trace should know; may be empty.
     pub note: &'static str,
 }
 
-/// Stores accesses; each thread is a hart.
+/// Stores accesses. Each thread becomes a hart.
 pub struct Sink {
     from: PathBuf,
     to: PathBuf,
     writer: Writer,
     part: Part,
     shift: u32,
-    /// Instructions for each access, if the format has none.
+    /// Instructions to count for each access, if the format has no instructions.
     each: u64,
-    /// Accesses so far, left out or stored.
+    /// Accesses so far, stored or skipped.
     accesses: u64,
-    /// Accesses of the user or of the kernel are stored.
+    /// Whether accesses of the user, and of the kernel, were stored.
     stored: [bool; 2],
-    /// The thread whose accesses come, and the hart of the last access with its thread.
+    /// The thread of the next accesses, and the hart and thread of the last access.
     thread: u64,
     last: Option<(u64, u16)>,
     harts: HashMap<u64, u16>,
-    /// Instructions of each hart that are stored.
+    /// Stored instructions of each hart.
     instructions: Vec<u64>,
     kernel: bool,
     first: Option<u64>,
     now: u64,
 }
 
-/// The beginning of a name, cut between characters.
+/// The beginning of a name, cut at the end of a character.
 pub fn beginning(name: &str) -> &str {
     let mut end = name.len().min(NAME);
     while !name.is_char_boundary(end) {
@@ -61,7 +61,7 @@ impl Sink {
     /// Begins a trace.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The trace cannot be written.
     pub fn new(target: Target, about: &About) -> Result<Sink, Error> {
         let Target { from, to, file, part, options } = target;
         let name = from.file_name().unwrap_or(from.as_os_str()).to_string_lossy();
@@ -94,13 +94,13 @@ impl Sink {
         })
     }
 
-    /// Whether as many accesses are stored as there should be.
+    /// Whether the limit of stored accesses is reached.
     #[inline]
     pub fn full(&self) -> bool {
         self.accesses.saturating_sub(self.part.skip) >= self.part.limit
     }
 
-    /// Passes over that many accesses if all of them are to be left out; whether they are.
+    /// Skips this many accesses if all of them must be left out. Returns whether it did.
     pub fn leaves_out(&mut self, accesses: u64) -> bool {
         let all = self.accesses.saturating_add(accesses);
         let passed = all <= self.part.skip;
@@ -110,24 +110,24 @@ impl Sink {
         passed
     }
 
-    /// The thread whose accesses come now; 0 if nothing is said.
+    /// Sets the thread of the next accesses. The thread is 0 until this is called.
     #[inline]
     pub fn thread(&mut self, thread: u64) {
         self.thread = thread;
     }
 
-    /// Whether the accesses that come are the kernel's.
+    /// Sets whether the next accesses are the kernel's.
     pub fn kernel(&mut self, kernel: bool) {
         self.kernel = kernel;
     }
 
-    /// The time of the accesses that come, in ticks since any moment. It does not go back.
+    /// Sets the time of the next accesses, in ticks since an arbitrary moment. Time never goes back.
     pub fn time(&mut self, ticks: u64) {
         let first = *self.first.get_or_insert(ticks);
         self.now = self.now.max(ticks.saturating_sub(first));
     }
 
-    /// An instruction is fetched and retired.
+    /// Stores the fetch of an instruction, which also retires.
     ///
     /// # Errors
     /// The trace cannot be written, or there are too many threads.
@@ -139,7 +139,7 @@ impl Sink {
         Ok(())
     }
 
-    /// A load or store by the instruction that was fetched last; an access that reaches into several blocks counts in each.
+    /// Stores a load or store of the instruction that was fetched last. An access that touches several blocks counts in each.
     ///
     /// # Errors
     /// The trace cannot be written, or there are too many threads.
@@ -158,7 +158,7 @@ impl Sink {
         Ok(())
     }
 
-    /// An access in a format without instructions, by the number of its block.
+    /// Stores an access in a format without instructions. `block` is the number of its block.
     ///
     /// # Errors
     /// The trace cannot be written, or there are too many threads.
@@ -171,7 +171,7 @@ impl Sink {
         Ok(())
     }
 
-    /// An access that goes with the one that comes next, in a format without instructions.
+    /// Stores an access that belongs to the next one, in a format without instructions.
     ///
     /// # Errors
     /// The trace cannot be written, or there are too many threads.
@@ -196,7 +196,7 @@ impl Sink {
         Ok(())
     }
 
-    /// The hart of the thread.
+    /// The hart of the current thread.
     #[inline]
     fn hart(&mut self) -> Result<u16, Error> {
         match self.last {
@@ -210,7 +210,8 @@ impl Sink {
         let hart = match self.harts.get(&self.thread) {
             Some(hart) => *hart,
             None if next == usize::from(HARTS) => {
-                let what = format!("accesses of more than {HARTS} threads; a stored trace has no more, so divide it");
+                let what =
+                    format!("accesses of more than {HARTS} threads, the most that a stored trace can have; divide it");
                 return Err(whole(&self.from, what));
             }
             None => {
@@ -223,10 +224,10 @@ impl Sink {
         Ok(hart)
     }
 
-    /// Completes the trace; what it holds.
+    /// Completes the trace. Returns the totals of its content.
     ///
     /// # Errors
-    /// There is no access, or none of the user's; or the trace cannot be written.
+    /// The trace has no access, or none of the user's, or cannot be written.
     pub fn finish(mut self) -> Result<Totals, Error> {
         let [user, kernel] = self.stored;
         if !user {

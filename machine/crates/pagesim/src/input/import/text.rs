@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parts of lines.
+//! Reads parts of lines.
 
-/// How a line or a field begins, for messages: one line, at most 60 bytes of it.
+/// The beginning of a line or field for messages: on one line, at most 60 bytes.
 pub fn shown(text: &[u8]) -> String {
     format!("{:?}", String::from_utf8_lossy(&text[..text.len().min(60)]))
 }
@@ -11,13 +11,13 @@ pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|b| matches!(b, b' ' | b'\t')).filter(|word| !word.is_empty())
 }
 
-/// Whether a line is empty or a remark.
+/// Whether a line is empty or a comment.
 pub fn is_remark(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();
     line.is_empty() || line.starts_with(b"#")
 }
 
-/// A decimal number of digits alone.
+/// Reads a decimal number that consists of digits only.
 #[inline]
 pub fn decimal(text: &[u8]) -> Option<u64> {
     let digit = |b: &u8| b.is_ascii_digit().then(|| u64::from(b - b'0'));
@@ -25,7 +25,7 @@ pub fn decimal(text: &[u8]) -> Option<u64> {
     sum.filter(|_| !text.is_empty())
 }
 
-/// A hexadecimal number without a mark before it.
+/// Reads a hexadecimal number without a prefix.
 #[inline]
 pub fn hexadecimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 16 {
@@ -34,7 +34,7 @@ pub fn hexadecimal(text: &[u8]) -> Option<u64> {
     text.iter().try_fold(0, |sum, b| Some(sum << 4 | u64::from(char::from(*b).to_digit(16)?)))
 }
 
-/// A decimal number, or a hexadecimal one that begins with 0x.
+/// Reads a decimal number, or a hexadecimal one with the prefix 0x.
 #[inline]
 pub fn number(text: &[u8]) -> Option<u64> {
     match text {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The files of a zip archive one behind the other: so DynamoRIO keeps a thread's trace, a file for each chunk of it.
+//! Reads the files of a zip archive as one file. DynamoRIO keeps a thread's trace this way, with one file for each chunk of it.
 //!
-//! Sizes are taken from the archive's directory (APPNOTE.TXT 4.3.12), which is at its end; with zip64 (4.5.3) if they are
-//! large. Check sums are checked.
+//! Sizes come from the archive's directory (APPNOTE.TXT 4.3.12), which is at the archive's end. Large sizes use zip64 (4.5.3).
+//! Checksums are verified.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 
-/// Bytes of the end record, its longest comment, and the record that says where that of zip64 is.
+/// Bytes of the end record, of its longest comment, and of the record that locates the end record of zip64.
 const END: usize = 22;
 const COMMENT: usize = 0xffff;
 const LOCATOR: usize = 20;
-/// Fixed bytes of an entry of the directory, and of a file's own head.
+/// Fixed bytes of a directory entry, and of the header of a file.
 const ENTRY: usize = 46;
 const HEAD: u64 = 30;
-/// Bytes of a directory at most: a million chunks.
+/// Largest size of a directory in bytes: a million chunks.
 const DIRECTORY: u64 = 1 << 26;
 
 fn bad(what: &'static str) -> io::Error {
@@ -40,7 +40,7 @@ fn eight(bytes: &[u8], at: usize) -> u64 {
 
 /// A file in the archive.
 struct Entry {
-    /// Where its head is.
+    /// Position of its header.
     at: u64,
     deflated: bool,
     compressed: u64,
@@ -48,7 +48,7 @@ struct Entry {
     sum: u64,
 }
 
-/// Some bytes of a file.
+/// A range of bytes of a file.
 struct Span {
     file: Arc<File>,
     at: u64,
@@ -64,7 +64,7 @@ impl Read for Span {
     }
 }
 
-/// The file that is read at the moment.
+/// The file that is being read.
 struct Current {
     body: Box<dyn Read>,
     left: u64,
@@ -72,7 +72,7 @@ struct Current {
     crc: Crc,
 }
 
-/// An archive's files as one.
+/// The files of an archive, read as one.
 pub struct Zip {
     file: Arc<File>,
     entries: std::vec::IntoIter<Entry>,
@@ -124,7 +124,7 @@ impl Zip {
     }
 }
 
-/// The files of a directory, in its order.
+/// The files of a directory, in the directory's order.
 fn entries(mut directory: &[u8], length: u64) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     while !directory.is_empty() {
@@ -155,7 +155,7 @@ fn entries(mut directory: &[u8], length: u64) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Takes the numbers that do not fit into four bytes from an entry's zip64 field.
+/// Takes those numbers from an entry's zip64 field that do not fit into four bytes.
 fn enlarge(mut extra: &[u8], numbers: [&mut u64; 3]) -> io::Result<()> {
     let mut large: &[u8] = &[];
     while let Some((head, rest)) = extra.split_first_chunk::<4>() {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files that are cut, damaged or of no format: one line each, and no panic.
+//! Imports files that are cut, damaged or of no known format. Each gives an error of one line and no panic.
 
 use proptest::prelude::*;
 
 use super::write::{foot, head, record};
 use super::*;
 
-/// A format, a small trace of it, and whether that may be cut behind these bytes: where a record or a line ends.
+/// A format, a small trace of it, and whether a cut behind these bytes is allowed: one at the end of a record or a line.
 type Sample = (&'static str, Vec<u8>, fn(&[u8]) -> bool);
 
-/// One of each format.
+/// One sample of each format.
 fn samples() -> Vec<Sample> {
     let lines = |bytes: &[u8]| bytes.ends_with(b"\n");
     let instruction = [record(28, 2, 1000), record(10, 4, 0x1000), record(1, 8, 0x2000)].concat();
@@ -42,7 +42,7 @@ fn every_format_is_found() {
         }
         assert!(FORMATS.iter().filter(|f| f.detects(&bytes)).all(|f| f.name() == name), "{name}");
     }
-    // A request whose next one is for another object.
+    // A request refers to a record of another object as the next one.
     let mut wrong = write::oracle(&[(1, 1), (2, 1), (1, 1)]);
     wrong[48 + 4] = 9;
     for (bytes, says) in [
@@ -71,7 +71,7 @@ fn what_is_cut_short_is_refused() {
                 Ok(_) => assert!(whole, "{name}: {len} bytes"),
                 Err(error) => {
                     let text = complaint(Err(error));
-                    // Behind a head without accesses there may be nothing.
+                    // A file of a header without accesses may end there.
                     assert!(
                         text.contains("source: ") && (!whole || text.ends_with("has no memory access")),
                         "{name}: {text}"
@@ -88,7 +88,7 @@ fn what_is_cut_short_is_refused() {
         for (form, packed) in forms {
             assert!(of(&dir, &packed, Some(name)).is_ok(), "{name}, {form}");
             for len in 0..packed.len() {
-                // The comment at the end of an archive is of no interest.
+                // The comment at the end of an archive does not matter.
                 let comment = form == "zip" && len + 6 >= packed.len();
                 let cut = of(&dir, &packed[..len], Some(name));
                 assert!(comment || complaint(cut).contains("source: "), "{name}, {form}: {len} bytes");
@@ -110,7 +110,7 @@ fn what_is_wrong_in_a_compressed_file() {
     let at = wrong.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
     wrong[at + 16] ^= 1;
     assert!(complaint(of(&dir, &wrong, Some(name))).contains("a file's check sum is wrong"));
-    // A length that nothing has must not be believed.
+    // Absurd lengths must be refused.
     for place in [at + 20, at + 24, at + 28, at + 42] {
         let mut absurd = write::zip(&[&bytes], false);
         absurd[place..place + 2].copy_from_slice(&[0xfe, 0xff]);
@@ -132,7 +132,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let name = FORMATS[format].name();
         if like {
-            // The beginning of a trace before them, and some bytes of that wrong.
+            // The input begins with a part of a valid trace, in which some bytes are wrong.
             let sample = samples().into_iter().find(|(other, ..)| *other == name).unwrap().1;
             let mut whole = sample[..prefix.index(sample.len() + 1)].to_vec();
             whole.append(&mut bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Each format there and back.
+//! Writes each format, imports it and compares.
 
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ fn objects_by_number_by_name_and_as_places() {
     assert!(pages[1] >= 1 << 41 && pages[4] >= 1 << 41 && pages[1] != pages[4] && pages.iter().all(|p| *p < 1 << 42));
     assert_eq!((header.clock_hz, header.grain.shift()), (1, 12));
 
-    // Places of 512 bytes.
+    // Object numbers are positions in units of 512 bytes.
     let options = || Options { unit: Some(512), instructions: Some(3), ..ONE_PAGE };
     let trace = with(&dir, write::oracle(&[(7, 512), (15, 4097), (8, 0)]), Some("oracle-general"), options()).unwrap();
     let load = |page, instructions| (0, Kind::Load, false, page, instructions);
@@ -91,26 +91,26 @@ fn columns_of_csv() {
     assert_eq!(pages("0x10\n", "page").unwrap(), [16]);
     let said = |text: &str, columns: &str| complaint(with(&dir, text, None, named(columns)));
     for (text, columns, says) in [
-        ("1,2\n", "time,colour", "\"colour\" is no name of a column; known are time, address"),
-        ("1,2\n", "time,size", "just one column must be address, page or object"),
-        ("1,2\n", "page,object", "just one column must be"),
+        ("1,2\n", "time,colour", "\"colour\" is not the name of a column; known are time, address"),
+        ("1,2\n", "time,size", "exactly one column must be address, page or object"),
+        ("1,2\n", "page,object", "exactly one column must be"),
         ("1,2,3\n", "time,page", "line 1: more than 2 fields"),
         ("1,2\n3\n", "time,page", "line 2: 1 fields, not 2"),
         ("2,2\n1,2\n", "time,page", "line 2: \"1\" is an earlier time"),
-        ("nan,2\n", "time,page", "line 1: \"nan\" is no time"),
-        ("q,2\n", "kind,page", "line 1: \"q\" is no known kind"),
-        ("1,2,big\n", "time,page,size", "line 1: \"big\" is no size"),
-        ("1,t1\n", "page,thread", "line 1: \"t1\" is no number of a thread"),
+        ("nan,2\n", "time,page", "line 1: \"nan\" is not a time"),
+        ("q,2\n", "kind,page", "line 1: \"q\" is not a known kind"),
+        ("1,2,big\n", "time,page,size", "line 1: \"big\" is not a size"),
+        ("1,t1\n", "page,thread", "line 1: \"t1\" is not the number of a thread"),
         ("5,0\n", "address,size", "line 1: a size of 0 bytes; it must be 1 to 65536"),
         ("5,65537\n", "address,size", "a size of 65537 bytes"),
-        ("7ffe\n1\n", "address", "line 1: \"7ffe\" is no number such as 4096 or 0x1000"),
+        ("7ffe\n1\n", "address", "line 1: \"7ffe\" is not a number such as 4096 or 0x1000"),
         ("4503599627370496\n", "page", "line 1: page 4503599627370496 is beyond 2^52"),
-        ("1,\n", "time,object", "line 1: \"\" is no number"),
+        ("1,\n", "time,object", "line 1: \"\" is not a number"),
     ] {
         let found = said(text, columns);
         assert!(found.contains(says), "{text:?} {columns}: {found}");
     }
-    // The last line of all addresses.
+    // The last line of the address space.
     let top = format!("address,size\n{:#x},9\n", u64::MAX);
     assert_eq!(stored(&of(&dir, top, None).unwrap()).0.len(), 1);
 }
@@ -135,7 +135,7 @@ fn a_sample_of_perf() {
     assert_eq!(found, expected);
     assert_eq!((header.harts, header.kernel, header.clock_hz), (2, true, 1_000_000_000));
     assert!(header.writer.contains("perf (a sample, not all accesses): source"), "{}", header.writer);
-    // The kernel's are left out by default.
+    // The kernel's accesses are left out by default.
     assert_eq!(simulated(&trace), 2);
     for (text, says) in [
         (write::perf(&samples[1..2]), "all its accesses are the kernel's"),
@@ -156,15 +156,15 @@ fn counts_of_damon() {
     for text in [write::damon_events(&aggregations), write::damon_report(&aggregations)] {
         let (found, header) = stored(&of(&dir, text, None).unwrap());
         let pages: Vec<(u64, u64)> = found.iter().map(|(access, count)| (access.3, *count)).collect();
-        // Two rounds: the region with a count of one is in the second one.
+        // Two rounds: the region with a count of one is in the second round.
         assert_eq!(pages, [(20, 1), (10, 1), (11, 1), (20, 1), (11, 1)]);
         assert_eq!((header.grain.shift(), header.harts), (12, 1));
         assert!(header.writer.contains("damon (a sample, not all accesses)"));
     }
-    // Three rounds: two passes are in the second and third one.
+    // Three rounds: the region with two passes is in the second and the third round.
     let found = stored(&of(&dir, write::damon_events(&[vec![(10, 1, 2), (20, 1, 3)]]), None).unwrap()).0;
     assert_eq!(found.iter().map(|(access, _)| access.3).collect::<Vec<_>>(), [20, 10, 20, 10, 20]);
-    // What is left out takes no time, and of a long aggregation no more is stored than is wanted.
+    // Skipped accesses take no time. The import stops in a long aggregation when the limit is reached.
     let from = dir.path().join("source");
     let part = |skip, limit| {
         let found = imported(&dir, &from, None, Part { skip, limit }, ONE_PAGE).unwrap();
@@ -178,7 +178,7 @@ fn counts_of_damon() {
     for (text, says) in [
         (event("2 4096-8192: 1 0"), "line 1: cut short: the last aggregation has 1 of 2 regions"),
         (event("2 4096-8192: 1 0") + &event("3 4096-8192: 1"), "line 2: another aggregation begins after 1 regions"),
-        (event("0 4096-8192: 1 0"), "line 1: an aggregation of no regions has one"),
+        (event("0 4096-8192: 1 0"), "line 1: a region in an aggregation whose number of regions is 0"),
         (event("1 8192-4096: 1 0"), "line 1: not as the tracepoint damon_aggregated prints it"),
         (event("9999999 1-4096: 1 0"), "9999999 regions in an aggregation; 1048576 is the most"),
         (event("1 0-18446744073709551615: 1 0"), "line 1: 2^32 accesses or more in one"),
@@ -191,7 +191,7 @@ fn counts_of_damon() {
         (event("1 0-4096: 1") + "hello\n", "line 2: neither damo's report in raw form nor"),
         ("nr_regions: 2\n1000-2000 ( 4.000 KiB) 1 -1\n".to_owned(), "has 1 of 2 regions"),
         ("nr_regions: 1\n1000-2000 4.000 KiB 1 -1\n".to_owned(), "line 2: not a region"),
-        ("nr_regions: x\n".to_owned(), "line 1: no number of regions"),
+        ("nr_regions: x\n".to_owned(), "line 1: not a number of regions"),
         ("data source: a\nnr_regions: 1\n1000-2000 ( 4.000 KiB) 0 -1\n".to_owned(), "has no memory access"),
     ] {
         let said = complaint(of(&dir, &text, Some("damon")));
@@ -294,7 +294,7 @@ proptest! {
         prop_assert_eq!(stored(&of(&dir, write::perf(&timed), None).unwrap()).0, runs(&expected));
     }
 
-    /// Each page of a region has as many accesses as the region's count says, in rising order in each round.
+    /// Each page of a region has as many accesses as the region's count. In each round, the pages are in rising order.
     #[test]
     fn damon_comes_back(
         aggregations in prop::collection::vec(prop::collection::vec((1..9u64, 1..9u64, 0..6u64), 1..8), 1..6),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of each format, written here by the format's description, and what is stored of them.
+//! Imports traces that the tests write as each format's description says, and checks what is stored.
 
 mod broken;
 mod formats;
@@ -17,10 +17,10 @@ use super::{FORMATS, Options, Part, Target, import};
 use crate::Error;
 use crate::input::{Recorded, Source, Which};
 
-/// An access: hart, kind, by the kernel, block, instructions of the hart before it.
+/// An access: hart, kind, whether the kernel made it, block, instructions of the hart before it.
 type Access = (u16, Kind, bool, u64, u64);
 
-/// Imports a file or folder; the stored trace.
+/// Imports a file or folder. Returns the path of the stored trace.
 fn imported(dir: &TempDir, from: &Path, format: Option<&str>, part: Part, options: Options) -> Result<PathBuf, Error> {
     let to = dir.path().join("stored.trace");
     let _ = std::fs::remove_file(&to);
@@ -36,13 +36,13 @@ fn of(dir: &TempDir, bytes: impl AsRef<[u8]>, format: Option<&str>) -> Result<Pa
 
 fn with(dir: &TempDir, bytes: impl AsRef<[u8]>, format: Option<&str>, options: Options) -> Result<PathBuf, Error> {
     let from = dir.path().join("source");
-    // A file that replaces another one may go to the disk at once, which takes most of a test's time.
+    // Replacing a file may write it to the disk at once, which would take most of a test's time.
     let _ = std::fs::remove_file(&from);
     std::fs::write(&from, bytes).unwrap();
     imported(dir, &from, format, Part::ALL, options)
 }
 
-/// Runs in the order in which they begin: an access, and how many the run has.
+/// The runs in the order in which they begin: the first access of each, and its number of accesses.
 fn runs(accesses: &[Access]) -> Vec<(Access, u64)> {
     let mut runs: Vec<(Access, u64)> = Vec::new();
     let mut open = std::collections::HashMap::new();
@@ -96,14 +96,14 @@ fn stored(path: &Path) -> (Vec<(Access, u64)>, Header) {
     (runs, header)
 }
 
-/// What is wrong with a trace: one line that names the file.
+/// What is wrong with a trace. Checks that it is one line that names the file.
 fn complaint(found: Result<PathBuf, Error>) -> String {
     let text = found.expect_err("it should be refused").to_string();
     assert!(text.lines().count() == 1 && text.len() < 400, "{text}");
     text
 }
 
-/// Accesses that the simulator gets.
+/// Number of accesses that the simulator gets.
 fn simulated(path: &Path) -> u64 {
     let mut source = Recorded::open(path, Which::default()).unwrap();
     let mut count = 0;

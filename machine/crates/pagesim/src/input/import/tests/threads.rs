@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::write::{foot, head, record};
 use super::*;
 
-/// A record after the head, and the accesses that it should give.
+/// A record after the header, with the accesses that it should give.
 #[derive(Clone, Debug)]
 enum Op {
     Instruction(u64, u64),
@@ -14,14 +14,15 @@ enum Op {
     Bundle(Vec<u8>),
     /// Records that are no accesses.
     Other(u16, u16),
-    /// A system call of the kernel's begins or ends.
+    /// A system call begins or ends in the kernel.
     Kernel(bool),
 }
 
-/// What threads do from a time on.
+/// What a thread does from a time on: thread, time, records.
 type Segment = (usize, u64, Vec<Op>);
 
-/// Prefetches, flushes, encodings, instructions that are not fetched, markers of CPUs and functions, by type and size.
+/// Types and sizes of records that are no accesses: prefetches, flushes, encodings, instructions that are not fetched, markers of
+/// CPUs and functions.
 const OTHERS: [(u16, u16); 11] =
     [(2, 8), (4, 8), (18, 0), (20, 64), (29, 2), (32, 8), (46, 8), (47, 5), (28, 3), (28, 6), (28, 21)];
 
@@ -56,7 +57,7 @@ fn bytes(ops: &[Op]) -> Vec<u8> {
     ops.iter().flat_map(one).collect()
 }
 
-/// State of a thread, by the format's description.
+/// State of a thread as the format's description defines it.
 #[derive(Clone, Default)]
 struct Thread {
     instructions: u64,
@@ -74,7 +75,7 @@ impl Thread {
         for op in ops {
             match op {
                 Op::Instruction(at, size) => {
-                    // The kind that may be fetched is not if it is the last one again.
+                    // An instruction of the type that may be fetched is not fetched if it equals the last one.
                     if !(at % 11 == 10 && self.last.is_some_and(|(last, _)| last == *at)) {
                         add(self, Kind::Fetch, *at, *size, self.instructions);
                         self.instructions += 1;
@@ -104,7 +105,7 @@ proptest! {
         segments in prop::collection::vec((0..4usize, 0..3u64, prop::collection::vec(op(), 0..20)), 1..30),
         form in 0..6,
     ) {
-        // Times rise; of equal times, one thread's segments only.
+        // Times rise. Segments with equal times belong to one thread.
         let (mut now, mut last) = (1000, usize::MAX);
         let segments: Vec<Segment> = segments
             .into_iter()
@@ -126,7 +127,8 @@ proptest! {
         }
         let dir = tempfile::tempdir().unwrap();
         let from = if form == 0 {
-            // One file of all threads, as the oldest traces and those by core are. The mode belongs to the file there.
+            // One file with all threads, as in the oldest traces and in those that are ordered by core. There, the file has one
+            // mode (kernel or user) for all threads.
             let mut all = head(90);
             for (thread, time, ops) in &segments {
                 all.extend(record(22, 4, 90 + *thread as u64));
@@ -139,7 +141,7 @@ proptest! {
             for (thread, _, ops) in &segments {
                 let hart = harts.iter().position(|t| t == thread).unwrap();
                 let ops: Vec<Op> = ops.iter().filter(|op| !matches!(op, Op::Kernel(_))).cloned().collect();
-                // So does the last instruction, which decides on those that may be fetched.
+                // The same holds for the last instruction, which decides whether an instruction that may be fetched is fetched.
                 let last = threads.iter().find_map(|t| t.last);
                 threads.iter_mut().for_each(|t| t.last = last);
                 without.extend(threads[*thread].accesses(hart as u16, &ops));
@@ -190,7 +192,7 @@ proptest! {
     }
 }
 
-/// One thread's file with these records.
+/// The file of one thread with these records.
 fn file(records: &[(u16, u16, u64)]) -> Vec<u8> {
     let records = records.iter().flat_map(|(kind, size, value)| record(*kind, *size, *value));
     [head(5), records.collect(), foot(5)].concat()
@@ -202,10 +204,10 @@ fn what_is_not_understood_is_refused() {
     let i = (10, 4, 0x1000);
     assert_eq!(simulated(&of(&dir, file(&[i]), None).unwrap()), 1);
     for (records, says) in [
-        (&[i, (50, 0, 0)][..], "record 10 at byte 108: a record of type 50; versions up to 7"),
-        (&[i, (28, 12, 8)], "record 10 at byte 108: version 8 of DynamoRIO's traces; read are versions 1 to 7"),
+        (&[i, (50, 0, 0)][..], "record 10 at byte 108: a record of type 50, which no version up to 7 has"),
+        (&[i, (28, 12, 8)], "record 10 at byte 108: version 8 of DynamoRIO's traces; only versions 1 to 7"),
         (&[(28, 9, 0x40 | 0x80)], "this trace was filtered while it was recorded"),
-        (&[(28, 9, 0x4)], "has instructions alone"),
+        (&[(28, 9, 0x4)], "has only instructions"),
         (&[(28, 9, 0x20)], "is of a 32-bit x86 program"),
         (&[(28, 9, 0x4000)], "has samples of the kernel"),
         (&[(28, 9, 0x4_0000)], "is of a whole system"),
@@ -241,7 +243,7 @@ fn folders() {
     std::fs::write(folder.join("a.trace"), file(&[(10, 4, 0x1000)])).unwrap();
     assert_eq!(simulated(&import(None).unwrap()), 1);
     assert!(complaint(import(Some("csv"))).contains("a.dir: is a folder; traces of csv are files"));
-    // The file that is wrong is named.
+    // The message names the file that is wrong.
     std::fs::write(folder.join("b.trace"), &file(&[(10, 4, 0x1000)])[..100]).unwrap();
     let said = complaint(import(None));
     assert!(said.contains("b.trace: record 9 at byte 96: cut short: 4 of a record's 12 bytes"), "{said}");

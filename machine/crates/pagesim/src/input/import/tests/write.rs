@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// A record of DynamoRIO's.
+/// A record of DynamoRIO.
 pub fn record(kind: u16, size: u16, value: u64) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &size.to_le_bytes(), &value.to_le_bytes()].concat()
 }
 
-/// The first records of a thread's file, as version 7 of x86-64 has them.
+/// The first records of a thread's file, as in version 7 for x86-64.
 pub fn head(thread: u64) -> Vec<u8> {
     let records = [
         (25, 0, 7),
@@ -24,12 +24,12 @@ pub fn head(thread: u64) -> Vec<u8> {
     records.into_iter().flat_map(|(kind, size, value)| record(kind, size, value)).collect()
 }
 
-/// The last records.
+/// The last records of a thread's file.
 pub fn foot(thread: u64) -> Vec<u8> {
     [record(23, 4, thread), record(26, 0, 0)].concat()
 }
 
-/// A record of ChampSim's.
+/// A record of ChampSim.
 pub fn champsim(ip: u64, read: &[u64], written: &[u64]) -> Vec<u8> {
     let mut bytes = ip.to_le_bytes().to_vec();
     bytes.extend([1, 0, 9, 9, 8, 8, 8, 8]);
@@ -42,7 +42,7 @@ pub fn champsim(ip: u64, read: &[u64], written: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// Requests for objects with their sizes as oracleGeneral, with the next request of each.
+/// Requests for objects with their sizes in the format oracleGeneral, each with the object's next request.
 pub fn oracle(requests: &[(u64, u32)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (at, (object, size)) in requests.iter().enumerate() {
@@ -56,7 +56,7 @@ pub fn oracle(requests: &[(u64, u32)]) -> Vec<u8> {
     bytes
 }
 
-/// Loads and stores as perf script prints them: time in microseconds, thread, store, address, ip.
+/// Loads and stores as perf script prints them. A sample is time in microseconds, thread, whether it is a store, address, ip.
 pub fn perf(samples: &[(u64, u64, bool, u64, u64)]) -> String {
     let mut text = "# captured on: some day\n".to_owned();
     for (time, thread, store, address, ip) in samples {
@@ -68,7 +68,7 @@ pub fn perf(samples: &[(u64, u64, bool, u64, u64)]) -> String {
     text
 }
 
-/// Aggregations of regions (first page, pages, count) as the tracepoint's lines of perf script.
+/// Aggregations of regions (first page, pages, count) as perf script prints the tracepoint's lines.
 pub fn damon_events(aggregations: &[Vec<(u64, u64, u64)>]) -> String {
     let mut text = String::new();
     for (at, regions) in aggregations.iter().enumerate() {
@@ -82,7 +82,7 @@ pub fn damon_events(aggregations: &[Vec<(u64, u64, u64)>]) -> String {
     text
 }
 
-/// The same as damo reports them.
+/// The same aggregations as damo reports them.
 pub fn damon_report(aggregations: &[Vec<(u64, u64, u64)>]) -> String {
     let mut text = "base_time_absolute: 8 m 59.809 s\ndata source: unknown\n\n".to_owned();
     for regions in aggregations {
@@ -111,7 +111,7 @@ pub fn xz(bytes: &[u8]) -> Vec<u8> {
     to.finish().unwrap()
 }
 
-/// An archive of files, deflated and stored in turn; with zip64 all numbers that may be large are in extra fields.
+/// An archive of files, alternately deflated and stored. With zip64, all numbers that may be large are in extra fields.
 pub fn zip(files: &[&[u8]], zip64: bool) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     let two = |n: usize| (n as u16).to_le_bytes();
