@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Doubly linked lists through an array, as the kernel's `list_head`: an element is in one list of its array at most.
+//! Doubly linked lists in an array, like the kernel's `list_head`. An element is in at most one list of its array.
 
 use crate::pages::PageId;
 
@@ -8,11 +8,11 @@ const NONE: u32 = u32::MAX;
 /// The links of elements 0, 1, 2, ...
 #[derive(Clone, Debug, Default)]
 pub struct Links {
-    /// Toward the head, toward the tail; an element in no list points to itself.
+    /// Neighbours toward the head and toward the tail. An element that is in no list points to itself.
     links: Vec<[u32; 2]>,
 }
 
-/// One list; its elements' links are in a [`Links`].
+/// One list. A [`Links`] has the links of its elements.
 #[derive(Clone, Copy, Debug)]
 pub struct List {
     ends: [u32; 2],
@@ -28,9 +28,9 @@ impl Default for List {
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The first element is here.
+    /// The end with the first element.
     Head,
-    /// The last element is here.
+    /// The end with the last element.
     Tail,
 }
 
@@ -58,13 +58,13 @@ impl Links {
         self.links.get(id as usize).is_some_and(|links| *links != [id; 2])
     }
 
-    /// Puts an element that is in no list at an end of one.
+    /// Puts an element, which must be in no list, at an end of a list.
     pub fn insert(&mut self, list: &mut List, end: End, id: u32) {
         self.grow(id);
         debug_assert!(!self.is_linked(id), "element {id} is in a list");
         let (near, far) = (end as usize, 1 - end as usize);
         let old = list.ends[near];
-        // Toward the end there is nothing; away from it, the one that was there.
+        // The element has no neighbour on the side of this end. Its other neighbour is the old end.
         self.links[id as usize][near] = NONE;
         self.links[id as usize][far] = old;
         match old {
@@ -75,7 +75,7 @@ impl Links {
         list.len += 1;
     }
 
-    /// Takes an element out of the list that it is in.
+    /// Takes an element out of its list.
     pub fn remove(&mut self, list: &mut List, id: u32) {
         debug_assert!(self.is_linked(id), "element {id} is in no list");
         let links = self.links[id as usize];
@@ -98,13 +98,13 @@ impl Links {
         }
     }
 
-    /// The neighbour of an element on the way from head to tail.
+    /// The next element toward the tail.
     pub fn after(&self, id: u32) -> Option<u32> {
         let next = self.links[id as usize][End::Tail as usize];
         (next != NONE).then_some(next)
     }
 
-    /// The neighbour of an element on the way from tail to head.
+    /// The next element toward the head.
     pub fn before(&self, id: u32) -> Option<u32> {
         let next = self.links[id as usize][End::Head as usize];
         (next != NONE).then_some(next)
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Any row of insertions, removals and moves leaves what two queues would hold.
+        /// Any sequence of insertions, removals and moves leaves the same elements as in two queues.
         #[test]
         fn lists_are_queues(actions in prop::collection::vec((0..5u8, 0..12u32), 0..200)) {
             let (mut links, mut lists, mut naive) = (Links::default(), [List::default(); 2], [const { VecDeque::new() }; 2]);

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The offline optimum: Belady's replacement and perfect prefetch.
 //!
-//! First the programs run with all pages in DRAM. The pages that they use beyond the cache, each with its time, are a string
-//! that no policy has influenced. Two things are computed for it, knowing all of it:
+//! First the programs run with all pages in DRAM. The uses of pages that the CPU cache does not serve, each with its time, form
+//! the string. No policy has influenced it. Then two things are computed from the whole string:
 //!
 //! - Pages read are those of [MIN](min) in `memory.frames` frames. They are a bound: on this string no policy reads fewer,
-//!   whatever it reads ahead. On another string one might, and who changes who runs when, or takes the lines of a page out of the
-//!   cache with it, has another one. Pages written are those that MIN's choice of pages writes, and are no bound.
-//! - The time is that of the first run, which no policy beats on this string, and what the processor waits for pages if they are
-//!   read as Cao, Felten, Karlin and Li's aggressive algorithm does ("A Study of Integrated Prefetching and Caching Strategies",
-//!   SIGMETRICS 1995): as soon as the drive takes a command, the missing page that is needed first, in place of the page that is
-//!   needed last, unless that is needed before. They prove that for a drive that reads one page at a time it is at most (1 + F /
-//!   K) times the least, for K frames and reads as long as F uses. Here the drive serves several commands and has a link; a page
-//!   that changed is written before its frame is free, and writes have a drive like it for themselves. So the time is what
-//!   foresight can reach and close to the least, but not proven to be the least. It may take more reads than MIN's.
+//!   whatever it prefetches. A policy that changes the order of processes, or evicts the lines of a page from the cache together
+//!   with the page, has another string, and might read fewer. Pages written are those that MIN's choice of pages writes. They are
+//!   not a bound.
+//! - The time is the sum of two parts. The first part is the time of the first run, which no policy beats on this string. The
+//!   second part is the waiting time if pages are read as in Cao, Felten, Karlin and Li's aggressive algorithm ("A Study of
+//!   Integrated Prefetching and Caching Strategies", SIGMETRICS 1995). As soon as the drive takes a command, the algorithm reads
+//!   the missing page that is needed first. It replaces the page that is needed last, unless that one is needed before the
+//!   missing one. The authors prove for a drive that reads one page at a time that the time is at most (1 + F / K) times the
+//!   least, for K frames and reads as long as F uses. Here the drive serves several commands at once and has a link. A page that
+//!   changed is written before its frame is free, and writes have their own drive of the same kind. So perfect prefetching can
+//!   reach this time, and it is close to the least, but not proven to be the least. This part may need more reads than MIN.
 
 pub mod min;
 mod string;
@@ -37,14 +39,15 @@ use crate::settings::{Settings, TICKS, Time};
 use crate::sim::Sim;
 
 const PAGE_BYTES: u64 = 4096;
-/// Commands that the drive has at a time, for each one that it serves: enough for it not to rest.
+/// Commands that the drive has at a time, for each command that it serves at once. This is enough to keep it busy.
 const DEPTH: usize = 4;
 
-/// Computes the optimum, as a simulation whose statistics are those of the optimum as far as it has any; others are zero. Takes
-/// what [`Sim::new`] and [`Sim::run`] take.
+/// Computes the optimum and returns it as a simulation with the statistics of the optimum. Statistics that the optimum does not
+/// have are zero. The arguments are those of [`Sim::new`] and [`Sim::run`].
 ///
 /// # Errors
-/// Several CPUs or drives or a tier are wanted; errors of the sources; or the string of pages cannot be written to its temporary file.
+/// The configuration has several CPUs or drives or a tier, a source fails, or the string of pages cannot be written to its
+/// temporary file.
 pub fn run(
     settings: &Settings,
     sources: Vec<Box<dyn Source>>,
@@ -52,7 +55,8 @@ pub fn run(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Sim, Error> {
     if settings.cpu.count > 1 || settings.device.drives > 1 || settings.tier.is_some() {
-        let what = "policy optimum: knows one CPU, one drive and no tier; cpu.count and device.drives must be 1, and [tier] must go";
+        let what =
+            "policy optimum: needs one CPU, one drive and no tier; set cpu.count and device.drives to 1, remove [tier]";
         return Err(Error::Settings(what.into()));
     }
     let place = std::env::temp_dir();
@@ -77,7 +81,7 @@ pub fn run(
     Ok(sim)
 }
 
-/// Commands of one kind, in the order in which they are asked for.
+/// Commands of one kind, in the order of their requests.
 struct Drive {
     timing: SsdTiming,
     last: Time,
@@ -88,51 +92,51 @@ impl Drive {
         Ok(Drive { timing: SsdTiming::new(&settings.device.params()?, ClockHz(TICKS), number), last: 0 })
     }
 
-    /// When a command is done that may begin at a time.
+    /// Returns the time at which a command is done that may begin at the time `from`.
     fn command(&mut self, from: Time, op: SsdOp) -> Time {
         self.last = self.last.max(from);
         self.timing.start(Cycle(self.last) + self.timing.fetch_delay(), op).0
     }
 }
 
-/// A page as the replay knows it.
+/// The replay's state of a page.
 #[derive(Clone, Copy, Default)]
 struct Known {
-    /// When it is there.
+    /// Time at which the page arrives.
     there: Time,
-    /// It changed since it was read.
+    /// Whether it changed since it was read.
     dirty: bool,
-    /// It changed since MIN read it.
+    /// Whether it changed since MIN read it.
     dirty_in_min: bool,
 }
 
-/// Goes through the string.
+/// The state of the replay, which goes through the string.
 struct Replay<'a, S: Iterator<Item = io::Result<Use>>> {
     core: &'a mut Core,
     min: Min,
     held: Held,
     known: Vec<Known>,
-    /// What is looked at for pages to read, and the number of its next use.
+    /// The uses that are searched for pages to read, and the number of the next one.
     ahead: Peekable<S>,
     at: u64,
     /// The page in use.
     current: u32,
-    /// No page was chosen to be read at a time after this.
+    /// Reads up to this time have been chosen.
     decided: Time,
-    /// When reads are there that the drive has been asked for.
+    /// Times at which the reads under way arrive.
     underway: VecDeque<Time>,
     depth: usize,
     reads: Drive,
     writes: Drive,
-    /// The sum of all waits.
+    /// Sum of all waits.
     waited: Time,
-    /// When processes ended, the last one first, and which.
+    /// The time at which each process ended in the first run, with the process. The latest is first.
     ends: Vec<(Time, usize)>,
-    /// When the first run's warm-up ended, if there was one.
+    /// End of the first run's warm-up, if there was one.
     warm: Option<Time>,
-    /// The warm-up is not over yet.
+    /// Whether the warm-up is still running.
     warming: bool,
-    /// The first of the processes that end behind the warm-up has ended.
+    /// Whether the first of the processes has ended that end after the warm-up.
     first_ended: bool,
 }
 
@@ -202,14 +206,14 @@ impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
         Ok(())
     }
 
-    /// Has pages read as long as that can be chosen up to a time, after which other choices are open.
+    /// Reads pages as long as the choice can be made up to this time. Later times allow other choices.
     fn read_ahead(&mut self, until: Time) -> io::Result<()> {
         while self.read(until)? {}
         self.decided = self.decided.max(until);
         Ok(())
     }
 
-    /// Has the missing page that is needed first read, if that can be chosen up to a time.
+    /// Reads the missing page that is needed first, if the choice can be made up to this time. Returns whether it did.
     fn read(&mut self, until: Time) -> io::Result<bool> {
         let needed = loop {
             match self.ahead.peek() {
@@ -250,12 +254,12 @@ impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
         Ok(true)
     }
 
-    /// What happened up to a time of the first run beside uses of pages.
+    /// Handles the events of the first run, other than uses of pages, up to this time.
     fn pass(&mut self, time: Time) {
         if let Some(end) = self.warm.filter(|end| self.warming && *end <= time) {
             self.warming = false;
             self.end_until(end);
-            // The first run has begun anew there. What the replay has added since its beginning is to go.
+            // The first run has begun its counts anew here. So the counts that the replay added until now must go.
             let stats = &mut self.core.stats;
             (stats.reads, stats.writes) = (0, 0);
             stats.since += self.waited;
@@ -268,12 +272,12 @@ impl<'a, S: Iterator<Item = io::Result<Use>>> Replay<'a, S> {
         self.end_until(time);
     }
 
-    /// Processes whose traces were over by a time of the first run.
+    /// Ends the processes whose traces ended in the first run by this time.
     fn end_until(&mut self, time: Time) {
         while let Some((end, pid)) = self.ends.pop_if(|end| end.0 <= time) {
             let stats = &mut self.core.stats;
             stats.processes[pid].finished = Some(end + self.waited);
-            // The first one: others have waited, too.
+            // This is the first one. The other processes have waited in the replay, too.
             if self.warm.is_none_or(|warm| end > warm) && !std::mem::replace(&mut self.first_ended, true) {
                 let cpu = stats.cpu_at_first_end.iter_mut().flatten();
                 cpu.zip(&stats.processes).for_each(|(cpu, process)| *cpu += process.waited);

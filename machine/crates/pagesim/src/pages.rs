@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pages: where each is, and what the page table says of it.
+//! Pages: their places and the contents of their page table entries.
 
 use std::collections::HashMap;
 
 use crate::settings::Time;
 
-/// A process, by its place in the configuration.
+/// A process, as an index into the configuration's processes.
 pub type Pid = usize;
 
 /// Lines of 64 bytes in a page of 4 KiB.
 pub const LINES: u64 = 64;
 
-/// A page of one process; pages are numbered as they are first met.
+/// A page of one process. Pages are numbered in the order in which they first appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId(pub u32);
 
@@ -21,16 +21,16 @@ impl PageId {
     }
 }
 
-/// Where a page is.
+/// The place of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On the device alone.
+    /// Only on the drive, or in the tier.
     Device,
-    /// On its way into a frame, and there from that time on.
+    /// On its way into a frame. It arrives at this time.
     Reading(Time),
     /// In a frame.
     Resident,
-    /// In a frame that becomes free when the write is done, unless the page is needed before.
+    /// In a frame that becomes free when the write is over, unless the page is needed before that.
     Writing,
 }
 
@@ -40,22 +40,22 @@ pub enum Place {
 pub enum Origin {
     /// The fault itself.
     Demand,
-    /// With a fault, as a neighbour in address space or on the device.
+    /// A fault of another page: this one was read as its neighbour in the address space or on the drive.
     Neighbour,
-    /// With a fault, as a member of the page's set (ASPF III-B1).
+    /// A fault of another page of the same set (ASPF III-B1).
     Set,
-    /// With a fault, because its fault followed this one before.
+    /// A fault of another page, after which this one faulted before.
     Successor,
-    /// Before its process runs (ASPF III-B3).
+    /// The next turn of its process (ASPF III-B3).
     Reconstruct,
 }
 
 impl Origin {
-    /// All of them.
+    /// All origins.
     pub const ALL: [Origin; 5] =
         [Origin::Demand, Origin::Neighbour, Origin::Set, Origin::Successor, Origin::Reconstruct];
 
-    /// Its name in reports and logs.
+    /// The name in reports and logs.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Demand => "demand",
@@ -70,27 +70,27 @@ impl Origin {
 /// A page.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Its process.
+    /// Process of the page.
     pub owner: Pid,
-    /// Its virtual page number.
+    /// Virtual page number.
     pub vpn: u64,
-    /// Where it is.
+    /// Place of the page.
     pub place: Place,
-    /// Its frame, unless it is on the device alone.
+    /// Frame of the page, unless its place is [`Place::Device`].
     pub frame: u32,
-    /// Accessed since it was read (PG_ACCESSED). When the page leaves for the device, the value stays as it was.
+    /// Whether it was accessed since it was read (PG_ACCESSED). The value stays when the page leaves DRAM.
     pub accessed: bool,
-    /// The turn of its process in which it was last accessed.
+    /// The turn of the process in which it last accessed the page.
     pub turn: u32,
-    /// Written since it was read.
+    /// Whether it was written since it was read.
     pub dirty: bool,
-    /// What caused its read.
+    /// What caused the last read of the page.
     pub origin: Origin,
-    /// Its process waits for it or is about to access it, so it must not be evicted.
+    /// Whether the process waits for the page or is about to access it. Such a page must not be evicted.
     pub awaited: bool,
 }
 
-/// Entries of a process's table of recently used pages, which finds a page by its address.
+/// Size of a process's table of recently used pages. The table finds a page by its address.
 const RECENT: usize = 4096;
 
 /// All pages of all processes.
@@ -98,13 +98,13 @@ const RECENT: usize = 4096;
 pub struct Pages {
     pages: Vec<Page>,
     spaces: Vec<Space>,
-    /// New pages are in DRAM.
+    /// Whether new pages are in DRAM at once.
     resident: bool,
 }
 
 #[derive(Debug)]
 struct Space {
-    /// Mapped ranges of virtual page numbers, sorted: first, and last plus one. Empty if the ranges are not known.
+    /// Mapped ranges of virtual page numbers, sorted: first, and last plus one. Empty if the ranges are unknown.
     mapped: Vec<(u64, u64)>,
     by_number: HashMap<u64, PageId>,
     recent: Vec<(u64, PageId)>,
@@ -126,7 +126,7 @@ impl std::ops::IndexMut<PageId> for Pages {
 }
 
 impl Pages {
-    /// Adds a process; `mapped` are its ranges of virtual page numbers (first, count).
+    /// Adds a process. `mapped` has its ranges of virtual page numbers (first, count).
     pub fn add_process(&mut self, mapped: &[(u64, u64)]) {
         let mut mapped: Vec<_> = mapped.iter().map(|&(first, count)| (first, first + count)).collect();
         mapped.sort_unstable();
@@ -137,7 +137,7 @@ impl Pages {
         self.resident = true;
     }
 
-    /// The page of an access.
+    /// Returns the page of an access. Adds it if it is new.
     #[inline]
     pub fn accessed(&mut self, owner: Pid, vpn: u64) -> PageId {
         let recent = &mut self.spaces[owner].recent[vpn as usize % RECENT];
@@ -149,7 +149,7 @@ impl Pages {
         id
     }
 
-    /// The page at an address, also if nobody has accessed it yet; None if the address is not mapped.
+    /// Returns the page at an address, even if it was never accessed. Returns `None` if the address is not mapped.
     pub fn mapped(&mut self, owner: Pid, vpn: u64) -> Option<PageId> {
         let space = &self.spaces[owner];
         if let Some(id) = space.by_number.get(&vpn) {
@@ -192,7 +192,7 @@ impl Pages {
         id
     }
 
-    /// All pages, in the order in which they were met.
+    /// All pages in the order in which they first appeared.
     pub fn iter(&self) -> impl Iterator<Item = (PageId, &Page)> {
         self.pages.iter().enumerate().map(|(n, page)| (PageId(n as u32), page))
     }

@@ -76,7 +76,7 @@ fn a_program_adds_a_policy_and_runs_it() {
 fn a_name_is_one_policy() {
     let mut known = policy::built_in();
     let taken = Registration { name: "sync", ..AROUND };
-    assert_eq!(known.add(taken).unwrap_err().to_string(), "policy sync: there is one of this name");
+    assert_eq!(known.add(taken).unwrap_err().to_string(), "policy sync: another policy has this name");
     let mut names: Vec<_> = known.names().collect();
     let kebab = |name: &&str| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
     assert!(names.iter().all(kebab), "{names:?}");

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Miss-ratio curves: how many requests miss in memories of many sizes, for several orders of replacement, in one pass.
+//! Miss-ratio curves: how many requests miss in memories of many sizes, for several orders of replacement. One pass over the
+//! requests gives all of them.
 //!
-//! A memory of a size is a cache of that many pages: a request to a page in it is a hit ([`Replace::touch`]). Any other request
-//! is a miss: if the cache is full a victim goes, then the page comes. LRU needs no cache for each size: stack distances give all
-//! sizes at once (Mattson et al., 1970). Every other order has one cache for each size.
+//! A memory of a size is a cache with that many pages. A request to a page in the cache is a hit ([`Replace::touch`]). Any other
+//! request is a miss; if the cache is full, a victim leaves before the page enters. LRU does not need a cache for each size,
+//! because stack distances give all sizes at once (Mattson et al., 1970). Every other order has one cache for each size.
 //!
-//! With [`Plan::sample`], only pages whose hash is below a threshold count, and sizes shrink by the same share (SHARDS:
-//! Waldspurger, Park, Garthwaite and Ahmad, "Efficient MRC Construction with SHARDS", FAST 2015; for the other orders as in
-//! Waldspurger, Saemundsson, Ahmad and Park, "Cache Modeling and Optimization using Miniature Simulations", USENIX ATC 2017). The
-//! difference between the requests that the sample should have and those that it has counts as hits in any size (SHARDS-adj).
+//! With [`Plan::sample`], only pages whose hash is below a threshold count, and sizes shrink by the same share. The method is
+//! SHARDS (Waldspurger, Park, Garthwaite and Ahmad, "Efficient MRC Construction with SHARDS", FAST 2015); for orders other than
+//! LRU it follows Waldspurger, Saemundsson, Ahmad and Park, "Cache Modeling and Optimization using Miniature Simulations", USENIX
+//! ATC 2017. The sample should have a number of requests that is known. The difference to the number that it has counts as hits
+//! in any size (SHARDS-adj).
 
 mod numbers;
 mod requests;
@@ -24,65 +26,65 @@ use crate::pages::PageId;
 use crate::replacement::{self, BUILT_IN, Registration, Replace, Room};
 use numbers::Numbers;
 
-/// The offline optimum's name among the policies; it keeps all requests in memory, 12 bytes each.
+/// Name of the offline optimum among the policies. It keeps all requests in memory, 12 bytes each.
 pub const MIN: &str = "min";
-/// Requests that each cache takes in a row.
+/// Number of requests that a cache handles before the next cache does.
 const BATCH: usize = 4096;
-/// Hashes are below this.
+/// All hashes are below this.
 const HASHES: u64 = 1 << 24;
-/// What page numbers are changed by before they are hashed: the hash of 0 is 0, and page 0 would always be in the sample.
+/// Page numbers are XORed with this before hashing. Otherwise, page 0 with its hash 0 would always be in the sample.
 const SALT: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Most pages of a cache.
+/// Largest size of a cache in pages.
 pub const LARGEST: u64 = 1_000_000_000;
 
-/// What is wanted.
+/// What to compute.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Orders of replacement by name, or [`MIN`].
     pub policies: Vec<String>,
-    /// Pages of the caches.
+    /// Sizes of the caches in pages.
     pub sizes: Vec<u64>,
-    /// The share of all pages that count, above 0 and up to 1.
+    /// Share of the pages that count: above 0, at most 1.
     pub sample: f64,
 }
 
-/// What was found.
+/// The results.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Curves {
-    /// All requests.
+    /// Number of all requests.
     pub requests: u64,
-    /// Those to pages that count.
+    /// Number of requests to pages that count.
     pub sampled: u64,
-    /// Different pages among these.
+    /// Number of different pages that count.
     pub pages: u64,
-    /// The share of all pages that count.
+    /// Share of the pages that count.
     pub sample: f64,
-    /// One for each policy.
+    /// One curve for each policy.
     pub curves: Vec<Curve>,
 }
 
-/// One policy's curve.
+/// The curve of one policy.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Curve {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
-    /// One for each size.
+    /// One point for each size.
     pub points: Vec<Point>,
 }
 
-/// One size.
+/// The misses at one size.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Point {
-    /// Pages.
+    /// Size in pages.
     pub size: u64,
-    /// Requests that miss; of a sample, an estimate for all requests, rounded.
+    /// Number of requests that miss. With a sample, a rounded estimate for all requests.
     pub misses: u64,
-    /// Their share of all requests, 0 to 1.
+    /// Share of all requests that miss, 0 to 1.
     pub miss_ratio: f64,
 }
 
 impl Plan {
-    /// Whether it can be done.
+    /// Checks that the plan can be computed.
     ///
     /// # Errors
     /// No policy or size, an unknown policy, or a value out of range.
@@ -104,13 +106,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Pages with hashes below this count.
+    /// Pages whose hash is below this count.
     fn threshold(&self) -> u64 {
         (self.sample * HASHES as f64).round() as u64
     }
 }
 
-/// The order of replacement of this name; none for the offline optimum.
+/// Finds the order of replacement with this name. Returns `None` for the offline optimum.
 fn order(name: &str) -> Result<Option<Registration>, Error> {
     if name == MIN {
         return Ok(None);
@@ -136,7 +138,7 @@ impl Cache {
         Cache { order, size: size as usize, held: vec![], requests: 0, misses: 0 }
     }
 
-    /// A request to a page; whether it hits.
+    /// Handles a request to a page. Returns whether it hits.
     #[inline]
     fn request(&mut self, page: u32) -> bool {
         self.requests += 1;
@@ -165,25 +167,25 @@ impl Cache {
     }
 }
 
-/// How one policy's misses are counted.
+/// The way to count the misses of one policy.
 enum Count {
-    /// At all sizes, by stack distance.
+    /// For all sizes at once, by stack distance.
     Lru(Distances),
-    /// One cache for each size.
+    /// With one cache for each size.
     Caches(Vec<Cache>),
-    /// When all requests are known.
+    /// At the end, when all requests are known.
     Min,
 }
 
 /// Counts the misses of a plan.
 ///
 /// # Errors
-/// The plan cannot be done, or the requests cannot be read.
+/// The plan is wrong, or the requests cannot be read.
 pub fn curves(requests: &mut dyn Requests, plan: &Plan, progress: &mut dyn FnMut(u64)) -> Result<Curves, Error> {
     plan.check()?;
     let threshold = plan.threshold();
     let sample = threshold as f64 / HASHES as f64;
-    // What a size is in the sample.
+    // The size in the sample that stands for a size of all pages.
     let shrink = |size: u64| if threshold == HASHES { size } else { ((size as f64 * sample).round() as u64).max(1) };
     let mut counts = vec![];
     for name in &plan.policies {
@@ -232,7 +234,8 @@ pub fn curves(requests: &mut dyn Requests, plan: &Plan, progress: &mut dyn FnMut
     if all == 0 {
         return Err(Error::Empty { path: requests.path().to_owned() });
     }
-    // SHARDS-adj: requests that the sample lacks are to pages that are used much, and hit; those too many likewise.
+    // SHARDS-adj: if the sample has too few requests, the missing ones would be to hot pages and would hit. If it has too many,
+    // the surplus ones are hits as well.
     let expected = if threshold == HASHES { sampled as f64 } else { all as f64 * sample };
     let point = |size: u64, misses: u64| {
         let hits = (sampled - misses) as f64 + (expected - sampled as f64);
@@ -272,7 +275,7 @@ fn lru(distances: &Distances, requests: u64, sizes: impl Iterator<Item = u64>) -
     sizes.map(|size| requests - hits(size)).collect()
 }
 
-/// Misses of caches that know the future; `hit` is told of each request.
+/// Misses of caches that know the future. `hit` gets the result of each request.
 fn min(string: &[u32], sizes: impl Iterator<Item = u64>, hit: &mut dyn FnMut(bool)) -> Vec<u64> {
     let mut backward = Backward::default();
     let mut next: Vec<_> =
@@ -291,10 +294,10 @@ fn min(string: &[u32], sizes: impl Iterator<Item = u64>, hit: &mut dyn FnMut(boo
     sizes.map(misses).collect()
 }
 
-/// Says of each request whether it hits in one cache.
+/// Reports for each request whether it hits in one cache.
 ///
 /// # Errors
-/// There is no such policy, the size is out of range, or the requests cannot be read.
+/// No policy has this name, the size is out of range, or the requests cannot be read.
 pub fn each(requests: &mut dyn Requests, policy: &str, size: u64, hit: &mut dyn FnMut(bool)) -> Result<(), Error> {
     Plan { policies: vec![policy.into()], sizes: vec![size], sample: 1.0 }.check()?;
     let mut numbers = Numbers::default();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers for pages: 0, 1, 2, ... as they are met.
+//! Numbers pages 0, 1, 2, ... in the order of their first requests.
 
 use std::collections::HashMap;
 
 use crate::Error;
 
-/// Pages met last are found without hashing.
+/// This many recent pages are found without hashing.
 const RECENT: usize = 1 << 14;
 
-/// Which page has which number.
+/// The numbers of pages.
 pub struct Numbers {
     numbers: HashMap<u64, u32>,
     recent: Vec<(u64, u32)>,
@@ -16,7 +16,7 @@ pub struct Numbers {
 
 impl Default for Numbers {
     fn default() -> Numbers {
-        // No number is the largest one.
+        // No page gets the largest number, so it marks an empty entry.
         Numbers { numbers: HashMap::new(), recent: vec![(0, u32::MAX); RECENT] }
     }
 }
@@ -35,7 +35,7 @@ impl Numbers {
     fn find(&mut self, page: u64) -> Result<u32, Error> {
         let new = self.numbers.len() as u32;
         let number = *self.numbers.entry(page).or_insert(new);
-        // Links between pages need one number for nothing.
+        // The links of lists of pages need one number as a mark of the end.
         if number >= u32::MAX - 1 {
             return Err(Error::Settings(format!("there are more than {} different pages; sample them", u32::MAX - 1)));
         }

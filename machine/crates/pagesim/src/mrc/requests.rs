@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where requests come from.
+//! Reads the requests for miss-ratio curves.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -13,19 +13,19 @@ const RECORD: usize = 24;
 /// Bytes read at once.
 const BUFFER: usize = 1 << 20;
 
-/// A row of requests to pages.
+/// A sequence of requests to pages.
 pub trait Requests {
     /// The page of the next request; `None` at the end.
     ///
     /// # Errors
-    /// The file cannot be read, or is not whole.
+    /// The file cannot be read, or is incomplete.
     fn next(&mut self) -> Result<Option<u64>, Error>;
 
-    /// The file.
+    /// Path of the file.
     fn path(&self) -> &Path;
 }
 
-/// What a page is in a stored trace.
+/// The unit of a stored trace that counts as a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
     /// 4 KiB.
@@ -34,7 +34,7 @@ pub enum Grain {
     Line,
 }
 
-/// A stored trace (docs/reference/trace-format.md). A request is a step: a row of accesses of one stream to one line.
+/// A stored trace (docs/reference/trace-format.md). A request is a step: a run of accesses of one stream to one line.
 pub struct Stored {
     path: PathBuf,
     source: Recorded,
@@ -45,7 +45,7 @@ impl Stored {
     /// Opens a trace.
     ///
     /// # Errors
-    /// There is no whole trace in the file, or it has no lines and `grain` asks for them.
+    /// The file has no complete trace, or the trace has no lines although `grain` asks for them.
     pub fn open(path: &Path, which: Which, grain: Grain) -> Result<Stored, Error> {
         let source = Recorded::open(path, which)?;
         if grain == Grain::Line && !source.has_lines() {
@@ -67,8 +67,8 @@ impl Requests for Stored {
     }
 }
 
-/// libCacheSim's oracleGeneral format: packed little-endian records of time (u32), object (u64), size (u32), and next access
-/// (i64). A request is to one object, of whatever size.
+/// libCacheSim's oracleGeneral format: packed little-endian records of time (u32), object (u64), size (u32) and next access
+/// (i64). Each request is to one object, whatever its size.
 pub struct OracleGeneral<R> {
     path: PathBuf,
     reader: BufReader<R>,
@@ -86,7 +86,7 @@ impl OracleGeneral<File> {
 }
 
 impl<R: Read> OracleGeneral<R> {
-    /// Reads from any place; `path` is for messages.
+    /// Reads from any source. Messages use `path`.
     pub fn new(path: &Path, reader: R) -> OracleGeneral<R> {
         OracleGeneral { path: path.to_owned(), reader: BufReader::with_capacity(BUFFER, reader), records: 0 }
     }

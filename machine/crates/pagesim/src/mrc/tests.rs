@@ -31,8 +31,8 @@ fn misses(curves: &Curves) -> Vec<Vec<u64>> {
     curves.curves.iter().map(|curve| curve.points.iter().map(|point| point.misses).collect()).collect()
 }
 
-/// Pages 1 2 3 1 4 1 2, by hand. LRU with two pages: only the last 1 hits. With three: both later 1s. With four: 2 as well. FIFO
-/// with three pages: the first later 1 hits, then 4 throws it out.
+/// Pages 1 2 3 1 4 1 2, by hand. LRU with two pages: only the last 1 hits. With three pages, both later 1s hit; with four, 2 hits
+/// as well. FIFO with three pages: the first later 1 hits, then 4 evicts page 1.
 #[test]
 fn a_few_requests_by_hand() {
     let found = run(&[1, 2, 3, 1, 4, 1, 2], &plan(&["lru", "fifo", "min"], &[1, 2, 3, 4, 100], 1.0));
@@ -72,7 +72,7 @@ fn records_of_oracle_general_files() {
     assert!(cut.next().unwrap_err().to_string().starts_with("a file: byte 48: 2 bytes of a record of 24"));
 }
 
-/// Pages of all kinds: some used much, a loop, and some used once.
+/// Pages of several kinds: some are used often, some form a loop, and some are used once.
 fn mixed(requests: u64, pages: u64) -> Vec<u64> {
     let page = |n: u64| match scatter(n) % 4 {
         0 => n % pages,
@@ -82,7 +82,7 @@ fn mixed(requests: u64, pages: u64) -> Vec<u64> {
     (0..requests).map(page).collect()
 }
 
-/// A tenth of the pages gives nearly the same curve: here within 0.03 at each size.
+/// A tenth of the pages gives nearly the same curve: within 0.03 at each size.
 #[test]
 fn a_sample_is_close() {
     let pages = mixed(400_000, 20_000);
@@ -98,8 +98,8 @@ fn a_sample_is_close() {
 }
 
 proptest! {
-    /// LRU by stack distance is LRU in a cache, MIN is never beaten, request by request sums to the same, and the number of
-    /// batches does not matter.
+    /// Four checks: LRU by stack distance equals LRU in a cache. MIN is never beaten. The results of single requests add up to
+    /// the curve. The number of batches does not matter.
     #[test]
     fn curves_agree_with_each_other(
         pages in prop::collection::vec(prop_oneof![0..8u64, 0..200u64], 1..9000),

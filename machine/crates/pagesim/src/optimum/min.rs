@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! MIN: the page whose next use is furthest goes (Belady, "A study of replacement algorithms for a virtual-storage computer", IBM
-//! Systems Journal 5(2), 1966). No other choice of pages, and no reading ahead, has fewer pages read for the same string.
+//! MIN evicts the page whose next use is furthest away (Belady, "A study of replacement algorithms for a virtual-storage
+//! computer", IBM Systems Journal 5(2), 1966). No other choice of pages, with or without prefetching, reads fewer pages for the
+//! same string.
 
 use std::collections::BinaryHeap;
 
-/// When a page of a string is used next; uses are numbered from 1. Pages that are not used again are beyond all others, the one
-/// that was used first furthest.
+/// The next use of a page in a string. Uses are numbered from 1. Pages that are not used again come after all others; among them,
+/// the page whose last use was earliest is the furthest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Next(pub(super) u64);
 
-/// Finds next uses, from the end of a string to its beginning.
+/// Finds next uses. It goes from the end of a string to its beginning.
 #[derive(Debug, Default)]
 pub struct Backward {
-    /// For each page, by number: its latest use so far.
+    /// The latest use found so far of each page, by page number.
     uses: Vec<u64>,
 }
 
 impl Backward {
-    /// The next use of the page that use number `at` is of.
+    /// Returns the next use of the page that is used at number `at`.
     pub fn next(&mut self, page: u32, at: u64) -> Next {
         match std::mem::replace(entry(&mut self.uses, page), at) {
             0 => Next(u64::MAX - at),
@@ -26,14 +27,14 @@ impl Backward {
     }
 }
 
-/// Pages in frames, by next use.
+/// The pages in frames, sorted by next use.
 #[derive(Debug)]
 pub(super) struct Held {
     frames: usize,
     held: usize,
-    /// For each page, by number: its next use; 0 if it is not in memory.
+    /// The next use of each page, by page number; 0 if the page is not in memory.
     next: Vec<u64>,
-    /// Pages by next use, some of them outdated.
+    /// Pages sorted by next use. Some entries are outdated.
     order: BinaryHeap<(u64, u32)>,
 }
 
@@ -50,7 +51,7 @@ impl Held {
         self.held == self.frames
     }
 
-    /// A page that is there, or comes there now, will be used next at another time.
+    /// Sets the next use of a page that is in memory, or that enters memory now.
     pub fn set(&mut self, page: u32, Next(next): Next) {
         self.held += usize::from(std::mem::replace(entry(&mut self.next, page), next) == 0);
         if self.order.len() > 2 * self.frames + 1024 {
@@ -75,14 +76,14 @@ impl Held {
     }
 }
 
-/// What a use of a page leads to.
+/// The result of a use of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The page is there.
+    /// The page is in memory.
     Hit,
-    /// It is read into a frame that was not used yet.
+    /// The page is read into a frame that was not used before.
     Read,
-    /// It is read in place of this page.
+    /// The page is read and replaces this page.
     Replaced(u32),
 }
 
@@ -91,12 +92,12 @@ pub enum Outcome {
 pub struct Min(Held);
 
 impl Min {
-    /// All frames empty; there is at least one.
+    /// Makes empty frames. There must be at least one.
     pub fn new(frames: usize) -> Min {
         Min(Held::new(frames))
     }
 
-    /// A page is used.
+    /// Handles a use of a page.
     pub fn access(&mut self, page: u32, next: Next) -> Outcome {
         let Min(held) = self;
         let outcome = match held.furthest() {
@@ -112,7 +113,7 @@ impl Min {
     }
 }
 
-/// Pages that MIN has to read for a string of pages.
+/// Number of pages that MIN reads for a string of pages.
 pub fn reads(string: &[u32], frames: usize) -> u64 {
     let mut backward = Backward::default();
     let mut next: Vec<_> =
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(reads(&string, 3), 8);
     }
 
-    /// The fewest reads of any choice, all of them tried.
+    /// The least number of reads. It tries all choices.
     fn fewest(string: &[u32], held: &[u32], frames: usize) -> u64 {
         let Some((page, rest)) = string.split_first() else { return 0 };
         if held.contains(page) {
@@ -207,7 +208,7 @@ mod tests {
             prop_assert_eq!(reads(&string, frames), fewest(&string, &[], frames));
         }
 
-        /// Long enough for outdated entries to be thrown away.
+        /// The string is long enough that outdated entries are removed.
         #[test]
         fn more_frames_read_no_more(string in prop::collection::vec(0..30_u32, 1500), frames in 1..30_usize) {
             prop_assert!(reads(&string, frames + 1) <= reads(&string, frames));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A string of pages in a file, as it is longer than memory.
+//! A string of pages in a file, because it may be larger than memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,20 +9,20 @@ use super::min::{Backward, Next};
 use crate::pages::PageId;
 use crate::settings::Time;
 
-/// Bytes of a use in the file: page and whether it is written, time, next use.
+/// Bytes of a use in the file: page with its written bit, time, next use.
 const BYTES: usize = 20;
-/// Bytes that are dealt with at once.
+/// Bytes that are read or written at once.
 const BLOCK: usize = BYTES << 15;
 /// The bit of a page's number that says whether the page is written.
 const WRITTEN: u32 = 1 << 31;
 
-/// A use of a page: accesses to it without any to another page in between.
+/// A use of a page: successive accesses to it without an access to another page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Use {
     pub page: PageId,
-    /// Something is written to the page before its next use begins.
+    /// Whether the page is written before its next use begins.
     pub written: bool,
-    /// When it begins.
+    /// Time at which the use begins.
     pub time: Time,
     pub next: Next,
 }
@@ -42,7 +42,7 @@ impl Use {
     }
 }
 
-/// Takes a string down.
+/// Records a string.
 pub(super) struct Recorder {
     out: BufWriter<File>,
     uses: u64,
@@ -51,13 +51,13 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Into a file without a name.
+    /// Begins a string in a temporary file without a name.
     pub fn new() -> io::Result<Recorder> {
         let out = BufWriter::with_capacity(BLOCK, tempfile::tempfile()?);
         Ok(Recorder { out, uses: 0, last: None, failed: None })
     }
 
-    /// An access. `written` says whether the page was written since its last use began, and is reset when a new one begins.
+    /// Adds an access. `written` says whether the page was written since its last use began. It is reset when a new use begins.
     pub fn access(&mut self, page: PageId, written: &mut bool, time: Time) {
         if self.last.replace(page) == Some(page) || self.failed.is_some() {
             return;
@@ -68,7 +68,7 @@ impl Recorder {
         self.uses += 1;
     }
 
-    /// The string, of which next uses are known now. `written` says of a page whether it was written since its last use began.
+    /// Completes the string by adding the next uses. `written` says whether a page was written since its last use began.
     pub fn finish(self, written: &dyn Fn(PageId) -> bool) -> io::Result<PageString> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -96,14 +96,14 @@ impl Recorder {
     }
 }
 
-/// A whole string.
+/// A complete string.
 pub(super) struct PageString {
     file: File,
     uses: u64,
 }
 
 impl PageString {
-    /// Its uses, from the beginning.
+    /// The uses from the beginning.
     pub fn uses(&self) -> impl Iterator<Item = io::Result<Use>> {
         let (mut buffer, total) = (vec![], self.uses * BYTES as u64);
         (0..self.uses).map(move |use_| {
@@ -122,7 +122,7 @@ impl PageString {
 mod tests {
     use super::*;
 
-    /// Pages 7, 8, 7, 9, 8: 7 is written in its first use and after its last one, 8 between its two.
+    /// Uses of pages 7, 8, 7, 9, 8. Page 7 is written in its first use and after its last one, page 8 between its two uses.
     #[test]
     fn next_uses_and_writes_by_hand() {
         let mut recorder = Recorder::new().unwrap();

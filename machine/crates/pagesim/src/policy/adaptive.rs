@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Spin or switch, decided for each fault: keep the processor where the wait is shorter than what a switch costs, or where nobody
-//! else could use it.
+//! Decides for each fault whether to spin or to switch. The process keeps the processor if the wait is shorter than the cost of a
+//! switch, or if no other process could use the time.
 
 use super::{Policy, Registration, Wait};
 use crate::core::Core;
@@ -14,34 +14,35 @@ pub const POLICIES: &[Registration] = &[Registration {
     make: |_| Box::new(Adaptive::default()),
 }];
 
-/// The cheaper of the two baselines, fault by fault; nothing is read ahead.
+/// The cheaper of the two baselines for each fault. Prefetches nothing.
 ///
-/// A process that sleeps costs one context switch (whoever runs next has to be switched to, and runs until it faults itself), and
-/// gains what others do in the meantime. How long the wait will be the kernel cannot know; it is estimated by the waits before it
-/// (a moving average, as blk-mq's hybrid polling had).
+/// A process that sleeps costs one context switch, to the process that runs next. It gains the time in which others run. The
+/// kernel cannot know how long the wait will be. So the policy estimates it from the waits so far, by a moving average like that
+/// of blk-mq's hybrid polling.
 #[derive(Debug, Default)]
 pub struct Adaptive {
     waits: Waits,
 }
 
-/// Moving averages of how long processes wait: for pages that nobody had read, and for those that were on their way.
+/// Moving averages of how long processes wait. There are two: for pages that were not prefetched, and for prefetched pages that
+/// are still on their way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Waits {
     averages: [Option<Time>; 2],
 }
 
 impl Waits {
-    /// Weight of the average against a new value.
+    /// Weight of the old average. A new value has the weight 1.
     const MEMORY: u64 = 7;
 
-    /// Decides how a process waits for a page that arrives at the time `until`. It sleeps if waits of this kind have been
-    /// longer, on average, than this number of context `switches`; for the first wait it spins.
+    /// Decides how a process waits for a page that arrives at the time `until`. It sleeps if waits of this kind were on average
+    /// longer than this number of context `switches`. It spins for the first wait.
     pub fn decide(&mut self, core: &Core, page: PageId, until: Time, switches: f64) -> Wait {
         let wait = until - core.now();
         let average = &mut self.averages[usize::from(core.pages[page].origin != Origin::Demand)];
         let expected = average.unwrap_or(0);
         *average = Some(average.map_or(wait, |average| (average * Waits::MEMORY + wait) / (Waits::MEMORY + 1)));
-        // Who sleeps already has its page first.
+        // The pages of processes that sleep already will arrive earlier.
         let others = core.asleep > 0 || core.sched.next().is_some();
         if expected > us(switches * core.settings.cpu.context_switch_us) && others { Wait::Switch } else { Wait::Spin }
     }

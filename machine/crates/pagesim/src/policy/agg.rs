@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Agg_virtual: more pages of the address space, as many as the drive serves at once (ASPF IV-A, after Wu et al., IEEE TCAD
+//! Agg_virtual: reads more pages of the address space, as many as the drive serves at once (ASPF IV-A, after Wu et al., IEEE TCAD
 //! 2020, which manages memory in parts of a huge page).
 
 use super::{Policy, Registration};
@@ -14,16 +14,17 @@ pub const POLICIES: &[Registration] = &[Registration {
     make: |_| Box::new(Agg),
 }];
 
-/// Reads the missing pages of the aligned part of a huge page around the missing one: as large as the drive can carry in the
-/// time in which it serves a single read, times its commands in service (studies/aspf/choices.md).
+/// Reads the missing pages of the aligned part of a huge page around the missing page. The size of the part is what the drive can
+/// carry while it serves a single read, times the number of commands that it serves at once (studies/aspf/choices.md).
 #[derive(Debug)]
 pub struct Agg;
 
-/// Pages of a huge page.
+/// Number of pages in a huge page.
 const HUGE: u64 = 512;
 
 impl Agg {
-    /// Pages of a part: the power of two that is not more than what the drive has underway at its full rate.
+    /// Number of pages in a part: the largest power of two that does not exceed the pages under way in the drive at its full
+    /// rate.
     fn part(core: &Core) -> u64 {
         let drive = core.drive();
         let carried = us(drive.read_us) as f64 / us(4096.0 / drive.mb_per_s) as f64;

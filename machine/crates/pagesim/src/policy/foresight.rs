@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Foresight, a policy of this project: what A-SPF does for memory-intensive processes it does for all, with what the scheduler
-//! and the faults themselves foretell.
+//! Foresight, a policy of this project. It does for all processes what A-SPF does for memory-intensive ones. It predicts uses of
+//! pages from the scheduler and from the faults themselves.
 //!
-//! - Replacement: the page whose next use is furthest, by its process's own time and its place in the scheduler's order
-//!   ([`crate::replacement::VirtualTime`]).
-//! - Turns are longer by a factor, the same for all: a working set is brought back less often.
-//! - While a process runs, the pages that the next one has lost and used in its last turn come back, as far as the drive is idle.
-//! - With a fault come the pages that followed it the last time, if they did so more than once, and those of the run of addresses
-//!   that it belongs to; both go on as the pages are used, so that they arrive before they are wanted.
-//! - A page that such a run has passed goes first: what is read in order is not wanted again soon.
-//! - A process that has to wait keeps the processor or not as [`super::Adaptive`] says, but for waits of two context switches.
+//! - Replacement: evicts the page whose next use is furthest away, judged by its process's own time and by the process's place in
+//!   the scheduler's order ([`crate::replacement::VirtualTime`]).
+//! - Turns are longer by a factor that is the same for all processes. So a working set is brought back less often.
+//! - While a process runs, the policy reads pages of the next process back: those that it used in its last turn and lost. It
+//!   keeps only a few of these reads under way.
+//! - With a fault, it reads the pages that followed the missing one the last time, if they did so more than once, and pages of
+//!   the run of addresses that the missing one belongs to. Both continue as the pages are used, so that later pages arrive in
+//!   time.
+//! - A page that such a run has passed goes first, because pages that are read in order are not used again soon.
+//! - A waiting process keeps the processor or not as [`super::Adaptive`] decides, with a threshold of two context switches.
 
 mod followers;
 mod streams;
@@ -32,40 +34,40 @@ pub const POLICIES: &[Registration] =
 #[derive(Debug, Default)]
 struct Process {
     streams: Streams,
-    /// Pages that it lost since its turn, most recently used first; as many as it has frames at most.
+    /// Pages that it lost since its last turn, the most recent first. At most [`LOST`].
     lost: VecDeque<PageId>,
-    /// The last page that it had to wait for or that was read ahead and used.
+    /// The last page that it had to wait for, or that was prefetched and then used.
     last: Option<PageId>,
 }
 
-/// The policy.
+/// The policy's state.
 #[derive(Debug)]
 pub struct Foresight {
     processes: Vec<Process>,
     followers: Followers,
     waits: Waits,
-    /// For each CPU.
+    /// The reads for the next process, for each CPU.
     rebuilds: Vec<Rebuild>,
-    /// How long each process has to wait for its next turn.
+    /// Time until the next turn of each process.
     turns: Vec<Time>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Rebuild {
-    /// Whose pages come back.
+    /// The process whose pages are read.
     next: Option<Pid>,
-    /// A read of them is underway.
+    /// Whether a read of them is under way.
     busy: bool,
 }
 
-/// Who sleeps lets others use its share of the processor, so it does when there is more to gain than the switch alone: the
-/// switch back, too.
+/// Number of context switches that a wait must exceed for the process to sleep. A process that sleeps gives its share of the
+/// processor away, so the gain must pay for the switch back as well.
 const SWITCHES: f64 = 2.0;
-/// Pages remembered of a process.
+/// Largest number of lost pages that are remembered for a process.
 const LOST: usize = 1 << 16;
 
 impl Foresight {
-    /// For the processes of a configuration.
+    /// Makes the policy for the processes of a configuration.
     pub fn new(settings: &Settings) -> Foresight {
         Foresight {
             processes: settings.processes.iter().map(|_| Process::default()).collect(),
@@ -76,7 +78,7 @@ impl Foresight {
         }
     }
 
-    /// Reads ahead for a page that is missing, or was read ahead and is used now.
+    /// Prefetches after a fault, or after the first use of a prefetched page.
     fn ahead(&mut self, core: &mut Core, pid: Pid, page: PageId) {
         let most = core.settings.foresight.pages;
         let process = &mut self.processes[pid];
@@ -98,7 +100,7 @@ impl Foresight {
         }
     }
 
-    /// Keeps some reads of the next process's pages underway.
+    /// Keeps some reads of the next process's pages under way.
     fn rebuild(&mut self, core: &mut Core) {
         let cpu = core.cpu();
         let Some(next) = self.rebuilds[cpu].next else { return };
@@ -149,7 +151,7 @@ impl Policy for Foresight {
     fn enter(&mut self, core: &mut Core, pid: Pid) {
         self.processes[pid].lost.clear();
         let ready = core.sched.ready();
-        // Whoever is not ready comes after all that are. What other CPUs expect stays.
+        // Processes that are not ready come after all that are. The estimates for processes of other CPUs stay as they are.
         let own = self.slice(core, pid);
         for (_, turn) in self.turns.iter_mut().enumerate().filter(|(other, _)| core.cpu_of(*other) == core.cpu()) {
             *turn = own * (ready.len() as u64 + 1);
@@ -174,7 +176,7 @@ impl Policy for Foresight {
         self.rebuild(core);
     }
 
-    /// A place in a list of lost pages, a follower with its confidence, a stream: 8, 8 and 16 bytes.
+    /// Counts 8 bytes for an entry in a list of lost pages, 8 for a follower with its confidence, and 16 for a stream.
     fn bookkeeping(&self) -> Bookkeeping {
         let lost: usize = self.processes.iter().map(|process| process.lost.len()).sum();
         let streams = self.processes.len() * streams::COUNT * 16;

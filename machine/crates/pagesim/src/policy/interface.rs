@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a policy is asked, and how it is known.
+//! The interface between the simulator and a policy.
 
 use serde::Serialize;
 
@@ -7,94 +7,93 @@ use crate::core::{Core, Evicted};
 use crate::pages::{PageId, Pid};
 use crate::settings::{Settings, Time};
 
-/// What a process does until its page is there.
+/// What a process does until its page arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// It keeps the processor (synchronous handling).
     Spin,
-    /// It sleeps, and another one runs (asynchronous handling).
+    /// It sleeps, and another process runs (asynchronous handling).
     Switch,
 }
 
-/// What a policy itself costs (ASPF IV-C).
+/// The costs of a policy itself (ASPF IV-C).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bookkeeping {
-    /// Memory of its structures, in the sizes that the paper states, bytes.
+    /// Memory of its structures in bytes, with the sizes that the paper states.
     pub bytes: u64,
-    /// Changes of its lists and sets.
+    /// Number of changes to its lists and sets.
     pub operations: u64,
 }
 
-/// A policy. It is asked for one CPU at a time: `core.running`, `core.sched` and `core.now()` are those of [`Core::cpu`]. Every
-/// method but `fault` has the baseline's behaviour unless it is said otherwise.
+/// A policy. The simulator calls it for one CPU at a time: `core.running`, `core.sched` and `core.now()` belong to [`Core::cpu`].
+/// Each method except `fault` has a default, which is the baseline's behaviour.
 pub trait Policy {
-    /// A page of the running process is missing; its read has begun. What else is to be read?
+    /// Called when a page of the running process is missing and its read has begun. The policy may prefetch other pages.
     fn fault(&mut self, core: &mut Core, pid: Pid, page: PageId);
 
-    /// The running process needs a page that is there at `until`.
+    /// Called when the running process needs a page that arrives at the time `until`. Returns how it waits.
     fn wait(&mut self, _core: &mut Core, _page: PageId, _until: Time) -> Wait {
         Wait::Spin
     }
 
-    /// A page that was read ahead is accessed for the first time.
+    /// Called when a prefetched page is accessed for the first time.
     fn used(&mut self, _core: &mut Core, _page: PageId) {}
 
-    /// A page has left DRAM (it may be on its way back already).
+    /// Called when a page has left DRAM. The page may be on its way back already.
     fn evicted(&mut self, _core: &mut Core, _evicted: Evicted) {}
 
-    /// Takes the process that is to run next out of the queue.
+    /// Takes the process that runs next out of the queue.
     fn take_next(&mut self, core: &mut Core) -> Option<Pid> {
         core.sched.take_next()
     }
 
-    /// A process gets the processor.
+    /// Called when a process begins a turn.
     fn enter(&mut self, _core: &mut Core, _pid: Pid) {}
 
-    /// How long it may run.
+    /// Returns the length of the turn.
     fn slice(&mut self, core: &mut Core, pid: Pid) -> Time {
         core.sched.slice(pid)
     }
 
-    /// At the end of its slice: whether it goes on with another one.
+    /// Called at the end of the slice. Returns whether the process continues with another slice.
     fn goes_on(&mut self, core: &mut Core, pid: Pid) -> bool {
         core.sched.goes_on(pid)
     }
 
-    /// A process loses the processor: its time is over, it sleeps, or it has ended.
+    /// Called when a process leaves the processor: its slice is over, it sleeps, or it has ended.
     fn leave(&mut self, _core: &mut Core, _pid: Pid) {}
 
-    /// A process whose time is over, or that a woken one preempts, is ready still.
+    /// Puts a process back into the queue whose slice is over, or that a woken process preempts.
     fn put_back(&mut self, core: &mut Core, pid: Pid) {
         core.sched.put_back(pid);
     }
 
-    /// Called at the time that [`Core::call_at`] asked for.
+    /// Called at the time that was given to [`Core::call_at`].
     fn call(&mut self, _core: &mut Core) {}
 
-    /// Whether it can have several CPUs: whether what it keeps of the process that runs is right if there are more.
+    /// Whether it supports several CPUs. It does if its state of the running process is right with several running processes.
     fn several_cpus(&self) -> bool {
         true
     }
 
-    /// Which page has to go, if the configuration does not say: the name of an order of replacement
-    /// ([`crate::replacement::BUILT_IN`]).
+    /// The order of replacement to use if the configuration names none ([`crate::replacement::BUILT_IN`]).
     fn replacement(&self) -> &'static str {
         "lru"
     }
 
-    /// What it costs so far.
+    /// Returns its costs so far.
     fn bookkeeping(&self) -> Bookkeeping {
         Bookkeeping::default()
     }
 }
 
-/// How a policy is known and made.
+/// The name of a policy, its description, and the function that makes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Registration {
-    /// What configurations call it.
+    /// The name in configurations.
     pub name: &'static str,
     /// One line for the list of all policies (docs/reference/pagesim.md), in Markdown.
     pub about: &'static str,
-    /// Makes it for one simulation.
+    /// Makes the policy for one simulation.
     pub make: fn(&Settings) -> Box<dyn Policy>,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Leap: pages along the stride of most of the last accesses (Al Maruf and Chowdhury, "Effectively Prefetching Remote Memory with
-//! Leap", USENIX ATC 2020, algorithms 1 and 2). Differences: docs/explanation/pagesim-rivals.md.
+//! Leap: prefetches along the stride of the majority of recent accesses (Al Maruf and Chowdhury, "Effectively Prefetching Remote
+//! Memory with Leap", USENIX ATC 2020, algorithms 1 and 2). Differences from the paper: docs/explanation/pagesim-rivals.md.
 
 use std::collections::VecDeque;
 
@@ -15,18 +15,17 @@ pub const POLICIES: &[Registration] = &[Registration {
     make: |settings| Box::new(Leap::new(settings.processes.len())),
 }];
 
-/// Accesses that are remembered (`Hsize`).
+/// Number of accesses that are remembered (`Hsize`).
 const HISTORY: usize = 32;
 /// Number of parts of the history; the policy looks at the latest part first (`Nsplit`).
 const SPLIT: usize = 4;
-/// Pages read ahead at most (`PWsize_max`).
+/// Largest number of pages to prefetch (`PWsize_max`).
 const MOST: u32 = 8;
 
-/// Differences between the pages accessed one after the other: those that were missing, and the first accesses to those read
-/// ahead.
+/// Differences between successive accesses. Only two kinds of accesses count: faults, and first accesses to prefetched pages.
 #[derive(Clone, Debug)]
 struct History {
-    /// Latest first.
+    /// The latest difference comes first.
     deltas: VecDeque<i64>,
     size: usize,
     split: usize,
@@ -45,14 +44,14 @@ impl History {
         }
     }
 
-    /// Algorithm 1: the difference that more than half of the latest accesses have, of a part of the history that is doubled
-    /// until there is one.
+    /// Algorithm 1: finds the difference that more than half of the latest accesses have. Starts with a part of the history and
+    /// doubles the part until there is such a difference.
     fn trend(&self) -> Option<i64> {
         let parts = std::iter::successors(Some(self.size / self.split), |part| Some(part * 2));
         parts.take_while(|part| *part <= self.size).find_map(|part| self.majority(part))
     }
 
-    /// Boyer and Moore's vote; of a history that is shorter, the missing accesses vote for nothing.
+    /// Boyer and Moore's vote. If the history is shorter than the part, the accesses that it lacks vote for nothing.
     fn majority(&self, part: usize) -> Option<i64> {
         let latest = || self.deltas.iter().take(part).copied();
         let (chosen, _) = latest().fold((0, 0_usize), |(chosen, votes), delta| match votes {
@@ -69,9 +68,9 @@ struct Process {
     history: History,
     /// The last trend that was found.
     trend: Option<i64>,
-    /// Pages read ahead and then accessed, since the last fault (`Chit`).
+    /// Prefetched pages that were accessed since the last fault (`Chit`).
     hits: u32,
-    /// Pages of the last window.
+    /// Number of pages in the last window.
     last: u32,
 }
 
@@ -80,7 +79,7 @@ impl Process {
         Process { history: History::new(HISTORY, SPLIT), trend: None, hits: 0, last: 0 }
     }
 
-    /// Algorithm 2: the distances from a missing page at which pages are read ahead.
+    /// Algorithm 2: the distances from the missing page to the pages to prefetch.
     fn fault(&mut self, vpn: u64) -> Vec<i64> {
         self.history.access(vpn);
         let found = self.history.trend();
@@ -94,7 +93,7 @@ impl Process {
         let places = 1..=i64::from(self.last);
         match found {
             Some(_) => places.map(|n| n * stride).collect(),
-            // Around it: one behind, one before, two behind, ...
+            // Around the missing page: one behind, one before, two behind, ...
             None => places.map(|n| if n % 2 == 1 { n / 2 + 1 } else { -n / 2 }).map(|n| n * stride).collect(),
         }
     }
@@ -105,7 +104,7 @@ impl Process {
     }
 }
 
-/// Each process has its own history and window.
+/// The policy's state. Each process has its own history and window.
 #[derive(Debug)]
 pub struct Leap {
     processes: Vec<Process>,
@@ -140,8 +139,8 @@ mod tests {
     use super::*;
     use crate::policy::tests::core;
 
-    /// The paper's example of algorithm 1, a history of eight in two parts: -3 until the window t4 to t7, where neither
-    /// four nor eight accesses agree; +2 from t8 on.
+    /// The paper's example of algorithm 1: a history of eight in two parts. The trend is -3 until the window t4 to t7, where
+    /// neither four nor eight accesses agree. From t8 on it is +2.
     #[test]
     fn algorithm_1_by_hand() {
         let pages = [0x48, 0x45, 0x42, 0x3f, 0x3c, 2, 4, 6, 8, 0xa, 0xc, 0x10, 0x39, 0x12, 0x14, 0x16];
@@ -150,7 +149,7 @@ mod tests {
             history.access(page);
             history.trend()
         });
-        // t6: four of eight are not enough; t12 to t14: five of eight are, though no four agree.
+        // At t6, four of eight are not enough. At t12 to t14, five of eight are enough, although no four agree.
         let (none, back, on) = ([None; 3], [Some(-3); 3], [Some(2); 8]);
         assert_eq!(found.to_vec(), [&none[..], &back, &none[..2], &on].concat());
     }
@@ -161,7 +160,8 @@ mod tests {
     }
     use Step::{Fault, Hits};
 
-    /// Algorithm 2, the history of 32 in four parts, windows of eight at most. Five of the last eight differences make a trend.
+    /// Algorithm 2 with a history of 32 in four parts and windows of at most eight. Five of the last eight differences make a
+    /// trend.
     ///
     /// | step | hits | trend | window | pages read ahead |
     /// | --- | --- | --- | --- | --- |
@@ -209,12 +209,13 @@ mod tests {
         }
     }
 
-    /// No trend any more, but pages read ahead were of use: those around, by the last stride.
+    /// There is no trend any more, but prefetched pages were used. So the pages around the missing one are read, at the last
+    /// stride.
     #[test]
     fn without_a_trend_what_is_around_is_read() {
         let mut process = Process::new();
         (0..6).for_each(|n| drop(process.fault(100 + 3 * n)));
-        // None of these differences is that of more than half of 8, 16 or 32.
+        // None of these differences is the majority of the last 8, 16 or 32.
         [1, 7, 2, 8, 4, 9, 3, 6, 5]
             .iter()
             .scan(200, |at, n| {
@@ -237,7 +238,7 @@ mod tests {
                 leap.fault(&mut core, pid, page);
             }
         }
-        // One page each: the sixth fault follows the trend.
+        // One page each, because the sixth fault follows the trend.
         let mut read = |pid, vpn| {
             let page = core.pages.accessed(pid, vpn);
             !core.is_out(page)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What to do about faults: one file for each policy, and one line here.
+//! Policies for page faults. Each policy has one file, and one line here.
 
 mod interface;
 mod python;
@@ -11,7 +11,7 @@ pub use optimum::NAME as OPTIMUM;
 pub use python::PREFIX as PYTHON;
 pub use registry::Registry;
 
-/// The files of policies: each has its policies in `POLICIES`.
+/// Declares the files of policies. Each file has its policies in `POLICIES`.
 macro_rules! policies {
     ($($file:ident,)*) => {
         $(mod $file;)*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two baselines: nothing is read ahead.
+//! The two baselines, which prefetch nothing.
 
 use super::{Policy, Registration, Wait};
 use crate::core::Core;

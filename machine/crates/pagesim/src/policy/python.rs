@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A policy in Python: a child process that answers questions over a socket (python/trapless/pagesim/policy.py, which also
-//! describes each message).
+//! A policy in Python. It runs in a child process, which answers questions over a socket. python/trapless/pagesim/policy.py is
+//! the other side and describes each message.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,27 +18,27 @@ use crate::pages::{Origin, PageId, Pid, Place};
 use crate::replacement;
 use crate::settings::{Settings, Time};
 
-/// What a configuration's `policy` begins with if it is a file of Python.
+/// Prefix of a configuration's `policy` that names a Python file.
 pub const PREFIX: &str = "python:";
 /// The program that the child runs.
 const HOST: &str = include_str!("../../../../../python/trapless/pagesim/policy.py");
-/// How long an answer may take.
+/// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the child may take to end once it has no more questions.
+/// Longest time for the child to end when there are no more questions.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// Orders of one answer at most.
+/// Largest number of orders in one answer.
 const MOST_ORDERS: usize = 1 << 20;
-/// Bytes of the text of an error at most.
+/// Largest number of bytes in the text of an error.
 const MOST_TEXT: usize = 2000;
 const SENSELESS: &str = "its answer makes no sense";
-/// Bytes of messages.
+/// Sizes of the messages in bytes.
 const QUESTION: usize = 32;
 const ANSWER: usize = 16;
 const ORDER: usize = 16;
-/// The longest slice, ps.
+/// Longest slice in ps.
 const LONGEST: i64 = 1_000_000_000_000_000;
 
-/// What the child is asked: its methods, and two others.
+/// The questions for the child: one for each method of a policy, and three others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Op {
@@ -56,7 +56,7 @@ enum Op {
     Reply,
 }
 
-/// An order of the child, or what it asks.
+/// An order from the child, or a question that it asks back.
 mod order {
     pub const PREFETCH: u8 = 0;
     pub const DEMOTE: u8 = 1;
@@ -80,22 +80,22 @@ pub struct Python {
     child: Child,
     socket: UnixStream,
     patience: Duration,
-    /// What has come of an answer.
+    /// The bytes of an answer that have arrived.
     text: Vec<u8>,
-    /// Bits of the methods that it has.
+    /// One bit for each method that the policy has.
     methods: u64,
     replacement: Option<&'static str>,
-    /// It knows what is mapped.
+    /// Whether the child knows which ranges are mapped.
     introduced: bool,
-    /// It has failed, and is not asked any more.
+    /// Whether it has failed. A failed policy is not asked again.
     failed: bool,
 }
 
 impl Python {
-    /// Starts the policy of a file.
+    /// Starts the policy in a file.
     ///
     /// # Errors
-    /// There is no Python, or what the file has is no policy.
+    /// There is no Python, or the file does not define a policy.
     pub fn start(file: &Path, settings: &Settings) -> Result<Python, Error> {
         if let Err(error) = std::fs::File::open(file) {
             return Err(Error::Io { path: file.to_owned(), error });
@@ -106,10 +106,10 @@ impl Python {
         let child = Command::new("python3")
             .args(["-B", "-c", HOST])
             .arg(file)
-            // Sets of strings have the same order in each run.
+            // Gives sets of strings the same order in each run.
             .env("PYTHONHASHSEED", "0")
             .stdin(OwnedFd::from(theirs))
-            // Standard output has the result of the simulation.
+            // Standard output is for the result of the simulation.
             .stdout(Stdio::from(io::stderr()))
             .spawn()
             .map_err(|e| match e.kind() {
@@ -132,13 +132,13 @@ impl Python {
         begun.map(|()| python)
     }
 
-    /// From now on, how long an answer may take.
+    /// Sets the time that later answers may take.
     fn wait_for(&mut self, patience: Duration) -> Result<(), Error> {
         self.patience = patience;
         self.socket.set_read_timeout(Some(patience)).map_err(|e| self.wrong(&e))
     }
 
-    /// Gives it the settings, and learns what it has.
+    /// Sends the settings. Learns which methods the policy has, and its order of replacement.
     fn begin(&mut self, settings: &Settings) -> Result<(), Error> {
         let text = toml::to_string(settings).map_err(|e| self.wrong(&e))?;
         self.ask(Op::Settings, 0, text.len() as u64, 0, 0, text.as_bytes())?;
@@ -157,7 +157,7 @@ impl Python {
         !self.failed && self.methods >> op as u8 & 1 == 1
     }
 
-    /// Asks one of its methods; its answer, or what is `usual` if it has none.
+    /// Calls one of its methods and returns the answer. Returns `usual` if the policy does not have the method.
     fn hook(&mut self, core: &mut Core, op: Op, pid: Pid, page: u64, extra: i64, usual: i64) -> i64 {
         if !self.has(op) {
             return usual;
@@ -208,7 +208,7 @@ impl Python {
         self.socket.write_all(&text).and_then(|()| self.socket.write_all(more)).map_err(|_| self.lost("a question"))
     }
 
-    /// Its answer: kind and value; the orders are in `text`.
+    /// Receives an answer and returns its kind and value. The orders are in `text`.
     fn answer(&mut self, to: &str) -> Result<(u32, i64), Error> {
         self.text.clear();
         self.receive(ANSWER, to)?;
@@ -224,13 +224,13 @@ impl Python {
         }
         self.text.drain(..ANSWER);
         if kind == kind::FAILED {
-            // It begins with the file, and says the line.
+            // The text begins with the file and the line.
             return Err(Error::Policy(String::from_utf8_lossy(&self.text).into_owned()));
         }
         Ok((kind, value))
     }
 
-    /// Waits until so many bytes of the answer are there.
+    /// Waits until this many bytes of the answer have arrived.
     fn receive(&mut self, size: usize, to: &str) -> Result<(), Error> {
         let mut part = [0; 4096];
         while self.text.len() < size {
@@ -244,7 +244,7 @@ impl Python {
         Ok(())
     }
 
-    /// Why there is no answer.
+    /// Makes the error for an answer that did not come.
     fn lost(&mut self, to: &str) -> Error {
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_millis(200) {
@@ -265,7 +265,7 @@ fn wrong(file: &Path, what: &dyn Display) -> Error {
     Error::Policy(format!("{}: {what}", file.display()))
 }
 
-/// Does what it orders; if the last order is a question, the answer.
+/// Carries out the orders of an answer. If the last one is a question, returns the answer to it.
 fn obey(file: &Path, core: &mut Core, orders: &[u8]) -> Result<Option<[u64; 3]>, Error> {
     let mut asked = None;
     for one in orders.chunks_exact(ORDER) {
@@ -302,7 +302,7 @@ fn obey(file: &Path, core: &mut Core, orders: &[u8]) -> Result<Option<[u64; 3]>,
     Ok(asked)
 }
 
-/// Place, flags and time of arrival, as the child is told of a page.
+/// The state of a page for the child: place, flags and time of arrival.
 fn state(core: &mut Core, page: PageId) -> [u64; 3] {
     let (place, arrives) = match core.place(page) {
         Place::Device => (0, 0),
@@ -373,7 +373,7 @@ impl Policy for Python {
 
 impl Drop for Python {
     fn drop(&mut self) {
-        // What it still has to say, it may; then it must be gone.
+        // The child may finish its output. Then it must end.
         let _ = self.socket.shutdown(Shutdown::Both);
         let begin = Instant::now();
         while !self.failed && begin.elapsed() < FAREWELL {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Linux's swap readahead (6.12, mm/swap_state.c), by place on the device and by address. Differences:
+//! Linux's swap readahead (6.12, mm/swap_state.c), by place on the device and by address. Differences from Linux:
 //! docs/explanation/pagesim-rivals.md.
 
 use std::collections::HashMap;
@@ -23,17 +23,18 @@ pub const POLICIES: &[Registration] = &[
     },
 ];
 
-/// Pages of a page table.
+/// Number of pages that one page table maps.
 const TABLE: u64 = 512;
 /// log2 of the largest window by address (`SWAP_RA_ORDER_CEILING`).
 const MOST_VMA: u32 = 5;
-/// Hits are counted up to here in an area (`SWAP_RA_HITS_MAX`).
+/// Largest number of hits that an area counts (`SWAP_RA_HITS_MAX`).
 const MOST_HITS: u32 = 63;
-/// Hits before the first fault, so that the first window is not the smallest one.
+/// Number of hits assumed before the first fault, so that the first window is not the smallest one.
 const FIRST_HITS: u32 = 4;
 
-/// Pages of the next window, a power of two (`__swapin_nr_pages`): more than were hit since the last window was read; without hits
-/// two if the faults are side by side, else one; not less than half of the last window.
+/// Number of pages in the next window, a power of two (`__swapin_nr_pages`). It exceeds the number of hits since the last window
+/// was read. Without hits it is two if the last two faults are side by side, and one otherwise. It is at least half of the last
+/// window.
 fn window(previous: u64, here: u64, hits: u32, most: u32, last: u32) -> u32 {
     let wanted = match hits {
         0 if previous.abs_diff(here) == 1 => 2,
@@ -43,7 +44,7 @@ fn window(previous: u64, here: u64, hits: u32, most: u32, last: u32) -> u32 {
     wanted.min(most).max(last / 2)
 }
 
-/// By place: what lies around the page on the device (`swap_cluster_readahead`), with one window for all processes.
+/// Readahead by place: reads what lies around the page on the device (`swap_cluster_readahead`). One window serves all processes.
 #[derive(Debug)]
 pub struct ReadaheadCluster {
     slots: Slots,
@@ -51,7 +52,7 @@ pub struct ReadaheadCluster {
 }
 
 impl ReadaheadCluster {
-    /// Nothing was written yet.
+    /// Makes the policy for a device on which nothing was written yet.
     pub fn new() -> ReadaheadCluster {
         let cluster = Cluster { previous: 0, hits: FIRST_HITS, last: 0 };
         ReadaheadCluster { slots: Slots::default(), cluster }
@@ -66,16 +67,16 @@ impl Default for ReadaheadCluster {
 
 #[derive(Debug)]
 struct Cluster {
-    /// Slot of the last fault that had no hits to judge by.
+    /// Slot of the last fault that came without hits.
     previous: u64,
-    /// Pages read ahead and then accessed, since the last fault.
+    /// Prefetched pages that were accessed since the last fault.
     hits: u32,
-    /// Pages of the last window.
+    /// Number of pages in the last window.
     last: u32,
 }
 
 impl Cluster {
-    /// The slots to be read with one: aligned to their number.
+    /// The slots to read with a missing one. Windows are aligned to their size.
     fn fault(&mut self, slot: u64, most: u32) -> Range<u64> {
         if most == 1 {
             return slot..slot + 1;
@@ -112,19 +113,19 @@ impl Policy for ReadaheadCluster {
     }
 }
 
-/// Where pages are on the device: at first in the order of each process's addresses; one that is written goes behind all that
-/// were written before. No slot is given twice.
+/// The places of pages on the device. At first, pages lie in the order of each process's addresses. A page that is written moves
+/// behind all pages that were written before. No slot is used twice.
 #[derive(Debug, Default)]
 struct Slots {
-    /// Of each page that was written; 0 for others.
+    /// The new slot of each page that was written; 0 for others.
     moved: Vec<u64>,
     written: HashMap<u64, PageId>,
     next: u64,
 }
 
-/// Bits of a page number within its process's first slots.
+/// Bits of a page number in its process's first slots.
 const VPN_BITS: u32 = 48;
-/// Slots of written pages begin here, behind those of a thousand processes.
+/// Slots of written pages begin here, behind the first slots of a thousand processes.
 const WRITTEN: u64 = 1 << (VPN_BITS + 11);
 
 impl Slots {
@@ -157,10 +158,10 @@ impl Slots {
     }
 }
 
-/// By address: what is mapped around the page (`swap_vma_readahead`), with a window for each mapped area.
+/// Readahead by address: reads what is mapped around the page (`swap_vma_readahead`). Each mapped area has its window.
 #[derive(Debug, Default)]
 pub struct ReadaheadVma {
-    /// By process and first page of the area.
+    /// The areas by process and first page.
     areas: HashMap<(Pid, u64), Area>,
 }
 
@@ -169,9 +170,9 @@ pub struct ReadaheadVma {
 struct Area {
     /// Page of the last fault, or of the last hit.
     previous: u64,
-    /// Pages of the last window.
+    /// Number of pages in the last window.
     last: u32,
-    /// Pages read ahead and then accessed, since the last fault.
+    /// Prefetched pages that were accessed since the last fault.
     hits: u32,
 }
 
@@ -182,7 +183,7 @@ impl Default for Area {
 }
 
 impl Area {
-    /// The pages to be read with one, of an area with these bounds.
+    /// The pages to read with a missing one in an area with these bounds.
     fn fault(&mut self, vpn: u64, most: u32, bounds: (u64, u64)) -> Range<u64> {
         if most == 1 {
             return vpn..vpn + 1;
@@ -191,7 +192,7 @@ impl Area {
         let previous = self.previous;
         *self = Area { previous: vpn, last: pages, hits: 0 };
         let pages = u64::from(pages);
-        // Forward, backward, or around it.
+        // Forward, backward, or around the page.
         let before = match vpn {
             _ if vpn == previous + 1 => 0,
             _ if vpn + 1 == previous => pages - 1,
@@ -209,7 +210,7 @@ impl Area {
 }
 
 impl ReadaheadVma {
-    /// The area of a page and its bounds; a process of which none are known is one area.
+    /// The area of a page, and its bounds. A process whose areas are unknown has one area.
     fn area(&mut self, core: &Core, pid: Pid, vpn: u64) -> (&mut Area, (u64, u64)) {
         let bounds = core.pages.area(pid, vpn).unwrap_or((0, u64::MAX));
         (self.areas.entry((pid, bounds.0)).or_default(), bounds)
@@ -245,7 +246,7 @@ mod tests {
     }
     use Step::{Fault, Hits};
 
-    /// By address, windows of eight pages at most, an area of pages 100 to 599:
+    /// By address, with windows of at most eight pages in an area of pages 100 to 599:
     ///
     /// | step | hits | previous | window | pages read |
     /// | --- | --- | --- | --- | --- |
@@ -294,14 +295,14 @@ mod tests {
                 Hits(pages) => pages.iter().for_each(|vpn| area.hit(*vpn)),
             }
         }
-        // The window's other end: the area's beginning, and that of addresses.
+        // The window ends at the area's beginning, or at the beginning of the addresses.
         assert_eq!(Area::default().fault(102, 8, (100, 600)), 100..107);
         assert_eq!(Area::default().fault(1, 8, (0, 600)), 1..9);
         assert_eq!(Area::default().fault(2, 8, (0, 600)), 0..7);
         assert_eq!(Area::default().fault(200, 1, (100, 600)), 200..201);
     }
 
-    /// By place, windows of eight slots at most:
+    /// By place, with windows of at most eight slots:
     ///
     /// | step | hits | previous | window | slots read |
     /// | --- | --- | --- | --- | --- |
@@ -338,7 +339,7 @@ mod tests {
         assert_eq!(cluster.fault(7, 1), 7..8);
     }
 
-    /// Two processes of eight pages from 16 on. Written in this order: P0's 18, P1's 17, P0's 16, P0's 18 again.
+    /// Two processes with eight pages each, from page 16 on. Writes in this order: P0's 18, P1's 17, P0's 16, P0's 18 again.
     #[test]
     fn a_written_page_lies_behind_those_written_before() {
         let mut core = core(16, &[(16, 8), (16, 8)]);
@@ -352,7 +353,8 @@ mod tests {
             (0..5).map(|n| slots.page(&mut core, WRITTEN + n)).collect::<Vec<_>>(),
             [None, Some(b), Some(c), Some(a), None]
         );
-        // Where they were before there is nothing, beside it what was never written; nothing is behind the mapped area.
+        // The old places of written pages are empty. A page that was never written has its place beside them. Nothing lies behind
+        // the mapped area.
         let first = slots.slot(&core, kept) - 1;
         let around = (first..first + 3).map(|slot| slots.page(&mut core, slot)).collect::<Vec<_>>();
         assert_eq!(around, [None, Some(kept), None]);
@@ -361,7 +363,7 @@ mod tests {
         assert_eq!(other, Some(1));
     }
 
-    /// Faults and hits as the simulation tells of them.
+    /// Faults and hits as in a simulation.
     #[test]
     fn what_is_read_is_what_is_in_the_window_and_missing() {
         let mut core = core(16, &[(0, 64), (0, 64)]);
@@ -378,7 +380,7 @@ mod tests {
         let page = core.pages.accessed(1, 8);
         core.demand(page);
         policy.fault(&mut core, 1, page);
-        // One hit: four pages around 8, of which 7 is there.
+        // One hit: the window has four pages around 8. Of these, 7 is in DRAM.
         assert_eq!(read(&core)[8..], [8, 9, 10]);
         let mut policy = ReadaheadCluster::new();
         let page = core.pages.accessed(0, 3);

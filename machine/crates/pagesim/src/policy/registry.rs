@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which policies there are, by name.
+//! The known policies, by name.
 
 use super::interface::{Policy, Registration};
 use super::python::{self, Python};
 use crate::Error;
 use crate::settings::Settings;
 
-/// The policies that a configuration can choose from. Those of this crate are [`built_in`](super::built_in); a program may add
-/// some of its own.
+/// The policies that a configuration can choose from. [`built_in`](super::built_in) returns those of this crate. A program may
+/// add others.
 ///
 /// ```
 /// use trapless_pagesim::core::Core;
@@ -34,7 +34,7 @@ use crate::settings::Settings;
 pub struct Registry(Vec<Registration>);
 
 impl Registry {
-    /// The policies of some files, in this order.
+    /// Makes a registry from the policies of several files, in this order.
     pub(super) fn of(files: &[&[Registration]]) -> Registry {
         Registry(files.concat())
     }
@@ -42,10 +42,10 @@ impl Registry {
     /// Adds a policy.
     ///
     /// # Errors
-    /// Another one has its name.
+    /// Another policy has this name.
     pub fn add(&mut self, policy: Registration) -> Result<(), Error> {
         if self.names().any(|name| name == policy.name) {
-            return Err(Error::Settings(format!("policy {}: there is one of this name", policy.name)));
+            return Err(Error::Settings(format!("policy {}: another policy has this name", policy.name)));
         }
         self.0.push(policy);
         Ok(())
@@ -61,10 +61,10 @@ impl Registry {
         self.0.iter().map(|policy| policy.name)
     }
 
-    /// The policy of a configuration: one of these, or a file of Python (`python:FILE.py`).
+    /// Makes the policy of a configuration: one of these, or one in a Python file (`python:FILE.py`).
     ///
     /// # Errors
-    /// There is none of this name, or the file has no policy.
+    /// No policy has this name, or the file does not define a policy.
     pub fn make(&self, settings: &Settings) -> Result<Box<dyn Policy>, Error> {
         if let Some(file) = settings.policy.strip_prefix(python::PREFIX) {
             return Ok(Box::new(Python::start(file.as_ref(), settings)?));

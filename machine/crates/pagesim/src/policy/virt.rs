@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Virt_prefetch: the pages that follow in the address space (ASPF IV-A, after Wu et al., IEEE TC 2020).
+//! Virt_prefetch: reads the pages that follow in the address space (ASPF IV-A, after Wu et al., IEEE TC 2020).
 
 use super::{Policy, Registration};
 use crate::core::Core;

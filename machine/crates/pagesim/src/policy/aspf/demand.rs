@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Online memory-demand predictor: who faults more often than the average is memory-intensive (ASPF III-C, algorithm 4).
+//! Online memory-demand predictor: a process that faults more often than the average is memory-intensive (ASPF III-C, algorithm
+//! 4).
 
 use std::collections::VecDeque;
 
@@ -7,21 +8,21 @@ use super::settings::{Aspf, FaultRate};
 use crate::pages::Pid;
 use crate::settings::{Time, ms};
 
-/// Times of the faults of each process in a window.
+/// The times of each process's faults in a window.
 #[derive(Debug)]
 pub struct Predictor {
     rate: FaultRate,
     period: Time,
     faults: Vec<VecDeque<Time>>,
-    /// When each process's turn began.
+    /// Time at which each process's last turn began.
     turns: Vec<Time>,
-    /// Fault rate of each process, when it was last asked for: faults in the window, or faults per picosecond of its turn.
+    /// Fault rate of each process when it was last asked for: faults in the window, or faults per picosecond of the turn.
     averages: Vec<f64>,
     longest: usize,
 }
 
 impl Predictor {
-    /// Starts without faults.
+    /// Makes a predictor without faults.
     pub fn new(processes: usize, settings: &Aspf) -> Predictor {
         Predictor {
             rate: settings.fault_rate,
@@ -33,19 +34,20 @@ impl Predictor {
         }
     }
 
-    /// A process's turn begins.
+    /// Notes that a turn of a process begins.
     pub fn enter(&mut self, pid: Pid, now: Time) {
         self.turns[pid] = now;
     }
 
-    /// A process has faulted (steps 1 to 3).
+    /// Notes a fault of a process (steps 1 to 3).
     pub fn fault(&mut self, pid: Pid, now: Time) {
         self.faults[pid].push_back(now);
         self.longest = self.longest.max(self.faults.iter().map(VecDeque::len).sum());
     }
 
-    /// Whether a process, at the end of a turn, has had a higher fault rate than all had on average, each at the end of its last
-    /// turn (steps 4 to 7). The window's length, by which all would be divided, does not matter to that.
+    /// Compares the fault rate of a process at the end of a turn with the average over all processes, each at the end of its last
+    /// turn (steps 4 to 7). Returns whether it is higher. Rates are not divided by the window's length, which would not change
+    /// the result.
     pub fn is_intense(&mut self, pid: Pid, now: Time) -> bool {
         let faults = &mut self.faults[pid];
         let from = match self.rate {
@@ -62,7 +64,7 @@ impl Predictor {
         self.averages[pid] * self.averages.len() as f64 > self.averages.iter().sum()
     }
 
-    /// Bytes of the queues at their longest: a timestamp of eight bytes for each fault.
+    /// Bytes of the queues when they were longest. Each fault has a timestamp of eight bytes.
     pub fn bytes(&self) -> u64 {
         8 * self.longest as u64
     }
@@ -72,9 +74,10 @@ impl Predictor {
 mod tests {
     use super::*;
 
-    /// Algorithm 4 by hand, a window of 10 ms, a dozen faults: P0 at 1, 2, 7, 8, 9, P1 at 6, P2 at 3, 4, 5, 9, 9, 10 ms.
+    /// Algorithm 4 by hand with a window of 10 ms and a dozen faults: P0 at 1, 2, 7, 8, 9 ms, P1 at 6 ms, P2 at 3, 4, 5, 9, 9, 10
+    /// ms.
     ///
-    /// | asked for | faults in its window | known of all (P0, P1, P2) | average | intense |
+    /// | asked for | faults in its window | known rates (P0, P1, P2) | average | intense |
     /// | --- | --- | --- | --- | --- |
     /// | P0 at 9 | 5 | 5, 0, 0 | 1.67 | yes |
     /// | P1 at 9.5 | 1 | 5, 1, 0 | 2 | no |

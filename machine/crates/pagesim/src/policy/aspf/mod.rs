@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A-SPF and A-SPF*: adaptive synchronous page fault handling (ASPF III). What the paper leaves open: studies/aspf/choices.md.
+//! A-SPF and A-SPF*: adaptive synchronous page fault handling (ASPF III). studies/aspf/choices.md explains what the paper leaves
+//! open.
 
 pub mod demand;
 pub mod postpone;
@@ -35,23 +36,23 @@ pub const POLICIES: &[Registration] = &[
     },
 ];
 
-/// The four designs together. With fixed labels it is A-SPF, with those of the predictor A-SPF*.
+/// The four designs together. With fixed labels this is A-SPF; with labels from the predictor it is A-SPF*.
 #[derive(Debug)]
 pub struct Aspf {
     sets: Sets,
     postpone: Postpone,
     lists: UllLists,
     predictor: Option<Predictor>,
-    /// Memory-intensive or not, by process.
+    /// Whether each process is memory-intensive.
     intense: Vec<bool>,
-    /// The page of each process's last fault, in its turn.
+    /// The page of each process's last fault in its current turn.
     previous: Vec<Option<PageId>>,
-    /// Pages still to be read for the next memory-intensive process, and that process.
+    /// The next memory-intensive process, and the number of pages that may still be read for it.
     rebuilding: Option<(Pid, u64)>,
 }
 
 impl Aspf {
-    /// With `labels` for A-SPF, without for A-SPF*.
+    /// Makes A-SPF if there are `labels`, and A-SPF* otherwise.
     pub fn new(settings: &Settings, labels: Option<Vec<bool>>) -> Aspf {
         let count = settings.processes.len();
         let predictor = labels.is_none().then(|| Predictor::new(count, &settings.aspf));
@@ -66,7 +67,7 @@ impl Aspf {
         }
     }
 
-    /// The memory-intensive process whose pages are read while another one runs.
+    /// Finds the memory-intensive process whose pages are read while another process runs.
     fn next_intense(&self, core: &Core) -> Option<Pid> {
         let mut order = core.sched.ready().into_iter().chain(self.postpone.queue());
         match core.settings.aspf.rebuilt {
@@ -75,7 +76,7 @@ impl Aspf {
         }
     }
 
-    /// Keeps some reads of the rebuilding process's pages underway (III-B3).
+    /// Keeps some reads for the next memory-intensive process under way (III-B3).
     fn rebuild(&mut self, core: &mut Core) {
         let Some((pid, ref mut left)) = self.rebuilding else { return };
         let mut last = None;
@@ -87,7 +88,7 @@ impl Aspf {
             core.keep(page);
             let until = core.prefetch(page, Origin::Reconstruct);
             if until.is_none() && core.is_out(page) {
-                // No frame to be had: not now.
+                // No frame is free now.
                 break;
             }
             self.lists.forget(core, page);
@@ -107,7 +108,7 @@ impl Policy for Aspf {
             predictor.fault(pid, core.now());
         }
         self.lists.fault(pid);
-        // As the page left: not accessed means that it had been read ahead for nothing (III-B1).
+        // Whether the page was accessed before it left DRAM. If not, it had been prefetched in vain (III-B1).
         let accessed = !self.lists.is_inactive(page);
         self.lists.forget(core, page);
         let previous = self.previous[pid].replace(page);
@@ -123,7 +124,7 @@ impl Policy for Aspf {
     fn evicted(&mut self, core: &mut Core, Evicted { page, .. }: Evicted) {
         let entry = &core.pages[page];
         if !core.is_out(page) && entry.place != Place::Writing {
-            // It is on its way back.
+            // The page is on its way back already.
             return;
         }
         if entry.origin == Origin::Set && !entry.accessed {
@@ -189,7 +190,7 @@ impl Policy for Aspf {
         self.rebuild(core);
     }
 
-    /// The paper has one processor: one postpone queue, and one process that is next.
+    /// The paper has one processor, and so one postpone queue and one next process.
     fn several_cpus(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory-demand-aware CFS: memory-intensive processes do not run one after the other (ASPF III-B2, algorithm 2).
+//! Memory-demand-aware CFS: keeps memory-intensive processes from running one after the other (ASPF III-B2, algorithm 2).
 
 use std::collections::VecDeque;
 
@@ -7,33 +7,34 @@ use crate::pages::Pid;
 use crate::policy::Bookkeeping;
 use crate::sched::{Schedule, Virtual};
 
-/// Sizes that the paper states (IV-C2), bytes.
+/// Sizes in bytes that the paper states (IV-C2).
 const PROCESS: u64 = 25;
 const POINTER: u64 = 4;
 
-/// The postpone queue, and what its processes are owed.
+/// The postpone queue, and the delays of its processes.
 #[derive(Debug)]
 pub struct Postpone {
     queue: VecDeque<Pid>,
-    /// `delay_time` by process.
+    /// `delay_time` of each process.
     delay: Vec<Virtual>,
     longest: usize,
     operations: u64,
 }
 
 impl Postpone {
-    /// Starts with an empty queue, for this number of `processes`.
+    /// Makes an empty queue for this number of `processes`.
     pub fn new(processes: usize) -> Postpone {
         Postpone { queue: VecDeque::new(), delay: vec![0; processes], longest: 0, operations: 0 }
     }
 
-    /// The postponed processes, in their order.
+    /// The postponed processes in the queue's order.
     pub fn queue(&self) -> impl Iterator<Item = Pid> + '_ {
         self.queue.iter().copied()
     }
 
-    /// A process whose time is over goes back to the tree or, if it is memory-intensive and so is the rightmost one there, to the
-    /// queue. One that is not may bring the first of the queue with it (algorithm 2).
+    /// Puts back a process whose slice is over (algorithm 2). It goes to the tree. But if it and the rightmost process in the
+    /// tree are both memory-intensive, it goes to the queue. A process that is not memory-intensive may move the first process of
+    /// the queue into the tree.
     pub fn put_back(&mut self, sched: &mut dyn Schedule, pid: Pid, intense: &[bool]) {
         if intense[pid] {
             self.fill_empty_tree(sched);
@@ -67,12 +68,12 @@ impl Postpone {
         }
     }
 
-    /// Whether a process goes on at the end of its slice: not while others are postponed and nobody is in the tree.
+    /// Whether a process continues at the end of its slice. It does not if processes are postponed and the tree is empty.
     pub fn goes_on(&self, sched: &mut dyn Schedule, pid: Pid) -> bool {
         (self.queue.is_empty() || sched.next().is_some()) && sched.goes_on(pid)
     }
 
-    /// Nobody is left in the tree: the first of the queue goes there as it is.
+    /// If the tree is empty, moves the first process of the queue there without a change.
     fn fill_empty_tree(&mut self, sched: &mut dyn Schedule) {
         if sched.next().is_none()
             && let Some(first) = self.queue.pop_front()
@@ -82,7 +83,7 @@ impl Postpone {
         }
     }
 
-    /// Takes the leftmost process, which gets back the time by which it was delayed (equation 1).
+    /// Takes the leftmost process. It gets back the time by which it was delayed (equation 1).
     pub fn take_next(&mut self, sched: &mut dyn Schedule) -> Option<Pid> {
         self.fill_empty_tree(sched);
         let pid = sched.take_next()?;
@@ -90,7 +91,7 @@ impl Postpone {
         Some(pid)
     }
 
-    /// IV-C.
+    /// Costs as in IV-C.
     pub fn cost(&self) -> Bookkeeping {
         let bytes = self.delay.len() as u64 * PROCESS + self.longest as u64 * POINTER;
         Bookkeeping { bytes, operations: self.operations }
@@ -121,7 +122,7 @@ mod tests {
             Game { cfs, postpone: Postpone::new(intense.len()), intense: intense.to_vec() }
         }
 
-        /// A turn of some time; who had it, the tree with virtual run times and the queue after it.
+        /// Simulates a turn of some time. Returns the process that ran, then the tree with virtual run times and the queue.
         fn turn(&mut self, time: u64) -> (Pid, Vec<(Pid, Virtual)>, Vec<Pid>) {
             let pid = self.postpone.take_next(&mut self.cfs).unwrap();
             self.cfs.ran(pid, time);
@@ -131,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Algorithm 2 and equation 1 by hand, a dozen turns. P0 and P1 are memory-intensive, P2 is not; a turn is 10.
+    /// Algorithm 2 and equation 1 by hand over a dozen turns. P0 and P1 are memory-intensive, P2 is not; each turn takes 10.
     ///
     /// | turn | runs | put back | tree (process, virtual run time) | queue |
     /// | --- | --- | --- | --- | --- |
@@ -194,7 +195,7 @@ mod tests {
                 ran[pid] += time as Virtual;
                 game.cfs.ran(pid, time);
                 game.postpone.put_back(&mut game.cfs, pid, &game.intense);
-                // Nobody is lost, nobody is in two places.
+                // Each process is in exactly one place.
                 let mut all: Vec<_> = game.cfs.ready().into_iter().chain(game.postpone.queue()).collect();
                 all.sort_unstable();
                 prop_assert_eq!(all, (0..intense.len()).collect::<Vec<_>>());

@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ULL page lists: which pages of a process on the device belong to its working set (ASPF III-B3, algorithm 3).
+//! ULL page lists: which of a process's pages on the drive belong to its working set (ASPF III-B3, algorithm 3).
 
 use crate::core::Core;
 use crate::links::{End, Links, List};
 use crate::pages::{PageId, Pid};
 use crate::policy::Bookkeeping;
 
-/// A list entry of a page (IV-C2), bytes.
+/// Bytes of a page's list entry (IV-C2).
 const ENTRY: u64 = 8;
 
 #[derive(Clone, Debug, Default)]
 struct Process {
     inactive: List,
     reconstruct: List,
-    /// `prev_fault`: faults in the turn at hand, and in the one before.
+    /// `prev_fault`: faults in the current turn, and in the one before.
     faults: u64,
     previous_faults: u64,
 }
 
-/// Both lists of every process.
+/// The two lists of every process.
 #[derive(Debug)]
 pub struct UllLists {
     processes: Vec<Process>,
     links: Links,
-    /// For each page: whether it is in the inactive list, or was when it was last in a list.
+    /// For each page: whether it is in the inactive list, or was there when it was last in a list.
     inactive: Vec<bool>,
     operations: u64,
 }
 
 impl UllLists {
-    /// Starts with empty lists, for this number of `processes`.
+    /// Makes empty lists for this number of `processes`.
     pub fn new(processes: usize) -> UllLists {
         let processes = vec![Process::default(); processes];
         UllLists { processes, links: Links::default(), inactive: vec![], operations: 0 }
     }
 
-    /// A page has been evicted (algorithm 3): to the head of the reconstruct list if it was accessed, else of the inactive one.
+    /// Adds an evicted page (algorithm 3): at the head of the reconstruct list if it was accessed, otherwise of the inactive
+    /// list.
     pub fn insert(&mut self, owner: Pid, page: PageId, accessed: bool) {
-        // A page that was wanted again while it was being written has left no list.
+        // A page that was rescued while it was being written is still in a list.
         self.take(owner, page);
         self.operations += 1;
         let len = self.inactive.len().max(page.index() + 1);
@@ -47,7 +48,7 @@ impl UllLists {
         self.links.insert(if accessed { reconstruct } else { inactive }, End::Head, page.0);
     }
 
-    /// A page is on its way to DRAM: it is in no list.
+    /// Removes a page that is on its way to DRAM from its list.
     pub fn forget(&mut self, core: &Core, page: PageId) {
         self.take(core.pages[page].owner, page);
     }
@@ -61,7 +62,7 @@ impl UllLists {
         }
     }
 
-    /// Whether a page left DRAM without having been accessed.
+    /// Whether a page was not accessed before it left DRAM.
     pub fn is_inactive(&self, page: PageId) -> bool {
         self.inactive.get(page.index()).copied().unwrap_or(false)
     }
@@ -71,28 +72,28 @@ impl UllLists {
         self.processes[pid].reconstruct.at(End::Head).map(PageId)
     }
 
-    /// A process has faulted.
+    /// Notes a fault of a process.
     pub fn fault(&mut self, pid: Pid) {
         self.processes[pid].faults += 1;
     }
 
-    /// A process gets the processor.
+    /// Notes that a process begins a turn.
     pub fn turn(&mut self, pid: Pid) {
         let process = &mut self.processes[pid];
         process.previous_faults = std::mem::take(&mut process.faults);
     }
 
-    /// How many faults a process had in the last turn that it has had.
+    /// Number of faults of a process in its last turn.
     pub fn previous_faults(&self, pid: Pid) -> u64 {
         self.processes[pid].faults
     }
 
-    /// IV-C.
+    /// Costs as in IV-C.
     pub fn cost(&self) -> Bookkeeping {
         Bookkeeping { bytes: self.inactive.len() as u64 * ENTRY, operations: self.operations }
     }
 
-    /// Both lists of a process from their heads: inactive, reconstruct.
+    /// The two lists of a process from their heads: inactive, reconstruct.
     #[cfg(test)]
     fn lists(&self, pid: Pid) -> [Vec<u32>; 2] {
         let Process { inactive, reconstruct, .. } = &self.processes[pid];
@@ -104,7 +105,7 @@ impl UllLists {
 mod tests {
     use super::*;
 
-    /// Algorithm 3 by hand: twelve pages come and go.
+    /// Algorithm 3 by hand: twelve pages enter and leave.
     #[test]
     fn algorithm_3_by_hand() {
         let mut lists = UllLists::new(2);
@@ -114,7 +115,7 @@ mod tests {
         lists.insert(1, PageId(7), true);
         assert_eq!(lists.lists(0), [vec![5, 3], vec![6, 4, 2, 1]]);
         assert_eq!(lists.lists(1), [vec![], vec![7]]);
-        // 4 faults, 6 is read ahead; 6 leaves again without use, 4 after it was used.
+        // 4 faults, and 6 is prefetched. 6 leaves again without use; 4 leaves after it was used.
         lists.take(0, PageId(4));
         assert_eq!(lists.first(0), Some(PageId(6)));
         lists.take(0, PageId(6));
@@ -122,7 +123,7 @@ mod tests {
         lists.insert(0, PageId(4), true);
         assert_eq!(lists.lists(0), [vec![6, 5, 3], vec![4, 2, 1]]);
         assert!(lists.is_inactive(PageId(6)) && !lists.is_inactive(PageId(4)));
-        // 3 was wrongly inactive: it faults, and is used.
+        // 3 was in the inactive list by mistake: it faults and is used.
         lists.take(0, PageId(3));
         lists.insert(0, PageId(3), true);
         assert_eq!(lists.lists(0), [vec![6, 5], vec![3, 4, 2, 1]]);

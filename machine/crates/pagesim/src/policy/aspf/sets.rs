@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fault-aware prefetch sets: pages that faulted one after the other are read together the next time (ASPF III-B1,
-//! algorithm 1).
+//! Fault-aware prefetch sets: pages that faulted one after the other are read together the next time (ASPF III-B1, algorithm 1).
 
 use crate::links::{End, Links, List};
 use crate::pages::PageId;
 use crate::policy::Bookkeeping;
 use crate::policy::aspf::settings::{Aspf, FullSet};
 
-/// Sizes that the paper states (IV-C2), bytes.
+/// Sizes in bytes that the paper states (IV-C2).
 const SET_STRUCT: u64 = 20;
 const SET_NODE: u64 = 12;
 
-/// `set_node`: what a page knows. No set is `NO_SET`, or never grouped.
+/// `set_node`: the state of a page. A page without a set has `NO_SET`, or was never grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// `set_id`.
     pub set: Option<u32>,
-    /// `gen_id`: of the set when the page was last placed in it.
+    /// `gen_id`: the generation of the set when the page was last placed in it.
     pub generation: u32,
 }
 
@@ -45,7 +44,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// With at most `pages` read at a time.
+    /// Makes empty sets. At most `pages` are read at a time.
     pub fn new(settings: &Aspf, pages: u32) -> Sets {
         Sets {
             sets: vec![],
@@ -59,25 +58,25 @@ impl Sets {
         }
     }
 
-    /// What a page knows.
+    /// The state of a page.
     pub fn node(&self, page: PageId) -> Node {
         self.nodes.get(page.index()).copied().unwrap_or_default()
     }
 
-    /// The pages of a set, from the head.
+    /// The pages of a set, beginning at its head.
     #[cfg(test)]
     pub fn members(&self, set: u32) -> Vec<PageId> {
         self.links.iter(&self.sets[set as usize].list).map(PageId).collect()
     }
 
-    /// A page has faulted behind another one (algorithm 1). `accessed` is the page's PG_ACCESSED: whether it goes to the head of
-    /// its set or to the tail.
+    /// Handles a fault on `page` after a fault on `previous` (algorithm 1). `accessed` is the page's PG_ACCESSED bit: it decides
+    /// whether the page goes to the head or to the tail of its set.
     pub fn group(&mut self, previous: Option<PageId>, page: PageId, accessed: bool) {
         self.operations += 1;
         let len = self.nodes.len().max(page.index() + 1);
         self.nodes.resize(len, Node::default());
         let Some(previous) = previous.filter(|previous| *previous != page) else {
-            // Steps 1 to 3, and a page that faults twice in a row.
+            // Steps 1 to 3. Also a page that faults twice in a row.
             return self.place(page, accessed);
         };
         let (before, here) = (self.node(previous).set, self.node(page).set);
@@ -97,14 +96,14 @@ impl Sets {
             // Steps 14 to 16.
             (None, Some(set)) if !self.is_full(set) => self.join(previous, set, true),
             (Some(_), None) | (None, Some(_)) if self.full_set == FullSet::Leave => {}
-            // "Otherwise": the set's tail makes room.
+            // The paper's "otherwise": the page at the set's tail makes room.
             (Some(set), None) => {
                 self.drop_tail(set);
                 self.nodes[page.index()].set = Some(set);
             }
             (None, Some(set)) => {
                 self.drop_tail(set);
-                // The tail may have been the page at hand.
+                // The page at the tail may have been `page` itself.
                 self.nodes[page.index()].set = Some(set);
                 self.join(previous, set, true);
             }
@@ -129,7 +128,7 @@ impl Sets {
         }
     }
 
-    /// Puts a page at an end of its set, of the set's generation.
+    /// Puts a page at an end of its set, and gives it the set's generation.
     fn place(&mut self, page: PageId, accessed: bool) {
         let Some(set) = self.node(page).set else { return };
         let Set { list, generation, .. } = &mut self.sets[set as usize];
@@ -140,8 +139,8 @@ impl Sets {
         self.links.insert(list, if accessed { End::Head } else { End::Tail }, page.0);
     }
 
-    /// The pages to be read with one: from the head of its set, of the set's generation, out of DRAM; the more the better the
-    /// set's prefetches were.
+    /// The pages to read together with a page: those of its set from the head that have the set's generation and are out of DRAM.
+    /// Their number rises with the accuracy of the set's prefetches.
     pub fn candidates(&self, page: PageId, is_out: impl Fn(PageId) -> bool) -> Vec<PageId> {
         let Some(set) = self.node(page).set else { return vec![] };
         let Set { list, generation, prefetched, missed } = &self.sets[set as usize];
@@ -155,7 +154,7 @@ impl Sets {
             .collect()
     }
 
-    /// A page has been read as a member of its set.
+    /// Notes that a page was read as a member of its set.
     pub fn prefetched(&mut self, page: PageId) {
         self.operations += 1;
         if let Some(set) = self.node(page).set {
@@ -163,7 +162,7 @@ impl Sets {
         }
     }
 
-    /// A page that was read as a member of its set has left without having been accessed.
+    /// Notes that a page, read as a member of its set, has left DRAM without being accessed.
     pub fn missed(&mut self, page: PageId) {
         self.operations += 1;
         let Some(set) = self.node(page).set else { return };
@@ -172,13 +171,13 @@ impl Sets {
         set.missed = (set.missed + 1).min(set.prefetched);
         let accuracy = 1.0 - f64::from(set.missed) / f64::from(set.prefetched.max(1));
         if set.prefetched >= enough && accuracy < self.min_accuracy {
-            // All its pages are outdated, and it begins anew.
+            // All pages of the set are outdated now. It begins anew.
             set.generation += 1;
             (set.prefetched, set.missed) = (0, 0);
         }
     }
 
-    /// IV-C.
+    /// Costs as in IV-C.
     pub fn cost(&self) -> Bookkeeping {
         let bytes = self.sets.len() as u64 * SET_STRUCT + self.nodes.len() as u64 * SET_NODE;
         Bookkeeping { bytes, operations: self.operations }
@@ -193,7 +192,7 @@ mod tests {
         Sets::new(&Aspf { set_capacity: capacity, ..Aspf::default() }, pages)
     }
 
-    /// Faults in a row; of each set its members from the head.
+    /// Feeds a sequence of faults. Returns the members of each set, from the head.
     fn after(sets: &mut Sets, faults: &[(u32, bool)]) -> Vec<Vec<u32>> {
         let mut previous = None;
         for (page, accessed) in faults {
@@ -203,7 +202,7 @@ mod tests {
         (0..sets.sets.len() as u32).map(|set| sets.members(set).iter().map(|page| page.0).collect()).collect()
     }
 
-    /// Algorithm 1 by hand, a dozen faults, sets of three pages:
+    /// Algorithm 1 by hand: a dozen faults and sets of three pages.
     ///
     /// | fault | case | sets from the head |
     /// | --- | --- | --- |
@@ -212,13 +211,13 @@ mod tests {
     /// | 3 | the previous one has A, not full | A: 3 2 1 |
     /// | 4 | the previous one has A, full: its tail 1 goes | A: 4 3 2 |
     /// | 1 | A is full again: 2 goes | A: 1 4 3 |
-    /// | 3 | both have one: 3 moves to the head | A: 3 1 4 |
-    /// | 3 | the same page again | A: 3 1 4 |
+    /// | 3 | both have a set: 3 moves to the head | A: 3 1 4 |
+    /// | 3 | the same page faults again | A: 3 1 4 |
     /// | 5 | A is full: 4 goes | A: 5 3 1 |
     /// | 2, not accessed | A is full: 1 goes; 2 to the tail | A: 5 3 2 |
     /// | 4 | 2 has A, full: the tail is 2 itself, which goes | A: 4 5 3 |
     /// | 2 | A is full: 3 goes | A: 2 4 5 |
-    /// | 5, not accessed | both have one: to the tail | A: 2 4 5 |
+    /// | 5, not accessed | both have a set: to the tail | A: 2 4 5 |
     #[test]
     fn algorithm_1_by_hand() {
         let steps: &[(u32, bool, &[u32])] = &[
@@ -244,14 +243,14 @@ mod tests {
         }
     }
 
-    /// Steps 14 to 16: the page that faults takes the one before into its set. Pages 1, 2 are set A of one process; 9 is the first
-    /// of another row, then 1 follows it.
+    /// Steps 14 to 16: the page that faults takes the previous page into its set. Pages 1 and 2 are the set A of one process.
+    /// Another sequence begins with page 9, which 1 follows.
     #[test]
     fn the_page_before_joins_the_set_of_the_one_that_faults() {
         let mut sets = sets(3, 4);
         after(&mut sets, &[(1, true), (2, true)]);
         assert_eq!(after(&mut sets, &[(9, true), (1, true)]), [[1, 9, 2]]);
-        // Full: 2, the tail, makes room for 8.
+        // A is full: 2 at the tail makes room for 8.
         assert_eq!(after(&mut sets, &[(8, true), (9, true)]), [[9, 8, 1]]);
     }
 
@@ -264,7 +263,7 @@ mod tests {
         };
         assert_eq!(read(&sets, &|_| true), [6, 5, 4, 3]);
         assert_eq!(read(&sets, &|page| page != 5), [6, 4, 3, 2]);
-        // One of four in vain: 4 pages * 0.75.
+        // One of four was read in vain: 4 pages * 0.75.
         (2..6).for_each(|page| sets.prefetched(PageId(page)));
         sets.missed(PageId(3));
         assert_eq!(read(&sets, &|_| true), [6, 5, 4]);

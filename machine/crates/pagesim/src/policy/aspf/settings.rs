@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Settings of A-SPF: what the paper leaves open, and both readings of each sentence that has two (studies/aspf/choices.md).
+//! Settings of A-SPF: what the paper leaves open, and both readings of each sentence that can be read in two ways
+//! (studies/aspf/choices.md).
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +8,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Aspf {
-    /// Pages of a set at most.
+    /// Largest number of pages in a set.
     pub set_capacity: u32,
     /// What happens to a page that would join a full set.
     pub full_set: FullSet,
-    /// Whether a fault of an earlier turn of its process can be the previous one.
+    /// Whether a set may join two faults of a process in different turns.
     pub sets_span_turns: bool,
-    /// A set whose share of useful prefetches is lower is outdated.
+    /// A set is outdated when its share of useful prefetches falls below this.
     pub min_accuracy: f64,
-    /// For whom pages are read before its turn.
+    /// The process whose pages are read before its turn.
     pub rebuilt: Rebuilt,
-    /// When a page counts as accessed as it leaves DRAM.
+    /// When a page that leaves DRAM counts as accessed.
     pub accessed: Accessed,
-    /// Most pages read before one turn of a memory-intensive process.
+    /// Largest number of pages to read before a turn of a memory-intensive process.
     pub max_reconstruct: u32,
-    /// Reads of theirs that are underway at a time.
+    /// Number of these reads that are under way at a time.
     pub reconstruct_depth: u32,
     /// How the predictor counts a process's faults.
     pub fault_rate: FaultRate,
     /// Window of the predictor, ms.
     pub window_ms: f64,
-    /// Whether postponed processes count as ready when slices are measured out.
+    /// Whether postponed processes count as ready for the length of slices.
     pub postponed_are_ready: bool,
 }
 
@@ -49,13 +50,13 @@ impl Default for Aspf {
     }
 }
 
-/// A page would join a full set (III-B1, algorithm 1).
+/// What happens to a page that would join a full set (III-B1, algorithm 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FullSet {
-    /// The prose: the page at the set's tail makes room.
+    /// As the paper's text says: the page at the set's tail makes room.
     Replace,
-    /// The pseudocode, which has no `else`: the page stays without a set, and the next fault opens a new one.
+    /// As the pseudocode says, which has no `else`: the page stays without a set, and the next fault opens a new one.
     Leave,
 }
 
@@ -63,28 +64,28 @@ pub enum FullSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rebuilt {
-    /// Those of the first memory-intensive process in the order of virtual run times, then of the postpone queue.
+    /// Pages of the first memory-intensive process, in the order of virtual run times and then of the postpone queue.
     AnyIntense,
-    /// Those of the process that runs next, if it is memory-intensive.
+    /// Pages of the process that runs next, if it is memory-intensive.
     NextOnly,
 }
 
-/// A page was accessed (algorithm 3: its bit is unset if it was "not accessed for a relative long time").
+/// When a page counts as accessed (algorithm 3: its bit is unset if it was "not accessed for a relative long time").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Accessed {
-    /// Since it was read.
+    /// If it was accessed since it was read.
     SinceRead,
-    /// In the last turn of its process, at whose beginning the bits are cleared.
+    /// If it was accessed in the last turn of its process. The bits are cleared at the beginning of a turn.
     LastTurn,
 }
 
-/// Which faults the predictor compares (III-C, algorithm 4).
+/// The faults that the predictor compares (III-C, algorithm 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultRate {
-    /// Those in a window of time.
+    /// Faults in a window of time.
     Window,
-    /// Those of the last turn, divided by its length.
+    /// Faults of the last turn, divided by its length.
     Turn,
 }

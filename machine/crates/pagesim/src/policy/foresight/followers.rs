@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! For each page, the page that was wanted after it (a Markov table of one successor: Joseph and Grunwald, "Prefetching
-//! using Markov Predictors", ISCA 1997).
+//! The page that was used after each page (a Markov table with one successor: Joseph and Grunwald, "Prefetching using Markov
+//! Predictors", ISCA 1997).
 
 use crate::pages::PageId;
 
-/// Least confidence with which a follower is read ahead.
+/// Least confidence for prefetching a follower.
 const ENOUGH: u8 = 1;
 /// Maximum confidence.
 const MOST: u8 = 3;
@@ -67,7 +67,7 @@ mod tests {
         row(&mut followers, &[1, 2, 3, 4]);
         assert_eq!(of(&followers, 4), [2, 3, 4]);
         assert_eq!(of(&followers, 2), [2, 3]);
-        // After one other follower, the old one is not read ahead, but not forgotten either.
+        // After one other follower, the old one is not prefetched, but also not forgotten.
         row(&mut followers, &[2, 9]);
         assert_eq!(of(&followers, 4), [2]);
         row(&mut followers, &[2, 3]);

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs of neighbouring addresses, upward or downward, several at a time.
+//! Runs of neighbouring addresses, upward or downward. A process has several at a time.
 
-/// Streams of a process at most; the one that was longest without use goes first.
+/// Largest number of streams of a process. The one that was unused for longest goes first.
 pub const COUNT: usize = 16;
 
-/// How far from its end a page still belongs to a stream.
+/// Largest distance from the end of a stream at which a page still belongs to it.
 const NEAR: i64 = 2;
 
-/// How far behind its end a stream has passed a page: what is read in order may be read twice, part by part, as matrices are.
+/// Distance behind the end of a stream at which it has passed a page. Pages that are read in order may be read twice, part by
+/// part, as those of matrices are.
 const PASSED: i64 = 128;
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// The page that it began with.
+    /// The page with which it began.
     first: i64,
-    /// The page that it came to last.
+    /// The last page that it reached.
     at: i64,
-    /// +1, -1, or 0 as long as it is a single page.
+    /// +1, -1, or 0 while the stream is a single page.
     step: i64,
-    /// Pages read ahead of it.
+    /// Number of pages to prefetch.
     window: u32,
-    /// The page behind those that are read already.
+    /// The page behind the last prefetched one.
     next: i64,
 }
 
@@ -29,8 +30,8 @@ struct Stream {
 pub struct Streams(Vec<Stream>);
 
 impl Streams {
-    /// The pages to be read ahead as `vpn` is wanted: a window that is doubled with each page of a stream, up to `most`; and the page
-    /// that the stream has passed.
+    /// Notes the use of page `vpn`. Returns the pages to prefetch, and the page that the stream has passed, if any. The window of
+    /// pages doubles with each page of a stream, up to `most`.
     pub fn ahead(&mut self, vpn: u64, most: u32) -> (Vec<u64>, Option<u64>) {
         let vpn = vpn as i64;
         let found = self.0.iter().position(|stream| {
@@ -83,7 +84,7 @@ mod tests {
         let mut streams = Streams::default();
         let behind: Vec<_> = (1000..1000 + PASSED as u64 + 3).filter_map(|vpn| streams.ahead(vpn, 4).1).collect();
         assert_eq!(behind, [1000, 1001, 1002]);
-        // Not of a run that has just begun.
+        // A run that has just begun has not passed a page.
         let behind: Vec<_> = (0..3).filter_map(|n| streams.ahead(5000 - n, 4).1).collect();
         assert!(behind.is_empty());
     }

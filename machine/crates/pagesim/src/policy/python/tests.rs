@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::settings::Settings;
 use crate::sim::Sim;
 
-/// Loads and stores of pages.
+/// A source of loads and stores to pages.
 struct Accesses(std::vec::IntoIter<(u64, bool)>);
 
 impl Source for Accesses {
@@ -48,7 +48,7 @@ fn settings(policy: &str) -> Settings {
     toml::from_str(&format!("policy = \"{policy}\"\n[memory]\nframes = 24\nreserve = 4\n{own}{one}{other}")).unwrap()
 }
 
-/// Two programs that go through 60 pages, each with its own stride, and change some.
+/// Two programs that access 60 pages, each with its own stride, and change some of them.
 fn programs() -> Vec<Box<dyn Source>> {
     let program = |stride: u64| -> Box<dyn Source> {
         let accesses: Vec<_> = (0..400).map(|n| (n * stride % 60, n % 3 == 0)).collect();
@@ -57,7 +57,7 @@ fn programs() -> Vec<Box<dyn Source>> {
     vec![program(1), program(7)]
 }
 
-/// The report of a run, without the policy's name.
+/// The report of a run without the policy's name.
 fn outcome(name: &str) -> Result<String, Error> {
     let settings = settings(name);
     let made = policy::built_in().make(&settings)?;
@@ -67,7 +67,7 @@ fn outcome(name: &str) -> Result<String, Error> {
     Ok(serde_json::to_string(&Report::new(&sim)).unwrap().replace(name, "NAME"))
 }
 
-/// A folder with the policy of this text.
+/// Makes a folder with a policy of this text.
 fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("mine.py");
@@ -80,7 +80,7 @@ fn outcome_of(text: &str) -> Result<String, Error> {
     outcome(&format!("python:{}", path.display()))
 }
 
-/// What is said of a wrong policy, without the folder's name.
+/// The message about a wrong policy, without the folder's name.
 fn complaint(text: &str) -> String {
     let said = outcome_of(text).unwrap_err().to_string();
     assert!(!said.contains('\n') && said.contains("mine.py"), "{said}");
@@ -105,7 +105,7 @@ fn the_same_policy_gives_the_same_report() {
     assert_eq!(outcome_of(&[CLASS, &usual].concat()).unwrap(), outcome("sync").unwrap());
 }
 
-/// Every method is called, and what the system says of itself is so.
+/// Calls every method, and checks what the simulator tells it.
 #[test]
 fn every_method_is_called_and_told_the_truth() {
     let text = r#"
@@ -174,7 +174,7 @@ class Policy:
     let seen = std::fs::read_to_string(dir.path().join("seen")).unwrap();
     assert_eq!(seen, "call dropped enter fault goes_on leave slice used written");
     assert!(report.contains("\"successor\":{\"issued\""), "{report}");
-    // Runs are equal.
+    // Each run gives the same report.
     assert_eq!(outcome(&name).unwrap(), report);
 }
 
@@ -216,7 +216,7 @@ fn a_wrong_file_is_named_with_its_line() {
     assert!(said.starts_with("/nowhere/mine.py: No such file"), "{said}");
 }
 
-/// The process of a policy.
+/// Whether the process of a policy has ended.
 fn gone(pid: u32) -> bool {
     !Path::new(&format!("/proc/{pid}")).exists()
 }
@@ -233,7 +233,7 @@ fn a_child_that_dies_or_hangs_is_one_line_and_leaves_no_zombie() {
     );
     let killed = ["import os\n", &CLASS.replace("pass", "os.kill(os.getpid(), 9)")].concat();
     assert!(complaint(&killed).starts_with("mine.py: python3 ended with signal: 9"), "{}", complaint(&killed));
-    // Nonsense on the socket: 16 bytes with kind 7, and orders that are none.
+    // Sends nonsense over the socket: 16 bytes with kind 7, and unknown orders.
     let nonsense = |bytes: &str| {
         complaint(&["import os\n", &CLASS.replace("pass", &format!("os.write(core._socket, {bytes})"))].concat())
     };
@@ -241,7 +241,7 @@ fn a_child_that_dies_or_hangs_is_one_line_and_leaves_no_zombie() {
     assert_eq!(nonsense("bytes([0] * 7 + [255] + [0] * 8)"), "mine.py: its answer makes no sense");
     assert_eq!(nonsense("bytes([0] * 4 + [1] + [0] * 11 + [99] + [0] * 15)"), "mine.py: its answer makes no sense");
 
-    // One that hangs is not waited for any longer than it may take.
+    // A policy that hangs is stopped when its time is over.
     let (_dir, path) = file(&CLASS.replace("pass", "while True: pass"));
     let settings = settings("sync");
     let mut python = Python::start(&path, &settings).unwrap();
@@ -253,7 +253,7 @@ fn a_child_that_dies_or_hangs_is_one_line_and_leaves_no_zombie() {
     assert!(!gone(pid));
     drop(sim);
     assert!(gone(pid));
-    // One that is done has said all that it had to say.
+    // A policy that ends by itself may finish its output.
     let (dir, path) =
         file(&["import atexit\natexit.register(lambda: open(__file__ + '.end', 'w').write('end'))\n", CLASS].concat());
     let python = Python::start(&path, &settings).unwrap();
@@ -263,7 +263,7 @@ fn a_child_that_dies_or_hangs_is_one_line_and_leaves_no_zombie() {
 }
 
 proptest! {
-    /// Whatever a child orders, frames and pages add up.
+    /// Whatever the child orders, the counts of frames and pages stay right.
     #[test]
     fn orders_break_nothing(
         orders in prop::collection::vec((0u8..7, 0u8..7, 0u32..3, prop_oneof![0u64..40, any::<u64>()]), 0..60),
