@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! ARC: Megiddo and Modha, "ARC: A Self-Tuning, Low Overhead Replacement Cache", FAST 2003.
 //!
-//! Pages used once since they came (T1) and pages used more often (T2) are two LRU lists. Behind each is a list of pages that it
-//! has lost (B1, B2). A miss of a page in B1 makes T1's target larger, one in B2 smaller. It is the paper's figure 4 with these
-//! choices, which are libCacheSim's:
+//! Pages used once since they entered (T1) and pages used more often (T2) are two LRU lists. Each has a list of the pages that it
+//! has lost (B1, B2). A miss of a page in B1 makes T1's target larger; a miss of a page in B2 makes it smaller. The code follows
+//! the paper's figure 4 with these choices, which libCacheSim makes:
 //!
-//! - The target is a real number, and it moves by the ratio of the lists' lengths, 1 at least.
-//! - If T1 is empty or does not exceed its target, T2 gives up a page, unless it is empty.
-//! - Lists are only cut when a victim is wanted and the missing page is in none of them.
+//! - The target is a real number. It moves by the ratio of the lists' lengths, at least by 1.
+//! - If T1 is empty or does not exceed its target, the victim comes from T2, unless T2 is empty.
+//! - Lists are only cut when a victim is needed and the missing page is in none of them.
 //!
-//! The paging simulator evicts before it knows what comes next (`memory.reserve`). Then the victim is that for a page in none of
-//! the lists. The lists B1 and B2 are cut once more when a page comes without a victim, so that all four lists together never
+//! The paging simulator may evict before it knows the next missing page (`memory.reserve`). The victim is then the same as for a
+//! page in none of the lists. B1 and B2 are cut once more when a page enters without a victim. So all four lists together never
 //! have more than twice as many pages as there are frames.
 
 use super::{Registration, Replace, entry};
@@ -30,28 +30,28 @@ const T2: usize = 1;
 const B1: usize = 2;
 const B2: usize = 3;
 
-/// Four lists, most recently used first.
+/// The four lists, each with the most recently used page first.
 #[derive(Debug)]
 pub struct Arc {
     frames: usize,
     links: Links,
     lists: [List; 4],
-    /// The list of each page that is in one.
+    /// For each page: the list that it is in, if any.
     place: Vec<u8>,
-    /// Pages that T1 should have.
+    /// Number of pages that T1 should have.
     target: f64,
-    /// The missing page, and the list of lost pages that it is in.
+    /// The missing page, and the list of lost pages that contains it.
     wanted: Option<(u32, usize)>,
 }
 
 impl Arc {
-    /// For this number of frames.
+    /// Makes empty lists for this number of frames.
     pub fn new(frames: usize) -> Arc {
         let lists = [List::default(); 4];
         Arc { frames: frames.max(1), links: Links::default(), lists, place: vec![], target: 0.0, wanted: None }
     }
 
-    /// The list of lost pages that a page is in.
+    /// Finds the list of lost pages that contains a page.
     fn lost(&self, page: PageId) -> Option<usize> {
         let list = usize::from(*self.place.get(page.index())?);
         (self.links.is_linked(page.0) && list >= B1).then_some(list)
@@ -73,7 +73,7 @@ impl Arc {
         }
     }
 
-    /// A lost page is wanted again.
+    /// Moves the target after a miss of a lost page.
     fn adapt(&mut self, lost: usize) {
         let (own, other) = (self.lists[lost].len() as f64, self.lists[B1 + B2 - lost].len() as f64);
         let step = (other / own).max(1.0);
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::replacement::testing::{Row, actions, same};
 
-    /// Figure 4 of the paper with the choices above: `x` is the missing page.
+    /// Figure 4 of the paper with the choices above. `x` is the missing page.
     #[derive(Default)]
     struct Naive {
         c: usize,
@@ -269,9 +269,9 @@ mod tests {
         }
     }
 
-    /// Four frames. 0 and 1 are used twice and are in T2; 2 and 3 are in T1. 4 evicts 2 into B1. 2 comes back: T1's target
-    /// becomes 1, T1 has two pages, so it gives up 3, and 2 is in T2 at once. 3 comes back likewise: the target becomes 2, T1
-    /// has one page, so T2 gives up its oldest one, 0.
+    /// Four frames. 0 and 1 are used twice and are in T2; 2 and 3 are in T1. 4 evicts 2 into B1. Then 2 misses: T1's target
+    /// becomes 1. T1 has two pages, so it gives up 3, and 2 enters T2 at once. Then 3 misses: the target becomes 2. T1 has one
+    /// page, so T2 gives up its oldest page, 0.
     #[test]
     fn a_few_misses_by_hand() {
         let mut arc = Arc::new(4);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A clock with one accessed bit for each page: first in, first out with a second chance.
+//! A clock with one accessed bit for each page: FIFO with a second chance.
 //!
-//! A page enters with its bit clear. The access that it was read for does not set the bit, later ones do. The hand clears bits
-//! that are set and goes on, and takes the first page whose bit is clear. These are the choices of libCacheSim's `Clock`.
+//! A page enters with its bit clear. The access for which it was read does not set the bit; later accesses do. The hand clears
+//! the bits that are set and takes the first page whose bit is clear. libCacheSim's `Clock` makes the same choices.
 
 use super::{Registration, Replace, entry};
 use crate::links::{End, Links, List};
@@ -16,7 +16,7 @@ pub const REGISTRATION: Registration = Registration {
     make: |_| Box::new(Clock::default()),
 };
 
-/// A queue whose tail is where the hand is.
+/// A queue. The hand is at its tail.
 #[derive(Debug, Default)]
 pub struct Clock {
     links: Links,
@@ -59,7 +59,7 @@ impl Replace for Clock {
                 return Some(page);
             }
             self.links.move_to(&mut self.queue, End::Head, id);
-            // Pages that move to the head are met again; the one that was there already as well.
+            // The hand meets pages again that move to the head. This also holds if the page was at the head already.
             at = at.or(Some(id));
         }
         None
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// Pages 0 to 2 in three frames, 0 accessed again: 1 goes, then 2, then 0 without its bit.
+    /// Pages 0 to 2 are in three frames, and 0 is accessed again: 1 goes, then 2, then 0, whose bit was cleared.
     #[test]
     fn a_second_chance_by_hand() {
         let mut clock = Clock::default();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CLOCK-Pro: Jiang, Chen and Zhang, "CLOCK-Pro: An Effective Improvement of the CLOCK Replacement", USENIX ATC 2005.
 //!
-//! Hot pages and cold pages are on one clock, with accessed bits. A cold page has a test period, which may outlast its stay in
-//! memory: its number stays on the clock without a frame. A cold page that is used in its test period becomes hot, and cold
-//! pages get one frame more; if the test period ends without a use, one less.
+//! Hot pages and cold pages are on one clock and have accessed bits. A cold page has a test period. The period may last longer
+//! than the page's stay in memory: then its number stays on the clock without a frame. A cold page that is used in its test
+//! period becomes hot, and cold pages get one frame more. If the test period ends without a use, they get one less.
 //!
-//! The hand of hot pages is where new pages enter. It takes away the hot state of pages that were not used since its last
-//! round, and ends the test periods that it meets. The hand of cold pages looks for a page to evict. The third hand ends test
-//! periods when there are more numbers without frames than frames. Where the paper leaves it open:
+//! New pages enter at the hand of hot pages. This hand makes those pages cold that were not used since its last round, and ends
+//! the test periods that it meets. The hand of cold pages finds the page to evict. The third hand ends test periods when more
+//! numbers than there are frames are on the clock without a frame. The paper leaves some choices open:
 //!
-//! - At first all frames but one are for cold pages.
-//! - A hand whose page leaves, or goes to where new pages enter, is on the next page. A hand that has come to the newest page
-//!   begins again where the hand of hot pages is then.
-//! - If all pages are hot, the hand of hot pages goes on until one is cold.
-//! - The access that a page was read for is not a use. A page that is read ahead enters as one that was missing.
+//! - At first all frames except one are for cold pages.
+//! - If the page at a hand leaves, or moves to where new pages enter, the hand moves to the next page. A hand that has passed the
+//!   newest page starts again at the hand of hot pages.
+//! - If all pages are hot, the hand of hot pages moves until one page is cold.
+//! - The access for which a page was read is not a use. A prefetched page enters like a page that was missing.
 
 use super::{Registration, Replace, entry};
 use crate::links::{End, Links, List};
@@ -27,13 +27,13 @@ pub const REGISTRATION: Registration = Registration {
     make: |room| Box::new(ClockPro::new(room.frames)),
 };
 
-/// What a page on the clock is.
+/// The state of a page on the clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     Hot,
     #[default]
     Cold,
-    /// The number of a cold page that has left, in its test period.
+    /// A cold page that was evicted in its test period. Its number stays.
     Gone,
 }
 
@@ -41,11 +41,11 @@ enum Kind {
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     kind: Kind,
-    /// It is in its test period.
+    /// Whether the page is in its test period.
     test: bool,
 }
 
-/// The clock, from the newest page to where the hand of hot pages is.
+/// The clock, from the newest page to the hand of hot pages.
 #[derive(Debug)]
 pub struct ClockPro {
     frames: usize,
@@ -53,18 +53,18 @@ pub struct ClockPro {
     clock: List,
     pages: Vec<Entry>,
     used: Vec<bool>,
-    /// The other hands; none is where the hand of hot pages is.
+    /// The other hands. `None` means the place of the hand of hot pages.
     cold_hand: Option<u32>,
     test_hand: Option<u32>,
     hot: usize,
     cold: usize,
     gone: usize,
-    /// Frames for cold pages.
+    /// Number of frames for cold pages.
     target: usize,
 }
 
 impl ClockPro {
-    /// For this number of frames.
+    /// Makes an empty clock for this number of frames.
     pub fn new(frames: usize) -> ClockPro {
         ClockPro {
             frames,
@@ -95,7 +95,7 @@ impl ClockPro {
         *self.count(kind) += 1;
     }
 
-    /// Hands that are on a page go on.
+    /// Moves hands away from a page.
     fn step_off(&mut self, id: u32) {
         for hand in [&mut self.cold_hand, &mut self.test_hand] {
             if *hand == Some(id) {
@@ -117,7 +117,7 @@ impl ClockPro {
         self.links.remove(&mut self.clock, id);
     }
 
-    /// A page moves to where new pages enter.
+    /// Moves a page to where new pages enter.
     fn renew(&mut self, id: u32) {
         self.step_off(id);
         self.links.move_to(&mut self.clock, End::Head, id);
@@ -131,7 +131,7 @@ impl ClockPro {
         self.target = (self.target - 1).max(1);
     }
 
-    /// The test period of a cold page, or of the number of one, ends.
+    /// Ends the test period of a cold page, which may have left memory.
     fn end_test(&mut self, id: u32) {
         match self.pages[id as usize] {
             Entry { kind: Kind::Gone, .. } => {
@@ -148,7 +148,7 @@ impl ClockPro {
         }
     }
 
-    /// The hand of hot pages goes on until there are no more hot pages than this.
+    /// Moves the hand of hot pages until at most this many pages are hot.
     fn cool(&mut self, most: usize) {
         while self.hot > most {
             let Some(id) = self.clock.at(End::Tail) else { return };
@@ -167,7 +167,7 @@ impl ClockPro {
         self.cool(self.frames.saturating_sub(self.target));
     }
 
-    /// The third hand goes on until there are no more numbers without frames than frames.
+    /// Moves the third hand until at most as many numbers without a frame are on the clock as there are frames.
     fn forget(&mut self) {
         while self.gone > self.frames {
             let Some(id) = self.test_hand.or(self.clock.at(End::Tail)) else { return };
@@ -218,7 +218,8 @@ impl Replace for ClockPro {
     }
 
     fn victim(&mut self, may: &dyn Fn(PageId) -> bool) -> Option<PageId> {
-        // A page becomes hot or begins a test period once, and goes in the next round, as no page is used meanwhile.
+        // No page is used meanwhile. So each page at most becomes hot once, or begins one test period, and goes in the next
+        // round.
         for _ in 0..3 * (self.clock.len() + 1) {
             if self.cold == 0 {
                 self.cool(self.hot.saturating_sub(1));
@@ -242,7 +243,7 @@ impl Replace for ClockPro {
                 self.pages[id as usize].test = true;
             }
         }
-        // No cold page may go.
+        // No cold page may be evicted.
         let page = self.links.last(&self.clock, &|page| self.pages[page.index()].kind != Kind::Gone && may(page))?;
         self.leave(page.0);
         Some(page)
@@ -270,7 +271,7 @@ mod tests {
         used: bool,
     }
 
-    /// The clock as a row, from where the hand of hot pages is to the newest page. Hands are places in it.
+    /// The clock as a sequence, from the hand of hot pages to the newest page. A hand is an index.
     #[derive(Debug)]
     struct Naive {
         m: usize,
@@ -294,7 +295,7 @@ mod tests {
                 }
             }
             let on = self.row.remove(place);
-            // Behind the newest page is where the hand of hot pages is.
+            // The place of the hand of hot pages comes after the newest page.
             for hand in [&mut self.cold_at, &mut self.test_at] {
                 if *hand >= self.row.len() {
                     *hand = 0;
@@ -305,7 +306,7 @@ mod tests {
         fn add(&mut self, on: On) {
             self.row.push(on);
         }
-        /// The oldest page becomes the newest one; hands on it go on.
+        /// Makes the oldest page the newest one. Moves hands away from it.
         fn hot_hand_passes(&mut self) {
             let on = self.row.remove(0);
             self.row.push(on);
@@ -317,7 +318,7 @@ mod tests {
             let most = self.m.saturating_sub(1).max(1) as isize;
             self.cold_target = (self.cold_target as isize + by).clamp(1, most) as usize;
         }
-        /// Whether the page is still on the clock.
+        /// Returns whether the page is still on the clock.
         fn end_test(&mut self, place: usize) -> bool {
             let on = self.row[place];
             if !on.hot && on.test && !on.used {
@@ -398,7 +399,7 @@ mod tests {
                     self.take(place);
                     return Some(on.page);
                 }
-                // It enters anew.
+                // The page enters again.
                 self.take(place);
                 if on.test {
                     self.change(1);
@@ -428,7 +429,7 @@ mod tests {
         }
     }
 
-    /// Three frames. 0 to 2 enter; 3 evicts 0, whose number stays; 0 comes back in its test period and is hot.
+    /// Three frames. 0 to 2 enter. 3 evicts 0, whose number stays. 0 misses in its test period and becomes hot.
     #[test]
     fn a_page_becomes_hot_by_hand() {
         let mut clock = ClockPro::new(3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! First in, first out.
+//! FIFO: the page that entered first goes first.
 
 use super::{Registration, Replace};
 use crate::links::{End, Links, List};
@@ -13,7 +13,7 @@ pub const REGISTRATION: Registration = Registration {
     make: |_| Box::new(Fifo::default()),
 };
 
-/// One queue, the newest page first.
+/// One queue with the newest page first.
 #[derive(Debug, Default)]
 pub struct Fifo {
     links: Links,

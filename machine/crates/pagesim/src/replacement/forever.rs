@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! No page ever goes.
+//! Never evicts a page.
 
 use super::Replace;
 use crate::pages::{PageId, Pid};
 use crate::settings::Time;
 
-/// Knows of no page, so has none to give up.
+/// An order that contains no page, and so has no victim.
 #[derive(Debug)]
 pub struct Forever;
 

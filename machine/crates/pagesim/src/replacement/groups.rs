@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups of processes, each with its own order of replacement and a limit of frames (as `memory.max` of Linux's control groups).
+//! Groups of processes. Each group has its own order of replacement and a limit of frames, like `memory.max` of Linux's control
+//! groups.
 
 use super::{Registration, Replace, Room, entry};
 use crate::pages::{PageId, Pid};
 use crate::settings::{Settings, Time};
 
-/// An order of replacement for each group. Number 0 is the group of the processes that name none.
+/// An order of replacement for each group. Group 0 contains the processes that name no group.
 ///
-/// When memory as a whole is short, groups give up pages in turn, each in proportion to the number of pages that it has.
+/// When memory as a whole runs short, the groups give up pages in turn, each in proportion to its number of pages.
 pub struct Groups {
     orders: Vec<Box<dyn Replace>>,
     /// The group of each process.
     of: Vec<usize>,
     /// The group of each page that is in memory.
     pages: Vec<u32>,
-    /// What each group is behind in giving up pages.
+    /// How far each group is behind the others in giving up pages.
     behind: Vec<i64>,
 }
 
 impl Groups {
-    /// One order for each group of the configuration.
+    /// Makes one order for each group of the configuration.
     pub fn new(order: Registration, settings: &Settings) -> Groups {
         let processes = settings.processes.len();
         let limits = std::iter::once(settings.memory.frames).chain(settings.groups.iter().map(|group| group.frames));
@@ -35,7 +36,7 @@ impl Groups {
 
 impl Replace for Groups {
     fn miss(&mut self, page: PageId) {
-        // A page that never was in memory is in no order.
+        // No order knows a page that was never in memory.
         if let Some(group) = self.pages.get(page.index()) {
             self.orders[*group as usize].miss(page);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The least recently used page goes first (ASPF IV-A).
+//! LRU: the least recently used page goes first (ASPF IV-A).
 
 use super::{Registration, Replace};
 use crate::links::{End, Links, List};
@@ -13,7 +13,7 @@ pub const REGISTRATION: Registration = Registration {
     make: |_| Box::new(Lru::default()),
 };
 
-/// One list, most recently used first.
+/// One list with the most recently used page first.
 #[derive(Debug, Default)]
 pub struct Lru {
     links: Links,
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against times of last use, looked through one by one.
+        /// Compares with a search through the times of last use.
         #[test]
         fn as_times_of_last_use(actions in prop::collection::vec((0..8u8, 0..20u32), 0..300)) {
             let (mut lru, mut naive) = (Lru::default(), Vec::<(i64, u32)>::new());

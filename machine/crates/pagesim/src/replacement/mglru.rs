@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Multi-generational LRU, after Linux 6.12 (mm/vmscan.c, mm/workingset.c), without its code.
 //!
-//! Pages are in two to four generations; a page that comes is in the youngest one. *Aging* looks at the accessed bits of all
-//! pages, moves those that were accessed into the youngest generation, and begins a new one. It is done when the oldest
-//! generations are used up, and when there are three and the youngest has more than half of the pages, or the oldest less than a
-//! quarter. *Eviction* takes the oldest generation from its tail. A page that was accessed since the last look goes to the
-//! youngest generation. A page of a higher *tier* may be protected: it goes to the next generation once. A page's tier is given
-//! by its uses, 2 to the tier less one, up to tier 3. Which tiers are protected follows the rates at which evicted pages of each
-//! tier are read again while the generation that they were evicted from is still the oldest one, averaged with one half over
-//! generations (Linux calls this a PID controller): those from the first tier on whose rate is more than twice that of tier 0.
+//! Pages are in two to four generations. A page enters the youngest one. *Aging* looks at the accessed bits of all pages, moves
+//! those that were accessed into the youngest generation, and begins a new one. It happens when the oldest generations are used
+//! up. It also happens when there are three generations, and either the youngest has more than half of the pages or the oldest
+//! less than a quarter. *Eviction* takes pages from the tail of the oldest generation. A page that was accessed since the last
+//! look goes to the youngest generation instead. A page of a higher *tier* may be protected: it goes to the next generation once.
+//! The tier follows from the number of uses: tier n begins at 2^(n-1) uses, up to tier 3. To decide which tiers are protected,
+//! the order keeps a rate for each tier: the share of its evicted pages that are read again while the generation from which they
+//! were evicted is still the oldest one. Rates are averaged over generations with a weight of one half (Linux calls this a PID
+//! controller). Protected are all tiers from the first one on whose rate is more than twice that of tier 0.
 //!
-//! What differs from Linux:
+//! Differences from Linux:
 //!
-//! - Linux counts uses through file descriptors and clears the count when a page is promoted by its accessed bit. All accesses
-//!   here are through page tables, so tiers would be empty. Here a use is a look that found the accessed bit, three at most,
-//!   and one more for a page that was read again soon. Protection clears the count.
-//! - All pages are anonymous; there is no swappiness and no choice between two types.
-//! - Aging looks at every page in DRAM at once: no Bloom filters, no look around a page that eviction finds accessed, no batches
-//!   but for this: aging that balances generations waits until 64 pages have gone since the last one.
-//! - Pages move between lists when they are promoted (Linux moves them when eviction meets them).
-//! - Reading ahead puts pages into the youngest generation as in a fault.
+//! - Linux counts uses through file descriptors, and clears the count when a page is promoted by its accessed bit. All accesses
+//!   here are through page tables, so tiers would be empty. Here a use is a look that found the accessed bit, at most three, plus
+//!   one for a page that was read again soon. Protection clears the count.
+//! - All pages are anonymous. There is no swappiness and no choice between two types.
+//! - Aging looks at every page in DRAM at once. There are no Bloom filters, no look around a page that eviction finds accessed,
+//!   and no batches, with one exception: aging that balances generations waits until 64 pages have been evicted since the last
+//!   aging.
+//! - Pages move between lists when they are promoted. Linux moves them when eviction meets them.
+//! - A prefetched page enters the youngest generation, as after a fault.
 
 use super::{Registration, Replace, entry};
 use crate::links::{End, Links, List};
@@ -36,20 +38,21 @@ pub const REGISTRATION: Registration = Registration {
 const MOST_GENERATIONS: u32 = 4;
 const FEWEST_GENERATIONS: u32 = 2;
 const TIERS: usize = 4;
-/// Uses that are counted by looks.
+/// Largest number of uses that looks count.
 const MOST_USES: u8 = 3;
-/// Pages gone before generations are balanced again; a tier with fewer pages read again is not protected.
+/// Number of evicted pages before generations are balanced again. Also the number of pages that a tier must have read again to be
+/// protected.
 const BATCH: u64 = 64;
 
-/// A page, in DRAM or evicted.
+/// The state of a page, in DRAM or evicted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     /// The generation, modulo four.
     list: u8,
     uses: u8,
-    /// It was read again soon after it was evicted.
+    /// Whether it was read again soon after its eviction.
     came_back: bool,
-    /// If it was evicted: the oldest generation then, plus one.
+    /// The oldest generation at its eviction, plus one; 0 if it was not evicted.
     evicted: u32,
 }
 
@@ -64,16 +67,16 @@ impl Entry {
     }
 }
 
-/// What has happened to the pages of a tier.
+/// Counts of the pages of a tier.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
-    /// Read again soon: in the oldest generation, and the average before.
+    /// Pages that were read again soon: in the oldest generation, and the average before it.
     back: [u64; 2],
-    /// Evicted or protected, likewise.
+    /// Pages that were evicted or protected: in the oldest generation, and the average before it.
     all: [u64; 2],
 }
 
-/// Generations, each a list with the most recently used page first.
+/// The generations. Each is a list with the most recently used page first.
 #[derive(Debug)]
 pub struct Mglru {
     links: Links,
@@ -117,7 +120,7 @@ impl Mglru {
         self.links.remove(&mut self.lists[list], id);
     }
 
-    /// The oldest generation has no page left.
+    /// Ends the oldest generation, which has no page left.
     fn end_oldest(&mut self) {
         self.oldest += 1;
         for Rate { back, all } in &mut self.rates {
@@ -126,7 +129,7 @@ impl Mglru {
         }
     }
 
-    /// A look that has found the accessed bit.
+    /// Handles a look that has found the accessed bit.
     fn promote(&mut self, id: u32) {
         let page = &mut self.pages[id as usize];
         page.uses = MOST_USES.min(page.uses + 1);
@@ -137,7 +140,7 @@ impl Mglru {
         }
     }
 
-    /// A page of the oldest generation gets into the next one.
+    /// Moves a page of the oldest generation into the next one.
     fn protect(&mut self, id: u32) {
         let page = &mut self.pages[id as usize];
         (page.uses, page.came_back) = (0, false);
@@ -146,7 +149,7 @@ impl Mglru {
     }
 
     fn age(&mut self) {
-        // There are three generations at most, so that one more is no more than four.
+        // There are at most three generations here, so one more makes at most four.
         for generation in self.oldest..=self.youngest {
             let mut at = self.lists[place(generation)].at(End::Tail);
             while let Some(id) = at {
@@ -187,7 +190,7 @@ impl Mglru {
         self.rates[1..].iter().position(bad).unwrap_or(TIERS - 1)
     }
 
-    /// Looks through the oldest generation.
+    /// Looks through the oldest generation. Returns the page to evict, if it finds one.
     fn scan(&mut self, may: &dyn Fn(PageId) -> bool) -> Option<u32> {
         let unprotected = self.unprotected();
         let mut at = self.lists[place(self.oldest)].at(End::Tail);
@@ -249,7 +252,8 @@ impl Replace for Mglru {
     }
 
     fn victim(&mut self, may: &dyn Fn(PageId) -> bool) -> Option<PageId> {
-        // Each round ages, or uses up a generation by promotion or protection, each of which a page loses by it.
+        // Each round either ages, or uses up a generation by promotions and protections. A page can be promoted or protected only
+        // a few times.
         for _ in 0..8 * MOST_GENERATIONS {
             self.end_empty();
             if self.must_age() {
@@ -263,7 +267,7 @@ impl Replace for Mglru {
                 break;
             }
         }
-        // Only pages that may not go are in the oldest generation, or there are few pages.
+        // The oldest generation has only pages that may not be evicted, or there are few pages.
         let pick = |generation| self.links.last(&self.lists[place(generation)], may);
         let page = (self.oldest..=self.youngest).find_map(pick)?;
         Some(self.evict(page.0))
@@ -283,14 +287,14 @@ mod tests {
     use super::*;
     use crate::replacement::testing::{Row, actions, same};
 
-    /// Rows by generation, and the counts of the oldest one and of those before, all in maps.
+    /// Generations as rows. The counts of the oldest generation and of those before it are in maps.
     #[derive(Default)]
     struct Naive {
         generations: BTreeMap<u32, Row>,
         used: BTreeMap<PageId, bool>,
         uses: BTreeMap<PageId, u8>,
         came_back: BTreeMap<PageId, bool>,
-        /// The oldest generation and the tier with which a page left.
+        /// The oldest generation and the page's tier when the page was evicted.
         left: BTreeMap<PageId, (u32, usize)>,
         back: [u64; 4],
         all: [u64; 4],
@@ -328,7 +332,7 @@ mod tests {
                 }
             }
         }
-        /// A page found accessed.
+        /// Handles a page that was found accessed.
         fn promote(&mut self, page: PageId) {
             self.used.insert(page, false);
             let uses = self.uses.entry(page).or_default();
@@ -356,7 +360,7 @@ mod tests {
         fn protects(&self, tier: usize) -> bool {
             let back = |tier: usize| self.back[tier] + self.average_back[tier];
             let all = |tier: usize| self.all[tier] + self.average_all[tier];
-            // All tiers from the first one on that comes back too often.
+            // Protected are all tiers from the first one on that is read again too often.
             let bad = |tier| back(tier) >= 64 && back(tier) * (all(0) + 64) > 2 * (back(0) + 1) * all(tier);
             tier == 3 || (1..=tier).any(bad)
         }
@@ -439,7 +443,7 @@ mod tests {
         }
     }
 
-    /// Four pages, all of them used when they came. 0 is used again after the first look; it stays longest.
+    /// Four pages, all of which were used when they entered. 0 is used again after the first look and stays longest.
     #[test]
     fn generations_by_hand() {
         let mut mglru = Mglru::default();
@@ -447,7 +451,7 @@ mod tests {
             mglru.insert(PageId(id), 0);
             mglru.first(PageId(id), 0);
         }
-        // The first look finds all of them used. The second one finds none, and 0 goes, which came first.
+        // The first look finds all pages used. The second one finds none, and evicts 0, which entered first.
         assert_eq!(mglru.victim(&|_| true), Some(PageId(0)));
         mglru.insert(PageId(0), 0);
         mglru.touch(PageId(1), 0);
@@ -455,7 +459,7 @@ mod tests {
         assert_eq!(mglru.victim(&|_| true), Some(PageId(3)));
     }
 
-    /// Pages that come back soon get tier 1; once enough of them have, tier 1 is protected.
+    /// Pages that are read again soon get tier 1. When there are enough of them, tier 1 is protected.
     #[test]
     fn a_tier_that_comes_back_is_protected() {
         let mut mglru = Mglru { rates: [Rate::default(); TIERS], ..Mglru::default() };

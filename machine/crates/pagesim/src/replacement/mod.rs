@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which page has to go: one file for each order of replacement, and one line here.
+//! Orders of replacement, which choose the page to evict. Each order has one file, and one line here.
 
 mod forever;
 mod groups;
@@ -17,61 +17,61 @@ use crate::settings::Time;
 
 /// An order of the pages in DRAM.
 pub trait Replace {
-    /// A page without a frame is wanted. [`Replace::insert`] follows, after a victim has gone if there is no free frame.
+    /// A page without a frame is needed. [`Replace::insert`] follows; before it, a victim leaves if no frame is free.
     fn miss(&mut self, _page: PageId) {}
     /// A page of a process has got a frame.
     fn insert(&mut self, page: PageId, owner: Pid);
-    /// A page in DRAM is accessed, at a time.
+    /// A page in DRAM is accessed at the time `now`.
     fn touch(&mut self, page: PageId, now: Time);
-    /// The first access to a page since it was inserted: the one that it was read for, or was read ahead for.
+    /// The first access to a page since it was inserted. The page was read or prefetched for this access.
     fn first(&mut self, page: PageId, now: Time) {
         self.touch(page, now);
     }
-    /// A page is to lose its frame soon, if it is not used again (Linux: to the tail of the inactive list).
+    /// A page should lose its frame soon if it is not used again (Linux: move to the tail of the inactive list).
     fn demote(&mut self, page: PageId);
     /// A page leaves.
     fn remove(&mut self, page: PageId);
-    /// Takes out the page that goes first, of those that `may` go.
+    /// Takes out the page to evict: the first one that `may` be evicted.
     fn victim(&mut self, may: &dyn Fn(PageId) -> bool) -> Option<PageId>;
-    /// Takes out the page of a group of processes ([`Groups`]) that goes first.
+    /// Takes out the page to evict among those of a group of processes ([`Groups`]).
     fn victim_of(&mut self, _group: usize, may: &dyn Fn(PageId) -> bool) -> Option<PageId> {
         self.victim(may)
     }
-    /// A process gets the processor.
+    /// A process begins a turn.
     fn enter(&mut self, _pid: Pid, _now: Time) {}
-    /// A process loses the processor.
+    /// A process ends a turn.
     fn leave(&mut self, _pid: Pid, _now: Time) {}
-    /// How long each process will have to wait for its next turn.
+    /// Gives the time until the next turn of each process.
     fn expect(&mut self, _waits: &[Time]) {}
     /// Number of pages.
     fn len(&self) -> usize;
-    /// Whether there is none.
+    /// Whether there is no page.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What an order of replacement may depend on.
+/// The values on which an order of replacement may depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Frames, at least one. More pages than this are never in the order at a time.
+    /// Number of frames, at least one. The order never has more pages than this.
     pub frames: usize,
     /// Number of processes.
     pub processes: usize,
 }
 
-/// How an order of replacement is known and made.
+/// The name of an order of replacement, its description, and the function that makes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Registration {
-    /// What configurations call it (`memory.replacement`).
+    /// The name in configurations (`memory.replacement`).
     pub name: &'static str,
-    /// One line for the list of all of them (docs/reference/pagesim.md), in Markdown.
+    /// One line for the list of all orders (docs/reference/pagesim.md), in Markdown.
     pub about: &'static str,
-    /// Makes it for one memory.
+    /// Makes the order for one memory.
     pub make: fn(Room) -> Box<dyn Replace>,
 }
 
-/// The files of orders: each has its order in `REGISTRATION`.
+/// Declares the files of orders. Each file has its order in `REGISTRATION`.
 macro_rules! orders {
     ($($file:ident,)*) => {
         $(mod $file;)*
@@ -96,7 +96,7 @@ orders! {
 /// Finds an order of replacement by name.
 ///
 /// # Errors
-/// There is none of this name.
+/// No order has this name.
 pub fn find(name: &str) -> Result<Registration, Error> {
     BUILT_IN.iter().find(|order| order.name == name).copied().ok_or_else(|| {
         let names = BUILT_IN.iter().map(|order| order.name).collect::<Vec<_>>().join(", ");
@@ -104,7 +104,7 @@ pub fn find(name: &str) -> Result<Registration, Error> {
     })
 }
 
-/// The entry of a page in a table that grows as pages are met.
+/// The entry of a page in a table that grows when new pages appear.
 fn entry<T: Clone + Default>(values: &mut Vec<T>, page: PageId) -> &mut T {
     if values.len() <= page.index() {
         values.resize(page.index() + 1, T::default());

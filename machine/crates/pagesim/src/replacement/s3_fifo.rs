@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! S3-FIFO: Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023.
 //!
-//! New pages enter a small queue. Those used there move on to the main queue, the others leave soon, and their numbers are kept
-//! in a ghost queue. A page whose number is there enters the main queue at once. The main queue gives pages that were used one
-//! more round for each use, three at most. Sizes and details are libCacheSim's:
+//! New pages enter a small queue. Pages that are used there move to the main queue. The others leave soon, and a ghost queue
+//! keeps their numbers. A page whose number is in the ghost queue enters the main queue at once. In the main queue, a page gets
+//! one more round for each use, at most three. Sizes and details are those of libCacheSim:
 //!
-//! - The small queue has a tenth of the frames (rounded down), the main queue the others. The ghost queue has numbers of nine
-//!   tenths as many pages.
-//! - A page moves on if it was used twice in the small queue. It has no uses in the main queue at first.
-//! - The small queue gives up a page unless it is empty, or the main queue is longer than it should be.
-//! - Until the first page goes, pages enter the main queue once the small one is full.
-//! - A page that the main queue gives up leaves no number.
+//! - The small queue has a tenth of the frames (rounded down), and the main queue has the others. The ghost queue keeps as many
+//!   numbers as nine tenths of the frames.
+//! - A page moves to the main queue if it was used twice in the small queue. Its uses count from zero there.
+//! - The victim comes from the small queue, unless that is empty or the main queue is longer than its size.
+//! - Before the first eviction, pages enter the main queue when the small queue is full.
+//! - A page that is evicted from the main queue leaves no number.
 
 use super::{Registration, Replace, entry};
 use crate::links::{End, Links, List};
@@ -27,12 +27,12 @@ pub const REGISTRATION: Registration = Registration {
 const SMALL: usize = 0;
 const MAIN: usize = 1;
 const GHOST: usize = 2;
-/// Uses in the small queue with which a page moves on.
+/// Number of uses in the small queue after which a page moves to the main queue.
 const ENOUGH: u8 = 2;
-/// Uses are counted up to this.
+/// Largest number of uses that is counted.
 const MOST: u8 = 3;
 
-/// Three queues, the newest page first.
+/// The three queues, each with the newest page first.
 #[derive(Debug)]
 pub struct S3Fifo {
     small: usize,
@@ -40,16 +40,16 @@ pub struct S3Fifo {
     ghosts: usize,
     links: Links,
     queues: [List; 3],
-    /// For each page: uses, and its queue.
+    /// For each page: its number of uses, and its queue.
     pages: Vec<(u8, u8)>,
-    /// The page that is missing, if its number was in the ghost queue.
+    /// The missing page, if its number was in the ghost queue.
     back: Option<u32>,
-    /// A page has gone.
+    /// Whether a page was evicted yet.
     evicted: bool,
 }
 
 impl S3Fifo {
-    /// For this number of frames.
+    /// Makes empty queues for this number of frames.
     pub fn new(frames: usize) -> S3Fifo {
         let small = (frames as f64 * 0.1) as usize;
         S3Fifo {
@@ -74,7 +74,7 @@ impl S3Fifo {
         self.links.remove(&mut self.queues[queue], page.0);
     }
 
-    /// Takes a page's number out of the ghost queue, if it is there.
+    /// Takes a page's number out of the ghost queue. Returns whether it was there.
     fn leave_ghosts(&mut self, page: PageId) -> bool {
         let ghost = self.links.is_linked(page.0) && usize::from(self.pages[page.index()].1) == GHOST;
         if ghost {
@@ -124,7 +124,7 @@ impl S3Fifo {
             }
             *uses -= 1;
             self.links.move_to(&mut self.queues[MAIN], End::Head, id);
-            // Pages that move to the head are met again; the one that was there already as well.
+            // The search meets pages again that move to the head. This also holds if the page was at the head already.
             at = at.or(Some(id));
         }
         None

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::Replace;
 use crate::pages::PageId;
 
-/// Pages in a row, the newest one in front.
+/// A sequence of pages with the newest one in front.
 #[derive(Clone, Debug, Default)]
 pub struct Row(pub VecDeque<PageId>);
 
@@ -25,14 +25,14 @@ impl Row {
         self.0.contains(&page)
     }
 
-    /// Takes a page out, if it is there.
+    /// Takes a page out. Returns whether it was there.
     pub fn take(&mut self, page: PageId) -> bool {
         let before = self.0.len();
         self.0.retain(|other| *other != page);
         self.0.len() < before
     }
 
-    /// Takes out the oldest page that may go.
+    /// Takes out the oldest page that may be evicted.
     pub fn take_oldest(&mut self, may: &dyn Fn(PageId) -> bool) -> Option<PageId> {
         let page = self.0.iter().rev().copied().find(|page| may(*page))?;
         self.take(page);
@@ -44,15 +44,15 @@ impl Row {
     }
 }
 
-/// What happens, and to which page.
+/// A kind of event, and its page.
 pub type Action = (u8, u32);
 
-/// Any actions, most of them accesses. Few pages are used much, many pages are used now and then.
+/// A random sequence of actions, most of which are accesses. A few pages are used often, and many pages now and then.
 pub fn actions() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec((0..20_u8, prop_oneof![0..6_u32, 0..30_u32]), 0..600)
 }
 
-/// Does the same with both, and compares which pages go.
+/// Performs the same actions on both orders, and checks that they evict the same pages.
 pub fn same(
     order: &mut dyn Replace,
     naive: &mut dyn Replace,
@@ -82,7 +82,7 @@ pub fn same(
             }
             2 => go(&mut held, &|page| page.0 % 3 != id % 3)?,
             3 => go(&mut held, &|_| true)?,
-            // A page comes back without a fault (a write that is wanted again), or is read ahead.
+            // A page returns without a fault (it was rescued while it was being written), or is prefetched.
             4 | 5 if !there && held.len() < frames => {
                 if *action == 5 {
                     order.miss(page);
@@ -115,7 +115,7 @@ pub fn same(
         }
         prop_assert_eq!((order.len(), naive.len()), (held.len(), held.len()));
     }
-    // In the end everything goes, in the same order.
+    // At the end, all pages are evicted in the same order.
     while let Some(page) = order.victim(&|_| true) {
         prop_assert_eq!(naive.victim(&|_| true), Some(page));
     }

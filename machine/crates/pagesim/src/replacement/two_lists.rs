@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! As Linux: an active and an inactive list, and an accessed bit for each page (mm/vmscan.c, without multi-generational LRU).
+//! The lists of Linux: an active and an inactive list, and an accessed bit for each page (mm/vmscan.c, without multi-generational
+//! LRU).
 
 use super::{Registration, Replace};
 use crate::links::{End, Links, List};
@@ -16,8 +17,9 @@ pub const REGISTRATION: Registration = Registration {
 const INACTIVE: usize = 0;
 const ACTIVE: usize = 1;
 
-/// Two lists. New pages are inactive. Seen from the tail of the inactive list, a page that was accessed becomes active, another
-/// one goes; the tail of the active list becomes inactive while that list is longer than the inactive one.
+/// The two lists. New pages are inactive. Eviction looks at pages from the tail of the inactive list: a page that was accessed
+/// becomes active, and the first other one is evicted. While the active list is longer than the inactive one, the page at its
+/// tail becomes inactive.
 #[derive(Debug, Default)]
 pub struct TwoLists {
     links: Links,
@@ -67,7 +69,8 @@ impl Replace for TwoLists {
     fn victim(&mut self, may: &dyn Fn(PageId) -> bool) -> Option<PageId> {
         self.balance();
         let mut at = self.lists[INACTIVE].at(End::Tail);
-        // Promotions make the list shorter than the other: look again, at each page three times at most.
+        // Promotions may make the inactive list the shorter one. Then the search starts again. It looks at each page at most
+        // three times.
         for _ in 0..3 * self.len() {
             let Some(id) = at else {
                 self.balance();
@@ -96,7 +99,8 @@ impl Replace for TwoLists {
 mod tests {
     use super::*;
 
-    /// Four pages; 0 and 2 are accessed. 0 is seen first and becomes active, 1 goes; then 2 becomes active, 3 goes.
+    /// Four pages, of which 0 and 2 are accessed. The look meets 0 first and makes it active, and evicts 1. Then 2 becomes
+    /// active, and 3 is evicted.
     #[test]
     fn an_accessed_page_gets_a_second_round() {
         let mut lists = TwoLists::default();
@@ -105,7 +109,7 @@ mod tests {
         lists.touch(PageId(2), 0);
         assert_eq!(lists.victim(&|_| true), Some(PageId(1)));
         assert_eq!(lists.victim(&|_| true), Some(PageId(3)));
-        // Both active: the first of them is no longer accessed since it was looked at.
+        // Both remaining pages are active. The first one was not accessed since the last look at it.
         assert_eq!(lists.victim(&|_| true), Some(PageId(0)));
         assert_eq!(lists.victim(&|page| page != PageId(2)), None);
         assert_eq!(lists.len(), 1);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The page whose next use is furthest goes first, if a process uses its pages as it did.
+//! Evicts the page whose next use is furthest away, assuming that each process uses its pages as before.
 //!
-//! Pages age while their process runs and not while it waits (as in WSClock: Carr and Hennessy, "WSClock: A Simple and
-//! Effective Algorithm for Virtual Memory Management", SOSP 1981). A page that its process has not used for `a` of its own time
-//! is taken not to be used in the next `a`; that time comes in turns, and the first turn only when the scheduler says so. Plain
-//! LRU evicts, when processes take turns, those pages first whose process is next.
+//! Pages age while their process runs, and not while it waits (as in WSClock: Carr and Hennessy, "WSClock: A Simple and Effective
+//! Algorithm for Virtual Memory Management", SOSP 1981). Assume that a process has not used a page for the time `a`, measured in
+//! the process's own time. Then the order expects no use in the next `a` of this time. The process gets this time in turns, and
+//! the scheduler's order tells when the next turn begins. Plain LRU does the opposite when processes take turns: it evicts the
+//! pages of the next process first.
 
 use super::{Registration, Replace};
 use crate::links::{End, Links, List};
@@ -20,17 +21,17 @@ pub const REGISTRATION: Registration = Registration {
 
 #[derive(Clone, Debug, Default)]
 struct Process {
-    /// Most recently used first.
+    /// The most recently used page is first.
     list: List,
-    /// Time in which it has not had the processor.
+    /// Time in which it did not run.
     elsewhere: Time,
-    /// When it lost the processor; none while it has it.
+    /// Time at which its last turn ended. `None` while it runs.
     left: Option<Time>,
-    /// Until its next turn.
+    /// Time until its next turn.
     wait: Time,
 }
 
-/// A list for each process.
+/// The state of the order. Each process has a list.
 #[derive(Debug)]
 pub struct VirtualTime {
     processes: Vec<Process>,
@@ -42,13 +43,13 @@ pub struct VirtualTime {
 }
 
 impl VirtualTime {
-    /// Starts for this number of `processes`.
+    /// Makes empty lists for this number of `processes`.
     pub fn new(processes: usize) -> VirtualTime {
         let processes = vec![Process { left: Some(0), ..Process::default() }; processes];
         VirtualTime { processes, links: Links::default(), used: vec![], now: 0, len: 0 }
     }
 
-    /// A process's own time.
+    /// The own time of a process.
     fn own(&self, pid: Pid) -> Time {
         let process = &self.processes[pid];
         process.left.unwrap_or(self.now) - process.elsewhere
@@ -58,7 +59,7 @@ impl VirtualTime {
         self.used[page.index()].0 as Pid
     }
 
-    /// How far the next use of a page is.
+    /// The expected time until the next use of a page.
     fn distance(&self, page: PageId) -> Time {
         let (pid, used) = self.used[page.index()];
         let age = self.own(pid as Pid).saturating_sub(used);
@@ -144,7 +145,7 @@ mod tests {
         replacement.victim(&|_| true).map(|page| page.0)
     }
 
-    /// By hand, two processes. P0 uses pages 0 and 1 at 10 and 20 and leaves at 30; P1 uses pages 2 and 3 at 40 and 100.
+    /// Two processes, by hand. P0 uses pages 0 and 1 at 10 and 20 and leaves at 30. P1 uses pages 2 and 3 at 40 and 100.
     #[test]
     fn pages_age_in_their_processes_own_time() {
         let mut lists = VirtualTime::new(2);
@@ -159,10 +160,10 @@ mod tests {
             lists.insert(PageId(page), 1);
             lists.touch(PageId(page), at);
         }
-        // Ages: 20 and 10 of P0's time, 60 and 0 of P1's. By time of last use it would be page 0.
+        // The ages are 20 and 10 in P0's time, 60 and 0 in P1's. LRU would evict page 0.
         assert_eq!(victim(&mut lists), Some(2));
         assert_eq!(victim(&mut lists), Some(0));
-        // 10 against 0, but P1's next turn is far.
+        // The ages are 10 and 0, but P1's next turn is far away.
         lists.leave(1, 100);
         lists.expect(&[0, 50]);
         assert_eq!(victim(&mut lists), Some(3));

@@ -45,7 +45,7 @@ pub struct Aspf {
     predictor: Option<Predictor>,
     /// Whether each process is memory-intensive.
     intense: Vec<bool>,
-    /// The page of each process's last fault in its current turn.
+    /// The page of each process's last fault. Without `sets_span_turns`, only faults of the current turn count.
     previous: Vec<Option<PageId>>,
     /// The next memory-intensive process, and the number of pages that may still be read for it.
     rebuilding: Option<(Pid, u64)>,
